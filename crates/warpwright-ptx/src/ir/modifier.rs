@@ -250,10 +250,10 @@ impl Space {
     }
 }
 
-/// One row per special register: name, element width in bits, components (1 for a scalar), first
-/// PTX version, first architecture.
+/// One row per special register: name, type, whether it has components, first PTX version, first architecture,
+/// and how alike it is.
 macro_rules! special_registers {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal, $ty:ident, $vector:literal, ($major:literal, $minor:literal), $sm:literal;)*) => {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $ty:ident, $vector:literal, ($major:literal, $minor:literal), $sm:literal, $level:ident;)*) => {
         /// A special register. Its text includes the `%`.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum SpecialRegister { $($(#[$doc])* $variant),* }
@@ -282,6 +282,11 @@ macro_rules! special_registers {
                 match self { $(SpecialRegister::$variant => (($major, $minor), $sm)),* }
             }
 
+            /// How alike it is in different threads: an index, in a block whose dimension is not one.
+            pub const fn level(self) -> crate::op::Level {
+                match self { $(SpecialRegister::$variant => crate::op::Level::$level),* }
+            }
+
             /// The register of that name (with its `%`).
             pub fn from_name(name: &str) -> Option<Self> {
                 let hash = crate::op::word_hash(name);
@@ -295,173 +300,173 @@ macro_rules! special_registers {
 
 special_registers! {
     /// Thread index in the block.
-    Tid = "%tid", U32, true, (1, 0), 10;
+    Tid = "%tid", U32, true, (1, 0), 10, Lane;
     /// Block dimensions, in threads.
-    Ntid = "%ntid", U32, true, (1, 0), 10;
+    Ntid = "%ntid", U32, true, (1, 0), 10, Grid;
     /// Lane in the warp, 0 to 31.
-    LaneId = "%laneid", U32, false, (1, 3), 10;
+    LaneId = "%laneid", U32, false, (1, 3), 10, Lane;
     /// Warp slot; volatile.
-    WarpId = "%warpid", U32, false, (1, 3), 10;
+    WarpId = "%warpid", U32, false, (1, 3), 10, Warp;
     /// Maximum number of warp slots.
-    NWarpId = "%nwarpid", U32, false, (2, 0), 20;
+    NWarpId = "%nwarpid", U32, false, (2, 0), 20, Grid;
     /// Block index in the grid.
-    CtaId = "%ctaid", U32, true, (1, 0), 10;
+    CtaId = "%ctaid", U32, true, (1, 0), 10, Block;
     /// Grid dimensions, in blocks.
-    NCtaId = "%nctaid", U32, true, (1, 0), 10;
+    NCtaId = "%nctaid", U32, true, (1, 0), 10, Grid;
     /// Multiprocessor; volatile.
-    SmId = "%smid", U32, false, (1, 3), 10;
+    SmId = "%smid", U32, false, (1, 3), 10, Block;
     /// Maximum number of multiprocessor identifiers.
-    NSmId = "%nsmid", U32, false, (2, 0), 20;
+    NSmId = "%nsmid", U32, false, (2, 0), 20, Grid;
     /// Grid identifier.
-    GridId = "%gridid", U64, false, (3, 0), 10;
+    GridId = "%gridid", U64, false, (3, 0), 10, Grid;
     /// Whether the launch named a cluster.
-    IsExplicitCluster = "%is_explicit_cluster", Pred, false, (7, 8), 90;
+    IsExplicitCluster = "%is_explicit_cluster", Pred, false, (7, 8), 90, Grid;
     /// Cluster index in the grid.
-    ClusterId = "%clusterid", U32, true, (7, 8), 90;
+    ClusterId = "%clusterid", U32, true, (7, 8), 90, Cluster;
     /// Grid dimensions, in clusters.
-    NClusterId = "%nclusterid", U32, true, (7, 8), 90;
+    NClusterId = "%nclusterid", U32, true, (7, 8), 90, Grid;
     /// Block index in the cluster.
-    ClusterCtaId = "%cluster_ctaid", U32, true, (7, 8), 90;
+    ClusterCtaId = "%cluster_ctaid", U32, true, (7, 8), 90, Block;
     /// Cluster dimensions, in blocks.
-    ClusterNCtaId = "%cluster_nctaid", U32, true, (7, 8), 90;
+    ClusterNCtaId = "%cluster_nctaid", U32, true, (7, 8), 90, Grid;
     /// Block rank in the cluster.
-    ClusterCtaRank = "%cluster_ctarank", U32, false, (7, 8), 90;
+    ClusterCtaRank = "%cluster_ctarank", U32, false, (7, 8), 90, Block;
     /// Number of blocks in the cluster.
-    ClusterNCtaRank = "%cluster_nctarank", U32, false, (7, 8), 90;
+    ClusterNCtaRank = "%cluster_nctarank", U32, false, (7, 8), 90, Grid;
     /// Mask with the bit of this lane.
-    LaneMaskEq = "%lanemask_eq", U32, false, (2, 0), 20;
+    LaneMaskEq = "%lanemask_eq", U32, false, (2, 0), 20, Lane;
     /// Mask of the lanes up to this one.
-    LaneMaskLe = "%lanemask_le", U32, false, (2, 0), 20;
+    LaneMaskLe = "%lanemask_le", U32, false, (2, 0), 20, Lane;
     /// Mask of the lanes below this one.
-    LaneMaskLt = "%lanemask_lt", U32, false, (2, 0), 20;
+    LaneMaskLt = "%lanemask_lt", U32, false, (2, 0), 20, Lane;
     /// Mask of the lanes from this one on.
-    LaneMaskGe = "%lanemask_ge", U32, false, (2, 0), 20;
+    LaneMaskGe = "%lanemask_ge", U32, false, (2, 0), 20, Lane;
     /// Mask of the lanes above this one.
-    LaneMaskGt = "%lanemask_gt", U32, false, (2, 0), 20;
+    LaneMaskGt = "%lanemask_gt", U32, false, (2, 0), 20, Lane;
     /// Cycle counter, low 32 bits.
-    Clock = "%clock", U32, false, (1, 0), 10;
+    Clock = "%clock", U32, false, (1, 0), 10, Unknown;
     /// Cycle counter, high 32 bits.
-    ClockHi = "%clock_hi", U32, false, (5, 0), 20;
+    ClockHi = "%clock_hi", U32, false, (5, 0), 20, Unknown;
     /// Cycle counter.
-    Clock64 = "%clock64", U64, false, (2, 0), 20;
+    Clock64 = "%clock64", U64, false, (2, 0), 20, Unknown;
     /// Nanosecond counter.
-    GlobalTimer = "%globaltimer", U64, false, (3, 1), 30;
+    GlobalTimer = "%globaltimer", U64, false, (3, 1), 30, Unknown;
     /// Nanosecond counter, low 32 bits.
-    GlobalTimerLo = "%globaltimer_lo", U32, false, (3, 1), 30;
+    GlobalTimerLo = "%globaltimer_lo", U32, false, (3, 1), 30, Unknown;
     /// Nanosecond counter, high 32 bits.
-    GlobalTimerHi = "%globaltimer_hi", U32, false, (3, 1), 30;
+    GlobalTimerHi = "%globaltimer_hi", U32, false, (3, 1), 30, Unknown;
     /// Size of all shared memory of the block.
-    TotalSmemSize = "%total_smem_size", U32, false, (4, 1), 20;
+    TotalSmemSize = "%total_smem_size", U32, false, (4, 1), 20, Grid;
     /// Size of shared memory, reserved part included.
-    AggrSmemSize = "%aggr_smem_size", U32, false, (8, 1), 90;
+    AggrSmemSize = "%aggr_smem_size", U32, false, (8, 1), 90, Grid;
     /// Size of the dynamic shared memory.
-    DynamicSmemSize = "%dynamic_smem_size", U32, false, (4, 1), 20;
+    DynamicSmemSize = "%dynamic_smem_size", U32, false, (4, 1), 20, Grid;
     /// Start of the reserved shared memory.
-    ReservedSmemOffsetBegin = "%reserved_smem_offset_begin", B32, false, (7, 6), 80;
+    ReservedSmemOffsetBegin = "%reserved_smem_offset_begin", B32, false, (7, 6), 80, Grid;
     /// End of the reserved shared memory.
-    ReservedSmemOffsetEnd = "%reserved_smem_offset_end", B32, false, (7, 6), 80;
+    ReservedSmemOffsetEnd = "%reserved_smem_offset_end", B32, false, (7, 6), 80, Grid;
     /// Size of the reserved shared memory.
-    ReservedSmemOffsetCap = "%reserved_smem_offset_cap", B32, false, (7, 6), 80;
+    ReservedSmemOffsetCap = "%reserved_smem_offset_cap", B32, false, (7, 6), 80, Grid;
     /// Reserved shared memory offset 0.
-    ReservedSmemOffset0 = "%reserved_smem_offset_0", B32, false, (7, 6), 80;
+    ReservedSmemOffset0 = "%reserved_smem_offset_0", B32, false, (7, 6), 80, Grid;
     /// Reserved shared memory offset 1.
-    ReservedSmemOffset1 = "%reserved_smem_offset_1", B32, false, (7, 6), 80;
+    ReservedSmemOffset1 = "%reserved_smem_offset_1", B32, false, (7, 6), 80, Grid;
     /// Executable graph that is running, 0 where none is.
-    CurrentGraphExec = "%current_graph_exec", U64, false, (8, 0), 50;
+    CurrentGraphExec = "%current_graph_exec", U64, false, (8, 0), 50, Grid;
     /// Performance counter 0.
-    Pm0 = "%pm0", U32, false, (1, 3), 10;
+    Pm0 = "%pm0", U32, false, (1, 3), 10, Unknown;
     /// Performance counter 1.
-    Pm1 = "%pm1", U32, false, (1, 3), 10;
+    Pm1 = "%pm1", U32, false, (1, 3), 10, Unknown;
     /// Performance counter 2.
-    Pm2 = "%pm2", U32, false, (1, 3), 10;
+    Pm2 = "%pm2", U32, false, (1, 3), 10, Unknown;
     /// Performance counter 3.
-    Pm3 = "%pm3", U32, false, (1, 3), 10;
+    Pm3 = "%pm3", U32, false, (1, 3), 10, Unknown;
     /// Performance counter 4.
-    Pm4 = "%pm4", U32, false, (3, 0), 20;
+    Pm4 = "%pm4", U32, false, (3, 0), 20, Unknown;
     /// Performance counter 5.
-    Pm5 = "%pm5", U32, false, (3, 0), 20;
+    Pm5 = "%pm5", U32, false, (3, 0), 20, Unknown;
     /// Performance counter 6.
-    Pm6 = "%pm6", U32, false, (3, 0), 20;
+    Pm6 = "%pm6", U32, false, (3, 0), 20, Unknown;
     /// Performance counter 7.
-    Pm7 = "%pm7", U32, false, (3, 0), 20;
+    Pm7 = "%pm7", U32, false, (3, 0), 20, Unknown;
     /// Performance counter 0, 64 bits.
-    Pm0Wide = "%pm0_64", U64, false, (4, 0), 50;
+    Pm0Wide = "%pm0_64", U64, false, (4, 0), 50, Unknown;
     /// Performance counter 1, 64 bits.
-    Pm1Wide = "%pm1_64", U64, false, (4, 0), 50;
+    Pm1Wide = "%pm1_64", U64, false, (4, 0), 50, Unknown;
     /// Performance counter 2, 64 bits.
-    Pm2Wide = "%pm2_64", U64, false, (4, 0), 50;
+    Pm2Wide = "%pm2_64", U64, false, (4, 0), 50, Unknown;
     /// Performance counter 3, 64 bits.
-    Pm3Wide = "%pm3_64", U64, false, (4, 0), 50;
+    Pm3Wide = "%pm3_64", U64, false, (4, 0), 50, Unknown;
     /// Performance counter 4, 64 bits.
-    Pm4Wide = "%pm4_64", U64, false, (4, 0), 50;
+    Pm4Wide = "%pm4_64", U64, false, (4, 0), 50, Unknown;
     /// Performance counter 5, 64 bits.
-    Pm5Wide = "%pm5_64", U64, false, (4, 0), 50;
+    Pm5Wide = "%pm5_64", U64, false, (4, 0), 50, Unknown;
     /// Performance counter 6, 64 bits.
-    Pm6Wide = "%pm6_64", U64, false, (4, 0), 50;
+    Pm6Wide = "%pm6_64", U64, false, (4, 0), 50, Unknown;
     /// Performance counter 7, 64 bits.
-    Pm7Wide = "%pm7_64", U64, false, (4, 0), 50;
+    Pm7Wide = "%pm7_64", U64, false, (4, 0), 50, Unknown;
     /// Driver-defined value 0.
-    EnvReg0 = "%envreg0", B32, false, (2, 1), 10;
+    EnvReg0 = "%envreg0", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 1.
-    EnvReg1 = "%envreg1", B32, false, (2, 1), 10;
+    EnvReg1 = "%envreg1", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 2.
-    EnvReg2 = "%envreg2", B32, false, (2, 1), 10;
+    EnvReg2 = "%envreg2", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 3.
-    EnvReg3 = "%envreg3", B32, false, (2, 1), 10;
+    EnvReg3 = "%envreg3", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 4.
-    EnvReg4 = "%envreg4", B32, false, (2, 1), 10;
+    EnvReg4 = "%envreg4", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 5.
-    EnvReg5 = "%envreg5", B32, false, (2, 1), 10;
+    EnvReg5 = "%envreg5", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 6.
-    EnvReg6 = "%envreg6", B32, false, (2, 1), 10;
+    EnvReg6 = "%envreg6", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 7.
-    EnvReg7 = "%envreg7", B32, false, (2, 1), 10;
+    EnvReg7 = "%envreg7", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 8.
-    EnvReg8 = "%envreg8", B32, false, (2, 1), 10;
+    EnvReg8 = "%envreg8", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 9.
-    EnvReg9 = "%envreg9", B32, false, (2, 1), 10;
+    EnvReg9 = "%envreg9", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 10.
-    EnvReg10 = "%envreg10", B32, false, (2, 1), 10;
+    EnvReg10 = "%envreg10", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 11.
-    EnvReg11 = "%envreg11", B32, false, (2, 1), 10;
+    EnvReg11 = "%envreg11", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 12.
-    EnvReg12 = "%envreg12", B32, false, (2, 1), 10;
+    EnvReg12 = "%envreg12", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 13.
-    EnvReg13 = "%envreg13", B32, false, (2, 1), 10;
+    EnvReg13 = "%envreg13", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 14.
-    EnvReg14 = "%envreg14", B32, false, (2, 1), 10;
+    EnvReg14 = "%envreg14", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 15.
-    EnvReg15 = "%envreg15", B32, false, (2, 1), 10;
+    EnvReg15 = "%envreg15", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 16.
-    EnvReg16 = "%envreg16", B32, false, (2, 1), 10;
+    EnvReg16 = "%envreg16", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 17.
-    EnvReg17 = "%envreg17", B32, false, (2, 1), 10;
+    EnvReg17 = "%envreg17", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 18.
-    EnvReg18 = "%envreg18", B32, false, (2, 1), 10;
+    EnvReg18 = "%envreg18", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 19.
-    EnvReg19 = "%envreg19", B32, false, (2, 1), 10;
+    EnvReg19 = "%envreg19", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 20.
-    EnvReg20 = "%envreg20", B32, false, (2, 1), 10;
+    EnvReg20 = "%envreg20", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 21.
-    EnvReg21 = "%envreg21", B32, false, (2, 1), 10;
+    EnvReg21 = "%envreg21", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 22.
-    EnvReg22 = "%envreg22", B32, false, (2, 1), 10;
+    EnvReg22 = "%envreg22", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 23.
-    EnvReg23 = "%envreg23", B32, false, (2, 1), 10;
+    EnvReg23 = "%envreg23", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 24.
-    EnvReg24 = "%envreg24", B32, false, (2, 1), 10;
+    EnvReg24 = "%envreg24", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 25.
-    EnvReg25 = "%envreg25", B32, false, (2, 1), 10;
+    EnvReg25 = "%envreg25", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 26.
-    EnvReg26 = "%envreg26", B32, false, (2, 1), 10;
+    EnvReg26 = "%envreg26", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 27.
-    EnvReg27 = "%envreg27", B32, false, (2, 1), 10;
+    EnvReg27 = "%envreg27", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 28.
-    EnvReg28 = "%envreg28", B32, false, (2, 1), 10;
+    EnvReg28 = "%envreg28", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 29.
-    EnvReg29 = "%envreg29", B32, false, (2, 1), 10;
+    EnvReg29 = "%envreg29", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 30.
-    EnvReg30 = "%envreg30", B32, false, (2, 1), 10;
+    EnvReg30 = "%envreg30", B32, false, (2, 1), 10, Grid;
     /// Driver-defined value 31.
-    EnvReg31 = "%envreg31", B32, false, (2, 1), 10;
+    EnvReg31 = "%envreg31", B32, false, (2, 1), 10, Grid;
 }

@@ -30,16 +30,31 @@ instruction! {
         size: Src,
         source_size: Option<Src> = Presence::Before(true, usize::from(cache_hint)),
         policy: Option<Src> = Presence::Before(true, 0),
-    )
+    ) -> nothing,
+        needs: |op, needs| {
+            needs.both("`cp.async`", (7, 0), 80);
+            if op.cache_hint {
+                needs.version("`.L2::cache_hint`", 7, 4);
+            }
+            if op.prefetch.is_some() {
+                needs.version("a prefetch size", 7, 4);
+            }
+        };
 
     /// Closes the group of the copies that were begun.
-    pub struct CpAsyncCommitGroup("cp.async.commit_group") {}()
+    pub struct CpAsyncCommitGroup("cp.async.commit_group") {}() -> nothing,
+        needs: |_, needs| needs.both("`cp.async.commit_group`", (7, 0), 80),
+        check: |_, _| {};
 
     /// Waits until at most `n` groups are under way.
-    pub struct CpAsyncWaitGroup("cp.async.wait_group") {}(n: Src)
+    pub struct CpAsyncWaitGroup("cp.async.wait_group") {}(n: Src) -> nothing,
+        needs: |_, needs| needs.both("`cp.async.wait_group`", (7, 0), 80),
+        check: |op, check| group_count(check, &op.n);
 
     /// Waits for all copies.
-    pub struct CpAsyncWaitAll("cp.async.wait_all") {}()
+    pub struct CpAsyncWaitAll("cp.async.wait_all") {}() -> nothing,
+        needs: |_, needs| needs.both("`cp.async.wait_all`", (7, 0), 80),
+        check: |_, _| {};
 
     /// Lets a barrier in shared memory see an arrival when the thread's copies so far have ended.
     /// Without `noinc` the barrier expects that arrival by itself.
@@ -47,7 +62,11 @@ instruction! {
         noinc: bool = "noinc",
         space: Option<Space>,
         ty: Type,
-    }(address: Address)
+    }(address: Address) -> nothing,
+        needs: |op, needs| {
+            needs.both("`cp.async.mbarrier.arrive`", (7, 0), 80);
+            super::mbarrier::space_needs(needs, op.space);
+        };
 }
 
 impl Rule for CpAsync {
@@ -83,16 +102,6 @@ impl Rule for CpAsync {
         }
         cache_policy(check, self.cache_hint, self.policy.as_ref());
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`cp.async`", (7, 0), 80);
-        if self.cache_hint {
-            needs.version("`.L2::cache_hint`", 7, 4);
-        }
-        if self.prefetch.is_some() {
-            needs.version("a prefetch size", 7, 4);
-        }
-    }
 }
 
 /// Whether the operand is a predicate. What that form needs depends on the register's type, which
@@ -109,32 +118,6 @@ fn ignores_source(check: &mut Check<'_>, source_size: &Src) -> bool {
     predicate
 }
 
-impl Rule for CpAsyncCommitGroup {
-    fn check(&self, _check: &mut Check<'_>) {}
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`cp.async.commit_group`", (7, 0), 80);
-    }
-}
-
-impl Rule for CpAsyncWaitGroup {
-    fn check(&self, check: &mut Check<'_>) {
-        group_count(check, &self.n);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`cp.async.wait_group`", (7, 0), 80);
-    }
-}
-
-impl Rule for CpAsyncWaitAll {
-    fn check(&self, _check: &mut Check<'_>) {}
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`cp.async.wait_all`", (7, 0), 80);
-    }
-}
-
 impl Rule for CpAsyncMbarrierArrive {
     fn check(&self, check: &mut Check<'_>) {
         check.type_among(self.ty, &[Type::B64]);
@@ -143,11 +126,6 @@ impl Rule for CpAsyncMbarrierArrive {
             None => check.wide_address("address", &self.address, None),
             space => check.address("address", &self.address, space),
         }
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`cp.async.mbarrier.arrive`", (7, 0), 80);
-        super::mbarrier::space_needs(needs, self.space);
     }
 }
 

@@ -41,7 +41,8 @@ instruction! {
         cache_hint: bool = "L2::cache_hint",
         vector: Option<VectorWidth>,
         ty: Type,
-    }(d: Dsts, address: Address, b: Srcs, policy: Option<Src>)
+    }(d: Dsts, address: Address, b: Srcs, policy: Option<Src>) -> unknown,
+        needs: |op, needs| op.common().needs(needs);
 
     /// Stores `c` where memory holds `b`, atomically, and returns what was there.
     pub struct AtomCas("atom.cas") {
@@ -49,7 +50,15 @@ instruction! {
         scope: Option<Scope>,
         space: Option<Space>,
         ty: Type,
-    }(d: DstOrSink, address: Address, b: Src, c: Src)
+    }(d: DstOrSink, address: Address, b: Src, c: Src) -> unknown,
+        needs: |op, needs| {
+            order_needs(needs, op.semantics, op.scope, op.space);
+            match op.ty {
+                Type::B16 => needs.both("`.cas.b16`", (6, 3), 70),
+                Type::B128 => needs.both("an atomic `.b128`", (8, 3), 90),
+                _ => {}
+            }
+        };
 
     /// Changes memory atomically.
     pub struct Red("red") {
@@ -61,7 +70,8 @@ instruction! {
         cache_hint: bool = "L2::cache_hint",
         vector: Option<VectorWidth>,
         ty: Type,
-    }(address: Address, b: Srcs, policy: Option<Src>)
+    }(address: Address, b: Srcs, policy: Option<Src>) -> nothing,
+        needs: |op, needs| op.common().needs(needs);
 
     /// Changes memory atomically and later: shared memory of the cluster, announced to an mbarrier,
     /// or global memory.
@@ -74,7 +84,15 @@ instruction! {
         complete_tx: bool = "mbarrier::complete_tx::bytes",
         op: AtomicOp,
         ty: Type,
-    }(address: Address, b: Src, barrier: Option<Address>)
+    }(address: Address, b: Src, barrier: Option<Address>) -> nothing,
+        needs: |op, needs| {
+            needs.both("`red.async`", (8, 1), 90);
+            if !op.complete_tx {
+                needs.both("`red.async` with `.release`", (8, 7), 100);
+            }
+            scope_needs(needs, Some(op.scope));
+            space_needs(needs, op.space);
+        };
 
     /// Changes each place of a multimem address atomically and later.
     pub struct MultimemRedAsync("multimem.red.async") {
@@ -83,7 +101,8 @@ instruction! {
         space: Option<Space>,
         op: AtomicOp,
         ty: Type,
-    }(address: Address, b: Src)
+    }(address: Address, b: Src) -> nothing,
+        needs: |_, needs| needs.both("`multimem.red.async`", (9, 3), 100);
 }
 
 fn is_half(ty: Type) -> bool {
@@ -225,10 +244,6 @@ impl Rule for Atom {
             destinations(check, &self.d, self.vector, self.ty, Fit::Exact);
         }
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        self.common().needs(needs);
-    }
 }
 
 impl Rule for AtomCas {
@@ -242,15 +257,6 @@ impl Rule for AtomCas {
         }
         check.src("b", &self.b, self.ty);
         check.src("c", &self.c, self.ty);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        order_needs(needs, self.semantics, self.scope, self.space);
-        match self.ty {
-            Type::B16 => needs.both("`.cas.b16`", (6, 3), 70),
-            Type::B128 => needs.both("an atomic `.b128`", (8, 3), 90),
-            _ => {}
-        }
     }
 }
 
@@ -277,10 +283,6 @@ impl Rule for Red {
         ordering(check, self.semantics, RED_ORDERINGS);
         check.combination(self.op != AtomicOp::Exch, "a reduction is not `.exch`");
         self.common().check(check);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        self.common().needs(needs);
     }
 }
 
@@ -323,15 +325,6 @@ impl Rule for RedAsync {
             }
         }
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`red.async`", (8, 1), 90);
-        if !self.complete_tx {
-            needs.both("`red.async` with `.release`", (8, 7), 100);
-        }
-        scope_needs(needs, Some(self.scope));
-        space_needs(needs, self.space);
-    }
 }
 
 impl Rule for MultimemRedAsync {
@@ -339,9 +332,5 @@ impl Rule for MultimemRedAsync {
         deferred(check, self.op, self.ty, &self.b);
         release(check, Some(self.semantics), Some(self.scope), self.space, false);
         check.wide_address("address", &self.address, self.space);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`multimem.red.async`", (9, 3), 100);
     }
 }

@@ -4,7 +4,7 @@ use super::bulk_copy::Completion;
 use super::{Rule, instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::*;
-use crate::op::Check;
+use crate::op::{Check, Level};
 
 modifiers! {
     /// A result that goes to every block of the cluster.
@@ -33,13 +33,15 @@ instruction! {
     pub struct Mapa("mapa") {
         space: Option<Space>,
         ty: Type,
-    }(d: Dst, a: Src, rank: Src)
+    }(d: Dst, a: Src, rank: Src) -> |_, operands| operands.all.max(Level::Cluster),
+        needs: |_, needs| needs.both("`mapa`", (7, 8), 90);
 
     /// Rank of the block whose shared memory an address lies in.
     pub struct Getctarank("getctarank") {
         space: Option<Space>,
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> |_, operands| operands.all.max(Level::BlockData),
+        needs: |_, needs| needs.both("`getctarank`", (7, 8), 90);
 
     /// Asks to cancel a cluster that has not started, so that this one takes over its work; the
     /// answer of 16 bytes arrives with the barrier.
@@ -48,7 +50,16 @@ instruction! {
         completion: Completion,
         multicast: Option<MulticastAll>,
         ty: Type,
-    }(to: Address, mbar: Address)
+    }(to: Address, mbar: Address) -> nothing,
+        needs: |op, needs| {
+            needs.both("`clusterlaunchcontrol.try_cancel`", (8, 6), 100);
+            if op.multicast.is_some() {
+                needs.add(
+                    "`.multicast::cluster::all`",
+                    Requirement::Specific { specific: &[], family: &[100, 110, 120] },
+                );
+            }
+        };
 
     /// Reads the answer to such a request.
     pub struct ClusterlaunchcontrolQueryCancel("clusterlaunchcontrol.query_cancel") {
@@ -56,7 +67,8 @@ instruction! {
         vector: Option<VectorWidth>,
         d_type: Type,
         a_type: Type,
-    }(d: Dsts, a: Src)
+    }(d: Dsts, a: Src) -> pointwise,
+        needs: |_, needs| needs.both("`clusterlaunchcontrol.query_cancel`", (8, 6), 100);
 }
 
 /// An address in the cluster's shared memory, as a value: a register, a constant or a variable.
@@ -83,20 +95,12 @@ impl Rule for Mapa {
         check.dst("d", self.d, self.ty);
         check.word_src("rank", &self.rank);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`mapa`", (7, 8), 90);
-    }
 }
 
 impl Rule for Getctarank {
     fn check(&self, check: &mut Check<'_>) {
         cluster_address(check, self.space, &self.a, self.ty);
         check.word_dst("d", self.d);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`getctarank`", (7, 8), 90);
     }
 }
 
@@ -112,16 +116,6 @@ impl Rule for ClusterlaunchcontrolTryCancel {
         check.type_among(self.ty, &[Type::B128]);
         check.address("to", &self.to, self.space);
         check.address("mbar", &self.mbar, self.space);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`clusterlaunchcontrol.try_cancel`", (8, 6), 100);
-        if self.multicast.is_some() {
-            needs.add(
-                "`.multicast::cluster::all`",
-                Requirement::Specific { specific: &[], family: &[100, 110, 120] },
-            );
-        }
     }
 }
 
@@ -145,9 +139,5 @@ impl Rule for ClusterlaunchcontrolQueryCancel {
             check.reg("d", reg, ty);
         }
         check.src("a", &self.a, Type::B128);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`clusterlaunchcontrol.query_cancel`", (8, 6), 100);
     }
 }

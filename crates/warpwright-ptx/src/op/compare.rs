@@ -12,7 +12,16 @@ instruction! {
         bool_op: Option<BoolOp>,
         ftz: bool = "ftz",
         ty: Type,
-    }(d: DstPair, a: Src, b: Src, c: Option<Src>)
+    }(d: DstPair, a: Src, b: Src, c: Option<Src>) -> |op, operands| {
+            operands.of_thread(&op.a, op.parts_warps())
+        },
+        needs: |op, needs| {
+            if is_bf16(op.ty) {
+                needs.both("comparison of `.bf16`", (7, 8), 90);
+            } else if is_half(op.ty) {
+                needs.sm("comparison of `.f16`", 53);
+            }
+        };
 
     /// Compares, into a register.
     pub struct Set("set") {
@@ -21,19 +30,30 @@ instruction! {
         ftz: bool = "ftz",
         d_type: Type,
         ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Option<Src>)
+    }(d: Dst, a: Src, b: Src, c: Option<Src>) -> pointwise,
+        needs: |op, needs| {
+            if is_bf16(op.ty) || is_bf16(op.d_type) {
+                return needs.both("`set` with `.bf16`", (7, 8), 90);
+            }
+            if is_half(op.ty) || is_half(op.d_type) {
+                needs.sm("`set` with `.f16`", 53);
+            }
+            if is_half(op.ty) && !op.d_type.is_float() {
+                needs.version("an integer result of comparing `.f16`", 6, 5);
+            }
+        };
 
     /// `a` where the predicate `c` holds, else `b`.
     pub struct Selp("selp") {
         ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Src)
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise;
 
     /// `a` where `c` is not negative, else `b`.
     pub struct Slct("slct") {
         ftz: bool = "ftz",
         ty: Type,
         c_type: Type,
-    }(d: Dst, a: Src, b: Src, c: Src)
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise;
 }
 
 /// Whether a comparison is offered for a type.
@@ -118,6 +138,18 @@ fn comparison(
     }
 }
 
+impl Setp {
+    /// Whether it compares with a constant between two warps, so that no warp lies on both sides of it.
+    fn parts_warps(&self) -> bool {
+        self.c.is_none()
+            && match (self.cmp, &self.b) {
+                (Cmp::Lt | Cmp::Ge | Cmp::Lo | Cmp::Hs, Src::Imm(Imm::Int(n))) => n % 32 == 0,
+                (Cmp::Le | Cmp::Gt | Cmp::Ls | Cmp::Hi, Src::Imm(Imm::Int(n))) => n % 32 == 31,
+                _ => false,
+            }
+    }
+}
+
 impl Rule for Setp {
     fn check(&self, check: &mut Check<'_>) {
         let operands = (&self.a, &self.b, self.c.as_ref());
@@ -131,14 +163,6 @@ impl Rule for Setp {
             if self.d.first.is_none() && second.is_none() {
                 check.report(Code::OperandForm, "one of the results must be a register");
             }
-        }
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        if is_bf16(self.ty) {
-            needs.both("comparison of `.bf16`", (7, 8), 90);
-        } else if is_half(self.ty) {
-            needs.sm("comparison of `.f16`", 53);
         }
     }
 }
@@ -163,18 +187,6 @@ impl Rule for Set {
         );
         check.dst("d", self.d, self.d_type);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        if is_bf16(self.ty) || is_bf16(self.d_type) {
-            return needs.both("`set` with `.bf16`", (7, 8), 90);
-        }
-        if is_half(self.ty) || is_half(self.d_type) {
-            needs.sm("`set` with `.f16`", 53);
-        }
-        if is_half(self.ty) && !self.d_type.is_float() {
-            needs.version("an integer result of comparing `.f16`", 6, 5);
-        }
-    }
 }
 
 impl Rule for Selp {
@@ -185,8 +197,6 @@ impl Rule for Selp {
         check.src("b", &self.b, self.ty);
         check.src("c", &self.c, Type::Pred);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Slct {
@@ -200,6 +210,4 @@ impl Rule for Slct {
         check.src("b", &self.b, self.ty);
         check.src("c", &self.c, self.c_type);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }

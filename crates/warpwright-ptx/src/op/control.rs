@@ -2,7 +2,10 @@
 
 use super::framework::{Access, Instr};
 use super::operand::{Arg, Operand};
-use super::{Convergence, InstrReader, Keyword, Rule, Visitor, VisitorMut, instruction, modifiers};
+use super::{
+    Apart, Carry, Convergence, InstrReader, Keyword, Level, Operands, Rule, Visitor, VisitorMut, instruction,
+    modifiers,
+};
 use crate::diag::Code;
 use crate::ir::GlobalSymbol;
 use crate::ir::*;
@@ -23,47 +26,63 @@ instruction! {
     /// Jump to a label.
     pub struct Bra("bra") {
         uniform: bool = "uni",
-    }(target: LabelId)
+    }(target: LabelId) -> nothing,
+        check: |_, _| {};
 
     /// Jump to one label of a `.branchtargets` table, by index.
     pub struct BrxIdx("brx.idx") {
         uniform: bool = "uni",
-    }(index: RegSrc, table: LabelId)
+    }(index: RegSrc, table: LabelId) -> nothing,
+        check: |op, check| check.word("index", op.index.0);
 
     /// Return to the caller; in a kernel, end the thread.
     pub struct Ret("ret") {
         uniform: bool = "uni",
-    }()
+    }() -> nothing,
+        check: |_, _| {};
 
     /// End the thread.
-    pub struct Exit("exit") {}()
+    pub struct Exit("exit") {}() -> nothing,
+        check: |_, _| {};
 
     /// Abort the kernel with an error.
-    pub struct Trap("trap") {}()
+    pub struct Trap("trap") {}() -> nothing,
+        check: |_, _| {};
 
     /// Stop for the debugger.
-    pub struct Brkpt("brkpt") {}()
+    pub struct Brkpt("brkpt") {}() -> nothing,
+        check: |_, _| {};
 
     /// Trigger a performance monitor event.
-    pub struct Pmevent("pmevent") {}(a: Src)
+    pub struct Pmevent("pmevent") {}(a: Src) -> nothing,
+        check: |op, check| check.constant("a", &op.a, 0..=15);
 
     /// Trigger the performance monitor events of a mask.
-    pub struct PmeventMask("pmevent.mask") {}(a: Src)
+    pub struct PmeventMask("pmevent.mask") {}(a: Src) -> nothing,
+        check: |op, check| check.constant("a", &op.a, 0..=0xffff);
 
     /// Take registers, so that each thread of the warpgroup has that many.
     pub struct SetmaxnregInc("setmaxnreg.inc.sync.aligned") {
         ty: Type,
-    }(count: Src)
+    }(count: Src) -> nothing,
+        needs: |_, needs| register_count_needs(needs),
+        convergence: |_| Convergence::Warpgroup,
+        check: |op, check| check_register_count(check, op.ty, &op.count);
 
     /// Give registers back, so that each thread of the warpgroup has that many.
     pub struct SetmaxnregDec("setmaxnreg.dec.sync.aligned") {
         ty: Type,
-    }(count: Src)
+    }(count: Src) -> nothing,
+        needs: |_, needs| register_count_needs(needs),
+        convergence: |_| Convergence::Warpgroup,
+        check: |op, check| check_register_count(check, op.ty, &op.count);
 
     /// Order this kernel with those before and after it.
     pub struct Griddepcontrol("griddepcontrol") {
         action: GridDependency,
-    }()
+    }() -> nothing,
+        needs: |_, needs| needs.both("`griddepcontrol`", (7, 8), 90),
+        check: |_, _| {};
 }
 
 /// Call of a function: `call (returns), callee, (arguments), prototype`.
@@ -214,18 +233,28 @@ impl Instr for Call {
         self.arguments.iter_mut().for_each(|src| src.visit_mut(visitor));
         self.prototype.visit_mut(visitor);
     }
-}
 
-impl Rule for Bra {
-    fn check(&self, _check: &mut Check<'_>) {}
-    fn needs(&self, _needs: &mut Needs) {}
-}
-
-impl Rule for BrxIdx {
-    fn check(&self, check: &mut Check<'_>) {
-        check.word("index", self.index.0);
+    fn uniformity(&self, _operands: &Operands<'_>) -> Level {
+        Level::Unknown
     }
+
+    fn apart(&self, _operands: &Operands<'_>) -> Option<Apart> {
+        None
+    }
+
     fn needs(&self, _needs: &mut Needs) {}
+
+    fn convergence(&self) -> Convergence {
+        Convergence::None
+    }
+
+    fn carry(&self) -> Carry {
+        Carry::default()
+    }
+
+    fn is_thread_index(&self, _operands: &Operands<'_>) -> bool {
+        false
+    }
 }
 
 /// A parameter as its callee declares it.
@@ -474,41 +503,6 @@ impl Rule for Call {
             }
         }
     }
-    fn needs(&self, _needs: &mut Needs) {}
-}
-
-impl Rule for Ret {
-    fn check(&self, _check: &mut Check<'_>) {}
-    fn needs(&self, _needs: &mut Needs) {}
-}
-
-impl Rule for Exit {
-    fn check(&self, _check: &mut Check<'_>) {}
-    fn needs(&self, _needs: &mut Needs) {}
-}
-
-impl Rule for Trap {
-    fn check(&self, _check: &mut Check<'_>) {}
-    fn needs(&self, _needs: &mut Needs) {}
-}
-
-impl Rule for Brkpt {
-    fn check(&self, _check: &mut Check<'_>) {}
-    fn needs(&self, _needs: &mut Needs) {}
-}
-
-impl Rule for Pmevent {
-    fn check(&self, check: &mut Check<'_>) {
-        check.constant("a", &self.a, 0..=15);
-    }
-    fn needs(&self, _needs: &mut Needs) {}
-}
-
-impl Rule for PmeventMask {
-    fn check(&self, check: &mut Check<'_>) {
-        check.constant("a", &self.a, 0..=0xffff);
-    }
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 fn check_register_count(check: &mut Check<'_>, ty: Type, count: &Src) {
@@ -522,35 +516,4 @@ fn check_register_count(check: &mut Check<'_>, ty: Type, count: &Src) {
 fn register_count_needs(needs: &mut Needs) {
     needs.version("`setmaxnreg`", 8, 0);
     needs.add("`setmaxnreg`", Requirement::Specific { specific: &[90], family: &[100, 110, 120] });
-}
-
-impl Rule for SetmaxnregInc {
-    fn check(&self, check: &mut Check<'_>) {
-        check_register_count(check, self.ty, &self.count);
-    }
-    fn needs(&self, needs: &mut Needs) {
-        register_count_needs(needs);
-    }
-    fn convergence(&self) -> Convergence {
-        Convergence::Warpgroup
-    }
-}
-
-impl Rule for SetmaxnregDec {
-    fn check(&self, check: &mut Check<'_>) {
-        check_register_count(check, self.ty, &self.count);
-    }
-    fn needs(&self, needs: &mut Needs) {
-        register_count_needs(needs);
-    }
-    fn convergence(&self) -> Convergence {
-        Convergence::Warpgroup
-    }
-}
-
-impl Rule for Griddepcontrol {
-    fn check(&self, _check: &mut Check<'_>) {}
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`griddepcontrol`", (7, 8), 90);
-    }
 }

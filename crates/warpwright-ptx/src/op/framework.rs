@@ -2,6 +2,7 @@
 
 use crate::ir::{Address, AddressBase, LabelId, Needs, Reg, Symbol};
 use crate::op::Check;
+use crate::op::uniformity::{Apart, Level, Operands};
 use crate::print::Writer;
 
 /// How an operand uses a register.
@@ -72,7 +73,16 @@ pub enum Convergence {
     Cluster,
 }
 
-/// What the `instruction!` macro derives.
+/// What an instruction does with the carry flag, which its text does not show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Carry {
+    /// Adds it.
+    pub reads: bool,
+    /// Sets it.
+    pub writes: bool,
+}
+
+/// What the `instruction!` macro derives from a declaration, its rules as data among it.
 pub trait Instr: Sized {
     /// The opcode.
     const NAME: &'static str;
@@ -88,24 +98,34 @@ pub trait Instr: Sized {
 
     /// Lets the visitor change every operand, in the order of the text.
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut);
-}
 
-/// What is written by hand for each instruction.
-pub trait Rule: Instr {
-    /// Reports what the instruction's parts may not be together: modifiers, types, spaces, the
-    /// declared types of its operands.
-    fn check(&self, check: &mut Check<'_>);
+    /// How alike the results are in the threads that execute it under the same control flow.
+    fn uniformity(&self, operands: &Operands<'_>) -> Level;
+
+    /// The result that is more or less alike than the others are, and how alike it is.
+    fn apart(&self, operands: &Operands<'_>) -> Option<Apart>;
 
     /// PTX versions and targets that the instruction needs.
     fn needs(&self, needs: &mut Needs);
 
     /// Which threads must execute it together.
-    fn convergence(&self) -> Convergence {
-        Convergence::None
-    }
+    fn convergence(&self) -> Convergence;
+
+    /// What it does with the carry flag.
+    fn carry(&self) -> Carry;
+
+    /// Whether its result is a thread's index, as [`Operands::is_thread_index`] has it.
+    fn is_thread_index(&self, operands: &Operands<'_>) -> bool;
 }
 
-/// Declares an instruction. See the [module documentation](super).
+/// What the parts of an instruction may not be together: modifiers, types, spaces, the declared types of
+/// its operands.
+pub trait Rule: Instr {
+    /// Reports it.
+    fn check(&self, check: &mut Check<'_>);
+}
+
+/// Declares an instruction, with its rules. See the [module documentation](super).
 ///
 /// `"bar" [cta] "sync"` is an opcode `bar.sync` with a flag between its words: `bar{.cta}.sync`.
 macro_rules! instruction {
@@ -113,7 +133,13 @@ macro_rules! instruction {
         $(#[$doc:meta])*
         pub struct $name:ident($opcode:literal $([$infix:ident] $rest:literal)?) {
             $($(#[$mdoc:meta])* $modifier:ident: $mty:ty $(= $word:literal)?),* $(,)?
-        }($($(#[$adoc:meta])* $arg:ident: $aty:ty $(= $presence:expr)?),* $(,)?)
+        }($($(#[$adoc:meta])* $arg:ident: $aty:ty $(= $presence:expr)?),* $(,)?) -> $uniformity:expr
+            $(, needs: $needs:expr)?
+            $(, convergence: $convergence:expr)?
+            $(, carry: $carry:expr)?
+            $(, apart: $apart:expr)?
+            $(, thread_index: $thread_index:expr)?
+            $(, check: $check:expr)?;
     )*) => {$(
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq)]
@@ -157,10 +183,68 @@ macro_rules! instruction {
                 let _ = &visitor;
                 $($crate::op::Arg::visit_mut(&mut self.$arg, visitor);)*
             }
+
+            fn uniformity(&self, operands: &$crate::op::Operands<'_>) -> $crate::op::Level {
+                // Where a declaration finds the rules that it names.
+                #[allow(unused_imports)]
+                use $crate::op::uniformity::{found, nothing, pointwise, unknown};
+                let rule: fn(&Self, &$crate::op::Operands<'_>) -> $crate::op::Level = $uniformity;
+                rule(self, operands)
+            }
+
+            fn needs(&self, needs: &mut $crate::ir::Needs) {
+                let rule: fn(&Self, &mut $crate::ir::Needs) =
+                    $crate::op::framework::given!(|_, _| {}; $($needs)?);
+                rule(self, needs)
+            }
+
+            fn convergence(&self) -> $crate::op::Convergence {
+                let rule: fn(&Self) -> $crate::op::Convergence =
+                    $crate::op::framework::given!(|_| $crate::op::Convergence::None; $($convergence)?);
+                rule(self)
+            }
+
+            fn carry(&self) -> $crate::op::Carry {
+                let rule: fn(&Self) -> $crate::op::Carry =
+                    $crate::op::framework::given!(|_| $crate::op::Carry::default(); $($carry)?);
+                rule(self)
+            }
+
+            fn apart(&self, operands: &$crate::op::Operands<'_>) -> Option<$crate::op::Apart> {
+                let rule: fn(&Self, &$crate::op::Operands<'_>) -> Option<$crate::op::Apart> =
+                    $crate::op::framework::given!(|_, _| None; $($apart)?);
+                rule(self, operands)
+            }
+
+            fn is_thread_index(&self, operands: &$crate::op::Operands<'_>) -> bool {
+                let rule: fn(&Self, &$crate::op::Operands<'_>) -> bool =
+                    $crate::op::framework::given!(|_, _| false; $($thread_index)?);
+                rule(self, operands)
+            }
         }
+
+        $(
+            impl $crate::op::Rule for $name {
+                fn check(&self, check: &mut $crate::op::Check<'_>) {
+                    let rule: fn(&Self, &mut $crate::op::Check<'_>) = $check;
+                    rule(self, check)
+                }
+            }
+        )?
     )*};
 }
 pub(crate) use instruction;
+
+/// What a declaration gives, or what it means to give nothing.
+macro_rules! given {
+    ($default:expr;) => {
+        $default
+    };
+    ($default:expr; $given:expr) => {
+        $given
+    };
+}
+pub(crate) use given;
 
 macro_rules! read_modifier {
     ($reader:ident, $ty:ty, $word:literal) => {
@@ -247,6 +331,26 @@ macro_rules! ops {
             /// Which threads must execute it together.
             pub fn convergence(&self) -> Convergence {
                 match self { $($(Op::$name(op) => op.convergence(),)*)* }
+            }
+
+            /// How alike the results are in the threads that execute it under the same control flow.
+            pub fn uniformity(&self, operands: &Operands<'_>) -> Level {
+                match self { $($(Op::$name(op) => op.uniformity(operands),)*)* }
+            }
+
+            /// The result that is more or less alike than the others are, and how alike it is.
+            pub fn apart(&self, operands: &Operands<'_>) -> Option<Apart> {
+                match self { $($(Op::$name(op) => op.apart(operands),)*)* }
+            }
+
+            /// What it does with the carry flag.
+            pub fn carry(&self) -> Carry {
+                match self { $($(Op::$name(op) => op.carry(),)*)* }
+            }
+
+            /// Whether its result is a thread's index, as [`Operands::is_thread_index`] has it.
+            pub fn is_thread_index(&self, operands: &Operands<'_>) -> bool {
+                match self { $($(Op::$name(op) => op.is_thread_index(operands),)*)* }
             }
         }
 

@@ -44,104 +44,129 @@ instruction! {
     /// Bitwise and.
     pub struct And("and") {
         ty: Type,
-    }(d: Dst, a: Src, b: Src)
+    }(d: Dst, a: Src, b: Src) -> |op, operands| {
+            operands.of_thread(&op.a, bits(&op.b).is_some_and(|bits| bits & 31 == 0))
+        },
+        thread_index: |op, operands| {
+            let remainder = |bits: u64| bits & 31 == 31 && bits & bits.wrapping_add(1) == 0;
+            operands.is_thread_index(&op.a) && bits(&op.b).is_some_and(remainder)
+        },
+        check: |op, check| uniform(check, op.ty, LOGIC, op.d, &[("a", &op.a), ("b", &op.b)]);
 
     /// Bitwise or.
     pub struct Or("or") {
         ty: Type,
-    }(d: Dst, a: Src, b: Src)
+    }(d: Dst, a: Src, b: Src) -> pointwise,
+        check: |op, check| uniform(check, op.ty, LOGIC, op.d, &[("a", &op.a), ("b", &op.b)]);
 
     /// Bitwise exclusive or.
     pub struct Xor("xor") {
         ty: Type,
-    }(d: Dst, a: Src, b: Src)
+    }(d: Dst, a: Src, b: Src) -> pointwise,
+        check: |op, check| uniform(check, op.ty, LOGIC, op.d, &[("a", &op.a), ("b", &op.b)]);
 
     /// Bitwise complement.
     pub struct Not("not") {
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> pointwise,
+        check: |op, check| uniform(check, op.ty, LOGIC, op.d, &[("a", &op.a)]);
 
     /// 1 where `a` is zero, else 0.
     pub struct Cnot("cnot") {
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> pointwise,
+        check: |op, check| uniform(check, op.ty, BITS, op.d, &[("a", &op.a)]);
 
     /// Any bitwise function of three values, by its truth table.
     pub struct Lop3("lop3") {
         bool_op: Option<BoolOp>,
         ty: Type,
-    }(d: DstPair, a: Src, b: Src, c: Src, table: Src, q: Option<Src>)
+    }(d: DstPair, a: Src, b: Src, c: Src, table: Src, q: Option<Src>) -> pointwise,
+        needs: |op, needs| {
+            if op.bool_op.is_some() {
+                needs.both("`lop3` with a predicate", (8, 2), 70);
+            }
+        };
 
     /// Shift left.
     pub struct Shl("shl") {
         ty: Type,
-    }(d: Dst, a: Src, b: Src)
+    }(d: Dst, a: Src, b: Src) -> pointwise;
 
     /// Shift right, arithmetic for signed types.
     pub struct Shr("shr") {
         ty: Type,
-    }(d: Dst, a: Src, b: Src)
+    }(d: Dst, a: Src, b: Src) -> |op, operands| {
+            operands.of_thread(&op.a, matches!(op.b, Src::Imm(Imm::Int(5..=31))))
+        };
 
     /// Funnel shift.
     pub struct Shf("shf") {
         direction: ShiftDirection,
         mode: ShiftMode,
         ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Src)
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise;
 
     /// Bit field extract.
     pub struct Bfe("bfe") {
         ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Src)
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise;
 
     /// Bit field insert.
     pub struct Bfi("bfi") {
         ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Src, length: Src)
+    }(d: Dst, a: Src, b: Src, c: Src, length: Src) -> pointwise;
 
     /// Number of one bits.
     pub struct Popc("popc") {
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> pointwise,
+        check: |op, check| counting(check, op.ty, WIDE_BITS, op.d, &op.a);
 
     /// Number of leading zero bits.
     pub struct Clz("clz") {
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> pointwise,
+        check: |op, check| counting(check, op.ty, WIDE_BITS, op.d, &op.a);
 
     /// Bits in reverse order.
     pub struct Brev("brev") {
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> pointwise,
+        check: |op, check| uniform(check, op.ty, WIDE_BITS, op.d, &[("a", &op.a)]);
 
     /// Position of the most significant non-sign bit.
     pub struct Bfind("bfind") {
         shiftamt: bool = "shiftamt",
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> pointwise,
+        check: |op, check| counting(check, op.ty, FIELDS, op.d, &op.a);
 
     /// Position of the n-th one bit of `mask`, counted from `base`.
     pub struct Fns("fns") {
         ty: Type,
-    }(d: Dst, mask: Src, base: Src, offset: Src)
+    }(d: Dst, mask: Src, base: Src, offset: Src) -> pointwise;
 
     /// Sign or zero extension of the low `b` bits of `a`.
     pub struct Szext("szext") {
         mode: ShiftMode,
         ty: Type,
-    }(d: Dst, a: Src, b: Src)
+    }(d: Dst, a: Src, b: Src) -> pointwise,
+        needs: |_, needs| needs.both("`szext`", (7, 6), 70);
 
     /// A mask of `b` one bits from bit `a` on.
     pub struct Bmsk("bmsk") {
         mode: ShiftMode,
         ty: Type,
-    }(d: Dst, a: Src, b: Src)
+    }(d: Dst, a: Src, b: Src) -> pointwise,
+        needs: |_, needs| needs.both("`bmsk`", (7, 6), 70);
 
     /// Picks four bytes out of eight.
     pub struct Prmt("prmt") {
         ty: Type,
         mode: Option<PermuteMode>,
-    }(d: Dst, a: Src, b: Src, c: Src)
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
+        check: |op, check| uniform(check, op.ty, &[B32], op.d, &[("a", &op.a), ("b", &op.b), ("c", &op.c)]);
 }
 
 const BITS: &[Type] = &[B16, B32, B64];
@@ -149,6 +174,11 @@ const WIDE_BITS: &[Type] = &[B32, B64];
 const LOGIC: &[Type] = &[Pred, B16, B32, B64];
 const SHIFTED: &[Type] = &[B16, B32, B64, U16, U32, U64, S16, S32, S64];
 const FIELDS: &[Type] = &[U32, U64, S32, S64];
+
+/// The bits of a constant.
+fn bits(src: &Src) -> Option<u64> {
+    src.imm().and_then(Imm::bits)
+}
 
 /// The bits of a position or length that count in a bit field.
 const FIELD_BYTE: std::ops::RangeInclusive<i64> = 0..=255;
@@ -177,46 +207,6 @@ fn counting(check: &mut Check<'_>, ty: Type, allowed: &[Type], d: Dst, a: &Src) 
 fn field(check: &mut Check<'_>, name: &str, src: &Src) {
     check.word_src(name, src);
     check.imm_range(name, src, FIELD_BYTE);
-}
-
-impl Rule for And {
-    fn check(&self, check: &mut Check<'_>) {
-        uniform(check, self.ty, LOGIC, self.d, &[("a", &self.a), ("b", &self.b)]);
-    }
-
-    fn needs(&self, _needs: &mut Needs) {}
-}
-
-impl Rule for Or {
-    fn check(&self, check: &mut Check<'_>) {
-        uniform(check, self.ty, LOGIC, self.d, &[("a", &self.a), ("b", &self.b)]);
-    }
-
-    fn needs(&self, _needs: &mut Needs) {}
-}
-
-impl Rule for Xor {
-    fn check(&self, check: &mut Check<'_>) {
-        uniform(check, self.ty, LOGIC, self.d, &[("a", &self.a), ("b", &self.b)]);
-    }
-
-    fn needs(&self, _needs: &mut Needs) {}
-}
-
-impl Rule for Not {
-    fn check(&self, check: &mut Check<'_>) {
-        uniform(check, self.ty, LOGIC, self.d, &[("a", &self.a)]);
-    }
-
-    fn needs(&self, _needs: &mut Needs) {}
-}
-
-impl Rule for Cnot {
-    fn check(&self, check: &mut Check<'_>) {
-        uniform(check, self.ty, BITS, self.d, &[("a", &self.a)]);
-    }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Lop3 {
@@ -255,12 +245,6 @@ impl Rule for Lop3 {
             check.src("q", q, Pred);
         }
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        if self.bool_op.is_some() {
-            needs.both("`lop3` with a predicate", (8, 2), 70);
-        }
-    }
 }
 
 impl Rule for Shl {
@@ -268,8 +252,6 @@ impl Rule for Shl {
         uniform(check, self.ty, BITS, self.d, &[("a", &self.a)]);
         check.word_src("b", &self.b);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Shr {
@@ -277,8 +259,6 @@ impl Rule for Shr {
         uniform(check, self.ty, SHIFTED, self.d, &[("a", &self.a)]);
         check.word_src("b", &self.b);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Shf {
@@ -286,8 +266,6 @@ impl Rule for Shf {
         uniform(check, self.ty, &[B32], self.d, &[("a", &self.a), ("b", &self.b)]);
         check.word_src("c", &self.c);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Bfe {
@@ -296,8 +274,6 @@ impl Rule for Bfe {
         field(check, "b", &self.b);
         field(check, "c", &self.c);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Bfi {
@@ -306,40 +282,6 @@ impl Rule for Bfi {
         field(check, "c", &self.c);
         field(check, "length", &self.length);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
-}
-
-impl Rule for Popc {
-    fn check(&self, check: &mut Check<'_>) {
-        counting(check, self.ty, WIDE_BITS, self.d, &self.a);
-    }
-
-    fn needs(&self, _needs: &mut Needs) {}
-}
-
-impl Rule for Clz {
-    fn check(&self, check: &mut Check<'_>) {
-        counting(check, self.ty, WIDE_BITS, self.d, &self.a);
-    }
-
-    fn needs(&self, _needs: &mut Needs) {}
-}
-
-impl Rule for Brev {
-    fn check(&self, check: &mut Check<'_>) {
-        uniform(check, self.ty, WIDE_BITS, self.d, &[("a", &self.a)]);
-    }
-
-    fn needs(&self, _needs: &mut Needs) {}
-}
-
-impl Rule for Bfind {
-    fn check(&self, check: &mut Check<'_>) {
-        counting(check, self.ty, FIELDS, self.d, &self.a);
-    }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Fns {
@@ -347,18 +289,12 @@ impl Rule for Fns {
         let sources = [("mask", &self.mask), ("base", &self.base), ("offset", &self.offset)];
         uniform(check, self.ty, &[B32], self.d, &sources);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Szext {
     fn check(&self, check: &mut Check<'_>) {
         uniform(check, self.ty, &[U32, S32], self.d, &[("a", &self.a)]);
         check.word_src("b", &self.b);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`szext`", (7, 6), 70);
     }
 }
 
@@ -371,16 +307,4 @@ impl Rule for Bmsk {
         check.word_src("a", &self.a);
         check.word_src("b", &self.b);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`bmsk`", (7, 6), 70);
-    }
-}
-
-impl Rule for Prmt {
-    fn check(&self, check: &mut Check<'_>) {
-        uniform(check, self.ty, &[B32], self.d, &[("a", &self.a), ("b", &self.b), ("c", &self.c)]);
-    }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }

@@ -29,13 +29,25 @@ instruction! {
         layout: Option<BarrierLayout>,
         space: Option<Space>,
         ty: Type,
-    }(address: Address, count: Src)
+    }(address: Address, count: Src) -> nothing,
+        needs: |op, needs| {
+            needs.both("`mbarrier.init`", (7, 0), 80);
+            space_needs(needs, op.space);
+            if op.layout.is_some() {
+                needs.both("`.layout`", (9, 3), 90);
+            }
+        };
 
     /// Ends a barrier, so that its memory can be used for something else.
     pub struct MbarrierInval("mbarrier.inval") {
         space: Option<Space>,
         ty: Type,
-    }(address: Address)
+    }(address: Address) -> nothing,
+        needs: |op, needs| {
+            needs.both("`mbarrier.inval`", (7, 0), 80);
+            space_needs(needs, op.space);
+        },
+        check: |op, check| barrier(check, op.ty, &op.address, op.space, false);
 
     /// Lets the current phase expect more bytes.
     pub struct MbarrierExpectTx("mbarrier.expect_tx") {
@@ -43,7 +55,11 @@ instruction! {
         scope: Option<Scope>,
         space: Option<Space>,
         ty: Type,
-    }(address: Address, tx_count: Src)
+    }(address: Address, tx_count: Src) -> nothing,
+        needs: |op, needs| {
+            needs.both("`mbarrier.expect_tx`", (8, 0), 90);
+            place_needs(needs, op.space, op.semantics, op.scope);
+        };
 
     /// Counts bytes as if a copy had brought them.
     pub struct MbarrierCompleteTx("mbarrier.complete_tx") {
@@ -51,7 +67,11 @@ instruction! {
         scope: Option<Scope>,
         space: Option<Space>,
         ty: Type,
-    }(address: Address, tx_count: Src)
+    }(address: Address, tx_count: Src) -> nothing,
+        needs: |op, needs| {
+            needs.both("`mbarrier.complete_tx`", (8, 0), 90);
+            place_needs(needs, op.space, op.semantics, op.scope);
+        };
 
     /// Arrives at a barrier. `count` is the number of arrivals, or with `expect_tx` the bytes to
     /// expect before one arrival.
@@ -62,7 +82,11 @@ instruction! {
         scope: Option<Scope>,
         space: Option<Space>,
         ty: Type,
-    }(state: DstOrSink, address: Address, count: Option<Src>)
+    }(state: DstOrSink, address: Address, count: Option<Src>) -> unknown,
+        needs: |op, needs| {
+            needs.both("`mbarrier.arrive`", (7, 0), 80);
+            op.form_needs(needs);
+        };
 
     /// Arrives at a barrier, and leaves it: later phases expect that many arrivals fewer.
     pub struct MbarrierArriveDrop("mbarrier.arrive_drop") {
@@ -72,7 +96,11 @@ instruction! {
         scope: Option<Scope>,
         space: Option<Space>,
         ty: Type,
-    }(state: DstOrSink, address: Address, count: Option<Src>)
+    }(state: DstOrSink, address: Address, count: Option<Src>) -> unknown,
+        needs: |op, needs| {
+            needs.both("`mbarrier.arrive_drop`", (7, 0), 80);
+            op.form_needs(needs);
+        };
 
     /// Whether a phase has completed: that of `state`, or with `parity` that of this parity.
     pub struct MbarrierTestWait("mbarrier.test_wait") {
@@ -82,7 +110,11 @@ instruction! {
         scope: Option<Scope>,
         space: Option<Space>,
         ty: Type,
-    }(complete: DstPair, report: Option<Dst> = Presence::IfRegister, address: Address, state: Src)
+    }(complete: DstPair, report: Option<Dst> = Presence::IfRegister, address: Address, state: Src) -> unknown,
+        needs: |op, needs| {
+            needs.both("`mbarrier.test_wait`", (7, 0), 80);
+            op.form_needs(needs);
+        };
 
     /// Waits a while for a phase to complete; whether it has.
     pub struct MbarrierTryWait("mbarrier.try_wait") {
@@ -92,12 +124,23 @@ instruction! {
         scope: Option<Scope>,
         space: Option<Space>,
         ty: Type,
-    }(complete: DstPair, report: Option<Dst> = Presence::IfRegister, address: Address, state: Src, time_hint: Option<Src>)
+    }(
+        complete: DstPair,
+        report: Option<Dst> = Presence::IfRegister,
+        address: Address,
+        state: Src,
+        time_hint: Option<Src>,
+    ) -> unknown,
+        needs: |op, needs| {
+            needs.both("`mbarrier.try_wait`", (7, 8), 90);
+            op.form_needs(needs);
+        };
 
     /// Number of arrivals that a phase still expected.
     pub struct MbarrierPendingCount("mbarrier.pending_count") {
         ty: Type,
-    }(count: Dst, state: Src)
+    }(count: Dst, state: Src) -> pointwise,
+        needs: |_, needs| needs.both("`mbarrier.pending_count`", (7, 0), 80);
 }
 
 /// The space of a barrier: shared memory, or none for a generic address.
@@ -177,6 +220,12 @@ fn ordering_needs(needs: &mut Needs, semantics: Option<Semantics>, scope: Option
     }
 }
 
+/// What the place of a barrier and an ordering need.
+fn place_needs(needs: &mut Needs, space: Option<Space>, semantics: Option<Semantics>, scope: Option<Scope>) {
+    space_needs(needs, space);
+    ordering_needs(needs, semantics, scope);
+}
+
 /// What waits and arrivals need for `.relaxed`, which transaction counts had from the start.
 fn relaxed_needs(needs: &mut Needs, semantics: Option<Semantics>) {
     if semantics == Some(Semantics::Relaxed) {
@@ -191,48 +240,35 @@ impl Rule for MbarrierInit {
         let most = if self.layout == Some(BarrierLayout::V1) { (1 << 9) - 1 } else { (1 << 20) - 1 };
         check.imm_range("count", &self.count, 1..=most);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`mbarrier.init`", (7, 0), 80);
-        space_needs(needs, self.space);
-        if self.layout.is_some() {
-            needs.both("`.layout`", (9, 3), 90);
-        }
-    }
-}
-
-impl Rule for MbarrierInval {
-    fn check(&self, check: &mut Check<'_>) {
-        barrier(check, self.ty, &self.address, self.space, false);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`mbarrier.inval`", (7, 0), 80);
-        space_needs(needs, self.space);
-    }
 }
 
 macro_rules! transaction_rules {
-    ($($name:ident $text:literal),*) => {$(
+    ($($name:ident),*) => {$(
         impl Rule for $name {
             fn check(&self, check: &mut Check<'_>) {
                 barrier(check, self.ty, &self.address, self.space, true);
                 ordering(check, self.semantics, self.scope, &[Semantics::Relaxed]);
                 check.word_src("tx_count", &self.tx_count);
             }
-
-            fn needs(&self, needs: &mut Needs) {
-                needs.both($text, (8, 0), 90);
-                space_needs(needs, self.space);
-                ordering_needs(needs, self.semantics, self.scope);
-            }
         }
     )*};
 }
-transaction_rules!(MbarrierExpectTx "`mbarrier.expect_tx`", MbarrierCompleteTx "`mbarrier.complete_tx`");
+transaction_rules!(MbarrierExpectTx, MbarrierCompleteTx);
 
 macro_rules! arrival_rules {
-    ($($name:ident $text:literal),*) => {$(
+    ($($name:ident),*) => {$(
+        impl $name {
+            fn form_needs(&self, needs: &mut Needs) {
+                if self.expect_tx {
+                    needs.both("`.expect_tx`", (8, 0), 90);
+                } else if self.count.is_some() && !self.no_complete {
+                    needs.both("a count without `.noComplete`", (7, 8), 90);
+                }
+                place_needs(needs, self.space, self.semantics, self.scope);
+                relaxed_needs(needs, self.semantics);
+            }
+        }
+
         impl Rule for $name {
             fn check(&self, check: &mut Check<'_>) {
                 barrier(check, self.ty, &self.address, self.space, true);
@@ -273,25 +309,26 @@ macro_rules! arrival_rules {
                     ),
                 }
             }
-
-            fn needs(&self, needs: &mut Needs) {
-                needs.both($text, (7, 0), 80);
-                if self.expect_tx {
-                    needs.both("`.expect_tx`", (8, 0), 90);
-                } else if self.count.is_some() && !self.no_complete {
-                    needs.both("a count without `.noComplete`", (7, 8), 90);
-                }
-                space_needs(needs, self.space);
-                ordering_needs(needs, self.semantics, self.scope);
-                relaxed_needs(needs, self.semantics);
-            }
         }
     )*};
 }
-arrival_rules!(MbarrierArrive "`mbarrier.arrive`", MbarrierArriveDrop "`mbarrier.arrive_drop`");
+arrival_rules!(MbarrierArrive, MbarrierArriveDrop);
 
 macro_rules! wait_rules {
-    ($($name:ident $text:literal $version:expr, $sm:literal $(, $hint:ident)?);*) => {$(
+    ($($name:ident $($hint:ident)?),*) => {$(
+        impl $name {
+            fn form_needs(&self, needs: &mut Needs) {
+                if self.parity {
+                    needs.version("`.parity`", 7, 1);
+                }
+                if self.phase_type.is_some() {
+                    needs.both("`.phase_type`", (9, 3), 90);
+                }
+                place_needs(needs, self.space, self.semantics, self.scope);
+                relaxed_needs(needs, self.semantics);
+            }
+        }
+
         impl Rule for $name {
             fn check(&self, check: &mut Check<'_>) {
                 barrier(check, self.ty, &self.address, self.space, false);
@@ -307,25 +344,12 @@ macro_rules! wait_rules {
                     check.src(stringify!($hint), hint, Type::U32);
                 })?
             }
-
-            fn needs(&self, needs: &mut Needs) {
-                needs.both($text, $version, $sm);
-                if self.parity {
-                    needs.version("`.parity`", 7, 1);
-                }
-                if self.phase_type.is_some() {
-                    needs.both("`.phase_type`", (9, 3), 90);
-                }
-                space_needs(needs, self.space);
-                ordering_needs(needs, self.semantics, self.scope);
-                relaxed_needs(needs, self.semantics);
-            }
         }
     )*};
 }
 wait_rules! {
-    MbarrierTestWait "`mbarrier.test_wait`" (7, 0), 80;
-    MbarrierTryWait "`mbarrier.try_wait`" (7, 8), 90, time_hint
+    MbarrierTestWait,
+    MbarrierTryWait time_hint
 }
 
 /// `complete`, alone or with the report of the phase, which only the primary phase has.
@@ -359,9 +383,5 @@ impl Rule for MbarrierPendingCount {
         check.type_among(self.ty, &[Type::B64]);
         check.word_dst("count", self.count);
         check.src("state", &self.state, Type::U64);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`mbarrier.pending_count`", (7, 0), 80);
     }
 }

@@ -26,6 +26,7 @@ mod check;
 mod framework;
 mod operand;
 mod read;
+pub mod uniformity;
 mod word;
 
 pub mod arith;
@@ -50,9 +51,10 @@ pub mod wgmma;
 pub mod wmma;
 
 pub use check::Check;
-pub use framework::{Access, Convergence, Instr, Rule, Visitor, VisitorMut};
+pub use framework::{Access, Carry, Convergence, Instr, Rule, Visitor, VisitorMut};
 pub use operand::{Arg, Operand};
 pub use read::{InstrReader, LabelResolver, Presence};
+pub use uniformity::{Apart, Level, Operands};
 pub use word::{Keyword, Modifier, ModifierField, Word, word_hash};
 
 pub(crate) use framework::{instruction, ops};

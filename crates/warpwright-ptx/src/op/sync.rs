@@ -5,7 +5,7 @@ use super::operand::Arg;
 use super::{Convergence, InstrReader, Rule, instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::*;
-use crate::op::Check;
+use crate::op::{Check, Level, Operands};
 use crate::print::Writer;
 
 modifiers! {
@@ -88,72 +88,120 @@ impl Arg for ThreadCount {
 
 instruction! {
     /// Waits for the threads of the block: all, or `b` of them. The whole warp takes part.
-    pub struct BarSync("bar" [cta] "sync") {}(a: Src, b: Option<Src>)
+    pub struct BarSync("bar" [cta] "sync") {}(a: Src, b: Option<Src>) -> nothing,
+        needs: |op, needs| cta(needs, op.cta),
+        convergence: |op| block(true, op.b.is_some());
 
     /// Arrives at a barrier without waiting. The whole warp takes part.
-    pub struct BarArrive("bar" [cta] "arrive") {}(a: Src, b: Src)
+    pub struct BarArrive("bar" [cta] "arrive") {}(a: Src, b: Src) -> nothing,
+        needs: |op, needs| cta(needs, op.cta),
+        convergence: |_| block(true, true);
 
     /// Waits, and combines a predicate of every thread. The whole warp takes part.
     pub struct BarRed("bar" [cta] "red") {
         op: BarrierReduction,
         ty: Type,
-    }(d: Dst, a: Src, b: ThreadCount, c: Src)
+    }(d: Dst, a: Src, b: ThreadCount, c: Src) -> |op, operands| reduced(op.op, &op.b, true, operands),
+        needs: |op, needs| cta(needs, op.cta),
+        convergence: |op| block(true, op.b.0.is_some()),
+        check: |op, check| reduction(check, op.op, op.ty, (op.d, &op.a, &op.b, &op.c));
 
     /// Waits for the threads of the block: all, or `b` of them. Unless `aligned`, the threads of a
     /// warp may come at different times.
     pub struct BarrierSync("barrier" [cta] "sync") {
         aligned: bool = "aligned",
-    }(a: Src, b: Option<Src>)
+    }(a: Src, b: Option<Src>) -> nothing,
+        needs: |op, needs| cta(needs, op.cta),
+        convergence: |op| block(op.aligned, op.b.is_some());
 
     /// Arrives at a barrier without waiting.
     pub struct BarrierArrive("barrier" [cta] "arrive") {
         aligned: bool = "aligned",
-    }(a: Src, b: Src)
+    }(a: Src, b: Src) -> nothing,
+        needs: |op, needs| cta(needs, op.cta),
+        convergence: |op| block(op.aligned, true);
 
     /// Waits, and combines a predicate of every thread.
     pub struct BarrierRed("barrier" [cta] "red") {
         op: BarrierReduction,
         aligned: bool = "aligned",
         ty: Type,
-    }(d: Dst, a: Src, b: ThreadCount, c: Src)
+    }(d: Dst, a: Src, b: ThreadCount, c: Src) -> |op, operands| reduced(op.op, &op.b, op.aligned, operands),
+        needs: |op, needs| cta(needs, op.cta),
+        convergence: |op| block(op.aligned, op.b.0.is_some()),
+        check: |op, check| reduction(check, op.op, op.ty, (op.d, &op.a, &op.b, &op.c));
 
     /// Waits for lanes of the warp, and orders memory among them.
-    pub struct BarWarpSync("bar.warp.sync") {}(mask: Src)
+    pub struct BarWarpSync("bar.warp.sync") {}(mask: Src) -> nothing,
+        check: |op, check| check.word_src("mask", &op.mask);
 
     /// Arrives at the barrier of the cluster without waiting.
     pub struct BarrierClusterArrive("barrier.cluster.arrive") {
         semantics: Option<Semantics>,
         aligned: bool = "aligned",
-    }()
+    }() -> nothing,
+        needs: |op, needs| {
+            needs.both("`barrier.cluster`", (7, 8), 90);
+            if op.semantics.is_some() {
+                needs.version("`.release` or `.relaxed` on `barrier.cluster.arrive`", 8, 0);
+            }
+        },
+        convergence: |op| if op.aligned { Convergence::Cluster } else { Convergence::None };
 
     /// Waits until all threads of the cluster have arrived.
     pub struct BarrierClusterWait("barrier.cluster.wait") {
         semantics: Option<Semantics>,
         aligned: bool = "aligned",
-    }()
+    }() -> nothing,
+        needs: |op, needs| {
+            needs.both("`barrier.cluster`", (7, 8), 90);
+            if op.semantics.is_some() {
+                needs.version("`.acquire` on `barrier.cluster.wait`", 8, 0);
+            }
+        },
+        convergence: |op| if op.aligned { Convergence::Cluster } else { Convergence::None };
 
     /// Orders memory accesses.
     pub struct Membar("membar") {
         level: MembarLevel,
-    }()
+    }() -> nothing,
+        check: |_, _| {};
 
     /// Orders accesses to memory by different ways.
     pub struct MembarProxy("membar.proxy") {
         kind: ProxyKind,
-    }()
+    }() -> nothing,
+        needs: |op, needs| {
+            needs.both("`membar.proxy`", (7, 5), 60);
+            if op.kind == ProxyKind::Async {
+                needs.both("`membar.proxy.async`", (8, 0), 90);
+            }
+        },
+        check: |op, check| check.combination(!op.kind.is_fabric(), "the proxy is `.alias` or `.async`");
 
     /// Orders memory accesses, in the memory model.
     pub struct Fence("fence") {
         semantics: Option<Semantics>,
         restrict: Option<SyncRestrict>,
         scope: Scope,
-    }()
+    }() -> nothing,
+        needs: |op, needs| {
+            needs.sm("`fence`", 70);
+            scope(needs, op.scope);
+            if matches!(op.semantics, Some(Semantics::Acquire | Semantics::Release)) {
+                needs.both("`.acquire` or `.release` on `fence`", (8, 6), 90);
+            }
+            if op.restrict.is_some() {
+                needs.both("`.sync_restrict`", (8, 6), 90);
+            }
+        };
 
     /// Makes the initialisation of barriers in shared memory visible to the cluster.
     pub struct FenceMbarrierInit("fence.mbarrier_init") {
         semantics: Semantics,
         scope: Scope,
-    }()
+    }() -> nothing,
+        needs: |_, needs| needs.both("`fence.mbarrier_init`", (8, 0), 90);
 
     /// Orders accesses to memory by different ways.
     pub struct FenceProxy("fence.proxy") {
@@ -164,25 +212,58 @@ instruction! {
         alias: bool = "alias",
         semantics: Option<Semantics>,
         scope: Option<Scope>,
-    }()
+    }() -> nothing,
+        needs: |op, needs| {
+            needs.both("`fence.proxy`", (7, 5), 70);
+            match op.kind {
+                ProxyKind::Async => needs.both("`fence.proxy.async`", (8, 0), 90),
+                ProxyKind::Alias if op.semantics.is_some() => {
+                    needs.both("`fence.proxy.alias` with an order", (9, 4), 90);
+                }
+                ProxyKind::Alias => {}
+                _ => needs.both("`fence.proxy` of the fabric", (9, 3), 100),
+            }
+        };
 
     /// Orders asynchronous accesses with generic ones, one way.
     pub struct FenceProxyAsync("fence.proxy.async::generic") {
         semantics: Semantics,
         restrict: SyncRestrict,
         scope: Scope,
-    }()
+    }() -> nothing,
+        needs: |op, needs| {
+            needs.both("`fence.proxy.async::generic`", (8, 6), 90);
+            if op.restrict == SyncRestrict::SharedClusterRead {
+                needs.version("`.sync_restrict::shared::cluster::read`", 9, 4);
+            }
+        };
 
     /// Orders uses of a tensor map with generic writes to it, one way. An acquire names the map.
     pub struct FenceProxyTensormap("fence.proxy.tensormap::generic") {
         semantics: Semantics,
         scope: Scope,
-    }(address: Option<Address>, size: Option<Src>)
+    }(address: Option<Address>, size: Option<Src>) -> nothing,
+        needs: |op, needs| {
+            needs.both("`fence.proxy.tensormap::generic`", (8, 3), 90);
+            scope(needs, op.scope);
+        };
 
     /// Sleeps for about that many nanoseconds.
     pub struct Nanosleep("nanosleep") {
         ty: Type,
-    }(t: Src)
+    }(t: Src) -> nothing,
+        needs: |_, needs| needs.both("`nanosleep`", (6, 3), 70);
+}
+
+/// What a barrier computes is the same for all threads that take part: those of the block, or so many of them,
+/// by whole warps where it is aligned.
+fn reduced(op: BarrierReduction, count: &ThreadCount, aligned: bool, operands: &Operands<'_>) -> Level {
+    match (&count.0, op) {
+        (None, BarrierReduction::And | BarrierReduction::Or) => operands.all.min(Level::BlockData),
+        (None, BarrierReduction::Popc) => Level::BlockData,
+        (Some(_), _) if aligned => Level::WarpData,
+        (Some(_), _) => Level::Unknown,
+    }
 }
 
 /// The number of a block's barrier.
@@ -251,36 +332,12 @@ impl Rule for BarSync {
             thread_count(check, b, true);
         }
     }
-    fn needs(&self, needs: &mut Needs) {
-        cta(needs, self.cta);
-    }
-    fn convergence(&self) -> Convergence {
-        block(true, self.b.is_some())
-    }
 }
 
 impl Rule for BarArrive {
     fn check(&self, check: &mut Check<'_>) {
         barrier_number(check, &self.a);
         thread_count(check, &self.b, false);
-    }
-    fn needs(&self, needs: &mut Needs) {
-        cta(needs, self.cta);
-    }
-    fn convergence(&self) -> Convergence {
-        block(true, true)
-    }
-}
-
-impl Rule for BarRed {
-    fn check(&self, check: &mut Check<'_>) {
-        reduction(check, self.op, self.ty, (self.d, &self.a, &self.b, &self.c));
-    }
-    fn needs(&self, needs: &mut Needs) {
-        cta(needs, self.cta);
-    }
-    fn convergence(&self) -> Convergence {
-        block(true, self.b.0.is_some())
     }
 }
 
@@ -291,12 +348,6 @@ impl Rule for BarrierSync {
             thread_count(check, b, true);
         }
     }
-    fn needs(&self, needs: &mut Needs) {
-        cta(needs, self.cta);
-    }
-    fn convergence(&self) -> Convergence {
-        block(self.aligned, self.b.is_some())
-    }
 }
 
 impl Rule for BarrierArrive {
@@ -304,31 +355,6 @@ impl Rule for BarrierArrive {
         barrier_number(check, &self.a);
         thread_count(check, &self.b, false);
     }
-    fn needs(&self, needs: &mut Needs) {
-        cta(needs, self.cta);
-    }
-    fn convergence(&self) -> Convergence {
-        block(self.aligned, true)
-    }
-}
-
-impl Rule for BarrierRed {
-    fn check(&self, check: &mut Check<'_>) {
-        reduction(check, self.op, self.ty, (self.d, &self.a, &self.b, &self.c));
-    }
-    fn needs(&self, needs: &mut Needs) {
-        cta(needs, self.cta);
-    }
-    fn convergence(&self) -> Convergence {
-        block(self.aligned, self.b.0.is_some())
-    }
-}
-
-impl Rule for BarWarpSync {
-    fn check(&self, check: &mut Check<'_>) {
-        check.word_src("mask", &self.mask);
-    }
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for BarrierClusterArrive {
@@ -338,15 +364,6 @@ impl Rule for BarrierClusterArrive {
             "an arrival is `.release` or `.relaxed`",
         );
     }
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`barrier.cluster`", (7, 8), 90);
-        if self.semantics.is_some() {
-            needs.version("`.release` or `.relaxed` on `barrier.cluster.arrive`", 8, 0);
-        }
-    }
-    fn convergence(&self) -> Convergence {
-        if self.aligned { Convergence::Cluster } else { Convergence::None }
-    }
 }
 
 impl Rule for BarrierClusterWait {
@@ -355,32 +372,6 @@ impl Rule for BarrierClusterWait {
             matches!(self.semantics, None | Some(Semantics::Acquire)),
             "waiting is `.acquire` or says nothing",
         );
-    }
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`barrier.cluster`", (7, 8), 90);
-        if self.semantics.is_some() {
-            needs.version("`.acquire` on `barrier.cluster.wait`", 8, 0);
-        }
-    }
-    fn convergence(&self) -> Convergence {
-        if self.aligned { Convergence::Cluster } else { Convergence::None }
-    }
-}
-
-impl Rule for Membar {
-    fn check(&self, _check: &mut Check<'_>) {}
-    fn needs(&self, _needs: &mut Needs) {}
-}
-
-impl Rule for MembarProxy {
-    fn check(&self, check: &mut Check<'_>) {
-        check.combination(!self.kind.is_fabric(), "the proxy is `.alias` or `.async`");
-    }
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`membar.proxy`", (7, 5), 60);
-        if self.kind == ProxyKind::Async {
-            needs.both("`membar.proxy.async`", (8, 0), 90);
-        }
     }
 }
 
@@ -402,16 +393,6 @@ impl Rule for Fence {
             "a restricted fence is `.acquire.sync_restrict::shared::cluster.cluster` or `.release.sync_restrict::shared::cta.cluster`",
         );
     }
-    fn needs(&self, needs: &mut Needs) {
-        needs.sm("`fence`", 70);
-        scope(needs, self.scope);
-        if matches!(self.semantics, Some(Semantics::Acquire | Semantics::Release)) {
-            needs.both("`.acquire` or `.release` on `fence`", (8, 6), 90);
-        }
-        if self.restrict.is_some() {
-            needs.both("`.sync_restrict`", (8, 6), 90);
-        }
-    }
 }
 
 impl Rule for FenceMbarrierInit {
@@ -420,9 +401,6 @@ impl Rule for FenceMbarrierInit {
             self.semantics == Semantics::Release && self.scope == Scope::Cluster,
             "the only form is `.release.cluster`",
         );
-    }
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`fence.mbarrier_init`", (8, 0), 90);
     }
 }
 
@@ -454,17 +432,6 @@ impl Rule for FenceProxy {
             "`.acquire.sys` or `.release.sys` stands after `.alias` alone, and must with the fabric",
         );
     }
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`fence.proxy`", (7, 5), 70);
-        match self.kind {
-            ProxyKind::Async => needs.both("`fence.proxy.async`", (8, 0), 90),
-            ProxyKind::Alias if self.semantics.is_some() => {
-                needs.both("`fence.proxy.alias` with an order", (9, 4), 90);
-            }
-            ProxyKind::Alias => {}
-            _ => needs.both("`fence.proxy` of the fabric", (9, 3), 100),
-        }
-    }
 }
 
 impl Rule for FenceProxyAsync {
@@ -475,12 +442,6 @@ impl Rule for FenceProxyAsync {
         };
         check.combination(fits, "an acquire is restricted to `shared::cluster`, a release to `shared::cta` or `shared::cluster::read`");
         check.combination(self.scope == Scope::Cluster, "the scope is `.cluster`");
-    }
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`fence.proxy.async::generic`", (8, 6), 90);
-        if self.restrict == SyncRestrict::SharedClusterRead {
-            needs.version("`.sync_restrict::shared::cluster::read`", 9, 4);
-        }
     }
 }
 
@@ -504,18 +465,11 @@ impl Rule for FenceProxyTensormap {
             check.constant("size", size, 128..=128);
         }
     }
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`fence.proxy.tensormap::generic`", (8, 3), 90);
-        scope(needs, self.scope);
-    }
 }
 
 impl Rule for Nanosleep {
     fn check(&self, check: &mut Check<'_>) {
         check.type_among(self.ty, &[Type::U32]);
         check.word_src("t", &self.t);
-    }
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`nanosleep`", (6, 3), 70);
     }
 }

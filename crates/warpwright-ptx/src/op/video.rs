@@ -34,7 +34,7 @@ modifiers! {
 /// Declares instructions of the same modifiers and operands.
 macro_rules! alike {
     ($fields:tt $operands:tt: $($(#[$doc:meta])* $name:ident $opcode:literal;)*) => {
-        instruction! { $($(#[$doc])* pub struct $name($opcode) $fields $operands)* }
+        instruction! { $($(#[$doc])* pub struct $name($opcode) $fields $operands -> pointwise;)* }
     };
 }
 
@@ -85,7 +85,7 @@ instruction! {
         plus_one: bool = "po",
         sat: bool = "sat",
         scale: Option<Scale>,
-    }(d: Dst, a: PartSrc, b: PartSrc, c: PartSrc)
+    }(d: Dst, a: PartSrc, b: PartSrc, c: PartSrc) -> pointwise;
 
     /// 1 where the comparison holds, else 0.
     pub struct Vset("vset") {
@@ -93,7 +93,7 @@ instruction! {
         b_type: Type,
         cmp: Cmp,
         secondary: Option<SecondaryOp>,
-    }(d: PartDst, a: PartSrc, b: PartSrc, c: Option<Src>)
+    }(d: PartDst, a: PartSrc, b: PartSrc, c: Option<Src>) -> pointwise;
 }
 
 alike! {
@@ -259,8 +259,6 @@ macro_rules! rules {
                 let $op = self;
                 $body
             }
-
-            fn needs(&self, _needs: &mut Needs) {}
         }
     )*};
 }

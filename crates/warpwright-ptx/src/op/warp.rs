@@ -3,7 +3,7 @@
 use super::{Convergence, Rule, instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::*;
-use crate::op::Check;
+use crate::op::{Apart, Check, Level, Operands};
 
 modifiers! {
     /// Which lane a shuffle reads.
@@ -60,36 +60,57 @@ instruction! {
     pub struct ShflNoSync("shfl") {
         mode: ShuffleMode,
         ty: Type,
-    }(d: DstPair, a: Src, b: Src, c: Src)
+    }(d: DstPair, a: Src, b: Src, c: Src) -> |op, operands| {
+            shuffled(op.mode, &op.b, &op.c, &Src::Sink, operands)
+        },
+        needs: |_, needs| gone(needs, "`shfl` without `.sync`"),
+        convergence: |_| Convergence::Warp,
+        apart: |op, operands| in_range(op.mode, op.d, &op.b, &op.c, operands),
+        check: |op, check| shuffle(check, op.ty, op.d, (&op.a, &op.b, &op.c));
 
     /// A predicate over the lanes that happen to execute it together (before sm_70).
     pub struct VoteNoSync("vote") {
         mode: VoteMode,
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> |op, operands| voted(op.mode, &Src::Sink, operands),
+        needs: |_, needs| gone(needs, "`vote` without `.sync`"),
+        convergence: |_| Convergence::Warp,
+        check: |op, check| vote(check, op.mode, op.ty, op.d, &op.a);
 
     /// Exchanges a value between lanes.
     pub struct Shfl("shfl.sync") {
         mode: ShuffleMode,
         ty: Type,
-    }(d: DstPair, a: Src, b: Src, c: Src, mask: Src)
+    }(d: DstPair, a: Src, b: Src, c: Src, mask: Src) -> |op, operands| {
+            shuffled(op.mode, &op.b, &op.c, &op.mask, operands)
+        },
+        convergence: |op| by_mask(&op.mask),
+        apart: |op, operands| in_range(op.mode, op.d, &op.b, &op.c, operands);
 
     /// A predicate over the lanes.
     pub struct Vote("vote.sync") {
         mode: VoteMode,
         ty: Type,
-    }(d: Dst, a: Src, mask: Src)
+    }(d: Dst, a: Src, mask: Src) -> |op, operands| voted(op.mode, &op.mask, operands),
+        convergence: |op| by_mask(&op.mask);
 
     /// Mask of the lanes that execute together.
     pub struct ActiveMask("activemask") {
         ty: Type,
-    }(d: Dst)
+    }(d: Dst) -> unknown,
+        needs: |_, needs| needs.version("`activemask`", 6, 2);
 
     /// Lanes that hold the same value.
     pub struct Match("match.sync") {
         mode: MatchMode,
         ty: Type,
-    }(d: DstPair, a: Src, mask: Src)
+    }(d: DstPair, a: Src, mask: Src) -> |op, operands| match op.mode {
+            MatchMode::All => operands.together(&[&op.mask]).max(Level::WarpData),
+            // The lanes that hold this lane's value.
+            MatchMode::Any => operands.found().max(Level::WarpData),
+        },
+        needs: |_, needs| needs.sm("`match`", 70),
+        convergence: |op| by_mask(&op.mask);
 
     /// Reduction over the lanes.
     pub struct Redux("redux.sync") {
@@ -97,10 +118,60 @@ instruction! {
         abs: bool = "abs",
         nan: bool = "NaN",
         ty: Type,
-    }(d: Dst, a: Src, mask: Src)
+    }(d: Dst, a: Src, mask: Src) -> |op, operands| match op.op {
+            ReduxOp::Min | ReduxOp::Max | ReduxOp::And | ReduxOp::Or => operands.together(&[&op.mask]),
+            // Of equal values, it tells how many lanes there are.
+            ReduxOp::Add | ReduxOp::Xor => operands.together(&[&op.mask]).max(Level::WarpData),
+        },
+        needs: |op, needs| {
+            if op.ty == Type::F32 {
+                needs.version("`redux` of `.f32`", 8, 6);
+                needs.add("`redux` of `.f32`", Requirement::Specific { specific: &[], family: &[100] });
+            } else {
+                needs.both("`redux`", (7, 0), 80);
+            }
+        },
+        convergence: |op| by_mask(&op.mask);
 
     /// Picks one lane.
-    pub struct Elect("elect.sync") {}(d: DstPair, mask: Src)
+    pub struct Elect("elect.sync") {}(d: DstPair, mask: Src) -> |op, operands| {
+            operands.together(&[&op.mask]).max(Level::WarpData)
+        },
+        needs: |_, needs| needs.both("`elect`", (8, 0), 90),
+        convergence: |op| by_mask(&op.mask),
+        apart: |op, _| op.d.second.flatten().map(|reg| Apart { reg, level: Level::Lane });
+}
+
+/// Whether all lanes read the same lane: it is named for the whole warp, and not clamped away.
+fn broadcasts(mode: ShuffleMode, b: &Src, c: &Src) -> bool {
+    let bits = |src: &Src| src.imm().and_then(Imm::bits);
+    let Some(c) = bits(c) else { return false };
+    let (segments, last) = (c >> 8 & 31, c & 31);
+    mode == ShuffleMode::Idx && segments == 0 && (last == 31 || bits(b).is_some_and(|b| b & 31 <= last))
+}
+
+/// What a shuffle reads. A mask that is not there is [`Src::Sink`].
+fn shuffled(mode: ShuffleMode, b: &Src, c: &Src, mask: &Src, operands: &Operands<'_>) -> Level {
+    if broadcasts(mode, b, c) && operands.of(b) <= Level::WarpData {
+        operands.together(&[b, mask])
+    } else {
+        operands.found()
+    }
+}
+
+/// Whether a shuffle found a lane to read.
+fn in_range(mode: ShuffleMode, d: DstPair, b: &Src, c: &Src, operands: &Operands<'_>) -> Option<Apart> {
+    let level = if broadcasts(mode, b, c) { operands.of(b) } else { Level::Lane };
+    d.second.flatten().map(|reg| Apart { reg, level })
+}
+
+/// What lanes vote. A mask that is not there is [`Src::Sink`].
+fn voted(mode: VoteMode, mask: &Src, operands: &Operands<'_>) -> Level {
+    match mode {
+        VoteMode::All | VoteMode::Any | VoteMode::Uni => operands.together(&[mask]),
+        // Of equal votes, it tells which lanes there are.
+        VoteMode::Ballot => operands.together(&[mask]).max(Level::WarpData),
+    }
 }
 
 /// All lanes of the warp where the mask says all, else those that it names, by themselves.
@@ -135,44 +206,10 @@ fn gone(needs: &mut Needs, feature: &'static str) {
     needs.add(feature, Requirement::RemovedFrom { sm: 70, version: Version::new(6, 4) });
 }
 
-impl Rule for ShflNoSync {
-    fn check(&self, check: &mut Check<'_>) {
-        shuffle(check, self.ty, self.d, (&self.a, &self.b, &self.c));
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        gone(needs, "`shfl` without `.sync`");
-    }
-
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
-    }
-}
-
-impl Rule for VoteNoSync {
-    fn check(&self, check: &mut Check<'_>) {
-        vote(check, self.mode, self.ty, self.d, &self.a);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        gone(needs, "`vote` without `.sync`");
-    }
-
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
-    }
-}
-
 impl Rule for Shfl {
     fn check(&self, check: &mut Check<'_>) {
         shuffle(check, self.ty, self.d, (&self.a, &self.b, &self.c));
         check.word_src("mask", &self.mask);
-    }
-
-    fn needs(&self, _needs: &mut Needs) {}
-
-    fn convergence(&self) -> Convergence {
-        by_mask(&self.mask)
     }
 }
 
@@ -181,22 +218,12 @@ impl Rule for Vote {
         vote(check, self.mode, self.ty, self.d, &self.a);
         check.word_src("mask", &self.mask);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
-
-    fn convergence(&self) -> Convergence {
-        by_mask(&self.mask)
-    }
 }
 
 impl Rule for ActiveMask {
     fn check(&self, check: &mut Check<'_>) {
         check.type_among(self.ty, &[Type::B32]);
         check.dst("d", self.d, Type::B32);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.version("`activemask`", 6, 2);
     }
 }
 
@@ -216,14 +243,6 @@ impl Rule for Match {
         }
         check.src("a", &self.a, self.ty);
         check.word_src("mask", &self.mask);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.sm("`match`", 70);
-    }
-
-    fn convergence(&self) -> Convergence {
-        by_mask(&self.mask)
     }
 }
 
@@ -246,19 +265,6 @@ impl Rule for Redux {
         }
         check.word_src("mask", &self.mask);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        if self.ty == Type::F32 {
-            needs.version("`redux` of `.f32`", 8, 6);
-            needs.add("`redux` of `.f32`", Requirement::Specific { specific: &[], family: &[100] });
-        } else {
-            needs.both("`redux`", (7, 0), 80);
-        }
-    }
-
-    fn convergence(&self) -> Convergence {
-        by_mask(&self.mask)
-    }
 }
 
 impl Rule for Elect {
@@ -271,13 +277,5 @@ impl Rule for Elect {
             None => check.report(Code::OperandForm, "the result is a pair `d|p` with a predicate"),
         }
         check.word_src("mask", &self.mask);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`elect`", (8, 0), 90);
-    }
-
-    fn convergence(&self) -> Convergence {
-        by_mask(&self.mask)
     }
 }

@@ -86,13 +86,21 @@ modifiers! {
 
 instruction! {
     /// Orders the warpgroup's accesses to registers and shared memory before its next products.
-    pub struct WgmmaFence("wgmma.fence.sync.aligned") {}()
+    pub struct WgmmaFence("wgmma.fence.sync.aligned") {}() -> nothing,
+        needs: |_, needs| wgmma_needs(needs, "`wgmma.fence`"),
+        convergence: |_| Convergence::Warpgroup,
+        check: |_, _| {};
 
     /// Closes the group of the products that were begun.
-    pub struct WgmmaCommitGroup("wgmma.commit_group.sync.aligned") {}()
+    pub struct WgmmaCommitGroup("wgmma.commit_group.sync.aligned") {}() -> nothing,
+        needs: |_, needs| wgmma_needs(needs, "`wgmma.commit_group`"),
+        convergence: |_| Convergence::Warpgroup,
+        check: |_, _| {};
 
     /// Waits until at most `n` groups of products are under way.
-    pub struct WgmmaWaitGroup("wgmma.wait_group.sync.aligned") {}(n: Src)
+    pub struct WgmmaWaitGroup("wgmma.wait_group.sync.aligned") {}(n: Src) -> nothing,
+        needs: |_, needs| wgmma_needs(needs, "`wgmma.wait_group`"),
+        convergence: |_| Convergence::Warpgroup;
 
     /// Begins `d = a·b + d`, or `d = a·b` where `scale_d` is false. `a` is four registers, or the
     /// descriptor of a matrix in shared memory, as `b` is.
@@ -113,7 +121,12 @@ instruction! {
         scale_b: Option<Src> = takes_scales(a_type),
         trans_a: Option<Src> = (takes_transposition(a_type) && matches!(a, Srcs::One(_))),
         trans_b: Option<Src> = takes_transposition(a_type),
-    )
+    ) -> unknown,
+        needs: |op, needs| {
+            wgmma_needs(needs, "`wgmma.mma_async`");
+            mixed_integers_need(needs, op.a_type, op.b_type);
+        },
+        convergence: |_| Convergence::Warpgroup;
 
     /// The same with a sparse `a`: of each four elements two are zero and not stored, by `metadata`.
     pub struct WgmmaMmaAsyncSp("wgmma.mma_async.sp.sync.aligned") {
@@ -133,7 +146,13 @@ instruction! {
         scale_b: Option<Src> = takes_scales(a_type),
         trans_a: Option<Src> = (takes_transposition(a_type) && matches!(a, Srcs::One(_))),
         trans_b: Option<Src> = takes_transposition(a_type),
-    )
+    ) -> unknown,
+        needs: |op, needs| {
+            wgmma_needs(needs, "`wgmma.mma_async`");
+            mixed_integers_need(needs, op.a_type, op.b_type);
+            needs.version("`wgmma.mma_async.sp`", 8, 2);
+        },
+        convergence: |_| Convergence::Warpgroup;
 }
 
 /// The operands can be negated: floating-point types.
@@ -263,42 +282,10 @@ fn wgmma_needs(needs: &mut Needs, feature: Feature) {
     needs.add(feature, Requirement::Specific { specific: &[90], family: &[] });
 }
 
-impl Rule for WgmmaFence {
-    fn check(&self, _check: &mut Check<'_>) {}
-
-    fn needs(&self, needs: &mut Needs) {
-        wgmma_needs(needs, "`wgmma.fence`");
-    }
-
-    fn convergence(&self) -> Convergence {
-        Convergence::Warpgroup
-    }
-}
-
-impl Rule for WgmmaCommitGroup {
-    fn check(&self, _check: &mut Check<'_>) {}
-
-    fn needs(&self, needs: &mut Needs) {
-        wgmma_needs(needs, "`wgmma.commit_group`");
-    }
-
-    fn convergence(&self) -> Convergence {
-        Convergence::Warpgroup
-    }
-}
-
 impl Rule for WgmmaWaitGroup {
     fn check(&self, check: &mut Check<'_>) {
         super::async_copy::group_count(check, &self.n);
         check.imm_range("n", &self.n, 0..=i64::from(i32::MAX));
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        wgmma_needs(needs, "`wgmma.wait_group`");
-    }
-
-    fn convergence(&self) -> Convergence {
-        Convergence::Warpgroup
     }
 }
 
@@ -332,15 +319,6 @@ impl Rule for WgmmaMmaAsync {
             "`.and.popc` stands with products of `.b1`, and only there",
         );
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        wgmma_needs(needs, "`wgmma.mma_async`");
-        mixed_integers_need(needs, self.a_type, self.b_type);
-    }
-
-    fn convergence(&self) -> Convergence {
-        Convergence::Warpgroup
-    }
 }
 
 impl Rule for WgmmaMmaAsyncSp {
@@ -369,15 +347,5 @@ impl Rule for WgmmaMmaAsyncSp {
             _ => &[0],
         };
         constant_among(check, "selector", &self.selector, selectors);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        wgmma_needs(needs, "`wgmma.mma_async`");
-        mixed_integers_need(needs, self.a_type, self.b_type);
-        needs.version("`wgmma.mma_async.sp`", 8, 2);
-    }
-
-    fn convergence(&self) -> Convergence {
-        Convergence::Warpgroup
     }
 }

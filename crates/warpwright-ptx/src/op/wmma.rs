@@ -70,7 +70,12 @@ instruction! {
         shape: MmaShape,
         space: Option<Space>,
         ty: Type,
-    }(r: Dsts, p: Address, stride: Option<Src>)
+    }(r: Dsts, p: Address, stride: Option<Src>) -> unknown,
+        needs: |op, needs| {
+            matrix_needs(needs, WmmaMatrix::A, op.shape, op.ty);
+            space_needs(needs, op.space);
+        },
+        convergence: |_| Convergence::Warp;
 
     /// Loads a right factor; its rows (or columns) are `stride` elements apart.
     pub struct WmmaLoadB("wmma.load.b.sync.aligned") {
@@ -78,7 +83,12 @@ instruction! {
         shape: MmaShape,
         space: Option<Space>,
         ty: Type,
-    }(r: Dsts, p: Address, stride: Option<Src>)
+    }(r: Dsts, p: Address, stride: Option<Src>) -> unknown,
+        needs: |op, needs| {
+            matrix_needs(needs, WmmaMatrix::B, op.shape, op.ty);
+            space_needs(needs, op.space);
+        },
+        convergence: |_| Convergence::Warp;
 
     /// Loads what is added; its rows (or columns) are `stride` elements apart.
     pub struct WmmaLoadC("wmma.load.c.sync.aligned") {
@@ -86,7 +96,12 @@ instruction! {
         shape: MmaShape,
         space: Option<Space>,
         ty: Type,
-    }(r: Dsts, p: Address, stride: Option<Src>)
+    }(r: Dsts, p: Address, stride: Option<Src>) -> unknown,
+        needs: |op, needs| {
+            matrix_needs(needs, WmmaMatrix::Accumulator, op.shape, op.ty);
+            space_needs(needs, op.space);
+        },
+        convergence: |_| Convergence::Warp;
 
     /// Stores a result; its rows (or columns) are `stride` elements apart.
     pub struct WmmaStoreD("wmma.store.d.sync.aligned") {
@@ -94,7 +109,12 @@ instruction! {
         shape: MmaShape,
         space: Option<Space>,
         ty: Type,
-    }(p: Address, r: Srcs, stride: Option<Src>)
+    }(p: Address, r: Srcs, stride: Option<Src>) -> nothing,
+        needs: |op, needs| {
+            matrix_needs(needs, WmmaMatrix::Accumulator, op.shape, op.ty);
+            space_needs(needs, op.space);
+        },
+        convergence: |_| Convergence::Warp;
 
     /// `d = a · b + c` by the whole warp.
     pub struct WmmaMma("wmma.mma.sync.aligned") {
@@ -106,7 +126,14 @@ instruction! {
         rounding: Option<Rounding>,
         types: WmmaTypes,
         satfinite: bool = "satfinite",
-    }(d: Dsts, a: Srcs, b: Srcs, c: Srcs)
+    }(d: Dsts, a: Srcs, b: Srcs, c: Srcs) -> unknown,
+        needs: |op, needs| {
+            matrix_needs(needs, WmmaMatrix::A, op.shape, op.types.a());
+            if op.bit_op == Some(BitOp::And) {
+                needs.both("`.and.popc`", (7, 1), 80);
+            }
+        },
+        convergence: |_| Convergence::Warp;
 }
 
 /// The registers with which a lane holds its part of a matrix; meaningful where the shape exists
@@ -208,13 +235,6 @@ macro_rules! load_rule {
                 }
                 check_place(check, self.space, &self.p, &self.stride);
             }
-            fn needs(&self, needs: &mut Needs) {
-                matrix_needs(needs, WmmaMatrix::$matrix, self.shape, self.ty);
-                space_needs(needs, self.space);
-            }
-            fn convergence(&self) -> Convergence {
-                Convergence::Warp
-            }
         }
     };
 }
@@ -229,13 +249,6 @@ impl Rule for WmmaStoreD {
             fragment(WmmaMatrix::Accumulator, self.shape, self.ty).check_srcs(check, "r", &self.r);
         }
         check_place(check, self.space, &self.p, &self.stride);
-    }
-    fn needs(&self, needs: &mut Needs) {
-        matrix_needs(needs, WmmaMatrix::Accumulator, self.shape, self.ty);
-        space_needs(needs, self.space);
-    }
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
     }
 }
 
@@ -293,14 +306,5 @@ impl Rule for WmmaMma {
         if check_matrix(check, WmmaMatrix::Accumulator, self.shape, c) {
             fragment(WmmaMatrix::Accumulator, self.shape, c).check_srcs(check, "c", &self.c);
         }
-    }
-    fn needs(&self, needs: &mut Needs) {
-        matrix_needs(needs, WmmaMatrix::A, self.shape, self.types.a());
-        if self.bit_op == Some(BitOp::And) {
-            needs.both("`.and.popc`", (7, 1), 80);
-        }
-    }
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
     }
 }

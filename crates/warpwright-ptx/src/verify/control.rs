@@ -1,9 +1,8 @@
 //! Control dependence: which branches decide whether, and how often, a block is run.
 
 use super::cfg::{BlockId, Cfg, DominatorTree, Edges, post_dominators};
-use super::uniformity::Level;
 use crate::ir::*;
-use crate::op::{Convergence, Op};
+use crate::op::{Convergence, Level, Op};
 
 /// The threads that agree on whether they run each block, as far as the branches that were named say.
 #[derive(Clone, Debug)]
@@ -13,7 +12,7 @@ pub(super) struct Control {
     levels: Vec<Level>,
     causes: Vec<u32>,
     /// For each level: the next node up the post-dominator tree that is below that level.
-    jumps: [Vec<u32>; Level::COUNT],
+    jumps: [Vec<u32>; Level::ALL.len()],
 }
 
 impl Control {

@@ -2,11 +2,11 @@
 
 use super::cfg::Cfg;
 use super::control::Control;
-use super::uniformity::{Level, Uniformity};
+use super::uniformity::Uniformity;
 use super::uses::Uses;
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;
-use crate::op::Convergence;
+use crate::op::{Convergence, Level};
 
 /// Reports collectives under control flow, or guards, that their threads do not share.
 pub(super) fn check(function: &Function, cfg: &Cfg, uses: &Uses, out: &mut Diagnostics) {
@@ -38,7 +38,7 @@ pub(super) fn check(function: &Function, cfg: &Cfg, uses: &Uses, out: &mut Diagn
                 Convergence::None => continue,
                 Convergence::Warp => (Level::WarpData, "warp"),
                 Convergence::Warpgroup => (Level::WarpData, "warpgroup"),
-                Convergence::Block => (Level::Block, "block"),
+                Convergence::Block => (Level::BlockData, "block"),
                 Convergence::Cluster => (Level::Cluster, "cluster"),
             };
             let guard = instruction.guard.map_or(Level::Grid, |guard| uniformity.register(guard.reg));

@@ -31,9 +31,10 @@ pub mod uniformity;
 mod uses;
 mod variable;
 
+pub use crate::op::Level;
 pub use cfg::{BlockId, Cfg};
 pub use lowest::{Lowest, NoTarget, lowest};
-pub use uniformity::{Level, Uniformity};
+pub use uniformity::Uniformity;
 
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;

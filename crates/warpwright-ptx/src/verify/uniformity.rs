@@ -1,7 +1,7 @@
 //! How alike the values and the control flow of threads are.
 //!
 //! A [`Level`] is the largest group of threads that surely agrees. Levels of registers come from what
-//! they are computed from, from the special registers at the root, and from the control flow under
+//! they are computed from, as the rule of each instruction has it, and from the control flow under
 //! which they are written: a value written where only some threads pass, or in a loop that threads
 //! leave at different times, differs between them. Levels of blocks come from the branches that
 //! decide whether a block is run (control dependence).
@@ -17,103 +17,7 @@ use super::cfg::{BlockId, Cfg};
 use super::control::Control;
 use super::uses::Uses;
 use crate::ir::*;
-use crate::op::warp::ShuffleMode;
-use crate::op::{Access, Op};
-
-/// The threads that agree on a value, or on whether they run a block. Smaller is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum Level {
-    /// All threads of the grid.
-    #[default]
-    Grid,
-    /// All threads of a cluster.
-    Cluster,
-    /// All threads of a block.
-    Block,
-    /// All threads of a warp; warps differ.
-    Warp,
-    /// All threads of a warp; whether warps differ is not known.
-    WarpData,
-    /// None: it is computed from what tells lanes apart.
-    Lane,
-    /// It is not known: it depends on data.
-    Unknown,
-}
-
-impl Level {
-    pub(super) const COUNT: usize = 7;
-
-    /// The level of a special register. `function` may fix the shape of the block, so that a
-    /// dimension of one thread has one index.
-    pub fn of_special(special: Special, function: &Function) -> Level {
-        use SpecialRegister as S;
-        match special.register {
-            S::Tid => {
-                let axis = match special.component {
-                    Some(Component::X) => 0,
-                    Some(Component::Y) => 1,
-                    Some(Component::Z) => 2,
-                    Some(Component::W) => return Level::Grid,
-                    None => return Level::Lane,
-                };
-                let one = function.directives.iter().any(|directive| match directive {
-                    FunctionDirective::ReqNtid(dims) | FunctionDirective::MaxNtid(dims) => {
-                        dims.get(axis).copied().unwrap_or(1) == 1
-                    }
-                    _ => false,
-                });
-                if one { Level::Grid } else { Level::Lane }
-            }
-            S::LaneId | S::LaneMaskEq | S::LaneMaskLe | S::LaneMaskLt | S::LaneMaskGe | S::LaneMaskGt => {
-                Level::Lane
-            }
-            S::WarpId => Level::Warp,
-            S::CtaId | S::ClusterCtaId | S::ClusterCtaRank | S::SmId => Level::Block,
-            S::ClusterId => Level::Cluster,
-            S::Clock
-            | S::ClockHi
-            | S::Clock64
-            | S::GlobalTimer
-            | S::GlobalTimerLo
-            | S::GlobalTimerHi
-            | S::Pm0
-            | S::Pm1
-            | S::Pm2
-            | S::Pm3
-            | S::Pm4
-            | S::Pm5
-            | S::Pm6
-            | S::Pm7
-            | S::Pm0Wide
-            | S::Pm1Wide
-            | S::Pm2Wide
-            | S::Pm3Wide
-            | S::Pm4Wide
-            | S::Pm5Wide
-            | S::Pm6Wide
-            | S::Pm7Wide => Level::Unknown,
-            _ => Level::Grid,
-        }
-    }
-
-    /// Whether it is not known that threads disagree.
-    pub fn is_undecided(self) -> bool {
-        matches!(self, Level::WarpData | Level::Unknown)
-    }
-
-    /// The threads that agree, in words.
-    pub fn description(self) -> &'static str {
-        match self {
-            Level::Grid => "the same for the whole grid",
-            Level::Cluster => "the same within a cluster",
-            Level::Block => "the same within a block",
-            Level::Warp => "the same within a warp, and different from warp to warp",
-            Level::WarpData => "the same within a warp, and dependent on data",
-            Level::Lane => "different from lane to lane",
-            Level::Unknown => "dependent on data",
-        }
-    }
-}
+use crate::op::{Access, Level, Op, Operands};
 
 /// The levels of a function's registers and blocks.
 #[derive(Clone, Debug)]
@@ -152,26 +56,14 @@ impl Uniformity {
     }
 }
 
-/// How the level of a result comes from those of what is read.
-#[derive(Clone, Copy, Debug)]
-enum Flow {
-    /// The worst of them, and of this.
-    Join(Level),
-    /// The same for all lanes that take part: no worse than a warp's.
-    Collective,
-    /// What another lane holds: no longer known, where lanes differ.
-    Exchange,
-    /// What memory holds there: known to be alike where the address is.
-    Load,
-    /// This, whatever is read.
-    Fixed(Level),
-}
-
 struct Analysis<'a> {
     function: &'a Function,
     cfg: &'a Cfg,
     uses: &'a Uses,
-    flows: Vec<Flow>,
+    /// The level of the special registers that each statement reads.
+    specials: Vec<Level>,
+    thread_indices: Vec<bool>,
+    carries: Carries,
     /// The block of each statement.
     homes: Vec<BlockId>,
     /// The statements that read each register.
@@ -185,21 +77,10 @@ struct Analysis<'a> {
 impl<'a> Analysis<'a> {
     fn new(function: &'a Function, cfg: &'a Cfg, uses: &'a Uses, control: Control) -> Self {
         let statements = function.statements();
-        let threads = ThreadIndices::new(function, uses);
-        let mut flows: Vec<Flow> = statements
-            .iter()
-            .map(|statement| match &statement.kind {
-                StatementKind::Instruction(instruction) if threads.of_warp(&instruction.op) => {
-                    Flow::Fixed(Level::Warp)
-                }
-                StatementKind::Instruction(instruction) => flow(function, &instruction.op),
-                _ => Flow::Fixed(Level::Grid),
-            })
-            .collect();
+        let mut specials = vec![Level::Grid; statements.len()];
         for (statement, special) in &uses.specials {
-            if let Flow::Join(level) = &mut flows[*statement as usize] {
-                *level = (*level).max(Level::of_special(*special, function));
-            }
+            let level = &mut specials[*statement as usize];
+            *level = (*level).max(Level::of_special(*special, function));
         }
         let mut homes = vec![BlockId(0); statements.len()];
         for (i, block) in cfg.blocks().iter().enumerate() {
@@ -215,7 +96,9 @@ impl<'a> Analysis<'a> {
             function,
             cfg,
             uses,
-            flows,
+            specials,
+            thread_indices: thread_indices(function, uses),
+            carries: Carries::new(function),
             homes,
             readers: Readers::new(function.register_count() as usize, uses),
             control,
@@ -251,7 +134,8 @@ impl<'a> Analysis<'a> {
         }
         let uses = self.uses;
         let list = uses.of(statement as usize);
-        let mut sources = Level::Grid;
+        let carry = instruction.op.carry();
+        let mut sources = self.specials[statement as usize];
         let mut writes = false;
         for used in list {
             if used.access != Access::Write {
@@ -273,26 +157,31 @@ impl<'a> Analysis<'a> {
         if !writes {
             return;
         }
-        let value = match self.flows[statement as usize] {
-            Flow::Join(base) => sources.max(base),
-            Flow::Collective => sources.min(Level::WarpData),
-            Flow::Load | Flow::Exchange if sources > Level::WarpData => Level::Unknown,
-            Flow::Load | Flow::Exchange => sources,
-            Flow::Fixed(level) => level,
+        if carry.reads {
+            sources =
+                sources.max(self.carries.before(statement, self.cfg.block(id).statements().start as u32));
+        }
+        let operands = Operands {
+            function: self.function,
+            registers: &self.registers,
+            all: sources,
+            thread_indices: &self.thread_indices,
         };
+        let value = instruction.op.uniformity(&operands);
+        let apart = instruction.op.apart(&operands);
         // Threads that the guard keeps from writing hold what was there before.
         let guard = instruction.guard.map_or(Level::Grid, |guard| self.registers[guard.reg.0 as usize]);
-        let level = value.max(guard).max(self.control.level(id));
+        let least = guard.max(self.control.level(id));
         for used in list.iter().filter(|used| used.access != Access::Read) {
+            let value = apart.filter(|apart| apart.reg == used.reg).map_or(value, |apart| apart.level);
             let held = &mut self.registers[used.reg.0 as usize];
-            if level > *held {
-                *held = level;
-                for &reader in self.readers.of(used.reg) {
-                    if !std::mem::replace(&mut self.queued[reader as usize], true) {
-                        self.pending.push(reader);
-                    }
-                }
+            if value.max(least) > *held {
+                *held = value.max(least);
+                queue(&mut self.queued, &mut self.pending, self.readers.of(used.reg));
             }
+        }
+        if carry.writes && self.carries.raise(statement, value.max(least)) {
+            queue(&mut self.queued, &mut self.pending, &self.carries.readers);
         }
     }
 
@@ -300,13 +189,16 @@ impl<'a> Analysis<'a> {
     fn divide(&mut self, id: BlockId, statement: u32, level: Level) {
         let Analysis { control, cfg, queued, pending, .. } = self;
         control.divide(id, statement, level, &mut |raised| {
-            for statement in cfg.block(raised).statements() {
-                if !std::mem::replace(&mut queued[statement], true) {
-                    pending.push(statement as u32);
-                }
-            }
+            cfg.block(raised).statements().for_each(|statement| queue(queued, pending, &[statement as u32]));
         });
     }
+}
+
+/// Notes that statements are to be looked at again.
+fn queue(queued: &mut [bool], pending: &mut Vec<u32>, statements: &[u32]) {
+    let new =
+        statements.iter().filter(|&&statement| !std::mem::replace(&mut queued[statement as usize], true));
+    pending.extend(new);
 }
 
 /// The statements that read each register.
@@ -338,111 +230,68 @@ impl Readers {
     }
 }
 
-/// The registers that hold `%tid.x`, or its remainder by a power of two that is a whole number of
-/// warps, and nothing else.
-struct ThreadIndices {
-    /// For each register; empty where there is none.
-    holds: Vec<bool>,
+/// The level of the carry flag. Instructions that read it stand behind the one that sets it, most often in the
+/// same block.
+struct Carries {
+    /// The statements that set it, whether each does so for all threads, and the level that it gets.
+    writers: Vec<(u32, bool, Level)>,
+    /// The statements that read it.
+    readers: Vec<u32>,
 }
 
-impl ThreadIndices {
-    fn new(function: &Function, uses: &Uses) -> Self {
-        let mut found = ThreadIndices { holds: Vec::new() };
-        if !uses.specials.iter().any(|(_, special)| special.register == SpecialRegister::Tid) {
-            return found;
-        }
-        found.holds.resize(function.register_count() as usize, false);
-        for instruction in function.instructions() {
-            match &instruction.op {
-                Op::Mov(mov) => {
-                    if let (Dsts::One(reg), Srcs::One(Src::Special(special))) = (&mov.d, &mov.a)
-                        && special.register == SpecialRegister::Tid
-                        && special.component == Some(Component::X)
-                    {
-                        found.holds[reg.0 as usize] = true;
-                    }
-                }
-                Op::And(and) if found.is_index(&and.a) => {
-                    if let Src::Imm(imm) = and.b
-                        && imm.bits().is_some_and(|mask| mask & 31 == 31 && mask & mask.wrapping_add(1) == 0)
-                    {
-                        found.holds[and.d.0.0 as usize] = true;
-                    }
-                }
-                _ => {}
+impl Carries {
+    fn new(function: &Function) -> Self {
+        let mut carries = Carries { writers: Vec::new(), readers: Vec::new() };
+        for (i, statement) in (0..).zip(function.statements()) {
+            let StatementKind::Instruction(instruction) = &statement.kind else { continue };
+            let carry = instruction.op.carry();
+            if carry.writes {
+                carries.writers.push((i, instruction.guard.is_none(), Level::Grid));
+            }
+            if carry.reads {
+                carries.readers.push(i);
             }
         }
-        let mut written = vec![false; found.holds.len()];
-        for (_, used) in uses.all().filter(|(_, used)| used.access != Access::Read) {
-            let i = used.reg.0 as usize;
-            if std::mem::replace(&mut written[i], true) {
-                found.holds[i] = false;
-            }
-        }
-        found
+        carries
     }
 
-    fn is_index(&self, src: &Src) -> bool {
-        matches!(src, Src::Reg(reg) if self.holds.get(reg.0 as usize) == Some(&true))
+    /// What a statement reads whose block begins at `start`: of the last that sets it there, or of any.
+    fn before(&self, statement: u32, start: u32) -> Level {
+        let earlier = self.writers.partition_point(|writer| writer.0 < statement);
+        match self.writers[..earlier].last() {
+            Some(&(writer, true, level)) if writer >= start => level,
+            _ => self.writers.iter().map(|writer| writer.2).max().unwrap_or_default(),
+        }
     }
 
-    /// Whether an instruction computes from `%tid.x` something that is the same within a warp.
-    fn of_warp(&self, op: &Op) -> bool {
-        let thread = |src: &Src| self.is_index(src);
-        match op {
-            Op::Shr(shr) => thread(&shr.a) && matches!(shr.b, Src::Imm(Imm::Int(5..=31))),
-            Op::Div(div) => thread(&div.a) && matches!(div.b, Src::Imm(Imm::Int(n)) if n > 0 && n % 32 == 0),
-            Op::And(and) => {
-                thread(&and.a) && matches!(and.b, Src::Imm(imm) if imm.bits().is_some_and(|n| n & 31 == 0))
-            }
-            Op::Setp(setp) if setp.c.is_none() && thread(&setp.a) => match (setp.cmp, &setp.b) {
-                (Cmp::Lt | Cmp::Ge | Cmp::Lo | Cmp::Hs, Src::Imm(Imm::Int(n))) => n % 32 == 0,
-                (Cmp::Le | Cmp::Gt | Cmp::Ls | Cmp::Hi, Src::Imm(Imm::Int(n))) => n % 32 == 31,
-                _ => false,
-            },
-            _ => false,
-        }
+    /// Whether the level that a statement gives it was better until now.
+    fn raise(&mut self, statement: u32, level: Level) -> bool {
+        let at = self.writers.partition_point(|writer| writer.0 < statement);
+        std::mem::replace(&mut self.writers[at].2, level) < level
     }
 }
 
-/// How an instruction's result depends on what it reads.
-fn flow(function: &Function, op: &Op) -> Flow {
-    match op {
-        Op::Shfl(shuffle) => match (shuffle.mode, &shuffle.b) {
-            (ShuffleMode::Idx, Src::Imm(_)) => Flow::Collective,
-            _ => Flow::Exchange,
-        },
-        Op::Vote(_) | Op::Redux(_) | Op::ActiveMask(_) => Flow::Collective,
-        Op::Match(_) => Flow::Exchange,
-        Op::Elect(_) => Flow::Fixed(Level::Lane),
-        Op::Ld(load) => match load.space.map(Space::base) {
-            Some(Space::Local) => Flow::Fixed(Level::Unknown),
-            Some(Space::Param) if !is_kernel_parameter(function, &load.address) => {
-                Flow::Fixed(Level::Unknown)
+/// For each register whether it holds a thread's index ([`Operands::is_thread_index`]), whoever reads it: it is
+/// written once. Empty where none does.
+fn thread_indices(function: &Function, uses: &Uses) -> Vec<bool> {
+    if !uses.specials.iter().any(|(_, special)| special.register == SpecialRegister::Tid) {
+        return Vec::new();
+    }
+    let mut writes = vec![0u8; function.register_count() as usize];
+    for (_, used) in uses.all().filter(|(_, used)| used.access != Access::Read) {
+        let count = &mut writes[used.reg.0 as usize];
+        *count = count.saturating_add(1);
+    }
+    let mut holds = vec![false; writes.len()];
+    for (i, statement) in function.statements().iter().enumerate() {
+        let StatementKind::Instruction(instruction) = &statement.kind else { continue };
+        let operands = Operands { function, registers: &[], all: Level::Unknown, thread_indices: &holds };
+        if instruction.op.is_thread_index(&operands) {
+            let written = uses.of(i).iter().find(|used| used.access == Access::Write);
+            if let Some(used) = written.filter(|used| writes[used.reg.0 as usize] == 1) {
+                holds[used.reg.0 as usize] = true;
             }
-            _ => Flow::Load,
-        },
-        Op::Call(_) => Flow::Fixed(Level::Unknown),
-        _ => named_flow(op),
+        }
     }
-}
-
-fn is_kernel_parameter(function: &Function, address: &Address) -> bool {
-    let kernel = function.kind == FunctionKind::Entry;
-    match &address.base {
-        AddressBase::Symbol(Symbol::Local(id)) => kernel && function.params.contains(&Param::Variable(*id)),
-        _ => kernel,
-    }
-}
-
-/// By the first word of the opcode: the families are large.
-fn named_flow(op: &Op) -> Flow {
-    let name = op.name();
-    let root = name.split_once('.').map_or(name, |(root, _)| root);
-    match root {
-        "atom" | "mbarrier" | "ldmatrix" | "ldu" | "alloca" | "stacksave" => Flow::Fixed(Level::Unknown),
-        "wmma" | "tcgen05" => Flow::Fixed(Level::Unknown),
-        "bar" | "barrier" => Flow::Fixed(Level::Block),
-        _ => Flow::Join(Level::Grid),
-    }
+    holds
 }

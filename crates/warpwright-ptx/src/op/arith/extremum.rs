@@ -15,7 +15,8 @@ instruction! {
         abs: bool = "abs",
         relu: bool = "relu",
         ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Option<Src>)
+    }(d: Dst, a: Src, b: Src, c: Option<Src>) -> pointwise,
+        needs: |op, needs| op.form().needs(needs);
 
     /// Larger of two (or three) values.
     pub struct Max("max") {
@@ -25,7 +26,8 @@ instruction! {
         abs: bool = "abs",
         relu: bool = "relu",
         ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Option<Src>)
+    }(d: Dst, a: Src, b: Src, c: Option<Src>) -> pointwise,
+        needs: |op, needs| op.form().needs(needs);
 }
 
 const TYPES: &[Type] =
@@ -117,10 +119,6 @@ impl Rule for Min {
             operands(check, self.ty, self.d, [&self.a, &self.b], self.c.as_ref());
         }
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        self.form().needs(needs);
-    }
 }
 
 impl Rule for Max {
@@ -128,9 +126,5 @@ impl Rule for Max {
         if self.form().check(check) {
             operands(check, self.ty, self.d, [&self.a, &self.b], self.c.as_ref());
         }
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        self.form().needs(needs);
     }
 }

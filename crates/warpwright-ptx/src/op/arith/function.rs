@@ -15,12 +15,14 @@ instruction! {
         rounding: Option<Rounding>,
         ftz: bool = "ftz",
         ty: Type,
-    }(d: Dst, a: Src, b: Src)
+    }(d: Dst, a: Src, b: Src) -> |op, operands| {
+            operands.of_thread(&op.a, matches!(op.b, Src::Imm(Imm::Int(n)) if n > 0 && n % 32 == 0))
+        };
 
     /// Remainder.
     pub struct Rem("rem") {
         ty: Type,
-    }(d: Dst, a: Src, b: Src)
+    }(d: Dst, a: Src, b: Src) -> pointwise;
 
     /// Reciprocal.
     pub struct Rcp("rcp") {
@@ -28,7 +30,7 @@ instruction! {
         rounding: Option<Rounding>,
         ftz: bool = "ftz",
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> pointwise;
 
     /// Square root.
     pub struct Sqrt("sqrt") {
@@ -36,48 +38,61 @@ instruction! {
         rounding: Option<Rounding>,
         ftz: bool = "ftz",
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> pointwise;
 
     /// Reciprocal of the square root.
     pub struct Rsqrt("rsqrt") {
         approx: bool = "approx",
         ftz: bool = "ftz",
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> pointwise;
 
     /// Sine.
     pub struct Sin("sin") {
         approx: bool = "approx",
         ftz: bool = "ftz",
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> pointwise;
 
     /// Cosine.
     pub struct Cos("cos") {
         approx: bool = "approx",
         ftz: bool = "ftz",
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> pointwise;
 
     /// Logarithm to base 2.
     pub struct Lg2("lg2") {
         approx: bool = "approx",
         ftz: bool = "ftz",
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> pointwise;
 
     /// Power of 2.
     pub struct Ex2("ex2") {
         approx: bool = "approx",
         ftz: bool = "ftz",
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> pointwise,
+        needs: |op, needs| {
+            match op.ty {
+                F16 | F16X2 => needs.both("`ex2` of `.f16`", (7, 0), 75),
+                BF16 | BF16X2 => needs.both("`ex2` of `.bf16`", (7, 8), 90),
+                _ => {}
+            }
+        };
 
     /// Hyperbolic tangent.
     pub struct Tanh("tanh") {
         approx: bool = "approx",
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> pointwise,
+        needs: |op, needs| {
+            match op.ty {
+                BF16 | BF16X2 => needs.both("`tanh` of `.bf16`", (7, 8), 90),
+                _ => needs.both("`tanh`", (7, 0), 75),
+            }
+        };
 }
 
 const EXPONENTIAL: &[Type] = &[F16, F16X2, BF16, BF16X2, F32];
@@ -127,8 +142,6 @@ impl Rule for Div {
         unary(check, self.ty, self.d, &self.a);
         check.src("b", &self.b, self.ty);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Rem {
@@ -140,8 +153,6 @@ impl Rule for Rem {
         check.src("b", &self.b, self.ty);
         not_by_zero(check, &self.b);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Rcp {
@@ -159,8 +170,6 @@ impl Rule for Rcp {
         }
         unary(check, self.ty, self.d, &self.a);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Sqrt {
@@ -174,8 +183,6 @@ impl Rule for Sqrt {
         one_accuracy(check, &[self.approx, self.rounding.is_some()], "`.approx` and a rounding");
         unary(check, self.ty, self.d, &self.a);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Rsqrt {
@@ -186,8 +193,6 @@ impl Rule for Rsqrt {
         approximate(check, self.approx);
         unary(check, self.ty, self.d, &self.a);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Sin {
@@ -198,8 +203,6 @@ impl Rule for Sin {
         approximate(check, self.approx);
         unary(check, self.ty, self.d, &self.a);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Cos {
@@ -210,8 +213,6 @@ impl Rule for Cos {
         approximate(check, self.approx);
         unary(check, self.ty, self.d, &self.a);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Lg2 {
@@ -222,8 +223,6 @@ impl Rule for Lg2 {
         approximate(check, self.approx);
         unary(check, self.ty, self.d, &self.a);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Ex2 {
@@ -239,14 +238,6 @@ impl Rule for Ex2 {
         approximate(check, self.approx);
         unary(check, self.ty, self.d, &self.a);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        match self.ty {
-            F16 | F16X2 => needs.both("`ex2` of `.f16`", (7, 0), 75),
-            BF16 | BF16X2 => needs.both("`ex2` of `.bf16`", (7, 8), 90),
-            _ => {}
-        }
-    }
 }
 
 impl Rule for Tanh {
@@ -256,12 +247,5 @@ impl Rule for Tanh {
         }
         approximate(check, self.approx);
         unary(check, self.ty, self.d, &self.a);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        match self.ty {
-            BF16 | BF16X2 => needs.both("`tanh` of `.bf16`", (7, 8), 90),
-            _ => needs.both("`tanh`", (7, 0), 75),
-        }
     }
 }

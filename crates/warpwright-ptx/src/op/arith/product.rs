@@ -6,8 +6,7 @@ use super::{
 };
 use crate::ir::Type::*;
 use crate::ir::*;
-use crate::op::Check;
-use crate::op::{Rule, instruction};
+use crate::op::{Carry, Check, Rule, instruction};
 
 instruction! {
     /// Product.
@@ -17,13 +16,17 @@ instruction! {
         ftz: bool = "ftz",
         sat: bool = "sat",
         ty: Type,
-    }(d: Dst, a: Src, b: Src)
+    }(d: Dst, a: Src, b: Src) -> pointwise,
+        needs: |op, needs| {
+            packed_needs(needs, op.ty);
+            half_precision_needs(needs, op.ty);
+        };
 
     /// Product of the low 24 bits.
     pub struct Mul24("mul24") {
         half: MulHalf,
         ty: Type,
-    }(d: Dst, a: Src, b: Src)
+    }(d: Dst, a: Src, b: Src) -> pointwise;
 
     /// Product and sum.
     pub struct Mad("mad") {
@@ -33,21 +36,23 @@ instruction! {
         sat: bool = "sat",
         cc: bool = "cc",
         ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Src)
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
+        carry: |op| Carry { reads: false, writes: op.cc };
 
     /// Product of the low 24 bits, and sum.
     pub struct Mad24("mad24") {
         half: MulHalf,
         sat: bool = "sat",
         ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Src)
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise;
 
     /// Product and sum with carry in.
     pub struct Madc("madc") {
         half: Option<MulHalf>,
         cc: bool = "cc",
         ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Src)
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
+        carry: |op| Carry { reads: true, writes: op.cc };
 
     /// Product and sum, rounded once.
     pub struct Fma("fma") {
@@ -60,26 +65,43 @@ instruction! {
         ty: Type,
         /// With mixed precision, the type of `a` and `b`.
         a_type: Option<Type>,
-    }(d: Dst, a: Src, b: Src, c: Src)
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
+        needs: |op, needs| {
+            packed_needs(needs, op.ty);
+            simple_bf16_needs(needs, op.ty);
+            mixed_needs(needs, op.a_type);
+            if matches!(op.ty, F16 | F16X2) {
+                needs.sm("arithmetic on `.f16`", 53);
+            }
+            if op.relu {
+                needs.both("`.relu`", (7, 0), 80);
+            }
+            if op.oob {
+                needs.both("`.oob`", (8, 1), 90);
+            }
+        };
 
     /// Product and sum without carries: of polynomials over two elements.
     pub struct Clmad("clmad") {
         half: MulHalf,
         ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Src)
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
+        needs: |_, needs| needs.both("`clmad`", (9, 3), 80);
 
     /// Dot product of four bytes, added to `c`.
     pub struct Dp4a("dp4a") {
         a_type: Type,
         b_type: Type,
-    }(d: Dst, a: Src, b: Src, c: Src)
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
+        needs: |_, needs| needs.sm("`dp4a`", 61);
 
     /// Dot product of two halves of `a` with two bytes of `b`, added to `c`.
     pub struct Dp2a("dp2a") {
         half: MulHalf,
         a_type: Type,
         b_type: Type,
-    }(d: Dst, a: Src, b: Src, c: Src)
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
+        needs: |_, needs| needs.sm("`dp2a`", 61);
 }
 
 const MUL: &[Type] = &[U16, U32, U64, S16, S32, S64, F16, F16X2, BF16, BF16X2, F32, F64, F32X2];
@@ -115,11 +137,6 @@ impl Rule for Mul {
         check.src("a", &self.a, self.ty);
         check.src("b", &self.b, self.ty);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        packed_needs(needs, self.ty);
-        half_precision_needs(needs, self.ty);
-    }
 }
 
 impl Rule for Mul24 {
@@ -132,8 +149,6 @@ impl Rule for Mul24 {
         check.src("a", &self.a, self.ty);
         check.src("b", &self.b, self.ty);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Mad {
@@ -161,8 +176,6 @@ impl Rule for Mad {
         check.src("b", &self.b, self.ty);
         check.src("c", &self.c, sum);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Mad24 {
@@ -177,8 +190,6 @@ impl Rule for Mad24 {
         check.src("b", &self.b, self.ty);
         check.src("c", &self.c, self.ty);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Madc {
@@ -195,8 +206,6 @@ impl Rule for Madc {
         check.src("b", &self.b, self.ty);
         check.src("c", &self.c, self.ty);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Fma {
@@ -221,21 +230,6 @@ impl Rule for Fma {
         check.src("b", &self.b, factors);
         check.src("c", &self.c, self.ty);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        packed_needs(needs, self.ty);
-        simple_bf16_needs(needs, self.ty);
-        mixed_needs(needs, self.a_type);
-        if matches!(self.ty, F16 | F16X2) {
-            needs.sm("arithmetic on `.f16`", 53);
-        }
-        if self.relu {
-            needs.both("`.relu`", (7, 0), 80);
-        }
-        if self.oob {
-            needs.both("`.oob`", (8, 1), 90);
-        }
-    }
 }
 
 impl Rule for Clmad {
@@ -248,10 +242,6 @@ impl Rule for Clmad {
         check.src("a", &self.a, self.ty);
         check.src("b", &self.b, self.ty);
         check.src("c", &self.c, self.ty);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`clmad`", (9, 3), 80);
     }
 }
 
@@ -273,10 +263,6 @@ impl Rule for Dp4a {
         let sources = [("a", &self.a), ("b", &self.b), ("c", &self.c)];
         dot_product(check, [self.a_type, self.b_type], self.d, sources);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.sm("`dp4a`", 61);
-    }
 }
 
 impl Rule for Dp2a {
@@ -284,9 +270,5 @@ impl Rule for Dp2a {
         narrow(check, self.half);
         let sources = [("a", &self.a), ("b", &self.b), ("c", &self.c)];
         dot_product(check, [self.a_type, self.b_type], self.d, sources);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.sm("`dp2a`", 61);
     }
 }

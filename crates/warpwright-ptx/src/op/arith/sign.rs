@@ -29,24 +29,37 @@ instruction! {
     pub struct Abs("abs") {
         ftz: bool = "ftz",
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> pointwise,
+        needs: |op, needs| {
+            simple_bf16_needs(needs, op.ty);
+            if matches!(op.ty, F16 | F16X2) {
+                needs.both("`abs` of `.f16`", (6, 5), 53);
+            }
+        };
 
     /// Negation.
     pub struct Neg("neg") {
         ftz: bool = "ftz",
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> pointwise,
+        needs: |op, needs| {
+            packed_needs(needs, op.ty);
+            simple_bf16_needs(needs, op.ty);
+            if matches!(op.ty, F16 | F16X2) {
+                needs.sm("`neg` of `.f16`", 53);
+            }
+        };
 
     /// The magnitude of `b` with the sign of `a`.
     pub struct Copysign("copysign") {
         ty: Type,
-    }(d: Dst, a: Src, b: Src)
+    }(d: Dst, a: Src, b: Src) -> pointwise;
 
     /// Whether a number is of a class.
     pub struct Testp("testp") {
         class: FloatClass,
         ty: Type,
-    }(p: Dst, a: Src)
+    }(p: Dst, a: Src) -> pointwise;
 }
 
 const ABS: &[Type] = &[S16, S32, S64, F16, F16X2, BF16, BF16X2, F32, F64];
@@ -62,13 +75,6 @@ impl Rule for Abs {
         check.dst("d", self.d, self.ty);
         check.src("a", &self.a, self.ty);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        simple_bf16_needs(needs, self.ty);
-        if matches!(self.ty, F16 | F16X2) {
-            needs.both("`abs` of `.f16`", (6, 5), 53);
-        }
-    }
 }
 
 impl Rule for Neg {
@@ -79,14 +85,6 @@ impl Rule for Neg {
         flag(check, self.ftz, "ftz", self.ty, FTZ);
         check.dst("d", self.d, self.ty);
         check.src("a", &self.a, self.ty);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        packed_needs(needs, self.ty);
-        simple_bf16_needs(needs, self.ty);
-        if matches!(self.ty, F16 | F16X2) {
-            needs.sm("`neg` of `.f16`", 53);
-        }
     }
 }
 
@@ -99,8 +97,6 @@ impl Rule for Copysign {
         check.src("a", &self.a, self.ty);
         check.src("b", &self.b, self.ty);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Testp {
@@ -111,6 +107,4 @@ impl Rule for Testp {
         check.dst("p", self.p, Pred);
         check.src("a", &self.a, self.ty);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }

@@ -6,8 +6,7 @@ use super::{
 };
 use crate::ir::Type::*;
 use crate::ir::*;
-use crate::op::Check;
-use crate::op::{Rule, instruction};
+use crate::op::{Carry, Check, Rule, instruction};
 
 instruction! {
     /// Sum.
@@ -19,7 +18,14 @@ instruction! {
         ty: Type,
         /// With mixed precision, the type of `a`.
         a_type: Option<Type>,
-    }(d: Dst, a: Src, b: Src)
+    }(d: Dst, a: Src, b: Src) -> pointwise,
+        needs: |op, needs| {
+            packed_needs(needs, op.ty);
+            half_precision_needs(needs, op.ty);
+            saturation_needs(needs, op.sat, op.ty);
+            mixed_needs(needs, op.a_type);
+        },
+        carry: |op| Carry { reads: false, writes: op.cc };
 
     /// Difference.
     pub struct Sub("sub") {
@@ -30,24 +36,32 @@ instruction! {
         ty: Type,
         /// With mixed precision, the type of `a`.
         a_type: Option<Type>,
-    }(d: Dst, a: Src, b: Src)
+    }(d: Dst, a: Src, b: Src) -> pointwise,
+        needs: |op, needs| {
+            packed_needs(needs, op.ty);
+            half_precision_needs(needs, op.ty);
+            mixed_needs(needs, op.a_type);
+        },
+        carry: |op| Carry { reads: false, writes: op.cc };
 
     /// Sum with carry in.
     pub struct Addc("addc") {
         cc: bool = "cc",
         ty: Type,
-    }(d: Dst, a: Src, b: Src)
+    }(d: Dst, a: Src, b: Src) -> pointwise,
+        carry: |op| Carry { reads: true, writes: op.cc };
 
     /// Difference with borrow in.
     pub struct Subc("subc") {
         cc: bool = "cc",
         ty: Type,
-    }(d: Dst, a: Src, b: Src)
+    }(d: Dst, a: Src, b: Src) -> pointwise,
+        carry: |op| Carry { reads: true, writes: op.cc };
 
     /// Sum of `c` and the absolute difference of `a` and `b`.
     pub struct Sad("sad") {
         ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Src)
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise;
 }
 
 const ADD: &[Type] =
@@ -84,13 +98,6 @@ impl Rule for Add {
         check.src("a", &self.a, self.a_type.unwrap_or(self.ty));
         check.src("b", &self.b, self.ty);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        packed_needs(needs, self.ty);
-        half_precision_needs(needs, self.ty);
-        saturation_needs(needs, self.sat, self.ty);
-        mixed_needs(needs, self.a_type);
-    }
 }
 
 impl Rule for Sub {
@@ -107,12 +114,6 @@ impl Rule for Sub {
         check.src("a", &self.a, self.a_type.unwrap_or(self.ty));
         check.src("b", &self.b, self.ty);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        packed_needs(needs, self.ty);
-        half_precision_needs(needs, self.ty);
-        mixed_needs(needs, self.a_type);
-    }
 }
 
 impl Rule for Addc {
@@ -124,8 +125,6 @@ impl Rule for Addc {
         check.src("a", &self.a, self.ty);
         check.src("b", &self.b, self.ty);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Subc {
@@ -137,8 +136,6 @@ impl Rule for Subc {
         check.src("a", &self.a, self.ty);
         check.src("b", &self.b, self.ty);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Sad {
@@ -151,6 +148,4 @@ impl Rule for Sad {
         check.src("b", &self.b, self.ty);
         check.src("c", &self.c, self.ty);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }

@@ -32,7 +32,21 @@ instruction! {
         cta_mask: Option<Src> = multicast.is_some(),
         policy: Option<Src> = cache_hint,
         byte_mask: Option<Src> = cp_mask,
-    )
+    ) -> nothing,
+        needs: |op, needs| {
+            needs.both("`cp.async.bulk`", (8, 0), 90);
+            if op.space == Space::SharedCta {
+                needs.version("`.shared::cta` as destination", 8, 6);
+            }
+            if op.cp_mask {
+                needs.both("`.cp_mask`", (8, 6), 100);
+            }
+            if op.ignore_oob {
+                needs.version("`.ignore_oob`", 9, 2);
+            }
+            multicast_needs(needs, op.multicast);
+            semantics_needs(needs, op.semantics);
+        };
 
     /// Reduces `size` bytes of shared memory into other memory, element by element.
     pub struct CpReduceAsyncBulk("cp.reduce.async.bulk") {
@@ -51,14 +65,20 @@ instruction! {
         size: Src,
         mbar: Option<Address> = (completion == Completion::Mbarrier),
         policy: Option<Src> = cache_hint,
-    )
+    ) -> nothing,
+        needs: |op, needs| {
+            needs.both("`cp.reduce.async.bulk`", (8, 0), 90);
+            semantics_needs(needs, op.semantics);
+            noftz_needs(needs, op.noftz, op.ty);
+        };
 
     /// Brings `size` bytes into the cache.
     pub struct CpAsyncBulkPrefetch("cp.async.bulk.prefetch") {
         level: BulkLevel,
         space: Space,
         cache_hint: bool = "L2::cache_hint",
-    }(from: Address, size: Src, policy: Option<Src> = cache_hint)
+    }(from: Address, size: Src, policy: Option<Src> = cache_hint) -> nothing,
+        needs: |_, needs| needs.both("`cp.async.bulk.prefetch`", (8, 0), 90);
 
     /// Copies `size` bytes to the memory of every device behind a multimem address.
     pub struct MultimemCpAsyncBulk("multimem.cp.async.bulk") {
@@ -69,7 +89,14 @@ instruction! {
         completion: Completion,
         cp_mask: bool = "cp_mask",
         ty: Option<Type>,
-    }(to: Address, from: Address, size: Src, byte_mask: Option<Src> = cp_mask)
+    }(to: Address, from: Address, size: Src, byte_mask: Option<Src> = cp_mask) -> nothing,
+        needs: |op, needs| {
+            needs.both("`multimem.cp.async.bulk`", (9, 1), 90);
+            if op.cp_mask {
+                needs.sm("`.cp_mask`", 100);
+            }
+            semantics_needs(needs, op.semantics);
+        };
 
     /// Reduces `size` bytes into the memory of every device behind a multimem address.
     pub struct MultimemCpReduceAsyncBulk("multimem.cp.reduce.async.bulk") {
@@ -81,16 +108,25 @@ instruction! {
         reduction: BulkReduction,
         noftz: bool = "noftz",
         ty: Type,
-    }(to: Address, from: Address, size: Src)
+    }(to: Address, from: Address, size: Src) -> nothing,
+        needs: |op, needs| {
+            needs.both("`multimem.cp.reduce.async.bulk`", (9, 1), 90);
+            semantics_needs(needs, op.semantics);
+            noftz_needs(needs, op.noftz, op.ty);
+        };
 
     /// Closes the group of the bulk copies that were begun.
-    pub struct CpAsyncBulkCommitGroup("cp.async.bulk.commit_group") {}()
+    pub struct CpAsyncBulkCommitGroup("cp.async.bulk.commit_group") {}() -> nothing,
+        needs: |_, needs| needs.both("`cp.async.bulk.commit_group`", (8, 0), 90),
+        check: |_, _| {};
 
     /// Waits until at most `n` groups of bulk copies are under way; with `read`, until the others
     /// have read their sources.
     pub struct CpAsyncBulkWaitGroup("cp.async.bulk.wait_group") {
         read: bool = "read",
-    }(n: Src)
+    }(n: Src) -> nothing,
+        needs: |_, needs| needs.both("`cp.async.bulk.wait_group`", (8, 0), 90),
+        check: |op, check| group_count(check, &op.n);
 }
 
 /// Where a bulk copy goes.
@@ -253,21 +289,6 @@ impl Rule for CpAsyncBulk {
         cache_policy(check, self.cache_hint, self.policy.as_ref());
         byte_mask_rule(check, self.byte_mask.as_ref());
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`cp.async.bulk`", (8, 0), 90);
-        if self.space == Space::SharedCta {
-            needs.version("`.shared::cta` as destination", 8, 6);
-        }
-        if self.cp_mask {
-            needs.both("`.cp_mask`", (8, 6), 100);
-        }
-        if self.ignore_oob {
-            needs.version("`.ignore_oob`", 9, 2);
-        }
-        multicast_needs(needs, self.multicast);
-        semantics_needs(needs, self.semantics);
-    }
 }
 
 impl Rule for CpReduceAsyncBulk {
@@ -293,12 +314,6 @@ impl Rule for CpReduceAsyncBulk {
         completion_barrier(check, self.mbar.as_ref());
         cache_policy(check, self.cache_hint, self.policy.as_ref());
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`cp.reduce.async.bulk`", (8, 0), 90);
-        semantics_needs(needs, self.semantics);
-        noftz_needs(needs, self.noftz, self.ty);
-    }
 }
 
 impl Rule for CpAsyncBulkPrefetch {
@@ -307,10 +322,6 @@ impl Rule for CpAsyncBulkPrefetch {
         check.address("from", &self.from, Some(self.space));
         byte_count(check, &self.size);
         cache_policy(check, self.cache_hint, self.policy.as_ref());
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`cp.async.bulk.prefetch`", (8, 0), 90);
     }
 }
 
@@ -326,14 +337,6 @@ impl Rule for MultimemCpAsyncBulk {
         byte_count(check, &self.size);
         byte_mask_rule(check, self.byte_mask.as_ref());
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`multimem.cp.async.bulk`", (9, 1), 90);
-        if self.cp_mask {
-            needs.sm("`.cp_mask`", 100);
-        }
-        semantics_needs(needs, self.semantics);
-    }
 }
 
 impl Rule for MultimemCpReduceAsyncBulk {
@@ -347,29 +350,5 @@ impl Rule for MultimemCpReduceAsyncBulk {
         check.address("to", &self.to, Some(self.space));
         check.address("from", &self.from, Some(self.source));
         byte_count(check, &self.size);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`multimem.cp.reduce.async.bulk`", (9, 1), 90);
-        semantics_needs(needs, self.semantics);
-        noftz_needs(needs, self.noftz, self.ty);
-    }
-}
-
-impl Rule for CpAsyncBulkCommitGroup {
-    fn check(&self, _check: &mut Check<'_>) {}
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`cp.async.bulk.commit_group`", (8, 0), 90);
-    }
-}
-
-impl Rule for CpAsyncBulkWaitGroup {
-    fn check(&self, check: &mut Check<'_>) {
-        group_count(check, &self.n);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`cp.async.bulk.wait_group`", (8, 0), 90);
     }
 }

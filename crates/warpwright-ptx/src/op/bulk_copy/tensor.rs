@@ -93,7 +93,19 @@ instruction! {
         offsets: Option<Srcs> = load_mode.is_some_and(LoadMode::has_offsets),
         cta_mask: Option<Src> = multicast.is_some(),
         policy: Option<Src> = cache_hint,
-    )
+    ) -> nothing,
+        needs: |op, needs| {
+            needs.both("`cp.async.bulk.tensor`", (8, 0), 90);
+            if op.space == Space::SharedCta {
+                needs.version("`.shared::cta` as destination", 8, 6);
+            }
+            load_mode_needs(needs, op.load_mode, op.space == Space::SharedCta);
+            if op.cta_group.is_some() {
+                needs.version("`.cta_group`", 8, 6);
+                needs.add("`.cta_group`", DATACENTER_BLACKWELL);
+            }
+            multicast_needs(needs, op.multicast);
+        };
 
     /// Reduces a tile in shared memory into a tensor, element by element.
     pub struct CpReduceAsyncBulkTensor("cp.reduce.async.bulk.tensor") {
@@ -104,7 +116,8 @@ instruction! {
         load_mode: Option<LoadMode>,
         completion: Completion,
         cache_hint: bool = "L2::cache_hint",
-    }(to: TensorAddress, from: Address, policy: Option<Src> = cache_hint)
+    }(to: TensorAddress, from: Address, policy: Option<Src> = cache_hint) -> nothing,
+        needs: |_, needs| needs.both("`cp.reduce.async.bulk.tensor`", (8, 0), 90);
 
     /// Brings a tile of a tensor into the cache.
     pub struct CpAsyncBulkPrefetchTensor("cp.async.bulk.prefetch.tensor") {
@@ -117,7 +130,11 @@ instruction! {
         from: TensorAddress,
         offsets: Option<Srcs> = load_mode.is_some_and(LoadMode::has_offsets),
         policy: Option<Src> = cache_hint,
-    )
+    ) -> nothing,
+        needs: |op, needs| {
+            needs.both("`cp.async.bulk.prefetch.tensor`", (8, 0), 90);
+            load_mode_needs(needs, op.load_mode, false);
+        };
 }
 
 /// One end of a tensor copy.
@@ -270,19 +287,6 @@ impl Rule for CpAsyncBulkTensor {
         cta_mask(check, self.cta_mask.as_ref());
         cache_policy(check, self.cache_hint, self.policy.as_ref());
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`cp.async.bulk.tensor`", (8, 0), 90);
-        if self.space == Space::SharedCta {
-            needs.version("`.shared::cta` as destination", 8, 6);
-        }
-        load_mode_needs(needs, self.load_mode, self.space == Space::SharedCta);
-        if self.cta_group.is_some() {
-            needs.version("`.cta_group`", 8, 6);
-            needs.add("`.cta_group`", DATACENTER_BLACKWELL);
-        }
-        multicast_needs(needs, self.multicast);
-    }
 }
 
 impl Rule for CpReduceAsyncBulkTensor {
@@ -295,10 +299,6 @@ impl Rule for CpReduceAsyncBulkTensor {
         completion_is(check, self.completion, Completion::BulkGroup);
         cache_policy(check, self.cache_hint, self.policy.as_ref());
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`cp.reduce.async.bulk.tensor`", (8, 0), 90);
-    }
 }
 
 impl Rule for CpAsyncBulkPrefetchTensor {
@@ -309,10 +309,5 @@ impl Rule for CpAsyncBulkPrefetchTensor {
         load_mode(check, self.dim, self.load_mode, &[Tile, Gather4, Im2col, Im2colW, Im2colW128]);
         im2col_offsets(check, self.dim, self.load_mode, self.offsets.as_ref());
         cache_policy(check, self.cache_hint, self.policy.as_ref());
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`cp.async.bulk.prefetch.tensor`", (8, 0), 90);
-        load_mode_needs(needs, self.load_mode, false);
     }
 }

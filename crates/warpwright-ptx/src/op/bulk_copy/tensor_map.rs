@@ -79,7 +79,32 @@ instruction! {
         space: Option<Space>,
         size: TensorMapSize,
         ty: Type,
-    }(address: Address, ordinal: Option<Src> = field.is_indexed(), value: Src)
+    }(address: Address, ordinal: Option<Src> = field.is_indexed(), value: Src) -> nothing,
+        needs: |op, needs| {
+            needs.version("`tensormap.replace`", 8, 3);
+            let specific = Requirement::Specific { specific: &[90], family: &[100, 110, 120] };
+            needs.add("`tensormap.replace`", specific);
+            let blackwell = Requirement::Specific { specific: &[], family: &[100, 110, 120] };
+            let value = match op.value {
+                Src::Imm(Imm::Int(value)) => value,
+                _ => 0,
+            };
+            match op.field {
+                TensorMapField::SwizzleAtomicity => {
+                    needs.version("`.swizzle_atomicity`", 8, 6);
+                    needs.add("`.swizzle_atomicity`", blackwell);
+                }
+                TensorMapField::ElemType if value >= 13 => {
+                    needs.version("an element type of 13 or more", 8, 7);
+                    needs.add("an element type of 13 or more", blackwell);
+                }
+                TensorMapField::SwizzleMode if value == 4 => {
+                    needs.version("a swizzle mode of 4", 8, 8);
+                    needs.add("a swizzle mode of 4", Requirement::Specific { specific: &[103], family: &[] });
+                }
+                _ => {}
+            }
+        };
 
     /// Copies a tensor map from shared to global memory, and lets later copies by it see the change.
     pub struct TensormapCpFenceproxy("tensormap.cp_fenceproxy") {
@@ -90,7 +115,9 @@ instruction! {
         scope: Scope,
         sync: bool = "sync",
         aligned: bool = "aligned",
-    }(to: Address, from: Address, size: Src)
+    }(to: Address, from: Address, size: Src) -> nothing,
+        needs: |_, needs| needs.both("`tensormap.cp_fenceproxy`", (8, 3), 90),
+        convergence: |_| Convergence::Warp;
 }
 
 impl Rule for TensormapReplace {
@@ -121,31 +148,6 @@ impl Rule for TensormapReplace {
             None => check.src("value", &self.value, if wide { Type::U64 } else { Type::U32 }),
         }
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.version("`tensormap.replace`", 8, 3);
-        needs.add("`tensormap.replace`", Requirement::Specific { specific: &[90], family: &[100, 110, 120] });
-        let blackwell = Requirement::Specific { specific: &[], family: &[100, 110, 120] };
-        let value = match self.value {
-            Src::Imm(Imm::Int(value)) => value,
-            _ => 0,
-        };
-        match self.field {
-            TensorMapField::SwizzleAtomicity => {
-                needs.version("`.swizzle_atomicity`", 8, 6);
-                needs.add("`.swizzle_atomicity`", blackwell);
-            }
-            TensorMapField::ElemType if value >= 13 => {
-                needs.version("an element type of 13 or more", 8, 7);
-                needs.add("an element type of 13 or more", blackwell);
-            }
-            TensorMapField::SwizzleMode if value == 4 => {
-                needs.version("a swizzle mode of 4", 8, 8);
-                needs.add("a swizzle mode of 4", Requirement::Specific { specific: &[103], family: &[] });
-            }
-            _ => {}
-        }
-    }
 }
 
 impl Rule for TensormapCpFenceproxy {
@@ -159,13 +161,5 @@ impl Rule for TensormapCpFenceproxy {
         if self.size != Src::Imm(Imm::Int(128)) {
             check.report(Code::ImmediateRange, "the size must be 128, that of a tensor map");
         }
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`tensormap.cp_fenceproxy`", (8, 3), 90);
-    }
-
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
     }
 }

@@ -13,7 +13,20 @@ instruction! {
     pub struct Mov("mov") {
         vector: Option<VectorWidth>,
         ty: Type,
-    }(d: Dsts, a: Srcs)
+    }(d: Dsts, a: Srcs) -> pointwise,
+        needs: |op, needs| {
+            if op.ty == Type::B128 {
+                needs.both("`.b128`", (8, 3), 70);
+            }
+            for src in op.a.as_slice() {
+                if let Src::Special(special) = src {
+                    special_needs(needs, *special);
+                }
+            }
+        },
+        thread_index: |op, operands| {
+            matches!((&op.d, &op.a), (Dsts::One(_), Srcs::One(src)) if operands.is_thread_index(src))
+        };
 }
 
 const SCALARS: &[Type] = &[
@@ -75,17 +88,6 @@ impl Rule for Mov {
                 check.report(Code::VectorShape, "a copy of a vector says `.v2` or `.v4`");
             }
             (_, Dsts::Sink, _) => check.report(Code::OperandForm, "operand `d` cannot be `_`"),
-        }
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        if self.ty == Type::B128 {
-            needs.both("`.b128`", (8, 3), 70);
-        }
-        for src in self.a.as_slice() {
-            if let Src::Special(special) = src {
-                special_needs(needs, *special);
-            }
         }
     }
 }

@@ -40,7 +40,11 @@ instruction! {
         satfinite: bool = "satfinite",
         d_type: Type,
         a_type: Type,
-    }(d: Dst, a: Srcs, b: Second, random: Src)
+    }(d: Dst, a: Srcs, b: Second, random: Src) -> pointwise,
+        needs: |_, needs| {
+            needs.version("`.rs`", 8, 7);
+            needs.add("`.rs`", Requirement::Specific { specific: &[100, 103, 107], family: &[] });
+        };
 
     /// Converts two values that one factor scales.
     pub struct CvtScaledOne("cvt.scaled::n1::ue8m0") {
@@ -51,7 +55,8 @@ instruction! {
         positive_zero: bool = "pzo",
         d_type: Type,
         a_type: Type,
-    }(d: Dst, a: Src, b: Second, scale: Src)
+    }(d: Dst, a: Src, b: Second, scale: Src) -> pointwise,
+        needs: |op, needs| op.form().needs(needs);
 
     /// Converts two values, each with its own factor.
     pub struct CvtScaledTwo("cvt.scaled::n2::ue8m0") {
@@ -60,7 +65,8 @@ instruction! {
         satfinite: bool = "satfinite",
         d_type: Type,
         a_type: Type,
-    }(d: Dst, a: Src, b: Second, scale: Src)
+    }(d: Dst, a: Src, b: Second, scale: Src) -> pointwise,
+        needs: |op, needs| op.form().needs(needs);
 
     /// Converts two integers with saturation and packs them, above the low bits of `c`.
     pub struct CvtPack("cvt.pack") {
@@ -68,7 +74,13 @@ instruction! {
         d_type: Type,
         a_type: Type,
         c_type: Option<Type>,
-    }(d: Dst, a: Src, b: Src, c: Option<Src>)
+    }(d: Dst, a: Src, b: Src, c: Option<Src>) -> pointwise,
+        needs: |op, needs| {
+            needs.both("`cvt.pack`", (6, 5), 72);
+            if op.d_type.bits() < 8 {
+                needs.sm("`cvt.pack` below 8 bits", 75);
+            }
+        };
 }
 
 /// How many factors scale a conversion.
@@ -304,10 +316,6 @@ impl Rule for CvtScaledOne {
             register(check, "scale", &self.scale, Type::B8);
         }
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        self.form().needs(needs);
-    }
 }
 
 impl CvtScaledTwo {
@@ -330,10 +338,6 @@ impl Rule for CvtScaledTwo {
             scaled_operands(check, &self.form(), self.d, &self.a, &self.b);
             register(check, "scale", &self.scale, Type::B16);
         }
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        self.form().needs(needs);
     }
 }
 
@@ -365,11 +369,6 @@ impl Rule for CvtRs {
         }
         register(check, "random", &self.random, B32);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.version("`.rs`", 8, 7);
-        needs.add("`.rs`", Requirement::Specific { specific: &[100, 103, 107], family: &[] });
-    }
 }
 
 impl Rule for CvtPack {
@@ -391,13 +390,6 @@ impl Rule for CvtPack {
         value_src(check, "b", &self.b, S32);
         if let Some(c) = &self.c {
             value_src(check, "c", c, B32);
-        }
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`cvt.pack`", (6, 5), 72);
-        if self.d_type.bits() < 8 {
-            needs.sm("`cvt.pack` below 8 bits", 75);
         }
     }
 }

@@ -18,7 +18,30 @@ instruction! {
         positive_zero: bool = "pzo",
         d_type: Type,
         a_type: Type,
-    }(d: Dst, a: Src, b: Option<Src>)
+    }(d: Dst, a: Src, b: Option<Src>) -> pointwise,
+        needs: |op, needs| {
+            if let Src::Special(special) = op.a {
+                special_needs(needs, special);
+            }
+            if !op.is_scalar() {
+                return op.form().needs(needs);
+            }
+            if op.relu {
+                needs.both("`.relu`", (7, 0), 80);
+            }
+            if op.satfinite {
+                needs.version("`.satfinite` to a half", 8, 1);
+            }
+            if op.positive_zero {
+                packed::sm107(needs, "`.pzo`");
+            }
+            match (op.d_type, op.a_type) {
+                (Type::BF16, Type::F32) => needs.both("`.bf16`", (7, 0), 80),
+                (Type::F32, Type::BF16) if !op.ftz => needs.both("`.f32.bf16`", (7, 1), 80),
+                (Type::BF16, _) | (_, Type::BF16) => needs.both("this conversion of `.bf16`", (7, 8), 90),
+                _ => {}
+            }
+        };
 }
 
 /// A type that a single value can be converted from and to.
@@ -187,30 +210,6 @@ impl Rule for Cvt {
                 Some(src) => check.src(name, src, self.a_type),
                 None => {}
             }
-        }
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        if let Src::Special(special) = self.a {
-            special_needs(needs, special);
-        }
-        if !self.is_scalar() {
-            return self.form().needs(needs);
-        }
-        if self.relu {
-            needs.both("`.relu`", (7, 0), 80);
-        }
-        if self.satfinite {
-            needs.version("`.satfinite` to a half", 8, 1);
-        }
-        if self.positive_zero {
-            packed::sm107(needs, "`.pzo`");
-        }
-        match (self.d_type, self.a_type) {
-            (Type::BF16, Type::F32) => needs.both("`.bf16`", (7, 0), 80),
-            (Type::F32, Type::BF16) if !self.ftz => needs.both("`.f32.bf16`", (7, 1), 80),
-            (Type::BF16, _) | (_, Type::BF16) => needs.both("this conversion of `.bf16`", (7, 8), 90),
-            _ => {}
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::diag::Code;
 use crate::ir::*;
-use crate::op::Check;
 use crate::op::memory::{space_among, space_needs};
+use crate::op::{Check, Level};
 use crate::op::{Rule, instruction};
 
 instruction! {
@@ -12,12 +12,31 @@ instruction! {
         to: bool = "to",
         space: Space,
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> |op, operands| {
+            // Every thread has memory of its own behind the same address.
+            if op.space == Space::Local && !op.to { Level::Unknown } else { operands.all }
+        },
+        needs: |op, needs| {
+            if op.space.base() == Space::Param {
+                needs.both("`cvta.param`", (7, 7), 70);
+            }
+            space_needs(needs, Some(op.space));
+        };
 
     /// Whether a generic address lies in a space.
     pub struct Isspacep("isspacep") {
         space: Space,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> |op, operands| match op.space {
+            // Of the blocks of a cluster, one owns the address.
+            Space::Shared | Space::SharedCta => operands.all.max(Level::BlockData),
+            _ => operands.all,
+        },
+        needs: |op, needs| {
+            if op.space.base() == Space::Param {
+                needs.both("`isspacep.param`", (7, 7), 70);
+            }
+            space_needs(needs, Some(op.space));
+        };
 }
 
 const SPACES: &[Option<Space>] = &[
@@ -49,13 +68,6 @@ impl Rule for Cvta {
             check.report(Code::StateSpace, format!("operand `a` is {found}, not in `{}`", self.space));
         }
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        if self.space.base() == Space::Param {
-            needs.both("`cvta.param`", (7, 7), 70);
-        }
-        space_needs(needs, Some(self.space));
-    }
 }
 
 impl Rule for Isspacep {
@@ -69,12 +81,5 @@ impl Rule for Isspacep {
             }
             _ => check.src("a", &self.a, Type::U64),
         }
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        if self.space.base() == Space::Param {
-            needs.both("`isspacep.param`", (7, 7), 70);
-        }
-        space_needs(needs, Some(self.space));
     }
 }

@@ -65,7 +65,14 @@ instruction! {
         selector_a: Option<Srcs>,
         scale_b: Option<RegSrc>,
         selector_b: Option<Srcs>,
-    )
+    ) -> unknown,
+        needs: |op, needs| {
+            op.form().needs(needs);
+            if op.bit_op == Some(BitOp::And) {
+                needs.both("`.and.popc`", (7, 1), 80);
+            }
+        },
+        convergence: |_| Convergence::Warp;
 
     /// `d = a · b + c` by the whole warp, half of whose `a` is zero and left out. `e` says where the
     /// elements of `a` stand, `f` which lanes hold it.
@@ -78,7 +85,9 @@ instruction! {
         a_type: Type,
         b_type: Type,
         c_type: Type,
-    }(d: Dsts, a: Srcs, b: Srcs, c: Srcs, e: RegSrc, f: Src)
+    }(d: Dsts, a: Srcs, b: Srcs, c: Srcs, e: RegSrc, f: Src) -> unknown,
+        needs: |op, needs| op.form().needs(needs),
+        convergence: |_| Convergence::Warp;
 
     /// The same, where the positions in `e` are in order: the form that newer targets are made for.
     pub struct MmaSpOrdered("mma.sp::ordered_metadata.sync.aligned") {
@@ -105,7 +114,9 @@ instruction! {
         selector_a: Option<Srcs>,
         scale_b: Option<RegSrc>,
         selector_b: Option<Srcs>,
-    )
+    ) -> unknown,
+        needs: |op, needs| op.form().needs(needs),
+        convergence: |_| Convergence::Warp;
 }
 
 /// Types of the factors that go together.
@@ -549,15 +560,6 @@ impl Rule for Mma {
             [("scale_a", self.scale_a, &self.selector_a, 2), ("scale_b", self.scale_b, &self.selector_b, 4)],
         );
     }
-    fn needs(&self, needs: &mut Needs) {
-        self.form().needs(needs);
-        if self.bit_op == Some(BitOp::And) {
-            needs.both("`.and.popc`", (7, 1), 80);
-        }
-    }
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
-    }
 }
 
 impl Rule for MmaSp {
@@ -566,12 +568,6 @@ impl Rule for MmaSp {
         let Some(factors) = form.check(check) else { return };
         form.check_operands(check, &self.d, &self.a, &self.b, &self.c);
         form.check_metadata(check, factors, self.e, &self.f);
-    }
-    fn needs(&self, needs: &mut Needs) {
-        self.form().needs(needs);
-    }
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
     }
 }
 
@@ -585,12 +581,6 @@ impl Rule for MmaSpOrdered {
             check,
             [("scale_a", self.scale_a, &self.selector_a, 2), ("scale_b", self.scale_b, &self.selector_b, 4)],
         );
-    }
-    fn needs(&self, needs: &mut Needs) {
-        self.form().needs(needs);
-    }
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
     }
 }
 

@@ -71,7 +71,20 @@ instruction! {
         space: Option<Space>,
         element: MatrixElement,
         source: Option<PackedElement>,
-    }(r: Dsts, p: Address)
+    }(r: Dsts, p: Address) -> unknown,
+        needs: |op, needs| {
+            needs.both("`ldmatrix`", (6, 5), 75);
+            space_needs(needs, op.space);
+            if op.element == MatrixElement::S8 {
+                let specific = Requirement::Specific { specific: &[90], family: &[100, 110, 120] };
+                needs.version("`ldmatrix` of `.s4`", 9, 4);
+                needs.add("`ldmatrix` of `.s4`", specific);
+            } else if op.element != MatrixElement::B16 {
+                needs.version("`ldmatrix` of elements of eight bits and fewer", 8, 6);
+                needs.add("`ldmatrix` of elements of eight bits and fewer", NARROW);
+            }
+        },
+        convergence: |_| Convergence::Warp;
 
     /// Stores matrices to shared memory; each lane gives the address of a row.
     pub struct Stmatrix("stmatrix.sync.aligned") {
@@ -80,14 +93,25 @@ instruction! {
         trans: bool = "trans",
         space: Option<Space>,
         element: MatrixElement,
-    }(p: Address, r: Srcs)
+    }(p: Address, r: Srcs) -> nothing,
+        needs: |op, needs| {
+            needs.both("`stmatrix`", (7, 8), 90);
+            space_needs(needs, op.space);
+            if op.element == MatrixElement::B8 {
+                needs.version("`stmatrix` of `.b8`", 8, 6);
+                needs.add("`stmatrix` of `.b8`", NARROW);
+            }
+        },
+        convergence: |_| Convergence::Warp;
 
     /// Transposes a matrix across the lanes of the warp.
     pub struct Movmatrix("movmatrix.sync.aligned") {
         shape: TileShape,
         trans: bool = "trans",
         element: MatrixElement,
-    }(d: Dst, a: RegSrc)
+    }(d: Dst, a: RegSrc) -> unknown,
+        needs: |_, needs| needs.both("`movmatrix`", (7, 8), 75),
+        convergence: |_| Convergence::Warp;
 }
 
 /// Targets that have the forms with elements of eight bits and fewer.
@@ -142,21 +166,6 @@ impl Rule for Ldmatrix {
         }
         check.address("p", &self.p, self.space);
     }
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`ldmatrix`", (6, 5), 75);
-        space_needs(needs, self.space);
-        if self.element == MatrixElement::S8 {
-            let specific = Requirement::Specific { specific: &[90], family: &[100, 110, 120] };
-            needs.version("`ldmatrix` of `.s4`", 9, 4);
-            needs.add("`ldmatrix` of `.s4`", specific);
-        } else if self.element != MatrixElement::B16 {
-            needs.version("`ldmatrix` of elements of eight bits and fewer", 8, 6);
-            needs.add("`ldmatrix` of elements of eight bits and fewer", NARROW);
-        }
-    }
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
-    }
 }
 
 impl Stmatrix {
@@ -180,17 +189,6 @@ impl Rule for Stmatrix {
         check.wide_address("p", &self.p, self.space);
         self.fragment().check_srcs(check, "r", &self.r);
     }
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`stmatrix`", (7, 8), 90);
-        space_needs(needs, self.space);
-        if self.element == MatrixElement::B8 {
-            needs.version("`stmatrix` of `.b8`", 8, 6);
-            needs.add("`stmatrix` of `.b8`", NARROW);
-        }
-    }
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
-    }
 }
 
 impl Rule for Movmatrix {
@@ -201,11 +199,5 @@ impl Rule for Movmatrix {
         );
         check.dst("d", self.d, Type::B32);
         check.reg("a", self.a.0, Type::B32);
-    }
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`movmatrix`", (7, 8), 75);
-    }
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
     }
 }

@@ -39,31 +39,44 @@ instruction! {
     pub struct Prefetch("prefetch") {
         space: Option<Space>,
         level: PrefetchLevel,
-    }(address: Address)
+    }(address: Address) -> nothing,
+        needs: |op, needs| {
+            match op.level {
+                PrefetchLevel::L1 | PrefetchLevel::L2 => {}
+                PrefetchLevel::L2EvictNormal | PrefetchLevel::L2EvictLast => {
+                    needs.both("`prefetch` with a priority", (7, 4), 80);
+                }
+                PrefetchLevel::TensorMap => needs.both("`prefetch.tensormap`", (8, 0), 90),
+            }
+            space_needs(needs, op.space);
+        };
 
     /// Brings the line at an address that is the same for all threads into the uniform cache.
     pub struct Prefetchu("prefetchu") {
         level: PrefetchLevel,
-    }(address: Address)
+    }(address: Address) -> nothing;
 
     /// Gives the 128 bytes at an address an eviction priority.
     pub struct ApplyPriority("applypriority") {
         space: Option<Space>,
         priority: PolicyPriority,
-    }(address: Address, size: Src)
+    }(address: Address, size: Src) -> nothing,
+        needs: |_, needs| needs.both("`applypriority`", (7, 4), 80);
 
     /// Drops the 128 bytes at an address from the cache without writing them back.
     pub struct Discard("discard") {
         space: Option<Space>,
         level: PrefetchLevel,
-    }(address: Address, size: Src)
+    }(address: Address, size: Src) -> nothing,
+        needs: |_, needs| needs.both("`discard`", (7, 4), 80);
 
     /// Makes a policy that gives a fraction of the accesses the first priority.
     pub struct CreatePolicyFractional("createpolicy.fractional") {
         primary: PolicyPriority,
         secondary: Option<PolicyPriority>,
         ty: Type,
-    }(d: Dst, fraction: Option<Src>)
+    }(d: Dst, fraction: Option<Src>) -> pointwise,
+        needs: |_, needs| needs.both("`createpolicy`", (7, 4), 80);
 
     /// Makes a policy that gives the accesses to a range the first priority.
     pub struct CreatePolicyRange("createpolicy.range") {
@@ -71,19 +84,22 @@ instruction! {
         primary: PolicyPriority,
         secondary: Option<PolicyPriority>,
         ty: Type,
-    }(d: Dst, address: Address, primary_size: Src, total_size: Src)
+    }(d: Dst, address: Address, primary_size: Src, total_size: Src) -> pointwise,
+        needs: |_, needs| needs.both("`createpolicy`", (7, 4), 80);
 
     /// Makes a policy for a range of a fabric handle: `[handle, offset]`.
     pub struct CreatePolicyRangeFabric("createpolicy.range.fabric") {
         primary: PolicyPriority,
         secondary: Option<PolicyPriority>,
         ty: Type,
-    }(d: Dst, address: TensorAddress, primary_size: Src, total_size: Src)
+    }(d: Dst, address: TensorAddress, primary_size: Src, total_size: Src) -> pointwise,
+        needs: |_, needs| needs.both("`createpolicy.range.fabric`", (9, 4), 100);
 
     /// Makes a policy from an access property of the host's interface.
     pub struct CreatePolicyCvt("createpolicy.cvt.L2") {
         ty: Type,
-    }(d: Dst, a: Src)
+    }(d: Dst, a: Src) -> pointwise,
+        needs: |_, needs| needs.both("`createpolicy`", (7, 4), 80);
 }
 
 impl Rule for Prefetch {
@@ -99,17 +115,6 @@ impl Rule for Prefetch {
             _ => check.data_address("address", &self.address, self.space),
         }
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        match self.level {
-            PrefetchLevel::L1 | PrefetchLevel::L2 => {}
-            PrefetchLevel::L2EvictNormal | PrefetchLevel::L2EvictLast => {
-                needs.both("`prefetch` with a priority", (7, 4), 80);
-            }
-            PrefetchLevel::TensorMap => needs.both("`prefetch.tensormap`", (8, 0), 90),
-        }
-        space_needs(needs, self.space);
-    }
 }
 
 impl Rule for Prefetchu {
@@ -117,8 +122,6 @@ impl Rule for Prefetchu {
         check.combination(self.level == PrefetchLevel::L1, "the level is `.L1`");
         check.data_address("address", &self.address, None);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 /// The number of bytes is always written as 128.
@@ -135,10 +138,6 @@ impl Rule for ApplyPriority {
         check.data_address("address", &self.address, self.space);
         line_size(check, &self.size);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`applypriority`", (7, 4), 80);
-    }
 }
 
 impl Rule for Discard {
@@ -147,10 +146,6 @@ impl Rule for Discard {
         space_among(check, self.space, &[None, Some(Space::Global)]);
         check.data_address("address", &self.address, self.space);
         line_size(check, &self.size);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`discard`", (7, 4), 80);
     }
 }
 
@@ -186,10 +181,6 @@ impl Rule for CreatePolicyFractional {
             }
         }
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`createpolicy`", (7, 4), 80);
-    }
 }
 
 impl Rule for CreatePolicyRange {
@@ -198,10 +189,6 @@ impl Rule for CreatePolicyRange {
         space_among(check, self.space, &[None, Some(Space::Global)]);
         check.wide_address("address", &self.address, self.space);
         range_sizes(check, &self.primary_size, &self.total_size);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`createpolicy`", (7, 4), 80);
     }
 }
 
@@ -224,19 +211,11 @@ impl Rule for CreatePolicyRangeFabric {
         }
         range_sizes(check, &self.primary_size, &self.total_size);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`createpolicy.range.fabric`", (9, 4), 100);
-    }
 }
 
 impl Rule for CreatePolicyCvt {
     fn check(&self, check: &mut Check<'_>) {
         policy_parts(check, None, self.ty, self.d);
         check.src("a", &self.a, Type::U64);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`createpolicy`", (7, 4), 80);
     }
 }

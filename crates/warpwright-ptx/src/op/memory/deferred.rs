@@ -17,7 +17,18 @@ instruction! {
         complete_tx: bool = "mbarrier::complete_tx::bytes",
         vector: Option<VectorWidth>,
         ty: Type,
-    }(address: Address, a: Srcs, barrier: Option<Address>)
+    }(address: Address, a: Srcs, barrier: Option<Address>) -> nothing,
+        needs: |op, needs| {
+            needs.both("`st.async`", (8, 1), 90);
+            if !op.complete_tx {
+                needs.both("`st.async` with `.release`", (8, 7), 100);
+            }
+            if op.ty == Type::B128 {
+                needs.version("`st.async` of `.b128`", 9, 2);
+            }
+            space_needs(needs, op.space);
+            scope_needs(needs, op.scope);
+        };
 
     /// Stores later to a multimem address.
     pub struct MultimemStAsync("multimem.st.async") {
@@ -25,13 +36,18 @@ instruction! {
         scope: Scope,
         space: Option<Space>,
         ty: Type,
-    }(address: Address, a: Src)
+    }(address: Address, a: Src) -> nothing,
+        needs: |_, needs| needs.both("`multimem.st.async`", (9, 3), 100);
 
     /// Fills a range of shared memory with a value, which is zero.
     pub struct StBulk("st.bulk") {
         weak: bool = "weak",
         space: Option<Space>,
-    }(address: Address, size: Src, value: Src)
+    }(address: Address, size: Src, value: Src) -> nothing,
+        needs: |op, needs| {
+            needs.both("`st.bulk`", (8, 6), 100);
+            space_needs(needs, op.space);
+        };
 }
 
 /// What a store without an mbarrier can move.
@@ -110,18 +126,6 @@ impl Rule for StAsync {
         }
         sources(check, &self.a, self.vector, self.ty, Fit::Exact);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`st.async`", (8, 1), 90);
-        if !self.complete_tx {
-            needs.both("`st.async` with `.release`", (8, 7), 100);
-        }
-        if self.ty == Type::B128 {
-            needs.version("`st.async` of `.b128`", 9, 2);
-        }
-        space_needs(needs, self.space);
-        scope_needs(needs, self.scope);
-    }
 }
 
 impl Rule for MultimemStAsync {
@@ -130,10 +134,6 @@ impl Rule for MultimemStAsync {
         check.type_among(self.ty, DATA);
         check.wide_address("address", &self.address, self.space);
         check.src("a", &self.a, self.ty);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`multimem.st.async`", (9, 3), 100);
     }
 }
 
@@ -158,10 +158,5 @@ impl Rule for StBulk {
         if self.value != Src::Imm(Imm::Int(0)) {
             check.report(Code::ImmediateRange, "operand `value` must be 0");
         }
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`st.bulk`", (8, 6), 100);
-        space_needs(needs, self.space);
     }
 }

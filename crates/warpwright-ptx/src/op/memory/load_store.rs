@@ -6,7 +6,7 @@ use super::{
 };
 use crate::diag::Code;
 use crate::ir::*;
-use crate::op::Check;
+use crate::op::{Check, Level, Operands};
 use crate::op::{Rule, instruction};
 
 instruction! {
@@ -26,14 +26,34 @@ instruction! {
         ty: Type,
         /// By the proxy for data that nothing writes while the kernel runs.
         readonly: bool = "proxy::readonly",
-    }(d: Dsts, address: Address, unified: Unified, policy: Option<Src>)
+    }(d: Dsts, address: Address, unified: Unified, policy: Option<Src>) -> |op, operands| op.alike(operands),
+        needs: |op, needs| {
+            op.transfer().needs(needs);
+            match op.prefetch {
+                Some(PrefetchSize::B256) => needs.both("`.L2::256B`", (7, 4), 80),
+                Some(_) => needs.both("prefetching by a load", (7, 4), 75),
+                None => {}
+            }
+            if op.unified.0 {
+                needs.both("`.unified`", (8, 0), 90);
+            }
+            if op.readonly {
+                needs.both("`.proxy::readonly`", (9, 4), 90);
+            }
+        };
 
     /// Loads from global memory an address that is the same for all threads of the warp.
     pub struct Ldu("ldu") {
         space: Option<Space>,
         vector: Option<VectorWidth>,
         ty: Type,
-    }(d: Dsts, address: Address)
+    }(d: Dsts, address: Address) -> found,
+        needs: |op, needs| {
+            if op.ty == Type::B128 {
+                needs.both("`.b128`", (8, 3), 70);
+            }
+            space_needs(needs, op.space);
+        };
 
     /// Stores to memory.
     pub struct St("st") {
@@ -47,7 +67,8 @@ instruction! {
         cache_hint: bool = "L2::cache_hint",
         vector: Option<VectorWidth>,
         ty: Type,
-    }(address: Address, a: Srcs, policy: Option<Src>)
+    }(address: Address, a: Srcs, policy: Option<Src>) -> nothing,
+        needs: |op, needs| op.transfer().needs(needs);
 }
 
 /// What loads and stores have in common.
@@ -124,6 +145,20 @@ impl Transfer {
 }
 
 impl Ld {
+    /// How alike what it loads is.
+    fn alike(&self, operands: &Operands<'_>) -> Level {
+        let weak = !self.mmio && matches!(self.semantics, None | Some(Semantics::Weak));
+        match self.space.map(Space::base) {
+            // Others write it meanwhile.
+            _ if !weak => Level::Unknown,
+            Some(Space::Local) => Level::Unknown,
+            Some(Space::Param) if !operands.is_kernel_parameter(&self.address) => Level::Unknown,
+            // Every block has memory of its own behind the same address.
+            Some(Space::Shared) | None => operands.found().max(Level::BlockData),
+            Some(_) => operands.found(),
+        }
+    }
+
     fn transfer(&self) -> Transfer {
         Transfer {
             order: Order { semantics: self.semantics, mmio: self.mmio, scope: self.scope, space: self.space },
@@ -201,21 +236,6 @@ impl Rule for Ld {
         destinations(check, &self.d, self.vector, self.ty, Fit::AtLeast);
         policy(check, self.cache_hint, self.space, self.policy.as_ref());
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        self.transfer().needs(needs);
-        match self.prefetch {
-            Some(PrefetchSize::B256) => needs.both("`.L2::256B`", (7, 4), 80),
-            Some(_) => needs.both("prefetching by a load", (7, 4), 75),
-            None => {}
-        }
-        if self.unified.0 {
-            needs.both("`.unified`", (8, 0), 90);
-        }
-        if self.readonly {
-            needs.both("`.proxy::readonly`", (9, 4), 90);
-        }
-    }
 }
 
 impl Rule for Ldu {
@@ -226,13 +246,6 @@ impl Rule for Ldu {
         check.combination(!is_wide(self.vector, self.ty), "256-bit vectors are not offered");
         check.data_address("address", &self.address, self.space);
         destinations(check, &self.d, self.vector, self.ty, Fit::AtLeast);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        if self.ty == Type::B128 {
-            needs.both("`.b128`", (8, 3), 70);
-        }
-        space_needs(needs, self.space);
     }
 }
 
@@ -265,10 +278,6 @@ impl Rule for St {
         }
         self.check_values(check);
         policy(check, self.cache_hint, self.space, self.policy.as_ref());
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        self.transfer().needs(needs);
     }
 }
 

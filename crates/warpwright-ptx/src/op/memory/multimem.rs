@@ -43,7 +43,15 @@ instruction! {
         acc: Option<AccPrecision>,
         vector: Option<VectorWidth>,
         ty: Type,
-    }(d: Dsts, address: Address)
+    }(d: Dsts, address: Address) -> unknown,
+        needs: |op, needs| {
+            op.common().needs(needs);
+            match op.acc {
+                Some(AccPrecision::F32) => needs.version("`.acc::f32`", 8, 2),
+                Some(AccPrecision::F16) => fp8_needs(needs, "`.acc::f16`"),
+                None => {}
+            }
+        };
 
     /// Stores to each place.
     pub struct MultimemSt("multimem.st") {
@@ -52,7 +60,8 @@ instruction! {
         space: Option<Space>,
         vector: Option<VectorWidth>,
         ty: Type,
-    }(address: Address, a: Srcs)
+    }(address: Address, a: Srcs) -> nothing,
+        needs: |op, needs| op.common().needs(needs);
 
     /// Combines a value into each place.
     pub struct MultimemRed("multimem.red") {
@@ -62,7 +71,8 @@ instruction! {
         op: MultimemOp,
         vector: Option<VectorWidth>,
         ty: Type,
-    }(address: Address, a: Srcs)
+    }(address: Address, a: Srcs) -> nothing,
+        needs: |op, needs| op.common().needs(needs);
 }
 
 fn is_half(ty: Type) -> bool {
@@ -170,15 +180,6 @@ impl Rule for MultimemLdReduce {
         );
         destinations(check, &self.d, self.vector, self.ty, Fit::Exact);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        self.common().needs(needs);
-        match self.acc {
-            Some(AccPrecision::F32) => needs.version("`.acc::f32`", 8, 2),
-            Some(AccPrecision::F16) => fp8_needs(needs, "`.acc::f16`"),
-            None => {}
-        }
-    }
 }
 
 impl MultimemSt {
@@ -199,10 +200,6 @@ impl Rule for MultimemSt {
     fn check(&self, check: &mut Check<'_>) {
         self.common().check(check);
         sources(check, &self.a, self.vector, self.ty, Fit::Exact);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        self.common().needs(needs);
     }
 }
 
@@ -230,9 +227,5 @@ impl Rule for MultimemRed {
             "floating-point reductions are `.add`",
         );
         sources(check, &self.a, self.vector, self.ty, Fit::Exact);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        self.common().needs(needs);
     }
 }

@@ -9,17 +9,20 @@ instruction! {
     /// Allocates bytes on the stack; `align` is a power of two up to 2²³, 8 where it is not given.
     pub struct Alloca("alloca") {
         ty: Type,
-    }(d: Dst, size: Src, align: Option<Src>)
+    }(d: Dst, size: Src, align: Option<Src>) -> unknown,
+        needs: |_, needs| needs.both("`alloca`", (7, 3), 52);
 
     /// Reads the stack pointer.
     pub struct StackSave("stacksave") {
         ty: Type,
-    }(d: Dst)
+    }(d: Dst) -> unknown,
+        needs: |_, needs| needs.both("`stacksave`", (7, 3), 52);
 
     /// Writes the stack pointer, which frees what was allocated since it was read.
     pub struct StackRestore("stackrestore") {
         ty: Type,
-    }(a: RegSrc)
+    }(a: RegSrc) -> nothing,
+        needs: |_, needs| needs.both("`stackrestore`", (7, 3), 52);
 }
 
 /// The type of a stack address.
@@ -40,10 +43,6 @@ impl Rule for Alloca {
             }
         }
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`alloca`", (7, 3), 52);
-    }
 }
 
 impl Rule for StackSave {
@@ -51,19 +50,11 @@ impl Rule for StackSave {
         stack_type(check, self.ty);
         check.dst("d", self.d, self.ty);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`stacksave`", (7, 3), 52);
-    }
 }
 
 impl Rule for StackRestore {
     fn check(&self, check: &mut Check<'_>) {
         stack_type(check, self.ty);
         check.reg("a", self.a.0, self.ty);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.both("`stackrestore`", (7, 3), 52);
     }
 }

@@ -124,7 +124,9 @@ instruction! {
         aligned: bool = "aligned",
         space: Option<Space>,
         ty: Type,
-    }(to: Address, columns: Src)
+    }(to: Address, columns: Src) -> nothing,
+        needs: |_, needs| tcgen05_needs(needs, "`tcgen05.alloc`"),
+        convergence: |_| Convergence::Warp;
 
     /// Frees columns of tensor memory.
     pub struct Tcgen05Dealloc("tcgen05.dealloc") {
@@ -132,14 +134,19 @@ instruction! {
         sync: bool = "sync",
         aligned: bool = "aligned",
         ty: Type,
-    }(address: Src, columns: Src)
+    }(address: Src, columns: Src) -> nothing,
+        needs: |_, needs| tcgen05_needs(needs, "`tcgen05.dealloc`"),
+        convergence: |_| Convergence::Warp;
 
     /// Gives up the right to allocate.
     pub struct Tcgen05RelinquishAllocPermit("tcgen05.relinquish_alloc_permit") {
         cta_group: CtaGroup,
         sync: bool = "sync",
         aligned: bool = "aligned",
-    }()
+    }() -> nothing,
+        needs: |_, needs| tcgen05_needs(needs, "`tcgen05.relinquish_alloc_permit`"),
+        convergence: |_| Convergence::Warp,
+        check: |op, check| aligned(check, op.sync, op.aligned);
 
     /// Loads from tensor memory.
     pub struct Tcgen05Ld("tcgen05.ld.sync.aligned") {
@@ -147,7 +154,9 @@ instruction! {
         repeat: TensorRepeat,
         pack: bool = "pack::16b",
         ty: Type,
-    }(d: Dsts, address: Address, split: Option<Src> = shape.is_split())
+    }(d: Dsts, address: Address, split: Option<Src> = shape.is_split()) -> unknown,
+        needs: |_, needs| tcgen05_needs(needs, "`tcgen05.ld`"),
+        convergence: |_| Convergence::Warp;
 
     /// Loads from tensor memory, and reduces over the columns.
     pub struct Tcgen05LdRed("tcgen05.ld.red.sync.aligned") {
@@ -157,7 +166,12 @@ instruction! {
         abs: bool = "abs",
         nan: bool = "NaN",
         ty: Type,
-    }(d: Dsts, reduced: Dst, address: Address, split: Option<Src> = shape.is_split())
+    }(d: Dsts, reduced: Dst, address: Address, split: Option<Src> = shape.is_split()) -> unknown,
+        needs: |_, needs| {
+            needs.version("`tcgen05.ld.red`", 8, 8);
+            needs.add("`tcgen05.ld.red`", Requirement::Specific { specific: &[], family: &[103, 110] });
+        },
+        convergence: |_| Convergence::Warp;
 
     /// Stores to tensor memory.
     pub struct Tcgen05St("tcgen05.st.sync.aligned") {
@@ -165,13 +179,21 @@ instruction! {
         repeat: TensorRepeat,
         unpack: bool = "unpack::16b",
         ty: Type,
-    }(address: Address, split: Option<Src> = shape.is_split(), a: Srcs)
+    }(address: Address, split: Option<Src> = shape.is_split(), a: Srcs) -> nothing,
+        needs: |_, needs| tcgen05_needs(needs, "`tcgen05.st`"),
+        convergence: |_| Convergence::Warp;
 
     /// Waits for the thread's loads from tensor memory.
-    pub struct Tcgen05WaitLd("tcgen05.wait::ld.sync.aligned") {}()
+    pub struct Tcgen05WaitLd("tcgen05.wait::ld.sync.aligned") {}() -> nothing,
+        needs: |_, needs| tcgen05_needs(needs, "`tcgen05.wait`"),
+        convergence: |_| Convergence::Warp,
+        check: |_, _| {};
 
     /// Waits for the thread's stores to tensor memory.
-    pub struct Tcgen05WaitSt("tcgen05.wait::st.sync.aligned") {}()
+    pub struct Tcgen05WaitSt("tcgen05.wait::st.sync.aligned") {}() -> nothing,
+        needs: |_, needs| tcgen05_needs(needs, "`tcgen05.wait`"),
+        convergence: |_| Convergence::Warp,
+        check: |_, _| {};
 
     /// Copies a matrix from shared to tensor memory.
     pub struct Tcgen05Cp("tcgen05.cp") {
@@ -180,13 +202,19 @@ instruction! {
         multicast: Option<WarpMulticast>,
         to_format: Option<TensorFormat>,
         from_format: Option<PackedFormat>,
-    }(to: Address, from: Src)
+    }(to: Address, from: Src) -> nothing,
+        needs: |_, needs| tcgen05_needs(needs, "`tcgen05.cp`");
 
     /// Shifts rows of tensor memory down by one.
     pub struct Tcgen05Shift("tcgen05.shift") {
         cta_group: CtaGroup,
         down: bool = "down",
-    }(address: Address)
+    }(address: Address) -> nothing,
+        needs: |_, needs| {
+            needs.version("`tcgen05.shift`", 8, 6);
+            let specific = Requirement::Specific { specific: &[100, 101, 103, 110], family: &[] };
+            needs.add("`tcgen05.shift`", specific);
+        };
 
     /// Lets a barrier see an arrival when the thread's operations so far have ended.
     pub struct Tcgen05Commit("tcgen05.commit") {
@@ -195,13 +223,18 @@ instruction! {
         space: Option<Space>,
         multicast: bool = "multicast::cluster",
         ty: Type,
-    }(mbar: Address, cta_mask: Option<Src> = multicast)
+    }(mbar: Address, cta_mask: Option<Src> = multicast) -> nothing,
+        needs: |_, needs| tcgen05_needs(needs, "`tcgen05.commit`");
 
     /// Orders the asynchronous operations so far before a synchronisation of threads.
-    pub struct Tcgen05FenceBefore("tcgen05.fence::before_thread_sync") {}()
+    pub struct Tcgen05FenceBefore("tcgen05.fence::before_thread_sync") {}() -> nothing,
+        needs: |_, needs| tcgen05_needs(needs, "`tcgen05.fence`"),
+        check: |_, _| {};
 
     /// Orders a synchronisation of threads before the asynchronous operations that follow.
-    pub struct Tcgen05FenceAfter("tcgen05.fence::after_thread_sync") {}()
+    pub struct Tcgen05FenceAfter("tcgen05.fence::after_thread_sync") {}() -> nothing,
+        needs: |_, needs| tcgen05_needs(needs, "`tcgen05.fence`"),
+        check: |_, _| {};
 }
 
 fn aligned(check: &mut Check<'_>, sync: bool, aligned: bool) {
@@ -264,14 +297,6 @@ impl Rule for Tcgen05Alloc {
         check.wide_address("to", &self.to, self.space);
         columns(check, &self.columns);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        tcgen05_needs(needs, "`tcgen05.alloc`");
-    }
-
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
-    }
 }
 
 impl Rule for Tcgen05Dealloc {
@@ -280,28 +305,6 @@ impl Rule for Tcgen05Dealloc {
         check.type_among(self.ty, &[Type::B32]);
         check.src("address", &self.address, Type::U32);
         columns(check, &self.columns);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        tcgen05_needs(needs, "`tcgen05.dealloc`");
-    }
-
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
-    }
-}
-
-impl Rule for Tcgen05RelinquishAllocPermit {
-    fn check(&self, check: &mut Check<'_>) {
-        aligned(check, self.sync, self.aligned);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        tcgen05_needs(needs, "`tcgen05.relinquish_alloc_permit`");
-    }
-
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
     }
 }
 
@@ -312,14 +315,6 @@ impl Rule for Tcgen05Ld {
         fragment(check, self.shape, self.repeat, is_vector, self.d.len(), self.split.as_ref());
         destinations(check, &self.d);
         tensor_memory(check, "address", &self.address);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        tcgen05_needs(needs, "`tcgen05.ld`");
-    }
-
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
     }
 }
 
@@ -341,15 +336,6 @@ impl Rule for Tcgen05LdRed {
         check.dst("reduced", self.reduced, self.ty);
         tensor_memory(check, "address", &self.address);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.version("`tcgen05.ld.red`", 8, 8);
-        needs.add("`tcgen05.ld.red`", Requirement::Specific { specific: &[], family: &[103, 110] });
-    }
-
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
-    }
 }
 
 impl Rule for Tcgen05St {
@@ -365,38 +351,6 @@ impl Rule for Tcgen05St {
             check.src("a", value, Type::B32);
         }
         tensor_memory(check, "address", &self.address);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        tcgen05_needs(needs, "`tcgen05.st`");
-    }
-
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
-    }
-}
-
-impl Rule for Tcgen05WaitLd {
-    fn check(&self, _check: &mut Check<'_>) {}
-
-    fn needs(&self, needs: &mut Needs) {
-        tcgen05_needs(needs, "`tcgen05.wait`");
-    }
-
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
-    }
-}
-
-impl Rule for Tcgen05WaitSt {
-    fn check(&self, _check: &mut Check<'_>) {}
-
-    fn needs(&self, needs: &mut Needs) {
-        tcgen05_needs(needs, "`tcgen05.wait`");
-    }
-
-    fn convergence(&self) -> Convergence {
-        Convergence::Warp
     }
 }
 
@@ -420,21 +374,12 @@ impl Rule for Tcgen05Cp {
         tensor_memory(check, "to", &self.to);
         descriptor(check, "from", &self.from);
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        tcgen05_needs(needs, "`tcgen05.cp`");
-    }
 }
 
 impl Rule for Tcgen05Shift {
     fn check(&self, check: &mut Check<'_>) {
         check.combination(self.down, "`.down` must stand");
         tensor_memory(check, "address", &self.address);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.version("`tcgen05.shift`", 8, 6);
-        needs.add("`tcgen05.shift`", Requirement::Specific { specific: &[100, 101, 103, 110], family: &[] });
     }
 }
 
@@ -452,25 +397,5 @@ impl Rule for Tcgen05Commit {
             check.src("cta_mask", mask, Type::U16);
             check.imm_range("cta_mask", mask, 0..=0xffff);
         }
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        tcgen05_needs(needs, "`tcgen05.commit`");
-    }
-}
-
-impl Rule for Tcgen05FenceBefore {
-    fn check(&self, _check: &mut Check<'_>) {}
-
-    fn needs(&self, needs: &mut Needs) {
-        tcgen05_needs(needs, "`tcgen05.fence`");
-    }
-}
-
-impl Rule for Tcgen05FenceAfter {
-    fn check(&self, _check: &mut Check<'_>) {}
-
-    fn needs(&self, needs: &mut Needs) {
-        tcgen05_needs(needs, "`tcgen05.fence`");
     }
 }

@@ -118,7 +118,24 @@ instruction! {
         disable_lanes: Option<Srcs> = Presence::IfVector,
         enable_input_d: Src,
         scale_input_d: Option<Src>,
-    )
+    ) -> nothing,
+        needs: |op, needs| {
+            tcgen05_needs(needs, "`tcgen05.mma`");
+            kind_needs(needs, op.kind);
+            match op.scale_vector {
+                Some(ScaleVector::Block16 | ScaleVector::Block32) => {
+                    needs.version("`.block16` or `.block32`", 8, 8)
+                }
+                Some(_) => needs.add("`.scale_vec`", SPECIFIC),
+                None => {}
+            }
+            if op.sparse && matches!(op.kind, ProductKind::MxF4 | ProductKind::MxF4NvF4) {
+                needs.add("a sparse product of 4 bits", SPECIFIC);
+            }
+            if op.scale_input_d.is_some() {
+                needs.add("`scale_input_d`", Requirement::Specific { specific: &[], family: &[100] });
+            }
+        };
 
     /// The same with `b` stationary. `zero_columns` describes columns of `b` that count as zero.
     pub struct Tcgen05MmaWs("tcgen05.mma.ws") {
@@ -134,7 +151,11 @@ instruction! {
         idesc: Src,
         enable_input_d: Src,
         zero_columns: Option<Src>,
-    )
+    ) -> nothing,
+        needs: |op, needs| {
+            tcgen05_needs(needs, "`tcgen05.mma.ws`");
+            kind_needs(needs, op.kind);
+        };
 }
 
 /// Where the factor `a` lies.
@@ -269,24 +290,6 @@ impl Rule for Tcgen05Mma {
             check.imm_range("scale_input_d", scale, 0..=15);
         }
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        tcgen05_needs(needs, "`tcgen05.mma`");
-        kind_needs(needs, self.kind);
-        match self.scale_vector {
-            Some(ScaleVector::Block16 | ScaleVector::Block32) => {
-                needs.version("`.block16` or `.block32`", 8, 8)
-            }
-            Some(_) => needs.add("`.scale_vec`", SPECIFIC),
-            None => {}
-        }
-        if self.sparse && matches!(self.kind, ProductKind::MxF4 | ProductKind::MxF4NvF4) {
-            needs.add("a sparse product of 4 bits", SPECIFIC);
-        }
-        if self.scale_input_d.is_some() {
-            needs.add("`scale_input_d`", Requirement::Specific { specific: &[], family: &[100] });
-        }
-    }
 }
 
 impl Rule for Tcgen05MmaWs {
@@ -298,10 +301,5 @@ impl Rule for Tcgen05MmaWs {
         if let Some(columns) = &self.zero_columns {
             descriptor(check, "zero_columns", columns);
         }
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        tcgen05_needs(needs, "`tcgen05.mma.ws`");
-        kind_needs(needs, self.kind);
     }
 }

@@ -47,18 +47,18 @@ instruction! {
         level: bool = "level",
         query: TexQuery,
         ty: Type,
-    }(d: Dst, a: Address, lod: Option<Src> = level)
+    }(d: Dst, a: Address, lod: Option<Src> = level) -> pointwise;
 
     /// Property of a surface.
     pub struct Suq("suq") {
         query: TexQuery,
         ty: Type,
-    }(d: Dst, a: Address)
+    }(d: Dst, a: Address) -> pointwise;
 
     /// Whether an address is that of a texture, sampler or surface variable.
     pub struct Istypep("istypep") {
         ty: Type,
-    }(p: Dst, a: Src)
+    }(p: Dst, a: Src) -> pointwise;
 }
 
 impl Rule for Txq {
@@ -80,8 +80,6 @@ impl Rule for Txq {
             check.src("lod", lod, Type::U32);
         }
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Suq {
@@ -98,8 +96,6 @@ impl Rule for Suq {
         check.dst("d", self.d, Type::B32);
         opaque(check, "a", &self.a, &[Type::SurfRef]);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Istypep {
@@ -108,6 +104,4 @@ impl Rule for Istypep {
         check.dst("p", self.p, Type::Pred);
         check.src("a", &self.a, Type::U64);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }

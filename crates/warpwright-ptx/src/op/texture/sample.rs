@@ -49,7 +49,8 @@ instruction! {
         dpdy: Option<Srcs> = (mip == Some(MipLevel::Grad)),
         offset: Option<Srcs> = Presence::IfVector,
         compare: Option<Src>,
-    )
+    ) -> found,
+        needs: |op, needs| result_needs(needs, &op.d);
 
     /// Reads one component of the four elements that a bilinear filter would use.
     pub struct Tld4("tld4") {
@@ -58,7 +59,13 @@ instruction! {
         vector: VectorWidth,
         d_type: Type,
         c_type: Type,
-    }(d: TexResult, from: TensorAddress, offset: Option<Srcs> = Presence::IfVector, compare: Option<Src>)
+    }(
+        d: TexResult,
+        from: TensorAddress,
+        offset: Option<Srcs> = Presence::IfVector,
+        compare: Option<Src>,
+    ) -> found,
+        needs: |op, needs| result_needs(needs, &op.d);
 }
 
 /// Where the elements of a texture go: a vector, and with `|` a predicate that says whether they
@@ -226,10 +233,6 @@ impl Rule for Tex {
         offsets(check, self.geometry, self.offset.as_ref());
         comparison(check, self.geometry, self.c_type, self.compare.as_ref());
     }
-
-    fn needs(&self, needs: &mut Needs) {
-        result_needs(needs, &self.d);
-    }
 }
 
 impl Rule for Tld4 {
@@ -242,9 +245,5 @@ impl Rule for Tld4 {
         source(check, &self.from, self.geometry, self.c_type);
         offsets(check, self.geometry, self.offset.as_ref());
         comparison(check, self.geometry, self.c_type, self.compare.as_ref());
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        result_needs(needs, &self.d);
     }
 }

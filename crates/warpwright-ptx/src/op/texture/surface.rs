@@ -50,7 +50,7 @@ instruction! {
         vector: Option<VectorWidth>,
         ty: Type,
         clamp: SurfaceClamp,
-    }(d: Dsts, from: TensorAddress)
+    }(d: Dsts, from: TensorAddress) -> found;
 
     /// Writes a surface at coordinates.
     pub struct Sust("sust") {
@@ -60,7 +60,7 @@ instruction! {
         vector: Option<VectorWidth>,
         ty: Type,
         clamp: SurfaceClamp,
-    }(to: TensorAddress, a: Srcs)
+    }(to: TensorAddress, a: Srcs) -> nothing;
 
     /// Reduces a value into a surface at coordinates.
     pub struct Sured("sured") {
@@ -69,7 +69,12 @@ instruction! {
         geometry: Geometry,
         ty: Type,
         clamp: SurfaceClamp,
-    }(to: TensorAddress, a: Src)
+    }(to: TensorAddress, a: Src) -> nothing,
+        needs: |op, needs| {
+            if op.ty.bits() == 64 && op.reduction != SurfaceReduction::Add {
+                needs.version("a 64-bit minimum or maximum in a surface", 8, 1);
+            }
+        };
 }
 
 /// A surface and coordinates in it.
@@ -125,8 +130,6 @@ impl Rule for Suld {
         }
         place(check, "from", &self.from, self.geometry);
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Sust {
@@ -146,8 +149,6 @@ impl Rule for Sust {
             wide_enough(check, "a", value, self.ty);
         }
     }
-
-    fn needs(&self, _needs: &mut Needs) {}
 }
 
 impl Rule for Sured {
@@ -165,11 +166,5 @@ impl Rule for Sured {
         check.type_among(self.ty, types);
         place(check, "to", &self.to, self.geometry);
         wide_enough(check, "a", &self.a, self.ty);
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        if self.ty.bits() == 64 && self.reduction != SurfaceReduction::Add {
-            needs.version("a 64-bit minimum or maximum in a surface", 8, 1);
-        }
     }
 }
