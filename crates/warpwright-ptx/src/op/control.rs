@@ -1,10 +1,11 @@
 //! Control flow: branches, calls, returns.
 
+use super::family::Family;
 use super::framework::{Access, Instr};
 use super::operand::{Arg, Operand};
 use super::{
-    Apart, Carry, Convergence, InstrReader, Keyword, Level, Operands, Rule, Visitor, VisitorMut, instruction,
-    modifiers,
+    Apart, Carry, Convergence, InstrReader, Keyword, Level, Op, Operands, Rule, Visitor, VisitorMut,
+    instruction, modifiers,
 };
 use crate::diag::Code;
 use crate::ir::GlobalSymbol;
@@ -26,27 +27,27 @@ instruction! {
     /// Jump to a label.
     pub struct Bra("bra") {
         uniform: bool = "uni",
-    }(target: LabelId) -> nothing,
+    }(target: LabelId) -> |op, operands| decided(op.uniform, operands),
         check: |_, _| {};
 
     /// Jump to one label of a `.branchtargets` table, by index.
     pub struct BrxIdx("brx.idx") {
         uniform: bool = "uni",
-    }(index: RegSrc, table: LabelId) -> nothing,
+    }(index: RegSrc, table: LabelId) -> |op, operands| decided(op.uniform, operands),
         check: |op, check| check.word("index", op.index.0);
 
     /// Return to the caller; in a kernel, end the thread.
     pub struct Ret("ret") {
         uniform: bool = "uni",
-    }() -> nothing,
+    }() -> pointwise,
         check: |_, _| {};
 
     /// End the thread.
-    pub struct Exit("exit") {}() -> nothing,
+    pub struct Exit("exit") {}() -> pointwise,
         check: |_, _| {};
 
     /// Abort the kernel with an error.
-    pub struct Trap("trap") {}() -> nothing,
+    pub struct Trap("trap") {}() -> pointwise,
         check: |_, _| {};
 
     /// Stop for the debugger.
@@ -85,6 +86,11 @@ instruction! {
         check: |_, _| {};
 }
 
+/// How alike the decision of a branch is, which is said to be one for the whole warp or is not.
+fn decided(uniform: bool, operands: &Operands<'_>) -> Level {
+    if uniform { operands.all.min(Level::WarpData) } else { operands.all }
+}
+
 /// Call of a function: `call (returns), callee, (arguments), prototype`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
@@ -98,6 +104,37 @@ pub struct Call {
     pub arguments: Box<[Src]>,
     /// For an indirect call, the `.callprototype`, or the `.calltargets` that share a signature.
     pub prototype: Option<LabelId>,
+}
+
+/// Where a thread goes that executes an instruction.
+#[derive(Clone, Copy, Debug)]
+pub enum Way<'a> {
+    /// To the next one.
+    Next,
+    /// To a label.
+    To(LabelId),
+    /// To a label of a `.branchtargets` table.
+    Table(LabelId),
+    /// Into a function, and most often back to the next one.
+    Call(&'a Call),
+    /// Out of the function.
+    Away,
+}
+
+impl Op {
+    /// Where a thread goes that executes the instruction, and is not kept from it by a guard.
+    pub fn way(&self) -> Way<'_> {
+        use super::family::Control::*;
+        let Family::Control(op) = self.family() else { return Way::Next };
+        match op {
+            Bra(op) => Way::To(op.target),
+            BrxIdx(op) => Way::Table(op.table),
+            Call(op) => Way::Call(op),
+            Ret(_) | Exit(_) | Trap(_) => Way::Away,
+            Brkpt(_) | Pmevent(_) | PmeventMask(_) | SetmaxnregInc(_) | SetmaxnregDec(_)
+            | Griddepcontrol(_) => Way::Next,
+        }
+    }
 }
 
 /// Where a return value goes.
@@ -234,8 +271,9 @@ impl Instr for Call {
         self.prototype.visit_mut(visitor);
     }
 
-    fn uniformity(&self, _operands: &Operands<'_>) -> Level {
-        Level::Unknown
+    fn uniformity(&self, operands: &Operands<'_>) -> Level {
+        // What a function returns is not looked at; a call that does not return decides who goes on.
+        if self.returns.is_empty() { operands.all } else { Level::Unknown }
     }
 
     fn apart(&self, _operands: &Operands<'_>) -> Option<Apart> {

@@ -278,17 +278,40 @@ macro_rules! print_modifier {
 }
 pub(crate) use print_modifier;
 
-/// Declares [`Op`](super::Op), the sum of all instructions, from the families and their structs. What
-/// is large is said to be `in Box`, so that the others stay small.
+/// Declares [`Op`](super::Op), the sum of all instructions, from the families and their structs, and
+/// [`Family`](super::family::Family), the same sum by families. What is large is said to be `in Box`, so that
+/// the others stay small.
 macro_rules! ops {
-    ($($family:ident { $($name:ident $(in $boxed:ident)?),* $(,)? })*) => {
+    ($($(#[$doc:meta])* $group:ident of $family:ident { $($name:ident $(in $boxed:ident)?),* $(,)? })*) => {
         /// Any instruction.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Op {
             $($(#[doc = concat!("See [`", stringify!($name), "`](", stringify!($family), "::", stringify!($name), ").")] $name($crate::op::framework::payload!($family::$name $(, $boxed)?)),)*)*
         }
 
+        /// Instructions by their families: who does something for each of them matches a family, and leaves
+        /// none out.
+        pub mod family {
+            /// An instruction in its family.
+            #[derive(Clone, Copy, Debug)]
+            pub enum Family<'a> {
+                $($(#[$doc])* $group($group<'a>),)*
+            }
+
+            $($(#[$doc])*
+            #[derive(Clone, Copy, Debug)]
+            #[allow(missing_docs, reason = "variants bear the names of the instructions")]
+            pub enum $group<'a> {
+                $($name(&'a super::$family::$name),)*
+            })*
+        }
+
         impl Op {
+            /// The instruction in its family.
+            pub fn family(&self) -> family::Family<'_> {
+                match self { $($(Op::$name(op) => family::Family::$group(family::$group::$name(op)),)*)* }
+            }
+
             /// Every opcode with the function that reads it. An opcode of several words is found by
             /// its first; `read` picks the one most of whose words are there.
             pub(crate) const TABLE: &'static [OpcodeRow] = &[

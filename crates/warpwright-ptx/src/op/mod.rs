@@ -2,19 +2,28 @@
 //!
 //! An instruction is a struct: its modifiers as enums and flags, its operands typed. The
 //! `instruction!` macro takes both in the order of the canonical text and derives parsing,
-//! printing and the walk over operands. What the instruction's parts may be together ([`Rule::check`]),
-//! and what PTX version and target they need ([`Rule::needs`]), is written by hand beside it.
+//! printing and the walk over operands; and it takes the instruction's rules.
 //!
 //! ```text
 //! instruction! {
-//!     /// Sum.
-//!     pub struct Add("add") {              // opcode
-//!         rounding: Option<Rounding>,      // an optional modifier
-//!         ftz: bool = "ftz",               // a flag
-//!         ty: Type,                        // a modifier that must be there
-//!     }(d: Dst, a: Src, b: Src)            // operands, in order
+//!     /// Reduction over the lanes.
+//!     pub struct Redux("redux.sync") {     // opcode
+//!         op: ReduxOp,                     // a modifier that must be there
+//!         abs: bool = "abs",               // a flag
+//!         ty: Type,
+//!     }(d: Dst, a: Src, mask: Src)         // operands, in order
+//!         -> |op, operands| operands.together(&[&op.mask]),
+//!         needs: |_, needs| needs.both("`redux`", (7, 0), 80),
+//!         convergence: |op| by_mask(&op.mask);
 //! }
 //! ```
+//!
+//! Behind the arrow stands how alike the results are in different threads, which every instruction must say:
+//! by a function of [`uniformity`] (`pointwise`, `found`, `unknown`; `nothing` without a result), or a closure.
+//! What may follow, in this order: `needs`, the PTX version and target of each feature that is used;
+//! `convergence`, which threads must execute it together; `carry`, what it does with the carry flag; `apart`,
+//! a result that is not as alike as the others; `thread_index`, when the result is the index of the thread;
+//! `check`, what its parts may not be together. A `check` of more than a line is a [`Rule`] by hand.
 //!
 //! An optional operand that a modifier asks for names the condition: `policy: Option<Src> =
 //! cache_hint`; one that others may follow, with how many do: `Presence::Before(true, 1)`.
@@ -41,7 +50,6 @@ pub mod logic;
 pub mod matrix;
 pub mod mbarrier;
 pub mod memory;
-pub mod misc;
 pub mod sync;
 pub mod tcgen05;
 pub mod texture;
@@ -63,81 +71,108 @@ pub(crate) use word::modifiers;
 pub(crate) use framework::OpcodeRow;
 
 ops! {
-    // Integer and floating-point arithmetic.
-    arith {
-        Add, Sub, Addc, Subc, Sad, Mul, Mul24, Mad, Mad24, Madc, Fma, Clmad, Div, Rem, Abs, Neg, Copysign, Testp,
-        Min, Max, Rcp, Sqrt, Rsqrt, Sin, Cos, Lg2, Ex2, Tanh, Dp4a, Dp2a,
+    /// Sums and differences.
+    Sums of arith { Add, Sub, Addc, Subc, Sad }
+
+    /// Products, alone and with a sum.
+    Products of arith { Mul, Mul24, Mad, Mad24, Madc, Fma, Clmad, Dp4a, Dp2a }
+
+    /// Quotients, roots and the functions that are approximated.
+    Functions of arith { Div, Rem, Rcp, Sqrt, Rsqrt, Sin, Cos, Lg2, Ex2, Tanh }
+
+    /// Signs and classes of numbers.
+    Signs of arith { Abs, Neg, Copysign, Testp }
+
+    /// The smaller and the larger of values.
+    Extrema of arith { Min, Max }
+
+    /// Bitwise logic, shifts and bit fields.
+    Logic of logic {
+        And, Or, Xor, Not, Cnot, Lop3, Shl, Shr, Shf, Bfe, Bfi, Popc, Clz, Brev, Bfind, Fns, Szext, Bmsk, Prmt,
     }
 
-    // Bitwise logic, shifts and bit fields.
-    logic { And, Or, Xor, Not, Cnot, Lop3, Shl, Shr, Shf, Bfe, Bfi, Popc, Clz, Brev, Bfind, Fns, Szext, Bmsk, Prmt }
+    /// Comparisons and selections.
+    Compare of compare { Setp, Set, Selp, Slct }
 
-    // Comparisons and selections.
-    compare { Setp, Set, Selp, Slct }
+    /// Conversions between types and between address spaces.
+    Convert of convert { Mov, Cvt, CvtRs, CvtScaledOne, CvtScaledTwo, CvtPack, Cvta, Isspacep }
 
-    // Conversions between types and between address spaces.
-    convert { Mov, Cvt, CvtRs, CvtScaledOne, CvtScaledTwo, CvtPack, Cvta, Isspacep }
-
-    // Loads, stores, prefetches and address queries.
-    memory {
-        Ld, Ldu, St, StAsync, StBulk, MultimemLdReduce, MultimemSt, MultimemRed, MultimemStAsync, Prefetch, Prefetchu,
-        ApplyPriority, Discard, CreatePolicyFractional, CreatePolicyRange, CreatePolicyRangeFabric in Box, CreatePolicyCvt,
-        Alloca, StackSave, StackRestore,
+    /// Loads, stores, prefetches and cache policies.
+    Memory of memory {
+        Ld, Ldu, St, StAsync, StBulk, MultimemLdReduce, MultimemSt, MultimemRed, MultimemStAsync, Prefetch,
+        Prefetchu, ApplyPriority, Discard, CreatePolicyFractional, CreatePolicyRange,
+        CreatePolicyRangeFabric in Box, CreatePolicyCvt,
     }
 
-    // Atomic operations and reductions in memory.
-    atomic { Atom, AtomCas, Red, RedAsync, MultimemRedAsync }
+    /// Memory that a function allocates while it runs.
+    Stack of memory { Alloca, StackSave, StackRestore }
 
-    // Control flow: branches, calls, returns.
-    control {
+    /// Atomic operations and reductions in memory.
+    Atomic of atomic { Atom, AtomCas, Red, RedAsync, MultimemRedAsync }
+
+    /// Control flow: branches, calls, returns.
+    Control of control {
         Bra, BrxIdx, Call, Ret, Exit, Trap, Brkpt, Pmevent, PmeventMask, SetmaxnregInc, SetmaxnregDec,
         Griddepcontrol,
     }
 
-    // Barriers and fences.
-    sync {
+    /// Barriers and fences.
+    Sync of sync {
         BarSync, BarArrive, BarRed, BarrierSync, BarrierArrive, BarrierRed, BarWarpSync,
         BarrierClusterArrive, BarrierClusterWait, Membar, MembarProxy, Fence, FenceMbarrierInit,
         FenceProxy, FenceProxyAsync, FenceProxyTensormap, Nanosleep,
     }
 
-    // Exchanges between the lanes of a warp.
-    warp { Shfl, ShflNoSync, Vote, VoteNoSync, ActiveMask, Match, Redux, Elect }
+    /// Exchanges between the lanes of a warp.
+    Warp of warp { Shfl, ShflNoSync, Vote, VoteNoSync, ActiveMask, Match, Redux, Elect }
 
-    // Copies that run beside the thread: cp.async and its groups.
-    async_copy { CpAsync in Box, CpAsyncCommitGroup, CpAsyncWaitGroup, CpAsyncWaitAll, CpAsyncMbarrierArrive }
-
-    // Matrix products of a warp on registers: mma and its loads and stores.
-    matrix { Mma in Box, MmaSp in Box, MmaSpOrdered in Box, Ldmatrix, Stmatrix, Movmatrix }
-
-    // Matrix products of a warp with opaque fragments.
-    wmma { WmmaLoadA, WmmaLoadB, WmmaLoadC, WmmaStoreD, WmmaMma in Box }
-
-    // Matrix products of a warpgroup on shared memory.
-    wgmma { WgmmaFence, WgmmaCommitGroup, WgmmaWaitGroup, WgmmaMmaAsync in Box, WgmmaMmaAsyncSp in Box }
-
-    // Barriers in shared memory.
-    mbarrier { MbarrierInit, MbarrierInval, MbarrierArrive, MbarrierArriveDrop, MbarrierExpectTx, MbarrierCompleteTx, MbarrierTestWait, MbarrierTryWait in Box, MbarrierPendingCount }
-
-    // Bulk copies by the tensor memory engine.
-    bulk_copy { CpAsyncBulk in Box, CpReduceAsyncBulk in Box, CpAsyncBulkPrefetch, MultimemCpAsyncBulk in Box, MultimemCpReduceAsyncBulk, CpAsyncBulkCommitGroup, CpAsyncBulkWaitGroup, CpAsyncBulkTensor in Box, CpReduceAsyncBulkTensor in Box, CpAsyncBulkPrefetchTensor in Box, TensormapReplace, TensormapCpFenceproxy }
-
-    // Clusters: addresses of other blocks, cluster barriers.
-    cluster { Mapa, Getctarank, ClusterlaunchcontrolTryCancel, ClusterlaunchcontrolQueryCancel }
-
-    // Textures and surfaces.
-    texture { Tex in Box, Tld4 in Box, Suld, Sust, Sured, Txq, Suq, Istypep }
-
-    // Tensor memory and the fifth generation of tensor cores.
-    tcgen05 { Tcgen05Alloc, Tcgen05Dealloc, Tcgen05RelinquishAllocPermit, Tcgen05Ld, Tcgen05LdRed, Tcgen05St, Tcgen05WaitLd, Tcgen05WaitSt, Tcgen05Cp, Tcgen05Shift, Tcgen05Commit, Tcgen05FenceBefore, Tcgen05FenceAfter, Tcgen05Mma in Box, Tcgen05MmaWs in Box }
-
-    // Video instructions.
-    video {
-        Vadd in Box, Vsub in Box, Vabsdiff in Box, Vmin in Box, Vmax in Box, Vshl in Box, Vshr in Box, Vmad in Box, Vset in Box,
-        Vadd2, Vsub2, Vavrg2, Vabsdiff2, Vmin2, Vmax2, Vset2,
-        Vadd4, Vsub4, Vavrg4, Vabsdiff4, Vmin4, Vmax4, Vset4,
+    /// Copies that run beside the thread: `cp.async` and its groups.
+    AsyncCopy of async_copy {
+        CpAsync in Box, CpAsyncCommitGroup, CpAsyncWaitGroup, CpAsyncWaitAll, CpAsyncMbarrierArrive,
     }
 
-    // Everything that fits no other family.
-    misc {}
+    /// Matrix products of a warp on registers: `mma` and its loads and stores.
+    Matrix of matrix { Mma in Box, MmaSp in Box, MmaSpOrdered in Box, Ldmatrix, Stmatrix, Movmatrix }
+
+    /// Matrix products of a warp with opaque fragments.
+    Wmma of wmma { WmmaLoadA, WmmaLoadB, WmmaLoadC, WmmaStoreD, WmmaMma in Box }
+
+    /// Matrix products of a warpgroup on shared memory.
+    Wgmma of wgmma {
+        WgmmaFence, WgmmaCommitGroup, WgmmaWaitGroup, WgmmaMmaAsync in Box, WgmmaMmaAsyncSp in Box,
+    }
+
+    /// Barriers in shared memory.
+    Mbarrier of mbarrier {
+        MbarrierInit, MbarrierInval, MbarrierArrive, MbarrierArriveDrop, MbarrierExpectTx, MbarrierCompleteTx,
+        MbarrierTestWait, MbarrierTryWait in Box, MbarrierPendingCount,
+    }
+
+    /// Bulk copies by the tensor memory engine.
+    BulkCopy of bulk_copy {
+        CpAsyncBulk in Box, CpReduceAsyncBulk in Box, CpAsyncBulkPrefetch, MultimemCpAsyncBulk in Box,
+        MultimemCpReduceAsyncBulk, CpAsyncBulkCommitGroup, CpAsyncBulkWaitGroup, CpAsyncBulkTensor in Box,
+        CpReduceAsyncBulkTensor in Box, CpAsyncBulkPrefetchTensor in Box, TensormapReplace,
+        TensormapCpFenceproxy,
+    }
+
+    /// Clusters: addresses of other blocks, launches that are taken over.
+    Cluster of cluster { Mapa, Getctarank, ClusterlaunchcontrolTryCancel, ClusterlaunchcontrolQueryCancel }
+
+    /// Textures and surfaces.
+    Texture of texture { Tex in Box, Tld4 in Box, Suld, Sust, Sured, Txq, Suq, Istypep }
+
+    /// Tensor memory and the fifth generation of tensor cores.
+    Tcgen05 of tcgen05 {
+        Tcgen05Alloc, Tcgen05Dealloc, Tcgen05RelinquishAllocPermit, Tcgen05Ld, Tcgen05LdRed, Tcgen05St,
+        Tcgen05WaitLd, Tcgen05WaitSt, Tcgen05Cp, Tcgen05Shift, Tcgen05Commit, Tcgen05FenceBefore,
+        Tcgen05FenceAfter, Tcgen05Mma in Box, Tcgen05MmaWs in Box,
+    }
+
+    /// Video instructions.
+    Video of video {
+        Vadd in Box, Vsub in Box, Vabsdiff in Box, Vmin in Box, Vmax in Box, Vshl in Box, Vshr in Box,
+        Vmad in Box, Vset in Box, Vadd2, Vsub2, Vavrg2, Vabsdiff2, Vmin2, Vmax2, Vset2, Vadd4, Vsub4, Vavrg4,
+        Vabsdiff4, Vmin4, Vmax4, Vset4,
+    }
 }

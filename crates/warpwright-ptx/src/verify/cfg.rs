@@ -7,7 +7,7 @@
 
 use crate::ir::*;
 use crate::op::Op;
-use crate::op::control::{Call, Callee};
+use crate::op::control::{Call, Callee, Way};
 
 /// A block of a [`Cfg`], by its number in the order of the text. Block 0 is where the function
 /// begins.
@@ -401,10 +401,10 @@ impl<'a> Builder<'a> {
     }
 
     fn ends_block(&self, op: &Op) -> bool {
-        match op {
-            Op::Bra(_) | Op::BrxIdx(_) | Op::Ret(_) | Op::Exit(_) | Op::Trap(_) => true,
-            Op::Call(call) => self.never_returns(call),
-            _ => false,
+        match op.way() {
+            Way::To(_) | Way::Table(_) | Way::Away => true,
+            Way::Call(call) => self.never_returns(call),
+            Way::Next => false,
         }
     }
 
@@ -442,10 +442,10 @@ impl<'a> Builder<'a> {
         if falls_through {
             edge(block + 1);
         }
-        match instruction.map(|instruction| &instruction.op) {
-            Some(Op::Bra(bra)) => edge(self.labels.get(bra.target.0 as usize).copied().unwrap_or(u32::MAX)),
-            Some(Op::BrxIdx(brx)) => {
-                let table = self.tables.get(brx.table.0 as usize).copied().unwrap_or(u32::MAX);
+        match instruction.map_or(Way::Next, |instruction| instruction.op.way()) {
+            Way::To(label) => edge(self.labels.get(label.0 as usize).copied().unwrap_or(u32::MAX)),
+            Way::Table(label) => {
+                let table = self.tables.get(label.0 as usize).copied().unwrap_or(u32::MAX);
                 if let Some(StatementKind::BranchTargets { targets, .. }) =
                     statements.get(table as usize).map(|statement| &statement.kind)
                 {
@@ -454,8 +454,8 @@ impl<'a> Builder<'a> {
                     }
                 }
             }
-            Some(_) => leaves = true,
-            None => {}
+            Way::Call(_) | Way::Away => leaves = true,
+            Way::Next => {}
         }
         self.blocks[block as usize].leaves = leaves;
     }

@@ -2,7 +2,8 @@
 
 use super::cfg::{BlockId, Cfg, DominatorTree, Edges, post_dominators};
 use crate::ir::*;
-use crate::op::{Convergence, Level, Op};
+use crate::op::control::Way;
+use crate::op::{Convergence, Level};
 
 /// The threads that agree on whether they run each block, as far as the branches that were named say.
 #[derive(Clone, Debug)]
@@ -153,8 +154,7 @@ impl Ahead {
         for (i, block) in cfg.blocks().iter().enumerate() {
             for statement in &statements[block.statements()] {
                 if let StatementKind::Instruction(instruction) = &statement.kind {
-                    works[i] |=
-                        !matches!(instruction.op, Op::Bra(_) | Op::Ret(_) | Op::Exit(_) | Op::Trap(_));
+                    works[i] |= !matches!(instruction.op.way(), Way::To(_) | Way::Away);
                     collective[i] |= instruction.op.convergence() != Convergence::None;
                 }
             }

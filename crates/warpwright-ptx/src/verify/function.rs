@@ -4,8 +4,7 @@ use super::uses::{Invalid, Uses};
 use super::variable::{self, Scope};
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;
-use crate::op::Op;
-use crate::op::control::Call;
+use crate::op::control::{Call, Way};
 
 /// Checks what stands before the body.
 pub(super) fn signature(index: &ModuleIndex<'_>, function: &Function, out: &mut Diagnostics) {
@@ -281,16 +280,12 @@ impl<'a> Rules<'a, '_> {
         let kind = |label: LabelId| kinds.get(label.0 as usize).copied().unwrap_or(LabelKind::Undefined);
         for (i, statement) in statements.iter().enumerate() {
             let (label, wanted) = match &statement.kind {
-                StatementKind::Instruction(Instruction { op: Op::Bra(bra), .. }) => {
-                    (bra.target, LabelKind::Place)
-                }
-                StatementKind::Instruction(Instruction { op: Op::BrxIdx(brx), .. }) => {
-                    (brx.table, LabelKind::Branches(i))
-                }
-                StatementKind::Instruction(Instruction {
-                    op: Op::Call(Call { prototype: Some(label), .. }),
-                    ..
-                }) => (*label, LabelKind::Calls(i)),
+                StatementKind::Instruction(instruction) => match instruction.op.way() {
+                    Way::To(label) => (label, LabelKind::Place),
+                    Way::Table(label) => (label, LabelKind::Branches(i)),
+                    Way::Call(Call { prototype: Some(label), .. }) => (*label, LabelKind::Calls(i)),
+                    Way::Call(_) | Way::Next | Way::Away => continue,
+                },
                 StatementKind::BranchTargets { targets, .. } => {
                     for target in targets {
                         if kind(*target) != LabelKind::Place {

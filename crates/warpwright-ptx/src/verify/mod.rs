@@ -39,6 +39,7 @@ pub use uniformity::Uniformity;
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;
 use crate::op::Check;
+use crate::op::control::Way;
 use assigned::Gap;
 use lowest::{Gate, Requirements};
 use uses::Uses;
@@ -216,7 +217,6 @@ fn flow(function: &Function, cfg: &Cfg, uses: &Uses, out: &mut Diagnostics) {
 
 /// Reports each run of blocks that nothing reaches, unless it only ends the function.
 fn unreachable(function: &Function, cfg: &Cfg, out: &mut Diagnostics) {
-    use crate::op::Op;
     let mut reported = false;
     for (i, block) in cfg.blocks().iter().enumerate() {
         if cfg.is_reachable(BlockId(i as u32)) {
@@ -225,7 +225,7 @@ fn unreachable(function: &Function, cfg: &Cfg, out: &mut Diagnostics) {
         }
         let work = function.statements()[block.statements()].iter().find(|statement| match &statement.kind {
             StatementKind::Instruction(instruction) => {
-                !matches!(instruction.op, Op::Bra(_) | Op::Ret(_) | Op::Exit(_) | Op::Trap(_))
+                !matches!(instruction.op.way(), Way::To(_) | Way::Away)
             }
             _ => false,
         });

@@ -17,7 +17,7 @@ use super::cfg::{BlockId, Cfg};
 use super::control::Control;
 use super::uses::Uses;
 use crate::ir::*;
-use crate::op::{Access, Level, Op, Operands};
+use crate::op::{Access, Level, Operands};
 
 /// The levels of a function's registers and blocks.
 #[derive(Clone, Debug)]
@@ -143,18 +143,8 @@ impl<'a> Analysis<'a> {
             }
             writes |= used.access != Access::Read;
         }
-        if self.cfg.block(id).terminator == Some(statement) {
-            let decision = match &instruction.op {
-                Op::Bra(bra) if bra.uniform => sources.min(Level::WarpData),
-                Op::BrxIdx(brx) if brx.uniform => sources.min(Level::WarpData),
-                _ => sources,
-            };
-            let level = decision.max(self.control.level(id));
-            if level > Level::Grid {
-                self.divide(id, statement, level);
-            }
-        }
-        if !writes {
+        let ends = self.cfg.block(id).terminator == Some(statement);
+        if !writes && !ends {
             return;
         }
         if carry.reads {
@@ -182,6 +172,10 @@ impl<'a> Analysis<'a> {
         }
         if carry.writes && self.carries.raise(statement, value.max(least)) {
             queue(&mut self.queued, &mut self.pending, &self.carries.readers);
+        }
+        let decision = value.max(self.control.level(id));
+        if ends && decision > Level::Grid {
+            self.divide(id, statement, decision);
         }
     }
 

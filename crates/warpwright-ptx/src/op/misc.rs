@@ -1,1 +1,0 @@
-//! Everything that fits no other family.
