@@ -6,6 +6,8 @@ use super::{Action, FindingKind, RawFinding, RawPlace, RawSite};
 use crate::machine::{CLUSTER_BARRIER, LanesOf, Machine, Park, Row32, Row64};
 use crate::memory::{Fault, Order, Region};
 use warpwright_ptx::ir::{Reg, Scope, Semantics};
+use warpwright_ptx::op::Op;
+use warpwright_ptx::op::family::{Family, Sync};
 
 /// The address of shared memory under which the cluster's barrier is known: there is none.
 const CLUSTER_PHASES: u64 = u64::MAX;
@@ -49,12 +51,12 @@ impl Machine<'_> {
         if !self.launch.options.checks.sync {
             return;
         }
-        let opcode = self.launch.opcode(fragment.pc);
         let (present, expected) = (fragment.mask, need & self.warp.live);
-        let kind = if opcode.starts_with("bar") && !opcode.starts_with("bar.warp") {
-            FindingKind::DivergentBarrier { present, expected }
-        } else {
-            FindingKind::MissingLanes { present, named: need }
+        let kind = match self.launch.op(fragment.pc).map(Op::family) {
+            Some(Family::Sync(op)) if !matches!(op, Sync::BarWarpSync(_)) => {
+                FindingKind::DivergentBarrier { present, expected }
+            }
+            _ => FindingKind::MissingLanes { present, named: need },
         };
         self.found_at(fragment.pc, kind, present.trailing_zeros() as usize & 31);
     }
@@ -75,11 +77,10 @@ impl Machine<'_> {
     /// fault.
     #[cold]
     pub(crate) fn report_fault(&mut self, fault: Fault, counts: bool) {
-        let opcode = self.launch.opcode(fault.pc);
-        let action = match (opcode, fault.write) {
-            _ if opcode.starts_with("atom") || opcode.starts_with("red") => Action::Atomic,
-            _ if opcode.starts_with("cp.async") && fault.write => Action::AsyncWrite,
-            _ if opcode.starts_with("cp.async") => Action::AsyncRead,
+        let action = match (self.launch.op(fault.pc).map(Op::family), fault.write) {
+            (Some(Family::Atomic(_)), _) => Action::Atomic,
+            (Some(Family::AsyncCopy(_)), true) => Action::AsyncWrite,
+            (Some(Family::AsyncCopy(_)), false) => Action::AsyncRead,
             (_, true) => Action::Write,
             (_, false) => Action::Read,
         };

@@ -8,6 +8,7 @@ use crate::decode::NO_STATEMENT;
 use crate::launch::Launch;
 use crate::memory::{SHARED_WINDOW, SpaceKind, Window, window};
 use warpwright_ptx::ir::{Function, ItemKind, Module, StatementKind};
+use warpwright_ptx::op::Op;
 
 /// The findings of a launch, in the order of the text.
 pub(crate) fn resolve(launch: &Launch, kernel: &str) -> Vec<Finding> {
@@ -53,7 +54,7 @@ fn site(launch: &Launch, raw: RawSite) -> AccessSite {
     let [x, y, z, _] = launch.shape.thread_index(raw.thread);
     AccessSite {
         action: raw.action,
-        opcode: launch.opcode(raw.pc),
+        opcode: launch.op(raw.pc).map_or("", Op::name),
         function: function.map(|function| function.name.to_string()).unwrap_or_default(),
         statement,
         origin: meta.origin,
@@ -72,13 +73,13 @@ impl Launch {
         self.module.ir.functions().nth(index)
     }
 
-    /// The opcode of an instruction; empty for those that are not of the text.
-    pub(crate) fn opcode(&self, pc: u32) -> &'static str {
+    /// What an instruction came from; `None` for those that are not of the text.
+    pub(crate) fn op(&self, pc: u32) -> Option<&Op> {
         let statement = self.code.meta[pc as usize].statement as usize;
         let statement = self.function_at(pc).and_then(|function| function.statements().get(statement));
         match statement.map(|statement| &statement.kind) {
-            Some(StatementKind::Instruction(instruction)) => instruction.op.name(),
-            _ => "",
+            Some(StatementKind::Instruction(instruction)) => Some(&instruction.op),
+            _ => None,
         }
     }
 }

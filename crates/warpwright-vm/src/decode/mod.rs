@@ -26,6 +26,8 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use symbols::Layout;
 use warpwright_ptx::ir::*;
+use warpwright_ptx::op::Op;
+use warpwright_ptx::op::control::{Call, Way};
 use warpwright_ptx::verify::{BlockId, Cfg, ModuleInfo};
 
 /// Why a module cannot be loaded.
@@ -198,7 +200,7 @@ fn labels(function: &Function, cfg: &Cfg) -> HashMap<LabelId, BlockId> {
 /// The largest last argument of any call of a module: room for what is passed to parameters without a
 /// size, as functions of a variable number of arguments have.
 fn variadic_bytes(module: &Module) -> u64 {
-    let last = |function: &Function, call: &warpwright_ptx::op::control::Call| {
+    let last = |function: &Function, call: &Call| {
         let Some(Src::Symbol(address)) = call.arguments.last() else { return None };
         match address.symbol {
             Symbol::Local(id) => function.variable(id).bytes(),
@@ -207,7 +209,7 @@ fn variadic_bytes(module: &Module) -> u64 {
     };
     let calls = |function: &Function| {
         let each = function.instructions().filter_map(|instruction| match &instruction.op {
-            warpwright_ptx::op::Op::Call(call) => last(function, call),
+            Op::Call(call) => last(function, call),
             _ => None,
         });
         each.max().unwrap_or(0)
@@ -342,9 +344,10 @@ impl Decoder<'_, '_> {
     fn branch_joins(&self, parents: &warpwright_ptx::verify::cfg::DominatorTree) -> Vec<BlockId> {
         let divides = |block: &warpwright_ptx::verify::cfg::Block| {
             block.terminator.is_some_and(|at| match &self.function.statements()[at as usize].kind {
-                StatementKind::Instruction(instruction) => {
-                    instruction.guard.is_some() || matches!(instruction.op, warpwright_ptx::op::Op::BrxIdx(_))
-                }
+                StatementKind::Instruction(instruction) => match instruction.op.way() {
+                    Way::Table(_) => true,
+                    Way::To(_) | Way::Call(_) | Way::Away | Way::Next => instruction.guard.is_some(),
+                },
                 _ => false,
             })
         };

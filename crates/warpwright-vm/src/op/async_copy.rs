@@ -6,10 +6,10 @@ use crate::machine::{Copy, LANES, LanesOf, Machine, Row32, Step, lanewise};
 use crate::memory::{Address, Group, Place, RegionKind, SpaceKind};
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::*;
-use warpwright_ptx::op::Op;
 use warpwright_ptx::op::async_copy::CpAsync;
+use warpwright_ptx::op::family::AsyncCopy as Op;
 
-pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::CpAsync(op) => copy(d, op),
         Op::CpAsyncCommitGroup(_) => d.emit_handler(
@@ -39,7 +39,7 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
             },
             Rows::default(),
         ),
-        _ => return false,
+        Op::CpAsyncMbarrierArrive(op) => super::mbarrier::arrive_with_copies(op, d),
     }
     true
 }

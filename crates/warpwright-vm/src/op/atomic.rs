@@ -16,10 +16,10 @@ use std::cell::Cell;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use warpwright_ptx::ir::{Dsts, Scope, Semantics, Src, Srcs, Type};
-use warpwright_ptx::op::Op;
 use warpwright_ptx::op::atomic::AtomicOp;
+use warpwright_ptx::op::family::Atomic as Op;
 
-pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::Atom(op) => {
             let common = (op.semantics, op.scope, op.noftz);
@@ -42,7 +42,6 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
         Op::MultimemRedAsync(_) => {
             d.unsupported("multimem.red.async", "there is one device: use `red` on its memory");
         }
-        _ => return false,
     }
     true
 }

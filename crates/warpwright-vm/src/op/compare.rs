@@ -11,10 +11,10 @@ use crate::num::half::{bf16_to_f32, f16_to_f32, flush_f16};
 use crate::simd::{LaneOp, Lanes, lane_op, lanes};
 use warpwright_ptx::ir::Type::*;
 use warpwright_ptx::ir::{BoolOp, Cmp, DstPair, Src, Type};
-use warpwright_ptx::op::Op;
 use warpwright_ptx::op::compare::{Set, Setp, Slct};
+use warpwright_ptx::op::family::Compare as Op;
 
-pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::Setp(op) => setp(op, d),
         Op::Set(op) => set(op, d),
@@ -28,7 +28,6 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
             slct(op, d);
             true
         }
-        _ => false,
     }
 }
 

@@ -5,14 +5,14 @@ use crate::decode::{Callable, Decoder, LoadError, ParamSlot, Place, Rows, functi
 use crate::launch::TrapKind;
 use crate::machine::{Base, Frame, Inst, LANES, LanesOf, MOST_LOCAL, Machine, Row64, Step, lanewise};
 use warpwright_ptx::ir::*;
-use warpwright_ptx::op::Op;
 use warpwright_ptx::op::control::{Call, CallReturn, Callee};
+use warpwright_ptx::op::family::Control as Op;
 
 /// Bytes of the stack that a call takes: where hardware keeps the return address. So recursion ends, whatever
 /// the function keeps.
 const LINK: u32 = 16;
 
-pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, join: Place) -> Result<bool, LoadError> {
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>, join: Place) -> Result<bool, LoadError> {
     match op {
         Op::Bra(bra) => {
             let target = Place::Block(d.block_of_label(bra.target));
@@ -36,8 +36,6 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, join: Place) -> Result<bo
         Op::Griddepcontrol(_) => d.emit_handler(|_, _| Step::Next, Rows::default()),
         Op::SetmaxnregInc(_) | Op::SetmaxnregDec(_) => d.emit_handler(|_, _| Step::Next, Rows::default()),
         Op::Call(call) => decode_call(call, d)?,
-        Op::Alloca(_) | Op::StackSave(_) | Op::StackRestore(_) => super::stack::decode(op, d),
-        _ => return Ok(false),
     }
     Ok(true)
 }

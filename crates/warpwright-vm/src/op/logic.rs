@@ -7,10 +7,10 @@ use crate::num::bits::{self, permute};
 use crate::simd::{Handler, LaneOp, Lanes, lane_op, lanes};
 use warpwright_ptx::ir::Type::*;
 use warpwright_ptx::ir::{BoolOp, Dst, Src, Type};
-use warpwright_ptx::op::Op;
+use warpwright_ptx::op::family::Logic as Op;
 use warpwright_ptx::op::logic::{Lop3, PermuteMode, ShiftDirection, ShiftMode};
 
-pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::And(op) if op.ty == Pred => predicates(d, op.d, &op.a, &op.b, |m, i| combine(m, i, |a, b| a & b)),
         Op::Or(op) if op.ty == Pred => predicates(d, op.d, &op.a, &op.b, |m, i| combine(m, i, |a, b| a | b)),
@@ -118,7 +118,6 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
                 }
             }
         }
-        _ => return false,
     }
     true
 }

@@ -18,7 +18,8 @@ use crate::machine::{Inst, LANES, LanesOf, Machine, Row32, Step, lanewise};
 use crate::memory::{Address, Group, Place, RegionKind, SpaceKind};
 use crate::op::memory::space;
 use warpwright_ptx::ir::*;
-use warpwright_ptx::op::Op;
+use warpwright_ptx::op::async_copy::CpAsyncMbarrierArrive;
+use warpwright_ptx::op::family::Mbarrier as Op;
 use warpwright_ptx::op::mbarrier::PhaseType;
 
 /// Most arrivals of a phase, and most bytes that are outstanding.
@@ -139,7 +140,7 @@ impl State {
     }
 }
 
-pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::MbarrierInit(op) => {
             let count = d.src32(&op.count, Type::U32);
@@ -230,14 +231,15 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
             let rows = Rows { d: d.dst(op.count), a, ..Rows::default() };
             d.emit_handler(run, rows);
         }
-        Op::CpAsyncMbarrierArrive(op) => {
-            let at = At::decode(d, &op.address, op.space);
-            let noinc = op.noinc;
-            d.emit_boxed(move |m, _| m.arrive_with_copies(at, noinc));
-        }
-        _ => return false,
     }
     true
+}
+
+/// `cp.async.mbarrier.arrive`.
+pub(super) fn arrive_with_copies(op: &CpAsyncMbarrierArrive, d: &mut Decoder<'_, '_>) {
+    let at = At::decode(d, &op.address, op.space);
+    let noinc = op.noinc;
+    d.emit_boxed(move |m, _| m.arrive_with_copies(at, noinc));
 }
 
 /// Where a barrier is.

@@ -9,10 +9,10 @@ use crate::machine::{Inst, LANES, LanesOf, Machine, Row64, Step};
 use crate::memory::{self, Element, Group, MemoryOp, Order, Place, RegionKind, SpaceKind};
 use crate::simd::{LaneOp, lanes};
 use warpwright_ptx::ir::*;
-use warpwright_ptx::op::Op;
+use warpwright_ptx::op::family::Memory as Op;
 use warpwright_ptx::op::memory::StBulk;
 
-pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::Ld(ld) => {
             let order = Order {
@@ -45,7 +45,12 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
         Op::CreatePolicyFractional(op) => policy(d, op.d),
         Op::CreatePolicyRange(op) => policy(d, op.d),
         Op::CreatePolicyCvt(op) => policy(d, op.d),
-        _ => return false,
+        Op::StAsync(_)
+        | Op::MultimemLdReduce(_)
+        | Op::MultimemSt(_)
+        | Op::MultimemRed(_)
+        | Op::MultimemStAsync(_)
+        | Op::CreatePolicyRangeFabric(_) => return false,
     }
     true
 }

@@ -1,6 +1,6 @@
 //! How instructions execute, one file per family, named as in `warpwright_ptx::op`.
 //!
-//! A family has a `decode` function that takes its instructions apart and emits what executes them
+//! A family has a `decode` function that takes its instructions apart, all of them, and emits what executes them
 //! ([`Decoder::emit`]): for what is the same in every lane a [`lane_op!`](crate::simd::lane_op), else a
 //! handler on the [`Machine`](crate::machine::Machine), or a closure that carries what it needs
 //! ([`Decoder::emit_boxed`]).
@@ -27,23 +27,37 @@ pub(crate) mod wmma;
 
 use crate::decode::{Decoder, LoadError, Place};
 use warpwright_ptx::op::Op;
+use warpwright_ptx::op::family::Family;
 
-/// Emits what executes an instruction. `join` is where lanes that part here meet again.
+/// Emits what executes an instruction, or a trap that names it. `join` is where lanes that part here meet
+/// again.
 pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, join: Place) -> Result<(), LoadError> {
-    let known = arith::decode(op, d)
-        || logic::decode(op, d)
-        || compare::decode(op, d)
-        || convert::decode(op, d)
-        || memory::decode(op, d)
-        || sync::decode(op, d)
-        || warp::decode(op, d)
-        || atomic::decode(op, d)
-        || mbarrier::decode(op, d)
-        || async_copy::decode(op, d)
-        || video::decode(op, d)
-        || matrix::decode(op, d)
-        || wmma::decode(op, d)
-        || control::decode(op, d, join)?;
+    let known = match op.family() {
+        Family::Sums(op) => arith::sum::decode(op, d),
+        Family::Products(op) => arith::product::decode(op, d),
+        Family::Functions(op) => arith::function::decode(op, d),
+        Family::Signs(op) => arith::sign::decode(op, d),
+        Family::Extrema(op) => arith::extremum::decode(op, d),
+        Family::Logic(op) => logic::decode(op, d),
+        Family::Compare(op) => compare::decode(op, d),
+        Family::Convert(op) => convert::decode(op, d),
+        Family::Memory(op) => memory::decode(op, d),
+        Family::Stack(op) => stack::decode(op, d),
+        Family::Atomic(op) => atomic::decode(op, d),
+        Family::Control(op) => control::decode(op, d, join)?,
+        Family::Sync(op) => sync::decode(op, d),
+        Family::Warp(op) => warp::decode(op, d),
+        Family::AsyncCopy(op) => async_copy::decode(op, d),
+        Family::Matrix(op) => matrix::decode(op, d),
+        Family::Wmma(op) => wmma::decode(op, d),
+        Family::Mbarrier(op) => mbarrier::decode(op, d),
+        Family::Video(op) => video::decode(op, d),
+        Family::Wgmma(_) | Family::Tcgen05(_) => {
+            d.unsupported(op.name(), "use `mma.sync` with `ldmatrix`, which every target from sm_80 on has");
+            true
+        }
+        Family::BulkCopy(_) | Family::Cluster(_) | Family::Texture(_) => false,
+    };
     if !known {
         d.unsupported(op.name(), "");
     }

@@ -7,12 +7,12 @@ use crate::decode::{Decoder, File};
 use crate::launch::TrapKind;
 use crate::machine::{Base, LANES, LanesOf, MOST_LOCAL, Machine, Step};
 use warpwright_ptx::ir::{Dst, Imm, Src, Type};
-use warpwright_ptx::op::Op;
+use warpwright_ptx::op::family::Stack as Op;
 
 /// The alignment of every frame, and of what is allocated without one.
 const ALIGNMENT: u32 = 16;
 
-pub(super) fn decode(op: &Op, d: &mut Decoder<'_, '_>) {
+pub(super) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::Alloca(op) => {
             let size = d.src64(&op.size, op.ty);
@@ -34,8 +34,8 @@ pub(super) fn decode(op: &Op, d: &mut Decoder<'_, '_>) {
             let saved = d.src64(&Src::Reg(op.a.0), Type::U64);
             d.emit_boxed(move |m, _| restore(m, saved));
         }
-        _ => {}
     }
+    true
 }
 
 /// Where an address goes.

@@ -9,13 +9,13 @@ use crate::launch::TrapKind;
 use crate::machine::{Arrival, CLUSTER_BARRIER, FULL, LANES, LanesOf, Machine, NONE, Park, Resume, Step};
 use std::sync::atomic::Ordering::SeqCst;
 use warpwright_ptx::ir::*;
-use warpwright_ptx::op::Op;
+use warpwright_ptx::op::family::Sync as Op;
 use warpwright_ptx::op::sync::{BarrierReduction, MembarLevel};
 
 /// The last barrier of a block.
 const LAST: u32 = CLUSTER_BARRIER - 1;
 
-pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::BarSync(bar) => barrier(d, &bar.a, bar.b.as_ref(), true, true),
         Op::BarArrive(bar) => barrier(d, &bar.a, Some(&bar.b), true, false),
@@ -49,7 +49,6 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
             },
             Rows::default(),
         ),
-        _ => return false,
     }
     true
 }

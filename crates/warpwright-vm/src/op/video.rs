@@ -4,11 +4,11 @@ use crate::decode::{Decoder, Rows};
 use crate::num::video::{Mad, Part, Primary, Scalar, Secondary, Simd};
 use warpwright_ptx::ir::Type::{S32, U32};
 use warpwright_ptx::ir::{Imm, PartDst, PartSrc, RegSrc, Selector, SelectorUnit, Src, Type};
-use warpwright_ptx::op::Op;
+use warpwright_ptx::op::family::Video as Op;
 use warpwright_ptx::op::logic::ShiftMode;
 use warpwright_ptx::op::video::{Scale, SecondaryOp, Vmad};
 
-pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     /// A scalar instruction whose fields have the usual names.
     macro_rules! scalar {
         ($op:ident, $primary:expr) => {
@@ -70,7 +70,6 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
             let types = [U32, op.a_type, op.b_type];
             simd(d, (Primary::Compare(op.cmp), 8), types, (false, op.add), (op.d, &op.a, &op.b, op.c));
         }
-        _ => return false,
     }
     true
 }

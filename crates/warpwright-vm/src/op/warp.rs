@@ -8,10 +8,10 @@ use crate::decode::{Decoder, Rows, immediate};
 use crate::machine::{FULL, LANES, LanesOf, Machine, Row32, Row64, Step, lanewise};
 use crate::num::extremum::Extremum;
 use warpwright_ptx::ir::*;
-use warpwright_ptx::op::Op;
+use warpwright_ptx::op::family::Warp as Op;
 use warpwright_ptx::op::warp::{MatchMode, ReduxOp, ShuffleMode, VoteMode};
 
-pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::Shfl(op) => shuffle(d, op.mode, op.d, (&op.a, &op.b, &op.c), Some(&op.mask)),
         Op::ShflNoSync(op) => shuffle(d, op.mode, op.d, (&op.a, &op.b, &op.c), None),
@@ -31,7 +31,6 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
             redux(d, reduction, op.d, &op.a, &op.mask);
         }
         Op::Elect(op) => elect(d, op.d, &op.mask),
-        _ => return false,
     }
     true
 }

@@ -10,11 +10,11 @@ use crate::memory::{Address, Element, MemoryOp, Order};
 use crate::simd::{LaneOp, lanes};
 use crate::tensor::Spread;
 use warpwright_ptx::ir::{self, *};
-use warpwright_ptx::op::Op;
+use warpwright_ptx::op::family::Wmma as Op;
 use warpwright_ptx::op::matrix::MmaShape;
 use warpwright_ptx::op::wmma::{WmmaMatrix, WmmaMma};
 
-pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     use WmmaMatrix::*;
     match op {
         Op::WmmaLoadA(op) => {
@@ -34,7 +34,6 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
             tile.store(d, &op.p, op.space, op.stride.as_ref(), &op.r);
         }
         Op::WmmaMma(op) => product(op, d),
-        _ => return false,
     }
     true
 }

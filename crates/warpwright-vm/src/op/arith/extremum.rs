@@ -7,9 +7,9 @@ use crate::op::lanes::flagged;
 use crate::simd::{Lanes, lane_op, lanes};
 use warpwright_ptx::ir::Type::*;
 use warpwright_ptx::ir::{Dst, Src, Type};
-use warpwright_ptx::op::Op;
+use warpwright_ptx::op::family::Extrema as Op;
 
-pub(super) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::Min(op) => {
             let form = Extremum { max: false, ftz: op.ftz, nan: op.nan, xorsign: op.xorsign, abs: op.abs };
@@ -19,7 +19,6 @@ pub(super) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
             let form = Extremum { max: true, ftz: op.ftz, nan: op.nan, xorsign: op.xorsign, abs: op.abs };
             emit(d, form, op.relu, op.ty, op.d, [&op.a, &op.b], op.c.as_ref())
         }
-        _ => false,
     }
 }
 

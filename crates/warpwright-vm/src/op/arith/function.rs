@@ -9,9 +9,9 @@ use crate::op::lanes::{flagged, to_nearest};
 use crate::simd::{Lanes, lane_op, lanes};
 use warpwright_ptx::ir::Type::*;
 use warpwright_ptx::ir::{Dst, Rounding, Src, Type};
-use warpwright_ptx::op::Op;
+use warpwright_ptx::op::family::Functions as Op;
 
-pub(super) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::Div(op) => {
             let sources = [&op.a, &op.b];
@@ -89,7 +89,6 @@ pub(super) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
             };
             d.emit_on(handlers, op.ty, op.d, [&op.a]);
         }
-        _ => return false,
     }
     true
 }

@@ -1,25 +1,16 @@
 //! Integer and floating-point arithmetic.
 
-mod extremum;
-mod function;
-mod product;
-mod sign;
-mod sum;
+pub(crate) mod extremum;
+pub(crate) mod function;
+pub(crate) mod product;
+pub(crate) mod sign;
+pub(crate) mod sum;
 
 use crate::decode::Decoder;
 use crate::num::float::Operation;
 use crate::num::{Format, float, half};
 use warpwright_ptx::ir::Type::*;
 use warpwright_ptx::ir::{Dst, Rounding, Src, Type};
-use warpwright_ptx::op::Op;
-
-pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
-    sum::decode(op, d)
-        || product::decode(op, d)
-        || extremum::decode(op, d)
-        || sign::decode(op, d)
-        || function::decode(op, d)
-}
 
 /// A floating-point operation that is rounded in a direction, or in a way that is rare.
 struct Rounded {

@@ -10,10 +10,10 @@ use crate::op::lanes::{direction, flagged, limit, limited, to_nearest};
 use crate::simd::{Lanes, lane_op, lanes};
 use warpwright_ptx::ir::Type::*;
 use warpwright_ptx::ir::{MulHalf, Type};
-use warpwright_ptx::op::Op;
 use warpwright_ptx::op::arith::{Fma, Mad, Mul};
+use warpwright_ptx::op::family::Products as Op;
 
-pub(super) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::Mul(op) => mul(op, d),
         Op::Mad(op) => mad(op, d),
@@ -59,7 +59,6 @@ pub(super) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
             d.emit_on(handlers, U32, op.d, [&op.a, &op.b, &op.c]);
             true
         }
-        _ => false,
     }
 }
 

@@ -6,10 +6,10 @@ use crate::op::lanes::flagged;
 use crate::simd::{lane_op, lanes};
 use std::num::FpCategory;
 use warpwright_ptx::ir::Type::*;
-use warpwright_ptx::op::Op;
 use warpwright_ptx::op::arith::FloatClass;
+use warpwright_ptx::op::family::Signs as Op;
 
-pub(super) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::Abs(op) => {
             let handlers = match op.ty {
@@ -55,7 +55,6 @@ pub(super) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
                 d.each1::<f32, bool>(rows, move |a| is_of(class, a.classify()));
             }
         }
-        _ => return false,
     }
     true
 }

@@ -10,9 +10,9 @@ use crate::op::lanes::{direction, flagged, limit, limited, to_nearest};
 use crate::simd::{Lanes, lane_op, lanes};
 use warpwright_ptx::ir::Type::*;
 use warpwright_ptx::ir::{Dst, Imm, Rounding, Src, Type};
-use warpwright_ptx::op::Op;
+use warpwright_ptx::op::family::Sums as Op;
 
-pub(super) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::Add(op) => {
             let (rounding, ftz, sat, cc, ty) = (op.rounding, op.ftz, op.sat, op.cc, op.ty);
@@ -37,7 +37,6 @@ pub(super) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
             }
             true
         }
-        _ => false,
     }
 }
 

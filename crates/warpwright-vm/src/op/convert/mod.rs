@@ -9,10 +9,10 @@ pub(crate) use mov::{Copy32, Copy64};
 
 use crate::decode::{Decoder, Rows};
 use crate::simd::{lane_op, lanes};
-use warpwright_ptx::op::Op;
 use warpwright_ptx::op::convert::Cvt;
+use warpwright_ptx::op::family::Convert as Op;
 
-pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::Mov(op) => mov::mov(op, d),
         Op::Cvt(op) if is_scalar(op) => scalar::cvt(op, d),
@@ -20,7 +20,7 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
         Op::CvtPack(op) => packed::pack(op, d),
         Op::Cvta(op) => space::cvta(op, d),
         Op::Isspacep(op) => space::isspacep(op, d),
-        _ => return false,
+        Op::CvtRs(_) | Op::CvtScaledOne(_) | Op::CvtScaledTwo(_) => return false,
     }
     true
 }

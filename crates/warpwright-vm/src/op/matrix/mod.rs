@@ -14,7 +14,7 @@ use transfer::Transfer;
 
 use super::wmma::TileAccess;
 use crate::decode::Decoder;
-use warpwright_ptx::op::Op;
+use warpwright_ptx::op::family::Matrix as Op;
 
 /// What the instructions of these families carry.
 #[derive(Default)]
@@ -25,7 +25,7 @@ pub(crate) struct Tables {
     pub(crate) tiles: Vec<TileAccess>,
 }
 
-pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::Mma(op) => mma::dense(op, d),
         Op::MmaSp(op) => mma::sparse(op, d),
@@ -33,10 +33,6 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>) -> bool {
         Op::Ldmatrix(op) => transfer::ldmatrix(op, d),
         Op::Stmatrix(op) => transfer::stmatrix(op, d),
         Op::Movmatrix(op) => transfer::movmatrix(op, d),
-        _ if op.name().starts_with("wgmma.") || op.name().starts_with("tcgen05.") => {
-            d.unsupported(op.name(), "use `mma.sync` with `ldmatrix`, which every target from sm_80 on has");
-        }
-        _ => return false,
     }
     true
 }
