@@ -252,13 +252,13 @@ fn every_form_has_its_level() {
     report("forms", forms, &failures);
 }
 
-/// A kernel of a body, with the registers `%p0`…, `%r0`… and `%d0`….
+/// A kernel of a body, with the registers `%p0`…, `%h0`…, `%r0`… and `%d0`….
 fn kernel(body: &str) -> Module {
     let text = format!(
         ".version 8.6 .target sm_90a .address_size 64
          .global .align 8 .b8 mem[256]; .shared .align 8 .b8 sm[256];
          .visible .entry k(.param .u32 n) {{ .local .align 8 .b8 lm[64];
-         .reg .pred %p<4>; .reg .b32 %r<8>; .reg .b64 %d<4>; {body} ret; }}"
+         .reg .pred %p<4>; .reg .b16 %h<2>; .reg .b32 %r<8>; .reg .b64 %d<4>; {body} ret; }}"
     );
     parse(&text).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
 }
@@ -390,10 +390,72 @@ fn memory_is_of_someone() {
         ("ld.shared.u32 %r0, [sm];", "%r0", Level::BlockData),
         ("ld.volatile.global.u32 %r0, [mem];", "%r0", Level::Unknown),
         ("ld.relaxed.gpu.global.u32 %r0, [mem];", "%r0", Level::Unknown),
-        // The generic address of a thread's own memory is one number for all.
-        ("cvta.local.u64 %d0, lm; ld.u32 %r0, [%d0];", "%r0", Level::Unknown),
         ("cvta.global.u64 %d0, mem; ld.u32 %r0, [%d0];", "%r0", Level::BlockData),
         ("mapa.shared::cluster.u32 %r1, sm, 0;", "%r1", Level::Cluster),
         ("getctarank.shared::cluster.u32 %r1, sm;", "%r1", Level::BlockData),
     ]);
+}
+
+#[test]
+fn what_a_thread_keeps_is_what_it_stored() {
+    const LANE: &str = "mov.u32 %r0, %laneid;";
+    let table = [
+        ("st.local.u32 [lm], 7; ld.local.u32 %r1, [lm];", "%r1", Level::Grid),
+        ("st.local.u32 [lm], %r0; ld.local.u32 %r1, [lm];", "%r1", Level::Lane),
+        // Other bytes, and some of the same.
+        ("st.local.u32 [lm], %r0; st.local.u32 [lm+4], 7; ld.local.u32 %r1, [lm+4];", "%r1", Level::Grid),
+        ("st.local.u32 [lm], %r0; ld.local.u64 %d0, [lm];", "%d0", Level::Lane),
+        ("st.local.u32 [lm], %r0; ld.local.v2.u16 {%h0, %h1}, [lm+2];", "%h1", Level::Lane),
+        ("st.local.v2.u32 [lm], {1, %r0}; ld.local.u32 %r1, [lm+4];", "%r1", Level::Lane),
+        // By other names: the address in a register, and the generic one.
+        (
+            "mov.u64 %d0, lm; cvta.local.u64 %d1, %d0; st.u32 [%d1+8], 7; ld.local.u32 %r1, [%d0+8];",
+            "%r1",
+            Level::Grid,
+        ),
+        (
+            "mov.u64 %d0, lm; cvta.local.u64 %d1, %d0; st.u32 [%d1+8], %r0; ld.local.u32 %r1, [lm+8];",
+            "%r1",
+            Level::Lane,
+        ),
+        // Stored by some threads, or where they part.
+        ("setp.lt.u32 %p0, %r0, 7; @%p0 st.local.u32 [lm], 7; ld.local.u32 %r1, [lm];", "%r1", Level::Lane),
+        (
+            "setp.lt.u32 %p0, %r0, 7; @%p0 bra L; st.local.u32 [lm], 7; L: ld.local.u32 %r1, [lm];",
+            "%r1",
+            Level::Lane,
+        ),
+        // In a loop, behind the load.
+        (
+            "L: ld.local.u32 %r1, [lm]; setp.lt.u32 %p0, %r1, 7; st.local.u32 [lm], %r0; @%p0 bra L;",
+            "%r1",
+            Level::Lane,
+        ),
+        // Where the address goes elsewhere, or has more than one value, nothing is known.
+        (
+            "mov.u64 %d0, lm; add.u64 %d1, %d0, 4; st.local.u32 [lm], 7; ld.local.u32 %r1, [lm];",
+            "%r1",
+            Level::Unknown,
+        ),
+        (
+            "mov.u64 %d0, lm; st.global.u64 [mem], %d0; st.local.u32 [lm], 7; ld.local.u32 %r1, [lm];",
+            "%r1",
+            Level::Unknown,
+        ),
+        (
+            "mov.u64 %d0, lm; st.local.u32 [%d0], 7; mov.u64 %d0, 0; st.local.u32 [%d0], %r0; ld.local.u32 %r1, [lm];",
+            "%r1",
+            Level::Unknown,
+        ),
+        ("cvta.local.u64 %d0, lm; ld.u32 %r1, [%d0]; st.u32 [%d0+4096], 7;", "%r1", Level::Grid),
+        ("st.local.u32 [lm], 7; ld.local.u32 %r1, [lm+62];", "%r1", Level::Unknown),
+        (
+            "cvta.local.u64 %d0, lm; mov.u64 %d1, %d0; add.u64 %d1, %d1, 4; ld.u32 %r1, [%d1];",
+            "%r1",
+            Level::Unknown,
+        ),
+    ];
+    let bodies: Vec<_> = table.iter().map(|(body, ..)| format!("{LANE} {body}")).collect();
+    let table: Vec<_> = table.iter().zip(&bodies).map(|(row, body)| (body.as_str(), row.1, row.2)).collect();
+    expect(&table);
 }

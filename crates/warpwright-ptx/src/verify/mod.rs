@@ -27,6 +27,7 @@ mod function;
 mod lowest;
 mod module;
 mod shared;
+mod stack;
 pub mod uniformity;
 mod uses;
 mod variable;

@@ -15,6 +15,7 @@
 
 use super::cfg::{BlockId, Cfg};
 use super::control::Control;
+use super::stack::Stack;
 use super::uses::Uses;
 use crate::ir::*;
 use crate::op::{Access, Level, Operands};
@@ -64,6 +65,7 @@ struct Analysis<'a> {
     specials: Vec<Level>,
     thread_indices: Vec<bool>,
     carries: Carries,
+    stack: Stack,
     /// The block of each statement.
     homes: Vec<BlockId>,
     /// The statements that read each register.
@@ -99,6 +101,7 @@ impl<'a> Analysis<'a> {
             specials,
             thread_indices: thread_indices(function, uses),
             carries: Carries::new(function),
+            stack: Stack::new(function, uses),
             homes,
             readers: Readers::new(function.register_count() as usize, uses),
             control,
@@ -138,12 +141,15 @@ impl<'a> Analysis<'a> {
         let mut sources = self.specials[statement as usize];
         let mut writes = false;
         for used in list {
-            if used.access != Access::Write {
+            if used.access != Access::Write && !self.stack.is_pointer(used.reg) {
                 sources = sources.max(self.registers[used.reg.0 as usize]);
             }
             writes |= used.access != Access::Read;
         }
         let ends = self.cfg.block(id).terminator == Some(statement);
+        if self.stack.store(statement, sources.max(self.control.level(id))) {
+            queue(&mut self.queued, &mut self.pending, &self.stack.readers);
+        }
         if !writes && !ends {
             return;
         }
@@ -157,7 +163,8 @@ impl<'a> Analysis<'a> {
             all: sources,
             thread_indices: &self.thread_indices,
         };
-        let value = instruction.op.uniformity(&operands);
+        let found = self.stack.loaded(statement);
+        let value = found.unwrap_or_else(|| instruction.op.uniformity(&operands));
         let apart = instruction.op.apart(&operands);
         // Threads that the guard keeps from writing hold what was there before.
         let guard = instruction.guard.map_or(Level::Grid, |guard| self.registers[guard.reg.0 as usize]);
@@ -265,17 +272,23 @@ impl Carries {
     }
 }
 
+/// How often each register is written; what is more than 255 times counts as that.
+pub(super) fn writes(function: &Function, uses: &Uses) -> Vec<u8> {
+    let mut writes = vec![0u8; function.register_count() as usize];
+    for (_, used) in uses.all().filter(|(_, used)| used.access != Access::Read) {
+        let count = &mut writes[used.reg.0 as usize];
+        *count = count.saturating_add(1);
+    }
+    writes
+}
+
 /// For each register whether it holds a thread's index ([`Operands::is_thread_index`]), whoever reads it: it is
 /// written once. Empty where none does.
 fn thread_indices(function: &Function, uses: &Uses) -> Vec<bool> {
     if !uses.specials.iter().any(|(_, special)| special.register == SpecialRegister::Tid) {
         return Vec::new();
     }
-    let mut writes = vec![0u8; function.register_count() as usize];
-    for (_, used) in uses.all().filter(|(_, used)| used.access != Access::Read) {
-        let count = &mut writes[used.reg.0 as usize];
-        *count = count.saturating_add(1);
-    }
+    let writes = writes(function, uses);
     let mut holds = vec![false; writes.len()];
     for (i, statement) in function.statements().iter().enumerate() {
         let StatementKind::Instruction(instruction) = &statement.kind else { continue };
