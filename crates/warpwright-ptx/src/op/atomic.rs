@@ -71,7 +71,12 @@ instruction! {
         vector: Option<VectorWidth>,
         ty: Type,
     }(address: Address, b: Srcs, policy: Option<Src>) -> nothing,
-        needs: |op, needs| op.common().needs(needs);
+        needs: |op, needs| op.common().needs(needs),
+        check: |op, check| {
+            ordering(check, op.semantics, RED_ORDERINGS);
+            check.combination(op.op != AtomicOp::Exch, "a reduction is not `.exch`");
+            op.common().check(check);
+        };
 
     /// Changes memory atomically and later: shared memory of the cluster, announced to an mbarrier,
     /// or global memory.
@@ -102,7 +107,12 @@ instruction! {
         op: AtomicOp,
         ty: Type,
     }(address: Address, b: Src) -> nothing,
-        needs: |_, needs| needs.both("`multimem.red.async`", (9, 3), 100);
+        needs: |_, needs| needs.both("`multimem.red.async`", (9, 3), 100),
+        check: |op, check| {
+            deferred(check, op.op, op.ty, &op.b);
+            release(check, Some(op.semantics), Some(op.scope), op.space, false);
+            check.wide_address("address", &op.address, op.space);
+        };
 }
 
 fn is_half(ty: Type) -> bool {
@@ -278,14 +288,6 @@ impl Red {
     }
 }
 
-impl Rule for Red {
-    fn check(&self, check: &mut Check<'_>) {
-        ordering(check, self.semantics, RED_ORDERINGS);
-        check.combination(self.op != AtomicOp::Exch, "a reduction is not `.exch`");
-        self.common().check(check);
-    }
-}
-
 /// The operation and operand of a reduction that happens later.
 fn deferred(check: &mut Check<'_>, op: AtomicOp, ty: Type, b: &Src) {
     use Type::*;
@@ -324,13 +326,5 @@ impl Rule for RedAsync {
                 );
             }
         }
-    }
-}
-
-impl Rule for MultimemRedAsync {
-    fn check(&self, check: &mut Check<'_>) {
-        deferred(check, self.op, self.ty, &self.b);
-        release(check, Some(self.semantics), Some(self.scope), self.space, false);
-        check.wide_address("address", &self.address, self.space);
     }
 }

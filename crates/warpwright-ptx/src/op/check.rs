@@ -98,6 +98,23 @@ impl<'a> Check<'a> {
         fine
     }
 
+    /// The operands of an operation on values of one type, which is among `allowed`; the sources are called `a`, `b`
+    /// and `c`. Returns whether the type is.
+    pub fn operation<const N: usize>(
+        &mut self,
+        ty: Type,
+        allowed: &[Type],
+        d: Dst,
+        sources: [&Src; N],
+    ) -> bool {
+        let fine = self.type_among(ty, allowed);
+        if fine {
+            self.dst("d", d, ty);
+            ["a", "b", "c"].iter().zip(sources).for_each(|(name, src)| self.src(name, src, ty));
+        }
+        fine
+    }
+
     /// Whether the instruction has a guard.
     pub fn is_guarded(&self) -> bool {
         self.guarded

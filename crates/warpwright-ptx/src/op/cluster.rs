@@ -34,14 +34,23 @@ instruction! {
         space: Option<Space>,
         ty: Type,
     }(d: Dst, a: Src, rank: Src) -> |_, operands| operands.all.max(Level::Cluster),
-        needs: |_, needs| needs.both("`mapa`", (7, 8), 90);
+        needs: |_, needs| needs.both("`mapa`", (7, 8), 90),
+        check: |op, check| {
+            cluster_address(check, op.space, &op.a, op.ty);
+            check.dst("d", op.d, op.ty);
+            check.word_src("rank", &op.rank);
+        };
 
     /// Rank of the block whose shared memory an address lies in.
     pub struct Getctarank("getctarank") {
         space: Option<Space>,
         ty: Type,
     }(d: Dst, a: Src) -> |_, operands| operands.all.max(Level::BlockData),
-        needs: |_, needs| needs.both("`getctarank`", (7, 8), 90);
+        needs: |_, needs| needs.both("`getctarank`", (7, 8), 90),
+        check: |op, check| {
+            cluster_address(check, op.space, &op.a, op.ty);
+            check.word_dst("d", op.d);
+        };
 
     /// Asks to cancel a cluster that has not started, so that this one takes over its work; the
     /// answer of 16 bytes arrives with the barrier.
@@ -86,21 +95,6 @@ fn cluster_address(check: &mut Check<'_>, space: Option<Space>, src: &Src, ty: T
             }
         }
         src => check.src("a", src, ty),
-    }
-}
-
-impl Rule for Mapa {
-    fn check(&self, check: &mut Check<'_>) {
-        cluster_address(check, self.space, &self.a, self.ty);
-        check.dst("d", self.d, self.ty);
-        check.word_src("rank", &self.rank);
-    }
-}
-
-impl Rule for Getctarank {
-    fn check(&self, check: &mut Check<'_>) {
-        cluster_address(check, self.space, &self.a, self.ty);
-        check.word_dst("d", self.d);
     }
 }
 

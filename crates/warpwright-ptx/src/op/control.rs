@@ -43,9 +43,7 @@ instruction! {
         check: |_, _| {};
 
     /// End the thread.
-    pub struct Exit("exit") {}() -> pointwise,
-        check: |_, _| {};
-
+    pub struct Exit("exit")
     /// Abort the kernel with an error.
     pub struct Trap("trap") {}() -> pointwise,
         check: |_, _| {};
@@ -63,13 +61,7 @@ instruction! {
         check: |op, check| check.constant("a", &op.a, 0..=0xffff);
 
     /// Take registers, so that each thread of the warpgroup has that many.
-    pub struct SetmaxnregInc("setmaxnreg.inc.sync.aligned") {
-        ty: Type,
-    }(count: Src) -> nothing,
-        needs: |_, needs| register_count_needs(needs),
-        convergence: |_| Convergence::Warpgroup,
-        check: |op, check| check_register_count(check, op.ty, &op.count);
-
+    pub struct SetmaxnregInc("setmaxnreg.inc.sync.aligned")
     /// Give registers back, so that each thread of the warpgroup has that many.
     pub struct SetmaxnregDec("setmaxnreg.dec.sync.aligned") {
         ty: Type,

@@ -125,13 +125,16 @@ pub trait Rule: Instr {
     fn check(&self, check: &mut Check<'_>);
 }
 
-/// Declares an instruction, with its rules. See the [module documentation](super).
+/// Declares instructions, with their rules. See the [module documentation](super).
 ///
 /// `"bar" [cta] "sync"` is an opcode `bar.sync` with a flag between its words: `bar{.cta}.sync`.
 macro_rules! instruction {
-    ($(
-        $(#[$doc:meta])*
-        pub struct $name:ident($opcode:literal $([$infix:ident] $rest:literal)?) {
+    (@each [$([$($head:tt)*])+] $body:tt) => {
+        $($crate::op::framework::instruction! { @one [$($head)*] $body })+
+    };
+    (@one
+        [$(#[$doc:meta])* $name:ident ($opcode:literal $([$infix:ident] $rest:literal)?)]
+        [{
             $($(#[$mdoc:meta])* $modifier:ident: $mty:ty $(= $word:literal)?),* $(,)?
         }($($(#[$adoc:meta])* $arg:ident: $aty:ty $(= $presence:expr)?),* $(,)?) -> $uniformity:expr
             $(, needs: $needs:expr)?
@@ -139,8 +142,8 @@ macro_rules! instruction {
             $(, carry: $carry:expr)?
             $(, apart: $apart:expr)?
             $(, thread_index: $thread_index:expr)?
-            $(, check: $check:expr)?;
-    )*) => {$(
+            $(, check: $check:expr)?]
+    ) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq)]
         #[allow(missing_docs, reason = "fields bear the names of the ISA")]
@@ -231,6 +234,25 @@ macro_rules! instruction {
                 }
             }
         )?
+    };
+    ($(
+        $($(#[$doc:meta])* pub struct $name:ident $opcode:tt)+ { $($fields:tt)* } $args:tt -> $uniformity:expr
+            $(, needs: $needs:expr)?
+            $(, convergence: $convergence:expr)?
+            $(, carry: $carry:expr)?
+            $(, apart: $apart:expr)?
+            $(, thread_index: $thread_index:expr)?
+            $(, check: $check:expr)?;
+    )*) => {$(
+        $crate::op::framework::instruction! {
+            @each [$([$(#[$doc])* $name $opcode])+] [{ $($fields)* } $args -> $uniformity
+                $(, needs: $needs)?
+                $(, convergence: $convergence)?
+                $(, carry: $carry)?
+                $(, apart: $apart)?
+                $(, thread_index: $thread_index)?
+                $(, check: $check)?]
+        }
     )*};
 }
 pub(crate) use instruction;

@@ -51,31 +51,35 @@ instruction! {
             let remainder = |bits: u64| bits & 31 == 31 && bits & bits.wrapping_add(1) == 0;
             operands.is_thread_index(&op.a) && bits(&op.b).is_some_and(remainder)
         },
-        check: |op, check| uniform(check, op.ty, LOGIC, op.d, &[("a", &op.a), ("b", &op.b)]);
+        check: |op, check| {
+            check.operation(op.ty, LOGIC, op.d, [&op.a, &op.b]);
+        };
 
     /// Bitwise or.
-    pub struct Or("or") {
-        ty: Type,
-    }(d: Dst, a: Src, b: Src) -> pointwise,
-        check: |op, check| uniform(check, op.ty, LOGIC, op.d, &[("a", &op.a), ("b", &op.b)]);
-
+    pub struct Or("or")
     /// Bitwise exclusive or.
     pub struct Xor("xor") {
         ty: Type,
     }(d: Dst, a: Src, b: Src) -> pointwise,
-        check: |op, check| uniform(check, op.ty, LOGIC, op.d, &[("a", &op.a), ("b", &op.b)]);
+        check: |op, check| {
+            check.operation(op.ty, LOGIC, op.d, [&op.a, &op.b]);
+        };
 
     /// Bitwise complement.
     pub struct Not("not") {
         ty: Type,
     }(d: Dst, a: Src) -> pointwise,
-        check: |op, check| uniform(check, op.ty, LOGIC, op.d, &[("a", &op.a)]);
+        check: |op, check| {
+            check.operation(op.ty, LOGIC, op.d, [&op.a]);
+        };
 
     /// 1 where `a` is zero, else 0.
     pub struct Cnot("cnot") {
         ty: Type,
     }(d: Dst, a: Src) -> pointwise,
-        check: |op, check| uniform(check, op.ty, BITS, op.d, &[("a", &op.a)]);
+        check: |op, check| {
+            check.operation(op.ty, BITS, op.d, [&op.a]);
+        };
 
     /// Any bitwise function of three values, by its truth table.
     pub struct Lop3("lop3") {
@@ -91,13 +95,21 @@ instruction! {
     /// Shift left.
     pub struct Shl("shl") {
         ty: Type,
-    }(d: Dst, a: Src, b: Src) -> pointwise;
+    }(d: Dst, a: Src, b: Src) -> pointwise,
+        check: |op, check| {
+            check.operation(op.ty, BITS, op.d, [&op.a]);
+            check.word_src("b", &op.b);
+        };
 
     /// Shift right, arithmetic for signed types.
     pub struct Shr("shr") {
         ty: Type,
     }(d: Dst, a: Src, b: Src) -> |op, operands| {
             operands.of_thread(&op.a, matches!(op.b, Src::Imm(Imm::Int(5..=31))))
+        },
+        check: |op, check| {
+            check.operation(op.ty, SHIFTED, op.d, [&op.a]);
+            check.word_src("b", &op.b);
         };
 
     /// Funnel shift.
@@ -105,24 +117,34 @@ instruction! {
         direction: ShiftDirection,
         mode: ShiftMode,
         ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise;
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
+        check: |op, check| {
+            check.operation(op.ty, &[B32], op.d, [&op.a, &op.b]);
+            check.word_src("c", &op.c);
+        };
 
     /// Bit field extract.
     pub struct Bfe("bfe") {
         ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise;
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
+        check: |op, check| {
+            check.operation(op.ty, FIELDS, op.d, [&op.a]);
+            field(check, "b", &op.b);
+            field(check, "c", &op.c);
+        };
 
     /// Bit field insert.
     pub struct Bfi("bfi") {
         ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Src, length: Src) -> pointwise;
+    }(d: Dst, a: Src, b: Src, c: Src, length: Src) -> pointwise,
+        check: |op, check| {
+            check.operation(op.ty, WIDE_BITS, op.d, [&op.a, &op.b]);
+            field(check, "c", &op.c);
+            field(check, "length", &op.length);
+        };
 
     /// Number of one bits.
-    pub struct Popc("popc") {
-        ty: Type,
-    }(d: Dst, a: Src) -> pointwise,
-        check: |op, check| counting(check, op.ty, WIDE_BITS, op.d, &op.a);
-
+    pub struct Popc("popc")
     /// Number of leading zero bits.
     pub struct Clz("clz") {
         ty: Type,
@@ -133,7 +155,9 @@ instruction! {
     pub struct Brev("brev") {
         ty: Type,
     }(d: Dst, a: Src) -> pointwise,
-        check: |op, check| uniform(check, op.ty, WIDE_BITS, op.d, &[("a", &op.a)]);
+        check: |op, check| {
+            check.operation(op.ty, WIDE_BITS, op.d, [&op.a]);
+        };
 
     /// Position of the most significant non-sign bit.
     pub struct Bfind("bfind") {
@@ -145,14 +169,25 @@ instruction! {
     /// Position of the n-th one bit of `mask`, counted from `base`.
     pub struct Fns("fns") {
         ty: Type,
-    }(d: Dst, mask: Src, base: Src, offset: Src) -> pointwise;
+    }(d: Dst, mask: Src, base: Src, offset: Src) -> pointwise,
+        check: |op, check| {
+            if check.operation(op.ty, &[B32], op.d, []) {
+                check.src("mask", &op.mask, B32);
+                check.src("base", &op.base, B32);
+                check.src("offset", &op.offset, B32);
+            }
+        };
 
     /// Sign or zero extension of the low `b` bits of `a`.
     pub struct Szext("szext") {
         mode: ShiftMode,
         ty: Type,
     }(d: Dst, a: Src, b: Src) -> pointwise,
-        needs: |_, needs| needs.both("`szext`", (7, 6), 70);
+        needs: |_, needs| needs.both("`szext`", (7, 6), 70),
+        check: |op, check| {
+            check.operation(op.ty, &[U32, S32], op.d, [&op.a]);
+            check.word_src("b", &op.b);
+        };
 
     /// A mask of `b` one bits from bit `a` on.
     pub struct Bmsk("bmsk") {
@@ -166,7 +201,9 @@ instruction! {
         ty: Type,
         mode: Option<PermuteMode>,
     }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
-        check: |op, check| uniform(check, op.ty, &[B32], op.d, &[("a", &op.a), ("b", &op.b), ("c", &op.c)]);
+        check: |op, check| {
+            check.operation(op.ty, &[B32], op.d, [&op.a, &op.b, &op.c]);
+        };
 }
 
 const BITS: &[Type] = &[B16, B32, B64];
@@ -182,17 +219,6 @@ fn bits(src: &Src) -> Option<u64> {
 
 /// The bits of a position or length that count in a bit field.
 const FIELD_BYTE: std::ops::RangeInclusive<i64> = 0..=255;
-
-/// An operation on values of one type.
-fn uniform(check: &mut Check<'_>, ty: Type, allowed: &[Type], d: Dst, sources: &[(&str, &Src)]) {
-    if !check.type_among(ty, allowed) {
-        return;
-    }
-    check.dst("d", d, ty);
-    for (name, src) in sources {
-        check.src(name, src, ty);
-    }
-}
 
 /// An operation on one value whose result is a count or a position.
 fn counting(check: &mut Check<'_>, ty: Type, allowed: &[Type], d: Dst, a: &Src) {
@@ -244,57 +270,6 @@ impl Rule for Lop3 {
         if let Some(q) = &self.q {
             check.src("q", q, Pred);
         }
-    }
-}
-
-impl Rule for Shl {
-    fn check(&self, check: &mut Check<'_>) {
-        uniform(check, self.ty, BITS, self.d, &[("a", &self.a)]);
-        check.word_src("b", &self.b);
-    }
-}
-
-impl Rule for Shr {
-    fn check(&self, check: &mut Check<'_>) {
-        uniform(check, self.ty, SHIFTED, self.d, &[("a", &self.a)]);
-        check.word_src("b", &self.b);
-    }
-}
-
-impl Rule for Shf {
-    fn check(&self, check: &mut Check<'_>) {
-        uniform(check, self.ty, &[B32], self.d, &[("a", &self.a), ("b", &self.b)]);
-        check.word_src("c", &self.c);
-    }
-}
-
-impl Rule for Bfe {
-    fn check(&self, check: &mut Check<'_>) {
-        uniform(check, self.ty, FIELDS, self.d, &[("a", &self.a)]);
-        field(check, "b", &self.b);
-        field(check, "c", &self.c);
-    }
-}
-
-impl Rule for Bfi {
-    fn check(&self, check: &mut Check<'_>) {
-        uniform(check, self.ty, WIDE_BITS, self.d, &[("a", &self.a), ("b", &self.b)]);
-        field(check, "c", &self.c);
-        field(check, "length", &self.length);
-    }
-}
-
-impl Rule for Fns {
-    fn check(&self, check: &mut Check<'_>) {
-        let sources = [("mask", &self.mask), ("base", &self.base), ("offset", &self.offset)];
-        uniform(check, self.ty, &[B32], self.d, &sources);
-    }
-}
-
-impl Rule for Szext {
-    fn check(&self, check: &mut Check<'_>) {
-        uniform(check, self.ty, &[U32, S32], self.d, &[("a", &self.a)]);
-        check.word_src("b", &self.b);
     }
 }
 

@@ -36,6 +36,12 @@ instruction! {
             if op.layout.is_some() {
                 needs.both("`.layout`", (9, 3), 90);
             }
+        },
+        check: |op, check| {
+            barrier(check, op.ty, &op.address, op.space, false);
+            check.word_src("count", &op.count);
+            let most = if op.layout == Some(BarrierLayout::V1) { (1 << 9) - 1 } else { (1 << 20) - 1 };
+            check.imm_range("count", &op.count, 1..=most);
         };
 
     /// Ends a barrier, so that its memory can be used for something else.
@@ -140,7 +146,12 @@ instruction! {
     pub struct MbarrierPendingCount("mbarrier.pending_count") {
         ty: Type,
     }(count: Dst, state: Src) -> pointwise,
-        needs: |_, needs| needs.both("`mbarrier.pending_count`", (7, 0), 80);
+        needs: |_, needs| needs.both("`mbarrier.pending_count`", (7, 0), 80),
+        check: |op, check| {
+            check.type_among(op.ty, &[Type::B64]);
+            check.word_dst("count", op.count);
+            check.src("state", &op.state, Type::U64);
+        };
 }
 
 /// The space of a barrier: shared memory, or none for a generic address.
@@ -230,15 +241,6 @@ fn place_needs(needs: &mut Needs, space: Option<Space>, semantics: Option<Semant
 fn relaxed_needs(needs: &mut Needs, semantics: Option<Semantics>) {
     if semantics == Some(Semantics::Relaxed) {
         needs.version("`.relaxed` on an arrival or a wait", 8, 6);
-    }
-}
-
-impl Rule for MbarrierInit {
-    fn check(&self, check: &mut Check<'_>) {
-        barrier(check, self.ty, &self.address, self.space, false);
-        check.word_src("count", &self.count);
-        let most = if self.layout == Some(BarrierLayout::V1) { (1 << 9) - 1 } else { (1 << 20) - 1 };
-        check.imm_range("count", &self.count, 1..=most);
     }
 }
 
@@ -376,12 +378,4 @@ fn wait_results(
         phase_type != Some(PhaseType::Conditional) || parity,
         "`.phase_type::conditional` needs `.parity`",
     );
-}
-
-impl Rule for MbarrierPendingCount {
-    fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[Type::B64]);
-        check.word_dst("count", self.count);
-        check.src("state", &self.state, Type::U64);
-    }
 }

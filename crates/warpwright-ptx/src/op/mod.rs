@@ -23,7 +23,8 @@
 //! What may follow, in this order: `needs`, the PTX version and target of each feature that is used;
 //! `convergence`, which threads must execute it together; `carry`, what it does with the carry flag; `apart`,
 //! a result that is not as alike as the others; `thread_index`, when the result is the index of the thread;
-//! `check`, what its parts may not be together. A `check` of more than a line is a [`Rule`] by hand.
+//! `check`, what its parts may not be together. A long `check` is a [`Rule`] by hand. Instructions that differ
+//! in their opcodes alone are declared together: their names, each with its doc, stand one after the other.
 //!
 //! An optional operand that a modifier asks for names the condition: `policy: Option<Src> =
 //! cache_hint`; one that others may follow, with how many do: `Presence::Before(true, 1)`.

@@ -90,12 +90,22 @@ instruction! {
     /// Waits for the threads of the block: all, or `b` of them. The whole warp takes part.
     pub struct BarSync("bar" [cta] "sync") {}(a: Src, b: Option<Src>) -> nothing,
         needs: |op, needs| cta(needs, op.cta),
-        convergence: |op| block(true, op.b.is_some());
+        convergence: |op| block(true, op.b.is_some()),
+        check: |op, check| {
+            barrier_number(check, &op.a);
+            if let Some(b) = &op.b {
+                thread_count(check, b, true);
+            }
+        };
 
     /// Arrives at a barrier without waiting. The whole warp takes part.
     pub struct BarArrive("bar" [cta] "arrive") {}(a: Src, b: Src) -> nothing,
         needs: |op, needs| cta(needs, op.cta),
-        convergence: |_| block(true, true);
+        convergence: |_| block(true, true),
+        check: |op, check| {
+            barrier_number(check, &op.a);
+            thread_count(check, &op.b, false);
+        };
 
     /// Waits, and combines a predicate of every thread. The whole warp takes part.
     pub struct BarRed("bar" [cta] "red") {
@@ -112,14 +122,24 @@ instruction! {
         aligned: bool = "aligned",
     }(a: Src, b: Option<Src>) -> nothing,
         needs: |op, needs| cta(needs, op.cta),
-        convergence: |op| block(op.aligned, op.b.is_some());
+        convergence: |op| block(op.aligned, op.b.is_some()),
+        check: |op, check| {
+            barrier_number(check, &op.a);
+            if let Some(b) = &op.b {
+                thread_count(check, b, true);
+            }
+        };
 
     /// Arrives at a barrier without waiting.
     pub struct BarrierArrive("barrier" [cta] "arrive") {
         aligned: bool = "aligned",
     }(a: Src, b: Src) -> nothing,
         needs: |op, needs| cta(needs, op.cta),
-        convergence: |op| block(op.aligned, true);
+        convergence: |op| block(op.aligned, true),
+        check: |op, check| {
+            barrier_number(check, &op.a);
+            thread_count(check, &op.b, false);
+        };
 
     /// Waits, and combines a predicate of every thread.
     pub struct BarrierRed("barrier" [cta] "red") {
@@ -146,7 +166,13 @@ instruction! {
                 needs.version("`.release` or `.relaxed` on `barrier.cluster.arrive`", 8, 0);
             }
         },
-        convergence: |op| if op.aligned { Convergence::Cluster } else { Convergence::None };
+        convergence: |op| if op.aligned { Convergence::Cluster } else { Convergence::None },
+        check: |op, check| {
+            check.combination(
+                matches!(op.semantics, None | Some(Semantics::Release | Semantics::Relaxed)),
+                "an arrival is `.release` or `.relaxed`",
+            );
+        };
 
     /// Waits until all threads of the cluster have arrived.
     pub struct BarrierClusterWait("barrier.cluster.wait") {
@@ -159,7 +185,13 @@ instruction! {
                 needs.version("`.acquire` on `barrier.cluster.wait`", 8, 0);
             }
         },
-        convergence: |op| if op.aligned { Convergence::Cluster } else { Convergence::None };
+        convergence: |op| if op.aligned { Convergence::Cluster } else { Convergence::None },
+        check: |op, check| {
+            check.combination(
+                matches!(op.semantics, None | Some(Semantics::Acquire)),
+                "waiting is `.acquire` or says nothing",
+            );
+        };
 
     /// Orders memory accesses.
     pub struct Membar("membar") {
@@ -201,7 +233,13 @@ instruction! {
         semantics: Semantics,
         scope: Scope,
     }() -> nothing,
-        needs: |_, needs| needs.both("`fence.mbarrier_init`", (8, 0), 90);
+        needs: |_, needs| needs.both("`fence.mbarrier_init`", (8, 0), 90),
+        check: |op, check| {
+            check.combination(
+                op.semantics == Semantics::Release && op.scope == Scope::Cluster,
+                "the only form is `.release.cluster`",
+            );
+        };
 
     /// Orders accesses to memory by different ways.
     pub struct FenceProxy("fence.proxy") {
@@ -252,7 +290,11 @@ instruction! {
     pub struct Nanosleep("nanosleep") {
         ty: Type,
     }(t: Src) -> nothing,
-        needs: |_, needs| needs.both("`nanosleep`", (6, 3), 70);
+        needs: |_, needs| needs.both("`nanosleep`", (6, 3), 70),
+        check: |op, check| {
+            check.type_among(op.ty, &[Type::U32]);
+            check.word_src("t", &op.t);
+        };
 }
 
 /// What a barrier computes is the same for all threads that take part: those of the block, or so many of them,
@@ -325,56 +367,6 @@ fn block(aligned: bool, counted: bool) -> Convergence {
     }
 }
 
-impl Rule for BarSync {
-    fn check(&self, check: &mut Check<'_>) {
-        barrier_number(check, &self.a);
-        if let Some(b) = &self.b {
-            thread_count(check, b, true);
-        }
-    }
-}
-
-impl Rule for BarArrive {
-    fn check(&self, check: &mut Check<'_>) {
-        barrier_number(check, &self.a);
-        thread_count(check, &self.b, false);
-    }
-}
-
-impl Rule for BarrierSync {
-    fn check(&self, check: &mut Check<'_>) {
-        barrier_number(check, &self.a);
-        if let Some(b) = &self.b {
-            thread_count(check, b, true);
-        }
-    }
-}
-
-impl Rule for BarrierArrive {
-    fn check(&self, check: &mut Check<'_>) {
-        barrier_number(check, &self.a);
-        thread_count(check, &self.b, false);
-    }
-}
-
-impl Rule for BarrierClusterArrive {
-    fn check(&self, check: &mut Check<'_>) {
-        check.combination(
-            matches!(self.semantics, None | Some(Semantics::Release | Semantics::Relaxed)),
-            "an arrival is `.release` or `.relaxed`",
-        );
-    }
-}
-
-impl Rule for BarrierClusterWait {
-    fn check(&self, check: &mut Check<'_>) {
-        check.combination(
-            matches!(self.semantics, None | Some(Semantics::Acquire)),
-            "waiting is `.acquire` or says nothing",
-        );
-    }
-}
-
 impl Rule for Fence {
     fn check(&self, check: &mut Check<'_>) {
         use Semantics::*;
@@ -391,15 +383,6 @@ impl Rule for Fence {
         check.combination(
             fits && self.scope == Scope::Cluster,
             "a restricted fence is `.acquire.sync_restrict::shared::cluster.cluster` or `.release.sync_restrict::shared::cta.cluster`",
-        );
-    }
-}
-
-impl Rule for FenceMbarrierInit {
-    fn check(&self, check: &mut Check<'_>) {
-        check.combination(
-            self.semantics == Semantics::Release && self.scope == Scope::Cluster,
-            "the only form is `.release.cluster`",
         );
     }
 }
@@ -464,12 +447,5 @@ impl Rule for FenceProxyTensormap {
         if let Some(size) = &self.size {
             check.constant("size", size, 128..=128);
         }
-    }
-}
-
-impl Rule for Nanosleep {
-    fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[Type::U32]);
-        check.word_src("t", &self.t);
     }
 }

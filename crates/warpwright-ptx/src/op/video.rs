@@ -5,7 +5,7 @@
 //! register, each picked from those of `a` and `b` together.
 
 use super::logic::ShiftMode;
-use super::{Rule, instruction, modifiers};
+use super::{instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::Type::{S32, U32};
 use crate::ir::*;
@@ -31,51 +31,45 @@ modifiers! {
     }
 }
 
-/// Declares instructions of the same modifiers and operands.
-macro_rules! alike {
-    ($fields:tt $operands:tt: $($(#[$doc:meta])* $name:ident $opcode:literal;)*) => {
-        instruction! { $($(#[$doc])* pub struct $name($opcode) $fields $operands -> pointwise;)* }
-    };
-}
-
-alike! {
-    {
+instruction! {
+    /// Sum.
+    pub struct Vadd("vadd")
+    /// Difference.
+    pub struct Vsub("vsub")
+    /// Absolute difference.
+    pub struct Vabsdiff("vabsdiff")
+    /// The smaller.
+    pub struct Vmin("vmin")
+    /// The larger.
+    pub struct Vmax("vmax") {
         d_type: Type,
         a_type: Type,
         b_type: Type,
         sat: bool = "sat",
         secondary: Option<SecondaryOp>,
-    }
-    (d: PartDst, a: PartSrc, b: PartSrc, c: Option<Src>):
-    /// Sum.
-    Vadd "vadd";
-    /// Difference.
-    Vsub "vsub";
-    /// Absolute difference.
-    Vabsdiff "vabsdiff";
-    /// The smaller.
-    Vmin "vmin";
-    /// The larger.
-    Vmax "vmax";
-}
+    }(d: PartDst, a: PartSrc, b: PartSrc, c: Option<Src>) -> pointwise,
+        check: |op, check| {
+            types(check, &[op.d_type, op.a_type, op.b_type]);
+            scalar(check, op.d, [&op.a, &op.b], op.c.as_ref(), op.secondary);
+        };
 
-alike! {
-    {
+    /// Shift left.
+    pub struct Vshl("vshl")
+    /// Shift right, arithmetic for signed types.
+    pub struct Vshr("vshr") {
         d_type: Type,
         a_type: Type,
         b_type: Type,
         sat: bool = "sat",
         mode: ShiftMode,
         secondary: Option<SecondaryOp>,
-    }
-    (d: PartDst, a: PartSrc, b: PartSrc, c: Option<Src>):
-    /// Shift left.
-    Vshl "vshl";
-    /// Shift right, arithmetic for signed types.
-    Vshr "vshr";
-}
+    }(d: PartDst, a: PartSrc, b: PartSrc, c: Option<Src>) -> pointwise,
+        check: |op, check| {
+            types(check, &[op.d_type, op.a_type]);
+            check.combination(op.b_type == U32, "the amount of a shift is of type `.u32`");
+            scalar(check, op.d, [&op.a, &op.b], op.c.as_ref(), op.secondary);
+        };
 
-instruction! {
     /// Product and sum, scaled.
     pub struct Vmad("vmad") {
         d_type: Type,
@@ -85,7 +79,23 @@ instruction! {
         plus_one: bool = "po",
         sat: bool = "sat",
         scale: Option<Scale>,
-    }(d: Dst, a: PartSrc, b: PartSrc, c: PartSrc) -> pointwise;
+    }(d: Dst, a: PartSrc, b: PartSrc, c: PartSrc) -> pointwise,
+        check: |op, check| {
+            types(check, &[op.d_type, op.a_type, op.b_type]);
+            check.dst("d", op.d, U32);
+            for (name, src) in [("a", &op.a), ("b", &op.b), ("c", &op.c)] {
+                scalar_src(check, name, src);
+            }
+            if op.c.selector.is_some() {
+                check.report(Code::OperandForm, "operand `c` takes no selector");
+            }
+            let product = op.a.negated != op.b.negated;
+            check.combination(!(product && op.c.negated), "either the product or `c` is negated, not both");
+            check.combination(
+                !(op.plus_one && (product || op.c.negated)),
+                "`.po` and negation do not go together",
+            );
+        };
 
     /// 1 where the comparison holds, else 0.
     pub struct Vset("vset") {
@@ -93,58 +103,90 @@ instruction! {
         b_type: Type,
         cmp: Cmp,
         secondary: Option<SecondaryOp>,
-    }(d: PartDst, a: PartSrc, b: PartSrc, c: Option<Src>) -> pointwise;
-}
+    }(d: PartDst, a: PartSrc, b: PartSrc, c: Option<Src>) -> pointwise,
+        check: |op, check| {
+            types(check, &[op.a_type, op.b_type]);
+            comparison(check, op.cmp);
+            scalar(check, op.d, [&op.a, &op.b], op.c.as_ref(), op.secondary);
+        };
 
-alike! {
-    {
+    /// Sums of half words.
+    pub struct Vadd2("vadd2")
+    /// Differences of half words.
+    pub struct Vsub2("vsub2")
+    /// Averages of half words.
+    pub struct Vavrg2("vavrg2")
+    /// Absolute differences of half words.
+    pub struct Vabsdiff2("vabsdiff2")
+    /// The smaller half words.
+    pub struct Vmin2("vmin2")
+    /// The larger half words.
+    pub struct Vmax2("vmax2") {
         d_type: Type,
         a_type: Type,
         b_type: Type,
         sat: bool = "sat",
         /// Adds the results to `c`.
         add: bool = "add",
-    }
-    (d: PartDst, a: PartSrc, b: PartSrc, c: RegSrc):
-    /// Sums of half words.
-    Vadd2 "vadd2";
-    /// Differences of half words.
-    Vsub2 "vsub2";
-    /// Averages of half words.
-    Vavrg2 "vavrg2";
-    /// Absolute differences of half words.
-    Vabsdiff2 "vabsdiff2";
-    /// The smaller half words.
-    Vmin2 "vmin2";
-    /// The larger half words.
-    Vmax2 "vmax2";
-    /// Sums of bytes.
-    Vadd4 "vadd4";
-    /// Differences of bytes.
-    Vsub4 "vsub4";
-    /// Averages of bytes.
-    Vavrg4 "vavrg4";
-    /// Absolute differences of bytes.
-    Vabsdiff4 "vabsdiff4";
-    /// The smaller bytes.
-    Vmin4 "vmin4";
-    /// The larger bytes.
-    Vmax4 "vmax4";
-}
+    }(d: PartDst, a: PartSrc, b: PartSrc, c: RegSrc) -> pointwise,
+        check: |op, check| {
+            types(check, &[op.d_type, op.a_type, op.b_type]);
+            no_saturated_sum(check, op.sat, op.add);
+            simd(check, SelectorUnit::Half, op.d, [&op.a, &op.b], op.c);
+        };
 
-alike! {
-    {
+    /// Sums of bytes.
+    pub struct Vadd4("vadd4")
+    /// Differences of bytes.
+    pub struct Vsub4("vsub4")
+    /// Averages of bytes.
+    pub struct Vavrg4("vavrg4")
+    /// Absolute differences of bytes.
+    pub struct Vabsdiff4("vabsdiff4")
+    /// The smaller bytes.
+    pub struct Vmin4("vmin4")
+    /// The larger bytes.
+    pub struct Vmax4("vmax4") {
+        d_type: Type,
+        a_type: Type,
+        b_type: Type,
+        sat: bool = "sat",
+        /// Adds the results to `c`.
+        add: bool = "add",
+    }(d: PartDst, a: PartSrc, b: PartSrc, c: RegSrc) -> pointwise,
+        check: |op, check| {
+            types(check, &[op.d_type, op.a_type, op.b_type]);
+            no_saturated_sum(check, op.sat, op.add);
+            simd(check, SelectorUnit::Byte, op.d, [&op.a, &op.b], op.c);
+        };
+
+    /// 1 for each half word where the comparison holds, else 0.
+    pub struct Vset2("vset2") {
         a_type: Type,
         b_type: Type,
         cmp: Cmp,
         /// Adds the results to `c`.
         add: bool = "add",
-    }
-    (d: PartDst, a: PartSrc, b: PartSrc, c: RegSrc):
-    /// 1 for each half word where the comparison holds, else 0.
-    Vset2 "vset2";
+    }(d: PartDst, a: PartSrc, b: PartSrc, c: RegSrc) -> pointwise,
+        check: |op, check| {
+            types(check, &[op.a_type, op.b_type]);
+            comparison(check, op.cmp);
+            simd(check, SelectorUnit::Half, op.d, [&op.a, &op.b], op.c);
+        };
+
     /// 1 for each byte where the comparison holds, else 0.
-    Vset4 "vset4";
+    pub struct Vset4("vset4") {
+        a_type: Type,
+        b_type: Type,
+        cmp: Cmp,
+        /// Adds the results to `c`.
+        add: bool = "add",
+    }(d: PartDst, a: PartSrc, b: PartSrc, c: RegSrc) -> pointwise,
+        check: |op, check| {
+            types(check, &[op.a_type, op.b_type]);
+            comparison(check, op.cmp);
+            simd(check, SelectorUnit::Byte, op.d, [&op.a, &op.b], op.c);
+        };
 }
 
 fn types(check: &mut Check<'_>, types: &[Type]) {
@@ -250,73 +292,3 @@ fn simd(check: &mut Check<'_>, unit: SelectorUnit, d: PartDst, sources: [&PartSr
 fn no_saturated_sum(check: &mut Check<'_>, sat: bool, add: bool) {
     check.combination(!(sat && add), "`.sat` and `.add` do not go together");
 }
-
-/// Implements the rule of instructions of the same form.
-macro_rules! rules {
-    ($($name:ident),*: |$op:ident, $check:ident| $body:block) => {$(
-        impl Rule for $name {
-            fn check(&self, $check: &mut Check<'_>) {
-                let $op = self;
-                $body
-            }
-        }
-    )*};
-}
-
-rules! { Vadd, Vsub, Vabsdiff, Vmin, Vmax: |op, check| {
-    types(check, &[op.d_type, op.a_type, op.b_type]);
-    scalar(check, op.d, [&op.a, &op.b], op.c.as_ref(), op.secondary);
-} }
-
-rules! { Vshl, Vshr: |op, check| {
-    types(check, &[op.d_type, op.a_type]);
-    check.combination(op.b_type == U32, "the amount of a shift is of type `.u32`");
-    scalar(check, op.d, [&op.a, &op.b], op.c.as_ref(), op.secondary);
-} }
-
-rules! { Vset: |op, check| {
-    types(check, &[op.a_type, op.b_type]);
-    comparison(check, op.cmp);
-    scalar(check, op.d, [&op.a, &op.b], op.c.as_ref(), op.secondary);
-} }
-
-rules! { Vmad: |op, check| {
-    types(check, &[op.d_type, op.a_type, op.b_type]);
-    check.dst("d", op.d, U32);
-    for (name, src) in [("a", &op.a), ("b", &op.b), ("c", &op.c)] {
-        scalar_src(check, name, src);
-    }
-    if op.c.selector.is_some() {
-        check.report(Code::OperandForm, "operand `c` takes no selector");
-    }
-    let product = op.a.negated != op.b.negated;
-    check.combination(!(product && op.c.negated), "either the product or `c` is negated, not both");
-    check.combination(
-        !(op.plus_one && (product || op.c.negated)),
-        "`.po` and negation do not go together",
-    );
-} }
-
-rules! { Vadd2, Vsub2, Vavrg2, Vabsdiff2, Vmin2, Vmax2: |op, check| {
-    types(check, &[op.d_type, op.a_type, op.b_type]);
-    no_saturated_sum(check, op.sat, op.add);
-    simd(check, SelectorUnit::Half, op.d, [&op.a, &op.b], op.c);
-} }
-
-rules! { Vadd4, Vsub4, Vavrg4, Vabsdiff4, Vmin4, Vmax4: |op, check| {
-    types(check, &[op.d_type, op.a_type, op.b_type]);
-    no_saturated_sum(check, op.sat, op.add);
-    simd(check, SelectorUnit::Byte, op.d, [&op.a, &op.b], op.c);
-} }
-
-rules! { Vset2: |op, check| {
-    types(check, &[op.a_type, op.b_type]);
-    comparison(check, op.cmp);
-    simd(check, SelectorUnit::Half, op.d, [&op.a, &op.b], op.c);
-} }
-
-rules! { Vset4: |op, check| {
-    types(check, &[op.a_type, op.b_type]);
-    comparison(check, op.cmp);
-    simd(check, SelectorUnit::Byte, op.d, [&op.a, &op.b], op.c);
-} }

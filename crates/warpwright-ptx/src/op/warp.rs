@@ -85,20 +85,32 @@ instruction! {
             shuffled(op.mode, &op.b, &op.c, &op.mask, operands)
         },
         convergence: |op| by_mask(&op.mask),
-        apart: |op, operands| in_range(op.mode, op.d, &op.b, &op.c, operands);
+        apart: |op, operands| in_range(op.mode, op.d, &op.b, &op.c, operands),
+        check: |op, check| {
+            shuffle(check, op.ty, op.d, (&op.a, &op.b, &op.c));
+            check.word_src("mask", &op.mask);
+        };
 
     /// A predicate over the lanes.
     pub struct Vote("vote.sync") {
         mode: VoteMode,
         ty: Type,
     }(d: Dst, a: Src, mask: Src) -> |op, operands| voted(op.mode, &op.mask, operands),
-        convergence: |op| by_mask(&op.mask);
+        convergence: |op| by_mask(&op.mask),
+        check: |op, check| {
+            vote(check, op.mode, op.ty, op.d, &op.a);
+            check.word_src("mask", &op.mask);
+        };
 
     /// Mask of the lanes that execute together.
     pub struct ActiveMask("activemask") {
         ty: Type,
     }(d: Dst) -> unknown,
-        needs: |_, needs| needs.version("`activemask`", 6, 2);
+        needs: |_, needs| needs.version("`activemask`", 6, 2),
+        check: |op, check| {
+            check.type_among(op.ty, &[Type::B32]);
+            check.dst("d", op.d, Type::B32);
+        };
 
     /// Lanes that hold the same value.
     pub struct Match("match.sync") {
@@ -204,27 +216,6 @@ fn vote(check: &mut Check<'_>, mode: VoteMode, ty: Type, d: Dst, a: &Src) {
 /// Forms without `.sync` are gone where threads have their own program counter.
 fn gone(needs: &mut Needs, feature: &'static str) {
     needs.add(feature, Requirement::RemovedFrom { sm: 70, version: Version::new(6, 4) });
-}
-
-impl Rule for Shfl {
-    fn check(&self, check: &mut Check<'_>) {
-        shuffle(check, self.ty, self.d, (&self.a, &self.b, &self.c));
-        check.word_src("mask", &self.mask);
-    }
-}
-
-impl Rule for Vote {
-    fn check(&self, check: &mut Check<'_>) {
-        vote(check, self.mode, self.ty, self.d, &self.a);
-        check.word_src("mask", &self.mask);
-    }
-}
-
-impl Rule for ActiveMask {
-    fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[Type::B32]);
-        check.dst("d", self.d, Type::B32);
-    }
 }
 
 impl Rule for Match {

@@ -100,7 +100,11 @@ instruction! {
     /// Waits until at most `n` groups of products are under way.
     pub struct WgmmaWaitGroup("wgmma.wait_group.sync.aligned") {}(n: Src) -> nothing,
         needs: |_, needs| wgmma_needs(needs, "`wgmma.wait_group`"),
-        convergence: |_| Convergence::Warpgroup;
+        convergence: |_| Convergence::Warpgroup,
+        check: |op, check| {
+            super::async_copy::group_count(check, &op.n);
+            check.imm_range("n", &op.n, 0..=i64::from(i32::MAX));
+        };
 
     /// Begins `d = a·b + d`, or `d = a·b` where `scale_d` is false. `a` is four registers, or the
     /// descriptor of a matrix in shared memory, as `b` is.
@@ -280,13 +284,6 @@ fn constant_among(check: &mut Check<'_>, name: &str, src: &Src, allowed: &[i64])
 fn wgmma_needs(needs: &mut Needs, feature: Feature) {
     needs.version(feature, 8, 0);
     needs.add(feature, Requirement::Specific { specific: &[90], family: &[] });
-}
-
-impl Rule for WgmmaWaitGroup {
-    fn check(&self, check: &mut Check<'_>) {
-        super::async_copy::group_count(check, &self.n);
-        check.imm_range("n", &self.n, 0..=i64::from(i32::MAX));
-    }
 }
 
 /// What factors of `.s8` and `.u8` in one product need.

@@ -114,7 +114,13 @@ instruction! {
             matrix_needs(needs, WmmaMatrix::Accumulator, op.shape, op.ty);
             space_needs(needs, op.space);
         },
-        convergence: |_| Convergence::Warp;
+        convergence: |_| Convergence::Warp,
+        check: |op, check| {
+            if check_matrix(check, WmmaMatrix::Accumulator, op.shape, op.ty) {
+                fragment(WmmaMatrix::Accumulator, op.shape, op.ty).check_srcs(check, "r", &op.r);
+            }
+            check_place(check, op.space, &op.p, &op.stride);
+        };
 
     /// `d = a · b + c` by the whole warp.
     pub struct WmmaMma("wmma.mma.sync.aligned") {
@@ -242,15 +248,6 @@ macro_rules! load_rule {
 load_rule!(WmmaLoadA, A);
 load_rule!(WmmaLoadB, B);
 load_rule!(WmmaLoadC, Accumulator);
-
-impl Rule for WmmaStoreD {
-    fn check(&self, check: &mut Check<'_>) {
-        if check_matrix(check, WmmaMatrix::Accumulator, self.shape, self.ty) {
-            fragment(WmmaMatrix::Accumulator, self.shape, self.ty).check_srcs(check, "r", &self.r);
-        }
-        check_place(check, self.space, &self.p, &self.stride);
-    }
-}
 
 impl WmmaMma {
     /// Whether these sums go with the factors.

@@ -3,21 +3,11 @@
 use super::{flag, packed_needs, simple_bf16_needs};
 use crate::ir::Type::*;
 use crate::ir::*;
-use crate::op::Check;
-use crate::op::{Rule, instruction};
+use crate::op::instruction;
 
 instruction! {
     /// Smaller of two (or three) values.
-    pub struct Min("min") {
-        ftz: bool = "ftz",
-        nan: bool = "NaN",
-        xorsign: bool = "xorsign",
-        abs: bool = "abs",
-        relu: bool = "relu",
-        ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Option<Src>) -> pointwise,
-        needs: |op, needs| op.form().needs(needs);
-
+    pub struct Min("min")
     /// Larger of two (or three) values.
     pub struct Max("max") {
         ftz: bool = "ftz",
@@ -27,7 +17,43 @@ instruction! {
         relu: bool = "relu",
         ty: Type,
     }(d: Dst, a: Src, b: Src, c: Option<Src>) -> pointwise,
-        needs: |op, needs| op.form().needs(needs);
+        needs: |op, needs| {
+            packed_needs(needs, op.ty);
+            simple_bf16_needs(needs, op.ty);
+            if matches!(op.ty, F16 | F16X2) {
+                needs.both("extrema of `.f16`", (7, 0), 80);
+            }
+            if op.nan {
+                needs.both("`.NaN`", (7, 0), 80);
+            }
+            if op.xorsign {
+                needs.both("`.xorsign.abs`", (7, 2), 86);
+            }
+            if op.relu {
+                needs.both("`.relu` on integers", (8, 0), 90);
+            }
+            if op.c.is_some() {
+                needs.both("an extremum of three values", (8, 8), 100);
+            }
+        },
+        check: |op, check| {
+            if op.c.is_some() && op.ty != F32 {
+                return check.combination(false, "three values are compared in `.f32` only");
+            }
+            if !check.operation(op.ty, TYPES, op.d, [&op.a, &op.b]) {
+                return;
+            }
+            if let Some(c) = &op.c {
+                check.src("c", c, op.ty);
+                let plain = !op.xorsign && !op.relu;
+                return check.combination(plain, "with three values there is no `.xorsign` and no `.relu`");
+            }
+            flag(check, op.ftz, "ftz", op.ty, FTZ);
+            flag(check, op.nan, "NaN", op.ty, NAN);
+            flag(check, op.xorsign, "xorsign", op.ty, NAN);
+            flag(check, op.relu, "relu", op.ty, RELU);
+            check.combination(op.xorsign == op.abs, "`.xorsign` and `.abs` go together: `.xorsign.abs`");
+        };
 }
 
 const TYPES: &[Type] =
@@ -35,96 +61,3 @@ const TYPES: &[Type] =
 const FTZ: &[Type] = &[F16, F16X2, F32];
 const NAN: &[Type] = &[F16, F16X2, BF16, BF16X2, F32];
 const RELU: &[Type] = &[S32, S16X2, S8X4];
-
-/// The modifiers and the type of a minimum or maximum.
-struct Form {
-    ftz: bool,
-    nan: bool,
-    xorsign: bool,
-    abs: bool,
-    relu: bool,
-    ty: Type,
-    three: bool,
-}
-
-impl Form {
-    /// Reports what does not go together; whether the type is offered at all.
-    fn check(&self, check: &mut Check<'_>) -> bool {
-        if self.three {
-            check.combination(self.ty == F32, "three values are compared in `.f32` only");
-            check.combination(
-                !self.xorsign && !self.relu,
-                "with three values there is no `.xorsign` and no `.relu`",
-            );
-            return self.ty == F32;
-        }
-        let offered = check.type_among(self.ty, TYPES);
-        if offered {
-            flag(check, self.ftz, "ftz", self.ty, FTZ);
-            flag(check, self.nan, "NaN", self.ty, NAN);
-            flag(check, self.xorsign, "xorsign", self.ty, NAN);
-            flag(check, self.relu, "relu", self.ty, RELU);
-            check.combination(self.xorsign == self.abs, "`.xorsign` and `.abs` go together: `.xorsign.abs`");
-        }
-        offered
-    }
-
-    fn needs(&self, needs: &mut Needs) {
-        packed_needs(needs, self.ty);
-        simple_bf16_needs(needs, self.ty);
-        if matches!(self.ty, F16 | F16X2) {
-            needs.both("extrema of `.f16`", (7, 0), 80);
-        }
-        if self.nan {
-            needs.both("`.NaN`", (7, 0), 80);
-        }
-        if self.xorsign {
-            needs.both("`.xorsign.abs`", (7, 2), 86);
-        }
-        if self.relu {
-            needs.both("`.relu` on integers", (8, 0), 90);
-        }
-        if self.three {
-            needs.both("an extremum of three values", (8, 8), 100);
-        }
-    }
-}
-
-fn operands(check: &mut Check<'_>, ty: Type, d: Dst, [a, b]: [&Src; 2], c: Option<&Src>) {
-    check.dst("d", d, ty);
-    check.src("a", a, ty);
-    check.src("b", b, ty);
-    if let Some(c) = c {
-        check.src("c", c, ty);
-    }
-}
-
-impl Min {
-    fn form(&self) -> Form {
-        let Min { ftz, nan, xorsign, abs, relu, ty, .. } = *self;
-        Form { ftz, nan, xorsign, abs, relu, ty, three: self.c.is_some() }
-    }
-}
-
-impl Max {
-    fn form(&self) -> Form {
-        let Max { ftz, nan, xorsign, abs, relu, ty, .. } = *self;
-        Form { ftz, nan, xorsign, abs, relu, ty, three: self.c.is_some() }
-    }
-}
-
-impl Rule for Min {
-    fn check(&self, check: &mut Check<'_>) {
-        if self.form().check(check) {
-            operands(check, self.ty, self.d, [&self.a, &self.b], self.c.as_ref());
-        }
-    }
-}
-
-impl Rule for Max {
-    fn check(&self, check: &mut Check<'_>) {
-        if self.form().check(check) {
-            operands(check, self.ty, self.d, [&self.a, &self.b], self.c.as_ref());
-        }
-    }
-}

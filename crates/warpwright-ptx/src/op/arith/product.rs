@@ -26,7 +26,12 @@ instruction! {
     pub struct Mul24("mul24") {
         half: MulHalf,
         ty: Type,
-    }(d: Dst, a: Src, b: Src) -> pointwise;
+    }(d: Dst, a: Src, b: Src) -> pointwise,
+        check: |op, check| {
+            if check.operation(op.ty, &[U32, S32], op.d, [&op.a, &op.b]) {
+                narrow(check, op.half);
+            }
+        };
 
     /// Product and sum.
     pub struct Mad("mad") {
@@ -44,7 +49,13 @@ instruction! {
         half: MulHalf,
         sat: bool = "sat",
         ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise;
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
+        check: |op, check| {
+            if check.operation(op.ty, &[U32, S32], op.d, [&op.a, &op.b, &op.c]) {
+                narrow(check, op.half);
+                saturates_high(check, op.sat, Some(op.half), op.ty);
+            }
+        };
 
     /// Product and sum with carry in.
     pub struct Madc("madc") {
@@ -52,7 +63,13 @@ instruction! {
         cc: bool = "cc",
         ty: Type,
     }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
-        carry: |op| Carry { reads: true, writes: op.cc };
+        carry: |op| Carry { reads: true, writes: op.cc },
+        check: |op, check| {
+            if check.operation(op.ty, CARRYING, op.d, [&op.a, &op.b, &op.c]) {
+                let one = matches!(op.half, Some(MulHalf::Lo | MulHalf::Hi));
+                check.combination(one, "one of `.lo` and `.hi` is needed");
+            }
+        };
 
     /// Product and sum, rounded once.
     pub struct Fma("fma") {
@@ -86,14 +103,23 @@ instruction! {
         half: MulHalf,
         ty: Type,
     }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
-        needs: |_, needs| needs.both("`clmad`", (9, 3), 80);
+        needs: |_, needs| needs.both("`clmad`", (9, 3), 80),
+        check: |op, check| {
+            if check.operation(op.ty, &[U64], op.d, [&op.a, &op.b, &op.c]) {
+                narrow(check, op.half);
+            }
+        };
 
     /// Dot product of four bytes, added to `c`.
     pub struct Dp4a("dp4a") {
         a_type: Type,
         b_type: Type,
     }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
-        needs: |_, needs| needs.sm("`dp4a`", 61);
+        needs: |_, needs| needs.sm("`dp4a`", 61),
+        check: |op, check| {
+            let sources = [("a", &op.a), ("b", &op.b), ("c", &op.c)];
+            dot_product(check, [op.a_type, op.b_type], op.d, sources);
+        };
 
     /// Dot product of two halves of `a` with two bytes of `b`, added to `c`.
     pub struct Dp2a("dp2a") {
@@ -101,7 +127,12 @@ instruction! {
         a_type: Type,
         b_type: Type,
     }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
-        needs: |_, needs| needs.sm("`dp2a`", 61);
+        needs: |_, needs| needs.sm("`dp2a`", 61),
+        check: |op, check| {
+            narrow(check, op.half);
+            let sources = [("a", &op.a), ("b", &op.b), ("c", &op.c)];
+            dot_product(check, [op.a_type, op.b_type], op.d, sources);
+        };
 }
 
 const MUL: &[Type] = &[U16, U32, U64, S16, S32, S64, F16, F16X2, BF16, BF16X2, F32, F64, F32X2];
@@ -139,18 +170,6 @@ impl Rule for Mul {
     }
 }
 
-impl Rule for Mul24 {
-    fn check(&self, check: &mut Check<'_>) {
-        if !check.type_among(self.ty, &[U32, S32]) {
-            return;
-        }
-        narrow(check, self.half);
-        check.dst("d", self.d, self.ty);
-        check.src("a", &self.a, self.ty);
-        check.src("b", &self.b, self.ty);
-    }
-}
-
 impl Rule for Mad {
     fn check(&self, check: &mut Check<'_>) {
         if !check.type_among(self.ty, MAD) {
@@ -178,36 +197,6 @@ impl Rule for Mad {
     }
 }
 
-impl Rule for Mad24 {
-    fn check(&self, check: &mut Check<'_>) {
-        if !check.type_among(self.ty, &[U32, S32]) {
-            return;
-        }
-        narrow(check, self.half);
-        saturates_high(check, self.sat, Some(self.half), self.ty);
-        check.dst("d", self.d, self.ty);
-        check.src("a", &self.a, self.ty);
-        check.src("b", &self.b, self.ty);
-        check.src("c", &self.c, self.ty);
-    }
-}
-
-impl Rule for Madc {
-    fn check(&self, check: &mut Check<'_>) {
-        if !check.type_among(self.ty, CARRYING) {
-            return;
-        }
-        check.combination(
-            matches!(self.half, Some(MulHalf::Lo | MulHalf::Hi)),
-            "one of `.lo` and `.hi` is needed",
-        );
-        check.dst("d", self.d, self.ty);
-        check.src("a", &self.a, self.ty);
-        check.src("b", &self.b, self.ty);
-        check.src("c", &self.c, self.ty);
-    }
-}
-
 impl Rule for Fma {
     fn check(&self, check: &mut Check<'_>) {
         if !check.type_among(self.ty, FMA) {
@@ -232,19 +221,6 @@ impl Rule for Fma {
     }
 }
 
-impl Rule for Clmad {
-    fn check(&self, check: &mut Check<'_>) {
-        if !check.type_among(self.ty, &[U64]) {
-            return;
-        }
-        narrow(check, self.half);
-        check.dst("d", self.d, self.ty);
-        check.src("a", &self.a, self.ty);
-        check.src("b", &self.b, self.ty);
-        check.src("c", &self.c, self.ty);
-    }
-}
-
 /// The operands of a dot product: packed words, and a sum.
 fn dot_product(check: &mut Check<'_>, types: [Type; 2], d: Dst, sources: [(&str, &Src); 3]) {
     for ty in types {
@@ -256,19 +232,4 @@ fn dot_product(check: &mut Check<'_>, types: [Type; 2], d: Dst, sources: [(&str,
         check.src(name, src, U32);
     }
     check.word_src(c.0, c.1);
-}
-
-impl Rule for Dp4a {
-    fn check(&self, check: &mut Check<'_>) {
-        let sources = [("a", &self.a), ("b", &self.b), ("c", &self.c)];
-        dot_product(check, [self.a_type, self.b_type], self.d, sources);
-    }
-}
-
-impl Rule for Dp2a {
-    fn check(&self, check: &mut Check<'_>) {
-        narrow(check, self.half);
-        let sources = [("a", &self.a), ("b", &self.b), ("c", &self.c)];
-        dot_product(check, [self.a_type, self.b_type], self.d, sources);
-    }
 }

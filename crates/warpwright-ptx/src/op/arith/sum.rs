@@ -45,23 +45,24 @@ instruction! {
         carry: |op| Carry { reads: false, writes: op.cc };
 
     /// Sum with carry in.
-    pub struct Addc("addc") {
-        cc: bool = "cc",
-        ty: Type,
-    }(d: Dst, a: Src, b: Src) -> pointwise,
-        carry: |op| Carry { reads: true, writes: op.cc };
-
+    pub struct Addc("addc")
     /// Difference with borrow in.
     pub struct Subc("subc") {
         cc: bool = "cc",
         ty: Type,
     }(d: Dst, a: Src, b: Src) -> pointwise,
-        carry: |op| Carry { reads: true, writes: op.cc };
+        carry: |op| Carry { reads: true, writes: op.cc },
+        check: |op, check| {
+            check.operation(op.ty, CARRYING, op.d, [&op.a, &op.b]);
+        };
 
     /// Sum of `c` and the absolute difference of `a` and `b`.
     pub struct Sad("sad") {
         ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise;
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
+        check: |op, check| {
+            check.operation(op.ty, INTEGERS, op.d, [&op.a, &op.b, &op.c]);
+        };
 }
 
 const ADD: &[Type] =
@@ -113,39 +114,5 @@ impl Rule for Sub {
         check.dst("d", self.d, self.ty);
         check.src("a", &self.a, self.a_type.unwrap_or(self.ty));
         check.src("b", &self.b, self.ty);
-    }
-}
-
-impl Rule for Addc {
-    fn check(&self, check: &mut Check<'_>) {
-        if !check.type_among(self.ty, CARRYING) {
-            return;
-        }
-        check.dst("d", self.d, self.ty);
-        check.src("a", &self.a, self.ty);
-        check.src("b", &self.b, self.ty);
-    }
-}
-
-impl Rule for Subc {
-    fn check(&self, check: &mut Check<'_>) {
-        if !check.type_among(self.ty, CARRYING) {
-            return;
-        }
-        check.dst("d", self.d, self.ty);
-        check.src("a", &self.a, self.ty);
-        check.src("b", &self.b, self.ty);
-    }
-}
-
-impl Rule for Sad {
-    fn check(&self, check: &mut Check<'_>) {
-        if !check.type_among(self.ty, INTEGERS) {
-            return;
-        }
-        check.dst("d", self.d, self.ty);
-        check.src("a", &self.a, self.ty);
-        check.src("b", &self.b, self.ty);
-        check.src("c", &self.c, self.ty);
     }
 }

@@ -78,7 +78,13 @@ instruction! {
         space: Space,
         cache_hint: bool = "L2::cache_hint",
     }(from: Address, size: Src, policy: Option<Src> = cache_hint) -> nothing,
-        needs: |_, needs| needs.both("`cp.async.bulk.prefetch`", (8, 0), 90);
+        needs: |_, needs| needs.both("`cp.async.bulk.prefetch`", (8, 0), 90),
+        check: |op, check| {
+            crate::op::async_copy::space_among(check, "source", op.space, &[Space::Global]);
+            check.address("from", &op.from, Some(op.space));
+            byte_count(check, &op.size);
+            cache_policy(check, op.cache_hint, op.policy.as_ref());
+        };
 
     /// Copies `size` bytes to the memory of every device behind a multimem address.
     pub struct MultimemCpAsyncBulk("multimem.cp.async.bulk") {
@@ -312,15 +318,6 @@ impl Rule for CpReduceAsyncBulk {
         check.address("from", &self.from, Some(self.source));
         byte_count(check, &self.size);
         completion_barrier(check, self.mbar.as_ref());
-        cache_policy(check, self.cache_hint, self.policy.as_ref());
-    }
-}
-
-impl Rule for CpAsyncBulkPrefetch {
-    fn check(&self, check: &mut Check<'_>) {
-        crate::op::async_copy::space_among(check, "source", self.space, &[Space::Global]);
-        check.address("from", &self.from, Some(self.space));
-        byte_count(check, &self.size);
         cache_policy(check, self.cache_hint, self.policy.as_ref());
     }
 }

@@ -56,7 +56,13 @@ instruction! {
         d_type: Type,
         a_type: Type,
     }(d: Dst, a: Src, b: Second, scale: Src) -> pointwise,
-        needs: |op, needs| op.form().needs(needs);
+        needs: |op, needs| op.form().needs(needs),
+        check: |op, check| {
+            if op.form().check(check) {
+                scaled_operands(check, &op.form(), op.d, &op.a, &op.b);
+                register(check, "scale", &op.scale, Type::B8);
+            }
+        };
 
     /// Converts two values, each with its own factor.
     pub struct CvtScaledTwo("cvt.scaled::n2::ue8m0") {
@@ -66,7 +72,13 @@ instruction! {
         d_type: Type,
         a_type: Type,
     }(d: Dst, a: Src, b: Second, scale: Src) -> pointwise,
-        needs: |op, needs| op.form().needs(needs);
+        needs: |op, needs| op.form().needs(needs),
+        check: |op, check| {
+            if op.form().check(check) {
+                scaled_operands(check, &op.form(), op.d, &op.a, &op.b);
+                register(check, "scale", &op.scale, Type::B16);
+            }
+        };
 
     /// Converts two integers with saturation and packs them, above the low bits of `c`.
     pub struct CvtPack("cvt.pack") {
@@ -309,15 +321,6 @@ impl CvtScaledOne {
     }
 }
 
-impl Rule for CvtScaledOne {
-    fn check(&self, check: &mut Check<'_>) {
-        if self.form().check(check) {
-            scaled_operands(check, &self.form(), self.d, &self.a, &self.b);
-            register(check, "scale", &self.scale, Type::B8);
-        }
-    }
-}
-
 impl CvtScaledTwo {
     fn form(&self) -> Form {
         Form {
@@ -328,15 +331,6 @@ impl CvtScaledTwo {
             d_type: self.d_type,
             a_type: self.a_type,
             scale: Some(Scale::Two),
-        }
-    }
-}
-
-impl Rule for CvtScaledTwo {
-    fn check(&self, check: &mut Check<'_>) {
-        if self.form().check(check) {
-            scaled_operands(check, &self.form(), self.d, &self.a, &self.b);
-            register(check, "scale", &self.scale, Type::B16);
         }
     }
 }

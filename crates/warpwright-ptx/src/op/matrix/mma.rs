@@ -87,7 +87,13 @@ instruction! {
         c_type: Type,
     }(d: Dsts, a: Srcs, b: Srcs, c: Srcs, e: RegSrc, f: Src) -> unknown,
         needs: |op, needs| op.form().needs(needs),
-        convergence: |_| Convergence::Warp;
+        convergence: |_| Convergence::Warp,
+        check: |op, check| {
+            let form = op.form();
+            let Some(factors) = form.check(check) else { return };
+            form.check_operands(check, &op.d, &op.a, &op.b, &op.c);
+            form.check_metadata(check, factors, op.e, &op.f);
+        };
 
     /// The same, where the positions in `e` are in order: the form that newer targets are made for.
     pub struct MmaSpOrdered("mma.sp::ordered_metadata.sync.aligned") {
@@ -559,15 +565,6 @@ impl Rule for Mma {
             check,
             [("scale_a", self.scale_a, &self.selector_a, 2), ("scale_b", self.scale_b, &self.selector_b, 4)],
         );
-    }
-}
-
-impl Rule for MmaSp {
-    fn check(&self, check: &mut Check<'_>) {
-        let form = self.form();
-        let Some(factors) = form.check(check) else { return };
-        form.check_operands(check, &self.d, &self.a, &self.b, &self.c);
-        form.check_metadata(check, factors, self.e, &self.f);
     }
 }
 

@@ -54,21 +54,37 @@ instruction! {
     /// Brings the line at an address that is the same for all threads into the uniform cache.
     pub struct Prefetchu("prefetchu") {
         level: PrefetchLevel,
-    }(address: Address) -> nothing;
+    }(address: Address) -> nothing,
+        check: |op, check| {
+            check.combination(op.level == PrefetchLevel::L1, "the level is `.L1`");
+            check.data_address("address", &op.address, None);
+        };
 
     /// Gives the 128 bytes at an address an eviction priority.
     pub struct ApplyPriority("applypriority") {
         space: Option<Space>,
         priority: PolicyPriority,
     }(address: Address, size: Src) -> nothing,
-        needs: |_, needs| needs.both("`applypriority`", (7, 4), 80);
+        needs: |_, needs| needs.both("`applypriority`", (7, 4), 80),
+        check: |op, check| {
+            check.combination(op.priority == PolicyPriority::Normal, "the priority is `.L2::evict_normal`");
+            space_among(check, op.space, &[None, Some(Space::Global)]);
+            check.data_address("address", &op.address, op.space);
+            line_size(check, &op.size);
+        };
 
     /// Drops the 128 bytes at an address from the cache without writing them back.
     pub struct Discard("discard") {
         space: Option<Space>,
         level: PrefetchLevel,
     }(address: Address, size: Src) -> nothing,
-        needs: |_, needs| needs.both("`discard`", (7, 4), 80);
+        needs: |_, needs| needs.both("`discard`", (7, 4), 80),
+        check: |op, check| {
+            check.combination(op.level == PrefetchLevel::L2, "the level is `.L2`");
+            space_among(check, op.space, &[None, Some(Space::Global)]);
+            check.data_address("address", &op.address, op.space);
+            line_size(check, &op.size);
+        };
 
     /// Makes a policy that gives a fraction of the accesses the first priority.
     pub struct CreatePolicyFractional("createpolicy.fractional") {
@@ -85,7 +101,13 @@ instruction! {
         secondary: Option<PolicyPriority>,
         ty: Type,
     }(d: Dst, address: Address, primary_size: Src, total_size: Src) -> pointwise,
-        needs: |_, needs| needs.both("`createpolicy`", (7, 4), 80);
+        needs: |_, needs| needs.both("`createpolicy`", (7, 4), 80),
+        check: |op, check| {
+            policy_parts(check, op.secondary, op.ty, op.d);
+            space_among(check, op.space, &[None, Some(Space::Global)]);
+            check.wide_address("address", &op.address, op.space);
+            range_sizes(check, &op.primary_size, &op.total_size);
+        };
 
     /// Makes a policy for a range of a fabric handle: `[handle, offset]`.
     pub struct CreatePolicyRangeFabric("createpolicy.range.fabric") {
@@ -99,7 +121,11 @@ instruction! {
     pub struct CreatePolicyCvt("createpolicy.cvt.L2") {
         ty: Type,
     }(d: Dst, a: Src) -> pointwise,
-        needs: |_, needs| needs.both("`createpolicy`", (7, 4), 80);
+        needs: |_, needs| needs.both("`createpolicy`", (7, 4), 80),
+        check: |op, check| {
+            policy_parts(check, None, op.ty, op.d);
+            check.src("a", &op.a, Type::U64);
+        };
 }
 
 impl Rule for Prefetch {
@@ -117,35 +143,10 @@ impl Rule for Prefetch {
     }
 }
 
-impl Rule for Prefetchu {
-    fn check(&self, check: &mut Check<'_>) {
-        check.combination(self.level == PrefetchLevel::L1, "the level is `.L1`");
-        check.data_address("address", &self.address, None);
-    }
-}
-
 /// The number of bytes is always written as 128.
 fn line_size(check: &mut Check<'_>, size: &Src) {
     if *size != Src::Imm(Imm::Int(128)) {
         check.report(Code::ImmediateRange, "operand `size` must be 128");
-    }
-}
-
-impl Rule for ApplyPriority {
-    fn check(&self, check: &mut Check<'_>) {
-        check.combination(self.priority == PolicyPriority::Normal, "the priority is `.L2::evict_normal`");
-        space_among(check, self.space, &[None, Some(Space::Global)]);
-        check.data_address("address", &self.address, self.space);
-        line_size(check, &self.size);
-    }
-}
-
-impl Rule for Discard {
-    fn check(&self, check: &mut Check<'_>) {
-        check.combination(self.level == PrefetchLevel::L2, "the level is `.L2`");
-        space_among(check, self.space, &[None, Some(Space::Global)]);
-        check.data_address("address", &self.address, self.space);
-        line_size(check, &self.size);
     }
 }
 
@@ -183,15 +184,6 @@ impl Rule for CreatePolicyFractional {
     }
 }
 
-impl Rule for CreatePolicyRange {
-    fn check(&self, check: &mut Check<'_>) {
-        policy_parts(check, self.secondary, self.ty, self.d);
-        space_among(check, self.space, &[None, Some(Space::Global)]);
-        check.wide_address("address", &self.address, self.space);
-        range_sizes(check, &self.primary_size, &self.total_size);
-    }
-}
-
 impl Rule for CreatePolicyRangeFabric {
     fn check(&self, check: &mut Check<'_>) {
         policy_parts(check, self.secondary, self.ty, self.d);
@@ -210,12 +202,5 @@ impl Rule for CreatePolicyRangeFabric {
             ),
         }
         range_sizes(check, &self.primary_size, &self.total_size);
-    }
-}
-
-impl Rule for CreatePolicyCvt {
-    fn check(&self, check: &mut Check<'_>) {
-        policy_parts(check, None, self.ty, self.d);
-        check.src("a", &self.a, Type::U64);
     }
 }

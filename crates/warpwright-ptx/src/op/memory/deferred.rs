@@ -37,7 +37,13 @@ instruction! {
         space: Option<Space>,
         ty: Type,
     }(address: Address, a: Src) -> nothing,
-        needs: |_, needs| needs.both("`multimem.st.async`", (9, 3), 100);
+        needs: |_, needs| needs.both("`multimem.st.async`", (9, 3), 100),
+        check: |op, check| {
+            release(check, Some(op.semantics), Some(op.scope), op.space, false);
+            check.type_among(op.ty, DATA);
+            check.wide_address("address", &op.address, op.space);
+            check.src("a", &op.a, op.ty);
+        };
 
     /// Fills a range of shared memory with a value, which is zero.
     pub struct StBulk("st.bulk") {
@@ -125,15 +131,6 @@ impl Rule for StAsync {
             check.wide_address("address", &self.address, self.space);
         }
         sources(check, &self.a, self.vector, self.ty, Fit::Exact);
-    }
-}
-
-impl Rule for MultimemStAsync {
-    fn check(&self, check: &mut Check<'_>) {
-        release(check, Some(self.semantics), Some(self.scope), self.space, false);
-        check.type_among(self.ty, DATA);
-        check.wide_address("address", &self.address, self.space);
-        check.src("a", &self.a, self.ty);
     }
 }
 

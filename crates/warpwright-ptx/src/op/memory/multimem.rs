@@ -61,7 +61,11 @@ instruction! {
         vector: Option<VectorWidth>,
         ty: Type,
     }(address: Address, a: Srcs) -> nothing,
-        needs: |op, needs| op.common().needs(needs);
+        needs: |op, needs| op.common().needs(needs),
+        check: |op, check| {
+            op.common().check(check);
+            sources(check, &op.a, op.vector, op.ty, Fit::Exact);
+        };
 
     /// Combines a value into each place.
     pub struct MultimemRed("multimem.red") {
@@ -193,13 +197,6 @@ impl MultimemSt {
             address: &self.address,
             widens: true,
         }
-    }
-}
-
-impl Rule for MultimemSt {
-    fn check(&self, check: &mut Check<'_>) {
-        self.common().check(check);
-        sources(check, &self.a, self.vector, self.ty, Fit::Exact);
     }
 }
 

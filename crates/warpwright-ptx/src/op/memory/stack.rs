@@ -16,13 +16,21 @@ instruction! {
     pub struct StackSave("stacksave") {
         ty: Type,
     }(d: Dst) -> unknown,
-        needs: |_, needs| needs.both("`stacksave`", (7, 3), 52);
+        needs: |_, needs| needs.both("`stacksave`", (7, 3), 52),
+        check: |op, check| {
+            stack_type(check, op.ty);
+            check.dst("d", op.d, op.ty);
+        };
 
     /// Writes the stack pointer, which frees what was allocated since it was read.
     pub struct StackRestore("stackrestore") {
         ty: Type,
     }(a: RegSrc) -> nothing,
-        needs: |_, needs| needs.both("`stackrestore`", (7, 3), 52);
+        needs: |_, needs| needs.both("`stackrestore`", (7, 3), 52),
+        check: |op, check| {
+            stack_type(check, op.ty);
+            check.reg("a", op.a.0, op.ty);
+        };
 }
 
 /// The type of a stack address.
@@ -42,19 +50,5 @@ impl Rule for Alloca {
                 check.report(Code::ImmediateRange, "operand `align` must be a power of two up to 8388608");
             }
         }
-    }
-}
-
-impl Rule for StackSave {
-    fn check(&self, check: &mut Check<'_>) {
-        stack_type(check, self.ty);
-        check.dst("d", self.d, self.ty);
-    }
-}
-
-impl Rule for StackRestore {
-    fn check(&self, check: &mut Check<'_>) {
-        stack_type(check, self.ty);
-        check.reg("a", self.a.0, self.ty);
     }
 }

@@ -136,7 +136,13 @@ instruction! {
         ty: Type,
     }(address: Src, columns: Src) -> nothing,
         needs: |_, needs| tcgen05_needs(needs, "`tcgen05.dealloc`"),
-        convergence: |_| Convergence::Warp;
+        convergence: |_| Convergence::Warp,
+        check: |op, check| {
+            aligned(check, op.sync, op.aligned);
+            check.type_among(op.ty, &[Type::B32]);
+            check.src("address", &op.address, Type::U32);
+            columns(check, &op.columns);
+        };
 
     /// Gives up the right to allocate.
     pub struct Tcgen05RelinquishAllocPermit("tcgen05.relinquish_alloc_permit") {
@@ -184,11 +190,7 @@ instruction! {
         convergence: |_| Convergence::Warp;
 
     /// Waits for the thread's loads from tensor memory.
-    pub struct Tcgen05WaitLd("tcgen05.wait::ld.sync.aligned") {}() -> nothing,
-        needs: |_, needs| tcgen05_needs(needs, "`tcgen05.wait`"),
-        convergence: |_| Convergence::Warp,
-        check: |_, _| {};
-
+    pub struct Tcgen05WaitLd("tcgen05.wait::ld.sync.aligned")
     /// Waits for the thread's stores to tensor memory.
     pub struct Tcgen05WaitSt("tcgen05.wait::st.sync.aligned") {}() -> nothing,
         needs: |_, needs| tcgen05_needs(needs, "`tcgen05.wait`"),
@@ -214,6 +216,10 @@ instruction! {
             needs.version("`tcgen05.shift`", 8, 6);
             let specific = Requirement::Specific { specific: &[100, 101, 103, 110], family: &[] };
             needs.add("`tcgen05.shift`", specific);
+        },
+        check: |op, check| {
+            check.combination(op.down, "`.down` must stand");
+            tensor_memory(check, "address", &op.address);
         };
 
     /// Lets a barrier see an arrival when the thread's operations so far have ended.
@@ -227,10 +233,7 @@ instruction! {
         needs: |_, needs| tcgen05_needs(needs, "`tcgen05.commit`");
 
     /// Orders the asynchronous operations so far before a synchronisation of threads.
-    pub struct Tcgen05FenceBefore("tcgen05.fence::before_thread_sync") {}() -> nothing,
-        needs: |_, needs| tcgen05_needs(needs, "`tcgen05.fence`"),
-        check: |_, _| {};
-
+    pub struct Tcgen05FenceBefore("tcgen05.fence::before_thread_sync")
     /// Orders a synchronisation of threads before the asynchronous operations that follow.
     pub struct Tcgen05FenceAfter("tcgen05.fence::after_thread_sync") {}() -> nothing,
         needs: |_, needs| tcgen05_needs(needs, "`tcgen05.fence`"),
@@ -295,15 +298,6 @@ impl Rule for Tcgen05Alloc {
             check.report(Code::StateSpace, "the space must be `.shared::cta`, or none for a generic address");
         }
         check.wide_address("to", &self.to, self.space);
-        columns(check, &self.columns);
-    }
-}
-
-impl Rule for Tcgen05Dealloc {
-    fn check(&self, check: &mut Check<'_>) {
-        aligned(check, self.sync, self.aligned);
-        check.type_among(self.ty, &[Type::B32]);
-        check.src("address", &self.address, Type::U32);
         columns(check, &self.columns);
     }
 }
@@ -373,13 +367,6 @@ impl Rule for Tcgen05Cp {
         );
         tensor_memory(check, "to", &self.to);
         descriptor(check, "from", &self.from);
-    }
-}
-
-impl Rule for Tcgen05Shift {
-    fn check(&self, check: &mut Check<'_>) {
-        check.combination(self.down, "`.down` must stand");
-        tensor_memory(check, "address", &self.address);
     }
 }
 

@@ -58,7 +58,12 @@ instruction! {
     /// Whether an address is that of a texture, sampler or surface variable.
     pub struct Istypep("istypep") {
         ty: Type,
-    }(p: Dst, a: Src) -> pointwise;
+    }(p: Dst, a: Src) -> pointwise,
+        check: |op, check| {
+            check.type_among(op.ty, &[Type::TexRef, Type::SamplerRef, Type::SurfRef]);
+            check.dst("p", op.p, Type::Pred);
+            check.src("a", &op.a, Type::U64);
+        };
 }
 
 impl Rule for Txq {
@@ -95,13 +100,5 @@ impl Rule for Suq {
         );
         check.dst("d", self.d, Type::B32);
         opaque(check, "a", &self.a, &[Type::SurfRef]);
-    }
-}
-
-impl Rule for Istypep {
-    fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[Type::TexRef, Type::SamplerRef, Type::SurfRef]);
-        check.dst("p", self.p, Type::Pred);
-        check.src("a", &self.a, Type::U64);
     }
 }
