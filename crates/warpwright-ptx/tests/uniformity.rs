@@ -309,6 +309,8 @@ fn shuffles_read_one_lane_or_several() {
         // The lane is in a register that is the same for the warp, and in one that is not.
         ("mov.u32 %r2, %warpid; shfl.sync.idx.b32 %r1, %r0, %r2, 31, -1;", "%r1", Level::WarpData),
         ("xor.b32 %r2, %r0, 1; shfl.sync.idx.b32 %r1, %r0, %r2, 31, -1;", "%r1", Level::Unknown),
+        // Groups of lanes, each with its mask.
+        ("match.any.sync.b32 %r2, %r0, -1; shfl.sync.idx.b32 %r1, %r0, 3, 31, %r2;", "%r1", Level::Unknown),
         // In segments of eight lanes, each reads its own fourth.
         ("shfl.sync.idx.b32 %r1, %r0, 3, 0x181f, -1;", "%r1", Level::Unknown),
         // Lanes beyond the clamp keep their own value.

@@ -165,7 +165,7 @@ fn broadcasts(mode: ShuffleMode, b: &Src, c: &Src) -> bool {
 /// What a shuffle reads. A mask that is not there is [`Src::Sink`].
 fn shuffled(mode: ShuffleMode, b: &Src, c: &Src, mask: &Src, operands: &Operands<'_>) -> Level {
     if broadcasts(mode, b, c) && operands.of(b) <= Level::WarpData {
-        operands.together(&[b, mask])
+        operands.together(&[mask])
     } else {
         operands.found()
     }
