@@ -9,7 +9,6 @@ use super::uses::Uses;
 use crate::ir::*;
 use crate::op::{Access, Level, Op, Visitor};
 use std::collections::HashMap;
-use std::ops::Range;
 
 /// A place in a local variable.
 #[derive(Clone, Copy)]
@@ -18,17 +17,17 @@ struct Place {
     offset: i64,
 }
 
-/// The local variables of a function of which all is known.
+/// The local variables of a function of which all is known, by their bytes.
 #[derive(Default)]
 pub(super) struct Stack {
-    /// The level of each byte.
+    /// The level of each byte that is loaded or stored.
     levels: Vec<Level>,
-    /// The bytes that statements store.
-    stores: HashMap<u32, Range<usize>>,
+    /// The statements that load each of them.
+    readers: Vec<Vec<u32>>,
     /// The bytes that statements load.
-    loads: HashMap<u32, Range<usize>>,
-    /// The statements that load.
-    pub(super) readers: Vec<u32>,
+    loads: HashMap<u32, Vec<usize>>,
+    /// The bytes that statements store.
+    stores: HashMap<u32, Vec<usize>>,
     /// For each register whether it points to such a variable; empty where there is none.
     pointers: Vec<bool>,
 }
@@ -42,29 +41,32 @@ impl Stack {
         let Found { accesses, known, pointers } = Found::new(function, uses);
         let mut used = Mentions { pointers: &pointers, counts: vec![0; known.len()] };
         function.instructions().for_each(|instruction| instruction.op.visit(&mut used));
-        let mut starts = Vec::with_capacity(known.len());
-        for (variable, (known, all)) in function.variables.iter().zip(known.iter().zip(used.counts)) {
-            let bytes = variable.bytes().filter(|_| variable.space.base() == Space::Local && *known == all);
-            let bytes = bytes.filter(|&bytes| bytes <= 1 << 16).unwrap_or(0) as usize;
-            starts.push(stack.levels.len()..stack.levels.len() + bytes);
-            stack.levels.resize(stack.levels.len() + bytes, Level::Grid);
-        }
-        let points =
-            |place: &Option<Place>| place.is_some_and(|place| !starts[place.variable.0 as usize].is_empty());
-        stack.pointers = pointers.iter().map(points).collect();
-        for (statement, place, bytes, store) in accesses {
-            let variable = &starts[place.variable.0 as usize];
-            let begin = usize::try_from(place.offset).ok().map(|offset| variable.start + offset);
-            // What lies outside is nobody's, and what it holds is not known.
-            let Some(range) = begin.map(|begin| begin..begin + bytes).filter(|r| r.end <= variable.end)
-            else {
+        let is_known = |place: &Place| {
+            let number = place.variable.0 as usize;
+            let local = function.variable(place.variable).space.base() == Space::Local;
+            local && known[number] == used.counts[number]
+        };
+        stack.pointers = pointers.iter().map(|place| place.as_ref().is_some_and(is_known)).collect();
+        let mut bytes = HashMap::new();
+        for (statement, place, count, store) in accesses {
+            // What lies outside of the variable is nobody's, and what it holds is not known.
+            let end = function.variable(place.variable).bytes().and_then(|bytes| i64::try_from(bytes).ok());
+            if !is_known(&place) || place.offset < 0 || end.is_none_or(|end| place.offset > end - count) {
                 continue;
-            };
+            }
+            let range = (place.offset..place.offset + count).map(|offset| {
+                *bytes.entry((place.variable, offset)).or_insert_with(|| {
+                    stack.levels.push(Level::Grid);
+                    stack.readers.push(Vec::new());
+                    stack.levels.len() - 1
+                })
+            });
+            let range: Vec<usize> = range.collect();
             if store {
                 stack.stores.insert(statement, range);
             } else {
+                range.iter().for_each(|&byte| stack.readers[byte].push(statement));
                 stack.loads.insert(statement, range);
-                stack.readers.push(statement);
             }
         }
         stack
@@ -78,23 +80,24 @@ impl Stack {
     /// The level of what a statement loads, if it is known here.
     pub(super) fn loaded(&self, statement: u32) -> Option<Level> {
         let bytes = self.loads.get(&statement)?;
-        Some(self.levels[bytes.clone()].iter().copied().max().unwrap_or_default())
+        bytes.iter().map(|&byte| self.levels[byte]).max()
     }
 
-    /// Whether a statement stores what is less alike than what was there.
-    pub(super) fn store(&mut self, statement: u32, level: Level) -> bool {
-        let Some(bytes) = self.stores.get(&statement) else { return false };
-        let held = &mut self.levels[bytes.clone()];
-        let worse = held.iter().any(|held| *held < level);
-        held.iter_mut().for_each(|held| *held = level.max(*held));
-        worse
+    /// Notes what a statement stores, and shows the loads of what was better until now.
+    pub(super) fn store(&mut self, statement: u32, level: Level, raised: &mut dyn FnMut(&[u32])) {
+        for &byte in self.stores.get(&statement).into_iter().flatten() {
+            if self.levels[byte] < level {
+                self.levels[byte] = level;
+                raised(&self.readers[byte]);
+            }
+        }
     }
 }
 
 /// What is understood of the uses of local variables.
 struct Found {
     /// Loads and stores: the statement, the place, the number of bytes, whether it stores.
-    accesses: Vec<(u32, Place, usize, bool)>,
+    accesses: Vec<(u32, Place, i64, bool)>,
     /// For each variable, how many mentions of it or of its pointers are understood.
     known: Vec<u32>,
     /// The registers that hold a place and nothing else.
@@ -129,7 +132,7 @@ impl Found {
                 found.known[place.variable.0 as usize] += 1;
             }
             if let Some((place, elements, ty, store)) = access {
-                found.accesses.push((i, place, elements * ty.bytes() as usize, store));
+                found.accesses.push((i, place, elements as i64 * i64::from(ty.bytes()), store));
                 found.known[place.variable.0 as usize] += 1;
             }
         }

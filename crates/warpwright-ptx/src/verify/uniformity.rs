@@ -147,9 +147,9 @@ impl<'a> Analysis<'a> {
             writes |= used.access != Access::Read;
         }
         let ends = self.cfg.block(id).terminator == Some(statement);
-        if self.stack.store(statement, sources.max(self.control.level(id))) {
-            queue(&mut self.queued, &mut self.pending, &self.stack.readers);
-        }
+        self.stack.store(statement, sources.max(self.control.level(id)), &mut |loads| {
+            queue(&mut self.queued, &mut self.pending, loads);
+        });
         if !writes && !ends {
             return;
         }
@@ -177,8 +177,8 @@ impl<'a> Analysis<'a> {
                 queue(&mut self.queued, &mut self.pending, self.readers.of(used.reg));
             }
         }
-        if carry.writes && self.carries.raise(statement, value.max(least)) {
-            queue(&mut self.queued, &mut self.pending, &self.carries.readers);
+        if carry.writes {
+            queue(&mut self.queued, &mut self.pending, self.carries.raise(statement, value.max(least)));
         }
         let decision = value.max(self.control.level(id));
         if ends && decision > Level::Grid {
@@ -238,11 +238,13 @@ struct Carries {
     writers: Vec<(u32, bool, Level)>,
     /// The statements that read it.
     readers: Vec<u32>,
+    /// The worst level that any of them gives it.
+    any: Level,
 }
 
 impl Carries {
     fn new(function: &Function) -> Self {
-        let mut carries = Carries { writers: Vec::new(), readers: Vec::new() };
+        let mut carries = Carries { writers: Vec::new(), readers: Vec::new(), any: Level::Grid };
         for (i, statement) in (0..).zip(function.statements()) {
             let StatementKind::Instruction(instruction) = &statement.kind else { continue };
             let carry = instruction.op.carry();
@@ -261,14 +263,25 @@ impl Carries {
         let earlier = self.writers.partition_point(|writer| writer.0 < statement);
         match self.writers[..earlier].last() {
             Some(&(writer, true, level)) if writer >= start => level,
-            _ => self.writers.iter().map(|writer| writer.2).max().unwrap_or_default(),
+            _ => self.any,
         }
     }
 
-    /// Whether the level that a statement gives it was better until now.
-    fn raise(&mut self, statement: u32, level: Level) -> bool {
+    /// Notes the level that a statement gives it. Returns who reads it and may have seen a better one.
+    fn raise(&mut self, statement: u32, level: Level) -> &[u32] {
         let at = self.writers.partition_point(|writer| writer.0 < statement);
-        std::mem::replace(&mut self.writers[at].2, level) < level
+        let held = std::mem::replace(&mut self.writers[at].2, level);
+        let behind = |statement| self.readers.partition_point(|&reader| reader <= statement);
+        if level > self.any {
+            self.any = level;
+            &self.readers
+        } else if level > held {
+            // Up to the one that sets it next, which may read it.
+            let next = self.writers.get(at + 1).map_or(u32::MAX, |writer| writer.0);
+            &self.readers[behind(statement)..behind(next)]
+        } else {
+            &[]
+        }
     }
 }
 
