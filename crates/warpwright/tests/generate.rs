@@ -225,8 +225,19 @@ fn a_conversation_goes_on_line_by_line() {
     assert_eq!((status(&one), status(&two)), (0, 0), "{}", String::from_utf8_lossy(&two.stderr));
     assert!(!stdout(&one).is_empty());
     assert_eq!(stdout(&two), stdout(&one).repeat(2), "after a reset it is the same");
-    // The model that is built in has no template.
-    assert_eq!(status(&run_with(&["chat"], "hello\n")), 2);
+    // The model that is built in begins a story with each message, and tells it as it would without a conversation.
+    let built_in = run_with(&["chat", "-n", "4", "--temp", "0"], "hello\nOnce upon a time\n");
+    let told = generate(&[PROMPT, "-n", "4", "--temp", "0", "--no-display-prompt"]);
+    assert_eq!((status(&built_in), stdout(&built_in).lines().nth(1)), (0, stdout(&told).lines().next()));
+    let system = run_with(&["chat", "-n", "4", "--temp", "0", "--system", "Once"], "upon a time\n");
+    assert_eq!((status(&system), stdout(&system)), (0, stdout(&told)));
+    // A file without a template has none.
+    let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/models/tiny.gguf");
+    assert_eq!(status(&run_with(&["chat", "-m", tiny], "hello\n")), 2);
+    // Commands are no messages, and what looks like one is not answered.
+    let commands = talk("/help\nOnce upon\n/clear\n/system\nOnce upon\n/quit\nnever\n");
+    assert_eq!((status(&commands), stdout(&commands)), (0, stdout(&one).repeat(2).as_str()));
+    assert_eq!((status(&talk("/rest\n")), stdout(&talk("/rest\n"))), (2, ""));
     let refusing = folder.write("refusing.jinja", "{{ raise_exception('no') }}");
     // Nobody sees the message where there is no terminal: the exit status says it.
     let output = run_with(&["chat", "--template", &refusing], "hello\n");

@@ -13,6 +13,9 @@ use warpwright_llm::tokenizer::{Tokenizer, TokenizerError};
 /// The model that is used where none is named: `models/README.md` says what it is.
 static TINY: &[u8] = include_bytes!("../../models/tiny.gguf");
 
+/// The form of a conversation with it.
+static TINY_TEMPLATE: &str = include_str!("../../models/tiny.jinja");
+
 /// Which model
 #[derive(clap::Args)]
 pub(crate) struct ModelArguments {
@@ -26,6 +29,16 @@ impl ModelArguments {
     /// That model, where it is not said with an option.
     pub(crate) fn of(model: Option<&PathBuf>) -> Self {
         ModelArguments { model: model.cloned() }
+    }
+
+    /// Whether it is the one that is built in.
+    pub(crate) fn is_built_in(&self) -> bool {
+        self.model.is_none()
+    }
+
+    /// The form of a conversation with the model that is built in, whose file has none.
+    pub(crate) fn template(&self) -> Option<&'static str> {
+        self.is_built_in().then_some(TINY_TEMPLATE)
     }
 
     /// What messages call it.

@@ -1,6 +1,7 @@
 //! Ctrl-C: what is going on ends cleanly. Pressed again, or where nothing is going on, the program ends.
 
 use crate::cli::{Failure, INTERRUPTED};
+use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
@@ -21,8 +22,10 @@ impl Interrupt {
     pub(crate) fn listen() -> Result<Interrupt, Failure> {
         let interrupt = Interrupt::default();
         let state = interrupt.state.clone();
+        let terminal = Terminal::save();
         let handler = move || {
             if !state.busy.load(SeqCst) || state.pressed.swap(true, SeqCst) {
+                terminal.restore();
                 std::process::exit(INTERRUPTED.into());
             }
         };
@@ -45,5 +48,35 @@ impl Interrupt {
     /// Whether it should end.
     pub(crate) fn pressed(&self) -> bool {
         self.state.pressed.load(SeqCst)
+    }
+}
+
+/// How the terminal was before anything was edited on it: an editor that is ended by a signal does not put it back.
+struct Terminal {
+    #[cfg(target_os = "linux")]
+    modes: Option<nix::sys::termios::Termios>,
+}
+
+impl Terminal {
+    fn save() -> Terminal {
+        Terminal {
+            #[cfg(target_os = "linux")]
+            modes: nix::sys::termios::tcgetattr(io::stdin()).ok(),
+        }
+    }
+
+    /// Puts it back, and ends the line that has begun. Nothing is left to do where that fails.
+    fn restore(&self) {
+        #[cfg(target_os = "linux")]
+        if let Some(modes) = &self.modes
+            && nix::sys::termios::tcgetattr(io::stdin()).is_ok_and(|now| now != *modes)
+        {
+            let _ = nix::sys::termios::tcsetattr(io::stdin(), nix::sys::termios::SetArg::TCSANOW, modes);
+            // Text that is pasted has no marks around it.
+            let _ = write!(io::stderr(), "\x1b[?2004l");
+        }
+        if io::stderr().is_terminal() {
+            let _ = writeln!(io::stderr());
+        }
     }
 }

@@ -151,8 +151,8 @@ impl EngineArguments {
         options.context = wanted.context;
         options.chunk = wanted.chunk;
         options.sampler = wanted.sampler;
-        let bar = progress::LoadingBar::new();
-        let engine = Engine::load(&file.gguf, options, |loading| bar.show(loading));
+        let bar = progress::Bar::new("loading", "{bytes}/{total_bytes}");
+        let engine = Engine::load(&file.gguf, options, |loading| bar.show(loading.loaded, loading.total));
         bar.finish();
         let engine = engine.map_err(|error| match error {
             EngineError::Option { .. } | EngineError::Executor { .. } => Failure::Message(error.to_string()),

@@ -1,51 +1,32 @@
-//! Bars for loading and for prompts: on a terminal, and gone when they are full.
+//! A bar for what takes a while: on a terminal, and gone when it is full.
+//!
+//! It is drawn on a line of its own, from the first column on, since it takes its own line away again: whoever shows a bar
+//! has ended the line before it.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use warpwright_llm::engine::{Loading, Progress};
 
 /// A bar on standard error, which nothing but a terminal shows.
-fn bar(what: &'static str, unit: &'static str) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
-    let template = format!("{{msg}} [{{bar:40}}] {unit}");
-    if let Ok(style) = ProgressStyle::with_template(&template) {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar.set_message(what);
-    bar
-}
+pub(super) struct Bar(ProgressBar);
 
-/// Loading a model.
-pub(super) struct LoadingBar(ProgressBar);
-
-impl LoadingBar {
-    pub(super) fn new() -> Self {
-        LoadingBar(bar("loading", "{bytes}/{total_bytes}"))
-    }
-
-    pub(super) fn show(&self, loading: Loading<'_>) {
-        self.0.set_length(loading.total);
-        self.0.set_position(loading.loaded);
-    }
-
-    pub(super) fn finish(&self) {
-        self.0.finish_and_clear();
-    }
-}
-
-/// Computing a prompt.
-pub(super) struct PromptBar(ProgressBar);
-
-impl PromptBar {
-    pub(super) fn new() -> Self {
-        PromptBar(bar("prompt", "{pos}/{len} tokens"))
-    }
-
-    pub(super) fn show(&self, progress: Progress) {
-        self.0.set_length(progress.total as u64);
-        self.0.set_position(progress.done as u64);
-        if progress.done == progress.total {
-            self.0.finish_and_clear();
+impl Bar {
+    /// What is going on, and how far it is as a template of the numbers. Nothing is shown before there are numbers.
+    pub(super) fn new(what: &str, numbers: &str) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(10));
+        if let Ok(style) = ProgressStyle::with_template(&format!("{what} [{{bar:40}}] {numbers}")) {
+            bar.set_style(style.progress_chars("=> "));
         }
+        Bar(bar)
+    }
+
+    /// Shows that so much of it is done. What is done at once is not shown.
+    pub(super) fn show(&self, done: u64, total: u64) {
+        if done >= total {
+            return self.finish();
+        }
+        self.0.update(|bar| {
+            bar.set_len(total);
+            bar.set_pos(done);
+        });
     }
 
     /// Takes the bar away.

@@ -1,7 +1,7 @@
 //! What a person sees of a generation: how far the prompt is, and the text as it comes.
 
 use super::interrupt::Interrupt;
-use super::progress::PromptBar;
+use super::progress::Bar;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 use warpwright_llm::engine::Progress;
@@ -11,21 +11,42 @@ use warpwright_llm::generate::Listener;
 pub(crate) struct Screen<'a, W: Write> {
     /// Nothing is shown of it where there is a document at the end.
     out: Option<&'a mut W>,
-    bar: PromptBar,
+    /// What comes before the text, until it is shown: while there is a bar, that has the line.
+    before: &'a str,
+    bar: Bar,
     interrupt: &'a Interrupt,
+    /// Whether a line has begun that nothing has ended.
+    open: bool,
     /// Why nothing more can be shown.
     lost: Option<io::Error>,
 }
 
 impl<'a, W: Write> Screen<'a, W> {
-    pub(crate) fn new(out: Option<&'a mut W>, interrupt: &'a Interrupt) -> Self {
-        Screen { out, bar: PromptBar::new(), interrupt, lost: None }
+    /// `before` is shown once the prompt is computed.
+    pub(crate) fn new(out: Option<&'a mut W>, before: &'a str, interrupt: &'a Interrupt) -> Self {
+        let bar = Bar::new("prompt", "{pos}/{len} tokens");
+        Screen { out, before, bar, interrupt, open: false, lost: None }
     }
 
-    /// Whether all of it could be shown.
-    pub(crate) fn finish(self) -> io::Result<()> {
+    /// Ends the line that has begun. Says whether all of it could be shown.
+    pub(crate) fn finish(mut self) -> io::Result<()> {
         self.bar.finish();
+        self.show("");
+        if self.open {
+            self.show("\n");
+        }
         self.lost.map_or(Ok(()), Err)
+    }
+
+    fn show(&mut self, text: &str) {
+        let Some(out) = &mut self.out else { return };
+        for text in [std::mem::take(&mut self.before), text] {
+            if let Some(&last) = text.as_bytes().last() {
+                self.open = last != b'\n';
+                let shown = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+                self.lost = self.lost.take().or(shown.err());
+            }
+        }
     }
 
     fn go_on(&self) -> ControlFlow<()> {
@@ -36,17 +57,13 @@ impl<'a, W: Write> Screen<'a, W> {
 
 impl<W: Write> Listener for Screen<'_, W> {
     fn prompt(&mut self, progress: Progress) -> ControlFlow<()> {
-        self.bar.show(progress);
+        self.bar.show(progress.done as u64, progress.total as u64);
         self.go_on()
     }
 
     fn text(&mut self, text: &str) -> ControlFlow<()> {
-        if let Some(out) = &mut self.out
-            && !text.is_empty()
-        {
-            let shown = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-            self.lost = self.lost.take().or(shown.err());
-        }
+        self.bar.finish();
+        self.show(text);
         self.go_on()
     }
 }

@@ -106,12 +106,9 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     };
     let before = Counters::of(loaded.engine.device());
     let launched = loaded.engine.statistics().persistent;
-    if !arguments.json && !arguments.no_display_prompt {
-        out.write_all(prompt.as_bytes())?;
-        out.flush()?;
-    }
     let shown = (!arguments.json).then_some(&mut *out);
-    let mut screen = Screen::new(shown, &interrupt);
+    let echo = if arguments.no_display_prompt { "" } else { prompt.as_str() };
+    let mut screen = Screen::new(shown, echo, &interrupt);
     interrupt.begin();
     let generation = generate(&mut loaded.engine, &tokenizer, &ids, &options, &mut screen);
     interrupt.end();
@@ -127,9 +124,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         let document = show::Document::new(&loaded, &prompt, &ids, &generation, done);
         json::write(out, &json::Document::new(document))?;
     } else {
-        let all = [prompt.as_str(), generation.text.as_str()].concat();
-        if !all.ends_with('\n') {
-            out.write_all(b"\n")?;
+        if echo.is_empty() && generation.text.is_empty() {
+            writeln!(out)?;
         }
         out.flush()?;
         show_findings(&findings)?;

@@ -1,15 +1,20 @@
-//! `warpwright chat`: a conversation, line by line.
+//! `warpwright chat`: a conversation, message by message.
 //!
-//! A line of standard input is a message; the answer goes to standard output as it comes, everything else to standard
-//! error. The template writes the conversation anew for every message; what the cache holds of it already, the tokens
+//! A line of standard input is a message, or on a terminal what was typed or pasted; the answer goes to standard output as it
+//! comes, everything else to standard error. The template writes the conversation anew for every message; what the cache holds of it already, the tokens
 //! up to the first that differs, is not computed again.
+
+mod command;
+mod input;
 
 use super::engine::interrupt::Interrupt;
 use super::engine::sampling::SamplingArguments;
 use super::engine::{EngineArguments, Loaded, Screen, Wanted, failure, show_findings};
 use super::model::ModelFile;
 use super::{Failure, Outcome, source};
-use std::io::{self, BufRead, IsTerminal, Write};
+use command::Line;
+use input::Input;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use warpwright_llm::chat::{ChatTemplate, Message, SpecialTokens};
 use warpwright_llm::engine::EngineError;
@@ -19,7 +24,8 @@ use warpwright_llm::tokenizer::{Encode, Tokenizer};
 /// Talk with a model
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each line is a message. `/reset` begins anew, `/exit` or Ctrl-D ends, Ctrl-C stops an answer.
+Each line is a message, or on a terminal what is typed or pasted. `/help` lists commands, `/reset` begins anew, `/exit` or
+Ctrl-D leaves, Ctrl-C stops an answer.
 
 Exit status: 0 all is well, 1 the virtual GPU's checks found something, 2 it could not be done, or messages that did not come
 from a terminal were refused, 130 it was interrupted.")]
@@ -27,7 +33,8 @@ pub(crate) struct Arguments {
     /// What the model is told before the conversation
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     system: Option<String>,
-    /// A Jinja template of the conversation [default: the model's own]
+    /// A Jinja template of the conversation [default: the model's own; the model that is built in begins a story with each
+    /// message]
     #[arg(long, value_name = "FILE")]
     template: Option<PathBuf>,
     /// Give the template a variable, such as enable_thinking=false: JSON, or else text
@@ -60,7 +67,11 @@ fn template(arguments: &Arguments, file: &ModelFile, tokenizer: &Tokenizer) -> R
             let made = ChatTemplate::new(&source::read_text(&path)?, &tokens).map(Some);
             (path, made)
         }
-        None => (file.name.clone(), ChatTemplate::from_gguf(&file.gguf, tokenizer)),
+        None => {
+            let made = ChatTemplate::from_gguf(&file.gguf, tokenizer);
+            let built_in = arguments.engine.model.template().map(|source| ChatTemplate::new(source, &tokens));
+            (file.name.clone(), made.and_then(|own| own.map(Ok).or(built_in).transpose()))
+        }
     };
     let made = made.map_err(|error| Failure::Message(format!("{name}: {error}")))?;
     let mut template = made.ok_or_else(|| {
@@ -84,6 +95,7 @@ struct Conversation<'a> {
     loaded: Loaded,
     tokenizer: Tokenizer,
     template: ChatTemplate,
+    system: Option<String>,
     messages: Vec<Message>,
 }
 
@@ -96,8 +108,8 @@ enum Answer {
 
 impl Conversation<'_> {
     fn reset(&mut self) {
-        let system = self.arguments.system.iter();
-        self.messages = system.map(|system| Message::new("system", system)).collect();
+        let system = self.system.iter();
+        self.messages = system.map(|system| Message::new("system", system.as_str())).collect();
         self.loaded.engine.reset();
     }
 
@@ -162,34 +174,45 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let template = template(arguments, &file, &tokenizer)?;
     let mut loaded = arguments.engine.load(file, wanted)?;
     loaded.announce()?;
-    let mut conversation = Conversation { arguments, loaded, tokenizer, template, messages: Vec::new() };
+    let system = arguments.system.clone();
+    let mut conversation =
+        Conversation { arguments, loaded, tokenizer, template, system, messages: Vec::new() };
     conversation.reset();
-    let watched = io::stdin().is_terminal();
+    let mut input = Input::new()?;
+    let watched = input.is_watched();
+    if watched && arguments.engine.model.is_built_in() {
+        writeln!(io::stderr(), "this model tells stories: begin one; `/help` lists commands")?;
+    }
     let (mut found, mut refused) = (false, false);
-    let mut line = String::new();
-    loop {
-        if watched {
-            write!(io::stderr(), "> ")?;
-            io::stderr().flush()?;
-        }
-        line.clear();
-        let read = io::stdin().lock().read_line(&mut line);
-        if read.map_err(|error| Failure::Message(format!("cannot read a message: {error}")))? == 0 {
-            break;
-        }
-        match line.trim() {
-            "" => continue,
-            "/exit" => break,
-            "/reset" => {
+    while let Some(line) = input.next()? {
+        let said = match command::line(&line) {
+            Line::Nothing => continue,
+            Line::Exit => break,
+            Line::Help => {
+                write!(io::stderr(), "{}", command::HELP)?;
+                continue;
+            }
+            Line::Reset => {
                 conversation.reset();
                 continue;
             }
-            _ => {}
-        }
+            Line::System(text) => {
+                conversation.system = (!text.is_empty()).then(|| text.to_string());
+                conversation.reset();
+                continue;
+            }
+            Line::Unknown(command) => {
+                let why = "is no command: `/help` lists them; with a space before it, it is a message";
+                writeln!(io::stderr(), "error: `{command}` {why}")?;
+                refused = true;
+                continue;
+            }
+            Line::Message(said) => said,
+        };
         let launched = conversation.loaded.engine.statistics().persistent;
-        let mut screen = Screen::new(Some(&mut *out), &interrupt);
+        let mut screen = Screen::new(Some(&mut *out), "", &interrupt);
         interrupt.begin();
-        let answer = conversation.answer(line.trim_end_matches(['\n', '\r']), &mut screen);
+        let answer = conversation.answer(said, &mut screen);
         interrupt.end();
         screen.finish()?;
         conversation.loaded.note()?;
@@ -199,7 +222,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
                 refused = true;
             }
             Answer::Given(generation) => {
-                if !generation.text.ends_with('\n') {
+                if generation.text.is_empty() {
                     writeln!(out)?;
                 }
                 out.flush()?;
@@ -220,9 +243,6 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         if !watched && interrupt.pressed() {
             return Ok(Outcome::Interrupted);
         }
-    }
-    if watched {
-        writeln!(io::stderr())?;
     }
     match (found, refused && !watched) {
         (true, _) => Ok(Outcome::Found),
