@@ -107,6 +107,21 @@ pub struct KernelLibrary;
 
 impl KernelDispatch for KernelLibrary {}
 
+/// Does the same with every step, whatever its family: looks on, or leaves something out.
+#[derive(Clone, Copy, Debug)]
+pub struct EachStep<F>(pub F);
+
+macro_rules! each_step {
+    ($($family:ident)*) => {
+        impl<F: Fn(&mut StepRun<'_>) -> Result<(), ExecuteError> + Send + Sync> KernelDispatch for EachStep<F> {
+            $(fn $family(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+                self.0(step)
+            })*
+        }
+    };
+}
+each_step!(rows mat_mul norm rope attention elementwise sampling state);
+
 /// A step whose turn it is: what it does, and where its operands are.
 pub struct StepRun<'a> {
     bound: &'a Bound,

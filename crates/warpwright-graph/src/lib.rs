@@ -28,7 +28,7 @@ pub mod reference;
 pub mod render;
 mod run;
 
-pub use dispatch::{KernelDispatch, KernelLibrary, StepRun};
+pub use dispatch::{EachStep, KernelDispatch, KernelLibrary, StepRun};
 pub use fuse::{Accepts, Formed, fuse};
 pub use graph::{
     AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, Node, NodeId, OpError,

@@ -166,18 +166,25 @@ fn logits_are_the_same_token_by_token_and_in_chunks() {
     assert_eq!(greedy["tokens"][0], best, "greedy takes the largest");
 }
 
-/// The model that is built in, without its vocabulary.
-fn without_vocabulary(folder: &Folder) -> String {
+/// The model that is built in, with some of its metadata, and changes to the bytes of its tensors.
+fn rewritten(
+    folder: &Folder,
+    name: &str,
+    kept: impl Fn(&str) -> bool,
+    change: impl Fn(&str, &mut [u8]),
+) -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/models/tiny.gguf");
     let gguf = Gguf::open(path).expect("the model");
     let mut file = GgufWriter::new();
-    for (key, value) in gguf.metadata().iter().filter(|(key, _)| !key.starts_with("tokenizer.")) {
+    for (key, value) in gguf.metadata().iter().filter(|(key, _)| kept(key)) {
         file.set(key, value.clone());
     }
     for tensor in gguf.tensors() {
-        file.tensor(tensor.name.as_str(), &tensor.dims, tensor.ty, gguf.data(tensor));
+        let mut data = gguf.data(tensor).to_vec();
+        change(&tensor.name, &mut data);
+        file.tensor(tensor.name.as_str(), &tensor.dims, tensor.ty, data);
     }
-    let path = folder.path().join("bare.gguf");
+    let path = folder.path().join(name);
     std::fs::write(&path, file.to_bytes().expect("a file")).expect("a folder to write to");
     path.to_str().expect("UTF-8").to_string()
 }
@@ -185,13 +192,58 @@ fn without_vocabulary(folder: &Folder) -> String {
 #[test]
 fn what_knows_tokens_by_their_ids_needs_no_vocabulary() {
     let folder = Folder::new("no_vocabulary");
-    let bare = without_vocabulary(&folder);
+    let bare = rewritten(&folder, "bare.gguf", |key| !key.starts_with("tokenizer."), |_, _| {});
     assert_eq!(logits("bare", "3,1,2", &["-m", &bare]), logits("whole", "3,1,2", &[]));
     let output = run(&["bench", "-m", &bare, "-p", "2", "-n", "1", "-r", "1", "--no-warmup"]);
     assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
     // What needs one is refused, and the file is named once.
     let message = refused(&["generate", "-m", &bare, PROMPT]);
     assert_eq!(message.matches("bare.gguf").count(), 1, "{message}");
+}
+
+#[test]
+fn numbers_that_are_none_end_it_and_their_tensor_is_named() {
+    let folder = Folder::new("not_finite");
+    let story =
+        folder.write("story.txt", &"Once upon a time, there was a small rabbit called Dana. ".repeat(12));
+    let npy = folder.path().join("logits.npy");
+    let npy = npy.to_str().expect("UTF-8");
+    let nan = f32::NAN.to_le_bytes();
+    // A number of a norm, and the scale of a block of 256 weights, the first half of its 144 bytes.
+    for (tensor, at, bytes, place) in [
+        ("blk.2.ffn_norm.weight", 4 * 17, &nan[..], "row 0, column 17"),
+        ("blk.3.ffn_up.weight", 144 * 5, &[0x00, 0x7e], "row 5, column 0"),
+    ] {
+        let model = rewritten(
+            &folder,
+            "damaged.gguf",
+            |_| true,
+            |name, data| {
+                if name == tensor {
+                    data[at..at + bytes.len()].copy_from_slice(bytes);
+                }
+            },
+        );
+        let why = format!(
+            "the weight `{tensor}` has NaN in {place}: the file is damaged, or was made so; take another one"
+        );
+        let error = |after: u32| format!("error: the logits after {after} tokens are not finite: {why}");
+        let template = folder.write("plain.jinja", "{{ bos_token }}{{ messages[-1].content }}");
+        for (after, arguments, input) in [
+            (5, &["generate", PROMPT][..], ""),
+            (5, &["generate", PROMPT, "--temp", "0", "--json"], ""),
+            (5, &["generate", PROMPT, "--executor", "persistent", "--blocks", "2"], ""),
+            (5, &["chat", "--template", &template], "Once upon a time\n"),
+            (1, &["logits", "--tokens", "1,2,3", "-o", npy], ""),
+            (17, &["perplexity", &story, "-c", "32"], ""),
+        ] {
+            let output = run_with(&[arguments, &["-m", &model]].concat(), input);
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert_eq!((status(&output), stdout(&output)), (2, ""), "{arguments:?}: {stderr}");
+            assert_eq!(stderr.lines().last(), Some(error(after).as_str()), "{arguments:?}");
+        }
+        assert!(!std::path::Path::new(npy).exists(), "no file is left");
+    }
 }
 
 #[test]

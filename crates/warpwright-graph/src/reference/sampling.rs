@@ -4,14 +4,19 @@
 //! token's share of the distribution, rounding decides, as it does which token is the last that `top_p` or `min_p` keep; [`Draw::margin`] says how near it was, so that draws can be compared
 //! where it was not.
 
-/// The index of the largest number: the first of several, never a NaN; 0 where there is nothing else.
+/// Whether a row has a largest number, and tokens that can be drawn: it has neither NaN nor `+inf`.
+fn is_sound(row: &[f64]) -> bool {
+    row.iter().all(|&x| x < f64::INFINITY)
+}
+
+/// The index of the largest number, the first of several; `u32::MAX` where a row has none.
 pub(super) fn argmax(row: &[f64]) -> u64 {
-    let numbers = row.iter().enumerate().filter(|(_, x)| !x.is_nan());
     let larger = |best: Option<(usize, f64)>, (i, &x): (usize, &f64)| match best {
         Some((_, largest)) if x <= largest => best,
         _ => Some((i, x)),
     };
-    numbers.fold(None, larger).map_or(0, |(i, _)| i as u64)
+    let best = row.iter().enumerate().fold(None, larger).filter(|_| is_sound(row));
+    best.map_or(u32::MAX.into(), |(i, _)| i as u64)
 }
 
 /// Lowers the logits of tokens that are among `recent`: by a factor towards -∞, by `frequency` for each time that a
@@ -54,16 +59,15 @@ impl Default for Settings {
 /// largest logits, of which those with lower indices come first among equals, as few as have at least `top_p`
 /// of the sum of `exp(logit)`, and of these such as have at least `min_p` times that of the largest.
 ///
-/// `-inf` and NaN are never kept, and `+inf` counts as the largest finite `f32`; what is below 2⁻⁴⁴ of the most
-/// likely is not drawn either. All are zero where nothing can be drawn.
+/// `-inf` is never kept; what is below 2⁻⁴⁴ of the most likely is not drawn either. All are zero where nothing can be
+/// drawn: there is NaN or `+inf`, or nothing else than `-inf`.
 pub fn probabilities(logits: &[f64], settings: &Settings) -> Vec<f64> {
-    let finite: Vec<f64> = logits.iter().map(|x| x.min(f64::from(f32::MAX))).collect();
-    let drawable = |&i: &usize| !logits[i].is_nan() && logits[i] != f64::NEG_INFINITY;
+    let drawable = |&i: &usize| logits[i] != f64::NEG_INFINITY;
     let mut order: Vec<usize> = (0..logits.len()).filter(drawable).collect();
-    order.sort_by(|&i, &j| finite[j].total_cmp(&finite[i]).then(i.cmp(&j)));
-    let Some(&first) = order.first() else { return vec![0.0; logits.len()] };
+    order.sort_by(|&i, &j| logits[j].total_cmp(&logits[i]).then(i.cmp(&j)));
+    let Some(&first) = order.first().filter(|_| is_sound(logits)) else { return vec![0.0; logits.len()] };
     let weight = |i: usize, temperature: f64| {
-        let weight = ((finite[i] - finite[first]) / temperature).exp();
+        let weight = ((logits[i] - logits[first]) / temperature).exp();
         if weight < LEAST { 0.0 } else { weight }
     };
 
@@ -98,7 +102,7 @@ pub fn probabilities(logits: &[f64], settings: &Settings) -> Vec<f64> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Draw {
-    /// The token; 0 where nothing can be drawn.
+    /// The token; `u32::MAX` where nothing can be drawn.
     pub token: u32,
     /// How much of the sum of probabilities could be added or missing before it, and another token would be drawn.
     pub margin: f64,
@@ -125,7 +129,7 @@ pub fn draw(probabilities: &[f64], threads: u32, seed: u64, step: u32) -> Draw {
         }
         before = up_to;
     }
-    Draw { token: 0, margin: f64::INFINITY }
+    Draw { token: u32::MAX, margin: f64::INFINITY }
 }
 
 /// Philox4x32-10 (Salmon, Moraes, Dror and Shaw 2011).

@@ -71,6 +71,19 @@ impl Store {
         Ok(())
     }
 
+    /// Reads a weight: the bytes that it was given with, whatever layout it has. Nothing where there is none of that name.
+    pub fn read_weight(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let Some(weight) = self.weights.get(name) else { return Ok(None) };
+        let rows = match (&weight.rows, &weight.planes) {
+            (Some(rows), _) => rows.clone(),
+            (None, Some(planes)) => self.convert(name, weight.ty, WeightLayout::Rows, planes)?,
+            (None, None) => return Ok(None),
+        };
+        let bytes = rows.cast(Type::U8).and_then(|bytes| bytes.typed::<u8>());
+        let bytes = bytes.and_then(|bytes| self.stream.clone_dtoh(&bytes));
+        bytes.map(Some).map_err(StoreError::device(name))
+    }
+
     /// Takes a weight out. What is bound to it keeps it alive; its memory is free with the last such plan.
     /// Whether it was there.
     pub fn remove_weight(&mut self, name: &str) -> bool {

@@ -8,8 +8,8 @@ use warpwright_ptx::ir::Scope;
 /// The index of the largest number of each row: greedy sampling. `x` is `rows × n`, row-major, `indices` has a
 /// `u32` for each row.
 ///
-/// Of several that are equal, -0 and 0 among them, it is the first. NaN is never the largest; in a row of
-/// nothing else the index is 0. Nothing is rounded, and the order of execution makes no difference.
+/// Of several that are equal, -0 and 0 among them, it is the first. A row that has NaN or `+inf` has no largest: its
+/// index is `u32::MAX`. Nothing is rounded, and the order of execution makes no difference.
 ///
 /// A row is read by several blocks, 16 bytes to a thread where the type and `n` allow. Each merges its best
 /// into `best[row]`, an integer that orders as numbers do and then by index, and the last to arrive, counted
@@ -82,7 +82,8 @@ impl Kernel for Argmax {
         let x = Floats::from(x).row(row, n);
         let vector = self.vector();
 
-        // Indices grow, so that what is not larger came later. A NaN to begin with: anything is better.
+        // Indices grow, so that what is not larger came later. A NaN to begin with: anything is better. What makes a row
+        // unsound is larger than all else in it.
         let threads = k.threads();
         let first = k.ctaid_y() * threads + k.tid();
         let chunks = k.range(first..(n / vector).reg()).step(blocks * threads).unroll(4);
@@ -90,17 +91,19 @@ impl Kernel for Argmax {
         let (value, index) = k.fold(chunks, none, |chunk, best| {
             let values = x.ld_vec(chunk * vector, vector);
             (0..).zip(values).fold(best, |(best, index), (i, x)| {
-                let better = !x.le(best) & x.eq(x);
+                let x = x.le(f32::MAX).select(x, f32::INFINITY);
+                let better = !x.le(best);
                 (better.select(x, best), better.select(chunk * vector + i, index))
             })
         });
         let own = rank(value);
+        let unsound = rank(k.f32(f32::INFINITY));
         let best = k.block_max(own);
         let index = k.block_min(own.eq(best).select(index, u32::MAX));
 
         k.when(k.tid().eq(0), || {
             let Some((merged, arrived)) = merge else {
-                return indices.st(row, best.eq(0).select(0, index));
+                return indices.st(row, best.eq(unsound).select(u32::MAX, index));
             };
             // The earlier of two that are equal is the larger.
             let key = (best.to::<u64>() << 32) | (!index).to::<u64>();
@@ -109,8 +112,8 @@ impl Kernel for Argmax {
             k.when(before.eq(blocks - 1), || {
                 let key = merged.atomic_exch(row, 0);
                 arrived.st(row, 0);
-                let (best, index) = (key >> 32, !key.to::<u32>());
-                indices.st(row, best.eq(0).select(0, index));
+                let (best, index) = ((key >> 32).to::<u32>(), !key.to::<u32>());
+                indices.st(row, best.eq(unsound).select(u32::MAX, index));
             });
         });
     }

@@ -24,8 +24,8 @@ use warpwright_dsl::*;
 ///    less keeps all, as does NaN; more than 1 counts as 1, which keeps the largest and its equals.
 ///
 /// - A temperature of zero or less (or NaN) takes the largest logit.
-/// - `-inf` is never drawn, nor is NaN; `+inf` counts as the largest finite number. A row with nothing to
-///   draw yields 0.
+/// - `-inf` is never drawn. A row that has NaN or `+inf`, or nothing else than `-inf`, has nothing to draw: it yields
+///   `u32::MAX`.
 /// - The random number is a function of the row's seed (`seeds`, `u64`) and step (`steps`, `u32`), both read
 ///   from device memory: word 0 and 1 of Philox4x32-10 with the seed as its key and the step as its counter.
 ///
@@ -177,10 +177,11 @@ impl Kernel for Sample {
         let top_k = warm.select(top_k.eq(0).select(n, top_k), 1);
         let per_degree = (k.f32(LOG2_E) / warm.select(temperature, 1.0)).min(f32::MAX);
 
-        let finite = |x: Reg<'k, f32>| x.gt(f32::MAX).select(f32::MAX, x);
-        let max = logits.fold(8, k.f32(f32::MIN), |_, x, max| max.max(finite(x)));
+        // Where one of them is no number that can be drawn, the largest is infinite, and nothing has a share.
+        let sound = |x: Reg<'k, f32>| x.le(f32::MAX).select(x, f32::INFINITY);
+        let max = logits.fold(8, k.f32(f32::MIN), |_, x, max| max.max(sound(x)));
         let max = k.block_max(max);
-        let share = |x: Reg<'k, f32>, per_degree: Reg<'k, f32>| ((finite(x) - max) * per_degree).exp2();
+        let share = |x: Reg<'k, f32>, per_degree: Reg<'k, f32>| ((x.min(f32::MAX) - max) * per_degree).exp2();
         let units = |share: Reg<'k, f32>| (share * 2f32.powi(44)).to::<u64>();
 
         let counts = Radix::<u32>::new(k, threads);
@@ -227,7 +228,7 @@ impl Kernel for Sample {
         k.when(k.tid().eq(0), || {
             owner.st(0, 0);
             rest.st(0, 0);
-            tokens.st(row, 0);
+            tokens.st(row, u32::MAX);
         });
         k.sync();
         for Part { column, own, up_to } in parts {

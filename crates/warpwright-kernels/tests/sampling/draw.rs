@@ -49,9 +49,10 @@ pub(crate) struct Settings {
 /// that are as right.
 pub(crate) fn probabilities(logits: &[f64], settings: Settings) -> Vec<Vec<f64>> {
     let Settings { temperature, top_k, top_p, min_p } = settings;
-    let finite = |&x: &f64| if x == f64::INFINITY { f64::from(f32::MAX) } else { x };
-    let logits: Vec<_> = logits.iter().map(finite).collect();
-    let mut order: Vec<_> = (0..logits.len()).filter(|&i| !logits[i].is_nan()).collect();
+    if logits.iter().any(|x| x.is_nan() || *x == f64::INFINITY) {
+        return vec![vec![0.0; logits.len()]];
+    }
+    let mut order: Vec<_> = (0..logits.len()).collect();
     order.sort_by(|&a, &b| logits[b].partial_cmp(&logits[a]).expect("numbers").then(a.cmp(&b)));
     let (temperature, top_k) = match (temperature > 0.0, top_k) {
         (false, _) => (1.0, 1),
@@ -156,7 +157,7 @@ pub(crate) fn draw(sm: u16, sample: &Sample, draws: &Draws) -> Vec<usize> {
         let mut wrong = None;
         let right = probabilities(&logits[row * n..][..n], settings).into_iter().any(|shares| {
             if shares.iter().all(|&share| share == 0.0) {
-                return token == 0;
+                return token == u32::MAX as usize;
             }
             if token >= n || shares[token] == 0.0 {
                 return false;

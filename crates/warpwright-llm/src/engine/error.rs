@@ -1,5 +1,6 @@
 //! Why an engine does not do what it is asked for.
 
+use super::not_finite::NotFinite;
 use super::options::Executor;
 use crate::model::{LoadError, ModelError};
 use warpwright_graph::{ExecuteError, GraphError, PlanError, RunnerError, StoreError};
@@ -76,6 +77,18 @@ pub enum EngineError {
         generated: usize,
         /// Tokens of the context.
         context: u32,
+    },
+    /// Logits are NaN or infinite: no token is chosen by them.
+    #[error(
+        "the logits after {after} tokens are not finite{}",
+        first.as_ref().map(|first| format!(": {first}")).unwrap_or_default()
+    )]
+    NotFinite {
+        /// How many tokens they come after.
+        after: usize,
+        /// The first number of that kind, in the order in which the model is computed; nothing where there was none when
+        /// that was computed again.
+        first: Option<Box<NotFinite>>,
     },
     /// Nothing was given that a token could follow.
     #[error("there is nothing to go on from: give at least one token first")]

@@ -12,7 +12,7 @@ use crate::model::Outcome;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use warpwright_graph::{ExecuteError, Family, KernelDispatch, Plan, PlannedStep, StepRun};
+use warpwright_graph::{EachStep, ExecuteError, Family, Plan, PlannedStep, StepRun};
 
 /// Time that is spent on measuring a step.
 const BUDGET: Duration = Duration::from_millis(120);
@@ -62,7 +62,7 @@ impl Engine {
     fn measure(&mut self, piece: Piece, outcome: Outcome) -> Result<Duration, EngineError> {
         let watch = Stopwatch::new();
         let mut step = self.piece(piece, outcome)?;
-        step.issue(&watch)?;
+        step.issue(&EachStep(|step: &mut StepRun<'_>| watch.step(step)))?;
         let plan = step.executable().plan().clone();
         let mut best = watch.reckon(&plan);
         self.stream.synchronize()?;
@@ -179,39 +179,5 @@ impl Stopwatch {
             measured.largest = (bytes, time);
         }
         Ok(())
-    }
-}
-
-impl KernelDispatch for Stopwatch {
-    fn rows(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
-        self.step(step)
-    }
-
-    fn mat_mul(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
-        self.step(step)
-    }
-
-    fn norm(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
-        self.step(step)
-    }
-
-    fn rope(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
-        self.step(step)
-    }
-
-    fn attention(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
-        self.step(step)
-    }
-
-    fn elementwise(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
-        self.step(step)
-    }
-
-    fn sampling(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
-        self.step(step)
-    }
-
-    fn state(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
-        self.step(step)
     }
 }

@@ -125,7 +125,7 @@ impl Engine {
             outcomes,
             inbox,
             sampler_written: false,
-            ends: Vec::new(),
+            ends: super::persistent::ends(&[], 0),
             fallback: None,
             launched: PersistentStatistics::default(),
         };

@@ -23,7 +23,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Those of [`prefill`](Self::prefill); [`EngineError::Option`] for a chunk of no tokens.
+    /// Those of [`prefill`](Self::prefill); [`EngineError::Option`] for a chunk of no tokens; [`EngineError::NotFinite`] where
+    /// a logit is NaN or infinite.
     pub fn logits(
         &mut self,
         ids: &[u32],
@@ -74,6 +75,9 @@ impl Engine {
             self.sequence.ready = false;
             self.sequence.done();
             for (row, at) in rows.chunks(vocab).zip(held..) {
+                if !row.iter().all(|logit| logit.is_finite()) {
+                    return Err(self.not_finite(at + 1, held + count, outcome));
+                }
                 if at >= before && each(at - before, row).is_break() {
                     let held = self.sequence.held;
                     self.cut(held);

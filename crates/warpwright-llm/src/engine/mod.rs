@@ -16,6 +16,8 @@
 //! - **Ids that a kernel reads are in the vocabulary**: others are refused before.
 //! - **The cache holds a prefix of the sequence**, and attention sees no more of it than that: what padding, a step
 //!   issued ahead or a failure has left behind it is overwritten before it is seen.
+//! - **No token is chosen by logits that are not finite**: that is an error, which names the first tensor that has such a
+//!   number.
 //! - **A token is a function of the ids before it, the sampler's options and the seed**, up to the rounding of steps and
 //!   chunks: however the ids came into the cache, a draw takes the random number of its seed and position. Which
 //!   executor decodes, and where its launches begin and end, changes no token.
@@ -25,6 +27,7 @@ mod estimate;
 mod inbox;
 mod load;
 mod logits;
+mod not_finite;
 mod options;
 mod persistent;
 mod pieces;
@@ -38,6 +41,7 @@ pub use error::EngineError;
 pub use estimate::Estimate;
 pub use load::{Engine, Loading};
 pub use logits::By;
+pub use not_finite::NotFinite;
 pub use options::{EngineOptions, Executor};
 pub use persistent::{Fallback, PersistentStatistics};
 pub use prefill::Progress;

@@ -159,9 +159,10 @@ impl Engine {
         if let Outcome::Token { .. } = outcome {
             self.write_states(end - 1, outcome)?;
         }
-        // Padding is any token.
-        let own = self.sequence.tokens.iter().copied().skip(held).take(tokens as usize);
-        let prompt: Vec<u32> = own.chain(std::iter::repeat(0)).take(size as usize).collect();
+        // Padding is the last token: what it leaves in the cache is masked, which takes finite numbers to be nothing.
+        let mut prompt: Vec<u32> =
+            self.sequence.tokens.iter().copied().skip(held).take(tokens as usize).collect();
+        prompt.resize(size as usize, prompt.last().copied().unwrap_or(0));
         let positions: Vec<u32> = (before..before + size).collect();
         let last = matches!(outcome, Outcome::Logits | Outcome::Token { .. });
         let mut step = self.chunk_step(outcome, size, before + size)?;

@@ -72,6 +72,18 @@ impl Sequence {
         self.tokens.push(token);
     }
 
+    /// Nothing of it is in the cache.
+    pub(super) fn forget(&mut self) {
+        (self.held, self.certain) = (0, 0);
+        self.settle();
+    }
+
+    /// The place of the first token from there on that was chosen.
+    pub(super) fn next_chosen(&self, from: usize) -> usize {
+        let before = self.chosen.partition_point(|&at| at < from);
+        self.chosen.get(before).copied().unwrap_or(usize::MAX)
+    }
+
     /// Everything that was issued is done.
     pub(super) fn done(&mut self) {
         self.certain = self.held;
@@ -186,7 +198,8 @@ impl Engine {
     /// # Errors
     ///
     /// [`EngineError::Empty`] of an empty sequence, [`EngineError::Full`] when the cache has no room for the last
-    /// token: so the last one that is given may be one more than the context has. Others are the device's.
+    /// token: so the last one that is given may be one more than the context has; [`EngineError::NotFinite`] where there is
+    /// NaN or `+inf` among the logits. Others are the device's.
     pub fn decode(&mut self) -> Result<u32, EngineError> {
         self.decode_of(usize::MAX)
     }
@@ -215,12 +228,14 @@ impl Engine {
                 Coming::Step(sent) => {
                     let after = self.issue_ahead(wanted.saturating_sub(1))?;
                     let token = self.inbox.receive(&sent)?;
+                    self.must_be_a_token(token)?;
                     self.sequence.certain = sent.held;
                     self.sequence.chose(token, after);
                     return Ok(token);
                 }
                 Coming::Launch(mut launch) => {
                     if let Some(token) = launch.next_token()? {
+                        self.must_be_a_token(token)?;
                         self.sequence.held += 1;
                         self.sequence.done();
                         self.launched.tokens += 1;
@@ -232,6 +247,15 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// What chooses has no token where logits are not finite.
+    fn must_be_a_token(&mut self, id: u32) -> Result<(), EngineError> {
+        if id < self.model.vocab() {
+            return Ok(());
+        }
+        let len = self.position();
+        Err(self.not_finite(len, len, self.options.sampler.outcome()))
     }
 
     /// Issues what chooses the token after those that the host knows.

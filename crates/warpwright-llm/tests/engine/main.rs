@@ -8,6 +8,7 @@ mod weights;
 
 mod executors;
 mod model;
+mod not_finite;
 mod penalties;
 mod run;
 mod sequence;

@@ -31,6 +31,11 @@ impl Noise {
 
 /// A file of that model; all matrices are `f32`.
 pub(crate) fn gguf(sizes: Sizes, seed: u64) -> Gguf {
+    changed(sizes, seed, |_, _| {})
+}
+
+/// The same, with changes to the numbers of tensors.
+pub(crate) fn changed(sizes: Sizes, seed: u64, change: impl Fn(&str, &mut [f32])) -> Gguf {
     let Sizes { layers, hidden, heads, kv_heads, head_dim, ffn, vocab, context } = sizes;
     let mut file = GgufWriter::new();
     file.set("general.architecture", "llama");
@@ -52,7 +57,9 @@ pub(crate) fn gguf(sizes: Sizes, seed: u64) -> Gguf {
     let mut noise = Noise(seed);
     let mut tensor = |name: String, dims: &[u32], scale: f32, base: f32| {
         let count: u32 = dims.iter().product();
-        let bytes: Vec<u8> = (0..count).flat_map(|_| (base + scale * noise.next()).to_le_bytes()).collect();
+        let mut values: Vec<f32> = (0..count).map(|_| base + scale * noise.next()).collect();
+        change(&name, &mut values);
+        let bytes: Vec<u8> = values.into_iter().flat_map(f32::to_le_bytes).collect();
         let dims: Vec<u64> = dims.iter().map(|&dim| dim.into()).collect();
         file.tensor(name, &dims, TensorFormat::F32, bytes);
     };

@@ -214,7 +214,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         interrupt.begin();
         let answer = conversation.answer(said, &mut screen);
         interrupt.end();
-        screen.finish()?;
+        screen.finish(answer.is_ok())?;
         conversation.loaded.note()?;
         match answer? {
             Answer::Refused(why) => {

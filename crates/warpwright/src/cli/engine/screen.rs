@@ -28,10 +28,13 @@ impl<'a, W: Write> Screen<'a, W> {
         Screen { out, before, bar, interrupt, open: false, lost: None }
     }
 
-    /// Ends the line that has begun. Says whether all of it could be shown.
-    pub(crate) fn finish(mut self) -> io::Result<()> {
+    /// Ends the line that has begun; of what was made without a text, shows what comes before one. Says whether all of it
+    /// could be shown.
+    pub(crate) fn finish(mut self, made: bool) -> io::Result<()> {
         self.bar.finish();
-        self.show("");
+        if made {
+            self.show("");
+        }
         if self.open {
             self.show("\n");
         }

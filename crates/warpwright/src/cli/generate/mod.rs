@@ -112,7 +112,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     interrupt.begin();
     let generation = generate(&mut loaded.engine, &tokenizer, &ids, &options, &mut screen);
     interrupt.end();
-    let shown = screen.finish();
+    let shown = screen.finish(generation.is_ok());
     let generation = generation.map_err(|error| failure(&loaded.engine, &error))?;
     shown?;
     loaded.note()?;
