@@ -99,7 +99,7 @@ fn main() -> Outcome {
     let ids: Vec<u32> =
         (0..PROMPTS[PROMPTS.len() - 1] as u32).map(|i| (i * i * 7 + i * 131 + 5) % vocab).collect();
 
-    let context = engine.context();
+    let context = engine.context().tokens;
     for len in PROMPTS.into_iter().filter(|&len| len as u32 <= context) {
         let mut times = Vec::new();
         for _ in 0..ROUNDS {

@@ -87,11 +87,23 @@ fn a_context_that_does_not_suffice_is_refused_with_its_numbers() {
     let output = generate(&[PROMPT, "-n", "64", "-c", "16", "--temp", "0"]);
     assert_eq!(status(&output), 2);
     assert!(stdout(&output).starts_with(PROMPT));
+    let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(
+        stderr.lines().last(),
+        Some(
+            "error: the context of 16 tokens (no more were asked for) is full after 5 of the prompt and 12 of 64 (`-n`) that \
+             were asked for: ask for fewer; a larger context helps, of up to 512 tokens (`-c`)"
+        )
+    );
     // As many as there is room for: nothing is wrong.
     let all = document(&[PROMPT, "-n", "-1", "-c", "16", "--temp", "0"]);
     assert_eq!(all["finish"], "context-full");
     // A prompt that there is no room for: nothing is shown of it.
-    refused(&["generate", "-c", "4", PROMPT]);
+    assert_eq!(
+        refused(&["generate", "-c", "4", PROMPT]),
+        "error: a prompt of 5 tokens does not fit into the context of 4 tokens (no more were asked for): shorten it; a \
+         larger context helps, of up to 512 tokens\n"
+    );
     // Room for the prompt alone: what follows it is chosen, and needs none.
     let all = document(&[PROMPT, "-n", "1", "-c", "5", "--temp", "0"]);
     assert_eq!((&all["finish"], all["prompt_tokens"].as_array().map(Vec::len)), (&"length".into(), Some(5)));

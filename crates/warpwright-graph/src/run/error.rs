@@ -117,6 +117,13 @@ impl StoreError {
     }
 }
 
+impl StoreError {
+    /// What the device says, where that is why.
+    pub fn device_error(&self) -> Option<&RuntimeError> {
+        if let StoreError::Device { error, .. } = self { Some(error) } else { None }
+    }
+}
+
 /// Why a plan was not bound, or not executed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -261,6 +268,15 @@ impl ExecuteError {
         match self {
             ExecuteError::Step { error, .. } => error.cause(),
             other => other,
+        }
+    }
+
+    /// What the device says, where that is why.
+    pub fn device_error(&self) -> Option<&RuntimeError> {
+        match self.cause() {
+            ExecuteError::Store(error) => error.device_error(),
+            ExecuteError::Memory { error, .. } | ExecuteError::Runtime(error) => Some(error),
+            _ => None,
         }
     }
 }

@@ -21,6 +21,7 @@ pub(crate) fn open() -> Outcome<Gguf> {
         None => {
             println!("a model of random weights: there is no {tiny}");
             let sizes = model::Sizes {
+                window: None,
                 layers: 6,
                 hidden: 256,
                 heads: 4,

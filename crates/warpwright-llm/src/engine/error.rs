@@ -1,5 +1,6 @@
 //! Why an engine does not do what it is asked for.
 
+use super::context::Context;
 use super::not_finite::NotFinite;
 use super::options::Executor;
 use crate::model::{LoadError, ModelError};
@@ -44,6 +45,16 @@ pub enum EngineError {
         #[source]
         why: RunnerError,
     },
+    /// The device has too little memory.
+    #[error("the device has no memory for {what}: {help}; {source}")]
+    Memory {
+        /// What for.
+        what: String,
+        /// What needs less.
+        help: &'static str,
+        /// What the device says.
+        source: Box<EngineError>,
+    },
     /// An id that is no token of the model.
     #[error("token {at} is {id}, but the vocabulary has {vocab} tokens, 0 to {}", vocab - 1)]
     Vocabulary {
@@ -56,27 +67,27 @@ pub enum EngineError {
     },
     /// A prompt that there is no room for.
     #[error(
-        "a prompt of {prompt} tokens{} does not fit into the context of {context}; shorten the prompt or ask for a \
-         larger context",
-        after(*before)
+        "a prompt of {prompt} tokens{} does not fit into {context}: shorten it; {}",
+        after(*before),
+        context.help()
     )]
     Overflow {
         /// Tokens that were held before.
         before: usize,
         /// Tokens of the prompt.
         prompt: usize,
-        /// Tokens of the context.
-        context: u32,
+        /// The context.
+        context: Context,
     },
     /// There is no room for another token.
-    #[error("the context of {context} tokens is full: {prompt} of prompts and {generated} generated")]
+    #[error("{context} is full: {prompt} of prompts and {generated} generated; {}", context.help())]
     Full {
         /// Tokens that were given.
         prompt: usize,
         /// Tokens that were generated.
         generated: usize,
-        /// Tokens of the context.
-        context: u32,
+        /// The context.
+        context: Context,
     },
     /// Logits are NaN or infinite: no token is chosen by them.
     #[error(

@@ -40,7 +40,7 @@ impl Engine {
         self.sequence.settle();
         // Behind what the cache holds, where nothing sees what is written; there may be one place too few.
         let held = self.sequence.held;
-        let at = POSITION.max(held).min(self.chosen.context as usize - 1);
+        let at = POSITION.max(held).min(self.context.tokens as usize - 1);
         self.sequence.held = at;
         let estimate = self.measure_both();
         self.sequence.held = held.min(at);

@@ -1,5 +1,6 @@
 //! The engine itself, and how it comes to be.
 
+use super::context::{Context, not_loaded};
 use super::error::EngineError;
 use super::inbox::Inbox;
 use super::options::{Chosen, EngineOptions, Executor};
@@ -46,6 +47,7 @@ pub struct Engine {
     pub(super) runner: Runner,
     pub(super) stream: Stream,
     pub(super) options: EngineOptions,
+    pub(super) context: Context,
     pub(super) chosen: Chosen,
     pub(super) outcomes: Arc<Outcomes>,
     pub(super) inbox: Inbox,
@@ -93,13 +95,15 @@ impl Engine {
     ) -> Result<Engine, EngineError> {
         let model = Arc::new(ModelConfig::from_gguf(gguf)?);
         options.sampler.check()?;
-        let chosen = options.choose(model.max_context())?;
+        let context = Context::new(options.context, &model)?;
+        let chosen = options.choose(context.tokens)?;
         let stream = options.device.new_stream()?;
         let mut store = Store::new(&stream);
         load_weights(gguf, &model, &mut store, |loading| {
             let (tensor, loaded, total) = (loading.tensor, loading.loaded, loading.total);
             progress(Loading { tensor, loaded, total });
-        })?;
+        })
+        .map_err(|error| not_loaded(error, &model))?;
         for (name, element) in STATES {
             store.add_state(name, TensorType::new(element, [1]))?;
         }
@@ -121,6 +125,7 @@ impl Engine {
             runner,
             stream,
             options,
+            context,
             chosen,
             outcomes,
             inbox,
@@ -145,9 +150,9 @@ impl Engine {
         &self.options.device
     }
 
-    /// Tokens that a sequence has at most.
-    pub fn context(&self) -> u32 {
-        self.chosen.context
+    /// How long a sequence may be.
+    pub fn context(&self) -> Context {
+        self.context
     }
 
     /// What the cache holds keys and values as.
@@ -167,7 +172,8 @@ impl Engine {
         length: u32,
     ) -> Result<RunnerStep<'_>, EngineError> {
         let variant = self.outcomes.number(outcome);
-        Ok(self.runner.variant_step(variant, StepKind::Decode, 1, length)?)
+        let step = self.runner.variant_step(variant, StepKind::Decode, 1, length);
+        step.map_err(|error| self.context.no_step(length, error))
     }
 
     /// A step of several tokens, after which the cache holds `length`.
@@ -178,7 +184,8 @@ impl Engine {
         length: u32,
     ) -> Result<RunnerStep<'_>, EngineError> {
         let variant = self.outcomes.number(outcome);
-        Ok(self.runner.variant_step(variant, StepKind::Prefill { tokens }, 1, length)?)
+        let step = self.runner.variant_step(variant, StepKind::Prefill { tokens }, 1, length);
+        step.map_err(|error| self.context.no_step(length, error))
     }
 }
 

@@ -22,6 +22,7 @@
 //!   chunks: however the ids came into the cache, a draw takes the random number of its seed and position. Which
 //!   executor decodes, and where its launches begin and end, changes no token.
 
+mod context;
 mod error;
 mod estimate;
 mod inbox;
@@ -37,6 +38,7 @@ mod sequence;
 mod states;
 mod statistics;
 
+pub use context::{Context, ContextLimit};
 pub use error::EngineError;
 pub use estimate::Estimate;
 pub use load::{Engine, Loading};

@@ -6,9 +6,6 @@ use warpwright_graph::Arithmetic;
 use warpwright_kernels::CacheDtype;
 use warpwright_runtime::Device;
 
-/// The context where none is asked for, if the model has it.
-const DEFAULT_CONTEXT: u32 = 4096;
-
 /// The longest chunk.
 const MOST_CHUNK: u32 = 1 << 16;
 
@@ -108,13 +105,8 @@ pub(super) struct Chosen {
 }
 
 impl EngineOptions {
-    /// What is asked for, or what there is, of a model that has so long sequences.
-    pub(super) fn choose(&self, most: u32) -> Result<Chosen, EngineError> {
-        let context = self.context.unwrap_or(DEFAULT_CONTEXT.min(most));
-        if !(1..=most).contains(&context) {
-            let rule = format!("from 1 to {most}, the longest sequence of the model");
-            return Err(EngineError::Option { option: "the context", value: context.to_string(), rule });
-        }
+    /// What is asked for, or what there is, for sequences that may be so long.
+    pub(super) fn choose(&self, context: u32) -> Result<Chosen, EngineError> {
         // On a virtual GPU what is computed for padding costs as much as what is wanted: a chunk of sixteen as much as
         // some ten single steps.
         let (chunk, least) = if self.device.is_virtual() { (16, 10) } else { (256, 2) };

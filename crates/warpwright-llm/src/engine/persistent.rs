@@ -90,7 +90,7 @@ impl Engine {
                 self.launched = PersistentStatistics { blocks, barriers_per_token, ..self.launched };
                 Ok(true)
             }
-            Err(why) if !why.is_unsupported() => Err(why.into()),
+            Err(why) if !why.is_unsupported() => Err(self.context.no_step(length, why)),
             Err(why) if self.options.fall_back => {
                 self.fallback = Some(Fallback { asked, used: Executor::Graph, why });
                 Ok(false)

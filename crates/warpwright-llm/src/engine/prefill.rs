@@ -68,8 +68,8 @@ impl Engine {
         if let Some((at, &id)) = ids.iter().enumerate().find(|&(_, &id)| id >= vocab) {
             return Err(EngineError::Vocabulary { at, id, vocab });
         }
-        let (before, prompt, context) = (self.position(), ids.len(), self.chosen.context);
-        if before.saturating_add(prompt) as u64 > context.into() {
+        let (before, prompt, context) = (self.position(), ids.len(), self.context);
+        if before.saturating_add(prompt) as u64 > context.tokens.into() {
             return Err(EngineError::Overflow { before, prompt, context });
         }
         if before + prompt == 0 {

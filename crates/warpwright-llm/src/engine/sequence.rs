@@ -261,11 +261,11 @@ impl Engine {
     /// Issues what chooses the token after those that the host knows.
     fn issue_next(&mut self, wanted: usize) -> Result<Coming, EngineError> {
         let Sequence { tokens, held, chosen, .. } = &self.sequence;
-        let (len, generated, context) = (tokens.len(), chosen.len(), self.chosen.context);
+        let (len, generated, context) = (tokens.len(), chosen.len(), self.context);
         if len == 0 {
             return Err(EngineError::Empty);
         }
-        if len as u64 > context.into() {
+        if len as u64 > context.tokens.into() {
             return Err(EngineError::Full { prompt: len - generated, generated, context });
         }
         if *held + 1 < len {
@@ -288,7 +288,7 @@ impl Engine {
 
     /// Issues what chooses the tokens after one that is on its way, where that is wanted and there is room.
     fn issue_ahead(&mut self, wanted: usize) -> Result<Option<Coming>, EngineError> {
-        let has_room = (self.sequence.held as u64) < self.chosen.context.into();
+        let has_room = (self.sequence.held as u64) < self.context.tokens.into();
         let ahead = self.chosen.ahead && wanted > 0 && has_room;
         if ahead { self.issue(wanted).map(Some) } else { Ok(None) }
     }

@@ -77,7 +77,7 @@ impl Engine {
             executor: self.executor(),
             tokens_per_launch: self.options.tokens_per_launch,
             blocks: (self.executor() == Executor::Persistent).then_some(self.launched.blocks),
-            context: self.chosen.context,
+            context: self.context.tokens,
             chunk: self.chosen.chunk,
             least_chunk: self.chosen.least,
             ahead: self.chosen.ahead,

@@ -138,6 +138,7 @@ pub(super) fn run(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::{Context, ContextLimit};
     use crate::gguf::Gguf;
     use crate::gguf::write::GgufWriter;
 
@@ -210,7 +211,8 @@ mod tests {
         fn next(&mut self, wanted: usize) -> Result<u32, EngineError> {
             self.wanted.push(wanted);
             if self.next >= self.room {
-                return Err(EngineError::Full { prompt: 1, generated: self.next, context: 1 });
+                let context = Context { tokens: 1, limit: ContextLimit::Asked, most: 1 };
+                return Err(EngineError::Full { prompt: 1, generated: self.next, context });
             }
             self.next += 1;
             self.tokens.get(self.next - 1).copied().ok_or(EngineError::Empty)

@@ -181,7 +181,7 @@ fn caches_grow_and_end_where_they_do() {
             assert!(matches!(engine.decode(), Err(EngineError::Full { .. })));
             engine.truncate(60).expect("a prefix");
             assert_eq!(decode(engine, 11), tokens[53..]);
-            (tokens, (prompt, generated, context))
+            (tokens, (prompt, generated, context.tokens))
         });
         assert_eq!((tokens.len(), full), (64, (7, 64, 70)));
     }

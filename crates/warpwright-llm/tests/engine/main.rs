@@ -22,8 +22,17 @@ use warpwright_runtime::{Device, VmConfig};
 use warpwright_vm::Options;
 
 /// A model that is small enough to be run many times.
-const SMALL: Sizes =
-    Sizes { layers: 2, hidden: 64, heads: 2, kv_heads: 1, head_dim: 32, ffn: 96, vocab: 96, context: 256 };
+const SMALL: Sizes = Sizes {
+    layers: 2,
+    hidden: 64,
+    heads: 2,
+    kv_heads: 1,
+    head_dim: 32,
+    ffn: 96,
+    vocab: 96,
+    context: 256,
+    window: None,
+};
 
 /// The device of the test; as a virtual GPU with checks, what they find is an error.
 fn device(checks: bool) -> Device {

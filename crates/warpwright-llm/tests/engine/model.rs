@@ -14,6 +14,8 @@ pub(crate) struct Sizes {
     pub(crate) ffn: u32,
     pub(crate) vocab: u32,
     pub(crate) context: u32,
+    /// How many tokens a token sees at most.
+    pub(crate) window: Option<u32>,
 }
 
 /// Numbers from -1 to 1, in an order that looks random and is the same every time.
@@ -36,7 +38,7 @@ pub(crate) fn gguf(sizes: Sizes, seed: u64) -> Gguf {
 
 /// The same, with changes to the numbers of tensors.
 pub(crate) fn changed(sizes: Sizes, seed: u64, change: impl Fn(&str, &mut [f32])) -> Gguf {
-    let Sizes { layers, hidden, heads, kv_heads, head_dim, ffn, vocab, context } = sizes;
+    let Sizes { layers, hidden, heads, kv_heads, head_dim, ffn, vocab, context, window } = sizes;
     let mut file = GgufWriter::new();
     file.set("general.architecture", "llama");
     for (key, value) in [
@@ -54,6 +56,9 @@ pub(crate) fn changed(sizes: Sizes, seed: u64, change: impl Fn(&str, &mut [f32])
         file.set(format!("llama.{key}"), value);
     }
     file.set("llama.attention.layer_norm_rms_epsilon", 1e-5f32);
+    if let Some(window) = window {
+        file.set("llama.attention.sliding_window", window);
+    }
     let mut noise = Noise(seed);
     let mut tensor = |name: String, dims: &[u32], scale: f32, base: f32| {
         let count: u32 = dims.iter().product();

@@ -2,7 +2,7 @@
 
 use crate::{By, decode, device, greedy, load, logits, prompt};
 use warpwright_dsl::{ArgDesc, K, LaunchRule, any::AnyKernel};
-use warpwright_llm::engine::{EngineError, EngineOptions};
+use warpwright_llm::engine::{ContextLimit, EngineError, EngineOptions};
 
 #[test]
 fn engines_do_not_see_one_another() {
@@ -50,7 +50,8 @@ fn long_runs_take_no_more_memory() {
         engine.reset();
         engine.prefill(&prompt(40)).expect("a prompt");
         let full = (0..).find_map(|_| engine.decode().err()).expect("an end");
-        assert!(matches!(full, EngineError::Full { prompt: 40, generated: 217, context: 256 }), "{full}");
+        let EngineError::Full { prompt, generated, context } = full else { panic!("{full}") };
+        assert_eq!((prompt, generated, context.tokens, context.limit), (40, 217, 256, ContextLimit::Model));
         let pool = device.pool_statistics();
         seen.push((pool.live_bytes, pool.allocations));
     }

@@ -1,10 +1,11 @@
 //! Prompts, prefixes, limits.
 
+use crate::model::{Sizes, gguf};
 use crate::{By, SMALL, decode, device, greedy, largest, load, logits, prompt};
 use std::ops::ControlFlow;
 use warpwright_graph::Arithmetic;
 use warpwright_kernels::CacheDtype;
-use warpwright_llm::engine::{Engine, EngineError, EngineOptions, Executor, SamplerOptions};
+use warpwright_llm::engine::{ContextLimit, Engine, EngineError, EngineOptions, Executor, SamplerOptions};
 
 #[test]
 fn tokens_are_the_largest_logits_of_those_before_them() {
@@ -122,6 +123,106 @@ fn until_full(engine: &mut Engine) -> (Vec<u32>, EngineError) {
     }
 }
 
+/// Devices that have too little memory.
+mod on_the_vm {
+    use super::*;
+    use warpwright_runtime::{Device, VmConfig};
+
+    /// It is said what there is no memory for, and shorter sequences go on.
+    #[test]
+    fn what_there_is_no_memory_for_is_said() {
+        let with = |memory: u64| {
+            let mut config = VmConfig::default();
+            config.device.memory = memory;
+            let mut options = greedy(&Device::vm(config).expect("a device"));
+            options.room = 32;
+            options
+        };
+        let what = |error: EngineError| match error {
+            EngineError::Memory { what, .. } => what,
+            other => panic!("{other}"),
+        };
+        let short = |engine: &mut Engine| {
+            engine.prefill(&prompt(20)).expect("a prompt");
+            let tokens = decode(engine, 8);
+            engine.reset();
+            tokens
+        };
+        let sound = short(&mut load(greedy(&device(false))));
+        let mut said = Vec::new();
+        for memory in (1..40).map(|part| part << 16) {
+            let outcome = Engine::load(&gguf(SMALL, 1), with(memory), |_| {}).and_then(|mut engine| {
+                engine.prefill(&prompt(20))?;
+                engine.decode()?;
+                engine.reset();
+                let long = engine.prefill(&prompt(250)).and_then(|()| engine.decode());
+                engine.reset();
+                assert_eq!(short(&mut engine), sound, "{memory}");
+                long
+            });
+            said.push(outcome.map(drop).map_err(what));
+        }
+        said.dedup();
+        let step = |length| Err(format!("a step of {length} tokens, of a context of 256"));
+        let parameters = load(greedy(&device(false))).model().parameters();
+        assert_eq!(said.first(), Some(&Err(format!("the {parameters} weights of the model"))));
+        assert_eq!(said.last(), Some(&Ok(())));
+        assert!(said.contains(&step(256)), "{said:#?}");
+    }
+}
+
+/// What limits a context is what was asked for, the model, or its window, and its message says what helps.
+#[test]
+fn contexts_know_what_limits_them() {
+    let device = device(false);
+    let limits = |asked: Option<u32>, trained: u32, window: Option<u32>| {
+        let mut options = greedy(&device);
+        options.context = asked;
+        let gguf = gguf(Sizes { context: trained, window, ..SMALL }, 1);
+        let engine = Engine::load(&gguf, options, |_| {})?;
+        let context = engine.context();
+        Ok::<_, EngineError>((context.tokens, context.limit, context.most))
+    };
+    let limit = |asked, trained, window| limits(asked, trained, window).expect("an engine");
+    use ContextLimit::{Asked, Default, Model, Window};
+    assert_eq!(limit(Some(40), 256, None), (40, Asked, 256));
+    assert_eq!(limit(Some(256), 256, None), (256, Model, 256));
+    assert_eq!(limit(None, 256, None), (256, Model, 256));
+    assert_eq!(limit(None, 8192, None), (4096, Default, 8192));
+    assert_eq!(limit(None, 8192, Some(1000)), (1000, Window, 1000));
+    assert_eq!(limit(Some(1000), 8192, Some(1000)), (1000, Window, 1000));
+    assert_eq!(limit(Some(40), 8192, Some(1000)), (40, Asked, 1000));
+    assert_eq!(limit(None, 256, Some(1000)), (256, Model, 256));
+    for (asked, window, rule) in [
+        (257, None, "from 1 to 256, since the model was trained for no more"),
+        (
+            100,
+            Some(64),
+            "from 1 to 64, since the model's tokens see no more (its sliding window), and attention to a part of the \
+             context is not supported",
+        ),
+    ] {
+        let error = limits(Some(asked), 256, window).expect_err("too long");
+        assert_eq!(error.to_string(), format!("the context is {asked}: it must be {rule}"));
+    }
+    // What helps.
+    let refused = |asked: Option<u32>| {
+        let mut options = greedy(&device);
+        options.context = asked;
+        load(options).prefill(&prompt(257)).expect_err("too long").to_string()
+    };
+    assert_eq!(
+        refused(Some(40)),
+        "a prompt of 257 tokens does not fit into the context of 40 tokens (no more were asked for): shorten it; a larger \
+         context helps, of up to 256 tokens"
+    );
+    assert_eq!(
+        refused(None),
+        "a prompt of 257 tokens does not fit into the context of 256 tokens (the model was trained for no more): shorten \
+         it; there is no larger one"
+    );
+}
+
 #[test]
 fn contexts_end_with_the_numbers() {
     let device = device(false);
@@ -130,10 +231,10 @@ fn contexts_end_with_the_numbers() {
         let mut options = greedy(&device);
         (options.context, options.ahead, options.room) = (Some(40), Some(ahead), room);
         let mut engine = load(options);
-        assert_eq!(engine.context(), 40);
+        assert_eq!(engine.context().tokens, 40);
         let refused = engine.prefill(&prompt(41));
         let numbers = |error: &EngineError| match *error {
-            EngineError::Overflow { before, prompt, context } => (before, prompt, context),
+            EngineError::Overflow { before, prompt, context } => (before, prompt, context.tokens),
             ref other => panic!("{other}"),
         };
         assert_eq!(numbers(&refused.expect_err("too long")), (0, 41, 40));
@@ -143,7 +244,7 @@ fn contexts_end_with_the_numbers() {
         assert_eq!(engine.position(), 30);
         let (tokens, error) = until_full(&mut engine);
         let EngineError::Full { prompt, generated, context } = error else { panic!("{error}") };
-        assert_eq!((prompt, generated, context), (30, 11, 40));
+        assert_eq!((prompt, generated, context.tokens), (30, 11, 40));
         assert_eq!(tokens.len(), 11);
         // It says so again, and goes on from a prefix.
         assert!(matches!(engine.decode(), Err(EngineError::Full { .. })));

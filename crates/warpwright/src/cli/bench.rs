@@ -7,7 +7,7 @@ use super::{Failure, Outcome, json};
 use serde::Serialize;
 use std::io::Write;
 use std::time::Instant;
-use warpwright_llm::engine::{EngineError, PersistentStatistics, SamplerOptions};
+use warpwright_llm::engine::{Context, EngineError, PersistentStatistics, SamplerOptions};
 
 /// Measure how fast a model computes prompts and generates text
 #[derive(clap::Args)]
@@ -113,10 +113,10 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     }
     let context = arguments.prompt.max(arguments.text);
     let file = arguments.engine.model.open()?;
-    let most = file.config()?.max_context();
-    if context > most {
+    let longest = Context::of(&file.config()?);
+    if context > longest.tokens {
         return Err(Failure::Message(format!(
-            "`-p` and `-n` are at most {most}, the longest sequence of the model: one of them is {context}"
+            "`-p` or `-n` is {context}: so many tokens do not fit into {longest}"
         )));
     }
     let sampler = SamplerOptions::greedy();

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::str::FromStr;
-use warpwright_llm::engine::{By, EngineError, SamplerOptions};
+use warpwright_llm::engine::{By, Context, EngineError, SamplerOptions};
 
 /// Compute the logits after each token, and write them as a NumPy array
 #[derive(clap::Args)]
@@ -72,10 +72,10 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let tokens = u32::try_from(ids.len()).unwrap_or(u32::MAX);
     let sampler = SamplerOptions::greedy();
     let file = arguments.engine.model.open()?;
-    let most = file.config()?.max_context();
-    if tokens > most {
+    let longest = Context::of(&file.config()?);
+    if tokens > longest.tokens {
         return Err(Failure::Message(format!(
-            "`--tokens` has {tokens} tokens, and the longest sequence of the model has {most}"
+            "`--tokens` has {tokens} tokens: they do not fit into {longest}"
         )));
     }
     let wanted = Wanted { context: Some(tokens), chunk: None, sampler };

@@ -10,6 +10,7 @@ use warpwright_graph::render::PlanReport;
 use warpwright_graph::{Arithmetic, Fusions, KernelLibrary, Plan, PlanOptions, StepKind, StepShape};
 use warpwright_kernels::persistent::Assignment;
 use warpwright_kernels::{CacheDtype, Publish};
+use warpwright_llm::engine::Context;
 use warpwright_llm::model::{Choice, GraphOptions, ModelConfig, Outcome as GraphOutcome};
 use warpwright_ptx::ir::Arch;
 use warpwright_runtime::{Device, DeviceSpec};
@@ -148,9 +149,9 @@ fn shape(arguments: &Arguments, model: &ModelConfig) -> Result<StepShape, Failur
     if tokens > room {
         return Err(Failure::Message(format!("{tokens} tokens do not fit into a context of {room}")));
     }
-    if room > model.max_context() {
-        let most = model.max_context();
-        return Err(Failure::Message(format!("a context of {room} is more than the model's {most}")));
+    let longest = Context::of(model);
+    if room > longest.tokens {
+        return Err(Failure::Message(format!("a context of {room} tokens is more than {longest}")));
     }
     let kind = match tokens {
         1 => StepKind::Decode,

@@ -5,6 +5,7 @@ use super::super::persistent::PersistentError;
 use crate::graph::GraphError;
 use crate::launch::PlanError;
 use std::fmt;
+use warpwright_runtime::RuntimeError;
 
 /// What a step computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -161,5 +162,16 @@ impl RunnerError {
     /// [`PersistentError::is_unsupported`].
     pub fn is_unsupported(&self) -> bool {
         matches!(self, RunnerError::Persistent(error) if error.is_unsupported())
+    }
+
+    /// What the device says, where that is why.
+    pub fn device_error(&self) -> Option<&RuntimeError> {
+        match self {
+            RunnerError::Execute(error) | RunnerError::Persistent(PersistentError::Execute(error)) => {
+                error.device_error()
+            }
+            RunnerError::Store(error) => error.device_error(),
+            _ => None,
+        }
     }
 }

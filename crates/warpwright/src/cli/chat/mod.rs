@@ -9,7 +9,7 @@ mod input;
 
 use super::engine::interrupt::Interrupt;
 use super::engine::sampling::SamplingArguments;
-use super::engine::{EngineArguments, Loaded, Screen, Wanted, failure, show_findings};
+use super::engine::{EngineArguments, Loaded, Screen, Wanted, context_help, failure, show_findings};
 use super::model::ModelFile;
 use super::{Failure, Outcome, source};
 use command::Line;
@@ -228,7 +228,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
                 out.flush()?;
                 if generation.finish == Finish::ContextFull {
                     let context = conversation.loaded.engine.context();
-                    writeln!(io::stderr(), "the context of {context} tokens is full; `/reset` begins anew")?;
+                    let help = context_help(&context);
+                    writeln!(io::stderr(), "{context} is full: `/reset` begins a new conversation; {help}")?;
                 }
                 if arguments.stats {
                     let persistent = conversation.loaded.persistent(&launched);

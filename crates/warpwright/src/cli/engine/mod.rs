@@ -22,7 +22,7 @@ use std::time::Duration;
 use warpwright_graph::Arithmetic;
 use warpwright_kernels::CacheDtype;
 use warpwright_llm::engine::{
-    Engine, EngineError, EngineOptions, Executor, PersistentStatistics, SamplerOptions,
+    Context, Engine, EngineError, EngineOptions, Executor, PersistentStatistics, SamplerOptions,
 };
 use warpwright_runtime::{Device, DeviceSpec, VmConfig};
 
@@ -318,6 +318,12 @@ impl Counters {
             bytes_copied: self.bytes_copied - before.bytes_copied,
         }
     }
+}
+
+/// What helps where a context is too short, with the option that asks for another.
+pub(crate) fn context_help(context: &Context) -> String {
+    let option = if context.tokens < context.most { " (`-c`)" } else { "" };
+    format!("{}{option}", context.help())
 }
 
 /// A time for people: `33 ms`, `1.5 s`, `4 min`.

@@ -8,7 +8,9 @@ pub(crate) use show::statistics;
 
 use super::engine::interrupt::Interrupt;
 use super::engine::sampling::SamplingArguments;
-use super::engine::{Counters, EngineArguments, Loaded, Screen, Wanted, encode, failure, show_findings};
+use super::engine::{
+    Counters, EngineArguments, Loaded, Screen, Wanted, context_help, encode, failure, show_findings,
+};
 use super::source::{self, STDIN};
 use super::{Failure, Outcome, json};
 use std::io::Write;
@@ -151,9 +153,10 @@ fn outcome(
             let made = generation.tokens.len();
             let prompt = generation.timings.prompt_tokens;
             Err(Failure::Message(format!(
-                "the context of {context} tokens is full after {prompt} of the prompt and {made} of {} that were asked \
-                 for: ask for fewer, or for a larger context with `-c`",
-                arguments.n
+                "{context} is full after {prompt} of the prompt and {made} of {} (`-n`) that were asked for: ask for fewer; \
+                 {}",
+                arguments.n,
+                context_help(&context)
             )))
         }
         _ => Ok(Outcome::Fine),
