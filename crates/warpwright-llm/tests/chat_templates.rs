@@ -126,10 +126,32 @@ fn no_messages_are_no_conversation() {
     assert!(matches!(error, ChatError::NoMessages), "{error:?}");
 }
 
+/// Expressions give what they give in Python, or their template is refused before it is used. What is an error in Python is
+/// one here.
+///
+/// `tests/chat/expressions.py` writes the table.
 #[test]
-fn a_renderer_that_gives_up_is_an_error() {
-    let error = failure("{% for x in [][::-1] %}{{ x }}{% endfor %}");
-    assert!(matches!(error, ChatError::Renderer), "{error:?}");
+fn expressions_mean_what_they_mean_in_python() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/chat/expressions.json");
+    let table = fs::read(path).expect("the table is there");
+    let table: Vec<(String, Option<String>)> = serde_json::from_slice(&table).expect("the table is JSON");
+    let messages = [Message::new("user", "hi")];
+    let (mut refused, mut wrong) = (Vec::new(), Vec::new());
+    for (expression, wanted) in &table {
+        let made = match template(&format!("{{{{ {expression} }}}}")) {
+            Err(error) => {
+                assert!(matches!(error, ChatError::Syntax { .. }), "{expression}: {error}");
+                refused.extend(wanted.is_some().then_some(expression));
+                continue;
+            }
+            Ok(template) => template.render(&messages, false),
+        };
+        if made.as_ref().ok() != wanted.as_ref() {
+            wrong.push(format!("{expression}: {wanted:?} is {made:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}\n{}", wrong.len(), table.len(), wrong.join("\n"));
+    println!("{} of {} are refused: {refused:#?}", refused.len(), table.len());
 }
 
 #[test]

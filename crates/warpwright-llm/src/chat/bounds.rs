@@ -6,15 +6,17 @@
 //! compared and copied by recursion, and cost no more than that.
 
 use super::error::TooMuch;
-use minijinja::value::{Object, Value, ValueKind};
+use minijinja::value::{Value, ValueKind};
 use minijinja::{Error, ErrorKind, State};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The filter and the function that count a value. No template can write this name.
+/// The function that counts a value. No template can write this name.
 pub(super) const KEPT: &str = "(kept)";
 
-/// The filter that weighs a value, and does not count it.
+/// The function that weighs a value, and does not count it.
 pub(super) const FITS: &str = "(fits)";
+
+/// The function that makes a text of a value.
+pub(super) const TEXT: &str = "(text)";
 
 /// MiB that a value may weigh: some millions of tokens.
 const LARGEST: u64 = 16;
@@ -29,20 +31,18 @@ const DEEPEST: usize = 64;
 const NODE: u64 = 16;
 
 /// What is left of a rendering's memory.
-#[derive(Debug)]
-struct Budget(AtomicU64);
-
-impl Object for Budget {}
+struct Budget(u64);
 
 fn too_much(rule: String) -> Error {
     Error::new(ErrorKind::InvalidOperation, rule.clone()).with_source(TooMuch(rule))
 }
 
 /// Counts what was made.
-fn charge(state: &State<'_, '_>, bytes: u64) -> Result<(), Error> {
-    let budget = state.get_or_set_temp_object("budget", || Budget(AtomicU64::new(MOST << 20)));
-    let spent = budget.0.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes));
-    spent.map(drop).map_err(|_| too_much(format!("it makes more than {MOST} MiB")))
+fn charge(state: &mut State<'_, '_>, bytes: u64) -> Result<(), Error> {
+    let budget = state.get_or_insert_extension_with(|| Budget(MOST << 20));
+    let left = budget.0.checked_sub(bytes);
+    budget.0 = left.ok_or_else(|| too_much(format!("it makes more than {MOST} MiB")))?;
+    Ok(())
 }
 
 /// Whether a value of so many bytes may be made.
@@ -89,7 +89,7 @@ fn weigh(value: &Value, depth: usize, sum: &mut u64) -> Result<(), Error> {
 }
 
 /// Counts a value that an expression made, and gives it back.
-pub(super) fn kept(state: &State<'_, '_>, value: Value) -> Result<Value, Error> {
+pub(super) fn kept(state: &mut State<'_, '_>, value: Value) -> Result<Value, Error> {
     let weight = weight(&value)?;
     // What a list holds was counted when it was made; looking at it again takes time, though no memory.
     let made = match value.kind() {
@@ -107,6 +107,6 @@ pub(super) fn fits(value: Value) -> Result<Value, Error> {
 }
 
 /// Counts a value that is printed. A text that grows takes up to three times its length: what it had, and twice that.
-pub(super) fn printed(state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
+pub(super) fn printed(state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
     charge(state, 3 * weight(value)?)
 }

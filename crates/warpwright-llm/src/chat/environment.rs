@@ -6,8 +6,9 @@ use minijinja::value::{Value, ValueKind};
 use minijinja::{Environment, Error, ErrorKind};
 use std::borrow::Cow;
 
-/// Steps of the renderer that a template may take. A long conversation takes tens of thousands.
-pub(super) const MOST_STEPS: u64 = 5_000_000;
+/// Steps of the renderer that a template may take; 64 bytes that it makes or looks at are one too. A long conversation
+/// takes tens of thousands, and one that adds message to message in a variable millions.
+pub(super) const MOST_STEPS: u64 = 30_000_000;
 
 /// What templates have around them.
 pub(super) fn environment() -> Environment<'static> {
@@ -16,9 +17,10 @@ pub(super) fn environment() -> Environment<'static> {
     environment.set_unknown_method_callback(methods::call);
     environment.set_formatter(repr::format);
     filters::bounded(&mut environment);
-    environment.add_filter(bounds::KEPT, bounds::kept);
-    environment.add_filter(bounds::FITS, bounds::fits);
     environment.add_function(bounds::KEPT, bounds::kept);
+    environment.add_function(bounds::FITS, bounds::fits);
+    environment.add_function(bounds::TEXT, repr::text);
+    environment.add_filter("string", repr::text);
     environment.add_filter("tojson", json::tojson);
     environment.add_filter("length", length);
     environment.add_filter("count", length);

@@ -28,7 +28,7 @@ pub enum ChatError {
     #[error("a conversation needs at least one message")]
     NoMessages,
     /// The renderer itself failed.
-    #[error("the chat template makes its renderer fail; a slice with a negative step can be why")]
+    #[error("the chat template makes its renderer fail")]
     Renderer,
     /// The template would take more than it may have: steps, memory, values in values.
     #[error("chat template{}: {rule}", at(line))]

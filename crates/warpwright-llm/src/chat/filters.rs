@@ -4,7 +4,8 @@
 //! what it is given.
 
 use super::bounds::{room, weight};
-use minijinja::value::{Rest, Value, ValueKind};
+use super::repr;
+use minijinja::value::{Rest, Value, ValueKind, ValueOrKwargs};
 use minijinja::{Environment, Error, State, filters};
 
 /// Bytes of a list for each of its items.
@@ -20,7 +21,9 @@ pub(super) fn bounded(environment: &mut Environment<'_>) {
         ($($name:literal: $filter:path, $bound:expr;)*) => {$(
             let inner = concat!("(", $name, ")");
             environment.add_filter(inner, $filter);
-            let filter = move |state: &State<'_, '_>, arguments: Rest<Value>| {
+            let filter = move |state: &mut State<'_, '_>, arguments: Rest<ValueOrKwargs>| {
+                let mut arguments = arguments.into_values();
+                as_texts($name, &mut arguments)?;
                 room(($bound as Bound)(&arguments)?)?;
                 state.apply_filter(inner, &arguments)
             };
@@ -28,6 +31,11 @@ pub(super) fn bounded(environment: &mut Environment<'_>) {
         )*};
     }
     bounded! {
+        "upper": filters::upper, nothing;
+        "lower": filters::lower, nothing;
+        "title": filters::title, nothing;
+        "capitalize": filters::capitalize, nothing;
+        "trim": filters::trim, nothing;
         "replace": filters::replace, replace;
         "join": filters::join, |arguments| join(arguments.get(1), arguments.first());
         "indent": filters::indent, indent;
@@ -50,6 +58,23 @@ pub(super) fn bounded(environment: &mut Environment<'_>) {
     }
 }
 
+/// What filters of texts are given is a text to them, and what `join` is given, texts.
+fn as_texts(name: &str, arguments: &mut [Value]) -> Result<(), Error> {
+    let Some(first) = arguments.first_mut() else { return Ok(()) };
+    match name {
+        "upper" | "lower" | "title" | "capitalize" | "trim" | "replace" | "indent" => {
+            *first = repr::text(first.clone())?;
+        }
+        "join" if matches!(first.kind(), ValueKind::Seq | ValueKind::Iterable) => {
+            weight(first)?;
+            let items = first.try_iter()?.map(repr::text);
+            *first = items.collect::<Result<Vec<Value>, Error>>()?.into();
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
 /// What a method of a text makes at most.
 pub(super) fn method(name: &str, text: &Value, arguments: &[Value]) -> Result<(), Error> {
     let all: Vec<Value> = [text].into_iter().chain(arguments).cloned().collect();
@@ -60,6 +85,11 @@ pub(super) fn method(name: &str, text: &Value, arguments: &[Value]) -> Result<()
         "split" | "splitlines" => split(&all)?,
         _ => 0,
     })
+}
+
+/// No more than a few times what it is given.
+fn nothing(_: &[Value]) -> Result<u64, Error> {
+    Ok(0)
 }
 
 fn text(value: Option<&Value>) -> &str {

@@ -3,7 +3,7 @@
 //! It differs from Jinja's own filter, which writes for HTML, and from compact JSON: there is a space behind
 //! commas and colons, as the models have seen it.
 
-use super::bounds;
+use super::{bounds, repr};
 use minijinja::value::{Kwargs, Rest, ValueKind};
 use minijinja::{Error, ErrorKind, Value};
 use std::fmt::Write;
@@ -163,20 +163,14 @@ fn number(out: &mut String, value: &Value) {
     }
 }
 
-/// The shortest digits that mean the number; from 10¹⁶ on and below 10⁻⁴ with an exponent of two digits or more.
 fn float(out: &mut String, number: f64) {
     if number.is_nan() {
         out.push_str("NaN");
     } else if number.is_infinite() {
         out.push_str(if number > 0.0 { "Infinity" } else { "-Infinity" });
-    } else if number != 0.0 && !(1e-4..1e16).contains(&number.abs()) {
-        let text = format!("{number:e}");
-        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-        let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
-        // Writing into a string does not fail.
-        let _ = write!(out, "{digits}e{sign}{exponent:0>2}");
     } else {
-        let _ = write!(out, "{number:?}");
+        // Writing into a string does not fail.
+        let _ = repr::digits(out, number);
     }
 }
 

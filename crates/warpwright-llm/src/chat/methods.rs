@@ -10,7 +10,7 @@ use minijinja_contrib::pycompat;
 
 /// Calls a method of a value that is no object of the renderer.
 pub(super) fn call(
-    state: &State<'_, '_>,
+    state: &mut State<'_, '_>,
     value: &Value,
     method: &str,
     arguments: &[Value],

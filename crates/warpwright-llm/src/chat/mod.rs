@@ -23,6 +23,7 @@ pub use error::ChatError;
 
 use crate::gguf::Gguf;
 use crate::tokenizer::Tokenizer;
+use minijinja::value::Serde;
 use minijinja::{Environment, Value};
 use program::Program;
 use serde::Serialize;
@@ -111,7 +112,7 @@ impl ChatTemplate {
     /// Gives the template a variable, as some have for what a model can do: `enable_thinking`, `date_string`.
     /// `messages` and `add_generation_prompt` are always those of [`ChatTemplate::render`].
     pub fn set(&mut self, name: &str, value: &impl Serialize) {
-        self.variables.insert(name.to_string(), Value::from_serialize(value));
+        self.variables.insert(name.to_string(), Serde(value).into());
     }
 
     /// The text of a conversation; with `add_generation_prompt` also what begins the answer of the assistant.
@@ -126,11 +127,11 @@ impl ChatTemplate {
             return Err(ChatError::NoMessages);
         }
         let mut variables = self.variables.clone();
-        variables.insert("messages".to_string(), Value::from_serialize(messages));
+        variables.insert("messages".to_string(), Serde(messages).into());
         variables.insert("add_generation_prompt".to_string(), add_generation_prompt.into());
         let program = Program::new(&self.source).map_err(ChatError::syntax)?;
-        let variables = Value::from_serialize(variables);
-        // The renderer's slices with a negative step leave their list where it is too short for them.
+        let variables = Serde(variables).into();
+        // A renderer of this size has mistakes, and templates come from anybody.
         let rendered = catch_unwind(AssertUnwindSafe(|| program.render(&self.environment, variables)));
         rendered.map_err(|_| ChatError::Renderer)?.map_err(ChatError::render)
     }

@@ -6,7 +6,7 @@
 //! everything that is printed, also what a block or a macro captures.
 //!
 //! ```text
-//!  {% set ns.x = ns.x ~ ns.x %} ──► {% set ns.x = (ns.x ~ ns.x)|kept %}{% do kept(ns) %}
+//!  {% set ns.x = ns.x ~ ns.x %} ──► {% set ns.x = kept(ns.x ~ ns.x) %}{% do kept(ns) %}
 //! ```
 //!
 //! The renderer's parser follows chains (`a ~ b ~ …`, `elif` after `elif`) without limit into a tree that is as deep
@@ -17,8 +17,9 @@
 use super::bounds;
 use minijinja::machinery::ast::{self, CallArg, Expr, Spanned, Stmt};
 use minijinja::machinery::{
-    CodeGenerator, Instructions, Span, Token, Vm, WhitespaceConfig, make_string_output, parse, tokenize,
+    CodeGenerator, Instructions, Span, Token, eval, make_string_output, parse, tokenize,
 };
+use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Value;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind};
 use std::collections::BTreeMap;
@@ -47,7 +48,7 @@ impl<'source> Program<'source> {
             return Err(Error::new(ErrorKind::SyntaxError, why));
         }
         chains(source)?;
-        let tree = parse(source, NAME, Default::default(), white_space())?;
+        let tree = parse(source, NAME, white_space()?)?;
         let tree = rewritten(&tree);
         let mut code = CodeGenerator::new(NAME, source);
         tree.iter().for_each(|statement| code.compile_stmt(statement));
@@ -63,15 +64,15 @@ impl<'source> Program<'source> {
     ) -> Result<String, Error> {
         let mut text = String::new();
         let mut out = make_string_output(&mut text);
-        Vm::new(environment).eval(&self.instructions, root, &self.blocks, &mut out, AutoEscape::None)?;
+        eval(environment, &self.instructions, root, &self.blocks, &mut out, AutoEscape::None)?;
         drop(out);
         Ok(text)
     }
 }
 
 /// As Hugging Face's renderer has it.
-fn white_space() -> WhitespaceConfig {
-    WhitespaceConfig { keep_trailing_newline: false, lstrip_blocks: true, trim_blocks: true }
+fn white_space() -> Result<SyntaxConfig, Error> {
+    SyntaxConfig::builder().lstrip_blocks(true).trim_blocks(true).build()
 }
 
 /// Refuses chains that are too long.
@@ -83,7 +84,7 @@ fn chains(source: &str) -> Result<(), Error> {
     // Of each `if` that is open, how many branches it has.
     let mut branches: Vec<usize> = Vec::new();
     let (mut operators, mut begins) = (0, false);
-    for token in tokenize(source, false, Default::default(), white_space()) {
+    for token in tokenize(source, false, white_space()?) {
         // What is no token is the parser's to say.
         let Ok((token, span)) = token else { return Ok(()) };
         let word = if begins { token_word(&token) } else { None };
@@ -199,7 +200,11 @@ fn rewritten<'a>(statement: &Stmt<'a>) -> Vec<Stmt<'a>> {
             Stmt::AutoEscape(Spanned::new(new, s.span()))
         }
         Stmt::FilterBlock(s) => {
-            let new = ast::FilterBlock { filter: expr_of(&s.filter), body: all(&s.body) };
+            let new = ast::FilterBlock {
+                filter: expr_of(&s.filter),
+                filter_span: s.filter_span,
+                body: all(&s.body),
+            };
             Stmt::FilterBlock(Spanned::new(new, s.span()))
         }
         Stmt::Block(s) => {
@@ -224,7 +229,11 @@ fn rewritten<'a>(statement: &Stmt<'a>) -> Vec<Stmt<'a>> {
         }
         Stmt::Macro(s) => Stmt::Macro(macro_of(s)),
         Stmt::CallBlock(s) => {
-            let new = ast::CallBlock { call: call_of(&s.call), macro_decl: macro_of(&s.macro_decl) };
+            let new = ast::CallBlock {
+                call: call_of(&s.call),
+                call_expr_span: s.call_expr_span,
+                macro_decl: macro_of(&s.macro_decl),
+            };
             Stmt::CallBlock(Spanned::new(new, s.span()))
         }
         Stmt::Continue(s) => Stmt::Continue(Spanned::new(ast::Continue, s.span())),
@@ -253,10 +262,7 @@ fn assigned<'a>(target: &Expr<'a>, checks: &mut Vec<Stmt<'a>>) {
         Expr::List(list) => list.items.iter().for_each(|item| assigned(item, checks)),
         Expr::GetAttr(attr) => {
             let span = attr.span();
-            let call = ast::Call {
-                expr: Expr::Var(Spanned::new(ast::Var { id: bounds::KEPT }, span)),
-                args: vec![CallArg::Pos(target_of(&attr.expr))],
-            };
+            let call = call(bounds::KEPT, target_of(&attr.expr), span);
             checks.push(Stmt::Do(Spanned::new(ast::Do { call: Spanned::new(call, span) }, span)));
         }
         _ => {}
@@ -343,6 +349,10 @@ fn expr_of<'a>(expr: &Expr<'a>) -> Expr<'a> {
             let items = s.items.iter().map(|item| expr_of(item)).collect();
             kept(Expr::List(Spanned::new(ast::List { items }, s.span())), s.span())
         }
+        Expr::Tuple(s) => {
+            let items = s.items.iter().map(|item| expr_of(item)).collect();
+            kept(Expr::Tuple(Spanned::new(ast::Tuple { items }, s.span())), s.span())
+        }
         Expr::Map(s) => {
             let [keys, values] =
                 [&s.keys, &s.values].map(|part| part.iter().map(|expr| expr_of(expr)).collect());
@@ -363,7 +373,23 @@ fn sum_of<'a>(s: &Spanned<ast::BinOp<'a>>) -> Expr<'a> {
         left @ Expr::Const(_) => through(bounds::FITS, expr_of(left), left.span()),
         left => expr_of(left),
     };
-    Expr::BinOp(binary(s, left))
+    if !matches!(s.op, Concat) {
+        return Expr::BinOp(binary(s, left));
+    }
+    let left = match &s.left {
+        Expr::BinOp(inner) if matches!(inner.op, Concat) => left,
+        of => text_of(of, left),
+    };
+    let right = text_of(&s.right, expr_of(&s.right));
+    Expr::BinOp(Spanned::new(ast::BinOp { op: s.op, left, right }, s.span()))
+}
+
+/// The text of what an expression has become, where that is not one for certain.
+fn text_of<'a>(expr: &Expr<'a>, new: Expr<'a>) -> Expr<'a> {
+    match expr {
+        Expr::Const(constant) if constant.value.as_str().is_some() => new,
+        _ => through(bounds::TEXT, new, expr.span()),
+    }
 }
 
 fn binary<'a>(s: &Spanned<ast::BinOp<'a>>, left: Expr<'a>) -> Spanned<ast::BinOp<'a>> {
@@ -375,6 +401,11 @@ fn kept<'a>(expr: Expr<'a>, span: Span) -> Expr<'a> {
     through(bounds::KEPT, expr, span)
 }
 
+/// The renderer asks more for filters, whose arguments it counts too.
 fn through<'a>(name: &'a str, expr: Expr<'a>, span: Span) -> Expr<'a> {
-    Expr::Filter(Spanned::new(ast::Filter { name, expr: Some(expr), args: Vec::new() }, span))
+    Expr::Call(Spanned::new(call(name, expr, span), span))
+}
+
+fn call<'a>(id: &'a str, arg: Expr<'a>, span: Span) -> ast::Call<'a> {
+    ast::Call { expr: Expr::Var(Spanned::new(ast::Var { id }, span)), args: vec![CallArg::Pos(arg)] }
 }

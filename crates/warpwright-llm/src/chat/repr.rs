@@ -6,15 +6,40 @@ use minijinja::{Error, Output, State, Value, escape_formatter};
 use std::fmt::{self, Write};
 
 /// Prints a value, none of which is too deep, as `{{ value }}` does.
-pub(super) fn format(out: &mut Output<'_>, state: &State<'_, '_>, value: &Value) -> Result<(), Error> {
+pub(super) fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Value) -> Result<(), Error> {
     bounds::printed(state, value)?;
     match value.kind() {
-        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map => Ok(repr(out, value)?),
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map | ValueKind::Number => Ok(repr(out, value)?),
         _ => escape_formatter(out, state, value),
     }
 }
 
-fn repr(out: &mut Output<'_>, value: &Value) -> fmt::Result {
+/// A value as Python's `str` has it: what has a text already stays what it is.
+pub(super) fn text(value: Value) -> Result<Value, Error> {
+    match value.kind() {
+        ValueKind::String => Ok(value),
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map | ValueKind::Number => {
+            bounds::weight(&value)?;
+            let mut text = String::new();
+            repr(&mut text, &value)?;
+            Ok(text.into())
+        }
+        _ => Ok(value.to_string().into()),
+    }
+}
+
+/// The shortest digits that mean a number; from 10¹⁶ on and below 10⁻⁴ with an exponent of two digits or more.
+pub(super) fn digits(out: &mut impl Write, number: f64) -> fmt::Result {
+    if number == 0.0 || (1e-4..1e16).contains(&number.abs()) {
+        return write!(out, "{number:?}");
+    }
+    let text = format!("{number:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
+    write!(out, "{digits}e{sign}{exponent:0>2}")
+}
+
+fn repr(out: &mut impl Write, value: &Value) -> fmt::Result {
     match value.kind() {
         ValueKind::String => quoted(out, value.as_str().unwrap_or_default()),
         ValueKind::Seq | ValueKind::Iterable => {
@@ -35,12 +60,18 @@ fn repr(out: &mut Output<'_>, value: &Value) -> fmt::Result {
             }
             out.write_char('}')
         }
+        ValueKind::Number if !value.is_integer() => match f64::try_from(value.clone()) {
+            Ok(number) if number.is_finite() => digits(out, number),
+            Ok(number) if number.is_nan() => out.write_str("nan"),
+            Ok(number) => out.write_str(if number > 0.0 { "inf" } else { "-inf" }),
+            Err(_) => write!(out, "{value}"),
+        },
         _ => write!(out, "{value}"),
     }
 }
 
 /// In single quotes, unless that would need an escape and double quotes would not.
-fn quoted(out: &mut Output<'_>, text: &str) -> fmt::Result {
+fn quoted(out: &mut impl Write, text: &str) -> fmt::Result {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     out.write_char(quote)?;
     for c in text.chars() {
