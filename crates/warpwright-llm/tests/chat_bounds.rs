@@ -55,7 +55,6 @@ fn operators_do_not_double_without_end() {
         ("'ab'", "'%s%s' | format(ns.x, ns.x)"),
         ("'ab'", "'{0}{0}'.format(ns.x)"),
         ("'ab'", "[ns.x, ns.x] | tojson"),
-        ("'ab'", "[ns.x, ns.x] | pprint"),
         ("'ab'", "[ns.x, ns.x] | string"),
     ] {
         too_much(&doubling(begin, step));

@@ -100,7 +100,7 @@ fn what_cannot_be_done_names_the_line() {
     for source in [
         "\n{{ messages[0].nothing.further }}",
         "\n{{ messages + 1 }}",
-        "\n{{ messages[0].role.swapcase() }}",
+        "\n{{ messages[0].role.other() }}",
         "\n{{ nothing() }}",
         "\n{{ nothing | tojson }}",
         "\n{% include 'other' %}",
@@ -151,7 +151,12 @@ fn expressions_mean_what_they_mean_in_python() {
         }
     }
     assert!(wrong.is_empty(), "{} of {}\n{}", wrong.len(), table.len(), wrong.join("\n"));
-    println!("{} of {} are refused: {refused:#?}", refused.len(), table.len());
+    assert!(
+        refused.len() * 50 < table.len(),
+        "{} of {} are refused: {refused:#?}",
+        refused.len(),
+        table.len()
+    );
 }
 
 #[test]

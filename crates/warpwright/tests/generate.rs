@@ -295,6 +295,25 @@ fn a_conversation_goes_on_line_by_line() {
     assert_eq!((status(&built_in), stdout(&built_in).lines().nth(1)), (0, stdout(&told).lines().next()));
     let system = run_with(&["chat", "-n", "4", "--temp", "0", "--system", "Once"], "upon a time\n");
     assert_eq!((status(&system), stdout(&system)), (0, stdout(&told)));
+    // The prompt, as the model is given it, with what a terminal would act on escaped.
+    let output = run_with(
+        &[
+            "chat",
+            "--template",
+            &template,
+            "-n",
+            "4",
+            "--temp",
+            "0",
+            "--show-prompt",
+            "--system",
+            "Be\tkind\x1b.",
+        ],
+        "Once upon\n",
+    );
+    let stderr = String::from_utf8(output.stderr).expect("UTF-8");
+    let shown: Vec<&str> = stderr.lines().skip(1).collect();
+    assert_eq!(shown, ["<|begin|>Be\tkind\\u{1b}.", "Once upon", ""]);
     // A file without a template has none.
     let tiny = concat!(env!("CARGO_MANIFEST_DIR"), "/models/tiny.gguf");
     assert_eq!(status(&run_with(&["chat", "-m", tiny], "hello\n")), 2);

@@ -15,6 +15,9 @@ pub(super) const KEPT: &str = "(kept)";
 /// The function that weighs a value, and does not count it.
 pub(super) const FITS: &str = "(fits)";
 
+/// The function that is the operator `%`.
+pub(super) const REMAINDER: &str = "(%)";
+
 /// The function that makes a text of a value.
 pub(super) const TEXT: &str = "(text)";
 

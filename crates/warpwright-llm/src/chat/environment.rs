@@ -20,7 +20,10 @@ pub(super) fn environment() -> Environment<'static> {
     environment.add_function(bounds::KEPT, bounds::kept);
     environment.add_function(bounds::FITS, bounds::fits);
     environment.add_function(bounds::TEXT, repr::text);
+    environment.add_function(bounds::REMAINDER, filters::remainder);
     environment.add_filter("string", repr::text);
+    environment.add_filter("int", filters::int);
+    environment.add_filter("float", filters::float);
     environment.add_filter("tojson", json::tojson);
     environment.add_filter("length", length);
     environment.add_filter("count", length);

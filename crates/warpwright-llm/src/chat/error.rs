@@ -11,7 +11,7 @@ pub enum ChatError {
     #[error(transparent)]
     File(#[from] crate::gguf::GgufError),
     /// The template is not one.
-    #[error("chat template{}: {message}", at(line))]
+    #[error("chat template{}: {}", at(line), shown(message))]
     Syntax {
         /// Where it stops making sense.
         line: Option<usize>,
@@ -19,7 +19,7 @@ pub enum ChatError {
         message: String,
     },
     /// The template refuses the conversation, in its own words (`raise_exception`).
-    #[error("the chat template refuses this conversation: {message}")]
+    #[error("the chat template refuses this conversation: {}", shown(message))]
     Refused {
         /// What it says.
         message: String,
@@ -39,7 +39,7 @@ pub enum ChatError {
         rule: String,
     },
     /// The template does what cannot be done.
-    #[error("chat template{}: {message}", at(line))]
+    #[error("chat template{}: {}", at(line), shown(message))]
     Render {
         /// Where.
         line: Option<usize>,
@@ -50,6 +50,26 @@ pub enum ChatError {
 
 fn at(line: &Option<usize>) -> String {
     line.map(|line| format!(", line {line}")).unwrap_or_default()
+}
+
+/// Characters of a template's own words that are shown.
+const MOST_SHOWN: usize = 300;
+
+/// What a template says, as far as a line has room, with what a terminal would act on escaped.
+fn shown(text: &str) -> String {
+    let mut chars = text.chars();
+    let mut shown: String = chars.by_ref().take(MOST_SHOWN).flat_map(escaped).collect();
+    if chars.next().is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+fn escaped(c: char) -> Box<dyn Iterator<Item = char>> {
+    match c {
+        '"' | '\'' => Box::new(std::iter::once(c)),
+        c => Box::new(c.escape_debug()),
+    }
 }
 
 impl ChatError {
@@ -105,3 +125,18 @@ macro_rules! causes {
     )*};
 }
 causes!(Raised, TooMuch);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_template_says_is_a_line_that_no_terminal_acts_on() {
+        let shown = |message: &str| ChatError::Refused { message: message.into() }.to_string();
+        let before = "the chat template refuses this conversation: ";
+        assert_eq!(shown("It's \"no\", 日本"), format!("{before}It's \"no\", 日本"));
+        assert_eq!(shown("\x1b[2J\r\nno\u{202e}"), format!(r"{before}\u{{1b}}[2J\r\nno\u{{202e}}"));
+        assert_eq!(shown(&"é".repeat(300)), format!("{before}{}", "é".repeat(300)));
+        assert_eq!(shown(&"é".repeat(301)), format!("{before}{}…", "é".repeat(300)));
+    }
+}

@@ -4,9 +4,13 @@
 //! Python means characters.
 
 use super::filters;
-use minijinja::value::{Value, ValueKind, from_args};
+use minijinja::value::{Tuple, Value, ValueKind, from_args};
 use minijinja::{Error, State};
 use minijinja_contrib::pycompat;
+
+fn tuple(parts: [&str; 3]) -> Value {
+    Tuple::from(parts.map(Value::from)).into()
+}
 
 /// Calls a method of a value that is no object of the renderer.
 pub(super) fn call(
@@ -24,17 +28,26 @@ pub(super) fn call(
             "find" => return Ok(place(text.find(one()?)).into()),
             "rfind" => return Ok(place(text.rfind(one()?)).into()),
             "count" => return Ok(text.matches(one()?).count().into()),
+            "rsplit" if arguments.first().is_some_and(|separator| !separator.is_none()) => {
+                let (separator, most): (&str, Option<i64>) = from_args(arguments)?;
+                let parts = most
+                    .and_then(|most| usize::try_from(most).ok())
+                    .map_or(usize::MAX, |most| most.saturating_add(1));
+                let mut parts: Vec<Value> = text.rsplitn(parts, separator).map(Value::from).collect();
+                parts.reverse();
+                return Ok(parts.into());
+            }
             "removeprefix" => return Ok(text.strip_prefix(one()?).unwrap_or(text).into()),
             "removesuffix" => return Ok(text.strip_suffix(one()?).unwrap_or(text).into()),
             "partition" => {
                 let separator = one()?;
                 let parts = text.split_once(separator).map(|(before, after)| [before, separator, after]);
-                return Ok(parts.unwrap_or([text, "", ""]).map(Value::from).to_vec().into());
+                return Ok(tuple(parts.unwrap_or([text, "", ""])));
             }
             "rpartition" => {
                 let separator = one()?;
                 let parts = text.rsplit_once(separator).map(|(before, after)| [before, separator, after]);
-                return Ok(parts.unwrap_or(["", "", text]).map(Value::from).to_vec().into());
+                return Ok(tuple(parts.unwrap_or(["", "", text])));
             }
             _ => {}
         }

@@ -75,7 +75,77 @@ fn white_space() -> Result<SyntaxConfig, Error> {
     SyntaxConfig::builder().lstrip_blocks(true).trim_blocks(true).build()
 }
 
-/// Refuses chains that are too long.
+/// What Jinja and Python have, and the renderer has not, or has as something else: a template with one of these is
+/// refused before it is used.
+const LACKING: [(&str, &[&str]); 4] = [
+    (
+        "filter",
+        &[
+            "center",
+            "filesizeformat",
+            "forceescape",
+            "pprint",
+            "random",
+            "striptags",
+            "truncate",
+            "urlencode",
+            "urlize",
+            "wordcount",
+            "wordwrap",
+            "xmlattr",
+        ],
+    ),
+    ("test", &["callable"]),
+    (
+        "method",
+        &[
+            "casefold",
+            "center",
+            "encode",
+            "expandtabs",
+            "format_map",
+            "index",
+            "isdecimal",
+            "isidentifier",
+            "isprintable",
+            "istitle",
+            "ljust",
+            "rindex",
+            "rjust",
+            "swapcase",
+            "translate",
+            "zfill",
+        ],
+    ),
+    ("function", &["cycler", "joiner", "lipsum"]),
+];
+
+/// What a token is to the one after it.
+#[derive(Clone, Copy)]
+enum Seen<'t> {
+    Name(&'t str),
+    Dot,
+    Pipe,
+    Paren,
+    Other,
+}
+
+/// Refuses what the renderer lacks, by the last three tokens.
+fn lacking(tokens: [Seen<'_>; 3]) -> Result<(), String> {
+    use Seen::{Dot, Name, Paren, Pipe};
+    let (kind, name) = match tokens {
+        [_, Pipe | Name("filter"), Name(name)] => (0, name),
+        [_, Name("is"), Name(name)] | [Name("is"), Name("not"), Name(name)] => (1, name),
+        [Dot, Name(name), Paren] => (2, name),
+        [Pipe | Name("is" | "not"), Name(_), Paren] => return Ok(()),
+        [_, Name(name), Paren] => (3, name),
+        _ => return Ok(()),
+    };
+    let (kind, names) = LACKING[kind];
+    if names.contains(&name) { Err(format!("the {kind} `{name}` is not supported")) } else { Ok(()) }
+}
+
+/// Refuses chains that are too long, and what the renderer lacks.
 fn chains(source: &str) -> Result<(), Error> {
     let too_long = |line: u16, what: &str| {
         let why = format!("line {line} has {what} than {LONGEST_CHAIN}");
@@ -84,9 +154,20 @@ fn chains(source: &str) -> Result<(), Error> {
     // Of each `if` that is open, how many branches it has.
     let mut branches: Vec<usize> = Vec::new();
     let (mut operators, mut begins) = (0, false);
+    let mut seen = [Seen::Other; 3];
     for token in tokenize(source, false, white_space()?) {
         // What is no token is the parser's to say.
         let Ok((token, span)) = token else { return Ok(()) };
+        seen.rotate_left(1);
+        seen[2] = match &token {
+            Token::Ident(name) => Seen::Name(name),
+            Token::Dot => Seen::Dot,
+            Token::Pipe => Seen::Pipe,
+            Token::ParenOpen => Seen::Paren,
+            _ => Seen::Other,
+        };
+        lacking(seen)
+            .map_err(|why| Error::new(ErrorKind::SyntaxError, format!("line {}: {why}", span.start_line)))?;
         let word = if begins { token_word(&token) } else { None };
         begins = matches!(token, Token::BlockStart);
         match (token, word) {
@@ -313,6 +394,11 @@ fn expr_of<'a>(expr: &Expr<'a>) -> Expr<'a> {
         }
         Expr::BinOp(s) => match s.op {
             ast::BinOpKind::Add | ast::BinOpKind::Mul | ast::BinOpKind::Concat => kept(sum_of(s), s.span()),
+            ast::BinOpKind::Rem => {
+                let expr = Expr::Var(Spanned::new(ast::Var { id: bounds::REMAINDER }, s.span()));
+                let args = vec![CallArg::Pos(expr_of(&s.left)), CallArg::Pos(expr_of(&s.right))];
+                kept(Expr::Call(Spanned::new(ast::Call { expr, args }, s.span())), s.span())
+            }
             _ => Expr::BinOp(binary(s, expr_of(&s.left))),
         },
         Expr::Compare(s) => {

@@ -18,14 +18,17 @@ pub(super) fn format(out: &mut Output<'_>, state: &mut State<'_, '_>, value: &Va
 pub(super) fn text(value: Value) -> Result<Value, Error> {
     match value.kind() {
         ValueKind::String => Ok(value),
-        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map | ValueKind::Number => {
-            bounds::weight(&value)?;
-            let mut text = String::new();
-            repr(&mut text, &value)?;
-            Ok(text.into())
-        }
+        ValueKind::Seq | ValueKind::Iterable | ValueKind::Map | ValueKind::Number => quoted_text(&value),
         _ => Ok(value.to_string().into()),
     }
+}
+
+/// What Python's `repr` has of a value.
+pub(super) fn quoted_text(value: &Value) -> Result<Value, Error> {
+    bounds::weight(value)?;
+    let mut text = String::new();
+    repr(&mut text, value)?;
+    Ok(text.into())
 }
 
 /// The shortest digits that mean a number; from 10¹⁶ on and below 10⁻⁴ with an exponent of two digits or more.
@@ -43,12 +46,16 @@ fn repr(out: &mut impl Write, value: &Value) -> fmt::Result {
     match value.kind() {
         ValueKind::String => quoted(out, value.as_str().unwrap_or_default()),
         ValueKind::Seq | ValueKind::Iterable => {
-            out.write_char('[')?;
+            let [open, close] = if value.is_tuple() { ['(', ')'] } else { ['[', ']'] };
+            out.write_char(open)?;
             for (index, item) in value.try_iter().into_iter().flatten().enumerate() {
                 out.write_str(if index > 0 { ", " } else { "" })?;
                 repr(out, &item)?;
             }
-            out.write_char(']')
+            if value.is_tuple() && value.len() == Some(1) {
+                out.write_char(',')?;
+            }
+            out.write_char(close)
         }
         ValueKind::Map => {
             out.write_char('{')?;

@@ -50,6 +50,9 @@ pub(crate) struct Arguments {
     /// End an answer where this text appears; may be given several times
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     stop: Vec<String>,
+    /// Say on standard error what the model is given for each message: the conversation as the template writes it
+    #[arg(long)]
+    show_prompt: bool,
     /// Say on standard error how long each answer took
     #[arg(long)]
     stats: bool,
@@ -113,16 +116,20 @@ impl Conversation<'_> {
         self.loaded.engine.reset();
     }
 
-    /// The tokens of the conversation so far, up to where the answer begins.
-    fn tokens(&self) -> Result<Vec<u32>, String> {
+    /// The conversation so far, up to where the answer begins.
+    fn text(&self) -> Result<String, String> {
+        self.template.render(&self.messages, true).map_err(|error| error.to_string())
+    }
+
+    /// The tokens of that.
+    fn tokens(&self, text: &str) -> Result<Vec<u32>, String> {
         let tokenizer = &self.tokenizer;
-        let text = self.template.render(&self.messages, true).map_err(|error| error.to_string())?;
         // Many templates write BOS themselves.
         let bos = SpecialTokens::of(tokenizer).bos;
         let begun = !bos.is_empty() && text.starts_with(&bos);
         let bos = tokenizer.bos().filter(|_| tokenizer.adds_bos() && !begun);
         let options = Encode { add_special: false, parse_special: true };
-        let ids = tokenizer.encode(&text, options).map_err(|error| error.to_string())?;
+        let ids = tokenizer.encode(text, options).map_err(|error| error.to_string())?;
         let ids: Vec<u32> = bos.into_iter().chain(ids).collect();
         if ids.is_empty() { Err("the template gives no text".into()) } else { Ok(ids) }
     }
@@ -130,7 +137,11 @@ impl Conversation<'_> {
     /// Answers what was said.
     fn answer(&mut self, said: &str, screen: &mut Screen<'_, impl Write>) -> Result<Answer, Failure> {
         self.messages.push(Message::new("user", said));
-        let ids = match self.tokens() {
+        let text = self.text();
+        if let (Ok(text), true) = (&text, self.arguments.show_prompt) {
+            writeln!(io::stderr(), "{}", printable(text))?;
+        }
+        let ids = match text.and_then(|text| self.tokens(&text)) {
             Ok(ids) => ids,
             Err(why) => {
                 self.messages.pop();
@@ -164,6 +175,16 @@ impl Conversation<'_> {
             Err(error) => Err(failure(engine, &error)),
         }
     }
+}
+
+/// A text with what a terminal would act on escaped, but for the ends of lines and tabs.
+fn printable(text: &str) -> String {
+    let escaped = |c: char| match c {
+        '\n' | '\t' => c.to_string(),
+        c if c.is_control() => c.escape_default().to_string(),
+        c => c.to_string(),
+    };
+    text.chars().map(escaped).collect()
 }
 
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
