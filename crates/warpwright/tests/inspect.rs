@@ -313,7 +313,7 @@ fn plan_refuses_what_does_not_fit() {
     };
     assert_eq!(
         said(&["plan", "-m", &path, "-c", "65"]),
-        "error: a context of 65 is more than the model's 64\n"
+        "error: `-c` is 65: so many tokens do not fit into the context of 64 tokens (the model was trained for no more)\n"
     );
     assert_eq!(
         said(&["plan", "-m", &path, "-c", "8", "--tokens", "9"]),

@@ -151,7 +151,7 @@ fn shape(arguments: &Arguments, model: &ModelConfig) -> Result<StepShape, Failur
     }
     let longest = Context::of(model);
     if room > longest.tokens {
-        return Err(Failure::Message(format!("a context of {room} tokens is more than {longest}")));
+        return Err(Failure::Message(format!("`-c` is {room}: so many tokens do not fit into {longest}")));
     }
     let kind = match tokens {
         1 => StepKind::Decode,
