@@ -13,7 +13,8 @@
 //!
 //! What holds:
 //!
-//! - **Ids that a kernel reads are in the vocabulary**: others are refused before.
+//! - **Ids that a kernel reads are in the vocabulary**: others are refused before. A step that is ahead may read the one that
+//!   says that no token could be chosen, for which a table has zeros.
 //! - **The cache holds a prefix of the sequence**, and attention sees no more of it than that: what padding, a step
 //!   issued ahead or a failure has left behind it is overwritten before it is seen.
 //! - **No token is chosen by logits that are not finite**: that is an error, which names the first tensor that has such a
