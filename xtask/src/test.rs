@@ -58,6 +58,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
         Err(why) if options.require_ptxas && !options.no_python => summary.add_failure(models::NAME, &why),
         Err(why) => summary.add_not_run(models::NAME, &why),
     }
+    orders(&mut summary);
     clients::check(!options.no_python, &mut summary);
     match ptxas {
         Ok((ptxas, tools)) => {
@@ -113,6 +114,24 @@ fn cargo_test(options: &Options, summary: &mut Summary) {
             summary.add(Part { name: name.to_string(), passed, failed, remark: String::new() });
         }
         Err(why) => summary.add_failure(name, &why),
+    }
+}
+
+/// The runtime's own tests on virtual GPUs that do what streams ask for in other orders than that of the calls: a wait
+/// that is missing shows in some of them.
+fn orders(summary: &mut Summary) {
+    for order in ["reverse", "random:1", "random:2", "random:3"] {
+        let name = format!("the runtime's tests, {order}");
+        println!("$ WARPWRIGHT_TEST_ORDER={order} cargo test -p warpwright-runtime --tests");
+        let mut command = cargo();
+        command.args(["test", "--package", "warpwright-runtime", "--tests", "--no-fail-fast", "--quiet"]);
+        match stream_output(command.env("WARPWRIGHT_TEST_ORDER", order)) {
+            Ok((Counts { passed, failed }, status)) if status.success() || failed > 0 => {
+                summary.add(Part { name, passed, failed, remark: String::new() });
+            }
+            Ok(_) => summary.add_failure(&name, "they do not run"),
+            Err(why) => summary.add_failure(&name, &why),
+        }
     }
 }
 

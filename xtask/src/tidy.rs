@@ -41,10 +41,11 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("warpwright-dsl", &["warpwright-macros", "warpwright-ptx"]),
     ("warpwright-test", &["warpwright-dsl", "warpwright-ptx", "warpwright-vm"]),
     ("warpwright-kernels", &["warpwright-dsl", "warpwright-ptx"]),
-    ("warpwright-runtime", &["warpwright-dsl", "warpwright-ptx", "warpwright-vm"]),
+    ("warpwright-device", &["warpwright-vm"]),
+    ("warpwright-runtime", &["warpwright-device", "warpwright-dsl", "warpwright-ptx", "warpwright-vm"]),
     ("warpwright-graph", &["warpwright-dsl", "warpwright-ptx", "warpwright-kernels", "warpwright-runtime"]),
     ("warpwright-llm", &["warpwright-graph", "warpwright-kernels", "warpwright-runtime"]),
-    ("warpwright-libcuda", &["warpwright-ptx", "warpwright-vm"]),
+    ("warpwright-libcuda", &["warpwright-device", "warpwright-ptx", "warpwright-vm"]),
     (
         "warpwright-testing",
         &["warpwright-dsl", "warpwright-ptx", "warpwright-runtime", "warpwright-test", "warpwright-vm"],

@@ -76,7 +76,7 @@ pub(crate) enum Module {
 #[derive(Clone)]
 pub(crate) enum Exec {
     /// Of the virtual GPU, which goes through the list.
-    Vm,
+    Vm(Arc<vm::Replay>),
     /// Of a CUDA device.
     Cuda(Arc<cuda::Replay>),
 }
@@ -215,7 +215,7 @@ impl Backend {
     /// What the memory holds means nothing any more, for what a stream does next: it has a new owner.
     pub(crate) fn forget(&self, memory: Arc<Memory>, stream: &StreamState) {
         match self {
-            Backend::Vm(worker) => worker.forget(memory, stream),
+            Backend::Vm(worker) => worker.forget(memory, stream.vm()),
             // Nothing is known of its bytes.
             Backend::Cuda(_) => {}
         }
@@ -225,7 +225,7 @@ impl Backend {
     /// returns.
     pub(crate) fn upload(&self, data: &[u8], target: Place, stream: &StreamState) {
         match self {
-            Backend::Vm(worker) => worker.upload(data, target, stream),
+            Backend::Vm(worker) => worker.upload(data, target, stream.vm()),
             Backend::Cuda(driver) => driver.upload(data, &target, stream, stream.cuda()),
         }
     }
@@ -240,7 +240,7 @@ impl Backend {
         target: &mut [u8],
     ) -> Result<()> {
         match self {
-            Backend::Vm(worker) => worker.download(operation, source, stream, target),
+            Backend::Vm(worker) => worker.download(operation, source, stream.vm(), target),
             Backend::Cuda(driver) => driver.download(operation, &source, stream, stream.cuda(), target),
         }
     }
@@ -251,7 +251,7 @@ impl Backend {
     /// A new stream of that number, which no other one of the device ever has.
     pub(crate) fn new_stream(&self, id: u64) -> Result<StreamHandle> {
         match self {
-            Backend::Vm(_) => Ok(StreamHandle::Vm(vm::StreamHandle::default())),
+            Backend::Vm(worker) => Ok(StreamHandle::Vm(worker.new_stream())),
             Backend::Cuda(driver) => driver.new_stream(id).map(StreamHandle::Cuda),
         }
     }
@@ -268,7 +268,7 @@ impl Backend {
     /// Issues an operation of a stream. `uses` are its buffers, where they are [wanted](Self::wants_uses).
     pub(crate) fn push(&self, op: Op, uses: Option<Vec<AnyBuffer>>, stream: &StreamState) {
         match self {
-            Backend::Vm(worker) => worker.push(op, stream),
+            Backend::Vm(worker) => worker.push(&op, stream.vm()),
             Backend::Cuda(driver) => driver.push(&op, uses, stream, stream.cuda()),
         }
     }
@@ -283,7 +283,7 @@ impl Backend {
     ) -> Result<()> {
         match (self, source, target) {
             (Backend::Vm(worker), (Backend::Vm(_), source), (Backend::Vm(_), target)) => {
-                worker.push(Op::Copy { source, target }, stream);
+                worker.push(&Op::Copy { source, target }, stream.vm());
                 Ok(())
             }
             (Backend::Cuda(driver), (Backend::Cuda(reads), source), (Backend::Cuda(writes), target)) => {
@@ -297,7 +297,7 @@ impl Backend {
     /// Marks the end of what a stream was asked for.
     pub(crate) fn record(&self, stream: &StreamState) -> Mark {
         match self {
-            Backend::Vm(worker) => Mark::Vm(worker.record(stream)),
+            Backend::Vm(worker) => Mark::Vm(worker.record(stream.vm())),
             Backend::Cuda(driver) => Mark::Cuda(driver.record(stream, stream.cuda())),
         }
     }
@@ -306,7 +306,7 @@ impl Backend {
     pub(crate) fn wait_mark(&self, mark: &Mark, stream: &StreamState) -> Result<()> {
         match self {
             Backend::Vm(worker) => {
-                worker.wait_mark(mark.clone(), stream);
+                worker.wait_mark(mark, stream.vm());
                 Ok(())
             }
             Backend::Cuda(driver) => driver.wait_mark(mark, stream, stream.cuda()),
@@ -316,15 +316,23 @@ impl Backend {
     /// Whether the operations until a point are complete: executed, or skipped after an error.
     pub(crate) fn is_complete(&self, point: Point) -> bool {
         match self {
-            Backend::Vm(worker) => worker.is_complete(point.ticket),
+            Backend::Vm(worker) => worker.is_complete(point),
             Backend::Cuda(driver) => driver.is_complete(point),
+        }
+    }
+
+    /// Whether what a stream was asked for is complete. If not, it is not put off any longer.
+    pub(crate) fn is_idle(&self, stream: &StreamState) -> bool {
+        match self {
+            Backend::Vm(_) => stream.vm().is_idle(),
+            Backend::Cuda(driver) => driver.is_complete(stream.point()),
         }
     }
 
     /// Waits until what a stream was asked for is complete, and returns the error that nobody was told of.
     pub(crate) fn wait(&self, stream: &StreamState) -> Result<()> {
         match self {
-            Backend::Vm(worker) => worker.wait(stream.point().ticket),
+            Backend::Vm(worker) => worker.wait(stream.vm()),
             Backend::Cuda(driver) => driver.wait(stream.cuda()),
         }
     }
@@ -332,7 +340,7 @@ impl Backend {
     /// Waits until everything before a mark of this device is complete, and returns the error that nobody was told of.
     pub(crate) fn wait_for(&self, mark: &Mark) -> Result<()> {
         match (self, mark) {
-            (Backend::Vm(worker), Mark::Vm(mark)) => worker.wait(mark.ticket()),
+            (Backend::Vm(worker), Mark::Vm(mark)) => worker.wait_for(mark),
             (Backend::Cuda(driver), Mark::Cuda(mark)) => driver.wait_for(mark),
             _ => strangers(),
         }
@@ -341,7 +349,7 @@ impl Backend {
     /// Waits until everything is complete, and returns the error that nobody was told of.
     pub(crate) fn wait_all(&self) -> Result<()> {
         match self {
-            Backend::Vm(worker) => worker.wait(worker.issued()),
+            Backend::Vm(worker) => worker.wait_all(),
             Backend::Cuda(driver) => driver.wait_all(),
         }
     }
@@ -349,7 +357,7 @@ impl Backend {
     /// Waits until everything is complete. Who waits for an error finds it still.
     pub(crate) fn pass_all(&self) {
         match self {
-            Backend::Vm(worker) => worker.pass(worker.issued()),
+            Backend::Vm(worker) => worker.pass_all(),
             Backend::Cuda(driver) => driver.pass_all(),
         }
     }
@@ -365,15 +373,18 @@ impl Backend {
     /// Makes a list of operations ready for replays.
     pub(crate) fn instantiate(&self, ops: &[Op]) -> Result<Exec> {
         match self {
-            Backend::Vm(_) => Ok(Exec::Vm),
+            Backend::Vm(worker) => Ok(Exec::Vm(Arc::new(worker.instantiate(ops)))),
             Backend::Cuda(driver) => driver.instantiate(ops).map(Exec::Cuda),
         }
     }
 
     /// Replays from now on have that launch, of the same kernel, in that place of the list.
-    pub(crate) fn update(&self, exec: &Exec, node: usize, launch: &Launch) -> Result<()> {
+    pub(crate) fn update(&self, exec: &Exec, node: usize, launch: &Arc<Launch>) -> Result<()> {
         match (self, exec) {
-            (Backend::Vm(_), Exec::Vm) => Ok(()),
+            (Backend::Vm(_), Exec::Vm(replay)) => {
+                replay.update(node, launch);
+                Ok(())
+            }
             (Backend::Cuda(driver), Exec::Cuda(replay)) => driver.update(replay, node, launch),
             _ => strangers(),
         }
@@ -413,7 +424,10 @@ impl Mark {
     /// Whether everything before it is complete.
     pub(crate) fn is_complete(&self) -> bool {
         match self {
-            Mark::Vm(mark) => mark.is_complete(),
+            Mark::Vm(mark) => {
+                mark.ask();
+                mark.is_reached()
+            }
             Mark::Cuda(mark) => mark.is_complete(),
         }
     }
@@ -422,7 +436,7 @@ impl Mark {
     /// was skipped.
     pub(crate) fn elapsed(&self, earlier: &Mark) -> Result<Option<Duration>> {
         match (self, earlier) {
-            (Mark::Vm(mark), Mark::Vm(earlier)) => Ok(mark.elapsed(earlier)),
+            (Mark::Vm(mark), Mark::Vm(earlier)) => Ok(mark.elapsed_since(earlier)),
             (Mark::Cuda(mark), Mark::Cuda(earlier)) => Ok(mark.elapsed(earlier)?),
             _ => strangers(),
         }
@@ -463,11 +477,19 @@ impl Module {
 }
 
 impl Exec {
+    /// The graph as virtual GPUs have it.
+    pub(crate) fn vm(&self) -> &vm::Replay {
+        match self {
+            Exec::Vm(replay) => replay,
+            Exec::Cuda(_) => strangers(),
+        }
+    }
+
     /// The graph as CUDA devices have it.
     pub(crate) fn cuda(&self) -> &cuda::Replay {
         match self {
             Exec::Cuda(replay) => replay,
-            Exec::Vm => strangers(),
+            Exec::Vm(_) => strangers(),
         }
     }
 }

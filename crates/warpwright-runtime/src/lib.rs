@@ -153,7 +153,7 @@ pub use module::Module;
 pub use operands::{OperandBinder, OperandList, OperandTable, Operands};
 pub use pool::PoolStatistics;
 pub use stream::Stream;
-pub use vm::VmConfig;
+pub use vm::{Order, VmConfig};
 
 /// The example of the page that registries show.
 #[cfg(doctest)]

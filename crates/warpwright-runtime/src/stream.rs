@@ -35,7 +35,7 @@ pub(crate) struct Inner {
 pub(crate) struct StreamState {
     /// Its number on the device, which no other one ever has.
     pub(crate) id: u64,
-    /// The ticket of its last operation; 0 before the first.
+    /// The ticket of its last operation; 0 before the first. The engine of a virtual GPU counts them itself.
     tail: AtomicU64,
     /// The stream as the device has it.
     pub(crate) handle: StreamHandle,
@@ -52,12 +52,18 @@ pub(crate) struct Captured {
 
 impl StreamState {
     pub(crate) fn new(id: u64, handle: StreamHandle) -> Self {
+        // The engine of a virtual GPU has numbers of its own, by which it is asked whether points are passed.
+        let id = if let StreamHandle::Vm(stream) = &handle { stream.id() } else { id };
         StreamState { id, tail: AtomicU64::new(0), handle }
     }
 
     /// The end of what it has been asked for.
     pub(crate) fn point(&self) -> Point {
-        Point { stream: self.id, ticket: self.tail.load(Acquire) }
+        let ticket = match &self.handle {
+            StreamHandle::Vm(stream) => stream.issued(),
+            StreamHandle::Cuda(_) => self.tail.load(Acquire),
+        };
+        Point { stream: self.id, ticket }
     }
 
     /// An operation was issued. Called in the order of tickets.
@@ -223,7 +229,7 @@ impl Stream {
 
     /// Whether the stream has done what it was asked for.
     pub fn is_idle(&self) -> bool {
-        self.backend().is_complete(self.inner.state.point())
+        self.backend().is_idle(&self.inner.state)
     }
 
     /// Whether operations are recorded instead of executed.

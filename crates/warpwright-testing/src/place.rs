@@ -5,13 +5,16 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::OnceLock;
 use warpwright_ptx::ir::Arch;
-use warpwright_runtime::{Device, DeviceSpec, VmConfig, devices};
+use warpwright_runtime::{Device, DeviceSpec, Order, VmConfig, devices};
 
 /// The variable that says where tests run.
 const PLACE: &str = "WARPWRIGHT_TEST_DEVICE";
 /// The variable that names the file for what ran where: a line for each device that a test got, `cuda:N ARCH`, or
 /// `none ARCH` where no CUDA device runs what the test asked for.
 const TALLY: &str = "WARPWRIGHT_TEST_TALLY";
+
+/// The variable that names the order in which virtual GPUs do what different streams ask for.
+const ORDER: &str = "WARPWRIGHT_TEST_ORDER";
 
 /// Where tests run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +57,7 @@ pub fn orders(seeds: &[u64]) -> &[u64] {
 pub fn device(config: VmConfig) -> Device {
     let arch = config.device.arch;
     match place() {
-        Place::Vm => Device::vm(config).expect("a virtual GPU"),
+        Place::Vm => Device::vm(VmConfig { order: order(), ..config }).expect("a virtual GPU"),
         Place::Cuda => match ordinal(arch) {
             Some(ordinal) => {
                 tally(&format!("cuda:{ordinal} {arch}"));
@@ -65,6 +68,14 @@ pub fn device(config: VmConfig) -> Device {
                 Device::vm(config).expect("a virtual GPU")
             }
         },
+    }
+}
+
+/// The order in which virtual GPUs do what streams ask for.
+fn order() -> Order {
+    match std::env::var(ORDER) {
+        Err(_) => Order::Issue,
+        Ok(order) => order.parse().unwrap_or_else(|error| panic!("{ORDER}: {error}")),
     }
 }
 

@@ -2,9 +2,10 @@
 
 use super::entries;
 use super::memory::here;
-use crate::engine::{AnyMemory, Copy, Stream, issue};
+use crate::engine::{Stream, issue, memory_of_any, memory_of_device, memory_of_host};
 use crate::types::{CUcontext, CUdeviceptr, CUstream, Result, Status};
 use std::ffi::c_void;
+use warpwright_device::{Copy, Memory};
 
 /// What an address may be of.
 #[derive(Clone, Copy)]
@@ -15,11 +16,11 @@ enum At {
 }
 
 impl At {
-    fn memory(self, bytes: u64) -> Result<AnyMemory> {
+    fn memory(self, bytes: u64) -> Result<Memory> {
         match self {
-            At::Host(address) => AnyMemory::of_host(address, bytes),
-            At::Device(address) => AnyMemory::of_device(address, bytes),
-            At::Any(address) => AnyMemory::of_any(address, bytes),
+            At::Host(address) => memory_of_host(address, bytes),
+            At::Device(address) => memory_of_device(address, bytes),
+            At::Any(address) => memory_of_any(address, bytes),
         }
     }
 }

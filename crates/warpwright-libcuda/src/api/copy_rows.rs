@@ -2,9 +2,10 @@
 
 use super::copy::{alone, contexts};
 use super::entries;
-use crate::engine::{AnyMemory, Copy, Layout, Side, Stream, issue};
+use crate::engine::{Stream, issue, memory_of_any, memory_of_device, memory_of_host};
 use crate::report::log;
 use crate::types::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUmemorytype, CUstream, In, Result, Status};
+use warpwright_device::{Copy, Layout, Side};
 
 /// The longest distance of rows, in bytes.
 const MOST_PITCH: u64 = i32::MAX as u64;
@@ -56,9 +57,9 @@ impl Given {
         let bytes = layout.extent(width, height, depth).ok_or(invalid)?;
         let at = |base: u64| if base == 0 { Err(invalid) } else { base.checked_add(begin).ok_or(invalid) };
         let memory = match self.kind {
-            CUmemorytype::HOST => AnyMemory::of_host(at(self.host)?, bytes)?,
-            CUmemorytype::DEVICE => AnyMemory::of_device(at(self.device)?, bytes)?,
-            CUmemorytype::UNIFIED => AnyMemory::of_any(at(self.device)?, bytes)?,
+            CUmemorytype::HOST => memory_of_host(at(self.host)?, bytes)?,
+            CUmemorytype::DEVICE => memory_of_device(at(self.device)?, bytes)?,
+            CUmemorytype::UNIFIED => memory_of_any(at(self.device)?, bytes)?,
             CUmemorytype::ARRAY => {
                 log::misuse(&"copies from and to arrays are not supported");
                 return Err(Status::NOT_SUPPORTED);

@@ -2,10 +2,11 @@
 
 use super::entries;
 use super::memory::bytes_at;
-use crate::engine::{Op, Pattern, Stream};
+use crate::engine::Stream;
 use crate::graph::guard;
 use crate::types::{CUdeviceptr, CUstream, Result, Status};
 use std::ffi::{c_uchar, c_uint, c_ushort};
+use warpwright_device::{Op, Pattern};
 
 /// Rows of `width` elements of some bytes, `pitch` bytes apart.
 struct Rows {
@@ -39,7 +40,7 @@ fn fill(stream: CUstream, rows: &Rows, pattern: Pattern, waits: bool) -> Result<
     }
     let bytes = rows.pitch.checked_mul(height - 1).and_then(|rows| rows.checked_add(width)).ok_or(invalid)?;
     let target = bytes_at(rows.address, bytes)?;
-    let is_host = target.is_host();
+    let is_host = target.is_mapped();
     if waits && stream.is_capturing() {
         guard::waits(&stream)?;
     }

@@ -1,7 +1,7 @@
 //! Memory of devices: allocated, given back, looked up.
 
 use super::entries;
-use crate::engine::{self, Asker, BlockKind, Bytes, Engine, HostKind, hosts};
+use crate::engine::{self, Asker, BlockKind, Engine, HostKind, hosts};
 use crate::graph::guard;
 use crate::state::{Context, current};
 use crate::types::{
@@ -9,6 +9,7 @@ use crate::types::{
 };
 use std::ffi::c_uint;
 use std::sync::Arc;
+use warpwright_device::{Bytes, Release, StreamKind};
 
 /// What rows of pitched memory begin at multiples of, in bytes.
 const PITCH: u64 = 512;
@@ -56,7 +57,7 @@ fn free(address: CUdeviceptr) -> Result<()> {
     let owner = owner.ok_or(Status::INVALID_VALUE)?;
     let block = owner.memory().take(address)?;
     owner.drain();
-    owner.memory().forget(&block);
+    block.release();
     context.check()
 }
 
@@ -227,7 +228,7 @@ entries! {
         let allowed = match flags {
             1 | 2 => true,
             // The default stream is all of them.
-            SINGLE => stream.kind() != engine::StreamKind::Legacy,
+            SINGLE => stream.kind() != StreamKind::Legacy,
             _ => false,
         };
         if host.kind == HostKind::Managed && whole && allowed { Ok(()) } else { Err(Status::INVALID_VALUE) }
@@ -236,5 +237,5 @@ entries! {
 
 /// Bytes of a device or of pinned memory at an address that a client gives.
 pub(super) fn bytes_at(address: CUdeviceptr, bytes: u64) -> Result<Bytes> {
-    if address == 0 { Err(Status::INVALID_VALUE) } else { Bytes::at(address, bytes) }
+    if address == 0 { Err(Status::INVALID_VALUE) } else { engine::bytes_at(address, bytes) }
 }

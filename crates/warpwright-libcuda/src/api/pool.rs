@@ -1,7 +1,7 @@
 //! Memory in the order of streams, and the pools that it comes from.
 
 use super::entries;
-use crate::engine::{BlockKind, Op, POOLS, Pool, Stream, engines, permitted};
+use crate::engine::{BlockKind, POOLS, Pool, Stream, engines, permitted};
 use crate::report::log;
 use crate::state::state;
 use crate::types::{
@@ -11,6 +11,7 @@ use crate::types::{
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use warpwright_device::Op;
 
 fn pool(handle: CUmemoryPool) -> Result<Arc<Pool>> {
     state()?;
@@ -67,7 +68,7 @@ fn free(address: CUdeviceptr, stream: CUstream) -> Result<()> {
     let engines = engines()?;
     let owner = engines.iter().find(|engine| engine.memory().find(address).is_some());
     let owner = owner.ok_or(Status::INVALID_VALUE)?;
-    stream.submit(Op::Free(owner.memory().take(address)?))
+    stream.submit(Op::Release(owner.memory().take(address)?))
 }
 
 /// Where a pool is: a device.

@@ -3,8 +3,8 @@
 use super::entries;
 use super::memory::{bytes_at, here};
 use crate::engine::{
-    CallbackFunction, Comparison, EVENTS, HostFunction, HostKind, Op, Recorded, STREAMS, Stream,
-    StreamCallback, StreamKind, hosts, permitted,
+    CallbackFunction, EVENTS, HostFunction, HostKind, Recorded, STREAMS, Stream, StreamCallback, hosts,
+    permitted,
 };
 use crate::graph::{capture, guard};
 use crate::report::log;
@@ -13,6 +13,7 @@ use crate::types::{
     CUstreamAttrValue, CUstreamBatchMemOpParams, CUstreamBatchMemOpType, In, Out, Result, Status,
 };
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
+use warpwright_device::{Bytes, Comparison, Op, StreamKind};
 
 const NON_BLOCKING: c_uint = 1;
 
@@ -45,8 +46,8 @@ fn wait_event(stream: CUstream, handle: CUevent, flags: c_uint) -> Result<()> {
     match event.recorded() {
         Recorded::Never => Ok(()),
         Recorded::Captured(captured) => captured.join(&stream),
-        Recorded::At(mark) if mark.is_reached() && !stream.is_capturing() => Ok(()),
-        Recorded::At(mark) => stream.submit(Op::Wait(mark)),
+        Recorded::At(signal) if signal.is_reached() && !stream.is_capturing() => Ok(()),
+        Recorded::At(signal) => stream.submit(Op::Wait(signal)),
     }
 }
 
@@ -71,7 +72,7 @@ fn write_value(address: CUdeviceptr, bytes: u64, value: u64, flags: c_uint) -> R
     Ok(Op::WriteValue { at: value_at(address, bytes)?, value })
 }
 
-fn value_at(address: CUdeviceptr, bytes: u64) -> Result<crate::engine::Bytes> {
+fn value_at(address: CUdeviceptr, bytes: u64) -> Result<Bytes> {
     if !address.is_multiple_of(bytes) {
         return Err(Status::INVALID_VALUE);
     }
@@ -216,7 +217,7 @@ entries! {
     ) {
         let stream = Stream::get(default.resolve(stream))?;
         let function = function.ok_or(Status::INVALID_VALUE)?;
-        stream.submit(Op::Host(HostFunction::new(function, argument)))
+        stream.submit_host(HostFunction::new(function, argument))
     }
 
     /// Calls a function when everything before it is done, or has failed.
@@ -229,7 +230,7 @@ entries! {
         let stream = Stream::get(default.resolve(handle))?;
         let function = function.filter(|_| flags == 0).ok_or(Status::INVALID_VALUE)?;
         guard::waits(&stream)?;
-        stream.submit(Op::Callback(StreamCallback::new(function, handle, argument)))
+        stream.submit(stream.callback(StreamCallback::new(function, handle, argument)))
     }
 
     /// An attribute of a stream.

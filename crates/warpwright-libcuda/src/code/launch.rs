@@ -2,14 +2,15 @@
 //! runs, as the driver does; and run.
 
 use super::Function;
-use crate::engine::{Engine, Work};
+use crate::engine;
 use crate::report::calls::{self, Call};
 use crate::report::{findings, log};
 use crate::state::config;
 use crate::types::{Extra, In, KernelParams, Result, Status};
 use std::io::Write;
 use std::sync::Arc;
-use warpwright_vm::{Arg, DeviceError, FaultKind, FindingKind, LaunchConfig, Options, Report, TrapKind};
+use warpwright_device::Failure;
+use warpwright_vm::{Arg, Device, LaunchConfig, Options, Report, Running};
 
 /// What `extra` is made of: a name, its value, and at last the end.
 const END: usize = 0;
@@ -112,61 +113,26 @@ impl Launch {
     }
 }
 
-impl Work for Launch {
-    fn run(&self, engine: &Engine) -> Result<()> {
-        let options = Options { checks: config()?.checks, ..Options::default() };
-        let code = self.function.code();
-        let config = self.shape.config();
-        let running = engine.vm().launch(code.vm(), self.function.name(), &config, &self.args(), &options);
-        let report = running.map_err(|error| refused(&self.function, &error))?.wait();
+impl warpwright_device::Launch for Launch {
+    fn start(&self, device: &Device) -> warpwright_device::Result<Running> {
+        let checks = config().map_err(engine::failure)?.checks;
+        let options = Options { checks, ..Options::default() };
+        let (code, name) = (self.function.code(), self.function.name());
+        let running = device.launch(code.vm(), name, &self.shape.config(), &self.args(), &options);
+        running.map_err(|error| {
+            log::note(&format_args!("kernel `{name}` could not be launched: {error}"));
+            Failure::of_device(name, &error)
+        })
+    }
+
+    fn end(&self, number: u64, report: Report) -> warpwright_device::Result<()> {
         if !report.output.is_empty() {
             let mut out = std::io::stdout().lock();
             // Nobody can be told where the output is closed.
             let _ = out.write_all(report.output.as_bytes()).and_then(|()| out.flush());
         }
-        findings::launched(&report, || code.text(), self.made_by);
-        outcome(&report)
-    }
-}
-
-/// The device refuses what was held against it before: it has no memory left for the launch, or we are wrong.
-fn refused(function: &Function, error: &DeviceError) -> Status {
-    log::note(&format_args!("kernel `{}` could not be launched: {error}", function.name()));
-    match error {
-        DeviceError::OutOfMemory { .. } => Status::LAUNCH_OUT_OF_RESOURCES,
-        _ => Status::LAUNCH_FAILED,
-    }
-}
-
-/// The error that the context keeps after a launch. An access that was not done comes first: a real device would have
-/// ended the launch there.
-fn outcome(report: &Report) -> Result<()> {
-    let faults = report.findings.iter().filter_map(|finding| match finding.kind {
-        FindingKind::Access(fault) => Some(fault),
-        _ => None,
-    });
-    let mut faults = faults.map(|fault| match fault {
-        FaultKind::Misaligned => Status::MISALIGNED_ADDRESS,
-        _ => Status::ILLEGAL_ADDRESS,
-    });
-    if let Some(status) = faults.next() {
-        return Err(status);
-    }
-    match &report.trap {
-        Some(trap) => Err(trapped(trap.kind)),
-        None => Ok(()),
-    }
-}
-
-fn trapped(kind: TrapKind) -> Status {
-    match kind {
-        TrapKind::Assertion => Status::ASSERT,
-        TrapKind::Deadlock | TrapKind::Budget => Status::LAUNCH_TIMEOUT,
-        TrapKind::Unsupported | TrapKind::BadOperand => Status::ILLEGAL_INSTRUCTION,
-        TrapKind::BadBranch | TrapKind::BadCall => Status::INVALID_PC,
-        TrapKind::BadAtomic => Status::INVALID_ADDRESS_SPACE,
-        TrapKind::StackOverflow => Status::HARDWARE_STACK_ERROR,
-        _ => Status::LAUNCH_FAILED,
+        findings::launched(&report, || self.function.code().text(), self.made_by);
+        Failure::of_launch(&self.function.name().into(), number, &report, false)
     }
 }
 

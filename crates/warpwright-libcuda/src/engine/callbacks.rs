@@ -10,15 +10,13 @@
 //! What is thrown and not caught ends the process, as in every thread. A function that calls `exit` does not return
 //! either, and nobody who waits for it goes on: the process ends.
 
-use super::Mark;
-use super::execute::become_ours;
-use super::op::{HostFunction, StreamCallback};
 use crate::report::log;
-use crate::state::{EndOfThread, has_forked, is_shutting_down};
-use crate::types::{Result, Status};
+use crate::state::{Context, EndOfThread, has_forked, is_shutting_down};
+use crate::types::{CUstream, Result, Status};
 use std::collections::VecDeque;
 use std::ffi::{CString, c_char, c_int, c_ulong, c_void};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use warpwright_device::{HostCall, Signal, enter_engine_thread};
 
 // POSIX.
 unsafe extern "C" {
@@ -62,9 +60,9 @@ pub(crate) struct Callbacks {
 #[derive(Default)]
 struct State {
     /// Calls that were asked for, and what is reached when they are over.
-    waiting: VecDeque<(Call, Option<Arc<Mark>>)>,
+    waiting: VecDeque<(Call, Option<Arc<Signal>>)>,
     /// The same for the call that is being made.
-    running: Option<Arc<Mark>>,
+    running: Option<Arc<Signal>>,
     /// It is started with the first call, and anew when one has ended it.
     has_thread: bool,
 }
@@ -80,14 +78,14 @@ impl Callbacks {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks for a call, behind those that were asked for before; when it is over, a mark is reached.
-    pub(crate) fn push(&'static self, call: Call, mark: Option<Arc<Mark>>) -> Result<()> {
+    /// Asks for a call, behind those that were asked for before; when it is over, a signal is reached.
+    pub(crate) fn push(&'static self, call: Call, signal: Option<Arc<Signal>>) -> Result<()> {
         let mut state = self.state();
         if !state.has_thread {
             self.start()?;
             state.has_thread = true;
         }
-        state.waiting.push_back((call, mark));
+        state.waiting.push_back((call, signal));
         drop(state);
         self.asked.notify_one();
         Ok(())
@@ -116,7 +114,7 @@ impl Callbacks {
 
     /// The thread begins.
     fn begin(&'static self) {
-        become_ours();
+        enter_engine_thread();
         END.watch(std::ptr::from_ref(self).cast());
         // SAFETY: a text with its end. Where it is too long, the thread has no name.
         unsafe { pthread_setname_np(pthread_self(), self.name.as_ptr()) };
@@ -127,17 +125,17 @@ impl Callbacks {
         // Whoever had the lock when the process forked is not there to open it.
         while !has_forked() {
             let over = self.state().running.take();
-            if let Some(mark) = over {
-                mark.reach_beside();
+            if let Some(signal) = over {
+                signal.reach_beside();
             }
             let mut state = self.state();
-            let (call, mark) = loop {
+            let (call, signal) = loop {
                 match state.waiting.pop_front() {
                     Some(next) => break next,
                     None => state = self.asked.wait(state).unwrap_or_else(PoisonError::into_inner),
                 }
             };
-            state.running = mark;
+            state.running = signal;
             // The client has taken down what its functions need.
             if !is_shutting_down() {
                 return Some(call);
@@ -152,14 +150,14 @@ impl Callbacks {
             return;
         }
         let mut state = self.state();
-        let mut over: Vec<Arc<Mark>> = state.running.take().into_iter().collect();
+        let mut over: Vec<Arc<Signal>> = state.running.take().into_iter().collect();
         state.has_thread = !state.waiting.is_empty() && self.start().is_ok();
         if !state.has_thread {
             // Nobody will make them, and nobody is to wait for them.
-            over.extend(state.waiting.drain(..).filter_map(|(_, mark)| mark));
+            over.extend(state.waiting.drain(..).filter_map(|(_, signal)| signal));
         }
         drop(state);
-        over.iter().for_each(|mark| mark.reach_beside());
+        over.iter().for_each(|signal| signal.reach_beside());
     }
 }
 
@@ -193,4 +191,83 @@ static END: EndOfThread = EndOfThread::new(ended);
 unsafe extern "C" fn ended(callbacks: *mut c_void) {
     // SAFETY: what `begin` has given.
     unsafe { &*callbacks.cast_const().cast::<Callbacks>() }.ended();
+}
+
+/// A function of the client's with its argument.
+#[derive(Clone, Copy)]
+pub(crate) struct HostFunction {
+    function: unsafe extern "C-unwind" fn(*mut c_void),
+    argument: usize,
+}
+
+impl HostFunction {
+    /// A function that the client gives to be called with that argument, on any thread.
+    pub(crate) fn new(function: unsafe extern "C-unwind" fn(*mut c_void), argument: *mut c_void) -> Self {
+        HostFunction { function, argument: argument.expose_provenance() }
+    }
+
+    /// What the client gave.
+    pub(crate) fn parts(self) -> (unsafe extern "C-unwind" fn(*mut c_void), *mut c_void) {
+        (self.function, std::ptr::with_exposed_provenance_mut(self.argument))
+    }
+
+    /// Calls it. It may unwind.
+    fn call(self) {
+        // SAFETY: the client has given the function to be called so, with this argument.
+        unsafe { (self.function)(std::ptr::with_exposed_provenance_mut(self.argument)) }
+    }
+}
+
+/// `CUstreamCallback`.
+pub(crate) type CallbackFunction = unsafe extern "C-unwind" fn(CUstream, Status, *mut c_void);
+
+/// A function of the client's that is told of a stream.
+#[derive(Clone, Copy)]
+pub(crate) struct StreamCallback {
+    function: CallbackFunction,
+    stream: CUstream,
+    argument: usize,
+}
+
+impl StreamCallback {
+    /// A function that the client gives to be called with that stream and argument, on any thread.
+    pub(crate) fn new(function: CallbackFunction, stream: CUstream, argument: *mut c_void) -> Self {
+        StreamCallback { function, stream, argument: argument.expose_provenance() }
+    }
+
+    /// Calls it, and tells it that status. It may unwind.
+    fn call(self, status: Status) {
+        let argument = std::ptr::with_exposed_provenance_mut(self.argument);
+        // SAFETY: the client has given the function to be called so, with this argument.
+        unsafe { (self.function)(self.stream, status, argument) }
+    }
+}
+
+/// A call of a function of the client's, as an operation of a stream.
+pub(super) struct ClientCall {
+    pub(super) callbacks: &'static Callbacks,
+    pub(super) function: ClientFunction,
+}
+
+/// A function that a client gives a stream.
+pub(super) enum ClientFunction {
+    /// It is not called after an error.
+    Host(HostFunction),
+    /// It is called after an error of the context too, and told of it.
+    Stream(StreamCallback, Arc<Context>),
+}
+
+impl HostCall for ClientCall {
+    fn begin(&self, failed: bool, end: &Arc<Signal>) -> warpwright_device::Result<bool> {
+        let call = match self.function {
+            // The client has taken down what its functions need.
+            _ if is_shutting_down() => return Ok(false),
+            ClientFunction::Host(_) if failed => return Ok(false),
+            ClientFunction::Host(function) => Call::Host(function),
+            ClientFunction::Stream(callback, ref context) => {
+                Call::Stream(callback, context.check().err().unwrap_or(Status::SUCCESS))
+            }
+        };
+        self.callbacks.push(call, Some(end.clone())).map(|()| true).map_err(super::failure)
+    }
 }

@@ -1,14 +1,12 @@
-//! Events: places in the order of a stream's work.
+//! Events: places in the order of a stream's work that clients have handles of.
 //!
-//! An event that is recorded again has a new mark; whoever waits for the old one goes on doing so. A mark is reached
-//! even if the work before it has failed: nobody waits for ever.
+//! An event that is recorded again has a new signal; whoever waits for the old one goes on doing so.
 
-use super::queue::Until;
-use super::{Queue, Stream};
+use super::Stream;
 use crate::state::{Context, Handles, Kind};
 use crate::types::{Result, Status};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use warpwright_device::{Op, Signal};
 
 /// All events.
 pub(crate) static EVENTS: Handles<Event> = Handles::new(Kind::Event);
@@ -26,7 +24,7 @@ pub(crate) enum Recorded {
     /// Nowhere.
     Never,
     /// In the work of a stream.
-    At(Arc<Mark>),
+    At(Arc<Signal>),
     /// In a stream that captures.
     Captured(Arc<dyn CapturedEvent>),
 }
@@ -35,54 +33,6 @@ pub(crate) enum Recorded {
 pub(crate) trait CapturedEvent: Send + Sync {
     /// A stream waits for it, and thereby takes part in the capture.
     fn join(&self, stream: &Arc<Stream>) -> Result<()>;
-}
-
-/// A place in the work of a stream.
-pub(crate) struct Mark {
-    queue: Arc<Queue>,
-    reached: OnceLock<Instant>,
-}
-
-impl Mark {
-    pub(crate) fn new(queue: Arc<Queue>) -> Self {
-        Mark { queue, reached: OnceLock::new() }
-    }
-
-    /// Whether the work before it is done.
-    pub(crate) fn is_reached(&self) -> bool {
-        self.reached.get().is_some()
-    }
-
-    /// It is reached now.
-    pub(crate) fn reach(&self) {
-        // A graph passes its marks again and again: the first time counts for those who wait.
-        let _ = self.reached.set(Instant::now());
-    }
-
-    /// It is reached now, by another thread than the one that works.
-    pub(super) fn reach_beside(&self) {
-        self.reach();
-        self.queue.stir();
-    }
-
-    /// Waits for it.
-    fn wait(self: &Arc<Self>) {
-        if !self.is_reached() {
-            self.queue.wait(Until::Mark(self.clone()));
-        }
-    }
-
-    /// Somebody wants to know of it who does not wait: the work before it is not put off any longer.
-    pub(super) fn ask(self: &Arc<Self>) {
-        if !self.is_reached() {
-            self.queue.ask(Until::Mark(self.clone()));
-        }
-    }
-
-    /// Whether it is a place in the work of that queue.
-    pub(super) fn is_of(&self, queue: &Queue) -> bool {
-        std::ptr::eq(&raw const *self.queue, queue)
-    }
 }
 
 impl Event {
@@ -110,23 +60,23 @@ impl Event {
         drop(old);
     }
 
-    /// The mark, where it has one.
-    fn mark(&self) -> Result<Option<Arc<Mark>>> {
+    /// The signal, where it has one.
+    fn signal(&self) -> Result<Option<Arc<Signal>>> {
         match self.recorded() {
             Recorded::Never => Ok(None),
-            Recorded::At(mark) => Ok(Some(mark)),
+            Recorded::At(signal) => Ok(Some(signal)),
             Recorded::Captured(_) => Err(Status::CAPTURED_EVENT),
         }
     }
 
     /// Whether the work before it is done. Without any it is.
     pub(crate) fn query(&self) -> Result<()> {
-        let open = self.mark()?.filter(|mark| !mark.is_reached());
+        let open = self.signal()?.filter(|signal| !signal.is_reached());
         self.context.check()?;
         match open {
             None => Ok(()),
-            Some(mark) => {
-                mark.ask();
+            Some(signal) => {
+                signal.ask();
                 Err(Status::NOT_READY)
             }
         }
@@ -134,8 +84,8 @@ impl Event {
 
     /// Waits for the work before it.
     pub(crate) fn synchronize(&self) -> Result<()> {
-        if let Some(mark) = self.mark()? {
-            mark.wait();
+        if let Some(signal) = self.signal()? {
+            signal.wait();
         }
         self.context.check()
     }
@@ -145,18 +95,30 @@ impl Event {
         if !self.has_times || !start.has_times || self.context.id() != start.context.id() {
             return Err(Status::INVALID_HANDLE);
         }
-        let (Some(start), Some(end)) = (start.mark()?, self.mark()?) else {
+        let (Some(start), Some(end)) = (start.signal()?, self.signal()?) else {
             return Err(Status::INVALID_HANDLE);
         };
         self.context.check()?;
-        [&start, &end].into_iter().for_each(Mark::ask);
-        let (Some(start), Some(end)) = (start.reached.get(), end.reached.get()) else {
-            return Err(Status::NOT_READY);
-        };
-        let seconds = match end.checked_duration_since(*start) {
-            Some(time) => time.as_secs_f64(),
-            None => -start.duration_since(*end).as_secs_f64(),
-        };
+        [&start, &end].into_iter().for_each(Signal::ask);
+        let seconds = end.seconds_since(&start).ok_or(Status::NOT_READY)?;
         Ok((seconds * 1e3) as f32)
     }
+}
+
+/// Records an event on a stream, or has the capture of the stream record it.
+pub(crate) fn record(stream: &Arc<Stream>, event: &Arc<Event>) -> Result<()> {
+    if let Some(recorder) = stream.recorder() {
+        return recorder.record_event(stream, event);
+    }
+    let signal = Signal::new(stream.engine().queue());
+    // An event whose signal nobody reaches would be waited for in vain: it has this one if the stream takes it.
+    stream.submit(Op::Signal(signal.clone()))?;
+    event.set(Recorded::At(signal));
+    Ok(())
+}
+
+/// Records an event on a stream that captures so that each run of the graph records it.
+pub(crate) fn record_outside(stream: &Arc<Stream>, event: &Arc<Event>) -> Result<()> {
+    let recorder = stream.recorder().ok_or(Status::INVALID_VALUE)?;
+    recorder.record_outside(stream, event)
 }

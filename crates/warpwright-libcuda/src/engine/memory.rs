@@ -47,6 +47,16 @@ impl Block {
     }
 }
 
+impl warpwright_device::Release for Block {
+    /// What was taken back is gone. A stream may give back what is of another device.
+    fn release(&self) {
+        self.is_gone.store(true, Relaxed);
+        // There are none where the process has been forked.
+        let engines = super::engines().unwrap_or_default();
+        engines.iter().any(|engine| engine.memory().forget(self));
+    }
+}
+
 /// A number for an allocation.
 pub(super) fn next_id() -> u64 {
     static IDS: AtomicU64 = AtomicU64::new(1);
@@ -113,7 +123,7 @@ impl Memory {
         }
     }
 
-    /// Takes back what begins at an address, once. It is there until [`forget`](Self::forget).
+    /// Takes back what begins at an address, once. It is there until it is released.
     pub(crate) fn take(&self, address: u64) -> Result<Arc<Block>> {
         let block = self.blocks().get(&address).cloned().ok_or(Status::INVALID_VALUE)?;
         if block.is_freed.swap(true, Relaxed) { Err(Status::INVALID_VALUE) } else { Ok(block) }
@@ -133,18 +143,8 @@ impl Memory {
         going > 0 && bytes <= vm.free_memory().saturating_add(going)
     }
 
-    /// What was taken back is gone. A stream may give back what is of another device.
-    pub(crate) fn forget(&self, block: &Arc<Block>) {
-        block.is_gone.store(true, Relaxed);
-        if !self.forget_own(block) {
-            // There are none where the process has been forked.
-            let engines = super::engines().unwrap_or_default();
-            engines.iter().any(|engine| engine.memory().forget_own(block));
-        }
-    }
-
     /// Whether it was here.
-    fn forget_own(&self, block: &Arc<Block>) -> bool {
+    fn forget(&self, block: &Block) -> bool {
         let removed = self.blocks().remove(&block.base());
         if let Some(block) = &removed
             && let BlockKind::Pooled(pool) = &block.kind

@@ -1,53 +1,43 @@
-//! What a device does, and in which order: memory by address, streams, events, errors that stay.
+//! A device of the driver API at work: memory by address, streams, events and pools with their handles, and the client's
+//! functions.
 //!
-//! One thread of a device does what is asked for on all streams, one operation after the other: always a legal order,
-//! and by default that of the calls. What waits, for an event of another device, for a value in memory or for a function
-//! of the client's, holds up its own stream and what that one holds up by the rules of the default stream; others go on.
-//!
-//! **Operations hold what they touch**, so memory and streams that are given back stay until what was asked for before
-//! is done. **What fails poisons its context**: nothing of it that comes behind is done, and whoever waits is told.
-//! **Addresses are looked up, never followed**: the client's own memory is the one thing that is reached by a pointer,
-//! in `bytes`, when the client has just given it or is waiting.
+//! What is asked for on streams is done by [`warpwright_device`]; here is what clients see of that. **What fails poisons
+//! its context**: nothing of it that comes behind is done, and whoever waits is told. **Addresses are looked up, never
+//! followed**: the client's own memory is the one thing that is reached by a pointer, in `bytes`, when the client has
+//! just given it or is waiting.
 
 mod bytes;
 mod callbacks;
 mod copy;
 mod event;
-mod execute;
 mod host;
 mod memory;
-mod op;
-mod order;
 mod pool;
-mod queue;
 mod stream;
 
-pub(crate) use bytes::{Bytes, ClientMemory, Mapping};
-pub(crate) use callbacks::{Call, Callbacks};
-pub(crate) use copy::{Copy, Layout, Memory as AnyMemory, Side, issue};
-pub(crate) use event::{CapturedEvent, EVENTS, Event, Mark, Recorded};
-pub(crate) use execute::is_engine_thread;
-pub(crate) use host::{Asker, HostKind, HostMemory, hosts};
-pub(crate) use memory::{Block, BlockKind};
-pub(crate) use op::{
-    CallbackFunction, Comparison, HostFunction, Op, Pattern, StreamCallback, Work, record, record_outside,
-};
-pub(crate) use order::{Chooser, Order};
+pub(crate) use bytes::{Mapping, bytes_at, memory_of_any, memory_of_device, memory_of_host};
+pub(crate) use callbacks::{Call, CallbackFunction, Callbacks, HostFunction, StreamCallback};
+pub(crate) use copy::issue;
+pub(crate) use event::{CapturedEvent, EVENTS, Event, Recorded, record, record_outside};
+pub(crate) use host::{Asker, HostKind, hosts};
+pub(crate) use memory::BlockKind;
 pub(crate) use pool::{POOLS, Pool};
-pub(crate) use queue::Queue;
-pub(crate) use stream::{Recorder, STREAMS, Stream, StreamKind};
+pub(crate) use stream::{Recorder, STREAMS, Stream};
 
+use crate::report::log;
 use crate::state::{Context, config, state};
 use crate::types::{CUdevice, Result, Status};
+use callbacks::{ClientCall, ClientFunction};
 use memory::Memory;
 use pool::Pools;
 use std::sync::Arc;
+use warpwright_device::{Cause, Failure, Op, Queue, is_engine_thread};
+use warpwright_vm::{FaultKind, TrapKind};
 
 /// A device at work.
 pub(crate) struct Engine {
     ordinal: CUdevice,
-    vm: warpwright_vm::Device,
-    queue: Arc<Queue>,
+    work: warpwright_device::Engine,
     callbacks: &'static Callbacks,
     memory: Memory,
     pools: Pools,
@@ -57,18 +47,19 @@ pub(crate) struct Engine {
 impl Engine {
     /// Begins to work for a virtual GPU. It goes on as long as the process does.
     pub(crate) fn start(ordinal: CUdevice, vm: warpwright_vm::Device) -> Result<Arc<Engine>> {
-        let queue = Arc::new(Queue::new(config()?.order));
-        let engine = Arc::new(Engine {
+        let work = warpwright_device::Engine::start(&format!("cuda-device-{ordinal}"), vm, config()?.order);
+        let work = work.map_err(|error| {
+            log::note(&error);
+            Status::OPERATING_SYSTEM
+        })?;
+        Ok(Arc::new(Engine {
             ordinal,
-            vm,
+            work,
             callbacks: Callbacks::new(format!("cuda-host-{ordinal}")),
-            queue,
             memory: Memory::default(),
             pools: Pools::default(),
             streams: stream::Defaults::default(),
-        });
-        execute::start(&engine)?;
-        Ok(engine)
+        }))
     }
 
     /// The number of its device.
@@ -78,17 +69,23 @@ impl Engine {
 
     /// The virtual GPU.
     pub(crate) fn vm(&self) -> &warpwright_vm::Device {
-        &self.vm
+        self.work.vm()
     }
 
     /// What is to be done.
     pub(crate) fn queue(&self) -> &Arc<Queue> {
-        &self.queue
+        self.work.queue()
     }
 
-    /// What calls the client's functions.
-    pub(crate) fn callbacks(&self) -> &'static Callbacks {
-        self.callbacks
+    /// A call of a function of the client's.
+    pub(crate) fn host_call(&self, function: HostFunction) -> Op {
+        Op::Call(Arc::new(ClientCall { callbacks: self.callbacks, function: ClientFunction::Host(function) }))
+    }
+
+    /// A call of a function of the client's that is told how a stream of the context fares.
+    pub(crate) fn stream_call(&self, context: &Arc<Context>, function: StreamCallback) -> Op {
+        let function = ClientFunction::Stream(function, context.clone());
+        Op::Call(Arc::new(ClientCall { callbacks: self.callbacks, function }))
     }
 
     /// What was allocated on it.
@@ -101,18 +98,14 @@ impl Engine {
         &self.pools
     }
 
-    /// Waits for everything that was asked for so far. What is done by its own threads would wait for itself.
+    /// Waits for everything that was asked for so far.
     pub(crate) fn drain(&self) {
-        if !is_engine_thread() {
-            self.queue.wait_all();
-        }
+        self.work.drain();
     }
 
     /// Waits for everything that was asked for so far in a context.
     pub(crate) fn drain_context(&self, context: &Context) {
-        if !is_engine_thread() {
-            self.queue.wait_for(context.id());
-        }
+        self.work.drain_domain(context.id());
     }
 
     /// A context ends: waits for its work, and gives back what it has.
@@ -155,4 +148,35 @@ pub(crate) fn status(error: &warpwright_vm::DeviceError) -> Status {
         DeviceError::Threads(_) => Status::OPERATING_SYSTEM,
         _ => Status::INVALID_VALUE,
     }
+}
+
+/// What an operation's failure means for its context.
+pub(crate) fn status_of(failure: &Failure) -> Status {
+    match failure.cause {
+        // An error of the driver's own, which an operation came across.
+        Cause::OutOfMemory => Status::LAUNCH_OUT_OF_RESOURCES,
+        Cause::Refused => Status::LAUNCH_FAILED,
+        Cause::Access(FaultKind::Misaligned) => Status::MISALIGNED_ADDRESS,
+        Cause::Access(_) | Cause::Released => Status::ILLEGAL_ADDRESS,
+        Cause::Trap(kind) => trapped(kind),
+        _ => Status::UNKNOWN,
+    }
+}
+
+fn trapped(kind: TrapKind) -> Status {
+    match kind {
+        TrapKind::Assertion => Status::ASSERT,
+        TrapKind::Deadlock | TrapKind::Budget => Status::LAUNCH_TIMEOUT,
+        TrapKind::Unsupported | TrapKind::BadOperand => Status::ILLEGAL_INSTRUCTION,
+        TrapKind::BadBranch | TrapKind::BadCall => Status::INVALID_PC,
+        TrapKind::BadAtomic => Status::INVALID_ADDRESS_SPACE,
+        TrapKind::StackOverflow => Status::HARDWARE_STACK_ERROR,
+        _ => Status::LAUNCH_FAILED,
+    }
+}
+
+/// A status as the failure of an operation.
+pub(crate) fn failure(status: Status) -> Box<Failure> {
+    let message = format!("the driver refuses with {}", status.0);
+    Box::new(Failure { operation: "an operation".into(), launch: None, cause: Cause::Refused, message })
 }

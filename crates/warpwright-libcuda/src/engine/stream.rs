@@ -3,42 +3,27 @@
 //! A context has a default stream that waits for its blocking streams, and they for it; and one for each thread, which
 //! is a blocking stream. A stream that was destroyed does what it was asked for.
 
-use super::queue::Until;
-use super::{Engine, Op};
+use super::{Engine, HostFunction, StreamCallback};
 use crate::graph::guard;
 use crate::state::{Context, EndOfThread, Handles, Kind, Own, current};
 use crate::types::{CUstream, Result, Status};
 use std::collections::BTreeMap;
 use std::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicU64,
+    AtomicBool, AtomicI32,
     Ordering::{Acquire, Relaxed, Release},
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use warpwright_device::{Op, StreamKind};
 
 /// The streams that clients have made.
 pub(crate) static STREAMS: Handles<Stream> = Handles::new(Kind::Stream);
 
-/// How a stream stands to the default stream of its context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StreamKind {
-    /// It is that one.
-    Legacy,
-    /// They wait for each other.
-    Blocking,
-    /// It does not care.
-    NonBlocking,
-}
-
 /// A stream.
 pub(crate) struct Stream {
-    id: u64,
+    work: Arc<warpwright_device::Stream>,
     context: Arc<Context>,
     engine: Arc<Engine>,
-    kind: StreamKind,
     priority: AtomicI32,
-    /// Tickets of the last operation that was asked for, and that is done.
-    issued: AtomicU64,
-    completed: AtomicU64,
     is_capturing: AtomicBool,
     recorder: Mutex<Option<Arc<dyn Recorder>>>,
     attributes: Mutex<BTreeMap<i32, [u8; 64]>>,
@@ -48,6 +33,9 @@ pub(crate) struct Stream {
 pub(crate) trait Recorder: Send + Sync {
     /// An operation is asked for.
     fn record(&self, stream: &Arc<Stream>, op: Op) -> Result<()>;
+
+    /// A function of the client's is asked for.
+    fn record_host(&self, stream: &Arc<Stream>, function: HostFunction) -> Result<()>;
 
     /// An event is recorded.
     fn record_event(&self, stream: &Arc<Stream>, event: &Arc<super::Event>) -> Result<()>;
@@ -63,15 +51,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Stream {
     /// A stream of a context.
     fn new(context: &Arc<Context>, kind: StreamKind, priority: i32) -> Result<Arc<Self>> {
-        static IDS: AtomicU64 = AtomicU64::new(1);
+        let engine = super::of(context)?;
         Ok(Arc::new(Stream {
-            id: IDS.fetch_add(1, Relaxed),
+            work: warpwright_device::Stream::new(engine.queue(), context.clone(), kind),
             context: context.clone(),
-            engine: super::of(context)?,
-            kind,
+            engine,
             priority: AtomicI32::new(priority),
-            issued: AtomicU64::new(0),
-            completed: AtomicU64::new(0),
             is_capturing: AtomicBool::new(false),
             recorder: Mutex::new(None),
             attributes: Mutex::default(),
@@ -134,7 +119,7 @@ impl Stream {
 
     /// A number that no other stream of the process ever has.
     pub(crate) fn id(&self) -> u64 {
-        self.id
+        self.work.id()
     }
 
     /// Where it belongs.
@@ -149,7 +134,7 @@ impl Stream {
 
     /// How it stands to the default stream.
     pub(crate) fn kind(&self) -> StreamKind {
-        self.kind
+        self.work.kind()
     }
 
     /// From 0, the least, downwards.
@@ -173,7 +158,7 @@ impl Stream {
             Some(recorder) => recorder.record(self, op),
             None => {
                 guard::submits(self)?;
-                self.engine.queue().push(self, op);
+                self.work.submit(op);
                 Ok(())
             }
         }
@@ -201,54 +186,35 @@ impl Stream {
         drop(old);
     }
 
-    /// Something was asked for. Called in the order of the queue.
-    pub(super) fn issue(&self, ticket: u64) {
-        self.issued.store(ticket, Release);
+    /// Asks for a function of the client's, or has the capture record it.
+    pub(crate) fn submit_host(self: &Arc<Self>, function: HostFunction) -> Result<()> {
+        match self.recorder() {
+            Some(recorder) => recorder.record_host(self, function),
+            None => self.submit(self.engine.host_call(function)),
+        }
     }
 
-    /// Something is done. Called in the order of the queue.
-    pub(super) fn complete(&self, ticket: u64) {
-        self.completed.store(ticket, Release);
-    }
-
-    fn is_done_through(&self, ticket: u64) -> bool {
-        self.completed.load(Acquire) >= ticket
+    /// A function of the client's that is told how the stream fares, and is called after an error too.
+    pub(crate) fn callback(&self, function: StreamCallback) -> Op {
+        self.engine.stream_call(&self.context, function)
     }
 
     /// Whether everything is done that was asked for.
     pub(crate) fn query(&self) -> Result<()> {
-        let idle = match self.kind {
-            // It waits for the blocking streams.
-            StreamKind::Legacy => self.engine.queue().is_idle_for(self.context.id()),
-            _ => {
-                let last = self.issued.load(Acquire);
-                let idle = self.is_done_through(last);
-                if !idle {
-                    self.engine.queue().ask(Until::Stream(self.id, last));
-                }
-                idle
-            }
-        };
+        let idle = self.work.is_idle();
         self.context.check()?;
         if idle { Ok(()) } else { Err(Status::NOT_READY) }
     }
 
     /// Waits for what was asked for so far.
-    pub(crate) fn synchronize(self: &Arc<Self>) -> Result<()> {
-        if self.kind == StreamKind::Legacy {
-            // Its turn comes when those that it waits for are done.
-            self.engine.queue().push(self, Op::Nothing);
-        }
-        self.wait();
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        self.work.synchronize();
         self.context.check()
     }
 
     /// Waits for what was asked for on it so far, and on no other one.
     pub(crate) fn wait(&self) {
-        let last = self.issued.load(Acquire);
-        if !self.is_done_through(last) {
-            self.engine.queue().wait(Until::Stream(self.id, last));
-        }
+        self.work.wait();
     }
 }
 

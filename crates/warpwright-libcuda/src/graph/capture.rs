@@ -11,7 +11,7 @@ use super::nodes::{GRAPHS, Graph, NodeId};
 use super::task::{EventTask, Fill, Host};
 use super::{Task, guard};
 use crate::code::Launch;
-use crate::engine::{CapturedEvent, Event, Op, Recorded, Recorder, Stream, StreamKind};
+use crate::engine::{CapturedEvent, Event, HostFunction, Recorded, Recorder, Stream};
 use crate::report::log;
 use crate::state::Context;
 use crate::types::{
@@ -22,6 +22,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
+use warpwright_device::{Op, StreamKind};
 
 /// The captures that have not ended.
 static CAPTURES: Mutex<Vec<Arc<Capture>>> = Mutex::new(Vec::new());
@@ -200,7 +201,6 @@ impl Recorder for Recording {
             Op::Fill { target, pattern, width, height, pitch } => {
                 Task::Fill(Fill::captured(target, pattern, width, height, pitch))
             }
-            Op::Host(function) => Task::Host(Host(function)),
             Op::WaitValue { .. } | Op::WriteValue { .. } => Task::Values([op].into()),
             Op::Batch(ops, 0)
                 if ops
@@ -216,10 +216,13 @@ impl Recorder for Recording {
                 return Err(capture.refuse(Status::STREAM_CAPTURE_ISOLATION, why));
             }
             Op::Launch(_)
-            | Op::Callback(_)
-            | Op::Record(_)
+            | Op::Standing(_)
+            | Op::Move { .. }
+            | Op::Call(_)
+            | Op::Signal(_)
             | Op::Running(_)
-            | Op::Free(_)
+            | Op::WaitFor(_)
+            | Op::Release(_)
             | Op::Keep { .. }
             | Op::Batch(..) => {
                 let why = "this cannot be captured";
@@ -227,6 +230,10 @@ impl Recorder for Recording {
             }
         };
         capture.add(stream, task)
+    }
+
+    fn record_host(&self, stream: &Arc<Stream>, function: HostFunction) -> Result<()> {
+        self.0.add(stream, Task::Host(Host(function)))
     }
 
     fn record_event(&self, stream: &Arc<Stream>, event: &Arc<Event>) -> Result<()> {

@@ -6,7 +6,7 @@
 use super::nodes::{self, DEEPEST, Graph, NodeId, in_order};
 use super::turns::turns;
 use super::{EventTask, Kernel, References, Task, capture};
-use crate::engine::{Event, Mark, Op, Recorded, Stream};
+use crate::engine::{Event, Recorded, Stream};
 use crate::report::log;
 use crate::state::{Context, Handles, Kind, config};
 use crate::types::{
@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use warpwright_device::{Op, Signal};
 
 /// All executable graphs.
 pub(crate) static EXECS: Handles<Exec> = Handles::new(Kind::GraphExec);
@@ -47,7 +48,7 @@ struct State {
     /// What it keeps for the client itself, as its nodes do.
     objects: Arc<References>,
     /// The end of the last run.
-    last: Option<Arc<Mark>>,
+    last: Option<Arc<Signal>>,
 }
 
 /// A node. Those of a graph inside come behind the node that it is.
@@ -65,7 +66,7 @@ struct Node {
 }
 
 /// An event that a run records, and where.
-type NewMark = (Arc<Event>, Arc<Mark>);
+type NewSignal = (Arc<Event>, Arc<Signal>);
 
 /// Why a graph cannot run, and the node that it is about.
 pub(crate) struct Failure {
@@ -154,13 +155,13 @@ impl Exec {
         let (ops, recorded) = state.ops(stream);
         // Another stream may come to the next run first: it goes on before this one, or waits for what this one has
         // behind it.
-        let end = Arc::new(Mark::new(stream.engine().queue().clone()));
+        let end = Signal::new(stream.engine().queue());
         let before = state.last.as_ref().filter(|last| !last.is_reached()).cloned().map(Op::Wait);
-        let run = [Op::Batch(ops, 0), Op::Record(end.clone())];
+        let run = [Op::Batch(ops, 0), Op::Signal(end.clone())];
         stream.submit(Op::batch(before.into_iter().chain(run).collect()))?;
         state.last = Some(end);
-        // Only now: nobody would reach the marks of a run that the stream has not taken.
-        recorded.into_iter().for_each(|(event, mark)| event.set(Recorded::At(mark)));
+        // Only now: nobody would reach the signals of a run that the stream has not taken.
+        recorded.into_iter().for_each(|(event, signal)| event.set(Recorded::At(signal)));
         Ok(())
     }
 
@@ -250,13 +251,13 @@ impl State {
         self.ops = None;
     }
 
-    /// What a run does, and the marks that it gives to events: new ones each time.
-    fn ops(&mut self, stream: &Stream) -> (Arc<[Op]>, Vec<NewMark>) {
+    /// What a run does, and the signals that it gives to events: new ones each time.
+    fn ops(&mut self, stream: &Stream) -> (Arc<[Op]>, Vec<NewSignal>) {
         if let Some(ops) = &self.ops {
             return (ops.clone(), Vec::new());
         }
         let mut same = true;
-        let mut recorded: Vec<NewMark> = Vec::new();
+        let mut recorded: Vec<NewSignal> = Vec::new();
         let nodes = self.turns.iter().filter_map(|place| self.nodes.get(*place));
         let enabled = nodes.filter(|node| node.is_enabled);
         let ops = enabled.filter_map(|node| {
@@ -264,25 +265,27 @@ impl State {
                 same = false;
                 match &node.task {
                     Task::Record(EventTask { event, .. }) => {
-                        let mark = Arc::new(Mark::new(stream.engine().queue().clone()));
-                        recorded.push((event.clone(), mark.clone()));
-                        Some(Op::Record(mark))
+                        let signal = Signal::new(stream.engine().queue());
+                        recorded.push((event.clone(), signal.clone()));
+                        Some(Op::Signal(signal))
                     }
                     Task::Wait(EventTask { event, .. }) => {
                         // Recorded earlier in this run, or before it.
                         let own = recorded.iter().rev().find(|(other, _)| Arc::ptr_eq(other, event));
-                        match own.map_or_else(|| event.recorded(), |(_, mark)| Recorded::At(mark.clone())) {
-                            Recorded::At(mark) => Some(Op::Wait(mark)),
+                        match own.map_or_else(|| event.recorded(), |(_, signal)| Recorded::At(signal.clone()))
+                        {
+                            Recorded::At(signal) => Some(Op::Wait(signal)),
                             _ => None,
                         }
                     }
+                    Task::Host(host) => Some(stream.engine().host_call(host.0)),
                     _ => None,
                 }
             })
         });
         let kept = self.nodes.iter().map(|node| &node.objects).chain([&self.objects]);
         let kept: Vec<_> = kept.filter(|objects| !objects.is_empty()).cloned().collect();
-        let keep = (!kept.is_empty()).then(|| Op::Keep { _what: Arc::new(kept) });
+        let keep = (!kept.is_empty()).then(|| Op::Keep { what: Arc::new(kept) });
         let ops: Arc<[Op]> = ops.filter(|op| !matches!(op, Op::Nothing)).chain(keep).collect();
         if same {
             self.ops = Some(ops.clone());

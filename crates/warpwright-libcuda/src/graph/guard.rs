@@ -6,12 +6,13 @@
 //! about invalid**, except asking whether a stream captures.
 
 use super::capture::{Capture, ongoing};
-use crate::engine::{Stream, StreamKind};
+use crate::engine::Stream;
 use crate::report::log;
 use crate::state::Context;
 use crate::types::{CUstreamCaptureMode as Mode, Result, Status};
 use std::cell::Cell;
 use std::sync::Arc;
+use warpwright_device::StreamKind;
 
 thread_local! {
     static MODE: Cell<Mode> = const { Cell::new(Mode::GLOBAL) };

@@ -2,7 +2,7 @@
 
 use super::{Graph, Pointers};
 use crate::code::{Launch, Shape};
-use crate::engine::{AnyMemory, Bytes, Copy, Event, HostFunction, Op, Pattern};
+use crate::engine::{Event, HostFunction, Mapping, bytes_at};
 use crate::report::log;
 use crate::types::{
     CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUarray,
@@ -12,6 +12,7 @@ use crate::types::{
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::sync::Arc;
+use warpwright_device::{Bytes, Copy, Memory, Op, Pattern, Side};
 
 /// What a node does.
 #[derive(Clone)]
@@ -121,7 +122,7 @@ impl Task {
     /// Whether it can run now: its code is loaded, its memory not given back.
     pub(crate) fn check(&self) -> Result<()> {
         let memory = |bytes: &Bytes| {
-            Bytes::at(bytes.address(), bytes.len()).map(drop).inspect_err(|_| {
+            bytes_at(bytes.address(), bytes.len()).map(drop).inspect_err(|_| {
                 log::misuse(&format_args!(
                     "a node of the graph reaches {} bytes at {:#x}, which were given back",
                     bytes.len(),
@@ -135,7 +136,7 @@ impl Task {
             Task::Copy(task) => {
                 let sides = [&task.copy.target.memory, &task.copy.source.memory];
                 sides.into_iter().try_for_each(|side| match side {
-                    AnyMemory::Known(bytes) => memory(bytes),
+                    Memory::Known(bytes) => memory(bytes),
                     _ => Ok(()),
                 })
             }
@@ -146,10 +147,12 @@ impl Task {
     /// Whether an executable graph can do another task instead: copies and fills keep what their memory is mapped to,
     /// and fills of rows their shape.
     pub(crate) fn takes(&self, other: &Task) -> bool {
+        let takes = |own: &Side, other: &Side| {
+            Mapping::of_memory(&own.memory).takes(Mapping::of_memory(&other.memory))
+        };
         match (self, other) {
             (Task::Copy(own), Task::Copy(other)) => {
-                own.copy.source.memory.mapping().takes(other.copy.source.memory.mapping())
-                    && own.copy.target.memory.mapping().takes(other.copy.target.memory.mapping())
+                takes(&own.copy.source, &other.copy.source) && takes(&own.copy.target, &other.copy.target)
             }
             (Task::Fill(own), Task::Fill(other)) => own.takes(other),
             _ => self.kind() == other.kind(),
@@ -174,10 +177,9 @@ impl Task {
             Task::Kernel(kernel) => Op::Launch(kernel.launch.clone()),
             Task::Copy(task) => Op::Copy(task.copy.clone()),
             Task::Fill(fill) => fill.op(),
-            Task::Host(host) => Op::Host(host.0),
             Task::Values(ops) => Op::Batch(ops.clone(), 0),
             Task::Child(_) | Task::Empty => Op::Nothing,
-            Task::Record(_) | Task::Wait(_) => return None,
+            Task::Host(_) | Task::Record(_) | Task::Wait(_) => return None,
         })
     }
 }
@@ -305,14 +307,14 @@ impl Fill {
             return Err(invalid);
         }
         let rows = if many { pitch.checked_mul(height - 1).ok_or(invalid)? } else { 0 };
-        let target = Bytes::at(given.dst, rows.checked_add(width).ok_or(invalid)?)?;
+        let target = bytes_at(given.dst, rows.checked_add(width).ok_or(invalid)?)?;
         Ok(Fill { given, target })
     }
 
     fn takes(&self, other: &Fill) -> bool {
         let shape =
             |fill: &Fill| (fill.given.width, fill.given.height, fill.given.elementSize, fill.given.pitch);
-        self.target.mapping().takes(other.target.mapping())
+        Mapping::of(&self.target).takes(Mapping::of(&other.target))
             && (self.given.height == 1 || shape(self) == shape(other))
     }
 
@@ -365,17 +367,17 @@ impl Host {
 /// A copy as a client would describe it: each side from its first byte on.
 fn describe(copy: &Copy) -> CUDA_MEMCPY3D {
     let null = std::ptr::null_mut::<c_void>();
-    let side = |side: &crate::engine::Side| {
+    let side = |side: &Side| {
         let (kind, host, device) = match &side.memory {
-            AnyMemory::Known(bytes) if bytes.is_host() => {
+            Memory::Known(bytes) if bytes.is_mapped() => {
                 (CUmemorytype::HOST, std::ptr::without_provenance_mut(bytes.address() as usize), 0)
             }
-            AnyMemory::Known(bytes) => (CUmemorytype::DEVICE, null, bytes.address()),
-            AnyMemory::Client(memory) => {
-                (CUmemorytype::HOST, std::ptr::without_provenance_mut(memory.address()), 0)
+            Memory::Known(bytes) => (CUmemorytype::DEVICE, null, bytes.address()),
+            Memory::Host(memory) => {
+                (CUmemorytype::HOST, std::ptr::without_provenance_mut(memory.address() as usize), 0)
             }
             // Nothing that is captured was copied aside.
-            AnyMemory::Staged(_) => (CUmemorytype::HOST, null, 0),
+            Memory::Staged(_) => (CUmemorytype::HOST, null, 0),
         };
         let layout = side.layout;
         (

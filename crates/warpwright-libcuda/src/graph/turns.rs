@@ -1,8 +1,8 @@
 //! When the nodes of a run have their turns: any order that the edges allow is as good as that of the nodes.
 
-use crate::engine::{Chooser, Order};
 use std::collections::BTreeSet;
 use std::ops::Range;
+use warpwright_device::{Chooser, Order};
 
 /// The places of nodes, which are in an order that their edges allow, by turns.
 ///

@@ -16,10 +16,10 @@
 //! | `CUDA_VISIBLE_DEVICES` | as the driver has it: ordinals, until the first that is none | all |
 
 use crate::api;
-use crate::engine::Order;
 use crate::types::Status;
 use std::path::PathBuf;
 use thiserror::Error;
+use warpwright_device::Order;
 use warpwright_ptx::ir::Arch;
 use warpwright_vm::Checks;
 

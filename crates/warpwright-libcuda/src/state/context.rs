@@ -5,13 +5,14 @@
 //! destroyed, and is what every later call of it returns. A primary context that comes again has the handle that it
 //! had, and nothing else of what it had.
 
-use super::{Device, Handles, Kind};
+use super::{Device, Handles, Kind, is_shutting_down};
 use crate::graph::{capture, guard};
-use crate::report::leaks;
+use crate::report::{leaks, log};
 use crate::types::{CUcontext, CUfunc_cache, Result, Status};
 use crate::{code, engine};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use warpwright_device::{Cause, Failure, FailureDomain};
 
 /// All contexts, primary ones too.
 pub(crate) static CONTEXTS: Handles<Context> = Handles::new(Kind::Context);
@@ -236,6 +237,27 @@ impl Context {
         let place = peers.iter().position(|id| *id == peer.id).ok_or(Status::PEER_ACCESS_NOT_ENABLED)?;
         peers.swap_remove(place);
         Ok(())
+    }
+}
+
+impl FailureDomain for Context {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn skips(&self, _ticket: u64) -> bool {
+        self.check().is_err()
+    }
+
+    fn failed(&self, failure: Failure) {
+        match failure.cause {
+            Cause::Released => log::misuse(&failure.message),
+            Cause::Internal => log::note(&failure),
+            _ => {}
+        }
+        if !is_shutting_down() {
+            self.poison(engine::status_of(&failure));
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 //! leaks are told, and the exit status is changed if the user wants that.
 
 use super::{config, started};
-use crate::engine::{Engine, is_engine_thread};
+use crate::engine::Engine;
 use crate::report::{self, calls};
 use crate::types::{Result, Status};
 use std::ffi::{c_int, c_void};
@@ -13,6 +13,7 @@ use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
+use warpwright_device::is_engine_thread;
 
 static FORKED: AtomicBool = AtomicBool::new(false);
 static ENDING: AtomicBool = AtomicBool::new(false);

@@ -286,7 +286,7 @@ impl Driver {
         }
         let result = self.in_order(state, handle, |line, order| match mark {
             backend::Mark::Cuda(mark) => mark.event().map_or(Ok(()), |event| line.stream().wait(event)),
-            backend::Mark::Vm(mark) if mark.is_complete() => Ok(()),
+            backend::Mark::Vm(mark) if mark.is_reached() => Ok(()),
             backend::Mark::Vm(mark) => {
                 let gate = match &order.gate {
                     Some(gate) => gate,

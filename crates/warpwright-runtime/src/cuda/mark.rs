@@ -14,8 +14,6 @@ use std::time::Duration;
 
 /// Events that are kept for later marks.
 const KEPT: usize = 256;
-/// How often another kind of device that waits for a mark looks at first, and at last.
-const LOOK: (Duration, Duration) = (Duration::from_micros(10), Duration::from_millis(1));
 
 /// What the device says of an event. A cheap handle.
 #[derive(Clone)]
@@ -96,15 +94,6 @@ impl Mark {
         event.synchronize()?;
         self.reach();
         Ok(())
-    }
-
-    /// Waits on a thread that has no stream, or until `given_up` says that nobody wants to know any more.
-    pub(crate) fn wait_unless(&self, given_up: impl Fn() -> bool) {
-        let (mut pause, longest) = LOOK;
-        while !self.is_complete() && !given_up() {
-            std::thread::sleep(pause);
-            pause = (pause * 2).min(longest);
-        }
     }
 
     /// The time from an earlier one of the same device; `None` where one is not complete, or was skipped.

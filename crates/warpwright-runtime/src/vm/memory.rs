@@ -1,7 +1,9 @@
 //! Memory of the virtual GPU.
 
+use crate::backend;
 use crate::error::Result;
-use warpwright_vm::Buffer;
+use warpwright_device::Release;
+use warpwright_vm::{Buffer, Span};
 
 /// A piece of the virtual GPU's memory.
 pub(crate) struct Memory {
@@ -17,12 +19,24 @@ impl Memory {
         self.buffer.len() as u64
     }
 
+    /// A range of it, which is inside.
+    pub(crate) fn span(&self, offset: u64, bytes: u64) -> Span {
+        self.buffer.span(offset, bytes)
+    }
+
     pub(crate) fn peek(&self, offset: u64, value: &mut [u8]) -> Result<()> {
         Ok(self.buffer.peek_bytes(offset, value)?)
     }
 
     pub(crate) fn poke(&self, offset: u64, value: &[u8]) -> Result<()> {
         Ok(self.buffer.poke_bytes(offset, value)?)
+    }
+}
+
+impl Release for backend::Memory {
+    /// Its bytes mean nothing any more: it has a new owner.
+    fn release(&self) {
+        self.vm().buffer.forget();
     }
 }
 

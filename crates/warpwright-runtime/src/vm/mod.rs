@@ -1,28 +1,21 @@
-//! The virtual GPU as a device: one worker that does what all streams ask for.
+//! The virtual GPU as a device: the engine of [`warpwright_device`], and what its failures mean here.
 //!
-//! Streams promise less order than this keeps: operations of a stream in their order, those of others in any that
-//! events allow. **One queue has the operations of all streams of a device in the order of issue, and one
-//! thread executes them one after the other**, which is always such an order. An event that is waited for has been
-//! recorded before, so a wait within a device is over when the queue gets there. A kernel that waits for what a
-//! later operation does, on any stream, waits in vain; hardware promises it nothing either.
+//! Streams promise less order than most programs get: operations of a stream in their order, those of others in any
+//! that events allow. [`VmConfig::order`] chooses one, so that a wait that was forgotten is seen.
 //!
-//! An operation that fails leaves an error, and what is behind it is skipped until a synchronising call has
-//! returned the error.
+//! An operation that fails leaves an error, and what is behind it is skipped until a synchronising call has returned
+//! the error.
 
-mod execute;
-mod mark;
+mod failures;
+mod launch;
 mod memory;
 mod module;
-mod queue;
-mod task;
 mod worker;
 
-pub(crate) use execute::Code;
-pub(crate) use mark::Mark;
+pub(crate) use launch::Code;
 pub(crate) use memory::Memory;
 pub(crate) use module::Module;
-pub(crate) use task::StreamHandle;
-pub(crate) use worker::{Worker, properties};
+pub(crate) use worker::{Replay, Worker, properties};
 
 use warpwright_vm::{DeviceConfig, Options};
 
@@ -34,4 +27,14 @@ pub struct VmConfig {
     /// What is looked for in every launch, and how launches run. With checks on, an error that they find is an error
     /// of the launch.
     pub options: Options,
+    /// In which order it does what different streams ask for, of all that their events allow.
+    pub order: Order,
 }
+
+/// A place in the work of a stream.
+pub(crate) type Mark = std::sync::Arc<warpwright_device::Signal>;
+
+/// A stream, as the engine has it.
+pub(crate) type StreamHandle = std::sync::Arc<warpwright_device::Stream>;
+
+pub use warpwright_device::Order;

@@ -1,5 +1,6 @@
 //! Modules of the virtual GPU, and launches of their kernels as it takes them.
 
+use super::launch::Launches;
 use super::{Code, Worker};
 use crate::contract::{Number, Param};
 use crate::error::Result;
@@ -13,11 +14,12 @@ use warpwright_vm::{Arg, LaunchConfig};
 /// A module that a virtual GPU has loaded.
 pub(crate) struct Module {
     module: warpwright_vm::Module,
+    launches: Arc<Launches>,
 }
 
 impl Worker {
     pub(crate) fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module> {
-        Ok(Module { module: self.device().load(module, info)? })
+        Ok(Module { module: self.device().load(module, info)?, launches: self.launches().clone() })
     }
 
     /// Blocks of a kernel that a multiprocessor holds; 0 where it has no such kernel or blocks.
@@ -39,6 +41,7 @@ impl Module {
         let Shape { grid, block, dynamic_shared, cooperative, cluster: _ } = shape;
         Code {
             module: self.module.clone(),
+            launches: self.launches.clone(),
             kernel: kernel.clone(),
             config: LaunchConfig {
                 grid_dim: grid.into(),

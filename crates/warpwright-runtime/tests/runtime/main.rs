@@ -8,6 +8,7 @@ mod memory;
 mod on_the_vm;
 mod order;
 mod random;
+mod resident;
 mod views;
 
 use std::time::{Duration, Instant};

@@ -14,7 +14,7 @@ fn config(arch: u16, multiprocessors: u32) -> VmConfig {
     device.arch = Arch::sm(arch);
     device.multiprocessors = multiprocessors;
     device.workers = 2;
-    VmConfig { device, options: Options::checked() }
+    VmConfig { device, options: Options::checked(), ..VmConfig::default() }
 }
 
 /// The device of the test for that architecture; as a virtual GPU with all checks on.

@@ -1,6 +1,6 @@
 //! Memory that the host has on a device.
 
-use super::{Device, DeviceError};
+use super::{Device, DeviceError, Span};
 use crate::memory::{Allocation, AllocationKind, HostWords, Overlap};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -171,6 +171,20 @@ impl<T: Element> Buffer<T> {
         let mut bytes = vec![0; T::BYTES * self.len];
         self.allocation.read(0, &mut bytes);
         bytes.chunks_exact(T::BYTES).map(T::get).collect()
+    }
+
+    /// A range of its bytes, which does not keep the buffer: what is dropped is none of the device's any more.
+    ///
+    /// # Panics
+    ///
+    /// Where the range is not inside.
+    pub fn span(&self, start: u64, bytes: u64) -> Span {
+        let end = start.checked_add(bytes);
+        assert!(
+            end.is_some_and(|end| end <= self.allocation.bytes),
+            "{bytes} bytes at {start} are not inside"
+        );
+        Span { allocation: self.allocation.clone(), start, bytes }
     }
 
     /// An element as it is now, while kernels may be running. Of those of 8 bytes too it is one value that was

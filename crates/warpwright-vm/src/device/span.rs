@@ -11,10 +11,10 @@ use std::sync::Arc;
 /// A range of bytes of a device. What it holds stays as long as it does, even if its owner gives it back.
 #[derive(Clone)]
 pub struct Span {
-    allocation: Arc<Allocation>,
+    pub(super) allocation: Arc<Allocation>,
     /// Where it begins in the allocation.
-    start: u64,
-    bytes: u64,
+    pub(super) start: u64,
+    pub(super) bytes: u64,
 }
 
 impl Device {

@@ -2,7 +2,9 @@
 
 use super::argument::params;
 use super::{Arg, Device, DeviceError, Module};
-use crate::launch::{Launch, LaunchConfig, LaunchError, Options, Report, Schedule, Settings, Shape};
+use crate::launch::{
+    Launch, LaunchConfig, LaunchError, Options, Progress, Report, Schedule, Settings, Shape,
+};
 use crate::memory::{AllocationKind, GlobalMap};
 use crate::module::KernelInfo;
 use crate::tensor::TensorCore;
@@ -192,8 +194,34 @@ impl Running {
         self.launch.number
     }
 
+    /// Works on it until it is over or stands still. A launch that stands still is resident, and makes way for others; it
+    /// goes on with the next call, and only then.
+    ///
+    /// Unlike [`wait`](Self::wait), this does not take a launch that waits for others for a deadlock: memory may still
+    /// be changed by another launch or copy.
+    pub fn run(&self) -> Progress {
+        self.launch.let_stand();
+        self.go_on();
+        self.device.inner.executor.help(&self.launch);
+        self.launch.wait_for_progress()
+    }
+
+    /// Has it go on, if it stands still.
+    fn go_on(&self) {
+        if self.launch.resume() {
+            self.device.inner.executor.submit(self.launch.clone());
+        }
+    }
+
+    /// Ends it where it is: it stands still, and what it waits for never comes.
+    pub fn give_up(self) -> Report {
+        self.launch.give_up();
+        self.wait()
+    }
+
     /// Waits for its end.
     pub fn wait(self) -> Report {
+        self.go_on();
         self.device.inner.executor.help(&self.launch);
         self.launch.wait();
         self.launch.report()

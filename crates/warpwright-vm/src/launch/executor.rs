@@ -34,10 +34,10 @@ impl Shared {
         }
     }
 
-    /// Works on a launch, and makes way for the next one at its end.
+    /// Works on a launch, and makes way for the next one at its end, or when it stands still.
     fn run(&self, launch: &Arc<Launch>) {
         launch.work();
-        if !launch.is_complete() {
+        if !launch.is_left() {
             return;
         }
         let mut queue = self.queue();

@@ -25,11 +25,14 @@ use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
 };
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Warp instructions of a host thread after which, with nothing changed by any block, it looks whether its
 /// blocks go round in circles. What the host does is left out: a seed gives the same order whatever it does.
 const PATIENCE: u64 = 1 << 20;
+
+/// The same once the launch has stood still: most of it waits for the same again.
+const PATIENCE_AGAIN: u64 = 1 << 15;
 
 /// What a host thread stands at that has no blocks any more.
 const GONE: u64 = u64::MAX;
@@ -55,6 +58,10 @@ pub(crate) struct Settings {
     pub(crate) tensor_core: crate::tensor::TensorCore,
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What all blocks of a launch share.
 pub(crate) struct Launch {
     /// Its number on the device.
@@ -69,7 +76,9 @@ pub(crate) struct Launch {
     pub(crate) options: Settings,
     /// Host threads that work on it, at most.
     workers: u32,
-    joined: AtomicU32,
+    /// The shares of the grid that no host thread works on, and how many they are.
+    shares: Mutex<Vec<Share>>,
+    waiting_shares: AtomicU32,
     next_block: AtomicU64,
     stopped: AtomicBool,
     executed: AtomicU64,
@@ -82,6 +91,16 @@ pub(crate) struct Launch {
     standing: Box<[AtomicU64]>,
     /// The host waits for the end, and so changes nothing any more.
     awaited: AtomicBool,
+    /// What stands still is not ended, but left by the host threads until it is resumed.
+    may_stand: AtomicBool,
+    /// It stands still, and host threads leave it.
+    leaving: AtomicBool,
+    /// Blocks that did the same again and again have looked at memory of the host.
+    polls_host: AtomicBool,
+    /// The number of changes when it was resumed.
+    resumed_at: AtomicU64,
+    /// Instructions of a host thread after which it looks for a standstill.
+    patience: AtomicU64,
     /// What the checks have found.
     pub(crate) findings: Collector,
     /// What the race check knows of global memory.
@@ -98,7 +117,31 @@ struct State {
     places: Places,
     output: Vec<u8>,
     finished: u32,
+    left: u32,
+    /// All host threads have left it, and something is left to do.
+    standing: bool,
     complete: bool,
+}
+
+/// What one host thread does of a launch.
+struct Share {
+    index: u32,
+    /// Where it was left.
+    left: Option<(Worker, Residents)>,
+}
+
+/// How far a launch has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// It is over.
+    Complete,
+    /// Every thread that has not exited does the same again and again, until somebody changes memory.
+    Standing {
+        /// Whether it has done something since it last stood still, or began, that others may notice.
+        changed: bool,
+        /// Whether it looks at memory that the host may change.
+        polls_host: bool,
+    },
 }
 
 impl Launch {
@@ -122,7 +165,8 @@ impl Launch {
             shape,
             options,
             workers,
-            joined: AtomicU32::new(0),
+            shares: Mutex::new((0..workers).map(|index| Share { index, left: None }).collect()),
+            waiting_shares: AtomicU32::new(workers),
             next_block: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             executed: AtomicU64::new(0),
@@ -130,6 +174,11 @@ impl Launch {
             changes: AtomicU64::new(0),
             standing: (0..workers).map(|_| AtomicU64::new(0)).collect(),
             awaited: AtomicBool::new(false),
+            may_stand: AtomicBool::new(false),
+            leaving: AtomicBool::new(false),
+            polls_host: AtomicBool::new(false),
+            resumed_at: AtomicU64::new(0),
+            patience: AtomicU64::new(PATIENCE),
             findings: Collector::default(),
             races: LaunchRaces::new(),
             state: Mutex::new(State::default()),
@@ -137,8 +186,8 @@ impl Launch {
         }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
     }
 
     /// Whether no more instructions are to be executed.
@@ -169,6 +218,72 @@ impl Launch {
         self.standing.iter().all(still) && self.changes.load(Acquire) == changes
     }
 
+    /// What is to become of it when nothing comes any more: it is left by its host threads if that is wished for and
+    /// something outside could change that, and ended otherwise. What looks at the host's memory goes on.
+    fn stall(&self, blocks: &[Block]) {
+        let polls_host = self.polls_host.load(Relaxed);
+        if self.may_stand.load(Relaxed) && (polls_host || blocks.iter().any(Block::has_read)) {
+            self.leaving.store(true, Release);
+        } else if !polls_host {
+            self.trap(report::stall(self, blocks.len()));
+        }
+    }
+
+    /// Whether host threads are to leave it where it is.
+    fn is_leaving(&self) -> bool {
+        self.leaving.load(Relaxed)
+    }
+
+    /// From now on it is left where it is when it stands still.
+    pub(crate) fn let_stand(&self) {
+        self.may_stand.store(true, Relaxed);
+    }
+
+    /// Whether it has been left; it goes on when it is submitted again.
+    pub(crate) fn resume(&self) -> bool {
+        let mut state = self.state();
+        if !std::mem::take(&mut state.standing) {
+            return false;
+        }
+        state.left = 0;
+        drop(state);
+        self.leaving.store(false, Relaxed);
+        self.polls_host.store(false, Relaxed);
+        self.patience.store(PATIENCE_AGAIN, Relaxed);
+        self.standing.iter().for_each(|standing| {
+            let gone = standing.load(Relaxed) == GONE;
+            standing.store(if gone { GONE } else { 0 }, Relaxed);
+        });
+        self.changed();
+        self.resumed_at.store(self.changes.load(Acquire), Relaxed);
+        self.waiting_shares.store(lock(&self.shares).len() as u32, Release);
+        true
+    }
+
+    /// Waits until it is over or stands still.
+    pub(crate) fn wait_for_progress(&self) -> Progress {
+        let mut state = self.state();
+        while !state.complete && !state.standing {
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.complete {
+            return Progress::Complete;
+        }
+        Progress::Standing {
+            changed: self.changes.load(Acquire) != self.resumed_at.load(Relaxed),
+            polls_host: self.polls_host.load(Relaxed),
+        }
+    }
+
+    /// It stands still for good: ended with the trap that says so.
+    pub(crate) fn give_up(&self) {
+        let shares = lock(&self.shares);
+        let blocks =
+            shares.iter().filter_map(|share| share.left.as_ref()).map(|(_, left)| left.blocks.len()).sum();
+        drop(shares);
+        self.trap(report::stall(self, blocks));
+    }
+
     /// Ends it with a trap. The first one counts.
     pub(crate) fn trap(&self, trap: Trap) {
         self.state().trap.get_or_insert(trap);
@@ -177,25 +292,66 @@ impl Launch {
 
     /// Works on it with this host thread, if it wants another one.
     fn work(&self) {
-        let index = self.joined.fetch_add(1, Relaxed);
-        if index >= self.workers {
-            return;
-        }
+        let Some(Share { index, left }) = self.take_share() else { return };
         let execute = || {
-            let random = self.options.seed.map(Random::new);
-            let mut machine = Machine::new(self, Worker::new(self, random));
-            let mut residents = Residents::new(self, index);
-            residents.run(&mut machine);
-            (machine.worker, report::places(&residents.blocks))
+            let (worker, mut residents, begun) = match left {
+                Some((worker, residents)) => (worker, residents, true),
+                None => {
+                    let random = self.options.seed.map(Random::new);
+                    (Worker::new(self, random), Residents::new(self, index), false)
+                }
+            };
+            let mut machine = Machine::new(self, worker);
+            if !begun {
+                residents.begin(self, &machine);
+            }
+            residents.run(self, &mut machine);
+            (machine.worker, residents)
         };
         // A mistake of the virtual GPU's own ends the launch, and leaves neither the host waiting nor the
         // device unusable: what the blocks shared are atomics, and locks that are taken poisoned or not.
         match catch_unwind(AssertUnwindSafe(execute)) {
-            Ok(ended) => self.finish(Some(ended)),
+            Ok((worker, residents))
+                if self.is_leaving() && !self.is_stopped() && !residents.blocks.is_empty() =>
+            {
+                lock(&self.shares).push(Share { index, left: Some((worker, residents)) });
+                self.leave(|state| state.left += 1);
+            }
+            Ok((worker, residents)) => {
+                self.standing[index as usize].store(GONE, Release);
+                let places = report::places(&residents.blocks);
+                self.finish(Some((worker, places)));
+            }
             Err(panic) => {
+                self.standing[index as usize].store(GONE, Release);
                 self.trap(report::failure(self, panic.as_ref()));
                 self.finish(None);
             }
+        }
+    }
+
+    /// A share that no host thread works on.
+    fn take_share(&self) -> Option<Share> {
+        if !self.wants_workers() {
+            return None;
+        }
+        let mut shares = lock(&self.shares);
+        // Shares that were left meanwhile are not for now.
+        if self.waiting_shares.load(Relaxed) == 0 {
+            return None;
+        }
+        self.waiting_shares.fetch_sub(1, Relaxed);
+        if shares.is_empty() { None } else { Some(shares.remove(0)) }
+    }
+
+    /// A host thread has left it or done its share.
+    fn leave(&self, count: impl FnOnce(&mut State)) {
+        let mut state = self.state();
+        count(&mut state);
+        if state.finished + state.left == self.workers {
+            state.complete = state.left == 0;
+            state.standing = state.left > 0;
+            self.done.notify_all();
         }
     }
 
@@ -206,20 +362,17 @@ impl Launch {
 
     /// Whether it wants more host threads than it has.
     fn wants_workers(&self) -> bool {
-        self.joined.load(Relaxed) < self.workers
+        self.waiting_shares.load(Acquire) > 0
     }
 
     fn finish(&self, ended: Option<(Worker, Places)>) {
-        let mut state = self.state();
-        if let Some((worker, places)) = ended {
-            state.tally.merge(&worker);
-            places.into_iter().for_each(|(pc, threads)| *state.places.entry(pc).or_default() += threads);
-        }
-        state.finished += 1;
-        if state.finished == self.workers {
-            state.complete = true;
-            self.done.notify_all();
-        }
+        self.leave(|state| {
+            if let Some((worker, places)) = ended {
+                state.tally.merge(&worker);
+                places.into_iter().for_each(|(pc, threads)| *state.places.entry(pc).or_default() += threads);
+            }
+            state.finished += 1;
+        });
     }
 
     /// Takes what a kernel prints. What does not fit is dropped, as hardware does.
@@ -243,6 +396,12 @@ impl Launch {
         self.state().complete
     }
 
+    /// Whether no host thread has anything to do with it: it is over, or stands still.
+    fn is_left(&self) -> bool {
+        let state = self.state();
+        state.complete || state.standing
+    }
+
     /// What it has done and found; after its end.
     pub(crate) fn report(&self) -> Report {
         report::build(self, &self.state())
@@ -259,8 +418,7 @@ impl Launch {
 }
 
 /// The blocks that a host thread has begun and not finished.
-struct Residents<'a> {
-    launch: &'a Launch,
+struct Residents {
     blocks: Vec<Block>,
     /// Blocks that are over, to be used again.
     spare: Vec<Block>,
@@ -270,14 +428,13 @@ struct Residents<'a> {
     index: u32,
 }
 
-impl<'a> Residents<'a> {
-    fn new(launch: &'a Launch, index: u32) -> Self {
+impl Residents {
+    fn new(launch: &Launch, index: u32) -> Self {
         let share = launch.options.residency.div_ceil(u64::from(launch.workers)).max(1);
-        Residents { launch, blocks: Vec::new(), spare: Vec::new(), most: share, index }
+        Residents { blocks: Vec::new(), spare: Vec::new(), most: share, index }
     }
 
-    fn admit(&mut self, number: u64) {
-        let launch = self.launch;
+    fn admit(&mut self, launch: &Launch, number: u64) {
         let used = self.spare.pop();
         if used.is_none() && !launch.hold(room_of_block(&launch.shape, &launch.code, launch.kernel)) {
             return launch.trap(report::out_of_memory(launch));
@@ -289,41 +446,46 @@ impl<'a> Residents<'a> {
     }
 
     /// Begins another block, if there is one and it may.
-    fn admit_next(&mut self) -> bool {
+    fn admit_next(&mut self, launch: &Launch) -> bool {
         // A cooperative grid has all of its blocks from the start.
-        if self.launch.options.cooperative || self.blocks.len() as u64 >= self.most {
+        if launch.options.cooperative || self.blocks.len() as u64 >= self.most {
             return false;
         }
-        match self.launch.take_block() {
+        match launch.take_block() {
             Some(turn) => {
-                self.admit(turn);
+                self.admit(launch, turn);
                 true
             }
             None => false,
         }
     }
 
-    fn run(&mut self, m: &mut Machine<'a>) {
-        let launch = self.launch;
+    /// Begins its first blocks.
+    fn begin(&mut self, launch: &Launch, m: &Machine<'_>) {
         if launch.options.cooperative {
             let all = (self.index as u64..launch.shape.blocks()).step_by(launch.workers as usize);
             for number in all {
-                self.admit(number);
+                self.admit(launch, number);
                 if launch.is_stopped() {
                     break;
                 }
             }
         } else {
-            self.admit_next();
+            self.admit_next(launch);
             if m.worker.random.is_some() {
-                while self.blocks.len() < 8 && self.admit_next() {}
+                while self.blocks.len() < 8 && self.admit_next(launch) {}
             }
         }
+    }
+
+    /// Runs blocks until there are none any more, or the launch ends or stands still.
+    fn run<'a>(&mut self, launch: &'a Launch, m: &mut Machine<'a>) {
         let mut turn = 0;
         let mut waiting = 0;
         let mut stalled = 0;
         let mut seen = launch.changes.load(Acquire);
-        while !self.blocks.is_empty() && !launch.is_stopped() {
+        let patience = launch.patience.load(Relaxed);
+        while !self.blocks.is_empty() && !launch.is_stopped() && !launch.is_leaving() {
             turn = match &mut m.worker.random {
                 None => turn % self.blocks.len(),
                 Some(random) => random.below(self.blocks.len() as u64) as usize,
@@ -334,9 +496,9 @@ impl<'a> Residents<'a> {
             m.exchange_block(&mut self.blocks[turn]);
             let status = m.run_block();
             m.exchange_block(&mut self.blocks[turn]);
-            self.account(m);
+            account(launch, m);
             let progressed = m.take_progress();
-            let read = m.take_read();
+            let (read, looked) = (m.take_read(), m.take_looked());
             if m.take_outward() {
                 launch.changed();
             }
@@ -348,24 +510,27 @@ impl<'a> Residents<'a> {
                     self.spare.push(block);
                     launch.changed();
                     if self.blocks.is_empty() || m.worker.random.is_some() {
-                        self.admit_next();
+                        self.admit_next(launch);
                     }
                 }
                 BlockStatus::Running | BlockStatus::Waiting => {
                     let now = launch.changes.load(Acquire);
                     stalled = if now == seen { stalled + (self.blocks[turn].clock - before) } else { 0 };
                     seen = now;
-                    m.worker.steady = stalled > PATIENCE;
+                    m.worker.steady = stalled > patience;
                     if m.worker.steady {
+                        if looked {
+                            launch.polls_host.store(true, Relaxed);
+                        }
                         let around = Around { changes: now, awaited: launch.awaited.load(Acquire) };
                         self.blocks[turn].look(around, read);
                         let circles = self.blocks.iter().all(|block| block.circles(now));
                         if circles && launch.stands_still(self.index, now) {
-                            launch.trap(report::stall(launch, self.blocks.len()));
+                            launch.stall(&self.blocks);
                         }
                     }
                     // It may wait for a block that has not begun.
-                    if !progressed && self.admit_next() {
+                    if !progressed && self.admit_next(launch) {
                         launch.changed();
                     }
                     turn += 1;
@@ -376,15 +541,14 @@ impl<'a> Residents<'a> {
                 }
             }
         }
-        launch.standing[self.index as usize].store(GONE, Release);
     }
+}
 
-    fn account(&self, m: &mut Machine<'_>) {
-        let executed = std::mem::take(&mut m.worker.executed);
-        let total = self.launch.executed.fetch_add(executed, Relaxed) + executed;
-        if total > self.launch.options.max_instructions {
-            self.launch.trap(report::budget(self.launch));
-        }
+fn account(launch: &Launch, m: &mut Machine<'_>) {
+    let executed = std::mem::take(&mut m.worker.executed);
+    let total = launch.executed.fetch_add(executed, Relaxed) + executed;
+    if total > launch.options.max_instructions {
+        launch.trap(report::budget(launch));
     }
 }
 

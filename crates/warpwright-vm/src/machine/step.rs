@@ -39,9 +39,11 @@ pub(crate) struct Worker {
     pub(crate) checks: WorkerChecks,
     /// Something was written since this was last cleared.
     pub(crate) progress: bool,
-    /// Since this was last cleared, something was done that other blocks or the host may notice, or something
-    /// looked at that changes by itself: time, and memory that is the host's as well.
+    /// Since this was last cleared, something was done that other blocks or the host may notice, or the time was
+    /// looked at.
     pub(crate) outward: bool,
+    /// Since this was last cleared, memory was accessed that is the host's as well, and changes by itself.
+    pub(crate) looked: bool,
     /// Memory that the host can change was accessed since this was last cleared.
     pub(crate) read: bool,
     /// The launch may have come to a standstill: turns are taken one after the other, so that a block that
@@ -71,6 +73,7 @@ impl Worker {
             checks: WorkerChecks::default(),
             progress: false,
             outward: false,
+            looked: false,
             read: false,
             faults: ((0, 0), 0),
             steady: false,
@@ -341,6 +344,11 @@ impl<'a> Machine<'a> {
     /// Whether something was done that is not the block's own affair, since this was last asked.
     pub(crate) fn take_outward(&mut self) -> bool {
         take(&mut self.worker.outward)
+    }
+
+    /// Whether memory was accessed that is the host's as well, since this was last asked.
+    pub(crate) fn take_looked(&mut self) -> bool {
+        take(&mut self.worker.looked)
     }
 
     /// Whether memory that the host can change was accessed, since this was last asked.

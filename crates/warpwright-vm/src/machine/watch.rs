@@ -65,6 +65,11 @@ impl Block {
         }
     }
 
+    /// Whether it has read global memory while it did the same again and again.
+    pub(crate) fn has_read(&self) -> bool {
+        self.watch.read
+    }
+
     /// Whether it does the same again and again, as long as the count of changes is this one.
     pub(crate) fn circles(&self, changes: u64) -> bool {
         let watch = &self.watch;

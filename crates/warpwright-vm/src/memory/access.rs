@@ -29,12 +29,7 @@ pub(crate) struct Region<'a> {
     pub(crate) origin: u64,
 }
 
-impl Region<'_> {
-    /// Whether it is memory of the host.
-    pub(crate) fn is_mapped(&self) -> bool {
-        matches!(self.kind, RegionKind::Global(allocation) if allocation.is_mapped())
-    }
-}
+impl Region<'_> {}
 
 /// Lanes whose accesses are in one region.
 pub(crate) struct Group<'a> {
@@ -114,9 +109,8 @@ impl<'a> Machine<'a> {
                     *todo &= !mask;
                     if let RegionKind::Global(allocation) = region.kind {
                         self.worker.read = true;
-                        if place.write || allocation.is_mapped() {
-                            self.worker.outward = true;
-                        }
+                        self.worker.outward |= place.write;
+                        self.worker.looked |= allocation.is_mapped();
                     }
                     return Some(Group { offsets: offsets(&region, addresses), region, mask });
                 }

@@ -300,7 +300,7 @@ impl<'a> Machine<'a> {
             m.observed_atomic(op.order, &region, &offsets, op.place().bytes, bytes, mask);
             changed |= changed_here.get();
             let is_global = matches!(region.kind, RegionKind::Global(_));
-            outward |= region.is_mapped() || is_global && changed_here.get();
+            outward |= is_global && changed_here.get();
         }
         // An attempt that changed nothing is but a look.
         self.worker.outward = outward;
@@ -330,7 +330,6 @@ impl<'a> Machine<'a> {
         while let Some(Group { region, mask, offsets }) = self.next_group(op.place(), &addresses, &mut todo) {
             let m = &mut *self;
             m.observe_atomic(op.order, &region, &offsets, 16, 16, mask);
-            outward |= region.is_mapped();
             m.count_access(Direction::Atomic, &region, &offsets, 16, mask);
             let _lock = match region.kind {
                 RegionKind::Global(allocation) => Some(allocation.exclusive()),

@@ -35,6 +35,7 @@ fn what_is_behind_a_failure_is_not_done() {
     gpu.launch(&stream, "fail", &x, &x, 0);
     gpu.launch(&stream, "add", &x, &x, 10);
     stream.memset_zeros(&x).unwrap();
+    other.wait_event(&stream.record_event().unwrap()).unwrap();
     gpu.launch(&other, "add", &y, &y, 10);
     other.memcpy_htod(&[100], &y).unwrap();
     hold.release();
@@ -61,6 +62,7 @@ fn nothing_that_was_issued_before_somebody_was_told_is_done() {
         let hold = gpu.hold(&stream, &x, 0);
         gpu.launch(&stream, "fail", &x, &x, 0);
         let failed = stream.record_event().unwrap();
+        other.wait_event(&failed).unwrap();
         // So many that the device is not through with them when the event is known to be complete.
         for _ in 0..5000 {
             other.memset_any(y.as_any(), 1).unwrap();

@@ -24,7 +24,7 @@ use warpwright_kernels::CacheDtype;
 use warpwright_llm::engine::{
     Context, Engine, EngineError, EngineOptions, Executor, PersistentStatistics, SamplerOptions,
 };
-use warpwright_runtime::{Device, DeviceSpec, VmConfig};
+use warpwright_runtime::{Device, DeviceSpec, Order, VmConfig};
 
 /// Which model, and how it is run
 #[derive(clap::Args)]
@@ -62,6 +62,10 @@ pub(crate) struct EngineArguments {
         help_heading = "Engine"
     )]
     check: Vec<Check>,
+    /// In which order the virtual GPU does what different streams ask for: `issue`, `reverse`, `random:SEED`. The results
+    /// are the same unless a wait is missing [default: issue]
+    #[arg(long, value_name = "ORDER", help_heading = "Engine")]
+    order: Option<Order>,
 }
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
@@ -119,11 +123,18 @@ impl EngineArguments {
                           this command",
                     ));
                 }
+                if self.order.is_some() {
+                    return Err(message(
+                        &"`--order` needs the virtual GPU: `--device vm`, or `warpwright exec --order`",
+                    ));
+                }
                 return Ok(selected.device);
             }
         }
+        let order = self.order.unwrap_or_default();
         let options = warpwright_vm::Options { checks, ..Default::default() };
-        Device::vm(VmConfig { device: virtual_gpu::config(), options }).map_err(|error| message(&error))
+        Device::vm(VmConfig { device: virtual_gpu::config(), options, order })
+            .map_err(|error| message(&error))
     }
 
     /// Loads the model of a file.

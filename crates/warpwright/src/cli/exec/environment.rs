@@ -30,8 +30,8 @@ pub(super) fn variables(arguments: &Arguments) -> Result<Variables, Failure> {
     if let Some(workers) = arguments.workers {
         set("WARPWRIGHT_WORKERS", workers.to_string().into());
     }
-    if let Some(order) = &arguments.order {
-        set("WARPWRIGHT_ORDER", order.into());
+    if let Some(order) = arguments.order {
+        set("WARPWRIGHT_ORDER", order.to_string().into());
     }
     if let Some(file) = &arguments.findings {
         // The program may go to another folder before it begins.
@@ -64,18 +64,6 @@ fn list(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// An order of streams: `issue`, `reverse`, `random:7`.
-pub(super) fn order(text: &str) -> Result<String, String> {
-    let seed = text.strip_prefix("random:").map(str::parse::<u64>);
-    match seed {
-        Some(Ok(_)) => Ok(text.to_string()),
-        None if matches!(text, "issue" | "reverse") => Ok(text.to_string()),
-        _ => Err(format!(
-            "`{text}` is no order: there are issue, reverse, and random: with a number behind it"
-        )),
-    }
-}
-
 /// A number of bytes: `1048576`, `1024K`, `512M`, `8G`, `1T`.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.char_indices().last() {
@@ -101,16 +89,6 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn orders() {
-        for text in ["issue", "reverse", "random:0", "random:18446744073709551615"] {
-            assert_eq!(order(text).as_deref(), Ok(text));
-        }
-        for text in ["", "random", "random:", "random:-1", "random:x", "reverse:1", "Issue"] {
-            assert!(order(text).is_err(), "{text:?}");
-        }
-    }
 
     #[test]
     fn sizes() {

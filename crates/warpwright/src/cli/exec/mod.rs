@@ -22,6 +22,7 @@ use super::{Failure, Outcome};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use warpwright_ptx::ir::Arch;
+use warpwright_runtime::Order;
 
 /// Run a program that uses the CUDA driver API on virtual GPUs
 #[derive(clap::Args)]
@@ -47,8 +48,8 @@ pub(crate) struct Arguments {
     workers: Option<u32>,
     /// Which of the streams that can go on goes on: issue, as they were asked; reverse, none before somebody waits, and
     /// then the one that was asked last; or random:SEED [default: issue]
-    #[arg(long, value_name = "ORDER", value_parser = environment::order)]
-    order: Option<String>,
+    #[arg(long, value_name = "ORDER")]
+    order: Option<Order>,
     /// Write findings to this file, one JSON object a line, instead of to standard error
     #[arg(long, value_name = "FILE")]
     findings: Option<PathBuf>,

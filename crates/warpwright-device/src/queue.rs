@@ -2,22 +2,33 @@
 //!
 //! A ticket is the number of an operation, over all streams in the order of the calls. Each stream has a lane: what of
 //! its work is not begun, which is done in its order. Which lane's turn it is says a [`Chooser`], among those that can go
-//! on. A stream that waits for all blocking streams of its context, and they for it, is held up with them.
+//! on. A stream that waits for all blocking streams of its domain, and they for it, is held up with them.
 //!
 //! An order that puts work off does so until somebody waits or asks for it, it has waited too long, or there is too much
 //! of it. From then on, what is younger does not keep it from being done, and the oldest that can be done not for long what is as old.
 
-use super::order::{Chooser, LONGEST, MOST, Order};
-use super::{Mark, Op, Stream, StreamKind};
+use crate::lock;
+use crate::op::Op;
+use crate::order::{Chooser, LONGEST, MAX_DEFERRED, Order};
+use crate::signal::Signal;
+use crate::stream::{Stream, StreamKind};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 /// How often the thread looks whether something can be done that waits for what nobody tells of: at first, and at last.
 const LOOK_EVERY: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
 
+/// Lanes of streams without work that are kept.
+const KEPT_LANES: usize = 64;
+
+/// How long nothing must have happened before a launch that stands still is given up: where one thread asks for all
+/// operations, and waits; and else.
+const PATIENCE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(3));
+
 /// What those who ask and the thread that works share.
-pub(crate) struct Queue {
+pub struct Queue {
     state: Mutex<State>,
     /// Something was asked for, or may have become possible.
     work: Condvar,
@@ -27,10 +38,10 @@ pub(crate) struct Queue {
 
 #[derive(Default)]
 struct State {
-    /// What is not begun, by streams. None is empty.
+    /// What is not begun, by streams.
     lanes: HashMap<u64, VecDeque<Entry>>,
-    /// The streams of the lanes, by their first tickets.
-    heads: BTreeMap<u64, u64>,
+    /// The first tickets of the lanes in their order, and the lanes' streams.
+    heads: Vec<(u64, u64)>,
     /// How many are not begun.
     count: usize,
     /// The last ticket given.
@@ -53,52 +64,73 @@ struct State {
     due: u64,
     /// The oldest ticket of those that could be done when another one was, and since when.
     passed_over: Option<(u64, Instant)>,
+    /// How many turns operations have had that others may notice.
+    turns: u64,
+    /// When something was last asked for, had a turn, or was stirred.
+    active: Option<Instant>,
+    /// When somebody last asked who does not wait.
+    asked_at: Option<Instant>,
+    /// The thread that asks for operations, and whether others do too.
+    client: Option<ThreadId>,
+    has_clients: bool,
+    /// Nothing is done any more.
+    closed: bool,
 }
 
 /// An operation that was asked for.
-pub(super) struct Entry {
-    pub(super) ticket: u64,
-    pub(super) stream: Arc<Stream>,
-    pub(super) op: Op,
+pub(crate) struct Entry {
+    pub(crate) ticket: u64,
+    pub(crate) stream: Arc<Stream>,
+    pub(crate) op: Op,
 }
 
 /// What has become of an operation.
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// It is done, or never will be.
     Done,
     /// This is left of it.
     Rest(Op),
+    /// This is left of it: a launch that stands still. Whether it did something before that others may notice.
+    Stands(Op, bool),
+}
+
+/// An operation whose turn it is.
+pub(crate) struct Turn {
+    pub(crate) entry: Entry,
+    /// It is a launch that waits for something that never comes.
+    pub(crate) give_up: bool,
 }
 
 /// What can be waited for.
 #[derive(Clone)]
-pub(super) enum Until {
+pub(crate) enum Until {
     /// A stream has come past a ticket.
     Stream(u64, u64),
-    /// A mark is reached.
-    Mark(Arc<Mark>),
+    /// A signal is reached.
+    Signal(Arc<Signal>),
     /// Everything is done up to a ticket.
     All(u64),
-    /// Everything of a context is done up to a ticket.
-    Context(u64, u64),
-    /// So is everything that the default stream of a context waits for.
+    /// Everything of a failure domain is done up to a ticket.
+    Domain(u64, u64),
+    /// So is everything that the default stream of a domain waits for.
     Default(u64, u64),
 }
 
 impl Queue {
     /// A queue that is worked off in an order.
-    pub(super) fn new(order: Order) -> Self {
+    pub(crate) fn new(order: Order) -> Self {
         let state = State { chooser: order.chooser(), ..State::default() };
         Queue { state: Mutex::new(state), work: Condvar::new(), done: Condvar::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
-    /// Asks for operations of a stream, one after the other.
-    pub(super) fn push(&self, stream: &Arc<Stream>, op: Op) {
+    /// Asks for operations of a stream, one after the other. Of a queue that is closed nothing is done.
+    pub(crate) fn push(&self, stream: &Arc<Stream>, op: Op) {
         let mut state = self.state();
+        state.visited();
         state.issued += 1;
         let ticket = state.issued;
         stream.issue(ticket);
@@ -115,13 +147,14 @@ impl Queue {
     pub(crate) fn stir(&self) {
         let mut state = self.state();
         state.stirred = true;
+        state.active = Some(Instant::now());
         drop(state);
         self.work.notify_one();
         self.done.notify_all();
     }
 
     /// Waits. The calling thread is not the one that works.
-    pub(super) fn wait(&self, until: Until) {
+    pub(crate) fn wait(&self, until: Until) {
         self.wait_in(self.state(), until);
     }
 
@@ -132,21 +165,22 @@ impl Queue {
         self.wait_in(state, Until::All(last));
     }
 
-    /// Waits for everything that was asked for so far in a context.
-    pub(crate) fn wait_for(&self, context: u64) {
+    /// Waits for everything that was asked for so far in a failure domain.
+    pub(crate) fn wait_for(&self, domain: u64) {
         let state = self.state();
         let last = state.issued;
-        self.wait_in(state, Until::Context(context, last));
+        self.wait_in(state, Until::Domain(domain, last));
     }
 
     fn wait_in(&self, mut state: MutexGuard<'_, State>, until: Until) {
         if until.holds(&state) {
             return;
         }
+        state.visited();
         state.waited += 1;
         let number = state.waited;
         state.waits.insert(number, until.clone());
-        if state.chooser.order().puts_off() {
+        if state.chooser.order().puts_off() || state.heads().any(|head| head.op.standing().is_some()) {
             self.work.notify_one();
         }
         while !until.holds(&state) {
@@ -156,11 +190,12 @@ impl Queue {
     }
 
     /// Somebody who does not wait wants to know of something that is not so yet: it is not put off any longer.
-    pub(super) fn ask(&self, until: Until) {
+    pub(crate) fn ask(&self, until: Until) {
         self.ask_in(self.state(), until);
     }
 
     fn ask_in(&self, mut state: MutexGuard<'_, State>, until: Until) {
+        state.asked_at = Some(Instant::now());
         if !state.chooser.order().puts_off() || state.asked.iter().any(|asked| asked.covers(&until)) {
             return;
         }
@@ -169,8 +204,18 @@ impl Queue {
         self.work.notify_one();
     }
 
+    /// The ticket of the last operation that was asked for; 0 before the first.
+    pub fn issued(&self) -> u64 {
+        self.state().issued
+    }
+
+    /// Whether everything of a stream up to a ticket is over.
+    pub fn is_over(&self, stream: u64, ticket: u64) -> bool {
+        Until::Stream(stream, ticket).holds(&self.state())
+    }
+
     /// Whether everything is done that was asked for so far. If not, it is not put off any longer.
-    pub(crate) fn is_idle(&self) -> bool {
+    pub fn is_idle(&self) -> bool {
         let state = self.state();
         let until = Until::All(state.issued);
         let idle = until.holds(&state);
@@ -181,21 +226,21 @@ impl Queue {
     }
 
     /// Whether nothing is being done, and nothing can be for now.
-    pub(crate) fn is_resting(&self) -> bool {
+    pub fn is_resting(&self) -> bool {
         let state = self.state();
         let mut held = Held::default();
         let can_go_on = |head: &Entry| {
-            let free = !held.holds(&head.stream) && head.is_ready();
+            let free = !held.holds(&head.stream) && head.is_ready(state.turns);
             held.hold(&head.stream);
             free
         };
         state.running == 0 && !state.heads().any(can_go_on)
     }
 
-    /// Whether nothing is left that the default stream of a context waits for. If not, it is not put off any longer.
-    pub(super) fn is_idle_for(&self, context: u64) -> bool {
+    /// Whether nothing is left that the default stream of a domain waits for. If not, it is not put off any longer.
+    pub(crate) fn is_idle_for(&self, domain: u64) -> bool {
         let state = self.state();
-        let until = Until::Default(context, state.issued);
+        let until = Until::Default(domain, state.issued);
         let idle = until.holds(&state);
         if !idle {
             self.ask_in(state, until);
@@ -203,31 +248,44 @@ impl Queue {
         idle
     }
 
-    /// Says what has become of the last operation, and waits for the next one.
-    pub(super) fn next(&self, last: Option<(Entry, Outcome)>) -> Entry {
+    /// Says what has become of the last operation, and waits for the next one. `None` when the queue is closed.
+    pub(crate) fn next(&self, last: Option<(Entry, Outcome)>) -> Option<Turn> {
         let (mut look, most) = LOOK_EVERY;
         // What the operation held is given back without the lock, and before anyone is told.
-        let last = last.map(|(entry, outcome)| match outcome {
-            Outcome::Done => {
-                let Entry { ticket, stream, op } = entry;
-                drop(op);
-                (ticket, stream, None)
-            }
-            Outcome::Rest(rest) => (entry.ticket, entry.stream, Some(rest)),
+        let last = last.map(|(Entry { ticket, stream, op }, outcome)| {
+            let left = match outcome {
+                Outcome::Done => {
+                    drop(op);
+                    None
+                }
+                Outcome::Rest(rest) => Some((rest, true)),
+                Outcome::Stands(rest, noticed) => Some((rest, noticed)),
+            };
+            (ticket, stream, left)
         });
         let mut state = self.state();
         state.running = 0;
         state.running_on = None;
         let mut finished = None;
-        if let Some((ticket, stream, rest)) = last {
-            match rest {
-                Some(op) => state.put_back(Entry { ticket, stream, op }),
+        if let Some((ticket, stream, left)) = last {
+            if left.as_ref().is_none_or(|(_, noticed)| *noticed) {
+                state.turns += 1;
+                state.active = Some(Instant::now());
+                state.asked_at = None;
+            }
+            match left {
+                Some((op, _)) => {
+                    if let Some(standing) = op.standing() {
+                        standing.stands(state.turns);
+                    }
+                    state.put_back(Entry { ticket, stream, op });
+                }
                 None => {
                     stream.complete(ticket);
                     finished = Some(stream);
                 }
             }
-            // Marks may have been reached on the way.
+            // Signals may have been reached on the way.
             if state.waits.values().any(|until| until.holds(&state)) {
                 self.done.notify_all();
             }
@@ -239,19 +297,27 @@ impl Queue {
             state = self.state();
         }
         loop {
+            if state.closed {
+                return None;
+            }
             state.stirred = false;
             let rest = state.rest();
-            if rest.is_none()
-                && let Some(entry) = state.take_next()
-            {
+            let (entry, give_up) = match rest {
+                Some(_) => (None, false),
+                None => match state.take_next() {
+                    Some(entry) => (Some(entry), false),
+                    None => (state.take_hung(self), true),
+                },
+            };
+            if let Some(entry) = entry {
                 state.running = entry.ticket;
                 state.running_on = Some(entry.stream.clone());
-                return entry;
+                return Some(Turn { entry, give_up });
             }
             let elsewhere = state.awaited_elsewhere(self, rest);
             if !elsewhere.is_empty() {
                 drop(state);
-                elsewhere.iter().for_each(|mark| mark.ask());
+                elsewhere.iter().for_each(|signal| signal.ask());
                 state = self.state();
             }
             if state.stirred {
@@ -270,14 +336,36 @@ impl Queue {
             state.sleeping = false;
         }
     }
+
+    /// Nothing is done any more: what was not begun. Whoever waits for it goes on.
+    pub(crate) fn close(&self) -> Vec<Entry> {
+        let mut state = self.state();
+        state.closed = true;
+        state.heads.clear();
+        state.count = 0;
+        let entries = std::mem::take(&mut state.lanes).into_values().flatten().collect();
+        drop(state);
+        self.work.notify_all();
+        self.done.notify_all();
+        entries
+    }
 }
 
 impl State {
+    /// A client's thread asks for something, or waits.
+    fn visited(&mut self) {
+        let here = std::thread::current().id();
+        let first = *self.client.get_or_insert(here);
+        self.has_clients |= first != here;
+        self.active = Some(Instant::now());
+    }
+
     fn append(&mut self, entry: Entry) {
         let (ticket, stream) = (entry.ticket, entry.stream.id());
         let lane = self.lanes.entry(stream).or_default();
         if lane.is_empty() {
-            self.heads.insert(ticket, stream);
+            // No ticket is later.
+            self.heads.push((ticket, stream));
         }
         lane.push_back(entry);
         self.count += 1;
@@ -287,14 +375,12 @@ impl State {
     fn pop(&mut self, stream: u64) -> Option<Entry> {
         let lane = self.lanes.get_mut(&stream)?;
         let entry = lane.pop_front()?;
-        match lane.front() {
-            Some(next) => self.heads.insert(next.ticket, stream),
-            None => {
-                self.lanes.remove(&stream);
-                None
-            }
-        };
-        self.heads.remove(&entry.ticket);
+        let next = lane.front().map(|next| next.ticket);
+        // Lanes keep their room for what comes next, but not those of any number of streams that are gone.
+        if next.is_none() && self.lanes.len() > KEPT_LANES {
+            self.lanes.remove(&stream);
+        }
+        self.set_head(stream, next);
         self.count -= 1;
         Some(entry)
     }
@@ -303,21 +389,27 @@ impl State {
     fn put_back(&mut self, entry: Entry) {
         let (ticket, stream) = (entry.ticket, entry.stream.id());
         let lane = self.lanes.entry(stream).or_default();
-        if let Some(next) = lane.front() {
-            self.heads.remove(&next.ticket);
-        }
         lane.push_front(entry);
-        self.heads.insert(ticket, stream);
+        self.set_head(stream, Some(ticket));
         self.count += 1;
+    }
+
+    /// The first ticket of a stream is that one, or it has none any more.
+    fn set_head(&mut self, stream: u64, ticket: Option<u64>) {
+        self.heads.retain(|(_, other)| *other != stream);
+        if let Some(ticket) = ticket {
+            let place = self.heads.partition_point(|(other, _)| *other < ticket);
+            self.heads.insert(place, (ticket, stream));
+        }
     }
 
     /// The first entries of the streams, by their tickets.
     fn heads(&self) -> impl Iterator<Item = &Entry> {
-        self.heads.values().filter_map(|stream| self.lanes.get(stream)?.front())
+        self.heads.iter().filter_map(|(_, stream)| self.lanes.get(stream)?.front())
     }
 
     fn is_done_through(&self, ticket: u64) -> bool {
-        let first = self.heads.keys().next().copied().unwrap_or(u64::MAX);
+        let first = self.heads.first().map_or(u64::MAX, |(ticket, _)| *ticket);
         let running = if self.running == 0 { u64::MAX } else { self.running };
         first.min(running) > ticket
     }
@@ -332,7 +424,7 @@ impl State {
     fn may_want(&self, count: usize) -> bool {
         !self.chooser.order().puts_off()
             || count == 1
-            || count >= MOST
+            || count >= MAX_DEFERRED
             || !self.waits.is_empty()
             || !self.asked.is_empty()
     }
@@ -342,7 +434,7 @@ impl State {
         if !self.chooser.order().puts_off() {
             return None;
         }
-        let first = *self.heads.keys().next()?;
+        let (first, _) = *self.heads.first()?;
         let now = Instant::now();
         let since = match self.oldest {
             Some((oldest, since)) if oldest == first => since,
@@ -352,7 +444,7 @@ impl State {
             }
         };
         let left = LONGEST.saturating_sub(now.duration_since(since));
-        if self.due < first && (left.is_zero() || self.count >= MOST) {
+        if self.due < first && (left.is_zero() || self.count >= MAX_DEFERRED) {
             self.due = self.issued;
         }
         let mut asked = std::mem::take(&mut self.asked);
@@ -388,7 +480,7 @@ impl State {
                 break;
             }
             let stream = head.stream.id();
-            if !held.holds(&head.stream) && head.is_ready() {
+            if !held.holds(&head.stream) && head.is_ready(self.turns) {
                 let last = self.lanes.get(&stream).and_then(VecDeque::back).map_or(0, |last| last.ticket);
                 if free.is_empty() {
                     oldest = head.ticket;
@@ -408,13 +500,29 @@ impl State {
         self.pop(free.get(chosen)?.0)
     }
 
+    /// Takes a launch that waits for something that never comes: it stands still, nothing else can be done, nothing
+    /// outside is waited for that could change that, and the client waits.
+    fn take_hung(&mut self, queue: &Queue) -> Option<Entry> {
+        let first =
+            self.heads().find(|head| head.op.standing().is_some_and(|standing| !standing.polls_host()))?;
+        let stream = first.stream.id();
+        let waits = self.waits.values().any(|until| !until.holds(self));
+        if !waits && self.asked_at.is_none() || self.heads().any(|head| head.op.is_up_to_others(queue)) {
+            return None;
+        }
+        // One thread that waits asks for nothing any more. Of several, another one may.
+        let patience = if waits && !self.has_clients { PATIENCE.0 } else { PATIENCE.1 };
+        let is_over = self.active.is_none_or(|active| active.elapsed() >= patience);
+        if is_over { self.pop(stream) } else { None }
+    }
+
     /// What streams wait for that other devices bring about, where somebody waits for these.
-    fn awaited_elsewhere(&self, queue: &Queue, rest: Option<Duration>) -> Vec<Arc<Mark>> {
+    fn awaited_elsewhere(&self, queue: &Queue, rest: Option<Duration>) -> Vec<Arc<Signal>> {
         if !self.chooser.order().puts_off() || rest.is_some() {
             return Vec::new();
         }
-        let marks = self.heads().filter_map(|head| head.op.awaits());
-        marks.filter(|mark| !mark.is_of(queue) && !mark.is_reached()).cloned().collect()
+        let signals = self.heads().filter_map(|head| head.op.awaits());
+        signals.filter(|signal| !signal.is_of(queue) && !signal.is_reached()).cloned().collect()
     }
 }
 
@@ -427,14 +535,14 @@ impl Until {
                 let first = state.lanes.get(id).and_then(VecDeque::front);
                 !runs && first.is_none_or(|first| first.ticket > *last)
             }
-            Until::Mark(mark) => mark.is_reached(),
+            Until::Signal(signal) => signal.is_reached(),
             Until::All(last) => state.is_done_through(*last),
-            Until::Context(context, last) => {
-                !state.has_some_of(|stream| stream.context().id() == *context, *last)
+            Until::Domain(domain, last) => {
+                !state.has_some_of(|stream| stream.domain().id() == *domain, *last)
             }
-            Until::Default(context, last) => {
+            Until::Default(domain, last) => {
                 let concerns = |stream: &Stream| {
-                    stream.kind() != StreamKind::NonBlocking && stream.context().id() == *context
+                    stream.kind() != StreamKind::NonBlocking && stream.domain().id() == *domain
                 };
                 !state.has_some_of(concerns, *last)
             }
@@ -444,10 +552,10 @@ impl Until {
     /// Whether the other one holds, or is brought about, where this one does.
     fn covers(&self, other: &Until) -> bool {
         match (self, other) {
-            (Until::Mark(a), Until::Mark(b)) => Arc::ptr_eq(a, b),
+            (Until::Signal(a), Until::Signal(b)) => Arc::ptr_eq(a, b),
             (Until::All(a), Until::All(b)) => a >= b,
             (Until::Stream(a, last), Until::Stream(b, until))
-            | (Until::Context(a, last), Until::Context(b, until))
+            | (Until::Domain(a, last), Until::Domain(b, until))
             | (Until::Default(a, last), Until::Default(b, until)) => a == b && last >= until,
             _ => false,
         }
@@ -456,38 +564,38 @@ impl Until {
 
 impl Entry {
     /// Whether it can be done: it waits for nothing, or never will be done.
-    fn is_ready(&self) -> bool {
-        self.op.is_ready() || !self.op.is_running() && self.stream.context().check().is_err()
+    fn is_ready(&self, turns: u64) -> bool {
+        self.op.is_ready(turns) || !self.op.is_running() && self.stream.domain().skips(self.ticket)
     }
 }
 
 /// What streams that come behind are held up by, while the lanes are looked through in the order of their first tickets.
 #[derive(Default)]
 struct Held {
-    /// Contexts whose default stream holds up its blocking streams, or is held up by them.
+    /// Domains whose default stream holds up its blocking streams, or is held up by them.
     defaults: Vec<u64>,
     blocking: Vec<u64>,
 }
 
 impl Held {
     fn holds(&self, stream: &Stream) -> bool {
-        let context = stream.context().id();
+        let domain = stream.domain().id();
         match stream.kind() {
-            StreamKind::Legacy => self.blocking.contains(&context),
-            StreamKind::Blocking => self.defaults.contains(&context),
+            StreamKind::Legacy => self.blocking.contains(&domain),
+            StreamKind::Blocking => self.defaults.contains(&domain),
             StreamKind::NonBlocking => false,
         }
     }
 
     fn hold(&mut self, stream: &Stream) {
-        let context = stream.context().id();
+        let domain = stream.domain().id();
         let list = match stream.kind() {
             StreamKind::Legacy => &mut self.defaults,
             StreamKind::Blocking => &mut self.blocking,
             StreamKind::NonBlocking => return,
         };
-        if !list.contains(&context) {
-            list.push(context);
+        if !list.contains(&domain) {
+            list.push(domain);
         }
     }
 }

@@ -6,19 +6,20 @@
 //!
 //! What may be done is not known here, only which of it is done.
 
+use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
 /// How long an operation is put off if nobody waits for it, nor asks, and how long the oldest that can be done is passed
 /// over then: so a client sees what it looks for in memory, whatever else it asks for meanwhile.
-pub(super) const LONGEST: Duration = Duration::from_millis(50);
+pub(crate) const LONGEST: Duration = Duration::from_millis(50);
 
 /// How many operations are put off at most.
-pub(super) const MOST: usize = 512;
+pub(crate) const MAX_DEFERRED: usize = 512;
 
 /// An order of operations that different streams are asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Order {
+pub enum Order {
     /// What was asked for first, as soon as it can be done.
     #[default]
     Issue,
@@ -28,27 +29,50 @@ pub(crate) enum Order {
     Random(u64),
 }
 
-impl FromStr for Order {
-    type Err = ();
+/// A text that names no order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownOrder(String);
 
-    fn from_str(text: &str) -> Result<Self, ()> {
+impl fmt::Display for UnknownOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is no order: it must be issue, reverse, or random: with a number behind it", self.0)
+    }
+}
+
+impl std::error::Error for UnknownOrder {}
+
+impl FromStr for Order {
+    type Err = UnknownOrder;
+
+    fn from_str(text: &str) -> Result<Self, UnknownOrder> {
         match text.split_once(':') {
-            None if text == "issue" => Ok(Order::Issue),
-            None if text == "reverse" => Ok(Order::Reverse),
-            Some(("random", seed)) => seed.parse().map(Order::Random).map_err(drop),
-            _ => Err(()),
+            None if text == "issue" => Some(Order::Issue),
+            None if text == "reverse" => Some(Order::Reverse),
+            Some(("random", seed)) => seed.parse().ok().map(Order::Random),
+            _ => None,
+        }
+        .ok_or_else(|| UnknownOrder(text.to_owned()))
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Order::Issue => f.write_str("issue"),
+            Order::Reverse => f.write_str("reverse"),
+            Order::Random(seed) => write!(f, "random:{seed}"),
         }
     }
 }
 
 impl Order {
     /// Whether what nobody waits for is put off.
-    pub(super) fn puts_off(self) -> bool {
+    pub(crate) fn puts_off(self) -> bool {
         self != Order::Issue
     }
 
     /// What chooses so, from the beginning: the same choices of the same candidates.
-    pub(crate) fn chooser(self) -> Chooser {
+    pub fn chooser(self) -> Chooser {
         let state = if let Order::Random(seed) = self { seed } else { 0 };
         Chooser { order: self, state }
     }
@@ -56,25 +80,25 @@ impl Order {
 
 /// Chooses.
 #[derive(Debug, Default)]
-pub(crate) struct Chooser {
+pub struct Chooser {
     order: Order,
     state: u64,
 }
 
 impl Chooser {
     /// By which order.
-    pub(super) fn order(&self) -> Order {
+    pub(crate) fn order(&self) -> Order {
         self.order
     }
 
     /// Whether it is always the one that was asked for first.
-    pub(super) fn takes_first(&self) -> bool {
+    pub(crate) fn takes_first(&self) -> bool {
         self.order == Order::Issue
     }
 
     /// One of so many candidates, of which there is one at least: those that were asked for first come first, and
     /// `age` says when each was asked last.
-    pub(crate) fn choose(&mut self, candidates: usize, age: impl Fn(usize) -> u64) -> usize {
+    pub fn choose(&mut self, candidates: usize, age: impl Fn(usize) -> u64) -> usize {
         match self.order {
             Order::Issue => 0,
             Order::Reverse => (0..candidates).max_by_key(|candidate| age(*candidate)).unwrap_or(0),
@@ -98,11 +122,12 @@ mod tests {
 
     #[test]
     fn orders_have_names() {
-        assert_eq!("issue".parse(), Ok(Order::Issue));
-        assert_eq!("reverse".parse(), Ok(Order::Reverse));
+        for text in ["issue", "reverse", "random:0", "random:17", "random:18446744073709551615"] {
+            assert_eq!(text.parse::<Order>().map(|order| order.to_string()).as_deref(), Ok(text));
+        }
         assert_eq!("random:17".parse(), Ok(Order::Random(17)));
-        for wrong in ["", "random", "random:", "random:x", "reverse:1", "Issue"] {
-            assert_eq!(wrong.parse::<Order>(), Err(()), "{wrong}");
+        for wrong in ["", "random", "random:", "random:-1", "random:x", "reverse:1", "Issue"] {
+            assert_eq!(wrong.parse::<Order>(), Err(UnknownOrder(wrong.into())));
         }
     }
 

@@ -1,0 +1,64 @@
+//! What has failed on a virtual GPU, until somebody is told.
+
+use crate::error::{Failure, Result, RuntimeError};
+use std::sync::atomic::{
+    AtomicBool, AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use warpwright_device::{FailureDomain, Queue};
+
+/// The failures of a device. All of its streams fail together.
+#[derive(Default)]
+pub(super) struct Failures {
+    /// What went wrong, until somebody was told.
+    error: Mutex<Option<Box<Failure>>>,
+    has_error: AtomicBool,
+    /// Operations up to this ticket are not done: somebody was told of an error before them.
+    skip_through: AtomicU64,
+    /// Errors that somebody was told of.
+    told: AtomicU64,
+    queue: OnceLock<Arc<Queue>>,
+}
+
+impl Failures {
+    /// The operations of this queue fail together.
+    pub(super) fn of(&self, queue: &Arc<Queue>) {
+        // A device has one queue.
+        let _ = self.queue.set(queue.clone());
+    }
+
+    /// The error that nobody was told of. What was asked for until now is not done.
+    pub(super) fn tell(&self) -> Result<()> {
+        let mut error = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(failure) = error.take() else { return Ok(()) };
+        let issued = self.queue.get().map_or(0, |queue| queue.issued());
+        self.skip_through.store(issued, Release);
+        self.has_error.store(false, Release);
+        self.told.fetch_add(1, Release);
+        Err(RuntimeError::Failed(failure))
+    }
+
+    /// How many errors somebody was told of. What is issued after one is counted is done again.
+    pub(super) fn told(&self) -> u64 {
+        self.told.load(Acquire)
+    }
+}
+
+impl FailureDomain for Failures {
+    fn id(&self) -> u64 {
+        // No stream of a device is a default one, so none is held up by the domain's number.
+        0
+    }
+
+    fn skips(&self, ticket: u64) -> bool {
+        self.has_error.load(Acquire) || ticket <= self.skip_through.load(Relaxed)
+    }
+
+    fn failed(&self, failure: warpwright_device::Failure) {
+        let warpwright_device::Failure { operation, launch, message, .. } = failure;
+        let mut error = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        error.get_or_insert_with(|| Box::new(Failure::new(&operation, launch, message)));
+        self.has_error.store(true, Release);
+    }
+}

@@ -1,0 +1,78 @@
+//! Launches on a virtual GPU, and what is kept of them.
+
+use crate::op;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use warpwright_device::{Failure, Result};
+use warpwright_vm::{Arg, Device, Finding, LaunchConfig, Module, Options, Report, Running, SpaceTraffic};
+
+/// Findings that are kept.
+const MAX_FINDINGS: usize = 1024;
+
+/// A kernel of the virtual GPU with everything that its launch needs.
+pub(crate) struct Code {
+    /// The module.
+    pub(super) module: Module,
+    /// How the launches of its device run.
+    pub(super) launches: Arc<Launches>,
+    /// The kernel in it.
+    pub(super) kernel: Arc<str>,
+    /// The shape.
+    pub(super) config: LaunchConfig,
+    /// The arguments.
+    pub(super) args: Vec<Arg>,
+}
+
+/// How the launches of a device run, and what they have left.
+#[derive(Default)]
+pub(super) struct Launches {
+    pub(super) options: Options,
+    /// Bytes of global memory that kernels accessed.
+    pub(super) bytes_accessed: AtomicU64,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    report: Option<Arc<Report>>,
+    findings: Vec<Finding>,
+}
+
+impl Launches {
+    pub(super) fn new(options: Options) -> Self {
+        Launches { options, ..Launches::default() }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn last_report(&self) -> Option<Arc<Report>> {
+        self.kept().report.clone()
+    }
+
+    pub(super) fn take_findings(&self) -> Vec<Finding> {
+        std::mem::take(&mut self.kept().findings)
+    }
+}
+
+impl warpwright_device::Launch for op::Launch {
+    fn start(&self, device: &Device) -> Result<Running> {
+        let Code { module, launches, kernel, config, args } = self.code.vm();
+        let running = device.launch(module, kernel, config, args, &launches.options);
+        running.map_err(|error| Failure::of_device(self.kernel.clone(), &error))
+    }
+
+    fn end(&self, number: u64, report: Report) -> Result<()> {
+        let SpaceTraffic { loads, stores, atomics, .. } = report.counters.global;
+        let launches = &self.code.vm().launches;
+        launches.bytes_accessed.fetch_add(loads.bytes + stores.bytes + atomics.bytes, Relaxed);
+        let report = Arc::new(report);
+        let mut kept = launches.kept();
+        let room = MAX_FINDINGS - kept.findings.len();
+        kept.findings.extend(report.findings.iter().take(room).cloned());
+        kept.report = Some(report.clone());
+        drop(kept);
+        Failure::of_launch(&self.kernel, number, &report, true)
+    }
+}

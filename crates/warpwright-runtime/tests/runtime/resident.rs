@@ -1,0 +1,126 @@
+//! Grids that are resident at once: a kernel that waits makes way for what it waits for, on any stream.
+
+use crate::*;
+
+/// Buffers of two words of zero, and a stream for each, all of which may use any of the buffers.
+fn streams<const N: usize>(gpu: &Gpu) -> [(Stream, Buffer<u32>); N] {
+    let streams: [Stream; N] = std::array::from_fn(|_| gpu.device.new_stream().unwrap());
+    let pairs = streams.map(|stream| {
+        let words = stream.alloc_zeros::<u32>(2).unwrap();
+        (stream, words)
+    });
+    let events: Vec<_> = pairs.iter().map(|(stream, _)| stream.record_event().unwrap()).collect();
+    for (stream, _) in &pairs {
+        events.iter().for_each(|event| stream.wait_event(event).unwrap());
+    }
+    pairs
+}
+
+#[test]
+fn a_copy_goes_on_beside_a_kernel_that_waits_for_it() {
+    let gpu = Gpu::plain();
+    let [(one, x), (two, flags)] = streams(&gpu);
+    gpu.launch(&one, "spin", &x, &flags, 7);
+    two.memcpy_htod(&[1], &flags.slice(..1).unwrap()).unwrap();
+    one.synchronize().unwrap();
+    assert_eq!(one.clone_dtoh(&x).unwrap(), [7, 0]);
+    assert_eq!(two.clone_dtoh(&flags).unwrap(), [1, 1]);
+}
+
+#[test]
+fn several_grids_wait_for_the_last() {
+    let gpu = Gpu::plain();
+    let [(one, x), (two, flags), (three, gate)] = streams(&gpu);
+    gpu.launch(&one, "spin", &x, &flags, 5);
+    gpu.launch(&two, "spin", &flags, &gate, 1);
+    gpu.launch(&three, "add", &gate, &x, 1);
+    gpu.device.synchronize().unwrap();
+    assert_eq!(one.clone_dtoh(&x).unwrap(), [5, 0]);
+}
+
+#[test]
+fn a_kernel_waits_for_what_is_asked_for_later() {
+    let gpu = Gpu::plain();
+    let [(one, x), (two, flags)] = streams(&gpu);
+    gpu.launch(&one, "spin", &x, &flags, 3);
+    let waiting = std::thread::spawn(move || {
+        one.synchronize().unwrap();
+        one.clone_dtoh(&x).unwrap()
+    });
+    // Another thread waits for the kernel already: it must not be taken for one that hangs.
+    std::thread::sleep(Duration::from_millis(300));
+    two.memcpy_htod(&[1], &flags.slice(..1).unwrap()).unwrap();
+    assert_eq!(waiting.join().unwrap(), [3, 0]);
+}
+
+#[test]
+fn kernels_talk_to_one_another() {
+    // `n` times: waits until `q[0]` is what it has counted to, and then counts `p[0]` up.
+    const VOLLEY: &str = ".version 7.8\n.target sm_80\n.address_size 64
+.visible .entry volley(.param .u64 p, .param .u64 q, .param .u32 n)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [p];
+    ld.param.u64 %rd2, [q];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, 0;
+$volley:
+    ld.acquire.gpu.global.u32 %r3, [%rd2];
+    setp.ne.u32 %p1, %r3, %r2;
+    @%p1 bra $volley;
+    add.u32 %r2, %r2, 1;
+    st.release.gpu.global.u32 [%rd1], %r2;
+    setp.ne.u32 %p1, %r2, %r1;
+    @%p1 bra $volley;
+    ret;
+}
+.visible .entry answer(.param .u64 p, .param .u64 q, .param .u32 n)
+{
+    .reg .pred %p<2>;
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [p];
+    ld.param.u64 %rd2, [q];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, 1;
+$answer:
+    ld.acquire.gpu.global.u32 %r3, [%rd1];
+    setp.ne.u32 %p1, %r3, %r2;
+    @%p1 bra $answer;
+    st.release.gpu.global.u32 [%rd2], %r2;
+    add.u32 %r2, %r2, 1;
+    setp.le.u32 %p1, %r2, %r1;
+    @%p1 bra $answer;
+    ret;
+}
+";
+    let device = Gpu::plain().device;
+    let gpu = Gpu { module: device.load_ptx(VOLLEY).unwrap(), device };
+    let [(one, ball), (two, answer)] = streams(&gpu);
+    gpu.launch(&one, "volley", &ball, &answer, 60);
+    gpu.launch(&two, "answer", &ball, &answer, 60);
+    gpu.device.synchronize().unwrap();
+    assert_eq!(one.clone_dtoh(&ball).unwrap(), [60, 0]);
+    assert_eq!(two.clone_dtoh(&answer).unwrap(), [60, 0]);
+}
+
+mod on_the_vm {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_waits_in_vain_is_an_error_of_the_launch() {
+        let gpu = Gpu::plain();
+        let [(one, x), (two, flags)] = streams(&gpu);
+        gpu.launch(&one, "spin", &x, &flags, 7);
+        gpu.launch(&two, "touch", &x, &x, 1);
+        match one.synchronize() {
+            Err(RuntimeError::Failed(failure)) => assert_eq!(failure.kernel, "spin"),
+            other => panic!("{other:?}"),
+        }
+        // What comes after the error is done.
+        gpu.launch(&one, "add", &x, &x, 1);
+        assert_eq!(one.clone_dtoh(&x).unwrap(), [1, 0]);
+    }
+}
