@@ -28,8 +28,10 @@ use std::sync::atomic::{
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Warp instructions of a host thread after which, with nothing changed by any block, it looks whether its
-/// blocks go round in circles. What the host does is left out: a seed gives the same order whatever it does.
-const PATIENCE: u64 = 1 << 20;
+/// blocks go round in circles; and where the order of things comes from a seed, which has no say from then on. What the
+/// host does is left out: a seed gives the same order whatever it does.
+const PATIENCE: u64 = 1 << 18;
+const SEEDED_PATIENCE: u64 = 1 << 20;
 
 /// The same once the launch has stood still: most of it waits for the same again.
 const PATIENCE_AGAIN: u64 = 1 << 15;
@@ -154,7 +156,8 @@ impl Launch {
         options: Settings,
         workers: u32,
     ) -> Self {
-        let most = if options.seed.is_some() { 1 } else { workers };
+        let seeded = options.seed.is_some();
+        let most = if seeded { 1 } else { workers };
         let workers = shape.blocks().clamp(1, u64::from(most.max(1))) as u32;
         Launch {
             number,
@@ -178,7 +181,7 @@ impl Launch {
             leaving: AtomicBool::new(false),
             polls_host: AtomicBool::new(false),
             resumed_at: AtomicU64::new(0),
-            patience: AtomicU64::new(PATIENCE),
+            patience: AtomicU64::new(if seeded { SEEDED_PATIENCE } else { PATIENCE }),
             findings: Collector::default(),
             races: LaunchRaces::new(),
             state: Mutex::new(State::default()),
@@ -460,6 +463,28 @@ impl Residents {
         }
     }
 
+    /// Begins as many other blocks as there are, if they may.
+    fn admit_others(&mut self, launch: &Launch) {
+        let count = self.blocks.len();
+        while self.blocks.len() < 2 * count && self.admit_next(launch) {
+            launch.changed();
+        }
+    }
+
+    /// Whether a block does the same again and again, and nothing has changed that could end that. What looks at memory
+    /// of the host's has its turns all the same.
+    fn stands(&self, launch: &Launch, block: usize) -> bool {
+        let now = launch.changes.load(Acquire);
+        if launch.polls_host.load(Relaxed) || !self.blocks[block].circles(now) {
+            return false;
+        }
+        let all = self.blocks.iter().all(|block| block.circles(now));
+        if all && launch.stands_still(self.index, now) {
+            launch.stall(&self.blocks);
+        }
+        true
+    }
+
     /// Begins its first blocks.
     fn begin(&mut self, launch: &Launch, m: &Machine<'_>) {
         if launch.options.cooperative {
@@ -487,9 +512,17 @@ impl Residents {
         let patience = launch.patience.load(Relaxed);
         while !self.blocks.is_empty() && !launch.is_stopped() && !launch.is_leaving() {
             turn = match &mut m.worker.random {
-                None => turn % self.blocks.len(),
-                Some(random) => random.below(self.blocks.len() as u64) as usize,
+                Some(random) if !m.worker.steady => random.below(self.blocks.len() as u64) as usize,
+                _ => turn % self.blocks.len(),
             };
+            if m.worker.steady && self.stands(launch, turn) {
+                turn += 1;
+                waiting += 1;
+                if waiting > self.blocks.len() {
+                    std::thread::yield_now();
+                }
+                continue;
+            }
             let before = self.blocks[turn].clock;
             m.worker.allowance =
                 launch.options.max_instructions.saturating_sub(launch.executed.load(Relaxed));
@@ -530,8 +563,8 @@ impl Residents {
                         }
                     }
                     // It may wait for a block that has not begun.
-                    if !progressed && self.admit_next(launch) {
-                        launch.changed();
+                    if !progressed {
+                        self.admit_others(launch);
                     }
                     turn += 1;
                     if waiting > self.blocks.len() {

@@ -14,9 +14,14 @@ const SLICE: u32 = 4096;
 /// by themselves.
 const PATIENCE: u32 = 4;
 
-/// Turns of all its warps before a block gives way to another resident one; at most, where the order of
-/// things comes from a seed.
-const ROUNDS: u32 = 64;
+/// The same where the launch may have come to a standstill: a power of two, so that loops of most lengths are at the same
+/// place after few turns.
+const STEADY_SLICE: u32 = 1024;
+
+/// Turns of all its warps before a block gives way to another resident one; and at most, where the order of things comes
+/// from a seed.
+const ROUNDS: u32 = 8;
+const MAX_ROUNDS: u32 = 64;
 
 /// How often an instruction was executed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,7 +71,7 @@ impl Worker {
     pub(crate) fn new(launch: &Launch, mut random: Option<Random>) -> Self {
         let grain = random.as_mut().map_or(0, |random| random.below(4));
         Worker {
-            grain: (SLICE >> (3 * grain), ROUNDS >> (2 * grain)),
+            grain: (SLICE >> (3 * grain), MAX_ROUNDS >> (2 * grain)),
             counts: vec![Counts::default(); launch.code.insts.len()],
             divergent: vec![0; launch.code.insts.len()],
             memory: MemoryCounters::new(launch),
@@ -122,7 +127,8 @@ impl<'a> Machine<'a> {
     /// Gives every warp of the block some turns.
     pub(crate) fn run_block(&mut self) -> BlockStatus {
         let (most_fuel, most_rounds) = self.worker.grain;
-        let rounds = self.worker.order().map_or(ROUNDS, |random| random.slice(most_rounds));
+        let (rounds, slice) = if self.worker.steady { (1, STEADY_SLICE) } else { (ROUNDS, SLICE) };
+        let rounds = self.worker.order().map_or(rounds, |random| random.slice(most_rounds));
         for _ in 0..rounds {
             let (mut ran, mut busy) = (false, false);
             let count = self.block.warps.len();
@@ -136,7 +142,7 @@ impl<'a> Machine<'a> {
                     continue;
                 }
                 let fuel = match self.worker.order() {
-                    None => SLICE,
+                    None => slice,
                     Some(random) => random.slice(most_fuel),
                 };
                 // What is left of the budget is not exceeded by more than an instruction.
