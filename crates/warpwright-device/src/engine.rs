@@ -130,8 +130,10 @@ pub struct Standing {
     since: Instant,
 }
 
-/// How often a launch has a turn that waits for memory which the host may change unnoticed.
+/// How often a launch has a turn that waits for memory which the host may change unnoticed, and how often any other: a copy
+/// of another device may have changed what it waits for.
 const POLL: Duration = Duration::from_millis(1);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 impl Standing {
     /// It stands still after so many turns.
@@ -141,7 +143,8 @@ impl Standing {
 
     /// Whether something has happened since.
     pub(crate) fn may_go_on(&self, turns: u64) -> bool {
-        self.seen.load(Relaxed) != turns || self.polls_host && self.since.elapsed() >= POLL
+        let pause = if self.polls_host { POLL } else { LOOK_AGAIN };
+        self.seen.load(Relaxed) != turns || self.since.elapsed() >= pause
     }
 
     /// Whether it waits for memory that the host may change.

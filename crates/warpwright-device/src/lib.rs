@@ -34,6 +34,7 @@ mod failure;
 mod op;
 mod order;
 mod queue;
+mod quiet;
 mod signal;
 mod stream;
 

@@ -4,7 +4,6 @@ use crate::bytes::Bytes;
 use crate::copy::{Copy, Memory};
 use crate::engine::Standing;
 use crate::failure::Result;
-use crate::queue::Queue;
 use crate::signal::Signal;
 use std::any::Any;
 use std::sync::Arc;
@@ -196,14 +195,13 @@ impl Op {
         }
     }
 
-    /// Whether it waits for something that no operation of its queue brings about.
-    pub(crate) fn is_up_to_others(&self, queue: &Queue) -> bool {
+    /// Whether it waits for something that no operation of a device brings about.
+    pub(crate) fn is_up_to_others(&self) -> bool {
         match self {
-            Op::Wait(signal) => !signal.is_of(queue),
             Op::Running(_) | Op::WaitFor(_) => true,
             Op::WaitValue { at, .. } => at.is_mapped(),
             Op::Standing(standing) => standing.polls_host(),
-            Op::Batch(ops, next) => ops.get(*next).is_some_and(|op| op.is_up_to_others(queue)),
+            Op::Batch(ops, next) => ops.get(*next).is_some_and(Op::is_up_to_others),
             _ => false,
         }
     }

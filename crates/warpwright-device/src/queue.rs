@@ -10,6 +10,7 @@
 use crate::lock;
 use crate::op::Op;
 use crate::order::{Chooser, LONGEST, MAX_DEFERRED, Order};
+use crate::quiet::{Lively, noticed, quiet_for};
 use crate::signal::Signal;
 use crate::stream::{Stream, StreamKind};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -73,6 +74,8 @@ struct State {
     /// The thread that asks for operations, and whether others do too.
     client: Option<ThreadId>,
     has_clients: bool,
+    /// Whether it does something, or waits for what no device brings about.
+    lively: Lively,
     /// Nothing is done any more.
     closed: bool,
 }
@@ -271,6 +274,7 @@ impl Queue {
             if left.as_ref().is_none_or(|(_, noticed)| *noticed) {
                 state.turns += 1;
                 state.active = Some(Instant::now());
+                noticed();
                 state.asked_at = None;
             }
             match left {
@@ -306,10 +310,11 @@ impl Queue {
                 Some(_) => (None, false),
                 None => match state.take_next() {
                     Some(entry) => (Some(entry), false),
-                    None => (state.take_hung(self), true),
+                    None => (state.take_hung(), true),
                 },
             };
             if let Some(entry) = entry {
+                state.lively.set(true);
                 state.running = entry.ticket;
                 state.running_on = Some(entry.stream.clone());
                 return Some(Turn { entry, give_up });
@@ -341,6 +346,7 @@ impl Queue {
     pub(crate) fn close(&self) -> Vec<Entry> {
         let mut state = self.state();
         state.closed = true;
+        state.lively.set(false);
         state.heads.clear();
         state.count = 0;
         let entries = std::mem::take(&mut state.lanes).into_values().flatten().collect();
@@ -500,20 +506,21 @@ impl State {
         self.pop(free.get(chosen)?.0)
     }
 
-    /// Takes a launch that waits for something that never comes: it stands still, nothing else can be done, nothing
-    /// outside is waited for that could change that, and the client waits.
-    fn take_hung(&mut self, queue: &Queue) -> Option<Entry> {
-        let first =
-            self.heads().find(|head| head.op.standing().is_some_and(|standing| !standing.polls_host()))?;
-        let stream = first.stream.id();
+    /// Takes a launch that waits for something that never comes: it stands still, nothing else can be done, on this device
+    /// or another one of the process, nothing outside is waited for that could change that, and the client waits.
+    fn take_hung(&mut self) -> Option<Entry> {
+        let lively = self.heads().any(|head| head.op.is_up_to_others());
+        self.lively.set(lively);
+        let hangs = |head: &&Entry| head.op.standing().is_some_and(|standing| !standing.polls_host());
+        let stream = self.heads().find(hangs)?.stream.id();
         let waits = self.waits.values().any(|until| !until.holds(self));
-        if !waits && self.asked_at.is_none() || self.heads().any(|head| head.op.is_up_to_others(queue)) {
+        if !waits && self.asked_at.is_none() {
             return None;
         }
         // One thread that waits asks for nothing any more. Of several, another one may.
         let patience = if waits && !self.has_clients { PATIENCE.0 } else { PATIENCE.1 };
-        let is_over = self.active.is_none_or(|active| active.elapsed() >= patience);
-        if is_over { self.pop(stream) } else { None }
+        let rests = self.active.is_none_or(|active| active.elapsed() >= patience) && quiet_for() >= patience;
+        if rests { self.pop(stream) } else { None }
     }
 
     /// What streams wait for that other devices bring about, where somebody waits for these.

@@ -110,6 +110,27 @@ mod on_the_vm {
     use super::*;
 
     #[test]
+    fn another_device_brings_what_a_kernel_waits_for() {
+        let (here, there) = (Gpu::plain(), Gpu::plain());
+        let [(one, x), (two, flags)] = streams(&here);
+        let far = there.device.default_stream();
+        let (ones, busy) = (far.clone_htod(&[1u32, 0]).unwrap(), far.alloc_zeros::<u32>(1).unwrap());
+        here.launch(&one, "spin", &x, &flags, 9);
+        // Longer than a kernel that nothing can end is left alone.
+        let hold = there.hold(&far, &busy, 1);
+        let ready = two.record_event().unwrap();
+        far.wait_event(&ready).unwrap();
+        far.memcpy_peer(&ones, &flags).unwrap();
+        let release = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(200));
+            hold.release();
+        });
+        one.synchronize().unwrap();
+        release.join().unwrap();
+        assert_eq!(one.clone_dtoh(&x).unwrap(), [9, 0]);
+    }
+
+    #[test]
     fn a_kernel_that_waits_in_vain_is_an_error_of_the_launch() {
         let gpu = Gpu::plain();
         let [(one, x), (two, flags)] = streams(&gpu);
