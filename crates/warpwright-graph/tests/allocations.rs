@@ -97,7 +97,7 @@ fn replays_allocate_nothing() {
         captured.replay().expect("replayed");
         captured.executable().read_output_to("tokens", &mut token).expect("a token");
     });
-    // A landing place for the copy is all.
-    assert!(read <= 2, "{read} allocations for a token that is read");
+    // The copy and a landing place for it are all.
+    assert!(read <= 3, "{read} allocations for a token that is read");
     assert_eq!(store.read_state::<u32>("positions").expect("positions"), [16 + 1 + 1 + 16 + 1]);
 }

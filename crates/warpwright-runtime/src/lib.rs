@@ -85,8 +85,10 @@
 //!
 //! A stream does what it is asked for in order, and the host goes on meanwhile. Streams go their own ways until one
 //! [waits](Stream::wait_event) for an [`Event`] of another. `memcpy_dtoh`, `clone_dtoh` and everything that is
-//! called `synchronize` wait; nothing else does. A virtual GPU does one thing at a time, in the order in which all its
-//! streams were asked, so that two kernels never run at once on it. On a CUDA device those of different streams may.
+//! called `synchronize` wait; nothing else does. A virtual GPU does one thing at a time, by default in the order in which
+//! its streams were asked; [`VmConfig::order`] chooses any other order that events allow, which shows a wait that was
+//! forgotten. A kernel whose threads all wait makes way for what other streams were asked for. On a CUDA device kernels of
+//! different streams may run at the same time.
 //!
 //! # Memory
 //!

@@ -9,6 +9,8 @@
 //! - [`runtime`]: devices, memory, streams, and launches that are checked before they are made;
 //! - [`graph`]: what models compute, fused and planned into few launches;
 //! - [`llm`]: the GGUF engine (feature `llm`).
+//!
+//! [`prelude`] has what a program begins with that writes kernels and launches them.
 #![forbid(unsafe_code)]
 
 /// The typed DSL that kernels are written in, with derives that name it by this path.
@@ -57,6 +59,55 @@ pub mod dsl {
         GatheredKeyPart as KeyPart,
     };
 }
+
+/// What a program begins with that writes kernels and launches them: the DSL, devices, and what they hand out.
+///
+/// ```
+/// use warpwright::prelude::*;
+///
+/// /// `y = 2 x`.
+/// #[derive(Config)]
+/// struct Double;
+///
+/// #[derive(Args)]
+/// #[args(of = Double)]
+/// struct DoubleArgs<M: Mode> {
+///     #[arg(len = n)]
+///     x: M::In<f32>,
+///     #[arg(len = n)]
+///     y: M::Out<f32>,
+///     n: M::Scalar<u32>,
+/// }
+///
+/// impl Kernel for Double {
+///     type Args<M: Mode> = DoubleArgs<M>;
+///
+///     fn launch(&self) -> LaunchRule {
+///         LaunchRule::new(64).grid(Extent::dim("n").per(64))
+///     }
+///
+///     fn body<'k>(&self, k: K<'k>, DoubleArgs { x, y, n }: DoubleArgs<Body<'k>>) {
+///         let i = k.global_tid();
+///         k.when(i.lt(n), || y.st(i, x.ld(i) + x.ld(i)));
+///     }
+/// }
+///
+/// # fn main() -> Result<(), RuntimeError> {
+/// let device = Device::vm(VmConfig::default())?;
+/// let stream = device.default_stream();
+/// let (x, y) = (stream.clone_htod(&[1.0f32, 2.5])?, stream.alloc::<f32>(2)?);
+/// device.kernel(&Double)?.with(DoubleArgs { x: &x, y: &y, n: 2 }).launch(&stream)?;
+/// assert_eq!(stream.clone_dtoh(&y)?, [2.0, 5.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub mod prelude {
+    pub use crate::dsl::*;
+    pub use warpwright_runtime::{
+        Buffer, Device, DeviceSpec, Event, HostBuffer, Order, RuntimeError, Stream, VmConfig,
+    };
+}
+
 pub use warpwright_graph as graph;
 pub use warpwright_kernels as kernels;
 #[cfg(feature = "llm")]
