@@ -1,6 +1,7 @@
 //! What goes wrong while operations are done, and what that means for the operations behind.
 
 use std::sync::Arc;
+use warpwright_vm::render::Renderer;
 use warpwright_vm::{DeviceError, FaultKind, FindingKind, Report, Severity, TrapKind};
 
 /// What operations return.
@@ -69,22 +70,10 @@ impl Failure {
             _ => None,
         });
         let trap = report.trap.as_ref().map(|trap| Cause::Trap(trap.kind));
-        let errors = || report.findings.iter().filter(|finding| finding.severity == Severity::Error);
-        let found = errors().next().filter(|_| findings).map(|_| Cause::Finding);
+        let is_error = report.findings.iter().any(|finding| finding.severity == Severity::Error);
+        let found = (findings && is_error).then_some(Cause::Finding);
         let Some(cause) = access.or(trap).or(found) else { return Ok(()) };
-        let message = match (&report.trap, errors().next()) {
-            (Some(trap), _) => {
-                let place = trap.thread.map(|([bx, by, bz], [x, y, z])| {
-                    format!(", in thread ({x}, {y}, {z}) of block ({bx}, {by}, {bz})")
-                });
-                format!("{}{}", trap.message, place.unwrap_or_default())
-            }
-            (None, Some(first)) => match errors().count() - 1 {
-                0 => first.to_string(),
-                more => format!("{first} (and {more} more findings)"),
-            },
-            (None, None) => String::new(),
-        };
+        let message = Renderer::of_report(report).report(report);
         Err(Box::new(Failure { operation: kernel.clone(), launch: Some(number), cause, message }))
     }
 }

@@ -82,10 +82,10 @@ pub(crate) enum Exec {
 }
 
 impl Backend {
-    /// Loads a module that the verifier has accepted.
-    pub(crate) fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module> {
+    /// Loads a module that the verifier has accepted. What is found in its kernels is shown with the lines of `text`.
+    pub(crate) fn load(&self, module: &ir::Module, info: &ModuleInfo, text: Option<&str>) -> Result<Module> {
         match self {
-            Backend::Vm(worker) => worker.load(module, info).map(Module::Vm),
+            Backend::Vm(worker) => worker.load(module, info, text).map(Module::Vm),
             Backend::Cuda(driver) => driver.load(module, info).map(Module::Cuda),
         }
     }

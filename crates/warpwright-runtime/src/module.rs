@@ -23,12 +23,16 @@ impl Device {
     pub fn load_ptx(&self, text: &str) -> Result<Module> {
         let module = warpwright_ptx::parse(text).map_err(RuntimeError::Invalid)?;
         let info = warpwright_ptx::verify(&module).map_err(RuntimeError::Invalid)?;
-        self.load(&module, &info)
+        self.load_text(&module, &info, Some(text))
     }
 
     /// Loads a module that the verifier has accepted: `info` is what it said of this very module.
     pub fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module> {
-        let loaded = Arc::new(self.backend().load(module, info)?);
+        self.load_text(module, info, None)
+    }
+
+    fn load_text(&self, module: &ir::Module, info: &ModuleInfo, text: Option<&str>) -> Result<Module> {
+        let loaded = Arc::new(self.backend().load(module, info, text)?);
         let kernels = function::declared(module, info).map(|(name, declared)| {
             let attributes = loaded.attributes(&name, declared);
             let kernel = Kernel::new(&name, loaded.clone(), attributes);

@@ -52,6 +52,7 @@
 //! | --- | --- |
 //! | [`check`] | what the checks find |
 //! | [`num`] | what instructions compute, on numbers |
+//! | [`render`] | the same for people: with lines of PTX and of the source |
 //! | [`tensor`] | how tensor cores multiply and add, bit for bit |
 #![deny(unsafe_code)]
 
@@ -68,11 +69,12 @@ mod simd;
 
 pub mod check;
 pub mod num;
+pub mod render;
 pub mod tensor;
 
 pub use check::{
-    AccessSite, Action, AllocationRef, Between, Finding, FindingKind, Hazard, MemorySite, Severity,
-    SourceLine, Tool,
+    AccessSite, Action, AllocationRef, ArgumentRef, Between, Finding, FindingKind, Hazard, MemorySite,
+    Severity, SourceLine, Tool,
 };
 pub use counters::{BarrierWaits, SpaceTraffic, Traffic};
 pub use decode::{LoadError, Unsupported};

@@ -3,7 +3,7 @@
 use crate::decode::{Code, LoadError, Symbols, decode};
 use crate::memory::{AllocationKind, GlobalMap};
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use warpwright_ptx::ir::{self, FunctionDirective, FunctionKind, Origin, Param, Type};
 use warpwright_ptx::verify::ModuleInfo;
 
@@ -56,6 +56,8 @@ pub struct KernelInfo {
 /// What a loaded module is.
 pub(crate) struct Loaded {
     pub(crate) ir: ir::Module,
+    /// The text that it was parsed from, once somebody has said it.
+    pub(crate) text: OnceLock<Arc<str>>,
     pub(crate) code: Arc<Code>,
     pub(crate) kernels: HashMap<String, KernelInfo>,
     /// For each function of the code, its index among those of the module.
@@ -103,6 +105,7 @@ impl Loaded {
         }
         Ok(Loaded {
             ir: module.clone(),
+            text: OnceLock::new(),
             code: Arc::new(code),
             kernels,
             functions,

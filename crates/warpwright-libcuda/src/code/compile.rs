@@ -88,7 +88,7 @@ pub(crate) fn compile(
     let facts = facts(&checked.module);
     tell(&loaded, &facts, &checked.module, device, options);
     options.spent(begun.elapsed());
-    Ok((loaded, facts))
+    Ok((loaded.with_text(&String::from_utf8_lossy(text)), facts))
 }
 
 fn facts(module: &ir::Module) -> Facts {

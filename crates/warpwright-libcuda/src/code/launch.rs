@@ -131,7 +131,7 @@ impl warpwright_device::Launch for Launch {
             // Nobody can be told where the output is closed.
             let _ = out.write_all(report.output.as_bytes()).and_then(|()| out.flush());
         }
-        findings::launched(&report, || self.function.code().text(), self.made_by);
+        findings::launched(&report, self.made_by);
         Failure::of_launch(&self.function.name().into(), number, &report, false)
     }
 }

@@ -9,7 +9,6 @@ use crate::graph::guard;
 use crate::report::log;
 use crate::state::{Context, Handles, Kind};
 use crate::types::{CUdeviceptr, CUfunction, CUmodule, Result, Status};
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -25,7 +24,6 @@ pub(crate) struct Code {
     vm: warpwright_vm::Module,
     facts: Facts,
     max_registers: Option<u32>,
-    text: Vec<u8>,
     is_loaded: AtomicBool,
 }
 
@@ -48,11 +46,6 @@ impl Code {
     /// The most registers that its functions were compiled for.
     pub(crate) fn max_registers(&self) -> Option<u32> {
         self.max_registers
-    }
-
-    /// The PTX that it was compiled from, as the compiler has read it.
-    pub(crate) fn text(&self) -> Cow<'_, str> {
-        String::from_utf8_lossy(&self.text)
     }
 
     /// Whether it may be launched.
@@ -96,7 +89,6 @@ impl Module {
             vm,
             facts,
             max_registers: options.max_registers(),
-            text: text.to_vec(),
             is_loaded: AtomicBool::new(true),
         });
         let handle = MODULES.insert_with(|handle| {

@@ -6,13 +6,11 @@
 use super::calls::Call;
 use super::sink::{self, VERSION};
 use serde_json::{Value, json};
-use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
-use warpwright_ptx::diag::LineIndex;
-use warpwright_ptx::ir::Origin;
-use warpwright_vm::{AccessSite, Action, Finding, Report, Severity, SpaceKind, Trap};
+use warpwright_vm::render::Renderer;
+use warpwright_vm::{AccessSite, Finding, Report, Severity, SourceLine, Trap};
 
 static LAUNCHES: AtomicU64 = AtomicU64::new(0);
 static ERRORS: AtomicU64 = AtomicU64::new(0);
@@ -33,25 +31,24 @@ pub(crate) fn totals() -> Totals {
     Totals { launches: get(&LAUNCHES), errors: get(&ERRORS), warnings: get(&WARNINGS) }
 }
 
-/// Tells what a launch has found. `text` gives the PTX that the kernel was loaded from, `call` what launched it.
-pub(crate) fn launched<'t>(report: &Report, text: impl FnOnce() -> Cow<'t, str>, call: Call) {
+/// Tells what a launch has found. `call` is what launched it.
+pub(crate) fn launched(report: &Report, call: Call) {
     LAUNCHES.fetch_add(1, Relaxed);
     if report.is_clean() {
         return;
     }
-    let text = text();
-    let lines = LineIndex::new(&text);
+    let renderer = Renderer::of_report(report).launched_by(call);
     for finding in &report.findings {
         let counter = if finding.severity == Severity::Error { &ERRORS } else { &WARNINGS };
         counter.fetch_add(1, Relaxed);
         if is_new(&finding_key(finding)) {
-            sink::tell(|| finding_text(finding, &lines, call), || finding_json(finding, &lines, call));
+            sink::tell(|| renderer.finding(finding), || finding_json(finding, &renderer, call));
         }
     }
     if let Some(trap) = &report.trap {
         ERRORS.fetch_add(1, Relaxed);
         if is_new(&format!("{} {:?} {:?}", trap.kernel, trap.kind, trap.origin)) {
-            sink::tell(|| trap_text(trap, &lines, call), || trap_json(trap, &lines, call));
+            sink::tell(|| renderer.trap(trap), || trap_json(trap, &renderer, call));
         }
     }
 }
@@ -68,42 +65,7 @@ fn finding_key(finding: &Finding) -> String {
     format!("{} {} {:?} {places:?}", finding.kernel, finding.tool, std::mem::discriminant(&finding.kind))
 }
 
-/// Line of the text, from 1, and what stands there.
-fn place<'t>(origin: Origin, lines: &LineIndex<'t>) -> Option<(u32, &'t str)> {
-    let Origin::Text(span) = origin else { return None };
-    let line = lines.position(span.start).line;
-    let found = lines.text().lines().nth(line as usize - 1)?;
-    Some((line, found.trim()))
-}
-
-/// Line of the PTX, with what stands there, and the line of the source.
-fn place_text(origin: Origin, source: Option<(&str, u32)>, lines: &LineIndex<'_>) -> String {
-    let ptx = place(origin, lines).map(|(line, text)| format!("PTX line {line}: {text}"));
-    let source = source.map(|(file, line)| format!("{file}:{line}"));
-    match (ptx, source) {
-        (Some(ptx), Some(source)) => format!("{ptx}   ({source})"),
-        (Some(place), None) | (None, Some(place)) => place,
-        (None, None) => "an instruction that is not of the text".into(),
-    }
-}
-
-fn site_source(site: &AccessSite) -> Option<(&str, u32)> {
-    site.source.as_ref().map(|source| (source.file.as_str(), source.line))
-}
-
-fn finding_text(finding: &Finding, lines: &LineIndex<'_>, call: Call) -> String {
-    let severity = match finding.severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    };
-    let mut text = format!("{severity}: {finding}");
-    for site in &finding.accesses {
-        text += &format!("\n  {} at {}", site.action, place_text(site.origin, site_source(site), lines));
-    }
-    text + &format!("\n  {} times in kernel `{}`, launched by {call}", finding.count, finding.kernel)
-}
-
-fn finding_json(finding: &Finding, lines: &LineIndex<'_>, call: Call) -> Value {
+fn finding_json(finding: &Finding, lines: &Renderer<'_>, call: Call) -> Value {
     let memory = finding.accesses.iter().find_map(|site| site.memory.as_ref()?.allocation.as_ref());
     json!({
         "version": VERSION,
@@ -117,6 +79,7 @@ fn finding_json(finding: &Finding, lines: &LineIndex<'_>, call: Call) -> Value {
         "call": call_json(call),
         "allocation": memory.map(|allocation| json!({
             "name": allocation.name,
+            "arguments": allocation.arguments.iter().map(|argument| &argument.name).collect::<Vec<_>>(),
             "address": allocation.base,
             "bytes": allocation.bytes,
             "offset": allocation.offset,
@@ -126,60 +89,40 @@ fn finding_json(finding: &Finding, lines: &LineIndex<'_>, call: Call) -> Value {
     })
 }
 
-fn access_json(site: &AccessSite, lines: &LineIndex<'_>) -> Value {
-    let place = place(site.origin, lines);
+fn access_json(site: &AccessSite, lines: &Renderer<'_>) -> Value {
     let memory = site.memory.as_ref();
+    let (ptx_line, ptx) = lines.ptx(site.origin).unzip();
     json!({
-        "ptx_line": place.map(|(line, _)| line),
-        "ptx": place.map(|(_, text)| text),
-        "source": site.source.as_ref().map(|source| json!({ "file": source.file, "line": source.line })),
+        "ptx_line": ptx_line,
+        "ptx": ptx,
+        "source": source_json(site.source.as_ref()),
         "block": site.block,
         "thread": site.thread,
-        "action": match site.action {
-            Action::Read => "read",
-            Action::Write => "write",
-            Action::Atomic => "atomic",
-            Action::AsyncRead => "async-read",
-            Action::AsyncWrite => "async-write",
-            _ => "execute",
-        },
-        "space": memory.map(|memory| match memory.space {
-            SpaceKind::Generic => "generic",
-            SpaceKind::Global => "global",
-            SpaceKind::Const => "constant",
-            SpaceKind::Shared => "shared",
-            SpaceKind::Local => "local",
-            SpaceKind::Param => "parameter",
-            _ => "other",
-        }),
+        "action": site.action.name(),
+        "space": memory.map(|memory| memory.space.name()),
         "address": memory.map(|memory| memory.address),
         "bytes": memory.map(|memory| memory.bytes),
     })
 }
 
-fn trap_text(trap: &Trap, lines: &LineIndex<'_>, call: Call) -> String {
-    let mut text = format!("error: {}", trap.message);
-    if let Some(origin) = trap.origin {
-        text += &format!("\n  at {}", place_text(origin, None, lines));
+/// A line of source, and of the calls by which it was inlined.
+fn source_json(line: Option<&SourceLine>) -> Value {
+    let Some(line) = line else { return Value::Null };
+    let mut json = json!({ "file": line.file, "line": line.line, "column": line.column });
+    if let Some(call) = &line.inlined_at {
+        json["inlined_at"] = source_json(Some(call));
     }
-    if let Some(([bx, by, bz], [x, y, z])) = trap.thread {
-        text += &format!("\n  in thread ({x}, {y}, {z}) of block ({bx}, {by}, {bz})");
-    }
-    for waiting in &trap.waiting {
-        let place = place_text(waiting.origin, None, lines);
-        text += &format!("\n  {} threads were at {place}", waiting.threads);
-    }
-    text + &format!("\n  in kernel `{}`, launched by {call}", trap.kernel)
+    json
 }
 
-fn trap_json(trap: &Trap, lines: &LineIndex<'_>, call: Call) -> Value {
-    let at = |origin: Origin| place(origin, lines);
-    let origin = trap.origin.and_then(at);
+fn trap_json(trap: &Trap, lines: &Renderer<'_>, call: Call) -> Value {
+    let (ptx_line, ptx) = trap.origin.and_then(|origin| lines.ptx(origin)).unzip();
     let waiting = trap.waiting.iter().map(|waiting| {
-        let place = at(waiting.origin);
+        let (ptx_line, ptx) = lines.ptx(waiting.origin).unzip();
         json!({
-            "ptx_line": place.map(|(line, _)| line),
-            "ptx": place.map(|(_, text)| text),
+            "ptx_line": ptx_line,
+            "ptx": ptx,
+            "source": source_json(waiting.source.as_ref()),
             "threads": waiting.threads,
         })
     });
@@ -190,8 +133,9 @@ fn trap_json(trap: &Trap, lines: &LineIndex<'_>, call: Call) -> Value {
         "message": trap.message,
         "kernel": trap.kernel,
         "call": call_json(call),
-        "ptx_line": origin.map(|(line, _)| line),
-        "ptx": origin.map(|(_, text)| text),
+        "ptx_line": ptx_line,
+        "ptx": ptx,
+        "source": source_json(trap.source.as_ref()),
         "block": trap.thread.map(|(block, _)| block),
         "thread": trap.thread.map(|(_, thread)| thread),
         "waiting": waiting.collect::<Vec<_>>(),

@@ -21,7 +21,7 @@ fn level() -> LogLevel {
     state::log_level()
 }
 
-/// One line, whole, whatever other threads write. Nobody can be told where stderr is closed.
+/// One line, or several that belong together, whole, whatever other threads write. Nobody can be told where stderr is closed.
 pub(super) fn line(text: &str) {
     let _ = std::io::stderr().lock().write_all(format!("warpwright: {text}\n").as_bytes());
 }

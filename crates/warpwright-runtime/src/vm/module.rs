@@ -18,8 +18,13 @@ pub(crate) struct Module {
 }
 
 impl Worker {
-    pub(crate) fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module> {
-        Ok(Module { module: self.device().load(module, info)?, launches: self.launches().clone() })
+    pub(crate) fn load(&self, module: &ir::Module, info: &ModuleInfo, text: Option<&str>) -> Result<Module> {
+        let loaded = self.device().load(module, info)?;
+        let module = match text {
+            Some(text) => loaded.with_text(text),
+            None => loaded,
+        };
+        Ok(Module { module, launches: self.launches().clone() })
     }
 
     /// Blocks of a kernel that a multiprocessor holds; 0 where it has no such kernel or blocks.

@@ -1,8 +1,13 @@
 //! Findings: what a check has found, as data and in words.
 
+use super::source::SourceLine;
 use crate::memory::{FaultKind, SpaceKind};
+use crate::render::{Renderer, symbol};
 use std::fmt;
 use warpwright_ptx::ir::Origin;
+
+/// Arguments that are named where many point into one allocation.
+const MOST_ARGUMENTS: usize = 4;
 
 /// Which check found it. The names are those of NVIDIA's sanitizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -219,6 +224,20 @@ pub enum Action {
     Execute,
 }
 
+impl Action {
+    /// Its name in reports for programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Action::Read => "read",
+            Action::Write => "write",
+            Action::Atomic => "atomic",
+            Action::AsyncRead => "async-read",
+            Action::AsyncWrite => "async-write",
+            Action::Execute => "execute",
+        }
+    }
+}
+
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -232,21 +251,24 @@ impl fmt::Display for Action {
     }
 }
 
-/// A line of the source that a kernel was compiled from, by `.loc`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SourceLine {
-    /// The file, as `.file` says it.
-    pub file: String,
-    /// The line, from 1.
-    pub line: u32,
+/// An argument of the launch that points into an allocation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ArgumentRef {
+    /// The parameter's name; for a pointer in a structure, with where it stands there: `p+8`.
+    pub name: String,
+    /// Where it points to, in bytes from the allocation's beginning.
+    pub offset: u64,
 }
 
 /// The allocation or variable that an address is in, or nearest to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AllocationRef {
-    /// The variable's name; empty for what the host allocated without one.
+    /// The variable's name, or what the host has called it; empty for what has no name.
     pub name: String,
+    /// The arguments of the launch that point into it.
+    pub arguments: Vec<ArgumentRef>,
     /// Address of its first byte.
     pub base: u64,
     /// Its size in bytes.
@@ -255,6 +277,26 @@ pub struct AllocationRef {
     pub offset: i64,
     /// It was given back before.
     pub freed: bool,
+}
+
+impl fmt::Display for AllocationRef {
+    /// What people know it by: the arguments, its name, or else its address.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = symbol(&self.name);
+        for (i, argument) in self.arguments.iter().take(MOST_ARGUMENTS).enumerate() {
+            let and = if i > 0 { " and " } else { "" };
+            write!(f, "{and}`{}`", argument.name)?;
+            if argument.offset > 0 {
+                write!(f, " (from byte {} on)", argument.offset)?;
+            }
+        }
+        match (self.arguments.len(), self.name.as_str()) {
+            (0, "") => write!(f, "the allocation at {:#x}", self.base),
+            (0, _) => write!(f, "`{name}`"),
+            (_, "") => Ok(()),
+            (_, _) => write!(f, " ({name})"),
+        }
+    }
 }
 
 /// Where in memory an access was.
@@ -285,7 +327,7 @@ pub struct AccessSite {
     pub statement: Option<u32>,
     /// Where the instruction came from.
     pub origin: Origin,
-    /// The source line, if the module says it.
+    /// The line of source that it was made of, where that is known.
     pub source: Option<SourceLine>,
     /// `%ctaid`.
     pub block: [u32; 3],
@@ -325,9 +367,10 @@ impl Finding {
     }
 }
 
+/// As a [`Renderer`] shows it that knows no PTX.
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.tool, self.message)
+        f.write_str(Renderer::new().finding(self).trim_end())
     }
 }
 
@@ -340,35 +383,22 @@ impl fmt::Display for Thread<'_> {
     }
 }
 
-fn space_name(space: SpaceKind) -> &'static str {
-    match space {
-        SpaceKind::Generic => "generic",
-        SpaceKind::Global => "global",
-        SpaceKind::Const => "constant",
-        SpaceKind::Shared => "shared",
-        SpaceKind::Local => "local",
-        SpaceKind::Param => "parameter",
-    }
-}
-
 struct Place<'a>(&'a MemorySite);
 
 impl fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let site = self.0;
-        write!(f, "{:#x} in {} memory", site.address, space_name(site.space))?;
+        write!(f, "{:#x} in {} memory", site.address, site.space.name())?;
         let Some(allocation) = &site.allocation else { return Ok(()) };
-        let name = match allocation.name.as_str() {
-            "" => format!("an allocation at {:#x}", allocation.base),
-            name => format!("`{name}`"),
-        };
         let AllocationRef { bytes, offset, freed, .. } = *allocation;
         let was = if freed { ", which was freed" } else { "" };
         match u64::try_from(offset) {
-            Err(_) => write!(f, ", {} bytes before {name} of {bytes} bytes{was}", offset.unsigned_abs()),
-            Ok(at) if at < bytes => write!(f, ", byte {at} of {name} of {bytes} bytes{was}"),
-            Ok(at) if at == bytes => write!(f, ", just past {name} of {bytes} bytes{was}"),
-            Ok(at) => write!(f, ", {} bytes past the end of {name} of {bytes} bytes{was}", at - bytes),
+            Err(_) => {
+                write!(f, ", {} bytes before {allocation} of {bytes} bytes{was}", offset.unsigned_abs())
+            }
+            Ok(at) if at < bytes => write!(f, ", byte {at} of {allocation} of {bytes} bytes{was}"),
+            Ok(at) if at == bytes => write!(f, ", just past {allocation} of {bytes} bytes{was}"),
+            Ok(at) => write!(f, ", {} bytes past the end of {allocation} of {bytes} bytes{was}", at - bytes),
         }
     }
 }

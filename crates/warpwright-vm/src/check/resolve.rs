@@ -2,12 +2,13 @@
 
 use super::finding::message;
 use super::{
-    AccessSite, AllocationRef, Finding, FindingKind, MemorySite, RawFinding, RawPlace, RawSite, SourceLine,
+    AccessSite, AllocationRef, ArgumentRef, Finding, FindingKind, MemorySite, RawFinding, RawPlace, RawSite,
+    SourceLines,
 };
 use crate::decode::NO_STATEMENT;
 use crate::launch::Launch;
 use crate::memory::{SHARED_WINDOW, SpaceKind, Window, window};
-use warpwright_ptx::ir::{Function, ItemKind, Module, StatementKind};
+use warpwright_ptx::ir::{Function, StatementKind};
 use warpwright_ptx::op::Op;
 
 /// The findings of a launch, in the order of the text.
@@ -24,15 +25,17 @@ pub(crate) fn resolve(launch: &Launch, kernel: &str) -> Vec<Finding> {
         FindingKind::UninitializedMemory { space } => !races.contains(&(raw.first.pc, space)),
         _ => true,
     });
-    let mut findings: Vec<Finding> = all.into_iter().map(|raw| tell(launch, kernel, raw)).collect();
+    let mut lines = SourceLines::new(launch);
+    let mut findings: Vec<Finding> =
+        all.into_iter().map(|raw| tell(launch, kernel, raw, &mut lines)).collect();
     findings.sort_by_key(Finding::place);
     findings
 }
 
 /// A finding, told in full.
-fn tell(launch: &Launch, kernel: &str, raw: RawFinding) -> Finding {
+fn tell(launch: &Launch, kernel: &str, raw: RawFinding, lines: &mut SourceLines<'_>) -> Finding {
     let accesses: Vec<AccessSite> =
-        std::iter::once(raw.first).chain(raw.second).map(|raw| site(launch, raw)).collect();
+        std::iter::once(raw.first).chain(raw.second).map(|raw| site(launch, raw, lines)).collect();
     let message = message(&raw.kind, &accesses);
     Finding {
         tool: raw.kind.tool(),
@@ -45,12 +48,10 @@ fn tell(launch: &Launch, kernel: &str, raw: RawFinding) -> Finding {
     }
 }
 
-fn site(launch: &Launch, raw: RawSite) -> AccessSite {
+fn site(launch: &Launch, raw: RawSite, lines: &mut SourceLines<'_>) -> AccessSite {
     let meta = &launch.code.meta[raw.pc as usize];
-    let module = &launch.module.ir;
     let function = launch.function_at(raw.pc);
     let statement = (meta.statement != NO_STATEMENT).then_some(meta.statement);
-    let in_text = function.zip(statement);
     let [x, y, z, _] = launch.shape.thread_index(raw.thread);
     AccessSite {
         action: raw.action,
@@ -58,7 +59,7 @@ fn site(launch: &Launch, raw: RawSite) -> AccessSite {
         function: function.map(|function| function.name.to_string()).unwrap_or_default(),
         statement,
         origin: meta.origin,
-        source: in_text.and_then(|(function, statement)| source(module, function, statement)),
+        source: lines.of(raw.pc),
         block: launch.shape.block_index(raw.block),
         thread: [x, y, z],
         memory: raw.memory.map(|place| memory(launch, place)),
@@ -84,20 +85,6 @@ impl Launch {
     }
 }
 
-/// What the last `.loc` before a statement says.
-fn source(module: &Module, function: &Function, statement: u32) -> Option<SourceLine> {
-    let before = function.statements().get(..statement as usize)?;
-    let loc = before.iter().rev().find_map(|statement| match &statement.kind {
-        StatementKind::Loc(loc) => Some(loc),
-        _ => None,
-    })?;
-    let file = module.items.iter().find_map(|item| match &item.kind {
-        ItemKind::File(file) if file.index == loc.file => Some(file.path.clone()),
-        _ => None,
-    })?;
-    Some(SourceLine { file, line: loc.line })
-}
-
 fn memory(launch: &Launch, place: RawPlace) -> MemorySite {
     let RawPlace { space, address, bytes } = place;
     let allocation = match space {
@@ -119,15 +106,47 @@ fn global_allocation(launch: &Launch, address: u64) -> Option<AllocationRef> {
     if let Some((piece, freed)) = found.heap.as_ref().and_then(|heap| heap.nearest(address)) {
         let (base, bytes) = piece;
         let offset = address.wrapping_sub(base) as i64;
-        return Some(AllocationRef { name: "what `malloc` gave".into(), base, bytes, offset, freed });
+        let arguments = arguments(launch, base, bytes);
+        return Some(AllocationRef {
+            name: "what `malloc` gave".into(),
+            arguments,
+            base,
+            bytes,
+            offset,
+            freed,
+        });
     }
     Some(AllocationRef {
         name: found.name.clone(),
+        arguments: arguments(launch, found.base, found.bytes),
         base: found.base,
         bytes: found.bytes,
         offset: address.wrapping_sub(found.base) as i64,
         freed: found.freed,
     })
+}
+
+/// The arguments of the launch that point into an allocation. A number as wide as an address is taken for one where it
+/// would be: those of allocations are far from what kernels count.
+fn arguments(launch: &Launch, base: u64, bytes: u64) -> Vec<ArgumentRef> {
+    let words = &launch.shape.params;
+    let kernel = &launch.code.functions[launch.kernel as usize].name;
+    let params = launch.module.kernels.get(kernel).map_or(&[][..], |kernel| &kernel.params);
+    let mut found = Vec::new();
+    for param in params {
+        // A structure may hold pointers, at multiples of their size.
+        let end = param.offset + param.bytes;
+        for place in (param.offset.next_multiple_of(8)..end).step_by(8).filter(|place| place + 8 <= end) {
+            let (at, word) = (place - param.offset, (place / 4) as usize);
+            let Some(&[low, high]) = words.get(word..word + 2) else { continue };
+            let offset = (u64::from(high) << 32 | u64::from(low)).wrapping_sub(base);
+            if offset < bytes.max(1) {
+                let name = if at == 0 { param.name.clone() } else { format!("{}+{at}", param.name) };
+                found.push(ArgumentRef { name, offset });
+            }
+        }
+    }
+    found
 }
 
 /// The variable of shared memory that the address is in, or nearest to; addresses are from `window` on.
@@ -140,6 +159,7 @@ fn shared_variable(launch: &Launch, address: u64, window: u64) -> Option<Allocat
     let (index, &(start, bytes)) = regions.iter().enumerate().min_by_key(distance)?;
     Some(AllocationRef {
         name: launch.shape.shared_names.get(index).cloned().unwrap_or_default(),
+        arguments: Vec::new(),
         base: window + start,
         bytes,
         offset: offset.wrapping_sub(start) as i64,

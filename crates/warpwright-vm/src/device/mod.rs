@@ -127,7 +127,7 @@ impl Device {
     pub fn load_ptx(&self, text: &str) -> Result<Module, DeviceError> {
         let module = warpwright_ptx::parse(text).map_err(DeviceError::Invalid)?;
         let info = warpwright_ptx::verify(&module).map_err(DeviceError::Invalid)?;
-        self.load(&module, &info)
+        self.load(&module, &info).map(|module| module.with_text(text))
     }
 
     /// Waits until every launch is over.
@@ -175,6 +175,17 @@ impl Drop for Variables {
 }
 
 impl Module {
+    /// The same, with the PTX that it was parsed from, so that reports show its lines.
+    pub fn with_text(self, text: &str) -> Module {
+        self.loaded.text.get_or_init(|| text.into());
+        self
+    }
+
+    /// The PTX that it was parsed from, where that is known.
+    pub fn text(&self) -> Option<&str> {
+        self.loaded.text.get().map(|text| &**text)
+    }
+
     /// The kernels.
     pub fn kernels(&self) -> impl Iterator<Item = &KernelInfo> {
         self.loaded.kernels.values()

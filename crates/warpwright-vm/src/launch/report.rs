@@ -1,14 +1,16 @@
 //! What a launch has done and found.
 
 use super::{Launch, State};
-use crate::check::{Finding, resolve};
+use crate::check::{Finding, SourceLine, SourceLines, resolve};
 use crate::counters::{BarrierWaits, MemoryCounters, SpaceTraffic, Traffic};
 use crate::decode::NO_STATEMENT;
 use crate::machine::{Block, CLUSTER_BARRIER, Counts, LANES, Warp, Worker, too_much};
+use crate::render::{Renderer, symbol};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::Origin;
 
@@ -80,6 +82,8 @@ pub struct Trap {
     pub kernel: String,
     /// The instruction, where it is one: its function, and where it came from.
     pub origin: Option<Origin>,
+    /// The line of source that the instruction was made of, where that is known.
+    pub source: Option<SourceLine>,
     /// Block and thread, as `%ctaid` and `%tid`, where it is one.
     pub thread: Option<([u32; 3], [u32; 3])>,
     /// Where threads were that went no further: those of the block, if all of it waits at barriers; else, where
@@ -88,21 +92,25 @@ pub struct Trap {
 }
 
 /// Threads that were at one instruction when a launch ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waiting {
     /// Where the instruction came from.
     pub origin: Origin,
+    /// The line of source that it was made of, where that is known.
+    pub source: Option<SourceLine>,
     /// How many threads.
     pub threads: u64,
 }
 
 /// How often a line was executed.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LineCounters {
     /// Where the instruction came from.
     pub origin: Origin,
+    /// The line of source that it was made of, where that is known.
+    pub source: Option<SourceLine>,
     /// The opcode.
     pub opcode: &'static str,
     /// Times that a warp executed it.
@@ -165,6 +173,8 @@ pub struct Report {
     pub counters: Counters,
     /// What the kernel printed.
     pub output: String,
+    /// The PTX that the module was loaded from, where that is known.
+    pub text: Option<Arc<str>>,
 }
 
 impl Report {
@@ -172,18 +182,25 @@ impl Report {
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty() && self.trap.is_none()
     }
+
+    /// How much there is: `2 findings and a trap`.
+    pub fn summary(&self) -> String {
+        let findings = match self.findings.len() {
+            1 => "1 finding".to_owned(),
+            count => format!("{count} findings"),
+        };
+        match &self.trap {
+            Some(_) if self.findings.is_empty() => "a trap".to_owned(),
+            Some(_) => format!("{findings} and a trap"),
+            None => findings,
+        }
+    }
 }
 
+/// As a [`Renderer`] shows it.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "kernel `{}`", self.kernel)?;
-        for finding in &self.findings {
-            write!(f, "\n{finding} ({} times)", finding.count)?;
-        }
-        if let Some(trap) = &self.trap {
-            write!(f, "\ntrap: {}", trap.message)?;
-        }
-        Ok(())
+        write!(f, "kernel `{}`: {}", symbol(&self.kernel), Renderer::of_report(self).report(self))
     }
 }
 
@@ -224,6 +241,7 @@ pub(super) fn trap_at(
         message,
         kernel: kernel(launch),
         origin: (meta.statement != NO_STATEMENT).then_some(meta.origin),
+        source: SourceLines::new(launch).of(pc),
         thread: Some(site(launch, block, thread)),
         waiting: Vec::new(),
     }
@@ -264,6 +282,7 @@ pub(super) fn deadlock(launch: &Launch, block: &Block) -> Trap {
     });
     if let Some((pc, thread)) = first {
         trap.origin = Some(launch.code.meta[pc as usize].origin);
+        trap.source = SourceLines::new(launch).of(pc);
         trap.thread = Some(site(launch, block.number, thread));
     }
     trap
@@ -307,7 +326,15 @@ pub(super) fn failure(launch: &Launch, panic: &(dyn Any + Send)) -> Trap {
 /// A launch ended, and no single instruction did it. Where its threads were is known when all of its host
 /// threads have ended.
 fn ended(launch: &Launch, kind: TrapKind, message: String) -> Trap {
-    Trap { kind, message, kernel: kernel(launch), origin: None, thread: None, waiting: Vec::new() }
+    Trap {
+        kind,
+        message,
+        kernel: kernel(launch),
+        origin: None,
+        source: None,
+        thread: None,
+        waiting: Vec::new(),
+    }
 }
 
 /// How many threads are at which instruction.
@@ -323,7 +350,11 @@ pub(super) fn places(blocks: &[Block]) -> Places {
 }
 
 fn waiting(launch: &Launch, places: &Places) -> Vec<Waiting> {
-    let waiting = |(&pc, &threads)| Waiting { origin: launch.code.meta[pc as usize].origin, threads };
+    let mut lines = SourceLines::new(launch);
+    let waiting = |(&pc, &threads)| {
+        let origin = launch.code.meta[pc as usize].origin;
+        Waiting { origin, source: lines.of(pc), threads }
+    };
     places.iter().map(waiting).collect()
 }
 
@@ -340,6 +371,7 @@ pub(super) fn build(launch: &Launch, state: &State) -> Report {
         trap,
         counters: counters(launch, &state.tally),
         output: String::from_utf8_lossy(&state.output).into_owned(),
+        text: launch.module.text.get().cloned(),
     }
 }
 
@@ -360,6 +392,7 @@ fn counters(launch: &Launch, tally: &Tally) -> Counters {
             counters.allocations.push((allocation.name.clone(), allocation.base, *traffic));
         }
     }
+    let mut lines = SourceLines::new(launch);
     let mut lanes = vec![0; launch.code.opcodes.len()];
     for (pc, count) in tally.counts.iter().enumerate().filter(|(_, count)| count.warps != 0) {
         let meta = &launch.code.meta[pc];
@@ -372,6 +405,7 @@ fn counters(launch: &Launch, tally: &Tally) -> Counters {
         counters.barrier.merge(&place.barrier);
         counters.lines.push(LineCounters {
             origin: meta.origin,
+            source: lines.of(pc as u32),
             opcode: launch.code.opcodes[opcode],
             warps: count.warps,
             lanes: count.lanes,

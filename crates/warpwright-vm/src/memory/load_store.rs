@@ -28,6 +28,20 @@ pub enum SpaceKind {
     Param,
 }
 
+impl SpaceKind {
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SpaceKind::Generic => "generic",
+            SpaceKind::Global => "global",
+            SpaceKind::Const => "constant",
+            SpaceKind::Shared => "shared",
+            SpaceKind::Local => "local",
+            SpaceKind::Param => "parameter",
+        }
+    }
+}
+
 /// Memory ordering of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Order {

@@ -31,6 +31,11 @@ $end:
     )
 }
 
+/// What `.loc` says of a line.
+fn loc(line: u32, column: u32) -> SourceLine {
+    SourceLine { file: "kernel.cu".into(), line, column, inlined_at: None }
+}
+
 #[test]
 fn a_race_names_both_accesses_in_full() {
     let text = race_between_blocks();
@@ -56,12 +61,12 @@ fn a_race_names_both_accesses_in_full() {
     assert_eq!(hazard, if write_first { Hazard::ReadAfterWrite } else { Hazard::WriteAfterRead });
     for access in &finding.accesses {
         let (name, source, block) = match access.action {
-            Action::Write => ("write", 12, 0),
-            Action::Read => ("read", 14, 1),
+            Action::Write => ("write", loc(12, 5), 0),
+            Action::Read => ("read", loc(14, 9), 1),
             other => panic!("{other}"),
         };
         assert_eq!(line(&text, access.origin), marked(&text, name));
-        assert_eq!(access.source, Some(SourceLine { file: "kernel.cu".into(), line: source }));
+        assert_eq!(access.source, Some(source));
         assert_eq!((access.function.as_str(), access.block), ("k", [block, 0, 0]));
         assert_eq!(access.thread[1..], [1, 0]);
         let site = access.memory.as_ref().unwrap();
@@ -105,7 +110,7 @@ $trip:
     assert_eq!((above.kind.name(), above.tool, above.count), ("out-of-bounds", Tool::Memcheck, 6));
     let [access] = &above.accesses[..] else { panic!("{above}") };
     assert_eq!((line(&text, access.origin), access.action), (marked(&text, "store"), Action::Write));
-    assert_eq!(access.source, Some(SourceLine { file: "kernel.cu".into(), line: 21 }));
+    assert_eq!(access.source, Some(loc(21, 3)));
     // The first of the threads stands for all.
     assert_eq!((access.block, access.thread), ([0; 3], [16, 0, 0]));
     let allocation = access.memory.as_ref().unwrap().allocation.as_ref().unwrap();

@@ -46,7 +46,7 @@ impl fmt::Display for JitMessage {
             if let Some(function) = &line.function {
                 write!(f, "\n  in `{function}`")?;
             }
-            if let Some(SourceLine { file, line }) = &line.source {
+            if let Some(SourceLine { file, line, .. }) = &line.source {
                 write!(f, "\n  from {file}:{line}")?;
             }
         }
@@ -175,7 +175,7 @@ impl<'a> Places<'a> {
             ItemKind::File(file) if file.index == loc.file => Some(file.path.clone()),
             _ => None,
         })?;
-        Some(SourceLine { file, line: loc.line })
+        Some(SourceLine { file, line: loc.line, column: loc.column, inlined_at: None })
     }
 }
 
@@ -209,7 +209,8 @@ mod tests {
 ";
 
     fn line(number: u32, text: &str, function: Option<&str>, source: Option<(&str, u32)>) -> Option<PtxLine> {
-        let source = source.map(|(file, line)| SourceLine { file: file.into(), line });
+        let source =
+            source.map(|(file, line)| SourceLine { file: file.into(), line, column: 5, inlined_at: None });
         Some(PtxLine { number, text: text.into(), function: function.map(str::to_owned), source })
     }
 

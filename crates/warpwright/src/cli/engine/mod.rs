@@ -9,13 +9,13 @@ pub(crate) mod sampling;
 mod screen;
 mod tokens;
 
-pub(crate) use findings::{Finding, failure, show_findings};
+pub(crate) use findings::{Finding, failure, findings_json, show_findings};
 pub(crate) use screen::Screen;
 pub(crate) use tokens::encode;
 
+use super::Failure;
 use super::model::{ModelArguments, ModelFile};
 use super::virtual_gpu::{self, Check};
-use super::{Failure, run};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -239,8 +239,8 @@ impl Loaded {
     }
 
     /// What the virtual GPU has found so far.
-    pub(crate) fn findings(&self) -> Vec<run::Finding> {
-        run::findings(&self.engine.device().take_findings())
+    pub(crate) fn findings(&self) -> Vec<warpwright_vm::Finding> {
+        self.engine.device().take_findings()
     }
 
     /// How the engine is set up, for `--json`.

@@ -9,7 +9,8 @@ pub(crate) use show::statistics;
 use super::engine::interrupt::Interrupt;
 use super::engine::sampling::SamplingArguments;
 use super::engine::{
-    Counters, EngineArguments, Loaded, Screen, Wanted, context_help, encode, failure, show_findings,
+    Counters, EngineArguments, Loaded, Screen, Wanted, context_help, encode, failure, findings_json,
+    show_findings,
 };
 use super::source::{self, STDIN};
 use super::{Failure, Outcome, json};
@@ -122,7 +123,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let counters = Counters::of(loaded.engine.device()).since(&before);
     let findings = loaded.findings();
     if arguments.json {
-        let done = show::Done { counters, persistent, findings: &findings };
+        let done = show::Done { counters, persistent, findings: findings_json(&findings) };
         let document = show::Document::new(&loaded, &prompt, &ids, &generation, done);
         json::write(out, &json::Document::new(document))?;
     } else {

@@ -26,16 +26,16 @@ pub(super) struct Document<'a> {
     engine: EngineObject,
     timings: TimingsObject,
     #[serde(flatten)]
-    done: Done<'a>,
+    done: Done,
 }
 
 /// What the device has done.
 #[derive(Serialize)]
-pub(super) struct Done<'a> {
+pub(super) struct Done {
     pub(super) counters: Counters,
     /// Nothing where another executor is used.
     pub(super) persistent: Option<PersistentObject>,
-    pub(super) findings: &'a [Finding],
+    pub(super) findings: Vec<Finding>,
 }
 
 /// Times in seconds.
@@ -69,7 +69,7 @@ impl<'a> Document<'a> {
         prompt: &'a str,
         prompt_tokens: &'a [u32],
         generation: &'a Generation,
-        done: Done<'a>,
+        done: Done,
     ) -> Self {
         let timings = &generation.timings;
         Document {

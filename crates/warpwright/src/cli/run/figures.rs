@@ -1,10 +1,11 @@
 //! The counters of a run, in the form that `--json` prints.
 
 use super::class::class;
-use super::locate::{Locator, SourceLine};
+use super::locate::{Place, SourceLine};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use warpwright_vm as vm;
+use warpwright_vm::render::Renderer;
 
 /// What a profiler would show of a launch.
 #[derive(Debug, Serialize)]
@@ -159,11 +160,11 @@ pub(super) struct Pointed {
 }
 
 /// The counters of a launch whose parameters point to these buffers.
-pub(super) fn counters(counters: &vm::Counters, locator: &Locator<'_>, pointed: &[Pointed]) -> Counters {
+pub(super) fn counters(counters: &vm::Counters, lines: &Renderer<'_>, pointed: &[Pointed]) -> Counters {
     let mut classes = BTreeMap::<_, Executed>::new();
     for line in &counters.lines {
-        let place = locator.place(line.origin);
-        let entry = classes.entry(class(place.ptx.as_deref().unwrap_or(line.opcode))).or_default();
+        let ptx = lines.ptx(line.origin);
+        let entry = classes.entry(class(ptx.as_ref().map_or(line.opcode, |(_, text)| text))).or_default();
         entry.warps += line.warps;
         entry.lanes += line.lanes;
     }
@@ -213,13 +214,16 @@ fn slots(line: &vm::LineCounters) -> u64 {
 }
 
 /// The instructions that took the most slots, at most `top` of them.
-pub(super) fn hottest(counters: &vm::Counters, locator: &Locator<'_>, top: usize) -> Vec<Line> {
+pub(super) fn hottest(counters: &vm::Counters, lines: &Renderer<'_>, top: usize) -> Vec<Line> {
     let all = counters.lines.iter().map(slots).sum();
-    let mut lines: Vec<Line> = counters
-        .lines
-        .iter()
+    let mut hottest: Vec<&vm::LineCounters> = counters.lines.iter().collect();
+    // Stable: what is equally hot stays in the order of the text.
+    hottest.sort_by_key(|line| std::cmp::Reverse(slots(line)));
+    hottest.truncate(top);
+    hottest
+        .into_iter()
         .map(|line| {
-            let place = locator.place(line.origin);
+            let place = Place::new(line.origin, line.source.as_ref(), lines);
             Line {
                 ptx_line: place.ptx_line.unwrap_or(0),
                 ptx: place.ptx.unwrap_or_else(|| line.opcode.to_string()),
@@ -235,9 +239,5 @@ pub(super) fn hottest(counters: &vm::Counters, locator: &Locator<'_>, top: usize
                 barriers: (&line.barrier).into(),
             }
         })
-        .collect();
-    // Stable: what is equally hot stays in the order of the text.
-    lines.sort_by_key(|line| std::cmp::Reverse(line.slots));
-    lines.truncate(top);
-    lines
+        .collect()
 }

@@ -1,11 +1,11 @@
 //! What a run has found, in the form that `--json` prints and that is shown to people.
 
-use super::locate::{Locator, Place};
+use super::locate::Place;
 use serde::Serialize;
 use warpwright_ptx::diag::Severity;
 use warpwright_ptx::ir::Origin;
-use warpwright_vm::check::{AccessSite, Action, AllocationRef, FindingKind, Severity as Grade};
-use warpwright_vm::{Report, SpaceKind, TrapKind};
+use warpwright_vm as vm;
+use warpwright_vm::render::Renderer;
 
 /// Findings of one kind at one place.
 #[derive(Debug, Serialize)]
@@ -25,14 +25,14 @@ pub(crate) struct Finding {
     pub(super) allocation: Option<Allocation>,
     /// The access that it is about. Of a race both, the one that came first before the other.
     pub(super) accesses: Vec<Access>,
-    #[serde(skip)]
-    pub(super) what: FindingKind,
 }
 
 /// The allocation or variable that an address is in, or nearest to.
 #[derive(Debug, Serialize)]
 pub(super) struct Allocation {
     pub(super) name: String,
+    /// The arguments that point into it.
+    pub(super) arguments: Vec<String>,
     pub(super) address: u64,
     pub(super) bytes: u64,
     /// From the allocation's first byte to the address.
@@ -68,8 +68,6 @@ pub(super) struct Trap {
     pub(super) thread: Option<[u32; 3]>,
     /// Where threads were that went no further, most threads first.
     pub(super) waiting: Vec<Waiting>,
-    #[serde(skip)]
-    pub(super) what: TrapKind,
 }
 
 /// Threads that were at one instruction when the launch ended.
@@ -85,13 +83,13 @@ fn severity<S: serde::Serializer>(severity: &Severity, out: S) -> Result<S::Ok, 
 }
 
 /// What was found, with its places.
-pub(super) fn findings(found: &[warpwright_vm::check::Finding], locator: &Locator<'_>) -> Vec<Finding> {
-    let convert = |found: &warpwright_vm::check::Finding| Finding {
+pub(super) fn findings(found: &[vm::Finding], lines: &Renderer<'_>) -> Vec<Finding> {
+    let convert = |found: &vm::Finding| Finding {
         tool: found.tool.name(),
         kind: found.kind.name(),
         severity: match found.severity {
-            Grade::Error => Severity::Error,
-            Grade::Warning => Severity::Warning,
+            vm::Severity::Error => Severity::Error,
+            vm::Severity::Warning => Severity::Warning,
         },
         message: found.message.clone(),
         kernel: found.kernel.clone(),
@@ -101,36 +99,35 @@ pub(super) fn findings(found: &[warpwright_vm::check::Finding], locator: &Locato
             .iter()
             .find_map(|access| access.memory.as_ref()?.allocation.as_ref())
             .map(Allocation::from),
-        accesses: found.accesses.iter().map(|site| access(site, locator)).collect(),
-        what: found.kind.clone(),
+        accesses: found.accesses.iter().map(|site| access(site, lines)).collect(),
     };
     found.iter().map(convert).collect()
 }
 
-fn access(site: &AccessSite, locator: &Locator<'_>) -> Access {
+fn access(site: &vm::AccessSite, lines: &Renderer<'_>) -> Access {
     let memory = site.memory.as_ref();
     Access {
-        place: locator.place(site.origin),
+        place: Place::new(site.origin, site.source.as_ref(), lines),
         block: site.block,
         thread: site.thread,
-        action: match site.action {
-            Action::Read => "read",
-            Action::Write => "write",
-            Action::Atomic => "atomic",
-            Action::AsyncRead => "async-read",
-            Action::AsyncWrite => "async-write",
-            _ => "execute",
-        },
-        space: memory.map(|memory| space_name(memory.space)),
+        action: site.action.name(),
+        space: memory.map(|memory| memory.space.name()),
         address: memory.map(|memory| memory.address),
         bytes: memory.map(|memory| memory.bytes),
     }
 }
 
-impl From<&AllocationRef> for Allocation {
-    fn from(allocation: &AllocationRef) -> Self {
+impl From<&vm::AllocationRef> for Allocation {
+    fn from(allocation: &vm::AllocationRef) -> Self {
+        let arguments = allocation.arguments.iter().map(|argument| argument.name.clone()).collect();
+        // What the command line gives an argument.
+        let name = match (allocation.arguments.first(), allocation.name.as_str()) {
+            (Some(argument), given) if !given.is_empty() => format!("{} ({given})", argument.name),
+            (_, name) => name.to_owned(),
+        };
         Allocation {
-            name: allocation.name.clone(),
+            name,
+            arguments,
             address: allocation.base,
             bytes: allocation.bytes,
             offset: allocation.offset,
@@ -140,38 +137,25 @@ impl From<&AllocationRef> for Allocation {
 }
 
 /// The trap of a report.
-pub(super) fn trap(report: &Report, locator: &Locator<'_>) -> Option<Trap> {
+pub(super) fn trap(report: &vm::Report, lines: &Renderer<'_>) -> Option<Trap> {
     let trap = report.trap.as_ref()?;
+    let mut waiting: Vec<Waiting> = trap
+        .waiting
+        .iter()
+        .map(|waiting| Waiting {
+            place: Place::new(waiting.origin, waiting.source.as_ref(), lines),
+            threads: waiting.threads,
+        })
+        .collect();
+    // Stable: places with as many threads stay in the order of the text.
+    waiting.sort_by_key(|waiting| std::cmp::Reverse(waiting.threads));
     Some(Trap {
         kind: trap.kind.name(),
         message: trap.message.clone(),
         kernel: trap.kernel.clone(),
-        place: locator.place(trap.origin.unwrap_or(Origin::Unknown)),
+        place: Place::new(trap.origin.unwrap_or(Origin::Unknown), trap.source.as_ref(), lines),
         block: trap.thread.map(|(block, _)| block),
         thread: trap.thread.map(|(_, thread)| thread),
-        waiting: waiting(&trap.waiting, locator),
-        what: trap.kind,
+        waiting,
     })
-}
-
-fn waiting(places: &[warpwright_vm::Waiting], locator: &Locator<'_>) -> Vec<Waiting> {
-    let mut waiting: Vec<Waiting> = places
-        .iter()
-        .map(|waiting| Waiting { place: locator.place(waiting.origin), threads: waiting.threads })
-        .collect();
-    // Stable: places with as many threads stay in the order of the text.
-    waiting.sort_by_key(|waiting| std::cmp::Reverse(waiting.threads));
-    waiting
-}
-
-pub(super) fn space_name(space: SpaceKind) -> &'static str {
-    match space {
-        SpaceKind::Generic => "generic",
-        SpaceKind::Global => "global",
-        SpaceKind::Const => "constant",
-        SpaceKind::Shared => "shared",
-        SpaceKind::Local => "local",
-        SpaceKind::Param => "parameter",
-        _ => "other",
-    }
 }

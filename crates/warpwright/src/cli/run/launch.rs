@@ -119,10 +119,11 @@ pub(super) fn launch(
 
 /// A buffer with what it holds at first.
 fn fill(device: &vm::Device, contents: &Contents) -> Result<vm::Buffer<u8>, Failure> {
-    let name = format!("{} ({})", contents.parameter, contents.argument);
-    let refused = |error: vm::DeviceError| Failure::Message(format!("{name}: {error}"));
+    let refused = |error: vm::DeviceError| {
+        Failure::Message(format!("{} ({}): {error}", contents.parameter, contents.argument))
+    };
     let size = usize::try_from(contents.bytes).unwrap_or(usize::MAX);
-    let buffer = device.alloc_named(&name, size).map_err(refused)?;
+    let buffer = device.alloc_named(&contents.argument, size).map_err(refused)?;
     match &contents.fill {
         Fill::Data(data) => buffer.write(data).map_err(refused)?,
         Fill::Zeros => buffer.zero(),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! options ── program (the module and its kernel) ──┐
-//!    └────── argument ── signature ── values ──────┼── launch ── found, figures ── show, table, JSON
+//!    └────── argument ── signature ── values ──────┼── launch ── found, figures ── table, JSON
 //!                                                  └── cuda ── times, resources
 //! ```
 //!
@@ -20,9 +20,7 @@ mod locate;
 mod options;
 mod program;
 mod scalar;
-mod show;
 mod signature;
-mod sources;
 mod table;
 mod values;
 
@@ -32,12 +30,14 @@ pub(crate) use found::Finding;
 use super::json::{self, Document};
 use super::{Failure, Outcome, virtual_gpu};
 use launch::Finished;
-use locate::Locator;
 use options::{ARGUMENTS_HELP, Options};
 use program::Program;
 use serde::Serialize;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use warpwright_runtime::{Device, DeviceSpec};
+use warpwright_vm as vm;
+use warpwright_vm::render::{Renderer, symbol};
 
 /// Run a kernel on the virtual GPU, and check what it does; or on a CUDA device
 #[derive(clap::Args)]
@@ -72,8 +72,8 @@ struct RunReport<'a> {
     block: [u32; 3],
     /// Wall-clock time of the launch on this machine's CPU.
     seconds: f64,
-    findings: &'a [found::Finding],
-    trap: Option<&'a found::Trap>,
+    findings: Vec<found::Finding>,
+    trap: Option<found::Trap>,
     counters: &'a figures::Counters,
     /// The hottest instructions, of a profile.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -206,12 +206,16 @@ fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Resul
     let finished = launch::launch(&program, kernel, block, values, globals, options, counted)?;
 
     let Finished { report, .. } = &finished;
-    let mut locator = Locator::new(&program.module, &program.text);
-    let sources = locator.read_sources(&options.file);
-    let findings = found::findings(&report.findings, &locator);
-    let trap = found::trap(report, &locator);
+    let mut renderer = renderer(&program.name, &program.text)
+        .beside(Path::new(&options.file).parent().unwrap_or(Path::new("")))
+        .help_for_budget("a kernel that needs more gets it from `--max-instructions`");
+    if options.shared == 0 && program.has_dynamic_shared() {
+        renderer = renderer.help_for_shared(
+            "the kernel has dynamic shared memory, of 0 bytes here: `--shared BYTES` gives it some",
+        );
+    }
     let (mut written, mut unwritten) = (Vec::new(), None);
-    if trap.is_none() {
+    if report.trap.is_none() {
         for (output, data) in &finished.results {
             match output.write(data) {
                 Ok(()) => written.push(output.path.display().to_string()),
@@ -220,8 +224,8 @@ fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Resul
             }
         }
     }
-    let counters = figures::counters(&report.counters, &locator, &finished.pointed);
-    let lines = top.map(|top| figures::hottest(&report.counters, &locator, top));
+    let counters = figures::counters(&report.counters, &renderer, &finished.pointed);
+    let lines = top.map(|top| figures::hottest(&report.counters, &renderer, top));
     if options.json {
         let document = RunReport {
             file: &program.name,
@@ -230,8 +234,8 @@ fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Resul
             grid: options.grid.0,
             block,
             seconds: finished.elapsed.as_secs_f64(),
-            findings: &findings,
-            trap: trap.as_ref(),
+            findings: found::findings(&report.findings, &renderer),
+            trap: found::trap(report, &renderer),
             counters: &counters,
             lines: lines.as_deref(),
             output: &report.output,
@@ -245,57 +249,54 @@ fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Resul
             table::print_lines(out, lines)?;
         }
         out.flush()?;
-        let lacks_dynamic_shared = options.shared == 0 && program.has_dynamic_shared();
-        show::Screen::new(&program.name, &locator, &sources, lacks_dynamic_shared)
-            .show(&findings, trap.as_ref())?;
-        summarise(&program.name, &kernel.name, &findings, trap.as_ref(), !finished.results.is_empty())?;
+        show_report(&program.name, report, &renderer, !finished.results.is_empty())?;
     }
     if let Some(failure) = unwritten {
         out.flush()?;
         return Err(failure);
     }
-    let fine = findings.is_empty() && trap.is_none();
-    Ok(if fine { Outcome::Fine } else { Outcome::Found })
+    Ok(if report.is_clean() { Outcome::Fine } else { Outcome::Found })
 }
 
-/// What a virtual GPU has found in kernels of the library.
+/// A renderer for the terminal.
+fn renderer<'a>(name: &'a str, text: &'a str) -> Renderer<'a> {
+    let color =
+        io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    Renderer::of_ptx(name, text).color(color)
+}
+
+/// What a virtual GPU has found in kernels of the library, for `--json`.
 #[cfg(feature = "llm")]
-pub(crate) fn findings(found: &[warpwright_vm::check::Finding]) -> Vec<Finding> {
-    found::findings(found, &Locator::default())
+pub(crate) fn findings(found: &[vm::Finding]) -> Vec<Finding> {
+    found::findings(found, &renderer("", ""))
 }
 
 /// Shows that, on standard error.
 #[cfg(feature = "llm")]
-pub(crate) fn show(findings: &[Finding]) -> io::Result<()> {
-    let (locator, sources) = (Locator::default(), sources::Sources::default());
-    show::Screen::new("", &locator, &sources, false).show(findings, None)?;
+pub(crate) fn show(findings: &[vm::Finding]) -> io::Result<()> {
+    let (renderer, mut out) = (renderer("", ""), io::stderr().lock());
+    for finding in findings {
+        writeln!(out, "{}", renderer.finding(finding))?;
+    }
     match findings.len() {
         0 => Ok(()),
-        1 => writeln!(io::stderr(), "1 finding"),
-        count => writeln!(io::stderr(), "{count} findings"),
+        1 => writeln!(out, "1 finding"),
+        count => writeln!(out, "{count} findings"),
     }
 }
 
-/// Says how many things were found, where there are any.
-fn summarise(
-    file: &str,
-    kernel: &str,
-    findings: &[found::Finding],
-    trap: Option<&found::Trap>,
-    outputs: bool,
-) -> io::Result<()> {
-    let mut parts = Vec::new();
-    match findings.len() {
-        0 => {}
-        1 => parts.push("1 finding".to_string()),
-        count => parts.push(format!("{count} findings")),
-    }
-    if trap.is_some() {
-        parts.push("a trap".to_string());
-    }
-    if parts.is_empty() {
+/// Shows findings and trap on standard error, and says how many there are.
+fn show_report(file: &str, report: &vm::Report, renderer: &Renderer<'_>, outputs: bool) -> io::Result<()> {
+    if report.is_clean() {
         return Ok(());
     }
-    let kept = if trap.is_some() && outputs { "; no file was written" } else { "" };
-    writeln!(io::stderr(), "{file}: kernel `{kernel}`: {}{kept}", parts.join(" and "))
+    let mut out = io::stderr().lock();
+    for finding in &report.findings {
+        writeln!(out, "{}", renderer.finding(finding))?;
+    }
+    if let Some(trap) = &report.trap {
+        writeln!(out, "{}", renderer.trap(trap))?;
+    }
+    let kept = if report.trap.is_some() && outputs { "; no file was written" } else { "" };
+    writeln!(out, "{file}: kernel `{}`: {}{kept}", symbol(&report.kernel), report.summary())
 }

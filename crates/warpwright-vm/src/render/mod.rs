@@ -1,0 +1,276 @@
+//! What a launch has found, for people: as the verifier's diagnostics are shown, with the lines of the PTX and those of the
+//! source, where that can be read.
+//!
+//! Everything that shows findings to people does it with this: [`Report`]'s and [`Finding`]'s `Display`, tests of kernels,
+//! the runtime, and the programs.
+
+mod sources;
+mod symbols;
+mod words;
+
+pub use symbols::symbol;
+
+use crate::check::{Finding, FindingKind, Severity as Grade, SourceLine};
+use crate::launch::{Report, Trap, TrapKind};
+use crate::memory::{FaultKind, SpaceKind};
+use sources::{Sources, line_span, mark};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::rc::Rc;
+use warpwright_ptx::diag::{LineIndex, Message, MessagePlace, Severity, render_message};
+use warpwright_ptx::ir::{Origin, Span};
+
+/// Places of waiting threads that are shown, those with the most threads first.
+const MOST_PLACES: usize = 4;
+
+/// Findings of a launch that are shown: the first ones say most.
+const MOST_FINDINGS: usize = 16;
+
+/// What a text is called that nobody has named.
+const UNNAMED: &str = "PTX";
+
+/// Shows findings and traps.
+pub struct Renderer<'a> {
+    name: &'a str,
+    lines: LineIndex<'a>,
+    sources: Sources,
+    color: bool,
+    call: Option<String>,
+    /// What to do where dynamic shared memory is missing, and where the budget is spent.
+    shared: Option<&'a str>,
+    budget: Option<&'a str>,
+}
+
+/// A place that is shown: what stands there is marked.
+struct Spot<'s> {
+    /// The part of the PTX.
+    ptx: Option<Span>,
+    source: Option<&'s SourceLine>,
+    label: String,
+}
+
+impl Default for Renderer<'_> {
+    fn default() -> Self {
+        Renderer::new()
+    }
+}
+
+impl<'a> Renderer<'a> {
+    /// For kernels whose PTX is not at hand, as those of the DSL, whose lines are Rust's.
+    pub fn new() -> Self {
+        Renderer::of_ptx(UNNAMED, "")
+    }
+
+    /// For what was launched of a report.
+    pub fn of_report(report: &'a Report) -> Self {
+        Renderer::of_ptx(UNNAMED, report.text.as_deref().unwrap_or_default())
+    }
+
+    /// For kernels of a PTX text, which is called `name`.
+    pub fn of_ptx(name: &'a str, text: &'a str) -> Self {
+        let (lines, sources) = (LineIndex::new(text), Sources::default());
+        Renderer { name, lines, sources, color: false, call: None, shared: None, budget: None }
+    }
+
+    /// Relative names of sources are looked up from this folder too, after the current one.
+    pub fn beside(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.sources.beside = Some(folder.into());
+        self
+    }
+
+    /// With ANSI escapes for colours.
+    pub fn color(mut self, color: bool) -> Self {
+        self.color = color;
+        self
+    }
+
+    /// Each finding says what has launched its kernel.
+    pub fn launched_by(mut self, call: impl ToString) -> Self {
+        self.call = Some(call.to_string());
+        self
+    }
+
+    /// What helps against accesses outside of shared memory: where a kernel has dynamic shared memory, and its launch gave it
+    /// none.
+    pub fn help_for_shared(mut self, help: &'a str) -> Self {
+        self.shared = Some(help);
+        self
+    }
+
+    /// What helps where a kernel needs more instructions than it may execute.
+    pub fn help_for_budget(mut self, help: &'a str) -> Self {
+        self.budget = Some(help);
+        self
+    }
+
+    /// The line of the PTX that something came from, from 1, and the instruction on it with single spaces.
+    pub fn ptx(&self, origin: Origin) -> Option<(u32, String)> {
+        let span = self.span(origin)?;
+        let text = &self.lines.text()[span.range()];
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        Some((self.lines.position(span.start).line, text))
+    }
+
+    /// What stands on a line of source, where it can be read.
+    pub fn source_text(&self, line: &SourceLine) -> Option<String> {
+        let text = self.sources.text(&line.file)?;
+        let lines = LineIndex::new(&text);
+        line_span(&lines, line.line).map(|span| text[span.range()].to_owned())
+    }
+
+    /// How much a launch has found, and what. It ends without a line end.
+    pub fn report(&self, report: &Report) -> String {
+        let mut text = report.summary();
+        for finding in report.findings.iter().take(MOST_FINDINGS) {
+            let _ = write!(text, "\n{}", self.finding(finding));
+        }
+        if let Some(more) = report.findings.len().checked_sub(MOST_FINDINGS).filter(|more| *more > 0) {
+            let _ = write!(text, "\n{more} more findings are in the report\n");
+        }
+        if let Some(trap) = &report.trap {
+            let _ = write!(text, "\n{}", self.trap(trap));
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+
+    /// A finding. It ends with a line end.
+    pub fn finding(&self, finding: &Finding) -> String {
+        let spots: Vec<Spot<'_>> = finding
+            .accesses
+            .iter()
+            .map(|site| Spot {
+                ptx: self.span(site.origin),
+                source: site.source.as_ref(),
+                label: words::deed(site),
+            })
+            .collect();
+        let allocation = finding.accesses.iter().find_map(|site| site.memory.as_ref()?.allocation.as_ref());
+        let mut notes: Vec<String> = allocation.map(words::position).into_iter().collect();
+        if finding.count > 1 {
+            notes.push(format!("found {} times; the first is shown", finding.count));
+        }
+        let is_outside_shared = finding.kind == FindingKind::Access(FaultKind::OutOfBounds)
+            && finding
+                .accesses
+                .iter()
+                .filter_map(|site| site.memory.as_ref())
+                .any(|memory| memory.space == SpaceKind::Shared);
+        let help = self.shared.filter(|_| is_outside_shared).or_else(|| finding.kind.advice());
+        let severity = match finding.severity {
+            Grade::Error => Severity::Error,
+            Grade::Warning => Severity::Warning,
+        };
+        let title = words::title(finding);
+        self.message(severity, finding.tool.name(), &title, &finding.kernel, &spots, notes, help)
+    }
+
+    /// A trap. It ends with a line end.
+    pub fn trap(&self, trap: &Trap) -> String {
+        let mut spots: Vec<Spot<'_>> = Vec::new();
+        if let Some(origin) = trap.origin {
+            let label = trap.thread.map(words::who).unwrap_or_default();
+            spots.push(Spot { ptx: self.span(origin), source: trap.source.as_ref(), label });
+        }
+        let mut waiting: Vec<_> = trap.waiting.iter().collect();
+        // Stable: places with as many threads stay in the order of the text.
+        waiting.sort_by_key(|waiting| std::cmp::Reverse(waiting.threads));
+        for waiting in waiting.iter().take(MOST_PLACES) {
+            let plural = if waiting.threads == 1 { "thread was" } else { "threads were" };
+            let label = format!("{} {plural} here", waiting.threads);
+            let (ptx, source) = (self.span(waiting.origin), waiting.source.as_ref());
+            match spots.iter_mut().find(|spot| (spot.ptx, spot.source) == (ptx, source)) {
+                Some(spot) => {
+                    let and = if spot.label.is_empty() { "" } else { "; " };
+                    let _ = write!(spot.label, "{and}{label}");
+                }
+                None => spots.push(Spot { ptx, source, label }),
+            }
+        }
+        let mut notes = Vec::new();
+        let more = waiting.iter().skip(MOST_PLACES);
+        let (elsewhere, threads) = (more.clone().count(), more.map(|waiting| waiting.threads).sum::<u64>());
+        if elsewhere > 0 {
+            notes.push(format!("{threads} threads were at {elsewhere} other places"));
+        }
+        notes.push(format!("kernel `{}` did not run to its end", symbol(&trap.kernel)));
+        let help = self.budget.filter(|_| trap.kind == TrapKind::Budget);
+        self.message(Severity::Error, "trap", &trap.message, &trap.kernel, &spots, notes, help)
+    }
+
+    /// The part of the PTX that something came from, if that is at hand.
+    fn span(&self, origin: Origin) -> Option<Span> {
+        let Origin::Text(span) = origin else { return None };
+        self.lines.text().get(span.range()).filter(|text| !text.is_empty()).map(|_| span)
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "a message has as many parts")]
+    fn message(
+        &self,
+        severity: Severity,
+        id: &str,
+        title: &str,
+        kernel: &str,
+        spots: &[Spot<'_>],
+        mut after: Vec<String>,
+        help: Option<&str>,
+    ) -> String {
+        let kernel = symbol(kernel);
+        let mut notes: Vec<String> = Vec::new();
+        // The files of source, and the parts of them that are marked.
+        let mut texts: Vec<(&str, Rc<str>)> = Vec::new();
+        let mut marks: Vec<(usize, Span, &str)> = Vec::new();
+        for spot in spots {
+            let own = if spot.ptx.is_some() { "" } else { spot.label.as_str() };
+            for (depth, line) in spot.source.into_iter().flat_map(SourceLine::chain).enumerate() {
+                let label = if depth > 0 { "inlined here" } else { own };
+                let known = texts.iter().position(|(name, _)| *name == line.file);
+                let at = known.or_else(|| {
+                    texts.push((&line.file, self.sources.text(&line.file)?));
+                    Some(texts.len() - 1)
+                });
+                if let Some((at, span)) = at.and_then(|at| Some((at, mark(&texts[at].1, line)?))) {
+                    let is_known = |mark: &(usize, Span, &str)| {
+                        (mark.0, mark.1) == (at, span) && (mark.2 == label || label.is_empty())
+                    };
+                    if !marks.iter().any(is_known) {
+                        marks.push((at, span, label));
+                    }
+                    continue;
+                }
+                let subject = match spot.ptx {
+                    _ if depth > 0 => "that is inlined at".to_owned(),
+                    Some(span) => format!("line {} is", self.lines.position(span.start).line),
+                    None => format!("in kernel `{kernel}` {}, at", spot.label),
+                };
+                let note = format!("{subject} {}:{}", line.file, line.line);
+                if !notes.contains(&note) {
+                    notes.push(note);
+                }
+            }
+            if spot.ptx.is_none() && spot.source.is_none() {
+                notes.push(format!("in kernel `{kernel}` {}", spot.label));
+            }
+        }
+        // A text of PTX has few kernels; Rust's lines do not say which one it is.
+        if notes.is_empty() && self.call.is_none() && spots.iter().all(|spot| spot.ptx.is_none()) {
+            notes.push(format!("in kernel `{kernel}`"));
+        }
+        let indices: Vec<LineIndex<'_>> = texts.iter().map(|(_, text)| LineIndex::new(text)).collect();
+        let in_ptx = spots.iter().filter_map(|spot| Some((spot.ptx?, spot.label.as_str())));
+        let in_ptx = in_ptx.map(|(span, label)| (self.name, &self.lines, span, label));
+        let in_sources = marks.iter().map(|&(at, span, label)| (texts[at].0, &indices[at], span, label));
+        let places = in_ptx.chain(in_sources).map(|(name, lines, span, label)| MessagePlace {
+            name,
+            lines,
+            span,
+            label: (!label.is_empty()).then_some(label),
+        });
+        notes.append(&mut after);
+        if let Some(call) = &self.call {
+            notes.push(format!("in kernel `{kernel}`, launched by {call}"));
+        }
+        let notes = notes.iter().map(String::as_str).collect();
+        render_message(&Message { severity, id, title, places: places.collect(), notes, help }, self.color)
+    }
+}

@@ -1,0 +1,97 @@
+//! What findings are called in a line, and who did what.
+
+use crate::check::{AccessSite, Action, AllocationRef, Between, Finding, FindingKind};
+use crate::memory::FaultKind;
+
+/// What it is: who and where stands beside the lines.
+pub(super) fn title(finding: &Finding) -> String {
+    let first = finding.accesses.first();
+    let noun = |access: Option<&AccessSite>| match access.map_or(Action::Execute, |access| access.action) {
+        Action::Read => "a read",
+        Action::Write => "a write",
+        Action::Atomic => "an atomic operation",
+        Action::AsyncRead => "an asynchronous read",
+        Action::AsyncWrite => "an asynchronous write",
+        Action::Execute => "an instruction",
+    };
+    let space =
+        first.and_then(|access| access.memory.as_ref()).map_or("memory", |memory| memory.space.name());
+    match &finding.kind {
+        FindingKind::Access(fault) => {
+            let rule = match fault {
+                FaultKind::OutOfBounds => "is out of bounds",
+                FaultKind::Misaligned => "is not aligned to its size",
+                FaultKind::Freed => "is to memory that was given back",
+                FaultKind::Null => "is through a null pointer",
+                FaultKind::WrongSpace => "is to an address of another state space",
+                FaultKind::ReadOnly => "is to memory that cannot be written",
+            };
+            format!("{} of {space} memory {rule}", noun(first))
+        }
+        FindingKind::Race { between, .. } => {
+            let between = match between {
+                Between::Copy => "an asynchronous copy and a thread",
+                Between::Lanes => "lanes of a warp",
+                Between::Warps => "warps",
+                Between::Blocks => "blocks",
+            };
+            let second = noun(finding.accesses.get(1).or(first));
+            format!("{} and {second} of {space} memory race, between {between}", noun(first))
+        }
+        FindingKind::NonCoherent => "a non-coherent read of global memory that the launch writes".to_owned(),
+        FindingKind::UninitializedMemory { .. } => {
+            format!("{} of {space} memory that was never written", noun(first))
+        }
+        FindingKind::UninitializedRegister { register } => {
+            format!("`{register}` is read, and was never written on the way there")
+        }
+        FindingKind::DivergentBarrier { .. } => "a barrier is reached by a part of the warp alone".to_owned(),
+        FindingKind::MissingLanes { present, named } => {
+            format!("lanes {:#010x} are named by the mask and never arrive", named & !present)
+        }
+        FindingKind::UnnamedLane { named } => {
+            format!("a lane executes it that its mask {named:#010x} does not name")
+        }
+        FindingKind::AbsentSource { present } => {
+            format!("a lane reads from one that does not take part: lanes {present:#010x} do")
+        }
+        // What the virtual GPU says stands for itself.
+        FindingKind::BarrierCount { .. } => finding.message.clone(),
+    }
+}
+
+/// Where in an allocation an address lies.
+pub(super) fn position(allocation: &AllocationRef) -> String {
+    let AllocationRef { bytes, offset, freed, .. } = *allocation;
+    let was = if freed { ", which was given back" } else { "" };
+    match u64::try_from(offset) {
+        Err(_) => {
+            let before = offset.unsigned_abs();
+            format!("the address is {before} bytes before {allocation}, of {bytes} bytes{was}")
+        }
+        Ok(at) if at < bytes => format!("the address is at byte {at} of {allocation}, of {bytes} bytes{was}"),
+        Ok(at) if at == bytes => format!("the address is just past {allocation}, of {bytes} bytes{was}"),
+        Ok(at) => format!("the address is {} bytes past {allocation}, of {bytes} bytes{was}", at - bytes),
+    }
+}
+
+/// `thread (1,0,0) of block (0,0,0)`.
+pub(super) fn who(([bx, by, bz], [x, y, z]): ([u32; 3], [u32; 3])) -> String {
+    format!("thread ({x},{y},{z}) of block ({bx},{by},{bz})")
+}
+
+/// `thread (1,0,0) of block (0,0,0) writes 4 bytes at 0x10`.
+pub(super) fn deed(site: &AccessSite) -> String {
+    let who = who((site.block, site.thread));
+    let Some(memory) = &site.memory else { return who };
+    let plural = if memory.bytes == 1 { "" } else { "s" };
+    let action = match site.action {
+        Action::Read => "reads",
+        Action::Write => "writes",
+        Action::Atomic => "updates",
+        Action::AsyncRead => "copies from",
+        Action::AsyncWrite => "copies to",
+        Action::Execute => "accesses",
+    };
+    format!("{who} {action} {} byte{plural} at {:#x}", memory.bytes, memory.address)
+}
