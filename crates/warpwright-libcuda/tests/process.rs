@@ -349,6 +349,7 @@ again:
         assert_eq!((&finding["severity"], &finding["kernel"]), (&"error".into(), &"write".into()));
         assert_eq!(finding["call"]["function"], "cuLaunchKernel");
         assert_eq!(finding["allocation"]["bytes"], 16);
+        assert_eq!(finding["allocation"]["arguments"], serde_json::json!(["TODO"]));
         let access = &finding["accesses"][0];
         assert_eq!((&access["ptx_line"], &access["ptx"]), (&11.into(), &"st.global.u32 [%rd2], %r1;".into()));
         assert_eq!(
@@ -357,6 +358,10 @@ again:
         );
         assert_eq!(access["thread"], serde_json::json!([4, 0, 0]));
         assert_eq!((&end["event"], &end["errors"], &end["launches"]), (&"end".into(), &1.into(), &1.into()));
+    }
+
+    fn findings_are_shown_with_their_lines() {
+        assert_eq!(client("beyond", &[]).errors().join("\n"), "");
     }
 
     fn the_same_finding_is_told_once() {

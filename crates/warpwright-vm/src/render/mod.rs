@@ -29,6 +29,9 @@ const MOST_FINDINGS: usize = 16;
 /// What a text is called that nobody has named.
 const UNNAMED: &str = "PTX";
 
+/// What stands in the brackets of a trap, where findings have the name of their check.
+const TRAP: &str = "trap";
+
 /// Shows findings and traps.
 pub struct Renderer<'a> {
     name: &'a str,
@@ -195,7 +198,7 @@ impl<'a> Renderer<'a> {
         }
         notes.push(format!("kernel `{}` did not run to its end", symbol(&trap.kernel)));
         let help = self.budget.filter(|_| trap.kind == TrapKind::Budget);
-        self.message(Severity::Error, "trap", &trap.message, &trap.kernel, &spots, notes, help)
+        self.message(Severity::Error, TRAP, &trap.message, &trap.kernel, &spots, notes, help)
     }
 
     /// The part of the PTX that something came from, if that is at hand.
@@ -253,7 +256,8 @@ impl<'a> Renderer<'a> {
             }
         }
         // A text of PTX has few kernels; Rust's lines do not say which one it is.
-        if notes.is_empty() && self.call.is_none() && spots.iter().all(|spot| spot.ptx.is_none()) {
+        let is_named = id == TRAP || self.call.is_some() || !notes.is_empty();
+        if !is_named && spots.iter().all(|spot| spot.ptx.is_none()) {
             notes.push(format!("in kernel `{kernel}`"));
         }
         let indices: Vec<LineIndex<'_>> = texts.iter().map(|(_, text)| LineIndex::new(text)).collect();

@@ -149,7 +149,22 @@ fn what_the_checks_find_is_a_failure() {
     gpu.launch(&stream, "move", &x, &y, 0);
     let failed = failure(stream.synchronize());
     assert_eq!((&*failed.kernel, failed.launch), ("move", Some(0)));
-    assert!(!failed.message.is_empty());
+    let found = gpu.device.take_findings();
+    let at = found[0].accesses[0].memory.as_ref().unwrap().address;
+    assert_eq!(
+        failed.to_string(),
+        format!(
+            "\
+kernel `move` failed (launch 0 of the device): 1 finding
+error[initcheck]: a read of global memory that was never written
+  --> PTX:30:5
+   |
+30 |     ld.global.u32 %r2, [%rd3];
+   |     ^^^^^^^^^^^^^^^^^^^^^^^^^^ thread (0,0,0) of block (0,0,0) reads 4 bytes at {at:#x}
+   |
+   = note: the address is at byte 0 of `p`, of 4 bytes"
+        )
+    );
     // Without the check it is none.
     let gpu = Gpu::plain();
     let stream = gpu.device.default_stream();
