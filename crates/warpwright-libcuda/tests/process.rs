@@ -301,6 +301,7 @@ again:
         ("the_environment_says_what_devices_there_are", the_environment_says_what_devices_there_are),
         ("the_exit_status_tells_of_errors_if_asked", the_exit_status_tells_of_errors_if_asked),
         ("findings_are_lines_of_json", findings_are_lines_of_json),
+        ("findings_are_shown_with_their_lines", findings_are_shown_with_their_lines),
         ("the_same_finding_is_told_once", the_same_finding_is_told_once),
         ("an_error_stays_with_its_context", an_error_stays_with_its_context),
         ("what_was_launched_last_is_checked_too", what_was_launched_last_is_checked_too),
@@ -349,7 +350,7 @@ again:
         assert_eq!((&finding["severity"], &finding["kernel"]), (&"error".into(), &"write".into()));
         assert_eq!(finding["call"]["function"], "cuLaunchKernel");
         assert_eq!(finding["allocation"]["bytes"], 16);
-        assert_eq!(finding["allocation"]["arguments"], serde_json::json!(["TODO"]));
+        assert_eq!(finding["allocation"]["arguments"], serde_json::json!(["x"]));
         let access = &finding["accesses"][0];
         assert_eq!((&access["ptx_line"], &access["ptx"]), (&11.into(), &"st.global.u32 [%rd2], %r1;".into()));
         assert_eq!(
@@ -361,7 +362,20 @@ again:
     }
 
     fn findings_are_shown_with_their_lines() {
-        assert_eq!(client("beyond", &[]).errors().join("\n"), "");
+        assert_eq!(
+            client("beyond", &[]).errors().join("\n"),
+            "\
+warpwright: error[memcheck]: a write of global memory is out of bounds
+  --> PTX:11:5
+   |
+11 |     st.global.u32 [%rd2], %r1;
+   |     ^^^^^^^^^^^^^^^^^^^^^^^^^^ thread (4,0,0) of block (0,0,0) writes 4 bytes at 0x700000000010
+   |
+   = note: the address is just past `x` (allocation 1 (call 3, cuMemAlloc_v2)), of 16 bytes
+   = note: in kernel `write`, launched by call 6, cuLaunchKernel
+
+warpwright: 1 launches: 1 errors, 0 warnings"
+        );
     }
 
     fn the_same_finding_is_told_once() {
