@@ -30,14 +30,14 @@
 //! ```
 #![forbid(unsafe_code)]
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::rc::Rc;
 use warpwright_dsl::{ArgDesc, Block, BuildError, Extent, Role, any::AnyKernel};
 use warpwright_ptx::ir::{Arch, Module, Type};
 use warpwright_ptx::verify;
 use warpwright_vm::{
-    Arg, Buffer, Device, DeviceConfig, DeviceError, Element, LaunchConfig, Options, Report, Schedule,
+    Arg, Buffer, Device, DeviceConfig, DeviceError, Element, Finding, LaunchConfig, Options, Report, Schedule,
 };
 
 /// Why a test of a kernel failed before its results could be looked at.
@@ -89,6 +89,8 @@ pub struct KernelTest<'a> {
     data: HashMap<String, (usize, Vec<u8>)>,
     /// The input whose buffer an output is.
     shared: HashMap<String, String>,
+    /// Outputs of which the kernel writes a part.
+    partly: HashSet<String>,
 }
 
 impl<'a> KernelTest<'a> {
@@ -102,6 +104,7 @@ impl<'a> KernelTest<'a> {
             scalars: HashMap::new(),
             data: HashMap::new(),
             shared: HashMap::new(),
+            partly: HashSet::new(),
         }
     }
 
@@ -152,6 +155,13 @@ impl<'a> KernelTest<'a> {
         self
     }
 
+    /// The kernel writes a part of this output, and is to leave the rest alone. Of an output that holds nothing before, every
+    /// element is expected to be written otherwise.
+    pub fn partly(mut self, output: &str) -> Self {
+        self.partly.insert(output.into());
+        self
+    }
+
     /// Builds the kernel, launches it by its rule and waits. Findings are errors.
     pub fn run(self) -> Result<TestRun, TestError> {
         let (run, report) = self.run_unjudged()?;
@@ -188,7 +198,14 @@ impl<'a> KernelTest<'a> {
             shared_mem_bytes: rule.dynamic_shared,
             cooperative: rule.cooperative,
         };
-        Ok(TestLaunch { arch: self.arch, module: built.module, entry: self.kernel.entry(), config, args })
+        let is_whole = |description: &&ArgDesc| {
+            let name = description.name;
+            let is_given = self.data.contains_key(name) || self.shared.contains_key(name);
+            description.role == Role::Out && !is_given && !self.partly.contains(name)
+        };
+        let outputs = descriptions.iter().filter(is_whole).map(|output| (output.name, output.dtype.bytes()));
+        let (entry, outputs) = (self.kernel.entry(), outputs.collect());
+        Ok(TestLaunch { arch: self.arch, module: built.module, entry, config, args, outputs })
     }
 
     /// The options of its launches on a virtual GPU.
@@ -199,7 +216,8 @@ impl<'a> KernelTest<'a> {
     /// Every name that was given is one of the kernel's.
     fn known(&self, descriptions: &[ArgDesc]) -> Result<(), TestError> {
         let is_argument = |name: &String| descriptions.iter().any(|description| description.name == *name);
-        let unknown = self.data.keys().chain(self.scalars.keys()).find(|name| !is_argument(name));
+        let given = self.data.keys().chain(self.scalars.keys()).chain(&self.partly);
+        let unknown = given.into_iter().find(|name| !is_argument(name));
         match unknown {
             Some(name) => {
                 let names: Vec<_> = descriptions.iter().map(|description| description.name).collect();
@@ -298,6 +316,8 @@ pub struct TestLaunch {
     pub config: LaunchConfig,
     /// What the kernel is given, in order.
     pub args: Vec<TestArg>,
+    /// The buffers that it is to write all elements of: names, and bytes of an element.
+    pub outputs: Vec<(&'static str, u32)>,
 }
 
 /// What a kernel is given for an argument.
@@ -358,9 +378,29 @@ impl TestLaunch {
             args.push(Arg::buffer(&buffer));
             buffers.push((name, buffer));
         }
-        let report = device.launch(&module, &self.entry, &self.config, &args, options)?.wait();
+        let mut report = device.launch(&module, &self.entry, &self.config, &args, options)?.wait();
+        // What is written is noted for this check; a kernel that was ended may have been about to write.
+        let judged = options.checks.init && report.trap.is_none();
+        for &(name, width) in self.outputs.iter().filter(|_| judged) {
+            let buffer = buffers.iter().find(|(known, _)| *known == name);
+            report
+                .findings
+                .extend(buffer.and_then(|(_, buffer)| unwritten(&self.entry, name, buffer, width)));
+        }
         Ok((TestRun { buffers, report: report.clone() }, report))
     }
+}
+
+/// What is wrong with an output that was not written to its end.
+fn unwritten(kernel: &str, name: &str, buffer: &Buffer<u8>, width: u32) -> Option<Finding> {
+    if buffer.is_written(0, buffer.len() as u64) {
+        return None;
+    }
+    let (elements, width) = (buffer.len() as u64 / u64::from(width), u64::from(width));
+    let missing: Vec<u64> =
+        (0..elements).filter(|element| !buffer.is_written(element * width, width)).collect();
+    let first = *missing.first()?;
+    Some(Finding::unwritten_output(kernel, name, elements, missing.len() as u64, first))
 }
 
 /// A kernel that has run.

@@ -91,6 +91,7 @@ pub(crate) struct Calls<'a> {
     scalars: HashMap<String, f64>,
     inputs: Vec<(String, Data)>,
     shared: Vec<(String, String)>,
+    partly: Vec<String>,
     /// The number of the record that is another one, and which.
     wrong: Option<(usize, u64)>,
 }
@@ -136,6 +137,7 @@ impl<'a> Calls<'a> {
             scalars: HashMap::new(),
             inputs: Vec::new(),
             shared: Vec::new(),
+            partly: Vec::new(),
             wrong: None,
         }
     }
@@ -204,8 +206,17 @@ impl<'a> Calls<'a> {
         self
     }
 
+    /// As [`KernelTest::partly`].
+    pub(crate) fn partly(mut self, output: &str) -> Self {
+        self.partly.push(output.into());
+        self
+    }
+
     fn test(&self) -> KernelTest<'a> {
         let mut test = KernelTest::new(self.kernel).arch(self.arch).options(self.options);
+        for output in &self.partly {
+            test = test.partly(output);
+        }
         for (name, &value) in &self.dims {
             test = test.dim(name, value);
         }

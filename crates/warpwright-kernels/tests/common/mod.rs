@@ -140,7 +140,7 @@ fn launch(
     });
     let args: Vec<_> = args.collect();
     assert_eq!(args.len(), given.len(), "more arguments than there are names");
-    TestLaunch { arch, module: built.module.clone(), entry: entry.into(), config, args }
+    TestLaunch { arch, module: built.module.clone(), entry: entry.into(), config, args, outputs: Vec::new() }
 }
 
 /// Names for what is given.

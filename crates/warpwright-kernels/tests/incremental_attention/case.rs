@@ -320,7 +320,14 @@ fn launch(case: &Case<'_>, built: &Built) -> TestLaunch {
         shared_mem_bytes: built.launch.dynamic_shared,
         cooperative: false,
     };
-    TestLaunch { arch: Arch::sm(case.sm), module: built.module.clone(), entry, config, args }
+    TestLaunch {
+        arch: Arch::sm(case.sm),
+        module: built.module.clone(),
+        entry,
+        config,
+        args,
+        outputs: Vec::new(),
+    }
 }
 
 /// What is wrong with the outputs, if anything is.

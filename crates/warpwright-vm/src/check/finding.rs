@@ -103,6 +103,17 @@ pub enum FindingKind {
         /// The register.
         register: String,
     },
+    /// An output that the kernel has not written, or not whole.
+    UnwrittenOutput {
+        /// The argument.
+        argument: String,
+        /// Its elements.
+        elements: u64,
+        /// How many of them were not written.
+        missing: u64,
+        /// The first of those.
+        first: u64,
+    },
     /// A barrier of the block that the warp must reach together was reached by a part of the warp alone.
     DivergentBarrier {
         /// The lanes that were there.
@@ -144,9 +155,9 @@ impl FindingKind {
         match self {
             FindingKind::Access(_) => Tool::Memcheck,
             FindingKind::Race { .. } | FindingKind::NonCoherent => Tool::Racecheck,
-            FindingKind::UninitializedMemory { .. } | FindingKind::UninitializedRegister { .. } => {
-                Tool::Initcheck
-            }
+            FindingKind::UninitializedMemory { .. }
+            | FindingKind::UninitializedRegister { .. }
+            | FindingKind::UnwrittenOutput { .. } => Tool::Initcheck,
             _ => Tool::Synccheck,
         }
     }
@@ -197,6 +208,7 @@ impl FindingKind {
             FindingKind::UninitializedMemory { .. } | FindingKind::UninitializedRegister { .. } => {
                 "uninitialized"
             }
+            FindingKind::UnwrittenOutput { .. } => "unwritten-output",
             FindingKind::DivergentBarrier { .. } => "divergent-barrier",
             FindingKind::MissingLanes { .. }
             | FindingKind::AbsentSource { .. }
@@ -359,6 +371,23 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// That a kernel has left elements of an output unwritten: what only those know who know what is an output.
+    pub fn unwritten_output(
+        kernel: &str,
+        argument: &str,
+        elements: u64,
+        missing: u64,
+        first: u64,
+    ) -> Finding {
+        let kind = FindingKind::UnwrittenOutput { argument: argument.to_owned(), elements, missing, first };
+        let message = format!(
+            "{missing} of the {elements} elements of the output `{argument}` were never written, the first of them is \
+             element {first}"
+        );
+        let (tool, severity, kernel) = (kind.tool(), kind.severity(), kernel.to_owned());
+        Finding { tool, kind, severity, kernel, count: 1, accesses: Vec::new(), message }
+    }
+
     /// Where it is in the text: what reports are sorted by.
     pub(crate) fn place(&self) -> (String, u32) {
         self.accesses
@@ -447,6 +476,8 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
         FindingKind::UninitializedMemory { .. } => {
             format!("{} of {width} bytes at {place}, by {who}: they were never written", first.action)
         }
+        // It has no access that would be told of.
+        FindingKind::UnwrittenOutput { .. } => String::new(),
         FindingKind::UninitializedRegister { register } => {
             format!("`{register}` is read by {who} and was never written on the way there")
         }

@@ -173,6 +173,14 @@ impl<T: Element> Buffer<T> {
         bytes.chunks_exact(T::BYTES).map(T::get).collect()
     }
 
+    /// Whether all of these bytes were written, by the host or, where they are checked for [uninitialised
+    /// data](crate::Checks::init), by the launches so far.
+    pub fn is_written(&self, offset: u64, bytes: u64) -> bool {
+        self.device.synchronize();
+        let end = offset.checked_add(bytes);
+        end.is_some_and(|end| end <= self.allocation.bytes) && self.allocation.written.is_set(offset, bytes)
+    }
+
     /// A range of its bytes, which does not keep the buffer: what is dropped is none of the device's any more.
     ///
     /// # Panics

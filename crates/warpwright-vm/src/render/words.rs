@@ -56,7 +56,7 @@ pub(super) fn title(finding: &Finding) -> String {
             format!("a lane reads from one that does not take part: lanes {present:#010x} do")
         }
         // What the virtual GPU says stands for itself.
-        FindingKind::BarrierCount { .. } => finding.message.clone(),
+        FindingKind::BarrierCount { .. } | FindingKind::UnwrittenOutput { .. } => finding.message.clone(),
     }
 }
 
