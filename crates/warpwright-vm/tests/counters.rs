@@ -25,7 +25,7 @@ fn traffic(traffic: Traffic) -> (u64, u64, u64) {
 
 /// The lines with that opcode.
 fn lines(counters: &Counters, opcode: &str) -> Vec<LineCounters> {
-    counters.lines.iter().filter(|line| line.opcode == opcode).copied().collect()
+    counters.lines.iter().filter(|line| line.opcode == opcode).cloned().collect()
 }
 
 /// A kernel in which each thread copies the word at `stride` · its number to the word of its number.
@@ -123,7 +123,7 @@ fn a_transpose_without_padding_has_conflicts_of_thirty_two_ways() {
     // All 32 warps come to the barrier after as many instructions: 31 wait, and none of them long. It counts
     // once a warp, although all but the last execute it in two goes.
     assert_eq!((counters.barrier.waits, counters.barrier.instructions), (31, 0));
-    let [barrier] = lines(&counters, "bar.sync")[..] else { panic!("there is one") };
+    let [barrier] = &lines(&counters, "bar.sync")[..] else { panic!("there is one") };
     assert_eq!((barrier.warps, barrier.lanes, barrier.barrier), (32, 1024, counters.barrier));
     assert_eq!(counters.warp_instructions, 32 * 19);
 }
