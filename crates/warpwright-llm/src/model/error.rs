@@ -1,5 +1,6 @@
 //! Why a file's model is not one of these.
 
+use super::missing::Block;
 use crate::gguf::GgufError;
 use warpwright_kernels::WeightFormat;
 
@@ -17,6 +18,14 @@ pub enum ModelError {
         name: String,
         /// The names of those that are known.
         known: String,
+    },
+    /// The model has blocks that are not computed yet.
+    #[error("architecture `{architecture}` is known, but this model needs what is not computed yet: {}", list(.blocks))]
+    Needs {
+        /// The architecture.
+        architecture: &'static str,
+        /// The blocks, each once.
+        blocks: Vec<Block>,
     },
     /// A parameter has a value that it may not have, by itself or beside others.
     #[error("`{key}` is {value}: it must be {rule}")]
@@ -115,4 +124,8 @@ pub enum ModelError {
         /// Its factor.
         value: f32,
     },
+}
+
+fn list(blocks: &[Block]) -> String {
+    blocks.iter().map(Block::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -26,6 +26,7 @@
 //! the last ones; those of prompts the host writes.
 
 use super::config::ModelConfig;
+use super::spec::{Around, DenseSpec, GatedActivation, LayerSpec, Network};
 use warpwright_graph::{
     AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, PenaltyParams, RopeParams,
     SampleParams, StepKind, StepShape, Tensor, TensorType,
@@ -85,10 +86,12 @@ impl ModelConfig {
         let mut step = Step { model: self, graph, tokens, cache, head_dim, factors };
 
         let mut x = Some(step.graph.embedding("embedding", table, step.tokens.ids)?);
-        for layer in 0..self.layers() {
-            let last = layer + 1 == self.layers();
+        for (index, layer) in self.spec().layers.iter().enumerate() {
+            let last = index + 1 == self.spec().layers.len();
             x = match x {
-                Some(x) => step.layer(layer, x, if last { step.tokens.wanted } else { Wanted::All })?,
+                Some(x) => {
+                    step.layer(index, layer, x, if last { step.tokens.wanted } else { Wanted::All })?
+                }
                 None => None,
             };
         }
@@ -101,11 +104,11 @@ impl ModelConfig {
     }
 
     fn weight(&self, graph: &mut ComputeGraph, name: &str) -> Result<Tensor, GraphError> {
-        self.optional_weight(graph, name).ok_or_else(|| GraphError::Missing {
-            node: name.into(),
-            op: "weight",
-            tensor: name.into(),
-        })
+        self.optional_weight(graph, name).ok_or_else(|| self.no_weight(name))
+    }
+
+    fn no_weight(&self, name: &str) -> GraphError {
+        GraphError::Missing { node: name.into(), op: "weight", tensor: name.into() }
     }
 
     fn optional_weight(&self, graph: &mut ComputeGraph, name: &str) -> Option<Tensor> {
@@ -204,15 +207,21 @@ struct Step<'a> {
 
 impl Step<'_> {
     /// A layer: what its tokens add to what is known of them. Of the last one only what is wanted is computed.
-    fn layer(&mut self, layer: u32, x: Tensor, wanted: Wanted) -> Result<Option<Tensor>, GraphError> {
-        let name = |part: &str| format!("blk.{layer}.{part}");
+    fn layer(
+        &mut self,
+        index: usize,
+        layer: &LayerSpec,
+        x: Tensor,
+        wanted: Wanted,
+    ) -> Result<Option<Tensor>, GraphError> {
+        let name = |part: &str| format!("blk.{index}.{part}");
 
-        let normed = self.norm(&name("attn_norm"), x)?;
-        let cache = self.remember(layer, normed)?;
+        let normed = self.norm_before(&name, layer.mixer_norms, x)?;
+        let cache = self.remember(index, normed)?;
         if let Wanted::None = wanted {
             return Ok(None);
         }
-        let attended = self.attend(layer, normed, cache)?;
+        let attended = self.attend(index, normed, cache)?;
         let (attended, x) = match wanted {
             Wanted::Rows(rows) => (
                 self.graph.select_rows("last_attended", attended, rows)?,
@@ -223,16 +232,26 @@ impl Step<'_> {
         let o = self.product(&name("attn_output"), attended)?;
         let x = self.graph.add(&name("attn_residual"), x, o)?;
 
-        let normed = self.norm(&name("ffn_norm"), x)?;
-        let gate = self.product(&name("ffn_gate"), normed)?;
-        let up = self.product(&name("ffn_up"), normed)?;
-        let inner = self.graph.glu(&name("ffn_glu"), self.model.architecture().activation, gate, up)?;
+        let normed = self.norm_before(&name, layer.network_norms, x)?;
+        let inner = match layer.network {
+            Network::Dense(DenseSpec {
+                activation: GatedActivation::Gated(activation),
+                fused: false,
+                ..
+            }) => {
+                let gate = self.product(&name("ffn_gate"), normed)?;
+                let up = self.product(&name("ffn_up"), normed)?;
+                self.graph.glu(&name("ffn_glu"), activation, gate, up)?
+            }
+            // Such models are refused when they are loaded: see `missing.rs`.
+            _ => return Err(self.model.no_weight("ffn_gate.weight")),
+        };
         let down = self.product(&name("ffn_down"), inner)?;
         self.graph.add(&name("ffn_residual"), x, down).map(Some)
     }
 
     /// The tokens' keys and values go into the cache.
-    fn remember(&mut self, layer: u32, x: Tensor) -> Result<KvCache, GraphError> {
+    fn remember(&mut self, layer: usize, x: Tensor) -> Result<KvCache, GraphError> {
         let name = |part: &str| format!("blk.{layer}.{part}");
         let k = self.product(&name("attn_k"), x)?;
         let k = self.head_norm(&name("attn_k_norm"), k)?;
@@ -246,7 +265,7 @@ impl Step<'_> {
     }
 
     /// What the tokens' queries make of the cache.
-    fn attend(&mut self, layer: u32, x: Tensor, cache: KvCache) -> Result<Tensor, GraphError> {
+    fn attend(&mut self, layer: usize, x: Tensor, cache: KvCache) -> Result<Tensor, GraphError> {
         let (model, name) = (self.model, |part: &str| format!("blk.{layer}.{part}"));
         let q = self.product(&name("attn_q"), x)?;
         let q = self.head_norm(&name("attn_q_norm"), q)?;
@@ -291,6 +310,16 @@ impl Step<'_> {
         self.graph.rms_norm(name, x, w, self.model.epsilon())
     }
 
+    /// The norm before a block of a layer, whose parts `name` names.
+    fn norm_before(
+        &mut self,
+        name: &impl Fn(&str) -> String,
+        norms: Around,
+        x: Tensor,
+    ) -> Result<Tensor, GraphError> {
+        norms.before.map_or(Ok(x), |norm| self.norm(&name(norm), x))
+    }
+
     /// The norm of each head, where the file has one.
     fn head_norm(&mut self, name: &str, x: Tensor) -> Result<Tensor, GraphError> {
         match self.model.optional_weight(&mut self.graph, &format!("{name}.weight")) {
@@ -301,7 +330,7 @@ impl Step<'_> {
 
     /// From what is known of tokens to how likely each token is to follow them.
     fn logits(&mut self, x: Tensor, table: Tensor) -> Result<Tensor, GraphError> {
-        let x = self.norm("output_norm", x)?;
+        let x = self.norm(self.model.spec().output_norm, x)?;
         // Without a matrix of its own, the output is tied to the table of embeddings.
         let w = self.model.optional_weight(&mut self.graph, "output.weight").unwrap_or(table);
         let bias = self.model.optional_weight(&mut self.graph, "output.bias");

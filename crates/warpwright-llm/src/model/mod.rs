@@ -3,9 +3,11 @@
 //! ```text
 //!             Architecture (a row of a table)
 //!                    │
-//!  Gguf ── metadata ─┴─► ModelConfig ──► graph(step, what is wanted) ──► ComputeGraph
-//!    │                        │
-//!    └──── tensors ───────────┴──► load_weights ──► Store
+//!  Gguf ── metadata ─┴─► ModelSpec ──► missing blocks, or tensors
+//!    │                       │
+//!    ├────── tensors ────────┴─► ModelConfig ──► graph(step, what is wanted) ──► ComputeGraph
+//!    │                               │
+//!    └───────────────────────────────┴──► load_weights ──► Store
 //! ```
 //!
 //! A [`ModelConfig`] is only made from a file, and then file and configuration agree: every tensor that the graphs
@@ -20,7 +22,11 @@ mod error;
 mod graph;
 mod keys;
 mod load;
+mod missing;
+mod read;
 mod rope;
+mod spec;
+mod tensors;
 mod weights;
 
 pub use architecture::Architecture;
@@ -29,3 +35,9 @@ pub use error::ModelError;
 pub(crate) use graph::RECENT;
 pub use graph::{Choice, GraphOptions, Outcome};
 pub use load::{LoadError, LoadProgress, load_weights};
+pub use missing::Block;
+pub use spec::{
+    Around, AttentionSpec, DenseSpec, ExpertsSpec, Factors, GatedActivation, Gating, HeadNorms, LatentSpec,
+    LayerSpec, Mask, Mixer, ModelSpec, Network, Norm, NormKind, RecurrenceSpec, Rotary, SharedExpert,
+};
+pub use tensors::ExpectedTensor;
