@@ -10,6 +10,11 @@ use warpwright::kernels::WeightFormat;
 use warpwright::llm::gguf::write::GgufWriter;
 use warpwright::llm::gguf::{Gguf, TensorFormat};
 
+/// The architectures that messages name.
+const KNOWN: &str = "llama, qwen2, qwen3, qwen2moe, qwen3moe, qwen35, qwen35moe, gemma2, gemma3, gemma4, phi3, gpt-oss, \
+                     granite, granitemoe, granitehybrid, glm4, olmo2, exaone4, lfm2, deepseek2, smollm3, command-r, \
+                     starcoder2";
+
 /// A model of one layer: 32 wide, 2 heads of 16, one of keys and values, a vocabulary of 4.
 fn model() -> GgufWriter {
     let mut file = GgufWriter::new();
@@ -164,7 +169,7 @@ fn inspect_says_why_a_model_does_not_run() {
     };
     let mut file = model();
     file.set("general.architecture", "mamba");
-    assert_eq!(problems(&file), json!(["architecture `mamba` is not known; these are: llama, qwen2, qwen3"]));
+    assert_eq!(problems(&file), json!([format!("architecture `mamba` is not known; these are: {KNOWN}")]));
 
     let mut file = model();
     file.set("tokenizer.ggml.model", "bert");
@@ -181,6 +186,29 @@ fn inspect_says_why_a_model_does_not_run() {
     let known = known.join(", ");
     let expected = format!("tensor `output.weight` is stored as q8_1; it must be one of {known}");
     assert_eq!(problems(&file), json!([expected]));
+}
+
+#[test]
+fn inspect_names_what_a_known_architecture_is_missing() {
+    let folder = Folder::new("inspect_missing");
+    let mut file = model();
+    file.set("llama.expert_count", 4u32).set("llama.expert_used_count", 2u32);
+    let path = written(&file, &folder, "model.gguf");
+    let document = json(&run(&["inspect", "--json", &path]));
+    let said =
+        "architecture `llama` is known, but this model needs what is not computed yet: a mixture of experts";
+    assert_eq!(document["problems"], json!([said]));
+    assert_eq!((&document["runs"], &document["missing"]), (&json!(false), &json!(["a mixture of experts"])));
+    let output = run(&["inspect", &path]);
+    let told: Vec<&str> = stdout(&output).lines().filter(|line| line.starts_with("runs here")).collect();
+    assert_eq!(told, [format!("{:<16} no: {said}", "runs here")]);
+    // What runs misses nothing, and of what is not known nothing is said.
+    for architecture in ["llama", "mamba"] {
+        let mut file = model();
+        file.set("general.architecture", architecture);
+        let document = json(&run(&["inspect", "--json", &written(&file, &folder, "model.gguf")]));
+        assert_eq!(document["missing"], json!([]), "{architecture}");
+    }
 }
 
 #[test]
@@ -324,6 +352,6 @@ fn plan_refuses_what_does_not_fit() {
     let path = written(&file, &folder, "other.gguf");
     assert_eq!(
         said(&["plan", "-m", &path]),
-        format!("error: {path}: architecture `mamba` is not known; these are: llama, qwen2, qwen3\n")
+        format!("error: {path}: architecture `mamba` is not known; these are: {KNOWN}\n")
     );
 }

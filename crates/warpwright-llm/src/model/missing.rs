@@ -1,6 +1,8 @@
 //! What of a model is not computed yet.
 
-use super::spec::{Factors, GatedActivation, HeadNorms, LayerSpec, Mixer, ModelSpec, Network, NormKind};
+use super::spec::{
+    Factors, GatedActivation, HeadNorms, LayerSpec, Mixer, ModelSpec, Network, NormKind, Rotary,
+};
 use std::fmt;
 
 /// The most elements of a head that kernels of attention take.
@@ -144,7 +146,8 @@ impl ModelSpec {
                 Mixer::Attention(own) => {
                     let rotary = own.rotary;
                     let other = first.and_then(attention).unwrap_or_else(|| own.clone());
-                    let turns_otherwise = rotary.zip(other.rotary).is_some_and(|(own, other)| own != other);
+                    let turns_otherwise =
+                        rotary.zip(other.rotary).is_some_and(|(own, other)| turn_otherwise(own, other));
                     all(&[
                         (!own.mask.causal, Block::Bidirectional),
                         (own.mask.window != other.mask.window, Block::Windows),
@@ -214,4 +217,13 @@ impl ModelSpec {
         });
         differ(heads.collect()) || differ(widths.collect())
     }
+}
+
+/// Whether two rotations differ in more than the length of heads, of which sizes say enough.
+fn turn_otherwise(own: Rotary, other: Rotary) -> bool {
+    let mut params = other.params;
+    if params.head_dim != own.params.head_dim {
+        (params.head_dim, params.rotary_dim) = (own.params.head_dim, own.params.rotary_dim);
+    }
+    own != Rotary { params, ..other }
 }

@@ -6,7 +6,7 @@ use warpwright_graph::RopeParams;
 use warpwright_kernels::{RopePairs, RopeScaling, WeightFormat};
 use warpwright_llm::gguf::write::GgufWriter;
 use warpwright_llm::gguf::{Gguf, Problem, Value};
-use warpwright_llm::model::{ModelConfig, ModelError};
+use warpwright_llm::model::{Architecture, Block, ModelConfig, ModelError};
 
 fn read(writer: &GgufWriter) -> Result<ModelConfig, ModelError> {
     let bytes = writer.to_bytes().expect("a file");
@@ -35,12 +35,21 @@ fn find<'a>(tensors: &'a mut [TensorSpec], name: &str) -> &'a mut TensorSpec {
     tensors.iter_mut().find(|tensor| tensor.name == name).expect("a tensor of that name")
 }
 
+/// The blocks that a model needs.
+fn needs(model: Result<ModelConfig, ModelError>) -> Vec<Block> {
+    match model {
+        Err(ModelError::Needs { architecture: "llama", blocks }) => blocks,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn architectures_that_are_not_known_are_named_with_those_that_are() {
     let spec = Spec { architecture: "mamba", ..spec() };
     match read(&spec.writer(spec.tensors())) {
         Err(ModelError::Architecture { name, known }) => {
-            assert_eq!((name.as_str(), known.as_str()), ("mamba", "llama, qwen2, qwen3"));
+            let all: Vec<&str> = Architecture::ALL.iter().map(|architecture| architecture.name).collect();
+            assert_eq!((name.as_str(), known), ("mamba", all.join(", ")));
         }
         other => panic!("{other:?}"),
     }
@@ -106,30 +115,34 @@ fn parameters_that_no_model_has_are_named_with_the_rule() {
         let spec = Spec { head_dim: len, ..spec() };
         read(&spec.writer(spec.tensors()))
     };
-    for len in [3, 258] {
-        assert!(matches!(lengths(len), Err(ModelError::Parameter { .. })), "{len}");
-    }
+    assert!(matches!(lengths(3), Err(ModelError::Parameter { .. })));
+    assert_eq!(needs(lengths(258)), [Block::LongHeads]);
     assert_eq!(lengths(34).expect("a model").head_dim(), 34);
 }
 
 #[test]
 fn what_is_not_computed_is_refused_by_its_key() {
-    let refused: [(&str, Value); 9] = [
-        ("expert_count", 8u32.into()),
-        ("attention.causal", false.into()),
+    let refused: [(&str, Value); 5] = [
         ("attention.scale", 0.5f32.into()),
         ("logit_scale", 0.25f32.into()),
         ("final_logit_softcapping", 30f32.into()),
         ("rope.scaling.yarn_ext_factor", 0.5f32.into()),
         ("rope.scaling.alpha", 1000f32.into()),
-        ("attention.head_count", vec![4u32, 2].into()),
-        ("feed_forward_length", vec![96u32, 64].into()),
     ];
     for (key, value) in refused {
         match with(key, value) {
             Err(ModelError::Unsupported { key: named, .. }) => assert_eq!(named, format!("llama.{key}")),
             other => panic!("{key}: {other:?}"),
         }
+    }
+    // What models of the architecture may have is known, and refused by the block.
+    let known: [(&str, Value, Block); 3] = [
+        ("attention.causal", false.into(), Block::Bidirectional),
+        ("attention.head_count", vec![4u32, 2].into(), Block::UnequalLayers),
+        ("feed_forward_length", vec![96u32, 64].into(), Block::UnequalLayers),
+    ];
+    for (key, value, block) in known {
+        assert_eq!(needs(with(key, value)), [block], "{key}");
     }
     // With these values they change nothing.
     let neutral: [(&str, Value); 7] = [

@@ -10,6 +10,7 @@ mod random;
 #[path = "../../../warpwright-graph/tests/common/weights.rs"]
 mod weights;
 
+mod architectures;
 mod config;
 mod device;
 mod exact;

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::collections::BTreeMap;
 use warpwright_llm::gguf::{Gguf, Metadata, Part, TensorFormat, TensorInfo, Value};
-use warpwright_llm::model::{ModelConfig, ModelError};
+use warpwright_llm::model::{Block, ModelConfig, ModelError, ModelSpec};
 use warpwright_llm::tokenizer::{Tokenizer, TokenizerError};
 
 /// Items of an array that are shown.
@@ -31,6 +31,8 @@ pub(super) struct Report<'a> {
     pub(super) runs: bool,
     /// Why it cannot.
     pub(super) problems: Vec<String>,
+    /// The blocks of the model that are not computed yet, where its architecture is known.
+    pub(super) missing: Vec<String>,
     pub(super) metadata: Vec<Entry<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tensor_list: Option<Vec<TensorReport<'a>>>,
@@ -158,6 +160,7 @@ impl<'a> Report<'a> {
             tokenizer: tokenizer(metadata),
             runs: problems.is_empty(),
             problems,
+            missing: missing(gguf),
             metadata: metadata.iter().map(|(key, value)| entry(key, value)).collect(),
             tensor_list: tensors.then(|| gguf.tensors().iter().map(tensor).collect()),
         }
@@ -271,6 +274,12 @@ fn problems(gguf: &Gguf) -> Vec<String> {
         error => error.to_string(),
     });
     model.into_iter().chain(tokenizer).collect()
+}
+
+/// The blocks of the model that are not computed yet.
+fn missing(gguf: &Gguf) -> Vec<String> {
+    let blocks = ModelSpec::from_gguf(gguf).map(|spec| spec.missing()).unwrap_or_default();
+    blocks.iter().map(Block::to_string).collect()
 }
 
 /// The name of a mixture of formats, by the number that llama.cpp gives to it.
