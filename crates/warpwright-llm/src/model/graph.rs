@@ -26,7 +26,7 @@
 //! the last ones; those of prompts the host writes.
 
 use super::config::ModelConfig;
-use super::spec::{Around, DenseSpec, GatedActivation, LayerSpec, Network};
+use super::spec::{Around, AttentionSpec, GatedActivation, HeadNorms, LayerSpec, Mixer, Network};
 use warpwright_graph::{
     AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, PenaltyParams, RopeParams,
     SampleParams, StepKind, StepShape, Tensor, TensorType,
@@ -80,10 +80,7 @@ impl ModelConfig {
         let tokens = Tokens::of(&mut graph, shape, options.outcome);
         let table = self.weight(&mut graph, "token_embd.weight")?;
         let factors = self.optional_weight(&mut graph, "rope_freqs.weight");
-        let head_dim = head_dim_of_cache(self.head_dim(), options.cache);
-        let cache = [shape.batch, self.kv_heads(), shape.max_seq_len, head_dim];
-        let cache = TensorType::new(Element::Cache(options.cache), cache);
-        let mut step = Step { model: self, graph, tokens, cache, head_dim, factors };
+        let mut step = Step { model: self, graph, tokens, shape, cache: options.cache, factors };
 
         let mut x = Some(step.graph.embedding("embedding", table, step.tokens.ids)?);
         for (index, layer) in self.spec().layers.iter().enumerate() {
@@ -99,7 +96,7 @@ impl ModelConfig {
             Some(x) => Some(step.logits(x, table)?),
             None => None,
         };
-        step.finish(shape, logits, options.outcome)?;
+        step.finish(logits, options.outcome)?;
         Ok(step.graph)
     }
 
@@ -198,9 +195,9 @@ struct Step<'a> {
     model: &'a ModelConfig,
     graph: ComputeGraph,
     tokens: Tokens,
-    cache: TensorType,
-    /// Elements of a head where kernels of attention see it: behind the model's own there are zeros.
-    head_dim: u32,
+    shape: &'a StepShape,
+    /// What caches hold.
+    cache: CacheDtype,
     /// `rope_freqs.weight`.
     factors: Option<Tensor>,
 }
@@ -216,12 +213,16 @@ impl Step<'_> {
     ) -> Result<Option<Tensor>, GraphError> {
         let name = |part: &str| format!("blk.{index}.{part}");
 
+        // Other models are refused when they are loaded: see `missing.rs`.
+        let (Mixer::Attention(attention), Network::Dense(network)) = (&layer.mixer, layer.network) else {
+            return Err(self.model.no_weight(&name("attn_q.weight")));
+        };
         let normed = self.norm_before(&name, layer.mixer_norms, x)?;
-        let cache = self.remember(index, normed)?;
+        let cache = self.remember(index, attention, normed)?;
         if let Wanted::None = wanted {
             return Ok(None);
         }
-        let attended = self.attend(index, normed, cache)?;
+        let attended = self.attend(index, attention, normed, cache)?;
         let (attended, x) = match wanted {
             Wanted::Rows(rows) => (
                 self.graph.select_rows("last_attended", attended, rows)?,
@@ -233,68 +234,86 @@ impl Step<'_> {
         let x = self.graph.add(&name("attn_residual"), x, o)?;
 
         let normed = self.norm_before(&name, layer.network_norms, x)?;
-        let inner = match layer.network {
-            Network::Dense(DenseSpec {
-                activation: GatedActivation::Gated(activation),
-                fused: false,
-                ..
-            }) => {
+        let up = |step: &mut Self| step.product(&name("ffn_up"), normed);
+        let inner = match network.activation {
+            GatedActivation::Gated(activation) => {
                 let gate = self.product(&name("ffn_gate"), normed)?;
-                let up = self.product(&name("ffn_up"), normed)?;
+                let up = up(self)?;
                 self.graph.glu(&name("ffn_glu"), activation, gate, up)?
             }
-            // Such models are refused when they are loaded: see `missing.rs`.
-            _ => return Err(self.model.no_weight("ffn_gate.weight")),
+            GatedActivation::Plain(activation) => {
+                let up = up(self)?;
+                self.graph.activate(&name("ffn_activation"), activation, up)?
+            }
+            GatedActivation::Clamped { .. } => return Err(self.model.no_weight(&name("ffn_gate.weight"))),
         };
         let down = self.product(&name("ffn_down"), inner)?;
         self.graph.add(&name("ffn_residual"), x, down).map(Some)
     }
 
     /// The tokens' keys and values go into the cache.
-    fn remember(&mut self, layer: usize, x: Tensor) -> Result<KvCache, GraphError> {
+    fn remember(
+        &mut self,
+        layer: usize,
+        attention: &AttentionSpec,
+        x: Tensor,
+    ) -> Result<KvCache, GraphError> {
         let name = |part: &str| format!("blk.{layer}.{part}");
+        let head_dim = head_dim_of_cache(attention.head_dim, self.cache);
+        let cache = [self.shape.batch, attention.kv_heads, self.shape.max_seq_len, head_dim];
+        let cache = TensorType::new(Element::Cache(self.cache), cache);
         let k = self.product(&name("attn_k"), x)?;
-        let k = self.head_norm(&name("attn_k_norm"), k)?;
-        let k = self.widened(&name("attn_k_wide"), k)?;
-        let k = self.rope(&name("rope_k"), k)?;
+        let k = self.head_norm(&name("attn_k_norm"), k, attention)?;
+        let k = self.widened(&name("attn_k_wide"), k, attention)?;
+        let k = self.rope(&name("rope_k"), k, attention)?;
         let v = self.product(&name("attn_v"), x)?;
-        let v = self.widened(&name("attn_v_wide"), v)?;
-        let cache = self.graph.kv_cache(&name("cache"), self.cache);
+        let v = self.widened(&name("attn_v_wide"), v, attention)?;
+        let cache = self.graph.kv_cache(&name("cache"), cache);
         let Tokens { positions, sequences, listed, .. } = self.tokens;
         self.graph.kv_append(&name("append"), cache, [k, v], positions, sequences, listed)
     }
 
     /// What the tokens' queries make of the cache.
-    fn attend(&mut self, layer: usize, x: Tensor, cache: KvCache) -> Result<Tensor, GraphError> {
-        let (model, name) = (self.model, |part: &str| format!("blk.{layer}.{part}"));
+    fn attend(
+        &mut self,
+        layer: usize,
+        attention: &AttentionSpec,
+        x: Tensor,
+        cache: KvCache,
+    ) -> Result<Tensor, GraphError> {
+        let name = |part: &str| format!("blk.{layer}.{part}");
+        let head_dim = head_dim_of_cache(attention.head_dim, self.cache);
         let q = self.product(&name("attn_q"), x)?;
-        let q = self.head_norm(&name("attn_q_norm"), q)?;
-        let q = self.widened(&name("attn_q_wide"), q)?;
-        let q = self.rope(&name("rope_q"), q)?;
+        let q = self.head_norm(&name("attn_q_norm"), q, attention)?;
+        let q = self.widened(&name("attn_q_wide"), q, attention)?;
+        let q = self.rope(&name("rope_q"), q, attention)?;
         let params = AttentionParams {
-            heads: model.heads(),
-            kv_heads: model.kv_heads(),
-            head_dim: self.head_dim,
-            scale: model.attention_scale(),
+            heads: attention.heads,
+            kv_heads: attention.kv_heads,
+            head_dim,
+            scale: attention.scale,
             mode: self.tokens.mode,
         };
         let attended = self.graph.attention(&name("attention"), q, cache, &self.tokens.lengths, params)?;
-        match self.head_dim == model.head_dim() {
+        match head_dim == attention.head_dim {
             true => Ok(attended),
-            false => self.graph.resize_heads(&name("attended"), attended, self.head_dim, model.head_dim()),
+            false => self.graph.resize_heads(&name("attended"), attended, head_dim, attention.head_dim),
         }
     }
 
-    /// Heads of the length that the cache has.
-    fn widened(&mut self, name: &str, x: Tensor) -> Result<Tensor, GraphError> {
-        match self.model.head_dim() {
-            own if own == self.head_dim => Ok(x),
-            own => self.graph.resize_heads(name, x, own, self.head_dim),
+    /// Heads of the length that the cache has: kernels of attention see zeros behind the model's own.
+    fn widened(&mut self, name: &str, x: Tensor, attention: &AttentionSpec) -> Result<Tensor, GraphError> {
+        let head_dim = head_dim_of_cache(attention.head_dim, self.cache);
+        match attention.head_dim == head_dim {
+            true => Ok(x),
+            false => self.graph.resize_heads(name, x, attention.head_dim, head_dim),
         }
     }
 
-    fn rope(&mut self, name: &str, x: Tensor) -> Result<Tensor, GraphError> {
-        let params = RopeParams { head_dim: self.head_dim, ..self.model.rope() };
+    fn rope(&mut self, name: &str, x: Tensor, attention: &AttentionSpec) -> Result<Tensor, GraphError> {
+        let Some(rotary) = attention.rotary else { return Ok(x) };
+        let head_dim = head_dim_of_cache(attention.head_dim, self.cache);
+        let params = RopeParams { head_dim, ..rotary.params };
         self.graph.rope(name, x, self.tokens.positions, self.factors, params)
     }
 
@@ -320,12 +339,13 @@ impl Step<'_> {
         norms.before.map_or(Ok(x), |norm| self.norm(&name(norm), x))
     }
 
-    /// The norm of each head, where the file has one.
-    fn head_norm(&mut self, name: &str, x: Tensor) -> Result<Tensor, GraphError> {
-        match self.model.optional_weight(&mut self.graph, &format!("{name}.weight")) {
-            Some(w) => self.graph.head_norm(name, x, w, self.model.head_dim(), self.model.epsilon()),
-            None => Ok(x),
+    /// The norm of each head, where the model has one.
+    fn head_norm(&mut self, name: &str, x: Tensor, attention: &AttentionSpec) -> Result<Tensor, GraphError> {
+        if attention.head_norms == HeadNorms::None {
+            return Ok(x);
         }
+        let w = self.model.weight(&mut self.graph, &format!("{name}.weight"))?;
+        self.graph.head_norm(name, x, w, attention.head_dim, self.model.epsilon())
     }
 
     /// From what is known of tokens to how likely each token is to follow them.
@@ -340,28 +360,25 @@ impl Step<'_> {
     }
 
     /// Chooses tokens where that is wanted, and counts.
-    fn finish(
-        &mut self,
-        shape: &StepShape,
-        logits: Option<Tensor>,
-        outcome: Outcome,
-    ) -> Result<(), GraphError> {
+    fn finish(&mut self, logits: Option<Tensor>, outcome: Outcome) -> Result<(), GraphError> {
         let [ids, positions, lengths] = self.tokens.states;
         let mut counters = vec![lengths];
         let choice = match (logits, outcome) {
             (Some(logits), Outcome::Token { choice, window: None }) => Some((logits, choice)),
             (Some(logits), Outcome::Token { choice, window: Some(window) }) => {
-                Some((self.penalised(logits, shape.batch, window)?, choice))
+                Some((self.penalised(logits, self.shape.batch, window)?, choice))
             }
             _ => None,
         };
         let chosen = match choice {
             Some((logits, Choice::ArgMax)) => Some(self.graph.argmax("tokens", logits)?),
             Some((logits, Choice::Sample(params))) => {
-                let [seeds, steps] = [("seeds", Element::U64), ("steps", Element::U32)]
-                    .map(|(name, element)| self.graph.state(name, TensorType::new(element, [shape.batch])));
+                let [seeds, steps] =
+                    [("seeds", Element::U64), ("steps", Element::U32)].map(|(name, element)| {
+                        self.graph.state(name, TensorType::new(element, [self.shape.batch]))
+                    });
                 counters.push(steps);
-                let settings = self.settings(&params, shape.batch);
+                let settings = self.settings(&params, self.shape.batch);
                 Some(self.graph.sample("tokens", logits, [seeds, steps], &settings, params)?)
             }
             None => None,

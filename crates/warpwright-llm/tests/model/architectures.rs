@@ -487,7 +487,7 @@ fn granite_scales_everything() {
     let still = scaled(AttentionSpec { rotary: None, ..attention() });
     let with = |more: &[(&'static str, Value)]| [&keys[..], more].concat();
     let finetuned = ("rope.scaling.finetuned", Value::from(false));
-    let file_of = file("granite", 1, &with(&[finetuned.clone()]));
+    let file_of = file("granite", 1, &with(std::slice::from_ref(&finetuned)));
     expected(vec![still.clone()]).hold(&file_of, &[&[Block::Unrotated], &needs[..]].concat(), &[]);
 
     let shared = SharedExpert { width: 48, gated: false, suffix: "_shexp" };
