@@ -147,6 +147,11 @@ impl Standing {
         self.seen.load(Relaxed) != turns || self.since.elapsed() >= pause
     }
 
+    /// For how long it has stood still.
+    pub(crate) fn since(&self) -> Duration {
+        self.since.elapsed()
+    }
+
     /// Whether it waits for memory that the host may change.
     pub(crate) fn polls_host(&self) -> bool {
         self.polls_host

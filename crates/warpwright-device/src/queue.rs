@@ -481,25 +481,34 @@ impl State {
         let due = if self.is_done_through(self.due) { u64::MAX } else { self.due };
         let takes_first = self.chooser.takes_first();
         let mut oldest = 0;
+        // Of the launches that stand still and may go on, the one that has done so for longest: they wait for what others
+        // do, who come first, but not for ever.
+        let mut resting: Option<(Duration, u64)> = None;
         for head in self.heads() {
             if head.ticket > due && !free.is_empty() {
                 break;
             }
             let stream = head.stream.id();
             if !held.holds(&head.stream) && head.is_ready(self.turns) {
-                let last = self.lanes.get(&stream).and_then(VecDeque::back).map_or(0, |last| last.ticket);
-                if free.is_empty() {
-                    oldest = head.ticket;
-                }
-                free.push((stream, last));
-                if takes_first {
-                    break;
+                match head.op.standing().map(|standing| standing.since()) {
+                    Some(since) if since < LONGEST => resting = resting.max(Some((since, stream))),
+                    _ => {
+                        let lane = self.lanes.get(&stream);
+                        let last = lane.and_then(VecDeque::back).map_or(0, |last| last.ticket);
+                        if free.is_empty() {
+                            oldest = head.ticket;
+                        }
+                        free.push((stream, last));
+                        if takes_first {
+                            break;
+                        }
+                    }
                 }
             }
             held.hold(&head.stream);
         }
         if free.is_empty() {
-            return None;
+            return self.pop(resting?.1);
         }
         let chosen = self.chooser.choose(free.len(), |candidate| free[candidate].1);
         let chosen = if chosen > 0 && self.is_overdue(oldest) { 0 } else { chosen };

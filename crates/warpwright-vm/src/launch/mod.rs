@@ -34,7 +34,7 @@ const PATIENCE: u64 = 1 << 18;
 const SEEDED_PATIENCE: u64 = 1 << 20;
 
 /// The same once the launch has stood still: most of it waits for the same again.
-const PATIENCE_AGAIN: u64 = 1 << 15;
+const PATIENCE_AGAIN: u64 = 1 << 11;
 
 /// What a host thread stands at that has no blocks any more.
 const GONE: u64 = u64::MAX;
@@ -97,8 +97,12 @@ pub(crate) struct Launch {
     may_stand: AtomicBool,
     /// It stands still, and host threads leave it.
     leaving: AtomicBool,
-    /// Blocks that did the same again and again have looked at memory of the host.
+    /// For each host thread, whether its blocks have done nothing for long that others may notice, but look at memory.
+    resting: Box<[AtomicBool]>,
+    /// It was left because its blocks look at memory of the host.
     polls_host: AtomicBool,
+    /// Counts what blocks have done that others may notice.
+    acts: AtomicU64,
     /// The number of changes when it was resumed.
     resumed_at: AtomicU64,
     /// Instructions of a host thread after which it looks for a standstill.
@@ -179,7 +183,9 @@ impl Launch {
             awaited: AtomicBool::new(false),
             may_stand: AtomicBool::new(false),
             leaving: AtomicBool::new(false),
+            resting: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             polls_host: AtomicBool::new(false),
+            acts: AtomicU64::new(0),
             resumed_at: AtomicU64::new(0),
             patience: AtomicU64::new(if seeded { SEEDED_PATIENCE } else { PATIENCE }),
             findings: Collector::default(),
@@ -224,11 +230,20 @@ impl Launch {
     /// What is to become of it when nothing comes any more: it is left by its host threads if that is wished for and
     /// something outside could change that, and ended otherwise. What looks at the host's memory goes on.
     fn stall(&self, blocks: &[Block]) {
-        let polls_host = self.polls_host.load(Relaxed);
-        if self.may_stand.load(Relaxed) && (polls_host || blocks.iter().any(Block::has_read)) {
+        if self.may_stand.load(Relaxed) && blocks.iter().any(Block::has_read) {
             self.leaving.store(true, Release);
-        } else if !polls_host {
+        } else {
             self.trap(report::stall(self, blocks.len()));
+        }
+    }
+
+    /// The blocks of a host thread have looked at memory of the host, and done nothing else for long that others may
+    /// notice. If that is so of all, they leave the launch for a moment, where that is wished for.
+    fn rest(&self, index: u32) {
+        self.resting[index as usize].store(true, Release);
+        if self.may_stand.load(Relaxed) && self.resting.iter().all(|resting| resting.load(Acquire)) {
+            self.polls_host.store(true, Relaxed);
+            self.leaving.store(true, Release);
         }
     }
 
@@ -251,14 +266,14 @@ impl Launch {
         state.left = 0;
         drop(state);
         self.leaving.store(false, Relaxed);
-        self.polls_host.store(false, Relaxed);
         self.patience.store(PATIENCE_AGAIN, Relaxed);
         self.standing.iter().for_each(|standing| {
             let gone = standing.load(Relaxed) == GONE;
             standing.store(if gone { GONE } else { 0 }, Relaxed);
         });
         self.changed();
-        self.resumed_at.store(self.changes.load(Acquire), Relaxed);
+        self.polls_host.store(false, Relaxed);
+        self.resumed_at.store(self.acts.load(Acquire), Relaxed);
         self.waiting_shares.store(lock(&self.shares).len() as u32, Release);
         true
     }
@@ -273,7 +288,7 @@ impl Launch {
             return Progress::Complete;
         }
         Progress::Standing {
-            changed: self.changes.load(Acquire) != self.resumed_at.load(Relaxed),
+            changed: self.acts.load(Acquire) != self.resumed_at.load(Relaxed),
             polls_host: self.polls_host.load(Relaxed),
         }
     }
@@ -322,11 +337,13 @@ impl Launch {
             }
             Ok((worker, residents)) => {
                 self.standing[index as usize].store(GONE, Release);
+                self.resting[index as usize].store(true, Release);
                 let places = report::places(&residents.blocks);
                 self.finish(Some((worker, places)));
             }
             Err(panic) => {
                 self.standing[index as usize].store(GONE, Release);
+                self.resting[index as usize].store(true, Release);
                 self.trap(report::failure(self, panic.as_ref()));
                 self.finish(None);
             }
@@ -471,11 +488,10 @@ impl Residents {
         }
     }
 
-    /// Whether a block does the same again and again, and nothing has changed that could end that. What looks at memory
-    /// of the host's has its turns all the same.
+    /// Whether a block does the same again and again, and nothing has changed that could end that.
     fn stands(&self, launch: &Launch, block: usize) -> bool {
         let now = launch.changes.load(Acquire);
-        if launch.polls_host.load(Relaxed) || !self.blocks[block].circles(now) {
+        if !self.blocks[block].circles(now) {
             return false;
         }
         let all = self.blocks.iter().all(|block| block.circles(now));
@@ -507,7 +523,7 @@ impl Residents {
     fn run<'a>(&mut self, launch: &'a Launch, m: &mut Machine<'a>) {
         let mut turn = 0;
         let mut waiting = 0;
-        let mut stalled = 0;
+        let (mut stalled, mut idle) = (0, 0);
         let mut seen = launch.changes.load(Acquire);
         let patience = launch.patience.load(Relaxed);
         while !self.blocks.is_empty() && !launch.is_stopped() && !launch.is_leaving() {
@@ -532,8 +548,18 @@ impl Residents {
             account(launch, m);
             let progressed = m.take_progress();
             let (read, looked) = (m.take_read(), m.take_looked());
-            if m.take_outward() {
+            let acted = m.take_outward();
+            if acted {
+                launch.acts.fetch_add(1, AcqRel);
+            }
+            if acted || looked {
                 launch.changed();
+            }
+            idle = if acted || progressed { 0 } else { idle + (self.blocks[turn].clock - before) };
+            if idle > patience && looked {
+                launch.rest(self.index);
+            } else {
+                launch.resting[self.index as usize].store(idle > patience, Release);
             }
             waiting = if matches!(status, BlockStatus::Waiting) { waiting + 1 } else { 0 };
             match status {
@@ -552,10 +578,8 @@ impl Residents {
                     seen = now;
                     m.worker.steady = stalled > patience;
                     if m.worker.steady {
-                        if looked {
-                            launch.polls_host.store(true, Relaxed);
-                        }
-                        let around = Around { changes: now, awaited: launch.awaited.load(Acquire) };
+                        let (awaited, again) = (launch.awaited.load(Acquire), patience == PATIENCE_AGAIN);
+                        let around = Around { changes: now, awaited, again };
                         self.blocks[turn].look(around, read);
                         let circles = self.blocks.iter().all(|block| block.circles(now));
                         if circles && launch.stands_still(self.index, now) {

@@ -12,8 +12,9 @@
 use super::{Barrier, Block, Park, Warp};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Instructions of the block between two looks at its state.
+/// Instructions of the block between two looks at its state; and where the launch has stood still before.
 const INTERVAL: u64 = 1 << 14;
+const INTERVAL_AGAIN: u64 = 1 << 11;
 
 /// What else there is to a block's going on, at a look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub(crate) struct Around {
     pub(crate) changes: u64,
     /// The host waits, and so changes nothing.
     pub(crate) awaited: bool,
+    /// The launch has stood still before.
+    pub(crate) again: bool,
 }
 
 /// What is known of a block's states since something around it changed.
@@ -52,7 +55,8 @@ impl Block {
             self.watch = Watch { around, clock: self.clock, looks: 1, earlier, read: false, circles: false };
             return;
         }
-        if self.watch.circles || self.clock - self.watch.clock < INTERVAL {
+        let interval = if around.again { INTERVAL_AGAIN } else { INTERVAL };
+        if self.watch.circles || self.clock - self.watch.clock < interval {
             return;
         }
         let now = self.digest();

@@ -102,6 +102,33 @@ fn memory_of_the_device_counts_as_the_hosts_until_it_waits() {
 }
 
 #[test]
+fn a_kernel_that_has_waited_for_the_host_may_hang_later() {
+    let device = device();
+    let never = device.alloc_zeros::<u32>(1).unwrap();
+    let flags = device.alloc_mapped::<u32>(4).unwrap();
+    let address = never.address();
+    assert!(flags.poke(2, address as u32) && flags.poke(3, (address >> 32) as u32));
+    let text = kernel(
+        "$host:
+    ld.volatile.global.u32 %r1, [%rd1];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra $host;
+    ld.global.u64 %rd2, [%rd1+8];
+$device:
+    ld.volatile.global.u32 %r1, [%rd2];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra $device;
+    ret;",
+    );
+    let running = launch(&device, &text, &LaunchConfig::new(1, 1), &flags, &Options::checked());
+    let waiter = spawn(move || running.wait());
+    // Long enough for the launch to be known to wait for the host.
+    std::thread::sleep(std::time::Duration::from_millis(400));
+    assert!(flags.poke(0, 1));
+    assert_eq!(waiter.join().unwrap().trap.expect("a deadlock").kind, TrapKind::Deadlock);
+}
+
+#[test]
 fn a_launch_behind_a_hung_one_waits_for_it_too() {
     let device = device();
     let flags = device.alloc_zeros::<u32>(2).unwrap();

@@ -208,9 +208,18 @@ mod tests {
 }
 ";
 
-    fn line(number: u32, text: &str, function: Option<&str>, source: Option<(&str, u32)>) -> Option<PtxLine> {
-        let source =
-            source.map(|(file, line)| SourceLine { file: file.into(), line, column: 5, inlined_at: None });
+    fn line(
+        number: u32,
+        text: &str,
+        function: Option<&str>,
+        source: Option<(&str, u32, u32)>,
+    ) -> Option<PtxLine> {
+        let source = source.map(|(file, line, column)| SourceLine {
+            file: file.into(),
+            line,
+            column,
+            inlined_at: None,
+        });
         Some(PtxLine { number, text: text.into(), function: function.map(str::to_owned), source })
     }
 
@@ -232,7 +241,7 @@ mod tests {
             said(
                 Severity::Error,
                 "Arguments mismatch for instruction 'add'",
-                line(13, "add.u32                 %r2, %r0, %r1;", Some("first"), Some(("src/sum.rs", 8))),
+                line(13, "add.u32                 %r2, %r0, %r1;", Some("first"), Some(("src/sum.rs", 8, 5))),
             ),
             // Before the first `.loc`.
             said(
@@ -243,7 +252,7 @@ mod tests {
             said(
                 Severity::Error,
                 "Parsing error near ';': syntax error",
-                line(15, "ret;", Some("first"), Some(("src/deep.rs", 70))),
+                line(15, "ret;", Some("first"), Some(("src/deep.rs", 70, 1))),
             ),
             // What another function says of its lines is not about this one.
             said(Severity::Error, "Unknown symbol 'x'", line(20, "ret;", Some("second"), None)),
