@@ -37,11 +37,9 @@ impl Shared {
     /// Works on a launch, and makes way for the next one at its end, or when it stands still.
     fn run(&self, launch: &Arc<Launch>) {
         launch.work();
-        if !launch.is_left() {
-            return;
-        }
         let mut queue = self.queue();
-        if queue.launches.front().is_some_and(|front| Arc::ptr_eq(front, launch)) {
+        // Asked under the lock: whoever waited for the launch may have resumed and submitted it meanwhile.
+        if launch.is_left() && queue.launches.front().is_some_and(|front| Arc::ptr_eq(front, launch)) {
             queue.launches.pop_front();
             if !queue.launches.is_empty() || queue.closed {
                 self.changed.notify_all();
@@ -78,10 +76,14 @@ impl Executor {
         Ok(Executor { shared, threads })
     }
 
-    /// Runs a launch after those that came before it.
+    /// Runs a launch after those that came before it. One that has stood still may not have been taken out yet.
     pub(crate) fn submit(&self, launch: Arc<Launch>) {
-        let alone = launch.workers == 1;
-        self.shared.queue().launches.push_back(launch);
+        let mut queue = self.shared.queue();
+        let before = queue.launches.len();
+        queue.launches.retain(|queued| !Arc::ptr_eq(queued, &launch));
+        let alone = launch.workers == 1 && queue.launches.len() == before;
+        queue.launches.push_back(launch);
+        drop(queue);
         if alone {
             self.shared.changed.notify_one();
         } else {

@@ -128,6 +128,26 @@ $device:
     assert_eq!(waiter.join().unwrap().trap.expect("a deadlock").kind, TrapKind::Deadlock);
 }
 
+/// Whoever resumes it may be faster than the host thread that takes it out of the device's queue.
+#[test]
+fn a_launch_may_stand_still_many_times() {
+    let mut config = DeviceConfig::default();
+    config.workers = 2;
+    let device = Device::new(config).unwrap();
+    let (flags, options) = (device.alloc_mapped::<u32>(2).unwrap(), Options::default());
+    let waiting = launch(&device, &wait_for_host(), &LaunchConfig::new(2, 1), &flags, &options);
+    for _ in 0..2000 {
+        assert!(matches!(waiting.run(), Progress::Standing { changed: false, polls_host: true }));
+    }
+    // It does not hold up others, nor itself.
+    let other = device.alloc_zeros::<u32>(2).unwrap();
+    let text = kernel("    st.global.u32 [%rd1], 3;\n    ret;");
+    assert!(launch(&device, &text, &LaunchConfig::new(1, 1), &other, &options).wait().is_clean());
+    assert!(flags.poke(0, 7));
+    assert_eq!(waiting.run(), Progress::Complete);
+    assert_eq!((other.read(), flags.peek(1)), (vec![3, 0], Some(7)));
+}
+
 #[test]
 fn a_launch_behind_a_hung_one_waits_for_it_too() {
     let device = device();
