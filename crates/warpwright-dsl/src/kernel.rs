@@ -163,6 +163,14 @@ pub enum Block {
     AtMost([u32; 3]),
 }
 
+impl Block {
+    /// Threads of a block, at most.
+    pub fn threads(self) -> u32 {
+        let (Block::Exactly(dims) | Block::AtMost(dims)) = self;
+        dims.into_iter().fold(1, u32::saturating_mul)
+    }
+}
+
 /// How a kernel is launched.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaunchRule {

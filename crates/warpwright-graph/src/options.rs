@@ -1,6 +1,7 @@
 //! What a plan is made for.
 
 use std::fmt;
+use warpwright_kernels::tune::{DeviceModel, Tuning};
 use warpwright_ptx::ir::Arch;
 use warpwright_runtime::Device;
 
@@ -8,10 +9,8 @@ use warpwright_runtime::Device;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PlanOptions {
-    /// The architecture of the device.
-    pub arch: Arch,
-    /// Its multiprocessors.
-    pub multiprocessors: u32,
+    /// The device, and how kernels are chosen for it.
+    pub tuning: Tuning,
     /// How activations are multiplied.
     pub arithmetic: Arithmetic,
     /// The fusions that may be formed, as far as the dispatcher accepts them.
@@ -19,16 +18,48 @@ pub struct PlanOptions {
 }
 
 impl PlanOptions {
-    /// Exact arithmetic and all fusions, for such a device.
+    /// Exact arithmetic and all fusions, for a [typical](DeviceModel::typical) device of an architecture with so many
+    /// multiprocessors.
     pub fn new(arch: Arch, multiprocessors: u32) -> Self {
-        PlanOptions { arch, multiprocessors, arithmetic: Arithmetic::Exact, fusions: Fusions::all() }
+        Self::of(Tuning::new(DeviceModel::typical(arch).with_multiprocessors(multiprocessors)))
+    }
+
+    /// The same for a device whose kernels are chosen like this.
+    pub fn of(tuning: Tuning) -> Self {
+        PlanOptions { tuning, arithmetic: Arithmetic::Exact, fusions: Fusions::all() }
     }
 
     /// The same for this device.
     pub fn for_device(device: &Device) -> Self {
-        let properties = device.properties();
-        PlanOptions::new(properties.arch, properties.multiprocessors)
+        Self::of(Tuning::new(device_model(device)))
     }
+
+    /// The architecture of the device.
+    pub fn arch(&self) -> Arch {
+        self.tuning.device.arch
+    }
+
+    /// Whether a launch for so few tokens reads each weight for itself, as products with vectors do. Where results are not
+    /// to depend on the batch there are none: all products are on the tensor cores, in one order of sums.
+    pub(crate) fn few(&self, tokens: u64) -> bool {
+        tokens <= FEW_TOKENS && !self.tuning.batch_invariant
+    }
+}
+
+/// Tokens that a product with vectors has room for.
+const FEW_TOKENS: u64 = 8;
+
+/// What a device is like, as far as it says so itself; for the rest it is taken for a typical one of its architecture.
+pub fn device_model(device: &Device) -> DeviceModel {
+    let properties = device.properties();
+    let mut model = DeviceModel::typical(properties.arch).with_multiprocessors(properties.multiprocessors);
+    model.name.clone_from(&properties.name);
+    model.shared = properties.shared_per_multiprocessor;
+    model.warps = properties.threads_per_multiprocessor / 32;
+    model.blocks = properties.blocks_per_multiprocessor;
+    model.l2 = properties.l2_cache.unwrap_or(model.l2);
+    model.bandwidth = properties.bandwidth.unwrap_or(model.bandwidth);
+    model
 }
 
 /// How activations are multiplied with weights.

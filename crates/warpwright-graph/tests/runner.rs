@@ -3,13 +3,13 @@
 mod common;
 
 use common::run::{add_weights, begin, device};
-use common::{Choice, ModelConfig, Prompt};
+use common::{Choice, Formats, ModelConfig, Prompt};
 use half::f16;
 use warpwright_graph::{
     ComputeGraph, Element, ExecuteError, KernelDispatch, KernelLibrary, PlanOptions, Replanned, Runner,
     RunnerError, SequenceBound, StepKind, StepRun, StepShape, Store, StoreError, TensorType,
 };
-use warpwright_kernels::CacheDtype;
+use warpwright_kernels::{CacheDtype, WeightFormat};
 use warpwright_runtime::{Device, RuntimeError, VmConfig};
 
 const TOKENS: StepKind = StepKind::Decode;
@@ -18,7 +18,7 @@ fn runner_of(
     device: &Device,
     config: &ModelConfig,
     bound: SequenceBound,
-    dispatch: impl KernelDispatch + 'static,
+    (options, dispatch): (PlanOptions, impl KernelDispatch + 'static),
 ) -> Runner {
     let mut store = Store::new(&device.default_stream());
     add_weights(&mut store, &config.decode(1, Choice::ArgMax), 1);
@@ -30,11 +30,11 @@ fn runner_of(
             StepKind::Prefill { tokens } => config.prefill(shape.batch, tokens, Choice::ArgMax),
         })
     };
-    Runner::new(store, PlanOptions::for_device(device), dispatch, bound, graph)
+    Runner::new(store, options, dispatch, bound, graph)
 }
 
 fn runner(device: &Device, config: &ModelConfig, bound: SequenceBound) -> Runner {
-    runner_of(device, config, bound, KernelLibrary)
+    runner_of(device, config, bound, (PlanOptions::for_device(device), KernelLibrary))
 }
 
 /// Steps until sequences have `to` tokens, from `from`. The logits of each step, bit by bit, and why steps were
@@ -49,6 +49,30 @@ fn decode(runner: &mut Runner, batch: u32, from: u32, to: u32) -> (Vec<Vec<u32>>
         logits.push(output.into_iter().map(f32::to_bits).collect());
     }
     (logits, reasons)
+}
+
+/// The first sequence's logits, by the number of sequences.
+#[test]
+fn results_do_not_depend_on_the_batch_where_that_is_asked_for() {
+    let device = device(false);
+    let bound = SequenceBound { initial: 700, limit: 700 };
+    for format in [WeightFormat::Q4K, WeightFormat::Bf16, WeightFormat::F32] {
+        let config = ModelConfig { formats: Formats::all(format), ..ModelConfig::small() };
+        let first = |invariant, batch| {
+            let mut options = PlanOptions::for_device(&device);
+            options.tuning.batch_invariant = invariant;
+            let mut runner = runner_of(&device, &config, bound, (options, KernelLibrary));
+            let (logits, _) = decode(&mut runner, batch, 0, 2);
+            logits.into_iter().flat_map(|all| all[..config.vocab as usize].to_vec()).collect::<Vec<_>>()
+        };
+        let alone = first(true, 1);
+        for batch in [2, 5, 8, 9, 17] {
+            assert_eq!(first(true, batch), alone, "{format} of {batch}");
+        }
+        if format != WeightFormat::F32 {
+            assert_ne!(first(false, 9), first(false, 1), "{format}: other kernels, other last bits");
+        }
+    }
 }
 
 #[test]
@@ -214,7 +238,8 @@ impl KernelDispatch for Waits {
 fn what_waits_runs_eagerly() {
     let device = device(false);
     let config = ModelConfig::small();
-    let mut captured = runner_of(&device, &config, SequenceBound::fixed(16), Waits);
+    let mut captured =
+        runner_of(&device, &config, SequenceBound::fixed(16), (PlanOptions::for_device(&device), Waits));
     begin(captured.store_mut(), &[3], &[0]);
     match captured.step(TOKENS, 1, 1) {
         Err(RunnerError::Execute(error)) => {
@@ -227,7 +252,9 @@ fn what_waits_runs_eagerly() {
         other => panic!("{other:?}"),
     }
 
-    let mut eager = runner_of(&device, &config, SequenceBound::fixed(16), Waits).eager(true);
+    let mut eager =
+        runner_of(&device, &config, SequenceBound::fixed(16), (PlanOptions::for_device(&device), Waits))
+            .eager(true);
     let mut library = runner(&device, &config, SequenceBound::fixed(16));
     begin(eager.store_mut(), &[3], &[0]);
     begin(library.store_mut(), &[3], &[0]);

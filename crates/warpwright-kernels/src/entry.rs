@@ -166,35 +166,45 @@ pub(crate) const DTYPES: Domain = <crate::Dtype as FieldValue>::DOMAIN;
 pub(crate) const DTYPE: Field =
     Field { name: "dtype", domain: DTYPES, default: Some("f32"), doc: "element type of the buffers" };
 
+/// The values of fields: those that are given as `field=value`, each in its domain, and the defaults of the others.
+pub(crate) fn values<'a>(
+    kernel: &'static str,
+    fields: &'static [Field],
+    assignments: impl IntoIterator<Item = &'a str>,
+) -> Result<Vec<&'a str>, ConfigureError> {
+    let mut given = vec![None; fields.len()];
+    for assignment in assignments {
+        let (name, value) =
+            assignment.split_once('=').ok_or_else(|| ConfigureError::Syntax(assignment.into()))?;
+        let at = fields.iter().position(|field| field.name == name).ok_or_else(|| {
+            ConfigureError::UnknownField {
+                kernel,
+                field: name.into(),
+                known: fields.iter().map(|field| field.name).collect(),
+            }
+        })?;
+        if given[at].replace(value).is_some() {
+            return Err(ConfigureError::Twice(name.into()));
+        }
+        let Field { name, domain, .. } = fields[at];
+        if !domain.contains(value) {
+            return Err(BuildError::field(name, value, domain.to_string()).into());
+        }
+    }
+    let mut values = Vec::with_capacity(given.len());
+    for (value, field) in given.into_iter().zip(fields) {
+        values.push(value.or(field.default).ok_or(ConfigureError::Missing(field.name))?);
+    }
+    Ok(values)
+}
+
 impl Entry {
     /// The kernel with the fields that are given as `field=value`, the others at their defaults.
     pub fn configure<'a>(
         &self,
         assignments: impl IntoIterator<Item = &'a str>,
     ) -> Result<Box<dyn AnyKernel + Send + Sync>, ConfigureError> {
-        let mut given = vec![None; self.fields.len()];
-        for assignment in assignments {
-            let (name, value) =
-                assignment.split_once('=').ok_or_else(|| ConfigureError::Syntax(assignment.into()))?;
-            let at = self.fields.iter().position(|field| field.name == name).ok_or_else(|| {
-                ConfigureError::UnknownField {
-                    kernel: self.name,
-                    field: name.into(),
-                    known: self.fields.iter().map(|field| field.name).collect(),
-                }
-            })?;
-            if given[at].replace(value).is_some() {
-                return Err(ConfigureError::Twice(name.into()));
-            }
-            let Field { name, domain, .. } = self.fields[at];
-            if !domain.contains(value) {
-                return Err(BuildError::field(name, value, domain.to_string()).into());
-            }
-        }
-        let mut values = Vec::with_capacity(given.len());
-        for (value, field) in given.into_iter().zip(self.fields) {
-            values.push(value.or(field.default).ok_or(ConfigureError::Missing(field.name))?);
-        }
+        let values = values(self.name, self.fields, assignments)?;
         let kernel = (self.make)(&values)?;
         kernel.check()?;
         Ok(kernel)

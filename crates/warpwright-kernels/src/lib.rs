@@ -20,6 +20,7 @@ mod rope;
 mod rows;
 mod sampling;
 mod step;
+pub mod tune;
 pub mod weights;
 
 pub use activation::Activation;

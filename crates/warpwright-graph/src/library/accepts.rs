@@ -21,9 +21,9 @@ pub fn accepts(fusion: Fusion, step: &StepOp, program: &Program, options: &PlanO
 fn judge(fusion: Fusion, step: &StepOp, program: &Program, options: &PlanOptions) -> Result<()> {
     match step {
         StepOp::Products(products) => judge_products(fusion, products, program, options),
-        StepOp::Rope(step) => check(&rope::configure(program, step, options.multiprocessors)?, options.arch),
-        StepOp::Norm(norm) => check(&rows::rms_norm(program.ty(norm.x), norm)?, options.arch),
-        StepOp::Quantize { x, .. } => check(&rows::quantizer(program.ty(*x))?, options.arch),
+        StepOp::Rope(step) => check(&rope::configure(program, step)?, options.arch()),
+        StepOp::Norm(norm) => check(&rows::rms_norm(program.ty(norm.x), norm)?, options.arch()),
+        StepOp::Quantize { x, .. } => check(&rows::quantizer(program.ty(*x))?, options.arch()),
         _ => form(format!("{fusion} forms no {}", step.name())),
     }
 }
@@ -36,7 +36,7 @@ fn judge_products(
 ) -> Result<()> {
     let tokens = super::lowering::rows(program.ty(products.x))?;
     let quantised = quantised(program, products);
-    if tokens > products::TOKENS {
+    if !options.few(tokens.into()) {
         if products.matrices.len() != 1 || products.norm.is_some() || products.gate.is_some() {
             return form("of more than eight tokens, a launch makes one plain product");
         }
@@ -52,7 +52,7 @@ fn judge_products(
         }
     }
     let gemv = products::gemv(program, products, tokens.min(products::TOKENS))?;
-    check(&gemv, options.arch)
+    check(&gemv, options.arch())
 }
 
 /// Whether all weights are quants; `None` where some are and some are not.

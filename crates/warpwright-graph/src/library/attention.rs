@@ -3,6 +3,7 @@
 use super::lowering::{Given, Lowering, Result, form};
 use crate::graph::{AttentionMode, AttentionParams, Element, Tensor};
 use crate::program::{AttentionStep, Program};
+use warpwright_kernels::tune::AttentionShape;
 use warpwright_kernels::{
     CacheDtype, Cast, Dtype, FlashAttention, FlashAttentionArgs, IncrementalAttention,
     IncrementalAttentionArgs, Lengths,
@@ -40,13 +41,14 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, step: &AttentionStep) -> Result
 fn decode(lowering: &mut Lowering<'_>, step: &AttentionStep, cache: &Cache, lengths: Tensor) -> Result<()> {
     let AttentionParams { heads, kv_heads, head_dim, scale, .. } = step.params;
     let &Cache { dtype, batch, max_seq_len } = cache;
-    let kernel = IncrementalAttention {
+    let mut kernel = IncrementalAttention {
         cache: dtype,
         scale: Some(scale),
         lengths_in_memory: true,
         ..IncrementalAttention::new(heads, kv_heads, head_dim, max_seq_len)
     };
-    let kernel = kernel.split_for(max_seq_len, batch, lowering.options.multiprocessors);
+    let shape = AttentionShape::of(&kernel, max_seq_len, lowering.options.tuning.batch(batch));
+    kernel.splits = lowering.choose(&shape).splits;
     let scales = |half| (dtype == CacheDtype::Q8_0).then(|| Given::part(half, 1, 0));
     let mut args = IncrementalAttentionArgs {
         q: step.q.into(),
@@ -97,7 +99,7 @@ fn prefill(
         lengths: Lengths::Buffers,
         ..FlashAttention::new(heads, kv_heads, head_dim, max_seq_len)
     };
-    super::kernels::check(&kernel, lowering.options.arch)?;
+    super::kernels::check(&kernel, lowering.options.arch())?;
     let mut sides = [Given::from(step.k_cache), Given::from(step.v_cache)];
     if dtype == CacheDtype::Q8_0 {
         for (side, half) in sides.iter_mut().zip([step.k_cache, step.v_cache]) {

@@ -9,6 +9,7 @@ use crate::options::PlanOptions;
 use crate::program::Program;
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::{ArgDesc, Arguments, Block, Data, Kernel, Mode, Role, Sink};
+use warpwright_kernels::tune::{Shape, Table};
 use warpwright_ptx::ir::Type;
 
 pub(super) type Result<T> = std::result::Result<T, Box<Unsupported>>;
@@ -136,6 +137,7 @@ pub(super) struct Lowering<'a> {
     step: usize,
     kernels: &'a mut Kernels,
     scratch: &'a mut Vec<Scratch>,
+    choices: &'a mut Table,
     actions: Vec<Action>,
 }
 
@@ -149,9 +151,9 @@ impl<'a> Lowering<'a> {
         options: &'a PlanOptions,
         step: usize,
         kernels: &'a mut Kernels,
-        scratch: &'a mut Vec<Scratch>,
+        (scratch, choices): (&'a mut Vec<Scratch>, &'a mut Table),
     ) -> Self {
-        Lowering { program, options, step, kernels, scratch, actions: Vec::new() }
+        Lowering { program, options, step, kernels, scratch, choices, actions: Vec::new() }
     }
 
     /// What was done for the step.
@@ -183,6 +185,14 @@ impl<'a> Lowering<'a> {
         ScratchId(self.scratch.len() as u32 - 1)
     }
 
+    /// Chooses for a shape, and keeps what was chosen.
+    pub(super) fn choose<S: Shape>(&mut self, shape: &S) -> S::Choice {
+        let tuning = &self.options.tuning;
+        let choice = tuning.choose(shape);
+        self.choices.set(&tuning.device.name, shape, &choice);
+        choice
+    }
+
     /// Copies a tensor.
     pub(super) fn copy(&mut self, from: Tensor, to: Tensor) {
         self.actions.push(Action::Copy { from, to });
@@ -208,7 +218,7 @@ impl<'a> Lowering<'a> {
     where
         T: AnyKernel + Send + Sync + 'static,
     {
-        let kernel = self.kernels.get(kernel, self.options.arch)?;
+        let kernel = self.kernels.get(kernel, self.options.arch())?;
         let scalars = given.iter().filter_map(|&(name, given)| match given.source {
             Source::U32(value) => Some((name, u64::from(value))),
             _ => None,

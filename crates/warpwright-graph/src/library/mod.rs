@@ -51,6 +51,7 @@ use crate::options::PlanOptions;
 use crate::program::{Family, Program, Step, StepOp};
 use kernels::Kernels;
 use lowering::{Lowering, Result};
+use warpwright_kernels::tune::Table;
 
 /// The launches of a program.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +60,8 @@ pub struct Lowered {
     pub steps: Vec<PlannedStep>,
     /// Memory that the launches need beside tensors.
     pub scratch: Vec<Scratch>,
+    /// What was chosen for the device.
+    pub choices: Table,
 }
 
 /// The launches of each step, but for those of overridden families.
@@ -78,7 +81,8 @@ pub fn lower(
             lowered.steps.push(PlannedStep { actions: Vec::new(), overridden: true });
             continue;
         }
-        let mut lowering = Lowering::new(program, options, i, &mut kernels, &mut lowered.scratch);
+        let kept = (&mut lowered.scratch, &mut lowered.choices);
+        let mut lowering = Lowering::new(program, options, i, &mut kernels, kept);
         let launches = launches(step, &mut lowering);
         let actions = lowering.finish();
         launches.map_err(|reason| PlanError::Unsupported {

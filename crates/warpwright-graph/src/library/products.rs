@@ -5,6 +5,7 @@ use super::lowering::{Given, Lowering, Result, form};
 use crate::graph::{Element, Tensor};
 use crate::launch::Unsupported;
 use crate::program::{Matrix, Products, Program};
+use warpwright_kernels::tune::GemvShape;
 use warpwright_kernels::{self as kernels, Activations, QuantGemv, QuantGemvArgs};
 
 /// Tokens that a launch has room for.
@@ -39,6 +40,7 @@ pub(super) fn gemv(program: &Program, products: &Products, batch: u32) -> Result
         epsilon: products.norm.map(|norm| norm.epsilon),
         activations,
         warps: None,
+        rows: None,
     })
 }
 
@@ -64,6 +66,8 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, products: &Products) -> Result<
 /// The launch for some of the tokens.
 fn group(lowering: &mut Lowering<'_>, products: &Products, first: u32, batch: u32) -> Result<()> {
     let gemv = gemv(lowering.program, products, batch)?;
+    let shape = GemvShape::of(&gemv, lowering.options.tuning.batch(batch));
+    let gemv = lowering.choose(&shape).apply(gemv);
     let first = u64::from(first);
     let k = u64::from(gemv.k);
     let part = |tensor, plane, row: u64| Given::part(tensor, plane, first * row);

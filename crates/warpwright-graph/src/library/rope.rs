@@ -3,10 +3,11 @@
 use super::lowering::{Given, Lowering, Result, form};
 use crate::graph::{Element, TensorType};
 use crate::program::{Program, RopeStep};
+use warpwright_kernels::tune::RopeShape;
 use warpwright_kernels::{CacheDtype, Rope, RopeArgs};
 
 /// The kernel for a step.
-pub(super) fn configure(program: &Program, step: &RopeStep, multiprocessors: u32) -> Result<Rope> {
+pub(super) fn configure(program: &Program, step: &RopeStep) -> Result<Rope> {
     let cache = step.append.as_ref().map(|append| program.ty(append.k_cache.0));
     let cache = match cache {
         None => None,
@@ -40,7 +41,6 @@ pub(super) fn configure(program: &Program, step: &RopeStep, multiprocessors: u32
         Some(rotate) => program.ty(rotate.x).shape.columns() / head_dim.max(1),
         None => 0,
     };
-    let tokens = program.ty(step.positions).shape.elements();
     let (dtype, [kv_heads, max_seq_len, _]) = cache.unwrap_or((CacheDtype::F32, [0; 3]));
     let mut rope = Rope::new(heads, kv_heads, head_dim, max_seq_len);
     rope.cache = dtype;
@@ -56,22 +56,17 @@ pub(super) fn configure(program: &Program, step: &RopeStep, multiprocessors: u32
     if let Some(append) = &step.append {
         rope.sequences = append.sequences;
     }
-    // Angles serve several heads where enough warps are left for the device.
-    let heads = tokens.saturating_mul(u64::from(heads) + 2 * u64::from(kv_heads));
-    if heads >= ROUNDS * WARPS * u64::from(multiprocessors) {
-        rope.rounds = ROUNDS as u32;
-    }
     Ok(rope)
 }
 
-/// Heads that a lane takes with the same angles, where there are many.
-const ROUNDS: u64 = 4;
-/// Warps that keep a multiprocessor busy.
-const WARPS: u64 = 32;
-
 pub(super) fn lower(lowering: &mut Lowering<'_>, step: &RopeStep) -> Result<()> {
-    let kernel = configure(lowering.program, step, lowering.options.multiprocessors)?;
+    let mut kernel = configure(lowering.program, step)?;
     let tokens = lowering.ty(step.positions).shape.elements();
+    let shape = RopeShape {
+        heads: kernel.heads.saturating_add(kernel.kv_heads.saturating_mul(2)),
+        tokens: u32::try_from(tokens).unwrap_or(u32::MAX),
+    };
+    kernel.rounds = lowering.choose(&shape).rounds;
     let append = step.append.as_ref();
     let listed = append.and_then(|append| append.listed);
     let batch = append.and_then(|append| lowering.ty(append.k_cache.0).shape.dims().first().copied());

@@ -9,7 +9,6 @@
 //!
 //! What is small is cut only between rounds of the teams of a block, so that few blocks have to wait.
 
-use super::cost::Cost;
 use super::error::ScheduleError;
 use super::schedule::{Instance, Schedule, Stage};
 use std::ops::Range;
@@ -117,9 +116,8 @@ impl Schedule {
         let chunks: u64 = known().map(|(i, instance)| instance.tiles().div_ceil(grain(i).into())).sum();
         let blocks = u64::from(assigned.blocks);
         let parts = chunks.clamp(1, blocks);
-        let cost = Cost::default();
         let weight = |i: usize, instance: &Instance, tiles: u64| {
-            u128::from(cost.item(instance, tiles, self.teams_of(i)))
+            u128::from(self.item_cost(instance, tiles, self.teams_of(i)))
         };
         let chunk_cost = |i: usize, instance: &Instance| weight(i, instance, grain(i).into()).max(1);
         let total: u128 = known()

@@ -46,7 +46,8 @@ fn instances(schedule: &Schedule, plan: &Plan) -> Result<(), ScheduleFault> {
         instances.filter(move |(_, instance)| instance.origin == origin)
     };
     // What the plan asks for, made anew.
-    let parts = Parts::new(plan, schedule.warps).map(|parts| parts.knowing(&schedule.instances));
+    let parts = Parts::new(plan, schedule.warps, schedule.costs.large)
+        .map(|parts| parts.knowing(&schedule.instances));
     let needed = parts.and_then(|parts| parts.instances(&[]));
     let needed = needed.map_err(|error| ScheduleFault::Plan { error: error.to_string() })?;
     let mut wanted: BTreeMap<Origin, Vec<_>> = BTreeMap::new();
@@ -85,7 +86,7 @@ fn instances(schedule: &Schedule, plan: &Plan) -> Result<(), ScheduleFault> {
                 kernel: given.kernel(),
                 what: what.to_owned(),
             };
-            if !same_kernel(given.call.kernel(), wanted.call.kernel(), plan.options().arch)
+            if !same_kernel(given.call.kernel(), wanted.call.kernel(), plan.options().arch())
                 || given.call.piece() != wanted.call.piece()
             {
                 return Err(differs("kernel"));

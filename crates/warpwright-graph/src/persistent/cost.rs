@@ -1,7 +1,7 @@
 //! What a schedule takes, by a model that is as simple as it can be: bytes, and a cost for each round of a block's teams.
 //!
-//! Blocks share the device's bandwidth equally, and a round of tiles costs as much as so many bytes beside those that it
-//! moves: reading operands, filling shared memory, adding up. Barriers and waits themselves cost nothing here, only what
+//! Blocks share the device's bandwidth equally, and a round of tiles costs as much as
+//! [so many bytes](warpwright_kernels::tune::ScheduleChoice) beside those that it moves: reading operands, filling shared memory, adding up. Barriers and waits themselves cost nothing here, only what
 //! they make blocks wait for. It is what work is balanced by, and tells which blocks idle and where; it is no
 //! prediction of time.
 
@@ -9,21 +9,6 @@ use super::assign::Assigned;
 use super::schedule::{Instance, Schedule};
 use std::ops::Range;
 use warpwright_kernels::persistent::Assignment;
-
-/// The model: costs in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Cost {
-    /// What a round of tiles costs beside the bytes that it moves.
-    pub round: u64,
-}
-
-impl Default for Cost {
-    /// A round costs as much as 2 KiB: as much as half a slice of sixteen rows of a matrix.
-    fn default() -> Self {
-        Cost { round: 2048 }
-    }
-}
 
 /// When each item runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,24 +41,24 @@ impl Timeline {
     }
 }
 
-impl Cost {
+impl Schedule {
     /// What an item of so many tiles costs, in rounds of so many teams.
-    pub fn item(&self, instance: &Instance, tiles: u64, teams: u32) -> u64 {
+    pub(super) fn item_cost(&self, instance: &Instance, tiles: u64, teams: u32) -> u64 {
         let bytes = u128::from(instance.bytes) * u128::from(tiles) / u128::from(instance.tiles().max(1));
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
         let rounds = tiles.div_ceil(u64::from(teams.max(1)));
-        bytes.saturating_add(rounds.saturating_mul(self.round)).max(1)
+        bytes.saturating_add(rounds.saturating_mul(self.costs.round)).max(1)
     }
 
     /// When each item runs by this model: as soon as its block has done what comes before, and all that it waits for is
-    /// done. Items of a queue go to the block that is free first. Of a schedule with faults it is something or other.
-    pub fn timeline(&self, schedule: &Schedule, assigned: &Assigned) -> Timeline {
+    /// done. Items of a queue go to the block that is free first. Of a schedule with faults the times mean nothing.
+    pub fn timeline(&self, assigned: &Assigned) -> Timeline {
         let blocks = assigned.blocks.max(1) as usize;
         let mut items = vec![(0, 0..0); assigned.items.len()];
         let (mut phases, mut busy) = (Vec::new(), vec![0; blocks]);
         let mut begin = 0u64;
         let mut ends = vec![0; assigned.counters as usize];
-        for phase in 0..schedule.phases.len() {
+        for phase in 0..self.phases.len() {
             let mut free = vec![begin; blocks];
             let lists = match assigned.assignment {
                 Assignment::Static => phase * blocks..(phase + 1) * blocks,
@@ -87,21 +72,21 @@ impl Cost {
             let mut all: Vec<(usize, usize)> = all.collect();
             let stage = |item: usize| {
                 let instance = assigned.items.get(item).map(|item| item.instance);
-                let stages = &schedule.phases[phase].stages;
+                let stages = &self.phases[phase].stages;
                 stages.iter().position(|stage| instance.is_some_and(|i| stage.instances.contains(&i)))
             };
             all.sort_by_key(|&(_, item)| stage(item));
             for (list, i) in all {
                 let Some(item) = assigned.items.get(i) else { continue };
-                let Some(instance) = schedule.instances.get(item.instance) else { continue };
+                let Some(instance) = self.instances.get(item.instance) else { continue };
                 let block = match assigned.assignment {
                     Assignment::Static => list - lists.start,
                     Assignment::Queue => (0..blocks).min_by_key(|&block| free[block]).unwrap_or(0),
                 };
                 let done = item.wait.and_then(|wait| ends.get(wait.counter as usize)).copied();
                 let from = free[block].max(done.unwrap_or(begin));
-                let teams = schedule.teams_of(item.instance);
-                let cost = self.item(instance, item.end.saturating_sub(item.first).into(), teams);
+                let teams = self.teams_of(item.instance);
+                let cost = self.item_cost(instance, item.end.saturating_sub(item.first).into(), teams);
                 let to = from.saturating_add(cost);
                 if let Some(end) = item.signal.and_then(|counter| ends.get_mut(counter as usize)) {
                     *end = to.max(*end);

@@ -41,7 +41,7 @@ mod schedule;
 
 pub use assign::{Assigned, Item, Wait};
 pub use check::check;
-pub use cost::{Cost, Timeline};
+pub use cost::Timeline;
 pub use encode::{Buffer, Encoded};
 pub use error::{ScheduleError, ScheduleFault};
 pub use schedule::{Appended, Instance, Operand, Origin, Phase, Schedule, ScheduleOptions, Stage};

@@ -20,6 +20,8 @@ pub(super) struct Parts<'a> {
     plan: &'a Plan,
     /// Warps of a block.
     warps: u32,
+    /// Bytes from which on work is shared by all blocks.
+    large: u64,
     known: HashMap<Key, Arc<[Op]>>,
 }
 
@@ -29,9 +31,9 @@ type Shared = Arc<dyn AnyKernel + Send + Sync>;
 type Given<'g> = (&'g [(&'static str, Operand)], &'g [(&'static str, u64)]);
 
 impl<'a> Parts<'a> {
-    pub(super) fn new(plan: &'a Plan, warps: u32) -> Result<Self, ScheduleError> {
+    pub(super) fn new(plan: &'a Plan, warps: u32, large: u64) -> Result<Self, ScheduleError> {
         supported(plan)?;
-        Ok(Parts { plan, warps, known: HashMap::new() })
+        Ok(Parts { plan, warps, large, known: HashMap::new() })
     }
 
     /// The same, with what is known of how some kernels are called. An op tells what it was made of, whoever has it: it
@@ -39,7 +41,7 @@ impl<'a> Parts<'a> {
     pub(super) fn knowing<'i>(mut self, instances: impl IntoIterator<Item = &'i Instance>) -> Self {
         let mut found: HashMap<Key, Vec<&Op>> = HashMap::new();
         for Instance { call, .. } in instances {
-            let suits = call.target() == self.plan.options().arch && call.block_warps() == self.warps;
+            let suits = call.target() == self.plan.options().arch() && call.block_warps() == self.warps;
             if let Some(key) = call.kernel().key().filter(|_| suits) {
                 found.entry(key).or_default().push(call);
             }
@@ -86,7 +88,8 @@ impl<'a> Parts<'a> {
             return Ok(Arc::clone(known));
         }
         let refused = |error| ScheduleError::Op { kernel: kernel.entry(), error };
-        let calls: Arc<[Op]> = Op::of(kernel, self.warps, self.plan.options().arch).map_err(refused)?.into();
+        let calls: Arc<[Op]> =
+            Op::of(kernel, self.warps, self.plan.options().arch()).map_err(refused)?.into();
         if let Some(key) = key {
             self.known.insert(key, Arc::clone(&calls));
         }
@@ -107,7 +110,7 @@ impl<'a> Parts<'a> {
             if calls.len() == 1 {
                 instance.bytes = launch.bytes;
             }
-            instance.large |= instance.bytes >= LARGE;
+            instance.large |= instance.bytes >= self.large;
             instances.push(instance);
         }
         Ok(())
@@ -219,9 +222,6 @@ impl<'a> Parts<'a> {
         }
     }
 }
-
-/// Bytes that a large device moves in a microsecond, which is about what a barrier takes.
-const LARGE: u64 = 4 << 20;
 
 /// Whether a plan is one of a token of one sequence, with the library's launches for all of it.
 fn supported(plan: &Plan) -> Result<(), ScheduleError> {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use warpwright_dsl::{ArgDesc, any::AnyKernel};
 use warpwright_kernels::Publish;
 use warpwright_kernels::persistent::Op;
+use warpwright_kernels::tune::{ScheduleChoice, ScheduleShape};
 
 /// The work of a plan's step as phases and stages, for a launch that stays resident. It is data: blocks get their share
 /// of it by [`assign`](Schedule::assign), and [`check`](super::check) says whether that does what the plan does.
@@ -50,6 +51,8 @@ pub struct Schedule {
     pub phases: Vec<Phase>,
     /// Warps of a block of the decoder.
     pub warps: u32,
+    /// What work costs on the plan's device.
+    pub costs: ScheduleChoice,
 }
 
 /// How a schedule is made.
@@ -190,9 +193,10 @@ impl Schedule {
         if !matches!(options.warps, 1 | 2 | 4 | 8) {
             return Err(ScheduleError::BlockWarps { warps: options.warps });
         }
-        let instances = Parts::new(plan, options.warps)?.instances(&options.appended)?;
+        let costs = plan.options().tuning.choose(&ScheduleShape {});
+        let instances = Parts::new(plan, options.warps, costs.large)?.instances(&options.appended)?;
         let phases = form::phases(plan, &instances);
-        let mut schedule = Schedule { ops: Vec::new(), instances, phases, warps: options.warps };
+        let mut schedule = Schedule { ops: Vec::new(), instances, phases, warps: options.warps, costs };
         schedule.find_ops();
         Ok(schedule)
     }

@@ -11,6 +11,7 @@ use crate::launch::{PlanError, PlannedLaunch, PlannedStep, Scratch, ScratchId, W
 use crate::library;
 use crate::options::{Fusion, PlanOptions};
 use crate::program::{Family, Program, StepOp};
+use warpwright_kernels::tune::Table;
 
 /// How a graph is computed on a kind of device: in which steps, by which launches, in which memory. It knows no
 /// device and has no memory itself: it is bound to buffers to be run, as often as one likes.
@@ -21,6 +22,7 @@ pub struct Plan {
     formed: Vec<Formed>,
     steps: Vec<PlannedStep>,
     scratch: Vec<Scratch>,
+    choices: Table,
     memory: Memory,
     weights: Vec<PlannedWeight>,
 }
@@ -50,13 +52,13 @@ impl Plan {
         let mut formed = fuse(&mut program, options.fusions, &accepts);
         formed.extend(library::choose(&mut program, options, &overridden, &accepts));
         program.check()?;
-        let library::Lowered { steps, scratch } = library::lower(&program, options, &overridden)?;
+        let library::Lowered { steps, scratch, choices } = library::lower(&program, options, &overridden)?;
         let memory = memory::plan(&program, &steps, &scratch)?;
         let layout = |family| {
             if overridden(family) { dispatch.weight_layout(family) } else { library::layout(family) }
         };
         let weights = weights(&program, &layout);
-        Ok(Plan { program, options: options.clone(), formed, steps, scratch, memory, weights })
+        Ok(Plan { program, options: options.clone(), formed, steps, scratch, choices, memory, weights })
     }
 
     /// The steps, after fusion and choice of kernels, and the tensors.
@@ -93,6 +95,11 @@ impl Plan {
     /// Memory that kernels need beside their operands.
     pub fn scratch(&self) -> &[Scratch] {
         &self.scratch
+    }
+
+    /// What was chosen for the device: rows of a table that makes the same choices again, and that can be changed.
+    pub fn choices(&self) -> &Table {
+        &self.choices
     }
 
     /// The memory that it needs.

@@ -54,8 +54,8 @@ pub(super) fn collect(graph: &ComputeGraph, plan: &Plan) -> PlanReport {
     let options = plan.options();
     let fusions = Fusion::ALL.into_iter().filter(|&fusion| options.fusions.contains(fusion));
     let target = TargetReport {
-        arch: options.arch.to_string(),
-        multiprocessors: options.multiprocessors,
+        arch: options.arch().to_string(),
+        multiprocessors: options.tuning.device.multiprocessors,
         arithmetic: options.arithmetic.name().into(),
         fusions: fusions.map(|fusion| fusion.name().into()).collect(),
     };

@@ -48,7 +48,7 @@ pub(super) enum Given {
 impl Placed {
     /// Finds memory for a plan: lays out weights, makes states, allocates everything else.
     pub(super) fn new(plan: Arc<Plan>, store: &mut Store) -> Result<Self, ExecuteError> {
-        let (given, needed) = (plan.options().arch, store.device().properties().arch);
+        let (given, needed) = (plan.options().arch(), store.device().properties().arch);
         if given != needed {
             return Err(ExecuteError::Arch { given, needed });
         }

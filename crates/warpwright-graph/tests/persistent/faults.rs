@@ -302,7 +302,7 @@ fn ops_for_other_blocks_and_targets() {
     let other = |right: &Right, random: &mut Random| {
         let instance = random.below(right.schedule.instances.len() as u32) as usize;
         let op = right.schedule.instances[instance].op;
-        let arch = right.plan.options().arch;
+        let arch = right.plan.options().arch();
         let (warps, arch) = match random.below(2) {
             0 => (4, arch),
             _ => (8, if arch.sm == 90 { Arch::sm(86) } else { Arch::sm(90) }),

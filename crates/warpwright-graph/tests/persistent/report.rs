@@ -3,7 +3,7 @@
 use crate::common::{Choice, ModelConfig};
 use crate::{assigned, models, plan_of, schedule_of};
 use warpwright_graph::persistent::render::{ScheduleReport, VERSION};
-use warpwright_graph::persistent::{Appended, Cost, Operand, Origin, Schedule, ScheduleOptions, check};
+use warpwright_graph::persistent::{Appended, Operand, Origin, Schedule, ScheduleOptions, check};
 use warpwright_graph::{ArgSource, Arithmetic, ComputeGraph, KernelLibrary, Plan, PlanOptions, TensorType};
 use warpwright_kernels::Publish;
 use warpwright_kernels::persistent::Assignment;
@@ -24,7 +24,7 @@ fn reports_add_up() {
         let schedule = publishing(&plan);
         for assignment in Assignment::ALL {
             let assigned = assigned(&plan, &schedule, 11, assignment);
-            let report = ScheduleReport::new(&schedule, &plan, &assigned, Cost::default());
+            let report = ScheduleReport::new(&schedule, &plan, &assigned);
             let read: ScheduleReport =
                 serde_json::from_str(&report.to_json().expect("a text")).expect("a report");
             assert_eq!(read, report);
@@ -79,18 +79,18 @@ fn equal_shares_leave_nobody_idle() {
     let schedule = schedule_of(&plan);
     for assignment in Assignment::ALL {
         let assigned = assigned(&plan, &schedule, 8, assignment);
-        let report = ScheduleReport::new(&schedule, &plan, &assigned, Cost::default());
+        let report = ScheduleReport::new(&schedule, &plan, &assigned);
         assert_eq!(report.totals.idle, 0.0, "{assignment}");
         // 8 of its 64 tiles, and their rounds.
         let instance = &schedule.instances[0];
         let rounds = 8u64.div_ceil(8 / u64::from(instance.call.warps()));
         if assignment == Assignment::Static {
-            assert_eq!(report.totals.cost, instance.bytes / 8 + rounds * Cost::default().round);
+            assert_eq!(report.totals.cost, instance.bytes / 8 + rounds * schedule.costs.round);
         }
     }
     // A ninth block has less to do than the others, by what a tile costs.
     let assigned = assigned(&plan, &schedule, 9, Assignment::Static);
-    let report = ScheduleReport::new(&schedule, &plan, &assigned, Cost::default());
+    let report = ScheduleReport::new(&schedule, &plan, &assigned);
     assert!(report.totals.idle > 0.0 && report.blocks.iter().any(|block| block.idle == 0.0));
 }
 
@@ -134,7 +134,7 @@ fn pictures_have_every_item() {
     let plan = plan_of(&ModelConfig::small().decode(1, Choice::ArgMax), Arithmetic::Exact);
     let schedule = publishing(&plan);
     let assigned = assigned(&plan, &schedule, 5, Assignment::Static);
-    let report = ScheduleReport::new(&schedule, &plan, &assigned, Cost::default());
+    let report = ScheduleReport::new(&schedule, &plan, &assigned);
     let svg = report.to_svg();
     let elements = |class: &str| -> Vec<&str> {
         let begin = format!("class=\"{class}\" ");

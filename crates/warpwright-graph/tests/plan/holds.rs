@@ -78,7 +78,7 @@ fn arguments(plan: &Plan, launch: &PlannedLaunch) {
     assert_eq!(launch.kernel.entry(), entry);
     kernel.check().unwrap_or_else(|error| panic!("{entry}: {error}"));
     let rule = kernel.launch();
-    assert!(rule.min_sm <= plan.options().arch.sm, "{entry}");
+    assert!(rule.min_sm <= plan.options().arch().sm, "{entry}");
     let known = |name: &str| {
         let scalar = launch.args.iter().find_map(|&(arg, source)| match source {
             ArgSource::U32(value) if arg == name => Some(u64::from(value)),

@@ -217,8 +217,8 @@ fn of_random_graphs_holds_what_is_read() {
     for _ in 0..400 {
         let graph = random_graph(&mut random);
         let mut options = options(random.of(&[Arithmetic::Exact, Arithmetic::Int8]));
-        options.arch = random.of(&[Arch::sm(75), Arch::sm(80), Arch::sm(90)]);
-        options.multiprocessors = 1 + random.below(200);
+        let arch = random.of(&[Arch::sm(75), Arch::sm(80), Arch::sm(90)]);
+        options.tuning = PlanOptions::new(arch, 1 + random.below(200)).tuning;
         options.fusions = Fusion::ALL.into_iter().fold(Fusions::none(), |fusions, fusion| {
             if random.once_in(3) { fusions } else { fusions.with(fusion) }
         });

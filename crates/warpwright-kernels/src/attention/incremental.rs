@@ -1,7 +1,7 @@
 //! Decode attention: one new token of each sequence over its KV cache.
 
 use super::decode;
-use super::split::{MAX_SPLITS, MIN_CHUNK};
+use super::split::MAX_SPLITS;
 use crate::CacheDtype;
 use crate::Dtype;
 use crate::data::eight_bits::BLOCK;
@@ -111,7 +111,7 @@ pub struct IncrementalAttention {
     /// else one length is given for all.
     #[field(default = false)]
     pub lengths_in_memory: bool,
-    /// Blocks that share a sequence: see [`split_for`](Self::split_for).
+    /// Blocks that share a sequence. How many keep a device busy is a [choice](crate::tune::AttentionShape).
     #[field(range = 1..=MAX_SPLITS, default = 1)]
     pub splits: u32,
     /// Whether tensor cores may be used for caches of `f16`, and from `sm_80` on `bf16`, where head_dim is up to 128. A
@@ -176,15 +176,6 @@ impl IncrementalAttention {
     /// `1 / √head_dim`; one length by value, one block for each kv head.
     pub fn new(heads: u32, kv_heads: u32, head_dim: u32, max_seq_len: u32) -> Self {
         IncrementalAttention { head_dim, heads, kv_heads, max_seq_len, ..Self::default() }
-    }
-
-    /// The same kernel for sequences of up to `length` tokens on a device of `sms` multiprocessors: as many blocks share one
-    /// as are resident at once, as long as each has 256 tokens; one where the heads of the batch fill the device already.
-    pub fn split_for(self, length: u32, batch: u32, sms: u32) -> Self {
-        let blocks = u64::from(batch) * u64::from(self.kv_heads) * u64::from(self.passes());
-        let wanted = u64::from(sms) * u64::from(self.resident_blocks().max(1)) / blocks.max(1);
-        let most = u64::from(length.min(self.max_seq_len) / MIN_CHUNK);
-        IncrementalAttention { splits: wanted.min(most).clamp(1, MAX_SPLITS.into()) as u32, ..self }
     }
 
     /// What scores are multiplied by.

@@ -8,7 +8,7 @@ mod decode;
 pub(crate) mod flash;
 pub(crate) mod incremental;
 mod softmax;
-mod split;
+pub(crate) mod split;
 
 /// The score of a key that does not count, relative to any other, and the maximum of none: finite, so that differences
 /// are numbers.

@@ -12,9 +12,9 @@ use crate::data::floats::Floats;
 use warpwright_dsl::*;
 
 /// Tokens that a block takes at least, where a sequence is split.
-pub(super) const MIN_CHUNK: u32 = 256;
+pub(crate) const MIN_CHUNK: u32 = 256;
 /// Blocks that share a sequence at most.
-pub(super) const MAX_SPLITS: u32 = 256;
+pub(crate) const MAX_SPLITS: u32 = 256;
 
 /// The tokens of a block.
 #[derive(Clone, Copy)]

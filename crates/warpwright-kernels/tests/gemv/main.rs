@@ -96,6 +96,21 @@ fn every_number_of_warps() {
 }
 
 #[test]
+fn every_number_of_rows() {
+    for (activations, batch, rows) in [
+        (Activations::Exact, 1, 2),
+        (Activations::Exact, 3, 4),
+        (Activations::Exact, 8, 2),
+        (Activations::Int8, 1, 8),
+        (Activations::Rounded, 1, 8),
+        (Activations::Int8, 4, 2),
+    ] {
+        let kernel = QuantGemv { activations, batch, rows: Some(rows), ..gemv(WeightFormat::Q4K, 37, 768) };
+        check(&Subject::plain(&kernel), "normal", 5);
+    }
+}
+
+#[test]
 fn additions_and_several_matrices() {
     let (bias, residual) = (true, true);
     let of = |format, n| Matrix::new(format, n);
@@ -263,7 +278,7 @@ fn what_is_not_a_product_is_refused_by_its_field() {
     let matrix = |format, n| Matrix::new(format, n);
     let several = |matrices| QuantGemv { matrices, ..base() };
     let gate = Some(Activation::Gelu);
-    let cases: [(QuantGemv, &str); 14] = [
+    let cases: [(QuantGemv, &str); 17] = [
         (several(vec![]), "n"),
         (several(vec![matrix(WeightFormat::Q4K, 8); 5]), "n"),
         (QuantGemv { batch: 0, ..gemv(WeightFormat::F16, 8, 8) }, "batch"),
@@ -281,6 +296,9 @@ fn what_is_not_a_product_is_refused_by_its_field() {
             "gate",
         ),
         (QuantGemv { warps: Some(16), batch: 8, ..base() }, "warps"),
+        (QuantGemv { rows: Some(8), ..base() }, "rows"),
+        (QuantGemv { rows: Some(4), batch: 5, ..base() }, "rows"),
+        (QuantGemv { rows: Some(3), ..base() }, "rows"),
     ];
     for (kernel, field) in cases {
         assert_eq!(refused(&kernel), field, "{kernel:?}");

@@ -1,7 +1,9 @@
 //! Decode attention against float64: every form of the cache, shapes, lengths, and inputs that are hard.
 
 use super::case::{Case, Class, check};
+use warpwright_kernels::tune::{AttentionShape, DeviceModel, Shape};
 use warpwright_kernels::{CacheDtype, Dtype, IncrementalAttention};
+use warpwright_ptx::ir::Arch;
 use warpwright_vm::{Options, Schedule};
 
 fn kernel(heads: u32, kv_heads: u32, head_dim: u32, cache: CacheDtype) -> IncrementalAttention {
@@ -176,10 +178,10 @@ fn long_contexts() {
     let long = |heads, kv_heads, head_dim, cache, length: u32| {
         let kernel =
             IncrementalAttention { max_seq_len: length, cache, ..kernel(heads, kv_heads, head_dim, cache) };
-        check(&Case {
-            options: Options::default(),
-            ..Case::new(kernel.split_for(length, 1, 132), &[length])
-        });
+        let device = DeviceModel::typical(Arch::sm(90));
+        let splits = AttentionShape::of(&kernel, length, Some(1)).estimate(&device).splits;
+        let kernel = IncrementalAttention { splits, ..kernel };
+        check(&Case { options: Options::default(), ..Case::new(kernel, &[length]) });
     };
     long(1, 1, 32, CacheDtype::Q8_0, 20_000);
     long(2, 1, 32, CacheDtype::F16, 5_000);

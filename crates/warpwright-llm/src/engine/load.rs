@@ -110,7 +110,7 @@ impl Engine {
         let outcomes = Arc::new(Outcomes::default());
         let room = options.room.clamp(1, chosen.context);
         let bound = SequenceBound { initial: room, limit: chosen.context };
-        let mut plan_options = PlanOptions::for_device(&options.device);
+        let mut plan_options = PlanOptions::of(options.tuning.clone());
         plan_options.arithmetic = options.arithmetic;
         let (graphs, known, cache) = (model.clone(), outcomes.clone(), options.cache);
         let graph = move |shape: &StepShape| {

@@ -2,8 +2,9 @@
 
 use super::error::EngineError;
 use super::sampler::SamplerOptions;
-use warpwright_graph::Arithmetic;
+use warpwright_graph::{Arithmetic, device_model};
 use warpwright_kernels::CacheDtype;
+use warpwright_kernels::tune::Tuning;
 use warpwright_runtime::Device;
 
 /// The longest chunk.
@@ -18,6 +19,8 @@ const MOST_TOKENS_PER_LAUNCH: u32 = 1 << 16;
 pub struct EngineOptions {
     /// The device.
     pub device: Device,
+    /// How kernels are chosen for it: by estimates at first.
+    pub tuning: Tuning,
     /// How activations are multiplied: [`Arithmetic::Exact`] at first.
     pub arithmetic: Arithmetic,
     /// What the cache of keys and values holds: `f16` at first.
@@ -53,6 +56,7 @@ impl EngineOptions {
     /// What is said of each member.
     pub fn new(device: Device) -> Self {
         EngineOptions {
+            tuning: Tuning::new(device_model(&device)),
             device,
             arithmetic: Arithmetic::Exact,
             cache: CacheDtype::F16,

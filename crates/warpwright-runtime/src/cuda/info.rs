@@ -45,6 +45,10 @@ pub(crate) fn describe(ordinal: u32) -> Result<Description, CudaError> {
         ask(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
         ask(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
     );
+    // In kHz, of two transfers each, and in bits. Some drivers no longer say the clock.
+    let clock = ask(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?;
+    let width = ask(Attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?;
+    let bandwidth = u64::from(clock) * 2000 * u64::from(width / 8);
     let mut memory = 0;
     // SAFETY: writes the number.
     check("cuDeviceTotalMem", unsafe { sys::cuDeviceTotalMem_v2(&mut memory, device) })?;
@@ -61,6 +65,7 @@ pub(crate) fn describe(ordinal: u32) -> Result<Description, CudaError> {
         shared_per_block_optin: ask(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?.into(),
         memory: memory as u64,
         l2_cache: Some(ask(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?.into()),
+        bandwidth: Some(bandwidth).filter(|&bandwidth| bandwidth > 0),
         driver: Some(library.version),
     };
     let host_threads = library.host_threads(device);

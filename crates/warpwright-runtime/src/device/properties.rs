@@ -30,6 +30,8 @@ pub struct Properties {
     pub memory: u64,
     /// The cache between global memory and the multiprocessors, in bytes, where there is one.
     pub l2_cache: Option<u64>,
+    /// What global memory can move by its clock and width, in bytes per second, where the device has any.
+    pub bandwidth: Option<u64>,
     /// The version of the driver API that the driver has, where there is a driver.
     pub driver: Option<DriverVersion>,
 }

@@ -274,6 +274,7 @@ pub(crate) fn properties(config: &DeviceConfig) -> Properties {
         shared_per_block_optin: limits.shared_per_block,
         memory: config.memory,
         l2_cache: None,
+        bandwidth: None,
         driver: None,
     }
 }

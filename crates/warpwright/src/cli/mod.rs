@@ -33,6 +33,8 @@ mod run;
 mod source;
 #[cfg(feature = "llm")]
 mod tokenize;
+#[cfg(feature = "llm")]
+mod tuning;
 mod virtual_gpu;
 
 use clap::{Parser, Subcommand};

@@ -1,14 +1,16 @@
 //! `warpwright plan`: the launches of a step of a model, or the schedule of one launch that makes many tokens.
 
 use super::model::ModelArguments;
+use super::tuning::TuningArguments;
 use super::{Failure, Outcome};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::io::Write;
 use warpwright_graph::persistent::render::ScheduleReport;
-use warpwright_graph::persistent::{self, Appended, Cost, Schedule, ScheduleOptions};
+use warpwright_graph::persistent::{self, Appended, Schedule, ScheduleOptions};
 use warpwright_graph::render::PlanReport;
 use warpwright_graph::{Arithmetic, Fusions, KernelLibrary, Plan, PlanOptions, StepKind, StepShape};
 use warpwright_kernels::persistent::Assignment;
+use warpwright_kernels::tune::{DeviceModel, Tuning};
 use warpwright_kernels::{CacheDtype, Publish};
 use warpwright_llm::engine::Context;
 use warpwright_llm::model::{Choice, GraphOptions, ModelConfig, Outcome as GraphOutcome};
@@ -55,6 +57,8 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "persistent")]
     queue: bool,
     #[command(flatten)]
+    tuning: TuningArguments,
+    #[command(flatten)]
     form: Form,
 }
 
@@ -71,6 +75,9 @@ struct Form {
     /// Print a picture
     #[arg(long)]
     svg: bool,
+    /// Print what was chosen for the device, as a file for `--tuning`
+    #[arg(long, conflicts_with = "persistent")]
+    choices: bool,
 }
 
 /// The names of the ways to multiply.
@@ -121,6 +128,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         Form { json: true, .. } => report.to_json().map_err(|error| message(&error))? + "\n",
         Form { dot: true, .. } => report.to_dot(),
         Form { svg: true, .. } => report.to_svg(),
+        Form { choices: true, .. } => plan.choices().to_string(),
         _ => report.to_table(),
     };
     out.write_all(text.as_bytes())?;
@@ -136,11 +144,11 @@ fn schedule(arguments: &Arguments, plan: &Plan) -> Result<ScheduleReport, Box<dy
     let mut options = ScheduleOptions::default();
     options.appended.extend(Appended::publish(plan, Publish::new(RING, ENDS)));
     let schedule = Schedule::new(plan, &options)?;
-    let blocks = arguments.blocks.unwrap_or(plan.options().multiprocessors);
+    let blocks = arguments.blocks.unwrap_or(plan.options().tuning.device.multiprocessors);
     let assignment = if arguments.queue { Assignment::Queue } else { Assignment::Static };
     let assigned = schedule.assign(blocks, assignment)?;
     persistent::check(&schedule, plan, &assigned)?;
-    Ok(ScheduleReport::new(&schedule, plan, &assigned, Cost::default()))
+    Ok(ScheduleReport::new(&schedule, plan, &assigned))
 }
 
 fn shape(arguments: &Arguments, model: &ModelConfig) -> Result<StepShape, Failure> {
@@ -173,8 +181,12 @@ fn plan_options(arguments: &Arguments) -> Result<PlanOptions, Failure> {
     let device =
         device.map_err(|error| Failure::Message(format!("--device {}: {error}", arguments.device)))?;
     let mut options = PlanOptions::for_device(&device);
-    options.arch = arguments.target.unwrap_or(options.arch);
-    options.multiprocessors = arguments.multiprocessors.unwrap_or(options.multiprocessors);
+    if let Some(target) = arguments.target {
+        options = PlanOptions::of(Tuning::new(DeviceModel::typical(target)));
+    }
+    let device = &mut options.tuning.device;
+    device.multiprocessors = arguments.multiprocessors.unwrap_or(device.multiprocessors);
     options.arithmetic = arguments.act;
+    arguments.tuning.apply(&mut options.tuning)?;
     Ok(options)
 }

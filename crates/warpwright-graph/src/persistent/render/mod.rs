@@ -1,6 +1,6 @@
 //! Schedules to look at: which items there are, who does them, and who waits meanwhile.
 //!
-//! A [`ScheduleReport`] has an assigned schedule's content by names, with the times of [`Cost`]: its model counts bytes,
+//! A [`ScheduleReport`] has an assigned schedule's content by names, with the times of [`Schedule::timeline`]: its model counts bytes,
 //! and so many more for each round of a block's teams. It is a table for a terminal, JSON for programs, or a picture with
 //! blocks from top to bottom and time from left to right.
 
@@ -14,7 +14,6 @@ pub use report::{
 };
 
 use super::assign::Assigned;
-use super::cost::Cost;
 use super::schedule::{Operand, Origin, Schedule};
 use crate::launch::ArgSource;
 use crate::plan::Plan;
@@ -23,8 +22,8 @@ use warpwright_dsl::Role;
 impl ScheduleReport {
     /// The report of a schedule of that plan, for the blocks that it is assigned to. It takes schedules that
     /// [`check`](super::check) takes; of others it leaves out what makes no sense.
-    pub fn new(schedule: &Schedule, plan: &Plan, assigned: &Assigned, cost: Cost) -> Self {
-        let timeline = cost.timeline(schedule, assigned);
+    pub fn new(schedule: &Schedule, plan: &Plan, assigned: &Assigned) -> Self {
+        let timeline = schedule.timeline(assigned);
         let mut places = vec![(0, 0); schedule.instances.len()];
         for (p, phase) in schedule.phases.iter().enumerate() {
             for (s, stage) in phase.stages.iter().enumerate() {
@@ -100,7 +99,7 @@ impl ScheduleReport {
             version: VERSION,
             assignment: assigned.assignment.to_string(),
             warps: schedule.warps,
-            round_bytes: cost.round,
+            round_bytes: schedule.costs.round,
             totals: ScheduleTotals {
                 barriers: schedule.barriers(),
                 stages: schedule.phases.iter().map(|phase| phase.stages.len()).sum(),

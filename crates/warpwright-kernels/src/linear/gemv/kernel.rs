@@ -13,11 +13,13 @@ const STATIC_SHARED: u32 = 48 * 1024;
 /// What the smallest device can have, less what a kernel that calls the body needs besides.
 const SHARED: u32 = 63 * 1024;
 /// Largest shapes.
-pub(super) const MAX_ROWS: u32 = 1 << 24;
-pub(super) const MAX_COLUMNS: u32 = 1 << 20;
-pub(super) const MAX_BATCH: u32 = 8;
+pub(crate) const MAX_ROWS: u32 = 1 << 24;
+pub(crate) const MAX_COLUMNS: u32 = 1 << 20;
+pub(crate) const MAX_BATCH: u32 = 8;
 /// Most matrices of a launch.
-pub(super) const MAX_MATRICES: usize = 4;
+pub(crate) const MAX_MATRICES: usize = 4;
+/// Warps of a block, where nothing else is asked for.
+const WARPS: u32 = 8;
 /// What is added to the result of each matrix.
 static RESIDUALS: [&str; MAX_MATRICES] = ["residual0", "residual1", "residual2", "residual3"];
 
@@ -163,9 +165,14 @@ pub struct QuantGemv {
     /// What the activations are.
     #[field(default = "exact")]
     pub activations: Activations,
-    /// Warps of a block; chosen by the shape where it is `None`.
+    /// Warps of a block: `None` for about eight, as the slices of a row can be shared evenly. How many keep a device
+    /// busy is a [choice](crate::tune::GemvShape).
     #[field(none = "auto", range = 1..=MAX_WARPS, default = "auto")]
     pub warps: Option<u32>,
+    /// Rows that eight lanes work on at a time, of both matrices where there is a gate: `None` for as many as there are
+    /// registers for, and 4 instead of 8 for fewer than 2048 rows. More read activations less often, and are fewer tiles.
+    #[field(none = "auto", domain = Domain::OneOf(&["auto", "2", "4", "8"]), default = "auto")]
+    pub rows: Option<u32>,
 }
 
 /// The arguments of [`QuantGemv`]: lists have an element for each matrix.
@@ -226,14 +233,26 @@ impl QuantGemv {
             exact: self.activations == Activations::Exact,
             epsilon: self.epsilon,
             warps: 1,
+            rows: self.rows,
         };
         let results = if self.gate.is_some() { 1 } else { self.matrices.len() };
         let mut products: Vec<_> = self.matrices.iter().take(results).map(product).collect();
         let tiles = products.iter().map(|product| u64::from(product.tiles())).sum();
-        let suitable = |first: &Product| first.suitable_warps(tiles, most_warps(&products, STATIC_SHARED));
-        let warps = self.warps.or(products.first().map(suitable)).unwrap_or(1).clamp(1, MAX_WARPS);
+        let near = |first: &Product| first.warps_near(WARPS, most_warps(&products, STATIC_SHARED));
+        let warps = self.warps.or(products.first().map(near)).unwrap_or(1).clamp(1, MAX_WARPS);
         products.iter_mut().for_each(|product| product.warps = warps);
         (products, tiles)
+    }
+
+    /// Tiles of the launch.
+    pub(crate) fn tiles(&self) -> u64 {
+        self.products().1
+    }
+
+    /// About as many warps as are wanted, as the slices of a row can be shared evenly and shared memory allows.
+    pub(crate) fn warps_near(&self, wanted: u32) -> u32 {
+        let (products, _) = self.products();
+        products.first().map_or(1, |first| first.warps_near(wanted, most_warps(&products, STATIC_SHARED)))
     }
 
     /// Elements of the activations, of which so many count as one.
@@ -300,6 +319,11 @@ impl Kernel for QuantGemv {
             return Err(BuildError::field("activations", self.activations, rule));
         }
         let most = most_warps(&self.products().0, SHARED);
+        let fit = self.products().0.iter().map(Product::most_rows).min().unwrap_or(8);
+        if let Some(rows) = self.rows.filter(|&rows| rows > fit) {
+            let rule = format!("{fit} at most, which there are registers for");
+            return Err(BuildError::field("rows", rows, rule));
+        }
         if let Some(warps) = self.warps.filter(|warps| !(1..=most).contains(warps)) {
             let rule = format!("from 1 to {most}, so that the activations of a block fit its shared memory");
             return Err(BuildError::field("warps", warps, rule));

@@ -19,3 +19,5 @@ mod tile;
 mod weights;
 
 pub use kernel::{Activations, Matrix, QuantGemv, QuantGemvArgs};
+pub(crate) use kernel::{MAX_BATCH, MAX_COLUMNS, MAX_MATRICES, MAX_ROWS};
+pub(crate) use plan::MAX_WARPS;

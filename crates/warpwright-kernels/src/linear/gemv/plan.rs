@@ -24,11 +24,7 @@ pub(super) const GROUPS: u32 = 32 / LANES;
 /// Lanes whose units lie in one superblock.
 const QUAD: u32 = 4;
 /// Most warps of a block.
-pub(super) const MAX_WARPS: u32 = 16;
-/// Warps that keep a device busy: sixteen on each of 132 multiprocessors. With activations of bytes half of them have as
-/// many weights under way as a multiprocessor needs, and a beginning and an end for more weights.
-const ENOUGH_WARPS: u64 = 2048;
-
+pub(crate) const MAX_WARPS: u32 = 16;
 /// How a warp's lanes stand to the rows and slices.
 #[derive(Clone, Copy)]
 pub(super) struct Lanes<'k> {
@@ -169,13 +165,10 @@ impl<'k> Slices<'k> {
 }
 
 impl Product {
-    /// Warps of a block, `most` at most: enough for all tiles of the launch to keep a device busy, and a number that shares
-    /// the slices evenly. Fewer with more slices each would be better still, since a block's beginning and end cost as much
-    /// as half a slice.
-    pub(super) fn suitable_warps(&self, tiles: u64, most: u32) -> u32 {
+    /// About as many warps of a block as are wanted, `most` at most, and a number that shares the slices evenly. Fewer with
+    /// more slices each would be better still, since a block's beginning and end cost as much as half a slice.
+    pub(super) fn warps_near(&self, wanted: u32, most: u32) -> u32 {
         let slices = self.k.div_ceil(self.layout().slice()).max(1);
-        let enough = if self.exact { ENOUGH_WARPS } else { ENOUGH_WARPS / 2 };
-        let wanted = enough.div_ceil(tiles.max(1)).clamp(2, 8) as u32;
         // What idles, in slices: all rounds are as long as the longest.
         let idle = |warps: u32| slices.div_ceil(warps) * warps - slices;
         let most = (2 * wanted).min(most).min(slices).max(1);

@@ -30,6 +30,8 @@ pub(super) struct Product {
     pub(super) epsilon: Option<f32>,
     /// Warps of the block.
     pub(super) warps: u32,
+    /// Rows of a group of lanes, where not as [`group_rows`](Self::group_rows) has it.
+    pub(super) rows: Option<u32>,
 }
 
 /// What the product reads and writes.
@@ -58,8 +60,18 @@ impl Product {
     /// column of bytes takes the fewest, and a large matrix has tiles enough when they are large; two matrices have
     /// addresses of their own.
     pub(super) fn group_rows(&self) -> u32 {
+        let most = self.most_rows();
+        match self.rows {
+            Some(rows) => rows.min(most),
+            None if most == 8 && self.n < 2048 => 4,
+            None => most,
+        }
+    }
+
+    /// Rows that a group of lanes has registers for.
+    pub(super) fn most_rows(&self) -> u32 {
         match self.batch {
-            1 if !self.exact && self.n >= 2048 && self.gate.is_none() => 8,
+            1 if !self.exact && self.gate.is_none() => 8,
             1..=4 => 4,
             _ => 2,
         }

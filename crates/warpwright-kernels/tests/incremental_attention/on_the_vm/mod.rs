@@ -252,13 +252,3 @@ fn what_is_no_configuration_is_refused_by_the_name_of_its_field() {
         }
     }
 }
-
-#[test]
-fn splits_fill_the_device_and_no_more() {
-    let kernel = IncrementalAttention { max_seq_len: 1 << 17, ..kernel(32, 8, 128, CacheDtype::F16) };
-    assert_eq!(kernel.split_for(100, 1, 132).splits, 1, "short contexts are not split");
-    assert_eq!(kernel.split_for(1024, 1, 132).splits, 4, "no fewer than 256 tokens each");
-    assert_eq!(kernel.split_for(1 << 17, 64, 132).splits, 1, "a large batch fills the device");
-    let splits = kernel.split_for(1 << 17, 1, 132).splits;
-    assert!((132..=132 * 4).contains(&(splits * 8)), "{splits}");
-}

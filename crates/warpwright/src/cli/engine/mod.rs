@@ -15,6 +15,7 @@ pub(crate) use tokens::encode;
 
 use super::Failure;
 use super::model::{ModelArguments, ModelFile};
+use super::tuning::TuningArguments;
 use super::virtual_gpu::{self, Check};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -66,6 +67,8 @@ pub(crate) struct EngineArguments {
     /// are the same unless a wait is missing [default: issue]
     #[arg(long, value_name = "ORDER", help_heading = "Engine")]
     order: Option<Order>,
+    #[command(flatten)]
+    tuning: TuningArguments,
 }
 
 #[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
@@ -141,6 +144,7 @@ impl EngineArguments {
     pub(crate) fn load(&self, file: ModelFile, wanted: Wanted) -> Result<Loaded, Failure> {
         self.check_executor()?;
         let mut options = EngineOptions::new(self.open_device()?);
+        self.tuning.apply(&mut options.tuning)?;
         options.executor = match self.executor {
             ExecutorChoice::Graph => Executor::Graph,
             ExecutorChoice::Eager => Executor::Eager,

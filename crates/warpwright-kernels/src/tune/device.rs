@@ -1,0 +1,110 @@
+//! What a device is like, as numbers that choices are made by.
+
+use warpwright_dsl::LaunchRule;
+use warpwright_ptx::ir::Arch;
+
+/// A device, as far as choices depend on it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct DeviceModel {
+    /// Its name: whose rows of a [`Table`](super::Table) are for it.
+    pub name: String,
+    /// Its architecture.
+    pub arch: Arch,
+    /// Streaming multiprocessors.
+    pub multiprocessors: u32,
+    /// Registers of a multiprocessor, of 32 bits.
+    pub registers: u32,
+    /// Shared memory of a multiprocessor, in bytes.
+    pub shared: u64,
+    /// Warps that are resident on a multiprocessor at once.
+    pub warps: u32,
+    /// Blocks that are resident on a multiprocessor at once.
+    pub blocks: u32,
+    /// What global memory moves, in bytes per second.
+    pub bandwidth: u64,
+    /// The L2 cache, in bytes.
+    pub l2: u64,
+    /// Cycles that a quarter of a multiprocessor takes for an `mma` of 16 × 8 × 16 halves with sums of `f32`.
+    pub mma_cycles: u32,
+    /// What a launch of a graph adds to the time of its kernel, in nanoseconds.
+    pub launch: u32,
+    /// What a barrier of all blocks takes, in nanoseconds.
+    pub barrier: u32,
+    /// What the beginning and the end of a block's tile take besides its loads, in nanoseconds.
+    pub wave: u32,
+}
+
+/// Cards that are typical of their architectures: the first `sm`, name, multiprocessors, GB/s and MiB of L2, by NVIDIA's
+/// data sheets and architecture white papers.
+const TYPICAL: [(u16, &str, u32, u64, u64); 11] = [
+    (75, "T4", 40, 320, 4),
+    (80, "A100 SXM 80GB", 108, 2039, 40),
+    (86, "RTX 3090", 82, 936, 6),
+    (87, "Jetson AGX Orin", 16, 205, 4),
+    (89, "RTX 4090", 128, 1008, 72),
+    (90, "H100 SXM", 132, 3350, 50),
+    (100, "B200", 148, 8000, 126),
+    (103, "B300", 152, 8000, 126),
+    (104, "Jetson AGX Thor", 20, 273, 32),
+    (120, "RTX 5090", 170, 1792, 96),
+    (121, "GB10", 48, 273, 24),
+];
+
+impl DeviceModel {
+    /// A card that is typical of an architecture. The costs of launches, barriers and waves are assumptions that no
+    /// measurement has replaced yet.
+    pub fn typical(arch: Arch) -> Self {
+        let known = TYPICAL.iter().rev().find(|&&(sm, ..)| sm <= arch.sm).unwrap_or(&TYPICAL[0]);
+        let &(_, name, multiprocessors, gigabytes, l2) = known;
+        let limits = arch.limits();
+        DeviceModel {
+            name: name.into(),
+            arch,
+            multiprocessors,
+            registers: 64 << 10,
+            shared: limits.shared,
+            warps: limits.threads / 32,
+            blocks: limits.blocks,
+            bandwidth: gigabytes * 1_000_000_000,
+            l2: l2 << 20,
+            // Data-centre parts multiply at twice the rate of the others.
+            mma_cycles: match arch.sm {
+                80 | 90..104 => 8,
+                _ => 16,
+            },
+            launch: 2000,
+            barrier: 1250,
+            wave: 80,
+        }
+    }
+
+    /// The same with so many multiprocessors.
+    pub fn with_multiprocessors(self, multiprocessors: u32) -> Self {
+        DeviceModel { multiprocessors: multiprocessors.max(1), ..self }
+    }
+
+    /// Blocks of a launch that a multiprocessor holds at once: what the rule asks for, as far as warps, blocks and dynamic
+    /// shared memory fit. At least one.
+    pub fn resident(&self, rule: &LaunchRule) -> u32 {
+        let warps = rule.block.threads().div_ceil(32).max(1);
+        let of_shared = match rule.dynamic_shared {
+            0 => self.blocks,
+            // A block has a KiB that the system takes.
+            bytes => u32::try_from(self.shared / (u64::from(bytes) + 1024)).unwrap_or(self.blocks),
+        };
+        let most = (self.warps / warps).min(self.blocks).min(of_shared);
+        rule.resident_blocks.unwrap_or(most).min(most).max(1)
+    }
+
+    /// Bytes that global memory moves in so many nanoseconds.
+    pub fn bytes_in(&self, nanoseconds: u32) -> u64 {
+        self.bandwidth / 1000 * u64::from(nanoseconds) / 1_000_000
+    }
+
+    /// Nanoseconds that launches take at least which move so many bytes of global memory.
+    pub fn at_least(&self, bytes: u64, launches: u64) -> u64 {
+        let moving = u128::from(bytes) * 1_000_000_000 / u128::from(self.bandwidth.max(1));
+        u64::try_from(moving).unwrap_or(u64::MAX).saturating_add(launches.saturating_mul(self.launch.into()))
+    }
+}

@@ -1,0 +1,196 @@
+//! Measured choices, as text.
+//!
+//! ```text
+//! # A comment.
+//! [NVIDIA H200]
+//! gemv n=4096 k=14336 -> warps=8
+//! gemm n=4096 k=14336 terms=2 tokens=512 -> rows=128 columns=128
+//! attention heads=32 kv_heads=8 head_dim=128 length=131072 -> splits=64
+//! ```
+//!
+//! The rows below a device's name are for it. A row has the fields of a [`Shape`], those at their defaults left out, and
+//! those of its choice.
+
+use super::{AttentionShape, DeviceModel, GemmShape, GemvShape, RopeShape, ScheduleShape, Shape};
+use crate::entry::{ConfigureError, values};
+use std::collections::BTreeMap;
+use std::fmt;
+use warpwright_dsl::{Config, Configure, Field};
+
+/// Rows of a table by device and shape: measurements, or what somebody wants instead of an estimate.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// By device, the shape and its choice in the texts of their fields.
+    rows: BTreeMap<(String, Row), Vec<String>>,
+}
+
+/// The name of a shape, and the values of its fields.
+type Row = (&'static str, Vec<String>);
+
+/// Why a text is no table.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct TableError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub problem: TableProblem,
+}
+
+/// What is wrong with a line of a table.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum TableProblem {
+    /// It stands before the first `[device]`.
+    NoDevice,
+    /// It has no `->` between a shape and a choice.
+    NoArrow,
+    /// Nothing is chosen for shapes of this name.
+    Unknown {
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: Vec<&'static str>,
+    },
+    /// A field or its value is wrong, or the kernel does not take the choice.
+    Field(ConfigureError),
+    /// The shape has a row before.
+    Twice,
+}
+
+impl fmt::Display for TableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: ", self.line)?;
+        match &self.problem {
+            TableProblem::NoDevice => write!(f, "no `[name of a device]` stands above the row"),
+            TableProblem::NoArrow => write!(f, "a row is `shape field=value … -> field=value …`"),
+            TableProblem::Unknown { name, known } => {
+                write!(f, "nothing is chosen for `{name}`; there are {}", known.join(", "))
+            }
+            TableProblem::Field(error) => error.fmt(f),
+            TableProblem::Twice => write!(f, "the device has a row for this shape already"),
+        }
+    }
+}
+
+impl std::error::Error for TableError {}
+
+/// A kind of row.
+struct Kind {
+    name: &'static str,
+    /// The fields of the shape, and those of the choice.
+    shape: &'static [Field],
+    choice: &'static [Field],
+    /// The row of a shape and a choice, in the texts of all fields.
+    row: fn(&str, &str) -> Result<(Vec<String>, Vec<String>), ConfigureError>,
+}
+
+impl Kind {
+    const fn of<S: Shape>() -> Self {
+        Kind {
+            name: S::NAME,
+            shape: S::FIELDS,
+            choice: <S::Choice as Config>::FIELDS,
+            row: |shape, choice| {
+                let shape: S = parse(S::NAME, shape)?;
+                let choice = parse(S::NAME, choice)?;
+                shape.check(&choice)?;
+                Ok((shape.texts(), choice.texts()))
+            },
+        }
+    }
+}
+
+fn parse<T: Configure>(name: &'static str, text: &str) -> Result<T, ConfigureError> {
+    Ok(T::from_texts(&values(name, T::FIELDS, text.split_whitespace())?)?)
+}
+
+const KINDS: &[Kind] = &[
+    Kind::of::<GemvShape>(),
+    Kind::of::<GemmShape>(),
+    Kind::of::<AttentionShape>(),
+    Kind::of::<RopeShape>(),
+    Kind::of::<ScheduleShape>(),
+];
+
+impl Table {
+    /// Reads a table.
+    ///
+    /// # Errors
+    ///
+    /// The first line that is none of a table, or whose kernel does not take the choice.
+    pub fn parse(text: &str) -> Result<Self, TableError> {
+        let (mut table, mut device) = (Table::default(), None);
+        for (i, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+                device = Some(name.trim().to_owned());
+            } else if !line.is_empty() {
+                let added = device.as_ref().ok_or(TableProblem::NoDevice);
+                let added = added.and_then(|device| table.add(device, line));
+                added.map_err(|problem| TableError { line: i + 1, problem })?;
+            }
+        }
+        Ok(table)
+    }
+
+    /// Adds a row.
+    fn add(&mut self, device: &str, line: &str) -> Result<(), TableProblem> {
+        let (shape, choice) = line.split_once("->").ok_or(TableProblem::NoArrow)?;
+        let (name, shape) = shape.trim().split_once(' ').unwrap_or((shape.trim(), ""));
+        let kind = KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| TableProblem::Unknown {
+            name: name.into(),
+            known: KINDS.iter().map(|kind| kind.name).collect(),
+        })?;
+        let (shape, choice) = (kind.row)(shape, choice).map_err(TableProblem::Field)?;
+        match self.rows.insert((device.into(), (kind.name, shape)), choice) {
+            None => Ok(()),
+            Some(_) => Err(TableProblem::Twice),
+        }
+    }
+
+    /// Sets the choice for a shape on a device.
+    pub fn set<S: Shape>(&mut self, device: &str, shape: &S, choice: &S::Choice) {
+        self.rows.insert((device.into(), (S::NAME, shape.texts())), choice.texts());
+    }
+
+    /// The choice for a shape on a device, if it has a row.
+    pub fn get<S: Shape>(&self, device: &DeviceModel, shape: &S) -> Option<S::Choice> {
+        if self.rows.is_empty() {
+            return None;
+        }
+        let texts = self.rows.get(&(device.name.clone(), (S::NAME, shape.texts())))?;
+        S::Choice::from_texts(&texts.iter().map(String::as_str).collect::<Vec<_>>()).ok()
+    }
+
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+/// The text that [`parse`](Table::parse) reads.
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut last = None;
+        for ((device, (name, shape)), choice) in &self.rows {
+            if last != Some(device) {
+                writeln!(f, "[{device}]")?;
+                last = Some(device);
+            }
+            let Some(kind) = KINDS.iter().find(|kind| kind.name == *name) else { continue };
+            write!(f, "{name}")?;
+            for (field, value) in kind.shape.iter().zip(shape) {
+                if field.default != Some(value) {
+                    write!(f, " {}={value}", field.name)?;
+                }
+            }
+            write!(f, " ->")?;
+            for (field, value) in kind.choice.iter().zip(choice) {
+                write!(f, " {}={value}", field.name)?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,31 @@
+//! Options that say how kernels are chosen for a device.
+
+use super::Failure;
+use std::path::PathBuf;
+use std::sync::Arc;
+use warpwright_kernels::tune::{Table, Tuning};
+
+#[derive(clap::Args)]
+pub(crate) struct TuningArguments {
+    /// A file of measured choices, in the form that `plan --choices` prints; what it does not have is estimated
+    #[arg(long, value_name = "FILE", help_heading = "Kernels")]
+    tuning: Option<PathBuf>,
+    /// Add in an order that is the same for every batch, so that a token's result does not depend on how many tokens are
+    /// computed with it. It costs speed
+    #[arg(long, help_heading = "Kernels")]
+    batch_invariant: bool,
+}
+
+impl TuningArguments {
+    /// Has kernels be chosen as the options say.
+    pub(crate) fn apply(&self, tuning: &mut Tuning) -> Result<(), Failure> {
+        tuning.batch_invariant = self.batch_invariant;
+        if let Some(path) = &self.tuning {
+            let message =
+                |error: &dyn std::fmt::Display| Failure::Message(format!("{}: {error}", path.display()));
+            let text = std::fs::read_to_string(path).map_err(|error| message(&error))?;
+            tuning.measured = Arc::new(Table::parse(&text).map_err(|error| message(&error))?);
+        }
+        Ok(())
+    }
+}
