@@ -31,8 +31,9 @@ mod run;
 pub use dispatch::{EachStep, KernelDispatch, KernelLibrary, StepRun};
 pub use fuse::{Accepts, Formed, fuse};
 pub use graph::{
-    AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, Node, NodeId, OpError,
-    PenaltyParams, Role, RopeParams, SampleParams, Shape, Tensor, TensorInfo, TensorOp, TensorType, infer,
+    AttentionMode, AttentionParams, CacheShape, ComputeGraph, Element, GraphError, KvCache, Node, NodeId,
+    OpError, PenaltyParams, Role, RopeParams, SampleParams, SequenceState, Shape, Tensor, TensorInfo,
+    TensorOp, TensorType, infer,
 };
 pub use launch::{
     Action, ArgSource, ConfiguredKernel, PlanError, Plane, PlannedLaunch, PlannedStep, Scratch, ScratchId,

@@ -2,6 +2,7 @@
 
 use super::error::OpError;
 use super::op::{AttentionMode, AttentionParams, PenaltyParams, RopeParams, SampleParams, TensorOp};
+use super::sequence::CacheShape;
 use super::tensor::{Element, TensorType};
 use warpwright_kernels::{RopeScaling, Setting, TokenSequences};
 
@@ -279,19 +280,18 @@ fn rope(inputs: &[TensorType], params: RopeParams) -> Result<Vec<TensorType>, Op
 }
 
 /// A cache: what kernels know of its rows is theirs to say.
-fn cache(input: &'static str, given: TensorType) -> Result<[u32; 4], OpError> {
+fn cache(input: &'static str, given: TensorType) -> Result<CacheShape, OpError> {
     ranked(input, given, CACHES, 4)?;
-    let dims = given.shape.dims();
-    Ok([dims[0], dims[1], dims[2], dims[3]])
+    CacheShape::of(given).ok_or_else(|| element(input, given, "a cache"))
 }
 
-fn caches_of(k: TensorType, v: TensorType) -> Result<[u32; 4], OpError> {
-    let dims = cache("k_cache", k)?;
+fn caches_of(k: TensorType, v: TensorType) -> Result<CacheShape, OpError> {
+    let shape = cache("k_cache", k)?;
     cache("v_cache", v)?;
     if k != v {
         return Err(shapes(("k_cache", k), ("v_cache", v), "they must be of one type and shape"));
     }
-    Ok(dims)
+    Ok(shape)
 }
 
 fn kv_append(inputs: &[TensorType], sequences: TokenSequences) -> Result<Vec<TensorType>, OpError> {
@@ -302,7 +302,7 @@ fn kv_append(inputs: &[TensorType], sequences: TokenSequences) -> Result<Vec<Ten
     if listing.len() != usize::from(listed) {
         return Err(OpError::Arity { needed: if listed { "6" } else { "5" }, given: inputs.len() });
     }
-    let [batch, kv_heads, _, head_dim] = caches_of(k_cache, v_cache)?;
+    let CacheShape { batch, kv_heads, head_dim, .. } = caches_of(k_cache, v_cache)?;
     for (name, given) in [("k", k), ("v", v)] {
         matrix(name, given, F32S)?;
         if u64::from(given.shape.columns()) != u64::from(kv_heads) * u64::from(head_dim) {
@@ -338,8 +338,9 @@ fn attention(inputs: &[TensorType], params: AttentionParams) -> Result<Vec<Tenso
     if rest.len() != usize::from(prefill) {
         return Err(OpError::Arity { needed: if prefill { "5" } else { "4" }, given: inputs.len() });
     }
-    let [batch, cache_heads, _, cache_dim] = caches_of(k_cache, v_cache)?;
-    if (cache_heads, cache_dim) != (kv_heads, head_dim) {
+    let cache = caches_of(k_cache, v_cache)?;
+    let batch = cache.batch;
+    if (cache.kv_heads, cache.head_dim) != (kv_heads, head_dim) {
         let rule = format!("batch × {kv_heads} × max_seq_len × {head_dim}, by kv_heads and head_dim");
         return Err(element("k_cache", k_cache, rule));
     }

@@ -1,8 +1,8 @@
 //! Attention over a cache.
 
 use super::lowering::{Given, Lowering, Result, form};
-use crate::graph::{AttentionMode, AttentionParams, Element, Tensor};
-use crate::program::{AttentionStep, Program};
+use crate::graph::{AttentionMode, AttentionParams, CacheShape, Tensor};
+use crate::program::AttentionStep;
 use warpwright_kernels::tune::AttentionShape;
 use warpwright_kernels::{
     CacheDtype, Cast, Dtype, FlashAttention, FlashAttentionArgs, IncrementalAttention,
@@ -10,23 +10,9 @@ use warpwright_kernels::{
 };
 use warpwright_ptx::ir::Type;
 
-/// A cache: `batch × kv_heads × max_seq_len × head_dim`.
-struct Cache {
-    dtype: CacheDtype,
-    batch: u32,
-    max_seq_len: u32,
-}
-
-fn cache(program: &Program, step: &AttentionStep) -> Result<Cache> {
-    let ty = program.ty(step.k_cache);
-    match (ty.element, ty.shape.dims()) {
-        (Element::Cache(dtype), &[batch, _, max_seq_len, _]) => Ok(Cache { dtype, batch, max_seq_len }),
-        _ => form(format!("{ty} is no cache")),
-    }
-}
-
 pub(super) fn lower(lowering: &mut Lowering<'_>, step: &AttentionStep) -> Result<()> {
-    let cache = cache(lowering.program, step)?;
+    let ty = lowering.ty(step.k_cache);
+    let Some(cache) = CacheShape::of(ty) else { return form(format!("{ty} is no cache")) };
     match (step.params.mode, &step.lengths[..]) {
         (AttentionMode::Decode, &[lengths]) => decode(lowering, step, &cache, lengths),
         (AttentionMode::Prefill, &[q_starts, kv_lens]) => {
@@ -38,9 +24,14 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, step: &AttentionStep) -> Result
 
 /// One query for each sequence. A sequence is split by what its cache has room for, so that the same launch serves
 /// every length.
-fn decode(lowering: &mut Lowering<'_>, step: &AttentionStep, cache: &Cache, lengths: Tensor) -> Result<()> {
+fn decode(
+    lowering: &mut Lowering<'_>,
+    step: &AttentionStep,
+    cache: &CacheShape,
+    lengths: Tensor,
+) -> Result<()> {
     let AttentionParams { heads, kv_heads, head_dim, scale, .. } = step.params;
-    let &Cache { dtype, batch, max_seq_len } = cache;
+    let &CacheShape { dtype, batch, max_seq_len, .. } = cache;
     let mut kernel = IncrementalAttention {
         cache: dtype,
         scale: Some(scale),
@@ -79,11 +70,11 @@ fn decode(lowering: &mut Lowering<'_>, step: &AttentionStep, cache: &Cache, leng
 fn prefill(
     lowering: &mut Lowering<'_>,
     step: &AttentionStep,
-    cache: &Cache,
+    cache: &CacheShape,
     [q_starts, kv_lens]: [Tensor; 2],
 ) -> Result<()> {
     let AttentionParams { heads, kv_heads, head_dim, scale, .. } = step.params;
-    let &Cache { dtype, batch, max_seq_len } = cache;
+    let &CacheShape { dtype, batch, max_seq_len, .. } = cache;
     // Floats are multiplied as halves, of which `f16` has more digits, and `bf16` what a cache of it needs.
     let (kv, factors) = match dtype {
         CacheDtype::F32 => (Dtype::F32, Dtype::F16),

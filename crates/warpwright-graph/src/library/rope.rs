@@ -1,30 +1,29 @@
 //! Rotation, and the way into the cache.
 
 use super::lowering::{Given, Lowering, Result, form};
-use crate::graph::{Element, TensorType};
+use crate::graph::CacheShape;
 use crate::program::{Program, RopeStep};
 use warpwright_kernels::tune::RopeShape;
 use warpwright_kernels::{CacheDtype, Rope, RopeArgs};
 
 /// The kernel for a step.
 pub(super) fn configure(program: &Program, step: &RopeStep) -> Result<Rope> {
-    let cache = step.append.as_ref().map(|append| program.ty(append.k_cache.0));
-    let cache = match cache {
+    let cache = match step.append.as_ref().map(|append| program.ty(append.k_cache.0)) {
         None => None,
-        Some(TensorType { element: Element::Cache(dtype), shape }) if shape.dims().len() == 4 => {
-            Some((dtype, [shape.dims()[1], shape.dims()[2], shape.dims()[3]]))
-        }
-        Some(ty) => return form(format!("{ty} is no cache")),
+        Some(ty) => match CacheShape::of(ty) {
+            None => return form(format!("{ty} is no cache")),
+            cache => cache,
+        },
     };
     let head_dim = match (step.params, cache) {
-        (Some(params), Some((_, [.., head_dim]))) if params.head_dim != head_dim => {
+        (Some(params), Some(CacheShape { head_dim, .. })) if params.head_dim != head_dim => {
             return form(format!(
                 "heads of {} elements are turned, and the cache has heads of {head_dim}",
                 params.head_dim
             ));
         }
         (Some(params), _) => params.head_dim,
-        (None, Some((_, [.., head_dim]))) => head_dim,
+        (None, Some(cache)) => cache.head_dim,
         (None, None) => return form("nothing turns, and nothing goes into a cache"),
     };
     if step.params.is_none() && step.rotate.is_some() {
@@ -41,9 +40,9 @@ pub(super) fn configure(program: &Program, step: &RopeStep) -> Result<Rope> {
         Some(rotate) => program.ty(rotate.x).shape.columns() / head_dim.max(1),
         None => 0,
     };
-    let (dtype, [kv_heads, max_seq_len, _]) = cache.unwrap_or((CacheDtype::F32, [0; 3]));
+    let (kv_heads, max_seq_len) = cache.map_or((0, 0), |cache| (cache.kv_heads, cache.max_seq_len));
     let mut rope = Rope::new(heads, kv_heads, head_dim, max_seq_len);
-    rope.cache = dtype;
+    rope.cache = cache.map_or(CacheDtype::F32, |cache| cache.dtype);
     rope.norm = step.epsilon;
     rope.rotary_dim = 0;
     if let Some(params) = step.params {

@@ -5,7 +5,7 @@ use super::error::ReferenceError;
 use super::rope::rope;
 use super::sampling::{Settings, argmax, draw, penalise, probabilities};
 use super::value::{Value, hold_row};
-use crate::graph::{AttentionMode, Element, Node, PenaltyParams, SampleParams, TensorOp, TensorType};
+use crate::graph::{AttentionMode, CacheShape, Node, PenaltyParams, SampleParams, TensorOp, TensorType};
 use warpwright_kernels::{Sample, Setting, TokenSequences};
 
 /// What a node makes of what it takes.
@@ -32,7 +32,7 @@ pub(super) fn compute(
         TensorOp::Rope(params) => rope(&params, floats(0), integers(1), params.factors.then(|| floats(2))),
         TensorOp::KvAppend { sequences } => return kv_append(node, types, inputs, sequences),
         TensorOp::Attention(params) => {
-            let max_seq_len = types[1].shape.dims()[2] as usize;
+            let max_seq_len = CacheShape::of(types[1]).map_or(0, |cache| cache.max_seq_len as usize);
             let queries = match params.mode {
                 AttentionMode::Decode => Queries::decode(integers(3), max_seq_len),
                 AttentionMode::Prefill => {
@@ -127,12 +127,10 @@ fn kv_append(
     inputs: &[&Value],
     sequences: TokenSequences,
 ) -> Result<Vec<Value>, ReferenceError> {
-    let (Element::Cache(dtype), &[batch, kv_heads, max_seq_len, head_dim]) =
-        (types[0].element, types[0].shape.dims())
-    else {
+    let Some(shape) = CacheShape::of(types[0]) else {
         return Ok(vec![inputs[0].clone(), inputs[1].clone()]);
     };
-    let [kv_heads, max_seq_len, head_dim] = [kv_heads, max_seq_len, head_dim].map(|number| number as usize);
+    let (batch, kv_heads, head_dim) = (shape.batch, shape.kv_heads as usize, shape.head_dim as usize);
     let positions = inputs[4].integers();
     let append = |cache: &Value, rows: &Value| {
         let mut cache = cache.floats().to_vec();
@@ -143,7 +141,7 @@ fn kv_append(
                 TokenSequences::Each => token as u64,
                 TokenSequences::Listed => inputs[5].integers()[token],
             };
-            if position >= max_seq_len as u64 {
+            if position >= shape.max_seq_len.into() {
                 continue;
             }
             if sequence >= batch.into() {
@@ -151,9 +149,8 @@ fn kv_append(
                 return Err(out_of_bounds(node, "sequences", sequence, rule));
             }
             for (head, values) in row.chunks(head_dim).enumerate() {
-                let of_head = sequence as usize * kv_heads + head;
-                let at = (of_head * max_seq_len + position as usize) * head_dim;
-                cache[at..at + head_dim].copy_from_slice(&hold_row(dtype, values));
+                let at = shape.row(sequence as u32, head as u32, position as u32) as usize * head_dim;
+                cache[at..at + head_dim].copy_from_slice(&hold_row(shape.dtype, values));
             }
         }
         Ok(Value::Floats(cache))

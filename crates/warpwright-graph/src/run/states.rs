@@ -7,7 +7,7 @@
 
 use super::error::StoreError;
 use super::store::Store;
-use crate::graph::{Element, Shape, TensorType};
+use crate::graph::{Element, TensorType, has_sequences_of, may_become, runs};
 use crate::launch::planes;
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_runtime::{self as runtime, AnyBuffer, Buffer, RuntimeError};
@@ -75,8 +75,7 @@ impl Store {
         if given == ty {
             return Ok(());
         }
-        let free = |dim| dim == 0 || (dim == 2 && matches!(ty.element, Element::Cache(_)));
-        if !differ_only(given, ty, free) {
+        if !may_become(given, ty) {
             let rule = "only the first dimension can change, and of a cache the third";
             return Err(StoreError::State { name: name.into(), given, needed: ty, rule });
         }
@@ -86,7 +85,7 @@ impl Store {
             let step = planes(given)[part].len.max(1);
             // Parts with one number for several elements have them along the last dimension, which does not change.
             let scale = given.shape.elements() / step;
-            self.copy_common(from, given.shape, to, ty.shape, scale).map_err(StoreError::device(name))?;
+            self.copy_common((from, given), (to, ty), scale).map_err(StoreError::device(name))?;
         }
         self.states.insert(name.into(), new);
         self.moves.fetch_add(1, Relaxed);
@@ -103,7 +102,7 @@ impl Store {
         };
         let given = state.ty;
         let fewer = needed.shape.dims().first() <= given.shape.dims().first();
-        if !fewer || !differ_only(given, needed, |dim| dim == 0) {
+        if !fewer || !has_sequences_of(given, needed) {
             let rule =
                 "a plan has all of a state, or fewer of its first dimension; `resize_state` changes it";
             return Err(StoreError::State { name: name.into(), given, needed, rule });
@@ -133,10 +132,8 @@ impl Store {
     /// Copies what two sizes of a part have in common. A part has a number for each `scale` elements.
     fn copy_common(
         &self,
-        from: &AnyBuffer,
-        old: Shape,
-        to: &AnyBuffer,
-        new: Shape,
+        (from, old): (&AnyBuffer, TensorType),
+        (to, new): (&AnyBuffer, TensorType),
         scale: u64,
     ) -> Result<(), RuntimeError> {
         let ((count, old), (new_count, new)) = (runs(old, scale), runs(new, scale));
@@ -165,22 +162,4 @@ impl Store {
         }
         part.typed().map_err(StoreError::device(name))
     }
-}
-
-/// Whether two types are one but for dimensions that are free.
-fn differ_only(a: TensorType, b: TensorType, free: impl Fn(usize) -> bool) -> bool {
-    let (dims, others) = (a.shape.dims(), b.shape.dims());
-    let same = |(dim, (a, b)): (usize, (&u32, &u32))| a == b || free(dim);
-    a.element == b.element && dims.len() == others.len() && dims.iter().zip(others).enumerate().all(same)
-}
-
-/// How many runs of numbers a part of a tensor consists of, and how long each is, when only the first dimension and
-/// the third of four can change: the last two dimensions of four lie together in any case.
-fn runs(shape: Shape, scale: u64) -> (u64, u64) {
-    let product = |dims: &[u32]| dims.iter().map(|&dim| u64::from(dim)).product::<u64>();
-    let (outer, inner) = match shape.dims() {
-        dims @ &[_, _, _, _] => dims.split_at(2),
-        dims => dims.split_at(dims.len().min(1)),
-    };
-    (product(outer), product(inner) / scale)
 }

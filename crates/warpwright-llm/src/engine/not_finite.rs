@@ -12,7 +12,7 @@ use half::{bf16, f16};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use warpwright_graph::{
-    EachStep, Element, ExecuteError, Role, StepRun, Store, StoreError, TensorType, planes,
+    CacheShape, EachStep, Element, ExecuteError, Role, StepRun, Store, StoreError, TensorType, planes,
 };
 use warpwright_runtime::AnyBuffer;
 
@@ -138,21 +138,16 @@ fn written(step: &StepRun<'_>, span: Span) -> Result<Option<Found>, ExecuteError
 /// another step's tokens.
 fn place(ty: TensorType, at: u64, len: u64, span: Span) -> Option<(u64, u64)> {
     let Span { first, tokens, size } = span;
-    match (ty.element, ty.shape.dims()) {
-        (Element::Cache(_), &[batch, heads, positions, _]) => {
-            let row = (len / (u64::from(batch) * u64::from(heads) * u64::from(positions))).max(1);
-            let position = at / row % u64::from(positions);
-            let head = at / row / u64::from(positions);
-            (first..first + tokens).contains(&position).then_some((position, head * row + at % row))
-        }
-        _ => {
-            let rows = ty.shape.rows().max(1);
-            let (row, column) = (at / (len / rows).max(1), at % (len / rows).max(1));
-            // Where there is no row for each, it is that of the last.
-            let token = if rows == size { row } else { tokens - 1 };
-            (token < tokens).then_some((first + token, column))
-        }
+    let rows = ty.shape.rows().max(1);
+    let of_row = (len / rows).max(1);
+    let (row, column) = (at / of_row, at % of_row);
+    if let Some(cache) = CacheShape::of(ty) {
+        let [_, head, position] = cache.place(row).map(u64::from);
+        return (first..first + tokens).contains(&position).then_some((position, head * of_row + column));
     }
+    // Where there is no row for each, it is that of the last.
+    let token = if rows == size { row } else { tokens - 1 };
+    (token < tokens).then_some((first + token, column))
 }
 
 /// The numbers of a part that has floats; nothing of others.

@@ -26,7 +26,9 @@
 //! the last ones; those of prompts the host writes.
 
 use super::config::ModelConfig;
-use super::spec::{Around, AttentionSpec, GatedActivation, HeadNorms, LayerSpec, Mixer, Network};
+use super::spec::{
+    Around, AttentionSpec, GatedActivation, HeadNorms, LayerSpec, Mixer, Network, head_dim_of_cache,
+};
 use warpwright_graph::{
     AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, PenaltyParams, RopeParams,
     SampleParams, StepKind, StepShape, Tensor, TensorType,
@@ -111,13 +113,6 @@ impl ModelConfig {
     fn optional_weight(&self, graph: &mut ComputeGraph, name: &str) -> Option<Tensor> {
         self.weight_type(name).map(|ty| graph.weight(name, ty))
     }
-}
-
-/// The length of heads that kernels of attention take of every kind, and that has room for a model's: a multiple of 16,
-/// from 32 on, and of 32 where a cache has a scale for each 32.
-fn head_dim_of_cache(head_dim: u32, cache: CacheDtype) -> u32 {
-    let multiple = if cache == CacheDtype::Q8_0 { 32 } else { 16 };
-    head_dim.next_multiple_of(multiple).max(32)
 }
 
 /// Of which tokens the last layer's result is needed.
@@ -218,7 +213,7 @@ impl Step<'_> {
             return Err(self.model.no_weight(&name("attn_q.weight")));
         };
         let normed = self.norm_before(&name, layer.mixer_norms, x)?;
-        let cache = self.remember(index, attention, normed)?;
+        let cache = self.remember(index, layer, attention, normed)?;
         if let Wanted::None = wanted {
             return Ok(None);
         }
@@ -254,21 +249,29 @@ impl Step<'_> {
     /// The tokens' keys and values go into the cache.
     fn remember(
         &mut self,
-        layer: usize,
+        index: usize,
+        layer: &LayerSpec,
         attention: &AttentionSpec,
         x: Tensor,
     ) -> Result<KvCache, GraphError> {
-        let name = |part: &str| format!("blk.{layer}.{part}");
-        let head_dim = head_dim_of_cache(attention.head_dim, self.cache);
-        let cache = [self.shape.batch, attention.kv_heads, self.shape.max_seq_len, head_dim];
-        let cache = TensorType::new(Element::Cache(self.cache), cache);
+        let name = |part: &str| format!("blk.{index}.{part}");
         let k = self.product(&name("attn_k"), x)?;
         let k = self.head_norm(&name("attn_k_norm"), k, attention)?;
         let k = self.widened(&name("attn_k_wide"), k, attention)?;
         let k = self.rope(&name("rope_k"), k, attention)?;
         let v = self.product(&name("attn_v"), x)?;
         let v = self.widened(&name("attn_v_wide"), v, attention)?;
-        let cache = self.graph.kv_cache(&name("cache"), cache);
+        let states = layer.states(self.cache, self.model.spec().hidden);
+        let tensors: Vec<_> = states
+            .iter()
+            .flat_map(|state| state.tensors(self.shape.batch, self.shape.max_seq_len))
+            .map(|(part, ty)| self.graph.state(&name(part), ty))
+            .collect();
+        // Other models are refused when they are loaded: see `missing.rs`.
+        let [of_keys, of_values] = tensors[..] else {
+            return Err(self.model.no_weight(&name("attn_k.weight")));
+        };
+        let cache = KvCache { k: of_keys, v: of_values };
         let Tokens { positions, sequences, listed, .. } = self.tokens;
         self.graph.kv_append(&name("append"), cache, [k, v], positions, sequences, listed)
     }

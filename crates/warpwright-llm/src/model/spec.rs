@@ -7,8 +7,8 @@
 //!                                                  └─► graphs           (graph.rs)
 //! ```
 
-use warpwright_graph::RopeParams;
-use warpwright_kernels::Activation;
+use warpwright_graph::{RopeParams, SequenceState};
+use warpwright_kernels::{Activation, CacheDtype};
 
 /// A model: what is around its layers, and the layers.
 #[derive(Clone, Debug, PartialEq)]
@@ -317,7 +317,61 @@ pub struct SharedExpert {
     pub suffix: &'static str,
 }
 
+impl LayerSpec {
+    /// What it keeps of the tokens of a sequence, with caches of such elements: nothing where it sees what another layer
+    /// keeps, and what its convolution and its recurrence need.
+    pub fn states(&self, cache: CacheDtype, hidden: u32) -> Vec<SequenceState> {
+        match self.mixer {
+            Mixer::Attention(AttentionSpec { shares: Some(_), .. }) => Vec::new(),
+            Mixer::Attention(AttentionSpec { kv_heads, head_dim, mask, .. }) => {
+                vec![SequenceState::KeysValues {
+                    dtype: cache,
+                    kv_heads,
+                    head_dim: head_dim_of_cache(head_dim, cache),
+                    window: mask.window,
+                    page: None,
+                }]
+            }
+            Mixer::Latent(LatentSpec { kv_rank, rotary, .. }) => {
+                vec![SequenceState::Latent {
+                    dtype: cache,
+                    rank: kv_rank,
+                    rotary_dim: rotary.params.rotary_dim,
+                }]
+            }
+            Mixer::Mamba2(spec) | Mixer::DeltaNet(spec) => {
+                let RecurrenceSpec { tokens, inner, state, heads, groups } = spec;
+                // Values, and what each group reads and writes the state by, go through the convolution.
+                let read_and_written = groups.saturating_mul(state).saturating_mul(2);
+                vec![
+                    SequenceState::Convolution {
+                        channels: inner.saturating_add(read_and_written),
+                        tokens: tokens.saturating_sub(1),
+                    },
+                    SequenceState::Recurrence { heads, rows: inner / heads.max(1), columns: state },
+                ]
+            }
+            Mixer::ShortConvolution { tokens } => {
+                vec![SequenceState::Convolution { channels: hidden, tokens: tokens.saturating_sub(1) }]
+            }
+        }
+    }
+}
+
+/// The length of heads that kernels of attention take of every kind, and that has room for a model's: a multiple of 16,
+/// from 32 on, and of 32 where a cache has a scale for each 32.
+pub(super) fn head_dim_of_cache(head_dim: u32, cache: CacheDtype) -> u32 {
+    let multiple = if cache == CacheDtype::Q8_0 { 32 } else { 16 };
+    head_dim.next_multiple_of(multiple).max(32)
+}
+
 impl ModelSpec {
+    /// Bytes that a sequence with room for so many tokens takes, in all layers.
+    pub fn state_bytes(&self, cache: CacheDtype, max_seq_len: u32) -> u64 {
+        let states = self.layers.iter().flat_map(|layer| layer.states(cache, self.hidden));
+        states.fold(0, |sum: u64, state| sum.saturating_add(state.bytes(1, max_seq_len)))
+    }
+
     /// What all layers of a model that runs have: attention with its rotation, and the width of the network.
     pub(super) fn parts(&self) -> Option<(AttentionSpec, RopeParams, u32)> {
         let first = self.layers.first()?;

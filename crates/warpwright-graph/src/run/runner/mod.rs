@@ -16,7 +16,7 @@ use super::error::{ExecuteError, StoreError};
 use super::executable::Executable;
 use super::store::Store;
 use crate::dispatch::KernelDispatch;
-use crate::graph::{ComputeGraph, Element, GraphError, Role, Shape, TensorType};
+use crate::graph::{ComputeGraph, GraphError, Role, TensorType, grown};
 use crate::options::PlanOptions;
 use crate::plan::Plan;
 use persistent::Resident;
@@ -265,7 +265,7 @@ impl Runner {
         for state in plan.tensors(Role::State) {
             let info = plan.program().info(state);
             let Some((_, there)) = self.store.states().find(|(name, _)| *name == info.name) else { continue };
-            let needed = room(there, info.ty);
+            let needed = grown(there, info.ty);
             if needed == there {
                 continue;
             }
@@ -283,23 +283,6 @@ impl Runner {
         }
         Ok(())
     }
-}
-
-/// The type of a state that has room for what there is and for what a plan takes it for. What cannot be both is left
-/// as the plan has it, and is the store's to refuse.
-fn room(there: TensorType, needed: TensorType) -> TensorType {
-    let (have, want) = (there.shape.dims(), needed.shape.dims());
-    if have.len() != want.len() {
-        return needed;
-    }
-    let mut dims = want.to_vec();
-    if let (Some(dim), Some(&have)) = (dims.first_mut(), have.first()) {
-        *dim = have.max(*dim);
-    }
-    if let (Element::Cache(_), Some(dim), Some(&have)) = (needed.element, dims.get_mut(2), have.get(2)) {
-        *dim = have.max(*dim);
-    }
-    Shape::new(&dims).map_or(needed, |shape| TensorType { shape, ..needed })
 }
 
 impl fmt::Debug for Runner {

@@ -4,6 +4,7 @@
 mod experts;
 mod gemma;
 mod others;
+mod states;
 
 use std::collections::BTreeSet;
 use warpwright_graph::RopeParams;
