@@ -202,6 +202,8 @@ fn inspect_names_what_a_known_architecture_is_missing() {
     let output = run(&["inspect", &path]);
     let told: Vec<&str> = stdout(&output).lines().filter(|line| line.starts_with("runs here")).collect();
     assert_eq!(told, [format!("{:<16} no: {said}", "runs here")]);
+    // How much a sequence takes is known although the model does not run: one head of keys and of values, 32 halves wide.
+    assert_eq!(document["sequence"], json!({"tokens": 64, "cache": "f16", "bytes": 64 * 2 * 32 * 2}));
     // What runs misses nothing, and of what is not known nothing is said.
     for architecture in ["llama", "mamba"] {
         let mut file = model();

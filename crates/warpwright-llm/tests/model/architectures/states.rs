@@ -43,10 +43,7 @@ fn every_mixer_has_its_state() {
         (Mixer::Latent(latent), vec![SequenceState::Latent { dtype, rank: 32, rotary_dim: 8 }]),
         (Mixer::Mamba2(recurrence), recurrent.clone()),
         (Mixer::DeltaNet(recurrence), recurrent),
-        (
-            Mixer::ShortConvolution { tokens: 3 },
-            vec![SequenceState::Convolution { channels: 64, tokens: 2 }],
-        ),
+        (Mixer::ShortConvolution { tokens: 3 }, vec![SequenceState::Convolution { channels: 64, tokens: 2 }]),
     ];
     for (mixer, expected) in cases {
         assert_eq!(states(mixer.clone(), dtype), expected, "{mixer:?}");

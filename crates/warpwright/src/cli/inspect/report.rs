@@ -3,8 +3,9 @@
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::collections::BTreeMap;
+use warpwright_kernels::CacheDtype;
 use warpwright_llm::gguf::{Gguf, Metadata, Part, TensorFormat, TensorInfo, Value};
-use warpwright_llm::model::{Block, ModelConfig, ModelError, ModelSpec};
+use warpwright_llm::model::{ModelConfig, ModelError, ModelSpec};
 use warpwright_llm::tokenizer::{Tokenizer, TokenizerError};
 
 /// Items of an array that are shown.
@@ -33,6 +34,8 @@ pub(super) struct Report<'a> {
     pub(super) problems: Vec<String>,
     /// The blocks of the model that are not computed yet, where its architecture is known.
     pub(super) missing: Vec<String>,
+    /// What a sequence as long as the model's context takes, where the architecture is known.
+    pub(super) sequence: Option<SequenceReport>,
     pub(super) metadata: Vec<Entry<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tensor_list: Option<Vec<TensorReport<'a>>>,
@@ -46,6 +49,15 @@ pub(super) struct PartReport<'a> {
     pub(super) alignment: u32,
     pub(super) bytes: u64,
     pub(super) tensors: usize,
+}
+
+/// The memory of a sequence: caches, recurrences and the like.
+#[derive(Serialize)]
+pub(super) struct SequenceReport {
+    pub(super) tokens: u32,
+    /// What caches hold.
+    pub(super) cache: &'static str,
+    pub(super) bytes: u64,
 }
 
 /// All tensors in one format.
@@ -146,6 +158,7 @@ impl<'a> Report<'a> {
         let metadata = gguf.metadata();
         let parameters = sum(gguf.tensors(), TensorInfo::elements);
         let problems = problems(gguf);
+        let spec = ModelSpec::from_gguf(gguf).ok();
         Report {
             file,
             bytes: gguf.parts().iter().map(|part| part.bytes()).fold(0, u64::saturating_add),
@@ -160,7 +173,8 @@ impl<'a> Report<'a> {
             tokenizer: tokenizer(metadata),
             runs: problems.is_empty(),
             problems,
-            missing: missing(gguf),
+            missing: spec.iter().flat_map(ModelSpec::missing).map(|block| block.to_string()).collect(),
+            sequence: spec.as_ref().map(sequence),
             metadata: metadata.iter().map(|(key, value)| entry(key, value)).collect(),
             tensor_list: tensors.then(|| gguf.tensors().iter().map(tensor).collect()),
         }
@@ -276,10 +290,10 @@ fn problems(gguf: &Gguf) -> Vec<String> {
     model.into_iter().chain(tokenizer).collect()
 }
 
-/// The blocks of the model that are not computed yet.
-fn missing(gguf: &Gguf) -> Vec<String> {
-    let blocks = ModelSpec::from_gguf(gguf).map(|spec| spec.missing()).unwrap_or_default();
-    blocks.iter().map(Block::to_string).collect()
+/// What the longest sequence takes.
+fn sequence(spec: &ModelSpec) -> SequenceReport {
+    let (tokens, cache) = (spec.context_length, CacheDtype::F16);
+    SequenceReport { tokens, cache: cache.name(), bytes: spec.state_bytes(cache, tokens) }
 }
 
 /// The name of a mixture of formats, by the number that llama.cpp gives to it.

@@ -63,6 +63,10 @@ fn head(out: &mut impl Write, report: &Report<'_>) -> io::Result<()> {
         Some(bits) => line(out, "parameters", &format!("{parameters}, {bits:.2} bits each"))?,
         None => line(out, "parameters", &parameters)?,
     }
+    if let Some(sequence) = &report.sequence {
+        let (bytes, cache) = (shown::bytes(sequence.bytes), sequence.cache);
+        line(out, "sequence", &format!("{} tokens take {bytes}, with {cache} caches", sequence.tokens))?;
+    }
     match report.runs {
         true => line(out, "runs here", "yes"),
         false => report.problems.iter().try_for_each(|why| {
