@@ -126,6 +126,12 @@ impl<'a> KernelTest<'a> {
         self
     }
 
+    /// With blocks that begin in an order by a seed, few at a time: what waits for a block that has not begun is a deadlock.
+    pub fn scattered(mut self, seed: u64) -> Self {
+        self.options.schedule = Schedule::Scattered(seed);
+        self
+    }
+
     /// Sets a number that lengths and the grid depend on, and the scalar argument of that name if there is
     /// one.
     pub fn dim(mut self, name: &str, value: u64) -> Self {

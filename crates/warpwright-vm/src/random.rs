@@ -22,15 +22,15 @@ impl Random {
     }
 
     /// A stride that visits all of `count` things.
-    pub(crate) fn coprime(&mut self, count: usize) -> usize {
-        let gcd = |mut a: usize, mut b: usize| {
+    pub(crate) fn coprime(&mut self, count: u64) -> u64 {
+        let gcd = |mut a: u64, mut b: u64| {
             while b != 0 {
                 (a, b) = (b, a % b);
             }
             a
         };
         loop {
-            let stride = 1 + self.below(count as u64) as usize;
+            let stride = 1 + self.below(count);
             if gcd(stride, count) == 1 {
                 return stride;
             }

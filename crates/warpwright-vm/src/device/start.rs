@@ -7,6 +7,7 @@ use crate::launch::{
 };
 use crate::memory::{AllocationKind, GlobalMap};
 use crate::module::KernelInfo;
+use crate::random::Random;
 use crate::tensor::TensorCore;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -77,13 +78,20 @@ impl Device {
                 multiprocessors: device.multiprocessors,
             });
         }
+        let (mut begin, mut residency) = ((0, 1), residency);
+        if let (Schedule::Scattered(seed), false) = (options.schedule, config.cooperative) {
+            let mut random = Random::new(seed);
+            begin = (random.below(shape.blocks()), random.coprime(shape.blocks()));
+            residency = residency.min(FEW_BLOCKS);
+        }
         Ok(Settings {
             checks: options.checks,
             race: options.race,
             seed: match options.schedule {
                 Schedule::Parallel => None,
-                Schedule::Seeded(seed) => Some(seed),
+                Schedule::Seeded(seed) | Schedule::Scattered(seed) => Some(seed),
             },
+            begin,
             counters: options.counters,
             max_instructions: options.max_instructions,
             cooperative: config.cooperative,
@@ -152,6 +160,9 @@ impl Device {
         })
     }
 }
+
+/// Blocks that are resident at once where few are to be.
+const FEW_BLOCKS: u64 = 4;
 
 /// Bytes in which a cooperative grid keeps the state of its barrier.
 const WORKSPACE: u64 = 64;

@@ -48,6 +48,8 @@ pub(crate) struct Settings {
     pub(crate) checks: Checks,
     pub(crate) race: Race,
     pub(crate) seed: Option<u64>,
+    /// Which block begins first, and how far the next one is from it, modulo how many there are.
+    pub(crate) begin: (u64, u64),
     pub(crate) counters: bool,
     pub(crate) max_instructions: u64,
     pub(crate) cooperative: bool,
@@ -433,7 +435,10 @@ impl Launch {
             return None;
         }
         let turn = self.next_block.fetch_add(1, Relaxed);
-        (turn < self.shape.blocks()).then_some(turn)
+        let blocks = u128::from(self.shape.blocks());
+        let (first, stride) = self.options.begin;
+        let number = (u128::from(first) + u128::from(turn) * u128::from(stride)) % blocks.max(1);
+        (u128::from(turn) < blocks).then_some(number as u64)
     }
 }
 

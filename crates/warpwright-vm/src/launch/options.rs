@@ -68,6 +68,10 @@ pub enum Schedule {
     Parallel,
     /// One host thread, with turns and their lengths by a seed: the same every time.
     Seeded(u64),
+    /// The same, and the blocks of a grid begin in an order by the seed, with few resident at once: CUDA promises no order,
+    /// so a block that waits for one with a lower index, and not for one that has begun, may wait for ever. That is a
+    /// deadlock then. All blocks of a cooperative grid are resident.
+    Scattered(u64),
 }
 
 /// How a launch runs and what is looked for.

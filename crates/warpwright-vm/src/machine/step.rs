@@ -134,7 +134,7 @@ impl<'a> Machine<'a> {
             let count = self.block.warps.len();
             let (first, stride) = match self.worker.order() {
                 None => (0, 1),
-                Some(random) => (random.below(count as u64) as usize, random.coprime(count)),
+                Some(random) => (random.below(count as u64) as usize, random.coprime(count as u64) as usize),
             };
             for turn in 0..count {
                 let index = (first + turn * stride) % count;

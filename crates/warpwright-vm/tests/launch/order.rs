@@ -104,3 +104,70 @@ fn an_outcome_that_depends_on_the_order_is_reached() {
         (0..20).map(|seed| outcome(&text, &LaunchConfig::new(2, 1), 1, seed).0[0]).collect();
     assert_eq!(last, BTreeSet::from([1, 2]));
 }
+
+/// Each block waits until the one before it has set its flag, then sets its own. Which block it is, is its index or the
+/// ticket that it takes.
+fn look_back(number: &str) -> String {
+    kernel(&format!(
+        "    {number}
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd2, %rd1, %rd2;
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra $own;
+$trip:
+    ld.acquire.gpu.global.u32 %r2, [%rd2];
+    setp.eq.u32 %p1, %r2, 0;
+    @%p1 bra $trip;
+$own:
+    mov.u32 %r2, 1;
+    st.release.gpu.global.u32 [%rd2+4], %r2;
+    ret;"
+    ))
+}
+
+/// Only what follows the order in which blocks begin depends on no promise that nobody makes.
+#[test]
+fn a_look_back_by_index_hangs_when_blocks_begin_in_another_order() {
+    let config = LaunchConfig::new(40, 1);
+    let trap = |text: &str, schedule| {
+        let device = device();
+        // A word for tickets behind the flags.
+        let buffer = device.alloc_zeros::<u32>(48).unwrap();
+        let options = Options { schedule, ..Options::checked() };
+        let report = launch(&device, text, &config, &buffer, &options).wait();
+        assert!(report.findings.is_empty(), "{report}");
+        report.trap.map(|trap| trap.kind)
+    };
+    let by_index = look_back("mov.u32 %r1, %ctaid.x;");
+    let by_ticket = look_back("atom.relaxed.gpu.global.add.u32 %r1, [%rd1+180], 1;");
+    for seed in 0..10 {
+        assert_eq!(trap(&by_ticket, Schedule::Scattered(seed)), None, "seed {seed}");
+        assert_eq!(trap(&by_index, Schedule::Scattered(seed)), Some(TrapKind::Deadlock), "seed {seed}");
+        assert_eq!(trap(&by_index, Schedule::Seeded(seed)), None, "seed {seed}");
+    }
+    assert_eq!(trap(&by_index, Schedule::Parallel), None);
+}
+
+/// Every block begins, once, and one after the other as the seed says.
+#[test]
+fn scattered_blocks_all_begin() {
+    let text = kernel(
+        "    mov.u32 %r1, %ctaid.x;
+    mul.wide.u32 %rd2, %r1, 4;
+    add.u64 %rd2, %rd1, %rd2;
+    ld.global.u32 %r2, [%rd2];
+    add.u32 %r2, %r2, 1;
+    st.global.u32 [%rd2], %r2;
+    ret;",
+    );
+    for blocks in [1, 2, 3, 4, 64, 97] {
+        for seed in 0..5 {
+            let device = device();
+            let buffer = device.alloc_zeros::<u32>(blocks as usize).unwrap();
+            let options = Options { schedule: Schedule::Scattered(seed), ..Options::checked() };
+            let config = LaunchConfig::new(blocks, 1);
+            assert!(launch(&device, &text, &config, &buffer, &options).wait().is_clean());
+            assert_eq!(buffer.read(), vec![1; blocks as usize], "seed {seed}");
+        }
+    }
+}

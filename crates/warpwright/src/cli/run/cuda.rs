@@ -65,6 +65,7 @@ pub(super) fn refuse(options: &Options) -> Result<(), Failure> {
         ("--check", checks),
         ("--race", options.race != Race::Normal),
         ("--deterministic", options.deterministic),
+        ("--scatter", options.scatter),
         ("--schedule-seed", options.schedule_seed.is_some()),
         ("--sm", options.sm.is_some()),
         ("--tensor-core", options.tensor_core.is_some()),

@@ -89,10 +89,11 @@ pub(super) fn launch(
             Race::Normal => vm::Race::Normal,
             Race::Strict => vm::Race::Strict,
         },
-        schedule: match options.schedule_seed {
-            Some(seed) => vm::Schedule::Seeded(seed),
-            None if options.deterministic => vm::Schedule::Seeded(0),
-            None => vm::Schedule::Parallel,
+        schedule: match (options.schedule_seed, options.deterministic) {
+            (seed, _) if options.scatter => vm::Schedule::Scattered(seed.unwrap_or(0)),
+            (Some(seed), _) => vm::Schedule::Seeded(seed),
+            (None, true) => vm::Schedule::Seeded(0),
+            (None, false) => vm::Schedule::Parallel,
         },
         counters,
         max_instructions: options.max_instructions.unwrap_or(vm::Options::default().max_instructions),

@@ -62,6 +62,10 @@ pub(crate) struct Options {
     /// Another deterministic order [default: 0]
     #[arg(long, value_name = "N")]
     pub(super) schedule_seed: Option<u64>,
+    /// Begin the blocks of the grid in an order by the schedule's seed, four at a time: no order is promised, and a block
+    /// that waits for another one that has not begun is a deadlock
+    #[arg(long)]
+    pub(super) scatter: bool,
     /// Whose tensor cores to follow to the bit: v100, a100, ada, h100, b200 or exact [default: the device's]
     #[arg(long, value_name = "MODEL", value_parser = tensor_core)]
     pub(super) tensor_core: Option<TensorCore>,
