@@ -23,9 +23,10 @@ use report::{Places, Tally};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
+    Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst},
 };
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Warp instructions of a host thread after which, with nothing changed by any block, it looks whether its
 /// blocks go round in circles; and where the order of things comes from a seed, which has no say from then on. What the
@@ -38,6 +39,11 @@ const PATIENCE_AGAIN: u64 = 1 << 11;
 
 /// What a host thread stands at that has no blocks any more.
 const GONE: u64 = u64::MAX;
+
+/// How often a host thread whose blocks all wait yields its core before it sleeps, and how long it sleeps at most: the
+/// host may change memory without a word.
+const TIMES_TO_YIELD: usize = 16;
+const LONGEST_SLEEP: Duration = Duration::from_micros(200);
 
 /// Most bytes that a launch prints.
 const MOST_OUTPUT: usize = 16 << 20;
@@ -113,6 +119,11 @@ pub(crate) struct Launch {
     pub(crate) findings: Collector,
     /// What the race check knows of global memory.
     pub(crate) races: LaunchRaces,
+    /// Host threads that have a block that does not wait, and those that sleep until something happens.
+    awake: AtomicU32,
+    sleepers: AtomicU32,
+    asleep: Mutex<()>,
+    woken: Condvar,
     state: Mutex<State>,
     done: Condvar,
 }
@@ -192,6 +203,10 @@ impl Launch {
             patience: AtomicU64::new(if seeded { SEEDED_PATIENCE } else { PATIENCE }),
             findings: Collector::default(),
             races: LaunchRaces::new(),
+            awake: AtomicU32::new(0),
+            sleepers: AtomicU32::new(0),
+            asleep: Mutex::new(()),
+            woken: Condvar::new(),
             state: Mutex::new(State::default()),
             done: Condvar::new(),
         }
@@ -213,7 +228,27 @@ impl Launch {
 
     /// Something has happened that more than one block may notice.
     fn changed(&self) {
-        self.changes.fetch_add(1, AcqRel);
+        self.changes.fetch_add(1, SeqCst);
+        if self.sleepers.load(SeqCst) > 0 {
+            drop(lock(&self.asleep));
+            self.woken.notify_all();
+        }
+    }
+
+    /// Gives the core away: all blocks of a host thread wait, and nothing has happened since `changes`. What they wait for
+    /// is done by another host thread, which may want this core. After some times the thread sleeps until something
+    /// happens, if there is another one that does not wait.
+    fn give_way(&self, times: usize, changes: u64) {
+        if times <= TIMES_TO_YIELD || self.awake.load(SeqCst) == 0 {
+            return std::thread::yield_now();
+        }
+        let asleep = lock(&self.asleep);
+        self.sleepers.fetch_add(1, SeqCst);
+        // Whoever counts a change afterwards sees the sleeper.
+        if self.changes.load(SeqCst) == changes && !self.is_stopped() && !self.is_leaving() {
+            let _ = self.woken.wait_timeout(asleep, LONGEST_SLEEP);
+        }
+        self.sleepers.fetch_sub(1, SeqCst);
     }
 
     /// The host waits for its end. Until now it may have changed memory.
@@ -531,6 +566,8 @@ impl Residents {
         let (mut stalled, mut idle) = (0, 0);
         let mut seen = launch.changes.load(Acquire);
         let patience = launch.patience.load(Relaxed);
+        let mut awake = Awake { launch, is: false };
+        awake.set(true);
         while !self.blocks.is_empty() && !launch.is_stopped() && !launch.is_leaving() {
             turn = match &mut m.worker.random {
                 Some(random) if !m.worker.steady => random.below(self.blocks.len() as u64) as usize,
@@ -567,6 +604,9 @@ impl Residents {
                 launch.resting[self.index as usize].store(idle > patience, Release);
             }
             waiting = if matches!(status, BlockStatus::Waiting) { waiting + 1 } else { 0 };
+            if waiting == 0 {
+                awake.set(true);
+            }
             match status {
                 BlockStatus::Stopped => break,
                 BlockStatus::Done => {
@@ -596,13 +636,39 @@ impl Residents {
                         self.admit_others(launch);
                     }
                     turn += 1;
-                    if waiting > self.blocks.len() {
-                        // What its blocks wait for may want this core.
-                        std::thread::yield_now();
+                    if let Some(times) = waiting.checked_sub(self.blocks.len() + 1) {
+                        awake.set(false);
+                        launch.give_way(times, now);
                     }
                 }
             }
         }
+    }
+}
+
+/// Whether a host thread counts among those that do not wait.
+struct Awake<'a> {
+    launch: &'a Launch,
+    is: bool,
+}
+
+impl Awake<'_> {
+    fn set(&mut self, awake: bool) {
+        if awake != self.is {
+            let count = &self.launch.awake;
+            if awake {
+                count.fetch_add(1, SeqCst)
+            } else {
+                count.fetch_sub(1, SeqCst)
+            };
+            self.is = awake;
+        }
+    }
+}
+
+impl Drop for Awake<'_> {
+    fn drop(&mut self) {
+        self.set(false);
     }
 }
 
