@@ -6,6 +6,7 @@
 //! guard counts as a write: what compilers make of `if` would drown everything else.
 
 use super::cfg::{BlockId, Cfg};
+use super::grouped::Grouped;
 use super::uses::Uses;
 use crate::ir::*;
 use crate::op::Access;
@@ -44,6 +45,7 @@ pub(super) fn unassigned(function: &Function, cfg: &Cfg, uses: &Uses) -> Vec<Una
 }
 
 /// A read in a block that does not write the register before.
+#[derive(Clone, Copy, Default)]
 struct Read {
     number: u32,
     block: BlockId,
@@ -119,8 +121,8 @@ impl Exposed {
         let writes = self.writes(cfg, uses);
         let chunks = self.regs.len().div_ceil(64);
         let by_chunk = |number: u32| number as usize / 64;
-        let writes = Buckets::new(chunks, writes.iter().map(|write| (by_chunk(write.number), write)));
-        let reads = Buckets::new(chunks, self.reads.iter().map(|read| (by_chunk(read.number), read)));
+        let writes = Grouped::new(chunks, writes.iter().map(|write| (by_chunk(write.number), *write)));
+        let reads = Grouped::new(chunks, self.reads.iter().map(|read| (by_chunk(read.number), *read)));
         let mut solver = Solver::new(cfg);
         let mut found = Vec::new();
         for chunk in 0..chunks {
@@ -191,30 +193,6 @@ fn first_read(cfg: &Cfg, uses: &Uses, block: BlockId, reg: Reg) -> u32 {
         uses.of(*statement).iter().any(|used| used.reg == reg && used.access == Access::Read)
     };
     cfg.block(block).statements().find(reads).map_or(0, |statement| statement as u32)
-}
-
-/// Things by the chunk that they belong to.
-struct Buckets<'a, T> {
-    offsets: Vec<u32>,
-    items: Vec<&'a T>,
-}
-
-impl<'a, T> Buckets<'a, T> {
-    fn new(count: usize, items: impl Iterator<Item = (usize, &'a T)> + Clone) -> Self {
-        let mut offsets = vec![0u32; count + 1];
-        items.clone().for_each(|(chunk, _)| offsets[chunk + 1] += 1);
-        for i in 0..count {
-            offsets[i + 1] += offsets[i];
-        }
-        let mut list: Vec<(usize, &T)> = items.collect();
-        // Stable, so that the order of the text is kept.
-        list.sort_by_key(|(chunk, _)| *chunk);
-        Buckets { offsets, items: list.into_iter().map(|(_, item)| item).collect() }
-    }
-
-    fn of(&self, chunk: usize) -> &[&'a T] {
-        &self.items[self.offsets[chunk] as usize..self.offsets[chunk + 1] as usize]
-    }
 }
 
 /// Which of 64 registers were written before each block.

@@ -5,13 +5,14 @@
 //! instruction with a guard, other than those, does not end a block. Everything here is iterative
 //! and close to linear in the number of statements.
 
+use super::grouped::Grouped;
 use crate::ir::*;
 use crate::op::Op;
 use crate::op::control::{Call, Callee, Way};
 
 /// A block of a [`Cfg`], by its number in the order of the text. Block 0 is where the function
 /// begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockId(pub u32);
 
 impl BlockId {
@@ -161,36 +162,19 @@ fn reversed(list: &[(BlockId, BlockId)]) -> Vec<(BlockId, BlockId)> {
 
 /// Edges of a graph, by where they start.
 #[derive(Clone, Debug)]
-pub(super) struct Edges {
-    offsets: Vec<u32>,
-    targets: Vec<BlockId>,
-}
+pub(super) struct Edges(Grouped<BlockId>);
 
 impl Edges {
     pub(super) fn new(count: usize, list: &[(BlockId, BlockId)]) -> Self {
-        let mut offsets = vec![0u32; count + 1];
-        for (from, _) in list {
-            offsets[from.index() + 1] += 1;
-        }
-        for i in 0..count {
-            offsets[i + 1] += offsets[i];
-        }
-        let mut next = offsets.clone();
-        let mut targets = vec![BlockId(0); list.len()];
-        for (from, to) in list {
-            let at = &mut next[from.index()];
-            targets[*at as usize] = *to;
-            *at += 1;
-        }
-        Edges { offsets, targets }
+        Edges(Grouped::new(count, list.iter().map(|(from, to)| (from.index(), *to))))
     }
 
     pub(super) fn of(&self, id: BlockId) -> &[BlockId] {
-        &self.targets[self.offsets[id.index()] as usize..self.offsets[id.index() + 1] as usize]
+        self.0.of(id.index())
     }
 
     fn count(&self) -> usize {
-        self.offsets.len() - 1
+        self.0.count()
     }
 
     /// The nodes that `root` reaches, in reverse postorder.

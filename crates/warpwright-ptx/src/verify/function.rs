@@ -34,20 +34,14 @@ pub(super) fn body(index: &ModuleIndex<'_>, function: &Function, uses: &Uses, ou
 /// Reports indices that stand for nothing: the other checks cannot look at such a function.
 pub(super) fn invalid(function: &Function, uses: &Uses, out: &mut Diagnostics) {
     for (statement, invalid) in &uses.invalid {
-        let message = match invalid {
-            Invalid::Register(n) => {
-                format!("register {n} is used, and `{}` does not declare it", function.name)
-            }
-            Invalid::Variable(n) => {
-                format!("variable {n} is used, and `{}` does not declare it", function.name)
-            }
-            Invalid::Label(n) => format!("label {n} is used, and `{}` does not have it", function.name),
+        let (what, lacks) = match invalid {
+            Invalid::Register(n) => (format!("register {n}"), "declare"),
+            Invalid::Variable(n) => (format!("variable {n}"), "declare"),
+            Invalid::Label(n) => (format!("label {n}"), "have"),
         };
-        out.push(Diagnostic::new(
-            Code::Undeclared,
-            function.statements()[*statement as usize].origin,
-            message,
-        ));
+        let message = format!("{what} is used, and `{}` does not {lacks} it", function.name);
+        let origin = function.statements()[*statement as usize].origin;
+        out.push(Diagnostic::new(Code::Undeclared, origin, message));
     }
 }
 

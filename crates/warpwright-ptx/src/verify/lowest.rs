@@ -173,15 +173,12 @@ pub(super) fn item_needs(module: &Module, visit: &mut dyn FnMut(Origin, &Needs),
 }
 
 fn type_needs(ty: Type, needs: &mut Needs) {
-    if ty == Type::B128 {
-        needs.both("a `.b128` variable", (8, 3), 70);
-    }
+    needs.both_if(ty == Type::B128, "a `.b128` variable", (8, 3), 70);
 }
 
 fn attribute_needs(attributes: &[Attribute], needs: &mut Needs) {
-    if attributes.iter().any(|attribute| matches!(attribute, Attribute::Unified(..))) {
-        needs.both("`.unified`", (8, 0), 90);
-    }
+    let unified = attributes.iter().any(|attribute| matches!(attribute, Attribute::Unified(..)));
+    needs.both_if(unified, "`.unified`", (8, 0), 90);
 }
 
 fn variable_needs(variable: &Variable, needs: &mut Needs) {

@@ -24,6 +24,7 @@ pub mod cfg;
 mod control;
 mod convergence;
 mod function;
+mod grouped;
 mod lowest;
 mod module;
 mod shared;
@@ -233,11 +234,8 @@ fn unreachable(function: &Function, cfg: &Cfg, out: &mut Diagnostics) {
         if let Some(statement) = work
             && !std::mem::replace(&mut reported, true)
         {
-            out.push(Diagnostic::new(
-                Code::Unreachable,
-                statement.origin,
-                "nothing reaches this instruction",
-            ));
+            let message = "nothing reaches this instruction";
+            out.push(Diagnostic::new(Code::Unreachable, statement.origin, message));
         }
     }
 }

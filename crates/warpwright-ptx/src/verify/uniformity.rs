@@ -15,6 +15,7 @@
 
 use super::cfg::{BlockId, Cfg};
 use super::control::Control;
+use super::grouped::Grouped;
 use super::stack::Stack;
 use super::uses::Uses;
 use crate::ir::*;
@@ -69,7 +70,7 @@ struct Analysis<'a> {
     /// The block of each statement.
     homes: Vec<BlockId>,
     /// The statements that read each register.
-    readers: Readers,
+    readers: Grouped<u32>,
     control: Control,
     registers: Vec<Level>,
     pending: Vec<u32>,
@@ -94,6 +95,8 @@ impl<'a> Analysis<'a> {
                 registers[reg.0 as usize] = Level::Unknown;
             }
         }
+        let reads = uses.all().filter(|(_, used)| used.access != Access::Write);
+        let reads = reads.map(|(statement, used)| (used.reg.0 as usize, statement));
         Analysis {
             function,
             cfg,
@@ -103,7 +106,7 @@ impl<'a> Analysis<'a> {
             carries: Carries::new(function),
             stack: Stack::new(function, uses),
             homes,
-            readers: Readers::new(function.register_count() as usize, uses),
+            readers: Grouped::new(registers.len(), reads),
             control,
             registers,
             pending: Vec::new(),
@@ -174,7 +177,7 @@ impl<'a> Analysis<'a> {
             let held = &mut self.registers[used.reg.0 as usize];
             if value.max(least) > *held {
                 *held = value.max(least);
-                queue(&mut self.queued, &mut self.pending, self.readers.of(used.reg));
+                queue(&mut self.queued, &mut self.pending, self.readers.of(used.reg.0 as usize));
             }
         }
         if carry.writes {
@@ -200,35 +203,6 @@ fn queue(queued: &mut [bool], pending: &mut Vec<u32>, statements: &[u32]) {
     let new =
         statements.iter().filter(|&&statement| !std::mem::replace(&mut queued[statement as usize], true));
     pending.extend(new);
-}
-
-/// The statements that read each register.
-struct Readers {
-    offsets: Vec<u32>,
-    statements: Vec<u32>,
-}
-
-impl Readers {
-    fn new(registers: usize, uses: &Uses) -> Self {
-        let reads = || uses.all().filter(|(_, used)| used.access != Access::Write);
-        let mut offsets = vec![0u32; registers + 1];
-        reads().for_each(|(_, used)| offsets[used.reg.0 as usize + 1] += 1);
-        for i in 0..registers {
-            offsets[i + 1] += offsets[i];
-        }
-        let mut next = offsets.clone();
-        let mut statements = vec![0; offsets[registers] as usize];
-        for (statement, used) in reads() {
-            let at = &mut next[used.reg.0 as usize];
-            statements[*at as usize] = statement;
-            *at += 1;
-        }
-        Readers { offsets, statements }
-    }
-
-    fn of(&self, reg: Reg) -> &[u32] {
-        &self.statements[self.offsets[reg.0 as usize] as usize..self.offsets[reg.0 as usize + 1] as usize]
-    }
 }
 
 /// The level of the carry flag. Instructions that read it stand behind the one that sets it, most often in the

@@ -75,7 +75,7 @@ impl Uses {
     }
 
     /// All uses, with the statement of each.
-    pub(super) fn all(&self) -> impl Iterator<Item = (u32, Use)> + '_ {
+    pub(super) fn all(&self) -> impl Iterator<Item = (u32, Use)> + Clone + '_ {
         (0..self.starts.len() - 1).flat_map(|i| self.of(i).iter().map(move |&used| (i as u32, used)))
     }
 }
