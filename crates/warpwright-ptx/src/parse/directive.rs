@@ -11,11 +11,8 @@ impl<'s> Parser<'s> {
     pub(super) fn item(&mut self, items: &mut Vec<Item>) -> Option<()> {
         let start = self.span();
         if self.kind() == Kind::At && self.kind_after(1) == Kind::At {
-            return self.error(
-                Code::Directive,
-                start,
-                "`@@DWARF` debug data of old PTX is not read: use `.section`",
-            );
+            let message = "`@@DWARF` debug data of old PTX is not read: use `.section`";
+            return self.error(Code::Directive, start, message);
         }
         if self.kind() != Kind::Dot {
             return self.unexpected("a directive", "at module scope");
@@ -102,12 +99,24 @@ impl<'s> Parser<'s> {
 
     /// Module-scope variables, up to their `;`.
     fn globals_item(&mut self, linkage: Linkage, items: &mut Vec<Item>) -> Option<()> {
+        self.variables(linkage, |parser, variable, name, span| {
+            let defined = linkage != Linkage::Extern && linkage != Linkage::Common;
+            parser.declare_global(name, span, false, defined)?;
+            items.push(Item { origin: variable.origin, kind: ItemKind::Variable(variable) });
+            Some(())
+        })
+    }
+
+    /// A declaration of variables, up to its `;`: `.space .type a, b;` declares both alike.
+    pub(super) fn variables(
+        &mut self,
+        linkage: Linkage,
+        mut declare: impl FnMut(&mut Self, Variable, &'s str, Span) -> Option<()>,
+    ) -> Option<()> {
         let (mut variable, mut name, mut span) = self.variable_declaration(linkage, false)?;
         loop {
-            let defined = linkage != Linkage::Extern && linkage != Linkage::Common;
-            self.declare_global(name, span, false, defined)?;
             let like = Variable { dims: Vec::new(), init: None, ..variable.clone() };
-            items.push(Item { origin: variable.origin, kind: ItemKind::Variable(variable) });
+            declare(self, variable, name, span)?;
             if !self.eat(Kind::Comma) {
                 break;
             }
@@ -130,12 +139,9 @@ impl<'s> Parser<'s> {
             _ => None,
         };
         let Some(space) = space.filter(|space| *space != Space::SharedCluster) else {
-            let word = super::shorten(self.word());
-            return self.error(
-                Code::Directive,
-                start,
-                format!("`{word}` begins no directive or declaration here"),
-            );
+            let message =
+                format!("`{}` begins no directive or declaration here", super::shorten(self.word()));
+            return self.error(Code::Directive, start, message);
         };
         if parameter && space.base() != Space::Param {
             return self.error(Code::Parameter, start, "a parameter is in `.param` space or in a `.reg`");
@@ -243,28 +249,21 @@ impl<'s> Parser<'s> {
         let mut list = Vec::new();
         while self.eat_dot("attribute") {
             self.expect(Kind::LeftParen, "after `.attribute`")?;
-            loop {
-                let span = self.span();
-                if self.eat_dot("managed") {
-                    list.push(Attribute::Managed);
-                } else if self.eat_dot("unified") {
-                    self.expect(Kind::LeftParen, "after `.unified`")?;
-                    let high = self.unsigned_wide("as half of a handle")?;
-                    self.expect(Kind::Comma, "between the halves of a handle")?;
-                    let low = self.unsigned_wide("as half of a handle")?;
-                    self.expect(Kind::RightParen, "to close `.unified`")?;
-                    list.push(Attribute::Unified(high, low));
-                } else {
-                    return self.error(
-                        Code::Directive,
-                        span,
-                        "an attribute is `.managed` or `.unified(…, …)`",
-                    );
+            list.extend(self.separated(|parser| {
+                let span = parser.span();
+                if parser.eat_dot("managed") {
+                    return Some(Attribute::Managed);
+                } else if !parser.eat_dot("unified") {
+                    let message = "an attribute is `.managed` or `.unified(…, …)`";
+                    return parser.error(Code::Directive, span, message);
                 }
-                if !self.eat(Kind::Comma) {
-                    break;
-                }
-            }
+                parser.expect(Kind::LeftParen, "after `.unified`")?;
+                let high = parser.unsigned_wide("as half of a handle")?;
+                parser.expect(Kind::Comma, "between the halves of a handle")?;
+                let low = parser.unsigned_wide("as half of a handle")?;
+                parser.expect(Kind::RightParen, "to close `.unified`")?;
+                Some(Attribute::Unified(high, low))
+            })?);
             self.expect(Kind::RightParen, "to close `.attribute`")?;
         }
         Some(list)
@@ -308,35 +307,28 @@ impl<'s> Parser<'s> {
 
     /// `field = value, …}`: what stands in the braces of a texture, sampler or surface.
     fn opaque_properties(&mut self) -> Option<Vec<(OpaqueProperty, OpaqueValue)>> {
-        let mut list = Vec::new();
-        loop {
-            let span = self.span();
-            let name = self.ident("as a property")?;
+        let list = self.separated(|parser| {
+            let span = parser.span();
+            let name = parser.ident("as a property")?;
             let Some(property) = OpaqueProperty::from_word(Word::new(name)) else {
-                let message =
-                    format!("`{}` is no property of a texture, sampler or surface", super::shorten(name));
-                return self.error(Code::Initialiser, span, message);
+                let name = super::shorten(name);
+                let message = format!("`{name}` is no property of a texture, sampler or surface");
+                return parser.error(Code::Initialiser, span, message);
             };
-            self.expect(Kind::Equal, "after a property")?;
-            let span = self.span();
-            let value = if self.kind() == Kind::Ident {
-                let name = self.word();
-                self.advance();
-                match OpaqueWord::from_word(Word::new(name)) {
-                    Some(word) => OpaqueValue::Word(word),
-                    None => {
-                        let message = format!("`{}` is no value of a property", super::shorten(name));
-                        return self.error(Code::Initialiser, span, message);
-                    }
-                }
-            } else {
-                OpaqueValue::Number(self.constant()?)
-            };
-            list.push((property, value));
-            if !self.eat(Kind::Comma) {
-                break;
+            parser.expect(Kind::Equal, "after a property")?;
+            if parser.kind() != Kind::Ident {
+                return Some((property, OpaqueValue::Number(parser.constant()?)));
             }
-        }
+            let (name, span) = (parser.word(), parser.span());
+            parser.advance();
+            match OpaqueWord::from_word(Word::new(name)) {
+                Some(word) => Some((property, OpaqueValue::Word(word))),
+                None => {
+                    let message = format!("`{}` is no value of a property", super::shorten(name));
+                    parser.error(Code::Initialiser, span, message)
+                }
+            }
+        })?;
         self.expect(Kind::RightBrace, "to close the initial value")?;
         Some(list)
     }
@@ -357,13 +349,7 @@ impl<'s> Parser<'s> {
         if generic {
             self.expect(Kind::RightParen, "to close `generic`")?;
         }
-        let offset = match self.kind() {
-            Kind::Plus => {
-                self.advance();
-                self.offset()?
-            }
-            _ => 0,
-        };
+        let offset = self.symbol_offset()?;
         Some(InitSymbol { name, generic, offset, mask: None })
     }
 
@@ -380,7 +366,7 @@ impl<'s> Parser<'s> {
                 return self.error(Code::Directive, span, "expected `function_name` in `.loc`");
             }
             let function = self.ident("as the label of the function's name")?.to_string();
-            let offset = if self.eat(Kind::Plus) { self.offset()? } else { 0 };
+            let offset = self.symbol_offset()?;
             self.expect(Kind::Comma, "in `.loc`")?;
             let span = self.span();
             if self.ident("in `.loc`")? != "inlined_at" {

@@ -174,18 +174,12 @@ impl<'s> Parser<'s> {
                 (Kind::Tilde, Value::Signed(v)) => Value::Signed(!v),
                 (Kind::Tilde, Value::Unsigned(v)) => Value::Unsigned(!v),
                 (Kind::Minus, Value::Single(_)) => {
-                    return self.error(
-                        Code::Syntax,
-                        operator.span(),
-                        "a `0f…` literal cannot be negated: set its sign bit",
-                    );
+                    let message = "a `0f…` literal cannot be negated: set its sign bit";
+                    return self.error(Code::Syntax, operator.span(), message);
                 }
                 _ => {
-                    return self.error(
-                        Code::ConstantExpression,
-                        operator.span(),
-                        "the operator wants an integer",
-                    );
+                    let message = "the operator wants an integer";
+                    return self.error(Code::ConstantExpression, operator.span(), message);
                 }
             };
         }
@@ -215,11 +209,10 @@ impl<'s> Parser<'s> {
                         ("u64", Value::Float(v)) => Some(Value::Unsigned(v as u64)),
                         ("f64", v) => Some(Value::Float(v.float())),
                         ("s64" | "u64", v) if !v.is_float() => Some(v),
-                        _ => self.error(
-                            Code::ConstantExpression,
-                            span,
-                            "a cast is to `.s64`, `.u64` or `.f64`",
-                        ),
+                        _ => {
+                            let message = "a cast is to `.s64`, `.u64` or `.f64`";
+                            self.error(Code::ConstantExpression, span, message)
+                        }
                     };
                 }
                 self.advance();

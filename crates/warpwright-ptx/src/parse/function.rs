@@ -52,59 +52,37 @@ impl<'s> Parser<'s> {
         function: bool,
         defined: bool,
     ) -> Option<()> {
-        match self.globals.get_mut(name) {
-            Some(before) if (before.defined && defined) || before.function != function => {
-                self.error(Code::Redeclared, span, format!("`{name}` is declared twice"))
-            }
-            Some(before) => {
-                before.defined |= defined;
-                Some(())
-            }
-            None => {
-                self.globals.insert(name, GlobalName { name: name.into(), function, defined });
-                Some(())
-            }
+        let new = GlobalName { name: name.into(), function, defined: false };
+        let global = self.globals.entry(name).or_insert(new);
+        if (global.defined && defined) || global.function != function {
+            return self.error(Code::Redeclared, span, format!("`{name}` is declared twice"));
         }
+        global.defined |= defined;
+        Some(())
     }
 
     /// `(…)`: parameters or return values.
     fn params(&mut self, function: &mut Function, scopes: &mut Scopes<'s>) -> Option<Vec<Param>> {
-        self.advance();
-        let mut params = Vec::new();
-        if self.eat(Kind::RightParen) {
-            return Some(params);
-        }
-        loop {
-            let start = self.span();
-            if self.eat_dot("reg") {
-                let (ty, vector) = self.register_type()?;
-                let span = self.span();
-                let name = self.ident("as the name of a parameter")?;
-                let first = Reg(function.register_count());
-                function.registers.push(RegisterRange {
-                    origin: start.to(span).into(),
-                    ty,
-                    vector,
-                    name: name.into(),
-                    first,
-                    count: 1,
-                    numbered: false,
-                });
-                self.declare_local(scopes, name, Local::Register(first, vector), span)?;
-                params.push(Param::Register(first));
-            } else {
-                let (variable, name, span) = self.variable_declaration(Linkage::Local, true)?;
+        self.enclosed(Kind::RightParen, "to close the list of parameters", |parser| {
+            let start = parser.span();
+            if !parser.eat_dot("reg") {
+                let (variable, name, span) = parser.variable_declaration(Linkage::Local, true)?;
                 let id = VarId(function.variables.len() as u32);
                 function.variables.push(variable);
-                self.declare_local(scopes, name, Local::Variable(id), span)?;
-                params.push(Param::Variable(id));
+                parser.declare_local(scopes, name, Local::Variable(id), span)?;
+                return Some(Param::Variable(id));
             }
-            if !self.eat(Kind::Comma) {
-                break;
-            }
-        }
-        self.expect(Kind::RightParen, "to close the list of parameters")?;
-        Some(params)
+            let (ty, vector) = parser.register_type()?;
+            let span = parser.span();
+            let name = parser.ident("as the name of a parameter")?;
+            let first = Reg(function.register_count());
+            let origin = start.to(span).into();
+            let name_of = name.into();
+            let range = RegisterRange { origin, ty, vector, name: name_of, first, count: 1, numbered: false };
+            function.registers.push(range);
+            parser.declare_local(scopes, name, Local::Register(first, vector), span)?;
+            Some(Param::Register(first))
+        })
     }
 
     fn declare_local(
@@ -135,31 +113,25 @@ impl<'s> Parser<'s> {
             let span = self.span();
             let word = self.dot_word();
             self.advance();
+            use FunctionDirective::*;
             list.push(match word {
-                "maxntid" => FunctionDirective::MaxNtid(self.dims()?),
-                "reqntid" => FunctionDirective::ReqNtid(self.dims()?),
-                "reqnctapercluster" => FunctionDirective::ReqNCtaPerCluster(self.dims()?),
-                "minnctapersm" => FunctionDirective::MinNCtaPerSm(self.unsigned("as a number of blocks")?),
-                "maxnctapersm" => FunctionDirective::MaxNCtaPerSm(self.unsigned("as a number of blocks")?),
-                "maxnreg" => FunctionDirective::MaxNReg(self.unsigned("as a number of registers")?),
-                "maxclusterrank" => {
-                    FunctionDirective::MaxClusterRank(self.unsigned("as a number of blocks")?)
-                }
-                "abi_preserve" => FunctionDirective::AbiPreserve(self.unsigned("as a number of registers")?),
-                "abi_preserve_control" => {
-                    FunctionDirective::AbiPreserveControl(self.unsigned("as a number of registers")?)
-                }
-                "explicitcluster" => FunctionDirective::ExplicitCluster,
-                "blocksareclusters" => FunctionDirective::BlocksAreClusters,
-                "noreturn" => FunctionDirective::NoReturn,
-                "language" => FunctionDirective::Language(self.ident("after `.language`")?.to_string()),
-                "pragma" => FunctionDirective::Pragma(self.pragma()?),
+                "maxntid" => MaxNtid(self.dims()?),
+                "reqntid" => ReqNtid(self.dims()?),
+                "reqnctapercluster" => ReqNCtaPerCluster(self.dims()?),
+                "minnctapersm" => MinNCtaPerSm(self.unsigned("as a number of blocks")?),
+                "maxnctapersm" => MaxNCtaPerSm(self.unsigned("as a number of blocks")?),
+                "maxnreg" => MaxNReg(self.unsigned("as a number of registers")?),
+                "maxclusterrank" => MaxClusterRank(self.unsigned("as a number of blocks")?),
+                "abi_preserve" => AbiPreserve(self.unsigned("as a number of registers")?),
+                "abi_preserve_control" => AbiPreserveControl(self.unsigned("as a number of registers")?),
+                "explicitcluster" => ExplicitCluster,
+                "blocksareclusters" => BlocksAreClusters,
+                "noreturn" => NoReturn,
+                "language" => Language(self.ident("after `.language`")?.to_string()),
+                "pragma" => Pragma(self.pragma()?),
                 _ => {
-                    return self.error(
-                        Code::Directive,
-                        span,
-                        format!("`.{word}` is no directive of a function"),
-                    );
+                    let message = format!("`.{word}` is no directive of a function");
+                    return self.error(Code::Directive, span, message);
                 }
             });
         }
@@ -168,13 +140,7 @@ impl<'s> Parser<'s> {
 
     /// The strings of a `.pragma`, and its `;`.
     pub(super) fn pragma(&mut self) -> Option<Vec<String>> {
-        let mut strings = Vec::new();
-        loop {
-            strings.push(self.string("after `.pragma`")?);
-            if !self.eat(Kind::Comma) {
-                break;
-            }
-        }
+        let strings = self.separated(|parser| parser.string("after `.pragma`"))?;
         self.expect(Kind::Semicolon, "to end `.pragma`")?;
         Some(strings)
     }
@@ -198,12 +164,8 @@ impl<'s> Parser<'s> {
             self.take_comments(|comment| body.push(StatementKind::Comment(comment).into()));
             match self.kind() {
                 Kind::End => {
-                    let span = function_span(function);
-                    self.error::<()>(
-                        Code::Syntax,
-                        span,
-                        format!("the body of `{}` does not end", function.name),
-                    );
+                    let message = format!("the body of `{}` does not end", function.name);
+                    self.error::<()>(Code::Syntax, function_span(function), message);
                     break;
                 }
                 Kind::LeftBrace => {
@@ -271,37 +233,23 @@ impl<'s> Parser<'s> {
     /// What stands after `label:`.
     fn label_statement(&mut self, label: LabelId, scopes: &mut Scopes<'s>) -> Option<StatementKind> {
         if self.eat_dot("branchtargets") {
-            let mut targets = Vec::new();
-            loop {
-                let span = self.span();
-                self.ident("as a branch target")?;
-                targets.push(scopes.label(span));
-                if !self.eat(Kind::Comma) {
-                    break;
-                }
-            }
+            let targets = self.separated(|parser| {
+                let span = parser.span();
+                parser.ident("as a branch target")?;
+                Some(scopes.label(span))
+            })?;
             self.expect(Kind::Semicolon, "to end `.branchtargets`")?;
             return Some(StatementKind::BranchTargets { label, targets });
         }
         if self.eat_dot("calltargets") {
-            let mut targets = Vec::new();
-            loop {
-                let span = self.span();
-                let name = self.ident("as a call target")?;
-                match self.globals.get(name) {
-                    Some(global) if global.function => targets.push(global.name.clone()),
-                    _ => {
-                        return self.error(
-                            Code::Undeclared,
-                            span,
-                            format!("`{name}` is not a declared function"),
-                        );
-                    }
+            let targets = self.separated(|parser| {
+                let span = parser.span();
+                let name = parser.ident("as a call target")?;
+                match parser.globals.get(name) {
+                    Some(global) if global.function => Some(global.name.clone()),
+                    _ => parser.error(Code::Undeclared, span, format!("`{name}` is not a declared function")),
                 }
-                if !self.eat(Kind::Comma) {
-                    break;
-                }
-            }
+            })?;
             self.expect(Kind::Semicolon, "to end `.calltargets`")?;
             return Some(StatementKind::CallTargets { label, targets });
         }
@@ -334,26 +282,15 @@ impl<'s> Parser<'s> {
     }
 
     fn prototype_params(&mut self) -> Option<Vec<PrototypeParam>> {
-        self.advance();
-        let mut params = Vec::new();
-        if self.eat(Kind::RightParen) {
-            return Some(params);
-        }
-        loop {
-            if self.eat_dot("reg") {
-                let (ty, _) = self.register_type()?;
-                let name = self.ident("as the name of a parameter (`_`)")?;
-                params.push(PrototypeParam::Register(ty, name.into()));
-            } else {
-                let (variable, _, _) = self.variable_declaration(Linkage::Local, true)?;
-                params.push(PrototypeParam::Variable(Box::new(variable)));
+        self.enclosed(Kind::RightParen, "to close the list of parameters", |parser| {
+            if !parser.eat_dot("reg") {
+                let (variable, _, _) = parser.variable_declaration(Linkage::Local, true)?;
+                return Some(PrototypeParam::Variable(Box::new(variable)));
             }
-            if !self.eat(Kind::Comma) {
-                break;
-            }
-        }
-        self.expect(Kind::RightParen, "to close the list of parameters")?;
-        Some(params)
+            let (ty, _) = parser.register_type()?;
+            let name = parser.ident("as the name of a parameter (`_`)")?;
+            Some(PrototypeParam::Register(ty, name.into()))
+        })
     }
 
     fn directive_statement(
@@ -379,21 +316,13 @@ impl<'s> Parser<'s> {
             "param" | "local" | "shared" | "global" | "const" | "tex" | "param::entry" | "param::func"
             | "shared::cta" | "extern" => {
                 let linkage = if self.eat_dot("extern") { Linkage::Extern } else { Linkage::Local };
-                let (mut variable, mut name, mut span) = self.variable_declaration(linkage, false)?;
-                loop {
+                self.variables(linkage, |parser, variable, name, span| {
                     let id = VarId(function.variables.len() as u32);
-                    self.declare_local(scopes, name, Local::Variable(id), span)?;
-                    // `.space .type a, b;` declares both alike.
-                    let like = Variable { dims: Vec::new(), init: None, ..variable.clone() };
+                    parser.declare_local(scopes, name, Local::Variable(id), span)?;
                     body.push(Statement { origin: variable.origin, kind: StatementKind::Variable(id) });
                     function.variables.push(variable);
-                    if !self.eat(Kind::Comma) {
-                        break;
-                    }
-                    variable = like;
-                    (name, span) = self.declarator(&mut variable)?;
-                }
-                self.expect(Kind::Semicolon, "to end the declaration")?;
+                    Some(())
+                })?;
                 return Some(());
             }
             word => {
@@ -415,43 +344,33 @@ impl<'s> Parser<'s> {
     ) -> Option<StatementKind> {
         let (ty, vector) = self.register_type()?;
         let first_range = function.registers.len() as u32;
-        loop {
-            let span = self.span();
-            let name = self.ident("as the name of a register")?;
+        self.separated(|parser| {
+            let span = parser.span();
+            let name = parser.ident("as the name of a register")?;
             let mut count = 1;
-            let numbered = self.eat(Kind::Less);
+            let numbered = parser.eat(Kind::Less);
             if numbered {
-                count = self.unsigned("as a number of registers")?;
-                self.expect(Kind::Greater, "to close the number of registers")?;
+                count = parser.unsigned("as a number of registers")?;
+                parser.expect(Kind::Greater, "to close the number of registers")?;
             }
             let first = Reg(function.register_count());
             let width = vector.map_or(1, |vector| vector.elements() as u32);
             if count > (MAX_REGISTERS - first.0) / width {
                 let message = format!("a function declares more than {MAX_REGISTERS} registers");
-                return self.error(Code::TooLarge, span, message);
+                return parser.error(Code::TooLarge, span, message);
             }
-            function.registers.push(RegisterRange {
-                origin: start.to(self.last_span()).into(),
-                ty,
-                vector,
-                name: name.into(),
-                first,
-                count,
-                numbered,
-            });
+            let origin = start.to(parser.last_span()).into();
+            let range = RegisterRange { origin, ty, vector, name: name.into(), first, count, numbered };
+            function.registers.push(range);
             if !numbered {
-                self.declare_local(scopes, name, Local::Register(first, vector), span)?;
-            } else if !scopes.declare_range(name, RegisterNames { first, count, vector }) {
-                return self.error(
-                    Code::Redeclared,
-                    span,
-                    format!("`{name}<…>` is declared twice in this scope"),
-                );
+                parser.declare_local(scopes, name, Local::Register(first, vector), span)
+            } else if scopes.declare_range(name, RegisterNames { first, count, vector }) {
+                Some(())
+            } else {
+                let message = format!("`{name}<…>` is declared twice in this scope");
+                parser.error(Code::Redeclared, span, message)
             }
-            if !self.eat(Kind::Comma) {
-                break;
-            }
-        }
+        })?;
         self.expect(Kind::Semicolon, "to end the declaration")?;
         Some(StatementKind::Registers {
             first: first_range,
@@ -474,11 +393,8 @@ impl<'s> Parser<'s> {
             match VectorWidth::from_word(word) {
                 Some(width) if vector.is_none() => vector = Some(width),
                 _ => {
-                    return self.error(
-                        Code::Directive,
-                        span,
-                        format!("`.{}` is no type", super::shorten(word.text())),
-                    );
+                    let message = format!("`.{}` is no type", super::shorten(word.text()));
+                    return self.error(Code::Directive, span, message);
                 }
             }
         }

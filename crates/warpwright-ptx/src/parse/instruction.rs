@@ -94,19 +94,17 @@ impl<'s> Parser<'s> {
             self.advance();
         }
         if self.kind() != Kind::Semicolon {
-            loop {
-                let first = self.span();
-                let operand = self.operand(opcode, scopes)?;
+            self.separated(|parser| {
+                let first = parser.span();
+                let operand = parser.operand(opcode, scopes)?;
                 let address = matches!(operand, Operand::Address(_));
-                buffers.operands.push((operand, first.to(self.last_span())));
-                if address && self.kind() == Kind::Dot && self.dot_word() == "unified" {
-                    buffers.operands.push((Operand::Unified, self.span()));
-                    self.advance();
+                buffers.operands.push((operand, first.to(parser.last_span())));
+                if address && parser.is_dot("unified") {
+                    buffers.operands.push((Operand::Unified, parser.span()));
+                    parser.advance();
                 }
-                if !self.eat(Kind::Comma) {
-                    break;
-                }
-            }
+                Some(())
+            })?;
         }
         let span = start.to(self.span());
         self.expect(Kind::Semicolon, "to end the instruction")?;
@@ -136,21 +134,17 @@ impl<'s> Parser<'s> {
         let name = self.ident("as a guard")?;
         match scopes.resolve(name) {
             Some(Local::Register(reg, None)) => Some(Guard { reg, negated }),
-            Some(Local::Register(_, Some(_))) => self.error(
-                Code::GuardType,
-                span,
-                format!("the guard `{name}` is a vector, not a predicate register"),
-            ),
-            Some(Local::Variable(_)) => self.error(
-                Code::GuardType,
-                span,
-                format!("the guard `{name}` is a variable, not a predicate register"),
-            ),
+            Some(other) => {
+                let what = if matches!(other, Local::Variable(_)) { "variable" } else { "vector" };
+                let message = format!("the guard `{name}` is a {what}, not a predicate register");
+                self.error(Code::GuardType, span, message)
+            }
             None => self.error(Code::Undeclared, span, format!("`{name}` is not declared here")),
         }
     }
 
     fn operand(&mut self, opcode: &'s str, scopes: &mut Scopes<'s>) -> Option<Operand> {
+        const CLOSE: &str = "to close the list of operands";
         match self.kind() {
             Kind::Ident if self.word() == "WARP_SZ" => self.constant().map(Operand::Imm),
             Kind::Ident => {
@@ -168,7 +162,7 @@ impl<'s> Parser<'s> {
                     self.advance();
                     return self.unexpected("an operand", "in a vector");
                 }
-                let list = self.operand_list(Kind::RightBrace, opcode, scopes)?;
+                let list = self.enclosed(Kind::RightBrace, CLOSE, |parser| parser.operand(opcode, scopes))?;
                 self.unnest();
                 let vector = Operand::Vector(list);
                 if !self.eat(Kind::Pipe) {
@@ -179,7 +173,7 @@ impl<'s> Parser<'s> {
             }
             Kind::LeftParen if opcode == "call" => {
                 self.nest()?;
-                let list = self.operand_list(Kind::RightParen, opcode, scopes)?;
+                let list = self.enclosed(Kind::RightParen, CLOSE, |parser| parser.operand(opcode, scopes))?;
                 self.unnest();
                 Some(Operand::List(list))
             }
@@ -215,28 +209,6 @@ impl<'s> Parser<'s> {
     fn negates_register(&self, scopes: &Scopes<'s>) -> bool {
         let next = self.tokens[(self.at + 1).min(self.tokens.len() - 1)];
         next.kind == Kind::Ident && matches!(scopes.resolve(self.str(next)), Some(Local::Register(_, None)))
-    }
-
-    /// The operands up to `close`, which is taken too. The current token is the opening one.
-    fn operand_list(
-        &mut self,
-        close: Kind,
-        opcode: &'s str,
-        scopes: &mut Scopes<'s>,
-    ) -> Option<Vec<Operand>> {
-        self.advance();
-        let mut list = Vec::new();
-        if self.eat(close) {
-            return Some(list);
-        }
-        loop {
-            list.push(self.operand(opcode, scopes)?);
-            if !self.eat(Kind::Comma) {
-                break;
-            }
-        }
-        self.expect(close, "to close the list of operands")?;
-        Some(list)
     }
 
     /// A name: register, special register, symbol (with an offset), label or `_`.
@@ -276,11 +248,8 @@ impl<'s> Parser<'s> {
                 let here = self.span();
                 self.advance();
                 if special.component.is_none() || !register.is_vector() {
-                    return self.error(
-                        Code::SpecialRegister,
-                        here,
-                        format!("`{name}` has no such component"),
-                    );
+                    let message = format!("`{name}` has no such component");
+                    return self.error(Code::SpecialRegister, here, message);
                 }
             }
             return Some(Operand::Special(special));
@@ -307,16 +276,25 @@ impl<'s> Parser<'s> {
         self.advance();
         match component {
             Some(component) => Some(Operand::Reg(Reg(first.0 + component as u32))),
-            None => self.error(
-                Code::OperandForm,
-                span,
-                format!("a `.{}` register has no such component", vector.text()),
-            ),
+            None => {
+                let message = format!("a `.{}` register has no such component", vector.text());
+                self.error(Code::OperandForm, span, message)
+            }
         }
     }
 
-    /// `+ constant` after a symbol.
-    fn symbol_offset(&mut self) -> Option<i64> {
+    /// Reports an operand that the `rule` does not allow, or that nothing declares.
+    #[cold]
+    fn wrong<T>(&mut self, rule: &str, found: &Operand, span: Span) -> Option<T> {
+        if let Operand::Unknown(name) = found {
+            let name = &self.text[name.range()];
+            return self.error(Code::Undeclared, span, format!("`{name}` is not declared here"));
+        }
+        self.error(Code::OperandForm, span, format!("{rule}, not {}", found.description()))
+    }
+
+    /// `+ constant` after a symbol or a register, or nothing.
+    pub(super) fn symbol_offset(&mut self) -> Option<i64> {
         if self.eat(Kind::Plus) { self.offset() } else { Some(0) }
     }
 
@@ -328,23 +306,15 @@ impl<'s> Parser<'s> {
                 let span = self.span();
                 match self.name_operand(scopes)? {
                     Operand::Reg(reg) => {
-                        let offset = if self.eat(Kind::Plus) { self.offset()? } else { 0 };
+                        let offset = self.symbol_offset()?;
                         Address::reg(reg, offset)
                     }
                     Operand::Symbol(symbol, offset) => Address::symbol(symbol, offset),
                     Operand::Imm(imm) => {
                         Address { base: AddressBase::Absolute, offset: imm.bits().unwrap_or(0) as i64 }
                     }
-                    Operand::Unknown(unknown) => {
-                        let name = &self.text[unknown.range()];
-                        return self.error(Code::Undeclared, span, format!("`{name}` is not declared here"));
-                    }
                     other => {
-                        let message = format!(
-                            "the base of an address is a register or a symbol, not {}",
-                            other.description()
-                        );
-                        return self.error(Code::OperandForm, span, message);
+                        return self.wrong("the base of an address is a register or a symbol", &other, span);
                     }
                 }
             }
@@ -358,14 +328,8 @@ impl<'s> Parser<'s> {
             self.unnest();
             match operand.into_srcs() {
                 Ok(srcs) => coordinates.push(srcs),
-                Err(Operand::Unknown(unknown)) => {
-                    let name = &self.text[unknown.range()];
-                    return self.error(Code::Undeclared, span, format!("`{name}` is not declared here"));
-                }
                 Err(other) => {
-                    let message =
-                        format!("a coordinate is a value or a vector of values, not {}", other.description());
-                    return self.error(Code::OperandForm, span, message);
+                    return self.wrong("a coordinate is a value or a vector of values", &other, span);
                 }
             }
         }

@@ -171,6 +171,31 @@ impl<'s> Parser<'s> {
         Some(word)
     }
 
+    /// One or more of what `item` reads, with commas between them.
+    fn separated<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let mut list = vec![item(self)?];
+        while self.eat(Kind::Comma) {
+            list.push(item(self)?);
+        }
+        Some(list)
+    }
+
+    /// `open`, which is the current token, what `item` reads, with commas between, if anything, and `close`.
+    fn enclosed<T>(
+        &mut self,
+        close: Kind,
+        context: &str,
+        item: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        self.advance();
+        if self.eat(close) {
+            return Some(Vec::new());
+        }
+        let list = self.separated(item)?;
+        self.expect(close, context)?;
+        Some(list)
+    }
+
     /// Enters a construct that can nest.
     fn nest(&mut self) -> Option<()> {
         if self.nesting >= MAX_NESTING {
@@ -328,11 +353,8 @@ impl<'s> Parser<'s> {
                 32 => Some(AddressSize::Bits32),
                 64 => Some(AddressSize::Bits64),
                 other => {
-                    return self.error(
-                        Code::Header,
-                        span,
-                        format!("`.address_size` is 32 or 64, not {other}"),
-                    );
+                    let message = format!("`.address_size` is 32 or 64, not {other}");
+                    return self.error(Code::Header, span, message);
                 }
             };
         }
@@ -365,29 +387,23 @@ impl<'s> Parser<'s> {
     fn target(&mut self) -> Option<Target> {
         let mut arch = None;
         let mut options = Vec::new();
-        loop {
-            let span = self.span();
-            let word = self.ident("after `.target`")?;
+        self.separated(|parser| {
+            let span = parser.span();
+            let word = parser.ident("after `.target`")?;
             if let Some(option) = TargetOption::ALL.into_iter().find(|option| option.name() == word) {
                 options.push(option);
-            } else {
-                match word.parse::<Arch>() {
-                    Ok(found) if arch.is_none() => arch = Some(found),
-                    Ok(_) => return self.error(Code::Header, span, "`.target` names two architectures"),
-                    Err(unknown) => return self.error(Code::Header, span, unknown.to_string()),
-                }
+                return Some(());
             }
-            if !self.eat(Kind::Comma) {
-                break;
+            match word.parse::<Arch>() {
+                Ok(found) if arch.is_none() => arch = Some(found),
+                Ok(_) => return parser.error(Code::Header, span, "`.target` names two architectures"),
+                Err(unknown) => return parser.error(Code::Header, span, unknown.to_string()),
             }
-        }
-        match arch {
-            Some(arch) => Some(Target { arch, options }),
-            None => {
-                let span = self.last_span();
-                self.error(Code::Header, span, "`.target` names no architecture")
-            }
-        }
+            Some(())
+        })?;
+        let span = self.last_span();
+        arch.map(|arch| Target { arch, options })
+            .or_else(|| self.error(Code::Header, span, "`.target` names no architecture"))
     }
 }
 

@@ -21,6 +21,8 @@ pub(super) enum Local {
     Variable(VarId),
 }
 
+const OPEN: &str = "the function's own scope is never closed";
+
 #[derive(Default)]
 struct Scope<'s> {
     names: HashMap<&'s str, Local>,
@@ -91,7 +93,7 @@ impl<'s> Scopes<'s> {
     }
 
     fn innermost(&mut self) -> &mut Scope<'s> {
-        self.stack.last_mut().expect("the function's own scope is never closed")
+        self.stack.last_mut().expect(OPEN)
     }
 
     pub(super) fn open(&mut self) {
@@ -151,20 +153,21 @@ impl<'s> Scopes<'s> {
         None
     }
 
+    /// The label of that name in the innermost scope, which has it from now on.
+    fn entry(&mut self, name: &'s str, span: Span) -> &mut ScopedLabel {
+        let next = LabelId(self.labels.len() as u32);
+        let scope = self.stack.last_mut().expect(OPEN);
+        scope.labels.entry(name).or_insert_with(|| {
+            self.labels.push((next, name));
+            ScopedLabel { id: next, defined: None, used: span }
+        })
+    }
+
     /// Defines a label in the innermost scope.
     pub(super) fn define_label(&mut self, name: &'s str, span: Span) -> LabelId {
-        let next = LabelId(self.labels.len() as u32);
-        let label = self.innermost().labels.entry(name).or_insert(ScopedLabel {
-            id: next,
-            defined: None,
-            used: span,
-        });
-        let before = label.defined.replace(span);
+        let label = self.entry(name, span);
         let id = label.id;
-        if id == next {
-            self.labels.push((next, name));
-        }
-        match before {
+        match label.defined.replace(span) {
             Some(first) => self.errors.push(
                 Diagnostic::new(Code::Label, span, format!("the label `{name}` is defined twice"))
                     .with_related(first, "it is defined here first"),
@@ -229,18 +232,7 @@ impl<'s> Scopes<'s> {
 
 impl LabelResolver for Scopes<'_> {
     fn label(&mut self, span: Span) -> LabelId {
-        let name = &self.text[span.range()];
-        let next = LabelId(self.labels.len() as u32);
-        let label = self.innermost().labels.entry(name).or_insert(ScopedLabel {
-            id: next,
-            defined: None,
-            used: span,
-        });
-        let id = label.id;
-        if id == next {
-            self.labels.push((next, name));
-        }
-        id
+        self.entry(&self.text[span.range()], span).id
     }
 }
 
