@@ -1,5 +1,7 @@
 //! Modules, declarations and statements.
 
+use std::fmt::Display;
+
 use super::Writer;
 use crate::ir::*;
 use crate::op::Modifier;
@@ -74,17 +76,28 @@ impl<'a> Printer<'a> {
         self.out.unsigned(value.into());
     }
 
+    /// `before value after`, where there is a value.
+    fn option(&mut self, before: &str, value: Option<impl Display>, after: &str) {
+        if let Some(value) = value {
+            self.text(&format!("{before}{value}{after}"));
+        }
+    }
+
+    /// Items with commas between them.
+    fn list<T>(&mut self, items: &'a [T], mut item: impl FnMut(&mut Self, &'a T)) {
+        for (i, value) in items.iter().enumerate() {
+            self.text(if i > 0 { ", " } else { "" });
+            item(self, value);
+        }
+    }
+
     fn module(&mut self, module: &'a Module) {
         for comment in &module.preamble {
             self.comment(comment, "");
         }
-        self.text(".version ");
-        self.text(&module.version.to_string());
-        self.text("\n.target ");
-        self.text(&module.target.arch.to_string());
+        self.text(&format!(".version {}\n.target {}", module.version, module.target.arch));
         for option in &module.target.options {
-            self.text(", ");
-            self.text(option.name());
+            self.text(&format!(", {}", option.name()));
         }
         match module.address_size {
             Some(AddressSize::Bits32) => self.text("\n.address_size 32\n"),
@@ -92,12 +105,8 @@ impl<'a> Printer<'a> {
             None => self.text("\n"),
         }
         for i in 0..self.files.names.len() {
-            self.text(".file ");
-            self.number(self.files.first + i as u32);
-            self.text(" \"");
             let name = self.files.names[i].replace('\\', "/");
-            self.text(&name);
-            self.text("\"\n");
+            self.text(&format!(".file {} \"{name}\"\n", self.files.first + i as u32));
         }
         let mut before: Option<&ItemKind> = None;
         for item in &module.items {
@@ -123,25 +132,10 @@ impl<'a> Printer<'a> {
                 self.text(";\n");
             }
             ItemKind::Function(function) => self.function(function),
-            ItemKind::Alias { name, target } => {
-                self.text(".alias ");
-                self.text(name);
-                self.text(", ");
-                self.text(target);
-                self.text(";\n");
-            }
+            ItemKind::Alias { name, target } => self.text(&format!(".alias {name}, {target};\n")),
             ItemKind::File(file) => {
-                self.text(".file ");
-                self.number(file.index);
-                self.text(" \"");
-                self.text(&file.path);
-                self.text("\"");
-                if let Some((time, size)) = file.stamp {
-                    self.text(", ");
-                    self.number(time);
-                    self.text(", ");
-                    self.number(size);
-                }
+                self.text(&format!(".file {} \"{}\"", file.index, file.path));
+                self.option(", ", file.stamp.map(|(time, size)| format!("{time}, {size}")), "");
                 self.text("\n");
             }
             ItemKind::Loc(loc) => self.loc(loc),
@@ -162,79 +156,41 @@ impl<'a> Printer<'a> {
         } else {
             self.text(indent);
         }
-        if comment.block {
-            self.text("/*");
-            self.text(&comment.text);
-            self.text("*/\n");
-        } else {
-            self.text("//");
-            self.text(&comment.text);
-            self.text("\n");
-        }
+        let text = &comment.text;
+        self.text(&if comment.block { format!("/*{text}*/\n") } else { format!("//{text}\n") });
     }
 
-    fn pragma(&mut self, strings: &[String]) {
+    fn pragma(&mut self, strings: &'a [String]) {
         self.text(".pragma ");
-        for (i, string) in strings.iter().enumerate() {
-            self.text(if i > 0 { ", \"" } else { "\"" });
-            self.text(string);
-            self.text("\"");
-        }
+        self.list(strings, |printer, string| printer.text(&format!("\"{string}\"")));
         self.text(";");
     }
 
-    fn loc(&mut self, loc: &Loc) {
-        self.text(".loc ");
-        self.number(loc.file);
-        self.text(" ");
-        self.number(loc.line);
-        self.text(" ");
-        self.number(loc.column);
-        if let Some(inlined) = &loc.inlined {
-            self.text(", function_name ");
-            self.text(&inlined.function);
-            self.out.offset(inlined.offset);
-            self.text(", inlined_at ");
-            self.number(inlined.file);
-            self.text(" ");
-            self.number(inlined.line);
-            self.text(" ");
-            self.number(inlined.column);
+    fn loc(&mut self, Loc { file, line, column, inlined }: &Loc) {
+        self.text(&format!(".loc {file} {line} {column}"));
+        if let Some(Inlined { function, offset, file, line, column }) = inlined {
+            self.text(&format!(", function_name {function}"));
+            self.out.offset(*offset);
+            self.text(&format!(", inlined_at {file} {line} {column}"));
         }
         self.text("\n");
     }
 
-    fn section(&mut self, section: &Section) {
-        self.text(".section ");
-        self.text(&section.name);
-        self.text("\n{\n");
+    fn section(&mut self, section: &'a Section) {
+        self.text(&format!(".section {}\n{{\n", section.name));
         for line in &section.lines {
             match line {
-                SectionLine::Label(name) => {
-                    self.text(name);
-                    self.text(":\n");
-                }
+                SectionLine::Label(name) => self.text(&format!("{name}:\n")),
                 SectionLine::Data { ty, values } => {
-                    self.text("    .");
-                    self.text(ty.name());
-                    self.text(" ");
-                    for (i, value) in values.iter().enumerate() {
-                        if i > 0 {
-                            self.text(", ");
+                    self.text(&format!("    .{} ", ty.name()));
+                    self.list(values, |printer, value| match value {
+                        SectionValue::Int(imm) => printer.out.imm(*imm),
+                        SectionValue::Label(name, offset) => {
+                            printer.text(name);
+                            printer.out.offset(*offset);
                         }
-                        match value {
-                            SectionValue::Int(imm) => self.out.imm(*imm),
-                            SectionValue::Label(name, offset) => {
-                                self.text(name);
-                                self.out.offset(*offset);
-                            }
-                            SectionValue::Difference(a, b) => {
-                                self.text(a);
-                                self.text("-");
-                                self.text(b);
-                            }
-                        }
-                    }
+                        SectionValue::Difference(a, b) => printer.text(&format!("{a}-{b}")),
+                    });
                     self.text("\n");
                 }
                 SectionLine::Comment(comment) => self.comment(comment, "    "),
@@ -253,76 +209,38 @@ impl<'a> Printer<'a> {
         });
     }
 
-    fn attributes(&mut self, attributes: &[Attribute]) {
+    fn attributes(&mut self, attributes: &'a [Attribute]) {
         if attributes.is_empty() {
             return;
         }
         self.text(" .attribute(");
-        for (i, attribute) in attributes.iter().enumerate() {
-            if i > 0 {
-                self.text(", ");
-            }
-            match attribute {
-                Attribute::Managed => self.text(".managed"),
-                Attribute::Unified(high, low) => {
-                    self.text(".unified(");
-                    self.number(*high);
-                    self.text(", ");
-                    self.number(*low);
-                    self.text(")");
-                }
-            }
-        }
+        self.list(attributes, |printer, attribute| match attribute {
+            Attribute::Managed => printer.text(".managed"),
+            Attribute::Unified(high, low) => printer.text(&format!(".unified({high}, {low})")),
+        });
         self.text(")");
     }
 
     /// A declaration, without what ends it.
-    fn variable(&mut self, variable: &Variable) {
+    fn variable(&mut self, variable: &'a Variable) {
         self.linkage(variable.linkage);
-        self.text(".");
-        self.text(variable.space.text());
-        if let Some(bank) = variable.bank {
-            self.text("[");
-            self.number(bank);
-            self.text("]");
-        }
+        self.text(&variable.space.to_string());
+        self.option("[", variable.bank, "]");
         self.attributes(&variable.attributes);
-        if variable.pointee.is_none()
-            && let Some(align) = variable.align
-        {
-            self.text(" .align ");
-            self.number(align);
+        if variable.pointee.is_none() {
+            self.option(" .align ", variable.align, "");
         }
-        if let Some(vector) = variable.vector {
-            self.text(" .");
-            self.text(vector.text());
-        }
-        self.text(" .");
-        self.text(variable.ty.name());
-        if let Some(pointee) = &variable.pointee {
+        self.option(" ", variable.vector, "");
+        self.text(&format!(" {}", variable.ty));
+        if let Some(pointee) = variable.pointee {
             self.text(" .ptr");
-            if let Some(space) = pointee.space {
-                self.text(" .");
-                self.text(space.text());
-            }
-            if let Some(align) = pointee.align {
-                self.text(" .align ");
-                self.number(align);
-            }
+            self.option(" ", pointee.space, "");
+            self.option(" .align ", pointee.align, "");
         }
-        self.text(" ");
-        self.text(&variable.name);
-        if let Some(range) = variable.range {
-            self.text("<");
-            self.number(range);
-            self.text(">");
-        }
+        self.text(&format!(" {}", variable.name));
+        self.option("<", variable.range, ">");
         for dim in &variable.dims {
-            self.text("[");
-            if let Some(dim) = dim {
-                self.number(*dim);
-            }
-            self.text("]");
+            self.text(&dim.map_or("[]".to_string(), |dim| format!("[{dim}]")));
         }
         if let Some(init) = &variable.init {
             self.text(" = ");
@@ -330,48 +248,30 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn init(&mut self, init: &Init) {
+    fn init(&mut self, init: &'a Init) {
         match init {
             Init::Value(imm) => self.out.imm(*imm),
             Init::Symbol(symbol) => {
-                if let Some(mask) = symbol.mask {
-                    self.text("0x");
-                    self.text(&format!("{mask:X}"));
-                    self.text("(");
-                }
-                if symbol.generic {
-                    self.text("generic(");
-                    self.text(&symbol.name);
-                    self.text(")");
-                } else {
-                    self.text(&symbol.name);
-                }
+                self.option("0x", symbol.mask.map(|mask| format!("{mask:X}")), "(");
+                let name = &symbol.name;
+                self.text(&if symbol.generic { format!("generic({name})") } else { name.to_string() });
                 self.out.offset(symbol.offset);
-                if symbol.mask.is_some() {
-                    self.text(")");
-                }
+                self.text(if symbol.mask.is_some() { ")" } else { "" });
             }
             Init::Properties(list) => {
                 self.text("{");
-                for (i, (property, value)) in list.iter().enumerate() {
-                    self.text(if i > 0 { ", " } else { "" });
-                    self.text(property.text());
-                    self.text(" = ");
+                self.list(list, |printer, (property, value)| {
+                    printer.text(&format!("{} = ", property.text()));
                     match value {
-                        OpaqueValue::Word(word) => self.text(word.text()),
-                        OpaqueValue::Number(imm) => self.out.imm(*imm),
+                        OpaqueValue::Word(word) => printer.text(word.text()),
+                        OpaqueValue::Number(imm) => printer.out.imm(*imm),
                     }
-                }
+                });
                 self.text("}");
             }
             Init::List(list) => {
                 self.text("{");
-                for (i, init) in list.iter().enumerate() {
-                    if i > 0 {
-                        self.text(", ");
-                    }
-                    self.init(init);
-                }
+                self.list(list, Self::init);
                 self.text("}");
             }
         }
@@ -388,16 +288,10 @@ impl<'a> Printer<'a> {
         self.text(" ");
         if !function.returns.is_empty() {
             self.text("(");
-            for (i, param) in function.returns.iter().enumerate() {
-                if i > 0 {
-                    self.text(", ");
-                }
-                self.param(function, *param);
-            }
+            self.list(&function.returns, |printer, param| printer.param(function, *param));
             self.text(") ");
         }
-        self.text(&function.name);
-        self.text("(");
+        self.text(&format!("{}(", function.name));
         for (i, param) in function.params.iter().enumerate() {
             self.text(if i > 0 { ",\n    " } else { "\n    " });
             self.param(function, *param);
@@ -422,40 +316,33 @@ impl<'a> Printer<'a> {
         match param {
             Param::Variable(id) => self.variable(function.variable(id)),
             Param::Register(reg) => {
-                self.text(".reg .");
-                self.text(function.register_type(reg).name());
-                self.text(" ");
+                self.text(&format!(".reg {} ", function.register_type(reg)));
                 self.out.reg(reg);
             }
         }
     }
 
-    fn directive(&mut self, directive: &FunctionDirective) {
+    fn directive(&mut self, directive: &'a FunctionDirective) {
+        use FunctionDirective::*;
         let (name, numbers): (_, &[u32]) = match directive {
-            FunctionDirective::MaxNtid(dims) => (".maxntid", dims),
-            FunctionDirective::ReqNtid(dims) => (".reqntid", dims),
-            FunctionDirective::ReqNCtaPerCluster(dims) => (".reqnctapercluster", dims),
-            FunctionDirective::MinNCtaPerSm(n) => (".minnctapersm", std::slice::from_ref(n)),
-            FunctionDirective::MaxNCtaPerSm(n) => (".maxnctapersm", std::slice::from_ref(n)),
-            FunctionDirective::MaxNReg(n) => (".maxnreg", std::slice::from_ref(n)),
-            FunctionDirective::MaxClusterRank(n) => (".maxclusterrank", std::slice::from_ref(n)),
-            FunctionDirective::AbiPreserve(n) => (".abi_preserve", std::slice::from_ref(n)),
-            FunctionDirective::AbiPreserveControl(n) => (".abi_preserve_control", std::slice::from_ref(n)),
-            FunctionDirective::ExplicitCluster => (".explicitcluster", &[]),
-            FunctionDirective::BlocksAreClusters => (".blocksareclusters", &[]),
-            FunctionDirective::NoReturn => (".noreturn", &[]),
-            FunctionDirective::Language(name) => {
-                self.text(".language ");
-                self.text(name);
-                return;
-            }
-            FunctionDirective::Pragma(strings) => return self.pragma(strings),
+            MaxNtid(dims) => (".maxntid", dims),
+            ReqNtid(dims) => (".reqntid", dims),
+            ReqNCtaPerCluster(dims) => (".reqnctapercluster", dims),
+            MinNCtaPerSm(n) => (".minnctapersm", std::slice::from_ref(n)),
+            MaxNCtaPerSm(n) => (".maxnctapersm", std::slice::from_ref(n)),
+            MaxNReg(n) => (".maxnreg", std::slice::from_ref(n)),
+            MaxClusterRank(n) => (".maxclusterrank", std::slice::from_ref(n)),
+            AbiPreserve(n) => (".abi_preserve", std::slice::from_ref(n)),
+            AbiPreserveControl(n) => (".abi_preserve_control", std::slice::from_ref(n)),
+            ExplicitCluster => (".explicitcluster", &[]),
+            BlocksAreClusters => (".blocksareclusters", &[]),
+            NoReturn => (".noreturn", &[]),
+            Language(name) => return self.text(&format!(".language {name}")),
+            Pragma(strings) => return self.pragma(strings),
         };
         self.text(name);
-        for (i, number) in numbers.iter().enumerate() {
-            self.text(if i > 0 { ", " } else { " " });
-            self.number(*number);
-        }
+        self.text(if numbers.is_empty() { "" } else { " " });
+        self.list(numbers, |printer, number| printer.number(*number));
     }
 
     fn body(&mut self, function: &'a Function, body: &'a [Statement]) {
@@ -524,25 +411,15 @@ impl<'a> Printer<'a> {
             }
             StatementKind::Registers { first, count } => {
                 let ranges = &function.registers[*first as usize..(*first + *count) as usize];
-                for (i, range) in ranges.iter().enumerate() {
-                    if i == 0 {
-                        self.text(".reg .");
-                        if let Some(vector) = range.vector {
-                            self.text(vector.text());
-                            self.text(" .");
-                        }
-                        self.text(range.ty.name());
-                        self.text(" ");
-                    } else {
-                        self.text(", ");
-                    }
-                    self.text(&range.name);
-                    if range.numbered {
-                        self.text("<");
-                        self.number(range.count);
-                        self.text(">");
-                    }
+                if let Some(first) = ranges.first() {
+                    self.text(".reg ");
+                    self.option("", first.vector, " ");
+                    self.text(&format!("{} ", first.ty));
                 }
+                self.list(ranges, |printer, range| {
+                    printer.text(&range.name);
+                    printer.option("<", range.numbered.then_some(range.count), ">");
+                });
                 self.text(";");
             }
             StatementKind::Variable(id) => {
@@ -553,23 +430,13 @@ impl<'a> Printer<'a> {
             StatementKind::BranchTargets { label, targets } => {
                 self.out.label(*label);
                 self.text(": .branchtargets ");
-                for (i, target) in targets.iter().enumerate() {
-                    if i > 0 {
-                        self.text(", ");
-                    }
-                    self.out.label(*target);
-                }
+                self.list(targets, |printer, target| printer.out.label(*target));
                 self.text(";");
             }
             StatementKind::CallTargets { label, targets } => {
                 self.out.label(*label);
                 self.text(": .calltargets ");
-                for (i, target) in targets.iter().enumerate() {
-                    if i > 0 {
-                        self.text(", ");
-                    }
-                    self.text(target);
-                }
+                self.list(targets, |printer, target| printer.text(target));
                 self.text(";");
             }
             StatementKind::CallPrototype { label, prototype } => {
@@ -586,42 +453,24 @@ impl<'a> Printer<'a> {
         }
     }
 
-    fn prototype(&mut self, prototype: &Prototype) {
+    fn prototype(&mut self, prototype: &'a Prototype) {
         if !prototype.returns.is_empty() {
             self.prototype_params(&prototype.returns);
             self.text(" ");
         }
         self.text("_ ");
         self.prototype_params(&prototype.params);
-        if prototype.noreturn {
-            self.text(" .noreturn");
-        }
-        if let Some(n) = prototype.abi_preserve {
-            self.text(" .abi_preserve ");
-            self.number(n);
-        }
-        if let Some(n) = prototype.abi_preserve_control {
-            self.text(" .abi_preserve_control ");
-            self.number(n);
-        }
+        self.text(if prototype.noreturn { " .noreturn" } else { "" });
+        self.option(" .abi_preserve ", prototype.abi_preserve, "");
+        self.option(" .abi_preserve_control ", prototype.abi_preserve_control, "");
     }
 
-    fn prototype_params(&mut self, params: &[PrototypeParam]) {
+    fn prototype_params(&mut self, params: &'a [PrototypeParam]) {
         self.text("(");
-        for (i, param) in params.iter().enumerate() {
-            if i > 0 {
-                self.text(", ");
-            }
-            match param {
-                PrototypeParam::Variable(variable) => self.variable(variable),
-                PrototypeParam::Register(ty, name) => {
-                    self.text(".reg .");
-                    self.text(ty.name());
-                    self.text(" ");
-                    self.text(name);
-                }
-            }
-        }
+        self.list(params, |printer, param| match param {
+            PrototypeParam::Variable(variable) => printer.variable(variable),
+            PrototypeParam::Register(ty, name) => printer.text(&format!(".reg {ty} {name}")),
+        });
         self.text(")");
     }
 }

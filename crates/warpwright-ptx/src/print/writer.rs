@@ -51,27 +51,22 @@ impl<'a> Writer<'a> {
     }
 
     /// `{a, b, …}`.
-    pub fn braces<T>(&mut self, items: &[T], mut item: impl FnMut(&mut Self, &T)) {
-        self.out.push('{');
-        for (i, value) in items.iter().enumerate() {
-            if i > 0 {
-                self.out.push_str(", ");
-            }
-            item(self, value);
-        }
-        self.out.push('}');
+    pub fn braces<T>(&mut self, items: &[T], item: impl FnMut(&mut Self, &T)) {
+        self.enclosed(['{', '}'], items, item);
     }
 
     /// `(a, b, …)`.
-    pub fn list<T>(&mut self, items: &[T], mut item: impl FnMut(&mut Self, &T)) {
-        self.out.push('(');
+    pub fn list<T>(&mut self, items: &[T], item: impl FnMut(&mut Self, &T)) {
+        self.enclosed(['(', ')'], items, item);
+    }
+
+    fn enclosed<T>(&mut self, [open, close]: [char; 2], items: &[T], mut item: impl FnMut(&mut Self, &T)) {
+        self.out.push(open);
         for (i, value) in items.iter().enumerate() {
-            if i > 0 {
-                self.out.push_str(", ");
-            }
+            self.text(if i > 0 { ", " } else { "" });
             item(self, value);
         }
-        self.out.push(')');
+        self.out.push(close);
     }
 
     /// A register's name.
