@@ -26,74 +26,40 @@ impl Version {
 
     /// Whether NVIDIA published a PTX of that version, among those that are read.
     pub fn is_published(self) -> bool {
-        let last = match self.major {
-            4 => 3,
-            5 => 0,
-            6 => 5,
-            7 | 8 => 8,
-            9 => 5,
-            _ => return false,
-        };
-        self.minor <= last
+        let of_major = RELEASES.iter().find(|&&(major, _)| major == self.major);
+        of_major.is_some_and(|&(_, minors)| usize::from(self.minor) < minors.len())
     }
 
     /// The first CUDA release whose compiler and driver accept this version, as `cuDriverGetVersion` says it:
     /// 1000 · major + 10 · minor. `None` where the version is not a published one.
     pub fn cuda_release(self) -> Option<u32> {
-        RELEASES.iter().find(|&&(_, version)| version == self).map(|&(release, _)| release)
+        releases().find(|&(_, version)| version == self).map(|(release, _)| release)
     }
 
     /// The newest version that a driver of that CUDA release accepts, among those that are known here: it accepts
     /// all before it too. `None` for drivers before CUDA 6.0.
     pub fn accepted_by(cuda_release: u32) -> Option<Version> {
-        RELEASES.iter().rev().find(|&&(release, _)| release <= cuda_release).map(|&(_, version)| version)
+        releases().take_while(|&(release, _)| release <= cuda_release).last().map(|(_, version)| version)
     }
 }
 
-/// CUDA releases and the PTX versions that they introduced, oldest first (release history of the PTX ISA). CUDA 12.6
-/// introduced none, and CUDA 12.7 was a driver alone.
-const RELEASES: &[(u32, Version)] = {
-    const fn row(release: u32, major: u8, minor: u8) -> (u32, Version) {
-        (release, Version::new(major, minor))
-    }
-    &[
-        row(6000, 4, 0),
-        row(6050, 4, 1),
-        row(7000, 4, 2),
-        row(7050, 4, 3),
-        row(8000, 5, 0),
-        row(9000, 6, 0),
-        row(9010, 6, 1),
-        row(9020, 6, 2),
-        row(10000, 6, 3),
-        row(10010, 6, 4),
-        row(10020, 6, 5),
-        row(11000, 7, 0),
-        row(11010, 7, 1),
-        row(11020, 7, 2),
-        row(11030, 7, 3),
-        row(11040, 7, 4),
-        row(11050, 7, 5),
-        row(11060, 7, 6),
-        row(11070, 7, 7),
-        row(11080, 7, 8),
-        row(12000, 8, 0),
-        row(12010, 8, 1),
-        row(12020, 8, 2),
-        row(12030, 8, 3),
-        row(12040, 8, 4),
-        row(12050, 8, 5),
-        row(12070, 8, 6),
-        row(12080, 8, 7),
-        row(12090, 8, 8),
-        row(13000, 9, 0),
-        row(13010, 9, 1),
-        row(13020, 9, 2),
-        row(13030, 9, 3),
-        row(13040, 9, 4),
-        row(13050, 9, 5),
-    ]
-};
+/// By major PTX versions, the CUDA releases that introduced their minor versions, from 0 on (release history of the PTX
+/// ISA). CUDA 12.6 introduced none, and CUDA 12.7 was a driver alone.
+const RELEASES: &[(u8, &[u32])] = &[
+    (4, &[6000, 6050, 7000, 7050]),
+    (5, &[8000]),
+    (6, &[9000, 9010, 9020, 10000, 10010, 10020]),
+    (7, &[11000, 11010, 11020, 11030, 11040, 11050, 11060, 11070, 11080]),
+    (8, &[12000, 12010, 12020, 12030, 12040, 12050, 12070, 12080, 12090]),
+    (9, &[13000, 13010, 13020, 13030, 13040, 13050]),
+];
+
+/// The releases and their versions, in order.
+fn releases() -> impl Iterator<Item = (u32, Version)> {
+    RELEASES.iter().flat_map(|&(major, minors)| {
+        (0..).zip(minors).map(move |(minor, &release)| (release, Version::new(major, minor)))
+    })
+}
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -312,6 +278,16 @@ pub enum Requirement {
 }
 
 impl Requirement {
+    /// The `a` forms of these architectures alone.
+    pub const fn specific(specific: &'static [u16]) -> Self {
+        Requirement::Specific { specific, family: &[] }
+    }
+
+    /// These families.
+    pub const fn family(family: &'static [u16]) -> Self {
+        Requirement::Specific { specific: &[], family }
+    }
+
     /// Whether a module of that version for that architecture has the feature.
     pub fn is_met(self, version: Version, arch: Arch) -> bool {
         match self {
@@ -396,6 +372,33 @@ impl Needs {
     pub fn both(&mut self, feature: Feature, (major, minor): (u8, u8), sm: u16) {
         self.version(feature, major, minor);
         self.sm(feature, sm);
+    }
+
+    /// As [`Self::version`], where the feature is used.
+    pub fn version_if(&mut self, used: bool, feature: Feature, major: u8, minor: u8) {
+        if used {
+            self.version(feature, major, minor);
+        }
+    }
+
+    /// As [`Self::sm`], where the feature is used.
+    pub fn sm_if(&mut self, used: bool, feature: Feature, sm: u16) {
+        if used {
+            self.sm(feature, sm);
+        }
+    }
+
+    /// As [`Self::both`], where the feature is used.
+    pub fn both_if(&mut self, used: bool, feature: Feature, version: (u8, u8), sm: u16) {
+        if used {
+            self.both(feature, version, sm);
+        }
+    }
+
+    /// `feature` needs PTX `major.minor` and has this requirement of the target.
+    pub fn targets(&mut self, feature: Feature, (major, minor): (u8, u8), requirement: Requirement) {
+        self.version(feature, major, minor);
+        self.add(feature, requirement);
     }
 
     /// `feature` has this requirement.

@@ -33,12 +33,8 @@ instruction! {
     ) -> nothing,
         needs: |op, needs| {
             needs.both("`cp.async`", (7, 0), 80);
-            if op.cache_hint {
-                needs.version("`.L2::cache_hint`", 7, 4);
-            }
-            if op.prefetch.is_some() {
-                needs.version("a prefetch size", 7, 4);
-            }
+            needs.version_if(op.cache_hint, "`.L2::cache_hint`", 7, 4);
+            needs.version_if(op.prefetch.is_some(), "a prefetch size", 7, 4);
         };
 
     /// Closes the group of the copies that were begun.
@@ -66,6 +62,14 @@ instruction! {
         needs: |op, needs| {
             needs.both("`cp.async.mbarrier.arrive`", (7, 0), 80);
             super::mbarrier::space_needs(needs, op.space);
+        },
+        check: |op, check| {
+            check.type_among(op.ty, &[Type::B64]);
+            super::mbarrier::barrier_space(check, op.space, false);
+            match op.space {
+                None => check.wide_address("address", &op.address, None),
+                space => check.address("address", &op.address, space),
+            }
         };
 }
 
@@ -116,17 +120,6 @@ fn ignores_source(check: &mut Check<'_>, source_size: &Src) -> bool {
         check.report(Code::NeedsVersion, message);
     }
     predicate
-}
-
-impl Rule for CpAsyncMbarrierArrive {
-    fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[Type::B64]);
-        super::mbarrier::barrier_space(check, self.space, false);
-        match self.space {
-            None => check.wide_address("address", &self.address, None),
-            space => check.address("address", &self.address, space),
-        }
-    }
 }
 
 /// `what` must lie in one of the spaces.

@@ -1,8 +1,11 @@
 //! Atomic operations and reductions in memory.
 
-use super::memory::{Fit, destinations, policy, release, scope_needs, sources, space_among, space_needs};
-use super::{Rule, instruction, modifiers};
+use super::memory::{
+    Fit, destinations, ordering_among, policy, release, scope_needs, sources, space_among, space_needs,
+};
+use super::{instruction, modifiers};
 use crate::diag::Code;
+use crate::ir::Type::*;
 use crate::ir::*;
 use crate::op::Check;
 
@@ -30,6 +33,39 @@ modifiers! {
     }
 }
 
+/// What `atom` and `red` have in common.
+struct Common<'a> {
+    semantics: Option<Semantics>,
+    scope: Option<Scope>,
+    space: Option<Space>,
+    op: AtomicOp,
+    noftz: bool,
+    cache_hint: bool,
+    vector: Option<VectorWidth>,
+    ty: Type,
+    address: &'a Address,
+    b: &'a Srcs,
+    policy: Option<&'a Src>,
+}
+
+macro_rules! common {
+    ($op:expr) => {
+        Common {
+            semantics: $op.semantics,
+            scope: $op.scope,
+            space: $op.space,
+            op: $op.op,
+            noftz: $op.noftz,
+            cache_hint: $op.cache_hint,
+            vector: $op.vector,
+            ty: $op.ty,
+            address: &$op.address,
+            b: &$op.b,
+            policy: $op.policy.as_ref(),
+        }
+    };
+}
+
 instruction! {
     /// Changes memory atomically and returns what was there.
     pub struct Atom("atom") {
@@ -42,7 +78,14 @@ instruction! {
         vector: Option<VectorWidth>,
         ty: Type,
     }(d: Dsts, address: Address, b: Srcs, policy: Option<Src>) -> unknown,
-        needs: |op, needs| op.common().needs(needs);
+        needs: |op, needs| common!(op).needs(needs),
+        check: |op, check| {
+            ordering_among(check, op.semantics, ATOM_ORDERINGS, ", ");
+            common!(op).check(check);
+            if op.d != Dsts::Sink {
+                destinations(check, &op.d, op.vector, op.ty, Fit::Exact);
+            }
+        };
 
     /// Stores `c` where memory holds `b`, atomically, and returns what was there.
     pub struct AtomCas("atom.cas") {
@@ -54,10 +97,21 @@ instruction! {
         needs: |op, needs| {
             order_needs(needs, op.semantics, op.scope, op.space);
             match op.ty {
-                Type::B16 => needs.both("`.cas.b16`", (6, 3), 70),
-                Type::B128 => needs.both("an atomic `.b128`", (8, 3), 90),
+                B16 => needs.both("`.cas.b16`", (6, 3), 70),
+                B128 => needs.both("an atomic `.b128`", (8, 3), 90),
                 _ => {}
             }
+        },
+        check: |op, check| {
+            ordering_among(check, op.semantics, ATOM_ORDERINGS, ", ");
+            space_among(check, op.space, SPACES);
+            check.type_among(op.ty, &[B16, B32, B64, B128]);
+            check.data_address("address", &op.address, op.space);
+            if let Some(d) = op.d.0 {
+                check.reg("d", d, op.ty);
+            }
+            check.src("b", &op.b, op.ty);
+            check.src("c", &op.c, op.ty);
         };
 
     /// Changes memory atomically.
@@ -71,11 +125,11 @@ instruction! {
         vector: Option<VectorWidth>,
         ty: Type,
     }(address: Address, b: Srcs, policy: Option<Src>) -> nothing,
-        needs: |op, needs| op.common().needs(needs),
+        needs: |op, needs| common!(op).needs(needs),
         check: |op, check| {
-            ordering(check, op.semantics, RED_ORDERINGS);
+            ordering_among(check, op.semantics, RED_ORDERINGS, ", ");
             check.combination(op.op != AtomicOp::Exch, "a reduction is not `.exch`");
-            op.common().check(check);
+            common!(op).check(check);
         };
 
     /// Changes memory atomically and later: shared memory of the cluster, announced to an mbarrier,
@@ -92,11 +146,30 @@ instruction! {
     }(address: Address, b: Src, barrier: Option<Address>) -> nothing,
         needs: |op, needs| {
             needs.both("`red.async`", (8, 1), 90);
-            if !op.complete_tx {
-                needs.both("`red.async` with `.release`", (8, 7), 100);
-            }
+            needs.both_if(!op.complete_tx, "`red.async` with `.release`", (8, 7), 100);
             scope_needs(needs, Some(op.scope));
             space_needs(needs, op.space);
+        },
+        check: |op, check| {
+            deferred(check, op.op, op.ty, &op.b);
+            if op.complete_tx {
+                check.combination(
+                    op.semantics == Semantics::Relaxed && op.scope == Scope::Cluster && !op.mmio,
+                    "a reduction that an mbarrier counts is `.relaxed.cluster`",
+                );
+                space_among(check, op.space, &[None, Some(Space::SharedCluster)]);
+                check.wide_address("address", &op.address, Some(Space::SharedCluster));
+                check.address("barrier", &op.barrier, Some(Space::SharedCluster));
+                check.that(op.barrier.is_some(), Code::OperandCount, "the operand `barrier` is missing");
+            } else {
+                release(check, Some(op.semantics), Some(op.scope), op.space, op.mmio);
+                check.wide_address("address", &op.address, op.space);
+                check.that(
+                    op.barrier.is_none(),
+                    Code::OperandCount,
+                    "the operand `barrier` needs `.mbarrier::complete_tx::bytes`",
+                );
+            }
         };
 
     /// Changes each place of a multimem address atomically and later.
@@ -116,34 +189,18 @@ instruction! {
 }
 
 fn is_half(ty: Type) -> bool {
-    matches!(ty, Type::F16 | Type::F16X2 | Type::BF16 | Type::BF16X2)
+    matches!(ty, F16 | F16X2 | BF16 | BF16X2)
 }
 
 /// The types of a vector operation.
-const VECTOR: &[Type] = &[Type::F16, Type::F16X2, Type::BF16, Type::BF16X2, Type::F32];
+const VECTOR: &[Type] = &[F16, F16X2, BF16, BF16X2, F32];
 
 /// Spaces that atomic operations reach.
 const SPACES: &[Option<Space>] =
     &[None, Some(Space::Global), Some(Space::Shared), Some(Space::SharedCta), Some(Space::SharedCluster)];
 
-/// What `atom` and `red` have in common.
-struct Common<'a> {
-    semantics: Option<Semantics>,
-    scope: Option<Scope>,
-    space: Option<Space>,
-    op: AtomicOp,
-    noftz: bool,
-    cache_hint: bool,
-    vector: Option<VectorWidth>,
-    ty: Type,
-    address: &'a Address,
-    b: &'a Srcs,
-    policy: Option<&'a Src>,
-}
-
 impl Common<'_> {
     fn check(&self, check: &mut Check<'_>) {
-        use Type::*;
         space_among(check, self.space, SPACES);
         let types: &[Type] = match (self.op, self.vector.is_some()) {
             (AtomicOp::Add, true) => VECTOR,
@@ -156,7 +213,7 @@ impl Common<'_> {
             (AtomicOp::Min | AtomicOp::Max, _) => &[U32, S32, U64, S64],
         };
         if types.is_empty() {
-            check.combination(false, &format!("`{}` has no vector form", self.op));
+            check.combination(false, format_args!("`{}` has no vector form", self.op));
         } else {
             check.type_among(self.ty, types);
         }
@@ -166,15 +223,13 @@ impl Common<'_> {
             "`.noftz` goes with halves, and with sums of `.f32`",
         );
         if let Some(vector) = self.vector {
-            if !matches!(self.space, None | Some(Space::Global)) {
-                check.report(Code::StateSpace, "vector operations are global or generic");
-            }
-            if vector.elements() as u32 * self.ty.bits() > 128 {
-                check.report(
-                    Code::VectorShape,
-                    format!("there is no `{vector}{}`: a vector has up to 128 bits", self.ty),
-                );
-            }
+            let global = matches!(self.space, None | Some(Space::Global));
+            check.that(global, Code::StateSpace, "vector operations are global or generic");
+            check.that(
+                vector.elements() as u32 * self.ty.bits() <= 128,
+                Code::VectorShape,
+                format_args!("there is no `{vector}{}`: a vector has up to 128 bits", self.ty),
+            );
         }
         check.data_address("address", self.address, self.space);
         sources(check, self.b, self.vector, self.ty, Fit::Exact);
@@ -185,112 +240,31 @@ impl Common<'_> {
         order_needs(needs, self.semantics, self.scope, self.space);
         match self.ty {
             _ if self.vector.is_some() => needs.both("a vector operation", (8, 1), 90),
-            Type::F64 => needs.sm("an atomic `.f64`", 60),
-            Type::F16X2 => needs.both("an atomic `.f16x2`", (6, 2), 60),
-            Type::F16 => needs.both("an atomic `.f16`", (6, 3), 70),
-            Type::BF16 | Type::BF16X2 => needs.both("an atomic `.bf16`", (7, 8), 90),
-            Type::B128 => needs.both("an atomic `.b128`", (8, 3), 90),
+            F64 => needs.sm("an atomic `.f64`", 60),
+            F16X2 => needs.both("an atomic `.f16x2`", (6, 2), 60),
+            F16 => needs.both("an atomic `.f16`", (6, 3), 70),
+            BF16 | BF16X2 => needs.both("an atomic `.bf16`", (7, 8), 90),
+            B128 => needs.both("an atomic `.b128`", (8, 3), 90),
             _ => {}
         }
-        if self.noftz && self.ty == Type::F32 {
-            needs.both("`.noftz` with `.f32`", (9, 4), 90);
-        }
-        if self.cache_hint {
-            needs.both("`.L2::cache_hint`", (7, 4), 80);
-        }
+        needs.both_if(self.noftz && self.ty == F32, "`.noftz` with `.f32`", (9, 4), 90);
+        needs.both_if(self.cache_hint, "`.L2::cache_hint`", (7, 4), 80);
     }
 }
 
 fn order_needs(needs: &mut Needs, semantics: Option<Semantics>, scope: Option<Scope>, space: Option<Space>) {
-    if semantics.is_some() {
-        needs.sm("an ordered access", 70);
-    }
-    if scope.is_some() {
-        needs.sm("a scope", 60);
-    }
+    needs.sm_if(semantics.is_some(), "an ordered access", 70);
+    needs.sm_if(scope.is_some(), "a scope", 60);
     scope_needs(needs, scope);
     space_needs(needs, space);
-}
-
-fn ordering(check: &mut Check<'_>, semantics: Option<Semantics>, allowed: &[Semantics]) {
-    if let Some(semantics) = semantics
-        && !allowed.contains(&semantics)
-    {
-        let names: Vec<_> = allowed.iter().map(|semantics| format!("`{semantics}`")).collect();
-        check.report(
-            Code::ModifierCombination,
-            format!("the ordering `{semantics}` is not offered; it takes {}", names.join(", ")),
-        );
-    }
 }
 
 const ATOM_ORDERINGS: &[Semantics] =
     &[Semantics::Relaxed, Semantics::Acquire, Semantics::Release, Semantics::AcqRel];
 const RED_ORDERINGS: &[Semantics] = &[Semantics::Relaxed, Semantics::Release];
 
-impl Atom {
-    fn common(&self) -> Common<'_> {
-        Common {
-            semantics: self.semantics,
-            scope: self.scope,
-            space: self.space,
-            op: self.op,
-            noftz: self.noftz,
-            cache_hint: self.cache_hint,
-            vector: self.vector,
-            ty: self.ty,
-            address: &self.address,
-            b: &self.b,
-            policy: self.policy.as_ref(),
-        }
-    }
-}
-
-impl Rule for Atom {
-    fn check(&self, check: &mut Check<'_>) {
-        ordering(check, self.semantics, ATOM_ORDERINGS);
-        self.common().check(check);
-        if self.d != Dsts::Sink {
-            destinations(check, &self.d, self.vector, self.ty, Fit::Exact);
-        }
-    }
-}
-
-impl Rule for AtomCas {
-    fn check(&self, check: &mut Check<'_>) {
-        ordering(check, self.semantics, ATOM_ORDERINGS);
-        space_among(check, self.space, SPACES);
-        check.type_among(self.ty, &[Type::B16, Type::B32, Type::B64, Type::B128]);
-        check.data_address("address", &self.address, self.space);
-        if let Some(d) = self.d.0 {
-            check.reg("d", d, self.ty);
-        }
-        check.src("b", &self.b, self.ty);
-        check.src("c", &self.c, self.ty);
-    }
-}
-
-impl Red {
-    fn common(&self) -> Common<'_> {
-        Common {
-            semantics: self.semantics,
-            scope: self.scope,
-            space: self.space,
-            op: self.op,
-            noftz: self.noftz,
-            cache_hint: self.cache_hint,
-            vector: self.vector,
-            ty: self.ty,
-            address: &self.address,
-            b: &self.b,
-            policy: self.policy.as_ref(),
-        }
-    }
-}
-
 /// The operation and operand of a reduction that happens later.
 fn deferred(check: &mut Check<'_>, op: AtomicOp, ty: Type, b: &Src) {
-    use Type::*;
     let types: &[Type] = match op {
         AtomicOp::And | AtomicOp::Or | AtomicOp::Xor => &[B32],
         AtomicOp::Add => &[U32, S32, U64, S64],
@@ -300,31 +274,4 @@ fn deferred(check: &mut Check<'_>, op: AtomicOp, ty: Type, b: &Src) {
     };
     check.type_among(ty, types);
     check.src("b", b, ty);
-}
-
-impl Rule for RedAsync {
-    fn check(&self, check: &mut Check<'_>) {
-        deferred(check, self.op, self.ty, &self.b);
-        if self.complete_tx {
-            check.combination(
-                self.semantics == Semantics::Relaxed && self.scope == Scope::Cluster && !self.mmio,
-                "a reduction that an mbarrier counts is `.relaxed.cluster`",
-            );
-            space_among(check, self.space, &[None, Some(Space::SharedCluster)]);
-            check.wide_address("address", &self.address, Some(Space::SharedCluster));
-            match &self.barrier {
-                Some(barrier) => check.address("barrier", barrier, Some(Space::SharedCluster)),
-                None => check.report(Code::OperandCount, "the operand `barrier` is missing"),
-            }
-        } else {
-            release(check, Some(self.semantics), Some(self.scope), self.space, self.mmio);
-            check.wide_address("address", &self.address, self.space);
-            if self.barrier.is_some() {
-                check.report(
-                    Code::OperandCount,
-                    "the operand `barrier` needs `.mbarrier::complete_tx::bytes`",
-                );
-            }
-        }
-    }
 }

@@ -1,5 +1,7 @@
 //! What an instruction's typing rule is written with.
 
+use std::fmt::Display;
+
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;
 
@@ -66,33 +68,38 @@ impl<'a> Check<'a> {
 
     /// Reports a breach of the rule `code`. The message names the instruction by itself.
     #[cold]
-    pub fn report(&mut self, code: Code, message: impl Into<String>) {
-        let message = format!("`{}`: {}", self.opcode, message.into());
+    pub fn report(&mut self, code: Code, message: impl Display) {
+        let message = format!("`{}`: {message}", self.opcode);
         self.out.push(Diagnostic::new(code, self.origin, message));
     }
 
     /// Reports a breach, with what to do about it.
     #[cold]
-    pub fn report_with_help(&mut self, code: Code, message: impl Into<String>, help: impl Into<String>) {
-        let message = format!("`{}`: {}", self.opcode, message.into());
+    pub fn report_with_help(&mut self, code: Code, message: impl Display, help: impl Into<String>) {
+        let message = format!("`{}`: {message}", self.opcode);
         self.out.push(Diagnostic::new(code, self.origin, message).with_help(help));
     }
 
-    /// Modifiers must go together: reports `message` unless `holds`.
-    pub fn combination(&mut self, holds: bool, message: &str) {
+    /// The rule `code`: reports `message` unless it `holds`. What is formatted is given as `format_args!`.
+    pub fn that(&mut self, holds: bool, code: Code, message: impl Display) {
         if !holds {
-            self.report(Code::ModifierCombination, message);
+            self.report(code, message);
         }
+    }
+
+    /// Modifiers must go together: reports `message` unless `holds`.
+    pub fn combination(&mut self, holds: bool, message: impl Display) {
+        self.that(holds, Code::ModifierCombination, message);
     }
 
     /// The instruction's type must be one of `allowed`. Returns whether it is.
     pub fn type_among(&mut self, ty: Type, allowed: &[Type]) -> bool {
         let fine = allowed.contains(&ty);
         if !fine {
-            let names: Vec<_> = allowed.iter().map(|ty| format!("`{ty}`")).collect();
-            self.report(
-                Code::ModifierCombination,
-                format!("type `{ty}` is not offered in this form; it takes {}", names.join(", ")),
+            let names = list(allowed, ", ");
+            self.combination(
+                false,
+                format_args!("type `{ty}` is not offered in this form; it takes {names}"),
             );
         }
         fine
@@ -153,11 +160,11 @@ impl<'a> Check<'a> {
         self.word(name, dst.0);
     }
 
-    /// A source that must be a [`Self::word`] or an integer constant.
-    pub fn word_src(&mut self, name: &str, src: &Src) {
-        match src {
-            Src::Reg(reg) => self.word(name, *reg),
-            _ => self.src(name, src, Type::U32),
+    /// A source that must be a [`Self::word`] or an integer constant, if it is there.
+    pub fn word_src<'s>(&mut self, name: &str, src: impl Into<Option<&'s Src>>) {
+        match src.into() {
+            Some(Src::Reg(reg)) => self.word(name, *reg),
+            src => self.src(name, src, Type::U32),
         }
     }
 
@@ -194,8 +201,14 @@ impl<'a> Check<'a> {
     }
 
     /// A source: a register that agrees with `ty`, or a constant of its kind. Special registers and
-    /// symbols are refused.
-    pub fn src(&mut self, name: &str, src: &Src, ty: Type) {
+    /// symbols are refused. One that is not there is fine.
+    pub fn src<'s>(&mut self, name: &str, src: impl Into<Option<&'s Src>>, ty: Type) {
+        if let Some(src) = src.into() {
+            self.one_src(name, src, ty);
+        }
+    }
+
+    fn one_src(&mut self, name: &str, src: &Src, ty: Type) {
         match src {
             Src::Reg(reg) => self.reg(name, *reg, ty),
             Src::Not(reg) if ty == Type::Pred => self.reg(name, *reg, ty),
@@ -261,25 +274,27 @@ impl<'a> Check<'a> {
         );
     }
 
-    /// An integer constant must lie in `range`.
-    pub fn imm_range(&mut self, name: &str, src: &Src, range: std::ops::RangeInclusive<i64>) {
-        if let Src::Imm(imm) = src {
-            let inside = matches!(imm, Imm::Int(value) if range.contains(value));
-            if !inside {
-                self.report(
-                    Code::ImmediateRange,
-                    format!("operand `{name}` must lie between {} and {}", range.start(), range.end()),
-                );
-            }
+    /// A constant must be an integer in `range`.
+    pub fn imm_range<'s>(
+        &mut self,
+        name: &str,
+        src: impl Into<Option<&'s Src>>,
+        range: std::ops::RangeInclusive<i64>,
+    ) {
+        if let Some(Src::Imm(imm)) = src.into() {
+            self.that(
+                matches!(imm, Imm::Int(value) if range.contains(value)),
+                Code::ImmediateRange,
+                format_args!("operand `{name}` must lie between {} and {}", range.start(), range.end()),
+            );
         }
     }
 
     /// The operand must be an integer constant in `range`.
     pub fn constant(&mut self, name: &str, src: &Src, range: std::ops::RangeInclusive<i64>) {
-        match src {
-            Src::Imm(_) => self.imm_range(name, src, range),
-            _ => self.report(Code::OperandForm, format!("operand `{name}` must be a constant")),
-        }
+        let constant = matches!(src, Src::Imm(_));
+        self.that(constant, Code::OperandForm, format_args!("operand `{name}` must be a constant"));
+        self.imm_range(name, src, range);
     }
 
     /// A predicate destination, alone or as a part of a pair.
@@ -289,75 +304,79 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// An address into `space` (`None`: a generic address): its register must be a 32- or 64-bit
-    /// integer (a narrower one is suspicious), its symbol must live in that space, and a number alone is
-    /// an address of local memory.
-    pub fn address(&mut self, name: &str, address: &Address, space: Option<Space>) {
-        match &address.base {
-            AddressBase::Reg(reg) => {
+    /// An address into `space` (`None`: a generic address), if it is there: its register must be a 32- or
+    /// 64-bit integer (a narrower one is suspicious), its symbol must live in that space, and a number alone
+    /// is an address of local memory.
+    pub fn address<'o>(&mut self, name: &str, address: impl Into<Option<&'o Address>>, space: Option<Space>) {
+        match address.into().map(|address| &address.base) {
+            None => {}
+            Some(AddressBase::Reg(reg)) => {
                 let ty = self.reg_type(*reg);
                 let integer = matches!(ty.kind(), TypeKind::Bits | TypeKind::Unsigned | TypeKind::Signed);
                 if !integer || ty.bits() > 64 {
                     let register = self.reg_name(*reg);
                     self.report(
                         Code::OperandType,
-                        format!("the address `{name}` is in `{register}`, a `{ty}` register; it must be a 32- or 64-bit integer"),
+                        format_args!("the address `{name}` is in `{register}`, a `{ty}` register; it must be a 32- or 64-bit integer"),
                     );
                 } else if ty.bits() < 32 {
-                    self.report(Code::AddressWidth, format!("the address `{name}` has {} bits", ty.bits()));
+                    self.report(
+                        Code::AddressWidth,
+                        format_args!("the address `{name}` has {} bits", ty.bits()),
+                    );
                 }
             }
-            AddressBase::Symbol(symbol) => {
+            Some(AddressBase::Symbol(symbol)) => {
                 let found = self.variable(symbol).map(|variable| variable.space.base());
                 if let (Some(found), Some(space)) = (found, space)
                     && found != space.base()
                 {
-                    self.report(
-                        Code::StateSpace,
-                        format!(
-                            "the address `{name}` is a symbol in `{found}`, and the access is to `{space}`"
-                        ),
+                    let message = format!(
+                        "the address `{name}` is a symbol in `{found}`, and the access is to `{space}`"
                     );
+                    self.report(Code::StateSpace, message);
                 }
             }
-            AddressBase::Absolute => {
-                if space != Some(Space::Local) {
-                    self.report(
-                        Code::StateSpace,
-                        format!(
-                            "the address `{name}` is a number, which only an access to `.local` can have"
-                        ),
-                    );
-                }
-            }
+            Some(AddressBase::Absolute) => self.that(
+                space == Some(Space::Local),
+                Code::StateSpace,
+                format_args!("the address `{name}` is a number, which only an access to `.local` can have"),
+            ),
         }
     }
 
     /// An address whose register must not be narrower than 32 bits: only loads, stores and some others
     /// widen it.
-    pub fn wide_address(&mut self, name: &str, address: &Address, space: Option<Space>) {
-        match address.base {
-            AddressBase::Reg(reg) if self.reg_type(reg).bits() < 32 => {
-                let ty = self.reg_type(reg);
-                self.report(
-                    Code::OperandType,
-                    format!(
-                        "the address `{name}` is in a `{ty}` register; it must be a 32- or 64-bit integer"
-                    ),
-                );
-            }
-            _ => self.address(name, address, space),
+    pub fn wide_address<'o>(
+        &mut self,
+        name: &str,
+        address: impl Into<Option<&'o Address>>,
+        space: Option<Space>,
+    ) {
+        let Some(address) = address.into() else { return };
+        if !self.is_narrow(name, address) {
+            self.address(name, address, space);
         }
     }
 
     /// Both a [`Self::wide_address`] and a [`Self::data_address`].
     pub fn wide_data_address(&mut self, name: &str, address: &Address, space: Option<Space>) {
-        match address.base {
-            AddressBase::Reg(reg) if self.reg_type(reg).bits() < 32 => {
-                self.wide_address(name, address, space)
-            }
-            _ => self.data_address(name, address, space),
+        if !self.is_narrow(name, address) {
+            self.data_address(name, address, space);
         }
+    }
+
+    /// Reports an address in a register of fewer than 32 bits; whether it is.
+    fn is_narrow(&mut self, name: &str, address: &Address) -> bool {
+        let AddressBase::Reg(reg) = address.base else { return false };
+        let ty = self.reg_type(reg);
+        let narrow = ty.bits() < 32;
+        self.that(
+            !narrow,
+            Code::OperandType,
+            format_args!("the address `{name}` is in a `{ty}` register; it must be a 32- or 64-bit integer"),
+        );
+        narrow
     }
 
     /// The address of a load, store or the like, which is held to more than [`Self::address`]: global
@@ -373,23 +392,23 @@ impl<'a> Check<'a> {
                 }
             }
             AddressBase::Symbol(symbol) => match self.variable(symbol) {
-                None => self
-                    .report(Code::OperandForm, format!("the address `{name}` is a function, not a variable")),
+                None => {
+                    let message = format!("the address `{name}` is a function, not a variable");
+                    self.report(Code::OperandForm, message);
+                }
                 Some(variable) if variable.ty.kind() == TypeKind::Opaque => {
-                    let message = format!(
-                        "the address `{name}` is a `{}`, which only texture instructions read",
-                        variable.ty
-                    );
+                    let ty = variable.ty;
+                    let message =
+                        format!("the address `{name}` is a `{ty}`, which only texture instructions read");
                     self.report(Code::StateSpace, message);
                 }
                 Some(variable) => {
                     let found = variable.space.base();
-                    if space.is_none() && !matches!(found, Space::Global | Space::Shared | Space::Local) {
-                        let message = format!(
-                            "the address `{name}` is a symbol in `{found}`, which an access without a state space cannot name"
-                        );
-                        self.report(Code::StateSpace, message);
-                    }
+                    self.that(
+                        space.is_some() || matches!(found, Space::Global | Space::Shared | Space::Local),
+                        Code::StateSpace,
+                        format_args!("the address `{name}` is a symbol in `{found}`, which an access without a state space cannot name"),
+                    );
                 }
             },
             AddressBase::Absolute => {}
@@ -399,14 +418,14 @@ impl<'a> Check<'a> {
     /// A 32-bit generic or global address `name`, in a module of 64-bit addresses: suspicious, and
     /// refused for targets that have no 32-bit addressing.
     pub fn narrow_address(&mut self, name: &str) {
-        if self.module().address_size == Some(AddressSize::Bits32) {
-            return;
-        }
-        let wide = "a global or generic address has 64 bits";
-        if self.arch().sm >= 75 {
-            self.report(Code::OperandType, format!("`{name}` has 32 bits; {wide}"));
-        } else {
-            self.report(Code::AddressWidth, format!("`{name}` has 32 bits; {wide}"));
+        if self.module().address_size != Some(AddressSize::Bits32) {
+            let code = if self.arch().sm >= 75 { Code::OperandType } else { Code::AddressWidth };
+            self.report(code, format_args!("`{name}` has 32 bits; a global or generic address has 64 bits"));
         }
     }
+}
+
+/// Values as messages name them, between back quotes.
+pub(super) fn list<T: Display>(values: &[T], separator: &str) -> String {
+    values.iter().map(|value| format!("`{value}`")).collect::<Vec<_>>().join(separator)
 }

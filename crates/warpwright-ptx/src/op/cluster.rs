@@ -1,7 +1,7 @@
 //! Clusters: addresses in the shared memory of other blocks, and launches that are taken over.
 
 use super::bulk_copy::Completion;
-use super::{Rule, instruction, modifiers};
+use super::{instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::*;
 use crate::op::{Check, Level};
@@ -63,11 +63,23 @@ instruction! {
         needs: |op, needs| {
             needs.both("`clusterlaunchcontrol.try_cancel`", (8, 6), 100);
             if op.multicast.is_some() {
-                needs.add(
-                    "`.multicast::cluster::all`",
-                    Requirement::Specific { specific: &[], family: &[100, 110, 120] },
+                needs.add("`.multicast::cluster::all`", Requirement::family(&[100, 110, 120]));
+            }
+        },
+        check: |op, check| {
+            if !matches!(op.space, None | Some(Space::SharedCta)) {
+                check.report(
+                    Code::StateSpace,
+                    "the space must be `.shared::cta`, or none for a generic address",
                 );
             }
+            check.combination(
+                op.completion == Completion::Mbarrier,
+                "the request completes by `.mbarrier::complete_tx::bytes`",
+            );
+            check.type_among(op.ty, &[Type::B128]);
+            check.address("to", &op.to, op.space);
+            check.address("mbar", &op.mbar, op.space);
         };
 
     /// Reads the answer to such a request.
@@ -77,7 +89,27 @@ instruction! {
         d_type: Type,
         a_type: Type,
     }(d: Dsts, a: Src) -> pointwise,
-        needs: |_, needs| needs.both("`clusterlaunchcontrol.query_cancel`", (8, 6), 100);
+        needs: |_, needs| needs.both("`clusterlaunchcontrol.query_cancel`", (8, 6), 100),
+        check: |op, check| {
+            let (vector, count, ty) = match op.query {
+                CancelQuery::IsCanceled => (None, 1, Type::Pred),
+                CancelQuery::FirstCtaId => (Some(VectorWidth::V4), 4, Type::B32),
+                _ => (None, 1, Type::B32),
+            };
+            check.combination(op.vector == vector, "`.v4` stands with `.get_first_ctaid`, and only there");
+            check.type_among(op.d_type, &[ty]);
+            check.type_among(op.a_type, &[Type::B128]);
+            if op.d.len() != count || matches!(op.d, Dsts::Many(_)) != vector.is_some() {
+                let message = format!("the destination must have {count} elements for `{}`", op.query);
+                check.report(Code::VectorShape, message);
+            }
+            let registers: Vec<_> = op.d.as_slice().flatten().collect();
+            super::texture::uniform(check, "d", &registers);
+            for reg in registers {
+                check.reg("d", reg, ty);
+            }
+            check.src("a", &op.a, Type::B128);
+        };
 }
 
 /// An address in the cluster's shared memory, as a value: a register, a constant or a variable.
@@ -95,43 +127,5 @@ fn cluster_address(check: &mut Check<'_>, space: Option<Space>, src: &Src, ty: T
             }
         }
         src => check.src("a", src, ty),
-    }
-}
-
-impl Rule for ClusterlaunchcontrolTryCancel {
-    fn check(&self, check: &mut Check<'_>) {
-        if !matches!(self.space, None | Some(Space::SharedCta)) {
-            check.report(Code::StateSpace, "the space must be `.shared::cta`, or none for a generic address");
-        }
-        check.combination(
-            self.completion == Completion::Mbarrier,
-            "the request completes by `.mbarrier::complete_tx::bytes`",
-        );
-        check.type_among(self.ty, &[Type::B128]);
-        check.address("to", &self.to, self.space);
-        check.address("mbar", &self.mbar, self.space);
-    }
-}
-
-impl Rule for ClusterlaunchcontrolQueryCancel {
-    fn check(&self, check: &mut Check<'_>) {
-        let (vector, count, ty) = match self.query {
-            CancelQuery::IsCanceled => (None, 1, Type::Pred),
-            CancelQuery::FirstCtaId => (Some(VectorWidth::V4), 4, Type::B32),
-            _ => (None, 1, Type::B32),
-        };
-        check.combination(self.vector == vector, "`.v4` stands with `.get_first_ctaid`, and only there");
-        check.type_among(self.d_type, &[ty]);
-        check.type_among(self.a_type, &[Type::B128]);
-        if self.d.len() != count || matches!(self.d, Dsts::Many(_)) != vector.is_some() {
-            let message = format!("the destination must have {count} elements for `{}`", self.query);
-            check.report(Code::VectorShape, message);
-        }
-        let registers: Vec<_> = self.d.as_slice().flatten().collect();
-        super::texture::uniform(check, "d", &registers);
-        for reg in registers {
-            check.reg("d", reg, ty);
-        }
-        check.src("a", &self.a, Type::B128);
     }
 }

@@ -1,7 +1,8 @@
 //! Comparisons and selections.
 
-use super::{Rule, instruction};
+use super::instruction;
 use crate::diag::Code;
+use crate::ir::Type::*;
 use crate::ir::*;
 use crate::op::Check;
 
@@ -21,6 +22,20 @@ instruction! {
             } else if is_half(op.ty) {
                 needs.sm("comparison of `.f16`", 53);
             }
+        },
+        check: |op, check| {
+            let operands = (&op.a, &op.b, op.c.as_ref());
+            comparison(check, op.cmp, op.bool_op, op.ftz, op.ty, operands);
+            check.pred_dst("d", op.d.first);
+            if let Some(second) = op.d.second {
+                check.pred_dst("d", second);
+                if matches!(op.ty, F16 | BF16) {
+                    check.report(Code::OperandForm, format!("a comparison of `{}` has one result", op.ty));
+                }
+                if op.d.first.is_none() && second.is_none() {
+                    check.report(Code::OperandForm, "one of the results must be a register");
+                }
+            }
         };
 
     /// Compares, into a register.
@@ -35,25 +50,47 @@ instruction! {
             if is_bf16(op.ty) || is_bf16(op.d_type) {
                 return needs.both("`set` with `.bf16`", (7, 8), 90);
             }
-            if is_half(op.ty) || is_half(op.d_type) {
-                needs.sm("`set` with `.f16`", 53);
-            }
+            needs.sm_if(is_half(op.ty) || is_half(op.d_type), "`set` with `.f16`", 53);
             if is_half(op.ty) && !op.d_type.is_float() {
                 needs.version("an integer result of comparing `.f16`", 6, 5);
             }
+        },
+        check: |op, check| {
+            let operands = (&op.a, &op.b, op.c.as_ref());
+            comparison(check, op.cmp, op.bool_op, op.ftz, op.ty, operands);
+            let fine = match op.d_type {
+                U32 | S32 => true,
+                F32 => !is_half(op.ty),
+                U16 | S16 => matches!(op.ty, F16 | BF16),
+                F16 => !is_bf16(op.ty) && op.ty != F16X2,
+                BF16 => !matches!(op.ty, F16X2 | BF16X2),
+                F16X2 | BF16X2 => op.ty == op.d_type,
+                _ => false,
+            };
+            check.combination(
+                fine,
+                format_args!("a comparison of `{}` has no result of type `{}`", op.ty, op.d_type),
+            );
+            check.dst("d", op.d, op.d_type);
         };
 
     /// `a` where the predicate `c` holds, else `b`.
     pub struct Selp("selp") {
         ty: Type,
-    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise;
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
+        check: |op, check| selection(check, op.ty, op.d, [&op.a, &op.b], (&op.c, Pred));
 
     /// `a` where `c` is not negative, else `b`.
     pub struct Slct("slct") {
         ftz: bool = "ftz",
         ty: Type,
         c_type: Type,
-    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise;
+    }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
+        check: |op, check| {
+            check.type_among(op.c_type, &[S32, F32]);
+            check.combination(!op.ftz || op.c_type == F32, "`.ftz` goes with a selector of type `.f32`");
+            selection(check, op.ty, op.d, [&op.a, &op.b], (&op.c, op.c_type));
+        };
 }
 
 /// Whether a comparison is offered for a type.
@@ -68,45 +105,17 @@ fn compares(cmp: Cmp, ty: Type) -> bool {
 }
 
 /// What can be compared.
-const COMPARED: &[Type] = &[
-    Type::B16,
-    Type::B32,
-    Type::B64,
-    Type::U16,
-    Type::U32,
-    Type::U64,
-    Type::S16,
-    Type::S32,
-    Type::S64,
-    Type::F16,
-    Type::F16X2,
-    Type::BF16,
-    Type::BF16X2,
-    Type::F32,
-    Type::F64,
-];
+const COMPARED: &[Type] = &[B16, B32, B64, U16, U32, U64, S16, S32, S64, F16, F16X2, BF16, BF16X2, F32, F64];
 
 /// What can be selected.
-const SELECTED: &[Type] = &[
-    Type::B16,
-    Type::B32,
-    Type::B64,
-    Type::U16,
-    Type::U32,
-    Type::U64,
-    Type::S16,
-    Type::S32,
-    Type::S64,
-    Type::F32,
-    Type::F64,
-];
+const SELECTED: &[Type] = &[B16, B32, B64, U16, U32, U64, S16, S32, S64, F32, F64];
 
 fn is_half(ty: Type) -> bool {
-    matches!(ty, Type::F16 | Type::F16X2 | Type::BF16 | Type::BF16X2)
+    matches!(ty, F16 | F16X2 | BF16 | BF16X2)
 }
 
 fn is_bf16(ty: Type) -> bool {
-    matches!(ty, Type::BF16 | Type::BF16X2)
+    matches!(ty, BF16 | BF16X2)
 }
 
 /// Checks the comparison of `a` with `b` and what it is combined with.
@@ -119,23 +128,28 @@ fn comparison(
     (a, b, c): (&Src, &Src, Option<&Src>),
 ) {
     if check.type_among(ty, COMPARED) {
-        check.combination(compares(cmp, ty), &format!("the comparison `{cmp}` is not offered for `{ty}`"));
+        check
+            .combination(compares(cmp, ty), format_args!("the comparison `{cmp}` is not offered for `{ty}`"));
     }
-    check.combination(
-        !ftz || matches!(ty, Type::F32 | Type::F16 | Type::F16X2),
-        "`.ftz` goes with `.f32`, `.f16` and `.f16x2`",
-    );
+    check
+        .combination(!ftz || matches!(ty, F32 | F16 | F16X2), "`.ftz` goes with `.f32`, `.f16` and `.f16x2`");
     check.src("a", a, ty);
     check.src("b", b, ty);
-    if bool_op.is_some() != c.is_some() {
-        check.report(Code::OperandCount, "the operand `c` goes with `.and`, `.or` or `.xor`");
+    let together = bool_op.is_some() == c.is_some();
+    check.that(together, Code::OperandCount, "the operand `c` goes with `.and`, `.or` or `.xor`");
+    if is_bf16(ty) && matches!(c, Some(Src::Imm(_))) {
+        check.report(Code::OperandForm, format_args!("operand `c` of a comparison of `{ty}` is no constant"));
     }
-    if let Some(c) = c {
-        if is_bf16(ty) && matches!(c, Src::Imm(_)) {
-            check.report(Code::OperandForm, format!("operand `c` of a comparison of `{ty}` is no constant"));
-        }
-        check.src("c", c, Type::Pred);
-    }
+    check.src("c", c, Pred);
+}
+
+/// Checks what is selected, by a `c` of its own type.
+fn selection(check: &mut Check<'_>, ty: Type, d: Dst, [a, b]: [&Src; 2], (c, c_type): (&Src, Type)) {
+    check.type_among(ty, SELECTED);
+    check.dst("d", d, ty);
+    check.src("a", a, ty);
+    check.src("b", b, ty);
+    check.src("c", c, c_type);
 }
 
 impl Setp {
@@ -147,67 +161,5 @@ impl Setp {
                 (Cmp::Le | Cmp::Gt | Cmp::Ls | Cmp::Hi, Src::Imm(Imm::Int(n))) => n % 32 == 31,
                 _ => false,
             }
-    }
-}
-
-impl Rule for Setp {
-    fn check(&self, check: &mut Check<'_>) {
-        let operands = (&self.a, &self.b, self.c.as_ref());
-        comparison(check, self.cmp, self.bool_op, self.ftz, self.ty, operands);
-        check.pred_dst("d", self.d.first);
-        if let Some(second) = self.d.second {
-            check.pred_dst("d", second);
-            if matches!(self.ty, Type::F16 | Type::BF16) {
-                check.report(Code::OperandForm, format!("a comparison of `{}` has one result", self.ty));
-            }
-            if self.d.first.is_none() && second.is_none() {
-                check.report(Code::OperandForm, "one of the results must be a register");
-            }
-        }
-    }
-}
-
-impl Rule for Set {
-    fn check(&self, check: &mut Check<'_>) {
-        use Type::*;
-        let operands = (&self.a, &self.b, self.c.as_ref());
-        comparison(check, self.cmp, self.bool_op, self.ftz, self.ty, operands);
-        let fine = match self.d_type {
-            U32 | S32 => true,
-            F32 => !is_half(self.ty),
-            U16 | S16 => matches!(self.ty, F16 | BF16),
-            F16 => !is_bf16(self.ty) && self.ty != F16X2,
-            BF16 => !matches!(self.ty, F16X2 | BF16X2),
-            F16X2 | BF16X2 => self.ty == self.d_type,
-            _ => false,
-        };
-        check.combination(
-            fine,
-            &format!("a comparison of `{}` has no result of type `{}`", self.ty, self.d_type),
-        );
-        check.dst("d", self.d, self.d_type);
-    }
-}
-
-impl Rule for Selp {
-    fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, SELECTED);
-        check.dst("d", self.d, self.ty);
-        check.src("a", &self.a, self.ty);
-        check.src("b", &self.b, self.ty);
-        check.src("c", &self.c, Type::Pred);
-    }
-}
-
-impl Rule for Slct {
-    fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, SELECTED);
-        check.type_among(self.c_type, &[Type::S32, Type::F32]);
-        check
-            .combination(!self.ftz || self.c_type == Type::F32, "`.ftz` goes with a selector of type `.f32`");
-        check.dst("d", self.d, self.ty);
-        check.src("a", &self.a, self.ty);
-        check.src("b", &self.b, self.ty);
-        check.src("c", &self.c, self.c_type);
     }
 }

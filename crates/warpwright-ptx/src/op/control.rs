@@ -544,6 +544,9 @@ fn check_register_count(check: &mut Check<'_>, ty: Type, count: &Src) {
 }
 
 fn register_count_needs(needs: &mut Needs) {
-    needs.version("`setmaxnreg`", 8, 0);
-    needs.add("`setmaxnreg`", Requirement::Specific { specific: &[90], family: &[100, 110, 120] });
+    needs.targets(
+        "`setmaxnreg`",
+        (8, 0),
+        Requirement::Specific { specific: &[90], family: &[100, 110, 120] },
+    );
 }

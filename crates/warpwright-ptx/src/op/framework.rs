@@ -153,6 +153,12 @@ macro_rules! instruction {
             $($(#[$adoc])* pub $arg: $aty,)*
         }
 
+        impl $name {
+            /// The opcode as a feature, for declarations of several instructions.
+            #[allow(dead_code, reason = "most name their features themselves")]
+            const FEATURE: $crate::ir::Feature = concat!("`", $opcode $(, ".", $rest)?, "`");
+        }
+
         impl $crate::op::Instr for $name {
             const NAME: &'static str = concat!($opcode $(, ".", $rest)?);
 

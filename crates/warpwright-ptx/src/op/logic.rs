@@ -87,9 +87,7 @@ instruction! {
         ty: Type,
     }(d: DstPair, a: Src, b: Src, c: Src, table: Src, q: Option<Src>) -> pointwise,
         needs: |op, needs| {
-            if op.bool_op.is_some() {
-                needs.both("`lop3` with a predicate", (8, 2), 70);
-            }
+            needs.both_if(op.bool_op.is_some(), "`lop3` with a predicate", (8, 2), 70);
         };
 
     /// Shift left.
@@ -194,7 +192,15 @@ instruction! {
         mode: ShiftMode,
         ty: Type,
     }(d: Dst, a: Src, b: Src) -> pointwise,
-        needs: |_, needs| needs.both("`bmsk`", (7, 6), 70);
+        needs: |_, needs| needs.both("`bmsk`", (7, 6), 70),
+        check: |op, check| {
+            if !check.type_among(op.ty, &[B32]) {
+                return;
+            }
+            check.word_dst("d", op.d);
+            check.word_src("a", &op.a);
+            check.word_src("b", &op.b);
+        };
 
     /// Picks four bytes out of eight.
     pub struct Prmt("prmt") {
@@ -246,12 +252,11 @@ impl Rule for Lop3 {
                 matches!(self.bool_op, Some(BoolOp::And | BoolOp::Or)),
                 "the predicate is combined by `.and` or `.or`",
             );
-            if !matches!(pair, Some(Some(_))) || self.q.is_none() {
-                check.report(
-                    Code::OperandForm,
-                    "with `.and` or `.or`, the destination is `d|p`, and the last operand a predicate",
-                );
-            }
+            check.that(
+                matches!(pair, Some(Some(_))) && self.q.is_some(),
+                Code::OperandForm,
+                "with `.and` or `.or`, the destination is `d|p`, and the last operand a predicate",
+            );
         } else if pair.is_some() || self.q.is_some() {
             check.report(Code::OperandForm, "a predicate is written and read only with `.and` or `.or`");
         }
@@ -267,19 +272,6 @@ impl Rule for Lop3 {
         } else {
             check.report(Code::OperandForm, "the truth table is an integer constant");
         }
-        if let Some(q) = &self.q {
-            check.src("q", q, Pred);
-        }
-    }
-}
-
-impl Rule for Bmsk {
-    fn check(&self, check: &mut Check<'_>) {
-        if !check.type_among(self.ty, &[B32]) {
-            return;
-        }
-        check.word_dst("d", self.d);
-        check.word_src("a", &self.a);
-        check.word_src("b", &self.b);
+        check.src("q", &self.q, Pred);
     }
 }

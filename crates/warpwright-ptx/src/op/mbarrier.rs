@@ -1,6 +1,7 @@
 //! Barriers in shared memory that count arrivals and bytes.
 
-use super::{Presence, Rule, instruction, modifiers};
+use super::memory::ordering_among;
+use super::{Presence, instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::*;
 use crate::op::Check;
@@ -33,9 +34,7 @@ instruction! {
         needs: |op, needs| {
             needs.both("`mbarrier.init`", (7, 0), 80);
             space_needs(needs, op.space);
-            if op.layout.is_some() {
-                needs.both("`.layout`", (9, 3), 90);
-            }
+            needs.both_if(op.layout.is_some(), "`.layout`", (9, 3), 90);
         },
         check: |op, check| {
             barrier(check, op.ty, &op.address, op.space, false);
@@ -56,17 +55,7 @@ instruction! {
         check: |op, check| barrier(check, op.ty, &op.address, op.space, false);
 
     /// Lets the current phase expect more bytes.
-    pub struct MbarrierExpectTx("mbarrier.expect_tx") {
-        semantics: Option<Semantics>,
-        scope: Option<Scope>,
-        space: Option<Space>,
-        ty: Type,
-    }(address: Address, tx_count: Src) -> nothing,
-        needs: |op, needs| {
-            needs.both("`mbarrier.expect_tx`", (8, 0), 90);
-            place_needs(needs, op.space, op.semantics, op.scope);
-        };
-
+    pub struct MbarrierExpectTx("mbarrier.expect_tx")
     /// Counts bytes as if a copy had brought them.
     pub struct MbarrierCompleteTx("mbarrier.complete_tx") {
         semantics: Option<Semantics>,
@@ -75,25 +64,18 @@ instruction! {
         ty: Type,
     }(address: Address, tx_count: Src) -> nothing,
         needs: |op, needs| {
-            needs.both("`mbarrier.complete_tx`", (8, 0), 90);
+            needs.both(Self::FEATURE, (8, 0), 90);
             place_needs(needs, op.space, op.semantics, op.scope);
+        },
+        check: |op, check| {
+            barrier(check, op.ty, &op.address, op.space, true);
+            ordering(check, op.semantics, op.scope, &[Semantics::Relaxed]);
+            check.word_src("tx_count", &op.tx_count);
         };
 
     /// Arrives at a barrier. `count` is the number of arrivals, or with `expect_tx` the bytes to
     /// expect before one arrival.
-    pub struct MbarrierArrive("mbarrier.arrive") {
-        expect_tx: bool = "expect_tx",
-        no_complete: bool = "noComplete",
-        semantics: Option<Semantics>,
-        scope: Option<Scope>,
-        space: Option<Space>,
-        ty: Type,
-    }(state: DstOrSink, address: Address, count: Option<Src>) -> unknown,
-        needs: |op, needs| {
-            needs.both("`mbarrier.arrive`", (7, 0), 80);
-            op.form_needs(needs);
-        };
-
+    pub struct MbarrierArrive("mbarrier.arrive")
     /// Arrives at a barrier, and leaves it: later phases expect that many arrivals fewer.
     pub struct MbarrierArriveDrop("mbarrier.arrive_drop") {
         expect_tx: bool = "expect_tx",
@@ -104,8 +86,47 @@ instruction! {
         ty: Type,
     }(state: DstOrSink, address: Address, count: Option<Src>) -> unknown,
         needs: |op, needs| {
-            needs.both("`mbarrier.arrive_drop`", (7, 0), 80);
-            op.form_needs(needs);
+            needs.both(Self::FEATURE, (7, 0), 80);
+            let counted = op.count.is_some() && !op.expect_tx && !op.no_complete;
+            needs.both_if(op.expect_tx, "`.expect_tx`", (8, 0), 90);
+            needs.both_if(counted, "a count without `.noComplete`", (7, 8), 90);
+            place_needs(needs, op.space, op.semantics, op.scope);
+            relaxed_needs(needs, op.semantics);
+        },
+        check: |op, check| {
+            barrier(check, op.ty, &op.address, op.space, true);
+            ordering(check, op.semantics, op.scope, &[Semantics::Release, Semantics::Relaxed]);
+            check.combination(
+                !(op.expect_tx && op.no_complete),
+                "`.expect_tx` and `.noComplete` do not go together",
+            );
+            if op.no_complete {
+                check.combination(
+                    matches!(op.semantics, None | Some(Semantics::Release))
+                        && matches!(op.scope, None | Some(Scope::Cta))
+                        && op.space != Some(Space::SharedCluster),
+                    "`.noComplete` takes no ordering but `.release.cta`, and no `.shared::cluster`",
+                );
+            }
+            match op.state.0 {
+                Some(_) if op.space == Some(Space::SharedCluster) => check.report(
+                    Code::OperandForm,
+                    "a barrier in `.shared::cluster` returns no state: the destination must be `_`",
+                ),
+                Some(state) => check.reg("state", state, Type::U64),
+                None => {
+                    let new = check.version() >= Version::new(7, 1);
+                    check.that(new, Code::NeedsVersion, "`_` as destination needs PTX 7.1 or later");
+                }
+            }
+            check.word_src("count", &op.count);
+            if !op.expect_tx {
+                check.imm_range("count", &op.count, 1..=i64::from(i32::MAX));
+            }
+            check.combination(
+                op.count.is_some() || !op.expect_tx && !op.no_complete,
+                "`.expect_tx` and `.noComplete` need a count as last operand",
+            );
         };
 
     /// Whether a phase has completed: that of `state`, or with `parity` that of this parity.
@@ -119,7 +140,14 @@ instruction! {
     }(complete: DstPair, report: Option<Dst> = Presence::IfRegister, address: Address, state: Src) -> unknown,
         needs: |op, needs| {
             needs.both("`mbarrier.test_wait`", (7, 0), 80);
-            op.form_needs(needs);
+            wait_needs(needs, op.parity, op.phase_type.is_some());
+            place_needs(needs, op.space, op.semantics, op.scope);
+            relaxed_needs(needs, op.semantics);
+        },
+        check: |op, check| {
+            barrier(check, op.ty, &op.address, op.space, false);
+            ordering(check, op.semantics, op.scope, &[Semantics::Acquire, Semantics::Relaxed]);
+            wait(check, op.complete, op.report, op.phase_type, (op.parity, &op.state));
         };
 
     /// Waits a while for a phase to complete; whether it has.
@@ -139,7 +167,15 @@ instruction! {
     ) -> unknown,
         needs: |op, needs| {
             needs.both("`mbarrier.try_wait`", (7, 8), 90);
-            op.form_needs(needs);
+            wait_needs(needs, op.parity, op.phase_type.is_some());
+            place_needs(needs, op.space, op.semantics, op.scope);
+            relaxed_needs(needs, op.semantics);
+        },
+        check: |op, check| {
+            barrier(check, op.ty, &op.address, op.space, false);
+            ordering(check, op.semantics, op.scope, &[Semantics::Acquire, Semantics::Relaxed]);
+            wait(check, op.complete, op.report, op.phase_type, (op.parity, &op.state));
+            check.src("time_hint", &op.time_hint, Type::U32);
         };
 
     /// Number of arrivals that a phase still expected.
@@ -207,13 +243,7 @@ fn ordering(
         semantics.is_some() == scope.is_some(),
         "ordering and scope stand together or not at all",
     );
-    if let Some(semantics) = semantics
-        && !allowed.contains(&semantics)
-    {
-        let names: Vec<_> = allowed.iter().map(|semantics| format!("`{semantics}`")).collect();
-        let message = format!("the ordering `{semantics}` is not offered; it takes {}", names.join(" or "));
-        check.report(Code::ModifierCombination, message);
-    }
+    ordering_among(check, semantics, allowed, " or ");
     check.combination(
         matches!(scope, None | Some(Scope::Cta | Scope::Cluster)),
         "the scope must be `.cta` or `.cluster`",
@@ -226,9 +256,7 @@ fn ordering_needs(needs: &mut Needs, semantics: Option<Semantics>, scope: Option
         Some(_) => needs.version("an ordering on a barrier", 8, 0),
         None => {}
     }
-    if scope == Some(Scope::Cluster) {
-        needs.sm("`.cluster` scope", 90);
-    }
+    needs.sm_if(scope == Some(Scope::Cluster), "`.cluster` scope", 90);
 }
 
 /// What the place of a barrier and an ordering need.
@@ -239,134 +267,27 @@ fn place_needs(needs: &mut Needs, space: Option<Space>, semantics: Option<Semant
 
 /// What waits and arrivals need for `.relaxed`, which transaction counts had from the start.
 fn relaxed_needs(needs: &mut Needs, semantics: Option<Semantics>) {
-    if semantics == Some(Semantics::Relaxed) {
-        needs.version("`.relaxed` on an arrival or a wait", 8, 6);
-    }
+    needs.version_if(semantics == Some(Semantics::Relaxed), "`.relaxed` on an arrival or a wait", 8, 6);
 }
 
-macro_rules! transaction_rules {
-    ($($name:ident),*) => {$(
-        impl Rule for $name {
-            fn check(&self, check: &mut Check<'_>) {
-                barrier(check, self.ty, &self.address, self.space, true);
-                ordering(check, self.semantics, self.scope, &[Semantics::Relaxed]);
-                check.word_src("tx_count", &self.tx_count);
-            }
-        }
-    )*};
-}
-transaction_rules!(MbarrierExpectTx, MbarrierCompleteTx);
-
-macro_rules! arrival_rules {
-    ($($name:ident),*) => {$(
-        impl $name {
-            fn form_needs(&self, needs: &mut Needs) {
-                if self.expect_tx {
-                    needs.both("`.expect_tx`", (8, 0), 90);
-                } else if self.count.is_some() && !self.no_complete {
-                    needs.both("a count without `.noComplete`", (7, 8), 90);
-                }
-                place_needs(needs, self.space, self.semantics, self.scope);
-                relaxed_needs(needs, self.semantics);
-            }
-        }
-
-        impl Rule for $name {
-            fn check(&self, check: &mut Check<'_>) {
-                barrier(check, self.ty, &self.address, self.space, true);
-                ordering(check, self.semantics, self.scope, &[Semantics::Release, Semantics::Relaxed]);
-                check.combination(
-                    !(self.expect_tx && self.no_complete),
-                    "`.expect_tx` and `.noComplete` do not go together",
-                );
-                if self.no_complete {
-                    check.combination(
-                        matches!(self.semantics, None | Some(Semantics::Release))
-                            && matches!(self.scope, None | Some(Scope::Cta))
-                            && self.space != Some(Space::SharedCluster),
-                        "`.noComplete` takes no ordering but `.release.cta`, and no `.shared::cluster`",
-                    );
-                }
-                match self.state.0 {
-                    Some(_) if self.space == Some(Space::SharedCluster) => check.report(
-                        Code::OperandForm,
-                        "a barrier in `.shared::cluster` returns no state: the destination must be `_`",
-                    ),
-                    Some(state) => check.reg("state", state, Type::U64),
-                    None if check.version() < Version::new(7, 1) => {
-                        check.report(Code::NeedsVersion, "`_` as destination needs PTX 7.1 or later");
-                    }
-                    None => {}
-                }
-                match &self.count {
-                    Some(count) => {
-                        check.word_src("count", count);
-                        if !self.expect_tx {
-                            check.imm_range("count", count, 1..=i64::from(i32::MAX));
-                        }
-                    }
-                    None => check.combination(
-                        !self.expect_tx && !self.no_complete,
-                        "`.expect_tx` and `.noComplete` need a count as last operand",
-                    ),
-                }
-            }
-        }
-    )*};
-}
-arrival_rules!(MbarrierArrive, MbarrierArriveDrop);
-
-macro_rules! wait_rules {
-    ($($name:ident $($hint:ident)?),*) => {$(
-        impl $name {
-            fn form_needs(&self, needs: &mut Needs) {
-                if self.parity {
-                    needs.version("`.parity`", 7, 1);
-                }
-                if self.phase_type.is_some() {
-                    needs.both("`.phase_type`", (9, 3), 90);
-                }
-                place_needs(needs, self.space, self.semantics, self.scope);
-                relaxed_needs(needs, self.semantics);
-            }
-        }
-
-        impl Rule for $name {
-            fn check(&self, check: &mut Check<'_>) {
-                barrier(check, self.ty, &self.address, self.space, false);
-                ordering(check, self.semantics, self.scope, &[Semantics::Acquire, Semantics::Relaxed]);
-                wait_results(check, self.complete, self.report, self.phase_type, self.parity);
-                if !self.parity {
-                    check.src("state", &self.state, Type::U64);
-                } else {
-                    check.word_src("state", &self.state);
-                    check.imm_range("state", &self.state, 0..=1);
-                }
-                $(if let Some(hint) = &self.$hint {
-                    check.src(stringify!($hint), hint, Type::U32);
-                })?
-            }
-        }
-    )*};
-}
-wait_rules! {
-    MbarrierTestWait,
-    MbarrierTryWait time_hint
+fn wait_needs(needs: &mut Needs, parity: bool, phase_type: bool) {
+    needs.version_if(parity, "`.parity`", 7, 1);
+    needs.both_if(phase_type, "`.phase_type`", (9, 3), 90);
 }
 
-/// `complete`, alone or with the report of the phase, which only the primary phase has.
-fn wait_results(
+/// `complete`, alone or with the report of the phase, which only the primary phase has, and the phase that is
+/// waited for: a state, or a parity.
+fn wait(
     check: &mut Check<'_>,
     complete: DstPair,
     report: Option<Dst>,
     phase_type: Option<PhaseType>,
-    parity: bool,
+    (parity, state): (bool, &Src),
 ) {
     check.pred_dst("complete", complete.first);
     check.pred_dst("complete", complete.second.flatten());
-    if complete.first.is_none() || complete.second == Some(None) {
-        check.report(Code::OperandForm, "the results of a wait cannot be `_`");
-    }
+    let written = complete.first.is_some() && complete.second != Some(None);
+    check.that(written, Code::OperandForm, "the results of a wait cannot be `_`");
     if let Some(report) = report {
         check.dst("report", report, Type::B8);
     }
@@ -378,4 +299,10 @@ fn wait_results(
         phase_type != Some(PhaseType::Conditional) || parity,
         "`.phase_type::conditional` needs `.parity`",
     );
+    if parity {
+        check.word_src("state", state);
+        check.imm_range("state", state, 0..=1);
+    } else {
+        check.src("state", state, Type::U64);
+    }
 }

@@ -24,7 +24,8 @@
 //! `convergence`, which threads must execute it together; `carry`, what it does with the carry flag; `apart`,
 //! a result that is not as alike as the others; `thread_index`, when the result is the index of the thread;
 //! `check`, what its parts may not be together. A long `check` is a [`Rule`] by hand. Instructions that differ
-//! in their opcodes alone are declared together: their names, each with its doc, stand one after the other.
+//! in their opcodes alone are declared together: their names, each with its doc, stand one after the other. Rules
+//! know which they are of by `Self::FEATURE`, the opcode in backticks, and by constants of the type's own.
 //!
 //! An optional operand that a modifier asks for names the condition: `policy: Option<Src> =
 //! cache_hint`; one that others may follow, with how many do: `Presence::Before(true, 1)`.

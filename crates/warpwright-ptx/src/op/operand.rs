@@ -82,6 +82,13 @@ impl Operand {
         })
     }
 
+    fn into_reg(self) -> Result<Reg, Self> {
+        match self {
+            Operand::Reg(reg) => Ok(reg),
+            other => Err(other),
+        }
+    }
+
     fn as_dst(&self) -> Option<Option<Reg>> {
         match self {
             Operand::Reg(reg) => Some(Some(*reg)),
@@ -145,247 +152,283 @@ impl<A: Arg> Arg for Option<A> {
     }
 }
 
-impl Arg for Dst {
-    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        match reader.operand(name)? {
-            (Operand::Reg(reg), _) => Some(Dst(reg)),
-            (other, span) => reader.expected("a register", name, &other, span),
+/// An operand of one of two kinds, told apart by what stands in the text: where it is the first `Operand`, the
+/// first kind.
+macro_rules! either {
+    ($name:ident: Operand::$operand:ident => $first:ident($first_ty:ty), else $second:ident($second_ty:ty)) => {
+        impl $crate::op::Arg for $name {
+            fn read(reader: &mut $crate::op::InstrReader<'_>, name: &'static str) -> Option<Self> {
+                match reader.peek() {
+                    Some($crate::op::Operand::$operand(_)) => {
+                        reader.arg::<$first_ty>(name).map($name::$first)
+                    }
+                    _ => reader.arg::<$second_ty>(name).map($name::$second),
+                }
+            }
+
+            fn print(&self, out: &mut $crate::print::Writer<'_>) {
+                match self {
+                    $name::$first(arg) => arg.print(out),
+                    $name::$second(arg) => arg.print(out),
+                }
+            }
+
+            fn visit(&self, visitor: &mut dyn $crate::op::Visitor) {
+                match self {
+                    $name::$first(arg) => arg.visit(visitor),
+                    $name::$second(arg) => arg.visit(visitor),
+                }
+            }
+
+            fn visit_mut(&mut self, visitor: &mut dyn $crate::op::VisitorMut) {
+                match self {
+                    $name::$first(arg) => arg.visit_mut(visitor),
+                    $name::$second(arg) => arg.visit_mut(visitor),
+                }
+            }
         }
+    };
+}
+pub(crate) use either;
+
+/// What has registers, symbols or labels in it; its registers are accessed as that says.
+trait Parts {
+    fn show(&self, access: Access, visitor: &mut dyn Visitor);
+    fn show_mut(&mut self, access: Access, visitor: &mut dyn VisitorMut);
+}
+
+impl Parts for Reg {
+    fn show(&self, access: Access, visitor: &mut dyn Visitor) {
+        visitor.reg(access, *self);
     }
 
-    fn print(&self, out: &mut Writer<'_>) {
-        out.separator();
-        out.reg(self.0);
-    }
-
-    fn visit(&self, visitor: &mut dyn Visitor) {
-        visitor.reg(Access::Write, self.0);
-    }
-
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        visitor.reg(Access::Write, &mut self.0);
+    fn show_mut(&mut self, access: Access, visitor: &mut dyn VisitorMut) {
+        visitor.reg(access, self);
     }
 }
 
-impl Arg for DstOrSink {
-    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        let (operand, span) = reader.operand(name)?;
-        match operand.as_dst() {
-            Some(dst) => Some(DstOrSink(dst)),
-            None => reader.expected("a register or `_`", name, &operand, span),
+impl<P: Parts> Parts for Option<P> {
+    fn show(&self, access: Access, visitor: &mut dyn Visitor) {
+        self.iter().for_each(|part| part.show(access, visitor));
+    }
+
+    fn show_mut(&mut self, access: Access, visitor: &mut dyn VisitorMut) {
+        self.iter_mut().for_each(|part| part.show_mut(access, visitor));
+    }
+}
+
+impl<P: Parts> Parts for [P] {
+    fn show(&self, access: Access, visitor: &mut dyn Visitor) {
+        self.iter().for_each(|part| part.show(access, visitor));
+    }
+
+    fn show_mut(&mut self, access: Access, visitor: &mut dyn VisitorMut) {
+        self.iter_mut().for_each(|part| part.show_mut(access, visitor));
+    }
+}
+
+impl Parts for Src {
+    fn show(&self, access: Access, visitor: &mut dyn Visitor) {
+        match self {
+            Src::Reg(reg) | Src::Not(reg) => visitor.reg(access, *reg),
+            Src::Symbol(address) => visitor.symbol(&address.symbol),
+            Src::Special(special) => visitor.special(*special),
+            Src::Imm(_) | Src::Sink => {}
         }
     }
 
-    fn print(&self, out: &mut Writer<'_>) {
-        out.separator();
-        out.reg_or_sink(self.0);
-    }
-
-    fn visit(&self, visitor: &mut dyn Visitor) {
-        if let Some(reg) = self.0 {
-            visitor.reg(Access::Write, reg);
-        }
-    }
-
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        if let Some(reg) = &mut self.0 {
-            visitor.reg(Access::Write, reg);
+    fn show_mut(&mut self, access: Access, visitor: &mut dyn VisitorMut) {
+        match self {
+            Src::Reg(reg) | Src::Not(reg) => visitor.reg(access, reg),
+            Src::Symbol(address) => visitor.symbol(&mut address.symbol),
+            Src::Imm(_) | Src::Special(_) | Src::Sink => {}
         }
     }
 }
 
-impl Arg for DstPair {
-    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        let (operand, span) = reader.operand(name)?;
-        let pair = match &operand {
+impl Parts for Dsts {
+    fn show(&self, access: Access, visitor: &mut dyn Visitor) {
+        self.as_slice().flatten().for_each(|reg| visitor.reg(access, reg));
+    }
+
+    fn show_mut(&mut self, access: Access, visitor: &mut dyn VisitorMut) {
+        match self {
+            Dsts::One(reg) => visitor.reg(access, reg),
+            Dsts::Sink => {}
+            Dsts::Many(regs) => regs.show_mut(access, visitor),
+        }
+    }
+}
+
+impl Parts for Srcs {
+    fn show(&self, access: Access, visitor: &mut dyn Visitor) {
+        self.as_slice().show(access, visitor);
+    }
+
+    fn show_mut(&mut self, access: Access, visitor: &mut dyn VisitorMut) {
+        match self {
+            Srcs::One(src) => src.show_mut(access, visitor),
+            Srcs::Many(srcs) => srcs.show_mut(access, visitor),
+        }
+    }
+}
+
+impl Parts for Address {
+    fn show(&self, access: Access, visitor: &mut dyn Visitor) {
+        match &self.base {
+            AddressBase::Reg(reg) => visitor.reg(access, *reg),
+            AddressBase::Symbol(symbol) => visitor.symbol(symbol),
+            AddressBase::Absolute => {}
+        }
+    }
+
+    fn show_mut(&mut self, _: Access, visitor: &mut dyn VisitorMut) {
+        visitor.address(self);
+    }
+}
+
+/// Declares operands that stand by themselves: what messages call them, what becomes of an operand of the text, how
+/// they are printed, and their parts.
+macro_rules! args {
+    ($($ty:ty, $what:literal: |$operand:ident| $read:expr,
+        |$arg:ident, $out:ident| $print:expr, $access:ident $($part:expr),*;)*) => {
+        $(impl Arg for $ty {
+            fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
+                let ($operand, span) = reader.operand(name)?;
+                let read: Result<Self, Operand> = $read;
+                read.map_or_else(|other| reader.expected($what, name, &other, span), Some)
+            }
+
+            fn print(&self, $out: &mut Writer<'_>) {
+                let $arg = self;
+                $out.separator();
+                $print;
+            }
+
+            fn visit(&self, visitor: &mut dyn Visitor) {
+                let $arg = self;
+                $($part.show(Access::$access, visitor);)*
+            }
+
+            fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
+                let $arg = self;
+                $($part.show_mut(Access::$access, visitor);)*
+            }
+        })*
+    };
+}
+
+args! {
+    Dst, "a register": |operand| operand.into_reg().map(Dst),
+        |arg, out| out.reg(arg.0), Write arg.0;
+
+    DstOrSink, "a register or `_`": |operand| operand.as_dst().map(DstOrSink).ok_or(operand),
+        |arg, out| out.reg_or_sink(arg.0), Write arg.0;
+
+    DstPair, "a register, or two as `d|p`":
+        |operand| match &operand {
             Operand::Reg(reg) => Some(DstPair { first: Some(*reg), second: None }),
             Operand::Pair(pair) => match (pair.0.as_dst(), pair.1.as_dst()) {
                 (Some(first), Some(second)) => Some(DstPair { first, second: Some(second) }),
                 _ => None,
             },
             _ => None,
-        };
-        pair.or_else(|| reader.expected("a register, or two as `d|p`", name, &operand, span))
-    }
-
-    fn print(&self, out: &mut Writer<'_>) {
-        out.separator();
-        out.reg_or_sink(self.first);
-        if let Some(second) = self.second {
-            out.text("|");
-            out.reg_or_sink(second);
         }
-    }
+        .ok_or(operand),
+        |arg, out| {
+            out.reg_or_sink(arg.first);
+            if let Some(second) = arg.second {
+                out.text("|");
+                out.reg_or_sink(second);
+            }
+        },
+        Write arg.first, arg.second;
 
-    fn visit(&self, visitor: &mut dyn Visitor) {
-        for reg in [self.first, self.second.flatten()].into_iter().flatten() {
-            visitor.reg(Access::Write, reg);
-        }
-    }
+    RegSrc, "a register": |operand| operand.into_reg().map(RegSrc),
+        |arg, out| out.reg(arg.0), Read arg.0;
 
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        for reg in [self.first.as_mut(), self.second.as_mut().and_then(Option::as_mut)].into_iter().flatten()
-        {
-            visitor.reg(Access::Write, reg);
-        }
-    }
-}
+    PartDst, "a register or a part of one":
+        |operand| match operand {
+            Operand::Reg(reg) => Ok(reg.into()),
+            Operand::Part { reg, negated: false, selector } => Ok(PartDst { reg, selector }),
+            other => Err(other),
+        },
+        |arg, out| {
+            out.reg(arg.reg);
+            print_selector(arg.selector, out);
+        },
+        Write arg.reg;
 
-impl Arg for RegSrc {
-    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        match reader.operand(name)? {
-            (Operand::Reg(reg), _) => Some(RegSrc(reg)),
-            (other, span) => reader.expected("a register", name, &other, span),
-        }
-    }
+    PartSrc, "a register, a part of one, or a constant":
+        |operand| match operand {
+            Operand::Part { reg, negated, selector } => Ok(PartSrc { negated, value: Src::Reg(reg), selector }),
+            other => other.into_src().map(PartSrc::from),
+        },
+        |arg, out| {
+            out.text(if arg.negated { "-" } else { "" });
+            out.src(&arg.value);
+            print_selector(arg.selector, out);
+        },
+        Read arg.value;
 
-    fn print(&self, out: &mut Writer<'_>) {
-        out.separator();
-        out.reg(self.0);
-    }
+    Src, "a register or a constant": |operand| operand.into_src(),
+        |arg, out| out.src(arg), Read arg;
 
-    fn visit(&self, visitor: &mut dyn Visitor) {
-        visitor.reg(Access::Read, self.0);
-    }
-
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        visitor.reg(Access::Read, &mut self.0);
-    }
-}
-
-impl Arg for PartDst {
-    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        match reader.operand(name)? {
-            (Operand::Reg(reg), _) => Some(reg.into()),
-            (Operand::Part { reg, negated: false, selector }, _) => Some(PartDst { reg, selector }),
-            (other, span) => reader.expected("a register or a part of one", name, &other, span),
-        }
-    }
-
-    fn print(&self, out: &mut Writer<'_>) {
-        out.separator();
-        out.reg(self.reg);
-        if let Some(selector) = self.selector {
-            out.text(&selector.to_string());
-        }
-    }
-
-    fn visit(&self, visitor: &mut dyn Visitor) {
-        visitor.reg(Access::Write, self.reg);
-    }
-
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        visitor.reg(Access::Write, &mut self.reg);
-    }
-}
-
-impl Arg for PartSrc {
-    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        let (operand, span) = reader.operand(name)?;
-        if let Operand::Part { reg, negated, selector } = operand {
-            return Some(PartSrc { negated, value: Src::Reg(reg), selector });
-        }
-        match operand.into_src() {
-            Ok(value) => Some(value.into()),
-            Err(other) => reader.expected("a register, a part of one, or a constant", name, &other, span),
-        }
-    }
-
-    fn print(&self, out: &mut Writer<'_>) {
-        out.separator();
-        if self.negated {
-            out.text("-");
-        }
-        out.src(&self.value);
-        if let Some(selector) = self.selector {
-            out.text(&selector.to_string());
-        }
-    }
-
-    fn visit(&self, visitor: &mut dyn Visitor) {
-        visit_src(&self.value, visitor);
-    }
-
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        visit_src_mut(&mut self.value, visitor);
-    }
-}
-
-fn visit_src(src: &Src, visitor: &mut dyn Visitor) {
-    match src {
-        Src::Reg(reg) | Src::Not(reg) => visitor.reg(Access::Read, *reg),
-        Src::Symbol(address) => visitor.symbol(&address.symbol),
-        Src::Special(special) => visitor.special(*special),
-        Src::Imm(_) | Src::Sink => {}
-    }
-}
-
-fn visit_src_mut(src: &mut Src, visitor: &mut dyn VisitorMut) {
-    match src {
-        Src::Reg(reg) | Src::Not(reg) => visitor.reg(Access::Read, reg),
-        Src::Symbol(address) => visitor.symbol(&mut address.symbol),
-        Src::Imm(_) | Src::Special(_) | Src::Sink => {}
-    }
-}
-
-impl Arg for Src {
-    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        let (operand, span) = reader.operand(name)?;
-        match operand.into_src() {
-            Ok(src) => Some(src),
-            Err(other) => reader.expected("a register or a constant", name, &other, span),
-        }
-    }
-
-    fn print(&self, out: &mut Writer<'_>) {
-        out.separator();
-        out.src(self);
-    }
-
-    fn visit(&self, visitor: &mut dyn Visitor) {
-        visit_src(self, visitor);
-    }
-
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        visit_src_mut(self, visitor);
-    }
-}
-
-impl Arg for Dsts {
-    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        let (operand, span) = reader.operand(name)?;
-        let dsts = match &operand {
+    Dsts, "a register or a vector of registers":
+        |operand| match &operand {
             Operand::Reg(reg) => Some(Dsts::One(*reg)),
             Operand::Sink => Some(Dsts::Sink),
-            Operand::Vector(list) => {
-                list.iter().map(Operand::as_dst).collect::<Option<Box<[_]>>>().map(Dsts::Many)
-            }
+            Operand::Vector(list) => list.iter().map(Operand::as_dst).collect::<Option<_>>().map(Dsts::Many),
             _ => None,
-        };
-        dsts.or_else(|| reader.expected("a register or a vector of registers", name, &operand, span))
-    }
-
-    fn print(&self, out: &mut Writer<'_>) {
-        out.separator();
-        match self {
+        }
+        .ok_or(operand),
+        |arg, out| match arg {
             Dsts::One(reg) => out.reg(*reg),
             Dsts::Sink => out.reg_or_sink(None),
             Dsts::Many(regs) => out.braces(regs, |out, reg| out.reg_or_sink(*reg)),
-        }
-    }
+        },
+        Write arg;
 
-    fn visit(&self, visitor: &mut dyn Visitor) {
-        for reg in self.as_slice().flatten() {
-            visitor.reg(Access::Write, reg);
-        }
-    }
+    Srcs, "a value or a vector of values": |operand| operand.into_srcs(),
+        |arg, out| print_srcs(arg, out), Read arg;
 
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        match self {
-            Dsts::One(reg) => visitor.reg(Access::Write, reg),
-            Dsts::Sink => {}
-            Dsts::Many(regs) => regs.iter_mut().flatten().for_each(|reg| visitor.reg(Access::Write, reg)),
+    InOut, "a vector of registers":
+        |operand| match &operand {
+            Operand::Vector(list) => {
+                list.iter().map(|operand| operand.as_dst().flatten()).collect::<Option<_>>().map(InOut)
+            }
+            _ => None,
         }
+        .ok_or(operand),
+        |arg, out| out.braces(&arg.0, |out, reg| out.reg(*reg)), ReadWrite arg.0;
+
+    Address, "an address in brackets":
+        |operand| match operand {
+            Operand::Address(address) => Ok(address),
+            other => Err(other),
+        },
+        |arg, out| out.address(arg), Read arg;
+
+    TensorAddress, "an address with coordinates, `[base, {…}]`":
+        |operand| match operand {
+            Operand::Tensor(address) => Ok(address),
+            other => Err(other),
+        },
+        |arg, out| {
+            out.text("[");
+            out.address_inner(&arg.base);
+            for srcs in &arg.coordinates {
+                out.text(", ");
+                print_srcs(srcs, out);
+            }
+            out.text("]");
+        },
+        Read arg.base, arg.coordinates;
+}
+
+fn print_selector(selector: Option<Selector>, out: &mut Writer<'_>) {
+    if let Some(selector) = selector {
+        out.text(&selector.to_string());
     }
 }
 
@@ -393,129 +436,6 @@ fn print_srcs(srcs: &Srcs, out: &mut Writer<'_>) {
     match srcs {
         Srcs::One(src) => out.src(src),
         Srcs::Many(srcs) => out.braces(srcs, |out, src| out.src(src)),
-    }
-}
-
-impl Arg for Srcs {
-    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        let (operand, span) = reader.operand(name)?;
-        match operand.into_srcs() {
-            Ok(srcs) => Some(srcs),
-            Err(other) => reader.expected("a value or a vector of values", name, &other, span),
-        }
-    }
-
-    fn print(&self, out: &mut Writer<'_>) {
-        out.separator();
-        print_srcs(self, out);
-    }
-
-    fn visit(&self, visitor: &mut dyn Visitor) {
-        for src in self.as_slice() {
-            visit_src(src, visitor);
-        }
-    }
-
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        match self {
-            Srcs::One(src) => visit_src_mut(src, visitor),
-            Srcs::Many(srcs) => srcs.iter_mut().for_each(|src| visit_src_mut(src, visitor)),
-        }
-    }
-}
-
-impl Arg for InOut {
-    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        let (operand, span) = reader.operand(name)?;
-        let regs = match &operand {
-            Operand::Vector(list) => list
-                .iter()
-                .map(|operand| match operand {
-                    Operand::Reg(reg) => Some(*reg),
-                    _ => None,
-                })
-                .collect::<Option<Box<[_]>>>(),
-            _ => None,
-        };
-        match regs {
-            Some(regs) => Some(InOut(regs)),
-            None => reader.expected("a vector of registers", name, &operand, span),
-        }
-    }
-
-    fn print(&self, out: &mut Writer<'_>) {
-        out.separator();
-        out.braces(&self.0, |out, reg| out.reg(*reg));
-    }
-
-    fn visit(&self, visitor: &mut dyn Visitor) {
-        self.0.iter().for_each(|reg| visitor.reg(Access::ReadWrite, *reg));
-    }
-
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        self.0.iter_mut().for_each(|reg| visitor.reg(Access::ReadWrite, reg));
-    }
-}
-
-fn visit_address(address: &Address, visitor: &mut dyn Visitor) {
-    match &address.base {
-        AddressBase::Reg(reg) => visitor.reg(Access::Read, *reg),
-        AddressBase::Symbol(symbol) => visitor.symbol(symbol),
-        AddressBase::Absolute => {}
-    }
-}
-
-impl Arg for Address {
-    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        match reader.operand(name)? {
-            (Operand::Address(address), _) => Some(address),
-            (other, span) => reader.expected("an address in brackets", name, &other, span),
-        }
-    }
-
-    fn print(&self, out: &mut Writer<'_>) {
-        out.separator();
-        out.address(self);
-    }
-
-    fn visit(&self, visitor: &mut dyn Visitor) {
-        visit_address(self, visitor);
-    }
-
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        visitor.address(self);
-    }
-}
-
-impl Arg for TensorAddress {
-    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        match reader.operand(name)? {
-            (Operand::Tensor(address), _) => Some(address),
-            (other, span) => {
-                reader.expected("an address with coordinates, `[base, {…}]`", name, &other, span)
-            }
-        }
-    }
-
-    fn print(&self, out: &mut Writer<'_>) {
-        out.separator();
-        out.text("[");
-        out.address_inner(&self.base);
-        for srcs in &self.coordinates {
-            out.text(", ");
-            print_srcs(srcs, out);
-        }
-        out.text("]");
-    }
-
-    fn visit(&self, visitor: &mut dyn Visitor) {
-        visit_address(&self.base, visitor);
-        self.coordinates.iter().for_each(|srcs| srcs.visit(visitor));
-    }
-
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        visitor.address(&mut self.base);
-        self.coordinates.iter_mut().for_each(|srcs| srcs.visit_mut(visitor));
     }
 }
 

@@ -1,12 +1,9 @@
 //! Barriers and fences.
 
-use super::framework::{Visitor, VisitorMut};
-use super::operand::Arg;
-use super::{Convergence, InstrReader, Rule, instruction, modifiers};
+use super::{Convergence, Presence, instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::*;
 use crate::op::{Check, Level, Operands};
-use crate::print::Writer;
 
 modifiers! {
     /// Whom a `membar` orders accesses for.
@@ -61,31 +58,6 @@ impl ProxyKind {
     }
 }
 
-/// The number of threads that take part in a barrier, where an operand stands after it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ThreadCount(pub Option<Src>);
-
-impl Arg for ThreadCount {
-    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        if reader.remaining() < 2 {
-            return Some(ThreadCount(None));
-        }
-        reader.arg(name).map(|count| ThreadCount(Some(count)))
-    }
-
-    fn print(&self, out: &mut Writer<'_>) {
-        self.0.print(out);
-    }
-
-    fn visit(&self, visitor: &mut dyn Visitor) {
-        self.0.visit(visitor);
-    }
-
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        self.0.visit_mut(visitor);
-    }
-}
-
 instruction! {
     /// Waits for the threads of the block: all, or `b` of them. The whole warp takes part.
     pub struct BarSync("bar" [cta] "sync") {}(a: Src, b: Option<Src>) -> nothing,
@@ -111,10 +83,10 @@ instruction! {
     pub struct BarRed("bar" [cta] "red") {
         op: BarrierReduction,
         ty: Type,
-    }(d: Dst, a: Src, b: ThreadCount, c: Src) -> |op, operands| reduced(op.op, &op.b, true, operands),
+    }(d: Dst, a: Src, b: Option<Src> = Presence::Before(true, 1), c: Src) -> |op, operands| reduced(op.op, op.b.is_some(), true, operands),
         needs: |op, needs| cta(needs, op.cta),
-        convergence: |op| block(true, op.b.0.is_some()),
-        check: |op, check| reduction(check, op.op, op.ty, (op.d, &op.a, &op.b, &op.c));
+        convergence: |op| block(true, op.b.is_some()),
+        check: |op, check| reduction(check, op.op, op.ty, (op.d, &op.a, op.b.as_ref(), &op.c));
 
     /// Waits for the threads of the block: all, or `b` of them. Unless `aligned`, the threads of a
     /// warp may come at different times.
@@ -146,10 +118,10 @@ instruction! {
         op: BarrierReduction,
         aligned: bool = "aligned",
         ty: Type,
-    }(d: Dst, a: Src, b: ThreadCount, c: Src) -> |op, operands| reduced(op.op, &op.b, op.aligned, operands),
+    }(d: Dst, a: Src, b: Option<Src> = Presence::Before(true, 1), c: Src) -> |op, operands| reduced(op.op, op.b.is_some(), op.aligned, operands),
         needs: |op, needs| cta(needs, op.cta),
-        convergence: |op| block(op.aligned, op.b.0.is_some()),
-        check: |op, check| reduction(check, op.op, op.ty, (op.d, &op.a, &op.b, &op.c));
+        convergence: |op| block(op.aligned, op.b.is_some()),
+        check: |op, check| reduction(check, op.op, op.ty, (op.d, &op.a, op.b.as_ref(), &op.c));
 
     /// Waits for lanes of the warp, and orders memory among them.
     pub struct BarWarpSync("bar.warp.sync") {}(mask: Src) -> nothing,
@@ -181,9 +153,7 @@ instruction! {
     }() -> nothing,
         needs: |op, needs| {
             needs.both("`barrier.cluster`", (7, 8), 90);
-            if op.semantics.is_some() {
-                needs.version("`.acquire` on `barrier.cluster.wait`", 8, 0);
-            }
+            needs.version_if(op.semantics.is_some(), "`.acquire` on `barrier.cluster.wait`", 8, 0);
         },
         convergence: |op| if op.aligned { Convergence::Cluster } else { Convergence::None },
         check: |op, check| {
@@ -205,9 +175,7 @@ instruction! {
     }() -> nothing,
         needs: |op, needs| {
             needs.both("`membar.proxy`", (7, 5), 60);
-            if op.kind == ProxyKind::Async {
-                needs.both("`membar.proxy.async`", (8, 0), 90);
-            }
+            needs.both_if(op.kind == ProxyKind::Async, "`membar.proxy.async`", (8, 0), 90);
         },
         check: |op, check| check.combination(!op.kind.is_fabric(), "the proxy is `.alias` or `.async`");
 
@@ -223,9 +191,24 @@ instruction! {
             if matches!(op.semantics, Some(Semantics::Acquire | Semantics::Release)) {
                 needs.both("`.acquire` or `.release` on `fence`", (8, 6), 90);
             }
-            if op.restrict.is_some() {
-                needs.both("`.sync_restrict`", (8, 6), 90);
-            }
+            needs.both_if(op.restrict.is_some(), "`.sync_restrict`", (8, 6), 90);
+        },
+        check: |op, check| {
+            use Semantics::*;
+            check.combination(
+                matches!(op.semantics, None | Some(SeqCst | AcqRel | Acquire | Release)),
+                "a fence is `.sc`, `.acq_rel`, `.acquire` or `.release`",
+            );
+            let Some(restrict) = op.restrict else { return };
+            let fits = match restrict {
+                SyncRestrict::SharedCta => op.semantics == Some(Release),
+                SyncRestrict::SharedCluster => op.semantics == Some(Acquire),
+                SyncRestrict::SharedClusterRead => false,
+            };
+            check.combination(
+                fits && op.scope == Scope::Cluster,
+                "a restricted fence is `.acquire.sync_restrict::shared::cluster.cluster` or `.release.sync_restrict::shared::cta.cluster`",
+            );
         };
 
     /// Makes the initialisation of barriers in shared memory visible to the cluster.
@@ -261,6 +244,33 @@ instruction! {
                 ProxyKind::Alias => {}
                 _ => needs.both("`fence.proxy` of the fabric", (9, 3), 100),
             }
+        },
+        check: |op, check| {
+            use Semantics::*;
+            let space_fits = match op.kind {
+                ProxyKind::Async => {
+                    matches!(op.space, None | Some(Space::Global | Space::SharedCta | Space::SharedCluster))
+                }
+                _ => op.space.is_none(),
+            };
+            check.combination(
+                space_fits,
+                "a space stands only after `.async`: `.global`, `.shared::cta` or `.shared::cluster`",
+            );
+            check.combination(
+                op.alias == op.kind.is_fabric(),
+                "`.alias` stands with the fabric and only there",
+            );
+            let order = (op.semantics, op.scope);
+            let ordered = matches!(order, (Some(Acquire | Release), Some(Scope::Sys)));
+            check.combination(
+                match op.kind {
+                    ProxyKind::Async => order == (None, None),
+                    ProxyKind::Alias => order == (None, None) || ordered,
+                    _ => ordered,
+                },
+                "`.acquire.sys` or `.release.sys` stands after `.alias` alone, and must with the fabric",
+            );
         };
 
     /// Orders asynchronous accesses with generic ones, one way.
@@ -274,6 +284,16 @@ instruction! {
             if op.restrict == SyncRestrict::SharedClusterRead {
                 needs.version("`.sync_restrict::shared::cluster::read`", 9, 4);
             }
+        },
+        check: |op, check| {
+            let fits = match op.restrict {
+                SyncRestrict::SharedCluster => op.semantics == Semantics::Acquire,
+                SyncRestrict::SharedCta | SyncRestrict::SharedClusterRead => {
+                    op.semantics == Semantics::Release
+                }
+            };
+            check.combination(fits, "an acquire is restricted to `shared::cluster`, a release to `shared::cta` or `shared::cluster::read`");
+            check.combination(op.scope == Scope::Cluster, "the scope is `.cluster`");
         };
 
     /// Orders uses of a tensor map with generic writes to it, one way. An acquire names the map.
@@ -284,6 +304,22 @@ instruction! {
         needs: |op, needs| {
             needs.both("`fence.proxy.tensormap::generic`", (8, 3), 90);
             scope(needs, op.scope);
+        },
+        check: |op, check| {
+            let acquire = match op.semantics {
+                Semantics::Acquire => true,
+                Semantics::Release => false,
+                _ => return check.combination(false, "the order is `.acquire` or `.release`"),
+            };
+            check.that(
+                acquire == op.address.is_some() && acquire == op.size.is_some(),
+                Code::OperandCount,
+                "an acquire names the tensor map and its size, `[address], 128`; a release has no operands",
+            );
+            check.address("address", &op.address, None);
+            if let Some(size) = &op.size {
+                check.constant("size", size, 128..=128);
+            }
         };
 
     /// Sleeps for about that many nanoseconds.
@@ -299,12 +335,12 @@ instruction! {
 
 /// What a barrier computes is the same for all threads that take part: those of the block, or so many of them,
 /// by whole warps where it is aligned.
-fn reduced(op: BarrierReduction, count: &ThreadCount, aligned: bool, operands: &Operands<'_>) -> Level {
-    match (&count.0, op) {
-        (None, BarrierReduction::And | BarrierReduction::Or) => operands.all.min(Level::BlockData),
-        (None, BarrierReduction::Popc) => Level::BlockData,
-        (Some(_), _) if aligned => Level::WarpData,
-        (Some(_), _) => Level::Unknown,
+fn reduced(op: BarrierReduction, counted: bool, aligned: bool, operands: &Operands<'_>) -> Level {
+    match op {
+        _ if counted && aligned => Level::WarpData,
+        _ if counted => Level::Unknown,
+        BarrierReduction::And | BarrierReduction::Or => operands.all.min(Level::BlockData),
+        BarrierReduction::Popc => Level::BlockData,
     }
 }
 
@@ -318,12 +354,11 @@ fn barrier_number(check: &mut Check<'_>, a: &Src) {
 fn thread_count(check: &mut Check<'_>, b: &Src, waits: bool) {
     check.word_src("b", b);
     let Src::Imm(Imm::Int(count)) = *b else { return };
-    if count % 32 != 0 {
-        check.report(
-            Code::ImmediateRange,
-            format!("{count} threads take part, which is not a multiple of the warp's 32"),
-        );
-    }
+    check.that(
+        count % 32 == 0,
+        Code::ImmediateRange,
+        format_args!("{count} threads take part, which is not a multiple of the warp's 32"),
+    );
     if count == 0 && !waits {
         check.report(Code::ImmediateRange, "the number of threads that take part must not be zero");
     }
@@ -333,28 +368,24 @@ fn reduction(
     check: &mut Check<'_>,
     op: BarrierReduction,
     ty: Type,
-    (d, a, b, c): (Dst, &Src, &ThreadCount, &Src),
+    (d, a, b, c): (Dst, &Src, Option<&Src>, &Src),
 ) {
     let result = if op == BarrierReduction::Popc { Type::U32 } else { Type::Pred };
     check.type_among(ty, &[result]);
     check.dst("d", d, result);
     barrier_number(check, a);
-    if let Some(b) = &b.0 {
+    if let Some(b) = b {
         thread_count(check, b, true);
     }
     check.src("c", c, Type::Pred);
 }
 
 fn cta(needs: &mut Needs, said: bool) {
-    if said {
-        needs.version("`.cta` of a barrier", 7, 8);
-    }
+    needs.version_if(said, "`.cta` of a barrier", 7, 8);
 }
 
 fn scope(needs: &mut Needs, scope: Scope) {
-    if scope == Scope::Cluster {
-        needs.both("`.cluster` scope", (7, 8), 90);
-    }
+    needs.both_if(scope == Scope::Cluster, "`.cluster` scope", (7, 8), 90);
 }
 
 /// A barrier is for the block unless a number says how many threads take part: then whole warps may
@@ -364,88 +395,5 @@ fn block(aligned: bool, counted: bool) -> Convergence {
         (true, false) => Convergence::Block,
         (true, true) => Convergence::Warp,
         (false, _) => Convergence::None,
-    }
-}
-
-impl Rule for Fence {
-    fn check(&self, check: &mut Check<'_>) {
-        use Semantics::*;
-        check.combination(
-            matches!(self.semantics, None | Some(SeqCst | AcqRel | Acquire | Release)),
-            "a fence is `.sc`, `.acq_rel`, `.acquire` or `.release`",
-        );
-        let Some(restrict) = self.restrict else { return };
-        let fits = match restrict {
-            SyncRestrict::SharedCta => self.semantics == Some(Release),
-            SyncRestrict::SharedCluster => self.semantics == Some(Acquire),
-            SyncRestrict::SharedClusterRead => false,
-        };
-        check.combination(
-            fits && self.scope == Scope::Cluster,
-            "a restricted fence is `.acquire.sync_restrict::shared::cluster.cluster` or `.release.sync_restrict::shared::cta.cluster`",
-        );
-    }
-}
-
-impl Rule for FenceProxy {
-    fn check(&self, check: &mut Check<'_>) {
-        use Semantics::*;
-        let space_fits = match self.kind {
-            ProxyKind::Async => {
-                matches!(self.space, None | Some(Space::Global | Space::SharedCta | Space::SharedCluster))
-            }
-            _ => self.space.is_none(),
-        };
-        check.combination(
-            space_fits,
-            "a space stands only after `.async`: `.global`, `.shared::cta` or `.shared::cluster`",
-        );
-        check.combination(
-            self.alias == self.kind.is_fabric(),
-            "`.alias` stands with the fabric and only there",
-        );
-        let order = (self.semantics, self.scope);
-        let ordered = matches!(order, (Some(Acquire | Release), Some(Scope::Sys)));
-        check.combination(
-            match self.kind {
-                ProxyKind::Async => order == (None, None),
-                ProxyKind::Alias => order == (None, None) || ordered,
-                _ => ordered,
-            },
-            "`.acquire.sys` or `.release.sys` stands after `.alias` alone, and must with the fabric",
-        );
-    }
-}
-
-impl Rule for FenceProxyAsync {
-    fn check(&self, check: &mut Check<'_>) {
-        let fits = match self.restrict {
-            SyncRestrict::SharedCluster => self.semantics == Semantics::Acquire,
-            SyncRestrict::SharedCta | SyncRestrict::SharedClusterRead => self.semantics == Semantics::Release,
-        };
-        check.combination(fits, "an acquire is restricted to `shared::cluster`, a release to `shared::cta` or `shared::cluster::read`");
-        check.combination(self.scope == Scope::Cluster, "the scope is `.cluster`");
-    }
-}
-
-impl Rule for FenceProxyTensormap {
-    fn check(&self, check: &mut Check<'_>) {
-        let acquire = match self.semantics {
-            Semantics::Acquire => true,
-            Semantics::Release => false,
-            _ => return check.combination(false, "the order is `.acquire` or `.release`"),
-        };
-        if acquire != self.address.is_some() || acquire != self.size.is_some() {
-            check.report(
-                Code::OperandCount,
-                "an acquire names the tensor map and its size, `[address], 128`; a release has no operands",
-            );
-        }
-        if let Some(address) = &self.address {
-            check.address("address", address, None);
-        }
-        if let Some(size) = &self.size {
-            check.constant("size", size, 128..=128);
-        }
     }
 }

@@ -5,7 +5,7 @@
 //! register, each picked from those of `a` and `b` together.
 
 use super::logic::ShiftMode;
-use super::{instruction, modifiers};
+use super::{Instr, instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::Type::{S32, U32};
 use crate::ir::*;
@@ -86,9 +86,7 @@ instruction! {
             for (name, src) in [("a", &op.a), ("b", &op.b), ("c", &op.c)] {
                 scalar_src(check, name, src);
             }
-            if op.c.selector.is_some() {
-                check.report(Code::OperandForm, "operand `c` takes no selector");
-            }
+            check.that(op.c.selector.is_none(), Code::OperandForm, "operand `c` takes no selector");
             let product = op.a.negated != op.b.negated;
             check.combination(!(product && op.c.negated), "either the product or `c` is negated, not both");
             check.combination(
@@ -121,20 +119,7 @@ instruction! {
     /// The smaller half words.
     pub struct Vmin2("vmin2")
     /// The larger half words.
-    pub struct Vmax2("vmax2") {
-        d_type: Type,
-        a_type: Type,
-        b_type: Type,
-        sat: bool = "sat",
-        /// Adds the results to `c`.
-        add: bool = "add",
-    }(d: PartDst, a: PartSrc, b: PartSrc, c: RegSrc) -> pointwise,
-        check: |op, check| {
-            types(check, &[op.d_type, op.a_type, op.b_type]);
-            no_saturated_sum(check, op.sat, op.add);
-            simd(check, SelectorUnit::Half, op.d, [&op.a, &op.b], op.c);
-        };
-
+    pub struct Vmax2("vmax2")
     /// Sums of bytes.
     pub struct Vadd4("vadd4")
     /// Differences of bytes.
@@ -157,23 +142,11 @@ instruction! {
         check: |op, check| {
             types(check, &[op.d_type, op.a_type, op.b_type]);
             no_saturated_sum(check, op.sat, op.add);
-            simd(check, SelectorUnit::Byte, op.d, [&op.a, &op.b], op.c);
+            simd(check, unit(Self::NAME), op.d, [&op.a, &op.b], op.c);
         };
 
     /// 1 for each half word where the comparison holds, else 0.
-    pub struct Vset2("vset2") {
-        a_type: Type,
-        b_type: Type,
-        cmp: Cmp,
-        /// Adds the results to `c`.
-        add: bool = "add",
-    }(d: PartDst, a: PartSrc, b: PartSrc, c: RegSrc) -> pointwise,
-        check: |op, check| {
-            types(check, &[op.a_type, op.b_type]);
-            comparison(check, op.cmp);
-            simd(check, SelectorUnit::Half, op.d, [&op.a, &op.b], op.c);
-        };
-
+    pub struct Vset2("vset2")
     /// 1 for each byte where the comparison holds, else 0.
     pub struct Vset4("vset4") {
         a_type: Type,
@@ -185,8 +158,13 @@ instruction! {
         check: |op, check| {
             types(check, &[op.a_type, op.b_type]);
             comparison(check, op.cmp);
-            simd(check, SelectorUnit::Byte, op.d, [&op.a, &op.b], op.c);
+            simd(check, unit(Self::NAME), op.d, [&op.a, &op.b], op.c);
         };
+}
+
+/// What an instruction on all of a register's parts picks: its name ends with how many there are.
+fn unit(name: &str) -> SelectorUnit {
+    if name.ends_with('4') { SelectorUnit::Byte } else { SelectorUnit::Half }
 }
 
 fn types(check: &mut Check<'_>, types: &[Type]) {
@@ -203,12 +181,11 @@ fn comparison(check: &mut Check<'_>, cmp: Cmp) {
 }
 
 fn selector(check: &mut Check<'_>, name: &str, selector: Selector, fits: bool, allowed: &str) {
-    if !fits {
-        check.report(
-            Code::OperandForm,
-            format!("operand `{name}` has the selector `{selector}`, where it takes {allowed}"),
-        );
-    }
+    check.that(
+        fits,
+        Code::OperandForm,
+        format_args!("operand `{name}` has the selector `{selector}`, where it takes {allowed}"),
+    );
 }
 
 /// One byte or half word of one register.
@@ -245,19 +222,16 @@ fn scalar(
         scalar_src(check, name, src);
         not_negated(check, name, src);
     }
-    if let Some(c) = c {
-        check.src("c", c, U32);
-    }
+    check.src("c", c, U32);
     check.combination(
         !(d.selector.is_some() && secondary.is_some()),
         "a selector on the destination and a secondary operation do not go together",
     );
-    if (d.selector.is_some() || secondary.is_some()) && c.is_none() {
-        check.report(
-            Code::OperandCount,
-            "a selector on the destination and a secondary operation need the operand `c`",
-        );
-    }
+    check.that(
+        !(d.selector.is_some() || secondary.is_some()) || c.is_some(),
+        Code::OperandCount,
+        "a selector on the destination and a secondary operation need the operand `c`",
+    );
 }
 
 /// The operands of an instruction on all bytes or half words of a register.

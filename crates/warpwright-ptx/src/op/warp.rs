@@ -1,6 +1,6 @@
 //! Exchanges between the lanes of a warp.
 
-use super::{Convergence, Rule, instruction, modifiers};
+use super::{Convergence, instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::*;
 use crate::op::{Apart, Check, Level, Operands};
@@ -122,7 +122,21 @@ instruction! {
             MatchMode::Any => operands.found().max(Level::WarpData),
         },
         needs: |_, needs| needs.sm("`match`", 70),
-        convergence: |op| by_mask(&op.mask);
+        convergence: |op| by_mask(&op.mask),
+        check: |op, check| {
+            check.type_among(op.ty, &[Type::B32, Type::B64]);
+            if let Some(d) = op.d.first {
+                check.word("d", d);
+            } else if op.mode == MatchMode::Any {
+                check.report(Code::OperandForm, "operand `d` cannot be `_`");
+            }
+            if let Some(all) = op.d.second {
+                check.pred_dst("p", all);
+                check.that(op.mode != MatchMode::Any, Code::OperandForm, "`.any` has no predicate result");
+            }
+            check.src("a", &op.a, op.ty);
+            check.word_src("mask", &op.mask);
+        };
 
     /// Reduction over the lanes.
     pub struct Redux("redux.sync") {
@@ -137,13 +151,30 @@ instruction! {
         },
         needs: |op, needs| {
             if op.ty == Type::F32 {
-                needs.version("`redux` of `.f32`", 8, 6);
-                needs.add("`redux` of `.f32`", Requirement::Specific { specific: &[], family: &[100] });
+                needs.targets("`redux` of `.f32`", (8, 6), Requirement::family(&[100]));
             } else {
                 needs.both("`redux`", (7, 0), 80);
             }
         },
-        convergence: |op| by_mask(&op.mask);
+        convergence: |op| by_mask(&op.mask),
+        check: |op, check| {
+            use Type::*;
+            match op.op {
+                ReduxOp::Add => check.type_among(op.ty, &[U32, S32]),
+                ReduxOp::Min | ReduxOp::Max => check.type_among(op.ty, &[U32, S32, F32]),
+                ReduxOp::And | ReduxOp::Or | ReduxOp::Xor => check.type_among(op.ty, &[B32]),
+            };
+            check.combination(!(op.abs || op.nan) || op.ty == F32, "`.abs` and `.NaN` go with `.f32`");
+            // Its `.b32` is an integer: a `.f32` register is no operand.
+            if op.ty == F32 {
+                check.dst("d", op.d, F32);
+                check.src("a", &op.a, F32);
+            } else {
+                check.word_dst("d", op.d);
+                check.word_src("a", &op.a);
+            }
+            check.word_src("mask", &op.mask);
+        };
 
     /// Picks one lane.
     pub struct Elect("elect.sync") {}(d: DstPair, mask: Src) -> |op, operands| {
@@ -151,7 +182,17 @@ instruction! {
         },
         needs: |_, needs| needs.both("`elect`", (8, 0), 90),
         convergence: |op| by_mask(&op.mask),
-        apart: |op, _| op.d.second.flatten().map(|reg| Apart { reg, level: Level::Lane });
+        apart: |op, _| op.d.second.flatten().map(|reg| Apart { reg, level: Level::Lane }),
+        check: |op, check| {
+            if let Some(d) = op.d.first {
+                check.word("d", d);
+            }
+            match op.d.second.flatten() {
+                Some(p) => check.reg("p", p, Type::Pred),
+                None => check.report(Code::OperandForm, "the result is a pair `d|p` with a predicate"),
+            }
+            check.word_src("mask", &op.mask);
+        };
 }
 
 /// Whether all lanes read the same lane: it is named for the whole warp, and not clamped away.
@@ -216,57 +257,4 @@ fn vote(check: &mut Check<'_>, mode: VoteMode, ty: Type, d: Dst, a: &Src) {
 /// Forms without `.sync` are gone where threads have their own program counter.
 fn gone(needs: &mut Needs, feature: &'static str) {
     needs.add(feature, Requirement::RemovedFrom { sm: 70, version: Version::new(6, 4) });
-}
-
-impl Rule for Match {
-    fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[Type::B32, Type::B64]);
-        if let Some(d) = self.d.first {
-            check.word("d", d);
-        } else if self.mode == MatchMode::Any {
-            check.report(Code::OperandForm, "operand `d` cannot be `_`");
-        }
-        if let Some(all) = self.d.second {
-            check.pred_dst("p", all);
-            if self.mode == MatchMode::Any {
-                check.report(Code::OperandForm, "`.any` has no predicate result");
-            }
-        }
-        check.src("a", &self.a, self.ty);
-        check.word_src("mask", &self.mask);
-    }
-}
-
-impl Rule for Redux {
-    fn check(&self, check: &mut Check<'_>) {
-        use Type::*;
-        match self.op {
-            ReduxOp::Add => check.type_among(self.ty, &[U32, S32]),
-            ReduxOp::Min | ReduxOp::Max => check.type_among(self.ty, &[U32, S32, F32]),
-            ReduxOp::And | ReduxOp::Or | ReduxOp::Xor => check.type_among(self.ty, &[B32]),
-        };
-        check.combination(!(self.abs || self.nan) || self.ty == F32, "`.abs` and `.NaN` go with `.f32`");
-        // Its `.b32` is an integer: a `.f32` register is no operand.
-        if self.ty == F32 {
-            check.dst("d", self.d, F32);
-            check.src("a", &self.a, F32);
-        } else {
-            check.word_dst("d", self.d);
-            check.word_src("a", &self.a);
-        }
-        check.word_src("mask", &self.mask);
-    }
-}
-
-impl Rule for Elect {
-    fn check(&self, check: &mut Check<'_>) {
-        if let Some(d) = self.d.first {
-            check.word("d", d);
-        }
-        match self.d.second.flatten() {
-            Some(p) => check.reg("p", p, Type::Pred),
-            None => check.report(Code::OperandForm, "the result is a pair `d|p` with a predicate"),
-        }
-        check.word_src("mask", &self.mask);
-    }
 }

@@ -3,7 +3,7 @@
 //! The accumulators are in flight from the instruction that names them until a wait: they are read
 //! and written ([`InOut`]).
 
-use super::{Convergence, InstrReader, Modifier, Rule, Word, instruction, modifiers};
+use super::{Convergence, InstrReader, Modifier, Word, instruction, modifiers};
 use crate::diag::Code;
 use crate::ir::*;
 use crate::op::Check;
@@ -84,6 +84,41 @@ modifiers! {
     }
 }
 
+/// The parts that the dense and the sparse product share.
+struct Product<'a> {
+    shape: WgmmaShape,
+    d_type: Type,
+    a_type: Type,
+    b_type: Type,
+    satfinite: bool,
+    sparse: bool,
+    d: &'a InOut,
+    a: &'a Srcs,
+    b: &'a Src,
+    scale_d: &'a Src,
+    scales: [Option<&'a Src>; 2],
+    transpositions: [Option<&'a Src>; 2],
+}
+
+macro_rules! product {
+    ($op:ident, sparse: $sparse:literal) => {
+        Product {
+            shape: $op.shape,
+            d_type: $op.d_type,
+            a_type: $op.a_type,
+            b_type: $op.b_type,
+            satfinite: $op.satfinite,
+            sparse: $sparse,
+            d: &$op.d,
+            a: &$op.a,
+            b: &$op.b,
+            scale_d: &$op.scale_d,
+            scales: [$op.scale_a.as_ref(), $op.scale_b.as_ref()],
+            transpositions: [$op.trans_a.as_ref(), $op.trans_b.as_ref()],
+        }
+    };
+}
+
 instruction! {
     /// Orders the warpgroup's accesses to registers and shared memory before its next products.
     pub struct WgmmaFence("wgmma.fence.sync.aligned") {}() -> nothing,
@@ -130,7 +165,15 @@ instruction! {
             wgmma_needs(needs, "`wgmma.mma_async`");
             mixed_integers_need(needs, op.a_type, op.b_type);
         },
-        convergence: |_| Convergence::Warpgroup;
+        convergence: |_| Convergence::Warpgroup,
+        check: |op, check| {
+            product!(op, sparse: false).check(check);
+            let bits = op.a_type == Type::B1;
+            check.combination(
+                op.bit_product.is_some() == bits && op.popc == bits,
+                "`.and.popc` stands with products of `.b1`, and only there",
+            );
+        };
 
     /// The same with a sparse `a`: of each four elements two are zero and not stored, by `metadata`.
     pub struct WgmmaMmaAsyncSp("wgmma.mma_async.sp.sync.aligned") {
@@ -156,7 +199,19 @@ instruction! {
             mixed_integers_need(needs, op.a_type, op.b_type);
             needs.version("`wgmma.mma_async.sp`", 8, 2);
         },
-        convergence: |_| Convergence::Warpgroup;
+        convergence: |_| Convergence::Warpgroup,
+        check: |op, check| {
+            product!(op, sparse: true).check(check);
+            if matches!(op.metadata, Src::Imm(_)) {
+                check.report(Code::OperandForm, "the metadata must be in a register");
+            }
+            check.src("metadata", &op.metadata, Type::B32);
+            let selectors: &[i64] = match op.a_type {
+                Type::F16 | Type::BF16 | Type::TF32 => &[0, 1],
+                _ => &[0],
+            };
+            constant_among(check, "selector", &op.selector, selectors);
+        };
 }
 
 /// The operands can be negated: floating-point types.
@@ -167,22 +222,6 @@ fn takes_scales(a_type: Type) -> bool {
 /// The matrices in shared memory can be transposed: types of 16 bits.
 fn takes_transposition(a_type: Type) -> bool {
     matches!(a_type, Type::F16 | Type::BF16)
-}
-
-/// The parts that the dense and the sparse product share.
-struct Product<'a> {
-    shape: WgmmaShape,
-    d_type: Type,
-    a_type: Type,
-    b_type: Type,
-    satfinite: bool,
-    sparse: bool,
-    d: &'a InOut,
-    a: &'a Srcs,
-    b: &'a Src,
-    scale_d: &'a Src,
-    scales: [Option<&'a Src>; 2],
-    transpositions: [Option<&'a Src>; 2],
 }
 
 impl Product<'_> {
@@ -275,74 +314,19 @@ impl Product<'_> {
 /// The operand must be one of a few constants.
 fn constant_among(check: &mut Check<'_>, name: &str, src: &Src, allowed: &[i64]) {
     if !matches!(src, Src::Imm(Imm::Int(value)) if allowed.contains(value)) {
-        let values: Vec<_> = allowed.iter().map(i64::to_string).collect();
-        let message = format!("operand `{name}` must be the constant {}", values.join(" or "));
+        let values = allowed.iter().map(i64::to_string).collect::<Vec<_>>().join(" or ");
+        let message = format!("operand `{name}` must be the constant {values}");
         check.report(Code::ImmediateRange, message);
     }
 }
 
 fn wgmma_needs(needs: &mut Needs, feature: Feature) {
-    needs.version(feature, 8, 0);
-    needs.add(feature, Requirement::Specific { specific: &[90], family: &[] });
+    needs.targets(feature, (8, 0), Requirement::specific(&[90]));
 }
 
 /// What factors of `.s8` and `.u8` in one product need.
 fn mixed_integers_need(needs: &mut Needs, a: Type, b: Type) {
     if matches!((a, b), (Type::S8, Type::U8) | (Type::U8, Type::S8)) {
         needs.version("`wgmma.mma_async` of `.s8` and `.u8`", 8, 4);
-    }
-}
-
-impl Rule for WgmmaMmaAsync {
-    fn check(&self, check: &mut Check<'_>) {
-        Product {
-            shape: self.shape,
-            d_type: self.d_type,
-            a_type: self.a_type,
-            b_type: self.b_type,
-            satfinite: self.satfinite,
-            sparse: false,
-            d: &self.d,
-            a: &self.a,
-            b: &self.b,
-            scale_d: &self.scale_d,
-            scales: [self.scale_a.as_ref(), self.scale_b.as_ref()],
-            transpositions: [self.trans_a.as_ref(), self.trans_b.as_ref()],
-        }
-        .check(check);
-        let bits = self.a_type == Type::B1;
-        check.combination(
-            self.bit_product.is_some() == bits && self.popc == bits,
-            "`.and.popc` stands with products of `.b1`, and only there",
-        );
-    }
-}
-
-impl Rule for WgmmaMmaAsyncSp {
-    fn check(&self, check: &mut Check<'_>) {
-        Product {
-            shape: self.shape,
-            d_type: self.d_type,
-            a_type: self.a_type,
-            b_type: self.b_type,
-            satfinite: self.satfinite,
-            sparse: true,
-            d: &self.d,
-            a: &self.a,
-            b: &self.b,
-            scale_d: &self.scale_d,
-            scales: [self.scale_a.as_ref(), self.scale_b.as_ref()],
-            transpositions: [self.trans_a.as_ref(), self.trans_b.as_ref()],
-        }
-        .check(check);
-        if matches!(self.metadata, Src::Imm(_)) {
-            check.report(Code::OperandForm, "the metadata must be in a register");
-        }
-        check.src("metadata", &self.metadata, Type::B32);
-        let selectors: &[i64] = match self.a_type {
-            Type::F16 | Type::BF16 | Type::TF32 => &[0, 1],
-            _ => &[0],
-        };
-        constant_among(check, "selector", &self.selector, selectors);
     }
 }

@@ -65,31 +65,9 @@ impl ModifierField for WmmaTypes {
 
 instruction! {
     /// Loads a left factor; its rows (or columns) are `stride` elements apart.
-    pub struct WmmaLoadA("wmma.load.a.sync.aligned") {
-        layout: Layout,
-        shape: MmaShape,
-        space: Option<Space>,
-        ty: Type,
-    }(r: Dsts, p: Address, stride: Option<Src>) -> unknown,
-        needs: |op, needs| {
-            matrix_needs(needs, WmmaMatrix::A, op.shape, op.ty);
-            space_needs(needs, op.space);
-        },
-        convergence: |_| Convergence::Warp;
-
+    pub struct WmmaLoadA("wmma.load.a.sync.aligned")
     /// Loads a right factor; its rows (or columns) are `stride` elements apart.
-    pub struct WmmaLoadB("wmma.load.b.sync.aligned") {
-        layout: Layout,
-        shape: MmaShape,
-        space: Option<Space>,
-        ty: Type,
-    }(r: Dsts, p: Address, stride: Option<Src>) -> unknown,
-        needs: |op, needs| {
-            matrix_needs(needs, WmmaMatrix::B, op.shape, op.ty);
-            space_needs(needs, op.space);
-        },
-        convergence: |_| Convergence::Warp;
-
+    pub struct WmmaLoadB("wmma.load.b.sync.aligned")
     /// Loads what is added; its rows (or columns) are `stride` elements apart.
     pub struct WmmaLoadC("wmma.load.c.sync.aligned") {
         layout: Layout,
@@ -98,10 +76,17 @@ instruction! {
         ty: Type,
     }(r: Dsts, p: Address, stride: Option<Src>) -> unknown,
         needs: |op, needs| {
-            matrix_needs(needs, WmmaMatrix::Accumulator, op.shape, op.ty);
+            matrix_needs(needs, Self::MATRIX, op.shape, op.ty);
             space_needs(needs, op.space);
         },
-        convergence: |_| Convergence::Warp;
+        convergence: |_| Convergence::Warp,
+        check: |op, check| {
+            if check_matrix(check, Self::MATRIX, op.shape, op.ty) {
+                check_layout(check, Self::MATRIX, op.shape, op.layout);
+                fragment(Self::MATRIX, op.shape, op.ty).check_dsts(check, "r", &op.r);
+            }
+            check_place(check, op.space, &op.p, &op.stride);
+        };
 
     /// Stores a result; its rows (or columns) are `stride` elements apart.
     pub struct WmmaStoreD("wmma.store.d.sync.aligned") {
@@ -135,9 +120,7 @@ instruction! {
     }(d: Dsts, a: Srcs, b: Srcs, c: Srcs) -> unknown,
         needs: |op, needs| {
             matrix_needs(needs, WmmaMatrix::A, op.shape, op.types.a());
-            if op.bit_op == Some(BitOp::And) {
-                needs.both("`.and.popc`", (7, 1), 80);
-            }
+            needs.both_if(op.bit_op == Some(BitOp::And), "`.and.popc`", (7, 1), 80);
         },
         convergence: |_| Convergence::Warp;
 }
@@ -191,7 +174,7 @@ fn check_matrix(check: &mut Check<'_>, matrix: WmmaMatrix, shape: MmaShape, ty: 
     let exists = introduced(matrix, shape, ty).is_some();
     if !exists {
         let what = if matrix == WmmaMatrix::Accumulator { "accumulator" } else { "factor" };
-        check.combination(false, &format!("there is no {what} of shape `{shape}` and type `{ty}`"));
+        check.combination(false, format_args!("there is no {what} of shape `{shape}` and type `{ty}`"));
     }
     exists
 }
@@ -214,9 +197,7 @@ fn check_place(check: &mut Check<'_>, space: Option<Space>, p: &Address, stride:
         "the matrix is in `.global`, `.shared` or `.shared::cta`",
     );
     check.wide_address("p", p, space);
-    if let Some(stride) = stride {
-        check.src("stride", stride, Type::U32);
-    }
+    check.src("stride", stride, Type::U32);
 }
 
 fn matrix_needs(needs: &mut Needs, matrix: WmmaMatrix, shape: MmaShape, ty: Type) {
@@ -226,28 +207,20 @@ fn matrix_needs(needs: &mut Needs, matrix: WmmaMatrix, shape: MmaShape, ty: Type
 }
 
 fn space_needs(needs: &mut Needs, space: Option<Space>) {
-    if space == Some(Space::SharedCta) {
-        needs.version("`::cta`", 7, 8);
-    }
+    needs.version_if(space == Some(Space::SharedCta), "`::cta`", 7, 8);
 }
 
-macro_rules! load_rule {
-    ($name:ident, $matrix:ident) => {
-        impl Rule for $name {
-            fn check(&self, check: &mut Check<'_>) {
-                if check_matrix(check, WmmaMatrix::$matrix, self.shape, self.ty) {
-                    check_layout(check, WmmaMatrix::$matrix, self.shape, self.layout);
-                    fragment(WmmaMatrix::$matrix, self.shape, self.ty).check_dsts(check, "r", &self.r);
-                }
-                check_place(check, self.space, &self.p, &self.stride);
-            }
-        }
-    };
+impl WmmaLoadA {
+    const MATRIX: WmmaMatrix = WmmaMatrix::A;
 }
 
-load_rule!(WmmaLoadA, A);
-load_rule!(WmmaLoadB, B);
-load_rule!(WmmaLoadC, Accumulator);
+impl WmmaLoadB {
+    const MATRIX: WmmaMatrix = WmmaMatrix::B;
+}
+
+impl WmmaLoadC {
+    const MATRIX: WmmaMatrix = WmmaMatrix::Accumulator;
+}
 
 impl WmmaMma {
     /// Whether these sums go with the factors.

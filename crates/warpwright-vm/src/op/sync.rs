@@ -19,10 +19,10 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::BarSync(bar) => barrier(d, &bar.a, bar.b.as_ref(), true, true),
         Op::BarArrive(bar) => barrier(d, &bar.a, Some(&bar.b), true, false),
-        Op::BarRed(bar) => reduction(d, bar.op, bar.d, (&bar.a, bar.b.0.as_ref(), &bar.c), true),
+        Op::BarRed(bar) => reduction(d, bar.op, bar.d, (&bar.a, bar.b.as_ref(), &bar.c), true),
         Op::BarrierSync(bar) => barrier(d, &bar.a, bar.b.as_ref(), bar.aligned, true),
         Op::BarrierArrive(bar) => barrier(d, &bar.a, Some(&bar.b), bar.aligned, false),
-        Op::BarrierRed(bar) => reduction(d, bar.op, bar.d, (&bar.a, bar.b.0.as_ref(), &bar.c), bar.aligned),
+        Op::BarrierRed(bar) => reduction(d, bar.op, bar.d, (&bar.a, bar.b.as_ref(), &bar.c), bar.aligned),
         Op::BarWarpSync(bar) => warp_sync(d, &bar.mask),
         Op::BarrierClusterArrive(bar) => cluster_arrive(d, bar.aligned),
         Op::BarrierClusterWait(bar) => cluster_wait(d, bar.aligned),

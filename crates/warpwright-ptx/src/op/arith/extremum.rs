@@ -20,21 +20,11 @@ instruction! {
         needs: |op, needs| {
             packed_needs(needs, op.ty);
             simple_bf16_needs(needs, op.ty);
-            if matches!(op.ty, F16 | F16X2) {
-                needs.both("extrema of `.f16`", (7, 0), 80);
-            }
-            if op.nan {
-                needs.both("`.NaN`", (7, 0), 80);
-            }
-            if op.xorsign {
-                needs.both("`.xorsign.abs`", (7, 2), 86);
-            }
-            if op.relu {
-                needs.both("`.relu` on integers", (8, 0), 90);
-            }
-            if op.c.is_some() {
-                needs.both("an extremum of three values", (8, 8), 100);
-            }
+            needs.both_if(matches!(op.ty, F16 | F16X2), "extrema of `.f16`", (7, 0), 80);
+            needs.both_if(op.nan, "`.NaN`", (7, 0), 80);
+            needs.both_if(op.xorsign, "`.xorsign.abs`", (7, 2), 86);
+            needs.both_if(op.relu, "`.relu` on integers", (8, 0), 90);
+            needs.both_if(op.c.is_some(), "an extremum of three values", (8, 8), 100);
         },
         check: |op, check| {
             if op.c.is_some() && op.ty != F32 {

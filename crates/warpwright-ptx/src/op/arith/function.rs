@@ -115,12 +115,10 @@ instruction! {
         ftz: bool = "ftz",
         ty: Type,
     }(d: Dst, a: Src) -> pointwise,
-        needs: |op, needs| {
-            match op.ty {
-                F16 | F16X2 => needs.both("`ex2` of `.f16`", (7, 0), 75),
-                BF16 | BF16X2 => needs.both("`ex2` of `.bf16`", (7, 8), 90),
-                _ => {}
-            }
+        needs: |op, needs| match op.ty {
+            F16 | F16X2 => needs.both("`ex2` of `.f16`", (7, 0), 75),
+            BF16 | BF16X2 => needs.both("`ex2` of `.bf16`", (7, 8), 90),
+            _ => {}
         },
         check: |op, check| {
             if check.operation(op.ty, EXPONENTIAL, op.d, [&op.a]) {
@@ -138,11 +136,9 @@ instruction! {
         approx: bool = "approx",
         ty: Type,
     }(d: Dst, a: Src) -> pointwise,
-        needs: |op, needs| {
-            match op.ty {
-                BF16 | BF16X2 => needs.both("`tanh` of `.bf16`", (7, 8), 90),
-                _ => needs.both("`tanh`", (7, 0), 75),
-            }
+        needs: |op, needs| match op.ty {
+            BF16 | BF16X2 => needs.both("`tanh` of `.bf16`", (7, 8), 90),
+            _ => needs.both("`tanh`", (7, 0), 75),
         },
         check: |op, check| {
             if check.operation(op.ty, EXPONENTIAL, op.d, [&op.a]) {
@@ -161,7 +157,7 @@ fn approximate(check: &mut Check<'_>, approx: bool) {
 /// How exact a result is must be said once.
 fn one_accuracy(check: &mut Check<'_>, given: &[bool], choices: &str) {
     let count = given.iter().filter(|&&given| given).count();
-    check.combination(count == 1, &format!("exactly one of {choices} is needed: {count} given"));
+    check.combination(count == 1, format_args!("exactly one of {choices} is needed: {count} given"));
 }
 
 /// The quotient and the remainder of integers by zero are whatever the machine makes of them.

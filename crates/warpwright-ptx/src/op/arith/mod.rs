@@ -17,6 +17,7 @@ pub use sum::{Add, Addc, Sad, Sub, Subc};
 
 use crate::ir::{MulHalf, Needs, Requirement, Rounding, Type};
 use crate::op::Check;
+use crate::op::check::list;
 use Type::*;
 
 /// The integer types of arithmetic, one value each.
@@ -26,14 +27,13 @@ const INTEGERS: &[Type] = &[U16, U32, U64, S16, S32, S64];
 const CARRYING: &[Type] = &[U32, U64, S32, S64];
 
 /// Four bytes in a register, and saturation of other unsigned and packed sums: of these targets only.
-const BYTE_ARITHMETIC: Requirement = Requirement::Specific { specific: &[], family: &[107, 120] };
+const BYTE_ARITHMETIC: Requirement = Requirement::family(&[107, 120]);
 
 /// A modifier goes with some types only.
 fn flag(check: &mut Check<'_>, present: bool, word: &str, ty: Type, allowed: &[Type]) {
     if present && !allowed.contains(&ty) {
-        let names: Vec<_> = allowed.iter().map(|ty| format!("`{ty}`")).collect();
-        let message = format!("`.{word}` does not go with `{ty}`; it goes with {}", names.join(", "));
-        check.combination(false, &message);
+        let names = list(allowed, ", ");
+        check.combination(false, format_args!("`.{word}` does not go with `{ty}`; it goes with {names}"));
     }
 }
 
@@ -50,12 +50,11 @@ fn directions(ty: Type) -> &'static [Rounding] {
 fn rounding(check: &mut Check<'_>, rounding: Option<Rounding>, ty: Type, allowed: &[Rounding]) {
     let Some(rounding) = rounding else { return };
     if allowed.is_empty() {
-        check.combination(false, &format!("type `{ty}` takes no rounding, and `{rounding}` is one"));
+        check.combination(false, format_args!("type `{ty}` takes no rounding, and `{rounding}` is one"));
     } else if !allowed.contains(&rounding) {
-        let names: Vec<_> = allowed.iter().map(|rounding| format!("`{rounding}`")).collect();
         let message =
-            format!("rounding `{rounding}` is not offered for `{ty}`; it takes {}", names.join(", "));
-        check.combination(false, &message);
+            format!("rounding `{rounding}` is not offered for `{ty}`; it takes {}", list(allowed, ", "));
+        check.combination(false, message);
     }
 }
 
@@ -96,10 +95,7 @@ fn packed_needs(needs: &mut Needs, ty: Type) {
     match ty {
         F32X2 => needs.both("arithmetic on `.f32x2`", (8, 6), 100),
         U16X2 | S16X2 => needs.both("arithmetic on packed 16-bit integers", (8, 0), 90),
-        U8X4 | S8X4 => {
-            needs.version("arithmetic on packed bytes", 9, 2);
-            needs.add("arithmetic on packed bytes", BYTE_ARITHMETIC);
-        }
+        U8X4 | S8X4 => needs.targets("arithmetic on packed bytes", (9, 2), BYTE_ARITHMETIC),
         _ => {}
     }
 }
@@ -115,14 +111,10 @@ fn half_precision_needs(needs: &mut Needs, ty: Type) {
 
 /// What a simple operation on half precision needs: fma, sign, minimum.
 fn simple_bf16_needs(needs: &mut Needs, ty: Type) {
-    if matches!(ty, BF16 | BF16X2) {
-        needs.both("`.bf16`", (7, 0), 80);
-    }
+    needs.both_if(matches!(ty, BF16 | BF16X2), "`.bf16`", (7, 0), 80);
 }
 
 /// What mixed precision needs.
 fn mixed_needs(needs: &mut Needs, a_type: Option<Type>) {
-    if a_type.is_some() {
-        needs.both("mixed precision", (8, 6), 100);
-    }
+    needs.both_if(a_type.is_some(), "mixed precision", (8, 6), 100);
 }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::ir::Type::*;
 use crate::ir::*;
-use crate::op::{Carry, Check, Rule, instruction};
+use crate::op::{Carry, Check, instruction};
 
 instruction! {
     /// Product.
@@ -20,6 +20,18 @@ instruction! {
         needs: |op, needs| {
             packed_needs(needs, op.ty);
             half_precision_needs(needs, op.ty);
+        },
+        check: |op, check| {
+            if !check.type_among(op.ty, MUL) {
+                return;
+            }
+            half(check, op.half, op.ty);
+            rounding(check, op.rounding, op.ty, directions(op.ty));
+            flag(check, op.ftz, "ftz", op.ty, FTZ);
+            flag(check, op.sat, "sat", op.ty, SAT);
+            check.dst("d", op.d, product_type(op.half, op.ty));
+            check.src("a", &op.a, op.ty);
+            check.src("b", &op.b, op.ty);
         };
 
     /// Product of the low 24 bits.
@@ -42,7 +54,32 @@ instruction! {
         cc: bool = "cc",
         ty: Type,
     }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
-        carry: |op| Carry { reads: false, writes: op.cc };
+        carry: |op| Carry { reads: false, writes: op.cc },
+        check: |op, check| {
+            if !check.type_among(op.ty, MAD) {
+                return;
+            }
+            half(check, op.half, op.ty);
+            rounding(check, op.rounding, op.ty, directions(op.ty));
+            flag(check, op.ftz, "ftz", op.ty, &[F32]);
+            flag(check, op.cc, "cc", op.ty, CARRYING);
+            check.combination(
+                !(op.cc && (op.sat || op.half == Some(MulHalf::Wide))),
+                "`.cc` goes with `.lo` or `.hi`, and not with `.sat`",
+            );
+            if op.ty.is_float() {
+                check
+                    .combination(op.rounding.is_some(), "a rounding is needed: `.rn`, `.rz`, `.rm` or `.rp`");
+                flag(check, op.sat, "sat", op.ty, &[F32]);
+            } else {
+                saturates_high(check, op.sat, op.half, op.ty);
+            }
+            let sum = product_type(op.half, op.ty);
+            check.dst("d", op.d, sum);
+            check.src("a", &op.a, op.ty);
+            check.src("b", &op.b, op.ty);
+            check.src("c", &op.c, sum);
+        };
 
     /// Product of the low 24 bits, and sum.
     pub struct Mad24("mad24") {
@@ -87,15 +124,30 @@ instruction! {
             packed_needs(needs, op.ty);
             simple_bf16_needs(needs, op.ty);
             mixed_needs(needs, op.a_type);
-            if matches!(op.ty, F16 | F16X2) {
-                needs.sm("arithmetic on `.f16`", 53);
+            needs.sm_if(matches!(op.ty, F16 | F16X2), "arithmetic on `.f16`", 53);
+            needs.both_if(op.relu, "`.relu`", (7, 0), 80);
+            needs.both_if(op.oob, "`.oob`", (8, 1), 90);
+        },
+        check: |op, check| {
+            if !check.type_among(op.ty, FMA) {
+                return;
             }
-            if op.relu {
-                needs.both("`.relu`", (7, 0), 80);
-            }
-            if op.oob {
-                needs.both("`.oob`", (8, 1), 90);
-            }
+            // `ptxas` offers all directions for bf16, the ISA names the nearest only.
+            let roundings = directions(if matches!(op.ty, BF16 | BF16X2) { F32 } else { op.ty });
+            rounding(check, op.rounding, op.ty, roundings);
+            check.combination(op.rounding.is_some(), "a rounding is needed");
+            flag(check, op.ftz, "ftz", op.ty, FTZ);
+            flag(check, op.sat, "sat", op.ty, SAT);
+            flag(check, op.relu, "relu", op.ty, HALVES);
+            flag(check, op.oob, "oob", op.ty, HALVES);
+            check.combination(!(op.sat && op.relu), "`.sat` and `.relu` do not go together");
+            check.combination(!(op.oob && op.ftz), "`.oob` and `.ftz` do not go together");
+            mixed(check, op.a_type, op.ty, op.ftz);
+            let factors = op.a_type.unwrap_or(op.ty);
+            check.dst("d", op.d, op.ty);
+            check.src("a", &op.a, factors);
+            check.src("b", &op.b, factors);
+            check.src("c", &op.c, op.ty);
         };
 
     /// Product and sum without carries: of polynomials over two elements.
@@ -153,72 +205,6 @@ fn saturates_high(check: &mut Check<'_>, sat: bool, half: Option<MulHalf>, ty: T
         !sat || (half == Some(MulHalf::Hi) && ty == S32),
         "`.sat` on integers goes with `.hi` and `.s32` only",
     );
-}
-
-impl Rule for Mul {
-    fn check(&self, check: &mut Check<'_>) {
-        if !check.type_among(self.ty, MUL) {
-            return;
-        }
-        half(check, self.half, self.ty);
-        rounding(check, self.rounding, self.ty, directions(self.ty));
-        flag(check, self.ftz, "ftz", self.ty, FTZ);
-        flag(check, self.sat, "sat", self.ty, SAT);
-        check.dst("d", self.d, product_type(self.half, self.ty));
-        check.src("a", &self.a, self.ty);
-        check.src("b", &self.b, self.ty);
-    }
-}
-
-impl Rule for Mad {
-    fn check(&self, check: &mut Check<'_>) {
-        if !check.type_among(self.ty, MAD) {
-            return;
-        }
-        half(check, self.half, self.ty);
-        rounding(check, self.rounding, self.ty, directions(self.ty));
-        flag(check, self.ftz, "ftz", self.ty, &[F32]);
-        flag(check, self.cc, "cc", self.ty, CARRYING);
-        check.combination(
-            !(self.cc && (self.sat || self.half == Some(MulHalf::Wide))),
-            "`.cc` goes with `.lo` or `.hi`, and not with `.sat`",
-        );
-        if self.ty.is_float() {
-            check.combination(self.rounding.is_some(), "a rounding is needed: `.rn`, `.rz`, `.rm` or `.rp`");
-            flag(check, self.sat, "sat", self.ty, &[F32]);
-        } else {
-            saturates_high(check, self.sat, self.half, self.ty);
-        }
-        let sum = product_type(self.half, self.ty);
-        check.dst("d", self.d, sum);
-        check.src("a", &self.a, self.ty);
-        check.src("b", &self.b, self.ty);
-        check.src("c", &self.c, sum);
-    }
-}
-
-impl Rule for Fma {
-    fn check(&self, check: &mut Check<'_>) {
-        if !check.type_among(self.ty, FMA) {
-            return;
-        }
-        // `ptxas` offers all directions for bf16, the ISA names the nearest only.
-        let roundings = directions(if matches!(self.ty, BF16 | BF16X2) { F32 } else { self.ty });
-        rounding(check, self.rounding, self.ty, roundings);
-        check.combination(self.rounding.is_some(), "a rounding is needed");
-        flag(check, self.ftz, "ftz", self.ty, FTZ);
-        flag(check, self.sat, "sat", self.ty, SAT);
-        flag(check, self.relu, "relu", self.ty, HALVES);
-        flag(check, self.oob, "oob", self.ty, HALVES);
-        check.combination(!(self.sat && self.relu), "`.sat` and `.relu` do not go together");
-        check.combination(!(self.oob && self.ftz), "`.oob` and `.ftz` do not go together");
-        mixed(check, self.a_type, self.ty, self.ftz);
-        let factors = self.a_type.unwrap_or(self.ty);
-        check.dst("d", self.d, self.ty);
-        check.src("a", &self.a, factors);
-        check.src("b", &self.b, factors);
-        check.src("c", &self.c, self.ty);
-    }
 }
 
 /// The operands of a dot product: packed words, and a sum.

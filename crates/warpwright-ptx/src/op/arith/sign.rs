@@ -31,9 +31,7 @@ instruction! {
     }(d: Dst, a: Src) -> pointwise,
         needs: |op, needs| {
             simple_bf16_needs(needs, op.ty);
-            if matches!(op.ty, F16 | F16X2) {
-                needs.both("`abs` of `.f16`", (6, 5), 53);
-            }
+            needs.both_if(matches!(op.ty, F16 | F16X2), "`abs` of `.f16`", (6, 5), 53);
         },
         check: |op, check| {
             if check.operation(op.ty, ABS, op.d, [&op.a]) {
@@ -49,9 +47,7 @@ instruction! {
         needs: |op, needs| {
             packed_needs(needs, op.ty);
             simple_bf16_needs(needs, op.ty);
-            if matches!(op.ty, F16 | F16X2) {
-                needs.sm("`neg` of `.f16`", 53);
-            }
+            needs.sm_if(matches!(op.ty, F16 | F16X2), "`neg` of `.f16`", 53);
         },
         check: |op, check| {
             if check.operation(op.ty, NEG, op.d, [&op.a]) {

@@ -35,15 +35,9 @@ instruction! {
     ) -> nothing,
         needs: |op, needs| {
             needs.both("`cp.async.bulk`", (8, 0), 90);
-            if op.space == Space::SharedCta {
-                needs.version("`.shared::cta` as destination", 8, 6);
-            }
-            if op.cp_mask {
-                needs.both("`.cp_mask`", (8, 6), 100);
-            }
-            if op.ignore_oob {
-                needs.version("`.ignore_oob`", 9, 2);
-            }
+            needs.version_if(op.space == Space::SharedCta, "`.shared::cta` as destination", 8, 6);
+            needs.both_if(op.cp_mask, "`.cp_mask`", (8, 6), 100);
+            needs.version_if(op.ignore_oob, "`.ignore_oob`", 9, 2);
             multicast_needs(needs, op.multicast);
             semantics_needs(needs, op.semantics);
         };
@@ -70,6 +64,28 @@ instruction! {
             needs.both("`cp.reduce.async.bulk`", (8, 0), 90);
             semantics_needs(needs, op.semantics);
             noftz_needs(needs, op.noftz, op.ty);
+        },
+        check: |op, check| {
+            use Direction::*;
+            if let Some(direction) = direction(check, op.space, op.source, &[CtaToCluster, CtaToGlobal]) {
+                completion_is(check, op.completion, direction.completion());
+                reduction_type(check, op.reduction, op.ty, direction == CtaToGlobal);
+                check.combination(
+                    !op.cache_hint || direction == CtaToGlobal,
+                    "`.L2::cache_hint` goes with a reduction to `.global`",
+                );
+                check.combination(
+                    direction != CtaToCluster || matches!(op.scope, None | Some(Scope::Cta | Scope::Cluster)),
+                    "the scope of a reduction within the cluster is `.cta` or `.cluster`",
+                );
+            }
+            noftz_rule(check, op.reduction, op.ty, op.noftz);
+            relaxed(check, op.semantics, op.scope, false);
+            check.address("to", &op.to, Some(op.space));
+            check.address("from", &op.from, Some(op.source));
+            byte_count(check, &op.size);
+            completion_barrier(check, op.mbar.as_ref());
+            cache_policy(check, op.cache_hint, op.policy.as_ref());
         };
 
     /// Brings `size` bytes into the cache.
@@ -98,10 +114,19 @@ instruction! {
     }(to: Address, from: Address, size: Src, byte_mask: Option<Src> = cp_mask) -> nothing,
         needs: |op, needs| {
             needs.both("`multimem.cp.async.bulk`", (9, 1), 90);
-            if op.cp_mask {
-                needs.sm("`.cp_mask`", 100);
-            }
+            needs.sm_if(op.cp_mask, "`.cp_mask`", 100);
             semantics_needs(needs, op.semantics);
+        },
+        check: |op, check| {
+            if direction(check, op.space, op.source, &[Direction::CtaToGlobal]).is_some() {
+                completion_is(check, op.completion, Completion::BulkGroup);
+            }
+            relaxed(check, op.semantics, op.scope, true);
+            piece_type(check, op.semantics, op.ty);
+            check.address("to", &op.to, Some(op.space));
+            check.address("from", &op.from, Some(op.source));
+            byte_count(check, &op.size);
+            byte_mask_rule(check, op.byte_mask.as_ref());
         };
 
     /// Reduces `size` bytes into the memory of every device behind a multimem address.
@@ -119,6 +144,17 @@ instruction! {
             needs.both("`multimem.cp.reduce.async.bulk`", (9, 1), 90);
             semantics_needs(needs, op.semantics);
             noftz_needs(needs, op.noftz, op.ty);
+        },
+        check: |op, check| {
+            if direction(check, op.space, op.source, &[Direction::CtaToGlobal]).is_some() {
+                completion_is(check, op.completion, Completion::BulkGroup);
+            }
+            reduction_type(check, op.reduction, op.ty, true);
+            noftz_rule(check, op.reduction, op.ty, op.noftz);
+            relaxed(check, op.semantics, op.scope, false);
+            check.address("to", &op.to, Some(op.space));
+            check.address("from", &op.from, Some(op.source));
+            byte_count(check, &op.size);
         };
 
     /// Closes the group of the bulk copies that were begun.
@@ -199,9 +235,7 @@ fn relaxed(check: &mut Check<'_>, semantics: Option<Semantics>, scope: Option<Sc
 }
 
 fn semantics_needs(needs: &mut Needs, semantics: Option<Semantics>) {
-    if semantics.is_some() {
-        needs.version("an ordering on a bulk copy", 9, 3);
-    }
+    needs.version_if(semantics.is_some(), "an ordering on a bulk copy", 9, 3);
 }
 
 /// The type that a copy may name is that of its atomic pieces.
@@ -241,15 +275,11 @@ fn noftz_rule(check: &mut Check<'_>, reduction: BulkReduction, ty: Type, noftz: 
 }
 
 fn noftz_needs(needs: &mut Needs, noftz: bool, ty: Type) {
-    if noftz && ty == Type::F32 {
-        needs.version("`.noftz` with `.f32`", 9, 4);
-    }
+    needs.version_if(noftz && ty == Type::F32, "`.noftz` with `.f32`", 9, 4);
 }
 
 fn byte_mask_rule(check: &mut Check<'_>, byte_mask: Option<&Src>) {
-    if let Some(mask) = byte_mask {
-        check.src("byte_mask", mask, Type::U16);
-    }
+    check.src("byte_mask", byte_mask, Type::U16);
 }
 
 impl Rule for CpAsyncBulk {
@@ -285,67 +315,12 @@ impl Rule for CpAsyncBulk {
         check.address("from", &self.from, Some(self.source));
         byte_count(check, &self.size);
         for (name, bytes) in [("ignore_left", &self.ignore_left), ("ignore_right", &self.ignore_right)] {
-            if let Some(bytes) = bytes {
-                check.word_src(name, bytes);
-                check.imm_range(name, bytes, 0..=15);
-            }
+            check.word_src(name, bytes);
+            check.imm_range(name, bytes, 0..=15);
         }
         completion_barrier(check, self.mbar.as_ref());
         cta_mask(check, self.cta_mask.as_ref());
         cache_policy(check, self.cache_hint, self.policy.as_ref());
         byte_mask_rule(check, self.byte_mask.as_ref());
-    }
-}
-
-impl Rule for CpReduceAsyncBulk {
-    fn check(&self, check: &mut Check<'_>) {
-        use Direction::*;
-        if let Some(direction) = direction(check, self.space, self.source, &[CtaToCluster, CtaToGlobal]) {
-            completion_is(check, self.completion, direction.completion());
-            reduction_type(check, self.reduction, self.ty, direction == CtaToGlobal);
-            check.combination(
-                !self.cache_hint || direction == CtaToGlobal,
-                "`.L2::cache_hint` goes with a reduction to `.global`",
-            );
-            check.combination(
-                direction != CtaToCluster || matches!(self.scope, None | Some(Scope::Cta | Scope::Cluster)),
-                "the scope of a reduction within the cluster is `.cta` or `.cluster`",
-            );
-        }
-        noftz_rule(check, self.reduction, self.ty, self.noftz);
-        relaxed(check, self.semantics, self.scope, false);
-        check.address("to", &self.to, Some(self.space));
-        check.address("from", &self.from, Some(self.source));
-        byte_count(check, &self.size);
-        completion_barrier(check, self.mbar.as_ref());
-        cache_policy(check, self.cache_hint, self.policy.as_ref());
-    }
-}
-
-impl Rule for MultimemCpAsyncBulk {
-    fn check(&self, check: &mut Check<'_>) {
-        if direction(check, self.space, self.source, &[Direction::CtaToGlobal]).is_some() {
-            completion_is(check, self.completion, Completion::BulkGroup);
-        }
-        relaxed(check, self.semantics, self.scope, true);
-        piece_type(check, self.semantics, self.ty);
-        check.address("to", &self.to, Some(self.space));
-        check.address("from", &self.from, Some(self.source));
-        byte_count(check, &self.size);
-        byte_mask_rule(check, self.byte_mask.as_ref());
-    }
-}
-
-impl Rule for MultimemCpReduceAsyncBulk {
-    fn check(&self, check: &mut Check<'_>) {
-        if direction(check, self.space, self.source, &[Direction::CtaToGlobal]).is_some() {
-            completion_is(check, self.completion, Completion::BulkGroup);
-        }
-        reduction_type(check, self.reduction, self.ty, true);
-        noftz_rule(check, self.reduction, self.ty, self.noftz);
-        relaxed(check, self.semantics, self.scope, false);
-        check.address("to", &self.to, Some(self.space));
-        check.address("from", &self.from, Some(self.source));
-        byte_count(check, &self.size);
     }
 }

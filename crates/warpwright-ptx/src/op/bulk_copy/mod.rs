@@ -59,28 +59,22 @@ modifiers! {
 }
 
 /// Variants of Blackwell that have tensor memory.
-const DATACENTER_BLACKWELL: Requirement = Requirement::Specific { specific: &[], family: &[100, 110] };
+const DATACENTER_BLACKWELL: Requirement = Requirement::family(&[100, 110]);
 
 /// What `.multicast` needs.
 fn multicast_needs(needs: &mut Needs, multicast: Option<Multicast>) {
-    if multicast == Some(Multicast::Cluster16) {
-        needs.version("`.multicast::cluster::16b`", 9, 4);
-    }
+    needs.version_if(multicast == Some(Multicast::Cluster16), "`.multicast::cluster::16b`", 9, 4);
 }
 
 /// The mask of the blocks that a multicast reaches: 16 bits.
 fn cta_mask(check: &mut Check<'_>, mask: Option<&Src>) {
-    if let Some(mask) = mask {
-        check.src("cta_mask", mask, Type::U16);
-        check.imm_range("cta_mask", mask, 0..=0xffff);
-    }
+    check.src("cta_mask", mask, Type::U16);
+    check.imm_range("cta_mask", mask, 0..=0xffff);
 }
 
 /// The barrier of a copy is in shared memory, whichever qualifier the destination has.
 fn completion_barrier(check: &mut Check<'_>, mbar: Option<&Address>) {
-    if let Some(mbar) = mbar {
-        check.wide_address("mbar", mbar, Some(Space::Shared));
-    }
+    check.wide_address("mbar", mbar, Some(Space::Shared));
 }
 
 /// `completion` must be what the direction of the copy asks for.

@@ -6,10 +6,9 @@ use crate::diag::Code;
 use crate::ir::*;
 use crate::op::Check;
 use crate::op::async_copy::{cache_policy, space_among};
-use crate::op::operand::{Arg, Operand};
+use crate::op::operand::either;
 use crate::op::tcgen05::CtaGroup;
-use crate::op::{InstrReader, Rule, Visitor, VisitorMut, instruction, modifiers};
-use crate::print::Writer;
+use crate::op::{Rule, instruction, modifiers};
 
 modifiers! {
     /// Dimensions of a tensor.
@@ -96,13 +95,10 @@ instruction! {
     ) -> nothing,
         needs: |op, needs| {
             needs.both("`cp.async.bulk.tensor`", (8, 0), 90);
-            if op.space == Space::SharedCta {
-                needs.version("`.shared::cta` as destination", 8, 6);
-            }
+            needs.version_if(op.space == Space::SharedCta, "`.shared::cta` as destination", 8, 6);
             load_mode_needs(needs, op.load_mode, op.space == Space::SharedCta);
             if op.cta_group.is_some() {
-                needs.version("`.cta_group`", 8, 6);
-                needs.add("`.cta_group`", DATACENTER_BLACKWELL);
+                needs.targets("`.cta_group`", (8, 6), DATACENTER_BLACKWELL);
             }
             multicast_needs(needs, op.multicast);
         };
@@ -117,7 +113,16 @@ instruction! {
         completion: Completion,
         cache_hint: bool = "L2::cache_hint",
     }(to: TensorAddress, from: Address, policy: Option<Src> = cache_hint) -> nothing,
-        needs: |_, needs| needs.both("`cp.reduce.async.bulk.tensor`", (8, 0), 90);
+        needs: |_, needs| needs.both("`cp.reduce.async.bulk.tensor`", (8, 0), 90),
+        check: |op, check| {
+            space_among(check, "destination", op.space, &[Space::Global]);
+            space_among(check, "source", op.source, &[Space::SharedCta]);
+            tensor(check, "to", &op.to, op.dim, op.load_mode);
+            check.address("from", &op.from, Some(Space::Shared));
+            load_mode(check, op.dim, op.load_mode, &[LoadMode::Tile, LoadMode::Im2colNoOffs]);
+            completion_is(check, op.completion, Completion::BulkGroup);
+            cache_policy(check, op.cache_hint, op.policy.as_ref());
+        };
 
     /// Brings a tile of a tensor into the cache.
     pub struct CpAsyncBulkPrefetchTensor("cp.async.bulk.prefetch.tensor") {
@@ -134,6 +139,14 @@ instruction! {
         needs: |op, needs| {
             needs.both("`cp.async.bulk.prefetch.tensor`", (8, 0), 90);
             load_mode_needs(needs, op.load_mode, false);
+        },
+        check: |op, check| {
+            use LoadMode::*;
+            space_among(check, "source", op.space, &[Space::Global]);
+            tensor(check, "from", &op.from, op.dim, op.load_mode);
+            load_mode(check, op.dim, op.load_mode, &[Tile, Gather4, Im2col, Im2colW, Im2colW128]);
+            im2col_offsets(check, op.dim, op.load_mode, op.offsets.as_ref());
+            cache_policy(check, op.cache_hint, op.policy.as_ref());
         };
 }
 
@@ -146,35 +159,7 @@ pub enum TensorEnd {
     Tensor(TensorAddress),
 }
 
-impl Arg for TensorEnd {
-    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        match reader.peek() {
-            Some(Operand::Tensor(_)) => TensorAddress::read(reader, name).map(TensorEnd::Tensor),
-            _ => Address::read(reader, name).map(TensorEnd::Memory),
-        }
-    }
-
-    fn print(&self, out: &mut Writer<'_>) {
-        match self {
-            TensorEnd::Memory(address) => address.print(out),
-            TensorEnd::Tensor(address) => address.print(out),
-        }
-    }
-
-    fn visit(&self, visitor: &mut dyn Visitor) {
-        match self {
-            TensorEnd::Memory(address) => address.visit(visitor),
-            TensorEnd::Tensor(address) => address.visit(visitor),
-        }
-    }
-
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        match self {
-            TensorEnd::Memory(address) => address.visit_mut(visitor),
-            TensorEnd::Tensor(address) => address.visit_mut(visitor),
-        }
-    }
-}
+either!(TensorEnd: Operand::Tensor => Tensor(TensorAddress), else Memory(Address));
 
 /// A tensor map and as many coordinates as the form has.
 fn tensor(check: &mut Check<'_>, name: &str, end: &TensorAddress, dim: TensorDim, mode: Option<LoadMode>) {
@@ -280,34 +265,9 @@ impl Rule for CpAsyncBulkTensor {
                 "exactly one of the two ends must be a tensor map with coordinates, `[map, {…}]`",
             ),
         }
-        if let Some(mbar) = &self.mbar {
-            check.address("mbar", mbar, Some(Space::Shared));
-        }
+        check.address("mbar", &self.mbar, Some(Space::Shared));
         im2col_offsets(check, self.dim, self.load_mode, self.offsets.as_ref());
         cta_mask(check, self.cta_mask.as_ref());
-        cache_policy(check, self.cache_hint, self.policy.as_ref());
-    }
-}
-
-impl Rule for CpReduceAsyncBulkTensor {
-    fn check(&self, check: &mut Check<'_>) {
-        space_among(check, "destination", self.space, &[Space::Global]);
-        space_among(check, "source", self.source, &[Space::SharedCta]);
-        tensor(check, "to", &self.to, self.dim, self.load_mode);
-        check.address("from", &self.from, Some(Space::Shared));
-        load_mode(check, self.dim, self.load_mode, &[LoadMode::Tile, LoadMode::Im2colNoOffs]);
-        completion_is(check, self.completion, Completion::BulkGroup);
-        cache_policy(check, self.cache_hint, self.policy.as_ref());
-    }
-}
-
-impl Rule for CpAsyncBulkPrefetchTensor {
-    fn check(&self, check: &mut Check<'_>) {
-        use LoadMode::*;
-        space_among(check, "source", self.space, &[Space::Global]);
-        tensor(check, "from", &self.from, self.dim, self.load_mode);
-        load_mode(check, self.dim, self.load_mode, &[Tile, Gather4, Im2col, Im2colW, Im2colW128]);
-        im2col_offsets(check, self.dim, self.load_mode, self.offsets.as_ref());
         cache_policy(check, self.cache_hint, self.policy.as_ref());
     }
 }

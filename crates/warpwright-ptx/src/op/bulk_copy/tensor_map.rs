@@ -2,9 +2,8 @@
 
 use crate::diag::Code;
 use crate::ir::*;
-use crate::op::Check;
 use crate::op::async_copy::space_among;
-use crate::op::{Convergence, Rule, instruction, modifiers};
+use crate::op::{Convergence, instruction, modifiers};
 
 modifiers! {
     /// Mode of a tensor map.
@@ -81,28 +80,52 @@ instruction! {
         ty: Type,
     }(address: Address, ordinal: Option<Src> = field.is_indexed(), value: Src) -> nothing,
         needs: |op, needs| {
-            needs.version("`tensormap.replace`", 8, 3);
-            let specific = Requirement::Specific { specific: &[90], family: &[100, 110, 120] };
-            needs.add("`tensormap.replace`", specific);
-            let blackwell = Requirement::Specific { specific: &[], family: &[100, 110, 120] };
+            needs.targets(
+                "`tensormap.replace`",
+                (8, 3),
+                Requirement::Specific { specific: &[90], family: &[100, 110, 120] },
+            );
+            let blackwell = Requirement::family(&[100, 110, 120]);
             let value = match op.value {
                 Src::Imm(Imm::Int(value)) => value,
                 _ => 0,
             };
             match op.field {
-                TensorMapField::SwizzleAtomicity => {
-                    needs.version("`.swizzle_atomicity`", 8, 6);
-                    needs.add("`.swizzle_atomicity`", blackwell);
-                }
+                TensorMapField::SwizzleAtomicity => needs.targets("`.swizzle_atomicity`", (8, 6), blackwell),
                 TensorMapField::ElemType if value >= 13 => {
-                    needs.version("an element type of 13 or more", 8, 7);
-                    needs.add("an element type of 13 or more", blackwell);
+                    needs.targets("an element type of 13 or more", (8, 7), blackwell)
                 }
                 TensorMapField::SwizzleMode if value == 4 => {
-                    needs.version("a swizzle mode of 4", 8, 8);
-                    needs.add("a swizzle mode of 4", Requirement::Specific { specific: &[103], family: &[] });
+                    needs.targets("a swizzle mode of 4", (8, 8), Requirement::specific(&[103]))
                 }
                 _ => {}
+            }
+        },
+        check: |op, check| {
+            if let Some(space) = op.space {
+                space_among(check, "tensor map", space, &[Space::Global, Space::SharedCta]);
+            }
+            check.wide_address("address", &op.address, op.space);
+            let wide = matches!(op.field, TensorMapField::GlobalAddress | TensorMapField::GlobalStride);
+            let ty = if wide { Type::B64 } else { Type::B32 };
+            if op.ty != ty {
+                let message = format!("the field `{}` has the type `{ty}`, not `{}`", op.field, op.ty);
+                check.report(Code::ModifierCombination, message);
+            }
+            if let Some(ordinal) = &op.ordinal {
+                if !matches!(ordinal, Src::Imm(_)) {
+                    check.report(Code::OperandForm, "the ordinal must be a constant");
+                }
+                check.src("ordinal", ordinal, Type::U32);
+                check.imm_range("ordinal", ordinal, 0..=4);
+            }
+            match op.field.largest() {
+                Some(_) if !matches!(op.value, Src::Imm(_)) => check.report(
+                    Code::OperandForm,
+                    format!("the value of the field `{}` must be a constant", op.field),
+                ),
+                Some(largest) => check.imm_range("value", &op.value, 0..=largest),
+                None => check.src("value", &op.value, if wide { Type::U64 } else { Type::U32 }),
             }
         };
 
@@ -117,49 +140,16 @@ instruction! {
         aligned: bool = "aligned",
     }(to: Address, from: Address, size: Src) -> nothing,
         needs: |_, needs| needs.both("`tensormap.cp_fenceproxy`", (8, 3), 90),
-        convergence: |_| Convergence::Warp;
-}
-
-impl Rule for TensormapReplace {
-    fn check(&self, check: &mut Check<'_>) {
-        if let Some(space) = self.space {
-            space_among(check, "tensor map", space, &[Space::Global, Space::SharedCta]);
-        }
-        check.wide_address("address", &self.address, self.space);
-        let wide = matches!(self.field, TensorMapField::GlobalAddress | TensorMapField::GlobalStride);
-        let ty = if wide { Type::B64 } else { Type::B32 };
-        if self.ty != ty {
-            let message = format!("the field `{}` has the type `{ty}`, not `{}`", self.field, self.ty);
-            check.report(Code::ModifierCombination, message);
-        }
-        if let Some(ordinal) = &self.ordinal {
-            if !matches!(ordinal, Src::Imm(_)) {
-                check.report(Code::OperandForm, "the ordinal must be a constant");
+        convergence: |_| Convergence::Warp,
+        check: |op, check| {
+            space_among(check, "destination", op.space, &[Space::Global]);
+            space_among(check, "source", op.source, &[Space::SharedCta]);
+            check.combination(op.semantics == Semantics::Release, "the ordering must be `.release`");
+            check.combination(op.sync && op.aligned, "`.sync.aligned` must stand");
+            check.address("to", &op.to, Some(op.space));
+            check.address("from", &op.from, Some(op.source));
+            if op.size != Src::Imm(Imm::Int(128)) {
+                check.report(Code::ImmediateRange, "the size must be 128, that of a tensor map");
             }
-            check.src("ordinal", ordinal, Type::U32);
-            check.imm_range("ordinal", ordinal, 0..=4);
-        }
-        match self.field.largest() {
-            Some(_) if !matches!(self.value, Src::Imm(_)) => check.report(
-                Code::OperandForm,
-                format!("the value of the field `{}` must be a constant", self.field),
-            ),
-            Some(largest) => check.imm_range("value", &self.value, 0..=largest),
-            None => check.src("value", &self.value, if wide { Type::U64 } else { Type::U32 }),
-        }
-    }
-}
-
-impl Rule for TensormapCpFenceproxy {
-    fn check(&self, check: &mut Check<'_>) {
-        space_among(check, "destination", self.space, &[Space::Global]);
-        space_among(check, "source", self.source, &[Space::SharedCta]);
-        check.combination(self.semantics == Semantics::Release, "the ordering must be `.release`");
-        check.combination(self.sync && self.aligned, "`.sync.aligned` must stand");
-        check.address("to", &self.to, Some(self.space));
-        check.address("from", &self.from, Some(self.source));
-        if self.size != Src::Imm(Imm::Int(128)) {
-            check.report(Code::ImmediateRange, "the size must be 128, that of a tensor map");
-        }
-    }
+        };
 }

@@ -6,7 +6,7 @@ mod scalar;
 mod space;
 
 pub use mov::Mov;
-pub use packed::{CvtPack, CvtRs, CvtScaledOne, CvtScaledTwo, Second};
+pub use packed::{CvtPack, CvtRs, CvtScaledOne, CvtScaledTwo};
 pub use scalar::Cvt;
 pub use space::{Cvta, Isspacep};
 

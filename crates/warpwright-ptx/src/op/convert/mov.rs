@@ -2,7 +2,7 @@
 
 use super::special_needs;
 use crate::diag::Code;
-use crate::ir::GlobalSymbol;
+use crate::ir::Type::*;
 use crate::ir::*;
 use crate::op::Check;
 use crate::op::memory::element_type;
@@ -15,35 +15,17 @@ instruction! {
         ty: Type,
     }(d: Dsts, a: Srcs) -> pointwise,
         needs: |op, needs| {
-            if op.ty == Type::B128 {
-                needs.both("`.b128`", (8, 3), 70);
-            }
+            needs.both_if(op.ty == B128, "`.b128`", (8, 3), 70);
             for src in op.a.as_slice() {
                 if let Src::Special(special) = src {
                     special_needs(needs, *special);
                 }
             }
         },
-        thread_index: |op, operands| {
-            matches!((&op.d, &op.a), (Dsts::One(_), Srcs::One(src)) if operands.is_thread_index(src))
-        };
+        thread_index: |op, operands| matches!((&op.d, &op.a), (Dsts::One(_), Srcs::One(src)) if operands.is_thread_index(src));
 }
 
-const SCALARS: &[Type] = &[
-    Type::Pred,
-    Type::B16,
-    Type::B32,
-    Type::B64,
-    Type::B128,
-    Type::U16,
-    Type::U32,
-    Type::U64,
-    Type::S16,
-    Type::S32,
-    Type::S64,
-    Type::F32,
-    Type::F64,
-];
+const SCALARS: &[Type] = &[Pred, B16, B32, B64, B128, U16, U32, U64, S16, S32, S64, F32, F64];
 
 impl Rule for Mov {
     fn check(&self, check: &mut Check<'_>) {
@@ -104,18 +86,17 @@ impl Mov {
         }
         let part = match (count, self.ty.bits()) {
             (1, _) => Some(self.ty),
-            (2, 16) | (4, 32) => Some(Type::B8),
-            (2, 32) | (4, 64) => Some(Type::B16),
-            (2, 64) | (4, 128) => Some(Type::B32),
-            (2, 128) => Some(Type::B64),
+            (2, 16) | (4, 32) => Some(B8),
+            (2, 32) | (4, 64) => Some(B16),
+            (2, 64) | (4, 128) => Some(B32),
+            (2, 128) => Some(B64),
             _ => None,
         };
-        if part.is_none() {
-            check.report(
-                Code::VectorShape,
-                format!("`{}` is packed from 2 or 4 parts of 8 bits or more", self.ty),
-            );
-        }
+        check.that(
+            part.is_some(),
+            Code::VectorShape,
+            format_args!("`{}` is packed from 2 or 4 parts of 8 bits or more", self.ty),
+        );
         part
     }
 
@@ -148,7 +129,7 @@ impl Mov {
             return;
         };
         if variable.ty.kind() == TypeKind::Opaque {
-            if ty != Type::U64 {
+            if ty != U64 {
                 check.report(Code::OperandType, format!("the handle of a `{}` is a `.u64`", variable.ty));
             }
         } else if variable.space == Space::Global && ty.bits() == 32 {
@@ -160,7 +141,7 @@ impl Mov {
 
     fn check_vector(&self, check: &mut Check<'_>, vector: VectorWidth, d: &Dsts, a: &Srcs) {
         let count = vector.elements();
-        if self.ty == Type::Pred || count as u32 * self.ty.bits() > 128 || count > 4 {
+        if self.ty == Pred || count as u32 * self.ty.bits() > 128 || count > 4 {
             return check.report(
                 Code::VectorShape,
                 format!("there is no `{vector}{}`: a vector has up to 4 elements and 128 bits", self.ty),
@@ -217,18 +198,16 @@ fn check_special(check: &mut Check<'_>, special: Special, ty: Type) {
 fn check_special_type(check: &mut Check<'_>, register: SpecialRegister, ty: Type) {
     use SpecialRegister::*;
     // These were 16 bits wide once, and %gridid 32; they still read as that.
-    let short =
-        matches!(register, Tid | Ntid | CtaId | NCtaId | GridId) && matches!(ty, Type::U16 | Type::B16);
-    let old = register == GridId && matches!(ty, Type::U32 | Type::B32 | Type::S32);
+    let short = matches!(register, Tid | Ntid | CtaId | NCtaId | GridId) && matches!(ty, U16 | B16);
+    let old = register == GridId && matches!(ty, U32 | B32 | S32);
     let own = match register.ty().bits() {
-        1 => ty == Type::Pred,
-        32 => matches!(ty, Type::U32 | Type::B32 | Type::S32),
-        _ => matches!(ty, Type::U64 | Type::B64),
+        1 => ty == Pred,
+        32 => matches!(ty, U32 | B32 | S32),
+        _ => matches!(ty, U64 | B64),
     };
-    if !(own || short || old) {
-        check.report(
-            Code::SpecialRegister,
-            format!("`{}` is a `{}`, and is read here as `{ty}`", register.name(), register.ty()),
-        );
-    }
+    check.that(
+        own || short || old,
+        Code::SpecialRegister,
+        format_args!("`{}` is a `{}`, and is read here as `{ty}`", register.name(), register.ty()),
+    );
 }

@@ -4,34 +4,7 @@ use super::scalar::{value_dst, value_src};
 use crate::diag::Code;
 use crate::ir::*;
 use crate::op::Check;
-use crate::op::{Arg, InstrReader, Rule, Visitor, VisitorMut, instruction};
-use crate::print::Writer;
-
-/// The second of two inputs, in a form where an operand follows that is always there.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Second(pub Option<Src>);
-
-impl Arg for Second {
-    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        if reader.remaining() > 1 {
-            Src::read(reader, name).map(Some).map(Second)
-        } else {
-            Some(Second(None))
-        }
-    }
-
-    fn print(&self, out: &mut Writer<'_>) {
-        self.0.print(out);
-    }
-
-    fn visit(&self, visitor: &mut dyn Visitor) {
-        self.0.visit(visitor);
-    }
-
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        self.0.visit_mut(visitor);
-    }
-}
+use crate::op::instruction;
 
 instruction! {
     /// Converts with stochastic rounding: two values, or a vector of four.
@@ -40,10 +13,35 @@ instruction! {
         satfinite: bool = "satfinite",
         d_type: Type,
         a_type: Type,
-    }(d: Dst, a: Srcs, b: Second, random: Src) -> pointwise,
-        needs: |_, needs| {
-            needs.version("`.rs`", 8, 7);
-            needs.add("`.rs`", Requirement::Specific { specific: &[100, 103, 107], family: &[] });
+    }(d: Dst, a: Srcs, b: Option<Src> = crate::op::Presence::Before(true, 1), random: Src) -> pointwise,
+        needs: |_, needs| needs.targets("`.rs`", (8, 7), Requirement::specific(&[100, 103, 107])),
+        check: |op, check| {
+            use Type::*;
+            let four = matches!(op.d_type, E4M3X4 | E5M2X4 | E2M1X4 | E2M3X4 | E3M2X4);
+            check.type_among(op.a_type, &[F32]);
+            if !four && !check.type_among(op.d_type, &[F16X2, BF16X2, E4M3X4, E5M2X4, E2M1X4, E2M3X4, E3M2X4])
+            {
+                return;
+            }
+            check.combination(!four || op.satfinite, "this conversion needs `.satfinite`");
+            match (&op.a, &op.b) {
+                (Srcs::Many(values), None) if four && values.len() == 4 => {
+                    check.dst("d", op.d, op.d_type);
+                    values.iter().for_each(|value| check.src("a", value, F32));
+                }
+                (Srcs::One(a), Some(b)) if !four => {
+                    value_dst(check, op.d, op.d_type);
+                    for (name, src) in [("a", a), ("b", b)] {
+                        match op.d_type {
+                            F16X2 => value_src(check, name, src, F32),
+                            _ => check.src(name, src, F32),
+                        }
+                    }
+                }
+                _ if four => check.report(Code::VectorShape, "operand `a` must be a vector of 4 elements"),
+                _ => check.report(Code::OperandCount, "two values are packed: `a` and `b`"),
+            }
+            register(check, "random", &op.random, B32);
         };
 
     /// Converts two values that one factor scales.
@@ -55,7 +53,7 @@ instruction! {
         positive_zero: bool = "pzo",
         d_type: Type,
         a_type: Type,
-    }(d: Dst, a: Src, b: Second, scale: Src) -> pointwise,
+    }(d: Dst, a: Src, b: Option<Src> = crate::op::Presence::Before(true, 1), scale: Src) -> pointwise,
         needs: |op, needs| op.form().needs(needs),
         check: |op, check| {
             if op.form().check(check) {
@@ -71,7 +69,7 @@ instruction! {
         satfinite: bool = "satfinite",
         d_type: Type,
         a_type: Type,
-    }(d: Dst, a: Src, b: Second, scale: Src) -> pointwise,
+    }(d: Dst, a: Src, b: Option<Src> = crate::op::Presence::Before(true, 1), scale: Src) -> pointwise,
         needs: |op, needs| op.form().needs(needs),
         check: |op, check| {
             if op.form().check(check) {
@@ -89,8 +87,26 @@ instruction! {
     }(d: Dst, a: Src, b: Src, c: Option<Src>) -> pointwise,
         needs: |op, needs| {
             needs.both("`cvt.pack`", (6, 5), 72);
-            if op.d_type.bits() < 8 {
-                needs.sm("`cvt.pack` below 8 bits", 75);
+            needs.sm_if(op.d_type.bits() < 8, "`cvt.pack` below 8 bits", 75);
+        },
+        check: |op, check| {
+            use Type::*;
+            check.combination(op.sat, "`.sat` is needed");
+            check.type_among(op.a_type, &[S32]);
+            match op.c_type {
+                None => check.type_among(op.d_type, &[U16, S16]),
+                Some(c_type) => {
+                    check.type_among(c_type, &[B32]) && check.type_among(op.d_type, &[U2, S2, U4, S4, U8, S8])
+                }
+            };
+            if op.c_type.is_some() != op.c.is_some() {
+                check.report(Code::OperandCount, "the operand `c` and its type go together");
+            }
+            check.reg_at_least("d", op.d.0, U32);
+            value_src(check, "a", &op.a, S32);
+            value_src(check, "b", &op.b, S32);
+            if let Some(c) = &op.c {
+                value_src(check, "c", c, B32);
             }
         };
 }
@@ -218,15 +234,11 @@ impl Form {
         match (d, a) {
             (F16X2 | BF16X2, F32) => {
                 needs.both("this conversion to halves", (7, 0), 80);
-                if self.satfinite {
-                    needs.version("`.satfinite` to halves", 8, 1);
-                }
+                needs.version_if(self.satfinite, "`.satfinite` to halves", 8, 1);
             }
             (TF32, _) if self.rounding == Some(Rounding::Rna) => {
                 needs.both("`.tf32`", (7, 0), 80);
-                if self.satfinite {
-                    needs.version("`.satfinite` to `.tf32`", 8, 1);
-                }
+                needs.version_if(self.satfinite, "`.satfinite` to `.tf32`", 8, 1);
             }
             (TF32, _) if self.satfinite => {
                 needs.both("`.satfinite` with this rounding to `.tf32`", (8, 6), 100)
@@ -234,15 +246,10 @@ impl Form {
             (TF32, _) => needs.both("this rounding to `.tf32`", (7, 8), 90),
             (UE5M3X2, _) | (_, UE5M3X2) => sm107(needs, "`.ue5m3x2`"),
             (S2F6X2, _) if self.rounding == Some(Rounding::Rz) => {
-                needs.version("`.rz` to `.s2f6x2`", 9, 4);
-                needs.add("`.rz` to `.s2f6x2`", Requirement::Specific { specific: &[107], family: &[] });
+                needs.targets("`.rz` to `.s2f6x2`", (9, 4), Requirement::specific(&[107]))
             }
             (S2F6X2, _) | (_, S2F6X2) => {
-                needs.version("`.s2f6x2`", 9, 1);
-                needs.add(
-                    "`.s2f6x2`",
-                    Requirement::Specific { specific: &[100, 103, 107, 110, 120, 121], family: &[] },
-                );
+                needs.targets("`.s2f6x2`", (9, 1), Requirement::specific(&[100, 103, 107, 110, 120, 121]))
             }
             (BF16X2, a) if is_small(a) => {
                 needs.version("`.bf16x2` from this format", 9, 2);
@@ -276,27 +283,24 @@ impl Form {
 
 /// What sm_107 and the rest of its family have.
 pub(super) fn sm107(needs: &mut Needs, feature: &'static str) {
-    needs.version(feature, 9, 4);
-    needs.add(feature, Requirement::Specific { specific: &[], family: &[107] });
+    needs.targets(feature, (9, 4), Requirement::family(&[107]));
 }
 
 /// What all families from sm_100 on have.
 fn blackwell(needs: &mut Needs, feature: &'static str) {
-    needs.add(feature, Requirement::Specific { specific: &[], family: &[100, 110, 120] });
+    needs.add(feature, Requirement::family(&[100, 110, 120]));
 }
 
 /// The operands `d`, `a` and `b` of a scaled conversion.
-fn scaled_operands(check: &mut Check<'_>, form: &Form, d: Dst, a: &Src, b: &Second) {
+fn scaled_operands(check: &mut Check<'_>, form: &Form, d: Dst, a: &Src, b: &Option<Src>) {
     check.dst("d", d, form.d_type);
     check.src("a", a, form.a_type);
     let two = form.a_type == Type::F32;
-    if two != b.0.is_some() {
+    if two != b.is_some() {
         let rule = if two { "two values are packed: `a` and `b`" } else { "there is no operand `b`" };
         check.report(Code::OperandCount, rule);
     }
-    if let Some(b) = &b.0 {
-        check.src("b", b, form.a_type);
-    }
+    check.src("b", b, form.a_type);
 }
 
 /// A factor or random bits: an untyped register.
@@ -331,59 +335,6 @@ impl CvtScaledTwo {
             d_type: self.d_type,
             a_type: self.a_type,
             scale: Some(Scale::Two),
-        }
-    }
-}
-
-impl Rule for CvtRs {
-    fn check(&self, check: &mut Check<'_>) {
-        use Type::*;
-        let four = matches!(self.d_type, E4M3X4 | E5M2X4 | E2M1X4 | E2M3X4 | E3M2X4);
-        check.type_among(self.a_type, &[F32]);
-        if !four && !check.type_among(self.d_type, &[F16X2, BF16X2, E4M3X4, E5M2X4, E2M1X4, E2M3X4, E3M2X4]) {
-            return;
-        }
-        check.combination(!four || self.satfinite, "this conversion needs `.satfinite`");
-        match (&self.a, &self.b.0) {
-            (Srcs::Many(values), None) if four && values.len() == 4 => {
-                check.dst("d", self.d, self.d_type);
-                values.iter().for_each(|value| check.src("a", value, F32));
-            }
-            (Srcs::One(a), Some(b)) if !four => {
-                value_dst(check, self.d, self.d_type);
-                for (name, src) in [("a", a), ("b", b)] {
-                    match self.d_type {
-                        F16X2 => value_src(check, name, src, F32),
-                        _ => check.src(name, src, F32),
-                    }
-                }
-            }
-            _ if four => check.report(Code::VectorShape, "operand `a` must be a vector of 4 elements"),
-            _ => check.report(Code::OperandCount, "two values are packed: `a` and `b`"),
-        }
-        register(check, "random", &self.random, B32);
-    }
-}
-
-impl Rule for CvtPack {
-    fn check(&self, check: &mut Check<'_>) {
-        use Type::*;
-        check.combination(self.sat, "`.sat` is needed");
-        check.type_among(self.a_type, &[S32]);
-        match self.c_type {
-            None => check.type_among(self.d_type, &[U16, S16]),
-            Some(c_type) => {
-                check.type_among(c_type, &[B32]) && check.type_among(self.d_type, &[U2, S2, U4, S4, U8, S8])
-            }
-        };
-        if self.c_type.is_some() != self.c.is_some() {
-            check.report(Code::OperandCount, "the operand `c` and its type go together");
-        }
-        check.reg_at_least("d", self.d.0, U32);
-        value_src(check, "a", &self.a, S32);
-        value_src(check, "b", &self.b, S32);
-        if let Some(c) = &self.c {
-            value_src(check, "c", c, B32);
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use super::{packed, special_needs};
 use crate::diag::Code;
+use crate::ir::Type::*;
 use crate::ir::*;
 use crate::op::Check;
-use crate::op::{Rule, instruction};
+use crate::op::instruction;
 
 instruction! {
     /// Converts between types.
@@ -26,39 +27,50 @@ instruction! {
             if !op.is_scalar() {
                 return op.form().needs(needs);
             }
-            if op.relu {
-                needs.both("`.relu`", (7, 0), 80);
-            }
-            if op.satfinite {
-                needs.version("`.satfinite` to a half", 8, 1);
-            }
+            needs.both_if(op.relu, "`.relu`", (7, 0), 80);
+            needs.version_if(op.satfinite, "`.satfinite` to a half", 8, 1);
             if op.positive_zero {
                 packed::sm107(needs, "`.pzo`");
             }
             match (op.d_type, op.a_type) {
-                (Type::BF16, Type::F32) => needs.both("`.bf16`", (7, 0), 80),
-                (Type::F32, Type::BF16) if !op.ftz => needs.both("`.f32.bf16`", (7, 1), 80),
-                (Type::BF16, _) | (_, Type::BF16) => needs.both("this conversion of `.bf16`", (7, 8), 90),
+                (BF16, F32) => needs.both("`.bf16`", (7, 0), 80),
+                (F32, BF16) if !op.ftz => needs.both("`.f32.bf16`", (7, 1), 80),
+                (BF16, _) | (_, BF16) => needs.both("this conversion of `.bf16`", (7, 8), 90),
                 _ => {}
+            }
+        },
+        check: |op, check| {
+            if op.is_scalar() {
+                return op.check_scalar(check);
+            }
+            check.combination(!op.ftz && !op.sat, "`.ftz` and `.sat` are for conversions of single values");
+            if !op.form().check(check) {
+                return;
+            }
+            packed::check_fp8_version(check, op.d_type, op.a_type);
+            // Halves of `.f16x2` follow the rule of single values: registers may be wider.
+            let plain = op.d_type == F16X2 && op.a_type == F32;
+            match (plain, op.d) {
+                (true, d) => value_dst(check, d, op.d_type),
+                (false, d) => check.dst("d", d, op.d_type),
+            }
+            let two = op.a_type == F32 && op.d_type != TF32;
+            if two != op.b.is_some() {
+                let rule = if two { "two values are packed: `a` and `b`" } else { "there is no operand `b`" };
+                check.report(Code::OperandCount, rule);
+            }
+            for (name, src) in [("a", Some(&op.a)), ("b", op.b.as_ref())] {
+                match src {
+                    Some(src) if plain => value_src(check, name, src, op.a_type),
+                    Some(src) => check.src(name, src, op.a_type),
+                    None => {}
+                }
             }
         };
 }
 
 /// A type that a single value can be converted from and to.
-pub(super) const SCALARS: &[Type] = &[
-    Type::U8,
-    Type::U16,
-    Type::U32,
-    Type::U64,
-    Type::S8,
-    Type::S16,
-    Type::S32,
-    Type::S64,
-    Type::F16,
-    Type::BF16,
-    Type::F32,
-    Type::F64,
-];
+pub(super) const SCALARS: &[Type] = &[U8, U16, U32, U64, S8, S16, S32, S64, F16, BF16, F32, F64];
 
 impl Cvt {
     /// Whether it converts one value to one value, neither of a format for tensor cores alone.
@@ -99,7 +111,7 @@ impl Cvt {
             matches!(self.rounding, Some(Rn | Rz | Rm | Rp)),
             matches!(self.rounding, Some(Rni | Rzi | Rmi | Rpi)),
         );
-        let bf16 = self.involves(Type::BF16) && d != a;
+        let bf16 = self.involves(BF16) && d != a;
         let narrows = d.bits() < a.bits();
         let none = self.rounding.is_none();
         let (fine, rule) = match (d.is_float(), a.is_float()) {
@@ -121,27 +133,24 @@ impl Cvt {
     fn check_scalar(&self, check: &mut Check<'_>) {
         let (d, a) = (self.d_type, self.a_type);
         self.check_rounding(check);
-        check.combination(!self.ftz || self.involves(Type::F32), "`.ftz` goes with `.f32`");
-        let saturates =
-            if d.is_float() || a.is_float() { !self.involves(Type::BF16) } else { self.narrows() };
+        check.combination(!self.ftz || self.involves(F32), "`.ftz` goes with `.f32`");
+        let saturates = if d.is_float() || a.is_float() { !self.involves(BF16) } else { self.narrows() };
         check.combination(
             !self.sat || saturates,
             "`.sat` goes with conversions that can overflow, and not with `.bf16`",
         );
-        let to_half = matches!(d, Type::F16 | Type::BF16) && a == Type::F32;
+        let to_half = matches!(d, F16 | BF16) && a == F32;
         let clamped = self.relu || self.satfinite;
         check.combination(
             !clamped || to_half && matches!(self.rounding, Some(Rounding::Rn | Rounding::Rz)) && !self.ftz && !self.sat,
             "`.relu` and `.satfinite` go with `.rn` or `.rz` from `.f32` to `.f16` or `.bf16`, without `.ftz` and `.sat`",
         );
         check.combination(
-            !self.positive_zero || to_half && !self.sat && !(self.ftz && d == Type::F16),
+            !self.positive_zero || to_half && !self.sat && !(self.ftz && d == F16),
             "`.pzo` goes with `.f16.f32` and `.bf16.f32`, without `.ftz` and `.sat`",
         );
-        if self.b.is_some() {
-            check.report(Code::OperandCount, "one value is converted: there is no operand `b`");
-        }
-        if self.involves(Type::BF16) {
+        check.that(self.b.is_none(), Code::OperandCount, "one value is converted: there is no operand `b`");
+        if self.involves(BF16) {
             check.dst("d", self.d, d);
             return check.src("a", &self.a, a);
         }
@@ -157,7 +166,7 @@ impl Cvt {
         let integers = !self.d_type.is_float() && !self.a_type.is_float();
         let whole = special.register.is_vector() && special.component.is_none();
         let ty = special.register.ty();
-        if !integers || whole || ty == Type::Pred || ty.bits() < self.a_type.bits() {
+        if !integers || whole || ty == Pred || ty.bits() < self.a_type.bits() {
             check.report_with_help(
                 Code::SpecialRegister,
                 format!("operand `a` cannot be the special register `{}` here", special.register.name()),
@@ -170,7 +179,7 @@ impl Cvt {
 /// A register that takes a value of type `ty`: it may be wider, unless the value is a `.bf16`.
 pub(super) fn value_dst(check: &mut Check<'_>, d: Dst, ty: Type) {
     match ty {
-        Type::BF16 | Type::BF16X2 | Type::TF32 => check.reg("d", d.0, ty),
+        BF16 | BF16X2 | TF32 => check.reg("d", d.0, ty),
         _ => check.reg_at_least("d", d.0, ty),
     }
 }
@@ -178,38 +187,7 @@ pub(super) fn value_dst(check: &mut Check<'_>, d: Dst, ty: Type) {
 /// A source of type `ty`: a register, which may be wider, or a constant.
 pub(super) fn value_src(check: &mut Check<'_>, name: &str, src: &Src, ty: Type) {
     match src {
-        Src::Reg(reg) if ty != Type::BF16 => check.reg_at_least(name, *reg, ty),
+        Src::Reg(reg) if ty != BF16 => check.reg_at_least(name, *reg, ty),
         _ => check.src(name, src, ty),
-    }
-}
-
-impl Rule for Cvt {
-    fn check(&self, check: &mut Check<'_>) {
-        if self.is_scalar() {
-            return self.check_scalar(check);
-        }
-        check.combination(!self.ftz && !self.sat, "`.ftz` and `.sat` are for conversions of single values");
-        if !self.form().check(check) {
-            return;
-        }
-        packed::check_fp8_version(check, self.d_type, self.a_type);
-        // Halves of `.f16x2` follow the rule of single values: registers may be wider.
-        let plain = self.d_type == Type::F16X2 && self.a_type == Type::F32;
-        match (plain, self.d) {
-            (true, d) => value_dst(check, d, self.d_type),
-            (false, d) => check.dst("d", d, self.d_type),
-        }
-        let two = self.a_type == Type::F32 && self.d_type != Type::TF32;
-        if two != self.b.is_some() {
-            let rule = if two { "two values are packed: `a` and `b`" } else { "there is no operand `b`" };
-            check.report(Code::OperandCount, rule);
-        }
-        for (name, src) in [("a", Some(&self.a)), ("b", self.b.as_ref())] {
-            match src {
-                Some(src) if plain => value_src(check, name, src, self.a_type),
-                Some(src) => check.src(name, src, self.a_type),
-                None => {}
-            }
-        }
     }
 }

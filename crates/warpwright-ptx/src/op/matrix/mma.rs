@@ -4,7 +4,7 @@ use super::fragment::{Fragment, Fragments, MmaShape};
 use crate::diag::Code;
 use crate::ir::*;
 use crate::op::Check;
-use crate::op::{Convergence, Rule, instruction, modifiers};
+use crate::op::{Convergence, instruction, modifiers};
 
 modifiers! {
     /// How floating-point factors of up to eight bits are stored and scaled.
@@ -68,11 +68,28 @@ instruction! {
     ) -> unknown,
         needs: |op, needs| {
             op.form().needs(needs);
-            if op.bit_op == Some(BitOp::And) {
-                needs.both("`.and.popc`", (7, 1), 80);
-            }
+            needs.both_if(op.bit_op == Some(BitOp::And), "`.and.popc`", (7, 1), 80);
         },
-        convergence: |_| Convergence::Warp;
+        convergence: |_| Convergence::Warp,
+        check: |op, check| {
+            let form = op.form();
+            let Some(factors) = form.check(check) else { return };
+            check.combination(
+                matches!(op.rounding, None | Some(Rounding::Rn | Rounding::Rz | Rounding::Rm | Rounding::Rp))
+                    && (op.rounding.is_none() || factors == Factors::F64),
+                "`.rn`, `.rz`, `.rm` or `.rp` is for `.f64`",
+            );
+            let bits = factors == Factors::Bit;
+            check.combination(
+                bits == op.bit_op.is_some() && bits == op.popc,
+                "single bits take `.xor.popc` or `.and.popc`, and nothing else does",
+            );
+            form.check_operands(check, &op.d, &op.a, &op.b, &op.c);
+            form.check_scales(
+                check,
+                [("scale_a", op.scale_a, &op.selector_a, 2), ("scale_b", op.scale_b, &op.selector_b, 4)],
+            );
+        };
 
     /// `d = a · b + c` by the whole warp, half of whose `a` is zero and left out. `e` says where the
     /// elements of `a` stand, `f` which lanes hold it.
@@ -122,7 +139,17 @@ instruction! {
         selector_b: Option<Srcs>,
     ) -> unknown,
         needs: |op, needs| op.form().needs(needs),
-        convergence: |_| Convergence::Warp;
+        convergence: |_| Convergence::Warp,
+        check: |op, check| {
+            let form = op.form();
+            let Some(factors) = form.check(check) else { return };
+            form.check_operands(check, &op.d, &op.a, &op.b, &op.c);
+            form.check_metadata(check, factors, op.e, &op.f);
+            form.check_scales(
+                check,
+                [("scale_a", op.scale_a, &op.selector_a, 2), ("scale_b", op.scale_b, &op.selector_b, 4)],
+            );
+        };
 }
 
 /// Types of the factors that go together.
@@ -360,12 +387,11 @@ impl Form {
         }
         for (name, factor) in [("a", a), ("b", b)] {
             let mut regs = factor.as_slice().iter().filter_map(Src::reg);
-            if !regs.any(|reg| check.reg_type(reg).is_bits()) {
-                check.report(
-                    Code::OperandType,
-                    format!("operand `{name}`, a factor with scales, must be in `.b32` registers"),
-                );
-            }
+            check.that(
+                regs.any(|reg| check.reg_type(reg).is_bits()),
+                Code::OperandType,
+                format_args!("operand `{name}`, a factor with scales, must be in `.b32` registers"),
+            );
         }
     }
 
@@ -430,28 +456,23 @@ impl Form {
             _ => 1,
         };
         check.imm_range("byte of a selector", byte, 0..=4 - scales);
-        if matches!(*byte, Src::Imm(Imm::Int(byte)) if byte % scales != 0) {
-            check.report(
-                Code::ImmediateRange,
-                format!(
-                    "the byte of a selector must be a multiple of {scales}, the scales that one lane holds"
-                ),
-            );
-        }
+        check.that(
+            !matches!(*byte, Src::Imm(Imm::Int(byte)) if byte % scales != 0),
+            Code::ImmediateRange,
+            format_args!(
+                "the byte of a selector must be a multiple of {scales}, the scales that one lane holds",
+            ),
+        );
     }
 
     fn needs(&self, needs: &mut Needs) {
         let Some(factors) = Factors::of(self.a, self.b) else { return };
         let Some((version, sm)) = self.introduced(factors) else { return };
         needs.both("`mma` of this shape and type", version, sm);
-        if self.sparsity == Sparsity::Ordered {
-            needs.version("`mma.sp::ordered_metadata`", 8, 5);
-        }
+        needs.version_if(self.sparsity == Sparsity::Ordered, "`mma.sp::ordered_metadata`", 8, 5);
         let half = factors.is_small_float() && self.d == Type::F16;
-        if half {
-            needs.version("`mma` of small floats with `.f16` sums", 8, 7);
-        }
-        let narrow_only = Requirement::Specific { specific: &[], family: &[120] };
+        needs.version_if(half, "`mma` of small floats with `.f16` sums", 8, 7);
+        let narrow_only = Requirement::family(&[120]);
         if self.kind.is_some() {
             needs.version("`.kind`", 8, 7);
             let everywhere = self.kind == Some(MmaKind::F8F6F4) && factors == Factors::Fp8;
@@ -459,8 +480,8 @@ impl Form {
             needs.add(
                 "`.kind`",
                 match (everywhere, sparse_packed) {
-                    (true, _) => Requirement::Specific { specific: &[], family: &[100, 110, 120] },
-                    (_, true) => Requirement::Specific { specific: &[120, 121], family: &[] },
+                    (true, _) => Requirement::family(&[100, 110, 120]),
+                    (_, true) => Requirement::specific(&[120, 121]),
                     _ => narrow_only,
                 },
             );
@@ -474,29 +495,34 @@ impl Form {
     }
 }
 
-impl Mma {
-    fn form(&self) -> Form {
-        Form {
-            sparsity: Sparsity::Dense,
-            shape: self.shape,
-            layouts: (self.a_layout, self.b_layout),
-            kind: self.kind,
-            block_scale: self.block_scale,
-            scale_vec: self.scale_vec,
-            scale_type: self.scale_type,
-            satfinite: self.satfinite,
-            d: self.d_type,
-            a: self.a_type,
-            b: self.b_type,
-            c: self.c_type,
-        }
-    }
+macro_rules! forms {
+    ($($name:ident: $sparsity:ident),*) => {$(
+        impl $name {
+            fn form(&self) -> Form {
+                Form {
+                    sparsity: Sparsity::$sparsity,
+                    shape: self.shape,
+                    layouts: (self.a_layout, self.b_layout),
+                    kind: self.kind,
+                    block_scale: self.block_scale,
+                    scale_vec: self.scale_vec,
+                    scale_type: self.scale_type,
+                    satfinite: self.satfinite,
+                    d: self.d_type,
+                    a: self.a_type,
+                    b: self.b_type,
+                    c: self.c_type,
+                }
+            }
 
-    /// The registers of each fragment; meaningful for an instruction that the verifier accepts.
-    pub fn fragments(&self) -> Fragments {
-        self.form().fragments()
-    }
+            /// The registers of each fragment; meaningful for an instruction that the verifier accepts.
+            pub fn fragments(&self) -> Fragments {
+                self.form().fragments()
+            }
+        }
+    )*};
 }
+forms!(Mma: Dense, MmaSpOrdered: Ordered);
 
 impl MmaSp {
     fn form(&self) -> Form {
@@ -519,65 +545,6 @@ impl MmaSp {
     /// The registers of each fragment; meaningful for an instruction that the verifier accepts.
     pub fn fragments(&self) -> Fragments {
         self.form().fragments()
-    }
-}
-
-impl MmaSpOrdered {
-    fn form(&self) -> Form {
-        Form {
-            sparsity: Sparsity::Ordered,
-            shape: self.shape,
-            layouts: (self.a_layout, self.b_layout),
-            kind: self.kind,
-            block_scale: self.block_scale,
-            scale_vec: self.scale_vec,
-            scale_type: self.scale_type,
-            satfinite: self.satfinite,
-            d: self.d_type,
-            a: self.a_type,
-            b: self.b_type,
-            c: self.c_type,
-        }
-    }
-
-    /// The registers of each fragment; meaningful for an instruction that the verifier accepts.
-    pub fn fragments(&self) -> Fragments {
-        self.form().fragments()
-    }
-}
-
-impl Rule for Mma {
-    fn check(&self, check: &mut Check<'_>) {
-        let form = self.form();
-        let Some(factors) = form.check(check) else { return };
-        check.combination(
-            matches!(self.rounding, None | Some(Rounding::Rn | Rounding::Rz | Rounding::Rm | Rounding::Rp))
-                && (self.rounding.is_none() || factors == Factors::F64),
-            "`.rn`, `.rz`, `.rm` or `.rp` is for `.f64`",
-        );
-        let bits = factors == Factors::Bit;
-        check.combination(
-            bits == self.bit_op.is_some() && bits == self.popc,
-            "single bits take `.xor.popc` or `.and.popc`, and nothing else does",
-        );
-        form.check_operands(check, &self.d, &self.a, &self.b, &self.c);
-        form.check_scales(
-            check,
-            [("scale_a", self.scale_a, &self.selector_a, 2), ("scale_b", self.scale_b, &self.selector_b, 4)],
-        );
-    }
-}
-
-impl Rule for MmaSpOrdered {
-    fn check(&self, check: &mut Check<'_>) {
-        let form = self.form();
-        let Some(factors) = form.check(check) else { return };
-        form.check_operands(check, &self.d, &self.a, &self.b, &self.c);
-        form.check_metadata(check, factors, self.e, &self.f);
-        form.check_scales(
-            check,
-            [("scale_a", self.scale_a, &self.selector_a, 2), ("scale_b", self.scale_b, &self.selector_b, 4)],
-        );
     }
 }
 

@@ -3,7 +3,7 @@
 use super::fragment::Fragment;
 use crate::ir::*;
 use crate::op::Check;
-use crate::op::{Convergence, Rule, instruction, modifiers};
+use crate::op::{Convergence, instruction, modifiers};
 
 modifiers! {
     /// Rows and columns of one matrix.
@@ -76,15 +76,43 @@ instruction! {
             needs.both("`ldmatrix`", (6, 5), 75);
             space_needs(needs, op.space);
             if op.element == MatrixElement::S8 {
-                let specific = Requirement::Specific { specific: &[90], family: &[100, 110, 120] };
-                needs.version("`ldmatrix` of `.s4`", 9, 4);
-                needs.add("`ldmatrix` of `.s4`", specific);
+                needs.targets(
+                    "`ldmatrix` of `.s4`",
+                    (9, 4),
+                    Requirement::Specific { specific: &[90], family: &[100, 110, 120] },
+                );
             } else if op.element != MatrixElement::B16 {
-                needs.version("`ldmatrix` of elements of eight bits and fewer", 8, 6);
-                needs.add("`ldmatrix` of elements of eight bits and fewer", NARROW);
+                needs.targets("`ldmatrix` of elements of eight bits and fewer", (8, 6), NARROW);
             }
         },
-        convergence: |_| Convergence::Warp;
+        convergence: |_| Convergence::Warp,
+        check: |op, check| {
+            use MatrixElement::*;
+            let fits = match (op.shape, op.element, op.source) {
+                (TileShape::M8N8, B16, None) => true,
+                (TileShape::M16N16, B8, None) => true,
+                (TileShape::M8N16 | TileShape::M16N16, B8x16, Some(source)) => source != PackedElement::S4,
+                (TileShape::M8N16, S8, Some(PackedElement::S4)) => true,
+                _ => false,
+            };
+            check.combination(
+                fits,
+                "the forms are `.m8n8` of `.b16`, `.m16n16` of `.b8`, `.m8n16` or `.m16n16` of `.b8x16` from `.b6x16_p32` or `.b4x16_p64`, and `.m8n16` of `.s8` from `.s4`",
+            );
+            match op.shape {
+                TileShape::M16N16 => {
+                    check.combination(op.trans, "`.m16n16` needs `.trans`");
+                    check.combination(op.num != MatrixCount::X4, "`.m16n16` takes `.x1` or `.x2`");
+                }
+                TileShape::M8N16 => check.combination(!op.trans, "`.m8n16` does not take `.trans`"),
+                _ => {}
+            }
+            space(check, op.space);
+            if fits {
+                op.fragment().check_dsts(check, "r", &op.r);
+            }
+            check.address("p", &op.p, op.space);
+        };
 
     /// Stores matrices to shared memory; each lane gives the address of a row.
     pub struct Stmatrix("stmatrix.sync.aligned") {
@@ -98,11 +126,23 @@ instruction! {
             needs.both("`stmatrix`", (7, 8), 90);
             space_needs(needs, op.space);
             if op.element == MatrixElement::B8 {
-                needs.version("`stmatrix` of `.b8`", 8, 6);
-                needs.add("`stmatrix` of `.b8`", NARROW);
+                needs.targets("`stmatrix` of `.b8`", (8, 6), NARROW);
             }
         },
-        convergence: |_| Convergence::Warp;
+        convergence: |_| Convergence::Warp,
+        check: |op, check| {
+            check.combination(
+                match (op.shape, op.element) {
+                    (TileShape::M8N8, MatrixElement::B16) => true,
+                    (TileShape::M16N8, MatrixElement::B8) => op.trans,
+                    _ => false,
+                },
+                "the forms are `.m8n8` of `.b16`, and `.m16n8` of `.b8` with `.trans`",
+            );
+            space(check, op.space);
+            check.wide_address("p", &op.p, op.space);
+            op.fragment().check_srcs(check, "r", &op.r);
+        };
 
     /// Transposes a matrix across the lanes of the warp.
     pub struct Movmatrix("movmatrix.sync.aligned") {
@@ -111,11 +151,19 @@ instruction! {
         element: MatrixElement,
     }(d: Dst, a: RegSrc) -> unknown,
         needs: |_, needs| needs.both("`movmatrix`", (7, 8), 75),
-        convergence: |_| Convergence::Warp;
+        convergence: |_| Convergence::Warp,
+        check: |op, check| {
+            check.combination(
+                op.shape == TileShape::M8N8 && op.trans && op.element == MatrixElement::B16,
+                "the only form is `.m8n8.trans.b16`",
+            );
+            check.dst("d", op.d, Type::B32);
+            check.reg("a", op.a.0, Type::B32);
+        };
 }
 
 /// Targets that have the forms with elements of eight bits and fewer.
-const NARROW: Requirement = Requirement::Specific { specific: &[], family: &[100, 110, 120] };
+const NARROW: Requirement = Requirement::family(&[100, 110, 120]);
 
 fn space(check: &mut Check<'_>, space: Option<Space>) {
     check.combination(
@@ -125,9 +173,7 @@ fn space(check: &mut Check<'_>, space: Option<Space>) {
 }
 
 fn space_needs(needs: &mut Needs, space: Option<Space>) {
-    if space == Some(Space::SharedCta) {
-        needs.version("`::cta`", 7, 8);
-    }
+    needs.version_if(space == Some(Space::SharedCta), "`::cta`", 7, 8);
 }
 
 impl Ldmatrix {
@@ -138,66 +184,9 @@ impl Ldmatrix {
     }
 }
 
-impl Rule for Ldmatrix {
-    fn check(&self, check: &mut Check<'_>) {
-        use MatrixElement::*;
-        let fits = match (self.shape, self.element, self.source) {
-            (TileShape::M8N8, B16, None) => true,
-            (TileShape::M16N16, B8, None) => true,
-            (TileShape::M8N16 | TileShape::M16N16, B8x16, Some(source)) => source != PackedElement::S4,
-            (TileShape::M8N16, S8, Some(PackedElement::S4)) => true,
-            _ => false,
-        };
-        check.combination(
-            fits,
-            "the forms are `.m8n8` of `.b16`, `.m16n16` of `.b8`, `.m8n16` or `.m16n16` of `.b8x16` from `.b6x16_p32` or `.b4x16_p64`, and `.m8n16` of `.s8` from `.s4`",
-        );
-        match self.shape {
-            TileShape::M16N16 => {
-                check.combination(self.trans, "`.m16n16` needs `.trans`");
-                check.combination(self.num != MatrixCount::X4, "`.m16n16` takes `.x1` or `.x2`");
-            }
-            TileShape::M8N16 => check.combination(!self.trans, "`.m8n16` does not take `.trans`"),
-            _ => {}
-        }
-        space(check, self.space);
-        if fits {
-            self.fragment().check_dsts(check, "r", &self.r);
-        }
-        check.address("p", &self.p, self.space);
-    }
-}
-
 impl Stmatrix {
     /// The registers of a lane.
     pub fn fragment(&self) -> Fragment {
         Fragment { register: Type::B32, count: self.num.count() }
-    }
-}
-
-impl Rule for Stmatrix {
-    fn check(&self, check: &mut Check<'_>) {
-        check.combination(
-            match (self.shape, self.element) {
-                (TileShape::M8N8, MatrixElement::B16) => true,
-                (TileShape::M16N8, MatrixElement::B8) => self.trans,
-                _ => false,
-            },
-            "the forms are `.m8n8` of `.b16`, and `.m16n8` of `.b8` with `.trans`",
-        );
-        space(check, self.space);
-        check.wide_address("p", &self.p, self.space);
-        self.fragment().check_srcs(check, "r", &self.r);
-    }
-}
-
-impl Rule for Movmatrix {
-    fn check(&self, check: &mut Check<'_>) {
-        check.combination(
-            self.shape == TileShape::M8N8 && self.trans && self.element == MatrixElement::B16,
-            "the only form is `.m8n8.trans.b16`",
-        );
-        check.dst("d", self.d, Type::B32);
-        check.reg("a", self.a.0, Type::B32);
     }
 }

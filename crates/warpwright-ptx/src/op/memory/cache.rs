@@ -4,7 +4,7 @@ use super::{space_among, space_needs};
 use crate::diag::Code;
 use crate::ir::*;
 use crate::op::Check;
-use crate::op::{Rule, instruction, modifiers};
+use crate::op::{instruction, modifiers};
 
 modifiers! {
     /// What a prefetch fills.
@@ -49,6 +49,18 @@ instruction! {
                 PrefetchLevel::TensorMap => needs.both("`prefetch.tensormap`", (8, 0), 90),
             }
             space_needs(needs, op.space);
+        },
+        check: |op, check| {
+            let spaces: &[_] = match op.level {
+                PrefetchLevel::L1 | PrefetchLevel::L2 => &[None, Some(Space::Global), Some(Space::Local)],
+                PrefetchLevel::L2EvictNormal | PrefetchLevel::L2EvictLast => &[None, Some(Space::Global)],
+                PrefetchLevel::TensorMap => &[None, Some(Space::Const), Some(Space::Param)],
+            };
+            space_among(check, op.space, spaces);
+            match op.level {
+                PrefetchLevel::TensorMap => check.wide_data_address("address", &op.address, op.space),
+                _ => check.data_address("address", &op.address, op.space),
+            }
         };
 
     /// Brings the line at an address that is the same for all threads into the uniform cache.
@@ -92,7 +104,18 @@ instruction! {
         secondary: Option<PolicyPriority>,
         ty: Type,
     }(d: Dst, fraction: Option<Src>) -> pointwise,
-        needs: |_, needs| needs.both("`createpolicy`", (7, 4), 80);
+        needs: |_, needs| needs.both("`createpolicy`", (7, 4), 80),
+        check: |op, check| {
+            policy_parts(check, op.secondary, op.ty, op.d);
+            if let Some(fraction) = &op.fraction {
+                check.src("fraction", fraction, Type::F32);
+                let value = fraction.imm().and_then(Imm::float);
+                if value.is_some_and(|value| !(value > 0.0 && value <= 1.0)) {
+                    check
+                        .report(Code::ImmediateRange, "operand `fraction` must be more than 0 and at most 1");
+                }
+            }
+        };
 
     /// Makes a policy that gives the accesses to a range the first priority.
     pub struct CreatePolicyRange("createpolicy.range") {
@@ -115,7 +138,25 @@ instruction! {
         secondary: Option<PolicyPriority>,
         ty: Type,
     }(d: Dst, address: TensorAddress, primary_size: Src, total_size: Src) -> pointwise,
-        needs: |_, needs| needs.both("`createpolicy.range.fabric`", (9, 4), 100);
+        needs: |_, needs| needs.both("`createpolicy.range.fabric`", (9, 4), 100),
+        check: |op, check| {
+            policy_parts(check, op.secondary, op.ty, op.d);
+            let handle = match &op.address.base {
+                Address { base: AddressBase::Reg(reg), offset: 0 } => Some(*reg),
+                _ => None,
+            };
+            match (handle, op.address.coordinates.as_slice()) {
+                (Some(handle), [Srcs::One(Src::Reg(offset))]) => {
+                    check.reg("address", handle, Type::U32);
+                    check.reg("offset", *offset, Type::U64);
+                }
+                _ => check.report(
+                    Code::OperandForm,
+                    "the address is a fabric handle and an offset, `[handle, offset]`",
+                ),
+            }
+            range_sizes(check, &op.primary_size, &op.total_size);
+        };
 
     /// Makes a policy from an access property of the host's interface.
     pub struct CreatePolicyCvt("createpolicy.cvt.L2") {
@@ -128,26 +169,9 @@ instruction! {
         };
 }
 
-impl Rule for Prefetch {
-    fn check(&self, check: &mut Check<'_>) {
-        let spaces: &[_] = match self.level {
-            PrefetchLevel::L1 | PrefetchLevel::L2 => &[None, Some(Space::Global), Some(Space::Local)],
-            PrefetchLevel::L2EvictNormal | PrefetchLevel::L2EvictLast => &[None, Some(Space::Global)],
-            PrefetchLevel::TensorMap => &[None, Some(Space::Const), Some(Space::Param)],
-        };
-        space_among(check, self.space, spaces);
-        match self.level {
-            PrefetchLevel::TensorMap => check.wide_data_address("address", &self.address, self.space),
-            _ => check.data_address("address", &self.address, self.space),
-        }
-    }
-}
-
 /// The number of bytes is always written as 128.
 fn line_size(check: &mut Check<'_>, size: &Src) {
-    if *size != Src::Imm(Imm::Int(128)) {
-        check.report(Code::ImmediateRange, "operand `size` must be 128");
-    }
+    check.that(*size == Src::Imm(Imm::Int(128)), Code::ImmediateRange, "operand `size` must be 128");
 }
 
 /// What all policies have in common.
@@ -168,39 +192,5 @@ fn range_sizes(check: &mut Check<'_>, primary: &Src, total: &Src) {
         && primary > total
     {
         check.report(Code::ImmediateRange, "operand `primary_size` must not exceed `total_size`");
-    }
-}
-
-impl Rule for CreatePolicyFractional {
-    fn check(&self, check: &mut Check<'_>) {
-        policy_parts(check, self.secondary, self.ty, self.d);
-        if let Some(fraction) = &self.fraction {
-            check.src("fraction", fraction, Type::F32);
-            let value = fraction.imm().and_then(Imm::float);
-            if value.is_some_and(|value| !(value > 0.0 && value <= 1.0)) {
-                check.report(Code::ImmediateRange, "operand `fraction` must be more than 0 and at most 1");
-            }
-        }
-    }
-}
-
-impl Rule for CreatePolicyRangeFabric {
-    fn check(&self, check: &mut Check<'_>) {
-        policy_parts(check, self.secondary, self.ty, self.d);
-        let handle = match &self.address.base {
-            Address { base: AddressBase::Reg(reg), offset: 0 } => Some(*reg),
-            _ => None,
-        };
-        match (handle, self.address.coordinates.as_slice()) {
-            (Some(handle), [Srcs::One(Src::Reg(offset))]) => {
-                check.reg("address", handle, Type::U32);
-                check.reg("offset", *offset, Type::U64);
-            }
-            _ => check.report(
-                Code::OperandForm,
-                "the address is a fabric handle and an offset, `[handle, offset]`",
-            ),
-        }
-        range_sizes(check, &self.primary_size, &self.total_size);
     }
 }

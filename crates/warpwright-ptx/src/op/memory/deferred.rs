@@ -2,6 +2,7 @@
 
 use super::{Fit, scope_needs, sources, space_among, space_needs};
 use crate::diag::Code;
+use crate::ir::Type::*;
 use crate::ir::*;
 use crate::op::Check;
 use crate::op::{Rule, instruction};
@@ -20,12 +21,8 @@ instruction! {
     }(address: Address, a: Srcs, barrier: Option<Address>) -> nothing,
         needs: |op, needs| {
             needs.both("`st.async`", (8, 1), 90);
-            if !op.complete_tx {
-                needs.both("`st.async` with `.release`", (8, 7), 100);
-            }
-            if op.ty == Type::B128 {
-                needs.version("`st.async` of `.b128`", 9, 2);
-            }
+            needs.both_if(!op.complete_tx, "`st.async` with `.release`", (8, 7), 100);
+            needs.version_if(op.ty == B128, "`st.async` of `.b128`", 9, 2);
             space_needs(needs, op.space);
             scope_needs(needs, op.scope);
         };
@@ -53,30 +50,33 @@ instruction! {
         needs: |op, needs| {
             needs.both("`st.bulk`", (8, 6), 100);
             space_needs(needs, op.space);
+        },
+        check: |op, check| {
+            space_among(check, op.space, &[None, Some(Space::SharedCta)]);
+            check.wide_address("address", &op.address, op.space);
+            match op.size {
+                Src::Reg(reg) if check.reg_type(reg).bits() == 32 => {
+                    check.reg("size", reg, U32);
+                    if check.version() < Version::new(9, 0) {
+                        check.report(Code::NeedsVersion, "a size of 32 bits needs PTX 9.0 or later");
+                    }
+                }
+                _ => check.src("size", &op.size, U64),
+            }
+            if let Src::Imm(Imm::Int(size)) = op.size
+                && size % 8 != 0
+            {
+                check.report(Code::ImmediateRange, "operand `size` must be a multiple of 8");
+            }
+            check.that(op.value == Src::Imm(Imm::Int(0)), Code::ImmediateRange, "operand `value` must be 0");
         };
 }
 
 /// What a store without an mbarrier can move.
-const DATA: &[Type] = &[
-    Type::B8,
-    Type::B16,
-    Type::B32,
-    Type::B64,
-    Type::U8,
-    Type::U16,
-    Type::U32,
-    Type::U64,
-    Type::S8,
-    Type::S16,
-    Type::S32,
-    Type::S64,
-    Type::F32,
-    Type::F64,
-];
+const DATA: &[Type] = &[B8, B16, B32, B64, U8, U16, U32, U64, S8, S16, S32, S64, F32, F64];
 
 /// What an mbarrier can count.
-const COUNTED: &[Type] =
-    &[Type::B32, Type::B64, Type::B128, Type::U32, Type::U64, Type::S32, Type::S64, Type::F32, Type::F64];
+const COUNTED: &[Type] = &[B32, B64, B128, U32, U64, S32, S64, F32, F64];
 
 /// A release to global memory, at the scope of the device or the system.
 pub(in crate::op) fn release(
@@ -119,41 +119,14 @@ impl Rule for StAsync {
         } else {
             release(check, self.semantics, self.scope, self.space, self.mmio);
             check.type_among(self.ty, DATA);
-            if self.vector.is_some() {
-                check.report(Code::VectorShape, "vectors need an mbarrier");
-            }
-            if self.barrier.is_some() {
-                check.report(
-                    Code::OperandCount,
-                    "the operand `barrier` needs `.mbarrier::complete_tx::bytes`",
-                );
-            }
+            check.that(self.vector.is_none(), Code::VectorShape, "vectors need an mbarrier");
+            check.that(
+                self.barrier.is_none(),
+                Code::OperandCount,
+                "the operand `barrier` needs `.mbarrier::complete_tx::bytes`",
+            );
             check.wide_address("address", &self.address, self.space);
         }
         sources(check, &self.a, self.vector, self.ty, Fit::Exact);
-    }
-}
-
-impl Rule for StBulk {
-    fn check(&self, check: &mut Check<'_>) {
-        space_among(check, self.space, &[None, Some(Space::SharedCta)]);
-        check.wide_address("address", &self.address, self.space);
-        match self.size {
-            Src::Reg(reg) if check.reg_type(reg).bits() == 32 => {
-                check.reg("size", reg, Type::U32);
-                if check.version() < Version::new(9, 0) {
-                    check.report(Code::NeedsVersion, "a size of 32 bits needs PTX 9.0 or later");
-                }
-            }
-            _ => check.src("size", &self.size, Type::U64),
-        }
-        if let Src::Imm(Imm::Int(size)) = self.size
-            && size % 8 != 0
-        {
-            check.report(Code::ImmediateRange, "operand `size` must be a multiple of 8");
-        }
-        if self.value != Src::Imm(Imm::Int(0)) {
-            check.report(Code::ImmediateRange, "operand `value` must be 0");
-        }
     }
 }

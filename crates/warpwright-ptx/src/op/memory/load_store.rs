@@ -6,8 +6,33 @@ use super::{
 };
 use crate::diag::Code;
 use crate::ir::*;
+use crate::op::instruction;
 use crate::op::{Check, Level, Operands};
-use crate::op::{Rule, instruction};
+
+/// What loads and stores have in common.
+struct Transfer {
+    order: Order,
+    cache: bool,
+    l1: bool,
+    l2: bool,
+    hint: bool,
+    vector: Option<VectorWidth>,
+    ty: Type,
+}
+
+macro_rules! transfer {
+    ($op:expr) => {
+        Transfer {
+            order: Order { semantics: $op.semantics, mmio: $op.mmio, scope: $op.scope, space: $op.space },
+            cache: $op.cache.is_some(),
+            l1: $op.l1_eviction.is_some(),
+            l2: $op.l2_eviction.is_some(),
+            hint: $op.cache_hint,
+            vector: $op.vector,
+            ty: $op.ty,
+        }
+    };
+}
 
 instruction! {
     /// Loads from memory.
@@ -28,18 +53,31 @@ instruction! {
         readonly: bool = "proxy::readonly",
     }(d: Dsts, address: Address, unified: Unified, policy: Option<Src>) -> |op, operands| op.alike(operands),
         needs: |op, needs| {
-            op.transfer().needs(needs);
+            transfer!(op).needs(needs);
             match op.prefetch {
                 Some(PrefetchSize::B256) => needs.both("`.L2::256B`", (7, 4), 80),
                 Some(_) => needs.both("prefetching by a load", (7, 4), 75),
                 None => {}
             }
+            needs.both_if(op.unified.0, "`.unified`", (8, 0), 90);
+            needs.both_if(op.readonly, "`.proxy::readonly`", (9, 4), 90);
+        },
+        check: |op, check| {
+            check.that(op.space != Some(Space::Tex), Code::StateSpace, "`.tex` is not offered");
+            transfer!(op).check(check, Semantics::Acquire);
+            op.check_read_only(check);
+            let global = matches!(op.space, None | Some(Space::Global));
+            if op.prefetch.is_some() {
+                check.combination(!op.mmio, "`.mmio` excludes prefetching");
+                check.that(global, Code::StateSpace, "prefetching is for global or generic accesses");
+            }
             if op.unified.0 {
-                needs.both("`.unified`", (8, 0), 90);
+                op.check_unified(check);
             }
-            if op.readonly {
-                needs.both("`.proxy::readonly`", (9, 4), 90);
-            }
+            check.data_address("address", &op.address, op.space);
+            parameter_kind(check, &op.address, op.space);
+            destinations(check, &op.d, op.vector, op.ty, Fit::AtLeast);
+            policy(check, op.cache_hint, op.space, op.policy.as_ref());
         };
 
     /// Loads from global memory an address that is the same for all threads of the warp.
@@ -49,10 +87,16 @@ instruction! {
         ty: Type,
     }(d: Dsts, address: Address) -> found,
         needs: |op, needs| {
-            if op.ty == Type::B128 {
-                needs.both("`.b128`", (8, 3), 70);
-            }
+            needs.both_if(op.ty == Type::B128, "`.b128`", (8, 3), 70);
             space_needs(needs, op.space);
+        },
+        check: |op, check| {
+            check.type_among(op.ty, DATA);
+            space_among(check, op.space, &[None, Some(Space::Global)]);
+            vector_size(check, op.vector, op.ty);
+            check.combination(!is_wide(op.vector, op.ty), "256-bit vectors are not offered");
+            check.data_address("address", &op.address, op.space);
+            destinations(check, &op.d, op.vector, op.ty, Fit::AtLeast);
         };
 
     /// Stores to memory.
@@ -68,18 +112,22 @@ instruction! {
         vector: Option<VectorWidth>,
         ty: Type,
     }(address: Address, a: Srcs, policy: Option<Src>) -> nothing,
-        needs: |op, needs| op.transfer().needs(needs);
-}
-
-/// What loads and stores have in common.
-struct Transfer {
-    order: Order,
-    cache: bool,
-    l1: bool,
-    l2: bool,
-    hint: bool,
-    vector: Option<VectorWidth>,
-    ty: Type,
+        needs: |op, needs| transfer!(op).needs(needs),
+        check: |op, check| {
+            if matches!(op.space, Some(Space::Const | Space::Tex | Space::ParamEntry)) {
+                check.report(Code::StateSpace, "constant memory and kernel parameters cannot be written");
+            }
+            transfer!(op).check(check, Semantics::Release);
+            check.data_address("address", &op.address, op.space);
+            parameter_kind(check, &op.address, None);
+            if let AddressBase::Symbol(symbol) = &op.address.base
+                && is_input(check.function(), symbol)
+            {
+                check.report(Code::Parameter, "an input parameter cannot be written");
+            }
+            op.check_values(check);
+            policy(check, op.cache_hint, op.space, op.policy.as_ref());
+        };
 }
 
 /// Whether a vector access moves 256 bits, as `.v8` of 32-bit or `.v4` of 64-bit elements.
@@ -125,22 +173,14 @@ impl Transfer {
             !self.l2 || wide,
             "an `.L2` eviction priority goes with 256-bit accesses: `.v8` of 32 or `.v4` of 64 bits",
         );
-        if wide && !global {
-            check.report(Code::StateSpace, "256-bit accesses are global or generic");
-        }
+        check.that(!wide || global, Code::StateSpace, "256-bit accesses are global or generic");
     }
 
     fn needs(&self, needs: &mut Needs) {
         self.order.needs(needs, self.ty);
-        if self.l1 {
-            needs.both("an eviction priority", (7, 4), 70);
-        }
-        if self.hint {
-            needs.both("`.L2::cache_hint`", (7, 4), 80);
-        }
-        if is_wide(self.vector, self.ty) {
-            needs.both("a 256-bit access", (8, 8), 100);
-        }
+        needs.both_if(self.l1, "an eviction priority", (7, 4), 70);
+        needs.both_if(self.hint, "`.L2::cache_hint`", (7, 4), 80);
+        needs.both_if(is_wide(self.vector, self.ty), "a 256-bit access", (8, 8), 100);
     }
 }
 
@@ -156,18 +196,6 @@ impl Ld {
             // Every block has memory of its own behind the same address.
             Some(Space::Shared) | None => operands.found().max(Level::BlockData),
             Some(_) => operands.found(),
-        }
-    }
-
-    fn transfer(&self) -> Transfer {
-        Transfer {
-            order: Order { semantics: self.semantics, mmio: self.mmio, scope: self.scope, space: self.space },
-            cache: self.cache.is_some(),
-            l1: self.l1_eviction.is_some(),
-            l2: self.l2_eviction.is_some(),
-            hint: self.cache_hint,
-            vector: self.vector,
-            ty: self.ty,
         }
     }
 
@@ -191,9 +219,7 @@ impl Ld {
                 !matches!(self.cache, Some(LoadCache::Lu | LoadCache::Cv)),
                 "`.nc` goes with the cache operators `.ca`, `.cg` and `.cs`",
             );
-            if self.space != Some(Space::Global) {
-                check.report(Code::StateSpace, "`.nc` needs `.global`");
-            }
+            check.that(self.space == Some(Space::Global), Code::StateSpace, "`.nc` needs `.global`");
         }
         if self.readonly {
             let bare = self.cache.is_none()
@@ -211,73 +237,6 @@ impl Ld {
                 check.report(Code::StateSpace, "`.proxy::readonly` is for global or generic accesses");
             }
         }
-    }
-}
-
-impl Rule for Ld {
-    fn check(&self, check: &mut Check<'_>) {
-        if self.space == Some(Space::Tex) {
-            check.report(Code::StateSpace, "`.tex` is not offered");
-        }
-        self.transfer().check(check, Semantics::Acquire);
-        self.check_read_only(check);
-        let global = matches!(self.space, None | Some(Space::Global));
-        if self.prefetch.is_some() {
-            check.combination(!self.mmio, "`.mmio` excludes prefetching");
-            if !global {
-                check.report(Code::StateSpace, "prefetching is for global or generic accesses");
-            }
-        }
-        if self.unified.0 {
-            self.check_unified(check);
-        }
-        check.data_address("address", &self.address, self.space);
-        parameter_kind(check, &self.address, self.space);
-        destinations(check, &self.d, self.vector, self.ty, Fit::AtLeast);
-        policy(check, self.cache_hint, self.space, self.policy.as_ref());
-    }
-}
-
-impl Rule for Ldu {
-    fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, DATA);
-        space_among(check, self.space, &[None, Some(Space::Global)]);
-        vector_size(check, self.vector, self.ty);
-        check.combination(!is_wide(self.vector, self.ty), "256-bit vectors are not offered");
-        check.data_address("address", &self.address, self.space);
-        destinations(check, &self.d, self.vector, self.ty, Fit::AtLeast);
-    }
-}
-
-impl St {
-    fn transfer(&self) -> Transfer {
-        Transfer {
-            order: Order { semantics: self.semantics, mmio: self.mmio, scope: self.scope, space: self.space },
-            cache: self.cache.is_some(),
-            l1: self.l1_eviction.is_some(),
-            l2: self.l2_eviction.is_some(),
-            hint: self.cache_hint,
-            vector: self.vector,
-            ty: self.ty,
-        }
-    }
-}
-
-impl Rule for St {
-    fn check(&self, check: &mut Check<'_>) {
-        if matches!(self.space, Some(Space::Const | Space::Tex | Space::ParamEntry)) {
-            check.report(Code::StateSpace, "constant memory and kernel parameters cannot be written");
-        }
-        self.transfer().check(check, Semantics::Release);
-        check.data_address("address", &self.address, self.space);
-        parameter_kind(check, &self.address, None);
-        if let AddressBase::Symbol(symbol) = &self.address.base
-            && is_input(check.function(), symbol)
-        {
-            check.report(Code::Parameter, "an input parameter cannot be written");
-        }
-        self.check_values(check);
-        policy(check, self.cache_hint, self.space, self.policy.as_ref());
     }
 }
 
@@ -330,10 +289,9 @@ fn parameter_kind(check: &mut Check<'_>, address: &Address, space: Option<Space>
         Some(Space::ParamFunc) => !of_kernel,
         _ => true,
     };
-    if !fine {
-        check.report(
-            Code::StateSpace,
-            "`.param::entry` names parameters of the kernel, `.param::func` all other parameters",
-        );
-    }
+    check.that(
+        fine,
+        Code::StateSpace,
+        "`.param::entry` names parameters of the kernel, `.param::func` all other parameters",
+    );
 }

@@ -15,8 +15,10 @@ pub use stack::*;
 
 use super::modifiers;
 use crate::diag::Code;
+use crate::ir::Type::*;
 use crate::ir::*;
 use crate::op::Check;
+use crate::op::check::list;
 
 modifiers! {
     /// Where a load is cached.
@@ -81,23 +83,7 @@ modifiers! {
 }
 
 /// What a load or store can move.
-const DATA: &[Type] = &[
-    Type::B8,
-    Type::B16,
-    Type::B32,
-    Type::B64,
-    Type::B128,
-    Type::U8,
-    Type::U16,
-    Type::U32,
-    Type::U64,
-    Type::S8,
-    Type::S16,
-    Type::S32,
-    Type::S64,
-    Type::F32,
-    Type::F64,
-];
+const DATA: &[Type] = &[B8, B16, B32, B64, B128, U8, U16, U32, U64, S8, S16, S32, S64, F32, F64];
 
 /// How an access is ordered, and with whom.
 #[derive(Clone, Copy)]
@@ -133,7 +119,7 @@ impl Order {
             }
             Some(semantics) => check.combination(
                 false,
-                &format!("the ordering `{semantics}` is not offered; it takes `.weak`, `.volatile`, `.relaxed` or `{strongest}`"),
+                format_args!("the ordering `{semantics}` is not offered; it takes `.weak`, `.volatile`, `.relaxed` or `{strongest}`"),
             ),
         }
     }
@@ -147,29 +133,21 @@ impl Order {
             Some(Semantics::Relaxed | Semantics::Weak) => needs.sm("an ordered access", 70),
             Some(_) => {
                 needs.sm("an ordered access", 70);
-                if self.mmio {
-                    needs.both("`.mmio` with `.acquire` or `.release`", (9, 3), 75);
-                }
+                needs.both_if(self.mmio, "`.mmio` with `.acquire` or `.release`", (9, 3), 75);
             }
         }
-        if self.mmio {
-            needs.both("`.mmio`", (8, 2), 70);
-        }
+        needs.both_if(self.mmio, "`.mmio`", (8, 2), 70);
         scope_needs(needs, self.scope);
         space_needs(needs, self.space);
-        if ty == Type::B128 {
+        if ty == B128 {
             needs.both("`.b128`", (8, 3), 70);
-            if self.scope == Some(Scope::Sys) {
-                needs.version("`.b128` with `.sys`", 8, 4);
-            }
+            needs.version_if(self.scope == Some(Scope::Sys), "`.b128` with `.sys`", 8, 4);
         }
     }
 }
 
 pub(super) fn scope_needs(needs: &mut Needs, scope: Option<Scope>) {
-    if scope == Some(Scope::Cluster) {
-        needs.both("the scope `.cluster`", (7, 8), 90);
-    }
+    needs.both_if(scope == Some(Scope::Cluster), "the scope `.cluster`", (7, 8), 90);
 }
 
 pub(super) fn space_needs(needs: &mut Needs, space: Option<Space>) {
@@ -186,13 +164,28 @@ pub(super) fn space_needs(needs: &mut Needs, space: Option<Space>) {
 pub(super) fn space_among(check: &mut Check<'_>, space: Option<Space>, allowed: &[Option<Space>]) -> bool {
     let fine = allowed.contains(&space);
     if !fine {
-        let names: Vec<_> = (allowed.iter())
-            .map(|space| space.map_or("generic addressing".to_string(), |space| format!("`{space}`")))
-            .collect();
-        let given = space.map_or("generic addressing".to_string(), |space| format!("`{space}`"));
-        check.report(Code::StateSpace, format!("{given} is not offered; it takes {}", names.join(", ")));
+        let name =
+            |space: &Option<Space>| space.map_or("generic addressing".into(), |space| format!("`{space}`"));
+        let names: Vec<_> = allowed.iter().map(name).collect();
+        let message = format!("{} is not offered; it takes {}", name(&space), names.join(", "));
+        check.report(Code::StateSpace, message);
     }
     fine
+}
+
+/// An ordering that is given must be one of `allowed`.
+pub(super) fn ordering_among(
+    check: &mut Check<'_>,
+    semantics: Option<Semantics>,
+    allowed: &[Semantics],
+    separator: &str,
+) {
+    if let Some(semantics) = semantics
+        && !allowed.contains(&semantics)
+    {
+        let names = list(allowed, separator);
+        check.combination(false, format_args!("the ordering `{semantics}` is not offered; it takes {names}"));
+    }
 }
 
 /// The `policy` operand goes with `.L2::cache_hint`, for accesses to global memory.
@@ -201,9 +194,7 @@ pub(super) fn policy(check: &mut Check<'_>, hint: bool, space: Option<Space>, po
     if hint && !matches!(space, None | Some(Space::Global)) {
         check.report(Code::StateSpace, "`.L2::cache_hint` is for global or generic accesses");
     }
-    if let Some(policy) = policy {
-        check.src("policy", policy, Type::U64);
-    }
+    check.src("policy", policy, U64);
 }
 
 /// Number of operands that `vector` calls for; whether `given` is that number. `as_vector` says
@@ -255,11 +246,11 @@ pub(super) fn element_type(
 /// The untyped type of that many bits.
 pub(super) fn untyped(bits: u32) -> Type {
     match bits {
-        8 => Type::B8,
-        16 => Type::B16,
-        32 => Type::B32,
-        64 => Type::B64,
-        _ => Type::B128,
+        8 => B8,
+        16 => B16,
+        32 => B32,
+        64 => B64,
+        _ => B128,
     }
 }
 

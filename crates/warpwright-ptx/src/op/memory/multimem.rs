@@ -5,7 +5,7 @@ use super::{Fit, Order, destinations, sources, space_among};
 use crate::diag::Code;
 use crate::ir::*;
 use crate::op::Check;
-use crate::op::{Rule, instruction, modifiers};
+use crate::op::{instruction, modifiers};
 
 modifiers! {
     /// How values at a multimem address are combined.
@@ -51,6 +51,19 @@ instruction! {
                 Some(AccPrecision::F16) => fp8_needs(needs, "`.acc::f16`"),
                 None => {}
             }
+        },
+        check: |op, check| {
+            op.common().check(check);
+            let fine = match op.acc {
+                None => true,
+                Some(AccPrecision::F32) => is_half(op.ty) && op.op == MultimemOp::Add,
+                Some(AccPrecision::F16) => is_fp8(op.ty) && op.op == MultimemOp::Add,
+            };
+            check.combination(
+                fine,
+                "`.acc::f32` goes with `.add` of halves, `.acc::f16` with `.add` of FP8 formats",
+            );
+            destinations(check, &op.d, op.vector, op.ty, Fit::Exact);
         };
 
     /// Stores to each place.
@@ -76,7 +89,17 @@ instruction! {
         vector: Option<VectorWidth>,
         ty: Type,
     }(address: Address, a: Srcs) -> nothing,
-        needs: |op, needs| op.common().needs(needs);
+        needs: |op, needs| op.common().needs(needs),
+        check: |op, check| {
+            op.common().check(check);
+            check.combination(op.semantics != Some(Semantics::Weak), "a reduction is not `.weak`");
+            check.combination(!is_fp8(op.ty), "FP8 formats are not offered");
+            check.combination(
+                !op.ty.is_float() || op.op == MultimemOp::Add,
+                "floating-point reductions are `.add`",
+            );
+            sources(check, &op.a, op.vector, op.ty, Fit::Exact);
+        };
 }
 
 fn is_half(ty: Type) -> bool {
@@ -152,8 +175,7 @@ impl Common<'_> {
 }
 
 fn fp8_needs(needs: &mut Needs, feature: &'static str) {
-    needs.version(feature, 8, 6);
-    needs.add(feature, Requirement::Specific { specific: &[120, 121], family: &[100, 110] });
+    needs.targets(feature, (8, 6), Requirement::Specific { specific: &[120, 121], family: &[100, 110] });
 }
 
 impl MultimemLdReduce {
@@ -167,22 +189,6 @@ impl MultimemLdReduce {
             address: &self.address,
             widens: true,
         }
-    }
-}
-
-impl Rule for MultimemLdReduce {
-    fn check(&self, check: &mut Check<'_>) {
-        self.common().check(check);
-        let fine = match self.acc {
-            None => true,
-            Some(AccPrecision::F32) => is_half(self.ty) && self.op == MultimemOp::Add,
-            Some(AccPrecision::F16) => is_fp8(self.ty) && self.op == MultimemOp::Add,
-        };
-        check.combination(
-            fine,
-            "`.acc::f32` goes with `.add` of halves, `.acc::f16` with `.add` of FP8 formats",
-        );
-        destinations(check, &self.d, self.vector, self.ty, Fit::Exact);
     }
 }
 
@@ -211,18 +217,5 @@ impl MultimemRed {
             address: &self.address,
             widens: false,
         }
-    }
-}
-
-impl Rule for MultimemRed {
-    fn check(&self, check: &mut Check<'_>) {
-        self.common().check(check);
-        check.combination(self.semantics != Some(Semantics::Weak), "a reduction is not `.weak`");
-        check.combination(!is_fp8(self.ty), "FP8 formats are not offered");
-        check.combination(
-            !self.ty.is_float() || self.op == MultimemOp::Add,
-            "floating-point reductions are `.add`",
-        );
-        sources(check, &self.a, self.vector, self.ty, Fit::Exact);
     }
 }

@@ -3,14 +3,26 @@
 use crate::diag::Code;
 use crate::ir::*;
 use crate::op::Check;
-use crate::op::{Rule, instruction};
+use crate::op::instruction;
 
 instruction! {
     /// Allocates bytes on the stack; `align` is a power of two up to 2²³, 8 where it is not given.
     pub struct Alloca("alloca") {
         ty: Type,
     }(d: Dst, size: Src, align: Option<Src>) -> unknown,
-        needs: |_, needs| needs.both("`alloca`", (7, 3), 52);
+        needs: |_, needs| needs.both("`alloca`", (7, 3), 52),
+        check: |op, check| {
+            stack_type(check, op.ty);
+            check.dst("d", op.d, op.ty);
+            check.src("size", &op.size, op.ty);
+            if let Some(align) = &op.align {
+                let fine = matches!(align, Src::Imm(Imm::Int(align)) if *align <= 1 << 23 && align.count_ones() == 1);
+                if !fine {
+                    check
+                        .report(Code::ImmediateRange, "operand `align` must be a power of two up to 8388608");
+                }
+            }
+        };
 
     /// Reads the stack pointer.
     pub struct StackSave("stacksave") {
@@ -36,19 +48,4 @@ instruction! {
 /// The type of a stack address.
 fn stack_type(check: &mut Check<'_>, ty: Type) {
     check.type_among(ty, &[Type::U32, Type::U64]);
-}
-
-impl Rule for Alloca {
-    fn check(&self, check: &mut Check<'_>) {
-        stack_type(check, self.ty);
-        check.dst("d", self.d, self.ty);
-        check.src("size", &self.size, self.ty);
-        if let Some(align) = &self.align {
-            let fine =
-                matches!(align, Src::Imm(Imm::Int(align)) if *align <= 1 << 23 && align.count_ones() == 1);
-            if !fine {
-                check.report(Code::ImmediateRange, "operand `align` must be a power of two up to 8388608");
-            }
-        }
-    }
 }

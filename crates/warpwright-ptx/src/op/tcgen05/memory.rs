@@ -4,7 +4,7 @@ use super::{CtaGroup, descriptor, tcgen05_needs, tensor_memory};
 use crate::diag::Code;
 use crate::ir::*;
 use crate::op::Check;
-use crate::op::{Convergence, Rule, instruction, modifiers};
+use crate::op::{Convergence, instruction, modifiers};
 
 modifiers! {
     /// Lanes and bits that a warp moves between tensor memory and registers at once.
@@ -126,7 +126,19 @@ instruction! {
         ty: Type,
     }(to: Address, columns: Src) -> nothing,
         needs: |_, needs| tcgen05_needs(needs, "`tcgen05.alloc`"),
-        convergence: |_| Convergence::Warp;
+        convergence: |_| Convergence::Warp,
+        check: |op, check| {
+            aligned(check, op.sync, op.aligned);
+            check.type_among(op.ty, &[Type::B32]);
+            if !matches!(op.space, None | Some(Space::SharedCta)) {
+                check.report(
+                    Code::StateSpace,
+                    "the space must be `.shared::cta`, or none for a generic address",
+                );
+            }
+            check.wide_address("to", &op.to, op.space);
+            columns(check, &op.columns);
+        };
 
     /// Frees columns of tensor memory.
     pub struct Tcgen05Dealloc("tcgen05.dealloc") {
@@ -162,7 +174,14 @@ instruction! {
         ty: Type,
     }(d: Dsts, address: Address, split: Option<Src> = shape.is_split()) -> unknown,
         needs: |_, needs| tcgen05_needs(needs, "`tcgen05.ld`"),
-        convergence: |_| Convergence::Warp;
+        convergence: |_| Convergence::Warp,
+        check: |op, check| {
+            check.type_among(op.ty, &[Type::B32]);
+            let is_vector = matches!(op.d, Dsts::Many(_));
+            fragment(check, op.shape, op.repeat, is_vector, op.d.len(), op.split.as_ref());
+            destinations(check, &op.d);
+            tensor_memory(check, "address", &op.address);
+        };
 
     /// Loads from tensor memory, and reduces over the columns.
     pub struct Tcgen05LdRed("tcgen05.ld.red.sync.aligned") {
@@ -173,11 +192,25 @@ instruction! {
         nan: bool = "NaN",
         ty: Type,
     }(d: Dsts, reduced: Dst, address: Address, split: Option<Src> = shape.is_split()) -> unknown,
-        needs: |_, needs| {
-            needs.version("`tcgen05.ld.red`", 8, 8);
-            needs.add("`tcgen05.ld.red`", Requirement::Specific { specific: &[], family: &[103, 110] });
-        },
-        convergence: |_| Convergence::Warp;
+        needs: |_, needs| needs.targets("`tcgen05.ld.red`", (8, 8), Requirement::family(&[103, 110])),
+        convergence: |_| Convergence::Warp,
+        check: |op, check| {
+            check.type_among(op.ty, &[Type::F32, Type::U32, Type::S32]);
+            check.combination(
+                matches!(op.shape, TensorShape::S32x32b | TensorShape::S16x32bx2)
+                    && op.repeat != TensorRepeat::X1,
+                "a reduction takes the shapes `.32x32b` and `.16x32bx2`, and `.x2` or more",
+            );
+            check.combination(
+                op.ty == Type::F32 || !(op.abs || op.nan),
+                "`.abs` and `.NaN` go with `.f32` only",
+            );
+            let is_vector = matches!(op.d, Dsts::Many(_));
+            fragment(check, op.shape, op.repeat, is_vector, op.d.len(), op.split.as_ref());
+            destinations(check, &op.d);
+            check.dst("reduced", op.reduced, op.ty);
+            tensor_memory(check, "address", &op.address);
+        };
 
     /// Stores to tensor memory.
     pub struct Tcgen05St("tcgen05.st.sync.aligned") {
@@ -187,7 +220,20 @@ instruction! {
         ty: Type,
     }(address: Address, split: Option<Src> = shape.is_split(), a: Srcs) -> nothing,
         needs: |_, needs| tcgen05_needs(needs, "`tcgen05.st`"),
-        convergence: |_| Convergence::Warp;
+        convergence: |_| Convergence::Warp,
+        check: |op, check| {
+            check.type_among(op.ty, &[Type::B32]);
+            let values = op.a.as_slice();
+            let is_vector = matches!(op.a, Srcs::Many(_));
+            fragment(check, op.shape, op.repeat, is_vector, values.len(), op.split.as_ref());
+            for value in values {
+                if matches!(value, Src::Imm(_)) {
+                    check.report(Code::OperandForm, "what is stored must be in registers");
+                }
+                check.src("a", value, Type::B32);
+            }
+            tensor_memory(check, "address", &op.address);
+        };
 
     /// Waits for the thread's loads from tensor memory.
     pub struct Tcgen05WaitLd("tcgen05.wait::ld.sync.aligned")
@@ -205,7 +251,26 @@ instruction! {
         to_format: Option<TensorFormat>,
         from_format: Option<PackedFormat>,
     }(to: Address, from: Src) -> nothing,
-        needs: |_, needs| tcgen05_needs(needs, "`tcgen05.cp`");
+        needs: |_, needs| tcgen05_needs(needs, "`tcgen05.cp`"),
+        check: |op, check| {
+            let fits = match op.shape {
+                TensorCopyShape::S64x128b => {
+                    matches!(op.multicast, Some(WarpMulticast::X2By02And13 | WarpMulticast::X2By01And23))
+                }
+                TensorCopyShape::S32x128b => op.multicast == Some(WarpMulticast::X4),
+                _ => op.multicast.is_none(),
+            };
+            check.combination(
+                fits,
+                "`.64x128b` needs a `.warpx2`, `.32x128b` needs `.warpx4`, and the other shapes take none",
+            );
+            check.combination(
+                op.to_format.is_some() == op.from_format.is_some(),
+                "the formats of both sides stand together or not at all",
+            );
+            tensor_memory(check, "to", &op.to);
+            descriptor(check, "from", &op.from);
+        };
 
     /// Shifts rows of tensor memory down by one.
     pub struct Tcgen05Shift("tcgen05.shift") {
@@ -213,9 +278,7 @@ instruction! {
         down: bool = "down",
     }(address: Address) -> nothing,
         needs: |_, needs| {
-            needs.version("`tcgen05.shift`", 8, 6);
-            let specific = Requirement::Specific { specific: &[100, 101, 103, 110], family: &[] };
-            needs.add("`tcgen05.shift`", specific);
+            needs.targets("`tcgen05.shift`", (8, 6), Requirement::specific(&[100, 101, 103, 110]))
         },
         check: |op, check| {
             check.combination(op.down, "`.down` must stand");
@@ -230,7 +293,18 @@ instruction! {
         multicast: bool = "multicast::cluster",
         ty: Type,
     }(mbar: Address, cta_mask: Option<Src> = multicast) -> nothing,
-        needs: |_, needs| tcgen05_needs(needs, "`tcgen05.commit`");
+        needs: |_, needs| tcgen05_needs(needs, "`tcgen05.commit`"),
+        check: |op, check| {
+            check.type_among(op.ty, &[Type::B64]);
+            check.that(
+                matches!(op.space, None | Some(Space::SharedCluster)),
+                Code::StateSpace,
+                "the space must be `.shared::cluster`, or none for a generic address",
+            );
+            check.wide_address("mbar", &op.mbar, op.space);
+            check.src("cta_mask", &op.cta_mask, Type::U16);
+            check.imm_range("cta_mask", &op.cta_mask, 0..=0xffff);
+        };
 
     /// Orders the asynchronous operations so far before a synchronisation of threads.
     pub struct Tcgen05FenceBefore("tcgen05.fence::before_thread_sync")
@@ -286,103 +360,6 @@ fn destinations(check: &mut Check<'_>, d: &Dsts) {
         match reg {
             Some(reg) => check.reg("d", reg, Type::B32),
             None => check.report(Code::OperandForm, "an element that is loaded cannot be `_`"),
-        }
-    }
-}
-
-impl Rule for Tcgen05Alloc {
-    fn check(&self, check: &mut Check<'_>) {
-        aligned(check, self.sync, self.aligned);
-        check.type_among(self.ty, &[Type::B32]);
-        if !matches!(self.space, None | Some(Space::SharedCta)) {
-            check.report(Code::StateSpace, "the space must be `.shared::cta`, or none for a generic address");
-        }
-        check.wide_address("to", &self.to, self.space);
-        columns(check, &self.columns);
-    }
-}
-
-impl Rule for Tcgen05Ld {
-    fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[Type::B32]);
-        let is_vector = matches!(self.d, Dsts::Many(_));
-        fragment(check, self.shape, self.repeat, is_vector, self.d.len(), self.split.as_ref());
-        destinations(check, &self.d);
-        tensor_memory(check, "address", &self.address);
-    }
-}
-
-impl Rule for Tcgen05LdRed {
-    fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[Type::F32, Type::U32, Type::S32]);
-        check.combination(
-            matches!(self.shape, TensorShape::S32x32b | TensorShape::S16x32bx2)
-                && self.repeat != TensorRepeat::X1,
-            "a reduction takes the shapes `.32x32b` and `.16x32bx2`, and `.x2` or more",
-        );
-        check.combination(
-            self.ty == Type::F32 || !(self.abs || self.nan),
-            "`.abs` and `.NaN` go with `.f32` only",
-        );
-        let is_vector = matches!(self.d, Dsts::Many(_));
-        fragment(check, self.shape, self.repeat, is_vector, self.d.len(), self.split.as_ref());
-        destinations(check, &self.d);
-        check.dst("reduced", self.reduced, self.ty);
-        tensor_memory(check, "address", &self.address);
-    }
-}
-
-impl Rule for Tcgen05St {
-    fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[Type::B32]);
-        let values = self.a.as_slice();
-        let is_vector = matches!(self.a, Srcs::Many(_));
-        fragment(check, self.shape, self.repeat, is_vector, values.len(), self.split.as_ref());
-        for value in values {
-            if matches!(value, Src::Imm(_)) {
-                check.report(Code::OperandForm, "what is stored must be in registers");
-            }
-            check.src("a", value, Type::B32);
-        }
-        tensor_memory(check, "address", &self.address);
-    }
-}
-
-impl Rule for Tcgen05Cp {
-    fn check(&self, check: &mut Check<'_>) {
-        let fits = match self.shape {
-            TensorCopyShape::S64x128b => {
-                matches!(self.multicast, Some(WarpMulticast::X2By02And13 | WarpMulticast::X2By01And23))
-            }
-            TensorCopyShape::S32x128b => self.multicast == Some(WarpMulticast::X4),
-            _ => self.multicast.is_none(),
-        };
-        check.combination(
-            fits,
-            "`.64x128b` needs a `.warpx2`, `.32x128b` needs `.warpx4`, and the other shapes take none",
-        );
-        check.combination(
-            self.to_format.is_some() == self.from_format.is_some(),
-            "the formats of both sides stand together or not at all",
-        );
-        tensor_memory(check, "to", &self.to);
-        descriptor(check, "from", &self.from);
-    }
-}
-
-impl Rule for Tcgen05Commit {
-    fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.ty, &[Type::B64]);
-        if !matches!(self.space, None | Some(Space::SharedCluster)) {
-            check.report(
-                Code::StateSpace,
-                "the space must be `.shared::cluster`, or none for a generic address",
-            );
-        }
-        check.wide_address("mbar", &self.mbar, self.space);
-        if let Some(mask) = &self.cta_mask {
-            check.src("cta_mask", mask, Type::U16);
-            check.imm_range("cta_mask", mask, 0..=0xffff);
         }
     }
 }

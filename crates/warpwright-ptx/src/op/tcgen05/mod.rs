@@ -25,11 +25,10 @@ modifiers! {
 }
 
 /// The targets that have tensor memory.
-const TENSOR_MEMORY: Requirement = Requirement::Specific { specific: &[], family: &[100, 110] };
+const TENSOR_MEMORY: Requirement = Requirement::family(&[100, 110]);
 
 fn tcgen05_needs(needs: &mut Needs, feature: Feature) {
-    needs.version(feature, 8, 6);
-    needs.add(feature, TENSOR_MEMORY);
+    needs.targets(feature, (8, 6), TENSOR_MEMORY);
 }
 
 /// An address in tensor memory: a 32-bit register, with an offset.

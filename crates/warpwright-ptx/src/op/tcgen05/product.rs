@@ -4,9 +4,8 @@ use super::{CtaGroup, descriptor, tcgen05_needs, tensor_memory};
 use crate::diag::Code;
 use crate::ir::*;
 use crate::op::Check;
-use crate::op::operand::{Arg, Operand};
-use crate::op::{InstrReader, Presence, Rule, Visitor, VisitorMut, instruction, modifiers};
-use crate::print::Writer;
+use crate::op::operand::either;
+use crate::op::{Presence, Rule, instruction, modifiers};
 
 modifiers! {
     /// Types of the factors.
@@ -133,7 +132,7 @@ instruction! {
                 needs.add("a sparse product of 4 bits", SPECIFIC);
             }
             if op.scale_input_d.is_some() {
-                needs.add("`scale_input_d`", Requirement::Specific { specific: &[], family: &[100] });
+                needs.add("`scale_input_d`", Requirement::family(&[100]));
             }
         };
 
@@ -155,6 +154,15 @@ instruction! {
         needs: |op, needs| {
             tcgen05_needs(needs, "`tcgen05.mma.ws`");
             kind_needs(needs, op.kind);
+        },
+        check: |op, check| {
+            check.combination(op.cta_group == CtaGroup::One, "`tcgen05.mma.ws` takes `.cta_group::1` only");
+            check.combination(!op.kind.has_scales(), "`tcgen05.mma.ws` takes no kind with scales");
+            factors(check, &op.d, &op.a, &op.b, op.metadata.as_ref(), &op.idesc);
+            check.src("enable_input_d", &op.enable_input_d, Type::Pred);
+            if let Some(columns) = &op.zero_columns {
+                descriptor(check, "zero_columns", columns);
+            }
         };
 }
 
@@ -167,35 +175,7 @@ pub enum Factor {
     Descriptor(Src),
 }
 
-impl Arg for Factor {
-    fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self> {
-        match reader.peek() {
-            Some(Operand::Address(_)) => Address::read(reader, name).map(Factor::Memory),
-            _ => Src::read(reader, name).map(Factor::Descriptor),
-        }
-    }
-
-    fn print(&self, out: &mut Writer<'_>) {
-        match self {
-            Factor::Memory(address) => address.print(out),
-            Factor::Descriptor(src) => src.print(out),
-        }
-    }
-
-    fn visit(&self, visitor: &mut dyn Visitor) {
-        match self {
-            Factor::Memory(address) => address.visit(visitor),
-            Factor::Descriptor(src) => src.visit(visitor),
-        }
-    }
-
-    fn visit_mut(&mut self, visitor: &mut dyn VisitorMut) {
-        match self {
-            Factor::Memory(address) => address.visit_mut(visitor),
-            Factor::Descriptor(src) => src.visit_mut(visitor),
-        }
-    }
-}
+either!(Factor: Operand::Address => Memory(Address), else Descriptor(Src));
 
 /// A matrix in tensor memory, whose address a product takes from an untyped register only.
 fn matrix(check: &mut Check<'_>, name: &str, address: &Address) {
@@ -223,16 +203,14 @@ fn factors(check: &mut Check<'_>, d: &Address, a: &Factor, b: &Src, metadata: Op
 
 fn kind_needs(needs: &mut Needs, kind: ProductKind) {
     match kind {
-        ProductKind::I8 => {
-            needs.add("`.kind::i8`", Requirement::Specific { specific: &[100, 101, 110], family: &[] })
-        }
+        ProductKind::I8 => needs.add("`.kind::i8`", Requirement::specific(&[100, 101, 110])),
         ProductKind::MxF4NvF4 => needs.version("`.kind::mxf4nvf4`", 8, 7),
         _ => {}
     }
 }
 
 /// The architecture-specific targets with tensor memory, without the families.
-const SPECIFIC: Requirement = Requirement::Specific { specific: &[100, 101, 103, 110], family: &[] };
+const SPECIFIC: Requirement = Requirement::specific(&[100, 101, 103, 110]);
 
 impl Rule for Tcgen05Mma {
     fn check(&self, check: &mut Check<'_>) {
@@ -288,18 +266,6 @@ impl Rule for Tcgen05Mma {
                 check.report(Code::OperandForm, "`scale_input_d` must be an integer constant");
             }
             check.imm_range("scale_input_d", scale, 0..=15);
-        }
-    }
-}
-
-impl Rule for Tcgen05MmaWs {
-    fn check(&self, check: &mut Check<'_>) {
-        check.combination(self.cta_group == CtaGroup::One, "`tcgen05.mma.ws` takes `.cta_group::1` only");
-        check.combination(!self.kind.has_scales(), "`tcgen05.mma.ws` takes no kind with scales");
-        factors(check, &self.d, &self.a, &self.b, self.metadata.as_ref(), &self.idesc);
-        check.src("enable_input_d", &self.enable_input_d, Type::Pred);
-        if let Some(columns) = &self.zero_columns {
-            descriptor(check, "zero_columns", columns);
         }
     }
 }

@@ -81,9 +81,7 @@ fn geometry_among(check: &mut Check<'_>, geometry: Geometry, offered: &[Geometry
 /// A texture, sampler or surface: a variable of one of `types`, or a 64-bit register that holds the
 /// address of one.
 fn opaque(check: &mut Check<'_>, name: &str, address: &Address, types: &[Type]) {
-    if address.offset != 0 {
-        check.report(Code::OperandForm, format!("`{name}` takes no offset"));
-    }
+    check.that(address.offset == 0, Code::OperandForm, format_args!("`{name}` takes no offset"));
     match &address.base {
         AddressBase::Reg(reg) => check.reg(name, *reg, Type::U64),
         AddressBase::Symbol(symbol) => opaque_symbol(check, name, symbol, types),

@@ -2,8 +2,7 @@
 
 use super::opaque;
 use crate::ir::*;
-use crate::op::Check;
-use crate::op::{Rule, instruction, modifiers};
+use crate::op::{instruction, modifiers};
 
 modifiers! {
     /// Property of a texture, sampler or surface.
@@ -47,13 +46,42 @@ instruction! {
         level: bool = "level",
         query: TexQuery,
         ty: Type,
-    }(d: Dst, a: Address, lod: Option<Src> = level) -> pointwise;
+    }(d: Dst, a: Address, lod: Option<Src> = level) -> pointwise,
+        check: |op, check| {
+            use TexQuery::*;
+            check.type_among(op.ty, &[Type::B32]);
+            check.combination(
+                !op.level || matches!(op.query, Width | Height | Depth),
+                "a level has a width, a height and a depth",
+            );
+            check.dst("d", op.d, Type::B32);
+            let types: &[Type] = match op.query {
+                ForceUnnormalizedCoords => &[Type::SamplerRef],
+                FilterMode | AddrMode0 | AddrMode1 | AddrMode2 => &[Type::SamplerRef, Type::TexRef],
+                _ => &[Type::TexRef],
+            };
+            opaque(check, "a", &op.a, types);
+            check.src("lod", &op.lod, Type::U32);
+        };
 
     /// Property of a surface.
     pub struct Suq("suq") {
         query: TexQuery,
         ty: Type,
-    }(d: Dst, a: Address) -> pointwise;
+    }(d: Dst, a: Address) -> pointwise,
+        check: |op, check| {
+            use TexQuery::*;
+            check.type_among(op.ty, &[Type::B32]);
+            check.combination(
+                matches!(
+                    op.query,
+                    Width | Height | Depth | ChannelDataType | ChannelOrder | ArraySize | MemoryLayout
+                ),
+                "a surface has no such property",
+            );
+            check.dst("d", op.d, Type::B32);
+            opaque(check, "a", &op.a, &[Type::SurfRef]);
+        };
 
     /// Whether an address is that of a texture, sampler or surface variable.
     pub struct Istypep("istypep") {
@@ -64,41 +92,4 @@ instruction! {
             check.dst("p", op.p, Type::Pred);
             check.src("a", &op.a, Type::U64);
         };
-}
-
-impl Rule for Txq {
-    fn check(&self, check: &mut Check<'_>) {
-        use TexQuery::*;
-        check.type_among(self.ty, &[Type::B32]);
-        check.combination(
-            !self.level || matches!(self.query, Width | Height | Depth),
-            "a level has a width, a height and a depth",
-        );
-        check.dst("d", self.d, Type::B32);
-        let types: &[Type] = match self.query {
-            ForceUnnormalizedCoords => &[Type::SamplerRef],
-            FilterMode | AddrMode0 | AddrMode1 | AddrMode2 => &[Type::SamplerRef, Type::TexRef],
-            _ => &[Type::TexRef],
-        };
-        opaque(check, "a", &self.a, types);
-        if let Some(lod) = &self.lod {
-            check.src("lod", lod, Type::U32);
-        }
-    }
-}
-
-impl Rule for Suq {
-    fn check(&self, check: &mut Check<'_>) {
-        use TexQuery::*;
-        check.type_among(self.ty, &[Type::B32]);
-        check.combination(
-            matches!(
-                self.query,
-                Width | Height | Depth | ChannelDataType | ChannelOrder | ArraySize | MemoryLayout
-            ),
-            "a surface has no such property",
-        );
-        check.dst("d", self.d, Type::B32);
-        opaque(check, "a", &self.a, &[Type::SurfRef]);
-    }
 }

@@ -5,7 +5,7 @@ use crate::diag::Code;
 use crate::ir::*;
 use crate::op::Check;
 use crate::op::operand::{Arg, Operand};
-use crate::op::{Access, InstrReader, Presence, Rule, Visitor, VisitorMut, instruction, modifiers};
+use crate::op::{Access, InstrReader, Presence, Visitor, VisitorMut, instruction, modifiers};
 use crate::print::Writer;
 
 modifiers! {
@@ -50,7 +50,33 @@ instruction! {
         offset: Option<Srcs> = Presence::IfVector,
         compare: Option<Src>,
     ) -> found,
-        needs: |op, needs| result_needs(needs, &op.d);
+        needs: |op, needs| result_needs(needs, &op.d),
+        check: |op, check| {
+            check.type_among(op.d_type, &[Type::U32, Type::S32, Type::F16, Type::F32, Type::F16X2]);
+            check.type_among(op.c_type, &[Type::S32, Type::F32]);
+            check.combination(
+                !op.geometry.is_cube() || op.c_type == Type::F32,
+                "a cube needs coordinates of `.f32`",
+            );
+            check.combination(
+                !op.geometry.is_multisample() || op.c_type == Type::S32,
+                "a texture of several samples needs coordinates of `.s32`",
+            );
+            check.combination(
+                !(op.geometry.is_multisample() && matches!(op.mip, Some(MipLevel::Level | MipLevel::Grad))),
+                "a texture of several samples has no levels",
+            );
+            result(check, &op.d, op.vector, op.d_type);
+            source(check, &op.from, op.geometry, op.c_type);
+            check.src("lod", &op.lod, op.c_type);
+            for (name, gradient) in [("dpdx", &op.dpdx), ("dpdy", &op.dpdy)] {
+                if let Some(gradient) = gradient {
+                    vector(check, name, gradient, op.geometry, Type::F32);
+                }
+            }
+            offsets(check, op.geometry, op.offset.as_ref());
+            comparison(check, op.geometry, op.c_type, op.compare.as_ref());
+        };
 
     /// Reads one component of the four elements that a bilinear filter would use.
     pub struct Tld4("tld4") {
@@ -65,7 +91,17 @@ instruction! {
         offset: Option<Srcs> = Presence::IfVector,
         compare: Option<Src>,
     ) -> found,
-        needs: |op, needs| result_needs(needs, &op.d);
+        needs: |op, needs| result_needs(needs, &op.d),
+        check: |op, check| {
+            use Geometry::*;
+            check.type_among(op.d_type, &[Type::U32, Type::S32, Type::F32]);
+            check.type_among(op.c_type, &[Type::F32]);
+            geometry_among(check, op.geometry, &[D2, A2D, Cube, ACube]);
+            result(check, &op.d, op.vector, op.d_type);
+            source(check, &op.from, op.geometry, op.c_type);
+            offsets(check, op.geometry, op.offset.as_ref());
+            comparison(check, op.geometry, op.c_type, op.compare.as_ref());
+        };
 }
 
 /// Where the elements of a texture go: a vector, and with `|` a predicate that says whether they
@@ -199,51 +235,5 @@ fn comparison(check: &mut Check<'_>, geometry: Geometry, c_type: Type, compare: 
 }
 
 fn result_needs(needs: &mut Needs, result: &TexResult) {
-    if result.resident.is_some() {
-        needs.version("the predicate of a texture read", 7, 1);
-    }
-}
-
-impl Rule for Tex {
-    fn check(&self, check: &mut Check<'_>) {
-        check.type_among(self.d_type, &[Type::U32, Type::S32, Type::F16, Type::F32, Type::F16X2]);
-        check.type_among(self.c_type, &[Type::S32, Type::F32]);
-        check.combination(
-            !self.geometry.is_cube() || self.c_type == Type::F32,
-            "a cube needs coordinates of `.f32`",
-        );
-        check.combination(
-            !self.geometry.is_multisample() || self.c_type == Type::S32,
-            "a texture of several samples needs coordinates of `.s32`",
-        );
-        check.combination(
-            !(self.geometry.is_multisample() && matches!(self.mip, Some(MipLevel::Level | MipLevel::Grad))),
-            "a texture of several samples has no levels",
-        );
-        result(check, &self.d, self.vector, self.d_type);
-        source(check, &self.from, self.geometry, self.c_type);
-        if let Some(lod) = &self.lod {
-            check.src("lod", lod, self.c_type);
-        }
-        for (name, gradient) in [("dpdx", &self.dpdx), ("dpdy", &self.dpdy)] {
-            if let Some(gradient) = gradient {
-                vector(check, name, gradient, self.geometry, Type::F32);
-            }
-        }
-        offsets(check, self.geometry, self.offset.as_ref());
-        comparison(check, self.geometry, self.c_type, self.compare.as_ref());
-    }
-}
-
-impl Rule for Tld4 {
-    fn check(&self, check: &mut Check<'_>) {
-        use Geometry::*;
-        check.type_among(self.d_type, &[Type::U32, Type::S32, Type::F32]);
-        check.type_among(self.c_type, &[Type::F32]);
-        geometry_among(check, self.geometry, &[D2, A2D, Cube, ACube]);
-        result(check, &self.d, self.vector, self.d_type);
-        source(check, &self.from, self.geometry, self.c_type);
-        offsets(check, self.geometry, self.offset.as_ref());
-        comparison(check, self.geometry, self.c_type, self.compare.as_ref());
-    }
+    needs.version_if(result.resident.is_some(), "the predicate of a texture read", 7, 1);
 }

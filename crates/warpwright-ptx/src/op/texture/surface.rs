@@ -5,7 +5,7 @@ use crate::diag::Code;
 use crate::ir::*;
 use crate::op::Check;
 use crate::op::memory::{LoadCache, StoreCache};
-use crate::op::{Rule, instruction, modifiers};
+use crate::op::{instruction, modifiers};
 
 modifiers! {
     /// What the first coordinate of a surface counts.
@@ -50,7 +50,25 @@ instruction! {
         vector: Option<VectorWidth>,
         ty: Type,
         clamp: SurfaceClamp,
-    }(d: Dsts, from: TensorAddress) -> found;
+    }(d: Dsts, from: TensorAddress) -> found,
+        check: |op, check| {
+            use Geometry::*;
+            check.combination(op.form == SurfaceForm::B, "a surface is read as bytes: `suld.b`");
+            check.combination(
+                op.cache != Some(LoadCache::Lu),
+                "the cache operator is `.ca`, `.cg`, `.cs` or `.cv`",
+            );
+            geometry_among(check, op.geometry, &[D1, D2, D3, A1D, A2D]);
+            check.type_among(op.ty, &[Type::B8, Type::B16, Type::B32, Type::B64]);
+            elements(check, op.d.len(), matches!(op.d, Dsts::Many(_)), op.vector, op.ty);
+            let registers: Vec<_> = op.d.as_slice().flatten().collect();
+            check.that(!registers.is_empty(), Code::VectorShape, "the destination must have a register");
+            uniform(check, "d", &registers);
+            for reg in registers {
+                check.reg_at_least("d", reg, op.ty);
+            }
+            place(check, "from", &op.from, op.geometry);
+        };
 
     /// Writes a surface at coordinates.
     pub struct Sust("sust") {
@@ -60,7 +78,23 @@ instruction! {
         vector: Option<VectorWidth>,
         ty: Type,
         clamp: SurfaceClamp,
-    }(to: TensorAddress, a: Srcs) -> nothing;
+    }(to: TensorAddress, a: Srcs) -> nothing,
+        check: |op, check| {
+            use Geometry::*;
+            geometry_among(check, op.geometry, &[D1, D2, D3, A1D, A2D]);
+            let types: &[Type] = match op.form {
+                SurfaceForm::B => &[Type::B8, Type::B16, Type::B32, Type::B64],
+                SurfaceForm::P => &[Type::B32],
+            };
+            check.type_among(op.ty, types);
+            place(check, "to", &op.to, op.geometry);
+            let values = op.a.as_slice();
+            elements(check, values.len(), matches!(op.a, Srcs::Many(_)), op.vector, op.ty);
+            uniform(check, "a", &values.iter().filter_map(Src::reg).collect::<Vec<_>>());
+            for value in values {
+                wide_enough(check, "a", value, op.ty);
+            }
+        };
 
     /// Reduces a value into a surface at coordinates.
     pub struct Sured("sured") {
@@ -74,6 +108,21 @@ instruction! {
             if op.ty.bits() == 64 && op.reduction != SurfaceReduction::Add {
                 needs.version("a 64-bit minimum or maximum in a surface", 8, 1);
             }
+        },
+        check: |op, check| {
+            use Geometry::*;
+            use SurfaceReduction::*;
+            use Type::*;
+            geometry_among(check, op.geometry, &[D1, D2, D3]);
+            let types: &[Type] = match (op.form, op.reduction) {
+                (SurfaceForm::B, Add) => &[U32, S32, U64],
+                (SurfaceForm::B, Min | Max) => &[U32, S32, U64, S64],
+                (SurfaceForm::P, Min | Max) => &[B32, B64],
+                (_, And | Or) | (SurfaceForm::P, Add) => &[B32],
+            };
+            check.type_among(op.ty, types);
+            place(check, "to", &op.to, op.geometry);
+            wide_enough(check, "a", &op.a, op.ty);
         };
 }
 
@@ -106,65 +155,5 @@ fn wide_enough(check: &mut Check<'_>, name: &str, src: &Src, ty: Type) {
             );
         }
         src => check.src(name, src, ty),
-    }
-}
-
-impl Rule for Suld {
-    fn check(&self, check: &mut Check<'_>) {
-        use Geometry::*;
-        check.combination(self.form == SurfaceForm::B, "a surface is read as bytes: `suld.b`");
-        check.combination(
-            self.cache != Some(LoadCache::Lu),
-            "the cache operator is `.ca`, `.cg`, `.cs` or `.cv`",
-        );
-        geometry_among(check, self.geometry, &[D1, D2, D3, A1D, A2D]);
-        check.type_among(self.ty, &[Type::B8, Type::B16, Type::B32, Type::B64]);
-        elements(check, self.d.len(), matches!(self.d, Dsts::Many(_)), self.vector, self.ty);
-        let registers: Vec<_> = self.d.as_slice().flatten().collect();
-        if registers.is_empty() {
-            check.report(Code::VectorShape, "the destination must have a register");
-        }
-        uniform(check, "d", &registers);
-        for reg in registers {
-            check.reg_at_least("d", reg, self.ty);
-        }
-        place(check, "from", &self.from, self.geometry);
-    }
-}
-
-impl Rule for Sust {
-    fn check(&self, check: &mut Check<'_>) {
-        use Geometry::*;
-        geometry_among(check, self.geometry, &[D1, D2, D3, A1D, A2D]);
-        let types: &[Type] = match self.form {
-            SurfaceForm::B => &[Type::B8, Type::B16, Type::B32, Type::B64],
-            SurfaceForm::P => &[Type::B32],
-        };
-        check.type_among(self.ty, types);
-        place(check, "to", &self.to, self.geometry);
-        let values = self.a.as_slice();
-        elements(check, values.len(), matches!(self.a, Srcs::Many(_)), self.vector, self.ty);
-        uniform(check, "a", &values.iter().filter_map(Src::reg).collect::<Vec<_>>());
-        for value in values {
-            wide_enough(check, "a", value, self.ty);
-        }
-    }
-}
-
-impl Rule for Sured {
-    fn check(&self, check: &mut Check<'_>) {
-        use Geometry::*;
-        use SurfaceReduction::*;
-        use Type::*;
-        geometry_among(check, self.geometry, &[D1, D2, D3]);
-        let types: &[Type] = match (self.form, self.reduction) {
-            (SurfaceForm::B, Add) => &[U32, S32, U64],
-            (SurfaceForm::B, Min | Max) => &[U32, S32, U64, S64],
-            (SurfaceForm::P, Min | Max) => &[B32, B64],
-            (_, And | Or) | (SurfaceForm::P, Add) => &[B32],
-        };
-        check.type_among(self.ty, types);
-        place(check, "to", &self.to, self.geometry);
-        wide_enough(check, "a", &self.a, self.ty);
     }
 }
