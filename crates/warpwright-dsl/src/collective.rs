@@ -11,6 +11,7 @@ use super::types::*;
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::{self, Cmp, Dst, DstPair, Imm, Src, Type};
+use warpwright_ptx::op::Op;
 use warpwright_ptx::op::warp::*;
 
 /// Elements that reductions combine.
@@ -141,103 +142,35 @@ impl<'k> K<'k> {
         })
     }
 
-    /// The value or state of the lane whose number differs in the bits of `mask`.
-    #[track_caller]
-    pub fn shuffle_xor<C: Carry<'k>>(self, value: C, mask: impl IntoReg<'k, u32>) -> C {
-        let loc = Location::caller();
-        self.shuffle(ShuffleMode::Bfly, value, mask.into_reg(self, loc), 31, loc)
-    }
-
-    /// The value or state of the lane `delta` lower; the own one in the lowest lanes.
-    #[track_caller]
-    pub fn shuffle_up<C: Carry<'k>>(self, value: C, delta: impl IntoReg<'k, u32>) -> C {
-        let loc = Location::caller();
-        self.shuffle(ShuffleMode::Up, value, delta.into_reg(self, loc), 0, loc)
-    }
-
-    /// The value or state of the lane `delta` higher; the own one in the highest lanes.
-    #[track_caller]
-    pub fn shuffle_down<C: Carry<'k>>(self, value: C, delta: impl IntoReg<'k, u32>) -> C {
-        let loc = Location::caller();
-        self.shuffle(ShuffleMode::Down, value, delta.into_reg(self, loc), 31, loc)
-    }
-
-    /// The value or state of that lane (modulo 32).
-    #[track_caller]
-    pub fn shuffle_idx<C: Carry<'k>>(self, value: C, lane: impl IntoReg<'k, u32>) -> C {
-        let loc = Location::caller();
-        self.shuffle(ShuffleMode::Idx, value, lane.into_reg(self, loc), 31, loc)
-    }
-
     /// The value or state of lane `lane`, in all lanes of the warp.
     #[track_caller]
     pub fn broadcast<C: Carry<'k>>(self, value: C, lane: impl IntoReg<'k, u32>) -> C {
         self.shuffle_idx(value, lane)
     }
 
-    fn vote<T: Element>(self, mode: VoteMode, condition: Reg<'k, Pred>, loc: Loc) -> Reg<'k, T> {
-        let mut state = self.state();
-        if !state.usable(condition.id, loc) {
+    /// An instruction of the warp on a register of every lane.
+    fn of_lanes<T: Element, U: Element, O: Into<Op>>(
+        self,
+        value: Reg<'k, T>,
+        loc: Loc,
+        op: impl FnOnce(ir::Reg, Src) -> O,
+    ) -> Reg<'k, U> {
+        if !self.state().usable(value.id, loc) {
             return Reg::new(self, POISON);
         }
-        let a = Src::Reg(state.register(condition.id, loc));
-        let d = state.written(T::TYPE);
+        let a = Src::Reg(self.state().register(value.id, loc));
+        self.written(loc, |d| op(d, a))
+    }
+
+    fn vote<T: Element>(self, mode: VoteMode, condition: Reg<'k, Pred>, loc: Loc) -> Reg<'k, T> {
         let ty = if mode == VoteMode::Ballot { Type::B32 } else { Type::Pred };
-        state.effect(Vote { mode, ty, d: Dst(d), a, mask: ALL_LANES }, None, loc);
-        drop(state);
-        Reg::new(self, d)
-    }
-
-    /// Whether it holds in any lane of the warp.
-    #[track_caller]
-    pub fn any(self, condition: Reg<'k, Pred>) -> Reg<'k, Pred> {
-        self.vote(VoteMode::Any, condition, Location::caller())
-    }
-
-    /// Whether it holds in all lanes of the warp.
-    #[track_caller]
-    pub fn all(self, condition: Reg<'k, Pred>) -> Reg<'k, Pred> {
-        self.vote(VoteMode::All, condition, Location::caller())
-    }
-
-    /// Whether it is the same in all lanes of the warp.
-    #[track_caller]
-    pub fn uniform(self, condition: Reg<'k, Pred>) -> Reg<'k, Pred> {
-        self.vote(VoteMode::Uni, condition, Location::caller())
-    }
-
-    /// The lanes in which it holds, as a mask.
-    #[track_caller]
-    pub fn ballot(self, condition: Reg<'k, Pred>) -> Reg<'k, u32> {
-        self.vote(VoteMode::Ballot, condition, Location::caller())
+        self.of_lanes(condition, loc, |d, a| Vote { mode, ty, d: Dst(d), a, mask: ALL_LANES })
     }
 
     /// The lanes that execute this together, as a mask.
     #[track_caller]
     pub fn active_mask(self) -> Reg<'k, u32> {
-        let mut state = self.state();
-        let d = state.written(Type::U32);
-        state.effect(ActiveMask { ty: Type::B32, d: Dst(d) }, None, Location::caller());
-        drop(state);
-        Reg::new(self, d)
-    }
-
-    /// The sum over the warp, in all its lanes.
-    #[track_caller]
-    pub fn warp_sum<T: Reduce>(self, value: Reg<'k, T>) -> Reg<'k, T> {
-        self.warp_reduce(Combine::Sum, value, Location::caller())
-    }
-
-    /// The maximum over the warp, in all its lanes.
-    #[track_caller]
-    pub fn warp_max<T: Reduce>(self, value: Reg<'k, T>) -> Reg<'k, T> {
-        self.warp_reduce(Combine::Max, value, Location::caller())
-    }
-
-    /// The minimum over the warp, in all its lanes.
-    #[track_caller]
-    pub fn warp_min<T: Reduce>(self, value: Reg<'k, T>) -> Reg<'k, T> {
-        self.warp_reduce(Combine::Min, value, Location::caller())
+        self.written(Location::caller(), |d| ActiveMask { ty: Type::B32, d: Dst(d) })
     }
 
     fn warp_reduce<T: Reduce>(self, combine: Combine, value: Reg<'k, T>, loc: Loc) -> Reg<'k, T> {
@@ -248,21 +181,20 @@ impl<'k> K<'k> {
     }
 
     fn redux<T: Reduce>(self, combine: Combine, value: Reg<'k, T>, loc: Loc) -> Reg<'k, T> {
-        let mut state = self.state();
-        if !state.usable(value.id, loc) {
-            return Reg::new(self, POISON);
-        }
-        let a = Src::Reg(state.register(value.id, loc));
-        let d = state.written(T::TYPE);
         let op = match combine {
             Combine::Sum => ReduxOp::Add,
             Combine::Max => ReduxOp::Max,
             Combine::Min => ReduxOp::Min,
         };
-        let redux = Redux { op, abs: false, nan: false, ty: T::TYPE, d: Dst(d), a, mask: ALL_LANES };
-        state.effect(redux, None, loc);
-        drop(state);
-        Reg::new(self, d)
+        self.of_lanes(value, loc, |d, a| Redux {
+            op,
+            abs: false,
+            nan: false,
+            ty: T::TYPE,
+            d: Dst(d),
+            a,
+            mask: ALL_LANES,
+        })
     }
 
     /// Combines over runs of `lanes` lanes, a power of two.
@@ -273,32 +205,10 @@ impl<'k> K<'k> {
         lanes: u32,
         loc: Loc,
     ) -> Reg<'k, T> {
-        let mut value = value;
-        let mut distance = lanes / 2;
-        while distance > 0 {
-            let other = self.shuffle(ShuffleMode::Bfly, value, self.u32(distance), 31, loc);
-            value = combine.apply(value, other, loc);
-            distance /= 2;
-        }
-        value
-    }
-
-    /// The sum over the block, in all its threads.
-    #[track_caller]
-    pub fn block_sum<T: Reduce>(self, value: Reg<'k, T>) -> Reg<'k, T> {
-        self.block_reduce(Combine::Sum, value, Location::caller())
-    }
-
-    /// The maximum over the block, in all its threads.
-    #[track_caller]
-    pub fn block_max<T: Reduce>(self, value: Reg<'k, T>) -> Reg<'k, T> {
-        self.block_reduce(Combine::Max, value, Location::caller())
-    }
-
-    /// The minimum over the block, in all its threads.
-    #[track_caller]
-    pub fn block_min<T: Reduce>(self, value: Reg<'k, T>) -> Reg<'k, T> {
-        self.block_reduce(Combine::Min, value, Location::caller())
+        (0..lanes.ilog2()).rev().fold(value, |value, bit| {
+            let other = self.shuffle(ShuffleMode::Bfly, value, self.u32(1 << bit), 31, loc);
+            combine.apply(value, other, loc)
+        })
     }
 
     /// The warps of the block, where the launch rule says how many; a mistake elsewhere.
@@ -320,10 +230,7 @@ impl<'k> K<'k> {
     fn block_reduce<T: Reduce>(self, combine: Combine, value: Reg<'k, T>, loc: Loc) -> Reg<'k, T> {
         let Some(warps) = self.collective_warps(loc) else { return Reg::new(self, POISON) };
         let partial = self.warp_reduce(combine, value, loc);
-        if warps == 1 {
-            return partial;
-        }
-        if partial.id == POISON {
+        if warps == 1 || partial.id == POISON {
             return partial;
         }
         let scratch = self.collective_scratch::<T>(0, loc);
@@ -348,28 +255,19 @@ impl<'k> K<'k> {
         if self.target().sm < 90 {
             return self.lane().eq(0);
         }
-        let mut state = self.state();
-        let d = state.written(Type::Pred);
-        let pair = DstPair { first: None, second: Some(Some(d)) };
-        state.effect(Elect { d: pair, mask: ALL_LANES }, None, Location::caller());
-        drop(state);
-        Reg::new(self, d)
+        self.written(Location::caller(), |d| Elect {
+            d: DstPair { first: None, second: Some(Some(d)) },
+            mask: ALL_LANES,
+        })
     }
 
     /// The lanes that hold the same value, as a mask.
     #[track_caller]
     pub fn match_any<T: Word>(self, value: Reg<'k, T>) -> Reg<'k, u32> {
-        let loc = Location::caller();
-        let mut state = self.state();
-        if !state.usable(value.id, loc) {
-            return Reg::new(self, POISON);
-        }
-        let a = Src::Reg(state.register(value.id, loc));
-        let d = state.written(Type::U32);
-        let pair = DstPair { first: Some(d), second: None };
-        state.effect(Match { mode: MatchMode::Any, ty: Type::B32, d: pair, a, mask: ALL_LANES }, None, loc);
-        drop(state);
-        Reg::new(self, d)
+        self.of_lanes(value, Location::caller(), |d, a| {
+            let d = DstPair { first: Some(d), second: None };
+            Match { mode: MatchMode::Any, ty: Type::B32, d, a, mask: ALL_LANES }
+        })
     }
 
     /// Whether it holds in any thread of the block.
@@ -377,4 +275,78 @@ impl<'k> K<'k> {
     pub fn block_any(self, condition: Reg<'k, Pred>) -> Reg<'k, Pred> {
         self.block_max(condition.u32()).ne(0)
     }
+}
+
+macro_rules! shuffles {
+    ($($(#[$doc:meta])* $name:ident($lanes:ident) $mode:ident $clamp:literal;)*) => {
+        impl<'k> K<'k> {
+            $($(#[$doc])*
+            #[track_caller]
+            pub fn $name<C: Carry<'k>>(self, value: C, $lanes: impl IntoReg<'k, u32>) -> C {
+                let loc = Location::caller();
+                self.shuffle(ShuffleMode::$mode, value, $lanes.into_reg(self, loc), $clamp, loc)
+            })*
+        }
+    };
+}
+
+shuffles! {
+    /// The value or state of the lane whose number differs in the bits of `mask`.
+    shuffle_xor(mask) Bfly 31;
+    /// The value or state of the lane `delta` lower; the own one in the lowest lanes.
+    shuffle_up(delta) Up 0;
+    /// The value or state of the lane `delta` higher; the own one in the highest lanes.
+    shuffle_down(delta) Down 31;
+    /// The value or state of that lane (modulo 32).
+    shuffle_idx(lane) Idx 31;
+}
+
+macro_rules! votes {
+    ($($(#[$doc:meta])* $name:ident $mode:ident $result:ty;)*) => {
+        impl<'k> K<'k> {
+            $($(#[$doc])*
+            #[track_caller]
+            pub fn $name(self, condition: Reg<'k, Pred>) -> Reg<'k, $result> {
+                self.vote(VoteMode::$mode, condition, Location::caller())
+            })*
+        }
+    };
+}
+
+votes! {
+    /// Whether it holds in any lane of the warp.
+    any Any Pred;
+    /// Whether it holds in all lanes of the warp.
+    all All Pred;
+    /// Whether it is the same in all lanes of the warp.
+    uniform Uni Pred;
+    /// The lanes in which it holds, as a mask.
+    ballot Ballot u32;
+}
+
+macro_rules! reductions {
+    ($($(#[$doc:meta])* $name:ident $reduce:ident $combine:ident;)*) => {
+        impl<'k> K<'k> {
+            $($(#[$doc])*
+            #[track_caller]
+            pub fn $name<T: Reduce>(self, value: Reg<'k, T>) -> Reg<'k, T> {
+                self.$reduce(Combine::$combine, value, Location::caller())
+            })*
+        }
+    };
+}
+
+reductions! {
+    /// The sum over the warp, in all its lanes.
+    warp_sum warp_reduce Sum;
+    /// The maximum over the warp, in all its lanes.
+    warp_max warp_reduce Max;
+    /// The minimum over the warp, in all its lanes.
+    warp_min warp_reduce Min;
+    /// The sum over the block, in all its threads.
+    block_sum block_reduce Sum;
+    /// The maximum over the block, in all its threads.
+    block_max block_reduce Max;
+    /// The minimum over the block, in all its threads.
+    block_min block_reduce Min;
 }

@@ -27,39 +27,63 @@ impl<'k, T: Fused> Reg<'k, T> {
     }
 }
 
-impl<'k, T: Signed> Reg<'k, T> {
-    /// The absolute value.
-    #[track_caller]
-    pub fn abs(self) -> Self {
-        self.unary(Location::caller(), |d, a| Abs { ftz: false, ty: T::TYPE, d: Dst(d), a }.into())
-    }
-}
-
-macro_rules! approximations {
-    ($($(#[$doc:meta])* $name:ident $op:ident;)*) => {
-        impl<'k> Reg<'k, f32> {
+/// Declares functions of one value, by the fields of their instructions besides `d` and `a`.
+macro_rules! functions {
+    ($(($($t:ident: $bound:ident)?) $ty:ty, $result:ty: $($(#[$doc:meta])* $name:ident $op:ident { $($field:ident: $value:expr),* };)*)*) => {
+        $(impl<'k $(, $t: $bound)?> Reg<'k, $ty> {
             $($(#[$doc])*
             #[track_caller]
-            pub fn $name(self) -> Self {
-                self.unary(Location::caller(), |d, a| {
-                    $op { approx: true, ftz: false, ty: Type::F32, d: Dst(d), a }.into()
-                })
+            pub fn $name(self) -> Reg<'k, $result> {
+                self.unary(Location::caller(), |d, a| $op { $($field: $value,)* d: Dst(d), a }.into())
             })*
-        }
+        })*
     };
 }
 
-approximations! {
-    /// `1 / √x`, to 2⁻²²·⁹ relative.
-    rsqrt Rsqrt;
-    /// `2ˣ`, to 2 ulp.
-    exp2 Ex2;
-    /// `log₂ x`, to 2⁻²² (absolute between 0.5 and 2, relative elsewhere).
-    log2 Lg2;
-    /// Sine, to 2⁻²⁰·⁵ absolute within ±2π.
-    sin Sin;
-    /// Cosine, to 2⁻²⁰·⁵ absolute within ±2π.
-    cos Cos;
+functions! {
+    (T: Signed) T, T:
+        /// The absolute value.
+        abs Abs { ftz: false, ty: T::TYPE };
+    () f32, f32:
+        /// `1 / √x`, to 2⁻²²·⁹ relative.
+        rsqrt Rsqrt { approx: true, ftz: false, ty: Type::F32 };
+        /// `2ˣ`, to 2 ulp.
+        exp2 Ex2 { approx: true, ftz: false, ty: Type::F32 };
+        /// `log₂ x`, to 2⁻²² (absolute between 0.5 and 2, relative elsewhere).
+        log2 Lg2 { approx: true, ftz: false, ty: Type::F32 };
+        /// Sine, to 2⁻²⁰·⁵ absolute within ±2π.
+        sin Sin { approx: true, ftz: false, ty: Type::F32 };
+        /// Cosine, to 2⁻²⁰·⁵ absolute within ±2π.
+        cos Cos { approx: true, ftz: false, ty: Type::F32 };
+        /// Hyperbolic tangent, to 2⁻¹¹ of the result. It is one instruction of the device, where [`tanh`](Self::tanh)
+        /// takes some twenty.
+        tanh_approx Tanh { approx: true, ty: Type::F32 };
+        /// `2ˣ`, to 2 ulp; arguments and results below 2⁻¹²⁶ count as zero. It is one instruction of the device,
+        /// where [`exp2`](Self::exp2) takes several for the sake of subnormal numbers.
+        exp2_ftz Ex2 { approx: true, ftz: true, ty: Type::F32 };
+        /// The logarithm to base 2 as [`log2`](Self::log2) gives it; arguments below 2⁻¹²⁶ count as zero, which has
+        /// `-inf`. It is one instruction of the device.
+        log2_ftz Lg2 { approx: true, ftz: true, ty: Type::F32 };
+        /// `1 / x`, to 1 ulp.
+        rcp_approx Rcp { approx: true, rounding: None, ftz: false, ty: Type::F32 };
+        /// `1 / x`, to 1 ulp; arguments and results below 2⁻¹²⁶ count as zero. It is one instruction of the device,
+        /// where [`rcp_approx`](Self::rcp_approx) takes several for the sake of subnormal numbers.
+        rcp_ftz Rcp { approx: true, rounding: None, ftz: true, ty: Type::F32 };
+        /// `√x`, to 2⁻²³ relative.
+        sqrt_approx Sqrt { approx: true, rounding: None, ftz: false, ty: Type::F32 };
+    (T: Rounded) T, T:
+        /// `√x`, correctly rounded.
+        sqrt Sqrt { approx: false, rounding: Some(Rounding::Rn), ftz: false, ty: T::TYPE };
+        /// `1 / x`, correctly rounded.
+        rcp Rcp { approx: false, rounding: Some(Rounding::Rn), ftz: false, ty: T::TYPE };
+    (T: Wide) T, T:
+        /// The bits in reverse order.
+        brev Brev { ty: emit::bits_type(T::TYPE) };
+    (T: Wide) T, u32:
+        /// Number of one bits.
+        popc Popc { ty: emit::bits_type(T::TYPE) };
+        /// Number of leading zero bits.
+        clz Clz { ty: emit::bits_type(T::TYPE) };
 }
 
 impl<'k> Reg<'k, f32> {
@@ -75,61 +99,11 @@ impl<'k> Reg<'k, f32> {
         self.log2() * std::f32::consts::LN_2
     }
 
-    /// Hyperbolic tangent, to 2⁻¹¹ of the result. It is one instruction of the device, where [`tanh`](Self::tanh)
-    /// takes some twenty.
-    #[track_caller]
-    pub fn tanh_approx(self) -> Self {
-        self.unary(Location::caller(), |d, a| Tanh { approx: true, ty: Type::F32, d: Dst(d), a }.into())
-    }
-
-    /// `2ˣ`, to 2 ulp; arguments and results below 2⁻¹²⁶ count as zero. It is one instruction of the device,
-    /// where [`exp2`](Self::exp2) takes several for the sake of subnormal numbers.
-    #[track_caller]
-    pub fn exp2_ftz(self) -> Self {
-        self.unary(Location::caller(), |d, a| {
-            Ex2 { approx: true, ftz: true, ty: Type::F32, d: Dst(d), a }.into()
-        })
-    }
-
-    /// The logarithm to base 2 as [`log2`](Self::log2) gives it; arguments below 2⁻¹²⁶ count as zero, which has `-inf`. It
-    /// is one instruction of the device.
-    #[track_caller]
-    pub fn log2_ftz(self) -> Self {
-        self.unary(Location::caller(), |d, a| {
-            Lg2 { approx: true, ftz: true, ty: Type::F32, d: Dst(d), a }.into()
-        })
-    }
-
     /// `self / other`, to 2 ulp for divisors between 2⁻¹²⁶ and 2¹²⁶.
     #[track_caller]
     pub fn div_approx(self, other: impl IntoReg<'k, f32>) -> Self {
         let loc = Location::caller();
         self.binary(Binary::DivApprox, other.into_reg(self.k, loc), loc)
-    }
-
-    /// `1 / x`, to 1 ulp.
-    #[track_caller]
-    pub fn rcp_approx(self) -> Self {
-        self.unary(Location::caller(), |d, a| {
-            Rcp { approx: true, rounding: None, ftz: false, ty: Type::F32, d: Dst(d), a }.into()
-        })
-    }
-
-    /// `1 / x`, to 1 ulp; arguments and results below 2⁻¹²⁶ count as zero. It is one instruction of the device,
-    /// where [`rcp_approx`](Self::rcp_approx) takes several for the sake of subnormal numbers.
-    #[track_caller]
-    pub fn rcp_ftz(self) -> Self {
-        self.unary(Location::caller(), |d, a| {
-            Rcp { approx: true, rounding: None, ftz: true, ty: Type::F32, d: Dst(d), a }.into()
-        })
-    }
-
-    /// `√x`, to 2⁻²³ relative.
-    #[track_caller]
-    pub fn sqrt_approx(self) -> Self {
-        self.unary(Location::caller(), |d, a| {
-            Sqrt { approx: true, rounding: None, ftz: false, ty: Type::F32, d: Dst(d), a }.into()
-        })
     }
 
     /// Whether it is neither infinite nor NaN.
@@ -144,33 +118,6 @@ pub trait Rounded: Float {}
 impl Rounded for f32 {}
 impl Rounded for f64 {}
 
-impl<'k, T: Rounded> Reg<'k, T> {
-    /// `√x`, correctly rounded.
-    #[track_caller]
-    pub fn sqrt(self) -> Self {
-        self.unary(Location::caller(), |d, a| {
-            Sqrt { approx: false, rounding: Some(Rounding::Rn), ftz: false, ty: T::TYPE, d: Dst(d), a }.into()
-        })
-    }
-
-    /// `1 / x`, correctly rounded.
-    #[track_caller]
-    pub fn rcp(self) -> Self {
-        self.unary(Location::caller(), |d, a| {
-            Rcp { approx: false, rounding: Some(Rounding::Rn), ftz: false, ty: T::TYPE, d: Dst(d), a }.into()
-        })
-    }
-}
-
-impl<'k, T: Integer> Reg<'k, T> {
-    /// The upper half of the product.
-    #[track_caller]
-    pub fn mul_hi(self, other: impl IntoReg<'k, T>) -> Self {
-        let loc = Location::caller();
-        self.binary(Binary::MulHi, other.into_reg(self.k, loc), loc)
-    }
-}
-
 /// 32- and 64-bit integers, for counting and permuting bits.
 pub trait Wide: Integer {}
 impl Wide for u32 {}
@@ -179,27 +126,6 @@ impl Wide for u64 {}
 impl Wide for i64 {}
 
 impl<'k, T: Wide> Reg<'k, T> {
-    /// Number of one bits.
-    #[track_caller]
-    pub fn popc(self) -> Reg<'k, u32> {
-        let ty = emit::bits_type(T::TYPE);
-        self.unary(Location::caller(), |d, a| Popc { ty, d: Dst(d), a }.into())
-    }
-
-    /// Number of leading zero bits.
-    #[track_caller]
-    pub fn clz(self) -> Reg<'k, u32> {
-        let ty = emit::bits_type(T::TYPE);
-        self.unary(Location::caller(), |d, a| Clz { ty, d: Dst(d), a }.into())
-    }
-
-    /// The bits in reverse order.
-    #[track_caller]
-    pub fn brev(self) -> Self {
-        let ty = emit::bits_type(T::TYPE);
-        self.unary(Location::caller(), |d, a| Brev { ty, d: Dst(d), a }.into())
-    }
-
     /// `length` bits from bit `position` on, extended by the sign for signed types.
     #[track_caller]
     pub fn bfe(self, position: impl IntoReg<'k, u32>, length: impl IntoReg<'k, u32>) -> Self {

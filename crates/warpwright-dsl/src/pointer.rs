@@ -162,92 +162,50 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
     pub(super) fn pointer_in(self, state: &State) -> Option<Pointer> {
         state.pointers.get(self.id as usize).copied()
     }
+}
 
+/// Declares what pointers say of their accesses: the parts of [`Access`] that it sets.
+macro_rules! accesses {
+    ($($(#[$doc:meta])* $name:ident($($scope:ident)?) { $($part:ident: $value:expr),* })*) => {
+        impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
+            $($(#[$doc])*
+            pub fn $name(self $(, $scope: Scope)?) -> Self {
+                Ptr { access: Access { $($part: $value,)* ..self.access }, ..self }
+            })*
+        }
+    };
+}
+
+accesses! {
     /// Caches in L2 only.
-    pub fn cg(mut self) -> Self {
-        self.access.load_cache = Some(LoadCache::Cg);
-        self.access.store_cache = Some(StoreCache::Cg);
-        self
-    }
-
+    cg() { load_cache: Some(LoadCache::Cg), store_cache: Some(StoreCache::Cg) }
     /// Caches as data that is used once.
-    pub fn streaming(mut self) -> Self {
-        self.access.load_cache = Some(LoadCache::Cs);
-        self.access.store_cache = Some(StoreCache::Cs);
-        self
-    }
-
+    streaming() { load_cache: Some(LoadCache::Cs), store_cache: Some(StoreCache::Cs) }
     /// Leaves the L1 cache first.
-    pub fn evict_first(mut self) -> Self {
-        self.access.l1 = Some(L1Eviction::First);
-        self
-    }
-
+    evict_first() { l1: Some(L1Eviction::First) }
     /// Leaves the L1 cache last.
-    pub fn evict_last(mut self) -> Self {
-        self.access.l1 = Some(L1Eviction::Last);
-        self
-    }
-
+    evict_last() { l1: Some(L1Eviction::Last) }
     /// Is not kept in L1.
-    pub fn no_allocate(mut self) -> Self {
-        self.access.l1 = Some(L1Eviction::NoAllocate);
-        self
-    }
-
+    no_allocate() { l1: Some(L1Eviction::NoAllocate) }
     /// Leaves the L2 cache first.
-    pub fn evict_l2_first(mut self) -> Self {
-        self.access.l2 = Some(L2Eviction::First);
-        self
-    }
-
+    evict_l2_first() { l2: Some(L2Eviction::First) }
     /// Leaves the L2 cache last.
-    pub fn evict_l2_last(mut self) -> Self {
-        self.access.l2 = Some(L2Eviction::Last);
-        self
-    }
-
+    evict_l2_last() { l2: Some(L2Eviction::Last) }
     /// Brings 128 bytes into L2 with each load.
-    pub fn prefetch_128(mut self) -> Self {
-        self.access.prefetch = Some(PrefetchSize::B128);
-        self
-    }
-
+    prefetch_128() { prefetch: Some(PrefetchSize::B128) }
     /// Accesses memory exactly as written.
-    pub fn volatile(mut self) -> Self {
-        self.access.semantics = Some(Semantics::Volatile);
-        self.access.scope = None;
-        self
-    }
-
+    volatile() { semantics: Some(Semantics::Volatile), scope: None }
     /// Accesses that are atomic with those of the scope, without ordering others.
-    pub fn relaxed(mut self, scope: Scope) -> Self {
-        self.access.semantics = Some(Semantics::Relaxed);
-        self.access.scope = Some(scope);
-        self
-    }
-
+    relaxed(scope) { semantics: Some(Semantics::Relaxed), scope: Some(scope) }
     /// Loads that acquire: later accesses stay after them.
-    pub fn acquire(mut self, scope: Scope) -> Self {
-        self.access.semantics = Some(Semantics::Acquire);
-        self.access.scope = Some(scope);
-        self
-    }
-
+    acquire(scope) { semantics: Some(Semantics::Acquire), scope: Some(scope) }
     /// Atomic operations that acquire and release.
-    pub fn acq_rel(mut self, scope: Scope) -> Self {
-        self.access.semantics = Some(Semantics::AcqRel);
-        self.access.scope = Some(scope);
-        self
-    }
-
+    acq_rel(scope) { semantics: Some(Semantics::AcqRel), scope: Some(scope) }
     /// Stores that release: earlier accesses stay before them.
-    pub fn release(mut self, scope: Scope) -> Self {
-        self.access.semantics = Some(Semantics::Release);
-        self.access.scope = Some(scope);
-        self
-    }
+    release(scope) { semantics: Some(Semantics::Release), scope: Some(scope) }
+}
 
+impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
     /// Element `index`.
     #[track_caller]
     pub fn ld(self, index: impl Index<'k>) -> Reg<'k, T> {
@@ -525,19 +483,14 @@ impl State {
             return pointer;
         }
         let before = self.pointers[pointer as usize];
-        let form = match self.forms.add(before.form, index_form, size.into()) {
-            Some(form) => form,
+        let form = self.forms.add(before.form, index_form, size.into()).or_else(|| {
             // Too many terms: the index counts as one.
-            None => {
-                let opaque = self.forms.register(index);
-                match self.forms.add(before.form, opaque, size.into()) {
-                    Some(form) => form,
-                    None => {
-                        self.mistake(Code::TooLarge, loc, "the address has too many terms");
-                        return INVALID;
-                    }
-                }
-            }
+            let opaque = self.forms.register(index);
+            self.forms.add(before.form, opaque, size.into())
+        });
+        let Some(form) = form else {
+            self.mistake(Code::TooLarge, loc, "the address has too many terms");
+            return INVALID;
         };
         let id = self.pointers.len() as u32;
         self.pointers.push(Pointer { form, ..before });

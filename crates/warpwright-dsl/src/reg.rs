@@ -398,8 +398,8 @@ impl State {
 }
 
 macro_rules! operators {
-    ($($bound:ident: $($trait:ident $method:ident $op:ident),*;)*) => {
-        $($(impl<'k, T: $bound, R: IntoReg<'k, T>> ops::$trait<R> for Reg<'k, T> {
+    ($($bound:ident by $by:ty: $($trait:ident $method:ident $op:ident),*;)*) => {
+        $($(impl<'k, T: $bound, R: IntoReg<'k, $by>> ops::$trait<R> for Reg<'k, T> {
             type Output = Reg<'k, T>;
             #[track_caller]
             fn $method(self, other: R) -> Reg<'k, T> {
@@ -411,9 +411,10 @@ macro_rules! operators {
 }
 
 operators! {
-    Number: Add add Add, Sub sub Sub, Mul mul Mul;
-    Integer: Rem rem Rem;
-    Bits: BitAnd bitand And, BitOr bitor Or, BitXor bitxor Xor;
+    Number by T: Add add Add, Sub sub Sub, Mul mul Mul;
+    Integer by T: Rem rem Rem;
+    Integer by u32: Shl shl Shl, Shr shr Shr;
+    Bits by T: BitAnd bitand And, BitOr bitor Or, BitXor bitxor Xor;
 }
 
 macro_rules! literal_first {
@@ -442,24 +443,6 @@ literal_first! {
     f32, Bf16: Add add, Sub sub, Mul mul;
 }
 
-impl<'k, T: Integer, R: IntoReg<'k, u32>> ops::Shl<R> for Reg<'k, T> {
-    type Output = Reg<'k, T>;
-    #[track_caller]
-    fn shl(self, amount: R) -> Reg<'k, T> {
-        let loc = Location::caller();
-        self.binary(Binary::Shl, amount.into_reg(self.k, loc), loc)
-    }
-}
-
-impl<'k, T: Integer, R: IntoReg<'k, u32>> ops::Shr<R> for Reg<'k, T> {
-    type Output = Reg<'k, T>;
-    #[track_caller]
-    fn shr(self, amount: R) -> Reg<'k, T> {
-        let loc = Location::caller();
-        self.binary(Binary::Shr, amount.into_reg(self.k, loc), loc)
-    }
-}
-
 impl<'k, T: Signed> ops::Neg for Reg<'k, T> {
     type Output = Reg<'k, T>;
     #[track_caller]
@@ -477,6 +460,33 @@ impl<'k, T: Bits> ops::Not for Reg<'k, T> {
         self.unary(Location::caller(), |d, a| {
             warpwright_ptx::op::logic::Not { ty: emit::bits_type(T::TYPE), d: ir::Dst(d), a }.into()
         })
+    }
+}
+
+/// Declares methods of two operands: the condition on elements, the doc, the name and the operation.
+macro_rules! binaries {
+    ($($bound:ident { $($(#[$doc:meta])* $name:ident $op:ident;)* })*) => {
+        $(impl<'k, T: $bound> Reg<'k, T> {
+            $($(#[$doc])*
+            #[track_caller]
+            pub fn $name(self, other: impl IntoReg<'k, T>) -> Self {
+                let loc = Location::caller();
+                self.binary(Binary::$op, other.into_reg(self.k, loc), loc)
+            })*
+        })*
+    };
+}
+
+binaries! {
+    Ordered {
+        /// The smaller. With one NaN, the other.
+        min Min;
+        /// The larger. With one NaN, the other.
+        max Max;
+    }
+    Integer {
+        /// The upper half of the product.
+        mul_hi MulHi;
     }
 }
 
@@ -517,20 +527,6 @@ impl<'k, T: Ordered> Reg<'k, T> {
         let cmp = if T::TYPE.is_float() { Cmp::Neu } else { Cmp::Ne };
         let id = self.k.state().compare(cmp, T::TYPE, self.id, other.id, loc);
         Reg::new(self.k, id)
-    }
-
-    /// The smaller. With one NaN, the other.
-    #[track_caller]
-    pub fn min(self, other: impl IntoReg<'k, T>) -> Self {
-        let loc = Location::caller();
-        self.binary(Binary::Min, other.into_reg(self.k, loc), loc)
-    }
-
-    /// The larger. With one NaN, the other.
-    #[track_caller]
-    pub fn max(self, other: impl IntoReg<'k, T>) -> Self {
-        let loc = Location::caller();
-        self.binary(Binary::Max, other.into_reg(self.k, loc), loc)
     }
 
     /// The value, or the bound that is nearer to it where it is outside of them: `low` is no more than `high`. Of floats
@@ -578,39 +574,51 @@ impl<'k> K<'k> {
         Reg::new(self, id)
     }
 
+    /// What an instruction writes that has an effect, or whose result is not a function of its operands.
+    pub(super) fn written<T: Element, O: Into<Op>>(
+        self,
+        loc: Loc,
+        op: impl FnOnce(ir::Reg) -> O,
+    ) -> Reg<'k, T> {
+        let mut state = self.state();
+        let d = state.written(T::TYPE);
+        state.effect(op(d), None, loc);
+        drop(state);
+        Reg::new(self, d)
+    }
+
     /// A constant.
     #[track_caller]
     pub fn value<T: Number>(self, value: T::Literal) -> Reg<'k, T> {
         self.constant(T::immediate(value))
     }
 
-    /// An `f32` constant.
-    pub fn f32(self, value: f32) -> Reg<'k, f32> {
-        self.constant(<f32 as Number>::immediate(value))
-    }
-
-    /// An `f64` constant.
-    pub fn f64(self, value: f64) -> Reg<'k, f64> {
-        self.constant(<f64 as Number>::immediate(value))
-    }
-
-    /// A `u32` constant.
-    pub fn u32(self, value: u32) -> Reg<'k, u32> {
-        self.constant(<u32 as Number>::immediate(value))
-    }
-
-    /// An `i32` constant.
-    pub fn i32(self, value: i32) -> Reg<'k, i32> {
-        self.constant(<i32 as Number>::immediate(value))
-    }
-
-    /// A `u64` constant.
-    pub fn u64(self, value: u64) -> Reg<'k, u64> {
-        self.constant(<u64 as Number>::immediate(value))
-    }
-
     /// A predicate that always, or never, holds.
     pub fn pred(self, value: bool) -> Reg<'k, Pred> {
         self.constant(Imm::Int(value.into()))
     }
+}
+
+macro_rules! constants {
+    ($($(#[$doc:meta])* $ty:ident;)*) => {
+        impl<'k> K<'k> {
+            $($(#[$doc])*
+            pub fn $ty(self, value: $ty) -> Reg<'k, $ty> {
+                self.constant(<$ty as Number>::immediate(value))
+            })*
+        }
+    };
+}
+
+constants! {
+    /// An `f32` constant.
+    f32;
+    /// An `f64` constant.
+    f64;
+    /// A `u32` constant.
+    u32;
+    /// An `i32` constant.
+    i32;
+    /// A `u64` constant.
+    u64;
 }

@@ -2,10 +2,11 @@
 
 use super::K;
 use super::reg::Reg;
+use super::state::Loc;
 use super::types::*;
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
-use warpwright_ptx::ir::{Component, Imm, Special, SpecialRegister};
+use warpwright_ptx::ir::{Component, Imm, Special, SpecialRegister, Src};
 
 macro_rules! specials {
     ($($(#[$doc:meta])* $name:ident: $ty:ty = $register:ident $($component:ident)?;)*) => {
@@ -111,13 +112,7 @@ macro_rules! volatile_specials {
             $($(#[$doc])*
             #[track_caller]
             pub fn $name(self) -> Reg<'k, $ty> {
-                let special = Special { register: SpecialRegister::$register, component: None };
-                let mut state = self.state();
-                let d = state.written(<$ty as Element>::TYPE);
-                let op = super::emit::mov(special.register.ty(), d, warpwright_ptx::ir::Src::Special(special));
-                state.effect(op, None, Location::caller());
-                drop(state);
-                Reg::new(self, d)
+                self.read_here(SpecialRegister::$register, Location::caller())
             })*
         }
     };
@@ -168,17 +163,17 @@ impl<'k> K<'k> {
     #[track_caller]
     fn numbered<T: Element>(self, name: &str, rule: &str) -> Reg<'k, T> {
         let loc = Location::caller();
-        let mut state = self.state();
         let Some(register) = SpecialRegister::from_name(name) else {
-            let poison = state.mistake(Code::SpecialRegister, loc, format!("there is no `{name}`: {rule}"));
-            return Reg::new(self, poison);
+            let message = format!("there is no `{name}`: {rule}");
+            return Reg::new(self, self.state().mistake(Code::SpecialRegister, loc, message));
         };
-        let d = state.written(T::TYPE);
-        let special = Special { register, component: None };
-        let op = super::emit::mov(register.ty(), d, warpwright_ptx::ir::Src::Special(special));
-        state.effect(op, None, loc);
-        drop(state);
-        Reg::new(self, d)
+        self.read_here(register, loc)
+    }
+
+    /// What the register holds at this point of the body.
+    fn read_here<T: Element>(self, register: SpecialRegister, loc: Loc) -> Reg<'k, T> {
+        let special = Src::Special(Special { register, component: None });
+        self.written(loc, |d| super::emit::mov(register.ty(), d, special))
     }
 
     #[track_caller]
