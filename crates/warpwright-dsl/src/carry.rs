@@ -156,6 +156,33 @@ carry_tuples! {
     (A 0, B 1, C 2, D 3, E 4, F 5)
 }
 
+/// State of one field, and what the host knows besides.
+macro_rules! carry_field {
+    ([$($param:tt)*] $ty:ty, $field:ident, |$k:ident| $poison:expr, |$state:ident, $see:ident| $shape:expr) => {
+        impl<'k, $($param)*> $crate::Carry<'k> for $ty {
+            fn each(&self, see: &mut dyn FnMut(::warpwright_ptx::ir::Reg)) {
+                self.$field.each(see);
+            }
+
+            fn rebuild(&self, k: $crate::K<'k>, next: &mut dyn FnMut() -> ::warpwright_ptx::ir::Reg) -> Self {
+                let mut state = *self;
+                state.$field = self.$field.rebuild(k, next);
+                state
+            }
+
+            fn poison($k: $crate::K<'k>) -> Self {
+                $poison
+            }
+
+            fn shape(&self, $see: &mut dyn FnMut(u32, u32)) {
+                let $state = self;
+                $shape;
+            }
+        }
+    };
+}
+pub(super) use carry_field;
+
 pub(super) fn registers<'k>(carry: &impl Carry<'k>) -> Vec<ir::Reg> {
     let mut list = Vec::new();
     carry.each(&mut |reg| list.push(reg));

@@ -1,8 +1,7 @@
 //! Matrices whose rows are what is asked for, whatever holds them: accumulators of the tensor cores, and sums that are
 //! spread over the lanes. So an algorithm that goes by rows, such as an online softmax, is written once.
 
-use super::K;
-use super::carry::Carry;
+use super::carry::{Carry, carry_field};
 use super::collective::Combine;
 use super::reg::{Binary, Reg};
 use super::spread::{List, Spread};
@@ -10,7 +9,6 @@ use super::tile::{Acc, Rows, Tile};
 use super::types::*;
 use std::ops;
 use std::panic::Location;
-use warpwright_ptx::ir;
 
 /// A value for each row of a matrix that a warp holds.
 pub trait RowVector<'k>: Carry<'k> + ops::Sub<Output = Self> + ops::Sub<f32, Output = Self> {
@@ -166,41 +164,14 @@ impl<'k> SpreadRows<'k> {
     }
 }
 
-impl<'k> Carry<'k> for SpreadTile<'k> {
-    fn each(&self, see: &mut dyn FnMut(ir::Reg)) {
-        self.own.each(see);
-    }
-
-    fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self {
-        SpreadTile { own: self.own.rebuild(k, next), ..*self }
-    }
-
-    fn poison(k: K<'k>) -> Self {
-        k.spread(1, 1).filled(1, 0.0)
-    }
-
-    fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
-        see(self.rows() as u32, self.columns as u32);
-    }
-}
-
-impl<'k> Carry<'k> for SpreadRows<'k> {
-    fn each(&self, see: &mut dyn FnMut(ir::Reg)) {
-        self.by_element.each(see);
-    }
-
-    fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self {
-        SpreadRows { by_element: self.by_element.rebuild(k, next) }
-    }
-
-    fn poison(k: K<'k>) -> Self {
-        SpreadRows { by_element: Carry::poison(k) }
-    }
-
-    fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
-        self.by_element.shape(see);
-    }
-}
+carry_field!(
+    [] SpreadTile<'k>, own, |k| k.spread(1, 1).filled(1, 0.0),
+    |tile, see| see(tile.rows() as u32, tile.columns as u32)
+);
+carry_field!(
+    [] SpreadRows<'k>, by_element, |k| SpreadRows { by_element: Carry::poison(k) },
+    |rows, see| rows.by_element.shape(see)
+);
 
 macro_rules! operators {
     ($($trait:ident $method:ident $left:ident $right:ty => |$other:ident| $tile:expr;)*) => {

@@ -9,15 +9,15 @@
 //!  80 halves, 160 bytes:   lanes 0..10  row 0    lanes 16..26  row 1      6 lanes of each run idle
 //! ```
 
+use super::K;
+use super::carry::carry_field;
 use super::guard::{Guard, both};
 use super::reg::{IntoReg, Reg};
 use super::spread::{List, Spread};
 use super::tile::Matrix;
 use super::types::*;
-use super::{Carry, K};
 use std::marker::PhantomData;
 use std::panic::Location;
-use warpwright_ptx::ir;
 
 const WARP: u32 = 32;
 /// Bytes of a piece.
@@ -155,20 +155,7 @@ impl<'k, T: StripElement> StripRows<'k, T> {
     }
 }
 
-impl<'k, T: StripElement> Carry<'k> for StripRows<'k, T> {
-    fn each(&self, see: &mut dyn FnMut(ir::Reg)) {
-        self.words.each(see);
-    }
-
-    fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self {
-        StripRows { words: self.words.rebuild(k, next), ..*self }
-    }
-
-    fn poison(k: K<'k>) -> Self {
-        StripRows { words: List::poison(k), of_row: 0, kind: PhantomData }
-    }
-
-    fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
-        self.words.shape(see);
-    }
-}
+carry_field!(
+    [T: StripElement] StripRows<'k, T>, words, |k| StripRows { words: List::poison(k), of_row: 0, kind: PhantomData },
+    |rows, see| rows.words.shape(see)
+);

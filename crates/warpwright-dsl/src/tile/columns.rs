@@ -1,11 +1,12 @@
 //! Values for the columns of accumulators.
 
+use super::super::Ptr;
+use super::super::carry::carry_field;
 use super::super::guard::{Guard, both};
 use super::super::reg::{IntoReg, Reg};
 use super::super::spread::List;
 use super::super::state::{Loc, POISON};
 use super::super::types::*;
-use super::super::{Carry, Ptr};
 use super::{K, Matrix, Operand, POISONED, Rows};
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
@@ -123,23 +124,10 @@ pub struct PerColumn<'k> {
     width: u32,
 }
 
-impl<'k> Carry<'k> for PerColumn<'k> {
-    fn each(&self, see: &mut dyn FnMut(ir::Reg)) {
-        self.words.each(see);
-    }
-
-    fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self {
-        PerColumn { words: self.words.rebuild(k, next), ..*self }
-    }
-
-    fn poison(k: K<'k>) -> Self {
-        PerColumn { k, words: List::poison(k), columns: 0, width: 1 }
-    }
-
-    fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
-        see(self.columns, self.width);
-    }
-}
+carry_field!(
+    [] PerColumn<'k>, words, |k| PerColumn { k, words: List::poison(k), columns: 0, width: 1 },
+    |rows, see| see(rows.columns, rows.width)
+);
 
 impl<'k> Matrix<'k, F16> {
     /// The rows from `row` on, one for each of `columns` columns of a tile, a multiple of 8: what scales of blocks of a

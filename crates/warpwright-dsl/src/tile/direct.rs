@@ -14,6 +14,7 @@
 //! So columns change places within runs of 32 or 64, and no further. What multiplies B is loaded in the same order
 //! ([`K::rows_for_fragments`]), and whoever stores the product of A is told them ([`Tile::reduce_scatter`]).
 
+use super::super::carry::carry_field;
 use super::super::guard::{Guard, both};
 use super::super::reg::{IntoReg, Reg};
 use super::super::spread::List;
@@ -23,7 +24,6 @@ use super::{A, Acc, B, Half, K, Matrix, Tile, TileRole};
 use std::marker::PhantomData;
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
-use warpwright_ptx::ir;
 
 /// Elements that are loaded straight into fragments.
 pub trait Direct: Data {
@@ -154,23 +154,11 @@ impl<R, T> std::fmt::Debug for Fragments<'_, R, T> {
     }
 }
 
-impl<'k, R: DirectRole, T: Direct> Carry<'k> for Fragments<'k, R, T> {
-    fn each(&self, see: &mut dyn FnMut(ir::Reg)) {
-        self.words.each(see);
-    }
-
-    fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self {
-        Fragments { words: self.words.rebuild(k, next), ..*self }
-    }
-
-    fn poison(k: K<'k>) -> Self {
-        Fragments { words: List::poison(k), rows: 0, columns: 0, kind: PhantomData }
-    }
-
-    fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
-        see(self.rows, self.columns);
-    }
-}
+carry_field!(
+    [R: DirectRole, T: Direct] Fragments<'k, R, T>, words,
+    |k| Fragments { words: List::poison(k), rows: 0, columns: 0, kind: PhantomData },
+    |rows, see| see(rows.rows, rows.columns)
+);
 
 impl<'k, T: Direct> Matrix<'k, T> {
     /// `count` rows from `row` on, all columns, as a factor will want them, transposed: for `B` a multiple of 8 rows,

@@ -12,16 +12,16 @@
 //! A B tile is blocks of 32 bytes along k by 8 columns, two registers each. `ldmatrix` loads four such
 //! matrices at once; the lanes say where their 32 rows lie.
 
+use super::super::emit;
 use super::super::pointer::INVALID;
 use super::super::reg::{Binary, Reg};
 use super::super::state::{Loc, State};
 use super::product::Factor;
 use super::swizzle::CHUNK;
-use super::{A, B, K, Readable, SharedTile, Tile};
+use super::{A, B, K, Readable, SharedTile, Tile, TileRole};
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
-use warpwright_ptx::ir::{self, Dst, Dsts, Rounding, Space, Type};
-use warpwright_ptx::op::convert::Cvt;
+use warpwright_ptx::ir::{self, Dsts, Rounding, Space, Type};
 use warpwright_ptx::op::matrix::{Ldmatrix, MatrixCount, MatrixElement, TileShape};
 
 impl<'k, T: Factor, X: Readable> SharedTile<'k, T, X> {
@@ -33,19 +33,14 @@ impl<'k, T: Factor, X: Readable> SharedTile<'k, T, X> {
     /// (`E0033` where that is seen not to be so).
     #[track_caller]
     pub fn load_a(self) -> Tile<'k, A, T> {
-        let loc = Location::caller();
-        let (k, rows, columns) = (self.k, self.rows, self.columns);
-        self.check_chunks(loc);
-        let tile = self.reads(false, loc);
-        Tile::shaped(k, rows, columns, loc, |count| {
+        let (k, rows, columns, loc) = (self.k, self.rows, self.columns, Location::caller());
+        self.fragment(rows, columns, loc, |tile, regs| {
             let (row, bytes) = (k.lane_bits(0, 15), k.lane_bits(0, 16));
-            let mut regs = Vec::with_capacity(count);
             for i in (0..rows).step_by(16) {
                 for b in (0..columns * T::TYPE.bytes()).step_by(32) {
                     regs.extend(tile.matrices(4, false, (row + i, bytes + b), loc));
                 }
             }
-            rounded::<T>(k, regs, loc)
         })
     }
 
@@ -54,13 +49,9 @@ impl<'k, T: Factor, X: Readable> SharedTile<'k, T, X> {
     /// [`load_a`](Self::load_a).
     #[track_caller]
     pub fn load_b(self) -> Tile<'k, B, T> {
-        let loc = Location::caller();
-        let (k, rows, columns) = (self.k, self.rows, self.columns);
-        self.check_chunks(loc);
-        let tile = self.reads(false, loc);
-        Tile::shaped(k, rows, columns, loc, |count| {
+        let (k, rows, columns, loc) = (self.k, self.rows, self.columns, Location::caller());
+        self.fragment(rows, columns, loc, |tile, regs| {
             let inner = 32 / T::TYPE.bytes();
-            let mut regs = Vec::with_capacity(count);
             for i in (0..rows).step_by(inner as usize) {
                 if T::TYPE.bits() == 16 {
                     // Columns of 16 bits are gathered by the transposing load.
@@ -78,7 +69,6 @@ impl<'k, T: Factor, X: Readable> SharedTile<'k, T, X> {
                     }
                 }
             }
-            rounded::<T>(k, regs, loc)
         })
     }
 
@@ -86,21 +76,33 @@ impl<'k, T: Factor, X: Readable> SharedTile<'k, T, X> {
     /// multiple of 8, k of 32 bytes; else as [`load_a`](Self::load_a).
     #[track_caller]
     pub fn load_bt(self) -> Tile<'k, B, T> {
-        let loc = Location::caller();
-        let (k, n, columns) = (self.k, self.rows, self.columns);
-        self.check_chunks(loc);
-        let tile = self.reads(false, loc);
-        Tile::shaped(k, columns, n, loc, |count| {
+        let (k, n, columns, loc) = (self.k, self.rows, self.columns, Location::caller());
+        self.fragment(columns, n, loc, |tile, regs| {
             let (low, high) = (k.lane_bits(0, 7), k.lane_bits(4, 1));
             let (row, bytes) = (low + high * 8, k.lane_bits(0, 8) * 2);
-            let mut regs = Vec::with_capacity(count);
             for b in (0..columns * T::TYPE.bytes()).step_by(32) {
                 for j in (0..n).step_by(16) {
                     let matrices = if n - j < 16 { 2 } else { 4 };
                     regs.extend(tile.matrices(matrices, false, (row + j, bytes + b), loc));
                 }
             }
-            rounded::<T>(k, regs, loc)
+        })
+    }
+
+    /// A factor of that shape, from the registers that are loaded of the window.
+    fn fragment<R: TileRole>(
+        self,
+        rows: u32,
+        columns: u32,
+        loc: Loc,
+        load: impl FnOnce(Self, &mut Vec<ir::Reg>),
+    ) -> Tile<'k, R, T> {
+        self.check_chunks(loc);
+        let tile = self.reads(false, loc);
+        Tile::shaped(self.k, rows, columns, loc, |count| {
+            let mut regs = Vec::with_capacity(count);
+            load(tile, &mut regs);
+            rounded::<T>(self.k, regs, loc)
         })
     }
 
@@ -163,20 +165,5 @@ fn to_tf32(state: &mut State, reg: ir::Reg, loc: Loc) -> ir::Reg {
     if !state.usable(reg, loc) {
         return reg;
     }
-    state.pure(Type::U32, loc, |d| {
-        Cvt {
-            rounding: Some(Rounding::Rna),
-            ftz: false,
-            sat: false,
-            satfinite: false,
-            positive_zero: false,
-            relu: false,
-            d_type: Type::TF32,
-            a_type: Type::F32,
-            d: Dst(d),
-            a: reg.into(),
-            b: None,
-        }
-        .into()
-    })
+    state.pure(Type::U32, loc, |d| emit::cvt(Some(Rounding::Rna), Type::TF32, Type::F32, d, reg.into()))
 }

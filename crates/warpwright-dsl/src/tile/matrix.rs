@@ -155,10 +155,7 @@ impl<'k, T: Data> Matrix<'k, T> {
     {
         let (k, loc) = (self.ptr.k, Location::caller());
         let (ptr, inside) = self.place(row.into_reg(k, loc), column.into_reg(k, loc));
-        match inside {
-            Some(inside) => ptr.ld_if(inside, 0, k.value::<T>(T::Literal::default())),
-            None => ptr.ld(0),
-        }
+        ptr.ld_if(inside, 0, k.value::<T>(T::Literal::default()))
     }
 
     /// Stores elements of a row from a column on, those that the matrix has; in one access where it is
@@ -175,17 +172,11 @@ impl<'k, T: Data> Matrix<'k, T> {
         let bytes = T::TYPE.bytes() * N as u32;
         if bytes <= 16 && self.alignment(column, 16).is_multiple_of(bytes) {
             let (ptr, inside) = self.place(row, column);
-            return match inside {
-                Some(inside) => ptr.st_vec_if(inside, 0, values),
-                None => ptr.st_vec(0, values),
-            };
+            return ptr.st_vec_if(inside, 0, values);
         }
         for (i, value) in (0..).zip(values) {
             let (ptr, inside) = self.place(row, column + i);
-            match inside {
-                Some(inside) => ptr.st_if(inside, 0, value),
-                None => ptr.st(0, value),
-            }
+            ptr.st_if(inside, 0, value);
         }
     }
 }
@@ -247,10 +238,7 @@ impl<'k> Tile<'k, Acc, f32> {
             }
             // Two neighbours, as one access.
             let (ptr, inside) = to.place(row, column);
-            match inside {
-                Some(inside) => ptr.cast::<u32>().st_if(inside, 0, pack(low, high)),
-                None => ptr.cast::<u32>().st(0, pack(low, high)),
-            }
+            ptr.cast::<u32>().st_if(inside, 0, pack(low, high));
         }
     }
 }

@@ -20,22 +20,20 @@ pub trait Factor: Data + Sealed {
     const SINCE: u16;
 }
 
-impl Sealed for F16 {}
-impl Factor for F16 {
-    const PRODUCT: Type = Type::F16;
-    const SINCE: u16 = 75;
+macro_rules! factors {
+    ($($ty:ident = $product:ident since $sm:literal;)*) => {
+        $(impl Sealed for $ty {}
+        impl Factor for $ty {
+            const PRODUCT: Type = Type::$product;
+            const SINCE: u16 = $sm;
+        })*
+    };
 }
 
-impl Sealed for Bf16 {}
-impl Factor for Bf16 {
-    const PRODUCT: Type = Type::BF16;
-    const SINCE: u16 = 80;
-}
-
-impl Sealed for f32 {}
-impl Factor for f32 {
-    const PRODUCT: Type = Type::TF32;
-    const SINCE: u16 = 80;
+factors! {
+    F16 = F16 since 75;
+    Bf16 = BF16 since 80;
+    f32 = TF32 since 80;
 }
 
 /// Factors of 16 bits: accumulators can be rounded to them where they stand.
@@ -52,40 +50,31 @@ pub trait Half: Factor {
     fn bits(value: f32) -> u16;
 }
 
-impl Half for F16 {
-    fn pack<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> ir::Reg {
-        low.pack_f16(high).id
-    }
+macro_rules! halves {
+    ($($half:ident, $pair:ident: $pack:ident $pack_finite:ident $bits:ident;)*) => {
+        $(impl Half for $half {
+            fn pack<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> ir::Reg {
+                low.$pack(high).id
+            }
 
-    fn pack_finite<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> Reg<'k, u32> {
-        low.pack_f16_saturating(high).bits()
-    }
+            fn pack_finite<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> Reg<'k, u32> {
+                low.$pack_finite(high).bits()
+            }
 
-    fn unpack(word: Reg<'_, u32>) -> [Reg<'_, f32>; 2] {
-        word.bits::<F16x2>().f32x2()
-    }
+            fn unpack(word: Reg<'_, u32>) -> [Reg<'_, f32>; 2] {
+                word.bits::<$pair>().f32x2()
+            }
 
-    fn bits(value: f32) -> u16 {
-        f16_bits(value)
-    }
+            fn bits(value: f32) -> u16 {
+                $bits(value)
+            }
+        })*
+    };
 }
 
-impl Half for Bf16 {
-    fn pack<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> ir::Reg {
-        low.pack_bf16(high).id
-    }
-
-    fn pack_finite<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> Reg<'k, u32> {
-        low.pack_bf16(high).bits()
-    }
-
-    fn unpack(word: Reg<'_, u32>) -> [Reg<'_, f32>; 2] {
-        word.bits::<Bf16x2>().f32x2()
-    }
-
-    fn bits(value: f32) -> u16 {
-        bf16_bits(value)
-    }
+halves! {
+    F16, F16x2: pack_f16 pack_f16_saturating f16_bits;
+    Bf16, Bf16x2: pack_bf16 pack_bf16 bf16_bits;
 }
 
 impl<'k, T: Factor> Tile<'k, A, T> {

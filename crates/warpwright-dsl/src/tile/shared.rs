@@ -1,6 +1,7 @@
 //! Tiles in shared memory.
 
 use super::super::Ptr;
+use super::super::guard::both;
 use super::super::pointer::INVALID;
 use super::super::reg::{Binary, IntoReg, Reg};
 use super::super::state::Loc;
@@ -11,6 +12,7 @@ use super::{Half, K, Matrix};
 use std::marker::PhantomData;
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
+use warpwright_ptx::ir::Imm;
 
 /// What may be done with a shared tile.
 pub trait TileAccess: Copy + Sealed + 'static {}
@@ -349,14 +351,7 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
     ) {
         let k = self.k;
         if self.turn.is_some() && unit >= 4 && k.target().sm >= 80 {
-            let copy = || match inside {
-                Some(inside) => k.cp_async_if(inside, to, from, unit),
-                None => k.cp_async(to, from, unit),
-            };
-            return match mine {
-                Some(mine) => k.when(mine, copy),
-                None => copy(),
-            };
+            return k.when(mine, || k.cp_async_if(inside, to, from, unit));
         }
         match unit {
             16 => copy_words::<u32, 4>(to, from, mine, inside),
@@ -369,22 +364,15 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
 }
 
 /// The same through registers.
-fn copy_words<'k, W: Zero, const N: usize>(
+fn copy_words<'k, W: Data, const N: usize>(
     to: Ptr<'k, Shared, impl Data>,
     from: Ptr<'k, Global, impl Data>,
     mine: Option<Reg<'k, Pred>>,
     inside: Option<Reg<'k, Pred>>,
 ) {
-    let from = from.cast::<W>();
-    let words: [Reg<'k, W>; N] = match both(mine, inside) {
-        Some(reads) => from.ld_vec_if(reads, 0, W::zero(from.k)),
-        None => from.ld_vec(0),
-    };
-    let to = to.cast::<W>();
-    match mine {
-        Some(mine) => to.st_vec_if(mine, 0, words),
-        None => to.st_vec(0, words),
-    }
+    let zero: Reg<'k, W> = from.k.constant(Imm::Int(0));
+    let words: [Reg<'k, W>; N] = from.cast::<W>().ld_vec_if(both(mine, inside), 0, zero);
+    to.cast::<W>().st_vec_if(mine, 0, words);
 }
 
 /// The same for `f32` that are rounded, in pairs.
@@ -394,16 +382,9 @@ fn round_words<'k, T: Half, const N: usize, const PAIRS: usize>(
     mine: Option<Reg<'k, Pred>>,
     inside: Option<Reg<'k, Pred>>,
 ) {
-    let values: [Reg<'k, f32>; N] = match both(mine, inside) {
-        Some(reads) => from.ld_vec_if(reads, 0, 0.0),
-        None => from.ld_vec(0),
-    };
+    let values: [Reg<'k, f32>; N] = from.ld_vec_if(both(mine, inside), 0, 0.0);
     let words: [_; PAIRS] = std::array::from_fn(|i| T::pack_finite(values[2 * i], values[2 * i + 1]));
-    let to = to.cast::<u32>();
-    match mine {
-        Some(mine) => to.st_vec_if(mine, 0, words),
-        None => to.st_vec(0, words),
-    }
+    to.cast::<u32>().st_vec_if(mine, 0, words);
 }
 
 /// The same for one.
@@ -413,36 +394,6 @@ fn round_word<'k, T: Half>(
     mine: Option<Reg<'k, Pred>>,
     inside: Option<Reg<'k, Pred>>,
 ) {
-    let value = match both(mine, inside) {
-        Some(reads) => from.ld_if(reads, 0, 0.0),
-        None => from.ld(0),
-    };
-    let (to, half) = (to.cast::<u16>(), T::pack_finite(value, value).to::<u16>());
-    match mine {
-        Some(mine) => to.st_if(mine, 0, half),
-        None => to.st(0, half),
-    }
+    let value = from.ld_if(both(mine, inside), 0, 0.0);
+    to.cast::<u16>().st_if(mine, 0, T::pack_finite(value, value).to::<u16>());
 }
-
-fn both<'k>(one: Option<Reg<'k, Pred>>, other: Option<Reg<'k, Pred>>) -> Option<Reg<'k, Pred>> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one & other),
-        (one, other) => one.or(other),
-    }
-}
-
-/// Words that copies travel in.
-trait Zero: Data {
-    fn zero<'k>(k: K<'k>) -> Reg<'k, Self>;
-}
-
-macro_rules! zero {
-    ($($word:ty)*) => {
-        $(impl Zero for $word {
-            fn zero<'k>(k: K<'k>) -> Reg<'k, Self> {
-                k.constant(warpwright_ptx::ir::Imm::Int(0))
-            }
-        })*
-    };
-}
-zero!(u32 u16 u8);
