@@ -112,11 +112,7 @@ impl<'k> K<'k> {
     fn constants<S: PointerSpace, T: Number>(self, values: &[T::Literal]) -> Ptr<'k, S, T> {
         let mut state = self.state();
         let id = state.constants.len() as u32;
-        let ty = match T::TYPE {
-            Type::F16 | Type::BF16 => Type::B16,
-            Type::F16X2 | Type::BF16X2 => Type::B32,
-            ty => ty,
-        };
+        let ty = super::kernel::param_type(T::TYPE);
         let mut variable = Variable::new(S::SPACE, ty, format!("table_{id}"));
         variable.origin = ir::Origin::Rust(Location::caller());
         variable.align = Some(16);

@@ -20,6 +20,7 @@ use super::state::{Base, BlockId, Def, Inst, Loc, Node, POISON, State};
 use super::{ArgDesc, BuildError, Built};
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::{Address, AddressBase, Arch, BoolOp, Cmp, DstPair, Imm, Reg, Space, Src, Type};
+use warpwright_ptx::op::family::{self, Family};
 use warpwright_ptx::op::{Op, compare::Setp, control, logic};
 
 /// Builds a kernel with checked pointers, for devices that check no access: it reads and writes global memory only inside
@@ -106,109 +107,36 @@ fn touches(op: &Op) -> Touches<'_> {
 
 /// Whether an instruction touches no memory but shared memory of the block.
 fn computes(op: &Op) -> bool {
-    use Op::*;
-    let arithmetic = matches!(
-        op,
-        Add(_)
-            | Sub(_)
-            | Addc(_)
-            | Subc(_)
-            | Sad(_)
-            | Mul(_)
-            | Mul24(_)
-            | Mad(_)
-            | Mad24(_)
-            | Madc(_)
-            | Fma(_)
-            | Clmad(_)
-            | Div(_)
-            | Rem(_)
-            | Abs(_)
-            | Neg(_)
-            | Copysign(_)
-            | Testp(_)
-            | Min(_)
-            | Max(_)
-            | Rcp(_)
-            | Sqrt(_)
-            | Rsqrt(_)
-            | Sin(_)
-            | Cos(_)
-            | Lg2(_)
-            | Ex2(_)
-            | Tanh(_)
-            | Dp4a(_)
-            | Dp2a(_)
-    );
-    let logic = matches!(
-        op,
-        And(_)
-            | Or(_)
-            | Xor(_)
-            | Not(_)
-            | Cnot(_)
-            | Lop3(_)
-            | Shl(_)
-            | Shr(_)
-            | Shf(_)
-            | Bfe(_)
-            | Bfi(_)
-            | Popc(_)
-            | Clz(_)
-            | Brev(_)
-            | Bfind(_)
-            | Fns(_)
-            | Szext(_)
-            | Bmsk(_)
-            | Prmt(_)
-            | Setp(_)
-            | Set(_)
-            | Selp(_)
-            | Slct(_)
-            | Mov(_)
-            | Cvt(_)
-            | CvtRs(_)
-            | CvtScaledOne(_)
-            | CvtScaledTwo(_)
-            | CvtPack(_)
-            | Cvta(_)
-            | Isspacep(_)
-    );
-    let control = matches!(
-        op,
-        Bra(_)
-            | BrxIdx(_)
-            | Ret(_)
-            | Exit(_)
-            | Trap(_)
-            | Brkpt(_)
-            | BarSync(_)
-            | BarArrive(_)
-            | BarRed(_)
-            | BarrierSync(_)
-            | BarrierArrive(_)
-            | BarrierRed(_)
-            | BarWarpSync(_)
-            | Membar(_)
-            | Fence(_)
-            | Nanosleep(_)
-            | Shfl(_)
-            | Vote(_)
-            | ActiveMask(_)
-            | Match(_)
-            | Redux(_)
-            | Elect(_)
-            | CpAsyncCommitGroup(_)
-            | CpAsyncWaitGroup(_)
-            | CpAsyncWaitAll(_)
-    );
-    let matrices = match op {
-        Mma(_) | MmaSp(_) | MmaSpOrdered(_) | Movmatrix(_) | WmmaMma(_) => true,
-        Ldmatrix(op) => is_local(op.space),
-        Stmatrix(op) => is_local(op.space),
+    match op.family() {
+        Family::Sums(_)
+        | Family::Products(_)
+        | Family::Functions(_)
+        | Family::Signs(_)
+        | Family::Extrema(_)
+        | Family::Logic(_)
+        | Family::Compare(_)
+        | Family::Convert(_) => true,
+        Family::Control(op) => {
+            use family::Control::*;
+            matches!(op, Bra(_) | BrxIdx(_) | Ret(_) | Exit(_) | Trap(_) | Brkpt(_))
+        }
+        Family::Sync(op) => {
+            use family::Sync::*;
+            let barrier = matches!(op, BarSync(_) | BarArrive(_) | BarRed(_) | BarWarpSync(_));
+            let aligned = matches!(op, BarrierSync(_) | BarrierArrive(_) | BarrierRed(_));
+            barrier || aligned || matches!(op, Membar(_) | Fence(_) | Nanosleep(_))
+        }
+        Family::Warp(op) => !matches!(op, family::Warp::ShflNoSync(_) | family::Warp::VoteNoSync(_)),
+        Family::AsyncCopy(op) => {
+            use family::AsyncCopy::*;
+            matches!(op, CpAsyncCommitGroup(_) | CpAsyncWaitGroup(_) | CpAsyncWaitAll(_))
+        }
+        Family::Matrix(family::Matrix::Ldmatrix(op)) => is_local(op.space),
+        Family::Matrix(family::Matrix::Stmatrix(op)) => is_local(op.space),
+        Family::Matrix(_) => true,
+        Family::Wmma(op) => matches!(op, family::Wmma::WmmaMma(_)),
         _ => false,
-    };
-    arithmetic || logic || control || matrices
+    }
 }
 
 impl State {

@@ -81,7 +81,12 @@ impl<'k> Range<'k> {
             self.step.k.state().mistake(Code::ImmediateRange, loc, "a range that steps by zero never ends");
             self.step = self.step.k.u32(1);
         }
-        self.count_trips(false);
+        self.stepping(self.step, false)
+    }
+
+    fn stepping(mut self, step: Reg<'k, u32>, below_step: bool) -> Self {
+        self.step = step;
+        self.count_trips(below_step);
         self
     }
 
@@ -143,29 +148,21 @@ impl<'k> K<'k> {
     #[track_caller]
     pub fn strided(self, n: impl IntoReg<'k, u32>) -> Range<'k> {
         let n = n.into_reg(self, Location::caller());
-        let mut range = self.range(self.tid()..n);
-        range.step = self.ntid();
-        range.count_trips(true);
-        range
+        self.range(self.tid()..n).stepping(self.ntid(), true)
     }
 
     /// `lane, lane + 32, … < n`: the warp walks `0..n`.
     #[track_caller]
     pub fn warp_strided(self, n: impl IntoReg<'k, u32>) -> Range<'k> {
         let n = n.into_reg(self, Location::caller());
-        let mut range = self.range(self.lane()..n);
-        range.step = self.u32(32);
-        range.count_trips(true);
-        range
+        self.range(self.lane()..n).stepping(self.u32(32), true)
     }
 
     /// The whole grid walks `0..n`.
     #[track_caller]
     pub fn grid_strided(self, n: impl IntoReg<'k, u32>) -> Range<'k> {
         let n = n.into_reg(self, Location::caller());
-        let mut range = self.range(self.global_tid()..n);
-        range.step = self.nctaid() * self.ntid();
-        range
+        self.range(self.global_tid()..n).stepping(self.nctaid() * self.ntid(), false)
     }
 
     /// Loops on the device.

@@ -6,7 +6,6 @@ use super::state::{Loc, POISON, State};
 use super::types::*;
 use std::panic::Location;
 use warpwright_ptx::ir::{self, Cmp, Imm, Rounding, Src, Type};
-use warpwright_ptx::op::Op;
 use warpwright_ptx::op::convert::Cvt;
 
 /// Elements that a `U` converts to by value.
@@ -126,9 +125,9 @@ impl<'k> Reg<'k, f32> {
         if self.k.target().sm < 80 {
             return self.k.on_line(loc, || self.clamped_to_f16().to());
         }
-        self.unary(loc, |d, a| match emit::cvt(Some(Rounding::Rn), Type::F16, Type::F32, d, a) {
-            Op::Cvt(cvt) => Cvt { satfinite: true, ..cvt }.into(),
-            other => other,
+        self.unary(loc, |d, a| {
+            let rounded = emit::conversion(Some(Rounding::Rn), Type::F16, Type::F32, d, a);
+            Cvt { satfinite: true, ..rounded }.into()
         })
     }
 
@@ -296,20 +295,8 @@ impl State {
         }
         let (a, b) = (self.operand(high, loc), self.operand(low, loc));
         self.pure(pair, loc, |d| {
-            Cvt {
-                rounding: Some(Rounding::Rn),
-                ftz: false,
-                sat: false,
-                satfinite,
-                positive_zero: false,
-                relu: false,
-                d_type: pair,
-                a_type: Type::F32,
-                d: ir::Dst(d),
-                a,
-                b: Some(b),
-            }
-            .into()
+            let rounded = emit::conversion(Some(Rounding::Rn), pair, Type::F32, d, a);
+            Cvt { satfinite, b: Some(b), ..rounded }.into()
         })
     }
 }

@@ -47,14 +47,6 @@ pub(super) fn unpack(ty: Type, parts: impl IntoIterator<Item = Option<Reg>>, a: 
     Mov { vector: None, ty, d: Dsts::Many(parts.into_iter().collect()), a: Srcs::One(Src::Reg(a)) }.into()
 }
 
-pub(super) fn add(ty: Type, d: Reg, a: Src, b: Src) -> Op {
-    Add { rounding: None, ftz: false, sat: false, cc: false, ty, a_type: None, d: Dst(d), a, b }.into()
-}
-
-pub(super) fn sub(ty: Type, d: Reg, a: Src, b: Src) -> Op {
-    Sub { rounding: None, ftz: false, sat: false, cc: false, ty, a_type: None, d: Dst(d), a, b }.into()
-}
-
 pub(super) fn mul(half: Option<MulHalf>, ty: Type, d: Reg, a: Src, b: Src) -> Op {
     Mul { half, rounding: None, ftz: false, sat: false, ty, d: Dst(d), a, b }.into()
 }
@@ -75,38 +67,25 @@ pub(super) fn div(ty: Type, d: Reg, a: Src, b: Src, approx: bool) -> Op {
     Div { approx, full: false, rounding, ftz: false, ty, d: Dst(d), a, b }.into()
 }
 
-pub(super) fn rem(ty: Type, d: Reg, a: Src, b: Src) -> Op {
-    Rem { ty, d: Dst(d), a, b }.into()
+macro_rules! of_two {
+    ($($name:ident = $op:ident { $($modifier:ident: $value:expr),* };)*) => {
+        $(pub(super) fn $name(ty: Type, d: Reg, a: Src, b: Src) -> Op {
+            $op { $($modifier: $value,)* ty, d: Dst(d), a, b }.into()
+        })*
+    };
 }
 
-pub(super) fn min(ty: Type, d: Reg, a: Src, b: Src) -> Op {
-    Min { ftz: false, nan: false, xorsign: false, abs: false, relu: false, ty, d: Dst(d), a, b, c: None }
-        .into()
-}
-
-pub(super) fn max(ty: Type, d: Reg, a: Src, b: Src) -> Op {
-    Max { ftz: false, nan: false, xorsign: false, abs: false, relu: false, ty, d: Dst(d), a, b, c: None }
-        .into()
-}
-
-pub(super) fn and(ty: Type, d: Reg, a: Src, b: Src) -> Op {
-    And { ty, d: Dst(d), a, b }.into()
-}
-
-pub(super) fn or(ty: Type, d: Reg, a: Src, b: Src) -> Op {
-    Or { ty, d: Dst(d), a, b }.into()
-}
-
-pub(super) fn xor(ty: Type, d: Reg, a: Src, b: Src) -> Op {
-    Xor { ty, d: Dst(d), a, b }.into()
-}
-
-pub(super) fn shl(ty: Type, d: Reg, a: Src, b: Src) -> Op {
-    Shl { ty, d: Dst(d), a, b }.into()
-}
-
-pub(super) fn shr(ty: Type, d: Reg, a: Src, b: Src) -> Op {
-    Shr { ty, d: Dst(d), a, b }.into()
+of_two! {
+    add = Add { rounding: None, ftz: false, sat: false, cc: false, a_type: None };
+    sub = Sub { rounding: None, ftz: false, sat: false, cc: false, a_type: None };
+    min = Min { ftz: false, nan: false, xorsign: false, abs: false, relu: false, c: None };
+    max = Max { ftz: false, nan: false, xorsign: false, abs: false, relu: false, c: None };
+    rem = Rem {};
+    and = And {};
+    or = Or {};
+    xor = Xor {};
+    shl = Shl {};
+    shr = Shr {};
 }
 
 pub(super) fn setp(cmp: Cmp, ty: Type, d: Reg, a: Src, b: Src) -> Op {
@@ -119,20 +98,13 @@ pub(super) fn selp(ty: Type, d: Reg, a: Src, b: Src, c: Reg) -> Op {
 }
 
 pub(super) fn cvt(rounding: Option<Rounding>, d_type: Type, a_type: Type, d: Reg, a: Src) -> Op {
-    Cvt {
-        rounding,
-        ftz: false,
-        sat: false,
-        satfinite: false,
-        positive_zero: false,
-        relu: false,
-        d_type,
-        a_type,
-        d: Dst(d),
-        a,
-        b: None,
-    }
-    .into()
+    conversion(rounding, d_type, a_type, d, a).into()
+}
+
+/// A `cvt` that more may be said of.
+pub(super) fn conversion(rounding: Option<Rounding>, d_type: Type, a_type: Type, d: Reg, a: Src) -> Cvt {
+    let (ftz, sat, satfinite, positive_zero, relu) = (false, false, false, false, false);
+    Cvt { rounding, ftz, sat, satfinite, positive_zero, relu, d_type, a_type, d: Dst(d), a, b: None }
 }
 
 pub(super) fn bra(target: LabelId) -> Op {

@@ -110,17 +110,17 @@ pub enum Role {
 impl ArgDesc {
     /// A buffer that the kernel reads.
     pub fn input<T: Data>(name: &'static str, len: impl Into<Extent>) -> Self {
-        ArgDesc { name, dtype: T::TYPE, role: Role::In, len: len.into(), shares: &[], constant: false }
+        Self::buffer(name, T::TYPE, Role::In, len)
     }
 
     /// A buffer that the kernel writes.
     pub fn output<T: Data>(name: &'static str, len: impl Into<Extent>) -> Self {
-        ArgDesc { name, dtype: T::TYPE, role: Role::Out, len: len.into(), shares: &[], constant: false }
+        Self::buffer(name, T::TYPE, Role::Out, len)
     }
 
     /// A buffer that the kernel reads and writes.
     pub fn in_out<T: Data>(name: &'static str, len: impl Into<Extent>) -> Self {
-        ArgDesc { name, dtype: T::TYPE, role: Role::InOut, len: len.into(), shares: &[], constant: false }
+        Self::buffer(name, T::TYPE, Role::InOut, len)
     }
 
     /// A buffer whose element type is configuration.
@@ -130,14 +130,7 @@ impl ArgDesc {
 
     /// A number.
     pub fn scalar<T: Data>(name: &'static str) -> Self {
-        ArgDesc {
-            name,
-            dtype: T::TYPE,
-            role: Role::Scalar,
-            len: Extent::new(1),
-            shares: &[],
-            constant: false,
-        }
+        Self::buffer(name, T::TYPE, Role::Scalar, 1)
     }
 
     /// The input is [`constant`](Self::constant).
@@ -385,7 +378,8 @@ pub(super) fn check_args(args: &[ArgDesc], built: &Built, checked: bool) -> Resu
     if diagnostics.is_empty() { Ok(()) } else { Err(diagnostics) }
 }
 
-fn param_type(ty: Type) -> Type {
+/// The type that a parameter or a table of such elements is declared with.
+pub(super) fn param_type(ty: Type) -> Type {
     match ty {
         Type::F16 | Type::BF16 => Type::B16,
         Type::F16X2 | Type::BF16X2 => Type::B32,

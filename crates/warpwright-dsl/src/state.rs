@@ -406,7 +406,7 @@ impl State {
         let inst = self.insts.len() as u32;
         let regs = [(); N].map(|()| self.define(ty, Def::Inst(inst)));
         self.push_inst(op(regs), None, regs[0], loc);
-        self.blocks[self.current.0 as usize].nodes.push(Node::Inst(inst));
+        self.push_node(Node::Inst(inst));
         regs
     }
 
@@ -422,7 +422,7 @@ impl State {
         let inst = self.push_inst(op, guard, POISON, loc);
         self.check_writes(inst, loc);
         self.order.see(&self.ops[inst as usize]);
-        self.blocks[self.current.0 as usize].nodes.push(Node::Inst(inst));
+        self.push_node(Node::Inst(inst));
     }
 
     /// That memory is not written through a pointer that the kernel only reads.
@@ -455,7 +455,7 @@ impl State {
         let ty = super::emit::register_type(self.value(variable).ty);
         let src = self.operand(value, loc);
         let inst = self.push_inst(super::emit::mov(ty, variable, src), None, variable, loc);
-        self.blocks[self.current.0 as usize].nodes.push(Node::Inst(inst));
+        self.push_node(Node::Inst(inst));
     }
 
     /// Checks that a value may be used here: it belongs to a block whose closure is being run.

@@ -150,31 +150,12 @@ impl<'k> IntoReg<'k, Pred> for bool {
 
 /// Bits of the nearest half-precision number, ties to even.
 pub fn f16_bits(value: f32) -> u16 {
-    let bits = value.to_bits();
-    let sign = (bits >> 16) as u16 & 0x8000;
-    let magnitude = bits & 0x7fff_ffff;
-    if magnitude > 0x7f80_0000 {
-        return 0x7fff;
-    }
-    if magnitude >= 0x477f_f000 {
-        return sign | 0x7c00;
-    }
-    if magnitude < 0x3880_0000 {
-        // Subnormal: adding 0.5 puts the last kept bit at the end of the significand, and rounds.
-        let rounded = (f32::from_bits(magnitude) + 0.5).to_bits() - 0.5f32.to_bits();
-        return sign | rounded as u16;
-    }
-    let even = magnitude >> 13 & 1;
-    sign | ((magnitude + 0xfff + even - 0x3800_0000) >> 13) as u16
+    if value.is_nan() { 0x7fff } else { half::f16::from_f32(value).to_bits() }
 }
 
 /// Bits of the nearest bfloat16 number, ties to even.
 pub fn bf16_bits(value: f32) -> u16 {
-    let bits = value.to_bits();
-    if value.is_nan() {
-        return 0x7fff;
-    }
-    ((bits + 0x7fff + (bits >> 16 & 1)) >> 16) as u16
+    if value.is_nan() { 0x7fff } else { half::bf16::from_f32(value).to_bits() }
 }
 
 /// A state space that a pointer points into.
