@@ -41,101 +41,49 @@ pub struct Format {
     pub shift: u32,
 }
 
-impl Format {
-    /// IEEE 754 binary64.
-    pub const F64: Format = Format {
-        width: 64,
-        precision: 53,
-        min_exponent: -1022,
-        largest: 0x7fef_ffff_ffff_ffff,
-        infinity: Some(0x7ff0_0000_0000_0000),
-        nan: Some(0xfff8_0000_0000_0000),
-        shift: 0,
+macro_rules! formats {
+    ($($(#[$doc:meta])* $name:ident = $width:expr, $precision:expr, $min_exponent:expr, $largest:expr, $infinity:expr,
+        $nan:expr, $shift:expr;)*) => {
+        impl Format {
+            $($(#[$doc])*
+            pub const $name: Format = Format {
+                width: $width,
+                precision: $precision,
+                min_exponent: $min_exponent,
+                largest: $largest,
+                infinity: $infinity,
+                nan: $nan,
+                shift: $shift,
+            };)*
+        }
     };
-    /// IEEE 754 binary32.
-    pub const F32: Format = Format {
-        width: 32,
-        precision: 24,
-        min_exponent: -126,
-        largest: 0x7f7f_ffff,
-        infinity: Some(0x7f80_0000),
-        nan: Some(0x7fff_ffff),
-        shift: 0,
-    };
-    /// The tensor cores' format of 19 bits, in the upper bits of a word.
-    pub const TF32: Format = Format {
-        width: 19,
-        precision: 11,
-        min_exponent: -126,
-        largest: 0x3_fbff,
-        infinity: Some(0x3_fc00),
-        nan: Some(0x3_ffff),
-        shift: 13,
-    };
-    /// IEEE 754 binary16.
-    pub const F16: Format = Format {
-        width: 16,
-        precision: 11,
-        min_exponent: -14,
-        largest: 0x7bff,
-        infinity: Some(0x7c00),
-        nan: Some(0x7fff),
-        shift: 0,
-    };
-    /// The upper half of binary32.
-    pub const BF16: Format = Format {
-        width: 16,
-        precision: 8,
-        min_exponent: -126,
-        largest: 0x7f7f,
-        infinity: Some(0x7f80),
-        nan: Some(0x7fff),
-        shift: 0,
-    };
-    /// FP8 with 4 bits of exponent and no infinity.
-    pub const E4M3: Format = Format {
-        width: 8,
-        precision: 4,
-        min_exponent: -6,
-        largest: 0x7e,
-        infinity: None,
-        nan: Some(0x7f),
-        shift: 0,
-    };
-    /// FP8 with 5 bits of exponent.
-    pub const E5M2: Format = Format {
-        width: 8,
-        precision: 3,
-        min_exponent: -14,
-        largest: 0x7b,
-        infinity: Some(0x7c),
-        nan: Some(0x7f),
-        shift: 0,
-    };
-    /// FP6 with 2 bits of exponent: finite values only.
-    pub const E2M3: Format = Format {
-        width: 6,
-        precision: 4,
-        min_exponent: 0,
-        largest: 0x1f,
-        infinity: None,
-        nan: None,
-        shift: 0,
-    };
-    /// FP6 with 3 bits of exponent: finite values only.
-    pub const E3M2: Format = Format {
-        width: 6,
-        precision: 3,
-        min_exponent: -2,
-        largest: 0x1f,
-        infinity: None,
-        nan: None,
-        shift: 0,
-    };
-    /// FP4: finite values only.
-    pub const E2M1: Format =
-        Format { width: 4, precision: 2, min_exponent: 0, largest: 0x7, infinity: None, nan: None, shift: 0 };
+}
 
+// In the order of the fields.
+formats! {
+    /// IEEE 754 binary64.
+    F64 = 64, 53, -1022, 0x7fef_ffff_ffff_ffff, Some(0x7ff0_0000_0000_0000), Some(0xfff8_0000_0000_0000), 0;
+    /// IEEE 754 binary32.
+    F32 = 32, 24, -126, 0x7f7f_ffff, Some(0x7f80_0000), Some(0x7fff_ffff), 0;
+    /// The tensor cores' format of 19 bits, in the upper bits of a word.
+    TF32 = 19, 11, -126, 0x3_fbff, Some(0x3_fc00), Some(0x3_ffff), 13;
+    /// IEEE 754 binary16.
+    F16 = 16, 11, -14, 0x7bff, Some(0x7c00), Some(0x7fff), 0;
+    /// The upper half of binary32.
+    BF16 = 16, 8, -126, 0x7f7f, Some(0x7f80), Some(0x7fff), 0;
+    /// FP8 with 4 bits of exponent and no infinity.
+    E4M3 = 8, 4, -6, 0x7e, None, Some(0x7f), 0;
+    /// FP8 with 5 bits of exponent.
+    E5M2 = 8, 3, -14, 0x7b, Some(0x7c), Some(0x7f), 0;
+    /// FP6 with 2 bits of exponent: finite values only.
+    E2M3 = 6, 4, 0, 0x1f, None, None, 0;
+    /// FP6 with 3 bits of exponent: finite values only.
+    E3M2 = 6, 3, -2, 0x1f, None, None, 0;
+    /// FP4: finite values only.
+    E2M1 = 4, 2, 0, 0x7, None, None, 0;
+}
+
+impl Format {
     const fn sign_bit(&self) -> u64 {
         1 << (self.width - 1)
     }
