@@ -156,16 +156,22 @@ mod x86 {
 ///
 /// ```text
 /// lane_op! {
+///     Min<T: Integer>(a: T, b: T) -> T { a.min(b) }
 ///     AddF32[FTZ: bool](a: f32, b: f32) -> f32 { flush::<FTZ>(flush::<FTZ>(a) + flush::<FTZ>(b)) }
 /// }
 /// d.emit(lanes::<AddF32<true>>(), …)
 /// ```
 macro_rules! lane_op {
-    ($($(#[$doc:meta])* $name:ident $([$($g:ident: $gt:ty),* $(,)?])? ($($arg:ident: $ty:ty),*) -> $ret:ty $body:block)*) => {$(
+    ($(
+        $(#[$doc:meta])* $name:ident $(<$t:ident: $bound:path>)? $([$($g:ident: $gt:ty),* $(,)?])?
+            ($($arg:ident: $ty:ty),*) -> $ret:ty $body:block
+    )*) => {$(
         $(#[$doc])*
-        pub(crate) struct $name $(<$(const $g: $gt),*>)?;
+        pub(crate) struct $name $(<$t>(std::marker::PhantomData<$t>))? $(<$(const $g: $gt),*>)?;
 
-        impl $(<$(const $g: $gt),*>)? $crate::simd::LaneOp for $name $(<$($g),*>)? {
+        impl $(<$t: $bound + $crate::machine::Cell>)? $(<$(const $g: $gt),*>)? $crate::simd::LaneOp
+            for $name $(<$t>)? $(<$($g),*>)?
+        {
             #[inline(always)]
             fn run(m: &mut $crate::machine::Machine<'_>, i: &$crate::machine::Inst) -> $crate::machine::Step {
                 $crate::simd::map_lanes!(m, i, ($($arg: $ty),*) -> $ret, $body);

@@ -1,59 +1,5 @@
 //! Shifts, bit fields and permutations of bytes.
 
-/// `shl`: an amount above the width counts as the width.
-#[inline(always)]
-pub fn shl_u16(a: u16, by: u32) -> u16 {
-    if by > 15 { 0 } else { a << by }
-}
-
-/// `shl`: an amount above the width counts as the width.
-#[inline(always)]
-pub fn shl_u32(a: u32, by: u32) -> u32 {
-    if by > 31 { 0 } else { a << (by & 31) }
-}
-
-/// `shl`: an amount above the width counts as the width.
-#[inline(always)]
-pub fn shl_u64(a: u64, by: u32) -> u64 {
-    if by > 63 { 0 } else { a << (by & 63) }
-}
-
-/// `shr` of an unsigned value: an amount above the width counts as the width.
-#[inline(always)]
-pub fn shr_u16(a: u16, by: u32) -> u16 {
-    if by > 15 { 0 } else { a >> by }
-}
-
-/// `shr` of an unsigned value: an amount above the width counts as the width.
-#[inline(always)]
-pub fn shr_u32(a: u32, by: u32) -> u32 {
-    if by > 31 { 0 } else { a >> (by & 31) }
-}
-
-/// `shr` of an unsigned value: an amount above the width counts as the width.
-#[inline(always)]
-pub fn shr_u64(a: u64, by: u32) -> u64 {
-    if by > 63 { 0 } else { a >> (by & 63) }
-}
-
-/// `shr` of a signed value: an amount above the width leaves the sign alone.
-#[inline(always)]
-pub fn shr_s16(a: i16, by: u32) -> i16 {
-    a >> by.min(15)
-}
-
-/// `shr` of a signed value: an amount above the width leaves the sign alone.
-#[inline(always)]
-pub fn shr_s32(a: i32, by: u32) -> i32 {
-    a >> by.min(31)
-}
-
-/// `shr` of a signed value: an amount above the width leaves the sign alone.
-#[inline(always)]
-pub fn shr_s64(a: i64, by: u32) -> i64 {
-    a >> by.min(63)
-}
-
 /// The amount of a shift whose mode is `.wrap` or `.clamp`: modulo 32, or at most 32.
 #[inline(always)]
 fn amount<const WRAP: bool>(by: u32) -> u32 {
@@ -74,12 +20,6 @@ pub fn funnel_right<const WRAP: bool>(low: u32, high: u32, by: u32) -> u32 {
     (both >> amount::<WRAP>(by)) as u32
 }
 
-/// `cnot`: 1 where all bits are zero, else 0.
-#[inline(always)]
-pub fn cnot(a: u64) -> u64 {
-    u64::from(a == 0)
-}
-
 /// `lop3`: the bits of the table at the positions that the bits of `a`, `b` and `c` spell.
 #[inline(always)]
 pub fn lop3(a: u32, b: u32, c: u32, table: u8) -> u32 {
@@ -89,57 +29,6 @@ pub fn lop3(a: u32, b: u32, c: u32, table: u8) -> u32 {
     let of_c = |index: u32| pick(c, entry(index + 1), entry(index));
     let of_bc = |index: u32| pick(b, of_c(index + 2), of_c(index));
     pick(a, of_bc(4), of_bc(0))
-}
-
-/// Bit fields of a width: extraction and insertion.
-macro_rules! fields {
-    ($($unsigned:ident $signed:ident $extract:ident $extract_signed:ident $insert:ident $find:ident $find_signed:ident;)*) => {$(
-        /// `bfe` of an unsigned value: `length` bits from `start` on; of both the low byte counts.
-        #[inline(always)]
-        pub fn $extract(a: $unsigned, start: u32, length: u32) -> $unsigned {
-            let (start, length) = (start & 0xff, length & 0xff);
-            let moved = if start >= $unsigned::BITS { 0 } else { a >> start };
-            if length >= $unsigned::BITS { moved } else { moved & ((1 << length) - 1) }
-        }
-
-        /// `bfe` of a signed value: the field's first bit, or that of `a` where the field goes beyond
-        /// it, fills the rest.
-        #[inline(always)]
-        pub fn $extract_signed(a: $signed, start: u32, length: u32) -> $signed {
-            let (start, length) = (start & 0xff, length & 0xff);
-            let moved = a >> start.min($signed::BITS - 1);
-            let rest = $signed::BITS.saturating_sub(length);
-            if length == 0 { 0 } else { moved << rest >> rest }
-        }
-
-        /// `bfi`: the low `length` bits of `a` in `b` from `start` on; of both the low byte counts.
-        #[inline(always)]
-        pub fn $insert(a: $unsigned, b: $unsigned, start: u32, length: u32) -> $unsigned {
-            let (start, length) = (start & 0xff, length & 0xff);
-            let field = if length >= $unsigned::BITS { $unsigned::MAX } else { (1 << length) - 1 };
-            if start >= $unsigned::BITS { b } else { b & !(field << start) | (a & field) << start }
-        }
-
-        /// `bfind` of an unsigned value: where the first one bit is, or how far it is from the top;
-        /// all ones without one.
-        #[inline(always)]
-        pub fn $find<const SHIFT_AMOUNT: bool>(a: $unsigned) -> u32 {
-            let from_top = a.leading_zeros();
-            let position = if SHIFT_AMOUNT { from_top } else { ($unsigned::BITS - 1).wrapping_sub(from_top) };
-            if a == 0 { u32::MAX } else { position }
-        }
-
-        /// `bfind` of a signed value: where the first bit is that differs from the sign.
-        #[inline(always)]
-        pub fn $find_signed<const SHIFT_AMOUNT: bool>(a: $signed) -> u32 {
-            $find::<SHIFT_AMOUNT>((a ^ (a >> ($signed::BITS - 1))) as $unsigned)
-        }
-    )*};
-}
-
-fields! {
-    u32 i32 bfe_u32 bfe_s32 bfi_b32 bfind_u32 bfind_s32;
-    u64 i64 bfe_u64 bfe_s64 bfi_b64 bfind_u64 bfind_s64;
 }
 
 /// `fns`: where the `offset`-th one bit of `mask` is, counted from `base` up, or down for negative

@@ -3,59 +3,24 @@
 //! Division by zero is left open by the ISA. Here the quotient then has all bits set, and the remainder
 //! is the dividend.
 
-/// Functions of each width, for a signed and an unsigned type.
-macro_rules! widths {
-    ($($signed:ident $unsigned:ident $wide_signed:ident $wide_unsigned:ident;)*) => {$(
-        impl Integer for $unsigned {
-            #[inline(always)]
-            fn mul_high(self, other: Self) -> Self {
-                ((self as $wide_unsigned * other as $wide_unsigned) >> Self::BITS) as Self
-            }
-            #[inline(always)]
-            fn mul_low(self, other: Self) -> Self {
-                self.wrapping_mul(other)
-            }
-            #[inline(always)]
-            fn quotient(self, other: Self) -> Self {
-                self.checked_div(other).unwrap_or(Self::MAX)
-            }
-            #[inline(always)]
-            fn remainder(self, other: Self) -> Self {
-                self.checked_rem(other).unwrap_or(self)
-            }
-            #[inline(always)]
-            fn distance_plus(self, other: Self, sum: Self) -> Self {
-                sum.wrapping_add(self.abs_diff(other))
-            }
-        }
-
-        impl Integer for $signed {
-            #[inline(always)]
-            fn mul_high(self, other: Self) -> Self {
-                ((self as $wide_signed * other as $wide_signed) >> Self::BITS) as Self
-            }
-            #[inline(always)]
-            fn mul_low(self, other: Self) -> Self {
-                self.wrapping_mul(other)
-            }
-            #[inline(always)]
-            fn quotient(self, other: Self) -> Self {
-                if other == 0 { -1 } else { self.wrapping_div(other) }
-            }
-            #[inline(always)]
-            fn remainder(self, other: Self) -> Self {
-                if other == 0 { self } else { self.wrapping_rem(other) }
-            }
-            #[inline(always)]
-            fn distance_plus(self, other: Self, sum: Self) -> Self {
-                sum.wrapping_add(self.abs_diff(other) as Self)
-            }
-        }
-    )*};
-}
+use std::ops::{BitAnd, BitOr, BitXor, Not};
 
 /// What PTX asks of an integer type.
-pub trait Integer: Copy {
+pub trait Integer:
+    Copy + Ord + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Output = Self> + Not<Output = Self>
+{
+    /// The type of twice the width, and of the same sign.
+    type Wide: Copy;
+    /// The sum, without the carry.
+    fn plus(self, other: Self) -> Self;
+    /// The difference, without the borrow.
+    fn minus(self, other: Self) -> Self;
+    /// The sum and a carry, and whether it carries.
+    fn carry(self, other: Self, carry: bool) -> (Self, bool);
+    /// The difference less a borrow, and whether it borrows.
+    fn borrow(self, other: Self, borrow: bool) -> (Self, bool);
+    /// The whole product.
+    fn mul_wide(self, other: Self) -> Self::Wide;
     /// The high half of the product.
     fn mul_high(self, other: Self) -> Self;
     /// The low half of the product.
@@ -66,12 +31,135 @@ pub trait Integer: Copy {
     fn remainder(self, other: Self) -> Self;
     /// `sad`: `sum` and the distance from `self` to `other`.
     fn distance_plus(self, other: Self, sum: Self) -> Self;
+    /// The number of bits that are set.
+    fn ones(self) -> u32;
+    /// The number of zeros above the first bit that is set.
+    fn zeros_above(self) -> u32;
+    /// The bits in the other order.
+    fn reversed(self) -> Self;
+    /// `cnot`: one for zero, else zero.
+    fn logical_not(self) -> Self;
+    /// `shl`: zero where nothing is left.
+    fn shifted_left(self, by: u32) -> Self;
+    /// `shr`: the sign, or zero, where nothing is left.
+    fn shifted_right(self, by: u32) -> Self;
+    /// `bfe`: the field of `length` bits from `start` on (each counts modulo 256), extended by its sign if the type has
+    /// one; that of the value where the field goes beyond it.
+    fn field(self, start: u32, length: u32) -> Self;
+    /// `bfi`: this in such a field of `other`.
+    fn into_field(self, other: Self, start: u32, length: u32) -> Self;
+    /// `bfind`: the position of the highest bit that is not the sign's, or by how much the value must be shifted left to
+    /// have it at the top; all ones if there is none.
+    fn highest<const SHIFT_AMOUNT: bool>(self) -> u32;
 }
 
-widths! {
-    i16 u16 i32 u32;
-    i32 u32 i64 u64;
-    i64 u64 i128 u128;
+macro_rules! integers {
+    ($($ty:ident $unsigned:ident $wide:ident;)*) => {$(
+        impl Integer for $ty {
+            type Wide = $wide;
+
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+            #[inline(always)]
+            fn carry(self, other: Self, carry: bool) -> (Self, bool) {
+                let (sum, first) = (self as $unsigned).overflowing_add(other as $unsigned);
+                let (sum, second) = sum.overflowing_add(carry.into());
+                (sum as Self, first | second)
+            }
+            #[inline(always)]
+            fn borrow(self, other: Self, borrow: bool) -> (Self, bool) {
+                let (difference, first) = (self as $unsigned).overflowing_sub(other as $unsigned);
+                let (difference, second) = difference.overflowing_sub(borrow.into());
+                (difference as Self, first | second)
+            }
+            #[inline(always)]
+            fn mul_wide(self, other: Self) -> $wide {
+                $wide::from(self) * $wide::from(other)
+            }
+            #[inline(always)]
+            fn mul_high(self, other: Self) -> Self {
+                (self.mul_wide(other) >> Self::BITS) as Self
+            }
+            #[inline(always)]
+            fn mul_low(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+            #[inline(always)]
+            fn quotient(self, other: Self) -> Self {
+                if other == 0 { !0 } else { self.wrapping_div(other) }
+            }
+            #[inline(always)]
+            fn remainder(self, other: Self) -> Self {
+                if other == 0 { self } else { self.wrapping_rem(other) }
+            }
+            #[inline(always)]
+            fn distance_plus(self, other: Self, sum: Self) -> Self {
+                sum.wrapping_add(self.abs_diff(other) as Self)
+            }
+            #[inline(always)]
+            fn ones(self) -> u32 {
+                self.count_ones()
+            }
+            #[inline(always)]
+            fn zeros_above(self) -> u32 {
+                self.leading_zeros()
+            }
+            #[inline(always)]
+            fn reversed(self) -> Self {
+                self.reverse_bits()
+            }
+            #[inline(always)]
+            fn logical_not(self) -> Self {
+                (self == 0).into()
+            }
+            #[inline(always)]
+            fn shifted_left(self, by: u32) -> Self {
+                if by >= Self::BITS { 0 } else { self << (by & (Self::BITS - 1)) }
+            }
+            #[inline(always)]
+            fn shifted_right(self, by: u32) -> Self {
+                match Self::MIN {
+                    0 if by >= Self::BITS => 0,
+                    0 => self >> (by & (Self::BITS - 1)),
+                    _ => self >> by.min(Self::BITS - 1),
+                }
+            }
+            #[inline(always)]
+            fn field(self, start: u32, length: u32) -> Self {
+                let (start, length) = (start & 0xff, length & 0xff);
+                let (moved, rest) = (self.shifted_right(start), Self::BITS.saturating_sub(length));
+                if length == 0 { 0 } else { moved << rest >> rest }
+            }
+            #[inline(always)]
+            fn into_field(self, other: Self, start: u32, length: u32) -> Self {
+                let (start, length) = (start & 0xff, length & 0xff);
+                let field = if length >= Self::BITS { !0 } else { !(!0 << length) };
+                if start >= Self::BITS { other } else { other & !(field << start) | (self & field) << start }
+            }
+            #[inline(always)]
+            fn highest<const SHIFT_AMOUNT: bool>(self) -> u32 {
+                let a = if Self::MIN == 0 { self } else { self ^ (self >> (Self::BITS - 1)) };
+                let above = a.leading_zeros();
+                let position = if SHIFT_AMOUNT { above } else { (Self::BITS - 1).wrapping_sub(above) };
+                if a == 0 { u32::MAX } else { position }
+            }
+        }
+    )*};
+}
+
+integers! {
+    u16 u16 u32;
+    i16 u16 i32;
+    u32 u32 u64;
+    i32 u32 i64;
+    u64 u64 u128;
+    i64 u64 i128;
 }
 
 /// `mad.hi.sat.s32`: the high half of the product and `c`, limited to the range.
@@ -147,34 +235,6 @@ pub fn dp2a<const A: bool, const B: bool, const HIGH: bool>(a: u32, b: u32, c: u
     let first = if HIGH { 2 } else { 0 };
     let product = |index| part::<16, A>(a, index).wrapping_mul(part::<8, B>(b, first + index));
     c.wrapping_add(product(0) as u32).wrapping_add(product(1) as u32)
-}
-
-/// Adds with carry in; the sum and the carry out.
-#[inline(always)]
-pub fn add_carry_u32(a: u32, b: u32, carry: bool) -> (u32, bool) {
-    let sum = u64::from(a) + u64::from(b) + u64::from(carry);
-    (sum as u32, sum >> 32 != 0)
-}
-
-/// Adds with carry in; the sum and the carry out.
-#[inline(always)]
-pub fn add_carry_u64(a: u64, b: u64, carry: bool) -> (u64, bool) {
-    let sum = u128::from(a) + u128::from(b) + u128::from(carry);
-    (sum as u64, sum >> 64 != 0)
-}
-
-/// Subtracts with borrow in; the difference and the borrow out.
-#[inline(always)]
-pub fn sub_borrow_u32(a: u32, b: u32, borrow: bool) -> (u32, bool) {
-    let difference = i64::from(a) - i64::from(b) - i64::from(borrow);
-    (difference as u32, difference < 0)
-}
-
-/// Subtracts with borrow in; the difference and the borrow out.
-#[inline(always)]
-pub fn sub_borrow_u64(a: u64, b: u64, borrow: bool) -> (u64, bool) {
-    let difference = i128::from(a) - i128::from(b) - i128::from(borrow);
-    (difference as u64, difference < 0)
 }
 
 /// Applies a function to the parts of packed words: `BITS` bits each, extended as `SIGNED` says. Of

@@ -3,12 +3,14 @@
 //! All comparisons of a type come from a few: two values in the other order, and complements, give the
 //! rest, with the unordered ones of floating-point numbers among them.
 
-use super::lanes::flagged;
+use super::lanes::{flagged, integers, sized};
 use crate::decode::{Decoder, Rows};
 use crate::machine::{Cell, Inst, LANES, Machine, NONE, Step};
 use crate::num::float::flush_if;
 use crate::num::half::{bf16_to_f32, f16_to_f32, flush_f16};
+use crate::num::integer::Integer;
 use crate::simd::{LaneOp, Lanes, lane_op, lanes};
+use std::marker::PhantomData;
 use warpwright_ptx::ir::Type::*;
 use warpwright_ptx::ir::{BoolOp, Cmp, DstPair, Src, Type};
 use warpwright_ptx::op::compare::{Set, Setp, Slct};
@@ -24,10 +26,7 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
             d.emit(if op.ty.bits() == 64 { lanes::<Select64>() } else { lanes::<Select32>() }, rows);
             true
         }
-        Op::Slct(op) => {
-            slct(op, d);
-            true
-        }
+        Op::Slct(op) => slct(op, d),
     }
 }
 
@@ -93,24 +92,10 @@ fn relation(relation: Relation, ty: Type, ftz: bool) -> Option<Lanes> {
         (F64, _) => floats!(EqF64, NeF64, LtF64, LeF64, NumF64),
         (F16, _) => floats!(EqF16, NeF16, LtF16, LeF16, NumF16, ftz),
         (BF16, _) => floats!(EqBf16, NeBf16, LtBf16, LeBf16, NumBf16),
-        (B16 | U16 | S16, Relation::Equal) => lanes::<Eq16>(),
-        (B16 | U16 | S16, Relation::Unequal) => lanes::<Ne16>(),
-        (B32 | U32 | S32, Relation::Equal) => lanes::<Eq32>(),
-        (B32 | U32 | S32, Relation::Unequal) => lanes::<Ne32>(),
-        (B64 | U64 | S64, Relation::Equal) => lanes::<Eq64>(),
-        (B64 | U64 | S64, Relation::Unequal) => lanes::<Ne64>(),
-        (U16, Relation::Less) => lanes::<LtU16>(),
-        (S16, Relation::Less) => lanes::<LtS16>(),
-        (U32, Relation::Less) => lanes::<LtU32>(),
-        (S32, Relation::Less) => lanes::<LtS32>(),
-        (U64, Relation::Less) => lanes::<LtU64>(),
-        (S64, Relation::Less) => lanes::<LtS64>(),
-        (U16, Relation::LessOrEqual) => lanes::<LeU16>(),
-        (S16, Relation::LessOrEqual) => lanes::<LeS16>(),
-        (U32, Relation::LessOrEqual) => lanes::<LeU32>(),
-        (S32, Relation::LessOrEqual) => lanes::<LeS32>(),
-        (U64, Relation::LessOrEqual) => lanes::<LeU64>(),
-        (S64, Relation::LessOrEqual) => lanes::<LeS64>(),
+        (_, Relation::Equal) => sized!(Eq, ty),
+        (_, Relation::Unequal) => sized!(Ne, ty),
+        (_, Relation::Less) => integers!(Lt, ty, else return None),
+        (_, Relation::LessOrEqual) => integers!(Le, ty, else return None),
         _ => return None,
     })
 }
@@ -239,7 +224,7 @@ fn set(op: &Set, d: &mut Decoder<'_, '_>) -> bool {
     true
 }
 
-fn slct(op: &Slct, d: &mut Decoder<'_, '_>) {
+fn slct(op: &Slct, d: &mut Decoder<'_, '_>) -> bool {
     let mut rows = d.rows(op.ty, op.d, [&op.a, &op.b]);
     rows.c = d.src32(&op.c, op.c_type);
     let handlers = match (op.ty.bits(), op.c_type) {
@@ -249,6 +234,7 @@ fn slct(op: &Slct, d: &mut Decoder<'_, '_>) {
         _ => lanes::<SlctS32Of32>(),
     };
     d.emit(handlers, rows);
+    true
 }
 
 /// The result of a comparison, combined with the predicate `c`.
@@ -289,10 +275,10 @@ fn compare<T: Cell>(m: &mut Machine<'_>, i: &Inst, f: impl Fn(T, T) -> bool) -> 
 
 /// Declares relations.
 macro_rules! relations {
-    ($($name:ident $([$flag:ident])? ($a:ident, $b:ident: $ty:ty) $body:expr;)*) => {$(
-        struct $name $(<const $flag: bool>)?;
+    ($($name:ident $(<$t:ident>)? $([$flag:ident])? ($a:ident, $b:ident: $ty:ty) $body:expr;)*) => {$(
+        struct $name $(<$t>(PhantomData<$t>))? $(<const $flag: bool>)?;
 
-        impl $(<const $flag: bool>)? LaneOp for $name $(<$flag>)? {
+        impl $(<$t: Integer + Cell>)? $(<const $flag: bool>)? LaneOp for $name $(<$t>)? $(<$flag>)? {
             #[inline(always)]
             fn run(m: &mut Machine<'_>, i: &Inst) -> Step {
                 compare::<$ty>(m, i, #[inline(always)] |$a, $b| $body)
@@ -307,24 +293,10 @@ fn half<const FTZ: bool>(bits: u16) -> f32 {
 }
 
 relations! {
-    Eq16(a, b: u16) a == b;
-    Eq32(a, b: u32) a == b;
-    Eq64(a, b: u64) a == b;
-    Ne16(a, b: u16) a != b;
-    Ne32(a, b: u32) a != b;
-    Ne64(a, b: u64) a != b;
-    LtU16(a, b: u16) a < b;
-    LtS16(a, b: i16) a < b;
-    LtU32(a, b: u32) a < b;
-    LtS32(a, b: i32) a < b;
-    LtU64(a, b: u64) a < b;
-    LtS64(a, b: i64) a < b;
-    LeU16(a, b: u16) a <= b;
-    LeS16(a, b: i16) a <= b;
-    LeU32(a, b: u32) a <= b;
-    LeS32(a, b: i32) a <= b;
-    LeU64(a, b: u64) a <= b;
-    LeS64(a, b: i64) a <= b;
+    Eq<T>(a, b: T) a == b;
+    Ne<T>(a, b: T) a != b;
+    Lt<T>(a, b: T) a < b;
+    Le<T>(a, b: T) a <= b;
     EqF32[FTZ](a, b: f32) flush_if::<FTZ>(a) == flush_if::<FTZ>(b);
     NeF32[FTZ](a, b: f32) {
         let (a, b) = (flush_if::<FTZ>(a), flush_if::<FTZ>(b));

@@ -32,7 +32,7 @@ impl Decoder<'_, '_> {
     }
 
     /// Emits a closure with rows; their `x` is taken.
-    pub(super) fn emit_carrying(
+    pub(crate) fn emit_carrying(
         &mut self,
         rows: Rows,
         run: impl for<'a> Fn(&mut Machine<'a>, &Inst) -> Step + Send + Sync + 'static,
@@ -166,6 +166,34 @@ macro_rules! flagged {
     };
 }
 pub(super) use flagged;
+
+/// The handlers of an operation on integers of a type.
+macro_rules! integers {
+    ($op:ident, $ty:expr, else $other:expr) => {
+        match $ty {
+            Type::U16 => $crate::simd::lanes::<$op<u16>>(),
+            Type::S16 => $crate::simd::lanes::<$op<i16>>(),
+            Type::U32 => $crate::simd::lanes::<$op<u32>>(),
+            Type::S32 => $crate::simd::lanes::<$op<i32>>(),
+            Type::U64 => $crate::simd::lanes::<$op<u64>>(),
+            Type::S64 => $crate::simd::lanes::<$op<i64>>(),
+            _ => $other,
+        }
+    };
+}
+pub(super) use integers;
+
+/// The handlers of an operation on bits, whatever they mean, of the width of a type.
+macro_rules! sized {
+    ($op:ident, $ty:expr) => {
+        match $ty.bits() {
+            16 => $crate::simd::lanes::<$op<u16>>(),
+            64 => $crate::simd::lanes::<$op<u64>>(),
+            _ => $crate::simd::lanes::<$op<u32>>(),
+        }
+    };
+}
+pub(super) use sized;
 
 /// The handlers of an operation of half precision with a flag and a limit, or with a limit alone.
 macro_rules! limited {

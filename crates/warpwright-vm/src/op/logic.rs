@@ -1,10 +1,12 @@
 //! Bitwise logic, shifts and bit fields.
 
-use super::lanes::flagged;
+use super::lanes::{flagged, integers, sized};
 use crate::decode::{Decoder, Rows, immediate};
-use crate::machine::{Inst, LANES, Machine, Step, map3};
+use crate::machine::{Cell, Inst, LANES, Machine, Step, map3};
 use crate::num::bits::{self, permute};
+use crate::num::integer::Integer;
 use crate::simd::{Handler, LaneOp, Lanes, lane_op, lanes};
+use std::marker::PhantomData;
 use warpwright_ptx::ir::Type::*;
 use warpwright_ptx::ir::{BoolOp, Dst, Src, Type};
 use warpwright_ptx::op::family::Logic as Op;
@@ -16,39 +18,15 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::Or(op) if op.ty == Pred => predicates(d, op.d, &op.a, &op.b, |m, i| combine(m, i, |a, b| a | b)),
         Op::Xor(op) if op.ty == Pred => predicates(d, op.d, &op.a, &op.b, |m, i| combine(m, i, |a, b| a ^ b)),
         Op::Not(op) if op.ty == Pred => predicates(d, op.d, &op.a, &op.a, |m, i| combine(m, i, |a, _| !a)),
-        Op::And(op) => {
-            let handlers = if op.ty == B64 { lanes::<And64>() } else { lanes::<And32>() };
-            d.emit_on(handlers, op.ty, op.d, [&op.a, &op.b]);
-        }
-        Op::Or(op) => {
-            let handlers = if op.ty == B64 { lanes::<Or64>() } else { lanes::<Or32>() };
-            d.emit_on(handlers, op.ty, op.d, [&op.a, &op.b]);
-        }
-        Op::Xor(op) => {
-            let handlers = if op.ty == B64 { lanes::<Xor64>() } else { lanes::<Xor32>() };
-            d.emit_on(handlers, op.ty, op.d, [&op.a, &op.b]);
-        }
-        Op::Not(op) => d.emit_on(
-            sized(op.ty, lanes::<Not16>(), lanes::<Not32>(), lanes::<Not64>()),
-            op.ty,
-            op.d,
-            [&op.a],
-        ),
-        Op::Cnot(op) => {
-            let handlers = sized(op.ty, lanes::<Cnot16>(), lanes::<Cnot32>(), lanes::<Cnot64>());
-            d.emit_on(handlers, op.ty, op.d, [&op.a]);
-        }
+        Op::And(op) => d.emit_on(sized!(And, op.ty), op.ty, op.d, [&op.a, &op.b]),
+        Op::Or(op) => d.emit_on(sized!(Or, op.ty), op.ty, op.d, [&op.a, &op.b]),
+        Op::Xor(op) => d.emit_on(sized!(Xor, op.ty), op.ty, op.d, [&op.a, &op.b]),
+        Op::Not(op) => d.emit_on(sized!(Complement, op.ty), op.ty, op.d, [&op.a]),
+        Op::Cnot(op) => d.emit_on(sized!(Cnot, op.ty), op.ty, op.d, [&op.a]),
         Op::Lop3(op) => lop3(op, d),
-        Op::Shl(op) => {
-            let handlers = sized(op.ty, lanes::<Shl16>(), lanes::<Shl32>(), lanes::<Shl64>());
-            shift(d, handlers, op.ty, op.d, &op.a, &op.b);
-        }
+        Op::Shl(op) => shift(d, sized!(ShiftLeft, op.ty), op.ty, op.d, &op.a, &op.b),
         Op::Shr(op) => {
-            let handlers = if op.ty.is_signed() {
-                sized(op.ty, lanes::<ShrS16>(), lanes::<ShrS32>(), lanes::<ShrS64>())
-            } else {
-                sized(op.ty, lanes::<ShrU16>(), lanes::<ShrU32>(), lanes::<ShrU64>())
-            };
+            let handlers = integers!(ShiftRight, op.ty, else sized!(ShiftRight, op.ty));
             shift(d, handlers, op.ty, op.d, &op.a, &op.b);
         }
         Op::Shf(op) => {
@@ -60,40 +38,23 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
             d.emit_on(handlers, B32, op.d, [&op.a, &op.b, &op.c]);
         }
         Op::Bfe(op) => {
-            let handlers = match op.ty {
-                U32 => lanes::<BfeU32>(),
-                S32 => lanes::<BfeS32>(),
-                U64 => lanes::<BfeU64>(),
-                _ => lanes::<BfeS64>(),
-            };
             let (a, b, c) = (d.source(&op.a, op.ty), d.src32(&op.b, U32), d.src32(&op.c, U32));
             let rows = Rows { d: d.dst(op.d), a, b, c, ..Rows::default() };
-            d.emit(handlers, rows);
+            d.emit(integers!(Bfe, op.ty, else return false), rows);
         }
         Op::Bfi(op) => {
             let length = d.src32(&op.length, U32);
             let (a, b, c) = (d.source(&op.a, op.ty), d.source(&op.b, op.ty), d.src32(&op.c, U32));
             let rows = Rows { d: d.dst(op.d), a, b, c, x: length, ..Rows::default() };
-            d.emit(if op.ty == B64 { lanes::<Bfi64>() } else { lanes::<Bfi32>() }, rows);
+            d.emit(sized!(Bfi, op.ty), rows);
         }
-        Op::Popc(op) => {
-            let handlers = if op.ty == B64 { lanes::<Popc64>() } else { lanes::<Popc32>() };
-            d.emit_on(handlers, op.ty, op.d, [&op.a]);
-        }
-        Op::Clz(op) => {
-            let handlers = if op.ty == B64 { lanes::<Clz64>() } else { lanes::<Clz32>() };
-            d.emit_on(handlers, op.ty, op.d, [&op.a]);
-        }
-        Op::Brev(op) => {
-            let handlers = if op.ty == B64 { lanes::<Brev64>() } else { lanes::<Brev32>() };
-            d.emit_on(handlers, op.ty, op.d, [&op.a]);
-        }
+        Op::Popc(op) => d.emit_on(sized!(Popc, op.ty), op.ty, op.d, [&op.a]),
+        Op::Clz(op) => d.emit_on(sized!(Clz, op.ty), op.ty, op.d, [&op.a]),
+        Op::Brev(op) => d.emit_on(sized!(Brev, op.ty), op.ty, op.d, [&op.a]),
         Op::Bfind(op) => {
-            let handlers = match op.ty {
-                U32 => flagged!(BfindU32, op.shiftamt),
-                S32 => flagged!(BfindS32, op.shiftamt),
-                U64 => flagged!(BfindU64, op.shiftamt),
-                _ => flagged!(BfindS64, op.shiftamt),
+            let handlers = match op.shiftamt {
+                true => integers!(ShiftOfHighest, op.ty, else return false),
+                false => integers!(Highest, op.ty, else return false),
             };
             d.emit_on(handlers, op.ty, op.d, [&op.a]);
         }
@@ -143,15 +104,6 @@ fn moved<const N: usize>(d: &mut Decoder<'_, '_>, rows: Rows, moves: [bits::Move
         #[inline(always)]
         move |a, b| moves.iter().fold(0, |word, part| word | part.of(a, b)),
     );
-}
-
-/// The handlers of the width of a type.
-fn sized(ty: Type, of16: Lanes, of32: Lanes, of64: Lanes) -> Lanes {
-    match ty.bits() {
-        16 => of16,
-        64 => of64,
-        _ => of32,
-    }
 }
 
 /// The amount of a shift is a word, whatever is shifted.
@@ -218,28 +170,22 @@ impl LaneOp for AnyOf3 {
 }
 
 /// `bfi`: the row of the length is in the instruction's `x`.
-macro_rules! insertion {
-    ($name:ident, $row:ident, $set:ident, $insert:path) => {
-        struct $name;
+struct Bfi<T>(PhantomData<T>);
 
-        impl LaneOp for $name {
-            #[inline(always)]
-            fn run(m: &mut Machine<'_>, i: &Inst) -> Step {
-                let (a, b) = (*m.registers.$row(i.a), *m.registers.$row(i.b));
-                let (starts, lengths) = (*m.registers.row32(i.c), *m.registers.row32(i.x));
-                let mut out = [0; LANES];
-                for lane in 0..LANES {
-                    out[lane] = $insert(a[lane], b[lane], starts[lane], lengths[lane]);
-                }
-                m.registers.$set(i.d, &out, m.mask);
-                Step::Next
-            }
+impl<T: Integer + Cell> LaneOp for Bfi<T> {
+    #[inline(always)]
+    fn run(m: &mut Machine<'_>, i: &Inst) -> Step {
+        let (a, b) = (T::row(&m.registers, i.a), T::row(&m.registers, i.b));
+        let (starts, lengths) = (*m.registers.row32(i.c), *m.registers.row32(i.x));
+        let mut out = T::out();
+        for lane in 0..LANES {
+            let value = T::get(&a, lane).into_field(T::get(&b, lane), starts[lane], lengths[lane]);
+            T::put(&mut out, lane, value);
         }
-    };
+        T::write(&mut m.registers, i.d, &out, m.mask);
+        Step::Next
+    }
 }
-
-insertion!(Bfi32, row32, set32, bits::bfi_b32);
-insertion!(Bfi64, row64, set64, bits::bfi_b64);
 
 fn selectors(mode: PermuteMode) -> [u32; 4] {
     match mode {
@@ -253,44 +199,22 @@ fn selectors(mode: PermuteMode) -> [u32; 4] {
 }
 
 lane_op! {
-    And32(a: u32, b: u32) -> u32 { a & b }
-    And64(a: u64, b: u64) -> u64 { a & b }
-    Or32(a: u32, b: u32) -> u32 { a | b }
-    Or64(a: u64, b: u64) -> u64 { a | b }
-    Xor32(a: u32, b: u32) -> u32 { a ^ b }
-    Xor64(a: u64, b: u64) -> u64 { a ^ b }
-    Not16(a: u16) -> u16 { !a }
-    Not32(a: u32) -> u32 { !a }
-    Not64(a: u64) -> u64 { !a }
-    Cnot16(a: u16) -> u16 { u16::from(a == 0) }
-    Cnot32(a: u32) -> u32 { u32::from(a == 0) }
-    Cnot64(a: u64) -> u64 { u64::from(a == 0) }
+    And<T: Integer>(a: T, b: T) -> T { a & b }
+    Or<T: Integer>(a: T, b: T) -> T { a | b }
+    Xor<T: Integer>(a: T, b: T) -> T { a ^ b }
+    Complement<T: Integer>(a: T) -> T { !a }
+    Cnot<T: Integer>(a: T) -> T { a.logical_not() }
     Xor3(a: u32, b: u32, c: u32) -> u32 { a ^ b ^ c }
-    Shl16(a: u16, b: u32) -> u16 { bits::shl_u16(a, b) }
-    Shl32(a: u32, b: u32) -> u32 { bits::shl_u32(a, b) }
-    Shl64(a: u64, b: u32) -> u64 { bits::shl_u64(a, b) }
-    ShrU16(a: u16, b: u32) -> u16 { bits::shr_u16(a, b) }
-    ShrU32(a: u32, b: u32) -> u32 { bits::shr_u32(a, b) }
-    ShrU64(a: u64, b: u32) -> u64 { bits::shr_u64(a, b) }
-    ShrS16(a: i16, b: u32) -> i16 { bits::shr_s16(a, b) }
-    ShrS32(a: i32, b: u32) -> i32 { bits::shr_s32(a, b) }
-    ShrS64(a: i64, b: u32) -> i64 { bits::shr_s64(a, b) }
+    ShiftLeft<T: Integer>(a: T, b: u32) -> T { a.shifted_left(b) }
+    ShiftRight<T: Integer>(a: T, b: u32) -> T { a.shifted_right(b) }
     FunnelLeft[WRAP: bool](a: u32, b: u32, c: u32) -> u32 { bits::funnel_left::<WRAP>(a, b, c) }
     FunnelRight[WRAP: bool](a: u32, b: u32, c: u32) -> u32 { bits::funnel_right::<WRAP>(a, b, c) }
-    BfeU32(a: u32, b: u32, c: u32) -> u32 { bits::bfe_u32(a, b, c) }
-    BfeS32(a: i32, b: u32, c: u32) -> i32 { bits::bfe_s32(a, b, c) }
-    BfeU64(a: u64, b: u32, c: u32) -> u64 { bits::bfe_u64(a, b, c) }
-    BfeS64(a: i64, b: u32, c: u32) -> i64 { bits::bfe_s64(a, b, c) }
-    Popc32(a: u32) -> u32 { a.count_ones() }
-    Popc64(a: u64) -> u32 { a.count_ones() }
-    Clz32(a: u32) -> u32 { a.leading_zeros() }
-    Clz64(a: u64) -> u32 { a.leading_zeros() }
-    Brev32(a: u32) -> u32 { a.reverse_bits() }
-    Brev64(a: u64) -> u64 { a.reverse_bits() }
-    BfindU32[SHIFT: bool](a: u32) -> u32 { bits::bfind_u32::<SHIFT>(a) }
-    BfindS32[SHIFT: bool](a: i32) -> u32 { bits::bfind_s32::<SHIFT>(a) }
-    BfindU64[SHIFT: bool](a: u64) -> u32 { bits::bfind_u64::<SHIFT>(a) }
-    BfindS64[SHIFT: bool](a: i64) -> u32 { bits::bfind_s64::<SHIFT>(a) }
+    Bfe<T: Integer>(a: T, b: u32, c: u32) -> T { a.field(b, c) }
+    Popc<T: Integer>(a: T) -> u32 { a.ones() }
+    Clz<T: Integer>(a: T) -> u32 { a.zeros_above() }
+    Brev<T: Integer>(a: T) -> T { a.reversed() }
+    Highest<T: Integer>(a: T) -> u32 { a.highest::<false>() }
+    ShiftOfHighest<T: Integer>(a: T) -> u32 { a.highest::<true>() }
     Fns(mask: u32, base: u32, offset: i32) -> u32 { bits::fns(mask, base, offset) }
     Szext[WRAP: bool, SIGNED: bool](a: u32, b: u32) -> u32 { bits::szext::<WRAP, SIGNED>(a, b) }
     Bmsk[WRAP: bool](a: u32, b: u32) -> u32 { bits::bmsk::<WRAP>(a, b) }

@@ -1,6 +1,7 @@
 //! Bit operations, against the loops by which the ISA defines them.
 
 use super::super::bits::*;
+use super::super::integer::Integer;
 use super::Random;
 
 fn extracted(a: u64, width: u32, signed: bool, start: u32, length: u32) -> u64 {
@@ -28,28 +29,28 @@ fn fields_are_those_of_the_definition() {
         let (start, length) = (random.below(limit) as u32, random.below(limit) as u32);
         let (x, y) = (a as u32, b as u32);
         let context = format!("{a:x} {b:x} {start} {length}");
-        assert_eq!(u64::from(bfe_u32(x, start, length)), extracted(x.into(), 32, false, start, length));
-        let signed = bfe_s32(x as i32, start, length) as u32;
+        assert_eq!(u64::from(x.field(start, length)), extracted(x.into(), 32, false, start, length));
+        let signed = (x as i32).field(start, length) as u32;
         assert_eq!(u64::from(signed), extracted(x.into(), 32, true, start, length), "{context}");
-        assert_eq!(bfe_u64(a, start, length), extracted(a, 64, false, start, length), "{context}");
-        let signed = bfe_s64(a as i64, start, length) as u64;
+        assert_eq!(a.field(start, length), extracted(a, 64, false, start, length), "{context}");
+        let signed = (a as i64).field(start, length) as u64;
         assert_eq!(signed, extracted(a, 64, true, start, length), "{context}");
-        let insert = u64::from(bfi_b32(x, y, start, length));
+        let insert = u64::from(x.into_field(y, start, length));
         assert_eq!(insert, inserted(x.into(), y.into(), 32, start, length), "{context}");
-        assert_eq!(bfi_b64(a, b, start, length), inserted(a, b, 64, start, length), "{context}");
+        assert_eq!(a.into_field(b, start, length), inserted(a, b, 64, start, length), "{context}");
     }
 }
 
 #[test]
 fn the_first_bit_that_differs_from_the_sign() {
-    assert_eq!(bfind_u32::<false>(0), u32::MAX);
-    assert_eq!(bfind_u32::<false>(1), 0);
-    assert_eq!(bfind_u32::<true>(1), 31);
-    assert_eq!(bfind_s32::<false>(-1), u32::MAX);
-    assert_eq!(bfind_s32::<false>(-2), 0);
-    assert_eq!(bfind_s32::<true>(i32::MIN), 1);
-    assert_eq!(bfind_s64::<false>(i64::MIN), 62);
-    assert_eq!(bfind_u64::<true>(0x8000_0000), 32);
+    assert_eq!(0u32.highest::<false>(), u32::MAX);
+    assert_eq!(1u32.highest::<false>(), 0);
+    assert_eq!(1u32.highest::<true>(), 31);
+    assert_eq!((-1i32).highest::<false>(), u32::MAX);
+    assert_eq!((-2i32).highest::<false>(), 0);
+    assert_eq!(i32::MIN.highest::<true>(), 1);
+    assert_eq!(i64::MIN.highest::<false>(), 62);
+    assert_eq!(0x8000_0000_u64.highest::<true>(), 32);
 }
 
 #[test]
@@ -71,15 +72,15 @@ fn shifts_beyond_the_width_are_clamped() {
     for by in [0, 1, 31, 32, 33, 63, 64, 200, u32::MAX] {
         let wide = by.min(127);
         let (a, b) = (0xdead_beefu32, 0x8123_4567_89ab_cdefu64);
-        assert_eq!(shl_u32(a, by), (u128::from(a) << wide.min(32)) as u32);
-        assert_eq!(shr_u32(a, by), (u128::from(a) >> wide) as u32);
-        assert_eq!(shl_u64(b, by), (u128::from(b) << wide.min(64)) as u64);
-        assert_eq!(shr_u64(b, by), (u128::from(b) >> wide) as u64);
-        assert_eq!(shr_s32(a as i32, by), (i128::from(a as i32) >> wide) as i32);
-        assert_eq!(shr_s64(b as i64, by), (i128::from(b as i64) >> wide) as i64);
-        assert_eq!(shl_u16(a as u16, by), (u128::from(a as u16) << wide.min(32)) as u16);
-        assert_eq!(shr_u16(a as u16, by), (u128::from(a as u16) >> wide) as u16);
-        assert_eq!(shr_s16(a as i16, by), (i128::from(a as i16) >> wide) as i16);
+        assert_eq!(a.shifted_left(by), (u128::from(a) << wide.min(32)) as u32);
+        assert_eq!(a.shifted_right(by), (u128::from(a) >> wide) as u32);
+        assert_eq!(b.shifted_left(by), (u128::from(b) << wide.min(64)) as u64);
+        assert_eq!(b.shifted_right(by), (u128::from(b) >> wide) as u64);
+        assert_eq!((a as i32).shifted_right(by), (i128::from(a as i32) >> wide) as i32);
+        assert_eq!((b as i64).shifted_right(by), (i128::from(b as i64) >> wide) as i64);
+        assert_eq!((a as u16).shifted_left(by), (u128::from(a as u16) << wide.min(32)) as u16);
+        assert_eq!((a as u16).shifted_right(by), (u128::from(a as u16) >> wide) as u16);
+        assert_eq!((a as i16).shifted_right(by), (i128::from(a as i16) >> wide) as i16);
     }
     assert_eq!(funnel_left::<false>(0x89ab_cdef, 0x0123_4567, 8), 0x2345_6789);
     assert_eq!(funnel_left::<false>(0x89ab_cdef, 0x0123_4567, 40), 0x89ab_cdef);

@@ -68,14 +68,14 @@ fn carries_go_through_chains() {
     let mut random = Random::new(11);
     for _ in 0..10_000 {
         let (a, b) = (random.integer(), random.integer());
-        let (low, carry) = add_carry_u32(a as u32, b as u32, false);
-        let (high, carry) = add_carry_u32((a >> 32) as u32, (b >> 32) as u32, carry);
+        let (low, carry) = (a as u32).carry(b as u32, false);
+        let (high, carry) = ((a >> 32) as u32).carry((b >> 32) as u32, carry);
         assert_eq!((u64::from(high) << 32 | u64::from(low), carry), a.overflowing_add(b));
-        let (low, borrow) = sub_borrow_u32(a as u32, b as u32, false);
-        let (high, borrow) = sub_borrow_u32((a >> 32) as u32, (b >> 32) as u32, borrow);
+        let (low, borrow) = (a as u32).borrow(b as u32, false);
+        let (high, borrow) = ((a >> 32) as u32).borrow((b >> 32) as u32, borrow);
         assert_eq!((u64::from(high) << 32 | u64::from(low), borrow), a.overflowing_sub(b));
-        assert_eq!(add_carry_u64(a, b, true).0, a.wrapping_add(b).wrapping_add(1));
-        assert_eq!(sub_borrow_u64(a, a, true), (u64::MAX, true));
+        assert_eq!(a.carry(b, true).0, a.wrapping_add(b).wrapping_add(1));
+        assert_eq!(a.borrow(a, true), (u64::MAX, true));
     }
 }
 

@@ -1,24 +1,26 @@
 //! The smaller and the larger of values.
 
+use super::parts;
 use crate::decode::{Decoder, Rows};
 use crate::num::extremum::Extremum;
-use crate::num::{half, integer};
-use crate::op::lanes::flagged;
-use crate::simd::{Lanes, lane_op, lanes};
+use crate::num::half;
+use crate::num::integer::Integer;
+use crate::op::lanes::{flagged, integers};
+use crate::simd::{Lanes, lane_op};
 use warpwright_ptx::ir::Type::*;
 use warpwright_ptx::ir::{Dst, Src, Type};
 use warpwright_ptx::op::family::Extrema as Op;
 
 pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
+    macro_rules! extremum {
+        ($op:ident, $max:literal) => {{
+            let form = Extremum { max: $max, ftz: $op.ftz, nan: $op.nan, xorsign: $op.xorsign, abs: $op.abs };
+            emit(d, form, $op.relu, $op.ty, $op.d, [&$op.a, &$op.b], $op.c.as_ref())
+        }};
+    }
     match op {
-        Op::Min(op) => {
-            let form = Extremum { max: false, ftz: op.ftz, nan: op.nan, xorsign: op.xorsign, abs: op.abs };
-            emit(d, form, op.relu, op.ty, op.d, [&op.a, &op.b], op.c.as_ref())
-        }
-        Op::Max(op) => {
-            let form = Extremum { max: true, ftz: op.ftz, nan: op.nan, xorsign: op.xorsign, abs: op.abs };
-            emit(d, form, op.relu, op.ty, op.d, [&op.a, &op.b], op.c.as_ref())
-        }
+        Op::Min(op) => extremum!(op, false),
+        Op::Max(op) => extremum!(op, true),
     }
 }
 
@@ -55,21 +57,10 @@ fn emit(
 /// The handlers of what programs use most.
 fn handlers(form: Extremum, ty: Type) -> Option<Lanes> {
     Some(match (ty, form.max) {
-        (U16, false) => lanes::<MinU16>(),
-        (U16, true) => lanes::<MaxU16>(),
-        (S16, false) => lanes::<MinS16>(),
-        (S16, true) => lanes::<MaxS16>(),
-        (U32, false) => lanes::<MinU32>(),
-        (U32, true) => lanes::<MaxU32>(),
-        (S32, false) => lanes::<MinS32>(),
-        (S32, true) => lanes::<MaxS32>(),
-        (U64, false) => lanes::<MinU64>(),
-        (U64, true) => lanes::<MaxU64>(),
-        (S64, false) => lanes::<MinS64>(),
-        (S64, true) => lanes::<MaxS64>(),
         (F32, max) if !form.xorsign && !form.abs => flagged!(ExtremumF32, max, form.ftz, form.nan),
         (F64, max) => flagged!(ExtremumF64, max),
-        _ => return None,
+        (ty, false) => integers!(Min, ty, else return None),
+        (ty, true) => integers!(Max, ty, else return None),
     })
 }
 
@@ -81,32 +72,18 @@ fn packed(d: &mut Decoder<'_, '_>, max: bool, relu: bool, ty: Type, rows: Rows) 
     };
     match ty {
         S32 => d.each2::<i32, i32, i32>(rows, move |a, b| pick([a, b])),
-        U16X2 => {
-            d.each2::<u32, u32, u32>(rows, move |a, b| integer::packed::<16, false, 2>([a, b], pick));
-        }
-        S16X2 => {
-            d.each2::<u32, u32, u32>(rows, move |a, b| integer::packed::<16, true, 2>([a, b], pick));
-        }
-        U8X4 => d.each2::<u32, u32, u32>(rows, move |a, b| integer::packed::<8, false, 2>([a, b], pick)),
-        S8X4 => d.each2::<u32, u32, u32>(rows, move |a, b| integer::packed::<8, true, 2>([a, b], pick)),
+        U16X2 => parts::<16, false>(d, rows, pick),
+        S16X2 => parts::<16, true>(d, rows, pick),
+        U8X4 => parts::<8, false>(d, rows, pick),
+        S8X4 => parts::<8, true>(d, rows, pick),
         _ => return false,
     }
     true
 }
 
 lane_op! {
-    MinU16(a: u16, b: u16) -> u16 { a.min(b) }
-    MaxU16(a: u16, b: u16) -> u16 { a.max(b) }
-    MinS16(a: i16, b: i16) -> i16 { a.min(b) }
-    MaxS16(a: i16, b: i16) -> i16 { a.max(b) }
-    MinU32(a: u32, b: u32) -> u32 { a.min(b) }
-    MaxU32(a: u32, b: u32) -> u32 { a.max(b) }
-    MinS32(a: i32, b: i32) -> i32 { a.min(b) }
-    MaxS32(a: i32, b: i32) -> i32 { a.max(b) }
-    MinU64(a: u64, b: u64) -> u64 { a.min(b) }
-    MaxU64(a: u64, b: u64) -> u64 { a.max(b) }
-    MinS64(a: i64, b: i64) -> i64 { a.min(b) }
-    MaxS64(a: i64, b: i64) -> i64 { a.max(b) }
+    Min<T: Integer>(a: T, b: T) -> T { a.min(b) }
+    Max<T: Integer>(a: T, b: T) -> T { a.max(b) }
     ExtremumF32[MAX: bool, FTZ: bool, NAN: bool](a: f32, b: f32) -> f32 {
         Extremum { max: MAX, ftz: FTZ, nan: NAN, xorsign: false, abs: false }.f32(a, b)
     }

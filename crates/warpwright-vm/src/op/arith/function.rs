@@ -5,7 +5,7 @@ use crate::decode::Decoder;
 use crate::num::float::Operation;
 use crate::num::integer::Integer;
 use crate::num::{approx, float, half};
-use crate::op::lanes::{flagged, to_nearest};
+use crate::op::lanes::{flagged, integers, to_nearest};
 use crate::simd::{Lanes, lane_op, lanes};
 use warpwright_ptx::ir::Type::*;
 use warpwright_ptx::ir::{Dst, Rounding, Src, Type};
@@ -19,29 +19,15 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
                 return rounded(d, Operation::Div, op.rounding, op.ftz, op.ty, op.d, sources);
             }
             let handlers = match op.ty {
-                U16 => lanes::<DivU16>(),
-                S16 => lanes::<DivS16>(),
-                U32 => lanes::<DivU32>(),
-                S32 => lanes::<DivS32>(),
-                U64 => lanes::<DivU64>(),
-                S64 => lanes::<DivS64>(),
                 F32 if op.approx => flagged!(DivApproxF32, op.ftz),
                 F32 => flagged!(DivF32, op.ftz),
                 F64 => lanes::<DivF64>(),
-                _ => return false,
+                ty => integers!(Div, ty, else return false),
             };
             d.emit_on(handlers, op.ty, op.d, sources);
         }
         Op::Rem(op) => {
-            let handlers = match op.ty {
-                U16 => lanes::<RemU16>(),
-                S16 => lanes::<RemS16>(),
-                U32 => lanes::<RemU32>(),
-                S32 => lanes::<RemS32>(),
-                U64 => lanes::<RemU64>(),
-                S64 => lanes::<RemS64>(),
-                _ => return false,
-            };
+            let handlers = integers!(Rem, op.ty, else return false);
             d.emit_on(handlers, op.ty, op.d, [&op.a, &op.b]);
         }
         Op::Rcp(op) if !to_nearest(op.rounding) => {
@@ -117,18 +103,8 @@ fn rounded<const N: usize>(
 }
 
 lane_op! {
-    DivU16(a: u16, b: u16) -> u16 { a.quotient(b) }
-    DivS16(a: i16, b: i16) -> i16 { a.quotient(b) }
-    DivU32(a: u32, b: u32) -> u32 { a.quotient(b) }
-    DivS32(a: i32, b: i32) -> i32 { a.quotient(b) }
-    DivU64(a: u64, b: u64) -> u64 { a.quotient(b) }
-    DivS64(a: i64, b: i64) -> i64 { a.quotient(b) }
-    RemU16(a: u16, b: u16) -> u16 { a.remainder(b) }
-    RemS16(a: i16, b: i16) -> i16 { a.remainder(b) }
-    RemU32(a: u32, b: u32) -> u32 { a.remainder(b) }
-    RemS32(a: i32, b: i32) -> i32 { a.remainder(b) }
-    RemU64(a: u64, b: u64) -> u64 { a.remainder(b) }
-    RemS64(a: i64, b: i64) -> i64 { a.remainder(b) }
+    Div<T: Integer>(a: T, b: T) -> T { a.quotient(b) }
+    Rem<T: Integer>(a: T, b: T) -> T { a.remainder(b) }
     DivF32[FTZ: bool](a: f32, b: f32) -> f32 { float::div::<FTZ>(a, b) }
     DivApproxF32[FTZ: bool](a: f32, b: f32) -> f32 { approx::div::<FTZ>(a, b) }
     DivF64(a: f64, b: f64) -> f64 { float::div_f64(a, b) }

@@ -6,9 +6,9 @@ pub(crate) mod product;
 pub(crate) mod sign;
 pub(crate) mod sum;
 
-use crate::decode::Decoder;
+use crate::decode::{Decoder, Rows};
 use crate::num::float::Operation;
-use crate::num::{Format, float, half};
+use crate::num::{Format, float, half, integer};
 use warpwright_ptx::ir::Type::*;
 use warpwright_ptx::ir::{Dst, Rounding, Src, Type};
 
@@ -67,6 +67,15 @@ impl Rounded {
         }
         true
     }
+}
+
+/// Emits `d = f(a, b)` of the parts of packed words: `BITS` bits each, extended as `SIGNED` says.
+fn parts<const BITS: u32, const SIGNED: bool>(
+    d: &mut Decoder<'_, '_>,
+    rows: Rows,
+    f: impl Fn([i32; 2]) -> i32 + Send + Sync + 'static,
+) {
+    d.each2::<u32, u32, u32>(rows, move |a, b| integer::packed::<BITS, SIGNED, 2>([a, b], &f));
 }
 
 /// What `.sat` and `.relu` make of a result of half precision.

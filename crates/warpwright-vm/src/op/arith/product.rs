@@ -6,7 +6,7 @@ use crate::machine::Cell;
 use crate::num::float::Operation;
 use crate::num::integer::{self, Integer};
 use crate::num::{float, half};
-use crate::op::lanes::{direction, flagged, limit, limited, to_nearest};
+use crate::op::lanes::{direction, flagged, integers, limit, limited, to_nearest};
 use crate::simd::{Lanes, lane_op, lanes};
 use warpwright_ptx::ir::Type::*;
 use warpwright_ptx::ir::{MulHalf, Type};
@@ -86,22 +86,28 @@ fn mul(op: &Mul, d: &mut Decoder<'_, '_>) -> bool {
     true
 }
 
+/// Integers that have a type of twice the width, which registers hold.
+trait Words: Integer<Wide: Integer + Cell> {}
+impl<T: Integer<Wide: Integer + Cell>> Words for T {}
+
+/// The handlers of an operation on integers that have a type of twice the width.
+macro_rules! words {
+    ($op:ident, $ty:expr, else $other:expr) => {
+        match $ty {
+            U16 => lanes::<$op<u16>>(),
+            S16 => lanes::<$op<i16>>(),
+            U32 => lanes::<$op<u32>>(),
+            S32 => lanes::<$op<i32>>(),
+            _ => $other,
+        }
+    };
+}
+
 fn integer_product(half: MulHalf, ty: Type) -> Option<Lanes> {
-    Some(match (half, ty) {
-        (MulHalf::Lo, U16 | S16) => lanes::<MulLow16>(),
-        (MulHalf::Lo, U32 | S32) => lanes::<MulLow32>(),
-        (MulHalf::Lo, U64 | S64) => lanes::<MulLow64>(),
-        (MulHalf::Hi, U16) => lanes::<MulHighU16>(),
-        (MulHalf::Hi, S16) => lanes::<MulHighS16>(),
-        (MulHalf::Hi, U32) => lanes::<MulHighU32>(),
-        (MulHalf::Hi, S32) => lanes::<MulHighS32>(),
-        (MulHalf::Hi, U64) => lanes::<MulHighU64>(),
-        (MulHalf::Hi, S64) => lanes::<MulHighS64>(),
-        (MulHalf::Wide, U16) => lanes::<MulWideU16>(),
-        (MulHalf::Wide, S16) => lanes::<MulWideS16>(),
-        (MulHalf::Wide, U32) => lanes::<MulWideU32>(),
-        (MulHalf::Wide, S32) => lanes::<MulWideS32>(),
-        _ => return None,
+    Some(match half {
+        MulHalf::Lo => integers!(MulLow, ty, else return None),
+        MulHalf::Hi => integers!(MulHigh, ty, else return None),
+        MulHalf::Wide => words!(MulWide, ty, else return None),
     })
 }
 
@@ -129,22 +135,12 @@ fn mad(op: &Mad, d: &mut Decoder<'_, '_>) -> bool {
     if op.cc {
         return product_with_carry(d, op.half == Some(MulHalf::Hi), op.ty, rows, (false, true));
     }
-    let handlers = match (op.half, op.ty) {
-        (Some(MulHalf::Lo), U16 | S16) => lanes::<MadLow16>(),
-        (Some(MulHalf::Lo), U32 | S32) => lanes::<MadLow32>(),
-        (Some(MulHalf::Lo), U64 | S64) => lanes::<MadLow64>(),
-        (Some(MulHalf::Hi), U16) => lanes::<MadHighU16>(),
-        (Some(MulHalf::Hi), S16) => lanes::<MadHighS16>(),
-        (Some(MulHalf::Hi), U32) => lanes::<MadHighU32>(),
-        (Some(MulHalf::Hi), S32) if op.sat => lanes::<MadHighSat>(),
-        (Some(MulHalf::Hi), S32) => lanes::<MadHighS32>(),
-        (Some(MulHalf::Hi), U64) => lanes::<MadHighU64>(),
-        (Some(MulHalf::Hi), S64) => lanes::<MadHighS64>(),
-        (Some(MulHalf::Wide), U16) => lanes::<MadWideU16>(),
-        (Some(MulHalf::Wide), S16) => lanes::<MadWideS16>(),
-        (Some(MulHalf::Wide), U32) => lanes::<MadWideU32>(),
-        (Some(MulHalf::Wide), S32) => lanes::<MadWideS32>(),
-        _ => return false,
+    let handlers = match op.half {
+        Some(MulHalf::Lo) => integers!(MadLow, op.ty, else return false),
+        Some(MulHalf::Hi) if op.sat && op.ty == S32 => lanes::<MadHighSat>(),
+        Some(MulHalf::Hi) => integers!(MadHigh, op.ty, else return false),
+        Some(MulHalf::Wide) => words!(MadWide, op.ty, else return false),
+        None => return false,
     };
     d.emit(handlers, rows);
     true
@@ -153,27 +149,20 @@ fn mad(op: &Mad, d: &mut Decoder<'_, '_>) -> bool {
 /// A half of a product and `c`, with the carry flag read or written.
 fn product_with_carry(d: &mut Decoder<'_, '_>, high: bool, ty: Type, rows: Rows, flag: (bool, bool)) -> bool {
     match ty {
-        U32 => d.each_with_carry::<u32>(rows, flag, move |a, b, c, carry| {
-            integer::add_carry_u32(half_of(high, a, b), c, carry)
-        }),
-        S32 => d.each_with_carry::<i32>(rows, flag, move |a, b, c, carry| {
-            let (sum, carry) = integer::add_carry_u32(half_of(high, a, b) as u32, c as u32, carry);
-            (sum as i32, carry)
-        }),
-        U64 => d.each_with_carry::<u64>(rows, flag, move |a, b, c, carry| {
-            integer::add_carry_u64(half_of(high, a, b), c, carry)
-        }),
-        S64 => d.each_with_carry::<i64>(rows, flag, move |a, b, c, carry| {
-            let (sum, carry) = integer::add_carry_u64(half_of(high, a, b) as u64, c as u64, carry);
-            (sum as i64, carry)
-        }),
+        U32 => carried::<u32>(d, high, rows, flag),
+        S32 => carried::<i32>(d, high, rows, flag),
+        U64 => carried::<u64>(d, high, rows, flag),
+        S64 => carried::<i64>(d, high, rows, flag),
         _ => return false,
     }
     true
 }
 
-fn half_of<T: Cell + Integer>(high: bool, a: T, b: T) -> T {
-    if high { a.mul_high(b) } else { a.mul_low(b) }
+fn carried<T: Cell + Integer>(d: &mut Decoder<'_, '_>, high: bool, rows: Rows, flag: (bool, bool)) {
+    d.each_with_carry::<T>(rows, flag, move |a, b, c, carry| {
+        let product = if high { a.mul_high(b) } else { a.mul_low(b) };
+        product.carry(c, carry)
+    });
 }
 
 fn fma(op: &Fma, d: &mut Decoder<'_, '_>) -> bool {
@@ -210,33 +199,13 @@ fn fma(op: &Fma, d: &mut Decoder<'_, '_>) -> bool {
 }
 
 lane_op! {
-    MulLow16(a: u16, b: u16) -> u16 { a.wrapping_mul(b) }
-    MulLow32(a: u32, b: u32) -> u32 { a.wrapping_mul(b) }
-    MulLow64(a: u64, b: u64) -> u64 { a.wrapping_mul(b) }
-    MulHighU16(a: u16, b: u16) -> u16 { a.mul_high(b) }
-    MulHighS16(a: i16, b: i16) -> i16 { a.mul_high(b) }
-    MulHighU32(a: u32, b: u32) -> u32 { a.mul_high(b) }
-    MulHighS32(a: i32, b: i32) -> i32 { a.mul_high(b) }
-    MulHighU64(a: u64, b: u64) -> u64 { a.mul_high(b) }
-    MulHighS64(a: i64, b: i64) -> i64 { a.mul_high(b) }
-    MulWideU16(a: u16, b: u16) -> u32 { u32::from(a) * u32::from(b) }
-    MulWideS16(a: i16, b: i16) -> i32 { i32::from(a) * i32::from(b) }
-    MulWideU32(a: u32, b: u32) -> u64 { u64::from(a) * u64::from(b) }
-    MulWideS32(a: i32, b: i32) -> i64 { i64::from(a) * i64::from(b) }
-    MadLow16(a: u16, b: u16, c: u16) -> u16 { a.wrapping_mul(b).wrapping_add(c) }
-    MadLow32(a: u32, b: u32, c: u32) -> u32 { a.wrapping_mul(b).wrapping_add(c) }
-    MadLow64(a: u64, b: u64, c: u64) -> u64 { a.wrapping_mul(b).wrapping_add(c) }
-    MadHighU16(a: u16, b: u16, c: u16) -> u16 { a.mul_high(b).wrapping_add(c) }
-    MadHighS16(a: i16, b: i16, c: i16) -> i16 { a.mul_high(b).wrapping_add(c) }
-    MadHighU32(a: u32, b: u32, c: u32) -> u32 { a.mul_high(b).wrapping_add(c) }
-    MadHighS32(a: i32, b: i32, c: i32) -> i32 { a.mul_high(b).wrapping_add(c) }
+    MulLow<T: Integer>(a: T, b: T) -> T { a.mul_low(b) }
+    MulHigh<T: Integer>(a: T, b: T) -> T { a.mul_high(b) }
+    MulWide<T: Words>(a: T, b: T) -> T::Wide { a.mul_wide(b) }
+    MadLow<T: Integer>(a: T, b: T, c: T) -> T { a.mul_low(b).plus(c) }
+    MadHigh<T: Integer>(a: T, b: T, c: T) -> T { a.mul_high(b).plus(c) }
+    MadWide<T: Words>(a: T, b: T, c: T::Wide) -> T::Wide { a.mul_wide(b).plus(c) }
     MadHighSat(a: i32, b: i32, c: i32) -> i32 { integer::mad_high_sat(a, b, c) }
-    MadHighU64(a: u64, b: u64, c: u64) -> u64 { a.mul_high(b).wrapping_add(c) }
-    MadHighS64(a: i64, b: i64, c: i64) -> i64 { a.mul_high(b).wrapping_add(c) }
-    MadWideU16(a: u16, b: u16, c: u32) -> u32 { (u32::from(a) * u32::from(b)).wrapping_add(c) }
-    MadWideS16(a: i16, b: i16, c: i32) -> i32 { (i32::from(a) * i32::from(b)).wrapping_add(c) }
-    MadWideU32(a: u32, b: u32, c: u64) -> u64 { (u64::from(a) * u64::from(b)).wrapping_add(c) }
-    MadWideS32(a: i32, b: i32, c: i64) -> i64 { (i64::from(a) * i64::from(b)).wrapping_add(c) }
     Mul24LowU32(a: u32, b: u32) -> u32 { integer::mul24_low_u32(a, b) }
     Mul24HighU32(a: u32, b: u32) -> u32 { integer::mul24_high_u32(a, b) }
     Mul24LowS32(a: i32, b: i32) -> i32 { integer::mul24_low_s32(a, b) }

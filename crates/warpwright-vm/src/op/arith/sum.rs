@@ -1,27 +1,28 @@
 //! Sums and differences.
 
-use super::Rounded;
-use crate::decode::Decoder;
+use super::{Rounded, parts};
+use crate::decode::{Decoder, Rows};
 use crate::machine::Cell;
 use crate::num::float::Operation;
 use crate::num::integer::{self, Integer};
 use crate::num::{float, half};
-use crate::op::lanes::{direction, flagged, limit, limited, to_nearest};
+use crate::op::lanes::{direction, flagged, integers, limit, limited, to_nearest};
 use crate::simd::{Lanes, lane_op, lanes};
 use warpwright_ptx::ir::Type::*;
 use warpwright_ptx::ir::{Dst, Imm, Rounding, Src, Type};
 use warpwright_ptx::op::family::Sums as Op;
 
 pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
+    macro_rules! sum {
+        ($op:ident, $subtract:literal) => {{
+            let (rounding, ftz, sat, cc, ty) = ($op.rounding, $op.ftz, $op.sat, $op.cc, $op.ty);
+            let sum = Sum { subtract: $subtract, rounding, ftz, sat, cc, ty, a_type: $op.a_type };
+            sum.emit(d, $op.d, &$op.a, &$op.b)
+        }};
+    }
     match op {
-        Op::Add(op) => {
-            let (rounding, ftz, sat, cc, ty) = (op.rounding, op.ftz, op.sat, op.cc, op.ty);
-            Sum { subtract: false, rounding, ftz, sat, cc, ty, a_type: op.a_type }.emit(d, op.d, &op.a, &op.b)
-        }
-        Op::Sub(op) => {
-            let (rounding, ftz, sat, cc, ty) = (op.rounding, op.ftz, op.sat, op.cc, op.ty);
-            Sum { subtract: true, rounding, ftz, sat, cc, ty, a_type: op.a_type }.emit(d, op.d, &op.a, &op.b)
-        }
+        Op::Add(op) => sum!(op, false),
+        Op::Sub(op) => sum!(op, true),
         Op::Addc(op) => carrying(d, op.ty, false, (true, op.cc), op.d, [&op.a, &op.b]),
         Op::Subc(op) => carrying(d, op.ty, true, (true, op.cc), op.d, [&op.a, &op.b]),
         Op::Sad(op) => {
@@ -79,28 +80,23 @@ impl Sum {
     fn handlers(&self) -> Option<Lanes> {
         let limit = limit(self.sat, false);
         Some(match (self.subtract, self.ty, self.sat) {
-            (false, U16 | S16, _) => lanes::<AddInt16>(),
             (false, U32, true) => lanes::<AddSatU32>(),
             (false, S32, true) => lanes::<AddSatS32>(),
-            (false, U32 | S32, _) => lanes::<AddInt32>(),
-            (false, U64 | S64, _) => lanes::<AddInt64>(),
             (false, F32, _) => flagged!(AddF32, self.ftz, self.sat),
             (false, F64, _) => lanes::<AddF64>(),
             (false, F16, _) => limited!(AddF16, self.ftz, limit),
             (false, F16X2, _) => limited!(AddF16x2, self.ftz, limit),
             (false, BF16, _) => lanes::<AddBf16>(),
             (false, BF16X2, _) => lanes::<AddBf16x2>(),
-            (true, U16 | S16, _) => lanes::<SubInt16>(),
             (true, S32, true) => lanes::<SubSatS32>(),
-            (true, U32 | S32, _) => lanes::<SubInt32>(),
-            (true, U64 | S64, _) => lanes::<SubInt64>(),
             (true, F32, _) => flagged!(SubF32, self.ftz, self.sat),
             (true, F64, _) => lanes::<SubF64>(),
             (true, F16, _) => limited!(SubF16, self.ftz, limit),
             (true, F16X2, _) => limited!(SubF16x2, self.ftz, limit),
             (true, BF16, _) => lanes::<SubBf16>(),
             (true, BF16X2, _) => lanes::<SubBf16x2>(),
-            _ => return None,
+            (false, ty, _) => integers!(AddInt, ty, else return None),
+            (true, ty, _) => integers!(SubInt, ty, else return None),
         })
     }
 
@@ -114,18 +110,10 @@ impl Sum {
             if sat { sum.clamp(low as i32, high as i32) } else { sum }
         };
         match self.ty {
-            U16X2 => d.each2::<u32, u32, u32>(rows, move |a, b| {
-                integer::packed::<16, false, 2>([a, b], |parts| combine(parts, 16, false))
-            }),
-            S16X2 => d.each2::<u32, u32, u32>(rows, move |a, b| {
-                integer::packed::<16, true, 2>([a, b], |parts| combine(parts, 16, true))
-            }),
-            U8X4 => d.each2::<u32, u32, u32>(rows, move |a, b| {
-                integer::packed::<8, false, 2>([a, b], |parts| combine(parts, 8, false))
-            }),
-            S8X4 => d.each2::<u32, u32, u32>(rows, move |a, b| {
-                integer::packed::<8, true, 2>([a, b], |parts| combine(parts, 8, true))
-            }),
+            U16X2 => parts::<16, false>(d, rows, move |parts| combine(parts, 16, false)),
+            S16X2 => parts::<16, true>(d, rows, move |parts| combine(parts, 16, true)),
+            U8X4 => parts::<8, false>(d, rows, move |parts| combine(parts, 8, false)),
+            S8X4 => parts::<8, true>(d, rows, move |parts| combine(parts, 8, true)),
             _ => return false,
         }
         true
@@ -160,34 +148,27 @@ fn carrying(
 ) -> bool {
     let zero = Src::Imm(Imm::Int(0));
     let rows = d.rows(ty, dst, [a, b, &zero]);
-    match (ty, subtract) {
-        (U32 | S32, false) => {
-            d.each_with_carry::<u32>(rows, flag, |a, b, _, carry| integer::add_carry_u32(a, b, carry));
-        }
-        (U32 | S32, true) => {
-            d.each_with_carry::<u32>(rows, flag, move |a, b, _, carry| {
-                let (difference, borrow) = integer::sub_borrow_u32(a, b, flag.0 && !carry);
-                (difference, !borrow)
-            });
-        }
-        (U64 | S64, false) => {
-            d.each_with_carry::<u64>(rows, flag, |a, b, _, carry| integer::add_carry_u64(a, b, carry));
-        }
-        (U64 | S64, true) => {
-            d.each_with_carry::<u64>(rows, flag, move |a, b, _, carry| {
-                let (difference, borrow) = integer::sub_borrow_u64(a, b, flag.0 && !carry);
-                (difference, !borrow)
-            });
-        }
+    match ty {
+        U32 | S32 => carried::<u32>(d, rows, subtract, flag),
+        U64 | S64 => carried::<u64>(d, rows, subtract, flag),
         _ => return false,
     }
     true
 }
 
+fn carried<T: Cell + Integer>(d: &mut Decoder<'_, '_>, rows: Rows, subtract: bool, flag: (bool, bool)) {
+    if !subtract {
+        return d.each_with_carry::<T>(rows, flag, |a, b, _, carry| a.carry(b, carry));
+    }
+    d.each_with_carry::<T>(rows, flag, move |a, b, _, carry| {
+        let (difference, borrow) = a.borrow(b, flag.0 && !carry);
+        (difference, !borrow)
+    });
+}
+
 lane_op! {
-    AddInt16(a: u16, b: u16) -> u16 { a.wrapping_add(b) }
-    AddInt32(a: u32, b: u32) -> u32 { a.wrapping_add(b) }
-    AddInt64(a: u64, b: u64) -> u64 { a.wrapping_add(b) }
+    AddInt<T: Integer>(a: T, b: T) -> T { a.plus(b) }
+    SubInt<T: Integer>(a: T, b: T) -> T { a.minus(b) }
     AddSatU32(a: u32, b: u32) -> u32 { a.saturating_add(b) }
     AddSatS32(a: i32, b: i32) -> i32 { a.saturating_add(b) }
     AddF32[FTZ: bool, SAT: bool](a: f32, b: f32) -> f32 { float::add::<FTZ, SAT>(a, b) }
@@ -200,9 +181,6 @@ lane_op! {
     AddBf16x2(a: u32, b: u32) -> u32 {
         half::both([a, b], #[inline(always)] |[a, b]| half::add_bf16::<{ half::PLAIN }>(a, b))
     }
-    SubInt16(a: u16, b: u16) -> u16 { a.wrapping_sub(b) }
-    SubInt32(a: u32, b: u32) -> u32 { a.wrapping_sub(b) }
-    SubInt64(a: u64, b: u64) -> u64 { a.wrapping_sub(b) }
     SubSatS32(a: i32, b: i32) -> i32 { a.saturating_sub(b) }
     SubF32[FTZ: bool, SAT: bool](a: f32, b: f32) -> f32 { float::sub::<FTZ, SAT>(a, b) }
     SubF64(a: f64, b: f64) -> f64 { float::sub_f64(a, b) }

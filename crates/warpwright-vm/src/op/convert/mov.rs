@@ -59,7 +59,7 @@ pub(super) fn mov(op: &Mov, d: &mut Decoder<'_, '_>) {
                 copy(d, *reg, src, op.ty);
             }
         }
-        (Dsts::Sink, _) => d.emit_handler(|_, _| Step::Next, Rows::default()),
+        (Dsts::Sink, _) => d.emit_nothing(),
     }
 }
 
