@@ -7,9 +7,10 @@
 //! is given to all of them, and lanes that want more than a word go in groups. Constants are read one address
 //! a pass.
 
+use crate::check::race::AccessKind;
 use crate::launch::Launch;
 use crate::machine::{LANES, LanesOf, Row64};
-use crate::memory::{AllocationKind, RegionKind};
+use crate::memory::{AllocationKind, Group, RegionKind};
 
 /// Bytes of a sector, the unit in which caches are filled.
 const SECTOR: u64 = 32;
@@ -57,11 +58,11 @@ pub struct SpaceTraffic {
 }
 
 impl SpaceTraffic {
-    fn add(&mut self, direction: Direction, bytes: u64, transactions: u64) {
-        let traffic = match direction {
-            Direction::Load => &mut self.loads,
-            Direction::Store => &mut self.stores,
-            Direction::Atomic => &mut self.atomics,
+    fn add(&mut self, kind: AccessKind, bytes: u64, transactions: u64) {
+        let traffic = match kind {
+            AccessKind::Read | AccessKind::AsyncRead => &mut self.loads,
+            AccessKind::Write | AccessKind::AsyncWrite => &mut self.stores,
+            AccessKind::Atomic => &mut self.atomics,
         };
         traffic.add(bytes, transactions);
     }
@@ -96,14 +97,6 @@ impl BarrierWaits {
         self.waits += other.waits;
         self.instructions += other.instructions;
     }
-}
-
-/// What an access does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Load,
-    Store,
-    Atomic,
 }
 
 /// What one instruction has done to memory, and how it waited.
@@ -171,39 +164,33 @@ impl MemoryCounters {
         self.places.iter_mut().zip(&other.places).for_each(|(into, from)| into.merge(from));
     }
 
-    /// An access of `bytes` a lane, at byte offsets of what stores the region.
-    pub(crate) fn access(
-        &mut self,
-        pc: u32,
-        direction: Direction,
-        kind: RegionKind<'_>,
-        offsets: &Row64,
-        (bytes, mask): (u32, u32),
-    ) {
+    /// An access.
+    pub(crate) fn access(&mut self, pc: u32, kind: AccessKind, group: &Group<'_>) {
+        let Group { region, bytes, mask, ref offsets } = *group;
         let moved = u64::from(bytes) * u64::from(mask.count_ones());
         let Some(place) = self.places.get_mut(pc as usize) else { return };
-        match kind {
+        match region.kind {
             RegionKind::Global(allocation) => {
                 if let Some(space) = self.allocations.get_mut(allocation.id as usize) {
                     let count = sectors(offsets, allocation.base, bytes, mask);
-                    space.add(direction, moved, count);
+                    space.add(kind, moved, count);
                 }
                 if allocation.kind == AllocationKind::Constant {
-                    self.constant.add(direction, moved, addresses(offsets, mask));
+                    self.constant.add(kind, moved, addresses(offsets, mask));
                 } else {
                     let count = sectors(offsets, allocation.base, bytes, mask);
-                    self.global.add(direction, moved, count);
+                    self.global.add(kind, moved, count);
                     place.global.add(moved, count);
                 }
             }
             RegionKind::Shared => {
                 let Passes { passes, least } = passes(offsets, bytes, mask);
-                self.shared.add(direction, moved, passes);
+                self.shared.add(kind, moved, passes);
                 self.conflicts += passes - least;
                 place.shared.add(moved, passes);
                 place.conflicts += passes - least;
             }
-            RegionKind::Local => self.local.add(direction, moved, local_sectors(offsets, bytes, mask)),
+            RegionKind::Local => self.local.add(kind, moved, local_sectors(offsets, bytes, mask)),
             RegionKind::Param => {}
         }
     }

@@ -3,8 +3,8 @@
 use super::observe::{Touch, scope_of};
 use super::race::{AccessKind, FenceKind};
 use super::{Action, FindingKind, RawFinding, RawPlace, RawSite};
-use crate::machine::{CLUSTER_BARRIER, LanesOf, Machine, Park, Row32, Row64};
-use crate::memory::{Fault, Order, Region};
+use crate::machine::{CLUSTER_BARRIER, LanesOf, Machine, Park, Row32};
+use crate::memory::{Fault, Group, Order};
 use warpwright_ptx::ir::{Reg, Scope, Semantics};
 use warpwright_ptx::op::Op;
 use warpwright_ptx::op::family::{Family, Sync};
@@ -156,55 +156,11 @@ impl<'a> Machine<'a> {
         self.tell(|races, warp| races.mbarrier_waited(CLUSTER_PHASES, warp, mask));
     }
 
-    /// An atomic operation is about to be done.
-    pub(crate) fn observe_atomic(
-        &mut self,
-        order: Order,
-        region: &Region<'a>,
-        offsets: &Row64,
-        bytes: u32,
-        element: u32,
-        mask: u32,
-    ) {
-        let touch = Touch { kind: AccessKind::Atomic, element, order };
-        self.check_access(touch, region, offsets, bytes, mask, &[]);
-    }
-
-    /// An atomic operation has been done.
-    pub(crate) fn observed_atomic(
-        &mut self,
-        order: Order,
-        region: &Region<'a>,
-        offsets: &Row64,
-        bytes: u32,
-        element: u32,
-        mask: u32,
-    ) {
-        self.observed(Touch { kind: AccessKind::Atomic, element, order }, region, offsets, bytes, mask);
-    }
-
-    /// An asynchronous copy has been issued that reads.
-    pub(crate) fn observe_copy_read(&mut self, region: &Region<'a>, offsets: &Row64, bytes: u32, mask: u32) {
-        self.observe_copy(AccessKind::AsyncRead, region, offsets, bytes, mask);
-    }
-
-    /// An asynchronous copy has been issued that writes.
-    pub(crate) fn observe_copy_write(&mut self, region: &Region<'a>, offsets: &Row64, bytes: u32, mask: u32) {
-        self.observe_copy(AccessKind::AsyncWrite, region, offsets, bytes, mask);
-    }
-
-    fn observe_copy(
-        &mut self,
-        kind: AccessKind,
-        region: &Region<'a>,
-        offsets: &Row64,
-        bytes: u32,
-        mask: u32,
-    ) {
+    /// An asynchronous copy has been issued that reads or writes.
+    pub(crate) fn issued_copy(&mut self, kind: AccessKind, group: &Group<'a>) {
         // A copy has no elements. What it reads may be any number of bytes.
-        let element = if bytes.is_power_of_two() { bytes } else { 1 };
-        let touch = Touch { kind, element, order: Order::WEAK };
-        self.check_access(touch, region, offsets, bytes, mask, &[]);
+        let element = if group.bytes.is_power_of_two() { group.bytes } else { 1 };
+        self.touches(Touch { kind, element, order: Order::WEAK }, group, &[]);
     }
 
     /// Groups of asynchronous copies have been closed.

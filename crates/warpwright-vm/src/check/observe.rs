@@ -10,8 +10,8 @@ use super::race::{
 };
 use super::{Action, Between, Collector, FindingKind, Hazard, InitBits, RawFinding, RawPlace, RawSite};
 use crate::launch::Launch;
-use crate::machine::{LANES, LanesOf, Machine, Registers, Row64};
-use crate::memory::{Element, Order, Region, RegionKind, SpaceKind};
+use crate::machine::{LANES, LanesOf, Machine, Registers};
+use crate::memory::{Element, Group, Order, RegionKind, SpaceKind};
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir;
 
@@ -142,8 +142,7 @@ struct StoredRegisters<'m> {
     registers: &'m Registers,
     elements: &'m [Element],
     bytes: u32,
-    offsets: &'m Row64,
-    region: &'m Region<'m>,
+    group: &'m Group<'m>,
     shared: &'m [u32],
 }
 
@@ -164,7 +163,7 @@ impl StoredRegisters<'_> {
     }
 
     fn byte_in_memory(&self, at: u64) -> u8 {
-        let word = match self.region.kind {
+        let word = match self.group.region.kind {
             RegionKind::Global(allocation) => allocation.word(at).load(Relaxed),
             _ => self.shared.get((at >> 2) as usize).copied().unwrap_or(0),
         };
@@ -175,7 +174,7 @@ impl StoredRegisters<'_> {
 impl Stored for StoredRegisters<'_> {
     fn is_in_memory(&self, lane: u32, from: u32, bytes: u32) -> bool {
         (from..from + bytes).all(|at| {
-            let there = self.byte_in_memory(self.offsets[lane as usize] + u64::from(at));
+            let there = self.byte_in_memory(self.group.offsets[lane as usize] + u64::from(at));
             self.byte(lane, at).is_none_or(|byte| byte == there)
         })
     }
@@ -193,49 +192,37 @@ impl<'a> Machine<'a> {
         checks.race | checks.init
     }
 
-    /// Lanes are about to touch memory at these offsets of what stores the region, `bytes` each. `elements`
-    /// are the registers that they store, where they do.
+    /// Lanes are about to touch memory: the checks look at it, and it is counted. `elements` are the registers that they
+    /// store, where they do.
     #[inline(always)]
-    pub(crate) fn check_access(
-        &mut self,
-        touch: Touch,
-        region: &Region<'a>,
-        offsets: &Row64,
-        bytes: u32,
-        mask: u32,
-        elements: &[Element],
-    ) {
+    pub(crate) fn touches(&mut self, touch: Touch, group: &Group<'a>, elements: &[Element]) {
         if self.checks_accesses() {
-            self.look(touch, region, offsets, bytes, mask, elements);
+            self.look(touch, group, elements);
+        }
+        if self.launch.options.counters {
+            self.worker.memory.access(self.pc, touch.kind, group);
         }
     }
 
     #[inline(never)]
-    fn look(
-        &mut self,
-        touch: Touch,
-        region: &Region<'a>,
-        offsets: &Row64,
-        bytes: u32,
-        mask: u32,
-        elements: &[Element],
-    ) {
-        if bytes == 0 {
+    fn look(&mut self, touch: Touch, group: &Group<'a>, elements: &[Element]) {
+        if group.bytes == 0 {
             return;
         }
         let checks = self.launch.options.checks;
         if checks.init {
-            self.look_for_unwritten(touch, region, offsets, bytes, mask);
+            self.look_for_unwritten(touch, group);
         }
         if !checks.race {
             return;
         }
+        let region = &group.region;
         let base = match region.kind {
             RegionKind::Global(allocation) if allocation.is_writable() => allocation.base,
             RegionKind::Shared => 0,
             _ => return,
         };
-        let access = self.warp_access(touch, base, offsets, bytes, mask);
+        let access = self.warp_access(touch, base, group);
         let launch = self.launch;
         let block = &mut self.block;
         let Some(races) = &mut block.checks.races else { return };
@@ -243,8 +230,7 @@ impl<'a> Machine<'a> {
             registers: &self.registers,
             elements,
             bytes: touch.element,
-            offsets,
-            region,
+            group,
             shared: &block.shared,
         };
         let stored: &dyn Stored = if elements.is_empty() { &Unknown } else { &stored };
@@ -264,20 +250,13 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn warp_access<'o>(
-        &self,
-        touch: Touch,
-        base: u64,
-        offsets: &'o Row64,
-        bytes: u32,
-        mask: u32,
-    ) -> WarpAccess<'o> {
+    fn warp_access<'o>(&self, touch: Touch, base: u64, group: &'o Group<'_>) -> WarpAccess<'o> {
         WarpAccess {
             warp: self.warp_index as u8,
-            mask,
+            mask: group.mask,
             base,
-            offsets,
-            bytes,
+            offsets: &group.offsets,
+            bytes: group.bytes,
             element: touch.element,
             pc: self.pc,
             kind: touch.kind,
@@ -287,56 +266,41 @@ impl<'a> Machine<'a> {
 
     /// A read that may be strong has been done.
     #[inline(always)]
-    pub(crate) fn observed(
-        &mut self,
-        touch: Touch,
-        region: &Region<'a>,
-        offsets: &Row64,
-        bytes: u32,
-        mask: u32,
-    ) {
+    pub(crate) fn observed(&mut self, touch: Touch, group: &Group<'a>) {
         if touch.order.strong.is_none() || !self.launch.options.checks.race {
             return;
         }
-        let base = match region.kind {
+        let base = match group.region.kind {
             RegionKind::Global(allocation) => allocation.base,
             _ => 0,
         };
-        let access = self.warp_access(touch, base, offsets, bytes, mask);
+        let access = self.warp_access(touch, base, group);
         let Some(races) = &mut self.block.checks.races else { return };
-        match region.kind {
+        match group.region.kind {
             RegionKind::Global(_) => races.global_observed(&self.launch.races, &access),
             RegionKind::Shared => races.shared_observed(&access),
             _ => {}
         }
     }
 
-    fn look_for_unwritten(
-        &mut self,
-        touch: Touch,
-        region: &Region<'a>,
-        offsets: &Row64,
-        bytes: u32,
-        mask: u32,
-    ) {
-        let (kind, size) = (touch.kind, u64::from(bytes));
+    fn look_for_unwritten(&mut self, touch: Touch, group: &Group<'a>) {
+        let (kind, size) = (touch.kind, u64::from(group.bytes));
         let mut unwritten = 0;
-        match region.kind {
+        match group.region.kind {
             RegionKind::Param => return,
             RegionKind::Global(allocation) => {
                 let mut written = &allocation.written;
-                unwritten = look_for_unwritten(&mut written, kind, offsets, bytes, mask);
+                unwritten = look_for_unwritten(&mut written, kind, group);
             }
             RegionKind::Shared => {
-                let written = &mut self.block.checks.written;
-                unwritten = look_for_unwritten(written, kind, offsets, bytes, mask);
+                unwritten = look_for_unwritten(&mut self.block.checks.written, kind, group);
             }
             RegionKind::Local => {
                 let rows = self.warp.local.len();
                 let written = &mut self.warp.local_written;
                 written.resize(rows.max(written.len()), [0; LANES]);
-                for lane in LanesOf(mask) {
-                    let mut at = offsets[lane];
+                for lane in LanesOf(group.mask) {
+                    let mut at = group.offsets[lane];
                     let end = at + size;
                     let mut fine = false;
                     while at < end {
@@ -357,19 +321,19 @@ impl<'a> Machine<'a> {
             }
         }
         if unwritten != 0 {
-            self.add_unwritten(touch, region, offsets, bytes, unwritten);
+            self.add_unwritten(touch, group, unwritten);
         }
     }
 
     #[cold]
-    fn add_unwritten(&mut self, touch: Touch, region: &Region<'a>, offsets: &Row64, bytes: u32, lanes: u32) {
-        let (space, base) = match region.kind {
+    fn add_unwritten(&mut self, touch: Touch, group: &Group<'a>, lanes: u32) {
+        let (space, base) = match group.region.kind {
             RegionKind::Global(allocation) => (SpaceKind::Global, allocation.base),
             RegionKind::Shared => (SpaceKind::Shared, 0),
             _ => (SpaceKind::Local, 0),
         };
         let lane = lanes.trailing_zeros() as usize;
-        let place = RawPlace { space, address: base + offsets[lane], bytes };
+        let place = RawPlace { space, address: base + group.offsets[lane], bytes: group.bytes };
         let first = RawSite { memory: Some(place), ..self.site(action(touch.kind), lane) };
         let kind = FindingKind::UninitializedMemory { space };
         self.launch.findings.add(RawFinding { kind, first, second: None, count: 1 });
@@ -405,13 +369,8 @@ impl<'a> Machine<'a> {
 }
 
 /// The lanes that read what was never written. What is written is noted.
-fn look_for_unwritten(
-    written: &mut impl Written,
-    kind: AccessKind,
-    offsets: &Row64,
-    bytes: u32,
-    mask: u32,
-) -> u32 {
+fn look_for_unwritten(written: &mut impl Written, kind: AccessKind, group: &Group<'_>) -> u32 {
+    let Group { bytes, mask, ref offsets, .. } = *group;
     let mut unwritten = 0;
     if written.is_all() {
         return unwritten;

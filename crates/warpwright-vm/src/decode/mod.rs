@@ -19,8 +19,9 @@ pub(crate) use slots::File;
 pub(crate) use symbols::{Builtin, Callable, Symbols, function_at};
 
 use crate::launch::TrapKind;
-use crate::machine::{Base, Inst, MOST_LOCAL, NONE, Step, UNGUARDED};
+use crate::machine::{Inst, MOST_LOCAL, NONE, Step, UNGUARDED};
 use crate::simd::{Handler, Lanes, Level};
+use operand::Temporaries;
 use slots::Slots;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -96,10 +97,9 @@ pub(crate) struct Decoder<'m, 'c> {
     constants64: HashMap<u64, u32>,
     false_row: Option<u32>,
     carry_row: Option<u32>,
-    temporaries32: Vec<u32>,
-    temporaries64: Vec<u32>,
-    temporaries_predicate: Vec<u32>,
-    used_temporaries: Base,
+    temporaries32: Temporaries,
+    temporaries64: Temporaries,
+    temporaries_predicate: Temporaries,
     guard: u32,
     statement: u32,
     origin: Origin,
@@ -163,10 +163,9 @@ pub(crate) fn decode(symbols: &Symbols<'_>, info: &ModuleInfo) -> Result<Code, L
             constants64: HashMap::new(),
             false_row: None,
             carry_row: None,
-            temporaries32: Vec::new(),
-            temporaries64: Vec::new(),
-            temporaries_predicate: Vec::new(),
-            used_temporaries: Base::default(),
+            temporaries32: Temporaries::default(),
+            temporaries64: Temporaries::default(),
+            temporaries_predicate: Temporaries::default(),
             guard: UNGUARDED,
             statement: NO_STATEMENT,
             origin: Origin::Unknown,
@@ -320,7 +319,9 @@ impl Decoder<'_, '_> {
                 let StatementKind::Instruction(instruction) = &statement.kind else { continue };
                 self.statement = at as u32;
                 self.origin = statement.origin;
-                self.used_temporaries = Base::default();
+                self.temporaries32.reset();
+                self.temporaries64.reset();
+                self.temporaries_predicate.reset();
                 self.opcode = Some(self.opcode(instruction.op.name()));
                 self.guard = match instruction.guard {
                     None => UNGUARDED,
@@ -410,9 +411,20 @@ impl Decoder<'_, '_> {
         &mut self,
         run: impl for<'a> Fn(&mut crate::machine::Machine<'a>, &Inst) -> Step + Send + Sync + 'static,
     ) {
-        let x = self.code.boxed.len() as u32;
-        self.code.boxed.push(Box::new(run));
-        self.emit_handler(|m, i| (m.launch.code.boxed[i.x as usize])(m, i), Rows { x, ..Rows::default() });
+        self.emit_carrying(Rows::default(), run);
+    }
+
+    /// As [`Self::emit_boxed`], for what goes on to the next instruction unless it fails or waits.
+    pub(crate) fn emit_fallible(
+        &mut self,
+        run: impl for<'a> Fn(&mut crate::machine::Machine<'a>) -> Result<(), Step> + Send + Sync + 'static,
+    ) {
+        self.emit_boxed(move |m, _| run(m).err().unwrap_or(Step::Next));
+    }
+
+    /// Emits what has no effect.
+    pub(crate) fn emit_nothing(&mut self) {
+        self.emit_handler(|_, _| Step::Next, Rows::default());
     }
 
     /// Emits a branch: its `x` will be the target's place, its `c` that of the join.

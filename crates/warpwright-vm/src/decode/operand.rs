@@ -27,6 +27,30 @@ pub(crate) fn immediate(imm: Imm, ty: Type) -> u64 {
     }
 }
 
+/// Rows of a file for the time of one statement, and how many of them the present one has.
+#[derive(Default)]
+pub(super) struct Temporaries {
+    rows: Vec<u32>,
+    used: usize,
+}
+
+impl Temporaries {
+    /// The next statement begins.
+    pub(super) fn reset(&mut self) {
+        self.used = 0;
+    }
+
+    /// A row: one of those that there are, or a new one behind the `count` of the file.
+    fn take(&mut self, count: &mut u32) -> u32 {
+        if self.used == self.rows.len() {
+            self.rows.push(*count);
+            *count += 1;
+        }
+        self.used += 1;
+        self.rows[self.used - 1]
+    }
+}
+
 impl Decoder<'_, '_> {
     /// The file and the row of a register.
     pub(crate) fn register(&self, reg: Reg) -> (File, u32) {
@@ -106,35 +130,17 @@ impl Decoder<'_, '_> {
 
     /// A row of up to 32 bits for the time of one statement.
     pub(crate) fn temporary32(&mut self) -> u32 {
-        let used = self.used_temporaries.w32 as usize;
-        self.used_temporaries.w32 += 1;
-        if used == self.temporaries32.len() {
-            self.temporaries32.push(self.frame.rows.w32);
-            self.frame.rows.w32 += 1;
-        }
-        self.temporaries32[used]
+        self.temporaries32.take(&mut self.frame.rows.w32)
     }
 
     /// A row of 64 bits for the time of one statement.
     pub(crate) fn temporary64(&mut self) -> u32 {
-        let used = self.used_temporaries.w64 as usize;
-        self.used_temporaries.w64 += 1;
-        if used == self.temporaries64.len() {
-            self.temporaries64.push(self.frame.rows.w64);
-            self.frame.rows.w64 += 1;
-        }
-        self.temporaries64[used]
+        self.temporaries64.take(&mut self.frame.rows.w64)
     }
 
     /// A predicate row for the time of one statement (a row: shift it to make an operand).
     pub(crate) fn temporary_predicate(&mut self) -> u32 {
-        let used = self.used_temporaries.pred as usize;
-        self.used_temporaries.pred += 1;
-        if used == self.temporaries_predicate.len() {
-            self.temporaries_predicate.push(self.frame.rows.pred);
-            self.frame.rows.pred += 1;
-        }
-        self.temporaries_predicate[used]
+        self.temporaries_predicate.take(&mut self.frame.rows.pred)
     }
 
     /// The row of a source of up to 32 bits, as a value of `ty`.

@@ -1,7 +1,7 @@
 //! Where the symbols of a module are: addresses of variables and functions, frames of functions.
 
 use super::LoadError;
-use crate::memory::{AllocationKind, FUNCTION_WINDOW, GlobalMap, SHARED_WINDOW};
+use crate::memory::{Allocation, AllocationKind, FUNCTION_WINDOW, GlobalMap, SHARED_WINDOW};
 use std::collections::HashMap;
 use std::sync::Arc;
 use warpwright_ptx::ir::*;
@@ -189,7 +189,7 @@ impl<'m> Symbols<'m> {
         &mut self,
         variable: &'m Variable,
         memory: &mut GlobalMap,
-        initialised: &mut Vec<(Arc<crate::memory::Allocation>, &'m Variable)>,
+        initialised: &mut Vec<(Arc<Allocation>, &'m Variable)>,
     ) -> Result<(), LoadError> {
         let name: &'m str = &variable.name;
         match variable.space.base() {
@@ -210,12 +210,7 @@ impl<'m> Symbols<'m> {
                     _ => variable,
                 };
                 let bytes = definition.bytes().or_else(|| initial_bytes(definition)).unwrap_or(0);
-                let kind = match variable.space.base() {
-                    Space::Const => AllocationKind::Constant,
-                    _ => AllocationKind::Variable,
-                };
-                let allocation =
-                    memory.allocate(bytes, kind, name).ok_or_else(|| no_room(variable, bytes, memory))?;
+                let allocation = allocate(variable, bytes, memory)?;
                 self.global.insert(name, (allocation.base, bytes));
                 initialised.push((allocation, definition));
             }
@@ -229,7 +224,7 @@ impl<'m> Symbols<'m> {
         &mut self,
         number: u32,
         memory: &mut GlobalMap,
-        initialised: &mut Vec<(Arc<crate::memory::Allocation>, &'m Variable)>,
+        initialised: &mut Vec<(Arc<Allocation>, &'m Variable)>,
     ) -> Result<(), LoadError> {
         let function = self.defined[number as usize];
         let mut own = (function.kind == FunctionKind::Entry).then(|| self.common_shared.clone());
@@ -238,13 +233,7 @@ impl<'m> Symbols<'m> {
             let place = match variable.space.base() {
                 Space::Shared => own.as_mut().unwrap_or(&mut self.common_shared).place(variable),
                 Space::Global | Space::Const | Space::Tex => {
-                    let kind = match variable.space.base() {
-                        Space::Const => AllocationKind::Constant,
-                        _ => AllocationKind::Variable,
-                    };
-                    let allocation = memory
-                        .allocate(bytes, kind, &*variable.name)
-                        .ok_or_else(|| no_room(variable, bytes, memory))?;
+                    let allocation = allocate(variable, bytes, memory)?;
                     let offset = allocation.base;
                     initialised.push((allocation, variable));
                     Placed { offset, bytes }
@@ -311,11 +300,7 @@ impl<'m> Symbols<'m> {
         self.local_shared.get(&(function, id.0)).map(|place| place.offset)
     }
 
-    fn initialise(
-        &self,
-        allocation: &crate::memory::Allocation,
-        variable: &Variable,
-    ) -> Result<(), LoadError> {
+    fn initialise(&self, allocation: &Allocation, variable: &Variable) -> Result<(), LoadError> {
         let Some(init) = &variable.init else { return Ok(()) };
         let vector = variable.vector.map_or(1, VectorWidth::elements) as u64;
         let element = u64::from(variable.ty.bytes());
@@ -342,7 +327,7 @@ impl<'m> Symbols<'m> {
         init: &Init,
         variable: &Variable,
         sizes: &[u64],
-        allocation: &crate::memory::Allocation,
+        allocation: &Allocation,
         at: u64,
     ) -> Result<u64, LoadError> {
         let width = u64::from(variable.ty.bytes());
@@ -382,13 +367,17 @@ impl<'m> Symbols<'m> {
     }
 }
 
-fn no_room(variable: &Variable, bytes: u64, memory: &GlobalMap) -> LoadError {
-    let message = format!(
-        "there is no room for `{}`: it takes {bytes} bytes, and {} are free",
-        variable.name,
-        memory.unused()
-    );
-    LoadError::new(variable.origin, message)
+/// Memory for a global or constant variable.
+fn allocate(variable: &Variable, bytes: u64, memory: &mut GlobalMap) -> Result<Arc<Allocation>, LoadError> {
+    let kind = match variable.space.base() {
+        Space::Const => AllocationKind::Constant,
+        _ => AllocationKind::Variable,
+    };
+    memory.allocate(bytes, kind, &*variable.name).ok_or_else(|| {
+        let (name, free) = (&variable.name, memory.unused());
+        let message = format!("there is no room for `{name}`: it takes {bytes} bytes, and {free} are free");
+        LoadError::new(variable.origin, message)
+    })
 }
 
 /// The size of an array whose outermost dimension its initial value tells.

@@ -20,6 +20,7 @@ use crate::memory::GlobalMap;
 use crate::module::Loaded;
 use crate::random::Random;
 use report::{Places, Tally};
+use std::mem::take;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64,
@@ -297,7 +298,7 @@ impl Launch {
     /// Whether it has been left; it goes on when it is submitted again.
     pub(crate) fn resume(&self) -> bool {
         let mut state = self.state();
-        if !std::mem::take(&mut state.standing) {
+        if !take(&mut state.standing) {
             return false;
         }
         state.left = 0;
@@ -588,9 +589,9 @@ impl Residents {
             let status = m.run_block();
             m.exchange_block(&mut self.blocks[turn]);
             account(launch, m);
-            let progressed = m.take_progress();
-            let (read, looked) = (m.take_read(), m.take_looked());
-            let acted = m.take_outward();
+            let progressed = take(&mut m.worker.progress);
+            let (read, looked) = (take(&mut m.worker.read), take(&mut m.worker.looked));
+            let acted = take(&mut m.worker.outward);
             if acted {
                 launch.acts.fetch_add(1, AcqRel);
             }
@@ -673,7 +674,7 @@ impl Drop for Awake<'_> {
 }
 
 fn account(launch: &Launch, m: &mut Machine<'_>) {
-    let executed = std::mem::take(&mut m.worker.executed);
+    let executed = take(&mut m.worker.executed);
     let total = launch.executed.fetch_add(executed, Relaxed) + executed;
     if total > launch.options.max_instructions {
         launch.trap(report::budget(launch));

@@ -5,7 +5,7 @@ use crate::check::WorkerChecks;
 use crate::counters::MemoryCounters;
 use crate::launch::Launch;
 use crate::random::Random;
-use std::mem::{swap, take};
+use std::mem::swap;
 
 /// Instructions that a warp executes before another has its turn.
 const SLICE: u32 = 4096;
@@ -340,25 +340,5 @@ impl<'a> Machine<'a> {
     /// The worker's resident block changes.
     pub(crate) fn exchange_block(&mut self, block: &mut Block) {
         swap(&mut self.block, block);
-    }
-
-    /// Whether something was written since this was last asked.
-    pub(crate) fn take_progress(&mut self) -> bool {
-        take(&mut self.worker.progress)
-    }
-
-    /// Whether something was done that is not the block's own affair, since this was last asked.
-    pub(crate) fn take_outward(&mut self) -> bool {
-        take(&mut self.worker.outward)
-    }
-
-    /// Whether memory was accessed that is the host's as well, since this was last asked.
-    pub(crate) fn take_looked(&mut self) -> bool {
-        take(&mut self.worker.looked)
-    }
-
-    /// Whether memory that the host can change was accessed, since this was last asked.
-    pub(crate) fn take_read(&mut self) -> bool {
-        take(&mut self.worker.read)
     }
 }

@@ -29,11 +29,11 @@ pub(crate) struct Region<'a> {
     pub(crate) origin: u64,
 }
 
-impl Region<'_> {}
-
 /// Lanes whose accesses are in one region.
 pub(crate) struct Group<'a> {
     pub(crate) region: Region<'a>,
+    /// Bytes of each access.
+    pub(crate) bytes: u32,
     /// The lanes.
     pub(crate) mask: u32,
     /// Byte offsets of the accesses in what stores the region. Those of other lanes mean nothing.
@@ -112,7 +112,8 @@ impl<'a> Machine<'a> {
                         self.worker.outward |= place.write;
                         self.worker.looked |= allocation.is_mapped();
                     }
-                    return Some(Group { offsets: offsets(&region, addresses), region, mask });
+                    let offsets = offsets(&region, addresses);
+                    return Some(Group { region, bytes: place.bytes, mask, offsets });
                 }
             }
             self.fault(place, first, addresses[first], region);
@@ -160,12 +161,8 @@ impl<'a> Machine<'a> {
             let origin = start - allocation.base;
             return Some(Region { kind: RegionKind::Global(allocation), start, bytes, origin });
         }
-        Some(Region {
-            kind: RegionKind::Global(allocation),
-            start: allocation.base,
-            bytes: allocation.bytes,
-            origin: 0,
-        })
+        let (start, bytes) = (allocation.base, allocation.bytes);
+        Some(Region { kind: RegionKind::Global(allocation), start, bytes, origin: 0 })
     }
 
     #[inline(always)]

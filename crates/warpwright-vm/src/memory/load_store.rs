@@ -1,11 +1,10 @@
 //! Loads and stores of up to eight elements a lane.
 
 use super::access::{Group, for_lanes, is_consecutive};
-use super::allocation::update;
-use super::{Allocation, Place, Region, RegionKind};
+use super::allocation::{Exclusive, update};
+use super::{Allocation, Place, RegionKind};
 use crate::check::Touch;
 use crate::check::race::AccessKind;
-use crate::counters::Direction;
 use crate::machine::{LANES, Machine, Row32, Row64, lanewise};
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::Scope;
@@ -103,6 +102,17 @@ pub(crate) struct MemoryOp {
 }
 
 impl MemoryOp {
+    /// What keeps others away from a strong access of more than a word.
+    #[inline(always)]
+    fn whole<'a>(&self, group: &Group<'a>) -> Option<Exclusive<'a>> {
+        match group.region.kind {
+            RegionKind::Global(allocation) if self.order.strong.is_some() && group.bytes > 4 => {
+                Some(allocation.exclusive())
+            }
+            _ => None,
+        }
+    }
+
     fn place(&self, write: bool) -> Place {
         let bytes = self.bytes * self.elements.len() as u32;
         Place { space: self.space, bytes, align: bytes, write }
@@ -114,13 +124,13 @@ const HALF: usize = LANES / 2;
 
 /// What stores a region, in words.
 trait Words {
-    /// The words at the offsets plus `add`, for the lanes of the mask. Other lanes get any word.
-    fn read(&self, offsets: &Row64, add: u64, mask: u32) -> Row32;
+    /// The words at the offsets plus `add`, for the lanes of the group. Other lanes get any word.
+    fn read(&self, group: &Group<'_>, add: u64) -> Row32;
 }
 
 macro_rules! with_words {
-    ($m:ident, $region:ident, |$words:ident| $body:expr) => {
-        match $region.kind {
+    ($m:ident, $group:ident, |$words:ident| $body:expr) => {
+        match $group.region.kind {
             RegionKind::Global($words) => $body,
             RegionKind::Shared => {
                 let $words = &$m.block.shared[..];
@@ -140,7 +150,7 @@ macro_rules! with_words {
 
 impl Words for Allocation {
     #[inline(always)]
-    fn read(&self, offsets: &Row64, add: u64, mask: u32) -> Row32 {
+    fn read(&self, &Group { mask, ref offsets, .. }: &Group<'_>, add: u64) -> Row32 {
         let mut out = [0; LANES];
         if mask != u32::MAX {
             for_lanes(mask, |lane| out[lane] = self.word(offsets[lane] + add).load(Relaxed));
@@ -164,7 +174,7 @@ impl Words for Allocation {
 
 impl Words for [u32] {
     #[inline(always)]
-    fn read(&self, offsets: &Row64, add: u64, _: u32) -> Row32 {
+    fn read(&self, Group { offsets, .. }: &Group<'_>, add: u64) -> Row32 {
         let mut out = [0; LANES];
         let Some(last) = self.len().checked_sub(1) else { return out };
         // Without a check for each lane this is one gathering load.
@@ -177,7 +187,7 @@ impl Words for [u32] {
 
 impl Words for [Row32] {
     #[inline(always)]
-    fn read(&self, offsets: &Row64, add: u64, mask: u32) -> Row32 {
+    fn read(&self, &Group { mask, ref offsets, .. }: &Group<'_>, add: u64) -> Row32 {
         if mask == u32::MAX && is_consecutive(offsets, 0) {
             return self[((offsets[0] + add) >> 2) as usize];
         }
@@ -189,8 +199,8 @@ impl Words for [Row32] {
 
 /// Elements of 64 bits.
 #[inline(always)]
-fn read64<W: Words + ?Sized>(words: &W, offsets: &Row64, add: u64, mask: u32) -> Row64 {
-    let (low, high) = (Words::read(words, offsets, add, mask), words.read(offsets, add + 4, mask));
+fn read64<W: Words + ?Sized>(words: &W, group: &Group<'_>, add: u64) -> Row64 {
+    let (low, high) = (Words::read(words, group, add), words.read(group, add + 4));
     let mut out = [0; LANES];
     for lane in 0..LANES {
         out[lane] = u64::from(low[lane]) | u64::from(high[lane]) << 32;
@@ -236,8 +246,8 @@ impl<'a> Machine<'a> {
         let place = Place { space: SpaceKind::Generic, bytes: 1, align: 1, write: false };
         let region = self.region_of(place, address)?;
         let offset = address.wrapping_sub(region.start).wrapping_add(region.origin);
-        let word =
-            with_words!(self, region, |words| Words::read(words, &[offset; LANES], 0, 1 << lane))[lane];
+        let group = Group { region, bytes: 1, mask: 1 << lane, offsets: [offset; LANES] };
+        let word = with_words!(self, group, |words| Words::read(words, &group, 0))[lane];
         Some((word >> (8 * (offset & 3))) as u8)
     }
 
@@ -250,67 +260,45 @@ impl<'a> Machine<'a> {
             self.polled(false);
         }
         let mut todo = self.mask;
-        while let Some(Group { region, mask, offsets }) = self.next_group(place, &addresses, &mut todo) {
-            let region = &region;
+        while let Some(group) = self.next_group(place, &addresses, &mut todo) {
             let touch = Touch { kind: AccessKind::Read, element: op.bytes, order: op.order };
-            self.check_access(touch, region, &offsets, place.bytes, mask, &[]);
-            self.count_access(Direction::Load, region, &offsets, place.bytes, mask);
-            let _wide = match region.kind {
-                RegionKind::Global(allocation) if op.order.strong.is_some() && place.bytes > 4 => {
-                    Some(allocation.exclusive())
-                }
-                _ => None,
-            };
+            self.touches(touch, &group, &[]);
+            let _whole = op.whole(&group);
             for (index, &element) in op.elements.iter().enumerate() {
-                let add = u64::from(op.bytes) * index as u64;
-                self.load_element(op, region, &offsets, add, mask, element);
+                self.load_element(op, &group, u64::from(op.bytes) * index as u64, element);
             }
-            self.observed(touch, region, &offsets, place.bytes, mask);
+            self.observed(touch, &group);
         }
     }
 
     #[inline(always)]
-    fn load_element(
-        &mut self,
-        op: &MemoryOp,
-        region: &Region<'a>,
-        offsets: &Row64,
-        add: u64,
-        mask: u32,
-        element: Element,
-    ) {
+    fn load_element(&mut self, op: &MemoryOp, group: &Group<'a>, add: u64, element: Element) {
         match (element, op.bytes) {
             (Element::Sink, _) => {}
-            (Element::Narrow(row), 4) => {
-                let values = with_words!(self, region, |words| Words::read(words, offsets, add, mask));
-                self.registers.set32(row, &values, mask);
-            }
-            (Element::Narrow(row), bytes @ (1 | 2)) => {
-                let mut values = with_words!(self, region, |words| Words::read(words, offsets, add, mask));
-                narrow(&mut values, offsets, add, bytes, op.signed);
-                self.registers.set32(row, &values, mask);
+            (Element::Narrow(row), bytes) => {
+                let mut values = with_words!(self, group, |words| Words::read(words, group, add));
+                if bytes < 4 {
+                    narrow(&mut values, &group.offsets, add, bytes, op.signed);
+                }
+                self.registers.set32(row, &values, group.mask);
             }
             (Element::Wide(row), 8) => {
-                let values = with_words!(self, region, |words| read64(words, offsets, add, mask));
-                self.registers.set64(row, &values, mask);
+                let values = with_words!(self, group, |words| read64(words, group, add));
+                self.registers.set64(row, &values, group.mask);
             }
             (Element::Double(row), _) => {
                 for half in 0..2 {
                     let add = add + 8 * u64::from(half);
-                    let values = with_words!(self, region, |words| read64(words, offsets, add, mask));
-                    self.registers.set64(row + half, &values, mask);
+                    let values = with_words!(self, group, |words| read64(words, group, add));
+                    self.registers.set64(row + half, &values, group.mask);
                 }
             }
             (Element::Wide(row), bytes) => {
-                let mut values = with_words!(self, region, |words| Words::read(words, offsets, add, mask));
-                narrow(&mut values, offsets, add, bytes, op.signed);
+                let mut values = with_words!(self, group, |words| Words::read(words, group, add));
+                narrow(&mut values, &group.offsets, add, bytes, op.signed);
                 let wide =
                     lanewise(&values, |value| if op.signed { value as i32 as u64 } else { value.into() });
-                self.registers.set64(row, &wide, mask);
-            }
-            (Element::Narrow(row), _) => {
-                let values = with_words!(self, region, |words| Words::read(words, offsets, add, mask));
-                self.registers.set32(row, &values, mask);
+                self.registers.set64(row, &wide, group.mask);
             }
         }
     }
@@ -322,81 +310,61 @@ impl<'a> Machine<'a> {
         let place = op.place(true);
         self.worker.progress = true;
         let mut todo = self.mask;
-        while let Some(Group { region, mask, offsets }) = self.next_group(place, &addresses, &mut todo) {
-            let region = &region;
+        while let Some(group) = self.next_group(place, &addresses, &mut todo) {
             let touch = Touch { kind: AccessKind::Write, element: op.bytes, order: op.order };
-            self.check_access(touch, region, &offsets, place.bytes, mask, &op.elements);
-            self.count_access(Direction::Store, region, &offsets, place.bytes, mask);
-            let _wide = match region.kind {
-                RegionKind::Global(allocation) if op.order.strong.is_some() && place.bytes > 4 => {
-                    Some(allocation.exclusive())
-                }
-                _ => None,
-            };
+            self.touches(touch, &group, &op.elements);
+            let _whole = op.whole(&group);
             for (index, &element) in op.elements.iter().enumerate() {
-                let add = u64::from(op.bytes) * index as u64;
-                self.store_element(op.bytes, region, &offsets, add, mask, element);
+                self.store_element(op.bytes, &group, u64::from(op.bytes) * index as u64, element);
             }
         }
     }
 
     #[inline(always)]
-    fn store_element(
-        &mut self,
-        bytes: u32,
-        region: &Region<'a>,
-        offsets: &Row64,
-        add: u64,
-        mask: u32,
-        element: Element,
-    ) {
+    fn store_element(&mut self, bytes: u32, group: &Group<'a>, add: u64, element: Element) {
         match (element, bytes) {
             (Element::Sink, _) => {}
-            (Element::Narrow(row), 4) => {
-                let values = *self.registers.row32(row);
-                self.write32(region, offsets, add, &values, mask);
-            }
             (Element::Narrow(row), bytes) => {
                 let values = *self.registers.row32(row);
-                self.write_narrow(region, offsets, add, &values, bytes, mask);
+                self.write_narrow(group, add, &values, bytes);
             }
             (Element::Wide(row), 8) => {
                 let values = *self.registers.row64(row);
-                self.write64(region, offsets, add, &values, mask);
+                self.write64(group, add, &values);
             }
             (Element::Wide(row), bytes) => {
                 let values = lanewise(self.registers.row64(row), |value| value as u32);
-                if bytes == 4 {
-                    self.write32(region, offsets, add, &values, mask);
-                } else {
-                    self.write_narrow(region, offsets, add, &values, bytes, mask);
-                }
+                self.write_narrow(group, add, &values, bytes);
             }
             (Element::Double(row), _) => {
                 for half in 0..2 {
                     let values = *self.registers.row64(row + half);
-                    self.write64(region, offsets, add + 8 * u64::from(half), &values, mask);
+                    self.write64(group, add + 8 * u64::from(half), &values);
                 }
             }
         }
     }
 
     #[inline(always)]
-    fn write64(&mut self, region: &Region<'a>, offsets: &Row64, add: u64, values: &Row64, mask: u32) {
-        self.write32(region, offsets, add, &lanewise(values, |value| value as u32), mask);
-        self.write32(region, offsets, add + 4, &lanewise(values, |value| (value >> 32) as u32), mask);
+    fn write64(&mut self, group: &Group<'a>, add: u64, values: &Row64) {
+        self.write32(group, add, &lanewise(values, |value| value as u32));
+        self.write32(group, add + 4, &lanewise(values, |value| (value >> 32) as u32));
+    }
+
+    /// Writes bytes, half words or words.
+    #[inline(always)]
+    fn write_narrow(&mut self, group: &Group<'a>, add: u64, values: &Row32, bytes: u32) {
+        if bytes == 4 {
+            self.write32(group, add, values)
+        } else {
+            self.write_parts(group, add, values, bytes)
+        }
     }
 
     /// Writes whole words. Where lanes write the same one, the last lane wins.
     #[inline(always)]
-    pub(crate) fn write32(
-        &mut self,
-        region: &Region<'a>,
-        offsets: &Row64,
-        add: u64,
-        values: &Row32,
-        mask: u32,
-    ) {
+    pub(crate) fn write32(&mut self, group: &Group<'a>, add: u64, values: &Row32) {
+        let Group { region, mask, ref offsets, .. } = *group;
         let consecutive = mask == u32::MAX && is_consecutive(offsets, 4);
         match region.kind {
             RegionKind::Global(allocation) if consecutive => {
@@ -428,15 +396,8 @@ impl<'a> Machine<'a> {
     }
 
     /// Writes bytes or half words. Neighbours that fill a word are written as one.
-    fn write_narrow(
-        &mut self,
-        region: &Region<'a>,
-        offsets: &Row64,
-        add: u64,
-        values: &Row32,
-        bytes: u32,
-        mask: u32,
-    ) {
+    fn write_parts(&mut self, group: &Group<'a>, add: u64, values: &Row32, bytes: u32) {
+        let Group { region, mask, ref offsets, .. } = *group;
         let ones = u32::MAX >> (32 - 8 * bytes);
         let part = |lane: usize| {
             let at = offsets[lane] + add;
@@ -480,21 +441,6 @@ impl<'a> Machine<'a> {
                 });
             }
             RegionKind::Param => {}
-        }
-    }
-
-    /// An access that is done, for the counters.
-    #[inline(always)]
-    pub(crate) fn count_access(
-        &mut self,
-        direction: Direction,
-        region: &Region<'a>,
-        offsets: &Row64,
-        bytes: u32,
-        mask: u32,
-    ) {
-        if self.launch.options.counters {
-            self.worker.memory.access(self.pc, direction, region.kind, offsets, (bytes, mask));
         }
     }
 }

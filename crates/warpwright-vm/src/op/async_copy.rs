@@ -1,8 +1,8 @@
 //! Copies that run beside the thread: `cp.async` and its groups.
 
-use crate::counters::Direction;
-use crate::decode::{Decoder, Rows};
-use crate::machine::{Copy, LANES, LanesOf, Machine, Row32, Step, lanewise};
+use crate::check::race::AccessKind;
+use crate::decode::Decoder;
+use crate::machine::{Copy, LANES, LanesOf, Machine, Row32, lanewise};
 use crate::memory::{Address, Group, Place, RegionKind, SpaceKind};
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::*;
@@ -12,36 +12,25 @@ use warpwright_ptx::op::family::AsyncCopy as Op;
 pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
         Op::CpAsync(op) => copy(d, op),
-        Op::CpAsyncCommitGroup(_) => d.emit_handler(
-            |m, _| {
-                m.warp.copies.commit(m.mask);
-                m.committed_copies();
-                Step::Next
-            },
-            Rows::default(),
-        ),
-        Op::CpAsyncWaitGroup(op) => {
-            let pending = match op.n {
-                Src::Imm(imm) => imm.bits().unwrap_or(0) as u32,
-                _ => 0,
-            };
-            d.emit_boxed(move |m, _| {
-                m.end_copies(Some(pending));
-                m.waited_for_copies(Some(pending));
-                Step::Next
-            });
-        }
-        Op::CpAsyncWaitAll(_) => d.emit_handler(
-            |m, _| {
-                m.end_copies(None);
-                m.waited_for_copies(None);
-                Step::Next
-            },
-            Rows::default(),
-        ),
+        Op::CpAsyncCommitGroup(_) => d.emit_fallible(|m| {
+            m.warp.copies.commit(m.mask);
+            m.committed_copies();
+            Ok(())
+        }),
+        Op::CpAsyncWaitGroup(op) => wait(d, Some(op.n.imm().and_then(|imm| imm.bits()).unwrap_or(0) as u32)),
+        Op::CpAsyncWaitAll(_) => wait(d, None),
         Op::CpAsyncMbarrierArrive(op) => super::mbarrier::arrive_with_copies(op, d),
     }
     true
+}
+
+/// Waits until at most `pending` groups of copies are under way, or none.
+fn wait(d: &mut Decoder<'_, '_>, pending: Option<u32>) {
+    d.emit_fallible(move |m| {
+        m.end_copies(pending);
+        m.waited_for_copies(pending);
+        Ok(())
+    });
 }
 
 /// How much a copy reads.
@@ -78,9 +67,9 @@ fn copy(d: &mut Decoder<'_, '_>, op: &CpAsync) {
         Some(src) => SourceSize::Row(d.src32(src, Type::U32)),
     };
     let op = AsyncCopy { to: d.address(&op.to), from: d.address(&op.from), bytes, size };
-    d.emit_boxed(move |m, _| {
+    d.emit_fallible(move |m| {
         m.issue_copy(&op);
-        Step::Next
+        Ok(())
     });
 }
 
@@ -109,9 +98,9 @@ impl<'a> Machine<'a> {
             }
             let place = Place { space: SpaceKind::Global, bytes: size, align: op.bytes, write: false };
             let mut todo = lanes;
-            while let Some(Group { region, mask, offsets }) = self.next_group(place, &from, &mut todo) {
-                self.observe_copy_read(&region, &offsets, size, mask);
-                self.count_access(Direction::Load, &region, &offsets, size, mask);
+            while let Some(group) = self.next_group(place, &from, &mut todo) {
+                self.issued_copy(AccessKind::AsyncRead, &group);
+                let Group { region, mask, offsets, .. } = group;
                 readable |= mask;
                 if let RegionKind::Global(allocation) = region.kind {
                     for word in 0..size.div_ceil(4) {
@@ -128,11 +117,10 @@ impl<'a> Machine<'a> {
         let to = self.addresses(&op.to);
         let place = Place { space: SpaceKind::Shared, bytes: op.bytes, align: op.bytes, write: true };
         let mut todo = self.mask & readable;
-        while let Some(Group { region, mask, offsets }) = self.next_group(place, &to, &mut todo) {
-            self.observe_copy_write(&region, &offsets, op.bytes, mask);
-            self.count_access(Direction::Store, &region, &offsets, op.bytes, mask);
-            LanesOf(mask).for_each(|lane| copy.offsets[lane] = offsets[lane] as u32);
-            copy.mask |= mask;
+        while let Some(group) = self.next_group(place, &to, &mut todo) {
+            self.issued_copy(AccessKind::AsyncWrite, &group);
+            LanesOf(group.mask).for_each(|lane| copy.offsets[lane] = group.offsets[lane] as u32);
+            copy.mask |= group.mask;
         }
         if let Some(oldest) = self.warp.copies.issue(copy) {
             write(&mut self.block.shared, &oldest, oldest.mask);

@@ -4,7 +4,8 @@
 //! its allocation. Shared memory belongs to the host thread that runs the block. Lanes that name one
 //! place come one after the other, in the order of their numbers.
 
-use crate::counters::Direction;
+use crate::check::Touch;
+use crate::check::race::AccessKind;
 use crate::decode::Decoder;
 use crate::machine::{LANES, LanesOf, Machine, Row64, Step, lanewise};
 use crate::memory::{Address, Allocation, Element, Group, Order, Place, RegionKind, SpaceKind};
@@ -101,6 +102,10 @@ impl Atomic {
     fn place(&self) -> Place {
         let bytes = self.ty.bytes() * self.elements.len() as u32;
         Place { space: self.space, bytes, align: bytes, write: true }
+    }
+
+    fn touch(&self) -> Touch {
+        Touch { kind: AccessKind::Atomic, element: self.ty.bytes(), order: self.order }
     }
 
     /// What memory holds after it held `old`.
@@ -271,11 +276,11 @@ impl<'a> Machine<'a> {
         let mut outward = self.worker.outward;
         let mask = self.mask;
         let mut todo = mask;
-        while let Some(Group { region, mask, offsets }) = self.next_group(op.place(), &addresses, &mut todo) {
+        while let Some(group) = self.next_group(op.place(), &addresses, &mut todo) {
             let m = &mut *self;
             let changed_here = Cell::new(false);
-            m.observe_atomic(op.order, &region, &offsets, op.place().bytes, bytes, mask);
-            m.count_access(Direction::Atomic, &region, &offsets, op.place().bytes, mask);
+            m.touches(op.touch(), &group, &[]);
+            let Group { region, mask, ref offsets, .. } = group;
             for lane in LanesOf(mask) {
                 for index in 0..count {
                     let at = offsets[lane] + u64::from(bytes) * index as u64;
@@ -297,7 +302,7 @@ impl<'a> Machine<'a> {
                     };
                 }
             }
-            m.observed_atomic(op.order, &region, &offsets, op.place().bytes, bytes, mask);
+            m.observed(op.touch(), &group);
             changed |= changed_here.get();
             let is_global = matches!(region.kind, RegionKind::Global(_));
             outward |= is_global && changed_here.get();
@@ -327,10 +332,10 @@ impl<'a> Machine<'a> {
         let mut outward = self.worker.outward;
         let mask = self.mask;
         let mut todo = mask;
-        while let Some(Group { region, mask, offsets }) = self.next_group(op.place(), &addresses, &mut todo) {
+        while let Some(group) = self.next_group(op.place(), &addresses, &mut todo) {
             let m = &mut *self;
-            m.observe_atomic(op.order, &region, &offsets, 16, 16, mask);
-            m.count_access(Direction::Atomic, &region, &offsets, 16, mask);
+            m.touches(op.touch(), &group, &[]);
+            let Group { region, mask, ref offsets, .. } = group;
             let _lock = match region.kind {
                 RegionKind::Global(allocation) => Some(allocation.exclusive()),
                 _ => None,
@@ -362,7 +367,7 @@ impl<'a> Machine<'a> {
                 }
                 (old[0][lane], old[1][lane]) = (now[0], now[1]);
             }
-            m.observed_atomic(op.order, &region, &offsets, 16, 16, mask);
+            m.observed(op.touch(), &group);
         }
         self.worker.outward = outward;
         self.polled(changed);

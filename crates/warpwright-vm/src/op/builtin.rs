@@ -3,6 +3,7 @@
 //! Signatures are those that compilers declare: `vprintf(format, arguments) → count`,
 //! `__assertfail(message, file, line, function, char size)`, `malloc(bytes) → pointer`, `free(pointer)`.
 
+use super::control::Argument;
 use super::format::format;
 use crate::check::set_local_written;
 use crate::decode::{Builtin, Decoder};
@@ -12,21 +13,14 @@ use crate::machine::{LANES, LanesOf, Machine, Row64, Step, lanewise};
 /// Longest string that is read.
 const MOST_TEXT: u64 = 1 << 16;
 
-/// Where an argument is, or where a result goes.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Value {
-    /// A variable of the frame.
-    Memory(u32),
-    /// A row of up to 32 bits.
-    Narrow(u32),
-    /// A row of 64 bits.
-    Wide(u32),
-}
-
 /// Emits a call of the runtime.
-pub(crate) fn decode(d: &mut Decoder<'_, '_>, builtin: Builtin, arguments: &[Value], returns: &[Value]) {
-    let arguments: Vec<Value> = arguments.to_vec();
-    let result = returns.first().copied();
+pub(crate) fn decode(
+    d: &mut Decoder<'_, '_>,
+    builtin: Builtin,
+    arguments: Box<[Argument]>,
+    returns: &[Option<Argument>],
+) {
+    let result = returns.iter().flatten().next().copied();
     let argument = move |m: &Machine<'_>, index: usize| match arguments.get(index) {
         Some(&value) => read(m, value),
         None => [0; LANES],
@@ -61,11 +55,11 @@ pub(crate) fn decode(d: &mut Decoder<'_, '_>, builtin: Builtin, arguments: &[Val
     });
 }
 
-fn read(m: &Machine<'_>, value: Value) -> Row64 {
+fn read(m: &Machine<'_>, value: Argument) -> Row64 {
     match value {
-        Value::Narrow(row) => lanewise(m.registers.row32(row), u64::from),
-        Value::Wide(row) => *m.registers.row64(row),
-        Value::Memory(offset) => {
+        Argument::Narrow(row) => lanewise(m.registers.row32(row), u64::from),
+        Argument::Wide(row) => *m.registers.row64(row),
+        Argument::Memory(offset) => {
             let word = ((m.warp.frame().local + offset) / 4) as usize;
             let half = |at: usize| m.warp.local.get(at).copied().unwrap_or([0; LANES]);
             let (low, high) = (half(word), half(word + 1));
@@ -74,11 +68,11 @@ fn read(m: &Machine<'_>, value: Value) -> Row64 {
     }
 }
 
-fn write(m: &mut Machine<'_>, value: Value, results: &Row64) {
+fn write(m: &mut Machine<'_>, value: Argument, results: &Row64) {
     match value {
-        Value::Narrow(row) => m.registers.set32(row, &results.map(|value| value as u32), m.mask),
-        Value::Wide(row) => m.registers.set64(row, results, m.mask),
-        Value::Memory(offset) => {
+        Argument::Narrow(row) => m.registers.set32(row, &results.map(|value| value as u32), m.mask),
+        Argument::Wide(row) => m.registers.set64(row, results, m.mask),
+        Argument::Memory(offset) => {
             let word = ((m.warp.frame().local + offset) / 4) as usize;
             for half in 0..2 {
                 if let Some(row) = m.warp.local.get_mut(word + half) {

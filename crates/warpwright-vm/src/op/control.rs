@@ -29,12 +29,10 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>, join: Place) -> Result
             |m, _| m.trap(TrapKind::Instruction, "the kernel executed `trap`".into()),
             Rows::default(),
         ),
-        Op::Brkpt(_) | Op::Pmevent(_) | Op::PmeventMask(_) => {
-            d.emit_handler(|_, _| Step::Next, Rows::default())
-        }
+        Op::Brkpt(_) | Op::Pmevent(_) | Op::PmeventMask(_) => d.emit_nothing(),
         // Launches follow one another: those before this one are over.
-        Op::Griddepcontrol(_) => d.emit_handler(|_, _| Step::Next, Rows::default()),
-        Op::SetmaxnregInc(_) | Op::SetmaxnregDec(_) => d.emit_handler(|_, _| Step::Next, Rows::default()),
+        Op::Griddepcontrol(_) => d.emit_nothing(),
+        Op::SetmaxnregInc(_) | Op::SetmaxnregDec(_) => d.emit_nothing(),
         Op::Call(call) => decode_call(call, d)?,
     }
     Ok(true)
@@ -117,12 +115,14 @@ fn exit(m: &mut Machine<'_>, _: &Inst) -> Step {
     Step::Reload
 }
 
-/// Where an argument comes from.
+/// Where an argument comes from, or where a result goes.
 #[derive(Clone, Copy)]
-enum Argument {
+pub(crate) enum Argument {
     /// A variable in the caller's frame.
     Memory(u32),
+    /// A row of up to 32 bits.
     Narrow(u32),
+    /// A row of 64 bits.
     Wide(u32),
 }
 
@@ -160,12 +160,7 @@ fn decode_call(call: &Call, d: &mut Decoder<'_, '_>) -> Result<(), LoadError> {
                 d.emit_boxed(move |m, _| enter(m, &[(number, m.mask)], &arguments));
             }
             Some(Callable::Builtin(builtin)) => {
-                super::builtin::decode(
-                    d,
-                    builtin,
-                    &arguments_in_memory(&arguments),
-                    &returns_in_memory(&returns),
-                );
+                super::builtin::decode(d, builtin, arguments, &returns);
                 return Ok(());
             }
             _ => {
@@ -242,22 +237,6 @@ fn mismatch(wanted: &Signature, given: &Signature) -> Option<String> {
     let sizes = pairs.filter_map(|(index, (wanted, given))| Some((index, (*wanted)?, (*given)?)));
     let (index, wanted, given) = sizes.into_iter().find(|(_, wanted, given)| wanted != given)?;
     Some(format!("whose argument {index} has {given} bytes: the parameter has {wanted}"))
-}
-
-fn arguments_in_memory(arguments: &[Argument]) -> Vec<super::builtin::Value> {
-    arguments
-        .iter()
-        .map(|argument| match *argument {
-            Argument::Memory(offset) => super::builtin::Value::Memory(offset),
-            Argument::Narrow(row) => super::builtin::Value::Narrow(row),
-            Argument::Wide(row) => super::builtin::Value::Wide(row),
-        })
-        .collect()
-}
-
-fn returns_in_memory(returns: &[Option<Argument>]) -> Vec<super::builtin::Value> {
-    let known: Vec<Argument> = returns.iter().flatten().copied().collect();
-    arguments_in_memory(&known)
 }
 
 /// Bytes of the stack that the registers of all callers take, as they do on hardware.

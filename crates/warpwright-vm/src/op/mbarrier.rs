@@ -141,6 +141,27 @@ impl State {
 }
 
 pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
+    macro_rules! arrive {
+        ($op:ident, leaves: $leaves:literal) => {{
+            let arrival = Arrival {
+                state: $op.state.0.map(|reg| d.row(reg)),
+                count: $op.count.as_ref().map(|count| d.src32(count, Type::U32)),
+                expect: $op.expect_tx,
+                no_complete: $op.no_complete,
+                leaves: $leaves,
+                releases: $op.semantics != Some(Semantics::Relaxed),
+            };
+            let at = At::decode(d, &$op.address, $op.space);
+            d.emit_boxed(move |m, _| m.arrive_mbarrier(at, arrival));
+        }};
+    }
+    macro_rules! wait {
+        ($op:ident) => {{
+            let acquires = $op.semantics != Some(Semantics::Relaxed);
+            let wait = Wait::decode(d, $op.complete, $op.report, &$op.state, $op.parity, acquires);
+            (At::decode(d, &$op.address, $op.space), wait)
+        }};
+    }
     match op {
         Op::MbarrierInit(op) => {
             let count = d.src32(&op.count, Type::U32);
@@ -176,40 +197,14 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
             let at = At::decode(d, &op.address, op.space);
             transaction(d, at, bytes, -1);
         }
-        Op::MbarrierArrive(op) => {
-            let arrival = Arrival {
-                state: op.state.0.map(|reg| d.row(reg)),
-                count: op.count.as_ref().map(|count| d.src32(count, Type::U32)),
-                expect: op.expect_tx,
-                no_complete: op.no_complete,
-                leaves: false,
-                releases: op.semantics != Some(Semantics::Relaxed),
-            };
-            let at = At::decode(d, &op.address, op.space);
-            d.emit_boxed(move |m, _| m.arrive_mbarrier(at, arrival));
-        }
-        Op::MbarrierArriveDrop(op) => {
-            let arrival = Arrival {
-                state: op.state.0.map(|reg| d.row(reg)),
-                count: op.count.as_ref().map(|count| d.src32(count, Type::U32)),
-                expect: op.expect_tx,
-                no_complete: op.no_complete,
-                leaves: true,
-                releases: op.semantics != Some(Semantics::Relaxed),
-            };
-            let at = At::decode(d, &op.address, op.space);
-            d.emit_boxed(move |m, _| m.arrive_mbarrier(at, arrival));
-        }
+        Op::MbarrierArrive(op) => arrive!(op, leaves: false),
+        Op::MbarrierArriveDrop(op) => arrive!(op, leaves: true),
         Op::MbarrierTestWait(op) if op.phase_type != Some(PhaseType::Conditional) => {
-            let acquires = op.semantics != Some(Semantics::Relaxed);
-            let wait = Wait::decode(d, op.complete, op.report, &op.state, op.parity, acquires);
-            let at = At::decode(d, &op.address, op.space);
+            let (at, wait) = wait!(op);
             d.emit_boxed(move |m, _| m.test_mbarrier(at, wait).0);
         }
         Op::MbarrierTryWait(op) if op.phase_type != Some(PhaseType::Conditional) => {
-            let acquires = op.semantics != Some(Semantics::Relaxed);
-            let wait = Wait::decode(d, op.complete, op.report, &op.state, op.parity, acquires);
-            let at = At::decode(d, &op.address, op.space);
+            let (at, wait) = wait!(op);
             d.emit_boxed(move |m, _| {
                 let (step, all) = m.test_mbarrier(at, wait);
                 if !all {
@@ -328,7 +323,7 @@ impl<'a> Machine<'a> {
         let place = Place { space: at.space, bytes: 8, align: 8, write: true };
         let mut todo = self.mask;
         self.worker.progress = true;
-        while let Some(Group { region, mask, offsets }) = self.next_group(place, &addresses, &mut todo) {
+        while let Some(Group { region, mask, offsets, .. }) = self.next_group(place, &addresses, &mut todo) {
             for lane in LanesOf(mask) {
                 let result = match region.kind {
                     RegionKind::Shared => each(self, offsets[lane] as u32, lane),

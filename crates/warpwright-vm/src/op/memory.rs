@@ -2,11 +2,10 @@
 
 use crate::check::Touch;
 use crate::check::race::AccessKind;
-use crate::counters::Direction;
 use crate::decode::{Decoder, File, Rows};
 use crate::launch::TrapKind;
 use crate::machine::{Inst, LANES, LanesOf, Machine, Row64, Step};
-use crate::memory::{self, Element, Group, MemoryOp, Order, Place, RegionKind, SpaceKind};
+use crate::memory::{self, Element, MemoryOp, Order, Place, RegionKind, SpaceKind};
 use crate::simd::{LaneOp, lanes};
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::family::Memory as Op;
@@ -39,9 +38,7 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
             d.emit(lanes::<Store>(), Rows { x, ..Rows::default() });
         }
         Op::StBulk(op) => bulk(d, op),
-        Op::Prefetch(_) | Op::Prefetchu(_) | Op::ApplyPriority(_) | Op::Discard(_) => {
-            d.emit_handler(|_, _| Step::Next, Rows::default());
-        }
+        Op::Prefetch(_) | Op::Prefetchu(_) | Op::ApplyPriority(_) | Op::Discard(_) => d.emit_nothing(),
         Op::CreatePolicyFractional(op) => policy(d, op.d),
         Op::CreatePolicyRange(op) => policy(d, op.d),
         Op::CreatePolicyCvt(op) => policy(d, op.d),
@@ -106,17 +103,16 @@ impl Machine<'_> {
             }
             // A lane that has left its memory has been reported, and ends here.
             let mut todo = std::mem::take(&mut lanes);
-            while let Some(Group { region, mask, offsets }) = self.next_group(place, &addresses, &mut todo) {
-                if !matches!(region.kind, RegionKind::Shared) {
+            while let Some(group) = self.next_group(place, &addresses, &mut todo) {
+                if !matches!(group.region.kind, RegionKind::Shared) {
                     let message = "a bulk store to memory that is not shared".to_string();
                     return self.trap(TrapKind::BadOperand, message);
                 }
-                self.check_access(touch, &region, &offsets, FILLED, mask, &[Element::Wide(fill.zero)]);
-                self.count_access(Direction::Store, &region, &offsets, FILLED, mask);
+                self.touches(touch, &group, &[Element::Wide(fill.zero)]);
                 for word in [0, 4] {
-                    self.write32(&region, &offsets, word, &[0; LANES], mask);
+                    self.write32(&group, word, &[0; LANES]);
                 }
-                lanes |= mask;
+                lanes |= group.mask;
             }
             addresses = addresses.map(|address| address.wrapping_add(FILLED.into()));
             done += u64::from(FILLED);

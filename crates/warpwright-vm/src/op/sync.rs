@@ -4,7 +4,7 @@
 //! takes them as they come. A cluster is one block here, so that its barrier is a seventeenth one of the
 //! block, at which arriving and waiting are two instructions.
 
-use crate::decode::{Decoder, Rows};
+use crate::decode::Decoder;
 use crate::launch::TrapKind;
 use crate::machine::{Arrival, CLUSTER_BARRIER, FULL, LANES, LanesOf, Machine, NONE, Park, Resume, Step};
 use std::sync::atomic::Ordering::SeqCst;
@@ -26,29 +26,22 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::BarWarpSync(bar) => warp_sync(d, &bar.mask),
         Op::BarrierClusterArrive(bar) => cluster_arrive(d, bar.aligned),
         Op::BarrierClusterWait(bar) => cluster_wait(d, bar.aligned),
-        Op::Membar(op) => fence(
-            d,
-            match op.level {
-                MembarLevel::Cta => Scope::Cta,
-                MembarLevel::Gl => Scope::Gpu,
-                MembarLevel::Sys => Scope::Sys,
-            },
-            None,
-        ),
+        Op::Membar(op) => match op.level {
+            MembarLevel::Cta => fence(d, Scope::Cta, None),
+            MembarLevel::Gl => fence(d, Scope::Gpu, None),
+            MembarLevel::Sys => fence(d, Scope::Sys, None),
+        },
         Op::Fence(op) => fence(d, op.scope, op.semantics),
         // There is one way to memory, and what is announced is there.
         Op::MembarProxy(_)
         | Op::FenceMbarrierInit(_)
         | Op::FenceProxy(_)
         | Op::FenceProxyAsync(_)
-        | Op::FenceProxyTensormap(_) => d.emit_handler(|_, _| Step::Next, Rows::default()),
-        Op::Nanosleep(_) => d.emit_handler(
-            |m, _| {
-                m.give_way();
-                Step::Next
-            },
-            Rows::default(),
-        ),
+        | Op::FenceProxyTensormap(_) => d.emit_nothing(),
+        Op::Nanosleep(_) => d.emit_fallible(|m| {
+            m.give_way();
+            Ok(())
+        }),
     }
     true
 }
@@ -105,10 +98,7 @@ impl BarrierRows {
 
 fn barrier(d: &mut Decoder<'_, '_>, id: &Src, count: Option<&Src>, aligned: bool, waits: bool) {
     let rows = BarrierRows::decode(d, id, count, aligned);
-    d.emit_boxed(move |m, _| match rows.arrive(m, waits, 0) {
-        Ok(_) => Step::Next,
-        Err(step) => step,
-    });
+    d.emit_fallible(move |m| rows.arrive(m, waits, 0).map(|_| ()));
 }
 
 fn reduction(
@@ -121,33 +111,26 @@ fn reduction(
     let rows = BarrierRows::decode(d, id, count, aligned);
     let holds = d.predicate(holds);
     let to = d.dst(to);
-    d.emit_boxed(move |m, _| {
+    d.emit_fallible(move |m| {
         let holds = m.registers.predicate(holds);
-        let (yes, all) = match rows.arrive(m, true, holds) {
-            Ok(result) => result.unwrap_or((0, 0)),
-            Err(step) => return step,
-        };
+        let (yes, all) = rows.arrive(m, true, holds)?.unwrap_or((0, 0));
         match op {
             BarrierReduction::Popc => m.registers.set32(to, &[yes; LANES], m.mask),
             BarrierReduction::And => m.registers.set_predicate(to, if yes == all { FULL } else { 0 }, m.mask),
             BarrierReduction::Or => m.registers.set_predicate(to, if yes != 0 { FULL } else { 0 }, m.mask),
         }
-        Step::Next
+        Ok(())
     });
 }
 
 fn warp_sync(d: &mut Decoder<'_, '_>, mask: &Src) {
     const KEY: u32 = 6 << 16;
     let members = d.src32(mask, Type::B32);
-    d.emit_boxed(move |m, _| {
+    d.emit_fallible(move |m| {
         let members = *m.registers.row32(members);
-        match m.meet_lanes(&members, KEY, |_| [0; LANES]) {
-            Ok((present, _)) => {
-                m.warp_synced(&members, present);
-                Step::Next
-            }
-            Err(step) => step,
-        }
+        let (present, _) = m.meet_lanes(&members, KEY, |_| [0; LANES])?;
+        m.warp_synced(&members, present);
+        Ok(())
     });
 }
 
@@ -156,10 +139,9 @@ fn cluster_arrive(d: &mut Decoder<'_, '_>, aligned: bool) {
         if aligned && let Some(step) = m.converge(FULL, NONE) {
             return step;
         }
-        match m.arrive(Arrival { id: CLUSTER_BARRIER, count: None, waits: false, holds: 0 }) {
-            Ok(_) => Step::Next,
-            Err(step) => step,
-        }
+        m.arrive(Arrival { id: CLUSTER_BARRIER, count: None, waits: false, holds: 0 })
+            .err()
+            .unwrap_or(Step::Next)
     });
 }
 

@@ -141,7 +141,7 @@ fn shuffle(
     let to_value = to.first.map(|reg| d.row(reg));
     let to_valid = to.second.flatten().map(|reg| d.row(reg));
     let level = d.level;
-    d.emit_boxed(move |m, _| {
+    d.emit_fallible(move |m| {
         if let Some(known) = known.filter(|_| m.is_whole()) {
             let values = m.registers.row32(a);
             let out = level.run(
@@ -154,12 +154,9 @@ fn shuffle(
             if let Some(row) = to_valid {
                 m.registers.set_predicate(row, known.valid, FULL);
             }
-            return Step::Next;
+            return Ok(());
         }
-        let party = match mask.gather(m, Kind::Shuffle(mode), narrow(a)) {
-            Ok(party) => party,
-            Err(step) => return step,
-        };
+        let party = mask.gather(m, Kind::Shuffle(mode), narrow(a))?;
         let (b, c) = (m.registers.row32(b), m.registers.row32(c));
         let Shuffled { mut out, valid, absent } = level.run(
             #[inline(always)]
@@ -178,7 +175,7 @@ fn shuffle(
         if let Some(row) = to_valid {
             m.registers.set_predicate(row, valid, m.mask);
         }
-        Step::Next
+        Ok(())
     });
 }
 
@@ -243,20 +240,17 @@ fn vote(d: &mut Decoder<'_, '_>, mode: VoteMode, to: Dst, a: &Src, mask: Option<
     let mask = MaskRow::decode(d, mask);
     let a = d.predicate(a);
     let to = d.dst(to);
-    d.emit_boxed(move |m, _| {
+    d.emit_fallible(move |m| {
         let read = |m: &Machine<'_>| {
             let holds = m.registers.predicate(a);
             std::array::from_fn(|lane| u64::from(holds >> lane & 1))
         };
-        let party = match mask.gather(m, Kind::Vote(mode), read) {
-            Ok(party) => party,
-            Err(step) => return step,
-        };
+        let party = mask.gather(m, Kind::Vote(mode), read)?;
         let holds = (0..LANES).fold(0, |all, lane| all | (party.values[lane] as u32 & 1) << lane);
         if mode == VoteMode::Ballot {
             let ballots: Row32 = std::array::from_fn(|lane| holds & party.of(lane));
             m.registers.set32(to, &ballots, m.mask);
-            return Step::Next;
+            return Ok(());
         }
         let mut result = 0;
         for lane in LanesOf(m.mask) {
@@ -269,7 +263,7 @@ fn vote(d: &mut Decoder<'_, '_>, mode: VoteMode, to: Dst, a: &Src, mask: Option<
             result |= u32::from(outcome) << lane;
         }
         m.registers.set_predicate(to, result, m.mask);
-        Step::Next
+        Ok(())
     });
 }
 
@@ -279,14 +273,11 @@ fn matching(d: &mut Decoder<'_, '_>, mode: MatchMode, ty: Type, to: DstPair, a: 
     let a = if wide { d.src64(a, ty) } else { d.src32(a, ty) };
     let to_mask = to.first.map(|reg| d.row(reg));
     let to_all = to.second.flatten().map(|reg| d.row(reg));
-    d.emit_boxed(move |m, _| {
+    d.emit_fallible(move |m| {
         let read = |m: &Machine<'_>| {
             if wide { *m.registers.row64(a) } else { lanewise(m.registers.row32(a), u64::from) }
         };
-        let party = match mask.gather(m, Kind::Match(mode, ty.bits()), read) {
-            Ok(party) => party,
-            Err(step) => return step,
-        };
+        let party = mask.gather(m, Kind::Match(mode, ty.bits()), read)?;
         let mut out = [0; LANES];
         let mut all = 0;
         for lane in LanesOf(m.mask) {
@@ -306,7 +297,7 @@ fn matching(d: &mut Decoder<'_, '_>, mode: MatchMode, ty: Type, to: DstPair, a: 
         if let Some(row) = to_all {
             m.registers.set_predicate(row, all, m.mask);
         }
-        Step::Next
+        Ok(())
     });
 }
 
@@ -355,11 +346,8 @@ fn redux(d: &mut Decoder<'_, '_>, reduction: Reduction, to: Dst, a: &Src, mask: 
     let mask = MaskRow::decode(d, Some(mask));
     let a = d.src32(a, reduction.ty);
     let to = d.dst(to);
-    d.emit_boxed(move |m, _| {
-        let party = match mask.gather(m, Kind::Redux(reduction.op), narrow(a)) {
-            Ok(party) => party,
-            Err(step) => return step,
-        };
+    d.emit_fallible(move |m| {
+        let party = mask.gather(m, Kind::Redux(reduction.op), narrow(a))?;
         let mut out = [0; LANES];
         let mut last = (0, 0);
         for lane in LanesOf(m.mask) {
@@ -370,7 +358,7 @@ fn redux(d: &mut Decoder<'_, '_>, reduction: Reduction, to: Dst, a: &Src, mask: 
             out[lane] = last.1;
         }
         m.registers.set32(to, &out, m.mask);
-        Step::Next
+        Ok(())
     });
 }
 
@@ -379,11 +367,8 @@ fn elect(d: &mut Decoder<'_, '_>, to: DstPair, mask: &Src) {
     let mask = MaskRow::decode(d, Some(mask));
     let to_leader = to.first.map(|reg| d.row(reg));
     let to_elected = to.second.flatten().map(|reg| d.row(reg));
-    d.emit_boxed(move |m, _| {
-        let party = match mask.gather(m, Kind::Elect, |_| [0; LANES]) {
-            Ok(party) => party,
-            Err(step) => return step,
-        };
+    d.emit_fallible(move |m| {
+        let party = mask.gather(m, Kind::Elect, |_| [0; LANES])?;
         let leaders: Row32 = std::array::from_fn(|lane| party.of(lane).trailing_zeros() & 31);
         if let Some(row) = to_leader {
             m.registers.set32(row, &leaders, m.mask);
@@ -393,6 +378,6 @@ fn elect(d: &mut Decoder<'_, '_>, to: DstPair, mask: &Src) {
                 (0..LANES).fold(0, |all, lane| all | u32::from(leaders[lane] == lane as u32) << lane);
             m.registers.set_predicate(row, elected, m.mask);
         }
-        Step::Next
+        Ok(())
     });
 }

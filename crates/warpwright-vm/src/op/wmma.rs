@@ -16,23 +16,17 @@ use warpwright_ptx::op::wmma::{WmmaMatrix, WmmaMma};
 
 pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     use WmmaMatrix::*;
+    macro_rules! tile {
+        ($op:ident, $matrix:ident, $transfer:ident) => {{
+            let tile = Tile { matrix: $matrix, shape: $op.shape, ty: $op.ty, layout: $op.layout };
+            tile.$transfer(d, &$op.p, $op.space, $op.stride.as_ref(), &$op.r);
+        }};
+    }
     match op {
-        Op::WmmaLoadA(op) => {
-            let tile = Tile { matrix: A, shape: op.shape, ty: op.ty, layout: op.layout };
-            tile.load(d, &op.p, op.space, op.stride.as_ref(), &op.r);
-        }
-        Op::WmmaLoadB(op) => {
-            let tile = Tile { matrix: B, shape: op.shape, ty: op.ty, layout: op.layout };
-            tile.load(d, &op.p, op.space, op.stride.as_ref(), &op.r);
-        }
-        Op::WmmaLoadC(op) => {
-            let tile = Tile { matrix: Accumulator, shape: op.shape, ty: op.ty, layout: op.layout };
-            tile.load(d, &op.p, op.space, op.stride.as_ref(), &op.r);
-        }
-        Op::WmmaStoreD(op) => {
-            let tile = Tile { matrix: Accumulator, shape: op.shape, ty: op.ty, layout: op.layout };
-            tile.store(d, &op.p, op.space, op.stride.as_ref(), &op.r);
-        }
+        Op::WmmaLoadA(op) => tile!(op, A, load),
+        Op::WmmaLoadB(op) => tile!(op, B, load),
+        Op::WmmaLoadC(op) => tile!(op, Accumulator, load),
+        Op::WmmaStoreD(op) => tile!(op, Accumulator, store),
         Op::WmmaMma(op) => product(op, d),
     }
     true

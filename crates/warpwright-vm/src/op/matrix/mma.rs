@@ -21,57 +21,44 @@ pub(crate) struct Form<'a> {
     pub(crate) c: &'a Srcs,
 }
 
-pub(super) fn dense(op: &Mma, d: &mut Decoder<'_, '_>) {
-    let form = Form {
-        shape: op.shape,
-        types: [op.d_type, op.a_type, op.b_type, op.c_type],
-        satfinite: op.satfinite,
-        bit_op: op.bit_op,
-        rounding: op.rounding,
-        d: &op.d,
-        a: &op.a,
-        b: &op.b,
-        c: &op.c,
+/// The form of an `mma`, whose fields have the usual names.
+macro_rules! form {
+    ($op:ident, bit_op: $bit_op:expr, rounding: $rounding:expr) => {
+        Form {
+            shape: $op.shape,
+            types: [$op.d_type, $op.a_type, $op.b_type, $op.c_type],
+            satfinite: $op.satfinite,
+            bit_op: $bit_op,
+            rounding: $rounding,
+            d: &$op.d,
+            a: &$op.a,
+            b: &$op.b,
+            c: &$op.c,
+        }
     };
+}
+
+/// What to do without block scales.
+const UNSCALED: &str = "factors with block scales: scale them before, as `f16` or `bf16`";
+
+pub(super) fn dense(op: &Mma, d: &mut Decoder<'_, '_>) {
     if op.block_scale {
-        return d.unsupported("mma", "factors with block scales: scale them before, as `f16` or `bf16`");
+        return d.unsupported("mma", UNSCALED);
     }
     let quad = op.shape == MmaShape::M8N8K4 && op.a_type == Type::F16;
     let layouts = (op.a_layout == Layout::Row, op.b_layout == Layout::Row);
-    form.emit(d, quad.then_some(layouts), None);
+    form!(op, bit_op: op.bit_op, rounding: op.rounding).emit(d, quad.then_some(layouts), None);
 }
 
 pub(super) fn sparse(op: &MmaSp, d: &mut Decoder<'_, '_>) {
-    let form = Form {
-        shape: op.shape,
-        types: [op.d_type, op.a_type, op.b_type, op.c_type],
-        satfinite: op.satfinite,
-        bit_op: None,
-        rounding: None,
-        d: &op.d,
-        a: &op.a,
-        b: &op.b,
-        c: &op.c,
-    };
-    form.emit(d, None, Some((op.e, &op.f, false)));
+    form!(op, bit_op: None, rounding: None).emit(d, None, Some((op.e, &op.f, false)));
 }
 
 pub(super) fn sparse_ordered(op: &MmaSpOrdered, d: &mut Decoder<'_, '_>) {
-    let form = Form {
-        shape: op.shape,
-        types: [op.d_type, op.a_type, op.b_type, op.c_type],
-        satfinite: op.satfinite,
-        bit_op: None,
-        rounding: None,
-        d: &op.d,
-        a: &op.a,
-        b: &op.b,
-        c: &op.c,
-    };
     if op.block_scale {
-        return d.unsupported("mma.sp", "factors with block scales: scale them before, as `f16` or `bf16`");
+        return d.unsupported("mma.sp", UNSCALED);
     }
-    form.emit(d, None, Some((op.e, &op.f, true)));
+    form!(op, bit_op: None, rounding: None).emit(d, None, Some((op.e, &op.f, true)));
 }
 
 impl Form<'_> {
