@@ -92,14 +92,6 @@ impl Diagnostic {
             _ => None,
         }
     }
-
-    /// The Rust file that it is about; `None` where it is about no line of Rust.
-    pub fn rust_file(&self) -> Option<&'static str> {
-        match self.origin {
-            Origin::Rust(location) => Some(location.file()),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]

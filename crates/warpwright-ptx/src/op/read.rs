@@ -152,11 +152,6 @@ impl<'a> InstrReader<'a> {
         fine
     }
 
-    /// Number of operands in the text.
-    pub fn operand_count(&self) -> usize {
-        self.given
-    }
-
     /// Number of operands not yet taken.
     pub fn remaining(&self) -> usize {
         self.operands.len()
