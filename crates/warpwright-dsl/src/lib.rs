@@ -71,6 +71,7 @@ mod extent;
 mod form;
 mod group;
 mod guard;
+mod handle;
 mod kernel;
 mod leave;
 mod live;

@@ -7,6 +7,7 @@ use super::K;
 use super::emit;
 use super::form::{FormId, NO_FACTOR};
 use super::guard::Guard;
+use super::handle::handle;
 use super::reg::{IntoReg, Reg};
 use super::state::{Base, Loc, POISON, Pointer, State};
 use super::types::*;
@@ -38,13 +39,7 @@ pub struct Ptr<'k, S, T> {
     target: PhantomData<(S, T)>,
 }
 
-impl<S, T> Clone for Ptr<'_, S, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S, T> Copy for Ptr<'_, S, T> {}
+handle!(Ptr<S, T>);
 
 impl<S: PointerSpace, T: Element> std::fmt::Debug for Ptr<'_, S, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

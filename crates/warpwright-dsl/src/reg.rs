@@ -4,6 +4,7 @@ use super::K;
 use super::carry::{self, Carry, registers, same_shape};
 use super::emit;
 use super::form::FormId;
+use super::handle::handle;
 use super::state::{Def, Loc, POISON, State};
 use super::types::*;
 use std::marker::PhantomData;
@@ -36,13 +37,7 @@ pub struct Reg<'k, T> {
     element: PhantomData<T>,
 }
 
-impl<T> Clone for Reg<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Reg<'_, T> {}
+handle!(Reg<T>);
 
 impl<T: Element> std::fmt::Debug for Reg<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -12,6 +12,7 @@
 //! ```
 
 use super::collective::{Combine, Reduce};
+use super::handle::handle;
 use super::reg::Reg;
 use super::state::{Loc, POISON};
 use super::types::*;
@@ -230,13 +231,7 @@ pub struct List<'k, T> {
     element: std::marker::PhantomData<T>,
 }
 
-impl<T> Clone for List<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for List<'_, T> {}
+handle!(List<T>);
 
 impl<T> std::fmt::Debug for List<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -16,6 +16,7 @@
 
 use super::super::carry::carry_field;
 use super::super::guard::{Guard, both};
+use super::super::handle::handle;
 use super::super::reg::{IntoReg, Reg};
 use super::super::spread::List;
 use super::super::types::*;
@@ -140,13 +141,7 @@ pub struct Fragments<'k, R, T> {
     kind: PhantomData<(R, T)>,
 }
 
-impl<R, T> Clone for Fragments<'_, R, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<R, T> Copy for Fragments<'_, R, T> {}
+handle!(Fragments<R, T>);
 
 impl<R, T> std::fmt::Debug for Fragments<'_, R, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -6,7 +6,6 @@ use super::super::state::{Loc, POISON};
 use super::super::types::Pred;
 use super::rows::row_of;
 use super::{Acc, K, Rows, Tile};
-use std::ops;
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir;
@@ -272,21 +271,4 @@ impl<'k> Tile<'k, Acc, f32> {
     }
 }
 
-macro_rules! operators {
-    ($($trait:ident $method:ident $op:ident;)*) => {
-        $(impl<'k, X: Operand<'k>> ops::$trait<X> for Tile<'k, Acc, f32> {
-            type Output = Self;
-            #[track_caller]
-            fn $method(self, other: X) -> Self {
-                self.combine(Binary::$op, other, Location::caller())
-            }
-        })*
-    };
-}
-
-operators! {
-    Add add Add;
-    Sub sub Sub;
-    Mul mul Mul;
-    Div div Div;
-}
+operators!(Tile<'k, Acc, f32>: Operand);

@@ -4,6 +4,7 @@ use super::super::Ptr;
 use super::super::convert::ConvertFrom;
 use super::super::form::{FormId, NO_FACTOR};
 use super::super::guard::both;
+use super::super::handle::handle;
 use super::super::reg::{Binary, IntoReg, Reg};
 use super::super::state::{Def, Loc, State};
 use super::super::types::*;
@@ -25,13 +26,7 @@ pub struct Matrix<'k, T> {
     checks: [bool; 2],
 }
 
-impl<T> Clone for Matrix<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Matrix<'_, T> {}
+handle!(Matrix<T>);
 
 impl<T: Data> std::fmt::Debug for Matrix<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -17,6 +17,21 @@
 //! A kernel says rows and columns. Rows also become factors straight from global memory ([`Matrix::fragments`]), and
 //! accumulators become the next factors where they stand, in one term or several ([`Terms`]).
 
+macro_rules! operators {
+    ($ty:ty: $operand:ident) => {
+        operators!($ty: $operand, Add add, Sub sub, Mul mul, Div div);
+    };
+    ($ty:ty: $operand:ident, $($trait:ident $method:ident),*) => {
+        $(impl<'k, X: $operand<'k>> std::ops::$trait<X> for $ty {
+            type Output = Self;
+            #[track_caller]
+            fn $method(self, other: X) -> Self {
+                self.combine(Binary::$trait, other, Location::caller())
+            }
+        })*
+    };
+}
+
 mod across;
 mod columns;
 mod direct;
@@ -50,6 +65,7 @@ pub use terms::Terms;
 
 use super::K;
 use super::carry::Carry;
+use super::handle::handle;
 use super::reg::Reg;
 use super::state::{BlockId, Loc, POISON};
 use super::types::*;
@@ -180,13 +196,7 @@ pub struct Tile<'k, R, T, S = Warp> {
     kind: PhantomData<(R, T, S)>,
 }
 
-impl<R, T, S> Clone for Tile<'_, R, T, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<R, T, S> Copy for Tile<'_, R, T, S> {}
+handle!(Tile<R, T, S>);
 
 impl<R: TileRole, T: Data, S: TileScope> std::fmt::Debug for Tile<'_, R, T, S> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -12,6 +12,7 @@
 
 use super::super::Ptr;
 use super::super::carry::Carry;
+use super::super::handle::handle;
 use super::super::pointer::INVALID;
 use super::super::reg::{IntoReg, Reg};
 use super::super::state::Loc;
@@ -47,13 +48,7 @@ pub struct StagedTile<'k, T> {
     first: SharedTile<'k, T>,
 }
 
-impl<T> Clone for StagedTile<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for StagedTile<'_, T> {}
+handle!(StagedTile<T>);
 
 impl<T: Data> std::fmt::Debug for StagedTile<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -5,7 +5,6 @@ use super::super::reg::{Binary, IntoReg, Reg};
 use super::super::state::{Loc, POISON};
 use super::super::types::Pred;
 use super::{K, POISONED};
-use std::ops;
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir;
@@ -230,24 +229,7 @@ impl<'k> Rows<'k> {
     }
 }
 
-macro_rules! operators {
-    ($($trait:ident $method:ident $op:ident;)*) => {
-        $(impl<'k, X: RowOperand<'k>> ops::$trait<X> for Rows<'k> {
-            type Output = Self;
-            #[track_caller]
-            fn $method(self, other: X) -> Self {
-                self.combine(Binary::$op, other, Location::caller())
-            }
-        })*
-    };
-}
-
-operators! {
-    Add add Add;
-    Sub sub Sub;
-    Mul mul Mul;
-    Div div Div;
-}
+operators!(Rows<'k>: RowOperand);
 
 impl<'k> Carry<'k> for Rows<'k> {
     fn each(&self, see: &mut dyn FnMut(ir::Reg)) {

@@ -2,6 +2,7 @@
 
 use super::super::Ptr;
 use super::super::guard::both;
+use super::super::handle::handle;
 use super::super::pointer::INVALID;
 use super::super::reg::{Binary, IntoReg, Reg};
 use super::super::state::Loc;
@@ -88,13 +89,7 @@ pub struct SharedTile<'k, T, X = Open> {
     pub(super) kind: PhantomData<(T, X)>,
 }
 
-impl<T, X> Clone for SharedTile<'_, T, X> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T, X> Copy for SharedTile<'_, T, X> {}
+handle!(SharedTile<T, X>);
 
 impl<T: Data, X> std::fmt::Debug for SharedTile<'_, T, X> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
