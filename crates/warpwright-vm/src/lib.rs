@@ -63,6 +63,7 @@ mod launch;
 mod machine;
 mod memory;
 mod module;
+mod names;
 mod op;
 mod random;
 mod simd;

@@ -2,6 +2,7 @@
 
 use super::source::SourceLine;
 use crate::memory::{FaultKind, SpaceKind};
+use crate::names::named;
 use crate::render::{Renderer, symbol};
 use std::fmt;
 use warpwright_ptx::ir::Origin;
@@ -9,29 +10,19 @@ use warpwright_ptx::ir::Origin;
 /// Arguments that are named where many point into one allocation.
 const MOST_ARGUMENTS: usize = 4;
 
-/// Which check found it. The names are those of NVIDIA's sanitizer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Tool {
-    /// Bounds, alignment, lifetime.
-    Memcheck,
-    /// Accesses that nothing orders.
-    Racecheck,
-    /// Reads of what was never written.
-    Initcheck,
-    /// Barriers and collectives that threads do not reach together.
-    Synccheck,
-}
-
-impl Tool {
-    /// Its name.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Tool::Memcheck => "memcheck",
-            Tool::Racecheck => "racecheck",
-            Tool::Initcheck => "initcheck",
-            Tool::Synccheck => "synccheck",
-        }
+named! {
+    /// Which check found it. The names are those of NVIDIA's sanitizer.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum Tool {
+        /// Bounds, alignment, lifetime.
+        Memcheck = "memcheck",
+        /// Accesses that nothing orders.
+        Racecheck = "racecheck",
+        /// Reads of what was never written.
+        Initcheck = "initcheck",
+        /// Barriers and collectives that threads do not reach together.
+        Synccheck = "synccheck",
     }
 }
 
@@ -218,35 +209,23 @@ impl FindingKind {
     }
 }
 
-/// What a thread did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Action {
-    /// It read memory.
-    Read,
-    /// It wrote memory.
-    Write,
-    /// It read and wrote memory at once.
-    Atomic,
-    /// It had memory read by an asynchronous copy.
-    AsyncRead,
-    /// It had memory written by an asynchronous copy.
-    AsyncWrite,
-    /// It executed an instruction that is not about memory.
-    Execute,
-}
-
-impl Action {
-    /// Its name in reports for programs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Action::Read => "read",
-            Action::Write => "write",
-            Action::Atomic => "atomic",
-            Action::AsyncRead => "async-read",
-            Action::AsyncWrite => "async-write",
-            Action::Execute => "execute",
-        }
+named! {
+    /// What a thread did.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum Action {
+        /// It read memory.
+        Read = "read",
+        /// It wrote memory.
+        Write = "write",
+        /// It read and wrote memory at once.
+        Atomic = "atomic",
+        /// It had memory read by an asynchronous copy.
+        AsyncRead = "async-read",
+        /// It had memory written by an asynchronous copy.
+        AsyncWrite = "async-write",
+        /// It executed an instruction that is not about memory.
+        Execute = "execute",
     }
 }
 

@@ -3,7 +3,7 @@
 //! Nothing here waits for launches. What a kernel does at the same time to the same bytes is a race as on
 //! hardware: bytes come and go in some order, and nothing else happens.
 
-use super::{Buffer, DeviceError, Element};
+use super::{Buffer, DeviceError, Element, Span};
 use crate::memory::Allocation;
 use std::sync::Arc;
 
@@ -13,17 +13,12 @@ const PIECE: usize = 4096;
 impl<T: Element> Buffer<T> {
     /// Copies bytes in, from byte `offset` on, without waiting for launches.
     pub fn write_bytes(&self, offset: u64, data: &[u8]) -> Result<(), DeviceError> {
-        self.inside(offset, data.len() as u64)?;
-        self.allocation.write(offset, data);
-        written(&self.allocation, offset, data.len() as u64);
-        Ok(())
+        self.whole().write(offset, data)
     }
 
     /// Copies bytes out, from byte `offset` on, without waiting for launches.
     pub fn read_bytes(&self, offset: u64, data: &mut [u8]) -> Result<(), DeviceError> {
-        self.inside(offset, data.len() as u64)?;
-        self.allocation.read(offset, data);
-        Ok(())
+        self.whole().read(offset, data)
     }
 
     /// Copies bytes out as [`read_bytes`](Self::read_bytes) does, as one value that was there, while kernels may
@@ -41,9 +36,7 @@ impl<T: Element> Buffer<T> {
 
     /// Sets `bytes` bytes from byte `offset` on to `value`, without waiting for launches.
     pub fn fill_bytes(&self, offset: u64, bytes: u64, value: u8) -> Result<(), DeviceError> {
-        self.inside(offset, bytes)?;
-        fill(&self.allocation, offset, bytes, &[value]);
-        Ok(())
+        self.whole().fill(offset, bytes, &[value])
     }
 
     /// Copies `bytes` bytes of another buffer, or of this one, from its byte `from` on to byte `offset` of this
@@ -56,10 +49,7 @@ impl<T: Element> Buffer<T> {
         from: u64,
         bytes: u64,
     ) -> Result<(), DeviceError> {
-        self.inside(offset, bytes)?;
-        source.inside(from, bytes)?;
-        copy(&self.allocation, offset, &source.allocation, from, bytes);
-        Ok(())
+        self.whole().copy(offset, &source.whole(), from, bytes)
     }
 
     /// Its bytes count as never written, as those of a new buffer; those of mapped memory always are. For use
@@ -68,12 +58,8 @@ impl<T: Element> Buffer<T> {
         self.allocation.written.clear_all();
     }
 
-    fn inside(&self, offset: u64, bytes: u64) -> Result<(), DeviceError> {
-        let size = self.allocation.bytes;
-        match offset.checked_add(bytes) {
-            Some(end) if end <= size => Ok(()),
-            _ => Err(DeviceError::Range { offset, bytes, buffer: size }),
-        }
+    fn whole(&self) -> Span {
+        Span { allocation: self.allocation.clone(), start: 0, bytes: self.allocation.bytes }
     }
 }
 

@@ -5,6 +5,7 @@ use crate::check::{Finding, SourceLine, SourceLines, resolve};
 use crate::counters::{BarrierWaits, MemoryCounters, SpaceTraffic, Traffic};
 use crate::decode::NO_STATEMENT;
 use crate::machine::{Block, CLUSTER_BARRIER, Counts, LANES, Warp, Worker, too_much};
+use crate::names::named;
 use crate::render::{Renderer, symbol};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -14,59 +15,39 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::Origin;
 
-/// Why a launch ended before its threads did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum TrapKind {
-    /// The kernel executed `trap`.
-    Instruction,
-    /// The virtual GPU does not execute an instruction.
-    Unsupported,
-    /// `brx.idx` with an index outside its table.
-    BadBranch,
-    /// A call of what is no function.
-    BadCall,
-    /// The local memory of a thread is full.
-    StackOverflow,
-    /// The resident blocks need more memory than the host is asked for.
-    OutOfMemory,
-    /// An atomic operation on memory that has none.
-    BadAtomic,
-    /// An mbarrier was used that is none, or more than it allows.
-    BadBarrier,
-    /// An operand has a value that means nothing to the instruction.
-    BadOperand,
-    /// An assertion of the kernel failed.
-    Assertion,
-    /// `free` of what `malloc` has not given.
-    BadFree,
-    /// All threads that could do something wait for each other.
-    Deadlock,
-    /// More instructions than allowed.
-    Budget,
-    /// The virtual GPU itself failed: a mistake in it, not in the kernel.
-    Internal,
-}
-
-impl TrapKind {
-    /// Its name, as reports for programs have it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            TrapKind::Instruction => "instruction",
-            TrapKind::Unsupported => "unsupported",
-            TrapKind::BadBranch => "bad-branch",
-            TrapKind::BadCall => "bad-call",
-            TrapKind::StackOverflow => "stack-overflow",
-            TrapKind::OutOfMemory => "out-of-memory",
-            TrapKind::BadAtomic => "bad-atomic",
-            TrapKind::BadBarrier => "bad-barrier",
-            TrapKind::BadOperand => "bad-operand",
-            TrapKind::Assertion => "assertion",
-            TrapKind::BadFree => "bad-free",
-            TrapKind::Deadlock => "deadlock",
-            TrapKind::Budget => "budget",
-            TrapKind::Internal => "internal",
-        }
+named! {
+    /// Why a launch ended before its threads did.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum TrapKind {
+        /// The kernel executed `trap`.
+        Instruction = "instruction",
+        /// The virtual GPU does not execute an instruction.
+        Unsupported = "unsupported",
+        /// `brx.idx` with an index outside its table.
+        BadBranch = "bad-branch",
+        /// A call of what is no function.
+        BadCall = "bad-call",
+        /// The local memory of a thread is full.
+        StackOverflow = "stack-overflow",
+        /// The resident blocks need more memory than the host is asked for.
+        OutOfMemory = "out-of-memory",
+        /// An atomic operation on memory that has none.
+        BadAtomic = "bad-atomic",
+        /// An mbarrier was used that is none, or more than it allows.
+        BadBarrier = "bad-barrier",
+        /// An operand has a value that means nothing to the instruction.
+        BadOperand = "bad-operand",
+        /// An assertion of the kernel failed.
+        Assertion = "assertion",
+        /// `free` of what `malloc` has not given.
+        BadFree = "bad-free",
+        /// All threads that could do something wait for each other.
+        Deadlock = "deadlock",
+        /// More instructions than allowed.
+        Budget = "budget",
+        /// The virtual GPU itself failed: a mistake in it, not in the kernel.
+        Internal = "internal",
     }
 }
 

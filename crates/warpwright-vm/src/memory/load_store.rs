@@ -6,38 +6,27 @@ use super::{Allocation, Place, RegionKind};
 use crate::check::Touch;
 use crate::check::race::AccessKind;
 use crate::machine::{LANES, Machine, Row32, Row64, lanewise};
+use crate::names::named;
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::Scope;
 
-/// A state space, as far as addresses are concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum SpaceKind {
-    /// No space was said: the address tells.
-    Generic,
-    /// Global memory.
-    Global,
-    /// Constant memory.
-    Const,
-    /// Shared memory of the block.
-    Shared,
-    /// Memory of the thread.
-    Local,
-    /// Parameters of the kernel.
-    Param,
-}
-
-impl SpaceKind {
-    /// Its name in reports.
-    pub const fn name(self) -> &'static str {
-        match self {
-            SpaceKind::Generic => "generic",
-            SpaceKind::Global => "global",
-            SpaceKind::Const => "constant",
-            SpaceKind::Shared => "shared",
-            SpaceKind::Local => "local",
-            SpaceKind::Param => "parameter",
-        }
+named! {
+    /// A state space, as far as addresses are concerned.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum SpaceKind {
+        /// No space was said: the address tells.
+        Generic = "generic",
+        /// Global memory.
+        Global = "global",
+        /// Constant memory.
+        Const = "constant",
+        /// Shared memory of the block.
+        Shared = "shared",
+        /// Memory of the thread.
+        Local = "local",
+        /// Parameters of the kernel.
+        Param = "parameter",
     }
 }
 

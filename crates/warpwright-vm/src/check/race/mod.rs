@@ -294,71 +294,47 @@ impl BlockRaces {
         let block = self.clocks.block;
         observe_all(&mut self.clocks, access, |address| launch.locations.observe(address, block));
     }
+}
 
+/// Declares what the clocks are told.
+macro_rules! told {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*) => $of:ident($($value:expr),*);)*) => {
+        impl BlockRaces {
+            $($(#[$doc])*
+            pub fn $name(&mut self, $($arg: $ty),*) {
+                self.clocks.$of($($value),*);
+            })*
+        }
+    };
+}
+
+told! {
     /// All live threads of the block have met at a barrier, and nobody had only announced itself.
-    pub fn barrier_all(&mut self) {
-        self.clocks.barrier_all();
-    }
-
+    barrier_all() => barrier_all();
     /// Lanes of a warp announce themselves at one of the sixteen barriers, and go on.
-    pub fn barrier_arrive(&mut self, barrier: usize, warp: u8, mask: u32) {
-        self.clocks.barrier_arrive(barrier, warp, mask);
-    }
-
+    barrier_arrive(barrier: usize, warp: u8, mask: u32) => barrier_arrive(barrier, warp, mask);
     /// One of the sixteen barriers is complete: who waited at it, by warp and lanes.
-    pub fn barrier(&mut self, barrier: usize, waiting: &[(u8, u32)]) {
-        self.clocks.barrier(barrier, waiting);
-    }
-
+    barrier(barrier: usize, waiting: &[(u8, u32)]) => barrier(barrier, waiting);
     /// `bar.warp.sync`: the lanes named have met (those that have exited count as there).
-    pub fn warp_sync(&mut self, warp: u8, mask: u32) {
-        self.clocks.warp_sync(warp, mask);
-    }
-
+    warp_sync(warp: u8, mask: u32) => warp_sync(warp, mask);
     /// A fence by lanes of a warp.
-    pub fn fence(&mut self, warp: u8, mask: u32, scope: Scope, kind: FenceKind) {
-        self.clocks.fence(warp, mask, scope, kind);
-    }
-
+    fence(warp: u8, mask: u32, scope: Scope, kind: FenceKind) => fence(warp, mask, scope, kind);
     /// `cp.async.commit_group`.
-    pub fn commit_group(&mut self, warp: u8, mask: u32) {
-        self.clocks.commit_group(warp, mask);
-    }
-
+    commit_group(warp: u8, mask: u32) => commit_group(warp, mask);
     /// `cp.async.wait_group`: at most `pending` groups of each lane are incomplete now.
-    pub fn wait_group(&mut self, warp: u8, mask: u32, pending: usize) {
-        self.clocks.wait_group(warp, mask, pending);
-    }
-
+    wait_group(warp: u8, mask: u32, pending: usize) => wait_group(warp, mask, pending);
     /// `cp.async.wait_all`.
-    pub fn wait_all(&mut self, warp: u8, mask: u32) {
-        self.clocks.wait_all(warp, mask);
-    }
-
+    wait_all(warp: u8, mask: u32) => wait_all(warp, mask);
     /// An `mbarrier` begins, or ends.
-    pub fn mbarrier_begin(&mut self, address: u64) {
-        self.clocks.phase_begin(address);
-    }
-
+    mbarrier_begin(address: u64) => phase_begin(address);
     /// Lanes arrive at the `mbarrier` at that address of shared memory.
-    pub fn mbarrier_arrive(&mut self, address: u64, warp: u8, mask: u32) {
-        self.clocks.phase_arrive(address, warp, mask, false);
-    }
-
+    mbarrier_arrive(address: u64, warp: u8, mask: u32) => phase_arrive(address, warp, mask, false);
     /// The asynchronous copies that lanes have issued so far will arrive at an `mbarrier`.
-    pub fn mbarrier_arrive_copies(&mut self, address: u64, warp: u8, mask: u32) {
-        self.clocks.phase_arrive(address, warp, mask, true);
-    }
-
+    mbarrier_arrive_copies(address: u64, warp: u8, mask: u32) => phase_arrive(address, warp, mask, true);
     /// The present phase of an `mbarrier` is complete.
-    pub fn mbarrier_complete(&mut self, address: u64) {
-        self.clocks.phase_complete(address);
-    }
-
+    mbarrier_complete(address: u64) => phase_complete(address);
     /// Lanes have seen, by a test or a wait, that the last phase of an `mbarrier` is complete.
-    pub fn mbarrier_waited(&mut self, address: u64, warp: u8, mask: u32) {
-        self.clocks.phase_wait(address, warp, mask);
-    }
+    mbarrier_waited(address: u64, warp: u8, mask: u32) => phase_wait(address, warp, mask);
 }
 
 /// Enters what each lane releases by a strong write.
