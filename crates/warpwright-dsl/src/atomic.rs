@@ -16,33 +16,28 @@ pub trait AtomicAdd: Data {
     #[doc(hidden)]
     const ADD: Type = Self::TYPE;
 }
-impl AtomicAdd for u32 {}
-impl AtomicAdd for i32 {}
-impl AtomicAdd for u64 {}
 impl AtomicAdd for i64 {
     // Sums do not depend on the sign.
     const ADD: Type = Type::U64;
 }
-impl AtomicAdd for f32 {}
-impl AtomicAdd for f64 {}
-impl AtomicAdd for F16 {}
-impl AtomicAdd for F16x2 {}
 
 /// Elements with atomic minimum and maximum.
 pub trait AtomicMinMax: Data {}
-impl AtomicMinMax for u32 {}
-impl AtomicMinMax for i32 {}
-impl AtomicMinMax for u64 {}
-impl AtomicMinMax for i64 {}
 
 /// Elements that can be exchanged atomically.
 pub trait AtomicBits: Data {}
-impl AtomicBits for u32 {}
-impl AtomicBits for i32 {}
-impl AtomicBits for u64 {}
-impl AtomicBits for i64 {}
-impl AtomicBits for f32 {}
-impl AtomicBits for f64 {}
+
+macro_rules! elements {
+    ($($bound:ident: $($ty:ty)*;)*) => {
+        $($(impl $bound for $ty {})*)*
+    };
+}
+
+elements! {
+    AtomicAdd: u32 i32 u64 f32 f64 F16 F16x2;
+    AtomicMinMax: u32 i32 u64 i64;
+    AtomicBits: u32 i32 u64 i64 f32 f64;
+}
 
 /// Ordering and scope of an atomic operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -349,6 +349,28 @@ pub trait KeyPart {
 }
 
 macro_rules! key_parts {
+    ($([$($param:tt)*] $ty:ty: |$value:ident| $part:expr;)*) => {
+        $(impl<$($param)*> KeyPart for $ty {
+            fn feed(&self, key: &mut Vec<u8>) {
+                let $value = self;
+                $part.feed(key);
+            }
+        })*
+    };
+}
+
+// As what tells them apart.
+key_parts! {
+    [] usize: |value| (*value as u64);
+    [] f32: |value| value.to_bits();
+    [] f64: |value| value.to_bits();
+    [] String: |value| value.as_str();
+    [T: KeyPart] Vec<T>: |value| value.as_slice();
+    [T: KeyPart, const N: usize] [T; N]: |value| value.as_slice();
+    [T: KeyPart + ?Sized] &T: |value| (**value);
+}
+
+macro_rules! key_bytes {
     ($($ty:ty)*) => {
         $(impl KeyPart for $ty {
             fn feed(&self, key: &mut Vec<u8>) {
@@ -357,18 +379,7 @@ macro_rules! key_parts {
         })*
     };
 }
-key_parts!(u8 i8 u16 i16 u32 i32 u64 i64);
-
-macro_rules! key_bits {
-    ($($ty:ty)*) => {
-        $(impl KeyPart for $ty {
-            fn feed(&self, key: &mut Vec<u8>) {
-                self.to_bits().feed(key);
-            }
-        })*
-    };
-}
-key_bits!(f32 f64);
+key_bytes!(u8 i8 u16 i16 u32 i32 u64 i64);
 
 impl KeyPart for bool {
     fn feed(&self, key: &mut Vec<u8>) {
@@ -376,22 +387,10 @@ impl KeyPart for bool {
     }
 }
 
-impl KeyPart for usize {
-    fn feed(&self, key: &mut Vec<u8>) {
-        (*self as u64).feed(key);
-    }
-}
-
 impl KeyPart for str {
     fn feed(&self, key: &mut Vec<u8>) {
         self.len().feed(key);
         key.extend(self.as_bytes());
-    }
-}
-
-impl KeyPart for String {
-    fn feed(&self, key: &mut Vec<u8>) {
-        self.as_str().feed(key);
     }
 }
 
@@ -413,24 +412,6 @@ impl<T: KeyPart> KeyPart for [T] {
     fn feed(&self, key: &mut Vec<u8>) {
         self.len().feed(key);
         self.iter().for_each(|value| value.feed(key));
-    }
-}
-
-impl<T: KeyPart> KeyPart for Vec<T> {
-    fn feed(&self, key: &mut Vec<u8>) {
-        self.as_slice().feed(key);
-    }
-}
-
-impl<T: KeyPart, const N: usize> KeyPart for [T; N] {
-    fn feed(&self, key: &mut Vec<u8>) {
-        self.as_slice().feed(key);
-    }
-}
-
-impl<T: KeyPart + ?Sized> KeyPart for &T {
-    fn feed(&self, key: &mut Vec<u8>) {
-        (**self).feed(key);
     }
 }
 
@@ -467,45 +448,27 @@ pub trait Choice: FieldValue + Copy {
     const NAMES: &'static [&'static str];
 }
 
-macro_rules! integers {
-    ($($ty:ident)*) => {
+macro_rules! values {
+    ($($ty:ty: $format:literal, $domain:expr;)*) => {
         $(impl FieldValue for $ty {
-            const DOMAIN: Domain = Domain::Int { from: 0, to: $ty::MAX as u64, multiple_of: 1 };
+            const DOMAIN: Domain = $domain;
 
             fn parse(text: &str) -> Option<Self> {
                 text.parse().ok()
             }
 
             fn text(&self) -> String {
-                self.to_string()
+                format!($format, self)
             }
         })*
     };
 }
-integers!(u32 u64);
 
-impl FieldValue for f32 {
-    const DOMAIN: Domain = Domain::Float { from: f32::MIN, to: f32::MAX };
-
-    fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-
-    fn text(&self) -> String {
-        format!("{self:?}")
-    }
-}
-
-impl FieldValue for bool {
-    const DOMAIN: Domain = Domain::FLAG;
-
-    fn parse(text: &str) -> Option<Self> {
-        text.parse().ok()
-    }
-
-    fn text(&self) -> String {
-        self.to_string()
-    }
+values! {
+    u32: "{}", Domain::Int { from: 0, to: u32::MAX as u64, multiple_of: 1 };
+    u64: "{}", Domain::Int { from: 0, to: u64::MAX, multiple_of: 1 };
+    f32: "{:?}", Domain::Float { from: f32::MIN, to: f32::MAX };
+    bool: "{}", Domain::FLAG;
 }
 
 impl<T: FieldValue> FieldValue for Option<T> {

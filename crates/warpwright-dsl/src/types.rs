@@ -177,23 +177,25 @@ pub struct Local;
 #[derive(Clone, Copy, Debug)]
 pub struct Const;
 
-macro_rules! spaces {
-    ($($name:ident)*) => {
-        $(impl Sealed for $name {}
-        impl PointerSpace for $name {
-            const SPACE: Space = Space::$name;
-        })*
-    };
-}
-spaces!(Global Shared Local Const);
-
 /// Spaces that can be written.
 pub trait Writable: PointerSpace {}
-impl Writable for Global {}
-impl Writable for Shared {}
-impl Writable for Local {}
 
 /// Spaces that other threads see.
 pub trait Visible: Writable {}
-impl Visible for Global {}
-impl Visible for Shared {}
+
+macro_rules! spaces {
+    ($($name:ident: $($trait:ident)*;)*) => {
+        $(impl Sealed for $name {}
+        impl PointerSpace for $name {
+            const SPACE: Space = Space::$name;
+        }
+        $(impl $trait for $name {})*)*
+    };
+}
+
+spaces! {
+    Global: Writable Visible;
+    Shared: Writable Visible;
+    Local: Writable;
+    Const:;
+}
