@@ -28,3 +28,10 @@ mod engine;
 mod graph;
 mod report;
 mod state;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A lock whose holder may have panicked: what it guards is whole between any two statements.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

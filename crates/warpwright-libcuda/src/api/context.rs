@@ -4,7 +4,7 @@ use super::entries;
 use crate::engine::permitted;
 use crate::state::{Context, ContextSettings, current, limit, persisting_l2, stack, state};
 use crate::types::{CUcontext, CUctxCreateParams, CUdevice, CUexecAffinityParam, CUfunc_cache, CUlimit};
-use crate::types::{CUsharedconfig, In, Out, Result, Status};
+use crate::types::{In, Out, Result, Status};
 use std::ffi::{c_int, c_uint, c_ulonglong};
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ fn create(place: Out<CUcontext>, flags: c_uint, device: CUdevice, api_version: c
     let place = place.required()?;
     let device = state()?.device(device)?;
     let context = Context::create(device, ContextSettings::with_flags(flags)?, api_version)?;
-    let handle = context.handle();
+    let handle = context.handle;
     stack::push(context);
     place.set(handle)
 }
@@ -29,33 +29,6 @@ fn alive() -> Result<Arc<Context>> {
     state()?;
     let context = stack::top().ok_or(Status::INVALID_CONTEXT)?;
     if context.is_alive() { Ok(context) } else { Err(Status::CONTEXT_IS_DESTROYED) }
-}
-
-fn destroy(handle: CUcontext) -> Result<()> {
-    state()?;
-    permitted()?;
-    let context = Context::find(handle)?;
-    if context.is_primary() {
-        return Err(Status::INVALID_CONTEXT);
-    }
-    context.destroy();
-    if stack::is_current(handle) {
-        stack::pop();
-    }
-    Ok(())
-}
-
-fn push(handle: CUcontext) -> Result<()> {
-    state()?;
-    stack::push(Context::find(handle)?);
-    Ok(())
-}
-
-fn pop(place: Out<CUcontext>) -> Result<()> {
-    state()?;
-    let context = stack::pop().ok_or(Status::INVALID_CONTEXT)?;
-    place.set_if(context.handle());
-    Ok(())
 }
 
 entries! {
@@ -94,22 +67,34 @@ entries! {
     }
 
     /// Destroys a context with all that is in it. Other threads that have it current learn when they use it.
-    fn cuCtxDestroy_v2(context: CUcontext) { destroy(context) }
-
-    /// Destroys a context with all that is in it.
-    fn cuCtxDestroy(context: CUcontext) { destroy(context) }
+    fn cuCtxDestroy_v2 = cuCtxDestroy(handle: CUcontext) {
+        state()?;
+        permitted()?;
+        let context = Context::find(handle)?;
+        if context.is_primary {
+            return Err(Status::INVALID_CONTEXT);
+        }
+        context.destroy();
+        if stack::is_current(handle) {
+            stack::pop();
+        }
+        Ok(())
+    }
 
     /// Makes a context current; the one that is becomes so again when it is popped.
-    fn cuCtxPushCurrent_v2(context: CUcontext) { push(context) }
-
-    /// Makes a context current; the one that is becomes so again when it is popped.
-    fn cuCtxPushCurrent(context: CUcontext) { push(context) }
-
-    /// Makes the context before the current one current.
-    fn cuCtxPopCurrent_v2(context: Out<CUcontext>) { pop(context) }
+    fn cuCtxPushCurrent_v2 = cuCtxPushCurrent(context: CUcontext) {
+        state()?;
+        stack::push(Context::find(context)?);
+        Ok(())
+    }
 
     /// Makes the context before the current one current.
-    fn cuCtxPopCurrent(context: Out<CUcontext>) { pop(context) }
+    fn cuCtxPopCurrent_v2 = cuCtxPopCurrent(place: Out<CUcontext>) {
+        state()?;
+        let context = stack::pop().ok_or(Status::INVALID_CONTEXT)?;
+        place.set_if(context.handle);
+        Ok(())
+    }
 
     /// Makes a context current in place of the one that is; null makes none.
     fn cuCtxSetCurrent(context: CUcontext) {
@@ -122,17 +107,17 @@ entries! {
     /// The current context, or null.
     fn cuCtxGetCurrent(context: Out<CUcontext>) {
         state()?;
-        context.set(stack::top().map_or(CUcontext::NULL, |context| context.handle()))
+        context.set(stack::top().map_or(CUcontext::NULL, |context| context.handle))
     }
 
     /// Where the current context is.
     fn cuCtxGetDevice(device: Out<CUdevice>) {
-        device.set(alive()?.device().ordinal())
+        device.set(alive()?.device.ordinal)
     }
 
     /// Where a context is.
     fn cuCtxGetDevice_v2(device: Out<CUdevice>, context: CUcontext) {
-        device.set(given(context)?.device().ordinal())
+        device.set(given(context)?.device.ordinal)
     }
 
     /// Waits for all that was asked for in the current context.
@@ -162,12 +147,12 @@ entries! {
 
     /// A number that no other context of the process has.
     fn cuCtxGetId(context: CUcontext, id: Out<c_ulonglong>) {
-        id.set(given(context)?.id())
+        id.set(given(context)?.id)
     }
 
     /// The version of the interface that it was made with.
     fn cuCtxGetApiVersion(context: CUcontext, version: Out<c_uint>) {
-        version.set(given(context)?.api_version())
+        version.set(given(context)?.api_version)
     }
 
     /// How much of something its kernels may have.
@@ -194,18 +179,6 @@ entries! {
         Ok(())
     }
 
-    /// How wide the banks of shared memory are: four bytes since 2014, whatever is said.
-    fn cuCtxGetSharedMemConfig(config: Out<CUsharedconfig>) {
-        alive()?;
-        config.set(CUsharedconfig::FOUR_BYTE_BANK_SIZE)
-    }
-
-    /// Says how wide the banks of shared memory shall be.
-    fn cuCtxSetSharedMemConfig(config: CUsharedconfig) {
-        current()?;
-        config.check()
-    }
-
     /// The priorities that streams can have. They change nothing.
     fn cuCtxGetStreamPriorityRange(least: Out<c_int>, greatest: Out<c_int>) {
         alive()?;
@@ -216,19 +189,10 @@ entries! {
 
     /// Lines of the cache that were to stay need not.
     fn cuCtxResetPersistingL2Cache() {
-        match persisting_l2(current()?.device()) {
+        match persisting_l2(&current()?.device) {
             0 => Err(Status::NOT_SUPPORTED),
             _ => Ok(()),
         }
-    }
-
-    /// The part of the multiprocessors that it has: all.
-    fn cuCtxGetExecAffinity(affinity: Out<CUexecAffinityParam>, kind: c_int) {
-        let context = alive()?;
-        if kind != 0 {
-            return Err(Status::UNSUPPORTED_EXEC_AFFINITY);
-        }
-        affinity.set(CUexecAffinityParam { kind, value: context.device().config().multiprocessors })
     }
 
     /// Lets kernels of the current context use the memory of another one.
@@ -245,14 +209,8 @@ entries! {
         current()?.disable_peer(&*Context::find(peer)?)
     }
 
-    /// A profiler would begin here.
-    fn cuProfilerStart() {
-        current()?;
-        Ok(())
-    }
-
-    /// A profiler would end here.
-    fn cuProfilerStop() {
+    /// A profiler would begin here, or end.
+    fn cuProfilerStart = cuProfilerStop() {
         current()?;
         Ok(())
     }

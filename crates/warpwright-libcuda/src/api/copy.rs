@@ -62,11 +62,11 @@ pub(super) fn alone(
         for context in [to, from] {
             crate::state::Context::find(context)?.synchronize()?;
         }
-        stream.context().synchronize()?;
+        stream.context.synchronize()?;
     }
     copy()?;
     stream.wait();
-    stream.context().check()
+    stream.context.check()
 }
 
 entries! {

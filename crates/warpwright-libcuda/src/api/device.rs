@@ -2,26 +2,25 @@
 
 use super::entries;
 use crate::state::{attribute, state};
-use crate::types::{CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUdevprop, CUuuid, In, Out, Result};
+use crate::types::{CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUuuid, In, Out, Result};
 use crate::types::{Status, text};
 use std::ffi::{c_char, c_int};
 
 /// Whether memory of one device can be used on another. Both must be there.
 fn are_peers(device: CUdevice, peer: CUdevice) -> Result<bool> {
     let state = state()?;
-    Ok(state.device(device)?.ordinal() != state.device(peer)?.ordinal()
-        && crate::state::peers_are_supported())
+    Ok(state.device(device)?.ordinal != state.device(peer)?.ordinal && crate::state::peers_are_supported())
 }
 
 entries! {
     /// The device of an ordinal.
     fn cuDeviceGet(device: Out<CUdevice>, ordinal: c_int) {
-        device.set(state()?.device(ordinal)?.ordinal())
+        device.set(state()?.device(ordinal)?.ordinal)
     }
 
     /// How many devices there are.
     fn cuDeviceGetCount(count: Out<c_int>) {
-        count.set(state()?.devices().len() as c_int)
+        count.set(state()?.devices.len() as c_int)
     }
 
     /// The name of a device, cut to `len` bytes with its end.
@@ -29,19 +28,14 @@ entries! {
         name.set_text(&state()?.device(device)?.name(), usize::try_from(len).unwrap_or(0))
     }
 
-    /// A name that no other device has.
-    fn cuDeviceGetUuid(uuid: Out<CUuuid>, device: CUdevice) {
-        uuid.set(state()?.device(device)?.uuid())
-    }
-
-    /// The same; there are no partitions of devices.
-    fn cuDeviceGetUuid_v2(uuid: Out<CUuuid>, device: CUdevice) {
+    /// A name that no other device has. There are no partitions of devices.
+    fn cuDeviceGetUuid = cuDeviceGetUuid_v2(uuid: Out<CUuuid>, device: CUdevice) {
         uuid.set(state()?.device(device)?.uuid())
     }
 
     /// Bytes of its memory.
     fn cuDeviceTotalMem_v2(bytes: Out<usize>, device: CUdevice) {
-        bytes.set(state()?.device(device)?.config().memory as usize)
+        bytes.set(state()?.device(device)?.config.memory as usize)
     }
 
     /// A number that says what it is like.
@@ -58,24 +52,6 @@ entries! {
         minor.set(second)
     }
 
-    /// Some of the attributes at once, as clients before 2012 ask for them.
-    fn cuDeviceGetProperties(properties: Out<CUdevprop>, device: CUdevice) {
-        let device = state()?.device(device)?;
-        let get = |which| attribute(device, CUdevice_attribute(which));
-        properties.set(CUdevprop {
-            maxThreadsPerBlock: get(1)?,
-            maxThreadsDim: [get(2)?, get(3)?, get(4)?],
-            maxGridSize: [get(5)?, get(6)?, get(7)?],
-            sharedMemPerBlock: get(8)?,
-            totalConstantMemory: get(9)?,
-            SIMDWidth: get(10)?,
-            memPitch: get(11)?,
-            regsPerBlock: get(12)?,
-            clockRate: get(13)?,
-            textureAlign: get(14)?,
-        })
-    }
-
     /// Where it is, as `domain:bus:device.function`.
     fn cuDeviceGetPCIBusId(id: Out<c_char>, len: c_int, device: CUdevice) {
         id.set_text(&state()?.device(device)?.pci_place().to_string(), usize::try_from(len).unwrap_or(0))
@@ -85,8 +61,8 @@ entries! {
     fn cuDeviceGetByPCIBusId(device: Out<CUdevice>, id: In<c_char>) {
         let device = device.required()?;
         let place = crate::state::PciPlace::parse(&text(id)?).ok_or(Status::INVALID_VALUE)?;
-        let found = state()?.devices().iter().find(|device| device.pci_place() == place);
-        device.set(found.ok_or(Status::INVALID_DEVICE)?.ordinal())
+        let found = state()?.devices.iter().find(|device| device.pci_place() == place);
+        device.set(found.ok_or(Status::INVALID_DEVICE)?.ordinal)
     }
 
     /// Whether kernels of a device can use memory of another one.
@@ -110,15 +86,5 @@ entries! {
             CUdevice_P2PAttribute::ACCESS_ACCESS_SUPPORTED => 0,
             _ => return Err(Status::INVALID_VALUE),
         })
-    }
-
-    /// Whether contexts can be had with a part of the multiprocessors: they cannot.
-    fn cuDeviceGetExecAffinitySupport(supported: Out<c_int>, kind: c_int, device: CUdevice) {
-        let supported = supported.required()?;
-        state()?.device(device)?;
-        if kind != 0 {
-            return Err(Status::INVALID_VALUE);
-        }
-        supported.set(0)
     }
 }

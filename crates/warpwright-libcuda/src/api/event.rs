@@ -17,7 +17,7 @@ fn event(handle: CUevent) -> Result<Arc<Event>> {
 }
 
 fn record(event: Arc<Event>, stream: Arc<Stream>) -> Result<()> {
-    if event.context().id() != stream.context().id() {
+    if event.context.id != stream.context.id {
         return Err(Status::INVALID_HANDLE);
     }
     engine::record(&stream, &event)
@@ -75,13 +75,7 @@ entries! {
     }
 
     /// Milliseconds from one event to another.
-    fn cuEventElapsedTime(milliseconds: Out<c_float>, start: CUevent, end: CUevent) {
-        let (start, end) = (event(start)?, event(end)?);
-        milliseconds.required()?.set(end.elapsed_since(&start)?)
-    }
-
-    /// Milliseconds from one event to another.
-    fn cuEventElapsedTime_v2(milliseconds: Out<c_float>, start: CUevent, end: CUevent) {
+    fn cuEventElapsedTime = cuEventElapsedTime_v2(milliseconds: Out<c_float>, start: CUevent, end: CUevent) {
         let (start, end) = (event(start)?, event(end)?);
         milliseconds.required()?.set(end.elapsed_since(&start)?)
     }

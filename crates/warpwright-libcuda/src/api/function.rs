@@ -5,7 +5,7 @@ use crate::code::{self, occupancy};
 use crate::report::log;
 use crate::types::{
     CUfunc_cache, CUfunction, CUfunction_attribute, CUfunctionLoadingState, CUlaunchConfig, CUmodule,
-    CUoccupancyB2DSize, CUsharedconfig, In, Out, Result, Status,
+    CUoccupancyB2DSize, In, Out, Result, Status,
 };
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -27,22 +27,16 @@ entries! {
         config.check()
     }
 
-    /// Banks are four bytes wide.
-    fn cuFuncSetSharedMemConfig(function: CUfunction, config: CUsharedconfig) {
-        code::function(function)?;
-        config.check()
-    }
-
     /// The module that it is in.
     fn cuFuncGetModule(module: Out<CUmodule>, function: CUfunction) {
         module.required()?;
-        module.set(code::function(function)?.module())
+        module.set(code::function(function)?.module)
     }
 
     /// Its name, good until the module is unloaded.
     fn cuFuncGetName(name: Out<*const c_char>, function: CUfunction) {
         name.required()?;
-        name.set(code::function(not_null(function)?)?.c_name().as_ptr())
+        name.set(code::function(not_null(function)?)?.c_name.as_ptr())
     }
 
     /// Place and size of a parameter, in bytes.
@@ -57,7 +51,7 @@ entries! {
     /// How many parameters it has.
     fn cuFuncGetParamCount(function: CUfunction, count: Out<usize>) {
         count.required()?;
-        count.set(code::function(function)?.kernel().params.len())
+        count.set(code::function(function)?.kernel.params.len())
     }
 
     /// A function is loaded with its module.
@@ -135,20 +129,12 @@ entries! {
     }
 
     /// There are no clusters.
-    fn cuOccupancyMaxPotentialClusterSize(
+    fn cuOccupancyMaxPotentialClusterSize = cuOccupancyMaxActiveClusters(
         size: Out<c_int>,
         function: CUfunction,
         config: In<CUlaunchConfig>,
     ) {
         size.required()?;
-        config.get()?;
-        code::function(function)?;
-        no_clusters()
-    }
-
-    /// There are no clusters.
-    fn cuOccupancyMaxActiveClusters(count: Out<c_int>, function: CUfunction, config: In<CUlaunchConfig>) {
-        count.required()?;
         config.get()?;
         code::function(function)?;
         no_clusters()

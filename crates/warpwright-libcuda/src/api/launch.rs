@@ -78,7 +78,7 @@ fn launch(
 ) -> Result<()> {
     let function = code::function(function)?;
     let stream = Stream::get(stream)?;
-    if function.code().context().id() != stream.context().id() {
+    if function.code.context.id != stream.context.id {
         log::misuse(&format_args!(
             "kernel `{}` is loaded in another context than the stream's",
             function.name()

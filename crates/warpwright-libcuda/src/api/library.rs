@@ -84,19 +84,19 @@ entries! {
     fn cuLibraryGetKernel(kernel: Out<CUkernel>, library: CUlibrary, name: In<c_char>) {
         kernel.required()?;
         let library = LIBRARIES.get(library.0)?;
-        kernel.set(library.kernel(&text(name)?)?.handle())
+        kernel.set(library.kernel(&text(name)?)?.handle)
     }
 
     /// How many kernels a library has.
     fn cuLibraryGetKernelCount(count: Out<c_uint>, library: CUlibrary) {
         count.required()?;
-        count.set(LIBRARIES.get(library.0)?.kernels().len() as c_uint)
+        count.set(LIBRARIES.get(library.0)?.kernels.len() as c_uint)
     }
 
     /// The first kernels of a library.
     fn cuLibraryEnumerateKernels(kernels: Out<CUkernel>, count: c_uint, library: CUlibrary) {
         let library = LIBRARIES.get(library.0)?;
-        kernels.set_all(library.kernels().iter().map(|kernel| kernel.handle()).take(count as usize))
+        kernels.set_all(library.kernels.iter().map(|kernel| kernel.handle).take(count as usize))
     }
 
     /// The library's module in the current context.
@@ -129,19 +129,19 @@ entries! {
     fn cuKernelGetFunction(function: Out<CUfunction>, kernel: CUkernel) {
         function.required()?;
         let context = current()?;
-        function.set(KERNELS.get(kernel.0)?.function(&context)?.handle())
+        function.set(KERNELS.get(kernel.0)?.function(&context)?.handle)
     }
 
     /// The library of a kernel.
     fn cuKernelGetLibrary(library: Out<CUlibrary>, kernel: CUkernel) {
         library.required()?;
-        library.set(KERNELS.get(kernel.0)?.library()?.handle())
+        library.set(KERNELS.get(kernel.0)?.library()?.handle)
     }
 
     /// The name of a kernel, good until its library is unloaded.
     fn cuKernelGetName(name: Out<*const c_char>, kernel: CUkernel) {
         name.required()?;
-        name.set(KERNELS.get(not_null(kernel)?.0)?.c_name().as_ptr())
+        name.set(KERNELS.get(not_null(kernel)?.0)?.c_name.as_ptr())
     }
 
     /// An attribute of a kernel on a device.
@@ -176,6 +176,6 @@ entries! {
     /// How many parameters a kernel has.
     fn cuKernelGetParamCount(kernel: CUkernel, count: Out<usize>) {
         count.required()?;
-        count.set(KERNELS.get(kernel.0)?.function(&current()?)?.kernel().params.len())
+        count.set(KERNELS.get(kernel.0)?.function(&current()?)?.kernel.params.len())
     }
 }

@@ -1,6 +1,5 @@
 //! Functions by name, and what the driver keeps to itself.
 
-use super::versions::SINCE;
 use super::{Entry, all, entries};
 use crate::report::log;
 use crate::state;
@@ -21,6 +20,14 @@ const PER_THREAD_DEFAULT_STREAM: u64 = 2;
 /// Names that mean another function since that one came.
 const RENAMED: &[(&str, &str)] = &[("cuGraphInstantiate", "cuGraphInstantiateWithFlags")];
 
+/// The functions of the interface, in the order of the table: the version of CUDA that brought each, and its name.
+fn functions() -> impl Iterator<Item = (u32, &'static str)> {
+    let lines = include_str!("functions.txt").lines().map(|line| line.trim_end_matches(" unsupported"));
+    lines
+        .filter_map(|line| line.split_once(' '))
+        .filter_map(|(since, name)| Some((since.parse().ok()?, name)))
+}
+
 /// A variant of a function.
 struct Variant {
     since: u32,
@@ -34,17 +41,13 @@ fn variants() -> &'static HashMap<&'static str, Vec<Variant>> {
     VARIANTS.get_or_init(|| {
         let entries: HashMap<&str, &'static Entry> = all().map(|entry| (entry.name, entry)).collect();
         let mut variants: HashMap<&str, Vec<Variant>> = HashMap::new();
-        for (since, names) in SINCE {
-            for name in *names {
-                let Some(entry) = entries.get(name) else { continue };
-                let (base, is_per_thread) = base(name);
-                let mut add = |base| {
-                    let of_base = variants.entry(base).or_default();
-                    of_base.push(Variant { since: *since, is_per_thread, entry });
-                };
-                add(base);
-                RENAMED.iter().filter(|(_, now)| *now == base).for_each(|(before, _)| add(before));
-            }
+        for (since, name) in functions() {
+            let Some(entry) = entries.get(name) else { continue };
+            let (base, is_per_thread) = base(name);
+            let mut add =
+                |base| variants.entry(base).or_default().push(Variant { since, is_per_thread, entry });
+            add(base);
+            RENAMED.iter().filter(|(_, now)| *now == base).for_each(|(before, _)| add(before));
         }
         variants
     })
@@ -164,17 +167,15 @@ mod tests {
 
     #[test]
     fn every_function_is_found_by_its_name() {
-        let mut names: Vec<&str> = SINCE.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let mut names: Vec<&str> = functions().map(|(_, name)| name).collect();
         let mut exported: Vec<&str> = all().map(|entry| entry.name).collect();
         exported.retain(|name| !name.starts_with("warpwright"));
         names.sort_unstable();
         exported.sort_unstable();
         assert_eq!(names, exported);
-        for (since, names) in SINCE.iter().filter(|(since, _)| *since <= 12080) {
-            for exact in *names {
-                let (base, is_per_thread) = base(exact);
-                assert_eq!(name(base, *since, is_per_thread), Ok(*exact));
-            }
+        for (since, exact) in functions().filter(|(since, _)| *since <= 12080) {
+            let (base, is_per_thread) = base(exact);
+            assert_eq!(name(base, since, is_per_thread), Ok(exact));
         }
     }
 }

@@ -25,19 +25,19 @@ pub(super) fn here() -> Result<(Arc<Context>, Arc<Engine>)> {
 /// Who asks for memory of the host.
 pub(super) fn asker() -> Result<Asker> {
     let (context, engine) = here()?;
-    Ok(Asker { context: context.id(), context_handle: context.handle(), device: engine.ordinal() })
+    Ok(Asker { context: context.id, context_handle: context.handle, device: engine.ordinal })
 }
 
 fn allocate(bytes: u64) -> Result<CUdeviceptr> {
     let (context, engine) = here()?;
     guard::may_wait()?;
-    let owner = (context.id(), context.handle());
-    match engine.memory().allocate(engine.vm(), bytes, BlockKind::Plain, owner) {
+    let owner = (context.id, context.handle);
+    match engine.memory.allocate(engine.vm(), bytes, BlockKind::Plain, owner) {
         // What streams give back may not have come to its turn.
-        Err(Status::OUT_OF_MEMORY) if engine.memory().may_have_room(engine.vm(), bytes) => {
+        Err(Status::OUT_OF_MEMORY) if engine.memory.may_have_room(engine.vm(), bytes) => {
             engine.drain();
             context.check()?;
-            Ok(engine.memory().allocate(engine.vm(), bytes, BlockKind::Plain, owner)?.base())
+            Ok(engine.memory.allocate(engine.vm(), bytes, BlockKind::Plain, owner)?.base())
         }
         block => Ok(block?.base()),
     }
@@ -53,9 +53,9 @@ fn free(address: CUdeviceptr) -> Result<()> {
         return hosts().free(address, HostKind::Managed);
     }
     let engines = engine::engines()?;
-    let owner = engines.iter().find(|engine| engine.memory().find(address).is_some());
+    let owner = engines.iter().find(|engine| engine.memory.find(address).is_some());
     let owner = owner.ok_or(Status::INVALID_VALUE)?;
-    let block = owner.memory().take(address)?;
+    let block = owner.memory.take(address)?;
     owner.drain();
     block.release();
     context.check()

@@ -7,10 +7,13 @@
 //! ```text
 //! entries! {
 //!     /// Doc.
-//!     fn cuDeviceGetCount(count: Out<c_int>) { count.set(state()?.devices().len() as c_int) }
+//!     fn cuDeviceGetCount(count: Out<c_int>) { count.set(state()?.devices.len() as c_int) }
 //!
 //!     /// What takes a stream and has a variant for the default stream of the thread: `default` says which one it is.
 //!     fn cuStreamQuery, cuStreamQuery_ptsz |default| (stream: CUstream) { query(default.resolve(stream)) }
+//!
+//!     /// Two versions that do not differ here.
+//!     fn cuCtxDestroy_v2 = cuCtxDestroy(context: CUcontext) { destroy(context) }
 //! }
 //! ```
 #![allow(non_snake_case, reason = "the interface's names")]
@@ -40,7 +43,6 @@ mod pointer;
 mod pool;
 mod primary;
 mod stream;
-mod versions;
 
 use crate::report::{calls, log};
 use crate::state::{has_forked, refusal};
@@ -49,58 +51,22 @@ use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-pub use capture::*;
-pub use context::*;
-pub use copy::*;
-pub use copy_rows::*;
-pub use device::*;
-pub use error::*;
-pub use event::*;
-pub use fill::*;
-pub use function::*;
-pub use graph::*;
-pub use host::*;
-pub use init::*;
-pub use launch::*;
-pub use library::*;
-pub use lookup::*;
-pub use memory::*;
-pub use module::*;
-pub use node::*;
-pub use object::*;
 pub use own::*;
-pub use pointer::*;
-pub use pool::*;
-pub use primary::*;
-pub use stream::*;
 
-/// Every exported function, by group.
-static GROUPS: &[&[&Entry]] = &[
-    capture::ENTRIES,
-    context::ENTRIES,
-    copy::ENTRIES,
-    copy_rows::ENTRIES,
-    device::ENTRIES,
-    error::ENTRIES,
-    event::ENTRIES,
-    fill::ENTRIES,
-    function::ENTRIES,
-    graph::ENTRIES,
-    host::ENTRIES,
-    init::ENTRIES,
-    launch::ENTRIES,
-    library::ENTRIES,
-    lookup::ENTRIES,
-    memory::ENTRIES,
-    module::ENTRIES,
-    node::ENTRIES,
-    object::ENTRIES,
-    pointer::ENTRIES,
-    pool::ENTRIES,
-    primary::ENTRIES,
-    stream::ENTRIES,
-    missing::ENTRIES,
-];
+/// Makes the functions of groups public, and the list of all of them.
+macro_rules! groups {
+    ($($group:ident)*) => {
+        $(pub use $group::*;)*
+
+        /// Every exported function, by group.
+        static GROUPS: &[&[&Entry]] = &[$($group::ENTRIES,)* missing::ENTRIES];
+    };
+}
+
+groups! {
+    capture context copy copy_rows device error event fill function graph host init launch library lookup memory module
+    node object pointer pool primary stream
+}
 
 /// An exported function.
 pub(crate) struct Entry {
@@ -211,21 +177,30 @@ impl DefaultStream {
 
 /// Exports functions, and makes the group's `ENTRIES`.
 macro_rules! entries {
-    ($($(#[$meta:meta])* fn $name:ident $(, $per_thread:ident |$default:ident|)? ($($params:tt)*) $body:block)*) => {
+    ($(
+        $(#[$meta:meta])*
+        fn $name:ident $(= $same:ident)? $(, $per_thread:ident |$default:ident|)? ($($params:tt)*) $body:block
+    )*) => {
         $($crate::api::export! {
-            [$(#[$meta])*] $name [$($per_thread $default)?] ($($params)*) $body
+            [$(#[$meta])*] $name [$($same)? $($per_thread $default)?] ($($params)*) $body
         })*
 
         /// The functions of this group.
         pub(super) static ENTRIES: &[&$crate::api::Entry] =
-            &[$(&$name::ENTRY, $(&$per_thread::ENTRY,)?)*];
+            &[$(&$name::ENTRY, $(&$same::ENTRY,)? $(&$per_thread::ENTRY,)?)*];
     };
 }
 
-/// Exports a function, with its variant for the default stream of the thread where it has one.
+/// Exports a function, with another version that is the same, or its variant for the default stream of the thread.
 macro_rules! export {
     ([$($meta:tt)*] $name:ident [] $params:tt $body:block) => {
         $crate::api::entry! { [$($meta)*] $name [] $params $body }
+    };
+    ([$($meta:tt)*] $name:ident [$same:ident] $params:tt $body:block) => {
+        $crate::api::entry! { [$($meta)*] $name [] $params $body }
+        $crate::api::entry! {
+            [#[doc = concat!("As [`", stringify!($name), "`]: they do not differ.")]] $same [] $params $body
+        }
     };
     ([$($meta:tt)*] $name:ident [$per_thread:ident $default:ident] $params:tt $body:block) => {
         $crate::api::entry! { [$($meta)*] $name [$default = Legacy] $params $body }

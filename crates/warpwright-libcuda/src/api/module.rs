@@ -4,8 +4,8 @@ use super::entries;
 use crate::code::{self, Image, LINKS, Link, Module, Options};
 use crate::state::current;
 use crate::types::{
-    CUdeviceptr, CUfunction, CUjit_option, CUjitInputType, CUlinkState, CUmodule, CUmoduleLoadingMode,
-    CUsurfref, CUtexref, In, Out, Result, Status, text,
+    CUdeviceptr, CUfunction, CUjit_option, CUjitInputType, CUlinkState, CUmodule, CUmoduleLoadingMode, In,
+    Out, Result, Status, text,
 };
 use std::ffi::{c_char, c_uint};
 
@@ -18,8 +18,8 @@ entries! {
         module.set(Module::load(&context, &image, &mut Options::default(), false)?)
     }
 
-    /// Compiles code, and loads it into the current context.
-    fn cuModuleLoadData(module: Out<CUmodule>, code: In<u8>) {
+    /// Compiles code, and loads it into the current context. Fat binaries are refused.
+    fn cuModuleLoadData = cuModuleLoadFatBinary(module: Out<CUmodule>, code: In<u8>) {
         module.required()?;
         let context = current()?;
         module.set(Module::load(&context, &Image::at(code)?, &mut Options::default(), false)?)
@@ -39,13 +39,6 @@ entries! {
         module.set(Module::load(&context, &Image::at(code)?, &mut options, false)?)
     }
 
-    /// As [`cuModuleLoadData`]. Fat binaries are refused.
-    fn cuModuleLoadFatBinary(module: Out<CUmodule>, code: In<u8>) {
-        module.required()?;
-        let context = current()?;
-        module.set(Module::load(&context, &Image::at(code)?, &mut Options::default(), false)?)
-    }
-
     /// Unloads a module. What was launched before goes on.
     fn cuModuleUnload(module: CUmodule) {
         code::unload(module)
@@ -61,19 +54,19 @@ entries! {
     fn cuModuleGetFunction(function: Out<CUfunction>, module: CUmodule, name: In<c_char>) {
         function.required()?;
         let module = code::module(module)?;
-        function.set(module.function(&text(name)?)?.handle())
+        function.set(module.function(&text(name)?)?.handle)
     }
 
     /// How many kernels a module has.
     fn cuModuleGetFunctionCount(count: Out<c_uint>, module: CUmodule) {
         count.required()?;
-        count.set(code::module(module)?.functions().len() as c_uint)
+        count.set(code::module(module)?.functions.len() as c_uint)
     }
 
     /// The first kernels of a module.
     fn cuModuleEnumerateFunctions(functions: Out<CUfunction>, count: c_uint, module: CUmodule) {
         let module = code::module(module)?;
-        functions.set_all(module.functions().iter().map(|function| function.handle()).take(count as usize))
+        functions.set_all(module.functions.iter().map(|function| function.handle).take(count as usize))
     }
 
     /// Address and size of the variable of that name, each if the client wants it.
@@ -85,36 +78,14 @@ entries! {
         Ok(())
     }
 
-    /// PTX that is executed here has no texture references.
-    fn cuModuleGetTexRef(texture: Out<CUtexref>, module: CUmodule, name: In<c_char>) {
-        texture.required()?;
-        code::module(module)?;
-        text(name)?;
-        Err(Status::NOT_FOUND)
-    }
-
-    /// PTX that is executed here has no surface references.
-    fn cuModuleGetSurfRef(surface: Out<CUsurfref>, module: CUmodule, name: In<c_char>) {
-        surface.required()?;
-        code::module(module)?;
-        text(name)?;
-        Err(Status::NOT_FOUND)
-    }
-
-    /// As [`cuLinkCreate_v2`]: on machines of 64 bits they do not differ.
-    fn cuLinkCreate(count: c_uint, options: In<CUjit_option>, values: Out<usize>, link: Out<CUlinkState>) {
-        link.required()?;
-        link.set(Link::create(Options::of_linker(count, options, values)?)?)
-    }
-
     /// Begins to link. Buffers and values of the options are used until the linker is destroyed.
-    fn cuLinkCreate_v2(count: c_uint, options: In<CUjit_option>, values: Out<usize>, link: Out<CUlinkState>) {
+    fn cuLinkCreate_v2 = cuLinkCreate(count: c_uint, options: In<CUjit_option>, values: Out<usize>, link: Out<CUlinkState>) {
         link.required()?;
         link.set(Link::create(Options::of_linker(count, options, values)?)?)
     }
 
     /// Gives the linker code.
-    fn cuLinkAddData_v2(
+    fn cuLinkAddData_v2 = cuLinkAddData(
         link: CUlinkState,
         kind: CUjitInputType,
         data: In<u8>,
@@ -124,25 +95,17 @@ entries! {
         options: In<CUjit_option>,
         values: Out<usize>,
     ) {
-        add_data(link, kind, (data, bytes), name, (count, options, values))
-    }
-
-    /// As [`cuLinkAddData_v2`]: on machines of 64 bits they do not differ.
-    fn cuLinkAddData(
-        link: CUlinkState,
-        kind: CUjitInputType,
-        data: In<u8>,
-        bytes: usize,
-        name: In<c_char>,
-        count: c_uint,
-        options: In<CUjit_option>,
-        values: Out<usize>,
-    ) {
-        add_data(link, kind, (data, bytes), name, (count, options, values))
+        let link = LINKS.get(link.0)?;
+        // They say how this input is compiled, which nothing here depends on.
+        Options::check_input(count, options, values)?;
+        let name = if name.is_null() { String::new() } else { text(name)? };
+        let mut copy = vec![0; bytes];
+        data.copy_to(&mut copy)?;
+        link.add(kind, &copy, &name)
     }
 
     /// Gives the linker the code in a file.
-    fn cuLinkAddFile_v2(
+    fn cuLinkAddFile_v2 = cuLinkAddFile(
         link: CUlinkState,
         kind: CUjitInputType,
         file: In<c_char>,
@@ -150,19 +113,9 @@ entries! {
         options: In<CUjit_option>,
         values: Out<usize>,
     ) {
-        add_file(link, kind, file, (count, options, values))
-    }
-
-    /// As [`cuLinkAddFile_v2`]: on machines of 64 bits they do not differ.
-    fn cuLinkAddFile(
-        link: CUlinkState,
-        kind: CUjitInputType,
-        file: In<c_char>,
-        count: c_uint,
-        options: In<CUjit_option>,
-        values: Out<usize>,
-    ) {
-        add_file(link, kind, file, (count, options, values))
+        let link = LINKS.get(link.0)?;
+        Options::check_input(count, options, values)?;
+        link.add(kind, &read_file(file)?, &text(file)?)
     }
 
     /// Links. The image is good until the linker is destroyed.
@@ -183,36 +136,6 @@ entries! {
 /// A client that asks where a variable is wants to know its address or its size.
 pub(super) fn one_wanted(address: Out<CUdeviceptr>, bytes: Out<usize>) -> Result<()> {
     if address.is_null() && bytes.is_null() { Err(Status::INVALID_VALUE) } else { Ok(()) }
-}
-
-/// Options as the client gives them: how many, names, values.
-type Given = (c_uint, In<CUjit_option>, Out<usize>);
-
-fn add_data(
-    link: CUlinkState,
-    kind: CUjitInputType,
-    (data, bytes): (In<u8>, usize),
-    name: In<c_char>,
-    (count, options, values): Given,
-) -> Result<()> {
-    let link = LINKS.get(link.0)?;
-    // They say how this input is compiled, which nothing here depends on.
-    Options::check_input(count, options, values)?;
-    let name = if name.is_null() { String::new() } else { text(name)? };
-    let mut copy = vec![0; bytes];
-    data.copy_to(&mut copy)?;
-    link.add(kind, &copy, &name)
-}
-
-fn add_file(
-    link: CUlinkState,
-    kind: CUjitInputType,
-    file: In<c_char>,
-    (count, options, values): Given,
-) -> Result<()> {
-    let link = LINKS.get(link.0)?;
-    Options::check_input(count, options, values)?;
-    link.add(kind, &read_file(file)?, &text(file)?)
 }
 
 /// The bytes of a file of the client's.

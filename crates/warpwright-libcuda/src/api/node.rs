@@ -1,18 +1,19 @@
-//! Nodes of graphs: what they do, read and set in graphs and in those that are ready to run.
+//! Nodes of graphs: what they do, set in graphs and in those that are ready to run.
 
 use super::copy_rows::copy_of;
 use super::entries;
 use super::graph::add_node;
 use crate::code::{self, Launch, Shape};
-use crate::engine::EVENTS;
+use crate::engine::{EVENTS, HostFunction};
 use crate::graph::nodes::{DEEPEST, with_node};
-use crate::graph::{self, EventTask, Fill, Graph, Host, Kernel, Task};
+use crate::graph::{self, Fill, Graph, Kernel, Task};
 use crate::report::log;
 use crate::types::{
     CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D,
     CUDA_MEMSET_NODE_PARAMS, CUcontext, CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode,
     CUgraphNodeType, CUkernel, CUlaunchAttributeID, CUlaunchAttributeValue, In, Out, Result, Status,
 };
+use std::sync::Arc;
 
 entries! {
     /// Adds a launch.
@@ -20,7 +21,7 @@ entries! {
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize,
         params: In<CUDA_KERNEL_NODE_PARAMS_v1>,
     ) {
-        add_node(node, graph, behind, count, |_| Ok(Task::kernel(launch(&params.get()?, false)?)))
+        add_node(node, graph, behind, count, |_| kernel(&params.get()?))
     }
 
     /// Adds a launch, also of a library's kernel.
@@ -28,46 +29,7 @@ entries! {
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize,
         params: In<CUDA_KERNEL_NODE_PARAMS_v2>,
     ) {
-        add_node(node, graph, behind, count, |_| Ok(Task::kernel(launch(&first_version(&params.get()?)?, false)?)))
-    }
-
-    /// A launch, as it would be described. The pointers are good until it is changed.
-    fn cuGraphKernelNodeGetParams(node: CUgraphNode, params: Out<CUDA_KERNEL_NODE_PARAMS_v1>) {
-        params.required()?;
-        params.set(with_kernel(node, |kernel| Ok(kernel.describe()))?)
-    }
-
-    /// The same, where the kernel may be a library's.
-    fn cuGraphKernelNodeGetParams_v2(node: CUgraphNode, params: Out<CUDA_KERNEL_NODE_PARAMS_v2>) {
-        params.required()?;
-        let (v1, context) =
-            with_kernel(node, |kernel| Ok((kernel.describe(), kernel.launch.function().code().context().handle())))?;
-        params.set(CUDA_KERNEL_NODE_PARAMS_v2 {
-            func: v1.func,
-            gridDimX: v1.gridDimX,
-            gridDimY: v1.gridDimY,
-            gridDimZ: v1.gridDimZ,
-            blockDimX: v1.blockDimX,
-            blockDimY: v1.blockDimY,
-            blockDimZ: v1.blockDimZ,
-            sharedMemBytes: v1.sharedMemBytes,
-            kernelParams: v1.kernelParams,
-            extra: v1.extra,
-            kern: CUkernel::NULL,
-            ctx: context,
-        })
-    }
-
-    /// Changes a launch.
-    fn cuGraphKernelNodeSetParams(node: CUgraphNode, params: In<CUDA_KERNEL_NODE_PARAMS_v1>) {
-        let params = params.get()?;
-        with_kernel(node, |kernel| change(kernel, &params))
-    }
-
-    /// Changes a launch, also to one of a library's kernel.
-    fn cuGraphKernelNodeSetParams_v2(node: CUgraphNode, params: In<CUDA_KERNEL_NODE_PARAMS_v2>) {
-        let params = first_version(&params.get()?)?;
-        with_kernel(node, |kernel| change(kernel, &params))
+        add_node(node, graph, behind, count, |_| kernel(&first_version(&params.get()?)?))
     }
 
     /// Changes a launch of later runs.
@@ -84,28 +46,14 @@ entries! {
         change_in(exec, node, &first_version(&params.get()?)?)
     }
 
-    /// An attribute of a launch.
-    fn cuGraphKernelNodeGetAttribute(
-        node: CUgraphNode, id: CUlaunchAttributeID, value: Out<CUlaunchAttributeValue>,
-    ) {
-        value.required()?;
-        value.set(with_kernel(node, |kernel| kernel.attribute(id))?)
-    }
-
     /// Sets an attribute of a launch.
     fn cuGraphKernelNodeSetAttribute(
         node: CUgraphNode, id: CUlaunchAttributeID, value: In<CUlaunchAttributeValue>,
     ) {
         let value = value.get()?;
-        with_kernel(node, |kernel| kernel.set_attribute(id, value))
-    }
-
-    /// Gives a launch the attributes of another one.
-    fn cuGraphKernelNodeCopyAttributes(target: CUgraphNode, source: CUgraphNode) {
-        let source = with_kernel(source, |kernel| Ok(kernel.clone()))?;
-        with_kernel(target, |kernel| {
-            *kernel = kernel.clone().with_attributes_of(&source)?;
-            Ok(())
+        with_node(node, |entry| match &mut entry.task {
+            Task::Kernel(kernel) => kernel.set_attribute(id, value),
+            _ => Err(Status::INVALID_VALUE),
         })
     }
 
@@ -114,28 +62,14 @@ entries! {
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize, params: In<CUDA_MEMCPY3D>,
         context: CUcontext,
     ) {
-        add_node(node, graph, behind, count, |_| copy(params, Some(context)))
-    }
-
-    /// A copy, as it was described.
-    fn cuGraphMemcpyNodeGetParams(node: CUgraphNode, params: Out<CUDA_MEMCPY3D>) {
-        params.required()?;
-        params.set(with_node(node, |entry| match &entry.task {
-            Task::Copy(copy) => Ok(copy.describe()),
-            _ => Err(Status::INVALID_VALUE),
-        })?)
-    }
-
-    /// Changes a copy.
-    fn cuGraphMemcpyNodeSetParams(node: CUgraphNode, params: In<CUDA_MEMCPY3D>) {
-        replace(node, copy(params, None)?)
+        add_node(node, graph, behind, count, |_| copy(params, context))
     }
 
     /// Changes a copy of later runs.
     fn cuGraphExecMemcpyNodeSetParams(
         exec: CUgraphExec, node: CUgraphNode, params: In<CUDA_MEMCPY3D>, context: CUcontext,
     ) {
-        replace_in(exec, node, copy(params, Some(context))?)
+        replace_in(exec, node, copy(params, context)?)
     }
 
     /// Adds memory that becomes a value.
@@ -143,28 +77,14 @@ entries! {
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize,
         params: In<CUDA_MEMSET_NODE_PARAMS>, context: CUcontext,
     ) {
-        add_node(node, graph, behind, count, |_| fill(params, Some(context)))
-    }
-
-    /// What memory becomes, as it was described.
-    fn cuGraphMemsetNodeGetParams(node: CUgraphNode, params: Out<CUDA_MEMSET_NODE_PARAMS>) {
-        params.required()?;
-        params.set(with_node(node, |entry| match &entry.task {
-            Task::Fill(fill) => Ok(fill.given),
-            _ => Err(Status::INVALID_VALUE),
-        })?)
-    }
-
-    /// Changes what memory becomes.
-    fn cuGraphMemsetNodeSetParams(node: CUgraphNode, params: In<CUDA_MEMSET_NODE_PARAMS>) {
-        replace(node, fill(params, None)?)
+        add_node(node, graph, behind, count, |_| fill(params, context))
     }
 
     /// Changes what memory becomes in later runs.
     fn cuGraphExecMemsetNodeSetParams(
         exec: CUgraphExec, node: CUgraphNode, params: In<CUDA_MEMSET_NODE_PARAMS>, context: CUcontext,
     ) {
-        replace_in(exec, node, fill(params, Some(context))?)
+        replace_in(exec, node, fill(params, context)?)
     }
 
     /// Adds a call of a function.
@@ -172,26 +92,11 @@ entries! {
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize,
         params: In<CUDA_HOST_NODE_PARAMS>,
     ) {
-        add_node(node, graph, behind, count, |_| Ok(Task::Host(Host::new(&params.get()?)?)))
-    }
-
-    /// A call of a function, as it was described.
-    fn cuGraphHostNodeGetParams(node: CUgraphNode, params: Out<CUDA_HOST_NODE_PARAMS>) {
-        params.required()?;
-        params.set(with_node(node, |entry| match &entry.task {
-            Task::Host(host) => Ok(host.describe()),
-            _ => Err(Status::INVALID_VALUE),
-        })?)
-    }
-
-    /// Changes a call of a function.
-    fn cuGraphHostNodeSetParams(node: CUgraphNode, params: In<CUDA_HOST_NODE_PARAMS>) {
-        replace(node, Task::Host(Host::new(&params.get()?)?))
-    }
-
-    /// Changes a call of a function in later runs.
-    fn cuGraphExecHostNodeSetParams(exec: CUgraphExec, node: CUgraphNode, params: In<CUDA_HOST_NODE_PARAMS>) {
-        replace_in(exec, node, Task::Host(Host::new(&params.get()?)?))
+        add_node(node, graph, behind, count, |_| {
+            let CUDA_HOST_NODE_PARAMS { function, userData } = params.get()?;
+            let function = function.ok_or(Status::INVALID_VALUE)?;
+            Ok(Task::Host(HostFunction::new(function, userData)))
+        })
     }
 
     /// Adds a copy of a graph.
@@ -199,15 +104,6 @@ entries! {
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize, child: CUgraph,
     ) {
         add_node(node, graph, behind, count, |into| self::child(into, child))
-    }
-
-    /// The graph that a node is.
-    fn cuGraphChildGraphNodeGetGraph(node: CUgraphNode, child: Out<CUgraph>) {
-        child.required()?;
-        child.set(with_node(node, |entry| match &entry.task {
-            Task::Child(graph) => Ok(graph.handle()),
-            _ => Err(Status::INVALID_VALUE),
-        })?)
     }
 
     /// Changes the graph that a node is in later runs to one of the same shape.
@@ -224,52 +120,14 @@ entries! {
     fn cuGraphAddEventRecordNode(
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize, event: CUevent,
     ) {
-        add_node(node, graph, behind, count, |_| Ok(Task::Record(event_task(event)?)))
-    }
-
-    /// The event that is recorded.
-    fn cuGraphEventRecordNodeGetEvent(node: CUgraphNode, event: Out<CUevent>) {
-        event.required()?;
-        event.set(with_node(node, |entry| match &entry.task {
-            Task::Record(event) => Ok(event.handle),
-            _ => Err(Status::INVALID_VALUE),
-        })?)
-    }
-
-    /// Changes the event that is recorded.
-    fn cuGraphEventRecordNodeSetEvent(node: CUgraphNode, event: CUevent) {
-        replace(node, Task::Record(event_task(event)?))
-    }
-
-    /// Changes the event that is recorded in later runs.
-    fn cuGraphExecEventRecordNodeSetEvent(exec: CUgraphExec, node: CUgraphNode, event: CUevent) {
-        replace_in(exec, node, Task::Record(event_task(event)?))
+        add_node(node, graph, behind, count, |_| Ok(Task::Record(EVENTS.get(event.0)?)))
     }
 
     /// Adds waiting for an event.
     fn cuGraphAddEventWaitNode(
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize, event: CUevent,
     ) {
-        add_node(node, graph, behind, count, |_| Ok(Task::Wait(event_task(event)?)))
-    }
-
-    /// The event that is waited for.
-    fn cuGraphEventWaitNodeGetEvent(node: CUgraphNode, event: Out<CUevent>) {
-        event.required()?;
-        event.set(with_node(node, |entry| match &entry.task {
-            Task::Wait(event) => Ok(event.handle),
-            _ => Err(Status::INVALID_VALUE),
-        })?)
-    }
-
-    /// Changes the event that is waited for.
-    fn cuGraphEventWaitNodeSetEvent(node: CUgraphNode, event: CUevent) {
-        replace(node, Task::Wait(event_task(event)?))
-    }
-
-    /// Changes the event that is waited for in later runs.
-    fn cuGraphExecEventWaitNodeSetEvent(exec: CUgraphExec, node: CUgraphNode, event: CUevent) {
-        replace_in(exec, node, Task::Wait(event_task(event)?))
+        add_node(node, graph, behind, count, |_| Ok(Task::Wait(EVENTS.get(event.0)?)))
     }
 }
 
@@ -280,6 +138,10 @@ fn child(into: &Graph, child: CUgraph) -> Result<Task> {
         return Err(Status::INVALID_VALUE);
     }
     Ok(Task::Child(child.copy(true)?))
+}
+
+fn kernel(params: &CUDA_KERNEL_NODE_PARAMS_v1) -> Result<Task> {
+    Ok(Task::Kernel(Kernel::new(launch(params, false)?)))
 }
 
 fn launch(params: &CUDA_KERNEL_NODE_PARAMS_v1, cooperative: bool) -> Result<Launch> {
@@ -294,49 +156,31 @@ fn launch(params: &CUDA_KERNEL_NODE_PARAMS_v1, cooperative: bool) -> Result<Laun
 
 /// The function is given by itself, or as a kernel and a context.
 fn first_version(params: &CUDA_KERNEL_NODE_PARAMS_v2) -> Result<CUDA_KERNEL_NODE_PARAMS_v1> {
-    let func = match (params.func, params.kern) {
+    let func = match (params.first.func, params.kern) {
         (func, CUkernel::NULL) => func,
         (CUfunction::NULL, kernel) => {
             let context = match params.ctx {
                 CUcontext::NULL => crate::state::current()?,
                 handle => crate::state::CONTEXTS.get(handle.0).map_err(|_| Status::INVALID_CONTEXT)?,
             };
-            code::KERNELS.get(kernel.0)?.function(&context)?.handle()
+            code::KERNELS.get(kernel.0)?.function(&context)?.handle
         }
         _ => {
             log::misuse(&"a function and a kernel are given: give one of them");
             return Err(Status::INVALID_VALUE);
         }
     };
-    Ok(CUDA_KERNEL_NODE_PARAMS_v1 {
-        func,
-        gridDimX: params.gridDimX,
-        gridDimY: params.gridDimY,
-        gridDimZ: params.gridDimZ,
-        blockDimX: params.blockDimX,
-        blockDimY: params.blockDimY,
-        blockDimZ: params.blockDimZ,
-        sharedMemBytes: params.sharedMemBytes,
-        kernelParams: params.kernelParams,
-        extra: params.extra,
-    })
-}
-
-fn with_kernel<R>(node: CUgraphNode, with: impl FnOnce(&mut Kernel) -> Result<R>) -> Result<R> {
-    with_node(node, |entry| match &mut entry.task {
-        Task::Kernel(kernel) => with(kernel),
-        _ => Err(Status::INVALID_VALUE),
-    })
+    Ok(CUDA_KERNEL_NODE_PARAMS_v1 { func, ..params.first })
 }
 
 /// A launch becomes another one, with its attributes.
 fn change(kernel: &mut Kernel, params: &CUDA_KERNEL_NODE_PARAMS_v1) -> Result<()> {
-    let launch = launch(params, kernel.launch.shape().cooperative)?;
-    if launch.function().code().context().id() != kernel.launch.function().code().context().id() {
+    let launch = launch(params, kernel.launch.shape.cooperative)?;
+    if launch.function.code.context.id != kernel.launch.function.code.context.id {
         log::misuse(&"a launch stays in its context");
         return Err(Status::INVALID_VALUE);
     }
-    *kernel = Kernel::new(launch).with_attributes_of(kernel)?;
+    kernel.launch = Arc::new(launch);
     Ok(())
 }
 
@@ -344,16 +188,6 @@ fn change_in(exec: CUgraphExec, node: CUgraphNode, params: &CUDA_KERNEL_NODE_PAR
     graph::exec(exec)?.with_node(node, CUgraphNodeType::KERNEL, |task| match task {
         Task::Kernel(kernel) => change(kernel, params),
         _ => Err(Status::INVALID_VALUE),
-    })
-}
-
-fn replace(node: CUgraphNode, task: Task) -> Result<()> {
-    with_node(node, |entry| match entry.task.kind() == task.kind() {
-        true => {
-            entry.task = task;
-            Ok(())
-        }
-        false => Err(Status::INVALID_VALUE),
     })
 }
 
@@ -370,26 +204,18 @@ fn replace_in(exec: CUgraphExec, node: CUgraphNode, task: Task) -> Result<()> {
     })
 }
 
-/// The context of a node that is given one must be there.
-fn check_context(context: Option<CUcontext>) -> Result<()> {
-    match context {
-        None => Ok(()),
-        Some(context) => crate::state::CONTEXTS.get(context.0).map_err(|_| Status::INVALID_CONTEXT)?.check(),
-    }
+/// The context of a node must be there.
+fn check_context(context: CUcontext) -> Result<()> {
+    crate::state::CONTEXTS.get(context.0).map_err(|_| Status::INVALID_CONTEXT)?.check()
 }
 
-fn copy(params: In<CUDA_MEMCPY3D>, context: Option<CUcontext>) -> Result<Task> {
+fn copy(params: In<CUDA_MEMCPY3D>, context: CUcontext) -> Result<Task> {
     check_context(context)?;
-    let params = params.get()?;
-    let copy = copy_of(&params)?.ok_or(Status::INVALID_VALUE)?;
-    Ok(Task::copy(params, copy))
+    let copy = copy_of(&params.get()?)?.ok_or(Status::INVALID_VALUE)?;
+    Ok(Task::Copy(Arc::new(copy)))
 }
 
-fn fill(params: In<CUDA_MEMSET_NODE_PARAMS>, context: Option<CUcontext>) -> Result<Task> {
+fn fill(params: In<CUDA_MEMSET_NODE_PARAMS>, context: CUcontext) -> Result<Task> {
     check_context(context)?;
-    Ok(Task::Fill(Fill::new(params.get()?)?))
-}
-
-fn event_task(handle: CUevent) -> Result<EventTask> {
-    Ok(EventTask { event: EVENTS.get(handle.0)?, handle })
+    Ok(Task::Fill(Fill::new(&params.get()?)?))
 }

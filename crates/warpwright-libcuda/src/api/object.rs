@@ -3,6 +3,7 @@
 use super::entries;
 use crate::engine::{HostFunction, permitted};
 use crate::graph::{self, USER_OBJECTS, UserObject};
+use crate::lock;
 use crate::types::{CUgraph, CUhostFn, CUuserObject, Out, Result, Status};
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
@@ -45,13 +46,13 @@ entries! {
         if flags & !MOVE != 0 {
             return Err(Status::INVALID_VALUE);
         }
-        graph::graph(graph)?.objects().add(&object, references, flags == MOVE)
+        lock(&graph::graph(graph)?.objects).add(&object, references, flags == MOVE)
     }
 
     /// A graph has fewer references.
     fn cuGraphReleaseUserObject(graph: CUgraph, handle: CUuserObject, references: c_uint) {
         let (object, references) = (object(handle)?, count(references)?);
-        graph::graph(graph)?.objects().remove(&object, references)
+        lock(&graph::graph(graph)?.objects).remove(&object, references)
     }
 }
 

@@ -56,17 +56,17 @@ fn find(address: u64) -> Result<Option<Known>> {
         }));
     }
     for engine in engines()? {
-        if let Some(block) = engine.memory().find(address) {
+        if let Some(block) = engine.memory.find(address) {
             let (context, pool) = match &block.kind {
                 BlockKind::Plain => (block.context_handle, CUmemoryPool::NULL),
                 // It belongs to no context.
-                BlockKind::Pooled(pool) => (CUcontext::NULL, pool.handle()),
+                BlockKind::Pooled(pool) => (CUcontext::NULL, pool.handle),
             };
             return Ok(Some(Known {
                 base: block.base(),
                 bytes: block.bytes(),
                 context,
-                device: engine.ordinal(),
+                device: engine.ordinal,
                 id: block.id,
                 sync_operations: block.sync_operations.load(Relaxed),
                 host: None,
@@ -76,7 +76,7 @@ fn find(address: u64) -> Result<Option<Known>> {
         }
         // A variable of a module.
         if let Some((base, bytes)) = engine.vm().extent(address) {
-            let (context, pool, device) = (CUcontext::NULL, CUmemoryPool::NULL, engine.ordinal());
+            let (context, pool, device) = (CUcontext::NULL, CUmemoryPool::NULL, engine.ordinal);
             return Ok(Some(Known {
                 base,
                 bytes,
@@ -122,7 +122,7 @@ fn answer(known: Option<&Known>, address: u64, what: Attribute, value: Out<c_voi
             },
         ),
         Attribute::DEVICE_POINTER => match known {
-            Some(known) if known.access(here()?.device().ordinal()) == CUmemAccess_flags::NONE => {
+            Some(known) if known.access(here()?.device.ordinal) == CUmemAccess_flags::NONE => {
                 Err(Status::INVALID_VALUE)
             }
             known => put::<u64>(value, known.map_or(0, |_| address)),
@@ -146,7 +146,7 @@ fn answer(known: Option<&Known>, address: u64, what: Attribute, value: Out<c_voi
         Attribute::MAPPED => put::<c_int>(value, known.is_some().into()),
         Attribute::ALLOWED_HANDLE_TYPES => put::<u64>(value, 0),
         Attribute::ACCESS_FLAGS => match known {
-            Some(known) => put(value, known.access(here()?.device().ordinal())),
+            Some(known) => put(value, known.access(here()?.device.ordinal)),
             None => put(value, CUmemAccess_flags::NONE),
         },
         Attribute::MEMPOOL_HANDLE => put(value, known.map_or(CUmemoryPool::NULL, |known| known.pool)),
@@ -201,7 +201,7 @@ entries! {
             return Ok(());
         }
         let engines = engines()?;
-        let block = engines.iter().find_map(|engine| engine.memory().find(address)).ok_or(Status::INVALID_VALUE)?;
+        let block = engines.iter().find_map(|engine| engine.memory.find(address)).ok_or(Status::INVALID_VALUE)?;
         block.sync_operations.store(wish, Relaxed);
         Ok(())
     }

@@ -36,23 +36,23 @@ fn allocate(
     let stream = Stream::get(stream)?;
     let pool = match pool {
         Some(handle) => self::pool(handle)?,
-        None => stream.engine().pools().current(stream.engine().ordinal())?,
+        None => stream.engine.pools.current(stream.engine.ordinal)?,
     };
     // A pool may be of another device than the stream.
-    let engine = state()?.device(pool.device())?.engine()?;
+    let engine = state()?.device(pool.device)?.engine()?;
     let address = address.required()?;
     not_captured(&stream)?;
-    let (context, bytes) = (stream.context(), bytes as u64);
+    let (context, bytes) = (&stream.context, bytes as u64);
     let allocate = || match pool.has_room(bytes) {
         true => {
             let kind = BlockKind::Pooled(pool.clone());
-            engine.memory().allocate(engine.vm(), bytes, kind, (context.id(), context.handle()))
+            engine.memory.allocate(engine.vm(), bytes, kind, (context.id, context.handle))
         }
         false => Err(Status::OUT_OF_MEMORY),
     };
     let block = match allocate() {
         // What streams give back may not have come to its turn.
-        Err(Status::OUT_OF_MEMORY) if engine.memory().may_have_room(engine.vm(), bytes) => {
+        Err(Status::OUT_OF_MEMORY) if engine.memory.may_have_room(engine.vm(), bytes) => {
             engine.drain();
             context.check()?;
             allocate()
@@ -66,9 +66,9 @@ fn free(address: CUdeviceptr, stream: CUstream) -> Result<()> {
     let stream = Stream::get(stream)?;
     not_captured(&stream)?;
     let engines = engines()?;
-    let owner = engines.iter().find(|engine| engine.memory().find(address).is_some());
+    let owner = engines.iter().find(|engine| engine.memory.find(address).is_some());
     let owner = owner.ok_or(Status::INVALID_VALUE)?;
-    stream.submit(Op::Release(owner.memory().take(address)?))
+    stream.submit(Op::Release(owner.memory.take(address)?))
 }
 
 /// Where a pool is: a device.
@@ -85,7 +85,7 @@ fn device(location: CUmemLocation) -> Result<CUdevice> {
     if location.kind != CUmemLocationType::DEVICE {
         return Err(Status::INVALID_VALUE);
     }
-    Ok(state()?.device(location.id)?.ordinal())
+    Ok(state()?.device(location.id)?.ordinal)
 }
 
 fn create(properties: &CUmemPoolProps) -> Result<Arc<Pool>> {
@@ -176,19 +176,19 @@ entries! {
     fn cuMemPoolCreate(handle: Out<CUmemoryPool>, properties: In<CUmemPoolProps>) {
         state()?;
         let handle = handle.required()?;
-        handle.set(create(&properties.get()?)?.handle())
+        handle.set(create(&properties.get()?)?.handle)
     }
 
     /// Destroys a pool that was made. What was allocated from it stays.
     fn cuMemPoolDestroy(handle: CUmemoryPool) {
         permitted()?;
         let pool = pool(handle)?;
-        let device = state()?.device(pool.device())?.engine()?;
-        if Arc::ptr_eq(&device.pools().own(pool.device())?, &pool) {
+        let device = state()?.device(pool.device)?.engine()?;
+        if Arc::ptr_eq(&device.pools.own(pool.device)?, &pool) {
             return Err(Status::INVALID_VALUE);
         }
-        if Arc::ptr_eq(&device.pools().current(pool.device())?, &pool) {
-            device.pools().set_current(None);
+        if Arc::ptr_eq(&device.pools.current(pool.device)?, &pool) {
+            device.pools.set_current(None);
         }
         POOLS.remove(handle.0).map(drop).map_err(|_| Status::INVALID_VALUE)
     }
@@ -212,7 +212,7 @@ entries! {
     fn cuMemPoolSetAccess(handle: CUmemoryPool, access: In<CUmemAccessDesc>, count: usize) {
         let pool = pool(handle)?;
         for access in access.get_all(count)? {
-            let own = device(access.location)? == pool.device();
+            let own = device(access.location)? == pool.device;
             match access.flags {
                 CUmemAccess_flags::READWRITE if own => {}
                 CUmemAccess_flags::READWRITE | CUmemAccess_flags::READ => return Err(Status::INVALID_DEVICE),
@@ -225,30 +225,30 @@ entries! {
 
     /// Whether a device reaches what is allocated from a pool.
     fn cuMemPoolGetAccess(flags: Out<CUmemAccess_flags>, handle: CUmemoryPool, location: In<CUmemLocation>) {
-        let own = device(location.get()?)? == pool(handle)?.device();
+        let own = device(location.get()?)? == pool(handle)?.device;
         flags.set(if own { CUmemAccess_flags::READWRITE } else { CUmemAccess_flags::NONE })
     }
 
     /// The pool that a device has by itself.
     fn cuDeviceGetDefaultMemPool(handle: Out<CUmemoryPool>, device: CUdevice) {
         let device = state()?.device(device)?;
-        handle.required()?.set(device.engine()?.pools().own(device.ordinal())?.handle())
+        handle.required()?.set(device.engine()?.pools.own(device.ordinal)?.handle)
     }
 
     /// The pool that allocations of a device come from.
     fn cuDeviceGetMemPool(handle: Out<CUmemoryPool>, device: CUdevice) {
         let device = state()?.device(device)?;
-        handle.required()?.set(device.engine()?.pools().current(device.ordinal())?.handle())
+        handle.required()?.set(device.engine()?.pools.current(device.ordinal)?.handle)
     }
 
     /// Chooses the pool that allocations of a device come from.
     fn cuDeviceSetMemPool(device: CUdevice, handle: CUmemoryPool) {
         let device = state()?.device(device)?;
         let pool = pool(handle)?;
-        if pool.device() != device.ordinal() {
+        if pool.device != device.ordinal {
             return Err(Status::INVALID_VALUE);
         }
-        device.engine()?.pools().set_current(Some(pool));
+        device.engine()?.pools.set_current(Some(pool));
         Ok(())
     }
 }

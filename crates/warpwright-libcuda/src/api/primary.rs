@@ -14,36 +14,19 @@ entries! {
     }
 
     /// Releases it; the last one destroys it.
-    fn cuDevicePrimaryCtxRelease_v2(device: CUdevice) {
-        permitted()?;
-        state()?.device(device)?.release_primary()
-    }
-
-    /// Releases it; the last one destroys it.
-    fn cuDevicePrimaryCtxRelease(device: CUdevice) {
+    fn cuDevicePrimaryCtxRelease_v2 = cuDevicePrimaryCtxRelease(device: CUdevice) {
         permitted()?;
         state()?.device(device)?.release_primary()
     }
 
     /// Destroys it with all that is in it, however often it is retained.
-    fn cuDevicePrimaryCtxReset_v2(device: CUdevice) {
-        permitted()?;
-        state()?.device(device)?.reset_primary()
-    }
-
-    /// Destroys it with all that is in it, however often it is retained.
-    fn cuDevicePrimaryCtxReset(device: CUdevice) {
+    fn cuDevicePrimaryCtxReset_v2 = cuDevicePrimaryCtxReset(device: CUdevice) {
         permitted()?;
         state()?.device(device)?.reset_primary()
     }
 
     /// How it is to wait, and the like.
-    fn cuDevicePrimaryCtxSetFlags_v2(device: CUdevice, flags: c_uint) {
-        state()?.device(device)?.set_primary_flags(flags)
-    }
-
-    /// How it is to wait, and the like.
-    fn cuDevicePrimaryCtxSetFlags(device: CUdevice, flags: c_uint) {
+    fn cuDevicePrimaryCtxSetFlags_v2 = cuDevicePrimaryCtxSetFlags(device: CUdevice, flags: c_uint) {
         state()?.device(device)?.set_primary_flags(flags)
     }
 

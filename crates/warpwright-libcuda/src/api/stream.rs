@@ -6,11 +6,11 @@ use crate::engine::{
     CallbackFunction, EVENTS, HostFunction, HostKind, Recorded, STREAMS, Stream, StreamCallback, hosts,
     permitted,
 };
-use crate::graph::{capture, guard};
+use crate::graph::{Task, capture, guard};
 use crate::report::log;
 use crate::types::{
-    CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUhostFn, CUlaunchAttributeID, CUstream,
-    CUstreamAttrValue, CUstreamBatchMemOpParams, CUstreamBatchMemOpType, In, Out, Result, Status,
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUhostFn, CUstream, CUstreamBatchMemOpParams,
+    CUstreamBatchMemOpType, In, Out, Result, Status,
 };
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use warpwright_device::{Bytes, Comparison, Op, StreamKind};
@@ -40,7 +40,7 @@ fn wait_event(stream: CUstream, handle: CUevent, flags: c_uint) -> Result<()> {
     let event = EVENTS.get(handle.0)?;
     match flags {
         0 => {}
-        1 if stream.is_capturing() => return capture::wait_outside(&stream, &event, handle),
+        1 if stream.is_capturing() => return capture::add(&stream, Task::Wait(event)),
         _ => return Err(Status::INVALID_VALUE),
     }
     match event.recorded() {
@@ -98,50 +98,6 @@ fn value_op(op: &CUstreamBatchMemOpParams) -> Result<Op> {
     }
 }
 
-/// The value of an attribute of a stream whose first bytes are these.
-fn attribute_value(first: &[u8]) -> [u8; 64] {
-    std::array::from_fn(|at| first.get(at).copied().unwrap_or(0))
-}
-
-/// In how many parts a stream's device orders memory apart.
-fn sync_domains(stream: &Stream) -> Result<c_int> {
-    const MEM_SYNC_DOMAIN_COUNT: CUdevice_attribute = CUdevice_attribute(126);
-    crate::state::attribute(stream.context().device(), MEM_SYNC_DOMAIN_COUNT)
-}
-
-/// An attribute of a stream, as it is where nobody has set it.
-fn default_attribute(stream: &Stream, id: CUlaunchAttributeID) -> Result<[u8; 64]> {
-    const AUTO: c_int = 1;
-    Ok(match id {
-        CUlaunchAttributeID::ACCESS_POLICY_WINDOW | CUlaunchAttributeID::MEM_SYNC_DOMAIN => {
-            attribute_value(&[])
-        }
-        CUlaunchAttributeID::SYNCHRONIZATION_POLICY => attribute_value(&AUTO.to_le_bytes()),
-        CUlaunchAttributeID::PRIORITY => attribute_value(&stream.priority().to_le_bytes()),
-        // Of the two kinds of kernels the second one has a part of its own, where there is another one.
-        CUlaunchAttributeID::MEM_SYNC_DOMAIN_MAP => {
-            attribute_value(&[0, u8::from(sync_domains(stream)? > 1)])
-        }
-        _ => return Err(Status::INVALID_VALUE),
-    })
-}
-
-/// Holds a value against what the attribute may be.
-fn check_attribute(stream: &Stream, id: CUlaunchAttributeID, value: &[u8; 64]) -> Result<()> {
-    let number = c_int::from_le_bytes([value[0], value[1], value[2], value[3]]);
-    let is_good = match id {
-        CUlaunchAttributeID::SYNCHRONIZATION_POLICY => (1..=4).contains(&number),
-        CUlaunchAttributeID::MEM_SYNC_DOMAIN => (0..=1).contains(&number),
-        CUlaunchAttributeID::MEM_SYNC_DOMAIN_MAP => {
-            let domains = sync_domains(stream)?;
-            value[..2].iter().all(|part| c_int::from(*part) < domains)
-        }
-        CUlaunchAttributeID::ACCESS_POLICY_WINDOW | CUlaunchAttributeID::PRIORITY => true,
-        _ => false,
-    };
-    if is_good { Ok(()) } else { Err(Status::INVALID_VALUE) }
-}
-
 entries! {
     /// Makes a stream. Flag 1: the default stream and it do not wait for each other.
     fn cuStreamCreate(handle: Out<CUstream>, flags: c_uint) {
@@ -166,7 +122,7 @@ entries! {
 
     /// Its priority.
     fn cuStreamGetPriority, cuStreamGetPriority_ptsz |default| (stream: CUstream, priority: Out<c_int>) {
-        priority.set(Stream::get(default.resolve(stream))?.priority())
+        priority.set(Stream::get(default.resolve(stream))?.priority)
     }
 
     /// Its flags.
@@ -182,12 +138,12 @@ entries! {
 
     /// The context that it was made in.
     fn cuStreamGetCtx, cuStreamGetCtx_ptsz |default| (stream: CUstream, context: Out<CUcontext>) {
-        context.set(Stream::get(default.resolve(stream))?.context().handle())
+        context.set(Stream::get(default.resolve(stream))?.context.handle)
     }
 
     /// The device that it is on.
     fn cuStreamGetDevice, cuStreamGetDevice_ptsz |default| (stream: CUstream, device: Out<CUdevice>) {
-        device.set(Stream::get(default.resolve(stream))?.engine().ordinal())
+        device.set(Stream::get(default.resolve(stream))?.engine.ordinal)
     }
 
     /// Whether everything is done that was asked for.
@@ -231,51 +187,6 @@ entries! {
         let function = function.filter(|_| flags == 0).ok_or(Status::INVALID_VALUE)?;
         guard::waits(&stream)?;
         stream.submit(stream.callback(StreamCallback::new(function, handle, argument)))
-    }
-
-    /// An attribute of a stream.
-    fn cuStreamGetAttribute, cuStreamGetAttribute_ptsz |default| (
-        stream: CUstream,
-        id: CUlaunchAttributeID,
-        value: Out<CUstreamAttrValue>,
-    ) {
-        let stream = Stream::get(default.resolve(stream))?;
-        let default = default_attribute(&stream, id)?;
-        let set = stream.attributes().get(&id.0).copied();
-        value.set(CUstreamAttrValue(set.unwrap_or(default)))
-    }
-
-    /// Sets an attribute of a stream. Nothing but its priority depends on it here.
-    fn cuStreamSetAttribute, cuStreamSetAttribute_ptsz |default| (
-        stream: CUstream,
-        id: CUlaunchAttributeID,
-        value: In<CUstreamAttrValue>,
-    ) {
-        let stream = Stream::get(default.resolve(stream))?;
-        let CUstreamAttrValue(value) = value.get()?;
-        check_attribute(&stream, id, &value)?;
-        match id {
-            CUlaunchAttributeID::PRIORITY => {
-                let [a, b, c, d, ..] = value;
-                stream.set_priority(kept_priority(c_int::from_le_bytes([a, b, c, d])));
-            }
-            _ => {
-                stream.attributes().insert(id.0, value);
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives a stream the attributes of another one.
-    fn cuStreamCopyAttributes, cuStreamCopyAttributes_ptsz |default| (target: CUstream, source: CUstream) {
-        let (target, source) = (Stream::get(default.resolve(target))?, Stream::get(default.resolve(source))?);
-        if target.context().id() != source.context().id() {
-            return Err(Status::INVALID_VALUE);
-        }
-        let values = source.attributes().clone();
-        *target.attributes() = values;
-        target.set_priority(source.priority());
-        Ok(())
     }
 
     /// Does nothing more until a word in memory has a value.

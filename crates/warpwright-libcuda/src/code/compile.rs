@@ -183,7 +183,7 @@ fn diagnose(diagnostic: &Diagnostic, lines: &LineIndex<'_>, options: &mut Option
     match severity {
         Severity::Error => options.error(&line),
         Severity::Warning => options.info(&line),
-        _ if options.is_verbose() => options.info(&line),
+        _ if options.verbose => options.info(&line),
         _ => {}
     }
 }
@@ -210,7 +210,7 @@ fn tell(
     device: &Device,
     options: &mut Options,
 ) {
-    if !options.is_verbose() {
+    if !options.verbose {
         return;
     }
     let globals = module.globals().filter(|variable| variable.space.base() == Space::Global);
@@ -233,7 +233,7 @@ fn tell(
             kernel.name,
             device.arch(),
             kernel.local_bytes,
-            super::registers(kernel, options.max_registers()),
+            super::registers(kernel, options.max_registers),
         ));
     }
 }

@@ -20,12 +20,12 @@ const MOST_REGISTERS: u32 = 255;
 
 /// A kernel of a module.
 pub(crate) struct Function {
-    handle: CUfunction,
-    module: CUmodule,
-    code: Arc<Code>,
-    kernel: KernelInfo,
+    pub(crate) handle: CUfunction,
+    pub(crate) module: CUmodule,
+    pub(crate) code: Arc<Code>,
+    pub(crate) kernel: KernelInfo,
     /// Its name as clients read it.
-    name: CString,
+    pub(crate) c_name: CString,
     settings: Settings,
 }
 
@@ -57,45 +57,23 @@ impl Settings {
 impl Function {
     /// The functions of a module, with their handles.
     pub(super) fn all(code: &Arc<Code>, module: CUmodule) -> Vec<Arc<Function>> {
-        let kernels = code.facts().kernels.iter().filter_map(|name| code.vm().kernel(name).ok());
+        let kernels = code.facts.kernels.iter().filter_map(|name| code.vm().kernel(name).ok());
         let make = |kernel: &KernelInfo| {
             // No name in PTX has a zero byte.
-            let name = CString::new(kernel.name.as_str()).unwrap_or_default();
-            let mut made = None;
-            let handle = FUNCTIONS.insert_with(|handle| {
-                let function = Arc::new(Function {
+            let c_name = CString::new(kernel.name.as_str()).unwrap_or_default();
+            let function = |handle| {
+                Arc::new(Function {
                     handle: CUfunction(handle),
                     module,
                     code: code.clone(),
                     settings: Settings::of(kernel),
                     kernel: kernel.clone(),
-                    name,
-                });
-                made.insert(function).clone()
-            });
-            handle.ok().and(made)
+                    c_name,
+                })
+            };
+            FUNCTIONS.insert_with(function).ok().map(|(_, function)| function)
         };
         kernels.filter_map(make).collect()
-    }
-
-    /// What clients call it.
-    pub(crate) fn handle(&self) -> CUfunction {
-        self.handle
-    }
-
-    /// Its module's handle.
-    pub(crate) fn module(&self) -> CUmodule {
-        self.module
-    }
-
-    /// The code that it is in.
-    pub(crate) fn code(&self) -> &Arc<Code> {
-        &self.code
-    }
-
-    /// What the virtual GPU knows of it.
-    pub(crate) fn kernel(&self) -> &KernelInfo {
-        &self.kernel
     }
 
     /// Its name.
@@ -103,13 +81,8 @@ impl Function {
         &self.kernel.name
     }
 
-    /// Its name as clients read it, as long as it is loaded.
-    pub(crate) fn c_name(&self) -> &CString {
-        &self.name
-    }
-
     fn arch(&self) -> Arch {
-        self.code.context().device().arch()
+        self.code.context.device.arch()
     }
 
     /// The most threads of a block that it runs with.
@@ -160,14 +133,14 @@ fn attribute_of(
     settings: &Settings,
     attribute: Attribute,
 ) -> Result<c_int> {
-    let facts = code.facts();
+    let facts = &code.facts;
     let of_bytes = |bytes: u64| c_int::try_from(bytes).unwrap_or(c_int::MAX);
     Ok(match attribute {
         Attribute::MAX_THREADS_PER_BLOCK => max_threads(kernel) as c_int,
         Attribute::SHARED_SIZE_BYTES => of_bytes(kernel.static_shared),
         Attribute::CONST_SIZE_BYTES => of_bytes(facts.constant_bytes),
         Attribute::LOCAL_SIZE_BYTES => of_bytes(kernel.local_bytes),
-        Attribute::NUM_REGS => registers(kernel, code.max_registers()) as c_int,
+        Attribute::NUM_REGS => registers(kernel, code.max_registers) as c_int,
         Attribute::PTX_VERSION => c_int::from(facts.version.major) * 10 + c_int::from(facts.version.minor),
         Attribute::BINARY_VERSION => c_int::from(arch.sm),
         Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES => settings.dynamic_shared.load(Relaxed),

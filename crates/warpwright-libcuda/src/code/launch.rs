@@ -44,8 +44,8 @@ impl Shape {
 /// A launch that can run.
 #[derive(Clone)]
 pub(crate) struct Launch {
-    function: Arc<Function>,
-    shape: Shape,
+    pub(crate) function: Arc<Function>,
+    pub(crate) shape: Shape,
     /// The parameters where the kernel has them, one after the other.
     params: Arc<[u8]>,
     /// The call that asks for it, or that has put it into a graph.
@@ -69,21 +69,6 @@ impl Launch {
         Ok(Launch { function, shape, params: params.into(), made_by: calls::current() })
     }
 
-    /// The kernel.
-    pub(crate) fn function(&self) -> &Arc<Function> {
-        &self.function
-    }
-
-    /// The shape.
-    pub(crate) fn shape(&self) -> Shape {
-        self.shape
-    }
-
-    /// The parameters, at the places that the kernel has them at.
-    pub(crate) fn params(&self) -> &Arc<[u8]> {
-        &self.params
-    }
-
     /// The same in another shape.
     pub(crate) fn reshaped(&self, shape: Shape) -> Result<Launch> {
         validate(&self.function, &shape)?;
@@ -92,7 +77,7 @@ impl Launch {
 
     /// Whether the kernel is still loaded; if not, that is an error of the client's.
     pub(crate) fn check_loaded(&self) -> Result<()> {
-        if self.function.code().is_loaded() {
+        if self.function.code.is_loaded() {
             return Ok(());
         }
         log::misuse(&format_args!("the module of kernel `{}` was unloaded", self.function.name()));
@@ -100,7 +85,7 @@ impl Launch {
     }
 
     fn args(&self) -> Vec<Arg> {
-        let params = &self.function.kernel().params;
+        let params = &self.function.kernel.params;
         let bytes = params.iter().map(|param| &self.params[param.offset as usize..][..param.bytes as usize]);
         let arg = |bytes: &[u8]| match *bytes {
             [a] => Arg::U8(a),
@@ -117,7 +102,7 @@ impl warpwright_device::Launch for Launch {
     fn start(&self, device: &Device) -> warpwright_device::Result<Running> {
         let checks = config().map_err(engine::failure)?.checks;
         let options = Options { checks, ..Options::default() };
-        let (code, name) = (self.function.code(), self.function.name());
+        let (code, name) = (&self.function.code, self.function.name());
         let running = device.launch(code.vm(), name, &self.shape.config(), &self.args(), &options);
         running.map_err(|error| {
             log::note(&format_args!("kernel `{name}` could not be launched: {error}"));
@@ -138,7 +123,7 @@ impl warpwright_device::Launch for Launch {
 
 /// Holds a shape against the kernel and the device.
 fn validate(function: &Function, shape: &Shape) -> Result<()> {
-    let kernel = function.kernel();
+    let kernel = &function.kernel;
     let name = function.name();
     let refuse = |status, why: &dyn std::fmt::Display| {
         log::misuse(&format_args!("kernel `{name}`: {why}"));
@@ -184,9 +169,9 @@ fn validate(function: &Function, shape: &Shape) -> Result<()> {
         return refuse(Status::INVALID_VALUE, &why);
     }
     if cooperative {
-        let device = function.code().context().device();
+        let device = &function.code.context.device;
         let held = device.vm()?.occupancy(kernel, threads as u32, shared);
-        let resident = u64::from(held) * u64::from(device.config().multiprocessors);
+        let resident = u64::from(held) * u64::from(device.config.multiprocessors);
         let blocks: u64 = grid.iter().map(|n| u64::from(*n)).fold(1, u64::saturating_mul);
         if blocks > resident {
             let why = format_args!("{blocks} blocks must be resident at once, and {resident} can be");
@@ -198,7 +183,7 @@ fn validate(function: &Function, shape: &Shape) -> Result<()> {
 
 /// Reads the parameters, which a client gives one by one or as a buffer.
 fn read_params(function: &Function, params: KernelParams, extra: Extra) -> Result<Vec<u8>> {
-    let wanted = &function.kernel().params;
+    let wanted = &function.kernel.params;
     let total = wanted.last().map_or(0, |last| (last.offset + last.bytes) as usize);
     match (params.is_null(), extra.is_null()) {
         (false, false) => {

@@ -2,12 +2,13 @@
 
 use super::module::{Module, unload_librarys};
 use super::{Function, Image, MODULES, Options};
+use crate::lock;
 use crate::report::log;
 use crate::state::{Context, Device, Handles, Kind};
 use crate::types::{CUkernel, CUlibrary, CUmodule, Result, Status};
 use std::collections::HashMap;
 use std::ffi::CString;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 /// All libraries.
 pub(crate) static LIBRARIES: Handles<Library> = Handles::new(Kind::Library);
@@ -17,19 +18,19 @@ pub(crate) static KERNELS: Handles<Kernel> = Handles::new(Kind::Kernel);
 
 /// A library.
 pub(crate) struct Library {
-    handle: CUlibrary,
+    pub(crate) handle: CUlibrary,
     image: Image,
     max_registers: Option<u32>,
-    kernels: Vec<Arc<Kernel>>,
+    pub(crate) kernels: Vec<Arc<Kernel>>,
     /// Its module in each context, by the context's number.
     modules: Mutex<HashMap<u64, CUmodule>>,
 }
 
 /// A kernel of a library.
 pub(crate) struct Kernel {
-    handle: CUkernel,
+    pub(crate) handle: CUkernel,
     library: Weak<Library>,
-    name: CString,
+    pub(crate) c_name: CString,
 }
 
 impl Library {
@@ -41,27 +42,25 @@ impl Library {
             Some(context) => {
                 let module = Module::load(context, &image, options, true)?;
                 let loaded = MODULES.get(module.0)?;
-                let names = loaded.functions().iter().map(|function| function.c_name().clone()).collect();
-                (names, Some((context.id(), module)))
+                let names = loaded.functions.iter().map(|function| function.c_name.clone()).collect();
+                (names, Some((context.id, module)))
             }
             None => (kernels_of(&image, options)?, None),
         };
         let (names, module): (Vec<CString>, _) = names;
         let mut kernels = Vec::with_capacity(names.len());
-        let handle = LIBRARIES.insert_with(|handle| {
+        let (handle, _) = LIBRARIES.insert_with(|handle| {
             Arc::new_cyclic(|library: &Weak<Library>| {
-                for name in names {
-                    let mut made = None;
-                    let inserted = KERNELS.insert_with(|handle| {
-                        let kernel = Kernel { handle: CUkernel(handle), library: library.clone(), name };
-                        made.insert(Arc::new(kernel)).clone()
-                    });
-                    kernels.extend(inserted.ok().and(made));
+                for c_name in names {
+                    let kernel = |handle| {
+                        Arc::new(Kernel { handle: CUkernel(handle), library: library.clone(), c_name })
+                    };
+                    kernels.extend(KERNELS.insert_with(kernel).ok().map(|(_, kernel)| kernel));
                 }
                 Library {
                     handle: CUlibrary(handle),
                     image,
-                    max_registers: options.max_registers(),
+                    max_registers: options.max_registers,
                     kernels,
                     modules: Mutex::new(module.into_iter().collect()),
                 }
@@ -70,53 +69,29 @@ impl Library {
         Ok(CUlibrary(handle))
     }
 
-    /// What clients call it.
-    pub(crate) fn handle(&self) -> CUlibrary {
-        self.handle
-    }
-
-    /// Its kernels, in the order of the text.
-    pub(crate) fn kernels(&self) -> &[Arc<Kernel>] {
-        &self.kernels
-    }
-
     /// The kernel of that name.
     pub(crate) fn kernel(&self, name: &str) -> Result<&Arc<Kernel>> {
-        let found = self.kernels.iter().find(|kernel| kernel.name.as_bytes() == name.as_bytes());
+        let found = self.kernels.iter().find(|kernel| kernel.c_name.as_bytes() == name.as_bytes());
         found.ok_or_else(|| {
             log::misuse(&format_args!("the library has no kernel `{name}`"));
             Status::NOT_FOUND
         })
     }
 
-    fn modules(&self) -> MutexGuard<'_, HashMap<u64, CUmodule>> {
-        self.modules.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Its module in a context.
     pub(crate) fn module(&self, context: &Arc<Context>) -> Result<CUmodule> {
-        let mut modules = self.modules();
-        if let Some(module) = modules.get(&context.id()) {
+        let mut modules = lock(&self.modules);
+        if let Some(module) = modules.get(&context.id) {
             return Ok(*module);
         }
         let mut options = Options::with_registers(self.max_registers);
         let module = Module::load(context, &self.image, &mut options, true)?;
-        modules.insert(context.id(), module);
+        modules.insert(context.id, module);
         Ok(module)
     }
 }
 
 impl Kernel {
-    /// What clients call it.
-    pub(crate) fn handle(&self) -> CUkernel {
-        self.handle
-    }
-
-    /// Its name, as long as the library is loaded.
-    pub(crate) fn c_name(&self) -> &CString {
-        &self.name
-    }
-
     /// The library that it is in.
     pub(crate) fn library(&self) -> Result<Arc<Library>> {
         self.library.upgrade().ok_or(Status::INVALID_HANDLE)
@@ -125,22 +100,22 @@ impl Kernel {
     /// The function that it is in a context.
     pub(crate) fn function(&self, context: &Arc<Context>) -> Result<Arc<Function>> {
         let module = MODULES.get(self.library()?.module(context)?.0)?;
-        let name = self.name.to_str().map_err(|_| Status::NOT_FOUND)?;
+        let name = self.c_name.to_str().map_err(|_| Status::NOT_FOUND)?;
         module.function(name).cloned()
     }
 
     /// The function that it is on a device: in the primary context, or in the current one if that is the device's.
     pub(crate) fn function_on(&self, device: &Arc<Device>) -> Result<Arc<Function>> {
         let current = crate::state::current()?;
-        if Arc::ptr_eq(current.device(), device) {
+        if Arc::ptr_eq(&current.device, device) {
             return self.function(&current);
         }
         let library = self.library()?;
-        let ids: Vec<u64> = library.modules().keys().copied().collect();
+        let ids: Vec<u64> = lock(&library.modules).keys().copied().collect();
         let contexts = crate::state::CONTEXTS.alive();
         let contexts = contexts.iter().map(|alive| &alive.object);
-        let mut there = contexts.filter(|context| Arc::ptr_eq(context.device(), device));
-        let context = there.find(|context| ids.contains(&context.id()) || context.is_primary());
+        let mut there = contexts.filter(|context| Arc::ptr_eq(&context.device, device));
+        let context = there.find(|context| ids.contains(&context.id) || context.is_primary);
         self.function(context.ok_or(Status::INVALID_CONTEXT)?)
     }
 }
@@ -160,13 +135,13 @@ pub(crate) fn unload(handle: CUlibrary) -> Result<()> {
         // It is there, since nobody else takes the handles of kernels back.
         let _ = KERNELS.remove(kernel.handle.0);
     }
-    library.modules().drain().for_each(|(_, module)| unload_librarys(module));
+    lock(&library.modules).drain().for_each(|(_, module)| unload_librarys(module));
     Ok(())
 }
 
 /// A context is destroyed: libraries have no modules in it any more.
 pub(super) fn forget(context: &Context) {
     for library in LIBRARIES.alive() {
-        library.object.modules().remove(&context.id());
+        lock(&library.object.modules).remove(&context.id);
     }
 }

@@ -3,10 +3,11 @@
 //! The virtual GPU runs a module of one text, so that a second input is refused.
 
 use super::{Image, Options, image};
+use crate::lock;
 use crate::report::log;
 use crate::state::{Handles, Kind};
 use crate::types::{CUjitInputType, CUlinkState, Result, Status};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use warpwright_ptx::ir::Arch;
 
 /// All linkers at work.
@@ -28,8 +29,8 @@ struct State {
 impl Link {
     /// Begins, for the target of the options or that of the current device.
     pub(crate) fn create(options: Options) -> Result<CUlinkState> {
-        let device = crate::state::current()?.device().arch();
-        let target = match options.target() {
+        let device = crate::state::current()?.device.arch();
+        let target = match options.target {
             None => device,
             Some(number) => {
                 // Suffixes are in the higher bits: 0x10000 for `a`, 0x20000 for `f`.
@@ -41,10 +42,6 @@ impl Link {
         };
         let state = Mutex::new(State { options, input: None, output: None });
         Ok(CUlinkState(LINKS.insert(Arc::new(Link { target, state }))?))
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes an input, which is held against the rules of PTX at once. `name` is for messages.
@@ -61,7 +58,7 @@ impl Link {
             Image::Ptx(text) => text,
             Image::Linked { ptx, .. } => ptx,
         };
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if state.output.is_some() {
             return Err(Status::INVALID_VALUE);
         }
@@ -81,7 +78,7 @@ impl Link {
 
     /// Makes the image: its address and size, good until the linker is destroyed.
     pub(crate) fn complete(&self) -> Result<(*const u8, usize)> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let Some(text) = &state.input else {
             state.options.error("nvlink error   : there is nothing to link");
             return Err(Status::INVALID_IMAGE);

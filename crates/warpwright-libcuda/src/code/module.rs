@@ -20,32 +20,17 @@ pub(crate) static FUNCTIONS: Handles<Function> = Handles::new(Kind::Function);
 
 /// The code of a module, which its functions hold.
 pub(crate) struct Code {
-    context: Arc<Context>,
+    pub(crate) context: Arc<Context>,
     vm: warpwright_vm::Module,
-    facts: Facts,
-    max_registers: Option<u32>,
+    pub(crate) facts: Facts,
+    pub(crate) max_registers: Option<u32>,
     is_loaded: AtomicBool,
 }
 
 impl Code {
-    /// The context that it is loaded in.
-    pub(crate) fn context(&self) -> &Arc<Context> {
-        &self.context
-    }
-
     /// The virtual GPU's module.
     pub(crate) fn vm(&self) -> &warpwright_vm::Module {
         &self.vm
-    }
-
-    /// What it is beyond that.
-    pub(crate) fn facts(&self) -> &Facts {
-        &self.facts
-    }
-
-    /// The most registers that its functions were compiled for.
-    pub(crate) fn max_registers(&self) -> Option<u32> {
-        self.max_registers
     }
 
     /// Whether it may be launched.
@@ -56,10 +41,10 @@ impl Code {
 
 /// A module.
 pub(crate) struct Module {
-    code: Arc<Code>,
-    functions: Vec<Arc<Function>>,
+    pub(crate) code: Arc<Code>,
+    pub(crate) functions: Vec<Arc<Function>>,
     /// Whether a library has it, and it is unloaded with that.
-    is_librarys: bool,
+    pub(crate) is_librarys: bool,
 }
 
 impl Module {
@@ -72,7 +57,7 @@ impl Module {
     ) -> Result<CUmodule> {
         context.check()?;
         guard::may_wait()?;
-        let device = context.device();
+        let device = &context.device;
         if let Image::Linked { arch, .. } = image
             && !device.arch().runs(*arch)
         {
@@ -88,29 +73,14 @@ impl Module {
             context: context.clone(),
             vm,
             facts,
-            max_registers: options.max_registers(),
+            max_registers: options.max_registers,
             is_loaded: AtomicBool::new(true),
         });
-        let handle = MODULES.insert_with(|handle| {
+        let (handle, _) = MODULES.insert_with(|handle| {
             let functions = Function::all(&code, CUmodule(handle));
             Arc::new(Module { code: code.clone(), functions, is_librarys })
         })?;
         Ok(CUmodule(handle))
-    }
-
-    /// Whether a library has it.
-    pub(crate) fn is_librarys(&self) -> bool {
-        self.is_librarys
-    }
-
-    /// The code.
-    pub(crate) fn code(&self) -> &Arc<Code> {
-        &self.code
-    }
-
-    /// Its functions, in the order of the text.
-    pub(crate) fn functions(&self) -> &[Arc<Function>] {
-        &self.functions
     }
 
     /// The function of that name.
@@ -142,7 +112,7 @@ impl Module {
         self.code.is_loaded.store(false, Relaxed);
         for function in &self.functions {
             // It is there, since nobody else takes the handles of functions back.
-            let _ = FUNCTIONS.remove(function.handle().0);
+            let _ = FUNCTIONS.remove(function.handle.0);
         }
     }
 }
@@ -151,7 +121,7 @@ impl Module {
 pub(crate) fn module(handle: CUmodule) -> Result<Arc<Module>> {
     let context = crate::state::current()?;
     let module = MODULES.get(handle.0)?;
-    if module.code.context.id() != context.id() {
+    if module.code.context.id != context.id {
         log::misuse(&format_args!("the module {:#x} is loaded in another context", handle.0));
         return Err(Status::INVALID_HANDLE);
     }
@@ -178,7 +148,7 @@ pub(super) fn unload_librarys(handle: CUmodule) {
 
 /// A context is destroyed, and its modules with it.
 pub(crate) fn forget(context: &Context) {
-    for handle in MODULES.handles(|module| module.code.context.id() == context.id()) {
+    for handle in MODULES.handles(|module| module.code.context.id == context.id) {
         if let Ok(module) = MODULES.remove(handle) {
             module.unload();
         }
@@ -196,6 +166,6 @@ pub(crate) fn function(handle: CUfunction) -> Result<Arc<Function>> {
             Err(_) => FUNCTIONS.get(handle.0)?,
         },
     };
-    function.code().context().check()?;
+    function.code.context.check()?;
     Ok(function)
 }

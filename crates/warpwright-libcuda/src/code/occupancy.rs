@@ -14,8 +14,8 @@ pub(crate) fn blocks(function: &Function, threads: c_int, dynamic_shared: usize)
     let threads = u32::try_from(threads).ok().filter(|threads| *threads > 0).ok_or(Status::INVALID_VALUE)?;
     // More shared memory than a number holds is more than there is.
     let shared = u32::try_from(dynamic_shared).unwrap_or(u32::MAX);
-    let device = function.code().context().device();
-    Ok(device.vm()?.occupancy(function.kernel(), threads, shared))
+    let device = &function.code.context.device;
+    Ok(device.vm()?.occupancy(&function.kernel, threads, shared))
 }
 
 /// The size of block at which a multiprocessor holds the most threads, and the least grid that fills the device. Of
@@ -29,7 +29,7 @@ pub(crate) fn best_block(
         0 => function.max_threads(),
         limit => u32::try_from(limit).map_err(|_| Status::INVALID_VALUE)?.min(function.max_threads()),
     };
-    let device = function.code().context().device();
+    let device = &function.code.context.device;
     let most = device.arch().limits().threads;
     let mut best = (0, 0, 0);
     let mut threads = limit.next_multiple_of(WARP);
@@ -45,7 +45,7 @@ pub(crate) fn best_block(
     if blocks == 0 {
         return Err(Status::INVALID_VALUE);
     }
-    Ok(((blocks * device.config().multiprocessors) as c_int, size as c_int))
+    Ok(((blocks * device.config.multiprocessors) as c_int, size as c_int))
 }
 
 /// The most dynamic shared memory with which a multiprocessor still holds that many blocks, in bytes.
@@ -54,8 +54,8 @@ pub(crate) fn dynamic_shared(function: &Function, count: c_int, threads: c_int) 
     if blocks(function, threads, 0)? < count {
         return Err(Status::INVALID_VALUE);
     }
-    let arch: Arch = function.code().context().device().arch();
-    let most = arch.limits().shared_per_block.saturating_sub(function.kernel().static_shared);
+    let arch: Arch = function.code.context.device.arch();
+    let most = arch.limits().shared_per_block.saturating_sub(function.kernel.static_shared);
     // It holds fewer the more they take.
     let (mut fits, mut too_much) = (0, most + 1);
     while too_much - fits > 1 {

@@ -50,9 +50,9 @@ pub(crate) struct Options {
     errors: Messages,
     wall_time: Option<Out<f32>>,
     spent: Duration,
-    verbose: bool,
-    max_registers: Option<u32>,
-    target: Option<u32>,
+    pub(crate) verbose: bool,
+    pub(crate) max_registers: Option<u32>,
+    pub(crate) target: Option<u32>,
 }
 
 // SAFETY: the pointers lead to places that the client keeps for the linker that has them, and says are good from
@@ -134,21 +134,6 @@ impl Options {
     /// Options of code that was read before, and nobody to be told.
     pub(crate) fn with_registers(most: Option<u32>) -> Options {
         Options { max_registers: most, ..Options::default() }
-    }
-
-    /// Whether the client wants to know what functions take.
-    pub(crate) fn is_verbose(&self) -> bool {
-        self.verbose
-    }
-
-    /// The most registers that a thread may have.
-    pub(crate) fn max_registers(&self) -> Option<u32> {
-        self.max_registers
-    }
-
-    /// The target that the client wants code for, by its number; `None` for that of the device.
-    pub(crate) fn target(&self) -> Option<u32> {
-        self.target
     }
 
     /// Tells the client something.
@@ -250,10 +235,7 @@ mod tests {
             (CUjit_option::INFO_LOG_BUFFER_SIZE_BYTES, 100),
         ]);
         let mut options = client.read().unwrap();
-        assert_eq!(
-            (options.is_verbose(), options.max_registers(), options.target()),
-            (true, Some(0x40), Some(80))
-        );
+        assert_eq!((options.verbose, options.max_registers, options.target), (true, Some(0x40), Some(80)));
         options.info("goes nowhere");
         options.spent(Duration::from_micros(1500));
         options.spent(Duration::from_micros(500));

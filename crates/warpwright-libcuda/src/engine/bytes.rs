@@ -38,9 +38,9 @@ impl Mapping {
         }
         let on = |engine: &Arc<Engine>| {
             engine.vm().extent(address)?;
-            let block = engine.memory().find(address);
+            let block = engine.memory.find(address);
             let plain = block.filter(|block| matches!(block.kind, BlockKind::Plain));
-            Some(Mapping::Device { ordinal: engine.ordinal(), context: plain.map(|block| block.context) })
+            Some(Mapping::Device { ordinal: engine.ordinal, context: plain.map(|block| block.context) })
         };
         engines().unwrap_or_default().iter().find_map(on).unwrap_or(Mapping::Client)
     }
@@ -66,7 +66,7 @@ pub(crate) fn bytes_at(address: u64, bytes: u64) -> Result<Bytes> {
             if span.is_mapped() {
                 return Err(Status::INVALID_VALUE);
             }
-            return Ok(Bytes::new(span).until_released(engine.memory().is_gone(address)?));
+            return Ok(Bytes::new(span).until_released(engine.memory.is_gone(address)?));
         }
     }
     Err(Status::INVALID_VALUE)

@@ -10,12 +10,13 @@
 //! What is thrown and not caught ends the process, as in every thread. A function that calls `exit` does not return
 //! either, and nobody who waits for it goes on: the process ends.
 
+use crate::lock;
 use crate::report::log;
 use crate::state::{Context, EndOfThread, has_forked, is_shutting_down};
 use crate::types::{CUstream, Result, Status};
 use std::collections::VecDeque;
 use std::ffi::{CString, c_char, c_int, c_ulong, c_void};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use warpwright_device::{HostCall, Signal, enter_engine_thread};
 
 // POSIX.
@@ -74,13 +75,9 @@ impl Callbacks {
         Box::leak(Box::new(Callbacks { name, state: Mutex::default(), asked: Condvar::new() }))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Asks for a call, behind those that were asked for before; when it is over, a signal is reached.
     pub(crate) fn push(&'static self, call: Call, signal: Option<Arc<Signal>>) -> Result<()> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if !state.has_thread {
             self.start()?;
             state.has_thread = true;
@@ -124,11 +121,11 @@ impl Callbacks {
     fn next(&self) -> Option<Call> {
         // Whoever had the lock when the process forked is not there to open it.
         while !has_forked() {
-            let over = self.state().running.take();
+            let over = lock(&self.state).running.take();
             if let Some(signal) = over {
                 signal.reach_beside();
             }
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             let (call, signal) = loop {
                 match state.waiting.pop_front() {
                     Some(next) => break next,
@@ -149,7 +146,7 @@ impl Callbacks {
         if has_forked() {
             return;
         }
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let mut over: Vec<Arc<Signal>> = state.running.take().into_iter().collect();
         state.has_thread = !state.waiting.is_empty() && self.start().is_ok();
         if !state.has_thread {
@@ -204,11 +201,6 @@ impl HostFunction {
     /// A function that the client gives to be called with that argument, on any thread.
     pub(crate) fn new(function: unsafe extern "C-unwind" fn(*mut c_void), argument: *mut c_void) -> Self {
         HostFunction { function, argument: argument.expose_provenance() }
-    }
-
-    /// What the client gave.
-    pub(crate) fn parts(self) -> (unsafe extern "C-unwind" fn(*mut c_void), *mut c_void) {
-        (self.function, std::ptr::with_exposed_provenance_mut(self.argument))
     }
 
     /// Calls it. It may unwind.

@@ -3,9 +3,10 @@
 //! An event that is recorded again has a new signal; whoever waits for the old one goes on doing so.
 
 use super::Stream;
+use crate::lock;
 use crate::state::{Context, Handles, Kind};
 use crate::types::{Result, Status};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use warpwright_device::{Op, Signal};
 
 /// All events.
@@ -13,7 +14,7 @@ pub(crate) static EVENTS: Handles<Event> = Handles::new(Kind::Event);
 
 /// An event.
 pub(crate) struct Event {
-    context: Arc<Context>,
+    pub(crate) context: Arc<Context>,
     has_times: bool,
     recorded: Mutex<Recorded>,
 }
@@ -40,23 +41,14 @@ impl Event {
         Event { context, has_times, recorded: Mutex::new(Recorded::Never) }
     }
 
-    /// The context that it was made in.
-    pub(crate) fn context(&self) -> &Arc<Context> {
-        &self.context
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Recorded> {
-        self.recorded.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Where it was recorded last.
     pub(crate) fn recorded(&self) -> Recorded {
-        self.lock().clone()
+        lock(&self.recorded).clone()
     }
 
     /// It was recorded.
     pub(crate) fn set(&self, recorded: Recorded) {
-        let old = std::mem::replace(&mut *self.lock(), recorded);
+        let old = std::mem::replace(&mut *lock(&self.recorded), recorded);
         drop(old);
     }
 
@@ -92,7 +84,7 @@ impl Event {
 
     /// Milliseconds from another one to this one.
     pub(crate) fn elapsed_since(&self, start: &Event) -> Result<f32> {
-        if !self.has_times || !start.has_times || self.context.id() != start.context.id() {
+        if !self.has_times || !start.has_times || self.context.id != start.context.id {
             return Err(Status::INVALID_HANDLE);
         }
         let (Some(start), Some(end)) = (start.signal()?, self.signal()?) else {
@@ -110,7 +102,7 @@ pub(crate) fn record(stream: &Arc<Stream>, event: &Arc<Event>) -> Result<()> {
     if let Some(recorder) = stream.recorder() {
         return recorder.record_event(stream, event);
     }
-    let signal = Signal::new(stream.engine().queue());
+    let signal = Signal::new(stream.engine.queue());
     // An event whose signal nobody reaches would be waited for in vain: it has this one if the stream takes it.
     stream.submit(Op::Signal(signal.clone()))?;
     event.set(Recorded::At(signal));

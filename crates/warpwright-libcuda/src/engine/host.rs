@@ -7,12 +7,13 @@
 //! own is given back when nothing reaches it any more.
 
 use super::{Engine, engines, memory, status};
+use crate::lock;
 use crate::report::calls::{self, Call};
 use crate::types::{CUcontext, Result, Status};
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU32};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use warpwright_vm::{Buffer, Span};
 
 /// What memory begins and ends with.
@@ -128,18 +129,14 @@ pub(crate) enum HostKind {
 }
 
 impl HostMemory {
-    fn maps(&self) -> MutexGuard<'_, Vec<(i32, Buffer<u8>)>> {
-        self.maps.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn map_into(&self, engine: &Engine) -> Result<()> {
         let name = format!("{} memory {} ({})", self.kind.name(), self.id, self.made_by);
-        let mut maps = self.maps();
-        if maps.iter().all(|(ordinal, _)| *ordinal != engine.ordinal()) {
+        let mut maps = lock(&self.maps);
+        if maps.iter().all(|(ordinal, _)| *ordinal != engine.ordinal) {
             let bytes = 4 * self.words.count as u64;
             let map =
                 engine.vm().map_host(self.words.clone(), bytes, &name).map_err(|error| status(&error))?;
-            maps.push((engine.ordinal(), map));
+            maps.push((engine.ordinal, map));
         }
         Ok(())
     }
@@ -150,11 +147,10 @@ impl HostMemory {
         if address < self.base || end > self.base + self.bytes {
             return Err(Status::INVALID_VALUE);
         }
-        let maps = self.maps();
+        let maps = lock(&self.maps);
         let (ordinal, _) = maps.first().ok_or(Status::INVALID_VALUE)?;
         let engines = engines()?;
-        let engine =
-            engines.iter().find(|engine| engine.ordinal() == *ordinal).ok_or(Status::INVALID_VALUE)?;
+        let engine = engines.iter().find(|engine| engine.ordinal == *ordinal).ok_or(Status::INVALID_VALUE)?;
         engine.vm().span(address, bytes).map_err(|error| status(&error))
     }
 
@@ -193,13 +189,9 @@ pub(crate) struct Asker {
 }
 
 impl Hosts {
-    fn pieces(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<HostMemory>>> {
-        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What an address is in.
     pub(crate) fn find(&self, address: u64) -> Option<Arc<HostMemory>> {
-        let pieces = self.pieces();
+        let pieces = lock(&self.pieces);
         let (_, piece) = pieces.range(..=address).next_back()?;
         (address < piece.end()).then(|| piece.clone())
     }
@@ -207,7 +199,7 @@ impl Hosts {
     /// Whether some of these bytes are among it.
     pub(crate) fn touches(&self, address: u64, bytes: u64) -> bool {
         let end = address.saturating_add(bytes.max(1));
-        let pieces = self.pieces();
+        let pieces = lock(&self.pieces);
         pieces.range(..end).next_back().is_some_and(|(_, piece)| piece.end() > address)
     }
 
@@ -269,12 +261,12 @@ impl Hosts {
             words: Arc::new(words),
         });
         // First the one and then the other: a device that begins to work meanwhile does it the other way round.
-        self.pieces().insert(memory.base, memory.clone());
+        lock(&self.pieces).insert(memory.base, memory.clone());
         let mapped =
             engines().and_then(|engines| engines.iter().try_for_each(|engine| memory.map_into(engine)));
         if let Err(status) = mapped {
-            self.pieces().remove(&memory.base);
-            memory.maps().clear();
+            lock(&self.pieces).remove(&memory.base);
+            lock(&memory.maps).clear();
             return Err(status);
         }
         Ok(address)
@@ -282,14 +274,14 @@ impl Hosts {
 
     /// Gives back what begins at an address and came about so; waits for the devices.
     pub(crate) fn free(&self, address: u64, kind: HostKind) -> Result<()> {
-        if self.pieces().get(&address).is_none_or(|piece| piece.kind != kind) {
+        if lock(&self.pieces).get(&address).is_none_or(|piece| piece.kind != kind) {
             return Err(Status::INVALID_VALUE);
         }
         let engines = engines()?;
         engines.iter().for_each(|engine| engine.drain());
         // Another thread may have been faster.
-        let piece = self.pieces().remove(&address).ok_or(Status::INVALID_VALUE)?;
-        piece.maps().clear();
+        let piece = lock(&self.pieces).remove(&address).ok_or(Status::INVALID_VALUE)?;
+        lock(&piece.maps).clear();
         // A launch that began in between may have known it.
         engines.iter().for_each(|engine| engine.drain());
         Ok(())
@@ -302,21 +294,15 @@ impl Hosts {
 
     /// A context ends, and what was allocated in it. The devices have been waited for.
     pub(super) fn release(&self, context: u64) {
-        let addresses: Vec<(u64, HostKind)> = self
-            .pieces()
-            .values()
-            .filter(|piece| piece.context == context)
-            .map(|p| (p.base, p.kind))
-            .collect();
-        for (address, kind) in addresses {
+        for piece in self.alive().iter().filter(|piece| piece.context == context) {
             // Somebody else may have given it back.
-            let _ = self.free(address, kind);
+            let _ = self.free(piece.base, piece.kind);
         }
     }
 
     /// What was allocated or registered and not given back.
     pub(crate) fn alive(&self) -> Vec<Arc<HostMemory>> {
-        self.pieces().values().cloned().collect()
+        lock(&self.pieces).values().cloned().collect()
     }
 }
 

@@ -1,11 +1,12 @@
 //! What was allocated on a device, by address. The address of what was given back never comes back.
 
 use super::{Pool, status};
+use crate::lock;
 use crate::report::calls::{self, Call};
 use crate::types::{CUcontext, Result, Status};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use warpwright_vm::{Buffer, Device};
 
 /// What the client has allocated with one call.
@@ -53,7 +54,7 @@ impl warpwright_device::Release for Block {
         self.is_gone.store(true, Relaxed);
         // There are none where the process has been forked.
         let engines = super::engines().unwrap_or_default();
-        engines.iter().any(|engine| engine.memory().forget(self));
+        engines.iter().any(|engine| engine.memory.forget(self));
     }
 }
 
@@ -70,10 +71,6 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    fn blocks(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Block>>> {
-        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Allocates for a context; not nothing.
     pub(crate) fn allocate(
         &self,
@@ -104,13 +101,13 @@ impl Memory {
             is_freed: AtomicBool::new(false),
             is_gone: Arc::default(),
         });
-        self.blocks().insert(block.base(), block.clone());
+        lock(&self.blocks).insert(block.base(), block.clone());
         Ok(block)
     }
 
     /// The allocation that an address is in.
     pub(crate) fn find(&self, address: u64) -> Option<Arc<Block>> {
-        let blocks = self.blocks();
+        let blocks = lock(&self.blocks);
         let (_, block) = blocks.range(..=address).next_back()?;
         (address - block.base() < block.bytes()).then(|| block.clone())
     }
@@ -125,13 +122,13 @@ impl Memory {
 
     /// Takes back what begins at an address, once. It is there until it is released.
     pub(crate) fn take(&self, address: u64) -> Result<Arc<Block>> {
-        let block = self.blocks().get(&address).cloned().ok_or(Status::INVALID_VALUE)?;
+        let block = lock(&self.blocks).get(&address).cloned().ok_or(Status::INVALID_VALUE)?;
         if block.is_freed.swap(true, Relaxed) { Err(Status::INVALID_VALUE) } else { Ok(block) }
     }
 
     /// Bytes that were taken back and are not gone.
     fn going(&self) -> u64 {
-        let blocks = self.blocks();
+        let blocks = lock(&self.blocks);
         let gone = blocks.values().filter(|block| block.is_freed.load(Relaxed));
         gone.map(|block| block.bytes()).sum()
     }
@@ -145,7 +142,7 @@ impl Memory {
 
     /// Whether it was here.
     fn forget(&self, block: &Block) -> bool {
-        let removed = self.blocks().remove(&block.base());
+        let removed = lock(&self.blocks).remove(&block.base());
         if let Some(block) = &removed
             && let BlockKind::Pooled(pool) = &block.kind
         {
@@ -158,7 +155,7 @@ impl Memory {
     pub(super) fn release(&self, context: u64) {
         // Pools belong to the device.
         let is_its = |block: &Block| block.context == context && matches!(block.kind, BlockKind::Plain);
-        let mut blocks = self.blocks();
+        let mut blocks = lock(&self.blocks);
         let (gone, kept) = std::mem::take(&mut *blocks).into_iter().partition(|(_, block)| is_its(block));
         *blocks = kept;
         drop(blocks);
@@ -167,6 +164,6 @@ impl Memory {
 
     /// What is there and was not given back.
     pub(crate) fn alive(&self) -> Vec<Arc<Block>> {
-        self.blocks().values().filter(|block| !block.is_freed.load(Relaxed)).cloned().collect()
+        lock(&self.blocks).values().filter(|block| !block.is_freed.load(Relaxed)).cloned().collect()
     }
 }

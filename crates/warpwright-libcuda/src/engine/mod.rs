@@ -36,11 +36,11 @@ use warpwright_vm::{FaultKind, TrapKind};
 
 /// A device at work.
 pub(crate) struct Engine {
-    ordinal: CUdevice,
+    pub(crate) ordinal: CUdevice,
     work: warpwright_device::Engine,
     callbacks: &'static Callbacks,
-    memory: Memory,
-    pools: Pools,
+    pub(crate) memory: Memory,
+    pub(crate) pools: Pools,
     streams: stream::Defaults,
 }
 
@@ -60,11 +60,6 @@ impl Engine {
             pools: Pools::default(),
             streams: stream::Defaults::default(),
         }))
-    }
-
-    /// The number of its device.
-    pub(crate) fn ordinal(&self) -> CUdevice {
-        self.ordinal
     }
 
     /// The virtual GPU.
@@ -88,16 +83,6 @@ impl Engine {
         Op::Call(Arc::new(ClientCall { callbacks: self.callbacks, function }))
     }
 
-    /// What was allocated on it.
-    pub(crate) fn memory(&self) -> &Memory {
-        &self.memory
-    }
-
-    /// Its pools.
-    pub(crate) fn pools(&self) -> &Pools {
-        &self.pools
-    }
-
     /// Waits for everything that was asked for so far.
     pub(crate) fn drain(&self) {
         self.work.drain();
@@ -105,28 +90,28 @@ impl Engine {
 
     /// Waits for everything that was asked for so far in a context.
     pub(crate) fn drain_context(&self, context: &Context) {
-        self.work.drain_domain(context.id());
+        self.work.drain_domain(context.id);
     }
 
     /// A context ends: waits for its work, and gives back what it has.
     pub(crate) fn release(&self, context: &Context) {
         self.drain_context(context);
-        self.memory.release(context.id());
-        self.streams.release(context.id());
+        self.memory.release(context.id);
+        self.streams.release(context.id);
         // Whoever removes a handle first has removed it.
-        for handle in STREAMS.handles(|stream| stream.context().id() == context.id()) {
+        for handle in STREAMS.handles(|stream| stream.context.id == context.id) {
             let _ = STREAMS.remove(handle);
         }
-        for handle in EVENTS.handles(|event| event.context().id() == context.id()) {
+        for handle in EVENTS.handles(|event| event.context.id == context.id) {
             let _ = EVENTS.remove(handle);
         }
-        hosts().release(context.id());
+        hosts().release(context.id);
     }
 }
 
 /// The devices that have begun to work.
 pub(crate) fn engines() -> Result<Vec<Arc<Engine>>> {
-    Ok(state()?.devices().iter().filter_map(|device| device.engine_if_started()).collect())
+    Ok(state()?.devices.iter().filter_map(|device| device.engine_if_started()).collect())
 }
 
 /// The client's functions that streams call must not call the driver: they would wait for themselves.
@@ -136,7 +121,7 @@ pub(crate) fn permitted() -> Result<()> {
 
 /// The device of a context, at work.
 pub(crate) fn of(context: &Context) -> Result<Arc<Engine>> {
-    context.device().engine().cloned()
+    context.device.engine().cloned()
 }
 
 /// What the virtual GPU says, in the driver's words.

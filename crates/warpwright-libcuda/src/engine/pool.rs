@@ -3,18 +3,19 @@
 //! A pool keeps nothing: what is given back is the device's again, so that its addresses stay unknown and its bounds
 //! are checked to the byte. So what is reserved is what is used.
 
+use crate::lock;
 use crate::state::{Handles, Kind};
-use crate::types::{CUdevice, CUmemoryPool, Result, Status};
+use crate::types::{CUdevice, CUmemoryPool, Result};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// All pools.
 pub(crate) static POOLS: Handles<Pool> = Handles::new(Kind::Pool);
 
 /// A pool.
 pub(crate) struct Pool {
-    handle: CUmemoryPool,
-    device: CUdevice,
+    pub(crate) handle: CUmemoryPool,
+    pub(crate) device: CUdevice,
     /// Most bytes at once; 0 for what the device has.
     most: u64,
     used: AtomicU64,
@@ -28,9 +29,8 @@ pub(crate) struct Pool {
 impl Pool {
     /// A pool of a device with its handle.
     pub(crate) fn create(device: CUdevice, most: u64) -> Result<Arc<Pool>> {
-        let mut made = None;
-        POOLS.insert_with(|handle| {
-            let pool = Arc::new(Pool {
+        let make = |handle| {
+            Arc::new(Pool {
                 handle: CUmemoryPool(handle),
                 device,
                 most,
@@ -39,20 +39,9 @@ impl Pool {
                 reserved_high: AtomicU64::new(0),
                 release_threshold: AtomicU64::new(0),
                 reuse: [true; 3].map(AtomicBool::new),
-            });
-            made.insert(pool).clone()
-        })?;
-        made.ok_or(Status::UNKNOWN)
-    }
-
-    /// What clients call it.
-    pub(crate) fn handle(&self) -> CUmemoryPool {
-        self.handle
-    }
-
-    /// Where its memory is.
-    pub(crate) fn device(&self) -> CUdevice {
-        self.device
+            })
+        };
+        Ok(POOLS.insert_with(make)?.1)
     }
 
     /// Whether it has room for so many bytes more.
@@ -92,7 +81,7 @@ pub(crate) struct Pools {
 impl Pools {
     /// The one that the device has by itself.
     pub(crate) fn own(&self, device: CUdevice) -> Result<Arc<Pool>> {
-        let mut slot = self.default.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slot = lock(&self.default);
         if let Some(pool) = &*slot {
             return Ok(pool.clone());
         }
@@ -101,18 +90,18 @@ impl Pools {
 
     /// Whether a pool is the one that the device has by itself.
     pub(crate) fn is_own(&self, pool: &Pool) -> bool {
-        let slot = self.default.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = lock(&self.default);
         slot.as_ref().is_some_and(|own| own.handle == pool.handle)
     }
 
     /// The one that allocations come from.
     pub(crate) fn current(&self, device: CUdevice) -> Result<Arc<Pool>> {
-        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let current = lock(&self.current).clone();
         current.map_or_else(|| self.own(device), Ok)
     }
 
     /// From now on allocations come from that one.
     pub(crate) fn set_current(&self, pool: Option<Arc<Pool>>) {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = pool;
+        *lock(&self.current) = pool;
     }
 }

@@ -5,14 +5,15 @@
 
 use super::{Engine, HostFunction, StreamCallback};
 use crate::graph::guard;
+use crate::lock;
 use crate::state::{Context, EndOfThread, Handles, Kind, Own, current};
 use crate::types::{CUstream, Result, Status};
 use std::collections::BTreeMap;
 use std::sync::atomic::{
-    AtomicBool, AtomicI32,
-    Ordering::{Acquire, Relaxed, Release},
+    AtomicBool,
+    Ordering::{Acquire, Release},
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use warpwright_device::{Op, StreamKind};
 
 /// The streams that clients have made.
@@ -21,12 +22,11 @@ pub(crate) static STREAMS: Handles<Stream> = Handles::new(Kind::Stream);
 /// A stream.
 pub(crate) struct Stream {
     work: Arc<warpwright_device::Stream>,
-    context: Arc<Context>,
-    engine: Arc<Engine>,
-    priority: AtomicI32,
+    pub(crate) context: Arc<Context>,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) priority: i32,
     is_capturing: AtomicBool,
     recorder: Mutex<Option<Arc<dyn Recorder>>>,
-    attributes: Mutex<BTreeMap<i32, [u8; 64]>>,
 }
 
 /// What becomes of a stream's operations while it captures.
@@ -44,10 +44,6 @@ pub(crate) trait Recorder: Send + Sync {
     fn record_outside(&self, stream: &Arc<Stream>, event: &Arc<super::Event>) -> Result<()>;
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Stream {
     /// A stream of a context.
     fn new(context: &Arc<Context>, kind: StreamKind, priority: i32) -> Result<Arc<Self>> {
@@ -56,10 +52,9 @@ impl Stream {
             work: warpwright_device::Stream::new(engine.queue(), context.clone(), kind),
             context: context.clone(),
             engine,
-            priority: AtomicI32::new(priority),
+            priority,
             is_capturing: AtomicBool::new(false),
             recorder: Mutex::new(None),
-            attributes: Mutex::default(),
         }))
     }
 
@@ -89,11 +84,11 @@ impl Stream {
     pub(crate) fn legacy(context: &Arc<Context>) -> Result<Arc<Stream>> {
         let engine = super::of(context)?;
         let mut legacy = lock(&engine.streams.legacy);
-        if let Some(stream) = legacy.get(&context.id()) {
+        if let Some(stream) = legacy.get(&context.id) {
             return Ok(stream.clone());
         }
         let stream = Stream::new(context, StreamKind::Legacy, 0)?;
-        Ok(legacy.entry(context.id()).or_insert(stream).clone())
+        Ok(legacy.entry(context.id).or_insert(stream).clone())
     }
 
     /// The calling thread's own stream in a context.
@@ -106,7 +101,7 @@ impl Stream {
             own.with(&END, |own| {
                 // Those of contexts that are gone go with the first call in another one.
                 own.retain(|stream| stream.context.is_alive());
-                own.iter().find(|stream| stream.context.id() == context.id()).cloned()
+                own.iter().find(|stream| stream.context.id == context.id).cloned()
             })
         });
         if let Some(Some(stream)) = own {
@@ -122,34 +117,9 @@ impl Stream {
         self.work.id()
     }
 
-    /// Where it belongs.
-    pub(crate) fn context(&self) -> &Arc<Context> {
-        &self.context
-    }
-
-    /// What does its work.
-    pub(crate) fn engine(&self) -> &Arc<Engine> {
-        &self.engine
-    }
-
     /// How it stands to the default stream.
     pub(crate) fn kind(&self) -> StreamKind {
         self.work.kind()
-    }
-
-    /// From 0, the least, downwards.
-    pub(crate) fn priority(&self) -> i32 {
-        self.priority.load(Relaxed)
-    }
-
-    /// Changes it.
-    pub(crate) fn set_priority(&self, priority: i32) {
-        self.priority.store(priority, Relaxed);
-    }
-
-    /// The values of its attributes that were set.
-    pub(crate) fn attributes(&self) -> MutexGuard<'_, BTreeMap<i32, [u8; 64]>> {
-        lock(&self.attributes)
     }
 
     /// Asks for an operation, or has the capture record it.

@@ -8,19 +8,19 @@
 //! without a graph. The lock of a capture is taken before that of its graph, and no stream's lock is held meanwhile.
 
 use super::nodes::{GRAPHS, Graph, NodeId};
-use super::task::{EventTask, Fill, Host};
-use super::{Task, guard};
+use super::task::Fill;
+use super::{Kernel, Task, guard};
 use crate::code::Launch;
 use crate::engine::{CapturedEvent, Event, HostFunction, Recorded, Recorder, Stream};
+use crate::lock;
 use crate::report::log;
 use crate::state::Context;
 use crate::types::{
-    CUevent, CUgraph, CUgraphNode, CUstreamCaptureMode as Mode, CUstreamCaptureStatus as CaptureStatus,
-    Result, Status,
+    CUgraph, CUgraphNode, CUstreamCaptureMode as Mode, CUstreamCaptureStatus as CaptureStatus, Result, Status,
 };
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use warpwright_device::{Op, StreamKind};
 
@@ -33,8 +33,8 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// A capture.
 pub(crate) struct Capture {
     id: u64,
-    mode: Mode,
-    thread: ThreadId,
+    pub(crate) mode: Mode,
+    pub(crate) thread: ThreadId,
     /// The stream that it began on.
     origin: u64,
     /// Where its nodes go.
@@ -84,13 +84,9 @@ struct Captured {
 /// A capture as its streams have it.
 struct Recording(Arc<Capture>);
 
-fn captures() -> MutexGuard<'static, Vec<Arc<Capture>>> {
-    CAPTURES.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// The captures that have not ended, of which there are most often none.
 pub(super) fn ongoing() -> Vec<Arc<Capture>> {
-    if COUNT.load(Relaxed) == 0 { Vec::new() } else { captures().clone() }
+    if COUNT.load(Relaxed) == 0 { Vec::new() } else { lock(&CAPTURES).clone() }
 }
 
 /// The capture that a stream takes part in.
@@ -98,38 +94,24 @@ fn of(stream: &Stream) -> Option<Arc<Capture>> {
     if !stream.is_capturing() {
         return None;
     }
-    ongoing().into_iter().find(|capture| capture.state().streams.contains_key(&stream.id()))
+    ongoing().into_iter().find(|capture| lock(&capture.state).streams.contains_key(&stream.id()))
 }
 
 impl Capture {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Which calls it forbids.
-    pub(super) fn mode(&self) -> Mode {
-        self.mode
-    }
-
-    /// The thread that began it.
-    pub(super) fn thread(&self) -> ThreadId {
-        self.thread
-    }
-
     /// Whether it can still become a graph.
     pub(super) fn is_active(&self) -> bool {
-        self.state().phase == Phase::Active
+        lock(&self.state).phase == Phase::Active
     }
 
     /// Whether a stream takes part that the condition holds for.
     pub(super) fn has(&self, holds: impl FnMut(&Stream) -> bool) -> bool {
         let mut holds = holds;
-        self.state().streams.values().any(|participant| holds(&participant.stream))
+        lock(&self.state).streams.values().any(|participant| holds(&participant.stream))
     }
 
     /// It cannot become a graph any more.
     pub(super) fn invalidate(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if state.phase == Phase::Active {
             state.phase = Phase::Invalidated;
         }
@@ -137,9 +119,9 @@ impl Capture {
 
     /// Adds a node to those of a stream.
     fn add(&self, stream: &Stream, task: Task) -> Result<()> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let participant = state.participant(stream)?;
-        let known = self.graph.state();
+        let known = lock(&self.graph.state);
         participant.behind.retain(|id| known.contains_key(id));
         drop(known);
         let (id, _) = self.graph.add(task, &participant.behind)?;
@@ -156,7 +138,7 @@ impl Capture {
 
     /// Whether all nodes of all streams come before the last ones of the stream that it began on.
     fn is_joined(&self, state: &State) -> bool {
-        let nodes = self.graph.state();
+        let nodes = lock(&self.graph.state);
         let Some(origin) = state.streams.get(&self.origin) else { return false };
         let mut before: HashSet<NodeId> = HashSet::new();
         let mut open = origin.behind.clone();
@@ -171,11 +153,11 @@ impl Capture {
 
     /// Lets go of its streams.
     fn release(&self) -> Vec<Arc<Stream>> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.phase = Phase::Ended;
         let streams = std::mem::take(&mut state.streams);
         drop(state);
-        let mut captures = captures();
+        let mut captures = lock(&CAPTURES);
         captures.retain(|capture| capture.id != self.id);
         COUNT.store(captures.len(), Relaxed);
         streams.into_values().map(|participant| participant.stream).collect()
@@ -197,9 +179,9 @@ impl Recorder for Recording {
     fn record(&self, stream: &Arc<Stream>, op: Op) -> Result<()> {
         let capture = &self.0;
         let task = match op {
-            Op::Copy(copy) => Task::captured_copy(copy),
+            Op::Copy(copy) => Task::Copy(copy),
             Op::Fill { target, pattern, width, height, pitch } => {
-                Task::Fill(Fill::captured(target, pattern, width, height, pitch))
+                Task::Fill(Fill { target, pattern, width, height, pitch })
             }
             Op::WaitValue { .. } | Op::WriteValue { .. } => Task::Values([op].into()),
             Op::Batch(ops, 0)
@@ -221,7 +203,6 @@ impl Recorder for Recording {
             | Op::Call(_)
             | Op::Signal(_)
             | Op::Running(_)
-            | Op::WaitFor(_)
             | Op::Release(_)
             | Op::Keep { .. }
             | Op::Batch(..) => {
@@ -233,24 +214,18 @@ impl Recorder for Recording {
     }
 
     fn record_host(&self, stream: &Arc<Stream>, function: HostFunction) -> Result<()> {
-        self.0.add(stream, Task::Host(Host(function)))
+        self.0.add(stream, Task::Host(function))
     }
 
     fn record_event(&self, stream: &Arc<Stream>, event: &Arc<Event>) -> Result<()> {
-        let behind = self.0.state().participant(stream)?.behind.clone();
+        let behind = lock(&self.0.state).participant(stream)?.behind.clone();
         event.set(Recorded::Captured(Arc::new(Captured { capture: self.0.clone(), behind })));
         Ok(())
     }
 
     fn record_outside(&self, stream: &Arc<Stream>, event: &Arc<Event>) -> Result<()> {
-        self.0.add(stream, Task::Record(EventTask { event: event.clone(), handle: event_handle(event) }))
+        self.0.add(stream, Task::Record(event.clone()))
     }
-}
-
-/// What the client calls an event.
-fn event_handle(event: &Arc<Event>) -> CUevent {
-    let handles = crate::engine::EVENTS.handles(|other| std::ptr::eq(other, Arc::as_ptr(event)));
-    CUevent(handles.first().copied().unwrap_or(0))
 }
 
 impl CapturedEvent for Captured {
@@ -267,7 +242,7 @@ impl CapturedEvent for Captured {
                 "a stream of another capture waits for an event of this one",
             ));
         }
-        let mut state = capture.state();
+        let mut state = lock(&capture.state);
         match state.phase {
             Phase::Active => {}
             Phase::Invalidated => return Err(Status::STREAM_CAPTURE_INVALIDATED),
@@ -316,7 +291,7 @@ pub(crate) fn begin(stream: &Arc<Stream>, mode: Mode, into: Option<(Arc<Graph>, 
         is_clients,
         state: Mutex::new(State { phase: Phase::Active, streams: [(stream.id(), participant)].into() }),
     });
-    let mut captures = captures();
+    let mut captures = lock(&CAPTURES);
     captures.push(capture.clone());
     COUNT.store(captures.len(), Relaxed);
     drop(captures);
@@ -338,13 +313,13 @@ pub(crate) fn end(stream: &Arc<Stream>) -> Result<CUgraph> {
         log::misuse(&"the capture ends in the thread that began it, or began with the relaxed mode");
         return Err(Status::STREAM_CAPTURE_WRONG_THREAD);
     }
-    let state = capture.state();
+    let state = lock(&capture.state);
     let phase = state.phase;
     let joined = phase == Phase::Active && capture.is_joined(&state);
     drop(state);
     capture.release().iter().for_each(|stream| stream.capture(None));
     let failed = match phase {
-        Phase::Active if joined => return Ok(capture.graph.handle()),
+        Phase::Active if joined => return Ok(capture.graph.handle),
         Phase::Active => {
             log::misuse(
                 &"another stream of the capture has work that the one it began on has not waited for",
@@ -355,8 +330,8 @@ pub(crate) fn end(stream: &Arc<Stream>) -> Result<CUgraph> {
     };
     if !capture.is_clients {
         // The client may have destroyed it: it was told of it.
-        if GRAPHS.find(capture.graph.handle().0).is_ok() {
-            let _ = GRAPHS.remove(capture.graph.handle().0);
+        if GRAPHS.find(capture.graph.handle.0).is_ok() {
+            let _ = GRAPHS.remove(capture.graph.handle.0);
         }
         capture.graph.clear();
     }
@@ -369,17 +344,17 @@ pub(crate) fn info(stream: &Arc<Stream>) -> Result<Info> {
     let none =
         Info { status: CaptureStatus::NONE, id: 0, graph: CUgraph::NULL, behind: std::ptr::null(), count: 0 };
     let Some(capture) = of(stream) else { return Ok(none) };
-    let mut state = capture.state();
+    let mut state = lock(&capture.state);
     if state.phase == Phase::Invalidated {
         return Ok(Info { status: CaptureStatus::INVALIDATED, id: capture.id, ..none });
     }
     let Ok(participant) = state.participant(stream) else { return Ok(none) };
-    let nodes = capture.graph.state();
+    let nodes = lock(&capture.graph.state);
     participant.told = participant.behind.iter().filter_map(|id| Some(nodes.get(id)?.handle)).collect();
     Ok(Info {
         status: CaptureStatus::ACTIVE,
         id: capture.id,
-        graph: capture.graph.handle(),
+        graph: capture.graph.handle,
         behind: participant.told.as_ptr(),
         count: participant.told.len(),
     })
@@ -389,7 +364,7 @@ pub(crate) fn info(stream: &Arc<Stream>) -> Result<Info> {
 pub(crate) fn set_behind(stream: &Arc<Stream>, nodes: &[CUgraphNode], instead: bool) -> Result<()> {
     let capture = of(stream).ok_or(Status::ILLEGAL_STATE)?;
     let ids = super::nodes::ids(&capture.graph, nodes)?;
-    let mut state = capture.state();
+    let mut state = lock(&capture.state);
     let participant = state.participant(stream)?;
     if instead {
         participant.behind.clear();
@@ -406,7 +381,7 @@ pub(crate) fn forget(stream: &Arc<Stream>) {
     if capture.origin == stream.id() {
         capture.release().iter().for_each(|stream| stream.capture(None));
     } else {
-        capture.state().streams.remove(&stream.id());
+        lock(&capture.state).streams.remove(&stream.id());
         stream.capture(None);
     }
 }
@@ -414,7 +389,7 @@ pub(crate) fn forget(stream: &Arc<Stream>) {
 /// A context is destroyed: captures of its streams end.
 pub(crate) fn forget_context(context: &Context) {
     for capture in ongoing() {
-        if capture.has(|stream| stream.context().id() == context.id()) {
+        if capture.has(|stream| stream.context.id == context.id) {
             capture.release().iter().for_each(|stream| stream.capture(None));
         }
     }
@@ -425,15 +400,10 @@ pub(crate) fn add(stream: &Arc<Stream>, task: Task) -> Result<()> {
     of(stream).ok_or(Status::ILLEGAL_STATE)?.add(stream, task)
 }
 
-/// A stream that captures waits for an event that others record each time before the graph runs.
-pub(crate) fn wait_outside(stream: &Arc<Stream>, event: &Arc<Event>, handle: CUevent) -> Result<()> {
-    add(stream, Task::Wait(EventTask { event: event.clone(), handle }))
-}
-
 /// Launches a kernel on a stream, or has the capture of the stream hold it.
 pub(crate) fn launch(stream: &Arc<Stream>, launch: Launch) -> Result<()> {
     match of(stream) {
-        Some(capture) => capture.add(stream, Task::kernel(launch)),
+        Some(capture) => capture.add(stream, Task::Kernel(Kernel::new(launch))),
         None => stream.submit(Op::Launch(Arc::new(launch))),
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Task;
 use super::nodes::Graph;
+use crate::lock;
 use crate::types::CUgraphNodeType;
 use std::fmt::{self, Write};
 
@@ -13,7 +14,6 @@ fn tells(flags: u32, task: &Task) -> bool {
         CUgraphNodeType::MEMCPY => 8,
         CUgraphNodeType::MEMSET => 16,
         CUgraphNodeType::HOST => 32,
-        CUgraphNodeType::EVENT_RECORD | CUgraphNodeType::WAIT_EVENT => 64,
         CUgraphNodeType::BATCH_MEM_OP => 8192,
         _ => 0,
     };
@@ -29,8 +29,8 @@ pub(crate) fn dot(graph: &Graph, flags: u32) -> Result<String, fmt::Error> {
 }
 
 fn write_graph(out: &mut String, graph: &Graph, flags: u32, depth: usize) -> fmt::Result {
-    let state = graph.state().clone();
-    let id = graph.id();
+    let state = lock(&graph.state).clone();
+    let id = graph.id;
     writeln!(out, "subgraph cluster_{id} {{\nlabel=\"graph_{id}\" graph[style=\"dashed\"];")?;
     for (node, entry) in &state {
         let mut label = format!("{node}\\n{}", title(&entry.task));
@@ -60,11 +60,11 @@ fn write_graph(out: &mut String, graph: &Graph, flags: u32, depth: usize) -> fmt
 
 fn title(task: &Task) -> String {
     match task {
-        Task::Kernel(kernel) => kernel.launch.function().name().to_owned(),
+        Task::Kernel(kernel) => kernel.launch.function.name().to_owned(),
         Task::Copy(_) => "MEMCPY".to_owned(),
         Task::Fill(_) => "MEMSET".to_owned(),
         Task::Host(_) => "HOST".to_owned(),
-        Task::Child(graph) => format!("GRAPH graph_{}", graph.id()),
+        Task::Child(graph) => format!("GRAPH graph_{}", graph.id),
         Task::Empty => "EMPTY".to_owned(),
         Task::Record(_) => "EVENT_RECORD".to_owned(),
         Task::Wait(_) => "WAIT_EVENT".to_owned(),
@@ -75,22 +75,15 @@ fn title(task: &Task) -> String {
 fn params(task: &Task) -> String {
     match task {
         Task::Kernel(kernel) => {
-            let shape = kernel.launch.shape();
+            let shape = &kernel.launch.shape;
             format!("\\ngrid {:?} block {:?} shared {}", shape.grid, shape.block, shape.shared)
         }
-        Task::Copy(task) => {
-            let copy = &task.copy;
-            format!("\\n{} x {} x {} bytes", copy.width, copy.height, copy.depth)
-        }
+        Task::Copy(copy) => format!("\\n{} x {} x {} bytes", copy.width, copy.height, copy.depth),
         Task::Fill(fill) => {
-            let given = fill.given;
-            format!(
-                "\\n{:#x} value {:#x} of {} bytes, {} x {}",
-                given.dst, given.value, given.elementSize, given.width, given.height
-            )
+            let (at, value) = (fill.target.address(), fill.pattern.bytes());
+            format!("\\n{at:#x} value {value:x?}, {} x {} bytes", fill.width, fill.height)
         }
-        Task::Record(event) | Task::Wait(event) => format!("\\nevent {:#x}", event.handle.0),
         Task::Values(ops) => format!("\\n{} values", ops.len()),
-        Task::Host(_) | Task::Child(_) | Task::Empty => String::new(),
+        Task::Host(_) | Task::Child(_) | Task::Empty | Task::Record(_) | Task::Wait(_) => String::new(),
     }
 }

@@ -3,10 +3,11 @@
 //! A run is one operation of a stream. **What was launched does not change**: parameters that are set later are those of
 //! later runs. Runs of one executable graph follow one another, whatever streams they are on.
 
-use super::nodes::{self, DEEPEST, Graph, NodeId, in_order};
+use super::nodes::{self, DEEPEST, Graph, NodeId};
 use super::turns::turns;
-use super::{EventTask, Kernel, References, Task, capture};
+use super::{Kernel, References, Task, capture};
 use crate::engine::{Event, Recorded, Stream};
+use crate::lock;
 use crate::report::log;
 use crate::state::{Context, Handles, Kind, config};
 use crate::types::{
@@ -15,8 +16,7 @@ use crate::types::{
 };
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use warpwright_device::{Op, Signal};
 
 /// All executable graphs.
@@ -30,7 +30,6 @@ const USE_NODE_PRIORITY: u64 = 8;
 
 /// An executable graph.
 pub(crate) struct Exec {
-    id: u64,
     flags: u64,
     /// The context of its kernels, if it has any.
     context: Option<Arc<Context>>,
@@ -60,7 +59,6 @@ struct Node {
     dependencies: Vec<usize>,
     /// The nodes of the graph that it is.
     inside: Range<usize>,
-    is_enabled: bool,
     /// What the graph that it is keeps for the client, and runs keep until they are done.
     objects: Arc<References>,
 }
@@ -86,7 +84,6 @@ pub(crate) struct Mismatch {
 impl Exec {
     /// Makes a graph ready to run.
     pub(crate) fn create(graph: &Graph, flags: u64) -> std::result::Result<CUgraphExec, Failure> {
-        static IDS: AtomicU64 = AtomicU64::new(1);
         let fail = |result, status, node| Failure { result, status, node };
         if flags & DEVICE_LAUNCH != 0 && flags & AUTO_FREE_ON_LAUNCH != 0 {
             return Err(fail(Instantiated::ERROR, Status::INVALID_VALUE, CUgraphNode::NULL));
@@ -104,8 +101,8 @@ impl Exec {
         let mut context: Option<Arc<Context>> = None;
         for node in &nodes {
             let Task::Kernel(kernel) = &node.task else { continue };
-            let own = kernel.launch.function().code().context();
-            if context.as_ref().is_some_and(|context| context.id() != own.id()) {
+            let own = &kernel.launch.function.code.context;
+            if context.as_ref().is_some_and(|context| context.id != own.id) {
                 log::misuse(&"the kernels of a graph are of one context here, and these are of several");
                 let result = Instantiated::MULTIPLE_CTXS_NOT_SUPPORTED;
                 return Err(fail(result, Status::NOT_SUPPORTED, node.handle));
@@ -119,43 +116,29 @@ impl Exec {
         let turns =
             turns(nodes.len(), order, |place| (&nodes[place].dependencies, nodes[place].inside.clone()));
         let state = Mutex::new(State { nodes, turns, places, ops: None, objects, last: None });
-        let exec = Exec { id: IDS.fetch_add(1, Relaxed), flags, context, state };
+        let exec = Exec { flags, context, state };
         let handle = EXECS.insert(Arc::new(exec));
         handle.map(CUgraphExec).map_err(|status| fail(Instantiated::ERROR, status, CUgraphNode::NULL))
     }
 
-    /// A number that no other executable graph of the process ever has.
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// How it was made.
-    pub(crate) fn flags(&self) -> u64 {
-        self.flags
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Asks for a run on a stream, or has the capture of the stream hold it.
     pub(crate) fn launch(&self, stream: &Arc<Stream>) -> Result<()> {
-        if self.context.as_ref().is_some_and(|context| context.id() != stream.context().id()) {
+        if self.context.as_ref().is_some_and(|context| context.id != stream.context.id) {
             log::misuse(&"the kernels of the graph are loaded in another context than the stream's");
             return Err(Status::INVALID_HANDLE);
         }
-        let mut state = self.state();
-        state.nodes.iter().filter(|node| node.is_enabled).try_for_each(|node| node.task.check())?;
+        let mut state = lock(&self.state);
+        state.nodes.iter().try_for_each(|node| node.task.check())?;
         if stream.is_capturing() {
             let graph = state.as_graph(0..state.nodes.len())?;
-            *graph.objects() = state.objects.again();
+            *lock(&graph.objects) = state.objects.again();
             drop(state);
             return capture::add(stream, Task::Child(graph));
         }
         let (ops, recorded) = state.ops(stream);
         // Another stream may come to the next run first: it goes on before this one, or waits for what this one has
         // behind it.
-        let end = Signal::new(stream.engine().queue());
+        let end = Signal::new(stream.engine.queue());
         let before = state.last.as_ref().filter(|last| !last.is_reached()).cloned().map(Op::Wait);
         let run = [Op::Batch(ops, 0), Op::Signal(end.clone())];
         stream.submit(Op::batch(before.into_iter().chain(run).collect()))?;
@@ -172,7 +155,7 @@ impl Exec {
         kind: CUgraphNodeType,
         change: impl FnOnce(&mut Task) -> Result<()>,
     ) -> Result<()> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let node = state.node(handle)?;
         if node.task.kind() != kind {
             return Err(Status::INVALID_VALUE);
@@ -182,26 +165,9 @@ impl Exec {
         Ok(())
     }
 
-    /// Whether a node runs.
-    pub(crate) fn is_enabled(&self, handle: CUgraphNode) -> Result<bool> {
-        self.state().node(handle).map(|node| node.is_enabled)
-    }
-
-    /// From now on a node runs, or is passed over: kernels, copies and fills can be.
-    pub(crate) fn enable(&self, handle: CUgraphNode, is_enabled: bool) -> Result<()> {
-        let mut state = self.state();
-        let node = state.node(handle)?;
-        if !matches!(node.task, Task::Kernel(_) | Task::Copy(_) | Task::Fill(_)) {
-            return Err(Status::INVALID_VALUE);
-        }
-        node.is_enabled = is_enabled;
-        state.ops = None;
-        Ok(())
-    }
-
     /// A node becomes a graph of the same shape as the one that it is.
     pub(crate) fn update_child(&self, handle: CUgraphNode, graph: &Graph) -> Result<()> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let inside = match state.node(handle)? {
             Node { task: Task::Child(_), inside, .. } => inside.clone(),
             _ => return Err(Status::INVALID_VALUE),
@@ -218,7 +184,7 @@ impl Exec {
 
     /// Becomes another graph of the same shape.
     pub(crate) fn update(&self, graph: &Graph) -> std::result::Result<(), Mismatch> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let mut new = Vec::new();
         flatten(graph, &mut new, 0).map_err(|_| mismatch(Update::TOPOLOGY_CHANGED, None))?;
         compare(&state.nodes, &new, 0, self.flags)?;
@@ -259,17 +225,16 @@ impl State {
         let mut same = true;
         let mut recorded: Vec<NewSignal> = Vec::new();
         let nodes = self.turns.iter().filter_map(|place| self.nodes.get(*place));
-        let enabled = nodes.filter(|node| node.is_enabled);
-        let ops = enabled.filter_map(|node| {
+        let ops = nodes.filter_map(|node| {
             node.task.op().or_else(|| {
                 same = false;
                 match &node.task {
-                    Task::Record(EventTask { event, .. }) => {
-                        let signal = Signal::new(stream.engine().queue());
+                    Task::Record(event) => {
+                        let signal = Signal::new(stream.engine.queue());
                         recorded.push((event.clone(), signal.clone()));
                         Some(Op::Signal(signal))
                     }
-                    Task::Wait(EventTask { event, .. }) => {
+                    Task::Wait(event) => {
                         // Recorded earlier in this run, or before it.
                         let own = recorded.iter().rev().find(|(other, _)| Arc::ptr_eq(other, event));
                         match own.map_or_else(|| event.recorded(), |(_, signal)| Recorded::At(signal.clone()))
@@ -278,7 +243,7 @@ impl State {
                             _ => None,
                         }
                     }
-                    Task::Host(host) => Some(stream.engine().host_call(host.0)),
+                    Task::Host(host) => Some(stream.engine.host_call(*host)),
                     _ => None,
                 }
             })
@@ -303,10 +268,9 @@ impl State {
             let task = match &node.task {
                 Task::Child(_) => {
                     let child = self.as_graph(node.inside.clone())?;
-                    *child.objects() = node.objects.again();
+                    *lock(&child.objects) = node.objects.again();
                     Task::Child(child)
                 }
-                _ if !node.is_enabled => Task::Empty,
                 task => task.clone(),
             };
             let behind: Vec<NodeId> =
@@ -321,7 +285,7 @@ impl State {
 /// What an executable graph keeps that is made from a graph, or a node of one: of each object one reference.
 fn kept(graph: &Graph) -> Result<Arc<References>> {
     let mut references = References::default();
-    references.add_each_of(&graph.objects())?;
+    references.add_each_of(&lock(&graph.objects))?;
     Ok(Arc::new(references))
 }
 
@@ -331,15 +295,10 @@ fn flatten(graph: &Graph, nodes: &mut Vec<Node>, first: usize) -> Result<()> {
 }
 
 fn flatten_within(graph: &Graph, nodes: &mut Vec<Node>, first: usize, depth: usize) -> Result<()> {
-    let state = graph.state().clone();
+    let state = lock(&graph.state).clone();
     let depth = depth.checked_sub(1).ok_or(Status::INVALID_VALUE)?;
-    let order = in_order(&state).ok_or_else(|| {
-        log::misuse(&"the graph has a cycle");
-        Status::INVALID_VALUE
-    })?;
     let mut places = HashMap::new();
-    for id in order {
-        let entry = &state[&id];
+    for (id, entry) in state {
         let place = first + nodes.len();
         places.insert(id, place);
         nodes.push(Node {
@@ -348,7 +307,6 @@ fn flatten_within(graph: &Graph, nodes: &mut Vec<Node>, first: usize, depth: usi
             task: entry.task.clone(),
             dependencies: entry.dependencies.iter().filter_map(|id| places.get(id).copied()).collect(),
             inside: 0..0,
-            is_enabled: true,
             objects: match &entry.task {
                 Task::Child(graph) => kept(graph)?,
                 _ => Arc::default(),
@@ -387,12 +345,12 @@ fn compare(old: &[Node], new: &[Node], first: usize, flags: u64) -> std::result:
             return Err(Mismatch { from, ..mismatch(Update::TOPOLOGY_CHANGED, Some(node)) });
         }
         if let (Task::Kernel(old), Task::Kernel(kernel)) = (&old.task, &node.task) {
-            let context = |kernel: &Kernel| kernel.launch.function().code().context().id();
+            let context = |kernel: &Kernel| kernel.launch.function.code.context.id;
             if context(old) != context(kernel) {
                 return Err(mismatch(Update::UNSUPPORTED_FUNCTION_CHANGE, Some(node)));
             }
-            let is_cooperative = |kernel: &Kernel| kernel.launch.shape().cooperative;
-            let keeps_priority = flags & USE_NODE_PRIORITY == 0 || old.priority() == kernel.priority();
+            let is_cooperative = |kernel: &Kernel| kernel.launch.shape.cooperative;
+            let keeps_priority = flags & USE_NODE_PRIORITY == 0 || old.priority == kernel.priority;
             if is_cooperative(old) != is_cooperative(kernel) || !keeps_priority {
                 return Err(mismatch(Update::ATTRIBUTES_CHANGED, Some(node)));
             }

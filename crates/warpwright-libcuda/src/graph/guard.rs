@@ -26,8 +26,7 @@ pub(crate) fn exchange_mode(mode: Mode) -> Result<Mode> {
 
 /// The captures of blocking streams of a context.
 fn of_blocking(context: &Context) -> Vec<Arc<Capture>> {
-    let blocking =
-        |stream: &Stream| stream.kind() == StreamKind::Blocking && stream.context().id() == context.id();
+    let blocking = |stream: &Stream| stream.kind() == StreamKind::Blocking && stream.context.id == context.id;
     ongoing().into_iter().filter(|capture| capture.has(blocking)).collect()
 }
 
@@ -40,7 +39,7 @@ pub(crate) fn submits(stream: &Stream) -> Result<()> {
     if stream.kind() != StreamKind::Legacy {
         return Ok(());
     }
-    let captures = of_blocking(stream.context());
+    let captures = of_blocking(&stream.context);
     if captures.is_empty() {
         return Ok(());
     }
@@ -51,7 +50,7 @@ pub(crate) fn submits(stream: &Stream) -> Result<()> {
 
 /// A client asks whether a stream captures.
 pub(super) fn asks(stream: &Stream) -> Result<()> {
-    let implicit = stream.kind() == StreamKind::Legacy && !of_blocking(stream.context()).is_empty();
+    let implicit = stream.kind() == StreamKind::Legacy && !of_blocking(&stream.context).is_empty();
     if implicit { Err(Status::STREAM_CAPTURE_IMPLICIT) } else { Ok(()) }
 }
 
@@ -73,7 +72,7 @@ pub(crate) fn waits(stream: &Stream) -> Result<()> {
 
 /// A client waits for all of a context.
 pub(crate) fn waits_for_all(context: &Context) -> Result<()> {
-    let here = |stream: &Stream| stream.context().id() == context.id();
+    let here = |stream: &Stream| stream.context.id == context.id;
     let captures: Vec<_> = ongoing().into_iter().filter(|capture| capture.has(here)).collect();
     if captures.is_empty() {
         return Ok(());
@@ -91,11 +90,11 @@ pub(crate) fn may_wait() -> Result<()> {
     }
     let (mode, here) = (MODE.get(), std::thread::current().id());
     let binds = |capture: &Arc<Capture>| {
-        let is_own = capture.thread() == here && capture.mode() != Mode::RELAXED;
+        let is_own = capture.thread == here && capture.mode != Mode::RELAXED;
         let bound = match mode {
             Mode::RELAXED => false,
             Mode::THREAD_LOCAL => is_own,
-            _ => is_own || capture.mode() == Mode::GLOBAL,
+            _ => is_own || capture.mode == Mode::GLOBAL,
         };
         bound && capture.is_active()
     };

@@ -26,15 +26,6 @@ mod turns;
 pub(crate) use capture::launch;
 pub(crate) use dot::dot;
 pub(crate) use exec::{EXECS, Exec, exec};
-pub(crate) use nodes::{Entry, GRAPHS, Graph, NodeId, graph, ids, node};
+pub(crate) use nodes::{GRAPHS, Graph, graph, ids};
 pub(crate) use object::{References, USER_OBJECTS, UserObject};
-pub(crate) use task::{EventTask, Fill, Host, Kernel, Task};
-
-use std::sync::Arc;
-
-/// Where the parameters of a kernel are, as clients read them.
-pub(crate) struct Pointers {
-    addresses: Box<[usize]>,
-    /// What they lead to.
-    _params: Arc<[u8]>,
-}
+pub(crate) use task::{Fill, Kernel, Task};

@@ -1,16 +1,16 @@
 //! Graphs: nodes and which of them come before which.
 //!
-//! Nodes are numbered over the whole process in the order in which they are made, so that a number is one node for ever,
-//! and the order of a graph's nodes is that of their numbers. A graph may have cycles until it is made ready to run.
+//! Nodes are numbered over the whole process in the order in which they are made, so that a number is one node for ever.
+//! **A node comes behind nodes that were there before it**, so that the order of their numbers is one in which they can run.
 
 use super::{References, Task};
+use crate::lock;
 use crate::report::log;
 use crate::state::{Handles, Kind};
 use crate::types::{CUgraph, CUgraphNode, Result, Status};
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 /// All graphs, those inside of nodes too.
 pub(crate) static GRAPHS: Handles<Graph> = Handles::new(Kind::Graph);
@@ -32,13 +32,13 @@ pub(crate) struct Node {
 
 /// A graph.
 pub(crate) struct Graph {
-    handle: CUgraph,
-    id: u64,
+    pub(crate) handle: CUgraph,
+    pub(crate) id: u64,
     /// Whether a node of another graph has it, and it goes with that.
-    is_nodes: bool,
-    state: Mutex<State>,
+    pub(crate) is_nodes: bool,
+    pub(crate) state: Mutex<State>,
     /// What it keeps for the client.
-    objects: Mutex<References>,
+    pub(crate) objects: Mutex<References>,
     this: Weak<Graph>,
 }
 
@@ -52,58 +52,29 @@ pub(crate) struct Entry {
     pub(crate) task: Task,
     /// What comes before it, each once.
     pub(crate) dependencies: Vec<NodeId>,
-    /// The node that it is a copy of.
-    pub(crate) copy_of: Option<NodeId>,
 }
 
 impl Graph {
     /// An empty graph.
     pub(crate) fn create(is_nodes: bool) -> Result<Arc<Graph>> {
         static IDS: AtomicU64 = AtomicU64::new(1);
-        let mut made = None;
-        GRAPHS.insert_with(|handle| {
-            let graph = Arc::new_cyclic(|this: &Weak<Graph>| Graph {
+        let make = |handle| {
+            Arc::new_cyclic(|this: &Weak<Graph>| Graph {
                 handle: CUgraph(handle),
                 id: IDS.fetch_add(1, Relaxed),
                 is_nodes,
                 state: Mutex::default(),
                 objects: Mutex::default(),
                 this: this.clone(),
-            });
-            made.insert(graph).clone()
-        })?;
-        made.ok_or(Status::UNKNOWN)
-    }
-
-    /// What clients call it.
-    pub(crate) fn handle(&self) -> CUgraph {
-        self.handle
-    }
-
-    /// A number that no other graph of the process ever has.
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// Whether a node has it.
-    pub(crate) fn is_nodes(&self) -> bool {
-        self.is_nodes
-    }
-
-    /// Its nodes.
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What it keeps for the client.
-    pub(crate) fn objects(&self) -> MutexGuard<'_, References> {
-        self.objects.lock().unwrap_or_else(PoisonError::into_inner)
+            })
+        };
+        Ok(GRAPHS.insert_with(make)?.1)
     }
 
     /// Adds a node behind others of this graph, each of which counts once.
     pub(crate) fn add(&self, task: Task, dependencies: &[NodeId]) -> Result<(NodeId, CUgraphNode)> {
         static IDS: AtomicU64 = AtomicU64::new(1);
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if dependencies.iter().any(|id| !state.contains_key(id)) {
             log::misuse(&"a node comes behind one of another graph");
             return Err(Status::INVALID_VALUE);
@@ -112,45 +83,8 @@ impl Graph {
         let handle = CUgraphNode(NODES.insert(Arc::new(Node { graph: self.this.clone(), id }))?);
         let mut seen = HashSet::new();
         let dependencies = dependencies.iter().copied().filter(|id| seen.insert(*id)).collect();
-        state.insert(id, Entry { handle, task, dependencies, copy_of: None });
+        state.insert(id, Entry { handle, task, dependencies });
         Ok((id, handle))
-    }
-
-    /// Adds edges, none of which there may be already. Either all or none.
-    pub(crate) fn add_edges(&self, edges: &[(NodeId, NodeId)]) -> Result<()> {
-        let mut state = self.state();
-        for (place, (from, to)) in edges.iter().enumerate() {
-            let known = state.contains_key(from) && from != to && !edges[..place].contains(&(*from, *to));
-            match state.get(to) {
-                Some(entry) if known && !entry.dependencies.contains(from) => {}
-                _ => {
-                    log::misuse(&"an edge of a graph joins two of its nodes, and is new");
-                    return Err(Status::INVALID_VALUE);
-                }
-            }
-        }
-        for (from, to) in edges {
-            if let Some(entry) = state.get_mut(to) {
-                entry.dependencies.push(*from);
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes edges away, all of which there must be. Either all or none.
-    pub(crate) fn remove_edges(&self, edges: &[(NodeId, NodeId)]) -> Result<()> {
-        let mut state = self.state();
-        let known =
-            |(from, to): &(NodeId, NodeId)| state.get(to).is_some_and(|to| to.dependencies.contains(from));
-        if !edges.iter().all(known) {
-            return Err(Status::INVALID_VALUE);
-        }
-        for (from, to) in edges {
-            if let Some(entry) = state.get_mut(to) {
-                entry.dependencies.retain(|id| id != from);
-            }
-        }
-        Ok(())
     }
 
     /// How many graphs are inside of one another here, with this one.
@@ -160,13 +94,13 @@ impl Graph {
             _ => None,
         };
         // Their locks are taken one after the other.
-        let inside: Vec<Arc<Graph>> = self.state().values().filter_map(inside).collect();
+        let inside: Vec<Arc<Graph>> = lock(&self.state).values().filter_map(inside).collect();
         1 + inside.iter().map(|graph| graph.depth()).max().unwrap_or(0)
     }
 
     /// The edges, in the order of the nodes that they lead to.
     pub(crate) fn edges(&self) -> Vec<(CUgraphNode, CUgraphNode)> {
-        let state = self.state();
+        let state = lock(&self.state);
         let to = |entry: &Entry| {
             let (handle, from) = (entry.handle, entry.dependencies.clone());
             from.into_iter().map(move |id| (id, handle))
@@ -175,46 +109,25 @@ impl Graph {
         edges.filter_map(|(from, to)| Some((state.get(&from)?.handle, to))).collect()
     }
 
-    /// Takes a node away, with its edges.
-    fn remove(&self, id: NodeId) {
-        let mut state = self.state();
-        let removed = state.remove(&id);
-        for entry in state.values_mut() {
-            entry.dependencies.retain(|dependency| *dependency != id);
-        }
-        drop(state);
-        if let Some(removed) = removed {
-            forget(removed);
-        }
-    }
-
     /// Takes all nodes away, and what it keeps.
     pub(crate) fn clear(&self) {
-        let nodes = std::mem::take(&mut *self.state());
+        let nodes = std::mem::take(&mut *lock(&self.state));
         nodes.into_values().for_each(forget);
-        let objects = std::mem::take(&mut *self.objects());
+        let objects = std::mem::take(&mut *lock(&self.objects));
         drop(objects);
     }
 
-    /// The same graph again: its nodes are copies, and know what of.
+    /// The same graph again.
     pub(crate) fn copy(&self, is_nodes: bool) -> Result<Arc<Graph>> {
-        let state = self.state().clone();
+        let state = lock(&self.state).clone();
         let copy = Graph::create(is_nodes)?;
-        *copy.objects() = self.objects().again();
+        *lock(&copy.objects) = lock(&self.objects).again();
         let mut copies = HashMap::new();
-        for (&id, entry) in &state {
-            let (new, _) = copy.add(entry.task.copied()?, &[])?;
-            copies.insert(id, new);
-        }
-        let mut new = copy.state();
         for (id, entry) in &state {
-            if let Some(node) = copies.get(id).and_then(|new_id| new.get_mut(new_id)) {
-                node.copy_of = Some(*id);
-                node.dependencies =
-                    entry.dependencies.iter().filter_map(|id| copies.get(id).copied()).collect();
-            }
+            let behind = entry.dependencies.iter().filter_map(|id| copies.get(id).copied());
+            let behind: Vec<NodeId> = behind.collect();
+            copies.insert(*id, copy.add(entry.task.copied()?, &behind)?.0);
         }
-        drop(new);
         Ok(copy)
     }
 }
@@ -235,38 +148,6 @@ fn forget(entry: Entry) {
     }
 }
 
-/// The nodes in an order in which each comes behind what it depends on, of several the one that was made first;
-/// `None` where there is a cycle.
-pub(crate) fn in_order(state: &State) -> Option<Vec<NodeId>> {
-    let mut open: HashMap<NodeId, usize> = HashMap::new();
-    let mut behind: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
-    let mut ready = BinaryHeap::new();
-    for (&id, entry) in state {
-        match entry.dependencies.len() {
-            0 => ready.push(Reverse(id)),
-            count => {
-                open.insert(id, count);
-            }
-        }
-        for dependency in &entry.dependencies {
-            behind.entry(*dependency).or_default().push(id);
-        }
-    }
-    let mut order = Vec::with_capacity(state.len());
-    while let Some(Reverse(id)) = ready.pop() {
-        order.push(id);
-        for next in behind.remove(&id).unwrap_or_default() {
-            if let Some(count) = open.get_mut(&next) {
-                *count -= 1;
-                if *count == 0 {
-                    ready.push(Reverse(next));
-                }
-            }
-        }
-    }
-    (order.len() == state.len()).then_some(order)
-}
-
 /// The graph of a handle.
 pub(crate) fn graph(handle: CUgraph) -> Result<Arc<Graph>> {
     crate::state::state()?;
@@ -284,7 +165,7 @@ pub(crate) fn node(handle: CUgraphNode) -> Result<(Arc<Graph>, NodeId)> {
 /// Does something with a node.
 pub(crate) fn with_node<R>(handle: CUgraphNode, with: impl FnOnce(&mut Entry) -> Result<R>) -> Result<R> {
     let (graph, id) = node(handle)?;
-    let mut state = graph.state();
+    let mut state = lock(&graph.state);
     with(state.get_mut(&id).ok_or(Status::INVALID_VALUE)?)
 }
 
@@ -311,12 +192,5 @@ pub(crate) fn destroy(handle: CUgraph) -> Result<()> {
         return Err(Status::INVALID_VALUE);
     }
     GRAPHS.remove(handle.0).map_err(|_| Status::INVALID_VALUE)?.clear();
-    Ok(())
-}
-
-/// Destroys a node.
-pub(crate) fn destroy_node(handle: CUgraphNode) -> Result<()> {
-    let (graph, id) = node(handle)?;
-    graph.remove(id);
     Ok(())
 }

@@ -5,11 +5,12 @@
 //! cannot be called.
 
 use crate::engine::{Call, Callbacks, HostFunction};
+use crate::lock;
 use crate::report::log;
 use crate::state::{Handles, Kind};
 use crate::types::{CUuserObject, Result, Status};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// The objects that have references.
 pub(crate) static USER_OBJECTS: Handles<UserObject> = Handles::new(Kind::UserObject);
@@ -43,11 +44,7 @@ impl UserObject {
     pub(crate) fn create(destructor: HostFunction, references: u32) -> Result<CUuserObject> {
         let counts = Mutex::new(Counts { client: references.into(), graphs: 0 });
         let object = |handle| Arc::new(UserObject { handle, destructor, counts });
-        USER_OBJECTS.insert_with(object).map(CUuserObject)
-    }
-
-    fn counts(&self) -> MutexGuard<'_, Counts> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        USER_OBJECTS.insert_with(object).map(|(handle, _)| CUuserObject(handle))
     }
 
     /// The client has more references.
@@ -69,7 +66,7 @@ impl UserObject {
     /// Changes the numbers, and ends with the last reference: once, although somebody may have found the object just before.
     /// `None` where there are not as many.
     fn change(&self, change: impl FnOnce(&mut Counts) -> Option<()>) -> Result<()> {
-        let mut counts = self.counts();
+        let mut counts = lock(&self.counts);
         let is_over = counts.client == 0 && counts.graphs == 0;
         Some(()).filter(|()| !is_over).and_then(|()| change(&mut counts)).ok_or_else(|| {
             log::misuse(&format_args!("the user object {:#x} has fewer references than that", self.handle));
@@ -127,7 +124,7 @@ impl References {
     /// As many references again.
     pub(crate) fn again(&self) -> References {
         let again = |(object, count): &(Arc<UserObject>, u64)| {
-            object.counts().graphs += count;
+            lock(&object.counts).graphs += count;
             (object.clone(), *count)
         };
         References(self.0.iter().map(|(handle, own)| (*handle, again(own))).collect())

@@ -5,10 +5,11 @@
 
 use super::calls::Call;
 use super::sink::{self, VERSION};
+use crate::lock;
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
 use warpwright_vm::render::Renderer;
 use warpwright_vm::{AccessSite, Finding, Report, Severity, SourceLine, Trap};
 
@@ -54,7 +55,7 @@ pub(crate) fn launched(report: &Report, call: Call) {
 }
 
 fn is_new(key: &str) -> bool {
-    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut told = lock(&TOLD);
     told.get_or_insert_default().insert(key.to_owned())
 }
 

@@ -6,9 +6,10 @@ use super::sink::{self, VERSION};
 use crate::code::{LIBRARIES, LINKS, MODULES};
 use crate::engine::{EVENTS, HostKind, POOLS, STREAMS, hosts};
 use crate::graph::{EXECS, GRAPHS, USER_OBJECTS};
+use crate::lock;
 use crate::state::{CONTEXTS, config, has_forked, started};
 use serde_json::json;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 /// Something that is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,22 +27,18 @@ pub(crate) struct Kept {
 /// What contexts had when they ended.
 static LEFT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 
-fn left() -> MutexGuard<'static, Vec<Kept>> {
-    LEFT.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Everything that is alive, by the calls that have made it.
 pub(crate) fn alive() -> Vec<Kept> {
     let mut all = Vec::new();
     let Some(state) = started().filter(|_| !has_forked()) else { return all };
-    let engines = state.devices().iter().filter_map(|device| device.engine_if_started());
+    let engines = state.devices.iter().filter_map(|device| device.engine_if_started());
     let engines: Vec<_> = engines.collect();
     let mut keep = |what, bytes, context, made_by| all.push(Kept { what, bytes, context, made_by });
     for context in CONTEXTS.alive().iter().filter(|context| context.object.is_alive()) {
         keep("context", 0, None, context.made_by);
     }
     for engine in &engines {
-        for block in engine.memory().alive() {
+        for block in engine.memory.alive() {
             keep("device memory", block.bytes(), Some(block.context), block.made_by);
         }
     }
@@ -54,18 +51,18 @@ pub(crate) fn alive() -> Vec<Kept> {
         keep(what, memory.bytes, Some(memory.context), memory.made_by);
     }
     for stream in STREAMS.alive() {
-        keep("stream", 0, Some(stream.object.context().id()), stream.made_by);
+        keep("stream", 0, Some(stream.object.context.id), stream.made_by);
     }
     for event in EVENTS.alive() {
-        keep("event", 0, Some(event.object.context().id()), event.made_by);
+        keep("event", 0, Some(event.object.context.id), event.made_by);
     }
-    for module in MODULES.alive().iter().filter(|module| !module.object.is_librarys()) {
-        keep("module", 0, Some(module.object.code().context().id()), module.made_by);
+    for module in MODULES.alive().iter().filter(|module| !module.object.is_librarys) {
+        keep("module", 0, Some(module.object.code.context.id), module.made_by);
     }
     for library in LIBRARIES.alive() {
         keep("library", 0, None, library.made_by);
     }
-    for graph in GRAPHS.alive().iter().filter(|graph| !graph.object.is_nodes()) {
+    for graph in GRAPHS.alive().iter().filter(|graph| !graph.object.is_nodes) {
         keep("graph", 0, None, graph.made_by);
     }
     for exec in EXECS.alive() {
@@ -79,7 +76,7 @@ pub(crate) fn alive() -> Vec<Kept> {
     }
     for pool in POOLS.alive() {
         // Devices have pools that nobody made.
-        if engines.iter().any(|engine| engine.pools().is_own(&pool.object)) {
+        if engines.iter().any(|engine| engine.pools.is_own(&pool.object)) {
             continue;
         }
         keep("memory pool", 0, None, pool.made_by);
@@ -91,13 +88,13 @@ pub(crate) fn alive() -> Vec<Kept> {
 /// A context ends. What is in it ends too, and is told at the end of the process.
 pub(crate) fn context_ends(context: u64) {
     if config().is_ok_and(|config| config.leaks) {
-        left().extend(alive().into_iter().filter(|kept| kept.context == Some(context)));
+        lock(&LEFT).extend(alive().into_iter().filter(|kept| kept.context == Some(context)));
     }
 }
 
 /// Tells what was not given back, and how much it is.
 pub(super) fn tell() -> u64 {
-    let mut all = std::mem::take(&mut *left());
+    let mut all = std::mem::take(&mut *lock(&LEFT));
     all.extend(alive());
     all.sort_by_key(|kept| kept.made_by.number);
     // What a pool has given a context outlives it, and is there twice.

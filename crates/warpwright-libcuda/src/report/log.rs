@@ -3,13 +3,14 @@
 //! The same line is written once, so that a loop does not fill the terminal.
 
 use super::calls;
+use crate::lock;
 use crate::state::{self, LogLevel};
 use crate::types::Status;
 use std::any::Any;
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// Different lines that are written; then the log says that it is full.
 const MOST_LINES: usize = 200;
@@ -32,7 +33,7 @@ pub(crate) fn note(message: &dyn Display) {
         return;
     }
     let text = message.to_string();
-    let mut written = WRITTEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut written = lock(&WRITTEN);
     let written = written.get_or_insert_default();
     if written.len() > MOST_LINES || !written.insert(text.clone()) {
         return;

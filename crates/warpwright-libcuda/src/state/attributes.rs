@@ -37,7 +37,7 @@ pub(crate) fn attribute(device: &Device, which: CUdevice_attribute) -> Result<c_
         10 => 32,
         39 => limits.threads as c_int,
         106 => limits.blocks as c_int,
-        16 => device.config().multiprocessors as c_int,
+        16 => device.config.multiprocessors as c_int,
         95 => from(60) & with("cuLaunchCooperativeKernel"),
         120 => from(90),
         // Memory of a multiprocessor.

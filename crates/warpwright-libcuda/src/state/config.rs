@@ -95,79 +95,98 @@ impl Config {
     }
 
     fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Config, ConfigError> {
-        let mut config = Config::default();
-        let read = |name: &'static str, rule: &'static str, set: &mut dyn FnMut(&str) -> Option<()>| {
-            let Some(value) = variable(name) else { return Ok(()) };
-            set(value.trim()).ok_or(ConfigError { variable: name, value, rule })
+        let (of, default) = (Variables(&variable), Config::default());
+        let mut config = Config {
+            checks: of.read(
+                "WARPWRIGHT_CHECK",
+                "all, none, or some of memcheck, racecheck, initcheck, synccheck",
+                default.checks,
+                checks,
+            )?,
+            devices: of.read(
+                "WARPWRIGHT_DEVICES",
+                "architectures such as 75,80,90",
+                default.devices,
+                |text| items(text).map(arch).collect(),
+            )?,
+            memory: of.read(
+                "WARPWRIGHT_MEMORY",
+                "bytes, at least 1M, with K, M, G or T",
+                default.memory,
+                |text| bytes(text).filter(|bytes| (1 << 20..1 << 46).contains(bytes)),
+            )?,
+            workers: of.read(
+                "WARPWRIGHT_WORKERS",
+                "a number of threads up to 1024",
+                default.workers,
+                |text| text.parse().ok().filter(|workers| *workers <= 1024),
+            )?,
+            order: of.read(
+                "WARPWRIGHT_ORDER",
+                "issue, reverse, or random: and a number",
+                default.order,
+                |text| text.parse().ok(),
+            )?,
+            driver_version: of.read(
+                "WARPWRIGHT_DRIVER_VERSION",
+                "1000 · major + 10 · minor, from 11000",
+                default.driver_version,
+                |text| text.parse().ok().filter(|version| (11000..100_000).contains(version)),
+            )?,
+            refused: of.read(
+                "WARPWRIGHT_REFUSE",
+                "exported functions, and what they return: cuMemAllocAsync=2",
+                default.refused,
+                |text| items(text).map(refusal).collect(),
+            )?,
+            log: of.read("WARPWRIGHT_LOG", "missing, calls or off", default.log, |text| match text {
+                "off" => Some(LogLevel::Off),
+                "missing" => Some(LogLevel::Missing),
+                "calls" => Some(LogLevel::Calls),
+                _ => None,
+            })?,
+            findings: of.read("WARPWRIGHT_FINDINGS", "a file", default.findings, |text| {
+                Some(Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty()))
+            })?,
+            exit_status: of.read(
+                "WARPWRIGHT_EXIT_STATUS",
+                "a status from 1 to 255",
+                default.exit_status,
+                |text| text.parse().ok().filter(|status| *status > 0).map(Some),
+            )?,
+            leaks: of.read("WARPWRIGHT_LEAKS", "0 or 1", default.leaks, |text| match text {
+                "" | "0" => Some(false),
+                "1" => Some(true),
+                _ => None,
+            })?,
         };
-        read(
-            "WARPWRIGHT_CHECK",
-            "all, none, or some of memcheck, racecheck, initcheck, synccheck",
-            &mut |text| {
-                config.checks = checks(text)?;
-                Some(())
-            },
-        )?;
-        read("WARPWRIGHT_DEVICES", "architectures such as 75,80,90", &mut |text| {
-            let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
-            config.devices = names.map(arch).collect::<Option<_>>()?;
-            Some(())
-        })?;
-        read("WARPWRIGHT_MEMORY", "bytes, at least 1M, with K, M, G or T", &mut |text| {
-            config.memory = bytes(text).filter(|bytes| (1 << 20..1 << 46).contains(bytes))?;
-            Some(())
-        })?;
-        read("WARPWRIGHT_WORKERS", "a number of threads up to 1024", &mut |text| {
-            config.workers = text.parse().ok().filter(|workers| *workers <= 1024)?;
-            Some(())
-        })?;
-        read("WARPWRIGHT_ORDER", "issue, reverse, or random: and a number", &mut |text| {
-            config.order = text.parse().ok()?;
-            Some(())
-        })?;
-        read("WARPWRIGHT_DRIVER_VERSION", "1000 · major + 10 · minor, from 11000", &mut |text| {
-            config.driver_version = text.parse().ok().filter(|version| (11000..100_000).contains(version))?;
-            Some(())
-        })?;
-        read(
-            "WARPWRIGHT_REFUSE",
-            "exported functions, and what they return: cuMemAllocAsync=2",
-            &mut |text| {
-                let refusals = text.split(',').map(str::trim).filter(|refusal| !refusal.is_empty());
-                config.refused = refusals.map(refusal).collect::<Option<_>>()?;
-                Some(())
-            },
-        )?;
-        read("WARPWRIGHT_LOG", "missing, calls or off", &mut |text| {
-            config.log = match text {
-                "off" => LogLevel::Off,
-                "missing" => LogLevel::Missing,
-                "calls" => LogLevel::Calls,
-                _ => return None,
-            };
-            Some(())
-        })?;
-        read("WARPWRIGHT_FINDINGS", "a file", &mut |text| {
-            config.findings = Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty());
-            Some(())
-        })?;
-        read("WARPWRIGHT_EXIT_STATUS", "a status from 1 to 255", &mut |text| {
-            config.exit_status = Some(text.parse().ok().filter(|status| *status > 0)?);
-            Some(())
-        })?;
-        read("WARPWRIGHT_LEAKS", "0 or 1", &mut |text| {
-            config.leaks = match text {
-                "" | "0" => false,
-                "1" => true,
-                _ => return None,
-            };
-            Some(())
-        })?;
         if let Some(visible) = variable("CUDA_VISIBLE_DEVICES") {
             config.devices = visible_devices(&config.devices, &visible);
         }
         Ok(config)
     }
+}
+
+/// The variables of the environment.
+struct Variables<'a>(&'a dyn Fn(&str) -> Option<String>);
+
+impl Variables<'_> {
+    /// What a variable says, or what holds without it.
+    fn read<T>(
+        &self,
+        variable: &'static str,
+        rule: &'static str,
+        default: T,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<T, ConfigError> {
+        let Some(value) = (self.0)(variable) else { return Ok(default) };
+        parse(value.trim()).ok_or(ConfigError { variable, value, rule })
+    }
+}
+
+/// What stands between commas.
+fn items(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
 fn checks(text: &str) -> Option<Checks> {

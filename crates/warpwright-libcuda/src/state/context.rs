@@ -7,11 +7,12 @@
 
 use super::{Device, Handles, Kind, is_shutting_down};
 use crate::graph::{capture, guard};
+use crate::lock;
 use crate::report::{leaks, log};
 use crate::types::{CUcontext, CUfunc_cache, Result, Status};
 use crate::{code, engine};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use warpwright_device::{Cause, Failure, FailureDomain};
 
 /// All contexts, primary ones too.
@@ -19,11 +20,11 @@ pub(crate) static CONTEXTS: Handles<Context> = Handles::new(Kind::Context);
 
 /// A context.
 pub(crate) struct Context {
-    handle: CUcontext,
-    id: u64,
-    device: Arc<Device>,
-    is_primary: bool,
-    api_version: u32,
+    pub(crate) handle: CUcontext,
+    pub(crate) id: u64,
+    pub(crate) device: Arc<Device>,
+    pub(crate) is_primary: bool,
+    pub(crate) api_version: u32,
     settings: Mutex<ContextSettings>,
     /// The contexts whose memory its kernels may use, by their numbers.
     peers: Mutex<Vec<u64>>,
@@ -70,12 +71,8 @@ impl Context {
         api_version: u32,
     ) -> Result<Arc<Context>> {
         device.vm()?;
-        let mut made = None;
-        let make = |handle| {
-            made.insert(Arc::new(Context::new(handle, device, settings, api_version, false))).clone()
-        };
-        CONTEXTS.insert_with(make)?;
-        made.ok_or(Status::UNKNOWN)
+        let make = |handle| Arc::new(Context::new(handle, device, settings, api_version, false));
+        Ok(CONTEXTS.insert_with(make)?.1)
     }
 
     /// The primary context of a device. It has the handle that it had before, if it was there before.
@@ -85,15 +82,11 @@ impl Context {
         before: Option<&Context>,
     ) -> Result<Arc<Context>> {
         device.vm()?;
-        let mut made = None;
-        let make = |handle| made.insert(Arc::new(Context::new(handle, device, settings, 3020, true))).clone();
+        let make = |handle| Arc::new(Context::new(handle, device, settings, 3020, true));
         match before {
-            Some(before) => CONTEXTS.replace_with(before.handle.0, make)?,
-            None => {
-                CONTEXTS.insert_with(make)?;
-            }
+            Some(before) => Ok(CONTEXTS.replace_with(before.handle.0, make)?),
+            None => Ok(CONTEXTS.insert_with(make)?.1),
         }
-        made.ok_or(Status::UNKNOWN)
     }
 
     fn new(
@@ -124,48 +117,19 @@ impl Context {
         if context.is_alive() { Ok(context) } else { Err(Status::CONTEXT_IS_DESTROYED) }
     }
 
-    /// What clients call it.
-    pub(crate) fn handle(&self) -> CUcontext {
-        self.handle
-    }
-
-    /// A number that no other context of the process ever has.
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
-
-    /// Where it is.
-    pub(crate) fn device(&self) -> &Arc<Device> {
-        &self.device
-    }
-
-    /// Whether it is the device's own, which all retain.
-    pub(crate) fn is_primary(&self) -> bool {
-        self.is_primary
-    }
-
-    /// The version of the interface that it was made with.
-    pub(crate) fn api_version(&self) -> u32 {
-        self.api_version
-    }
-
     /// Whether it has not been destroyed.
     pub(crate) fn is_alive(&self) -> bool {
         self.is_alive.load(Relaxed)
     }
 
-    fn lock_settings(&self) -> MutexGuard<'_, ContextSettings> {
-        self.settings.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// What was set.
     pub(crate) fn settings(&self) -> ContextSettings {
-        *self.lock_settings()
+        *lock(&self.settings)
     }
 
     /// Sets something.
     pub(crate) fn change(&self, change: impl FnOnce(&mut ContextSettings)) {
-        change(&mut self.lock_settings());
+        change(&mut lock(&self.settings));
     }
 
     /// From now on every call of the context returns this error. The first one stays.
@@ -211,19 +175,15 @@ impl Context {
         self.check()
     }
 
-    fn peers(&self) -> MutexGuard<'_, Vec<u64>> {
-        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Lets its kernels use the memory of a context of another device.
     pub(crate) fn enable_peer(&self, peer: &Context) -> Result<()> {
         if self.id == peer.id {
             return Err(Status::INVALID_CONTEXT);
         }
-        if self.device.ordinal() == peer.device.ordinal() || !peers_are_supported() {
+        if self.device.ordinal == peer.device.ordinal || !peers_are_supported() {
             return Err(Status::PEER_ACCESS_UNSUPPORTED);
         }
-        let mut peers = self.peers();
+        let mut peers = lock(&self.peers);
         if peers.contains(&peer.id) {
             return Err(Status::PEER_ACCESS_ALREADY_ENABLED);
         }
@@ -233,7 +193,7 @@ impl Context {
 
     /// Takes that back.
     pub(crate) fn disable_peer(&self, peer: &Context) -> Result<()> {
-        let mut peers = self.peers();
+        let mut peers = lock(&self.peers);
         let place = peers.iter().position(|id| *id == peer.id).ok_or(Status::PEER_ACCESS_NOT_ENABLED)?;
         peers.swap_remove(place);
         Ok(())
@@ -286,10 +246,10 @@ pub(crate) mod stack {
 
     /// A primary context may have come again.
     fn renewed(context: &Arc<Context>) -> Arc<Context> {
-        if context.is_alive() || !context.is_primary() {
+        if context.is_alive() || !context.is_primary {
             return context.clone();
         }
-        CONTEXTS.find(context.handle().0).unwrap_or_else(|_| context.clone())
+        CONTEXTS.find(context.handle.0).unwrap_or_else(|_| context.clone())
     }
 
     /// The current context, whatever its state.
@@ -317,7 +277,7 @@ pub(crate) mod stack {
 
     /// Whether a context is current here.
     pub(crate) fn is_current(context: CUcontext) -> bool {
-        with(|stack| stack.last().is_some_and(|top| top.handle() == context)).unwrap_or(false)
+        with(|stack| stack.last().is_some_and(|top| top.handle == context)).unwrap_or(false)
     }
 }
 

@@ -3,10 +3,11 @@
 use super::context::{Context, ContextSettings};
 use super::{Config, Model};
 use crate::engine::{Engine, hosts};
+use crate::lock;
 use crate::report::log;
 use crate::types::{CUcontext, CUdevice, CUuuid, Result, Status};
 use std::ffi::c_int;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use warpwright_ptx::ir::Arch;
 use warpwright_vm::DeviceConfig;
 
@@ -15,8 +16,8 @@ pub(crate) const GREATEST_PRIORITY: c_int = -5;
 
 /// A device. The virtual GPU is made when it is first needed: many clients look at all devices and use one.
 pub(crate) struct Device {
-    ordinal: CUdevice,
-    config: DeviceConfig,
+    pub(crate) ordinal: CUdevice,
+    pub(crate) config: DeviceConfig,
     engine: OnceLock<Result<Arc<Engine>>>,
     primary: Mutex<Primary>,
 }
@@ -47,16 +48,6 @@ impl Device {
         // An address says which device it is of.
         device.addresses = (ordinal as u32, config.devices.len() as u32);
         Device { ordinal, config: device, engine: OnceLock::new(), primary: Mutex::default() }
-    }
-
-    /// Its number.
-    pub(crate) fn ordinal(&self) -> CUdevice {
-        self.ordinal
-    }
-
-    /// What it is like.
-    pub(crate) fn config(&self) -> &DeviceConfig {
-        &self.config
     }
 
     /// Its architecture.
@@ -127,13 +118,9 @@ impl Device {
         }
     }
 
-    fn primary(&self) -> MutexGuard<'_, Primary> {
-        self.primary.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Retains the primary context, which is made if it is not there.
     pub(crate) fn retain_primary(self: &Arc<Self>) -> Result<CUcontext> {
-        let mut primary = self.primary();
+        let mut primary = lock(&self.primary);
         let context = match primary.active() {
             Some(context) => context.clone(),
             None => {
@@ -143,12 +130,12 @@ impl Device {
             }
         };
         primary.retained += 1;
-        Ok(context.handle())
+        Ok(context.handle)
     }
 
     /// Releases it. The last one to do so destroys it.
     pub(crate) fn release_primary(&self) -> Result<()> {
-        let mut primary = self.primary();
+        let mut primary = lock(&self.primary);
         primary.retained = primary.retained.checked_sub(1).ok_or(Status::INVALID_CONTEXT)?;
         let last = if primary.retained == 0 { primary.active().cloned() } else { None };
         drop(primary);
@@ -157,7 +144,7 @@ impl Device {
         if let Some(engine) = self.engine_if_started() {
             engine.drain_context(&context);
         }
-        let primary = self.primary();
+        let primary = lock(&self.primary);
         if primary.retained == 0 {
             context.destroy();
         }
@@ -166,7 +153,7 @@ impl Device {
 
     /// Destroys it. Whoever has retained it has to release it nevertheless.
     pub(crate) fn reset_primary(&self) -> Result<()> {
-        let active = self.primary().active().cloned();
+        let active = lock(&self.primary).active().cloned();
         if let Some(context) = active {
             context.destroy();
         }
@@ -176,7 +163,7 @@ impl Device {
     /// The flags of the primary context, of the one that is there and of later ones.
     pub(crate) fn set_primary_flags(&self, flags: u32) -> Result<()> {
         let ContextSettings { flags, .. } = ContextSettings::with_flags(flags)?;
-        let mut primary = self.primary();
+        let mut primary = lock(&self.primary);
         primary.flags = flags;
         if let Some(context) = primary.active() {
             context.change(|settings| settings.flags = flags);
@@ -186,7 +173,7 @@ impl Device {
 
     /// The flags of the primary context, and whether it is there.
     pub(crate) fn primary_state(&self) -> (u32, bool) {
-        let primary = self.primary();
+        let primary = lock(&self.primary);
         (primary.flags, primary.active().is_some())
     }
 }

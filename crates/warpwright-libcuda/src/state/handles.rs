@@ -15,64 +15,48 @@ use crate::types::Status;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// What a handle stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Kind {
-    Context = 1,
-    Stream,
-    Event,
-    Module,
-    Function,
-    Library,
-    Kernel,
-    Link,
-    Pool,
-    Graph,
-    GraphNode,
-    GraphExec,
-    UserObject,
-    Array,
+macro_rules! kinds {
+    ($($kind:ident = $number:literal $name:literal,)*) => {
+        /// What a handle stands for.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Kind {
+            $($kind = $number,)*
+        }
+
+        impl Kind {
+            /// The kind that has this number in handles.
+            fn of(number: usize) -> Option<Kind> {
+                match number {
+                    $($number => Some(Kind::$kind),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl fmt::Display for Kind {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Kind::$kind => $name,)*
+                })
+            }
+        }
+    };
 }
 
-impl Kind {
-    const ALL: [Kind; 14] = [
-        Kind::Context,
-        Kind::Stream,
-        Kind::Event,
-        Kind::Module,
-        Kind::Function,
-        Kind::Library,
-        Kind::Kernel,
-        Kind::Link,
-        Kind::Pool,
-        Kind::Graph,
-        Kind::GraphNode,
-        Kind::GraphExec,
-        Kind::UserObject,
-        Kind::Array,
-    ];
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kind::Context => "context",
-            Kind::Stream => "stream",
-            Kind::Event => "event",
-            Kind::Module => "module",
-            Kind::Function => "function",
-            Kind::Library => "library",
-            Kind::Kernel => "kernel",
-            Kind::Link => "linker",
-            Kind::Pool => "memory pool",
-            Kind::Graph => "graph",
-            Kind::GraphNode => "node of a graph",
-            Kind::GraphExec => "executable graph",
-            Kind::UserObject => "user object",
-            Kind::Array => "array",
-        })
-    }
+kinds! {
+    Context = 1 "context",
+    Stream = 2 "stream",
+    Event = 3 "event",
+    Module = 4 "module",
+    Function = 5 "function",
+    Library = 6 "library",
+    Kernel = 7 "kernel",
+    Link = 8 "linker",
+    Pool = 9 "memory pool",
+    Graph = 10 "graph",
+    GraphNode = 11 "node of a graph",
+    GraphExec = 12 "executable graph",
+    UserObject = 13 "user object",
 }
 
 /// Why a value is no handle that is good.
@@ -139,11 +123,14 @@ impl<T> Handles<T> {
 
     /// A handle for an object. There is room for 2²⁴ at once.
     pub(crate) fn insert(&self, object: Arc<T>) -> Result<usize, Status> {
-        self.insert_with(|_| object)
+        self.insert_with(|_| object).map(|(handle, _)| handle)
     }
 
-    /// A handle for an object that knows its handle.
-    pub(crate) fn insert_with(&self, object: impl FnOnce(usize) -> Arc<T>) -> Result<usize, Status> {
+    /// A handle for an object that knows its handle, and the object.
+    pub(crate) fn insert_with(
+        &self,
+        object: impl FnOnce(usize) -> Arc<T>,
+    ) -> Result<(usize, Arc<T>), Status> {
         let mut slots = self.write();
         let index = match slots.free.pop() {
             Some(index) => index as usize,
@@ -155,8 +142,8 @@ impl<T> Handles<T> {
         };
         let slot = &mut slots.slots[index];
         let handle = self.encode(index, slot.generation);
-        slot.object = Some((object(handle), calls::current()));
-        Ok(handle)
+        let (object, _) = slot.object.insert((object(handle), calls::current()));
+        Ok((handle, object.clone()))
     }
 
     /// Puts another object behind a handle that is good.
@@ -164,13 +151,13 @@ impl<T> Handles<T> {
         &self,
         handle: usize,
         object: impl FnOnce(usize) -> Arc<T>,
-    ) -> Result<(), Stale> {
+    ) -> Result<Arc<T>, Stale> {
         let (index, generation) = self.decode(handle)?;
         let mut slots = self.write();
         let slot = slots.slots.get_mut(index).filter(|slot| slot.generation == generation);
         let place = slot.and_then(|slot| slot.object.as_mut()).ok_or(Stale::Destroyed)?;
         *place = (object(handle), calls::current());
-        Ok(())
+        Ok(place.0.clone())
     }
 
     /// The object of a handle. What is wrong with a bad one stands in the log.
@@ -235,8 +222,7 @@ impl<T> Handles<T> {
         if handle == 0 {
             return Err(Stale::Null);
         }
-        let kind = Kind::ALL.into_iter().find(|kind| *kind as usize == handle >> 48 & 0xff);
-        match kind {
+        match Kind::of(handle >> 48 & 0xff) {
             Some(kind) if handle >> 56 == MARK => match kind == self.kind {
                 true => {}
                 false => return Err(Stale::Wrong(kind)),

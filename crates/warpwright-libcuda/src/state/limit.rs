@@ -48,7 +48,7 @@ pub(crate) fn get(context: &Context, which: CUlimit) -> Result<usize> {
     Ok(match which {
         CUlimit::STACK_SIZE => limits.stack,
         CUlimit::PRINTF_FIFO_SIZE => limits.printf,
-        CUlimit::MALLOC_HEAP_SIZE => limits.heap.unwrap_or(context.device().config().heap as usize),
+        CUlimit::MALLOC_HEAP_SIZE => limits.heap.unwrap_or(context.device.config.heap as usize),
         CUlimit::DEV_RUNTIME_SYNC_DEPTH if waits_in_kernels(context) => limits.sync_depth,
         CUlimit::DEV_RUNTIME_PENDING_LAUNCH_COUNT => limits.pending_launches,
         CUlimit::MAX_L2_FETCH_GRANULARITY => limits.l2_fetch,
@@ -61,8 +61,8 @@ pub(crate) fn get(context: &Context, which: CUlimit) -> Result<usize> {
 
 /// Changes a limit of a context. Values that a device bounds are cut to its bounds.
 pub(crate) fn set(context: &Context, which: CUlimit, value: usize) -> Result<()> {
-    let heap = context.device().config().heap as usize;
-    let persisting = super::attributes::persisting_l2(context.device()) as usize;
+    let heap = context.device.config.heap as usize;
+    let persisting = super::attributes::persisting_l2(&context.device) as usize;
     let mut limits = context.settings().limits;
     match which {
         CUlimit::STACK_SIZE if value > MOST_STACK => return Err(Status::INVALID_VALUE),
@@ -92,7 +92,7 @@ pub(crate) fn set(context: &Context, which: CUlimit, value: usize) -> Result<()>
 
 /// Whether kernels of the device could wait for kernels that they have launched.
 fn waits_in_kernels(context: &Context) -> bool {
-    context.device().arch().sm < NO_SYNC_DEPTH
+    context.device.arch().sm < NO_SYNC_DEPTH
 }
 
 fn unsupported(which: CUlimit) -> Status {

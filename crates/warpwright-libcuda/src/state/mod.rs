@@ -28,15 +28,10 @@ use std::sync::{Arc, OnceLock};
 
 /// What `cuInit` makes.
 pub(crate) struct State {
-    devices: Vec<Arc<Device>>,
+    pub(crate) devices: Vec<Arc<Device>>,
 }
 
 impl State {
-    /// The devices by ordinal.
-    pub(crate) fn devices(&self) -> &[Arc<Device>] {
-        &self.devices
-    }
-
     /// The device of an ordinal.
     pub(crate) fn device(&self, ordinal: CUdevice) -> Result<&Arc<Device>> {
         let found = usize::try_from(ordinal).ok().and_then(|index| self.devices.get(index));

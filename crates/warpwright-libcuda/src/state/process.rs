@@ -121,7 +121,7 @@ fn end() -> Option<c_int> {
         let_give_back();
     }
     ENDING.store(true, Relaxed);
-    let engines: Vec<_> = state.devices().iter().filter_map(|device| device.engine_if_started()).collect();
+    let engines: Vec<_> = state.devices.iter().filter_map(|device| device.engine_if_started()).collect();
     // The end may come from a function of the client's that a stream has called: it is not over before this is.
     let is_called = is_engine_thread();
     let is_settled = |engine: &Arc<Engine>| {

@@ -194,16 +194,7 @@ pub struct CUDA_KERNEL_NODE_PARAMS_v1 {
 #[derive(Clone, Copy)]
 #[allow(missing_docs, reason = "the fields say what they are")]
 pub struct CUDA_KERNEL_NODE_PARAMS_v2 {
-    pub func: CUfunction,
-    pub gridDimX: c_uint,
-    pub gridDimY: c_uint,
-    pub gridDimZ: c_uint,
-    pub blockDimX: c_uint,
-    pub blockDimY: c_uint,
-    pub blockDimZ: c_uint,
-    pub sharedMemBytes: c_uint,
-    pub kernelParams: KernelParams,
-    pub extra: Extra,
+    pub first: CUDA_KERNEL_NODE_PARAMS_v1,
     pub kern: CUkernel,
     pub ctx: CUcontext,
 }

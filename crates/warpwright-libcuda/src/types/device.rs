@@ -10,23 +10,6 @@ pub struct CUuuid {
     pub bytes: [u8; 16],
 }
 
-/// The attributes that clients could ask for at once before 2012.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs, reason = "as the attributes of these names")]
-pub struct CUdevprop {
-    pub maxThreadsPerBlock: c_int,
-    pub maxThreadsDim: [c_int; 3],
-    pub maxGridSize: [c_int; 3],
-    pub sharedMemPerBlock: c_int,
-    pub totalConstantMemory: c_int,
-    pub SIMDWidth: c_int,
-    pub memPitch: c_int,
-    pub regsPerBlock: c_int,
-    pub clockRate: c_int,
-    pub textureAlign: c_int,
-}
-
 /// A part of the multiprocessors.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,13 +77,6 @@ enumerations! {
         PREFER_SHARED = 1,
         PREFER_L1 = 2,
         PREFER_EQUAL = 3,
-    }
-
-    /// How wide the banks of shared memory are.
-    CUsharedconfig {
-        DEFAULT_BANK_SIZE = 0,
-        FOUR_BYTE_BANK_SIZE = 1,
-        EIGHT_BYTE_BANK_SIZE = 2,
     }
 
     /// What is between two devices.

@@ -60,12 +60,6 @@ handles! {
     CUuserObject
     /// An array.
     CUarray
-    /// An array with levels.
-    CUmipmappedArray
-    /// A texture reference.
-    CUtexref
-    /// A surface reference.
-    CUsurfref
 }
 
 impl CUstream {

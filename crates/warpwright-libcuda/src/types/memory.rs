@@ -132,11 +132,6 @@ pub struct CUDA_MEMCPY3D {
     pub Depth: usize,
 }
 
-/// The value of an attribute of a stream.
-#[repr(C, align(8))]
-#[derive(Clone, Copy, Debug)]
-pub struct CUstreamAttrValue(pub [u8; 64]);
-
 /// One of several operations on values in memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

@@ -36,11 +36,7 @@ fn structures_lie_as_in_c() {
         blockDimY = blockDimY, blockDimZ = blockDimZ, sharedMemBytes = sharedMemBytes, kernelParams = kernelParams,
         extra = extra,
     });
-    same!(CUDA_KERNEL_NODE_PARAMS_v2, sys::CUDA_KERNEL_NODE_PARAMS_v2 {
-        func = func, gridDimX = gridDimX, gridDimY = gridDimY, gridDimZ = gridDimZ, blockDimX = blockDimX,
-        blockDimY = blockDimY, blockDimZ = blockDimZ, sharedMemBytes = sharedMemBytes, kernelParams = kernelParams,
-        extra = extra, kern = kern, ctx = ctx,
-    });
+    same!(CUDA_KERNEL_NODE_PARAMS_v2, sys::CUDA_KERNEL_NODE_PARAMS_v2 { first = func, kern = kern, ctx = ctx });
     same!(CUDA_HOST_NODE_PARAMS, sys::CUDA_HOST_NODE_PARAMS { function = fn_, userData = userData });
     same!(CUDA_MEMSET_NODE_PARAMS, sys::CUDA_MEMSET_NODE_PARAMS {
         dst = dst, pitch = pitch, value = value, elementSize = elementSize, width = width, height = height,

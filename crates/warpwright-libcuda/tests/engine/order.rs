@@ -260,14 +260,6 @@ fn streams_say_what_they_are() {
     }
     // Where null is the thread's own stream.
     assert_eq!(out(|id| call!(cuStreamGetId_ptsz(CUstream::NULL, id))).unwrap(), ids[3]);
-    let policy = CUstreamAttrValue(std::array::from_fn(|i| if i == 0 { 3 } else { 0 }));
-    let mut found = CUstreamAttrValue([9; 64]);
-    ok!(cuStreamSetAttribute(stream, CUlaunchAttributeID::SYNCHRONIZATION_POLICY, input(&policy)));
-    ok!(cuStreamCopyAttributes(other, stream));
-    ok!(cuStreamGetAttribute(other, CUlaunchAttributeID::SYNCHRONIZATION_POLICY, output(&mut found)));
-    assert_eq!(found.0, policy.0);
-    let unknown = call!(cuStreamGetAttribute(other, CUlaunchAttributeID(77), output(&mut found)));
-    assert_eq!(unknown, INVALID);
     assert_eq!(call!(cuStreamCreate(output(&mut CUstream::default()), 2)), INVALID);
     for null in [CUstream::NULL, CUstream::LEGACY, CUstream::PER_THREAD] {
         assert_eq!(call!(cuStreamDestroy_v2(null)), Status::INVALID_HANDLE);

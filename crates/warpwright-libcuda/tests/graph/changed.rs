@@ -46,55 +46,30 @@ fn a_run_has_the_parameters_of_when_it_was_asked_for() {
     assert_eq!(set(exec, all[0], CUfunction(5), &[word, 1]), Status::INVALID_HANDLE);
     let other = nodes(captured(&f, stream, word, 1, 1));
     assert_eq!(set(exec, other[0], f.add, &[word, 1]), Status::INVALID_VALUE, "a node of another graph");
-    ok!(cuGraphDestroyNode(all[0]));
+    ok!(cuGraphDestroy(graph));
     assert_eq!(set(exec, all[0], f.add, &[word, 1]), Status::INVALID_VALUE);
     ok!(cuGraphLaunch(exec, stream));
 }
 
 #[test]
-fn the_parameters_of_a_node_can_be_read_and_set() {
+fn attributes_of_a_launch_can_be_set() {
     let _context = Ctx::new();
     let (f, stream, word) = (Functions::load(), stream(), words(1));
     let graph = captured(&f, stream, word, 6, 1);
     let node = nodes(graph)[0];
-    let empty = Params::of(&[]);
-    let mut params = kernel_params(CUfunction::NULL, &empty);
-    ok!(cuGraphKernelNodeGetParams(node, output(&mut params)));
-    assert_eq!((params.func, params.gridDimX, params.blockDimX, params.sharedMemBytes), (f.add, 1, 1, 0));
-    // SAFETY: the node has two parameters, of eight and four bytes.
-    let (to, value) = unsafe {
-        let first = std::ptr::from_ref(&params.kernelParams).cast::<*const *const u8>().read();
-        let pointers = std::slice::from_raw_parts(first, 2);
-        (pointers[0].cast::<u64>().read_unaligned(), pointers[1].cast::<u32>().read_unaligned())
-    };
-    assert_eq!((to, value), (word, 6));
-    // What was read can be set.
-    ok!(cuGraphKernelNodeSetParams(node, input(&params)));
-    let new = Params::of(&[word, 9]);
-    ok!(cuGraphKernelNodeSetParams(node, input(&kernel_params(f.add, &new))));
-    ok!(cuGraphLaunch(ready(graph), stream));
-    assert_eq!(read(word, 1), [9]);
-
-    let attribute = |id| -> Result<i32> {
-        let mut value = CUlaunchAttributeValue::of(77);
-        call!(cuGraphKernelNodeGetAttribute(node, id, output(&mut value))).into_result()?;
-        Ok(value.number())
-    };
-    let set = |id, value| {
+    type Id = CUlaunchAttributeID;
+    for (id, value, expected) in [
+        (Id::PRIORITY, -2, OK),
+        (Id::COOPERATIVE, 1, OK),
+        (Id::CLUSTER_DIMENSION, 1, OK),
+        (Id::CLUSTER_DIMENSION, 2, Status::NOT_SUPPORTED),
+        (CUlaunchAttributeID(99), 1, Status::INVALID_VALUE),
+    ] {
         let value = CUlaunchAttributeValue::of(value);
-        call!(cuGraphKernelNodeSetAttribute(node, id, input(&value)))
-    };
-    assert_eq!(attribute(CUlaunchAttributeID::PRIORITY), Ok(0));
-    assert_eq!(set(CUlaunchAttributeID::PRIORITY, -2), OK);
-    assert_eq!(set(CUlaunchAttributeID::COOPERATIVE, 1), OK);
-    assert_eq!(attribute(CUlaunchAttributeID::PRIORITY), Ok(-2));
-    assert_eq!(attribute(CUlaunchAttributeID::COOPERATIVE), Ok(1));
-    assert_eq!(set(CUlaunchAttributeID(99), 1), Status::INVALID_VALUE);
-    let other = nodes(graph)[1];
-    ok!(cuGraphKernelNodeCopyAttributes(other, node));
-    let mut value = CUlaunchAttributeValue::of(0);
-    ok!(cuGraphKernelNodeGetAttribute(other, CUlaunchAttributeID::COOPERATIVE, output(&mut value)));
-    assert_eq!(value.number(), 1);
+        assert_eq!(call!(cuGraphKernelNodeSetAttribute(node, id, input(&value))), expected, "{id:?}");
+    }
+    ok!(cuGraphLaunch(ready(graph), stream));
+    assert_eq!(read(word, 1), [6]);
 }
 
 #[test]
@@ -129,10 +104,13 @@ fn a_graph_of_the_same_shape_takes_the_place_of_another() {
     ok!(cuMemsetD32Async(word, 1, 1, stream));
     let different = end(stream).unwrap();
     failed(different, CUgraphExecUpdateResult::NODE_TYPE_CHANGED, nodes(different)[1]);
-    let apart = captured(&f, stream, word, 1, 1);
-    let (from, to) = (nodes(apart)[0], nodes(apart)[1]);
-    ok!(cuGraphRemoveDependencies(apart, input(&from), input(&to), 1));
-    failed(apart, CUgraphExecUpdateResult::TOPOLOGY_CHANGED, to);
+    let apart = out(|graph| call!(cuGraphCreate(graph, 0))).unwrap();
+    for function in [f.add, f.multiply] {
+        let params = Params::of(&[word, 1]);
+        let params = kernel_params(function, &params);
+        out(|node| call!(cuGraphAddKernelNode(node, apart, null(), 0, input(&params)))).unwrap();
+    }
+    failed(apart, CUgraphExecUpdateResult::TOPOLOGY_CHANGED, nodes(apart)[1]);
     // What failed has changed nothing.
     ok!(cuGraphLaunch(exec, stream));
     assert_eq!((read(word, 1), read(other, 1)), (vec![0], vec![100]));
@@ -140,22 +118,6 @@ fn a_graph_of_the_same_shape_takes_the_place_of_another() {
         INVALID_VALUE,
         cuGraphExecUpdate(exec, CUgraph(1), nowhere(), output(&mut CUgraphExecUpdateResult(9)))
     );
-}
-
-#[test]
-fn nodes_are_passed_over() {
-    let _context = Ctx::new();
-    let (f, stream, word) = (Functions::load(), stream(), words(1));
-    let graph = captured(&f, stream, word, 3, 10);
-    let (exec, all) = (ready(graph), nodes(graph));
-    let enabled = |node| out(|enabled| call!(cuGraphNodeGetEnabled(exec, node, enabled)));
-    ok!(cuGraphNodeSetEnabled(exec, all[1], 0));
-    assert_eq!((enabled(all[0]), enabled(all[1])), (Ok(1), Ok(0)));
-    ok!(cuGraphLaunch(exec, stream));
-    assert_eq!(read(word, 1), [3]);
-    ok!(cuGraphNodeSetEnabled(exec, all[1], 1));
-    ok!(cuGraphLaunch(exec, stream));
-    assert_eq!(read(word, 1), [60]);
 }
 
 #[test]
@@ -305,8 +267,16 @@ fn copies_and_fills_stay_what_they_are() {
     };
     let graph = make(a, 1, 4);
     let (exec, all) = (ready(graph), nodes(graph));
-    let mut copy = empty_copy();
-    ok!(cuGraphMemcpyNodeGetParams(all[0], output(&mut copy)));
+    let copy = CUDA_MEMCPY3D {
+        srcMemoryType: CUmemorytype::DEVICE,
+        srcDevice: a,
+        dstMemoryType: CUmemorytype::DEVICE,
+        dstDevice: b,
+        WidthInBytes: 8,
+        Height: 1,
+        Depth: 1,
+        ..empty_copy()
+    };
     let copies = |node, change: &dyn Fn(&mut CUDA_MEMCPY3D)| {
         let mut changed = copy;
         change(&mut changed);
@@ -408,12 +378,6 @@ fn launches_stay_what_they_are() {
     assert_eq!(status, Status::GRAPH_EXEC_UPDATE_FAILURE);
     let told = (info.result, info.errorNode, info.errorFromNode);
     assert_eq!(told, (CUgraphExecUpdateResult::TOPOLOGY_CHANGED, last, nodes[1]));
-    // Data of edges is told with their nodes alone.
-    let (mut count, mut data) = (1usize, CUgraphEdgeData::default());
-    let (at, data) = (output(&mut count), output(&mut data));
-    fails!(INVALID_VALUE, cuGraphNodeGetDependencies_v2(last, nowhere(), data, at));
-    fails!(INVALID_VALUE, cuGraphNodeGetDependentNodes_v2(last, nowhere(), data, at));
-    fails!(INVALID_VALUE, cuGraphGetEdges_v2(new, nowhere(), nowhere(), data, at));
 }
 
 /// Two rows of a word.

@@ -89,8 +89,6 @@ fn events_from_and_for_outside_are_nodes() {
     let all = nodes(graph);
     assert_eq!(kind(all[0]), Ok(CUgraphNodeType::WAIT_EVENT));
     assert_eq!(kind(all[2]), Ok(CUgraphNodeType::EVENT_RECORD));
-    assert_eq!(out(|event| call!(cuGraphEventWaitNodeGetEvent(all[0], event))), Ok(before));
-    assert_eq!(out(|event| call!(cuGraphEventRecordNodeGetEvent(all[2], event))), Ok(after));
     let exec = ready(graph);
     for (value, expected) in [(3, 6), (4, 20)] {
         assert_eq!(launch(f.add, side, &[word, value]), OK);
