@@ -31,12 +31,6 @@ pub trait Release: Send + Sync {
     fn release(&self);
 }
 
-/// Something outside of the device that a stream waits for.
-pub trait Condition: Send + Sync {
-    /// Whether it holds now. Asked again and again.
-    fn holds(&self) -> bool;
-}
-
 /// An operation. Clones are the same operation again, as a graph does it.
 #[derive(Clone)]
 pub enum Op {
@@ -74,8 +68,6 @@ pub enum Op {
     Wait(Arc<Signal>),
     /// Nothing more until a function of the client's has returned, whatever fails meanwhile.
     Running(Arc<Signal>),
-    /// Nothing more until a condition holds.
-    WaitFor(Arc<dyn Condition>),
     /// A semaphore wait: nothing more until a value stands in memory.
     WaitValue {
         /// Four or eight bytes.
@@ -198,7 +190,7 @@ impl Op {
     /// Whether it waits for something that no operation of a device brings about.
     pub(crate) fn is_up_to_others(&self) -> bool {
         match self {
-            Op::Running(_) | Op::WaitFor(_) => true,
+            Op::Running(_) => true,
             Op::WaitValue { at, .. } => at.is_mapped(),
             Op::Standing(standing) => standing.polls_host(),
             Op::Batch(ops, next) => ops.get(*next).is_some_and(Op::is_up_to_others),
@@ -210,7 +202,6 @@ impl Op {
     pub(crate) fn is_ready(&self, turns: u64) -> bool {
         match self {
             Op::Wait(signal) | Op::Running(signal) => signal.is_reached(),
-            Op::WaitFor(condition) => condition.holds(),
             Op::WaitValue { at, value, comparison } => {
                 at.value().is_none_or(|found| comparison.holds(found, *value, at.len()))
             }

@@ -1,19 +1,14 @@
 //! Signals: places in the order of a stream's work, each reached once.
 
-use crate::lock;
 use crate::queue::{Queue, Until};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// A place in the work of a stream. It is reached even if the work before it has failed: nobody waits for ever.
 pub struct Signal {
     queue: Arc<Queue>,
     reached: OnceLock<Reached>,
-    /// What is to be done when it is reached.
-    then: Mutex<Vec<Then>>,
 }
-
-type Then = Box<dyn FnOnce() + Send>;
 
 #[derive(Clone, Copy)]
 struct Reached {
@@ -25,7 +20,7 @@ struct Reached {
 impl Signal {
     /// A signal for a stream of that queue.
     pub fn new(queue: &Arc<Queue>) -> Arc<Signal> {
-        Arc::new(Signal { queue: queue.clone(), reached: OnceLock::new(), then: Mutex::default() })
+        Arc::new(Signal { queue: queue.clone(), reached: OnceLock::new() })
     }
 
     /// Whether the work before it is over.
@@ -37,7 +32,6 @@ impl Signal {
     pub(crate) fn reach(&self, done: bool) {
         // A graph passes its signals again and again: the first time counts for those who wait.
         let _ = self.reached.set(Reached { at: Instant::now(), done });
-        self.follow();
     }
 
     /// It is reached now, on another thread than that of its queue.
@@ -60,21 +54,6 @@ impl Signal {
         }
     }
 
-    /// Has something done when it is reached, or when nobody can reach it any more; now if it is so already. The thread
-    /// of the queue does it, and must not be held up.
-    pub fn then(&self, then: impl FnOnce() + Send + 'static) {
-        lock(&self.then).push(Box::new(then));
-        // It may have been reached in between: then nobody else does it.
-        if self.is_reached() {
-            self.follow();
-        }
-    }
-
-    fn follow(&self) {
-        let then = std::mem::take(&mut *lock(&self.then));
-        then.into_iter().for_each(|then| then());
-    }
-
     /// The time from an earlier one to this one, negative where that one came later; `None` where one is not reached.
     pub fn seconds_since(&self, start: &Signal) -> Option<f64> {
         let (start, end) = (start.reached.get()?.at, self.reached.get()?.at);
@@ -95,11 +74,5 @@ impl Signal {
     /// Whether it is a place in the work of that queue.
     pub(crate) fn is_of(&self, queue: &Queue) -> bool {
         std::ptr::eq(&raw const *self.queue, queue)
-    }
-}
-
-impl Drop for Signal {
-    fn drop(&mut self) {
-        self.follow();
     }
 }

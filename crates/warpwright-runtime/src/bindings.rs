@@ -17,7 +17,7 @@ pub(crate) struct Bindings {
 impl Bindings {
     /// Nothing is given yet. The other functions are asked with the same contract.
     pub(crate) fn new(contract: &Contract) -> Self {
-        let buffers = Vec::with_capacity(contract.args().len());
+        let buffers = Vec::with_capacity(contract.args.len());
         Bindings { arguments: contract.arguments(), buffers, refused: None }
     }
 

@@ -98,10 +98,10 @@ pub enum RuntimeError {
         /// The operation.
         operation: &'static str,
     },
-    /// Memory of a CUDA device and of a virtual GPU of this process.
+    /// What is of a CUDA device, and of a virtual GPU of this process.
     #[error(
-        "{operation}: one buffer is of a CUDA device and the other one of a virtual GPU, between which nothing is copied \
-         but by the host; use `clone_dtoh` and `memcpy_htod`"
+        "{operation}: one side is of a CUDA device and the other one of a virtual GPU, which meet at the host alone: copy \
+         with `clone_dtoh` and `memcpy_htod`, and wait with `synchronize`"
     )]
     OtherKind {
         /// The operation.

@@ -105,24 +105,11 @@ impl fmt::Display for GraphNode {
     }
 }
 
-impl Stream {
-    /// From now on what the stream is asked for is recorded and not executed, until [`end_capture`] yields the graph.
-    ///
-    /// Launches, copies within the device and memsets are recorded. What waits, allocates or copies from or to the
-    /// host is refused meanwhile, and leaves the recording as it was.
-    ///
-    /// [`end_capture`]: Self::end_capture
-    pub fn begin_capture(&self) -> Result<()> {
-        self.start_capture()
-    }
-
-    /// Ends the recording.
-    pub fn end_capture(&self) -> Result<Graph> {
-        Ok(Graph { device: self.device().clone(), nodes: self.finish_capture()? })
-    }
-}
-
 impl Graph {
+    pub(crate) fn new(device: Device, nodes: Vec<Captured>) -> Graph {
+        Graph { device, nodes }
+    }
+
     /// The device.
     pub fn device(&self) -> &Device {
         &self.device

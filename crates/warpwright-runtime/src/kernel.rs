@@ -12,6 +12,7 @@ use crate::contract::{Contract, Limits, Resolved};
 use crate::device::Device;
 use crate::error::{Result, RuntimeError};
 use crate::function::{self, Function};
+use crate::lock;
 use crate::op::{Launch, Op, Shape};
 use crate::stream::Stream;
 use sha2::{Digest, Sha256};
@@ -19,7 +20,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::{ArgDesc, Arguments, Built, Kernel, Key, LaunchRule, build_checked};
 
@@ -175,11 +176,7 @@ enum Within {
 /// A checksum of what was built.
 type Content = [u8; 32];
 
-impl Kernels {
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Kernels {}
 
 impl Device {
     /// The kernel for this device: checked, built for its architecture, verified and loaded. A configuration that the
@@ -257,7 +254,7 @@ impl Device {
 
     fn known<T: AnyKernel + ?Sized>(&self, kernel: &T, within: Within) -> Result<Arc<Compiled>> {
         let key = kernel.key().map(|key| (key, within));
-        match key.as_ref().and_then(|key| self.kernels().lock().by_key.get(key).cloned()) {
+        match key.as_ref().and_then(|key| lock(&self.kernels().known).by_key.get(key).cloned()) {
             Some(compiled) => Ok(compiled),
             None => self.built(kernel, within, key),
         }
@@ -291,12 +288,12 @@ impl Device {
             _ => (kernel.build(limits.arch).map_err(failed)?, kernel.args()),
         };
         let content = content(&built, &args);
-        let known = self.kernels().lock().by_content.get(&content).cloned();
+        let known = lock(&self.kernels().known).by_content.get(&content).cloned();
         let compiled = match known {
             Some(compiled) => compiled,
             None => Arc::new(self.compile(&entry, args, built, limits, within == Within::Checked)?),
         };
-        let mut known = self.kernels().lock();
+        let mut known = lock(&self.kernels().known);
         // Where another thread was faster, its kernel is the one.
         let compiled = known.by_content.entry(content).or_insert(compiled).clone();
         if let Some(key) = key {
@@ -318,7 +315,7 @@ impl Device {
             .map_err(|mistakes| RuntimeError::Build { kernel: entry.to_owned(), source: mistakes.into() })?;
         let kernel = self.load(&built.module, &info)?.kernel(entry)?;
         let function = Function::new(self.clone(), kernel.clone());
-        let LaunchRule { dynamic_shared, .. } = *contract.rule();
+        let LaunchRule { dynamic_shared, .. } = contract.rule;
         if dynamic_shared > function.max_dynamic_shared() {
             function.set_max_dynamic_shared(dynamic_shared)?;
         }
@@ -354,7 +351,7 @@ fn threads(block: [u32; 3]) -> u32 {
 impl CompiledKernel {
     /// Its entry.
     pub fn entry(&self) -> &str {
-        self.compiled.contract.kernel()
+        &self.compiled.contract.kernel
     }
 
     /// The device.
@@ -364,17 +361,17 @@ impl CompiledKernel {
 
     /// Its arguments, in order.
     pub fn args(&self) -> &[ArgDesc] {
-        self.compiled.contract.args()
+        &self.compiled.contract.args
     }
 
     /// The numbers that lengths and the grid depend on and that are no arguments: see [`Binder::dim`].
     pub fn dims(&self) -> &[&'static str] {
-        self.compiled.contract.dims()
+        &self.compiled.contract.dims
     }
 
     /// How it is launched, with the shared memory that the build has found.
     pub fn launch_rule(&self) -> &LaunchRule {
-        self.compiled.contract.rule()
+        &self.compiled.contract.rule
     }
 
     /// The function that it has become: its attributes, its occupancy.
@@ -493,7 +490,7 @@ impl<'a> Binder<'a> {
     }
 
     fn must_stay_inside(&self) -> Result<()> {
-        self.device.must_stay_inside(self.is_bounded, self.compiled.contract.kernel())
+        self.device.must_stay_inside(self.is_bounded, &self.compiled.contract.kernel)
     }
 
     fn launched(self, stream: &Stream) -> Result<()> {
@@ -509,7 +506,7 @@ impl<'a> Binder<'a> {
             if self.block == contract.block() {
                 return *resident;
             }
-            let dynamic_shared = contract.rule().dynamic_shared;
+            let dynamic_shared = contract.rule.dynamic_shared;
             Function::new(self.device.clone(), kernel.clone())
                 .max_cooperative_grid(threads(self.block), dynamic_shared)
         };

@@ -139,8 +139,8 @@ pub use bindings::Given;
 pub use buffer::{AnyBuffer, Buffer, Element, HostBuffer};
 pub use contract::{ContractError, Kind, Measure, Violation};
 pub use cuda::{
-    CallError, CubinCache, CudaConfig, CudaError, DriverVersion, JitError, JitMessage, Lendable, ModuleError,
-    PtxLine, PtxVersionError,
+    CallError, CubinCache, CudaConfig, CudaError, DriverVersion, JitError, Lendable, ModuleError,
+    PtxVersionError,
 };
 pub use device::{
     Device, DeviceInfo, DeviceSpec, DeviceStatistics, Properties, Selected, cuda_driver, devices,
@@ -156,6 +156,13 @@ pub use operands::{OperandBinder, OperandList, OperandTable, Operands};
 pub use pool::PoolStatistics;
 pub use stream::Stream;
 pub use vm::{Order, VmConfig};
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// A lock whose holder may have panicked: what it guards is whole between any two statements.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The example of the page that registries show.
 #[cfg(doctest)]

@@ -5,6 +5,8 @@ use crate::buffer::{AnyBuffer, Block, Buffer, Element, Issuing};
 use crate::device::Device;
 use crate::error::{Result, RuntimeError};
 use crate::event::Event;
+use crate::graph::Graph;
+use crate::lock;
 use crate::op::Op;
 use crate::pool::Point;
 use std::fmt;
@@ -12,7 +14,7 @@ use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 /// Operations of a device in their order. A cheap handle: its clones are one stream.
 ///
@@ -72,11 +74,7 @@ impl StreamState {
     }
 }
 
-impl Inner {
-    fn captured(&self) -> MutexGuard<'_, Vec<Captured>> {
-        self.captured.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+impl Inner {}
 
 impl Stream {
     pub(crate) fn new(device: Device, state: Arc<StreamState>) -> Self {
@@ -144,7 +142,7 @@ impl Stream {
         same_len(NAME, source.len(), target.len())?;
         let mut issuing = Issuing::default();
         target.as_any().used_by(&self.inner.state, &mut issuing)?;
-        self.backend().upload(bytemuck::cast_slice(source), target.as_any().place(), &self.inner.state);
+        self.backend().upload(bytemuck::cast_slice(source), &target.as_any().place(), &self.inner.state);
         Ok(())
     }
 
@@ -157,7 +155,7 @@ impl Stream {
         let mut issuing = Issuing::default();
         source.as_any().used_by(&self.inner.state, &mut issuing)?;
         let bytes = bytemuck::cast_slice_mut::<T, u8>(target);
-        self.backend().download(NAME, source.as_any().place(), &self.inner.state, bytes)
+        self.backend().download(NAME, &source.as_any().place(), &self.inner.state, bytes)
     }
 
     /// The elements, after what the stream was asked for so far; waits for that.
@@ -211,10 +209,10 @@ impl Stream {
         Ok(Event { device: self.inner.device.clone(), mark })
     }
 
-    /// What the stream is asked for from now on waits for the event, also for one of another device. Whoever wants to know
-    /// whether that one failed before it asks that one: the event is over in any case.
+    /// What the stream is asked for from now on waits for the event, also for one of another device of the same kind.
+    /// Whoever wants to know whether that one failed before it asks that one: the event is over in any case.
     ///
-    /// Refused where the stream is someone else's who captures on it, and the event is of a virtual GPU.
+    /// Refused between a CUDA device and a virtual GPU of this process: there the host waits ([`Event::synchronize`]).
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         self.must_not_capture("wait_event")?;
         self.backend().wait_mark(&event.mark, &self.inner.state)
@@ -243,7 +241,7 @@ impl Stream {
     /// be captured. Refused where a buffer was lent, and the loan has ended.
     pub(crate) fn enqueue<'a>(&self, op: Op, uses: impl IntoIterator<Item = &'a AnyBuffer>) -> Result<()> {
         if self.inner.capturing.load(Acquire) {
-            let mut captured = self.inner.captured();
+            let mut captured = lock(&self.inner.captured);
             if self.inner.capturing.load(Relaxed) {
                 captured.push(Captured { op, uses: uses.into_iter().cloned().collect() });
                 return Ok(());
@@ -270,25 +268,27 @@ impl Stream {
         self.inner.device.backend()
     }
 
-    /// From now on operations are recorded.
-    pub(crate) fn start_capture(&self) -> Result<()> {
-        let mut captured = self.inner.captured();
-        if self.inner.capturing.load(Relaxed) {
-            return Err(RuntimeError::Capturing { operation: "begin_capture" });
-        }
+    /// From now on what the stream is asked for is recorded and not executed, until [`end_capture`] yields the graph.
+    ///
+    /// Launches, copies within the device and memsets are recorded. What waits, allocates or copies from or to the
+    /// host is refused meanwhile, and leaves the recording as it was.
+    ///
+    /// [`end_capture`]: Self::end_capture
+    pub fn begin_capture(&self) -> Result<()> {
+        let mut captured = lock(&self.inner.captured);
+        self.must_not_capture("begin_capture")?;
         captured.clear();
         self.inner.capturing.store(true, Release);
         Ok(())
     }
 
-    /// Ends the recording: what was recorded.
-    pub(crate) fn finish_capture(&self) -> Result<Vec<Captured>> {
-        let mut captured = self.inner.captured();
-        if !self.inner.capturing.load(Relaxed) {
+    /// Ends the recording.
+    pub fn end_capture(&self) -> Result<Graph> {
+        let mut captured = lock(&self.inner.captured);
+        if !self.inner.capturing.swap(false, Release) {
             return Err(RuntimeError::NotCapturing);
         }
-        self.inner.capturing.store(false, Release);
-        Ok(std::mem::take(&mut *captured))
+        Ok(Graph::new(self.inner.device.clone(), std::mem::take(&mut *captured)))
     }
 
     /// Refuses an operation that cannot be captured.

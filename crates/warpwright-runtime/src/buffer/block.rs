@@ -4,6 +4,7 @@ use super::{AnyBuffer, Issuing, Loan};
 use crate::backend::Memory;
 use crate::device::Device;
 use crate::error::Result;
+use crate::lock;
 use crate::pool::Point;
 use crate::stream::StreamState;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,10 +24,6 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    pub(crate) fn new(device: Device, memory: Arc<Memory>, home: Option<Arc<StreamState>>) -> Self {
-        Block::holding(device, memory, home, Box::default())
-    }
-
     /// A block with the addresses of these buffers in it, which live as long as it does.
     pub(crate) fn holding(
         device: Device,
@@ -50,7 +47,7 @@ impl Block {
 
     /// The streams other than its own that have used it.
     pub(crate) fn foreign(&self) -> Vec<Arc<StreamState>> {
-        self.foreign.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.foreign).clone()
     }
 
     /// Buffers whose addresses are in it.
@@ -70,7 +67,7 @@ impl Block {
         if self.home.as_ref().is_some_and(|home| home.id == stream.id) {
             return Ok(());
         }
-        let mut foreign = self.foreign.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut foreign = lock(&self.foreign);
         if !foreign.iter().any(|known| known.id == stream.id) {
             foreign.push(stream.clone());
         }

@@ -5,7 +5,8 @@
 //! ended, and a loan does not end while such a thing is being issued**.
 
 use crate::error::{Result, RuntimeError};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use crate::lock;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// A time in which memory is lent.
 #[derive(Debug, Default)]
@@ -22,13 +23,9 @@ struct State {
 }
 
 impl Loan {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Ends it. What uses the memory is issued when this returns, and nothing more will be.
     pub(crate) fn end(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.ended = true;
         while state.issuing > 0 {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -45,7 +42,7 @@ pub(crate) struct Issuing {
 impl Issuing {
     /// The operation uses memory of that loan. Refused if it has ended.
     pub(super) fn enter(&mut self, loan: &Arc<Loan>) -> Result<()> {
-        let mut state = loan.state();
+        let mut state = lock(&loan.state);
         if state.ended {
             return Err(RuntimeError::LoanEnded);
         }
@@ -59,7 +56,7 @@ impl Issuing {
 impl Drop for Issuing {
     fn drop(&mut self) {
         for loan in &self.loans {
-            loan.state().issuing -= 1;
+            lock(&loan.state).issuing -= 1;
             loan.changed.notify_all();
         }
     }

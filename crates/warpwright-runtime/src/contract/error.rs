@@ -276,17 +276,7 @@ impl Violation {
             | Violation::OtherDevice { argument, .. }
             | Violation::Overlap { argument, .. }
             | Violation::Overflow { of: Measure::Length { argument }, .. } => Some(argument),
-            Violation::Overflow { of: Measure::Grid, .. }
-            | Violation::Grid { .. }
-            | Violation::Block { .. }
-            | Violation::SharedMemory { .. }
-            | Violation::DynamicShared { .. }
-            | Violation::ParameterCount { .. }
-            | Violation::Architecture { .. }
-            | Violation::NotResident { .. }
-            | Violation::NotCallable
-            | Violation::Cluster { .. }
-            | Violation::ClusterShape { .. } => None,
+            _ => None,
         }
     }
 }

@@ -30,11 +30,11 @@ pub(crate) const ALIGNMENT: u64 = 16;
 /// What a kernel asks of its launches, on a device.
 #[derive(Debug)]
 pub(crate) struct Contract {
-    kernel: Arc<str>,
-    args: Box<[ArgDesc]>,
+    pub(crate) kernel: Arc<str>,
+    pub(crate) args: Box<[ArgDesc]>,
     /// The numbers that lengths and the grid depend on and that are no arguments.
-    dims: Box<[&'static str]>,
-    rule: LaunchRule,
+    pub(crate) dims: Box<[&'static str]>,
+    pub(crate) rule: LaunchRule,
     limits: Limits,
     /// Whether the kernel is given the bytes of each buffer behind its arguments.
     checked: bool,
@@ -106,26 +106,6 @@ impl Contract {
             Some(given) if !limits.clusters => refuse(Violation::Cluster { given }),
             _ => Ok(()),
         }
-    }
-
-    /// The entry.
-    pub(crate) fn kernel(&self) -> &Arc<str> {
-        &self.kernel
-    }
-
-    /// The arguments.
-    pub(crate) fn args(&self) -> &[ArgDesc] {
-        &self.args
-    }
-
-    /// The numbers that are to be given besides the arguments.
-    pub(crate) fn dims(&self) -> &[&'static str] {
-        &self.dims
-    }
-
-    /// The launch rule.
-    pub(crate) fn rule(&self) -> &LaunchRule {
-        &self.rule
     }
 
     /// The block where the caller does not choose one: the only one, or the largest.

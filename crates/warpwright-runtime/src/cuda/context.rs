@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// The context of a device, as everything that lives in it holds it: modules, memory, streams, events.
 pub(crate) struct Context {
-    cuda: Arc<CudaContext>,
+    pub(crate) cuda: Arc<CudaContext>,
 }
 
 impl Context {
@@ -33,11 +33,6 @@ impl Context {
         }
         // SAFETY: the context lives as long as `self.cuda` does.
         check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(own) })
-    }
-
-    /// The same as the bindings have it.
-    pub(crate) fn cuda(&self) -> &Arc<CudaContext> {
-        &self.cuda
     }
 
     /// The device's handle.

@@ -6,15 +6,16 @@ use super::ending;
 use super::error::CallError;
 use super::faults::{Faults, Suspects, ends_context};
 use super::handles::Stream;
-use super::info::{self, Description};
+use super::info;
 use super::library;
 use super::line::{Line, Lines, StreamHandle};
 use super::mark::Spares;
 use super::memory::{Allocator, Memory};
-use super::module::{Loader, LoaderStatistics, Module, Target};
+use super::module::{Loader, Target};
 use super::reaper::Reaper;
 use super::staging::{Lane, Staging};
 use super::sys::CUdevice_attribute as Attribute;
+use crate::backend;
 use crate::device::{DeviceStatistics, Properties};
 use crate::error::Result;
 use crate::pool::Point;
@@ -24,11 +25,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use warpwright_ptx::ir;
 use warpwright_ptx::verify::ModuleInfo;
+use warpwright_vm::{Finding, Report};
 
 /// A CUDA device with what it needs to run.
 pub(crate) struct Driver {
     pub(super) context: Arc<Context>,
-    pub(super) description: Description,
+    properties: Properties,
+    host_threads: Option<u32>,
     pub(super) sync_launches: bool,
     runs_clusters: bool,
     /// Operations that were issued.
@@ -58,33 +61,31 @@ pub(super) struct Counts {
 impl Driver {
     /// The device of that ordinal, in its primary context.
     pub(crate) fn open(config: &CudaConfig) -> Result<Self> {
-        let description = info::describe(config.ordinal)?;
-        let context = context::retain(config.ordinal)?;
-        Self::new(context, None, description, config)
+        let properties = info::describe(config.ordinal)?.properties;
+        Self::new(context::retain(config.ordinal)?, None, properties, config)
     }
 
     /// The device of a context of someone else's, whose stream is the first one of the device.
     pub(crate) fn of(context: Arc<CudaContext>, stream: Arc<CudaStream>) -> Result<Self> {
         let ordinal = u32::try_from(context.ordinal()).unwrap_or(u32::MAX);
-        let description = info::describe(ordinal)?;
-        Self::new(context, Some(stream), description, &CudaConfig::new(ordinal))
+        let properties = info::describe(ordinal)?.properties;
+        Self::new(context, Some(stream), properties, &CudaConfig::new(ordinal))
     }
 
     /// The device of a context.
     fn new(
         context: Arc<CudaContext>,
         theirs: Option<Arc<CudaStream>>,
-        description: Description,
+        properties: Properties,
         config: &CudaConfig,
     ) -> Result<Self> {
         let context = Arc::new(Context::new(context));
         let reaper = Arc::new(Reaper::new(&context)?);
-        let Properties { name, arch, .. } = &description.properties;
         let library = library::open()?;
         let target = Target {
             driver: library.version,
-            device: name.clone(),
-            arch: *arch,
+            device: properties.name.clone(),
+            arch: properties.arch,
             line_info: config.line_info,
         };
         let loader = Loader::new(context.clone(), reaper.clone(), target, &config.cubin_cache);
@@ -94,7 +95,8 @@ impl Driver {
             allocator: Allocator::new(&context, &reaper)?,
             staging: Arc::new(Staging::new(&context)),
             runs_clusters: context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)? != 0,
-            description,
+            host_threads: library.host_threads(context.device()),
+            properties,
             sync_launches: config.sync_launches,
             tickets: AtomicU64::new(0),
             counts: Counts::default(),
@@ -108,12 +110,12 @@ impl Driver {
 
     /// What it is like.
     pub(crate) fn properties(&self) -> &Properties {
-        &self.description.properties
+        &self.properties
     }
 
     /// Host threads that run blocks, where the device is a virtual one.
     pub(crate) fn host_threads(&self) -> Option<u32> {
-        self.description.host_threads
+        self.host_threads
     }
 
     pub(crate) fn runs_clusters(&self) -> bool {
@@ -121,40 +123,54 @@ impl Driver {
     }
 
     /// A new stream with that number.
-    pub(crate) fn new_stream(&self, id: u64) -> Result<StreamHandle> {
+    pub(crate) fn new_stream(&self, id: u64) -> Result<backend::StreamHandle> {
         self.lines.sweep();
         let stream = match &self.theirs {
             Some(theirs) if id == 0 => Stream::theirs(&self.context, theirs.clone()),
             _ => self.answer("a new stream", Stream::new(&self.context))?,
         };
-        Ok(self.stream(id, stream))
-    }
-
-    fn stream(&self, id: u64, stream: Stream) -> StreamHandle {
         let stream = Arc::new(stream);
         let line = Line::new(id, stream.clone(), Lane::new(&self.staging, &stream));
-        StreamHandle::new(Arc::new(line), &self.lines, &self.reaper)
+        let handle = StreamHandle::new(Arc::new(line), &self.lines, &self.reaper);
+        Ok(backend::StreamHandle::Cuda(handle))
     }
 
-    /// New memory for what a stream does next. `None` where there is no room.
-    pub(crate) fn allocate(
-        &self,
-        bytes: u64,
-        state: &StreamState,
-        handle: &StreamHandle,
-    ) -> Result<Option<Memory>> {
-        let line = handle.line();
+    pub(crate) fn allocate(&self, bytes: u64, state: &StreamState) -> Result<Option<Arc<backend::Memory>>> {
+        let line = &state.handle.cuda().line;
         let mut order = line.order();
         // The memory is there behind this point of the stream: no other one has it before.
         self.ticket(&mut order, state);
-        let memory = self.allocator.allocate(bytes, line.stream(), line.id());
+        let memory = self.allocator.allocate(bytes, line.stream(), line.id);
         drop(order);
-        self.answer("an allocation", memory)
+        self.allocated(memory)
     }
 
-    /// New memory of the host's, zero. `None` where there is no room.
-    pub(crate) fn allocate_mapped(&self, bytes: u64) -> Result<Option<Memory>> {
-        self.answer("an allocation", self.allocator.allocate_mapped(bytes))
+    pub(crate) fn allocate_mapped(&self, bytes: u64) -> Result<Option<Arc<backend::Memory>>> {
+        self.allocated(self.allocator.allocate_mapped(bytes))
+    }
+
+    fn allocated(&self, memory: Result<Option<Memory>, CallError>) -> Result<Option<Arc<backend::Memory>>> {
+        let memory = self.answer("an allocation", memory)?;
+        Ok(memory.map(|memory| Arc::new(backend::Memory::Cuda(memory))))
+    }
+
+    pub(crate) fn release(&self, memory: Arc<backend::Memory>, uses: &[Point]) {
+        memory.cuda().used_by(uses.iter().map(|point| point.stream));
+    }
+
+    /// Nothing is known of the bytes of memory.
+    pub(crate) fn forget(&self, _memory: Arc<backend::Memory>, _stream: &StreamState) {}
+
+    pub(crate) fn looks_for_uninitialised(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn last_report(&self) -> Option<Arc<Report>> {
+        None
+    }
+
+    pub(crate) fn take_findings(&self) -> Vec<Finding> {
+        Vec::new()
     }
 
     /// Whether the operations until a point are complete. In a context that is lost everything is.
@@ -166,25 +182,25 @@ impl Driver {
         })
     }
 
-    /// Waits until what a stream was asked for is complete, and returns the error that nobody was told of.
-    pub(crate) fn wait(&self, stream: &StreamHandle) -> Result<()> {
-        self.pass(stream.line());
+    pub(crate) fn is_idle(&self, stream: &StreamState) -> bool {
+        self.is_complete(stream.point())
+    }
+
+    pub(crate) fn wait(&self, stream: &StreamState) -> Result<()> {
+        self.pass(&stream.handle.cuda().line);
         self.faults.tell()
     }
 
-    /// Waits until everything is complete, and returns the error that nobody was told of.
     pub(crate) fn wait_all(&self) -> Result<()> {
         self.pass_all();
         self.faults.tell()
     }
 
-    /// Waits until everything is complete.
-    pub(crate) fn pass_all(&self) {
+    fn pass_all(&self) {
         self.lines.all().iter().for_each(|line| self.pass(line));
         self.lines.sweep();
     }
 
-    /// Waits until everything is complete, and what it held is free again.
     pub(crate) fn reclaim(&self) -> Result<()> {
         self.pass_all();
         self.answer("an allocation", self.allocator.reclaim())
@@ -192,12 +208,26 @@ impl Driver {
 
     /// Bytes of memory that nobody has, in this process or another one.
     pub(crate) fn free_memory(&self) -> Result<u64> {
-        self.answer("a query", self.allocator.room().map(|room| room.free))
+        self.answer("a query", self.allocator.room())
     }
 
-    /// Loads a module that the verifier has accepted.
-    pub(crate) fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module> {
-        self.loader.load(module, info)
+    pub(crate) fn load(
+        &self,
+        module: &ir::Module,
+        info: &ModuleInfo,
+        _text: Option<&str>,
+    ) -> Result<backend::Module> {
+        self.loader.load(module, info).map(backend::Module::Cuda)
+    }
+
+    pub(crate) fn occupancy(
+        &self,
+        module: &backend::Module,
+        kernel: &str,
+        threads: u32,
+        dynamic_shared: u32,
+    ) -> u32 {
+        module.cuda().occupancy(kernel, threads, dynamic_shared)
     }
 
     fn pass(&self, line: &Line) {
@@ -234,17 +264,13 @@ impl Driver {
 
     pub(crate) fn statistics(&self) -> DeviceStatistics {
         let Counts { launches, graph_launches, copies, bytes_copied, memsets } = &self.counts;
-        let LoaderStatistics { compiled, cached, compile_time } = self.loader.statistics();
         DeviceStatistics {
             launches: launches.load(Relaxed),
             graph_launches: graph_launches.load(Relaxed),
             copies: copies.load(Relaxed),
             bytes_copied: bytes_copied.load(Relaxed),
             memsets: memsets.load(Relaxed),
-            bytes_accessed: 0,
-            modules_compiled: compiled,
-            modules_cached: cached,
-            compile_time,
+            ..self.loader.statistics()
         }
     }
 }
@@ -254,8 +280,6 @@ impl Drop for Driver {
     /// does next. Memory of the host's that it may use stays until it is done, or the process ends.
     fn drop(&mut self) {
         let lines = self.lines.all();
-        // Nobody waits for other devices any more.
-        lines.iter().for_each(|line| line.order().gate.iter().for_each(|gate| gate.open()));
         let held = (self.lines.clone(), self.staging.clone(), self.reaper.clone());
         // A context that is lost does nothing any more.
         if lines.iter().all(|line| line.is_idle().unwrap_or(true)) {

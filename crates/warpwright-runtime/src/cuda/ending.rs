@@ -4,7 +4,8 @@
 //! end waits for these threads, **for a moment and no longer**, since what keeps a device busy may be a kernel that waits
 //! for the host. So what was dropped is given back, and tools that look for what a program has forgotten find nothing.
 
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use crate::lock;
+use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
 /// How long the end of the process waits.
@@ -16,24 +17,20 @@ static BUSY: Mutex<usize> = Mutex::new(0);
 /// One of them is done.
 static DONE: Condvar = Condvar::new();
 
-fn busy() -> MutexGuard<'static, usize> {
-    BUSY.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// One of these threads, or what one of them has to do.
 pub(super) struct Busy;
 
 impl Busy {
     /// From now on the end of the process waits for this to be dropped, once [`watch`] was called.
     pub(super) fn new() -> Self {
-        *busy() += 1;
+        *lock(&BUSY) += 1;
         Busy
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        *busy() -= 1;
+        *lock(&BUSY) -= 1;
         DONE.notify_all();
     }
 }
@@ -59,7 +56,8 @@ pub(super) fn watch() {
 /// Elsewhere threads do not live as long as the process, and there is nothing to wait for at its end.
 #[cfg(unix)]
 mod at_exit {
-    use super::{DONE, MOMENT, busy};
+    use super::{BUSY, DONE, MOMENT};
+    use crate::lock;
     use std::ffi::c_int;
     use std::sync::OnceLock;
 
@@ -74,7 +72,7 @@ mod at_exit {
     extern "C" fn wait() {
         // The child of a fork has these threads no more than their device.
         if PROCESS.get() == Some(&std::process::id()) {
-            drop(DONE.wait_timeout_while(busy(), MOMENT, |busy| *busy > 0));
+            drop(DONE.wait_timeout_while(lock(&BUSY), MOMENT, |busy| *busy > 0));
         }
     }
 

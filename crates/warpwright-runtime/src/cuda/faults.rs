@@ -10,11 +10,12 @@
 use super::error::CallError;
 use super::sys::Status;
 use crate::error::{Failure, Result, RuntimeError};
+use crate::lock;
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Errors of a device.
 #[derive(Default)]
@@ -75,10 +76,6 @@ impl Suspects {
 }
 
 impl Faults {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether nothing is to be issued.
     #[inline]
     pub(super) fn stand(&self) -> bool {
@@ -87,7 +84,7 @@ impl Faults {
 
     /// Whether the context has ended.
     pub(super) fn is_lost(&self) -> bool {
-        self.stand() && self.state().lost.is_some()
+        self.stand() && lock(&self.state).lost.is_some()
     }
 
     /// A call of `what` was answered with an error; what has not been seen complete are `suspects`.
@@ -98,7 +95,7 @@ impl Faults {
             let (kernel, message) = (what.to_owned(), error.to_string());
             Failure { kernel, launch: None, last: None, lost: false, message }
         };
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let failure = Box::new(failure);
         if failure.lost && state.lost.is_none() {
             state.lost = Some(failure.clone());
@@ -114,7 +111,7 @@ impl Faults {
         if !self.stand() {
             return Ok(());
         }
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let error = state.error.take().or_else(|| state.lost.clone());
         self.standing.store(state.lost.is_some(), Release);
         match error {

@@ -17,9 +17,10 @@ use super::sys::{
     self, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUgraph, CUgraphExec, CUgraphNode, CUmemorytype,
     CaptureMode, Status,
 };
+use crate::lock;
 use crate::op::{Op, Place};
 use std::ptr::{null, null_mut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Bytes of arguments that every driver takes in a node. Launches may have more, of which some crash.
 const ARGUMENTS: usize = 4096;
@@ -83,12 +84,12 @@ fn captured(
     let stream = Stream::new(context)?;
     // SAFETY: the handle lives. Relaxed, the capture forbids nobody to allocate.
     check("cuStreamBeginCapture", unsafe {
-        sys::cuStreamBeginCapture_v2(stream.raw(), CaptureMode::RELAXED)
+        sys::cuStreamBeginCapture_v2(stream.handle, CaptureMode::RELAXED)
     })?;
     let asked = ask(&stream);
     let mut graph = null_mut();
     // SAFETY: writes the handle; that of the stream lives.
-    let ended = check("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(stream.raw(), &mut graph) });
+    let ended = check("cuStreamEndCapture", unsafe { sys::cuStreamEndCapture(stream.handle, &mut graph) });
     let graph = ended.map(|()| Graph(graph));
     asked?;
     graph
@@ -119,7 +120,7 @@ impl<'a> Chain<'a> {
     /// Adds an operation: its node, where it is one.
     fn add(&mut self, op: &Op) -> Result<Option<Node>, CallError> {
         match op {
-            Op::Launch(launch) => self.launch(launch.code.cuda().call()).map(Some),
+            Op::Launch(launch) => self.launch(&launch.code.cuda().call).map(Some),
             Op::Copy { target, .. } | Op::Fill { target, .. } if target.bytes == 0 => Ok(None),
             Op::Copy { source, target } => self.copy(source, target).map(Some),
             Op::Fill { target, value } => self.fill(target, *value).map(Some),
@@ -209,7 +210,7 @@ impl<'a> Chain<'a> {
             Height: 1,
             Depth: 1,
         };
-        let context = self.context.cuda().cu_ctx();
+        let context = self.context.cuda.cu_ctx();
         self.node("cuGraphAddMemcpyNode", |node, graph, behind, count| {
             // SAFETY: writes the handle; both sides have that many bytes.
             unsafe { sys::cuGraphAddMemcpyNode(node, graph, behind, count, &params, context) }
@@ -220,7 +221,7 @@ impl<'a> Chain<'a> {
         let (dst, width) = (address(target), target.bytes as usize);
         let params =
             CUDA_MEMSET_NODE_PARAMS { dst, pitch: 0, value: value.into(), elementSize: 1, width, height: 1 };
-        let context = self.context.cuda().cu_ctx();
+        let context = self.context.cuda.cu_ctx();
         let node = self.node("cuGraphAddMemsetNode", |node, graph, behind, count| {
             // SAFETY: writes the handle; there are that many bytes.
             unsafe { sys::cuGraphAddMemsetNode(node, graph, behind, count, &params, context) }
@@ -230,7 +231,7 @@ impl<'a> Chain<'a> {
             Err(error) if error.is(Status::INVALID_VALUE) => {
                 let fill = captured(self.context, |stream| {
                     // SAFETY: there are that many bytes, and nothing is written: it is captured.
-                    let asked = unsafe { sys::cuMemsetD8Async(dst, value, width, stream.raw()) };
+                    let asked = unsafe { sys::cuMemsetD8Async(dst, value, width, stream.handle) };
                     check("cuMemsetD8Async", asked)
                 })?;
                 self.graph(&fill)
@@ -259,7 +260,7 @@ impl Exec {
         // So that the first replay takes no longer than others.
         let stream = Stream::new(context)?;
         // SAFETY: both handles live.
-        check("cuGraphUpload", unsafe { sys::cuGraphUpload(exec, stream.raw()) })?;
+        check("cuGraphUpload", unsafe { sys::cuGraphUpload(exec, stream.handle) })?;
         Ok(Exec { graph: Mutex::new(handles) })
     }
 
@@ -270,14 +271,14 @@ impl Exec {
     /// What the operations use is there, and they are in the order of the stream.
     #[inline]
     pub(crate) unsafe fn launch(&self, stream: &Stream) -> Result<(), CallError> {
-        let graph = self.graph.lock().unwrap_or_else(PoisonError::into_inner);
+        let graph = lock(&self.graph);
         // SAFETY: both handles live; the rest is the caller's promise.
-        check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(graph.exec, stream.raw()) })
+        check("cuGraphLaunch", unsafe { sys::cuGraphLaunch(graph.exec, stream.handle) })
     }
 
     /// Replays from now on have that launch, of the same function, in that place of the list.
     pub(crate) fn update(&self, at: usize, call: &Call) -> Result<(), CallError> {
-        let graph = self.graph.lock().unwrap_or_else(PoisonError::into_inner);
+        let graph = lock(&self.graph);
         graph.context.bind()?;
         let Some(node) = graph.nodes.get(at).copied().flatten() else {
             return Err(CallError::new("cuGraphExecKernelNodeSetParams", Status::INVALID_VALUE));

@@ -5,18 +5,19 @@
 use super::context::{Context, Unbound};
 use super::error::{CallError, check};
 use super::sys::{self, CUevent, CUevent_flags, CUgraph, CUstream, CUstream_flags, CaptureStatus, Status};
+use crate::lock;
 use cudarc::driver::CudaStream;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// What is not done in the order of a capture.
 pub(super) const CAPTURED: Status = Status::STREAM_CAPTURE_UNSUPPORTED;
 
 /// A stream of the driver.
 pub(crate) struct Stream {
-    context: Arc<Context>,
-    handle: CUstream,
+    pub(crate) context: Arc<Context>,
+    pub(crate) handle: CUstream,
     /// The stream of someone else that this is, which is not ours to destroy.
     theirs: Option<Arc<CudaStream>>,
     /// The same as the bindings have it, where they were given it. Someone else may have kept that.
@@ -30,8 +31,8 @@ static KEPT: Mutex<Vec<Arc<CudaStream>>> = Mutex::new(Vec::new());
 
 /// An event of the driver.
 pub(crate) struct Event {
-    context: Arc<Context>,
-    handle: CUevent,
+    pub(crate) context: Arc<Context>,
+    pub(crate) handle: CUevent,
 }
 
 // SAFETY: handles are names that the driver looks up; its functions may be called from any thread.
@@ -62,16 +63,11 @@ impl Stream {
         Stream { context: context.clone(), handle, theirs: Some(stream), bound, was_lent }
     }
 
-    /// The driver's handle.
-    pub(crate) fn raw(&self) -> CUstream {
-        self.handle
-    }
-
     /// The same as the bindings have it, for as long as anybody wants it.
     pub(super) fn cudarc(&self) -> Arc<CudaStream> {
         let bind = || {
             // SAFETY: the stream is of that context, and is not destroyed as long as anybody has this.
-            unsafe { self.context.cuda().wrap_borrowed_stream(self.handle) }
+            unsafe { self.context.cuda.wrap_borrowed_stream(self.handle) }
         };
         self.theirs.as_ref().unwrap_or_else(|| self.bound.get_or_init(bind)).clone()
     }
@@ -80,11 +76,6 @@ impl Stream {
     pub(super) fn lend(&self) -> Arc<CudaStream> {
         self.was_lent.store(true, Relaxed);
         self.cudarc()
-    }
-
-    /// The context that it is in.
-    pub(crate) fn context(&self) -> &Arc<Context> {
-        &self.context
     }
 
     /// Whether someone else has it too, who may capture on it.
@@ -161,7 +152,7 @@ impl Drop for Stream {
             return;
         }
         match self.bound.take().map(Arc::try_unwrap) {
-            Some(Err(kept)) => KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(kept),
+            Some(Err(kept)) => lock(&KEPT).push(kept),
             // SAFETY: nobody has the handle any more.
             None | Some(Ok(_)) => unsafe { destroy(&self.context, self.handle) },
         }
@@ -170,7 +161,7 @@ impl Drop for Stream {
 
 /// Destroys the streams that were kept, and are no more.
 fn destroy_kept() {
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = lock(&KEPT);
     for stream in std::mem::take(&mut *kept) {
         match Arc::try_unwrap(stream) {
             // SAFETY: it was ours, and nobody has it any more.
@@ -202,16 +193,6 @@ impl Event {
         // SAFETY: writes the handle.
         check("cuEventCreate", unsafe { sys::cuEventCreate(&mut handle, flags as u32) })?;
         Ok(Event { context: context.clone(), handle })
-    }
-
-    /// The driver's handle.
-    pub(crate) fn raw(&self) -> CUevent {
-        self.handle
-    }
-
-    /// The context that it is in.
-    pub(crate) fn context(&self) -> &Arc<Context> {
-        &self.context
     }
 
     /// From now on it covers what the stream was asked for so far. The context is bound.

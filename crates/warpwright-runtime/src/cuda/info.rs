@@ -4,24 +4,9 @@ use super::context::attribute;
 use super::error::{CallError, CudaError, check};
 use super::library::{self, Library};
 use super::sys::{self, CUdevice, CUdevice_attribute as Attribute, CUuuid, Status};
-use crate::device::Properties;
+use crate::device::{DeviceInfo, DeviceSpec, Properties};
 use std::ffi::{c_char, c_int};
 use warpwright_ptx::ir::Arch;
-
-/// A device as the driver describes it.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Description {
-    /// What every kind of device has.
-    pub(crate) properties: Properties,
-    /// Its compute capability, which may be newer than the architecture that it is used as.
-    pub(crate) compute_capability: (u32, u32),
-    /// Host threads that run its blocks, where it is a virtual GPU behind the driver API.
-    pub(crate) host_threads: Option<u32>,
-    /// Where it is: `0000:65:00.0`.
-    pub(crate) pci_bus_id: Option<String>,
-    /// Which one it is, wherever it is.
-    pub(crate) uuid: Option<[u8; 16]>,
-}
 
 /// How many devices there are.
 pub(crate) fn count() -> Result<u32, CudaError> {
@@ -37,7 +22,7 @@ pub(crate) fn count() -> Result<u32, CudaError> {
 }
 
 /// The device of that number.
-pub(crate) fn describe(ordinal: u32) -> Result<Description, CudaError> {
+pub(crate) fn describe(ordinal: u32) -> Result<DeviceInfo, CudaError> {
     let library = library::open()?;
     let device = device(ordinal)?;
     let ask = |which| Ok::<_, CallError>(attribute(device, which)?.max(0).unsigned_abs());
@@ -68,9 +53,9 @@ pub(crate) fn describe(ordinal: u32) -> Result<Description, CudaError> {
         bandwidth: Some(bandwidth).filter(|&bandwidth| bandwidth > 0),
         driver: Some(library.version),
     };
-    let host_threads = library.host_threads(device);
+    let (spec, is_virtual) = (DeviceSpec::Cuda(ordinal), library.host_threads(device).is_some());
     let (pci_bus_id, uuid) = (pci_bus_id(device), uuid(device));
-    Ok(Description { properties, compute_capability, host_threads, pci_bus_id, uuid })
+    Ok(DeviceInfo { spec, properties, compute_capability, is_virtual, pci_bus_id, uuid })
 }
 
 /// The driver's handle of a device.

@@ -109,7 +109,7 @@ impl Stream {
         let mut issuing = Issuing::default();
         buffer.as_any().used_by(self.state(), &mut issuing)?;
         // The bindings make events, and panic where they cannot.
-        drop(Event::new(self.driver("lend")?.context(), false)?);
+        drop(Event::new(&self.driver("lend")?.context, false)?);
         // SAFETY: the memory is there and has that many elements for as long as `buffer` is borrowed, which is longer
         // than the slice lives; any bytes are elements. It is leaked and not freed.
         let slice = unsafe { ours.upgrade_device_ptr::<T>(buffer.device_ptr(), buffer.len()) };
@@ -188,13 +188,13 @@ impl Drop for Loans<'_> {
 }
 
 fn theirs(ours: &Raw, stream: &Arc<CudaStream>) -> Raw {
-    Raw::theirs(ours.context(), stream.clone())
+    Raw::theirs(&ours.context, stream.clone())
 }
 
 /// What a stream is asked for from now on waits for what another one was asked for so far.
 fn join(later: &Raw, earlier: &Raw) -> Result<()> {
-    if later.raw() != earlier.raw() {
-        let event = Event::new(later.context(), false)?;
+    if later.handle != earlier.handle {
+        let event = Event::new(&later.context, false)?;
         event.record(earlier)?;
         later.wait(&event)?;
     }

@@ -3,16 +3,15 @@
 use super::driver::{Counts, Driver};
 use super::error::{CallError, CudaError, check};
 use super::faults::{Suspects, ends_context};
-use super::gate::Gate;
 use super::graph::{Exec, Refused};
 use super::handles::{CAPTURED, Stream};
 use super::keep::keep;
 use super::launch::Call;
-use super::line::{Line, Order, StreamHandle};
+use super::line::{Line, Order};
 use super::mark::Mark;
-use super::module::{Kernel, Module};
+use super::module::Module;
 use super::sys;
-use crate::backend;
+use crate::backend::{self, Backend, Exec as AnyExec};
 use crate::buffer::AnyBuffer;
 use crate::contract::Param;
 use crate::error::{Result, RuntimeError};
@@ -24,7 +23,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// A kernel with everything that its launch needs.
 pub(crate) struct Code {
-    call: Call,
+    pub(crate) call: Call,
     /// The module that the call's function is of.
     _module: Arc<backend::Module>,
 }
@@ -39,13 +38,8 @@ impl Code {
         params: impl Iterator<Item = Param>,
     ) -> Self {
         // The driver refuses a kernel that is none.
-        let function = module.kernel(kernel).map_or(null_mut(), Kernel::function);
+        let function = module.kernel(kernel).map_or(null_mut(), |kernel| kernel.function);
         Code { call: Call::new(function, shape, params), _module: holder.clone() }
-    }
-
-    /// The launch.
-    pub(super) fn call(&self) -> &Call {
-        &self.call
     }
 }
 
@@ -100,15 +94,12 @@ impl Tally {
 }
 
 impl Driver {
-    /// Issues an operation of a stream, with the buffers that it uses where the stream is [shared](Stream::is_shared).
-    pub(crate) fn push(
-        &self,
-        op: &Op,
-        uses: Option<Vec<AnyBuffer>>,
-        state: &StreamState,
-        handle: &StreamHandle,
-    ) {
-        let result = self.in_order(state, handle, |line, order| {
+    pub(crate) fn wants_uses(&self, stream: &StreamState) -> bool {
+        stream.handle.cuda().is_shared()
+    }
+
+    pub(crate) fn push(&self, op: Op, uses: Option<Vec<AnyBuffer>>, state: &StreamState) {
+        let result = self.in_order(state, |line, order| {
             if let Some(graph) = line.stream().capture()? {
                 // The stream was lent after the caller had asked: their graph would keep nothing.
                 let uses = uses.ok_or_else(|| CallError::new("cuGraphRetainUserObject", CAPTURED))?;
@@ -116,10 +107,10 @@ impl Driver {
             }
             // SAFETY: the launch was checked against its contract, or is the caller's promise; the memory is held by
             // buffers, which know their streams.
-            unsafe { self.operate(op, line.stream(), order) }
+            unsafe { self.operate(&op, line.stream(), order) }
         });
         if let Err(error) = result {
-            self.failed(name(op), &error);
+            self.failed(name(&op), &error);
         }
     }
 
@@ -134,10 +125,9 @@ impl Driver {
     pub(super) fn in_order<T>(
         &self,
         state: &StreamState,
-        handle: &StreamHandle,
         act: impl FnOnce(&Line, &mut Order) -> Result<T, CallError>,
     ) -> Result<Option<T>, CallError> {
-        let line = handle.line();
+        let line = &state.handle.cuda().line;
         let mut order = line.order();
         self.ticket(&mut order, state);
         if self.faults.stand() {
@@ -155,8 +145,8 @@ impl Driver {
     unsafe fn operate(&self, op: &Op, stream: &Stream, order: &mut Order) -> Result<(), CallError> {
         match op {
             Op::Launch(launch) => {
-                // SAFETY: the caller's promise.
-                unsafe { self.launch(launch, stream) }?;
+                // SAFETY: the code has the function's module; the rest is the caller's promise.
+                unsafe { launch.code.cuda().call.issue(stream) }?;
                 let number = self.counts.launches.fetch_add(1, Relaxed);
                 order.suspects.add(&launch.kernel, &launch.kernel, number, 1);
                 self.after_launch(stream, order)?;
@@ -165,7 +155,7 @@ impl Driver {
                 let (to, from, bytes) = (address(target), address(source), target.bytes as usize);
                 if bytes > 0 {
                     // SAFETY: both sides have that many bytes; the rest is the caller's promise.
-                    check("cuMemcpyAsync", unsafe { sys::cuMemcpyAsync(to, from, bytes, stream.raw()) })?;
+                    check("cuMemcpyAsync", unsafe { sys::cuMemcpyAsync(to, from, bytes, stream.handle) })?;
                 }
                 self.copied(target.bytes);
             }
@@ -174,7 +164,7 @@ impl Driver {
                 if bytes > 0 {
                     // SAFETY: as above.
                     check("cuMemsetD8Async", unsafe {
-                        sys::cuMemsetD8Async(to, *value, bytes, stream.raw())
+                        sys::cuMemsetD8Async(to, *value, bytes, stream.handle)
                     })?;
                 }
                 self.counts.memsets.fetch_add(1, Relaxed);
@@ -193,15 +183,6 @@ impl Driver {
         Ok(())
     }
 
-    /// # Safety
-    ///
-    /// As for [`operate`](Self::operate).
-    #[inline]
-    unsafe fn launch(&self, launch: &Launch, stream: &Stream) -> Result<(), CallError> {
-        // SAFETY: the code has the function's module; the rest is the caller's promise.
-        unsafe { launch.code.cuda().call.issue(stream) }
-    }
-
     /// With [`sync_launches`](super::CudaConfig::sync_launches) a launch waits for itself.
     fn after_launch(&self, stream: &Stream, order: &mut Order) -> Result<(), CallError> {
         // A launch in a capture of theirs runs later, and cannot be waited for.
@@ -217,9 +198,8 @@ impl Driver {
         self.counts.bytes_copied.fetch_add(bytes, Relaxed);
     }
 
-    /// Copies bytes of the host to the device.
-    pub(crate) fn upload(&self, data: &[u8], target: &Place, state: &StreamState, handle: &StreamHandle) {
-        let result = self.in_order(state, handle, |_, order| {
+    pub(crate) fn upload(&self, data: &[u8], target: &Place, state: &StreamState) {
+        let result = self.in_order(state, |_, order| {
             order.lane.upload(data, address(target))?;
             self.copied(target.bytes);
             Ok(())
@@ -229,24 +209,21 @@ impl Driver {
         }
     }
 
-    /// Copies to the host, and waits.
     pub(crate) fn download(
         &self,
         operation: &'static str,
         source: &Place,
         state: &StreamState,
-        handle: &StreamHandle,
         target: &mut [u8],
     ) -> Result<()> {
-        let issued = self.in_order(state, handle, |_, order| Ok(order.issued));
+        let line = &state.handle.cuda().line;
+        let issued = self.in_order(state, |_, order| Ok(order.issued));
         // It waits, and so the stream is not locked: others go on, and what they ask for is not in the order of this.
         let result = match issued {
-            Ok(Some(ticket)) => {
-                self.staging.download(handle.line().stream(), address(source), target).map(|()| {
-                    self.copied(source.bytes);
-                    handle.line().seen(ticket);
-                })
-            }
+            Ok(Some(ticket)) => self.staging.download(line.stream(), address(source), target).map(|()| {
+                self.copied(source.bytes);
+                line.seen(ticket);
+            }),
             // Somebody else may be told of the error in whose way it was.
             Ok(None) => return self.faults.tell().and(Err(RuntimeError::Skipped { operation })),
             Err(error) => Err(error),
@@ -258,59 +235,36 @@ impl Driver {
         self.faults.tell()
     }
 
-    /// Marks the end of what a stream was asked for.
-    pub(crate) fn record(&self, state: &StreamState, handle: &StreamHandle) -> Mark {
+    pub(crate) fn record(&self, state: &StreamState) -> backend::Mark {
         let record = |line: &Line, order: &mut Order| Mark::record(&self.spares, line, order.issued);
-        let mark = self.in_order(state, handle, record).unwrap_or_else(|error| {
+        let mark = self.in_order(state, record).unwrap_or_else(|error| {
             self.failed("record an event", &error);
             None
         });
-        mark.unwrap_or_else(|| Mark::skipped(&self.spares))
+        backend::Mark::Cuda(mark.unwrap_or_else(|| Mark::skipped(&self.spares)))
     }
 
-    /// What the stream is asked for from now on waits for the mark. Refused where somebody else captures on the stream, and
-    /// the mark is none of CUDA's: it would be waited for once, and not in each replay.
-    pub(crate) fn wait_mark(
-        &self,
-        mark: &backend::Mark,
-        state: &StreamState,
-        handle: &StreamHandle,
-    ) -> Result<()> {
-        const NAME: &str = "wait_event";
-        if matches!(mark, backend::Mark::Vm(_)) {
-            let stream = handle.stream();
-            let captured = self.context.bind().and_then(|()| stream.is_captured());
-            if self.answer(NAME, captured)? {
-                return Err(RuntimeError::Capturing { operation: NAME });
-            }
-        }
-        let result = self.in_order(state, handle, |line, order| match mark {
-            backend::Mark::Cuda(mark) => mark.event().map_or(Ok(()), |event| line.stream().wait(event)),
-            backend::Mark::Vm(mark) if mark.is_reached() => Ok(()),
-            backend::Mark::Vm(mark) => {
-                let gate = match &order.gate {
-                    Some(gate) => gate,
-                    None => order.gate.insert(Gate::new(&self.context, &self.reaper, line.id())?),
-                };
-                gate.wait(line.stream(), mark)
-            }
-        });
+    pub(crate) fn wait_mark(&self, mark: &backend::Mark, state: &StreamState) -> Result<()> {
+        let backend::Mark::Cuda(mark) = mark else {
+            return Err(RuntimeError::OtherKind { operation: "wait_event" });
+        };
+        let wait =
+            |line: &Line, _: &mut Order| mark.event().map_or(Ok(()), |event| line.stream().wait(event));
+        let result = self.in_order(state, wait);
         if let Err(error) = result {
             self.failed("wait for an event", &error);
         }
         Ok(())
     }
 
-    /// Waits until everything before a mark is complete, and returns the error that nobody was told of.
-    pub(crate) fn wait_for(&self, mark: &Mark) -> Result<()> {
-        if let Err(error) = mark.wait() {
+    pub(crate) fn wait_for(&self, mark: &backend::Mark) -> Result<()> {
+        if let Err(error) = mark.cuda().wait() {
             self.failed("synchronize", &error);
         }
         self.faults.tell()
     }
 
-    /// Makes a list of operations ready for replays.
-    pub(crate) fn instantiate(&self, ops: &[Op]) -> Result<Arc<Replay>> {
+    pub(crate) fn instantiate(&self, ops: &[Op]) -> Result<AnyExec> {
         let mut tally = Tally::default();
         ops.iter().for_each(|op| tally.add(op));
         let bound = self.context.bind().map_err(Refused::from);
@@ -321,12 +275,43 @@ impl Driver {
                     false => Err(CudaError::Graph { node, error }.into()),
                 }
             })?;
-        Ok(Arc::new(Replay { exec, tally }))
+        Ok(AnyExec::Cuda(Arc::new(Replay { exec, tally })))
     }
 
-    /// Replays from now on have that launch in that place of the list.
-    pub(crate) fn update(&self, replay: &Replay, node: usize, launch: &Launch) -> Result<()> {
-        self.answer(&launch.kernel, replay.exec.update(node, &launch.code.cuda().call))
+    pub(crate) fn update(&self, exec: &AnyExec, node: usize, launch: &Arc<Launch>) -> Result<()> {
+        self.answer(&launch.kernel, exec.cuda().exec.update(node, &launch.code.cuda().call))
+    }
+
+    /// The driver copies from device to device where it can, and else through the host.
+    pub(crate) fn copy_peer(
+        &self,
+        operation: &'static str,
+        (reads, source): (&Backend, Place),
+        (writes, target): (&Backend, Place),
+        state: &StreamState,
+    ) -> Result<()> {
+        let (Backend::Cuda(reads), Backend::Cuda(writes)) = (reads, writes) else {
+            return Err(RuntimeError::OtherKind { operation });
+        };
+        let result = self.in_order(state, |line, _| {
+            line.stream().must_not_capture("cuMemcpyPeerAsync")?;
+            let bytes = target.bytes as usize;
+            if bytes > 0 {
+                let (to, from) = (writes.context.cuda.cu_ctx(), reads.context.cuda.cu_ctx());
+                let (target, source) = (address(&target), address(&source));
+                // SAFETY: both sides have that many bytes, which buffers hold that know of the copy; the contexts live
+                // as long as their drivers do.
+                let asked =
+                    unsafe { sys::cuMemcpyPeerAsync(target, to, source, from, bytes, line.stream().handle) };
+                check("cuMemcpyPeerAsync", asked)?;
+            }
+            self.copied(target.bytes);
+            Ok(())
+        });
+        if let Err(error) = result {
+            self.failed("copy between devices", &error);
+        }
+        Ok(())
     }
 }
 

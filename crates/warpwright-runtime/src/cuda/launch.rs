@@ -76,7 +76,7 @@ impl Call {
                     by,
                     bz,
                     dynamic_shared,
-                    stream.raw(),
+                    stream.handle,
                     arguments,
                     null_mut(),
                 )
@@ -92,7 +92,7 @@ impl Call {
             blockDimY: by,
             blockDimZ: bz,
             sharedMemBytes: dynamic_shared,
-            hStream: stream.raw(),
+            hStream: stream.handle,
             attrs: attributes.as_mut_ptr(),
             numAttrs: count,
         };

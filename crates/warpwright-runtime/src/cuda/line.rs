@@ -15,28 +15,28 @@
 use super::context::Unbound;
 use super::error::CallError;
 use super::faults::Suspects;
-use super::gate::Gate;
 use super::handles::{Event, Stream};
 use super::reaper::Reaper;
 use super::staging::Lane;
+use crate::lock;
 use std::collections::{HashMap, VecDeque};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 /// A stream as its handles have it. When it goes, what it was asked for goes on.
 pub(crate) struct StreamHandle {
-    line: Arc<Line>,
+    pub(super) line: Arc<Line>,
     lines: Arc<Lines>,
     reaper: Arc<Reaper>,
 }
 
 /// A stream, and how far it is.
 pub(super) struct Line {
-    id: u64,
+    pub(crate) id: u64,
     stream: Arc<Stream>,
     order: Mutex<Order>,
     /// The last ticket whose operation was issued, all of it.
@@ -44,7 +44,7 @@ pub(super) struct Line {
     /// Taken for no longer than the driver's answer takes.
     covers: Mutex<Covers>,
     /// The last ticket that is known to be complete.
-    completed: Arc<AtomicU64>,
+    pub(crate) completed: Arc<AtomicU64>,
     /// Nobody asks it for anything any more.
     closed: AtomicBool,
 }
@@ -58,8 +58,6 @@ pub(super) struct Order {
     pub(super) lane: Lane,
     /// Launches that nobody has seen complete.
     pub(super) suspects: Suspects,
-    /// What it waits at for devices of the other kind, once it has.
-    pub(super) gate: Option<Gate>,
 }
 
 /// A turn to issue to a stream.
@@ -85,13 +83,9 @@ pub(super) struct Lines {
 
 impl StreamHandle {
     pub(super) fn new(line: Arc<Line>, lines: &Arc<Lines>, reaper: &Arc<Reaper>) -> Self {
-        lines.lock().insert(line.id, line.clone());
+        lock(&lines.by_id).insert(line.id, line.clone());
         reaper.open(line.id, &line.stream);
         StreamHandle { line, lines: lines.clone(), reaper: reaper.clone() }
-    }
-
-    pub(super) fn line(&self) -> &Arc<Line> {
-        &self.line
     }
 
     /// The driver's stream.
@@ -137,15 +131,9 @@ impl Drop for Turn<'_> {
 
 impl Line {
     pub(super) fn new(id: u64, stream: Arc<Stream>, lane: Lane) -> Self {
-        let (suspects, gate) = Default::default();
-        let order = Mutex::new(Order { issued: 0, lane, suspects, gate });
+        let order = Mutex::new(Order { issued: 0, lane, suspects: Suspects::default() });
         let (issued, covers, completed, closed) = Default::default();
         Line { id, stream, order, issued, covers, completed, closed }
-    }
-
-    /// Its number on the device.
-    pub(super) fn id(&self) -> u64 {
-        self.id
     }
 
     /// The stream.
@@ -153,14 +141,9 @@ impl Line {
         &self.stream
     }
 
-    /// The last ticket that is known to be complete, for those who learn of it.
-    pub(super) fn completed(&self) -> &Arc<AtomicU64> {
-        &self.completed
-    }
-
     /// The turn to issue to it, when those who have it are done.
     pub(super) fn order(&self) -> Turn<'_> {
-        Turn { line: self, order: self.order.lock().unwrap_or_else(PoisonError::into_inner) }
+        Turn { line: self, order: lock(&self.order) }
     }
 
     /// The same where nobody has it.
@@ -178,8 +161,8 @@ impl Line {
         if self.completed.load(Acquire) >= ticket {
             return Ok(true);
         }
-        self.stream.context().bind()?;
-        let mut covers = self.covers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.stream.context.bind()?;
+        let mut covers = lock(&self.covers);
         // Others may issue more meanwhile: what the driver is asked below is about this much at least.
         let issued = self.issued.load(Acquire);
         // A capture that is asked how far it is ends with an error.
@@ -196,7 +179,7 @@ impl Line {
         if events.back().is_none_or(|(covered, _)| *covered < ticket.min(issued)) {
             let event = match spare.pop() {
                 Some(event) => event,
-                None => Event::new(self.stream.context(), false)?,
+                None => Event::new(&self.stream.context, false)?,
             };
             event.record(&self.stream)?;
             events.push_back((issued, event));
@@ -226,7 +209,7 @@ impl Line {
 
     /// Waits until everything that it was asked for is complete.
     pub(super) fn wait(&self) -> Result<(), CallError> {
-        self.stream.context().bind()?;
+        self.stream.context.bind()?;
         // Others may ask it for more meanwhile, which is not waited for.
         let issued = self.issued.load(Acquire);
         // A capture that is waited for ends with an error.
@@ -249,23 +232,19 @@ impl Line {
 }
 
 impl Lines {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Arc<Line>>> {
-        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The stream of that number; `None` for one that is closed and idle.
     pub(super) fn get(&self, id: u64) -> Option<Arc<Line>> {
-        self.lock().get(&id).cloned()
+        lock(&self.by_id).get(&id).cloned()
     }
 
     /// Every stream.
     pub(super) fn all(&self) -> Vec<Arc<Line>> {
-        self.lock().values().cloned().collect()
+        lock(&self.by_id).values().cloned().collect()
     }
 
     /// Forgets those that are closed and idle.
     pub(super) fn sweep(&self) {
-        let mut lines = self.lock();
+        let mut lines = lock(&self.by_id);
         // In a context that is lost nothing goes on.
         let gone: Vec<_> = lines
             .iter()

@@ -5,11 +5,12 @@ use super::error::{CallError, check};
 use super::handles::{Event, Stream};
 use super::line::Line;
 use super::sys::{self, Status};
+use crate::lock;
 use std::sync::atomic::{
     AtomicU64,
     Ordering::{Acquire, Release},
 };
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// Events that are kept for later marks.
@@ -40,8 +41,8 @@ pub(super) struct Spares {
 impl Spares {
     /// An event that knows times.
     fn take(&self, stream: &Stream) -> Result<Event, CallError> {
-        let spare = self.events.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        spare.map_or_else(|| Event::new(stream.context(), true), Ok)
+        let spare = lock(&self.events).pop();
+        spare.map_or_else(|| Event::new(&stream.context, true), Ok)
     }
 }
 
@@ -50,7 +51,7 @@ impl Mark {
     pub(super) fn record(spares: &Arc<Spares>, line: &Line, ticket: u64) -> Result<Self, CallError> {
         let event = spares.take(line.stream())?;
         event.record(line.stream())?;
-        let (completed, spares) = (line.completed().clone(), spares.clone());
+        let (completed, spares) = (line.completed.clone(), spares.clone());
         Ok(Mark { state: Arc::new(State { event: Some(event), ticket, completed, spares }) })
     }
 
@@ -72,7 +73,7 @@ impl Mark {
         }
         let Some(event) = self.event() else { return true };
         let _unbound = Unbound::new();
-        match event.context().bind().and_then(|()| event.is_complete()) {
+        match event.context.bind().and_then(|()| event.is_complete()) {
             Ok(true) => {
                 self.reach();
                 true
@@ -90,7 +91,7 @@ impl Mark {
     /// Waits until everything before it is complete.
     pub(super) fn wait(&self) -> Result<(), CallError> {
         let Some(event) = self.event() else { return Ok(()) };
-        event.context().bind()?;
+        event.context.bind()?;
         event.synchronize()?;
         self.reach();
         Ok(())
@@ -99,10 +100,10 @@ impl Mark {
     /// The time from an earlier one of the same device; `None` where one is not complete, or was skipped.
     pub(crate) fn elapsed(&self, earlier: &Mark) -> Result<Option<Duration>, CallError> {
         let (Some(end), Some(start)) = (self.event(), earlier.event()) else { return Ok(None) };
-        end.context().bind()?;
+        end.context.bind()?;
         let mut milliseconds = 0.0;
         // SAFETY: writes the number; both events live.
-        let asked = unsafe { sys::cuEventElapsedTime(&mut milliseconds, start.raw(), end.raw()) };
+        let asked = unsafe { sys::cuEventElapsedTime(&mut milliseconds, start.handle, end.handle) };
         if asked == Status::NOT_READY {
             return Ok(None);
         }
@@ -115,7 +116,7 @@ impl Mark {
 impl Drop for State {
     fn drop(&mut self) {
         let Some(event) = self.event.take() else { return };
-        let mut events = self.spares.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut events = lock(&self.spares.events);
         if events.len() < KEPT {
             events.push(event);
         }

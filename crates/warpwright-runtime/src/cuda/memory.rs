@@ -9,8 +9,9 @@
 use super::context::{Context, Unbound};
 use super::error::{CallError, check};
 use super::handles::Stream;
-use super::reaper::{Reaper, Users};
+use super::reaper::Reaper;
 use super::sys::{self, CUdevice_attribute as Attribute, Status};
+use crate::lock;
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr::{NonNull, null_mut};
@@ -24,15 +25,6 @@ pub(crate) struct Allocator {
     reaper: Arc<Reaper>,
     /// Whether the device has memory pools.
     pooled: bool,
-}
-
-/// Memory of a device, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Room {
-    /// That nobody has, in this process or another one.
-    pub(crate) free: u64,
-    /// Of the whole device.
-    pub(crate) total: u64,
 }
 
 /// A piece of memory, given back when it is dropped.
@@ -77,7 +69,7 @@ impl Allocator {
         let mut address = 0;
         let (call, result) = if self.pooled {
             // SAFETY: writes the address; the stream lives.
-            ("cuMemAllocAsync", unsafe { sys::cuMemAllocAsync(&mut address, size, stream.raw()) })
+            ("cuMemAllocAsync", unsafe { sys::cuMemAllocAsync(&mut address, size, stream.handle) })
         } else {
             // SAFETY: writes the address.
             ("cuMemAlloc", unsafe { sys::cuMemAlloc_v2(&mut address, size) })
@@ -128,13 +120,13 @@ impl Allocator {
         Ok(())
     }
 
-    /// How much memory there is.
-    pub(crate) fn room(&self) -> Result<Room, CallError> {
+    /// Bytes of the device's memory that nobody has, in this process or another one.
+    pub(crate) fn room(&self) -> Result<u64, CallError> {
         self.context.bind()?;
         let (mut free, mut total) = (0, 0);
         // SAFETY: writes both numbers.
         check("cuMemGetInfo", unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) })?;
-        Ok(Room { free: free as u64, total: total as u64 })
+        Ok(free as u64)
     }
 }
 
@@ -155,7 +147,7 @@ impl Memory {
 
     /// The streams of these numbers may use it, and no others do. It is given back behind them.
     pub(crate) fn used_by(&self, streams: impl IntoIterator<Item = u64>) {
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut users = lock(&self.users);
         users.clear();
         users.extend(streams);
     }
@@ -237,9 +229,9 @@ impl Drop for Memory {
             }
             Kind::Plain { context, reaper } => {
                 let plain = Plain { context: context.clone(), address: self.address };
-                reaper.after(&Users::Streams(users), Box::new(plain));
+                reaper.after(Some(users), Box::new(plain));
             }
-            Kind::Mapped { block, reaper } => reaper.after(&Users::Streams(users), Box::new(block.take())),
+            Kind::Mapped { block, reaper } => reaper.after(Some(users), Box::new(block.take())),
         }
     }
 }

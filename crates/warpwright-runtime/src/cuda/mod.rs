@@ -10,12 +10,12 @@
 //! - `context`: the context, and that it is current on the calling thread.
 //! - `info`: what devices are like. `config`: how one is used.
 //! - `driver`: [`Driver`], the backend. `ending`: what is left of one that goes away while it is busy. `issue`: operations
-//!   as calls. `line`: streams and how far they are. `mark`: events. `gate`: waits for devices of the other kind. `faults`:
-//!   errors, and who was told.
+//!   as calls. `line`: streams and how far they are. `mark`: events. `faults`: errors, and who was
+//!   told.
 //! - `module/`: images from PTX, their cache, functions, occupancy.
 //! - `handles`: streams and events of the driver's. `launch`: launches with their arguments. `graph`: graphs of the driver.
 //! - `memory`: allocations. `reaper`: giving back what the device may still use. `staging`: copies from and to the host.
-//!   `peer`: copies between devices. `interop`: programs that have cudarc already. `keep`: what their graphs hold of ours.
+//!   `interop`: programs that have cudarc already. `keep`: what their graphs hold of ours.
 //!
 //! **Nothing outside of this folder calls the driver.**
 #![allow(unsafe_code, reason = "the driver API is C")]
@@ -26,7 +26,6 @@ mod driver;
 mod ending;
 mod error;
 mod faults;
-mod gate;
 mod graph;
 mod handles;
 mod info;
@@ -39,7 +38,6 @@ mod line;
 mod mark;
 mod memory;
 mod module;
-mod peer;
 mod reaper;
 mod staging;
 mod sys;
@@ -47,7 +45,7 @@ mod sys;
 pub use config::CudaConfig;
 pub(crate) use driver::Driver;
 pub use error::{CallError, CudaError, DriverVersion};
-pub(crate) use info::{Description, count, describe};
+pub(crate) use info::{count, describe};
 pub use interop::Lendable;
 pub(crate) use issue::{Code, Replay};
 pub(crate) use library::open as library;
@@ -55,4 +53,4 @@ pub(crate) use line::StreamHandle;
 pub(crate) use mark::Mark;
 pub(crate) use memory::Memory;
 pub(crate) use module::Module;
-pub use module::{CubinCache, JitError, JitMessage, ModuleError, PtxLine, PtxVersionError};
+pub use module::{CubinCache, JitError, ModuleError, PtxVersionError};

@@ -16,8 +16,9 @@ use super::error::{CallError, check};
 use super::faults::ends_context;
 use super::handles::{CAPTURED, Event, Stream};
 use super::sys::{self, Status};
+use crate::lock;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// Things that wait until nothing runs. When there are more, those that are not in use go, if the driver waits or not.
 const MOST: usize = 256;
@@ -47,13 +48,8 @@ enum What {
     Thing(Box<dyn Send>),
 }
 
-/// What may use something.
-pub(crate) enum Users<'a> {
-    /// The streams of these numbers.
-    Streams(&'a [u64]),
-    /// Every stream that there is.
-    All,
-}
+/// What may use something: the streams of these numbers; `None` for every stream that there is.
+pub(crate) type Users<'a> = Option<&'a [u64]>;
 
 impl Reaper {
     pub(crate) fn new(context: &Arc<Context>) -> Result<Self, CallError> {
@@ -62,23 +58,15 @@ impl Reaper {
         Ok(Reaper { context: context.clone(), stream, streams, dying, kept })
     }
 
-    fn streams(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Stream>>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn dying(&self) -> MutexGuard<'_, VecDeque<(Event, Box<dyn Send>)>> {
-        self.dying.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A stream is there.
     pub(crate) fn open(&self, id: u64, stream: &Arc<Stream>) {
-        self.streams().insert(id, stream.clone());
+        lock(&self.streams).insert(id, stream.clone());
     }
 
     /// A stream is asked for nothing any more.
     pub(crate) fn close(&self, id: u64) {
         // In one go: who gives something back meanwhile either waits for the stream, or comes behind what waits for it here.
-        let mut streams = self.streams();
+        let mut streams = lock(&self.streams);
         if let Some(stream) = streams.get(&id) {
             // A context that is lost keeps nothing busy.
             let _ = self.context.bind().and_then(|()| self.behind(stream));
@@ -100,41 +88,41 @@ impl Reaper {
     }
 
     /// The same for these streams. The context is bound.
-    fn follow(&self, users: &Users<'_>) -> Result<(), CallError> {
-        let streams = self.streams();
+    fn follow(&self, users: Users<'_>) -> Result<(), CallError> {
+        let streams = lock(&self.streams);
         match users {
-            Users::Streams(ids) => {
+            Some(ids) => {
                 ids.iter().filter_map(|id| streams.get(id)).try_for_each(|stream| self.behind(stream))
             }
-            Users::All => streams.values().try_for_each(|stream| self.behind(stream)),
+            None => streams.values().try_for_each(|stream| self.behind(stream)),
         }
     }
 
     /// Frees memory of the device's pool behind the streams that may use it.
     pub(crate) fn free(&self, address: u64, users: &[u64]) -> Result<(), CallError> {
         self.context.bind()?;
-        match self.follow(&Users::Streams(users)) {
+        match self.follow(Some(users)) {
             Err(error) if !ends_context(error.code) => {
-                self.keep(&Users::Streams(users), What::Memory(address));
+                self.keep(Some(users), What::Memory(address));
                 return Ok(());
             }
             followed => followed?,
         }
         // SAFETY: the memory is of a pool, nothing on the host leads to it any more, and what the device was asked to
         // do with it comes before.
-        check("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(address, self.stream.raw()) })
+        check("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(address, self.stream.handle) })
     }
 
     /// Drops something behind the streams that may use it: not now, but when the device is past them and
     /// [`sweep`](Self::sweep) is called.
-    pub(crate) fn after(&self, users: &Users<'_>, what: Box<dyn Send>) {
+    pub(crate) fn after(&self, users: Users<'_>, what: Box<dyn Send>) {
         self.put_behind(users, what);
         self.sweep();
     }
 
-    fn put_behind(&self, users: &Users<'_>, what: Box<dyn Send>) {
+    fn put_behind(&self, users: Users<'_>, what: Box<dyn Send>) {
         // The order of the events must be that of the list.
-        let mut dying = self.dying();
+        let mut dying = lock(&self.dying);
         let mark = || {
             self.context.bind()?;
             self.follow(users)?;
@@ -156,29 +144,19 @@ impl Reaper {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Vec<Kept>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Keeps something until nobody captures any more.
-    fn keep(&self, users: &Users<'_>, what: What) {
-        let users = match users {
-            Users::Streams(ids) => Some(ids.to_vec()),
-            Users::All => None,
-        };
-        self.kept().push(Kept { users, what });
+    fn keep(&self, users: Users<'_>, what: What) {
+        lock(&self.kept).push(Kept { users: users.map(<[u64]>::to_vec), what });
     }
 
     /// Gives back what was kept. What still cannot be is kept again.
     fn give_back_kept(&self) {
-        let kept = std::mem::take(&mut *self.kept());
+        let kept = std::mem::take(&mut *lock(&self.kept));
         for Kept { users, what } in kept {
             match what {
                 // An error is the context's, which is lost, and its memory with it.
                 What::Memory(address) => drop(self.free(address, users.as_deref().unwrap_or_default())),
-                What::Thing(thing) => {
-                    self.put_behind(&users.as_deref().map_or(Users::All, Users::Streams), thing);
-                }
+                What::Thing(thing) => self.put_behind(users.as_deref(), thing),
             }
         }
     }
@@ -187,7 +165,7 @@ impl Reaper {
     pub(crate) fn sweep(&self) {
         self.give_back_kept();
         let mut dead = Vec::new();
-        let mut dying = self.dying();
+        let mut dying = lock(&self.dying);
         if dying.is_empty() || self.context.bind().is_err() {
             return;
         }
@@ -210,10 +188,10 @@ impl Reaper {
     fn is_busy(&self) -> bool {
         let busy = |stream: &Arc<Stream>| {
             // SAFETY: the stream lives. An error is the context's, in which nothing goes on.
-            let ask = || unsafe { sys::cuStreamQuery(stream.raw()) };
+            let ask = || unsafe { sys::cuStreamQuery(stream.handle) };
             stream.is_captured().unwrap_or(false) || ask() == Status::NOT_READY
         };
-        self.streams().values().any(busy)
+        lock(&self.streams).values().any(busy)
     }
 
     /// Waits until everything that was given back so far is free.
@@ -231,6 +209,6 @@ impl Drop for Reaper {
         // Host memory under the hands of the device must not go. An error is the context's, and ends everything.
         let _ = self.settle();
         // Somebody captures what may use it, and may launch it later.
-        std::mem::take(&mut *self.kept()).into_iter().for_each(std::mem::forget);
+        std::mem::take(&mut *lock(&self.kept)).into_iter().for_each(std::mem::forget);
     }
 }

@@ -17,8 +17,9 @@ use super::faults::ends_context;
 use super::handles::{Event, Stream};
 use super::memory::HostBlock;
 use super::sys::{self, Status};
+use crate::lock;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of a piece: a copy of them takes the device much longer than it takes to ask for it.
 const PIECE: usize = 1 << 20;
@@ -91,13 +92,9 @@ impl Staging {
         Staging { context: context.clone(), pieces: Mutex::default() }
     }
 
-    fn pieces(&self) -> MutexGuard<'_, Pieces> {
-        self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A piece that nothing uses. The context is bound.
     fn take(&self) -> Result<Piece, CallError> {
-        let mut pieces = self.pieces();
+        let mut pieces = lock(&self.pieces);
         if pieces.free.is_empty() {
             let _unbound = Unbound::new();
             let (free, left) = std::mem::take(&mut pieces.left).into_iter().partition(|piece| {
@@ -118,7 +115,7 @@ impl Staging {
     }
 
     fn give(&self, pieces: impl IntoIterator<Item = Piece>) {
-        self.pieces().free.extend(pieces);
+        lock(&self.pieces).free.extend(pieces);
     }
 
     /// Copies to the host behind what the stream was asked for so far, and waits for that. The context is bound.
@@ -161,7 +158,7 @@ impl Staging {
             let to = piece.block.start();
             // SAFETY: the piece has room for the part, and stays until the event that follows is complete; the caller
             // says that the source is so long, and allocated in the order of the stream.
-            let asked = unsafe { sys::cuMemcpyDtoHAsync_v2(to.cast(), from, part.len(), stream.raw()) };
+            let asked = unsafe { sys::cuMemcpyDtoHAsync_v2(to.cast(), from, part.len(), stream.handle) };
             let asked = check("cuMemcpyDtoHAsync", asked).and_then(|()| piece.event.record(stream));
             from += part.len() as u64;
             ahead.push((piece, part));
@@ -218,7 +215,7 @@ impl Lane {
             *used = at + part.len();
             // SAFETY: the piece stays until an event behind this copy is complete; the caller says that the target
             // has the room, and is allocated in the order of the stream.
-            let asked = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from.cast(), part.len(), self.stream.raw()) };
+            let asked = unsafe { sys::cuMemcpyHtoDAsync_v2(to, from.cast(), part.len(), self.stream.handle) };
             check("cuMemcpyHtoDAsync", asked)?;
             to += part.len() as u64;
         }
@@ -272,6 +269,6 @@ impl Drop for Lane {
             // The device may still read it, and it is not known until when.
             std::mem::forget(open.take());
         }
-        self.staging.pieces().left.extend(self.full.drain(..).chain(open));
+        lock(&self.staging.pieces).left.extend(self.full.drain(..).chain(open));
     }
 }

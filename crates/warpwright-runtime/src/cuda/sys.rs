@@ -19,8 +19,8 @@ pub(crate) use cudarc::driver::sys::{
     CUDA_MEMSET_NODE_PARAMS, CUcontext, CUdevice, CUdevice_attribute, CUdeviceptr, CUevent, CUevent_flags,
     CUfunction, CUfunction_attribute, CUgraph, CUgraphExec, CUgraphNode, CUhostFn, CUjitInputType,
     CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue, CUlaunchConfig, CUlinkState,
-    CUmemoryPool, CUmemorytype, CUmodule, CUstream, CUstream_flags, CUstreamWaitValue_flags, CUuserObject,
-    CUuserObject_flags, CUuserObjectRetain_flags, CUuuid, cuuint32_t, cuuint64_t,
+    CUmemoryPool, CUmemorytype, CUmodule, CUstream, CUstream_flags, CUuserObject, CUuserObject_flags,
+    CUuserObjectRetain_flags, CUuuid, cuuint64_t,
 };
 use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_void};
 use std::sync::OnceLock;
@@ -327,7 +327,6 @@ functions! {
     cuStreamQuery(stream: CUstream);
     cuStreamSynchronize(stream: CUstream);
     cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
-    cuStreamWaitValue32_v2(stream: CUstream, address: CUdeviceptr, value: cuuint32_t, flags: c_uint);
     cuThreadExchangeStreamCaptureMode(mode: *mut CaptureMode => *mut CUstreamCaptureMode);
     cuUserObjectCreate(
         object: *mut CUuserObject,

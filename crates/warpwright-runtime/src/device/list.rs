@@ -1,7 +1,7 @@
 //! Which devices there are.
 
 use super::{DeviceSpec, Properties};
-use crate::cuda::{self, CudaError, Description, DriverVersion};
+use crate::cuda::{self, CudaError, DriverVersion};
 use crate::error::Result;
 use crate::vm::{self, VmConfig};
 
@@ -33,7 +33,7 @@ pub fn devices() -> Result<Vec<DeviceInfo>> {
     let mut devices = Vec::new();
     for ordinal in 0..count {
         match cuda::describe(ordinal) {
-            Ok(description) => devices.push(of(ordinal, description)),
+            Ok(info) => devices.push(info),
             Err(CudaError::OldDevice { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -54,10 +54,4 @@ pub fn devices() -> Result<Vec<DeviceInfo>> {
 /// The version of the driver API that the CUDA driver has; where there is none, or it is of no use, why.
 pub fn cuda_driver() -> Result<DriverVersion, CudaError> {
     cuda::library().map(|library| library.version)
-}
-
-fn of(ordinal: u32, description: Description) -> DeviceInfo {
-    let Description { properties, compute_capability, host_threads, pci_bus_id, uuid } = description;
-    let (spec, is_virtual) = (DeviceSpec::Cuda(ordinal), host_threads.is_some());
-    DeviceInfo { spec, properties, compute_capability, is_virtual, pci_bus_id, uuid }
 }

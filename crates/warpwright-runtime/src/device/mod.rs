@@ -15,13 +15,14 @@ use crate::buffer::{AnyBuffer, Block, Buffer, Element, HostBuffer};
 use crate::cuda::{CudaConfig, Driver};
 use crate::error::{Result, RuntimeError};
 use crate::kernel::Kernels;
+use crate::lock;
 use crate::pool::{Free, Point, Pool, PoolStatistics};
 use crate::stream::{self, Stream, StreamState};
 use crate::vm::{self, VmConfig};
 use cudarc::driver::{CudaContext, CudaStream};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use warpwright_vm::{Finding, Report};
 
 /// Bytes that the pool of a device keeps, until [`Device::set_release_threshold`] says otherwise.
@@ -116,7 +117,7 @@ impl Device {
     /// Whether it is a virtual GPU, or a CUDA device that is one: where everything takes longer, and the host is no slower
     /// than the device.
     pub fn is_virtual(&self) -> bool {
-        self.inner.backend.is_virtual()
+        self.host_threads().is_some()
     }
 
     /// Host threads that run the blocks of a virtual GPU: of blocks that wait for one another, no more than that make
@@ -127,7 +128,7 @@ impl Device {
 
     /// The stream that every device has. It is a stream as any other: nothing waits for it that was not asked to.
     pub fn default_stream(&self) -> Stream {
-        let mut known = self.inner.default_stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.inner.default_stream);
         Stream::upgrade(&known).unwrap_or_else(|| {
             let stream = Stream::new(self.clone(), self.inner.default_state.clone());
             *known = stream.downgrade();
@@ -152,7 +153,7 @@ impl Device {
     pub fn alloc_mapped<T: Element>(&self, len: usize) -> Result<HostBuffer<T>> {
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
         let memory = self.with_room(bytes, |backend| backend.allocate_mapped(bytes))?;
-        let block = Block::new(self.clone(), memory, None);
+        let block = Block::holding(self.clone(), memory, None, Box::default());
         Ok(HostBuffer::new(Buffer::new(AnyBuffer::new(block, bytes, T::TYPE))))
     }
 
@@ -169,20 +170,20 @@ impl Device {
 
     /// What its pool has done so far.
     pub fn pool_statistics(&self) -> PoolStatistics {
-        self.pool().statistics()
+        lock(&self.inner.pool).statistics()
     }
 
     /// Gives memory that the pool keeps back to the device, the oldest blocks first, until it keeps no more than that
     /// many bytes.
     pub fn trim_pool(&self, keep: u64) {
-        let blocks = self.pool().trim(keep);
+        let blocks = lock(&self.inner.pool).trim(keep);
         self.give_back(blocks);
     }
 
     /// Sets how many bytes the pool keeps of buffers that were dropped: 1 GiB at first. What is more goes back to
     /// the device at once.
     pub fn set_release_threshold(&self, bytes: u64) {
-        let blocks = self.pool().set_threshold(bytes);
+        let blocks = lock(&self.inner.pool).set_threshold(bytes);
         self.give_back(blocks);
     }
 
@@ -197,18 +198,14 @@ impl Device {
         self.inner.backend.take_findings()
     }
 
-    fn pool(&self) -> MutexGuard<'_, Pool<Arc<Memory>>> {
-        self.inner.pool.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Memory of that size for what a stream does next, and whether it was used before.
     pub(crate) fn take(&self, bytes: u64, stream: &StreamState) -> Result<(Arc<Memory>, bool)> {
         let passed = |point: Point| self.inner.backend.is_complete(point);
-        if let Some(memory) = self.pool().take(bytes, stream.id, passed) {
+        if let Some(memory) = lock(&self.inner.pool).take(bytes, stream.id, passed) {
             return Ok((memory, true));
         }
         let memory = self.with_room(bytes, |backend| backend.allocate(bytes, stream))?;
-        self.pool().allocated(bytes);
+        lock(&self.inner.pool).allocated(bytes);
         Ok((memory, false))
     }
 
@@ -222,7 +219,7 @@ impl Device {
             return Ok(memory);
         }
         let (cached, blocks) = {
-            let mut pool = self.pool();
+            let mut pool = lock(&self.inner.pool);
             (pool.statistics().cached_bytes, pool.trim(0))
         };
         if !blocks.is_empty() {
@@ -234,7 +231,7 @@ impl Device {
         // Operations that were issued hold memory that nothing else does. Waiting for them is no use where buffers
         // that live leave no room.
         let capacity = self.inner.properties.memory;
-        let live = self.pool().statistics().live_bytes;
+        let live = lock(&self.inner.pool).statistics().live_bytes;
         if live.saturating_add(bytes) <= capacity {
             self.inner.backend.reclaim()?;
             if let Some(memory) = allocate(&self.inner.backend)? {
@@ -248,7 +245,7 @@ impl Device {
     /// A block is not used by anyone any more, after these points.
     pub(crate) fn release(&self, memory: Arc<Memory>, home: Point, others: Vec<Point>) {
         let bytes = memory.bytes();
-        let blocks = self.pool().give(memory, bytes, home, others);
+        let blocks = lock(&self.inner.pool).give(memory, bytes, home, others);
         self.give_back(blocks);
     }
 

@@ -69,8 +69,7 @@ fn auto() -> Result<Selected> {
 
 /// A CUDA device; `None` where it is a virtual one.
 fn open_real(ordinal: u32) -> Result<Option<Device>> {
-    let is_virtual = cuda::describe(ordinal)?.host_threads.is_some();
-    if is_virtual { Ok(None) } else { Device::cuda(ordinal).map(Some) }
+    if cuda::describe(ordinal)?.is_virtual { Ok(None) } else { Device::cuda(ordinal).map(Some) }
 }
 
 impl fmt::Display for DeviceSpec {

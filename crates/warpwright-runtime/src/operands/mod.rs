@@ -139,12 +139,12 @@ impl OperandBinder {
 
     /// The kernel's arguments, in order.
     pub fn args(&self) -> &[ArgDesc] {
-        self.contract.args()
+        &self.contract.args
     }
 
     /// The numbers that lengths and the grid depend on and that are no arguments: see [`dim`](Self::dim).
     pub fn dims(&self) -> &[&'static str] {
-        self.contract.dims()
+        &self.contract.dims
     }
 
     /// Holds what was given against the contract.
@@ -159,14 +159,14 @@ impl OperandBinder {
             // No argument of a contract is a structure.
             Param::Bytes(_) => 0,
         });
-        let words = contract.args().iter().map(|arg| arg.name).zip(words).collect();
-        Ok(Operands { kernel: contract.kernel().clone(), device, words, grid: shape.grid, buffers })
+        let words = contract.args.iter().map(|arg| arg.name).zip(words).collect();
+        Ok(Operands { kernel: contract.kernel.clone(), device, words, grid: shape.grid, buffers })
     }
 }
 
 impl fmt::Debug for OperandBinder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OperandBinder").field("kernel", self.contract.kernel()).finish_non_exhaustive()
+        f.debug_struct("OperandBinder").field("kernel", &self.contract.kernel).finish_non_exhaustive()
     }
 }
 

@@ -1,11 +1,12 @@
 //! What has failed on a virtual GPU, until somebody is told.
 
 use crate::error::{Failure, Result, RuntimeError};
+use crate::lock;
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use warpwright_device::{FailureDomain, Queue};
 
 /// The failures of a device. All of its streams fail together.
@@ -30,7 +31,7 @@ impl Failures {
 
     /// The error that nobody was told of. What was asked for until now is not done.
     pub(super) fn tell(&self) -> Result<()> {
-        let mut error = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut error = lock(&self.error);
         let Some(failure) = error.take() else { return Ok(()) };
         let issued = self.queue.get().map_or(0, |queue| queue.issued());
         self.skip_through.store(issued, Release);
@@ -57,7 +58,7 @@ impl FailureDomain for Failures {
 
     fn failed(&self, failure: warpwright_device::Failure) {
         let warpwright_device::Failure { operation, launch, message, .. } = failure;
-        let mut error = self.error.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut error = lock(&self.error);
         error.get_or_insert_with(|| Box::new(Failure::new(&operation, launch, message)));
         self.has_error.store(true, Release);
     }

@@ -1,8 +1,9 @@
 //! Launches on a virtual GPU, and what is kept of them.
 
+use crate::lock;
 use crate::op;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use warpwright_device::{Failure, Result};
 use warpwright_vm::{Arg, Device, Finding, LaunchConfig, Module, Options, Report, Running, SpaceTraffic};
 
@@ -43,16 +44,12 @@ impl Launches {
         Launches { options, ..Launches::default() }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn last_report(&self) -> Option<Arc<Report>> {
-        self.kept().report.clone()
+        lock(&self.kept).report.clone()
     }
 
     pub(super) fn take_findings(&self) -> Vec<Finding> {
-        std::mem::take(&mut self.kept().findings)
+        std::mem::take(&mut lock(&self.kept).findings)
     }
 }
 
@@ -68,7 +65,7 @@ impl warpwright_device::Launch for op::Launch {
         let launches = &self.code.vm().launches;
         launches.bytes_accessed.fetch_add(loads.bytes + stores.bytes + atomics.bytes, Relaxed);
         let report = Arc::new(report);
-        let mut kept = launches.kept();
+        let mut kept = lock(&launches.kept);
         let room = MAX_FINDINGS - kept.findings.len();
         kept.findings.extend(report.findings.iter().take(room).cloned());
         kept.report = Some(report.clone());

@@ -2,6 +2,7 @@
 
 use super::launch::Launches;
 use super::{Code, Worker};
+use crate::backend;
 use crate::contract::{Number, Param};
 use crate::error::Result;
 use crate::function::FunctionAttributes;
@@ -18,18 +19,28 @@ pub(crate) struct Module {
 }
 
 impl Worker {
-    pub(crate) fn load(&self, module: &ir::Module, info: &ModuleInfo, text: Option<&str>) -> Result<Module> {
+    pub(crate) fn load(
+        &self,
+        module: &ir::Module,
+        info: &ModuleInfo,
+        text: Option<&str>,
+    ) -> Result<backend::Module> {
         let loaded = self.device().load(module, info)?;
         let module = match text {
             Some(text) => loaded.with_text(text),
             None => loaded,
         };
-        Ok(Module { module, launches: self.launches().clone() })
+        Ok(backend::Module::Vm(Module { module, launches: self.launches().clone() }))
     }
 
-    /// Blocks of a kernel that a multiprocessor holds; 0 where it has no such kernel or blocks.
-    pub(crate) fn occupancy(&self, module: &Module, kernel: &str, threads: u32, dynamic_shared: u32) -> u32 {
-        let kernel = module.module.kernel(kernel);
+    pub(crate) fn occupancy(
+        &self,
+        module: &backend::Module,
+        kernel: &str,
+        threads: u32,
+        dynamic_shared: u32,
+    ) -> u32 {
+        let kernel = module.vm().module.kernel(kernel);
         kernel.map_or(0, |kernel| self.device().occupancy(kernel, threads, dynamic_shared))
     }
 }

@@ -2,19 +2,19 @@
 
 use super::failures::Failures;
 use super::launch::Launches;
-use super::{Mark, Memory, StreamHandle, VmConfig};
-use crate::backend;
-use crate::cuda;
+use super::{Memory, VmConfig};
+use crate::backend::{self, Backend, Exec, Mark, StreamHandle};
+use crate::buffer::AnyBuffer;
 use crate::device::{DeviceStatistics, Properties};
 use crate::error::{Result, RuntimeError};
+use crate::lock;
 use crate::op::{Launch, Op, Place};
 use crate::pool::Point;
+use crate::stream::StreamState;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
-use warpwright_device::{
-    self as engine, Bytes, Condition, Copy, Engine, HostBytes, Pattern, Signal, StreamKind,
-};
-use warpwright_vm::{Buffer, Device, DeviceConfig, DeviceError, Finding, Options, Report};
+use std::sync::{Arc, Mutex};
+use warpwright_device::{self as engine, Bytes, Copy, Engine, HostBytes, Pattern, Signal, StreamKind};
+use warpwright_vm::{Buffer, Device, DeviceConfig, DeviceError, Finding, Report};
 
 /// Shared memory that a block may have without being allowed more, on every architecture.
 const SHARED_PER_BLOCK: u64 = 48 << 10;
@@ -48,18 +48,20 @@ impl Worker {
         self.engine.vm()
     }
 
-    /// How its launches run.
-    pub(crate) fn options(&self) -> &Options {
-        &self.launches.options
-    }
-
     pub(crate) fn properties(&self) -> Properties {
         properties(self.device().config())
     }
 
-    /// Host threads that run blocks.
-    pub(crate) fn host_threads(&self) -> u32 {
-        self.device().workers()
+    pub(crate) fn host_threads(&self) -> Option<u32> {
+        Some(self.device().workers())
+    }
+
+    pub(crate) fn runs_clusters(&self) -> bool {
+        false
+    }
+
+    pub(crate) fn looks_for_uninitialised(&self) -> bool {
+        self.launches.options.checks.init
     }
 
     pub(crate) fn statistics(&self) -> DeviceStatistics {
@@ -83,55 +85,88 @@ impl Worker {
         self.launches.take_findings()
     }
 
-    pub(crate) fn allocate(&self, bytes: u64) -> Result<Option<Memory>> {
+    pub(crate) fn allocate(&self, bytes: u64, _stream: &StreamState) -> Result<Option<Arc<backend::Memory>>> {
         room(self.device().alloc(to_len(bytes)))
     }
 
-    pub(crate) fn allocate_mapped(&self, bytes: u64) -> Result<Option<Memory>> {
+    pub(crate) fn allocate_mapped(&self, bytes: u64) -> Result<Option<Arc<backend::Memory>>> {
         room(self.device().alloc_mapped(to_len(bytes)))
     }
 
-    pub(crate) fn new_stream(&self) -> StreamHandle {
-        engine::Stream::new(self.engine.queue(), self.failures.clone(), StreamKind::NonBlocking)
+    pub(crate) fn reclaim(&self) -> Result<()> {
+        self.engine.drain();
+        Ok(())
     }
 
-    pub(crate) fn push(&self, op: &Op, stream: &StreamHandle) {
+    pub(crate) fn free_memory(&self) -> Result<u64> {
+        Ok(self.device().free_memory())
+    }
+
+    /// Operations hold what they use.
+    pub(crate) fn release(&self, _memory: Arc<backend::Memory>, _uses: &[Point]) {}
+
+    pub(crate) fn forget(&self, memory: Arc<backend::Memory>, stream: &StreamState) {
+        stream.handle.vm().submit(engine::Op::Release(memory));
+    }
+
+    pub(crate) fn new_stream(&self, _id: u64) -> Result<StreamHandle> {
+        let (queue, domain) = (self.engine.queue(), self.failures.clone());
+        Ok(StreamHandle::Vm(engine::Stream::new(queue, domain, StreamKind::NonBlocking)))
+    }
+
+    pub(crate) fn wants_uses(&self, _stream: &StreamState) -> bool {
+        false
+    }
+
+    pub(crate) fn push(&self, op: Op, _uses: Option<Vec<AnyBuffer>>, stream: &StreamState) {
         if matches!(op, Op::Replay { .. }) {
             self.graph_launches.fetch_add(1, Relaxed);
         }
-        stream.submit(operation(op));
+        stream.handle.vm().submit(operation(&op));
     }
 
-    /// Makes a list of operations ready for replays.
-    pub(crate) fn instantiate(&self, ops: &[Op]) -> Replay {
-        Replay(Mutex::new(ops.iter().map(operation).collect()))
+    pub(crate) fn copy_peer(
+        &self,
+        operation: &'static str,
+        (reads, source): (&Backend, Place),
+        (writes, target): (&Backend, Place),
+        stream: &StreamState,
+    ) -> Result<()> {
+        let (Backend::Vm(_), Backend::Vm(_)) = (reads, writes) else {
+            return Err(RuntimeError::OtherKind { operation });
+        };
+        self.push(Op::Copy { source, target }, None, stream);
+        Ok(())
     }
 
-    /// The memory's bytes mean nothing any more.
-    pub(crate) fn forget(&self, memory: Arc<backend::Memory>, stream: &StreamHandle) {
-        stream.submit(engine::Op::Release(memory));
+    pub(crate) fn instantiate(&self, ops: &[Op]) -> Result<Exec> {
+        Ok(Exec::Vm(Arc::new(Replay(Mutex::new(ops.iter().map(operation).collect())))))
     }
 
-    /// Copies bytes of the host. They are copied here first, since the stream gets there later.
-    pub(crate) fn upload(&self, data: &[u8], target: Place, stream: &StreamHandle) {
+    pub(crate) fn update(&self, exec: &Exec, node: usize, launch: &Arc<Launch>) -> Result<()> {
+        let mut ops = lock(&exec.vm().0);
+        Arc::make_mut(&mut ops)[node] = engine::Op::Launch(launch.clone());
+        Ok(())
+    }
+
+    /// The bytes are copied here first, since the stream gets there later.
+    pub(crate) fn upload(&self, data: &[u8], target: &Place, stream: &StreamState) {
         let staged = engine::Memory::Staged(data.into());
-        stream.submit(copy(known(&target), staged, target.bytes));
+        stream.handle.vm().submit(copy(known(target), staged, target.bytes));
     }
 
-    /// Copies to the host, and waits.
     pub(crate) fn download(
         &self,
         operation: &'static str,
-        source: Place,
-        stream: &StreamHandle,
+        source: &Place,
+        stream: &StreamState,
         target: &mut [u8],
     ) -> Result<()> {
         let landing = Arc::new(Landing(Mutex::new((vec![0; target.len()], false))));
         let host = engine::Memory::Host(landing.clone());
-        let landed = landing.clone();
-        stream.submit(copy(host, known(&source), source.bytes));
+        stream.handle.vm().submit(copy(host, known(source), source.bytes));
         self.wait(stream)?;
-        let (data, is_there) = &*landed.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (data, is_there) = &*lock(&landing.0);
         if !is_there && !target.is_empty() {
             return Err(RuntimeError::Skipped { operation });
         }
@@ -139,42 +174,36 @@ impl Worker {
         Ok(())
     }
 
-    pub(crate) fn record(&self, stream: &StreamHandle) -> Mark {
+    pub(crate) fn record(&self, stream: &StreamState) -> Mark {
         let signal = Signal::new(self.engine.queue());
-        stream.submit(engine::Op::Signal(signal.clone()));
-        signal
+        stream.handle.vm().submit(engine::Op::Signal(signal.clone()));
+        Mark::Vm(signal)
     }
 
-    pub(crate) fn wait_mark(&self, mark: &backend::Mark, stream: &StreamHandle) {
-        stream.submit(match mark {
-            backend::Mark::Vm(signal) => engine::Op::Wait(signal.clone()),
-            backend::Mark::Cuda(mark) => engine::Op::WaitFor(Arc::new(OfCuda(mark.clone()))),
-        });
+    pub(crate) fn wait_mark(&self, mark: &Mark, stream: &StreamState) -> Result<()> {
+        let Mark::Vm(signal) = mark else { return Err(RuntimeError::OtherKind { operation: "wait_event" }) };
+        stream.handle.vm().submit(engine::Op::Wait(signal.clone()));
+        Ok(())
     }
 
-    /// Whether a stream is past a point.
     pub(crate) fn is_complete(&self, point: Point) -> bool {
         self.engine.queue().is_over(point.stream, point.ticket)
     }
 
-    /// Waits until everything is over.
-    pub(crate) fn pass_all(&self) {
-        self.engine.drain();
+    pub(crate) fn is_idle(&self, stream: &StreamState) -> bool {
+        stream.handle.vm().is_idle()
     }
 
-    /// Waits until what a stream was asked for is over, and returns the error that nobody was told of.
-    pub(crate) fn wait(&self, stream: &StreamHandle) -> Result<()> {
-        stream.wait();
+    pub(crate) fn wait(&self, stream: &StreamState) -> Result<()> {
+        stream.handle.vm().wait();
         self.failures.tell()
     }
 
-    /// Waits until a mark is reached, and returns the error that nobody was told of.
     pub(crate) fn wait_for(&self, mark: &Mark) -> Result<()> {
-        mark.wait();
+        mark.vm().wait();
         self.failures.tell()
     }
 
-    /// Waits until everything is over, and returns the error that nobody was told of.
     pub(crate) fn wait_all(&self) -> Result<()> {
         self.engine.drain();
         self.failures.tell()
@@ -206,13 +235,7 @@ pub(crate) struct Replay(Mutex<Arc<[engine::Op]>>);
 
 impl Replay {
     fn ops(&self) -> Arc<[engine::Op]> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Replays from now on have that launch in that place of the list.
-    pub(crate) fn update(&self, node: usize, launch: &Arc<Launch>) {
-        let mut ops = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::make_mut(&mut ops)[node] = engine::Op::Launch(launch.clone());
+        lock(&self.0).clone()
     }
 }
 
@@ -230,18 +253,9 @@ impl HostBytes for Landing {
     }
 
     fn write(&self, offset: u64, data: &[u8]) {
-        let (bytes, is_there) = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (bytes, is_there) = &mut *lock(&self.0);
         bytes[offset as usize..][..data.len()].copy_from_slice(data);
         *is_there = true;
-    }
-}
-
-/// A CUDA device has come to an event.
-struct OfCuda(cuda::Mark);
-
-impl Condition for OfCuda {
-    fn holds(&self) -> bool {
-        self.0.is_complete()
     }
 }
 
@@ -280,9 +294,9 @@ pub(crate) fn properties(config: &DeviceConfig) -> Properties {
 }
 
 /// Memory, or that there is none.
-fn room(memory: Result<Buffer<u8>, DeviceError>) -> Result<Option<Memory>> {
+fn room(memory: Result<Buffer<u8>, DeviceError>) -> Result<Option<Arc<backend::Memory>>> {
     match memory {
-        Ok(buffer) => Ok(Some(Memory { buffer })),
+        Ok(buffer) => Ok(Some(Arc::new(backend::Memory::Vm(Memory { buffer })))),
         Err(DeviceError::OutOfMemory { .. }) => Ok(None),
         Err(error) => Err(RuntimeError::Vm(error)),
     }

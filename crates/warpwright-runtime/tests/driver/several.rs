@@ -109,31 +109,3 @@ fn threads_streams_and_devices() {
         assert_eq!(gpu.device.pool_statistics().live, 0);
     }
 }
-
-/// A device of each kind, and an order between them by events.
-#[test]
-fn a_virtual_gpu_and_a_cuda_device_wait_for_each_other() {
-    if let Some(apart) = clean("several::a_virtual_gpu_and_a_cuda_device_wait_for_each_other") {
-        return apart.run().passed();
-    }
-    let cuda = Gpu::new(1);
-    let vm = Device::vm(VmConfig::default()).unwrap();
-    let (one, other) = (cuda.stream.clone(), vm.default_stream());
-    let flags = cuda.busy();
-    let out = cuda.device.alloc_mapped::<u32>(1).unwrap();
-    // The virtual GPU waits for the kernel, and the CUDA device for what the virtual GPU does behind it.
-    other.wait_event(&one.record_event().unwrap()).unwrap();
-    let x = other.clone_htod(&[7u32]).unwrap();
-    let written = other.record_event().unwrap();
-    one.wait_event(&written).unwrap();
-    let y = one.alloc_zeros::<u32>(1).unwrap();
-    cuda.launch("add", &y, &y, 3).unwrap();
-    one.memcpy_dtod(&y, out.buffer()).unwrap();
-    assert!(!written.is_complete() && !one.is_idle());
-    assert_eq!(out.get(0).unwrap(), 0);
-    flags.set(0, 1).unwrap();
-    one.synchronize().unwrap();
-    assert!(written.is_complete());
-    assert_eq!(out.get(0).unwrap(), 3);
-    assert_eq!(other.clone_dtoh(&x).unwrap(), [7]);
-}

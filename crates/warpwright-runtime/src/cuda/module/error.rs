@@ -1,6 +1,5 @@
 //! Why a module was not loaded.
 
-use super::log::JitMessage;
 use super::version::PtxVersionError;
 use crate::cuda::{CallError, DriverVersion};
 use std::fmt;
@@ -41,10 +40,8 @@ pub struct JitError {
     pub driver: DriverVersion,
     /// The call that failed.
     pub source: CallError,
-    /// What the compiler says, message by message, with the lines that it speaks of. Empty where its log is, or has a
-    /// shape that is not known.
-    pub messages: Vec<JitMessage>,
-    /// The compiler's log, as it is.
+    /// The compiler's log. Behind each line of it that names a line of the PTX stands what is there: the instruction, its
+    /// function, and the line of the source that asked for it, as far as that is known.
     pub log: String,
     /// The text that the driver was given.
     pub ptx: String,
@@ -54,7 +51,7 @@ pub struct JitError {
 
 impl fmt::Display for JitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let JitError { kernels, arch, driver, source, messages, log, file, .. } = self;
+        let JitError { kernels, arch, driver, source, log, file, .. } = self;
         write!(f, "the driver, of CUDA {driver}, cannot compile ")?;
         match &kernels[..] {
             [] => f.write_str("a module without kernels")?,
@@ -62,13 +59,10 @@ impl fmt::Display for JitError {
             [first, rest @ ..] => write!(f, "a module of `{first}` and {} more", rest.len())?,
         }
         write!(f, " for {arch}: {source}")?;
-        if messages.is_empty() {
-            match log.trim() {
-                "" => f.write_str("\nits log is empty")?,
-                log => write!(f, "\nits log:\n{log}")?,
-            }
+        match log.trim_end() {
+            "" => f.write_str("\nits log is empty")?,
+            log => write!(f, "\nits log:\n{log}")?,
         }
-        messages.iter().try_for_each(|message| write!(f, "\n{message}"))?;
         match file {
             Some(file) => write!(f, "\nthe PTX is in {}", file.display()),
             None => Ok(()),

@@ -9,8 +9,8 @@ use std::ptr::null_mut;
 
 /// A kernel, which lives as long as its module.
 pub(crate) struct Kernel {
-    function: CUfunction,
-    attributes: FunctionAttributes,
+    pub(crate) function: CUfunction,
+    pub(crate) attributes: FunctionAttributes,
 }
 
 impl Kernel {
@@ -35,16 +35,6 @@ impl Kernel {
         attributes.static_shared = attributes.static_shared.max(shared.into());
         attributes.max_threads_per_block = attributes.max_threads_per_block.min(threads);
         Ok(kernel)
-    }
-
-    /// Its handle, for launches in its context.
-    pub(crate) fn function(&self) -> CUfunction {
-        self.function
-    }
-
-    /// What it is like.
-    pub(crate) fn attributes(&self) -> &FunctionAttributes {
-        &self.attributes
     }
 
     fn ask(&self, attribute: CUfunction_attribute) -> Result<u32, CallError> {

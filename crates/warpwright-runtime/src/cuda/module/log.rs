@@ -1,124 +1,34 @@
-//! What the driver's compiler says: its log, and the lines that it speaks of.
+//! What the driver's compiler says: its log, with what stands at the lines that it names.
 //!
-//! The compiler writes a message a line, `ptxas application ptx input, line 12; error   : Unknown symbol 'x'`. A line of
-//! the PTX leads to the instruction there, and that to the line of Rust by the `.loc` before it. A log of another
-//! shape yields no messages; it is shown whole.
+//! It names lines of the PTX, `ptxas application ptx input, line 12; error   : Unknown symbol 'x'`. Such a line leads to
+//! the instruction there, and that to the line of Rust by the `.loc` before it. A log of another shape stays as it is.
 
-use std::fmt;
-use warpwright_ptx::diag::{LineIndex, Severity};
+use std::fmt::Write;
+use warpwright_ptx::diag::LineIndex;
 use warpwright_ptx::ir::{Function, ItemKind, Module, Origin, Span, Statement, StatementKind};
-use warpwright_vm::SourceLine;
 
-/// A message of the driver's compiler.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct JitMessage {
-    /// How bad it is.
-    pub severity: Severity,
-    /// What it says.
-    pub text: String,
-    /// The line of the PTX that it is about, if it says one.
-    pub line: Option<PtxLine>,
-}
-
-/// A line of the PTX that the driver was given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct PtxLine {
-    /// Its number, from 1.
-    pub number: u32,
-    /// What it says, without indentation; empty where the text has no such line.
-    pub text: String,
-    /// The kernel or function that it is in.
-    pub function: Option<String>,
-    /// The line of the source that asked for it, where that is known.
-    pub source: Option<SourceLine>,
-}
-
-impl fmt::Display for JitMessage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.severity, self.text)?;
-        if let Some(line) = &self.line {
-            write!(f, "\n  at line {} of the PTX", line.number)?;
-            if !line.text.is_empty() {
-                write!(f, ": {}", line.text)?;
-            }
-            if let Some(function) = &line.function {
-                write!(f, "\n  in `{function}`")?;
-            }
-            if let Some(SourceLine { file, line, .. }) = &line.source {
-                write!(f, "\n  from {file}:{line}")?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// The messages of a log, about that PTX.
-pub(super) fn messages(log: &str, ptx: &str) -> Vec<JitMessage> {
-    let mut messages: Vec<JitMessage> = Vec::new();
-    // A text is read again only where a message speaks of its lines.
+/// A log about that PTX. Behind each line of it that names a line of the PTX stands what is there: the instruction, its
+/// function, and the line of the source that asked for it, as far as that is known.
+pub(super) fn explained(log: &str, ptx: &str) -> String {
+    let mut explained = String::new();
+    // A text is read again only where the log speaks of its lines.
     let mut places = None;
-    for line in log.lines() {
-        match message(line) {
-            Some(Message { severity, number, text }) => {
-                let line = number.map(|number| places.get_or_insert_with(|| Places::new(ptx)).line(number));
-                messages.push(JitMessage { severity, text: text.to_owned(), line });
-            }
-            // What a message says can go on in the next line.
-            None => {
-                if let Some(last) = messages.last_mut()
-                    && !line.trim().is_empty()
-                {
-                    last.text.push('\n');
-                    last.text.push_str(line.trim_end());
-                }
-            }
+    for line in log.lines().map(str::trim_end).filter(|line| !line.is_empty()) {
+        explained.push_str(line);
+        explained.push('\n');
+        if let Some(number) = line_number(line) {
+            let places = places.get_or_insert_with(|| Places::new(ptx));
+            // A text takes everything that is written to it.
+            let _ = places.explain(number, &mut explained);
         }
     }
-    messages
+    explained
 }
 
-/// A message, as a line of the log has it.
-struct Message<'a> {
-    severity: Severity,
-    /// The line of the PTX.
-    number: Option<u32>,
-    text: &'a str,
-}
-
-/// `tool place, line 12; error   : text`, `tool error   : text`: the first word of these followed by a colon.
-fn message(line: &str) -> Option<Message<'_>> {
-    const WORDS: [(&str, Severity); 4] = [
-        ("fatal", Severity::Error),
-        ("error", Severity::Error),
-        ("warning", Severity::Warning),
-        ("info", Severity::Note),
-    ];
-    let (prefix, severity, text) = WORDS
-        .iter()
-        .filter_map(|&(word, severity)| {
-            let (prefix, text) = split_at_word(line, word)?;
-            Some((prefix, severity, text))
-        })
-        .min_by_key(|(prefix, ..)| prefix.len())?;
-    Some(Message { severity, number: line_number(prefix), text })
-}
-
-/// What is before a word that is followed by blanks and a colon, and what is behind the colon.
-fn split_at_word<'a>(line: &'a str, word: &str) -> Option<(&'a str, &'a str)> {
-    line.match_indices(word).find_map(|(at, _)| {
-        let prefix = &line[..at];
-        let text = line[at + word.len()..].trim_start().strip_prefix(':')?;
-        let begins = prefix.is_empty() || prefix.ends_with([' ', ';']);
-        begins.then_some((prefix, text.trim()))
-    })
-}
-
-/// The number of `…, line 12; `.
-fn line_number(prefix: &str) -> Option<u32> {
-    let (_, number) = prefix.trim_end().strip_suffix(';')?.rsplit_once("line ")?;
-    number.trim().parse().ok()
+/// The number of `…, line 12; …`, the last one where there are several.
+fn line_number(line: &str) -> Option<u32> {
+    let mut named = line.rmatch_indices("line ");
+    named.find_map(|(at, word)| line[at + word.len()..].split_once(';')?.0.trim().parse().ok())
 }
 
 /// A PTX text whose lines are looked up.
@@ -133,12 +43,15 @@ impl<'a> Places<'a> {
         Places { text, index: LineIndex::new(text), module: warpwright_ptx::parse(text).ok() }
     }
 
-    fn line(&self, number: u32) -> PtxLine {
-        let text = (number.checked_sub(1)).and_then(|before| self.text.lines().nth(before as usize));
-        let text = text.unwrap_or_default().trim().to_owned();
-        let function = self.function(number);
-        let source = function.and_then(|function| self.source(function, number));
-        PtxLine { number, text, function: function.map(|function| function.name.to_string()), source }
+    fn explain(&self, number: u32, out: &mut String) -> std::fmt::Result {
+        let text = number.checked_sub(1).and_then(|before| self.text.lines().nth(before as usize));
+        writeln!(out, "  at line {number} of the PTX: {}", text.unwrap_or_default().trim())?;
+        let Some(function) = self.function(number) else { return Ok(()) };
+        writeln!(out, "  in `{}`", function.name)?;
+        match self.source(function, number) {
+            Some((file, line)) => writeln!(out, "  from {file}:{line}"),
+            None => Ok(()),
+        }
     }
 
     /// The line that a span begins in.
@@ -161,7 +74,7 @@ impl<'a> Places<'a> {
     }
 
     /// What the last `.loc` before the statement of that line says.
-    fn source(&self, function: &Function, number: u32) -> Option<SourceLine> {
+    fn source(&self, function: &Function, number: u32) -> Option<(&str, u32)> {
         let statements = function.statements();
         let is_there = |statement: &Statement| self.line_of(statement.origin) == Some(number);
         let at = statements.iter().rposition(|statement| {
@@ -172,10 +85,10 @@ impl<'a> Places<'a> {
             _ => None,
         })?;
         let file = self.module.as_ref()?.items.iter().find_map(|item| match &item.kind {
-            ItemKind::File(file) if file.index == loc.file => Some(file.path.clone()),
+            ItemKind::File(file) if file.index == loc.file => Some(file.path.as_str()),
             _ => None,
         })?;
-        Some(SourceLine { file, line: loc.line, column: loc.column, inlined_at: None })
+        Some((file, loc.line))
     }
 }
 
@@ -208,107 +121,47 @@ mod tests {
 }
 ";
 
-    fn line(
-        number: u32,
-        text: &str,
-        function: Option<&str>,
-        source: Option<(&str, u32, u32)>,
-    ) -> Option<PtxLine> {
-        let source = source.map(|(file, line, column)| SourceLine {
-            file: file.into(),
-            line,
-            column,
-            inlined_at: None,
-        });
-        Some(PtxLine { number, text: text.into(), function: function.map(str::to_owned), source })
-    }
-
-    fn said(severity: Severity, text: &str, line: Option<PtxLine>) -> JitMessage {
-        JitMessage { severity, text: text.into(), line }
-    }
-
     #[test]
-    fn messages_lead_to_the_lines_that_they_are_about() {
+    fn lines_that_a_log_names_are_explained() {
         let log = "ptxas application ptx input, line 13; error   : Arguments mismatch for instruction 'add'\n\
-                   ptxas application ptx input, line 10; warning : A note: error : is no part of this\n\
+                   ptxas application ptx input, line 10; warning : before the first `.loc`\n\
                    ptxas a, line 3; b.ptx, line 15; fatal   : Parsing error near ';': syntax error\n\
                    ptxas application ptx input, line 20; error   : Unknown symbol 'x'\n\
                    ptxas application ptx input, line 2; error   : about the target\n\
                    ptxas application ptx input, line 99; error   : about nothing\n\
                    ptxas error   : Entry function 'k' uses too much shared data (0xea60 bytes, 0xc000 max)\n\
                    ptxas fatal   : Ptx assembly aborted due to errors\n";
-        let expected = [
-            said(
-                Severity::Error,
-                "Arguments mismatch for instruction 'add'",
-                line(13, "add.u32                 %r2, %r0, %r1;", Some("first"), Some(("src/sum.rs", 8, 5))),
-            ),
-            // Before the first `.loc`.
-            said(
-                Severity::Warning,
-                "A note: error : is no part of this",
-                line(10, "mov.u32                 %r0, 1;", Some("first"), None),
-            ),
-            said(
-                Severity::Error,
-                "Parsing error near ';': syntax error",
-                line(15, "ret;", Some("first"), Some(("src/deep.rs", 70, 1))),
-            ),
-            // What another function says of its lines is not about this one.
-            said(Severity::Error, "Unknown symbol 'x'", line(20, "ret;", Some("second"), None)),
-            said(Severity::Error, "about the target", line(2, ".target sm_80", None, None)),
-            said(Severity::Error, "about nothing", line(99, "", Some("second"), None)),
-            said(
-                Severity::Error,
-                "Entry function 'k' uses too much shared data (0xea60 bytes, 0xc000 max)",
-                None,
-            ),
-            said(Severity::Error, "Ptx assembly aborted due to errors", None),
+        // What another function says of its lines is not about the second one.
+        let behind = [
+            "  at line 13 of the PTX: add.u32                 %r2, %r0, %r1;\n  in `first`\n  from src/sum.rs:8\n",
+            "  at line 10 of the PTX: mov.u32                 %r0, 1;\n  in `first`\n",
+            "  at line 15 of the PTX: ret;\n  in `first`\n  from src/deep.rs:70\n",
+            "  at line 20 of the PTX: ret;\n  in `second`\n",
+            "  at line 2 of the PTX: .target sm_80\n",
+            "  at line 99 of the PTX: \n  in `second`\n",
+            "",
+            "",
         ];
-        assert_eq!(messages(log, PTX), expected);
+        let expected = log.lines().zip(behind).map(|(line, behind)| format!("{line}\n{behind}"));
+        assert_eq!(explained(log, PTX), expected.collect::<String>());
     }
 
     #[test]
-    fn a_message_goes_on_in_lines_without_one() {
+    fn a_log_of_another_shape_stays_as_it_is() {
+        assert_eq!(explained("\n\n", PTX), "");
         let log = "ptxas info    : Function properties for k\n    0 bytes stack frame\n\ninfo    : 0 bytes gmem\r\n\
-                   error   : Undefined reference to 'f' in 'module'\n";
-        let expected = [
-            said(Severity::Note, "Function properties for k\n    0 bytes stack frame", None),
-            said(Severity::Note, "0 bytes gmem", None),
-            said(Severity::Error, "Undefined reference to 'f' in 'module'", None),
-        ];
-        assert_eq!(messages(log, PTX), expected);
-    }
-
-    #[test]
-    fn a_log_of_another_shape_has_no_messages() {
-        for log in ["", "\n\n", "no luck today", "ptxas: 12 terrors : none", "line 13; errors", "error"] {
-            assert_eq!(messages(log, PTX), [], "{log:?}");
-        }
-        let odd =
-            "ptxas x, line 99999999999999; error : large\nptxas x, line ; error : none\nline 0; error : zero";
-        let numbers: Vec<_> =
-            messages(odd, PTX).into_iter().map(|message| message.line.map(|l| l.number)).collect();
-        assert_eq!(numbers, [None, None, Some(0)]);
+                   no luck today\nline 13: errors\nptxas x, line 99999999999999; error : large\nline ; error : none\n";
+        assert_eq!(explained(log, PTX), log.replace("\r\n", "\n").replace("\n\n", "\n"));
     }
 
     #[test]
     fn a_text_that_is_no_ptx_still_has_lines() {
-        let found = messages("a, line 2; error : b", "this is\n  not it\n");
-        assert_eq!(found, [said(Severity::Error, "b", line(2, "not it", None, None))]);
+        let found = explained("a, line 2; error : b\nline 0; error : zero", "this is\n  not it\n");
+        let expected = "a, line 2; error : b\n  at line 2 of the PTX: not it\nline 0; error : zero\n  at line 0 of the PTX: \n";
+        assert_eq!(found, expected);
     }
 
-    #[test]
-    fn people_read_what_where_and_from_which_line() {
-        let found = messages("ptxas x, line 13; error   : Arguments mismatch for instruction 'add'", PTX);
-        assert_eq!(
-            found[0].to_string(),
-            "error: Arguments mismatch for instruction 'add'\n  at line 13 of the PTX: \
-             add.u32                 %r2, %r0, %r1;\n  in `first`\n  from src/sum.rs:8"
-        );
-    }
-
-    /// Any bytes: no panic, and no message that the log has not.
+    /// Any bytes: no panic, and every line of the log is there.
     #[test]
     fn logs_may_be_anything() {
         const WORDS: [&str; 12] =
@@ -321,7 +174,10 @@ mod tests {
                     WORDS[(state >> 33) as usize % WORDS.len()]
                 })
                 .collect();
-            assert!(messages(&log, "").len() <= log.lines().count());
+            let explained = explained(&log, "");
+            let own = explained.lines().filter(|line| !line.starts_with("  at line "));
+            let said = log.lines().map(str::trim_end).filter(|line| !line.is_empty());
+            assert!(own.eq(said), "{log:?}");
         }
     }
 }

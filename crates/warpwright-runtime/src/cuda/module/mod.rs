@@ -22,13 +22,13 @@ mod version;
 
 pub use cache::CubinCache;
 pub use error::{JitError, ModuleError};
-pub use log::{JitMessage, PtxLine};
 pub use version::PtxVersionError;
 
 use super::context::{Context, Unbound};
 use super::error::{CallError, DriverVersion};
-use super::reaper::{Reaper, Users};
+use super::reaper::Reaper;
 use crate::cuda::sys::{self, CUmodule, Status};
+use crate::device::DeviceStatistics;
 use crate::error::{Result, RuntimeError};
 use crate::function::{self, FunctionAttributes};
 use cache::{Cache, Key, Platform};
@@ -66,17 +66,6 @@ pub(crate) struct Loader {
     compile_nanoseconds: AtomicU64,
 }
 
-/// What a loader has done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct LoaderStatistics {
-    /// Modules that the driver has compiled.
-    pub(crate) compiled: u64,
-    /// Modules whose image was in the cache.
-    pub(crate) cached: u64,
-    /// The time that the driver has spent compiling.
-    pub(crate) compile_time: Duration,
-}
-
 /// A module that a CUDA device has loaded.
 pub(crate) struct Module {
     handle: CUmodule,
@@ -101,24 +90,17 @@ impl Loader {
         let cache = Cache::open(cache);
         // Drivers of one version of the API have different compilers. Where there is no such file, the version has to do.
         let build = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
-        Loader {
-            context,
-            reaper,
-            target,
-            build,
-            cache,
-            compiled: AtomicU64::new(0),
-            cached: AtomicU64::new(0),
-            compile_nanoseconds: AtomicU64::new(0),
-        }
+        let (compiled, cached, compile_nanoseconds) = Default::default();
+        Loader { context, reaper, target, build, cache, compiled, cached, compile_nanoseconds }
     }
 
     /// What it has done.
-    pub(crate) fn statistics(&self) -> LoaderStatistics {
-        LoaderStatistics {
-            compiled: self.compiled.load(Relaxed),
-            cached: self.cached.load(Relaxed),
+    pub(crate) fn statistics(&self) -> DeviceStatistics {
+        DeviceStatistics {
+            modules_compiled: self.compiled.load(Relaxed),
+            modules_cached: self.cached.load(Relaxed),
             compile_time: Duration::from_nanos(self.compile_nanoseconds.load(Relaxed)),
+            ..DeviceStatistics::default()
         }
     }
 
@@ -206,8 +188,7 @@ impl Loader {
             arch: self.target.arch,
             driver: self.target.driver,
             source: error,
-            messages: log::messages(&log, &ptx),
-            log,
+            log: log::explained(&log, &ptx),
             ptx,
             file,
         };
@@ -241,7 +222,7 @@ impl Drop for Module {
     fn drop(&mut self) {
         // Kernels of it may be running on any stream.
         let loaded = Loaded { context: self.context.clone(), handle: self.handle };
-        self.reaper.after(&Users::All, Box::new(loaded));
+        self.reaper.after(None, Box::new(loaded));
     }
 }
 
