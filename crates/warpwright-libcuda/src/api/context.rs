@@ -195,18 +195,22 @@ entries! {
         }
     }
 
-    /// Lets kernels of the current context use the memory of another one.
+    /// Would let kernels of the current context use the memory of another one. Virtual GPUs have address spaces of their
+    /// own, and none reaches another's.
     fn cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint) {
         let context = current()?;
         if flags != 0 {
             return Err(Status::INVALID_VALUE);
         }
-        context.enable_peer(&*Context::find(peer)?)
+        let is_itself = context.id == Context::find(peer)?.id;
+        Err(if is_itself { Status::INVALID_CONTEXT } else { Status::PEER_ACCESS_UNSUPPORTED })
     }
 
-    /// Takes that back.
+    /// Would take that back.
     fn cuCtxDisablePeerAccess(peer: CUcontext) {
-        current()?.disable_peer(&*Context::find(peer)?)
+        current()?;
+        Context::find(peer)?;
+        Err(Status::PEER_ACCESS_NOT_ENABLED)
     }
 
     /// A profiler would begin here, or end.

@@ -6,10 +6,11 @@ use crate::types::{CUdevice, CUdevice_P2PAttribute, CUdevice_attribute, CUuuid, 
 use crate::types::{Status, text};
 use std::ffi::{c_char, c_int};
 
-/// Whether memory of one device can be used on another. Both must be there.
-fn are_peers(device: CUdevice, peer: CUdevice) -> Result<bool> {
+/// Both must be there.
+fn two(device: CUdevice, peer: CUdevice) -> Result<()> {
     let state = state()?;
-    Ok(state.device(device)?.ordinal != state.device(peer)?.ordinal && crate::state::peers_are_supported())
+    state.device(device)?;
+    state.device(peer).map(drop)
 }
 
 entries! {
@@ -65,25 +66,25 @@ entries! {
         device.set(found.ok_or(Status::INVALID_DEVICE)?.ordinal)
     }
 
-    /// Whether kernels of a device can use memory of another one.
+    /// Whether kernels of a device can use memory of another one. Virtual GPUs have address spaces of their own.
     fn cuDeviceCanAccessPeer(can: Out<c_int>, device: CUdevice, peer: CUdevice) {
         let can = can.required()?;
-        can.set(are_peers(device, peer)?.into())
+        two(device, peer)?;
+        can.set(0)
     }
 
     /// What is between two devices, which must not be one.
     fn cuDeviceGetP2PAttribute(value: Out<c_int>, which: CUdevice_P2PAttribute, from: CUdevice, to: CUdevice) {
         let value = value.required()?;
-        let are_peers = are_peers(from, to)?;
+        two(from, to)?;
         if from == to {
             return Err(Status::INVALID_DEVICE);
         }
         value.set(match which {
-            CUdevice_P2PAttribute::PERFORMANCE_RANK => 0,
-            CUdevice_P2PAttribute::ACCESS_SUPPORTED => are_peers.into(),
-            CUdevice_P2PAttribute::NATIVE_ATOMIC_SUPPORTED => are_peers.into(),
-            // Arrays of another device.
-            CUdevice_P2PAttribute::ACCESS_ACCESS_SUPPORTED => 0,
+            CUdevice_P2PAttribute::PERFORMANCE_RANK
+            | CUdevice_P2PAttribute::ACCESS_SUPPORTED
+            | CUdevice_P2PAttribute::NATIVE_ATOMIC_SUPPORTED
+            | CUdevice_P2PAttribute::ACCESS_ACCESS_SUPPORTED => 0,
             _ => return Err(Status::INVALID_VALUE),
         })
     }

@@ -31,16 +31,33 @@ pub(super) fn asker() -> Result<Asker> {
 fn allocate(bytes: u64) -> Result<CUdeviceptr> {
     let (context, engine) = here()?;
     guard::may_wait()?;
-    let owner = (context.id, context.handle);
-    match engine.memory.allocate(engine.vm(), bytes, BlockKind::Plain, owner) {
+    allocate_from(&engine, &context, bytes, || Ok(BlockKind::Plain))
+}
+
+/// Allocates memory of a device: of that kind, if it may be.
+pub(super) fn allocate_from(
+    engine: &Engine,
+    context: &Context,
+    bytes: u64,
+    kind: impl Fn() -> Result<BlockKind>,
+) -> Result<CUdeviceptr> {
+    let allocate = || engine.memory.allocate(engine.vm(), bytes, kind()?, (context.id, context.handle));
+    let block = match allocate() {
         // What streams give back may not have come to its turn.
         Err(Status::OUT_OF_MEMORY) if engine.memory.may_have_room(engine.vm(), bytes) => {
             engine.drain();
             context.check()?;
-            Ok(engine.memory.allocate(engine.vm(), bytes, BlockKind::Plain, owner)?.base())
+            allocate()
         }
-        block => Ok(block?.base()),
-    }
+        block => block,
+    };
+    Ok(block?.base())
+}
+
+/// The device that has an allocation.
+pub(super) fn owner(address: CUdeviceptr) -> Result<Arc<Engine>> {
+    let mut engines = engine::engines()?.into_iter();
+    engines.find(|engine| engine.memory.find(address).is_some()).ok_or(Status::INVALID_VALUE)
 }
 
 fn free(address: CUdeviceptr) -> Result<()> {
@@ -52,9 +69,7 @@ fn free(address: CUdeviceptr) -> Result<()> {
     if hosts().find(address).is_some() {
         return hosts().free(address, HostKind::Managed);
     }
-    let engines = engine::engines()?;
-    let owner = engines.iter().find(|engine| engine.memory.find(address).is_some());
-    let owner = owner.ok_or(Status::INVALID_VALUE)?;
+    let owner = owner(address)?;
     let block = owner.memory.take(address)?;
     owner.drain();
     block.release();

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What is known of memory that an address is in.
+#[derive(Default)]
 struct Known {
     base: u64,
     bytes: u64,
@@ -52,7 +53,7 @@ fn find(address: u64) -> Result<Option<Known>> {
             sync_operations: host.sync_operations.load(Relaxed),
             host: Some(host.kind),
             is_read_only: host.kind == HostKind::Registered && host.flags & READ_ONLY != 0,
-            pool: CUmemoryPool::NULL,
+            ..Known::default()
         }));
     }
     for engine in engines()? {
@@ -69,25 +70,13 @@ fn find(address: u64) -> Result<Option<Known>> {
                 device: engine.ordinal,
                 id: block.id,
                 sync_operations: block.sync_operations.load(Relaxed),
-                host: None,
-                is_read_only: false,
                 pool,
+                ..Known::default()
             }));
         }
         // A variable of a module.
         if let Some((base, bytes)) = engine.vm().extent(address) {
-            let (context, pool, device) = (CUcontext::NULL, CUmemoryPool::NULL, engine.ordinal);
-            return Ok(Some(Known {
-                base,
-                bytes,
-                context,
-                device,
-                id: 0,
-                sync_operations: false,
-                host: None,
-                is_read_only: false,
-                pool,
-            }));
+            return Ok(Some(Known { base, bytes, device: engine.ordinal, ..Known::default() }));
         }
     }
     Ok(None)
@@ -134,13 +123,12 @@ fn answer(known: Option<&Known>, address: u64, what: Attribute, value: Out<c_voi
         Attribute::SYNC_MEMOPS => {
             put::<c_int>(value, known.is_some_and(|known| known.sync_operations).into())
         }
-        Attribute::BUFFER_ID => put(value, number(|known| known.id)),
+        Attribute::BUFFER_ID | Attribute::MEMORY_BLOCK_ID => put(value, number(|known| known.id)),
         Attribute::IS_MANAGED => put::<c_int>(value, is_managed.into()),
         Attribute::DEVICE_ORDINAL => put(value, known.map_or(NO_DEVICE, |known| known.device)),
-        Attribute::IS_LEGACY_CUDA_IPC_CAPABLE | Attribute::IS_GPU_DIRECT_RDMA_CAPABLE => {
-            put::<c_int>(value, 0)
-        }
-        Attribute::IS_HW_DECOMPRESS_CAPABLE => put::<c_int>(value, 0),
+        Attribute::IS_LEGACY_CUDA_IPC_CAPABLE
+        | Attribute::IS_GPU_DIRECT_RDMA_CAPABLE
+        | Attribute::IS_HW_DECOMPRESS_CAPABLE => put::<c_int>(value, 0),
         Attribute::RANGE_START_ADDR | Attribute::MAPPING_BASE_ADDR => put(value, number(|known| known.base)),
         Attribute::RANGE_SIZE | Attribute::MAPPING_SIZE => put(value, number(|known| known.bytes)),
         Attribute::MAPPED => put::<c_int>(value, known.is_some().into()),
@@ -150,7 +138,6 @@ fn answer(known: Option<&Known>, address: u64, what: Attribute, value: Out<c_voi
             None => put(value, CUmemAccess_flags::NONE),
         },
         Attribute::MEMPOOL_HANDLE => put(value, known.map_or(CUmemoryPool::NULL, |known| known.pool)),
-        Attribute::MEMORY_BLOCK_ID => put(value, number(|known| known.id)),
         Attribute::P2P_TOKENS => Err(Status::NOT_SUPPORTED),
         _ => Err(Status::INVALID_VALUE),
     }

@@ -1,7 +1,8 @@
 //! Memory in the order of streams, and the pools that it comes from.
 
 use super::entries;
-use crate::engine::{BlockKind, POOLS, Pool, Stream, engines, permitted};
+use super::memory::{allocate_from, owner};
+use crate::engine::{BlockKind, POOLS, Pool, Stream, permitted};
 use crate::report::log;
 use crate::state::state;
 use crate::types::{
@@ -42,33 +43,18 @@ fn allocate(
     let engine = state()?.device(pool.device)?.engine()?;
     let address = address.required()?;
     not_captured(&stream)?;
-    let (context, bytes) = (&stream.context, bytes as u64);
-    let allocate = || match pool.has_room(bytes) {
-        true => {
-            let kind = BlockKind::Pooled(pool.clone());
-            engine.memory.allocate(engine.vm(), bytes, kind, (context.id, context.handle))
-        }
+    let bytes = bytes as u64;
+    let kind = || match pool.has_room(bytes) {
+        true => Ok(BlockKind::Pooled(pool.clone())),
         false => Err(Status::OUT_OF_MEMORY),
     };
-    let block = match allocate() {
-        // What streams give back may not have come to its turn.
-        Err(Status::OUT_OF_MEMORY) if engine.memory.may_have_room(engine.vm(), bytes) => {
-            engine.drain();
-            context.check()?;
-            allocate()
-        }
-        block => block,
-    };
-    address.set(block?.base())
+    address.set(allocate_from(engine, &stream.context, bytes, kind)?)
 }
 
 fn free(address: CUdeviceptr, stream: CUstream) -> Result<()> {
     let stream = Stream::get(stream)?;
     not_captured(&stream)?;
-    let engines = engines()?;
-    let owner = engines.iter().find(|engine| engine.memory.find(address).is_some());
-    let owner = owner.ok_or(Status::INVALID_VALUE)?;
-    stream.submit(Op::Release(owner.memory.take(address)?))
+    stream.submit(Op::Release(owner(address)?.memory.take(address)?))
 }
 
 /// Where a pool is: a device.

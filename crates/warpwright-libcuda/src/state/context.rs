@@ -26,8 +26,6 @@ pub(crate) struct Context {
     pub(crate) is_primary: bool,
     pub(crate) api_version: u32,
     settings: Mutex<ContextSettings>,
-    /// The contexts whose memory its kernels may use, by their numbers.
-    peers: Mutex<Vec<u64>>,
     is_alive: AtomicBool,
     /// The first error of an operation that ran asynchronously; 0 for none.
     error: AtomicI32,
@@ -104,7 +102,6 @@ impl Context {
             is_primary,
             api_version,
             settings: Mutex::new(settings),
-            peers: Mutex::default(),
             is_alive: AtomicBool::new(true),
             error: AtomicI32::new(0),
         }
@@ -174,30 +171,6 @@ impl Context {
         self.device.engine()?.drain_context(self);
         self.check()
     }
-
-    /// Lets its kernels use the memory of a context of another device.
-    pub(crate) fn enable_peer(&self, peer: &Context) -> Result<()> {
-        if self.id == peer.id {
-            return Err(Status::INVALID_CONTEXT);
-        }
-        if self.device.ordinal == peer.device.ordinal || !peers_are_supported() {
-            return Err(Status::PEER_ACCESS_UNSUPPORTED);
-        }
-        let mut peers = lock(&self.peers);
-        if peers.contains(&peer.id) {
-            return Err(Status::PEER_ACCESS_ALREADY_ENABLED);
-        }
-        peers.push(peer.id);
-        Ok(())
-    }
-
-    /// Takes that back.
-    pub(crate) fn disable_peer(&self, peer: &Context) -> Result<()> {
-        let mut peers = lock(&self.peers);
-        let place = peers.iter().position(|id| *id == peer.id).ok_or(Status::PEER_ACCESS_NOT_ENABLED)?;
-        peers.swap_remove(place);
-        Ok(())
-    }
 }
 
 impl FailureDomain for Context {
@@ -219,11 +192,6 @@ impl FailureDomain for Context {
             self.poison(engine::status_of(&failure));
         }
     }
-}
-
-/// Whether kernels of a device can use the memory of another one. Virtual GPUs have address spaces of their own.
-pub(crate) fn peers_are_supported() -> bool {
-    false
 }
 
 /// The calling thread's stack of contexts.

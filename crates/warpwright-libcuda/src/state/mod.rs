@@ -15,7 +15,7 @@ mod thread;
 
 pub(crate) use attributes::{attribute, persisting_l2};
 pub(crate) use config::{Config, LogLevel};
-pub(crate) use context::{CONTEXTS, Context, ContextSettings, current, peers_are_supported, stack};
+pub(crate) use context::{CONTEXTS, Context, ContextSettings, current, stack};
 pub(crate) use device::{Device, GREATEST_PRIORITY, PciPlace};
 pub(crate) use handles::{Handles, Kind};
 use model::Model;
