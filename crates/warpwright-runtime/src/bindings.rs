@@ -3,7 +3,7 @@
 //! Launches and operands are bound alike; what becomes of the arguments is theirs to say.
 
 use crate::buffer::{AnyBuffer, Buffer, Element};
-use crate::contract::{Arguments, Contract, ContractError, Number, Span};
+use crate::contract::{Argument, Arguments, Contract, ContractError, Number, Span};
 use std::marker::PhantomData;
 use warpwright_dsl::{Data, Mode, Sink};
 
@@ -29,7 +29,7 @@ impl Bindings {
             bytes: buffer.num_bytes(),
             device: buffer.device().number(),
         };
-        let given = contract.give_buffer(&mut self.arguments, name, span);
+        let given = contract.give(&mut self.arguments, name, Argument::Buffer(span));
         self.buffers.push(buffer.clone());
         self.note(given);
     }
@@ -40,7 +40,7 @@ impl Bindings {
     }
 
     fn number(&mut self, contract: &Contract, name: &str, number: Number) {
-        let given = contract.give_number(&mut self.arguments, name, number);
+        let given = contract.give(&mut self.arguments, name, Argument::Number(number));
         self.note(given);
     }
 

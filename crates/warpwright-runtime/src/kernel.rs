@@ -176,8 +176,6 @@ enum Within {
 /// A checksum of what was built.
 type Content = [u8; 32];
 
-impl Kernels {}
-
 impl Device {
     /// The kernel for this device: checked, built for its architecture, verified and loaded. A configuration that the
     /// device knows is not built again, where its type [derives](warpwright_dsl::Config) what tells it from others; any

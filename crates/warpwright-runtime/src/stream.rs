@@ -74,8 +74,6 @@ impl StreamState {
     }
 }
 
-impl Inner {}
-
 impl Stream {
     pub(crate) fn new(device: Device, state: Arc<StreamState>) -> Self {
         let (capturing, captured) = (AtomicBool::new(false), Mutex::default());

@@ -97,7 +97,7 @@ impl Param {
 
 /// What was given for an argument.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Given {
+pub(crate) enum Argument {
     Nothing,
     Buffer(Span),
     Number(Number),
@@ -107,7 +107,7 @@ pub(crate) enum Given {
 #[derive(Clone, Debug)]
 pub(crate) struct Arguments {
     /// By argument.
-    pub(super) given: Vec<Given>,
+    pub(super) given: Vec<Argument>,
     /// By the contract's list of numbers that no argument gives.
     pub(super) dims: Vec<Option<u64>>,
 }
@@ -115,34 +115,15 @@ pub(crate) struct Arguments {
 impl Contract {
     /// Nothing is given yet.
     pub(crate) fn arguments(&self) -> Arguments {
-        Arguments { given: vec![Given::Nothing; self.args.len()], dims: vec![None; self.dims.len()] }
+        Arguments { given: vec![Argument::Nothing; self.args.len()], dims: vec![None; self.dims.len()] }
     }
 
-    /// Gives a buffer.
-    pub(crate) fn give_buffer(
-        &self,
-        to: &mut Arguments,
-        name: &str,
-        span: Span,
-    ) -> Result<(), ContractError> {
-        self.give(to, name, Given::Buffer(span))
-    }
-
-    /// Gives a number.
-    pub(crate) fn give_number(
-        &self,
-        to: &mut Arguments,
-        name: &str,
-        number: Number,
-    ) -> Result<(), ContractError> {
-        self.give(to, name, Given::Number(number))
-    }
-
-    fn give(&self, to: &mut Arguments, name: &str, given: Given) -> Result<(), ContractError> {
+    /// Gives an argument.
+    pub(crate) fn give(&self, to: &mut Arguments, name: &str, given: Argument) -> Result<(), ContractError> {
         let Some(at) = self.args.iter().position(|arg| arg.name == name) else {
             return Err(self.unknown(name));
         };
-        let Some(slot @ Given::Nothing) = to.given.get_mut(at) else {
+        let Some(slot @ Argument::Nothing) = to.given.get_mut(at) else {
             return Err(self.refuse(Violation::Twice { argument: self.args[at].name }));
         };
         *slot = given;
@@ -162,7 +143,7 @@ impl Contract {
                 let (argument, needed) = (arg.name, arg.dtype);
                 self.refuse(Violation::Count { argument, given: count.to_string(), needed })
             })?;
-            return self.give_number(to, name, number);
+            return self.give(to, name, Argument::Number(number));
         }
         let Some(at) = dim else { return Err(self.unknown(name)) };
         if to.dims[at].replace(count).is_some() {

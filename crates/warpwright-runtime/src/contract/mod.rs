@@ -14,12 +14,11 @@ mod limits;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use arguments::{Arguments, Number, Param, Span};
+pub(crate) use arguments::{Argument, Arguments, Number, Param, Span};
 pub use error::{ContractError, Kind, Measure, Violation};
 pub(crate) use limits::Limits;
 
 use crate::op::Shape;
-use arguments::Given;
 use std::sync::Arc;
 use warpwright_dsl::{ArgDesc, Block, Extent, LaunchRule, Role};
 use warpwright_ptx::ir::Type;
@@ -140,7 +139,7 @@ impl Contract {
         }
         let mut touched = vec![0; self.args.len()];
         for ((arg, given), touched) in self.args.iter().zip(&arguments.given).zip(&mut touched) {
-            if let Given::Buffer(span) = given {
+            if let Argument::Buffer(span) = given {
                 *touched = self.check_buffer(arg, span, arguments)?;
             }
         }
@@ -167,14 +166,14 @@ impl Contract {
     }
 
     /// That an argument is what it must be, but for its size.
-    fn check_kind(&self, arg: &ArgDesc, given: &Given) -> Result<Param, Violation> {
+    fn check_kind(&self, arg: &ArgDesc, given: &Argument) -> Result<Param, Violation> {
         let argument = arg.name;
         let is_number = arg.role == Role::Scalar;
         let needed = if is_number { Kind::Number(arg.dtype) } else { Kind::Buffer(arg.dtype) };
         let (kind, param) = match given {
-            Given::Nothing => return Err(Violation::Missing { argument, needed }),
-            Given::Number(number) => (Kind::Number(number.ty), Param::Number(*number)),
-            Given::Buffer(span) => (Kind::Buffer(span.dtype), Param::Address(span.address)),
+            Argument::Nothing => return Err(Violation::Missing { argument, needed }),
+            Argument::Number(number) => (Kind::Number(number.ty), Param::Number(*number)),
+            Argument::Buffer(span) => (Kind::Buffer(span.dtype), Param::Address(span.address)),
         };
         if kind == needed {
             return Ok(param);
@@ -276,7 +275,7 @@ impl Contract {
     fn number(&self, name: &str, arguments: &Arguments) -> Option<Number> {
         let at = self.args.iter().position(|arg| arg.name == name)?;
         match arguments.given[at] {
-            Given::Number(number) => Some(number),
+            Argument::Number(number) => Some(number),
             _ => None,
         }
     }

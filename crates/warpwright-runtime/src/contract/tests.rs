@@ -1,7 +1,7 @@
 //! The contract against an oracle that knows bytes only: for arguments drawn at random, whether any byte that is
 //! written is also something else's.
 
-use super::{Arguments, Contract, ContractError, Kind, Limits, Measure, Span, Violation};
+use super::{Argument, Arguments, Contract, ContractError, Kind, Limits, Measure, Span, Violation};
 use warpwright_dsl::{ArgDesc, Extent, LaunchRule, Role};
 use warpwright_ptx::ir::{Arch, Type};
 
@@ -58,7 +58,9 @@ impl Drawn {
         let mut arguments = self.contract.arguments();
         for (arg, &(address, bytes)) in self.args.iter().zip(&self.places) {
             let span = Span { dtype: arg.dtype, address, bytes: bytes + slack, device: LIMITS.device };
-            self.contract.give_buffer(&mut arguments, arg.name, span).expect("a name of the kernel");
+            self.contract
+                .give(&mut arguments, arg.name, Argument::Buffer(span))
+                .expect("a name of the kernel");
         }
         arguments
     }
@@ -124,7 +126,7 @@ fn lengths_beyond_all_memory_are_too_large_and_not_short() {
     let resolve = |n: u64, m: u64| {
         let mut arguments = contract.arguments();
         let span = Span { dtype: Type::F64, address: 0, bytes: u64::MAX, device: LIMITS.device };
-        contract.give_buffer(&mut arguments, "a", span).expect("a buffer");
+        contract.give(&mut arguments, "a", Argument::Buffer(span)).expect("a buffer");
         contract.give_dim(&mut arguments, "n", n).expect("a number");
         contract.give_dim(&mut arguments, "m", m).expect("a number");
         contract.resolve(&arguments, contract.block(), || 0).map_err(|error| error.violation)
@@ -149,11 +151,11 @@ fn numbers_that_lengths_depend_on_are_counts() {
     let resolve = |n: i32| {
         let mut arguments = contract.arguments();
         let span = Span { dtype: Type::U8, address: 0, bytes: 100, device: LIMITS.device };
-        contract.give_buffer(&mut arguments, "a", span).expect("a buffer");
+        contract.give(&mut arguments, "a", Argument::Buffer(span)).expect("a buffer");
         let n = super::Number::new(Type::S32, &n.to_le_bytes());
-        contract.give_number(&mut arguments, "n", n).expect("a number");
+        contract.give(&mut arguments, "n", Argument::Number(n)).expect("a number");
         let x = super::Number::new(Type::F32, &0.5f32.to_le_bytes());
-        contract.give_number(&mut arguments, "x", x).expect("a number");
+        contract.give(&mut arguments, "x", Argument::Number(x)).expect("a number");
         contract.resolve(&arguments, contract.block(), || 0).map_err(|error| error.violation)
     };
     assert!(resolve(100).is_ok() && resolve(0).is_ok());
@@ -174,13 +176,13 @@ fn a_number_may_have_the_name_of_the_buffer_whose_length_it_is() {
     let mut arguments = contract.arguments();
     let span = Span { dtype: Type::U8, address: 0, bytes: 100, device: LIMITS.device };
     contract.give_dim(&mut arguments, "items", 12).expect("a number");
-    contract.give_buffer(&mut arguments, "items", span).expect("a buffer");
+    contract.give(&mut arguments, "items", Argument::Buffer(span)).expect("a buffer");
     let twice = contract.give_dim(&mut arguments, "items", 12).map_err(|error| error.violation);
     assert_eq!(twice, Err(Violation::Twice { argument: "items" }));
     assert!(contract.resolve(&arguments, contract.block(), || 0).is_ok());
     let mut arguments = contract.arguments();
     contract.give_dim(&mut arguments, "items", 13).expect("a number");
-    contract.give_buffer(&mut arguments, "items", span).expect("a buffer");
+    contract.give(&mut arguments, "items", Argument::Buffer(span)).expect("a buffer");
     let short = contract.resolve(&arguments, contract.block(), || 0).map_err(|error| error.violation);
     assert!(matches!(short, Err(Violation::TooShort { argument: "items", given: 100, needed: 104, .. })));
 }

@@ -104,7 +104,8 @@ impl fmt::Display for DriverVersion {
 }
 
 /// A call of the driver that failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{call} failed: {text} ({name}, {code})")]
 #[non_exhaustive]
 pub struct CallError {
     /// The function.
@@ -116,15 +117,6 @@ pub struct CallError {
     /// What the driver says of it.
     pub text: String,
 }
-
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let CallError { call, code, name, text } = self;
-        write!(f, "{call} failed: {text} ({name}, {code})")
-    }
-}
-
-impl std::error::Error for CallError {}
 
 impl CallError {
     pub(crate) fn new(call: &'static str, result: Status) -> Self {
@@ -160,6 +152,11 @@ fn spoken(ask: impl FnOnce(*mut *const std::ffi::c_char) -> Status) -> Option<St
 #[inline]
 pub(crate) fn check(call: &'static str, result: Status) -> Result<(), CallError> {
     if result == Status::SUCCESS { Ok(()) } else { Err(CallError::new(call, result)) }
+}
+
+/// What a call has returned that asks whether something is done.
+pub(crate) fn is_done(call: &'static str, result: Status) -> Result<bool, CallError> {
+    if result == Status::NOT_READY { Ok(false) } else { check(call, result).map(|()| true) }
 }
 
 /// A version behind the driver's name.

@@ -3,7 +3,7 @@
 //! A handle that goes while the device still works for it is no mistake: the driver keeps what it needs.
 
 use super::context::{Context, Unbound};
-use super::error::{CallError, check};
+use super::error::{CallError, check, is_done};
 use super::sys::{self, CUevent, CUevent_flags, CUgraph, CUstream, CUstream_flags, CaptureStatus, Status};
 use crate::lock;
 use cudarc::driver::CudaStream;
@@ -132,10 +132,7 @@ impl Stream {
     /// Whether it has done what it was asked for. The context is bound.
     pub(crate) fn is_idle(&self) -> Result<bool, CallError> {
         // SAFETY: the handle lives.
-        match unsafe { sys::cuStreamQuery(self.handle) } {
-            Status::NOT_READY => Ok(false),
-            result => check("cuStreamQuery", result).map(|()| true),
-        }
+        is_done("cuStreamQuery", unsafe { sys::cuStreamQuery(self.handle) })
     }
 
     /// Waits until it has done what it was asked for. The context is bound.
@@ -204,10 +201,7 @@ impl Event {
     /// Whether what it covers is done. The context is bound.
     pub(crate) fn is_complete(&self) -> Result<bool, CallError> {
         // SAFETY: the handle lives.
-        match unsafe { sys::cuEventQuery(self.handle) } {
-            Status::NOT_READY => Ok(false),
-            result => check("cuEventQuery", result).map(|()| true),
-        }
+        is_done("cuEventQuery", unsafe { sys::cuEventQuery(self.handle) })
     }
 
     /// Waits until what it covers is done. The context is bound.

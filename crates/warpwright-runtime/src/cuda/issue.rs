@@ -99,7 +99,7 @@ impl Driver {
     }
 
     pub(crate) fn push(&self, op: Op, uses: Option<Vec<AnyBuffer>>, state: &StreamState) {
-        let result = self.in_order(state, |line, order| {
+        self.ask(name(&op), state, |line, order| {
             if let Some(graph) = line.stream().capture()? {
                 // The stream was lent after the caller had asked: their graph would keep nothing.
                 let uses = uses.ok_or_else(|| CallError::new("cuGraphRetainUserObject", CAPTURED))?;
@@ -109,9 +109,19 @@ impl Driver {
             // buffers, which know their streams.
             unsafe { self.operate(&op, line.stream(), order) }
         });
-        if let Err(error) = result {
-            self.failed(name(&op), &error);
-        }
+    }
+
+    /// Does something in the order of a stream, and notes an error of it; `None` where it was not done.
+    fn ask<T>(
+        &self,
+        what: &str,
+        state: &StreamState,
+        act: impl FnOnce(&Line, &mut Order) -> Result<T, CallError>,
+    ) -> Option<T> {
+        self.in_order(state, act).unwrap_or_else(|error| {
+            self.failed(what, &error);
+            None
+        })
     }
 
     /// Gives a stream its next ticket.
@@ -199,14 +209,11 @@ impl Driver {
     }
 
     pub(crate) fn upload(&self, data: &[u8], target: &Place, state: &StreamState) {
-        let result = self.in_order(state, |_, order| {
+        self.ask("copy to the device", state, |_, order| {
             order.lane.upload(data, address(target))?;
             self.copied(target.bytes);
             Ok(())
         });
-        if let Err(error) = result {
-            self.failed("copy to the device", &error);
-        }
     }
 
     pub(crate) fn download(
@@ -217,30 +224,23 @@ impl Driver {
         target: &mut [u8],
     ) -> Result<()> {
         let line = &state.handle.cuda().line;
-        let issued = self.in_order(state, |_, order| Ok(order.issued));
+        // Somebody else may be told of the error in whose way it was.
+        let skipped = || self.faults.tell().and(Err(RuntimeError::Skipped { operation }));
+        const WHAT: &str = "copy to the host";
+        let Some(ticket) = self.ask(WHAT, state, |_, order| Ok(order.issued)) else { return skipped() };
         // It waits, and so the stream is not locked: others go on, and what they ask for is not in the order of this.
-        let result = match issued {
-            Ok(Some(ticket)) => self.staging.download(line.stream(), address(source), target).map(|()| {
-                self.copied(source.bytes);
-                line.seen(ticket);
-            }),
-            // Somebody else may be told of the error in whose way it was.
-            Ok(None) => return self.faults.tell().and(Err(RuntimeError::Skipped { operation })),
-            Err(error) => Err(error),
-        };
-        if let Err(error) = result {
-            self.failed("copy to the host", &error);
-            return self.faults.tell().and(Err(RuntimeError::Skipped { operation }));
+        if let Err(error) = self.staging.download(line.stream(), address(source), target) {
+            self.failed(WHAT, &error);
+            return skipped();
         }
+        self.copied(source.bytes);
+        line.seen(ticket);
         self.faults.tell()
     }
 
     pub(crate) fn record(&self, state: &StreamState) -> backend::Mark {
         let record = |line: &Line, order: &mut Order| Mark::record(&self.spares, line, order.issued);
-        let mark = self.in_order(state, record).unwrap_or_else(|error| {
-            self.failed("record an event", &error);
-            None
-        });
+        let mark = self.ask("record an event", state, record);
         backend::Mark::Cuda(mark.unwrap_or_else(|| Mark::skipped(&self.spares)))
     }
 
@@ -250,10 +250,7 @@ impl Driver {
         };
         let wait =
             |line: &Line, _: &mut Order| mark.event().map_or(Ok(()), |event| line.stream().wait(event));
-        let result = self.in_order(state, wait);
-        if let Err(error) = result {
-            self.failed("wait for an event", &error);
-        }
+        self.ask("wait for an event", state, wait);
         Ok(())
     }
 
@@ -293,7 +290,7 @@ impl Driver {
         let (Backend::Cuda(reads), Backend::Cuda(writes)) = (reads, writes) else {
             return Err(RuntimeError::OtherKind { operation });
         };
-        let result = self.in_order(state, |line, _| {
+        self.ask("copy between devices", state, |line, _| {
             line.stream().must_not_capture("cuMemcpyPeerAsync")?;
             let bytes = target.bytes as usize;
             if bytes > 0 {
@@ -308,9 +305,6 @@ impl Driver {
             self.copied(target.bytes);
             Ok(())
         });
-        if let Err(error) = result {
-            self.failed("copy between devices", &error);
-        }
         Ok(())
     }
 }
