@@ -156,7 +156,7 @@ ask! {
     ) -> Result<()>;
 
     /// A new stream of that number, which no other one of the device ever has.
-    fn new_stream(&self, id: u64) -> Result<StreamHandle>;
+    fn new_stream(&self, id: u64, priority: i32) -> Result<StreamHandle>;
 
     /// Whether whoever issues an operation of the stream has to say which buffers it uses: somebody else has the stream
     /// too, and may capture the operation.

@@ -78,12 +78,14 @@ pub enum GraphNode {
         /// How much.
         bytes: u64,
     },
-    /// Sets bytes.
+    /// Sets words of memory.
     Memset {
-        /// How many.
+        /// Bytes of all words.
         bytes: u64,
+        /// Bytes of a word: 1, 2 or 4.
+        word: u64,
         /// To what.
-        value: u8,
+        value: u32,
     },
     /// Replays another graph.
     Graph {
@@ -99,7 +101,10 @@ impl fmt::Display for GraphNode {
                 write!(f, "a launch of `{kernel}`, grid {grid:?}, block {block:?}")
             }
             GraphNode::Copy { bytes } => write!(f, "a copy of {bytes} bytes"),
-            GraphNode::Memset { bytes, value } => write!(f, "a memset of {bytes} bytes to {value}"),
+            GraphNode::Memset { bytes, word: 1, value } => write!(f, "a memset of {bytes} bytes to {value}"),
+            GraphNode::Memset { bytes, word, value } => {
+                write!(f, "a memset of {bytes} bytes to {value:#x} in words of {word} bytes")
+            }
             GraphNode::Graph { nodes } => write!(f, "a graph of {nodes} nodes"),
         }
     }
@@ -164,7 +169,11 @@ fn describe(op: &Op) -> GraphNode {
                 dynamic_shared: shape.dynamic_shared,
             }
         }
-        Op::Fill { target, value } => GraphNode::Memset { bytes: target.bytes, value: *value },
+        Op::Fill { target, word } => GraphNode::Memset {
+            bytes: word.count(target.bytes) * word.size,
+            word: word.size,
+            value: word.value,
+        },
         Op::Copy { target, .. } => GraphNode::Copy { bytes: target.bytes },
         Op::Replay { ops, .. } => GraphNode::Graph { nodes: ops.len() },
     }

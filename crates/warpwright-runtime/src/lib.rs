@@ -156,6 +156,7 @@ pub use operands::{OperandBinder, OperandList, OperandTable, Operands};
 pub use pool::PoolStatistics;
 pub use stream::Stream;
 pub use vm::{Order, VmConfig};
+pub use warpwright_ptx::ir::Type;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -21,6 +21,34 @@ pub(crate) struct Place {
     pub(crate) bytes: u64,
 }
 
+/// A word of 1, 2 or 4 bytes that memory is filled with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    /// Its value.
+    pub(crate) value: u32,
+    /// Its bytes.
+    pub(crate) size: u64,
+    /// Bytes from the beginning of one to that of the next.
+    pub(crate) pitch: u64,
+}
+
+impl Word {
+    /// Every byte.
+    pub(crate) fn byte(value: u8) -> Self {
+        Word { value: value.into(), size: 1, pitch: 1 }
+    }
+
+    /// Whether the words lie side by side.
+    pub(crate) fn is_dense(self) -> bool {
+        self.pitch == self.size
+    }
+
+    /// Words of a place of so many bytes.
+    pub(crate) fn count(self, bytes: u64) -> u64 {
+        bytes.checked_sub(self.size).map_or(0, |rest| rest / self.pitch + 1)
+    }
+}
+
 /// The dimensions of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
@@ -72,12 +100,12 @@ pub(crate) enum Op {
         /// To where.
         target: Place,
     },
-    /// Sets every byte.
+    /// Sets words.
     Fill {
-        /// Which.
+        /// From the first to the last.
         target: Place,
         /// To what.
-        value: u8,
+        word: Word,
     },
     /// Replays a graph.
     Replay {

@@ -7,7 +7,7 @@ use crate::error::{Result, RuntimeError};
 use crate::event::Event;
 use crate::graph::Graph;
 use crate::lock;
-use crate::op::Op;
+use crate::op::{Op, Place, Word};
 use crate::pool::Point;
 use std::fmt;
 use std::sync::atomic::{
@@ -197,7 +197,35 @@ impl Stream {
     /// Sets every byte.
     pub fn memset_any(&self, target: &AnyBuffer, value: u8) -> Result<()> {
         self.must_own("memset", "target", target)?;
-        self.enqueue(Op::Fill { target: target.place(), value }, [target])
+        self.enqueue(Op::Fill { target: target.place(), word: Word::byte(value) }, [target])
+    }
+
+    /// Sets every element. A value whose words differ is set word by word, each of them in an operation of its own.
+    pub fn memset<T: Element>(&self, target: &Buffer<T>, value: T) -> Result<()> {
+        let (bytes, pitch) = (bytemuck::bytes_of(&value), size_of::<T>() as u64);
+        if bytes.iter().all(|&byte| byte == bytes[0]) {
+            return self.memset_any(target.as_any(), bytes[0]);
+        }
+        self.must_own("memset", "target", target.as_any())?;
+        // As wide as the element has whole ones.
+        let size = [4, 2, 1].into_iter().find(|size| bytes.len().is_multiple_of(*size)).unwrap_or(1);
+        let words = bytes.chunks(size).map(|word| {
+            let mut value = [0; 4];
+            value[..size].copy_from_slice(word);
+            u32::from_le_bytes(value)
+        });
+        let (words, size) = (words.collect::<Vec<_>>(), size as u64);
+        let all = target.as_any().place();
+        if words.iter().all(|&word| word == words[0]) {
+            let word = Word { value: words[0], size, pitch: size };
+            return self.enqueue(Op::Fill { target: all, word }, [target.as_any()]);
+        }
+        for (&value, first) in words.iter().zip((0..).step_by(size as usize)) {
+            let bytes = (all.bytes + size).saturating_sub(pitch);
+            let place = Place { offset: all.offset + first, bytes, ..all.clone() };
+            self.enqueue(Op::Fill { target: place, word: Word { value, size, pitch } }, [target.as_any()])?;
+        }
+        Ok(())
     }
 
     /// Records an event behind what the stream was asked for so far.

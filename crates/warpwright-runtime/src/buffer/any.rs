@@ -1,13 +1,13 @@
 //! Ranges of device memory whose element type is known when the program runs.
 
-use super::{Block, Buffer, Element, Issuing};
+use super::{Block, Buffer, Element, Issuing, bounds};
 use crate::backend::Memory;
 use crate::device::Device;
 use crate::error::{Result, RuntimeError};
 use crate::op::Place;
 use crate::stream::StreamState;
 use std::fmt;
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 use std::sync::Arc;
 use warpwright_ptx::ir::Type;
 
@@ -72,20 +72,7 @@ impl AnyBuffer {
 
     /// A range of its elements, which shares their memory.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<AnyBuffer> {
-        let len = self.len();
-        let start = match range.start_bound() {
-            Bound::Included(&start) => start,
-            Bound::Excluded(&before) => before.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(&last) => last.saturating_add(1),
-            Bound::Excluded(&end) => end,
-            Bound::Unbounded => len,
-        };
-        if start > end || end > len {
-            return Err(RuntimeError::Range { start, end, len });
-        }
+        let (start, end) = bounds(range, self.len())?;
         let size = size(self.element);
         let (offset, bytes) = (self.offset + start as u64 * size, (end - start) as u64 * size);
         Ok(AnyBuffer { block: self.block.clone(), offset, bytes, element: self.element })
@@ -110,11 +97,15 @@ impl AnyBuffer {
 
     /// The typed handle of the same memory.
     pub fn typed<T: Element>(&self) -> Result<Buffer<T>> {
-        if self.element == T::TYPE {
-            Ok(Buffer::new(self.clone()))
-        } else {
-            Err(RuntimeError::ElementType { found: self.element, asked: T::TYPE })
+        if self.element != T::TYPE {
+            return Err(RuntimeError::ElementType { found: self.element, asked: T::TYPE });
         }
+        if !self.len().is_multiple_of(T::PARTS) {
+            let (address, bytes, rule) =
+                (self.device_ptr(), self.bytes, "they must be a whole number of elements");
+            return Err(RuntimeError::Cast { address, bytes, to: T::TYPE, rule });
+        }
+        Ok(Buffer::new(self.clone()))
     }
 
     /// Its bytes, as operations take them.

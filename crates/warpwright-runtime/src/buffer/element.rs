@@ -3,21 +3,48 @@
 use bytemuck::Pod;
 use warpwright_ptx::ir::Type;
 
-/// A type of elements that the host and kernels see alike.
-pub trait Element: Pod + Send + Sync + sealed::Sealed {
-    /// The PTX type of that size and meaning.
+/// A type of elements that the host and kernels see alike: a number, or a struct of numbers of one type.
+///
+/// A struct is [`Pod`], and says of which numbers it is. A kernel sees these, one after the other.
+///
+/// ```
+/// use warpwright_runtime::{Device, Element, Type, VmConfig};
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+/// #[repr(C)]
+/// struct Particle {
+///     position: [f32; 3],
+///     mass: f32,
+/// }
+///
+/// impl Element for Particle {
+///     const TYPE: Type = Type::F32;
+/// }
+///
+/// let stream = Device::vm(VmConfig::default())?.default_stream();
+/// let particles = stream.alloc_zeros::<Particle>(100)?;
+/// stream.memset(&particles, Particle { position: [0.5; 3], mass: 2.0 })?;
+/// // For a kernel with an argument of `f32`, four for each particle.
+/// let numbers = particles.cast::<f32>()?;
+/// assert_eq!((particles.len(), numbers.len()), (100, 400));
+/// assert_eq!(stream.clone_dtoh(&numbers.slice(..4)?)?, [0.5, 0.5, 0.5, 2.0]);
+/// # Ok::<(), warpwright_runtime::RuntimeError>(())
+/// ```
+pub trait Element: Pod + Send + Sync {
+    /// The PTX type of that size and meaning; of a struct, that of its numbers.
     const TYPE: Type;
-}
 
-mod sealed {
-    /// `TYPE` has the size of the Rust type: nothing else checks that.
-    pub trait Sealed {}
+    /// How many numbers an element is. A struct whose size is no multiple of theirs does not compile.
+    const PARTS: usize = {
+        let bytes = Self::TYPE.bits() as usize / 8;
+        assert!(bytes > 0 && size_of::<Self>() > 0, "elements, and numbers of them, have whole bytes");
+        assert!(size_of::<Self>().is_multiple_of(bytes), "an element is a whole number of its numbers");
+        size_of::<Self>() / bytes
+    };
 }
 
 macro_rules! element {
     ($($ty:ty => $name:ident),* $(,)?) => {$(
-        impl sealed::Sealed for $ty {}
-
         impl Element for $ty {
             const TYPE: Type = {
                 assert!(Type::$name.bits() as usize == 8 * size_of::<$ty>());

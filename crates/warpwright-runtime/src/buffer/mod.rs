@@ -20,10 +20,10 @@ pub use host::HostBuffer;
 pub(crate) use loan::{Issuing, Loan};
 
 use crate::device::Device;
-use crate::error::Result;
+use crate::error::{Result, RuntimeError};
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::RangeBounds;
+use std::ops::{Bound, RangeBounds};
 
 /// Elements of type `T` in device memory: a handle of a whole block, or of a part of one.
 pub struct Buffer<T> {
@@ -39,7 +39,7 @@ impl<T: Element> Buffer<T> {
 
     /// Number of elements.
     pub fn len(&self) -> usize {
-        self.any.len()
+        self.any.len() / T::PARTS
     }
 
     /// Whether it has no elements.
@@ -68,13 +68,14 @@ impl<T: Element> Buffer<T> {
     /// Kernels of the library want buffers that are aligned to 16 bytes, which a slice that begins elsewhere is
     /// not.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Buffer<T>> {
-        Ok(Buffer::new(self.any.slice(range)?))
+        let (start, end) = bounds(range, self.len())?;
+        Ok(Buffer::new(self.any.slice(start * T::PARTS..end * T::PARTS)?))
     }
 
     /// The same bytes as elements of another type: as many as they are, which must be a whole number of them, at an
     /// address that is aligned for them.
     pub fn cast<U: Element>(&self) -> Result<Buffer<U>> {
-        Ok(Buffer::new(self.any.cast(U::TYPE)?))
+        self.any.cast(U::TYPE)?.typed()
     }
 
     /// The handle without the type.
@@ -86,6 +87,21 @@ impl<T: Element> Buffer<T> {
     pub fn into_any(self) -> AnyBuffer {
         self.any
     }
+}
+
+/// The beginning and the end of a range, which are within `len`.
+fn bounds(range: impl RangeBounds<usize>, len: usize) -> Result<(usize, usize)> {
+    let start = match range.start_bound() {
+        Bound::Included(&start) => start,
+        Bound::Excluded(&before) => before.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&last) => last.saturating_add(1),
+        Bound::Excluded(&end) => end,
+        Bound::Unbounded => len,
+    };
+    if start > end || end > len { Err(RuntimeError::Range { start, end, len }) } else { Ok((start, end)) }
 }
 
 impl<T> Clone for Buffer<T> {

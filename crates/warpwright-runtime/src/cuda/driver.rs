@@ -122,12 +122,12 @@ impl Driver {
         self.runs_clusters
     }
 
-    /// A new stream with that number.
-    pub(crate) fn new_stream(&self, id: u64) -> Result<backend::StreamHandle> {
+    /// A new stream with that number and priority.
+    pub(crate) fn new_stream(&self, id: u64, priority: i32) -> Result<backend::StreamHandle> {
         self.lines.sweep();
         let stream = match &self.theirs {
             Some(theirs) if id == 0 => Stream::theirs(&self.context, theirs.clone()),
-            _ => self.answer("a new stream", Stream::new(&self.context))?,
+            _ => self.answer("a new stream", Stream::new(&self.context, priority))?,
         };
         let stream = Arc::new(stream);
         let line = Line::new(id, stream.clone(), Lane::new(&self.staging, &stream));

@@ -11,14 +11,14 @@
 use super::context::{Context, Unbound};
 use super::error::{CallError, check};
 use super::handles::Stream;
-use super::issue::address;
+use super::issue::{address, fill};
 use super::launch::Call;
 use super::sys::{
     self, CUDA_MEMCPY3D, CUDA_MEMSET_NODE_PARAMS, CUgraph, CUgraphExec, CUgraphNode, CUmemorytype,
     CaptureMode, Status,
 };
 use crate::lock;
-use crate::op::{Op, Place};
+use crate::op::{Op, Place, Word};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex};
 
@@ -81,7 +81,7 @@ fn captured(
     context: &Arc<Context>,
     ask: impl FnOnce(&Stream) -> Result<(), CallError>,
 ) -> Result<Graph, CallError> {
-    let stream = Stream::new(context)?;
+    let stream = Stream::new(context, 0)?;
     // SAFETY: the handle lives. Relaxed, the capture forbids nobody to allocate.
     check("cuStreamBeginCapture", unsafe {
         sys::cuStreamBeginCapture_v2(stream.handle, CaptureMode::RELAXED)
@@ -123,7 +123,7 @@ impl<'a> Chain<'a> {
             Op::Launch(launch) => self.launch(&launch.code.cuda().call).map(Some),
             Op::Copy { target, .. } | Op::Fill { target, .. } if target.bytes == 0 => Ok(None),
             Op::Copy { source, target } => self.copy(source, target).map(Some),
-            Op::Fill { target, value } => self.fill(target, *value).map(Some),
+            Op::Fill { target, word } => self.fill(target, *word).map(Some),
             Op::Replay { ops, .. } => {
                 for op in ops.iter() {
                     self.add(op)?;
@@ -217,10 +217,17 @@ impl<'a> Chain<'a> {
         })
     }
 
-    fn fill(&mut self, target: &Place, value: u8) -> Result<Node, CallError> {
-        let (dst, width) = (address(target), target.bytes as usize);
-        let params =
-            CUDA_MEMSET_NODE_PARAMS { dst, pitch: 0, value: value.into(), elementSize: 1, width, height: 1 };
+    fn fill(&mut self, target: &Place, word: Word) -> Result<Node, CallError> {
+        let count = word.count(target.bytes) as usize;
+        let (width, height) = if word.is_dense() { (count, 1) } else { (1, count) };
+        let params = CUDA_MEMSET_NODE_PARAMS {
+            dst: address(target),
+            pitch: if word.is_dense() { 0 } else { word.pitch as usize },
+            value: word.value,
+            elementSize: word.size as u32,
+            width,
+            height,
+        };
         let context = self.context.cuda.cu_ctx();
         let node = self.node("cuGraphAddMemsetNode", |node, graph, behind, count| {
             // SAFETY: writes the handle; there are that many bytes.
@@ -229,12 +236,8 @@ impl<'a> Chain<'a> {
         match node {
             // Drivers of about 12.2 refuse a node for memory of a pool, and take what was captured.
             Err(error) if error.is(Status::INVALID_VALUE) => {
-                let fill = captured(self.context, |stream| {
-                    // SAFETY: there are that many bytes, and nothing is written: it is captured.
-                    let asked = unsafe { sys::cuMemsetD8Async(dst, value, width, stream.handle) };
-                    check("cuMemsetD8Async", asked)
-                })?;
-                self.graph(&fill)
+                let filled = captured(self.context, |stream| fill(target, word, stream.handle))?;
+                self.graph(&filled)
             }
             node => node,
         }
@@ -258,7 +261,7 @@ impl Exec {
         })?;
         let handles = Handles { context: context.clone(), _graph: graph, exec, nodes };
         // So that the first replay takes no longer than others.
-        let stream = Stream::new(context)?;
+        let stream = Stream::new(context, 0)?;
         // SAFETY: both handles live.
         check("cuGraphUpload", unsafe { sys::cuGraphUpload(exec, stream.handle) })?;
         Ok(Exec { graph: Mutex::new(handles) })

@@ -45,13 +45,14 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Stream {
-    /// A new stream, which waits for no other one, the legacy default stream included.
-    pub(crate) fn new(context: &Arc<Context>) -> Result<Self, CallError> {
+    /// A new stream of that priority, which waits for no other one, the legacy default stream included.
+    pub(crate) fn new(context: &Arc<Context>, priority: i32) -> Result<Self, CallError> {
         destroy_kept();
         context.bind()?;
         let (mut handle, flags) = (null_mut(), CUstream_flags::CU_STREAM_NON_BLOCKING as u32);
-        // SAFETY: writes the handle.
-        check("cuStreamCreate", unsafe { sys::cuStreamCreate(&mut handle, flags) })?;
+        // SAFETY: writes the handle. A priority beyond the device's is the nearest that it has.
+        let created = unsafe { sys::cuStreamCreateWithPriority(&mut handle, flags, priority) };
+        check("cuStreamCreateWithPriority", created)?;
         let (bound, was_lent) = Default::default();
         Ok(Stream { context: context.clone(), handle, theirs: None, bound, was_lent })
     }

@@ -15,7 +15,7 @@ use crate::backend::{self, Backend, Exec as AnyExec};
 use crate::buffer::AnyBuffer;
 use crate::contract::Param;
 use crate::error::{Result, RuntimeError};
-use crate::op::{Launch, Op, Place, Shape};
+use crate::op::{Launch, Op, Place, Shape, Word};
 use crate::stream::StreamState;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -169,13 +169,9 @@ impl Driver {
                 }
                 self.copied(target.bytes);
             }
-            Op::Fill { target, value } => {
-                let (to, bytes) = (address(target), target.bytes as usize);
-                if bytes > 0 {
-                    // SAFETY: as above.
-                    check("cuMemsetD8Async", unsafe {
-                        sys::cuMemsetD8Async(to, *value, bytes, stream.handle)
-                    })?;
+            Op::Fill { target, word } => {
+                if target.bytes > 0 {
+                    fill(target, *word, stream.handle)?;
                 }
                 self.counts.memsets.fetch_add(1, Relaxed);
             }
@@ -306,6 +302,30 @@ impl Driver {
             Ok(())
         });
         Ok(())
+    }
+}
+
+/// Fills a place that is not empty, and that the operation holds.
+pub(super) fn fill(target: &Place, word: Word, stream: sys::CUstream) -> Result<(), CallError> {
+    let (to, value, count) = (address(target), word.value, word.count(target.bytes) as usize);
+    let pitch = word.pitch as usize;
+    // SAFETY: the place has that many words, as far apart.
+    unsafe {
+        match (word.size, word.is_dense()) {
+            (1, true) => check("cuMemsetD8Async", sys::cuMemsetD8Async(to, value as u8, count, stream)),
+            (2, true) => check("cuMemsetD16Async", sys::cuMemsetD16Async(to, value as u16, count, stream)),
+            (_, true) => check("cuMemsetD32Async", sys::cuMemsetD32Async(to, value, count, stream)),
+            (1, false) => {
+                check("cuMemsetD2D8Async", sys::cuMemsetD2D8Async(to, pitch, value as u8, 1, count, stream))
+            }
+            (2, false) => check(
+                "cuMemsetD2D16Async",
+                sys::cuMemsetD2D16Async(to, pitch, value as u16, 1, count, stream),
+            ),
+            (_, false) => {
+                check("cuMemsetD2D32Async", sys::cuMemsetD2D32Async(to, pitch, value, 1, count, stream))
+            }
+        }
     }
 }
 

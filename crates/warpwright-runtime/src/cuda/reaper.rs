@@ -53,7 +53,7 @@ pub(crate) type Users<'a> = Option<&'a [u64]>;
 
 impl Reaper {
     pub(crate) fn new(context: &Arc<Context>) -> Result<Self, CallError> {
-        let stream = Stream::new(context)?;
+        let stream = Stream::new(context, 0)?;
         let (streams, dying, kept) = Default::default();
         Ok(Reaper { context: context.clone(), stream, streams, dying, kept })
     }

@@ -22,7 +22,7 @@ pub(crate) use cudarc::driver::sys::{
     CUmemoryPool, CUmemorytype, CUmodule, CUstream, CUstream_flags, CUuserObject, CUuserObject_flags,
     CUuserObjectRetain_flags, CUuuid, cuuint64_t,
 };
-use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_void};
+use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
 use std::sync::OnceLock;
 
 /// Numbers that the driver may write, with names for some.
@@ -295,6 +295,32 @@ functions! {
         bytes: usize,
         stream: CUstream,
     );
+    cuMemsetD16Async(to: CUdeviceptr, value: c_ushort, count: usize, stream: CUstream);
+    cuMemsetD2D16Async(
+        to: CUdeviceptr,
+        pitch: usize,
+        value: c_ushort,
+        width: usize,
+        height: usize,
+        stream: CUstream,
+    );
+    cuMemsetD2D32Async(
+        to: CUdeviceptr,
+        pitch: usize,
+        value: c_uint,
+        width: usize,
+        height: usize,
+        stream: CUstream,
+    );
+    cuMemsetD2D8Async(
+        to: CUdeviceptr,
+        pitch: usize,
+        value: c_uchar,
+        width: usize,
+        height: usize,
+        stream: CUstream,
+    );
+    cuMemsetD32Async(to: CUdeviceptr, value: c_uint, count: usize, stream: CUstream);
     cuMemsetD8Async(to: CUdeviceptr, value: c_uchar, bytes: usize, stream: CUstream);
     cuModuleGetFunction(function: *mut CUfunction, module: CUmodule, name: *const c_char);
     cuModuleLoadDataEx(
@@ -312,7 +338,7 @@ functions! {
         dynamic_shared: usize,
     );
     cuStreamBeginCapture_v2(stream: CUstream, mode: CaptureMode => CUstreamCaptureMode);
-    cuStreamCreate(stream: *mut CUstream, flags: c_uint);
+    cuStreamCreateWithPriority(stream: *mut CUstream, flags: c_uint, priority: c_int);
     cuStreamDestroy_v2(stream: CUstream);
     cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph);
     cuStreamGetCaptureInfo_v2(

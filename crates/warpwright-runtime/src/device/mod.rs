@@ -95,7 +95,7 @@ impl Device {
     }
 
     fn new(backend: Backend, properties: Properties, release_threshold: u64) -> Result<Device> {
-        let default_state = StreamState::new(0, backend.new_stream(0)?);
+        let default_state = StreamState::new(0, backend.new_stream(0, 0)?);
         let inner = Inner {
             number: DEVICES.fetch_add(1, Relaxed),
             backend,
@@ -138,8 +138,15 @@ impl Device {
 
     /// A new stream. Refused where the device has no room for another one.
     pub fn new_stream(&self) -> Result<Stream> {
+        self.new_stream_with_priority(0)
+    }
+
+    /// A new stream of a priority: blocks of its kernels come before those of streams with a larger number. 0 is that of
+    /// other streams, and what is beyond the device's range is the nearest. It is a wish: a virtual GPU has one
+    /// [order](crate::Order) for all.
+    pub fn new_stream_with_priority(&self, priority: i32) -> Result<Stream> {
         let id = self.inner.streams.fetch_add(1, Relaxed);
-        let handle = self.inner.backend.new_stream(id)?;
+        let handle = self.inner.backend.new_stream(id, priority)?;
         Ok(Stream::new(self.clone(), Arc::new(StreamState::new(id, handle))))
     }
 

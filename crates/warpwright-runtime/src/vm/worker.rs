@@ -109,7 +109,7 @@ impl Worker {
         stream.handle.vm().submit(engine::Op::Release(memory));
     }
 
-    pub(crate) fn new_stream(&self, _id: u64) -> Result<StreamHandle> {
+    pub(crate) fn new_stream(&self, _id: u64, _priority: i32) -> Result<StreamHandle> {
         let (queue, domain) = (self.engine.queue(), self.failures.clone());
         Ok(StreamHandle::Vm(engine::Stream::new(queue, domain, StreamKind::NonBlocking)))
     }
@@ -219,13 +219,18 @@ fn operation(op: &Op) -> engine::Op {
     match op {
         Op::Launch(launch) => engine::Op::Launch(launch.clone()),
         Op::Copy { source, target } => engine::Op::Move { target: bytes(target), source: bytes(source) },
-        Op::Fill { target, value } => engine::Op::Fill {
-            target: bytes(target),
-            pattern: Pattern::of8(*value),
-            width: target.bytes,
-            height: 1,
-            pitch: 0,
-        },
+        Op::Fill { target, word } => {
+            let pattern = match word.size {
+                1 => Pattern::of8(word.value as u8),
+                2 => Pattern::of16(word.value as u16),
+                _ => Pattern::of32(word.value),
+            };
+            let (width, height) = match word.is_dense() {
+                true => (target.bytes, 1),
+                false => (word.size, word.count(target.bytes)),
+            };
+            engine::Op::Fill { target: bytes(target), pattern, width, height, pitch: word.pitch }
+        }
         Op::Replay { exec, .. } => engine::Op::Batch(exec.vm().ops(), 0),
     }
 }

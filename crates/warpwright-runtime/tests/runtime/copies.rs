@@ -208,3 +208,82 @@ fn copies_are_counted() {
     assert_eq!((statistics.copies, statistics.bytes_copied, statistics.memsets), (3, 12 + 12 + 4, 1));
     assert_eq!((statistics.launches, statistics.graph_launches), (0, 0));
 }
+
+/// Three numbers of two bytes.
+#[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Triple([i16; 3]);
+
+impl Element for Triple {
+    const TYPE: Type = Type::S16;
+}
+
+/// Four floats.
+#[derive(Clone, Copy, Debug, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Particle {
+    position: [f32; 3],
+    mass: f32,
+}
+
+impl Element for Particle {
+    const TYPE: Type = Type::F32;
+}
+
+/// Every element of a slice has the value, and no other one, also in a replay.
+fn fills<T: Element + PartialEq + std::fmt::Debug>(value: T, before: T) {
+    let stream = device().default_stream();
+    let buffer = stream.clone_htod(&[before; 9]).unwrap();
+    let slice = buffer.slice(2..7).unwrap();
+    let expected = |value: T| [before, before, value, value, value, value, value, before, before];
+    stream.memset(&slice, value).unwrap();
+    assert_eq!(stream.clone_dtoh(&buffer).unwrap(), expected(value));
+    stream.memset(&buffer, before).unwrap();
+    stream.begin_capture().unwrap();
+    stream.memset(&slice, value).unwrap();
+    stream.memset(&slice.slice(0..0).unwrap(), before).unwrap();
+    let graph = stream.end_capture().unwrap().instantiate().unwrap();
+    graph.launch(&stream).unwrap();
+    assert_eq!(stream.clone_dtoh(&buffer).unwrap(), expected(value));
+}
+
+#[test]
+fn elements_of_every_size_are_filled() {
+    fills(0xabu8, 1);
+    fills(0x1234u16, 7);
+    fills(f16::from_f32(-2.5), f16::ONE);
+    fills(0x1234_5678u32, 1);
+    fills(-1.5f32, 2.0);
+    // One word twice, two words, the same byte everywhere.
+    fills(0x1234_5678_1234_5678u64, 1);
+    fills(std::f64::consts::PI, 1.0);
+    fills(-1i64, 0);
+    fills(Triple([1, -2, 3]), Triple([9; 3]));
+    fills(Particle { position: [1.0, 2.0, 3.0], mass: 4.0 }, Particle { position: [0.0; 3], mass: -1.0 });
+}
+
+#[test]
+fn a_struct_is_as_many_numbers_as_it_has() {
+    let stream = device().default_stream();
+    let particles = stream.alloc_zeros::<Particle>(6).unwrap();
+    assert_eq!((particles.len(), particles.as_any().len(), particles.num_bytes()), (6, 24, 96));
+    let numbers = particles.cast::<f32>().unwrap();
+    stream.memcpy_htod(&[1.0, 2.0, 3.0, 4.0], &numbers.slice(8..12).unwrap()).unwrap();
+    let third = stream.clone_dtoh(&particles.slice(2..3).unwrap()).unwrap();
+    assert_eq!(third, [Particle { position: [1.0, 2.0, 3.0], mass: 4.0 }]);
+    // Back only where they are whole ones, of that type of numbers.
+    assert_eq!(numbers.slice(4..12).unwrap().cast::<Particle>().unwrap().len(), 2);
+    assert!(matches!(numbers.slice(0..6).unwrap().cast::<Particle>(), Err(RuntimeError::Cast { .. })));
+    assert!(matches!(particles.as_any().typed::<Triple>(), Err(RuntimeError::ElementType { .. })));
+    assert!(matches!(particles.slice(0..7), Err(RuntimeError::Range { end: 7, len: 6, .. })));
+}
+
+/// Whatever the device's range is.
+#[test]
+fn streams_have_any_priority() {
+    for priority in [i32::MIN, -1, 0, 1, i32::MAX] {
+        let stream = device().new_stream_with_priority(priority).unwrap();
+        let x = stream.clone_htod(&[1u32, 2, 3]).unwrap();
+        assert_eq!(stream.clone_dtoh(&x).unwrap(), [1, 2, 3]);
+    }
+}
