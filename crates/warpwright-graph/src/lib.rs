@@ -10,8 +10,7 @@
 //! A [`ComputeGraph`] says what is computed, node by node: what an op takes and gives is checked as it is
 //! added. A [`Program`] says in which steps: it begins with one for each node, and passes
 //! merge those for which the dispatcher has one kernel. Nothing here knows a device's addresses: a plan names
-//! tensors, and is bound to buffers of a [`warpwright_runtime::Device`] when it is run. What a graph means, whatever
-//! runs it, is what [`mod@reference`] makes of it in `f64`.
+//! tensors, and is bound to buffers of a [`warpwright_runtime::Device`] when it is run.
 #![deny(unsafe_code)]
 
 mod dispatch;
@@ -24,7 +23,6 @@ pub mod persistent;
 pub mod place;
 mod plan;
 mod program;
-pub mod reference;
 pub mod render;
 mod run;
 

@@ -1,11 +1,13 @@
 //! Plans on the virtual GPU: executed, captured and replayed.
 
 mod common;
+#[path = "common/reference/mod.rs"]
+mod reference;
 
 use common::run::{begin, device, store};
 use common::{Biases, Choice, Formats, ModelConfig, Random, random_bytes, random_weights};
+use reference::{Memory, Value, dequantize};
 use std::collections::HashMap;
-use warpwright_graph::reference::{self, Memory, Value, dequantize};
 use warpwright_graph::{
     Arithmetic, Captured, ComputeGraph, Element, Executable, Fusion, Fusions, KernelLibrary, Plan,
     PlanOptions, Runner, Store, TensorType, execute_graph,

@@ -1,11 +1,13 @@
 //! Penalties from step to step: what was chosen lately becomes less likely, on the device as in the reference.
 
 mod common;
+#[path = "common/reference/mod.rs"]
+mod reference;
 
 use common::Random;
 use common::run::device;
+use reference::{Memory, Value, execute};
 use std::collections::HashMap;
-use warpwright_graph::reference::{Memory, Value, execute};
 use warpwright_graph::{
     ComputeGraph, Element, GraphError, KernelLibrary, PenaltyParams, Plan, PlanOptions, SampleParams, Store,
     TensorType,

@@ -2,8 +2,11 @@
 //!
 //! Prints the kernel's PTX, for `sm_80` or the target that is named.
 
+#[path = "ladder/vector_add.rs"]
+mod vector_add;
+
+use vector_add::VectorAdd;
 use warpwright_dsl::any::AnyKernel;
-use warpwright_kernels::VectorAdd;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let target = std::env::args().nth(1).unwrap_or("sm_80".into()).parse()?;

@@ -2,8 +2,11 @@
 //!
 //! Prints the kernel's PTX for each, for `sm_80` or the target that is named.
 
+#[path = "ladder/rms_norm.rs"]
+mod rms_norm;
+
+use rms_norm::RmsNorm;
 use warpwright_dsl::{Bf16, F16, any::AnyKernel};
-use warpwright_kernels::ladder::RmsNorm;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let target = std::env::args().nth(1).unwrap_or("sm_80".into()).parse()?;

@@ -3,8 +3,11 @@
 //! Prints the kernel's PTX, for `sm_80` or the target that is named, and the shared memory that the
 //! launch needs.
 
+#[path = "ladder/transpose.rs"]
+mod transpose;
+
+use transpose::Transpose;
 use warpwright_dsl::any::AnyKernel;
-use warpwright_kernels::Transpose;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let target = std::env::args().nth(1).unwrap_or("sm_80".into()).parse()?;

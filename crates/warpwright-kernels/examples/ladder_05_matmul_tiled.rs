@@ -3,8 +3,11 @@
 //! Runs the kernel on the virtual GPU with every check on, as `sm_80` or the target that is named, and
 //! compares with float64. Prints the kernel's PTX where `--ptx` is given.
 
+#[path = "ladder/matmul_tiled.rs"]
+mod matmul_tiled;
+
+use matmul_tiled::MatmulTiled;
 use warpwright_dsl::any::AnyKernel;
-use warpwright_kernels::MatmulTiled;
 use warpwright_ptx::ir::Arch;
 use warpwright_test::KernelTest;
 

@@ -3,8 +3,11 @@
 //! Runs the kernel on the virtual GPU with every check on, as `sm_80` or the target that is named, and
 //! compares with float64. Prints the kernel's PTX where `--ptx` is given.
 
+#[path = "ladder/matmul.rs"]
+mod matmul;
+
+use matmul::Matmul;
 use warpwright_dsl::{F16, any::AnyKernel, f16_bits};
-use warpwright_kernels::Matmul;
 use warpwright_ptx::ir::Arch;
 use warpwright_test::KernelTest;
 

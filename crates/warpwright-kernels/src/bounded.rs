@@ -6,9 +6,8 @@
 //! addresses that it finds in memory.
 #![allow(unsafe_code, reason = "the promise that makes launches safe")]
 
-use crate::ladder;
 use crate::*;
-use warpwright_dsl::{Bounded, Data, Factor, Float};
+use warpwright_dsl::Bounded;
 
 macro_rules! bounded {
     ($($kernel:ident)*) => {$(
@@ -26,15 +25,3 @@ bounded! {
 unsafe impl Bounded for weights::Repack {}
 // SAFETY: see above.
 unsafe impl Bounded for weights::Unpack {}
-// SAFETY: see above.
-unsafe impl<T: Factor, O: Float> Bounded for Matmul<T, O> {}
-// SAFETY: see above.
-unsafe impl<T: Float> Bounded for MatmulTiled<T> {}
-// SAFETY: see above.
-unsafe impl<T: Float> Bounded for VectorAdd<T> {}
-// SAFETY: see above.
-unsafe impl<T: Float> Bounded for ladder::RmsNorm<T> {}
-// SAFETY: see above.
-unsafe impl<T: Float> Bounded for ladder::Softmax<T> {}
-// SAFETY: see above.
-unsafe impl<T: Data> Bounded for Transpose<T> {}

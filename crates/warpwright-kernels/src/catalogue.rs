@@ -1,12 +1,11 @@
 //! The catalogue: every kernel by name. Its entry stands in the kernel's own file.
 
-use crate::entry::{ConfigureError, Entry, of_element};
+use crate::entry::{ConfigureError, Entry};
 use crate::persistent::entry::PersistentDecoderFields;
 use crate::rope::RopeFields;
 use crate::weights::{Repack, Unpack};
 use crate::*;
 
-/// Those of models first, those of the tutorial last.
 const ENTRIES: &[Entry] = &[
     Entry::of::<IncrementalAttention>(),
     Entry::of::<FlashAttention>(),
@@ -32,10 +31,6 @@ const ENTRIES: &[Entry] = &[
     Entry::of::<Advance>(),
     Entry::of::<Publish>(),
     Entry::via::<PersistentDecoderFields, PersistentDecoder>(),
-    of_element!(VectorAdd),
-    of_element!(Transpose),
-    of_element!(MatmulTiled),
-    crate::ladder::matmul::ENTRY,
 ];
 
 /// Every kernel.

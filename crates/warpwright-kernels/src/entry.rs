@@ -6,8 +6,7 @@
 
 use std::fmt;
 use warpwright_dsl::any::AnyKernel;
-use warpwright_dsl::{BuildError, Configure, FieldValue, Kernel};
-pub(crate) use warpwright_dsl::{Domain, Field};
+use warpwright_dsl::{BuildError, Configure, Field, Kernel};
 
 /// A kernel of the catalogue.
 #[derive(Clone, Copy, Debug)]
@@ -21,19 +20,19 @@ pub struct Entry {
     /// Configurations of real models and at the edges, as assignments with spaces between them.
     pub examples: &'static [&'static str],
     /// The kernel of the values of all fields, each in its domain.
-    pub(crate) make: fn(&[&str]) -> Result<Made, BuildError>,
+    make: fn(&[&str]) -> Result<Made, BuildError>,
 }
 
 /// A kernel that was made of text.
-pub(crate) type Made = Box<dyn AnyKernel + Send + Sync>;
+type Made = Box<dyn AnyKernel + Send + Sync>;
 
-pub(crate) fn made(kernel: impl AnyKernel + Send + Sync + 'static) -> Made {
+fn made(kernel: impl AnyKernel + Send + Sync + 'static) -> Made {
     Box::new(kernel)
 }
 
 impl Entry {
     /// The entry of a kernel whose configuration says all.
-    pub(crate) const fn of<T: Configure + Kernel + Send + Sync>() -> Self {
+    pub const fn of<T: Configure + Kernel + Send + Sync>() -> Self {
         Entry {
             name: T::NAME,
             doc: T::DOC,
@@ -42,9 +41,7 @@ impl Entry {
             make: |values| T::from_texts(values).map(made),
         }
     }
-}
 
-impl Entry {
     /// The entry of a kernel whose configuration has other forms in Rust: its fields are those of `F`.
     pub(crate) const fn via<F, T>() -> Self
     where
@@ -118,53 +115,6 @@ impl From<BuildError> for ConfigureError {
         ConfigureError::Build(error)
     }
 }
-
-/// Picks the type parameter for the name of an element type.
-macro_rules! by_dtype {
-    ($dtype:expr, $make:ident) => {
-        match $crate::Dtype::from_name($dtype) {
-            Some($crate::Dtype::F32) => $make!(f32),
-            Some($crate::Dtype::F16) => $make!(::warpwright_dsl::F16),
-            Some($crate::Dtype::Bf16) => $make!(::warpwright_dsl::Bf16),
-            None => Err(::warpwright_dsl::BuildError::field("dtype", $dtype, "f32, f16 or bf16")),
-        }
-    };
-}
-pub(crate) use by_dtype;
-
-/// The entry of a kernel with one type parameter: its element type is a field before the others.
-macro_rules! of_element {
-    ($kernel:ident) => {
-        $crate::Entry {
-            name: <$kernel<f32> as ::warpwright_dsl::Config>::NAME,
-            doc: <$kernel<f32> as ::warpwright_dsl::Config>::DOC,
-            fields: &{
-                const OWN: &[::warpwright_dsl::Field] = <$kernel<f32> as ::warpwright_dsl::Config>::FIELDS;
-                let mut fields = [$crate::entry::DTYPE; OWN.len() + 1];
-                fields.split_at_mut(1).1.copy_from_slice(OWN);
-                fields
-            },
-            examples: <$kernel<f32> as ::warpwright_dsl::Configure>::EXAMPLES,
-            make: |values| {
-                macro_rules! make {
-                    ($ty:ty) => {
-                        <$kernel<$ty> as ::warpwright_dsl::Configure>::from_texts(&values[1..])
-                            .map($crate::entry::made)
-                    };
-                }
-                $crate::entry::by_dtype!(values[0], make)
-            },
-        }
-    };
-}
-pub(crate) use of_element;
-
-/// Element types of floats.
-pub(crate) const DTYPES: Domain = <crate::Dtype as FieldValue>::DOMAIN;
-
-/// The field of kernels with one element type.
-pub(crate) const DTYPE: Field =
-    Field { name: "dtype", domain: DTYPES, default: Some("f32"), doc: "element type of the buffers" };
 
 /// The values of fields: those that are given as `field=value`, each in its domain, and the defaults of the others.
 pub(crate) fn values<'a>(

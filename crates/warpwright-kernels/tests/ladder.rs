@@ -4,11 +4,13 @@
 //! `u` is 2⁻²⁴, the relative error of one rounding to `f32`.
 
 mod common;
+#[allow(dead_code, reason = "the products have tests of their own")]
+#[path = "../examples/ladder/mod.rs"]
+mod ladder;
 
 use common::{Given, numbers, rounded, rounding, run_kernel};
+use ladder::{RmsNorm, Softmax, Transpose, VectorAdd};
 use warpwright_dsl::{Bf16, F16, any::AnyKernel};
-use warpwright_kernels::find;
-use warpwright_kernels::ladder::{RmsNorm, Softmax};
 use warpwright_ptx::ir::{Arch, Type};
 
 const TARGETS: [u16; 5] = [75, 80, 89, 90, 120];
@@ -16,20 +18,8 @@ const TYPES: [(&str, Type); 3] =
     [("dtype=f32", Type::F32), ("dtype=f16", Type::F16), ("dtype=bf16", Type::BF16)];
 const U: f64 = 1.0 / (1 << 24) as f64;
 
-/// Runs a kernel of the catalogue; yields its one output.
-fn output(
-    sm: u16,
-    name: &str,
-    fields: &[&str],
-    dims: &[(&'static str, usize)],
-    given: &[Given<'_>],
-) -> Vec<f64> {
-    let kernel = find(name).expect("a kernel").configure(fields.iter().copied()).expect("a configuration");
-    output_of(sm, &*kernel, dims, given)
-}
-
 /// Runs a kernel; yields its one output.
-fn output_of(
+fn output(
     sm: u16,
     kernel: &dyn AnyKernel,
     dims: &[(&'static str, usize)],
@@ -66,15 +56,15 @@ fn vectors_are_added() {
         for (dtype, ty) in TYPES {
             for (n, threads) in [(1, 32), (31, 32), (256, 256), (1000, 96), (1025, 1024)] {
                 let [x, y] = [1, 2].map(|seed| rounded(ty, &numbers(n, seed)));
-                let (fields, what) =
-                    ([dtype, &format!("threads={threads}")], format!("{n} {dtype} on sm_{sm}"));
+                let what = format!("{n} {dtype} on sm_{sm}");
+                let kernel = of_type!(ty, VectorAdd {}(threads));
                 let given = [
                     Given::Input(ty, &x),
                     Given::Input(ty, &y),
                     Given::Output(ty, n),
                     Given::Scalar(n as u32),
                 ];
-                let found = output(sm, "vector_add", &fields, &[("n", n)], &given);
+                let found = output(sm, &*kernel, &[("n", n)], &given);
                 // A sum in f32; of halves it is exact or rounded as well.
                 let first = if ty == Type::F32 { 0.0 } else { U };
                 assert_within(&what, ty, &found, |i| (x[i] + y[i], first * (x[i] + y[i]).abs()));
@@ -94,7 +84,7 @@ fn rows_are_normalised() {
                 let w = rounded(ty, &numbers(d, 2));
                 let kernel = of_type!(ty, RmsNorm { threads }(d as u32, epsilon));
                 let given = [Given::Input(ty, &x), Given::Input(ty, &w), Given::Output(ty, rows * d)];
-                let found = output_of(sm, &*kernel, &[("rows", rows)], &given);
+                let found = output(sm, &*kernel, &[("rows", rows)], &given);
                 let bound = (d as f64 / f64::from(threads) + 12.0) * U;
                 assert_within(&format!("{rows}x{d} {dtype} on sm_{sm}"), ty, &found, |i| {
                     let row = &x[i / d * d..][..d];
@@ -113,9 +103,9 @@ fn matrices_are_transposed() {
         for (dtype, ty) in TYPES {
             for (rows, columns) in [(1, 1), (1, 70), (33, 31), (64, 32), (100, 65)] {
                 let x = rounded(ty, &numbers(rows * columns, 1));
-                let fields = [dtype, &format!("rows={rows}"), &format!("columns={columns}")];
+                let kernel = of_type!(ty, Transpose {}(rows as u32, columns as u32));
                 let given = [Given::Input(ty, &x), Given::Output(ty, rows * columns)];
-                let found = output(sm, "transpose", &fields, &[], &given);
+                let found = output(sm, &*kernel, &[], &given);
                 let exact: Vec<_> =
                     (0..columns).flat_map(|column| x.iter().skip(column).step_by(columns).copied()).collect();
                 assert_eq!(found, exact, "{rows}x{columns} {dtype} on sm_{sm}");
@@ -135,7 +125,7 @@ fn rows_become_probabilities() {
                 let x = rounded(ty, &x);
                 let kernel = of_type!(ty, Softmax { threads }(d as u32));
                 let given = [Given::Input(ty, &x), Given::Output(ty, rows * d)];
-                let found = output_of(sm, &*kernel, &[("rows", rows)], &given);
+                let found = output(sm, &*kernel, &[("rows", rows)], &given);
                 assert_within(&format!("{rows}x{d} {dtype} on sm_{sm}"), ty, &found, |i| {
                     let row = &x[i / d * d..][..d];
                     let max = row.iter().copied().fold(f64::MIN, f64::max);

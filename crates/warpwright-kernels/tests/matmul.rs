@@ -11,10 +11,14 @@
 //! - Factors that are rounded to `tf32` are off by 2⁻¹¹ each.
 
 mod common;
+#[allow(dead_code, reason = "the other steps have tests of their own")]
+#[path = "../examples/ladder/mod.rs"]
+mod ladder;
 
 use common::{Given, numbers, product, rounded, rounding, run_kernel};
-use warpwright_dsl::{BuildError, F16, any::AnyKernel};
-use warpwright_kernels::{Matmul, MatmulTiled, find};
+use ladder::{Matmul, MatmulTiled};
+use warpwright_dsl::{Bf16, BuildError, F16, any::AnyKernel};
+use warpwright_kernels::Entry;
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_vm::tensor::{FloatElement, TensorCore};
@@ -33,7 +37,7 @@ const SIZES: [[usize; 3]; 9] = [
 ];
 
 struct Case<'a> {
-    kernel: &'static str,
+    kernel: Entry,
     sm: u16,
     factor: Type,
     out: Type,
@@ -71,10 +75,10 @@ impl Adds {
 
 fn check(case: &Case<'_>, size: [usize; 3], a: &[f64], b: &[f64]) {
     let [m, n, k] = size;
-    let name = format!("{} {:?} on sm_{}, {m}x{n}x{k}", case.kernel, case.fields, case.sm);
+    let name = format!("{} {:?} on sm_{}, {m}x{n}x{k}", case.kernel.name, case.fields, case.sm);
     let sides = [format!("n={n}"), format!("k={k}")];
     let fields = sides.iter().map(String::as_str).chain(case.fields.iter().copied());
-    let kernel = find(case.kernel).expect("a kernel").configure(fields).expect("a configuration");
+    let kernel = case.kernel.configure(fields).expect("a configuration");
     let given = [
         Given::Input(case.factor, a),
         Given::Input(case.factor, b),
@@ -107,38 +111,44 @@ fn check_all(case: &Case<'_>) {
     check(case, [m, n, k], &large, &numbers(k * n, 3));
 }
 
+/// Products of halves.
+fn halves() -> Entry {
+    Entry::of::<Matmul<F16, f32>>()
+}
+
 const TARGETS: [u16; 7] = [75, 80, 86, 89, 90, 100, 120];
 
 #[test]
 fn tiled_products_are_within_their_bound() {
-    let (kernel, adds) = ("matmul_tiled", Adds::OneByOne);
     for sm in [75, 80, 90] {
-        let case = |factor, fields| Case { kernel, sm, factor, out: factor, fields, adds };
-        check_all(&case(Type::F32, &["dtype=f32"]));
-        check_all(&case(Type::F16, &["dtype=f16"]));
-        check_all(&case(Type::BF16, &["dtype=bf16"]));
+        let case = |factor, kernel| {
+            check_all(&Case { kernel, sm, factor, out: factor, fields: &[], adds: Adds::OneByOne });
+        };
+        case(Type::F32, Entry::of::<MatmulTiled<f32>>());
+        case(Type::F16, Entry::of::<MatmulTiled<F16>>());
+        case(Type::BF16, Entry::of::<MatmulTiled<Bf16>>());
     }
 }
 
 #[test]
 fn tensor_core_products_are_within_their_bound() {
-    let kernel = "matmul";
     for sm in TARGETS {
-        let case = |factor, out, fields, element| {
-            check_all(&Case { kernel, sm, factor, out, fields, adds: Adds::InBlocks(element) });
+        let case = |kernel, factor, out, element| {
+            check_all(&Case { kernel, sm, factor, out, fields: &[], adds: Adds::InBlocks(element) });
         };
-        case(Type::F16, Type::F32, &["dtype=f16"], FloatElement::F16);
+        case(Entry::of::<Matmul<F16, f32>>(), Type::F16, Type::F32, FloatElement::F16);
         if sm >= 80 {
-            case(Type::BF16, Type::F16, &["dtype=bf16", "out=f16"], FloatElement::BF16);
-            case(Type::F32, Type::F32, &["dtype=f32"], FloatElement::TF32);
+            case(Entry::of::<Matmul<Bf16, F16>>(), Type::BF16, Type::F16, FloatElement::BF16);
+            case(Entry::of::<Matmul<f32, f32>>(), Type::F32, Type::F32, FloatElement::TF32);
         }
     }
 }
 
 #[test]
 fn products_that_a_target_lacks_are_refused_when_built() {
-    for dtype in ["dtype=bf16", "dtype=f32"] {
-        let kernel = find("matmul").expect("a kernel").configure([dtype]).expect("a configuration");
+    let kernels: [Box<dyn AnyKernel>; 2] =
+        [Box::new(Matmul::<Bf16, f32>::default()), Box::new(Matmul::<f32, f32>::default())];
+    for kernel in kernels {
         match kernel.build(Arch::sm(75)).map(|_| ()).expect_err("Turing multiplies f16 alone") {
             BuildError::Mistakes(mistakes) => {
                 assert!(mistakes.iter().all(|mistake| mistake.code == Code::NeedsTarget), "{mistakes}");
@@ -169,7 +179,7 @@ fn any_number_of_stages_gives_the_same() {
     for sm in [75, 90] {
         for fields in [&["stages=1"], &["stages=2"], &["stages=3"]] {
             let adds = Adds::InBlocks(FloatElement::F16);
-            let case = Case { kernel: "matmul", sm, factor: Type::F16, out: Type::F32, fields, adds };
+            let case = Case { kernel: halves(), sm, factor: Type::F16, out: Type::F32, fields, adds };
             for size in [[16, 16, 1], [40, 17, 100], [130, 24, 160]] {
                 let [m, n, k] = size;
                 check(&case, size, &numbers(m * k, 4), &numbers(k * n, 5));
@@ -187,7 +197,7 @@ fn any_shape_of_a_block_gives_the_same() {
                 let fields = fields.each_ref().map(String::as_str);
                 let adds = Adds::InBlocks(FloatElement::F16);
                 let case =
-                    Case { kernel: "matmul", sm, factor: Type::F16, out: Type::F32, fields: &fields, adds };
+                    Case { kernel: halves(), sm, factor: Type::F16, out: Type::F32, fields: &fields, adds };
                 for size in [[1, 1, 40], [70, 72, 64], [130, 129, 33]] {
                     let [m, n, k] = size;
                     check(&case, size, &numbers(m * k, 6), &numbers(k * n, 7));

@@ -2,11 +2,15 @@
 //! and the checks say what it was for. So a clean report of the products as they are means something.
 
 mod common;
+#[allow(dead_code, reason = "the other steps have tests of their own")]
+#[path = "../examples/ladder/mod.rs"]
+mod ladder;
 
 use common::{Given, numbers, run_unjudged, take_out};
+use ladder::{Matmul, MatmulTiled};
 use warpwright_dsl::{Built, F16, any::AnyKernel};
 use warpwright_kernels::weights::{Planes, WeightFormat};
-use warpwright_kernels::{Matmul, MatmulTiled, QuantGemm};
+use warpwright_kernels::QuantGemm;
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_ptx::op::Op;
 use warpwright_vm::{FindingKind, Report, SpaceKind};

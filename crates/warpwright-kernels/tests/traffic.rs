@@ -3,11 +3,14 @@
 //! computed.
 
 mod common;
+#[allow(dead_code, reason = "the other steps have tests of their own")]
+#[path = "../examples/ladder/mod.rs"]
+mod ladder;
 
 use common::{Given, numbers, run_kernel};
+use ladder::{Matmul, MatmulTiled};
 use std::sync::Arc;
 use warpwright_dsl::{Bf16, F16, Factor, any::AnyKernel};
-use warpwright_kernels::{Matmul, MatmulTiled};
 use warpwright_ptx::ir::{Arch, Imm, Src, StatementKind, Type};
 use warpwright_ptx::op::Op;
 use warpwright_vm::{Report, SpaceTraffic};

@@ -320,8 +320,7 @@ fn every_kernel_refuses_what_is_wrong_and_accepts_what_is_right() {
     device.synchronize().expect("nothing failed");
     assert_eq!(device.statistics().launches, 0, "something was launched");
     let examples: usize = catalogue().iter().map(|entry| entry.examples.len()).sum();
-    assert_eq!(configurations + too_large.len(), examples);
-    assert_eq!(too_large, ["transpose rows=65536 columns=65535", "matmul_tiled n=1048576 k=1048576"]);
+    assert_eq!((configurations, too_large), (examples, Vec::new()));
     assert!(shared > 0, "some outputs may be an input's buffer");
 }
 

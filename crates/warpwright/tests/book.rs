@@ -212,7 +212,7 @@ fn shows(page: &str, files: &[&str]) {
 
 #[test]
 fn pages_show_code_that_is_compiled() {
-    let kernel = |name: &str| format!("crates/warpwright-kernels/src/ladder/{name}.rs");
+    let kernel = |name: &str| format!("crates/warpwright-kernels/examples/ladder/{name}.rs");
     let example = |name: &str| format!("crates/warpwright-runtime/examples/{name}.rs");
     let ladder = ["vector_add", "rms_norm", "transpose", "softmax", "matmul_tiled", "matmul"].map(kernel);
     shows("docs/ladder.md", &ladder.each_ref().map(String::as_str));

@@ -213,7 +213,7 @@ fn emit_writes_to_a_file_and_names_rust_lines() {
     let folder = Folder::new("emit");
     let path = folder.path().join("kernel.ptx");
     let file = path.to_str().expect("UTF-8");
-    let output = run(&["emit", "vector_add", "--locations", "-o", file]);
+    let output = run(&["emit", "argmax", "--locations", "-o", file]);
     assert_eq!((status(&output), stdout(&output)), (0, ""));
     assert_eq!(status(&run(&["check", file])), 0);
     let module = warpwright::ptx::parse(&fs::read_to_string(&path).expect("readable")).expect("PTX");

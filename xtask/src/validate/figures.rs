@@ -105,7 +105,6 @@ pub(super) const FIGURES: &[Figure] = &[
     per_product("quant_gemm", "format=q6_k k=14336 residual=true", Goal::Floor(1.5)),
     per_product("quant_gemm", "format=q4_k n=14336 rows=256", Goal::AtMost(2.6)),
     per_product("quant_gemm", "format=q6_k k=14336 rows=256 residual=true", Goal::AtMost(2.6)),
-    per_product("matmul", "", Goal::Floor(1.5)),
 ];
 
 /// Instructions of the main loop for each product of the tensor cores.

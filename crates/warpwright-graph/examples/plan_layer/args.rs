@@ -9,7 +9,7 @@ use warpwright_ptx::ir::Arch;
 pub(crate) const USAGE: &str = "\
 Prints how a transformer layer is planned, before and after fusion.
 
-usage: plan_layer [--json | --dot | --svg] [OPTION VALUE]...
+usage: plan_layer [--json | --dot] [OPTION VALUE]...
 
   --model NAME        llama-3.2-1b, llama-3-8b, qwen2.5-1.5b, qwen3-0.6b or qwen3-8b (llama-3.2-1b)
   --batch N           sequences (1)
@@ -30,7 +30,6 @@ pub(crate) enum Form {
     Table,
     Json,
     Dot,
-    Svg,
 }
 
 #[derive(Debug)]
@@ -56,7 +55,7 @@ impl fmt::Display for ArgError {
             ArgError::Unknown(given) => write!(f, "`{given}` is no option: --help lists them"),
             ArgError::NoValue(option) => write!(f, "`{option}` has no value behind it"),
             ArgError::Value { option, given, rule } => write!(f, "`{option} {given}`: it must be {rule}"),
-            ArgError::Forms => write!(f, "only one of --json, --dot and --svg can be printed"),
+            ArgError::Forms => write!(f, "only one of --json and --dot can be printed"),
         }
     }
 }
@@ -104,7 +103,6 @@ pub(crate) fn parse(args: impl Iterator<Item = String>) -> Result<Option<Args>, 
             "--help" | "-h" => return Ok(None),
             "--json" => Some(Form::Json),
             "--dot" => Some(Form::Dot),
-            "--svg" => Some(Form::Svg),
             "--model" => {
                 model = named("--model", rest, MODELS.iter().map(|model| (model.name, model)))?;
                 None

@@ -1,8 +1,8 @@
-//! Prints how a transformer layer is planned: as a table, as JSON, for Graphviz, or as a picture.
+//! Prints how a transformer layer is planned: as a table, as JSON, or for Graphviz.
 //!
 //! ```console
 //! $ cargo run -p warpwright-graph --example plan_layer -- --model qwen3-8b --act int8
-//! $ cargo run -p warpwright-graph --example plan_layer -- --svg > layer.svg
+//! $ cargo run -p warpwright-graph --example plan_layer -- --dot | dot -Tsvg > layer.svg
 //! ```
 
 mod args;
@@ -29,7 +29,6 @@ fn text(args: &Args) -> Result<String, Box<dyn Error>> {
         Form::Table => report.to_table(),
         Form::Json => report.to_json()? + "\n",
         Form::Dot => report.to_dot(),
-        Form::Svg => report.to_svg(),
     })
 }
 

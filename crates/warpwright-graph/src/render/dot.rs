@@ -4,9 +4,25 @@
 
 use super::edges::edges;
 use super::report::PlanReport;
-use super::svg::colour;
 use super::table::{dims, size};
 use std::fmt::{self, Write};
+
+/// Families with their colours.
+pub(crate) const COLOURS: [(&str, &str); 8] = [
+    ("rows", "#e8e3d3"),
+    ("mat_mul", "#c9defa"),
+    ("norm", "#d8efd0"),
+    ("rope", "#fbe3bd"),
+    ("attention", "#f6cfd6"),
+    ("elementwise", "#e3d8f3"),
+    ("sampling", "#cdeeea"),
+    ("state", "#e4e4e4"),
+];
+
+/// The colour of a family's boxes.
+pub(crate) fn colour(family: &str) -> &'static str {
+    COLOURS.iter().find(|(name, _)| *name == family).map_or("#ffffff", |&(_, colour)| colour)
+}
 
 /// A string of the language. Names are the user's: quotes, backslashes and ends of lines are escaped, and what else
 /// no text has is replaced.
@@ -39,9 +55,11 @@ fn write(text: &mut String, report: &PlanReport) -> fmt::Result {
 
     writeln!(text, "  subgraph cluster_before {{")?;
     writeln!(text, "    label={};", quoted(&format!("before: {} nodes", report.before.len())))?;
+    let ty = |name: &String| report.tensors.iter().find(|tensor| tensor.name == *name).map(|t| &*t.ty);
     for (i, node) in report.before.iter().enumerate() {
         let family = report.steps.get(node.step).map_or("", |step| &step.family);
-        let label = quoted(&format!("{}\n{} → {}", node.name, node.op, node.step));
+        let made = node.writes.first().and_then(ty).unwrap_or("");
+        let label = quoted(&format!("{}\n{} → {}, {made}", node.name, node.op, node.step));
         writeln!(text, "    node{i} [label={label}, fillcolor={}];", quoted(colour(family)))?;
     }
     let boxes: Vec<_> = report.before.iter().map(|node| (&node.reads[..], &node.writes[..])).collect();
@@ -56,9 +74,15 @@ fn write(text: &mut String, report: &PlanReport) -> fmt::Result {
     writeln!(text, "    label={};", quoted(&label))?;
     for (i, step) in report.steps.iter().enumerate() {
         let mut label = format!("{i} {}\n{}", step.op, step.nodes.join("\n"));
+        if !step.fusions.is_empty() {
+            write!(label, "\n[{}]", step.fusions.join(", "))?;
+        }
         for launch in step.launches.iter().filter_map(|&launch| report.launches.get(launch)) {
             let (grid, block) = (dims(launch.grid), dims(launch.block));
             write!(label, "\n{}\n{grid} blocks of {block}, {}", launch.kernel, size(launch.bytes))?;
+        }
+        for copy in &step.copies {
+            write!(label, "\ncopy {} to {}", copy.from, copy.to)?;
         }
         let (label, fill) = (quoted(&label), quoted(colour(&step.family)));
         writeln!(text, "    step{i} [label={label}, fillcolor={fill}];")?;

@@ -1,15 +1,13 @@
 //! Plans to look at: what the graph was, what became of it, which launches that takes.
 //!
 //! A [`PlanReport`] has a plan's content by names. It is a table for a terminal, JSON for programs (its fields,
-//! as `serde` writes them), a graph for Graphviz, or a picture. Pictures have the graph on the left and the steps on
-//! the right; boxes have the colour of their family of steps, and the number of their step.
+//! as `serde` writes them), or a graph for Graphviz, which makes a picture of it: one half is the graph and the other the
+//! steps; boxes have the colour of their family of steps, and the number of their step.
 
 mod collect;
-mod dot;
+pub(crate) mod dot;
 mod edges;
-mod layers;
 mod report;
-pub(crate) mod svg;
 pub(crate) mod table;
 
 pub use report::{
@@ -50,10 +48,5 @@ impl PlanReport {
     /// The report in Graphviz's language: a cluster for the nodes, another for the steps.
     pub fn to_dot(&self) -> String {
         dot::render(self)
-    }
-
-    /// The report as a picture.
-    pub fn to_svg(&self) -> String {
-        svg::render(self)
     }
 }

@@ -7,14 +7,16 @@ mod common;
 mod host;
 mod own_kernel;
 mod own_ptx;
+#[path = "../common/reference/mod.rs"]
+mod reference;
 
 use common::run::{begin, device, store};
 use common::{Choice, Formats, ModelConfig, random_weights};
 use host::HostProducts;
 use own_kernel::OwnKernel;
 use own_ptx::OwnPtx;
+use reference::{Memory, Value};
 use std::collections::HashMap;
-use warpwright_graph::reference::{self, Memory, Value};
 use warpwright_graph::{
     ComputeGraph, Element, ExecuteError, Family, Fusion, KernelDispatch, KernelLibrary, Plan, PlanOptions,
     Program, StepOp, StepRun, TensorType, WeightLayout, execute_graph,

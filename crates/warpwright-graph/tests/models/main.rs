@@ -12,6 +12,8 @@ mod case;
 mod device;
 mod noise;
 mod planted;
+#[path = "../common/reference/mod.rs"]
+mod reference;
 mod trace;
 
 use case::Case;

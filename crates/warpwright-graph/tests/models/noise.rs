@@ -8,7 +8,7 @@
 //! way, as it may on the device.
 
 use crate::common::Random;
-use warpwright_graph::reference::{Executed, Value};
+use crate::reference::{Executed, Value};
 use warpwright_graph::{Arithmetic, AttentionMode, ComputeGraph, Element, TensorOp};
 use warpwright_kernels::{CacheDtype, WeightFormat};
 

@@ -4,7 +4,7 @@ use crate::case::{Case, Step};
 use crate::common::{Choice, Random};
 use crate::noise::{FACTOR, RUNS, disturb};
 use std::collections::HashMap;
-use warpwright_graph::reference::{Memory, Settings, Value, draw, execute, execute_with, probabilities};
+use crate::reference::{Memory, Settings, Value, draw, execute, execute_with, probabilities};
 use warpwright_graph::{Arithmetic, Element, SampleParams, TensorType};
 use warpwright_kernels::{Sample, Setting};
 
@@ -36,7 +36,7 @@ impl Trace {
             let tokens: Vec<u32> = outputs["tokens"].integers().iter().map(|&token| token as u32).collect();
             let others: Vec<Vec<f64>> = (noisy.iter_mut())
                 .map(|(memory, random)| {
-                    let see = |executed: warpwright_graph::reference::Executed<'_>| {
+                    let see = |executed: crate::reference::Executed<'_>| {
                         disturb(&graph, arithmetic, executed, random);
                     };
                     let outputs = execute_with(&graph, memory, &inputs, see).expect("a model that runs");

@@ -8,7 +8,7 @@ mod readers;
 
 use args::{ArgError, Form};
 use model::{Call, MODELS};
-use readers::{dot, xml};
+use readers::dot;
 use serde_json::Value;
 use warpwright_graph::render::{PlanReport, SourceReport, VERSION};
 use warpwright_graph::{
@@ -180,62 +180,6 @@ fn json_is_read_back() {
     }
 }
 
-/// The picture is one element, and has each node, each step and each edge once, with what belongs to it.
-#[test]
-fn pictures_have_everything_once() {
-    for (graph, plan) in plans() {
-        let report = PlanReport::new(&graph, &plan);
-        let picture = xml(&report.to_svg());
-        assert_eq!(
-            (picture.name.as_str(), picture.attribute("xmlns")),
-            ("svg", "http://www.w3.org/2000/svg")
-        );
-        let steps = picture.of_class("step");
-        assert_eq!(steps.len(), report.steps.len());
-        for (i, (step, said)) in steps.iter().zip(&report.steps).enumerate() {
-            assert_eq!(step.number("data-index"), i);
-            let titles = step.of_class("title");
-            let [title] = titles[..] else { panic!("one title") };
-            assert_eq!(title.text, format!("{i}  {}", said.op));
-            let joined = |class: &str| -> String {
-                step.of_class(class).iter().map(|line| line.text.as_str()).collect()
-            };
-            let kernels: String =
-                said.launches.iter().map(|&launch| report.launches[launch].kernel.as_str()).collect();
-            assert_eq!(joined("kernel"), kernels);
-            let plain = joined("plain");
-            assert!(said.nodes.iter().all(|node| plain.matches(node.as_str()).count() >= 1), "{plain}");
-        }
-        let nodes = picture.of_class("node");
-        let names: Vec<&str> = nodes.iter().map(|node| node.of_class("title")[0].text.as_str()).collect();
-        assert!(names.iter().eq(report.before.iter().map(|node| &node.name)));
-        let edges = picture.of_class("edge");
-        let mut after: Vec<(usize, usize, String)> = (edges.iter())
-            .filter(|edge| edge.attribute("data-side") == "after")
-            .map(|edge| {
-                let tensor = edge.attribute("data-tensor").to_owned();
-                (edge.number("data-from"), edge.number("data-to"), tensor)
-            })
-            .collect();
-        after.sort();
-        assert_eq!(after, expected_edges(plan.program()));
-        let unfused = Program::new(&graph).unwrap();
-        assert_eq!(edges.len() - after.len(), expected_edges(&unfused).len());
-        // Everything is within the picture.
-        let (width, height) = (picture.number("width") as f64, picture.number("height") as f64);
-        for group in picture.children.iter().filter(|child| child.attributes.contains_key("transform")) {
-            let shift = group.attribute("transform").trim_start_matches("translate(").trim_end_matches(')');
-            let (dx, dy) = shift.split_once(' ').unwrap();
-            let (dx, dy): (f64, f64) = (dx.parse().unwrap(), dy.parse().unwrap());
-            for boxed in group.children.iter().filter(|child| child.name == "g") {
-                let number = |name| boxed.children[0].attribute(name).parse::<f64>().unwrap();
-                assert!(dx + number("x") + number("width") <= width && number("x") >= 0.0);
-                assert!(dy + number("y") + number("height") <= height && number("y") >= 0.0);
-            }
-        }
-    }
-}
-
 /// The graph for Graphviz has each node, each step and each edge once.
 #[test]
 fn graphs_for_graphviz_have_everything_once() {
@@ -278,8 +222,8 @@ fn tables_have_each_launch_once() {
 #[test]
 fn arguments_of_the_example() {
     let parse = |line: &str| args::parse(line.split_whitespace().map(String::from));
-    let args = parse("--svg --model qwen3-8b --batch 3 --act int8 --whole").unwrap().unwrap();
-    assert_eq!((args.form, args.model.name, args.call.batch), (Form::Svg, "qwen3-8b", 3));
+    let args = parse("--dot --model qwen3-8b --batch 3 --act int8 --whole").unwrap().unwrap();
+    assert_eq!((args.form, args.model.name, args.call.batch), (Form::Dot, "qwen3-8b", 3));
     assert_eq!((args.options.arithmetic, args.call.layers), (Arithmetic::Int8, args.model.layers));
     let args = parse("").unwrap().unwrap();
     assert_eq!((args.form, args.call.layers, args.call.tokens), (Form::Table, 1, 1));
@@ -321,7 +265,7 @@ fn names_that_are_no_text() {
     graph.output(y).unwrap();
     let plan = Plan::new(&graph, &options(Arithmetic::Exact), &KernelLibrary).unwrap();
     let report = PlanReport::new(&graph, &plan);
-    for text in [report.to_table(), report.to_dot(), report.to_svg()] {
+    for text in [report.to_table(), report.to_dot()] {
         assert!(text.chars().all(|letter| letter == '\n' || !letter.is_control()), "{text:?}");
     }
     assert_eq!(dot(&report.to_dot()).nodes.len(), 4);
@@ -339,6 +283,6 @@ fn graphs_that_were_not_planned() {
     for graph in [graph, odd_names(), ComputeGraph::new()] {
         let report = PlanReport::new(&graph, &plan);
         assert_eq!((report.before.len(), report.steps.len()), (graph.nodes().len(), 1));
-        assert!(!report.to_svg().is_empty() && !report.to_table().is_empty());
+        assert!(!report.to_dot().is_empty() && !report.to_table().is_empty());
     }
 }

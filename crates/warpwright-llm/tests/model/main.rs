@@ -6,6 +6,8 @@
 
 #[path = "../../../warpwright-graph/tests/common/random.rs"]
 mod random;
+#[path = "../../../warpwright-graph/tests/common/reference/mod.rs"]
+mod reference;
 #[expect(dead_code, reason = "the weights of a file are asked for by format, not by the tensors of a graph")]
 #[path = "../../../warpwright-graph/tests/common/weights.rs"]
 mod weights;

@@ -72,8 +72,8 @@ struct Form {
     /// Print a graph for Graphviz
     #[arg(long)]
     dot: bool,
-    /// Print a picture
-    #[arg(long)]
+    /// Print a picture of the schedule
+    #[arg(long, requires = "persistent")]
     svg: bool,
     /// Print what was chosen for the device, as a file for `--tuning`
     #[arg(long, conflicts_with = "persistent")]
@@ -127,7 +127,6 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let text = match &arguments.form {
         Form { json: true, .. } => report.to_json().map_err(|error| message(&error))? + "\n",
         Form { dot: true, .. } => report.to_dot(),
-        Form { svg: true, .. } => report.to_svg(),
         Form { choices: true, .. } => plan.choices().to_string(),
         _ => report.to_table(),
     };

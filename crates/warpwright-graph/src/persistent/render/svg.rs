@@ -4,7 +4,7 @@
 //! the colour of their family of steps; barriers are `line.barrier` with `data-phase`.
 
 use super::report::ScheduleReport;
-use crate::render::svg::{COLOURS, Escaped, colour};
+use crate::render::dot::{COLOURS, colour};
 use crate::render::table::size;
 use std::fmt::{self, Write};
 
@@ -21,6 +21,26 @@ const ROW: f64 = 16.0;
 const PHASE: f64 = 48.0;
 const WIDEST: f64 = 6000.0;
 const NARROWEST: f64 = 720.0;
+
+/// A text as XML has it.
+struct Escaped<'a>(&'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for letter in self.0.chars() {
+            match letter {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                // Not allowed in XML, however written.
+                letter if letter.is_control() => f.write_str("\u{fffd}")?,
+                letter => f.write_char(letter)?,
+            }
+        }
+        Ok(())
+    }
+}
 
 pub(super) fn render(report: &ScheduleReport) -> String {
     let mut text = String::new();

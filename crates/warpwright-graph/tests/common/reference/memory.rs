@@ -3,19 +3,19 @@
 use super::error::ReferenceError;
 use super::value::Value;
 use super::weights;
-use crate::graph::{ComputeGraph, Role, TensorInfo, TensorType};
+use warpwright_graph::{ComputeGraph, Role, TensorInfo, TensorType};
 use std::collections::HashMap;
 
 /// Weights and states by name: those of one model, whose graphs share them.
 #[derive(Clone, Debug, Default)]
-pub struct Memory {
+pub(crate) struct Memory {
     weights: HashMap<String, (TensorType, Value)>,
     states: HashMap<String, (TensorType, Value)>,
 }
 
 impl Memory {
     /// No weights, and no states.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
@@ -26,7 +26,7 @@ impl Memory {
     ///
     /// [`ReferenceError::Missing`] for what `bytes` does not have, [`ReferenceError::Bytes`] for what is of another
     /// length than the graph says.
-    pub fn load<B: AsRef<[u8]>>(
+    pub(crate) fn load<B: AsRef<[u8]>>(
         &mut self,
         graph: &ComputeGraph,
         mut bytes: impl FnMut(&str) -> Option<B>,
@@ -44,7 +44,7 @@ impl Memory {
     }
 
     /// A state, if there has been one of that name.
-    pub fn state(&self, name: &str) -> Option<&Value> {
+    pub(crate) fn state(&self, name: &str) -> Option<&Value> {
         self.states.get(name).map(|(_, value)| value)
     }
 
@@ -53,7 +53,7 @@ impl Memory {
     /// # Errors
     ///
     /// [`ReferenceError::Value`] where the type has no such value.
-    pub fn set_state(&mut self, name: &str, ty: TensorType, value: Value) -> Result<(), ReferenceError> {
+    pub(crate) fn set_state(&mut self, name: &str, ty: TensorType, value: Value) -> Result<(), ReferenceError> {
         value.check(name, ty)?;
         self.keep(name, ty, value.held(ty.element));
         Ok(())

@@ -1,6 +1,6 @@
 //! Rotary position embedding (Su et al. 2021), from the papers.
 
-use crate::graph::RopeParams;
+use warpwright_graph::RopeParams;
 use std::f64::consts::TAU;
 use warpwright_kernels::{RopePairs, RopeScaling};
 

@@ -10,19 +10,15 @@ use warpwright_dsl::*;
 /// threads makes 8×8 elements in registers. Products are added in `f32`, one at a time:
 /// `|err| ≤ k · 2⁻²⁴ · Σ|aᵢ||bᵢ|`, and one rounding to `T`.
 #[derive(Clone, Copy, Debug, Config)]
-#[config(
-    doc = "c = a * b, by tiles in shared memory, added in f32",
-    examples("dtype=f16", "dtype=bf16 n=33 k=1000", "n=1", "k=1", "n=1048576 k=1048576")
-)]
-pub struct MatmulTiled<T> {
+pub(crate) struct MatmulTiled<T> {
     /// Columns of `B` and `C`.
     #[field(range = 1..=1 << 20, default = 4096)]
-    pub n: u32,
+    pub(crate) n: u32,
     /// Columns of `A`, rows of `B`.
     #[field(range = 0..=1 << 20, default = 4096)]
-    pub k: u32,
+    pub(crate) k: u32,
     /// Element type of all three matrices.
-    pub element: PhantomData<T>,
+    pub(crate) element: PhantomData<T>,
 }
 
 /// Side of a block's tile of `C`.
@@ -36,7 +32,7 @@ const PART: usize = (TILE / THREADS) as usize;
 
 impl<T> MatmulTiled<T> {
     /// Products with a `k × n` matrix.
-    pub fn new(n: u32, k: u32) -> Self {
+    pub(crate) fn new(n: u32, k: u32) -> Self {
         MatmulTiled { n, k, element: PhantomData }
     }
 }
@@ -44,23 +40,18 @@ impl<T> MatmulTiled<T> {
 /// The arguments of [`MatmulTiled`].
 #[derive(Args)]
 #[args(of = MatmulTiled::<T>)]
-#[allow(missing_docs, reason = "they are described with the kernel")]
-pub struct MatmulTiledArgs<T: Float, M: Mode> {
+pub(crate) struct MatmulTiledArgs<T: Float, M: Mode> {
     #[arg(len = m.times(of.k.into()))]
-    pub a: M::In<T>,
+    pub(crate) a: M::In<T>,
     #[arg(len = Extent::new(of.k.into()).times(of.n.into()))]
-    pub b: M::In<T>,
+    pub(crate) b: M::In<T>,
     #[arg(len = m.times(of.n.into()))]
-    pub c: M::Out<T>,
-    pub m: M::Scalar<u32>,
+    pub(crate) c: M::Out<T>,
+    pub(crate) m: M::Scalar<u32>,
 }
 
 impl<T: Float> Kernel for MatmulTiled<T> {
     type Args<M: Mode> = MatmulTiledArgs<T, M>;
-
-    fn bounded(&self) -> Option<&dyn Bounded> {
-        Some(self)
-    }
 
     fn launch(&self) -> LaunchRule {
         let rule = LaunchRule::new(0).block_3d([THREADS, THREADS, 1]).grid_3d([

@@ -10,19 +10,19 @@ use warpwright_dsl::*;
 /// Exponentials are to 2 ulp of an argument that was rounded three times, and sums are in `f32`:
 /// `|err| ≤ (d / threads + 3 (max − x + ln d) + 21) · 2⁻²⁴` of the result, and one rounding to `T`.
 #[derive(Clone, Copy, Debug, Config)]
-pub struct Softmax<T> {
+pub(crate) struct Softmax<T> {
     /// Length of a row.
-    pub d: u32,
+    pub(crate) d: u32,
     /// Threads of a block: a multiple of 32.
     #[field(domain = Domain::THREADS, default = 256)]
-    pub threads: u32,
+    pub(crate) threads: u32,
     /// Element type of `x` and `y`.
-    pub element: PhantomData<T>,
+    pub(crate) element: PhantomData<T>,
 }
 
 impl<T> Softmax<T> {
     /// Rows of `d` elements of `T`, with blocks of 256 threads.
-    pub fn new(d: u32) -> Self {
+    pub(crate) fn new(d: u32) -> Self {
         Softmax { d, threads: 256, element: PhantomData }
     }
 }
@@ -30,21 +30,16 @@ impl<T> Softmax<T> {
 /// The arguments of [`Softmax`].
 #[derive(Args)]
 #[args(of = Softmax::<T>)]
-#[allow(missing_docs, reason = "they are described with the kernel")]
-pub struct SoftmaxArgs<T: Float, M: Mode> {
+pub(crate) struct SoftmaxArgs<T: Float, M: Mode> {
     #[arg(len = rows.times(of.d.into()))]
-    pub x: M::In<T>,
+    pub(crate) x: M::In<T>,
     #[arg(len = rows.times(of.d.into()))]
-    pub y: M::Out<T>,
-    pub rows: M::Dim,
+    pub(crate) y: M::Out<T>,
+    pub(crate) rows: M::Dim,
 }
 
 impl<T: Float> Kernel for Softmax<T> {
     type Args<M: Mode> = SoftmaxArgs<T, M>;
-
-    fn bounded(&self) -> Option<&dyn Bounded> {
-        Some(self)
-    }
 
     fn launch(&self) -> LaunchRule {
         LaunchRule::new(self.threads).grid(Extent::dim("rows"))

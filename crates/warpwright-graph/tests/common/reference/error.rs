@@ -1,12 +1,11 @@
 //! Why a graph was not executed.
 
-use crate::graph::{GraphError, Role, TensorType};
+use warpwright_graph::{GraphError, Role, TensorType};
 use thiserror::Error;
 
 /// Why a graph was not executed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ReferenceError {
+pub(crate) enum ReferenceError {
     /// The graph cannot be run.
     #[error(transparent)]
     Graph(#[from] GraphError),

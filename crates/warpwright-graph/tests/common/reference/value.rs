@@ -1,13 +1,13 @@
 //! What a tensor holds.
 
 use super::error::ReferenceError;
-use crate::graph::{Element, TensorType};
+use warpwright_graph::{Element, TensorType};
 use half::{bf16, f16};
 use warpwright_kernels::{CacheDtype, Dtype};
 
 /// The elements of a tensor, the last dimension contiguous.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub(crate) enum Value {
     /// Floats, and weights and caches as the numbers that they stand for.
     Floats(Vec<f64>),
     /// Integers of 32 and of 64 bits.
@@ -16,12 +16,12 @@ pub enum Value {
 
 impl Value {
     /// Integers of 32 bits.
-    pub fn u32s(numbers: &[u32]) -> Self {
+    pub(crate) fn u32s(numbers: &[u32]) -> Self {
         Value::Integers(numbers.iter().map(|&number| number.into()).collect())
     }
 
     /// How many elements there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Value::Floats(floats) => floats.len(),
             Value::Integers(integers) => integers.len(),
@@ -29,12 +29,12 @@ impl Value {
     }
 
     /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The floats; none of integers.
-    pub fn floats(&self) -> &[f64] {
+    pub(crate) fn floats(&self) -> &[f64] {
         match self {
             Value::Floats(floats) => floats,
             Value::Integers(_) => &[],
@@ -42,7 +42,7 @@ impl Value {
     }
 
     /// The integers; none of floats.
-    pub fn integers(&self) -> &[u64] {
+    pub(crate) fn integers(&self) -> &[u64] {
         match self {
             Value::Floats(_) => &[],
             Value::Integers(integers) => integers,

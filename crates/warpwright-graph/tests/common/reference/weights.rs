@@ -2,12 +2,12 @@
 
 use super::error::ReferenceError;
 use super::value::Value;
-use crate::graph::{Element, TensorType};
+use warpwright_graph::{Element, TensorType};
 use warpwright_kernels::{Dtype, WeightFormat};
 
 /// The numbers that rows of a GGUF file stand for, exactly: every product of a scale and a quant is a number of
 /// `f64`. Bytes beyond the last whole block are left out.
-pub fn dequantize(format: WeightFormat, rows: &[u8]) -> Vec<f64> {
+pub(crate) fn dequantize(format: WeightFormat, rows: &[u8]) -> Vec<f64> {
     format.weights(rows).into_iter().map(|weight| weight.value()).collect()
 }
 

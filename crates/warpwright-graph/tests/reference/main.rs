@@ -1,11 +1,15 @@
 //! The reference, held to what other programs make of the same bytes, to numbers worked out by hand, and to itself.
 
+#[path = "../common/mod.rs"]
 mod common;
+#[path = "../common/reference/mod.rs"]
+mod reference;
+mod sampling;
 
 use common::{Biases, Choice, Formats, ModelConfig, Prompt, Random, random_bytes, random_weights};
+use reference::{Memory, ReferenceError, Value, dequantize, execute, execute_with};
 use std::collections::HashMap;
 use std::path::Path;
-use warpwright_graph::reference::{Memory, ReferenceError, Value, dequantize, execute, execute_with};
 use warpwright_graph::{
     AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, Role, RopeParams, Tensor,
     TensorType,

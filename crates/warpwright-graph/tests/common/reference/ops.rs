@@ -5,7 +5,7 @@ use super::error::ReferenceError;
 use super::rope::rope;
 use super::sampling::{Settings, argmax, draw, penalise, probabilities};
 use super::value::{Value, hold_row};
-use crate::graph::{AttentionMode, CacheShape, Node, PenaltyParams, SampleParams, TensorOp, TensorType};
+use warpwright_graph::{AttentionMode, CacheShape, Node, PenaltyParams, SampleParams, TensorOp, TensorType};
 use warpwright_kernels::{Sample, Setting, TokenSequences};
 
 /// What a node makes of what it takes.

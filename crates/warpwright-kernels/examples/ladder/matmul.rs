@@ -1,6 +1,5 @@
 //! Matrix product on the tensor cores.
 
-use crate::entry::{DTYPES, Entry, by_dtype, made};
 use std::marker::PhantomData;
 use warpwright_dsl::*;
 
@@ -15,37 +14,25 @@ use warpwright_dsl::*;
 /// `|err| ≤ (2k + 16) · 2⁻²³ · Σ|aᵢ||bᵢ|`, and one rounding to `O`. Factors of `f32` are rounded to
 /// `tf32` before, which adds `2⁻¹⁰ · Σ|aᵢ||bᵢ|`.
 #[derive(Clone, Copy, Debug, Config)]
-#[config(
-    doc = "c = a * b on the tensor cores, added in f32",
-    examples(
-        "dtype=bf16 out=bf16",
-        "dtype=f32",
-        "out=f16 n=33 k=1000",
-        "n=1 k=1",
-        "stages=1 warps_down=1",
-        "stages=3 warps_across=3",
-        "warps_across=1"
-    )
-)]
-pub struct Matmul<T, O> {
+pub(crate) struct Matmul<T, O> {
     /// Columns of `B` and `C`.
     #[field(range = 1..=1 << 20, default = 4096)]
-    pub n: u32,
+    pub(crate) n: u32,
     /// Columns of `A`, rows of `B`.
     #[field(range = 0..=1 << 20, default = 4096)]
-    pub k: u32,
+    pub(crate) k: u32,
     /// Tiles of `A` and `B` in shared memory at a time: 2 is double buffering.
     #[field(range = 1..=3, default = 2)]
-    pub stages: u32,
+    pub(crate) stages: u32,
     /// Warps of a block down `C`, with 64 rows each: 1 to 8 in all. More share what is loaded, fewer make more
     /// blocks of a small product.
     #[field(range = 1..=8, default = 2)]
-    pub warps_down: u32,
+    pub(crate) warps_down: u32,
     /// Warps of a block across `C`, with 32 columns each.
     #[field(range = 1..=8, default = 4)]
-    pub warps_across: u32,
+    pub(crate) warps_across: u32,
     /// Element types of the factors and of `C`.
-    pub elements: PhantomData<(T, O)>,
+    pub(crate) elements: PhantomData<(T, O)>,
 }
 
 /// Columns of `A` and rows of `B` in a tile.
@@ -56,7 +43,7 @@ const WARP_COLUMNS: u32 = 32;
 
 impl<T, O> Matmul<T, O> {
     /// Products with a `k × n` matrix, double-buffered, by blocks of 2×4 warps.
-    pub fn new(n: u32, k: u32) -> Self {
+    pub(crate) fn new(n: u32, k: u32) -> Self {
         Matmul { n, k, stages: 2, warps_down: 2, warps_across: 4, elements: PhantomData }
     }
 
@@ -70,23 +57,18 @@ impl<T, O> Matmul<T, O> {
 /// The arguments of [`Matmul`].
 #[derive(Args)]
 #[args(of = Matmul::<T, O>)]
-#[allow(missing_docs, reason = "they are described with the kernel")]
-pub struct MatmulArgs<T: Factor, O: Float, M: Mode> {
+pub(crate) struct MatmulArgs<T: Factor, O: Float, M: Mode> {
     #[arg(len = m.times(of.k.into()))]
-    pub a: M::In<T>,
+    pub(crate) a: M::In<T>,
     #[arg(len = Extent::new(of.k.into()).times(of.n.into()))]
-    pub b: M::In<T>,
+    pub(crate) b: M::In<T>,
     #[arg(len = m.times(of.n.into()))]
-    pub c: M::Out<O>,
-    pub m: M::Scalar<u32>,
+    pub(crate) c: M::Out<O>,
+    pub(crate) m: M::Scalar<u32>,
 }
 
 impl<T: Factor, O: Float> Kernel for Matmul<T, O> {
     type Args<M: Mode> = MatmulArgs<T, O, M>;
-
-    fn bounded(&self) -> Option<&dyn Bounded> {
-        Some(self)
-    }
 
     fn launch(&self) -> LaunchRule {
         let [rows, columns] = self.tile();
@@ -141,39 +123,3 @@ impl<T: Factor, O: Float> Kernel for Matmul<T, O> {
         sums.store(c.matrix(m, self.n), row + warp_row, column + warp_column);
     }
 }
-
-const FIELDS: &[Field] = <Matmul<F16, f32> as Config>::FIELDS;
-
-pub(crate) const ENTRY: Entry = Entry {
-    name: <Matmul<F16, f32> as Config>::NAME,
-    doc: <Matmul<F16, f32> as Config>::DOC,
-    fields: &[
-        Field {
-            name: "dtype",
-            domain: DTYPES,
-            default: Some("f16"),
-            doc: "element type of a and b: bf16 and f32, which is rounded to tf32, from sm_80 on",
-        },
-        Field { name: "out", domain: DTYPES, default: Some("f32"), doc: "element type of c" },
-        FIELDS[0],
-        FIELDS[1],
-        FIELDS[2],
-        // All of which are built: see `check`.
-        Field { domain: Domain::int(1, 2), ..FIELDS[3] },
-        Field { domain: Domain::int(1, 4), ..FIELDS[4] },
-    ],
-    examples: <Matmul<F16, f32> as Configure>::EXAMPLES,
-    make: |values| {
-        macro_rules! make {
-            ($ty:ty) => {{
-                macro_rules! out {
-                    ($out:ty) => {
-                        Matmul::<$ty, $out>::from_texts(&values[2..]).map(made)
-                    };
-                }
-                by_dtype!(values[1], out)
-            }};
-        }
-        by_dtype!(values[0], make)
-    },
-};

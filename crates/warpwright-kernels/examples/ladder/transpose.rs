@@ -9,19 +9,15 @@ const TILE: u32 = 32;
 /// `y = xᵀ`: `x` is `rows × columns`, `y` is `columns × rows`, both row-major. A block moves a tile of
 /// 32×32 through shared memory, so that it reads and writes global memory along rows.
 #[derive(Clone, Copy, Debug, Config)]
-#[config(
-    doc = "y = transpose(x), by tiles of 32 x 32 in shared memory",
-    examples("dtype=f16", "dtype=bf16 rows=33 columns=1", "rows=65536 columns=65535")
-)]
-pub struct Transpose<T> {
+pub(crate) struct Transpose<T> {
     /// Rows of `x`.
     #[field(range = 1..=1 << 16, default = 1024)]
-    pub rows: u32,
+    pub(crate) rows: u32,
     /// Columns of `x`.
     #[field(range = 1..=65535, default = 1024)]
-    pub columns: u32,
+    pub(crate) columns: u32,
     /// Element type.
-    pub element: PhantomData<T>,
+    pub(crate) element: PhantomData<T>,
 }
 
 impl<T> Transpose<T> {
@@ -29,7 +25,7 @@ impl<T> Transpose<T> {
     const THREAD_ROWS: u32 = 8;
 
     /// A matrix of that size.
-    pub fn new(rows: u32, columns: u32) -> Self {
+    pub(crate) fn new(rows: u32, columns: u32) -> Self {
         Transpose { rows, columns, element: PhantomData }
     }
 }
@@ -37,20 +33,15 @@ impl<T> Transpose<T> {
 /// The arguments of [`Transpose`].
 #[derive(Args)]
 #[args(of = Transpose::<T>)]
-#[allow(missing_docs, reason = "they are described with the kernel")]
-pub struct TransposeArgs<T: Data, M: Mode> {
+pub(crate) struct TransposeArgs<T: Data, M: Mode> {
     #[arg(len = Extent::new(of.rows.into()).times(of.columns.into()))]
-    pub x: M::In<T>,
+    pub(crate) x: M::In<T>,
     #[arg(len = Extent::new(of.rows.into()).times(of.columns.into()))]
-    pub y: M::Out<T>,
+    pub(crate) y: M::Out<T>,
 }
 
 impl<T: Data> Kernel for Transpose<T> {
     type Args<M: Mode> = TransposeArgs<T, M>;
-
-    fn bounded(&self) -> Option<&dyn Bounded> {
-        Some(self)
-    }
 
     fn launch(&self) -> LaunchRule {
         let tiles = |side: u32| Extent::new(side.div_ceil(TILE).into());

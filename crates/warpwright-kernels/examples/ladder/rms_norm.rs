@@ -8,21 +8,21 @@ use warpwright_dsl::*;
 ///
 /// Sums are in `f32`: `|err| ≤ (d / threads + 12) · 2⁻²⁴` of the result, and one rounding to `T`.
 #[derive(Clone, Copy, Debug, Config)]
-pub struct RmsNorm<T> {
+pub(crate) struct RmsNorm<T> {
     /// Length of a row.
-    pub d: u32,
+    pub(crate) d: u32,
     /// Added to the mean square.
-    pub epsilon: f32,
+    pub(crate) epsilon: f32,
     /// Threads of a block: a multiple of 32.
     #[field(domain = Domain::THREADS, default = 256)]
-    pub threads: u32,
+    pub(crate) threads: u32,
     /// Element type of `x`, `w` and `y`.
-    pub element: PhantomData<T>,
+    pub(crate) element: PhantomData<T>,
 }
 
 impl<T> RmsNorm<T> {
     /// Rows of `d` elements of `T`, with blocks of 256 threads.
-    pub fn new(d: u32, epsilon: f32) -> Self {
+    pub(crate) fn new(d: u32, epsilon: f32) -> Self {
         RmsNorm { d, epsilon, threads: 256, element: PhantomData }
     }
 }
@@ -30,23 +30,18 @@ impl<T> RmsNorm<T> {
 /// The arguments of [`RmsNorm`].
 #[derive(Args)]
 #[args(of = RmsNorm::<T>)]
-#[allow(missing_docs, reason = "they are described with the kernel")]
-pub struct RmsNormArgs<T: Float, M: Mode> {
+pub(crate) struct RmsNormArgs<T: Float, M: Mode> {
     #[arg(len = rows.times(of.d.into()))]
-    pub x: M::In<T>,
+    pub(crate) x: M::In<T>,
     #[arg(len = of.d, constant)]
-    pub w: M::In<T>,
+    pub(crate) w: M::In<T>,
     #[arg(len = rows.times(of.d.into()))]
-    pub y: M::Out<T>,
-    pub rows: M::Dim,
+    pub(crate) y: M::Out<T>,
+    pub(crate) rows: M::Dim,
 }
 
 impl<T: Float> Kernel for RmsNorm<T> {
     type Args<M: Mode> = RmsNormArgs<T, M>;
-
-    fn bounded(&self) -> Option<&dyn Bounded> {
-        Some(self)
-    }
 
     fn launch(&self) -> LaunchRule {
         LaunchRule::new(self.threads).grid(Extent::dim("rows"))

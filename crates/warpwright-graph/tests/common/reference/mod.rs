@@ -4,46 +4,25 @@
 //! be read, not to be fast. Nothing is rounded but what a tensor's elements cannot hold: `f16` and `bf16`, and rows
 //! of a KV cache as its type says. `f32` is not rounded: what a device's `f32` makes of a graph is what is held
 //! against this.
-//!
-//! ```
-//! use std::collections::HashMap;
-//! use warpwright_graph::{ComputeGraph, Element, TensorType};
-//! use warpwright_graph::reference::{Memory, Value, execute};
-//! use warpwright_kernels::WeightFormat;
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut graph = ComputeGraph::new();
-//! let x = graph.input("x", TensorType::f32([1, 2]));
-//! let w = graph.weight("w", TensorType::new(Element::Weights(WeightFormat::F32), [2, 2]));
-//! let y = graph.mat_mul("y", x, w, None)?;
-//! graph.output(y)?;
-//!
-//! let rows: Vec<u8> = [1f32, 2.0, 3.0, 4.0].iter().flat_map(|w| w.to_le_bytes()).collect();
-//! let mut memory = Memory::new();
-//! memory.load(&graph, |name| (name == "w").then(|| rows.clone()))?;
-//! let inputs = HashMap::from([("x".to_string(), Value::Floats(vec![10.0, 1.0]))]);
-//! let outputs = execute(&graph, &mut memory, &inputs)?;
-//! assert_eq!(outputs["y"], Value::Floats(vec![12.0, 34.0]));
-//! # Ok(())
-//! # }
-//! ```
+
+#![allow(dead_code, unused_imports, reason = "each test takes what it needs")]
 
 mod attention;
 mod error;
 mod memory;
 mod ops;
 mod rope;
-mod sampling;
+pub(crate) mod sampling;
 mod value;
 mod weights;
 
-pub use error::ReferenceError;
-pub use memory::Memory;
-pub use sampling::{Draw, Settings, draw, probabilities};
-pub use value::Value;
-pub use weights::dequantize;
+pub(crate) use error::ReferenceError;
+pub(crate) use memory::Memory;
+pub(crate) use sampling::{Draw, Settings, draw, probabilities};
+pub(crate) use value::Value;
+pub(crate) use weights::dequantize;
 
-use crate::graph::{ComputeGraph, Node, NodeId, Role, Tensor};
+use warpwright_graph::{ComputeGraph, Node, NodeId, Role, Tensor};
 use std::collections::HashMap;
 
 /// What a graph makes of its inputs, its weights and its states; these are changed as it says. Gives the outputs by
@@ -53,7 +32,7 @@ use std::collections::HashMap;
 ///
 /// [`ReferenceError`] for graphs that cannot be run, and for weights, inputs and states that are missing or that are not
 /// of their type. States are then as they were.
-pub fn execute(
+pub(crate) fn execute(
     graph: &ComputeGraph,
     memory: &mut Memory,
     inputs: &HashMap<String, Value>,
@@ -63,16 +42,15 @@ pub fn execute(
 
 /// What a node took and made.
 #[derive(Debug)]
-#[non_exhaustive]
-pub struct Executed<'a> {
+pub(crate) struct Executed<'a> {
     /// The node's number.
-    pub id: NodeId,
+    pub(crate) id: NodeId,
     /// The node.
-    pub node: &'a Node,
+    pub(crate) node: &'a Node,
     /// What it took.
-    pub inputs: &'a [&'a Value],
+    pub(crate) inputs: &'a [&'a Value],
     /// What it made. What this is changed to is what the nodes after it take.
-    pub outputs: &'a mut [Value],
+    pub(crate) outputs: &'a mut [Value],
 }
 
 /// The same, and each node is shown as it has been executed: to compare with what a device has made of it, or to
@@ -81,7 +59,7 @@ pub struct Executed<'a> {
 /// # Errors
 ///
 /// Those of [`execute`], and [`ReferenceError::Value`] where what a node made was changed to what is not of its type.
-pub fn execute_with(
+pub(crate) fn execute_with(
     graph: &ComputeGraph,
     memory: &mut Memory,
     inputs: &HashMap<String, Value>,

@@ -1,6 +1,6 @@
 //! Attention over a cache.
 
-use crate::graph::AttentionParams;
+use warpwright_graph::AttentionParams;
 
 /// What each query attends to.
 pub(super) struct Queries {
