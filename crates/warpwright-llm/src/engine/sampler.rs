@@ -2,6 +2,7 @@
 
 use super::error::EngineError;
 use crate::model::{Choice, Outcome};
+use serde::Serialize;
 use warpwright_graph::SampleParams;
 use warpwright_kernels::Setting;
 
@@ -13,8 +14,10 @@ const MOST_LAST_N: u32 = 1024;
 /// What each does exactly is said of the kernels, [`Penalties`](warpwright_kernels::Penalties) and
 /// [`Sample`](warpwright_kernels::Sample). At a temperature of 0 it is the token with the largest logit after
 /// penalties, of several the first; `top_k`, `top_p`, `min_p` and the seed then mean nothing.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SamplerOptions {
+    /// Seed of the draws: the same one draws the same tokens.
+    pub seed: u64,
     /// What logits are divided by: from 0 on, where 0 takes the largest.
     pub temperature: f32,
     /// So many of the largest are kept; 0 keeps all.
@@ -26,14 +29,12 @@ pub struct SamplerOptions {
     /// What the logits of tokens that came lately are divided by, or multiplied where they are negative: from 0.001
     /// to 1000, where 1 changes nothing.
     pub repeat_penalty: f32,
-    /// What is taken off for each time that a token came lately: up to 10⁶ to either side.
-    pub frequency_penalty: f32,
-    /// What is taken off once if it came at all: up to 10⁶ to either side.
-    pub presence_penalty: f32,
     /// So many tokens are lately, up to 1024, those of prompts too; 0 for no penalties.
     pub repeat_last_n: u32,
-    /// Seed of the draws: the same one draws the same tokens.
-    pub seed: u64,
+    /// What is taken off once if it came at all: up to 10⁶ to either side.
+    pub presence_penalty: f32,
+    /// What is taken off for each time that a token came lately: up to 10⁶ to either side.
+    pub frequency_penalty: f32,
 }
 
 impl Default for SamplerOptions {

@@ -1,7 +1,7 @@
 //! `warpwright bench`: tokens a second, of prompts and of text.
 
 use super::engine::{
-    EngineArguments, EngineObject, Loaded, PersistentObject, Wanted, failure, show_findings,
+    EngineArguments, Loaded, Wanted, failure, show_findings,
 };
 use super::{Failure, Outcome, json};
 use serde::Serialize;
@@ -32,17 +32,6 @@ pub(crate) struct Arguments {
     json: bool,
     #[command(flatten)]
     engine: EngineArguments,
-}
-
-#[derive(Serialize)]
-struct Report<'a> {
-    model: &'a str,
-    /// Bytes of the weights.
-    size: u64,
-    engine: EngineObject,
-    tests: Vec<Test>,
-    /// What launches of many tokens did for the texts; nothing where another executor is used.
-    persistent: Option<PersistentObject>,
 }
 
 /// A measurement.
@@ -141,14 +130,23 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         })?;
         tests.push(Test::new(format!("tg{}", arguments.text), arguments.text, samples));
     }
-    let size =
+    let size: u64 =
         loaded.file.gguf.tensors().iter().map(|tensor| loaded.file.gguf.data(tensor).len() as u64).sum();
     let engine = loaded.description();
     loaded.note()?;
     let persistent = loaded.persistent(&PersistentStatistics::default());
     if arguments.json {
-        let report = Report { model: &loaded.file.name, size, engine, tests, persistent };
-        json::write(out, &json::Document::new(report))?;
+        json::document(
+            out,
+            json::object! {
+                model: &loaded.file.name,
+                // Bytes of the weights.
+                size: size,
+                engine: engine,
+                tests: tests,
+                persistent: persistent,
+            },
+        )?;
     } else {
         let description = loaded.engine.describe();
         let (mebibytes, millions) = (size as f64 / 1_048_576.0, description.parameters as f64 / 1e6);

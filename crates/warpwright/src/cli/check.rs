@@ -1,7 +1,6 @@
 //! `warpwright check`: parses and verifies PTX files.
 
-use super::json::{self, FileReport};
-use super::{Failure, Outcome, source};
+use super::{Failure, Outcome, json, source};
 use std::io::{self, IsTerminal, Write};
 use warpwright_ptx::diag::{Diagnostics, Severity, render};
 use warpwright_ptx::ir::Arch;
@@ -58,13 +57,13 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
             outcome = Outcome::Found;
         }
         if arguments.json {
-            reports.push(FileReport::new(source::display_name(name), &text, &diagnostics));
+            reports.push(json::checked(source::display_name(name), &text, &diagnostics));
         } else {
             print_diagnostics(&diagnostics, name, &text)?;
         }
     }
     if arguments.json {
-        json::write(out, &json::CheckReport::new(reports))?;
+        json::document(out, json::object! { files: reports })?;
     }
     match unreadable {
         Some(message) => {

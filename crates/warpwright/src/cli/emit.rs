@@ -1,8 +1,9 @@
 //! `warpwright emit`: a kernel's PTX, and how to launch it.
 
-use super::json::{self, Document};
+use super::json::{self, object};
 use super::{Failure, Outcome};
 use serde::Serialize;
+use serde_json::Value;
 use std::io::Write;
 use std::path::PathBuf;
 use warpwright_dsl::{ArgDesc, Block, Built, Extent, LaunchRule, Role};
@@ -33,98 +34,50 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Emitted<'a> {
-    kernel: &'a str,
-    entry: String,
-    target: String,
-    ptx_version: String,
-    arguments: Vec<Argument>,
-    #[serde(flatten)]
-    launch: Launch,
-    ptx: &'a str,
-}
-
-#[derive(Serialize)]
-struct Argument {
-    name: &'static str,
-    dtype: &'static str,
-    role: &'static str,
-    /// Elements.
-    length: Count,
-    /// What the address of a buffer is a multiple of, in bytes; `null` for a scalar.
-    alignment: Option<u32>,
-    /// The inputs whose buffer an output may be. Nothing else that is written may overlap.
-    may_share: &'static [&'static str],
-}
-
-/// Shared memory is in bytes.
-#[derive(Serialize)]
-struct Launch {
-    grid: [Count; 3],
-    block: [u32; 3],
-    /// Whether the block must have exactly those dimensions, or at most.
-    block_exact: bool,
-    static_shared: u32,
-    dynamic_shared: u32,
-    cluster: Option<[u32; 3]>,
-    cooperative: bool,
-    minimum_target: String,
-    resident_blocks: Option<u32>,
+/// An argument of a kernel that was built.
+fn argument(arg: &ArgDesc, built: &Built) -> impl Serialize + use<> {
+    let role = match arg.role {
+        Role::In => "in",
+        Role::Out => "out",
+        Role::InOut => "inout",
+        Role::Scalar => "scalar",
+    };
+    let mut declared = built.module.entries().flat_map(|entry| &entry.variables);
+    let alignment = declared
+        .find(|variable| variable.space == Space::Param && *variable.name == *arg.name)
+        .and_then(|parameter| parameter.pointee?.align);
+    object! {
+        name: arg.name,
+        dtype: arg.dtype.name(),
+        role: role,
+        // Elements.
+        length: count(arg.len),
+        // What the address of a buffer is a multiple of, in bytes; `null` for a scalar.
+        alignment: alignment,
+        // The inputs whose buffer an output may be. Nothing else that is written may overlap.
+        may_share: arg.shares,
+    }
 }
 
 /// A number, or a formula in a number that the caller chooses.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Count {
-    Number(u64),
-    Formula(String),
+fn count(extent: Extent) -> Value {
+    extent.evaluate(|_| None).map_or_else(|| extent.to_string().into(), Value::from)
 }
 
-impl From<Extent> for Count {
-    fn from(extent: Extent) -> Self {
-        match extent.evaluate(|_| None) {
-            Some(number) => Count::Number(number),
-            None => Count::Formula(extent.to_string()),
-        }
-    }
-}
-
-impl Argument {
-    /// An argument of a kernel that was built.
-    fn new(arg: &ArgDesc, built: &Built) -> Self {
-        let role = match arg.role {
-            Role::In => "in",
-            Role::Out => "out",
-            Role::InOut => "inout",
-            Role::Scalar => "scalar",
-        };
-        let mut declared = built.module.entries().flat_map(|entry| &entry.variables);
-        let alignment = declared
-            .find(|variable| variable.space == Space::Param && *variable.name == *arg.name)
-            .and_then(|parameter| parameter.pointee?.align);
-        let (name, dtype) = (arg.name, arg.dtype.name());
-        Argument { name, dtype, role, length: arg.len.into(), alignment, may_share: arg.shares }
-    }
-}
-
-impl From<&LaunchRule> for Launch {
-    fn from(rule: &LaunchRule) -> Self {
-        let (block, block_exact) = match rule.block {
-            Block::Exactly(dims) => (dims, true),
-            Block::AtMost(dims) => (dims, false),
-        };
-        Launch {
-            grid: rule.grid.map(Count::from),
-            block,
-            block_exact,
-            static_shared: rule.static_shared,
-            dynamic_shared: rule.dynamic_shared,
-            cluster: rule.cluster,
-            cooperative: rule.cooperative,
-            minimum_target: Arch::sm(rule.min_sm).to_string(),
-            resident_blocks: rule.resident_blocks,
-        }
+/// A launch rule. Shared memory is in bytes.
+fn launched(rule: &LaunchRule) -> impl Serialize + use<> {
+    let (Block::Exactly(block) | Block::AtMost(block)) = rule.block;
+    object! {
+        grid: rule.grid.map(count),
+        block: block,
+        // Whether the block must have exactly those dimensions, or at most.
+        block_exact: matches!(rule.block, Block::Exactly(_)),
+        static_shared: rule.static_shared,
+        dynamic_shared: rule.dynamic_shared,
+        cluster: rule.cluster,
+        cooperative: rule.cooperative,
+        minimum_target: Arch::sm(rule.min_sm).to_string(),
+        resident_blocks: rule.resident_blocks,
     }
 }
 
@@ -138,16 +91,17 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let text = print_with(module, &Options { rust_locations: arguments.locations });
     let mut printed = Vec::new();
     if arguments.json {
-        let document = Document::new(Emitted {
+        let document = object! {
             kernel: entry.name,
             entry: kernel.entry(),
             target: module.target.arch.to_string(),
             ptx_version: module.version.to_string(),
-            arguments: kernel.args().iter().map(|arg| Argument::new(arg, &built)).collect(),
-            launch: launch.into(),
+            arguments: kernel.args().iter().map(|arg| argument(arg, &built)).collect::<Vec<_>>(),
+            #[serde(flatten)]
+            launch: launched(launch),
             ptx: &text,
-        });
-        json::write(&mut printed, &document)?;
+        };
+        json::document(&mut printed, document)?;
     } else {
         printed = text.into_bytes();
     }

@@ -10,47 +10,29 @@ use warpwright_ptx::ir::Origin;
 /// Version of the documents.
 const VERSION: u32 = 1;
 
-/// Prints a document.
-pub(crate) fn write(out: &mut impl Write, document: &impl Serialize) -> Result<(), Failure> {
-    serde_json::to_writer_pretty(&mut *out, document).map_err(std::io::Error::from)?;
+/// An object with these fields, in this order. The type of a field is a parameter of the same name.
+macro_rules! object {
+    ($($(#[$attribute:meta])* $name:ident: $value:expr),* $(,)?) => {{
+        #[allow(non_camel_case_types)]
+        #[derive(serde::Serialize)]
+        struct Object<$($name),*> {
+            $($(#[$attribute])* $name: $name,)*
+        }
+        Object { $($name: $value),* }
+    }};
+}
+pub(crate) use object;
+
+/// Prints a value.
+pub(crate) fn write(out: &mut impl Write, value: &impl Serialize) -> Result<(), Failure> {
+    serde_json::to_writer_pretty(&mut *out, value).map_err(std::io::Error::from)?;
     out.write_all(b"\n")?;
     Ok(())
 }
 
-/// A document of any kind, with its version first.
-#[derive(Serialize)]
-pub(crate) struct Document<T: Serialize> {
-    version: u32,
-    #[serde(flatten)]
-    content: T,
-}
-
-impl<T: Serialize> Document<T> {
-    pub(crate) fn new(content: T) -> Self {
-        Document { version: VERSION, content }
-    }
-}
-
-/// Result of `check`.
-#[derive(Serialize)]
-pub(crate) struct CheckReport {
-    version: u32,
-    files: Vec<FileReport>,
-}
-
-impl CheckReport {
-    pub(crate) fn new(files: Vec<FileReport>) -> Self {
-        CheckReport { version: VERSION, files }
-    }
-}
-
-/// Findings of one file.
-#[derive(Serialize)]
-pub(crate) struct FileReport {
-    file: String,
-    errors: usize,
-    warnings: usize,
-    diagnostics: Vec<Finding>,
+/// Prints a document of any kind, with its version first.
+pub(crate) fn document(out: &mut impl Write, content: impl Serialize) -> Result<(), Failure> {
+    write(out, &object! { version: VERSION, #[serde(flatten)] content: content })
 }
 
 #[derive(Serialize)]
@@ -83,17 +65,15 @@ struct Place {
     end_column: u32,
 }
 
-impl FileReport {
-    pub(crate) fn new(file: &str, text: &str, diagnostics: &Diagnostics) -> Self {
-        let lines = LineIndex::new(text);
-        let count =
-            |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity() == severity).count();
-        FileReport {
-            file: file.to_string(),
-            errors: count(Severity::Error),
-            warnings: count(Severity::Warning),
-            diagnostics: diagnostics.iter().map(|diagnostic| finding(diagnostic, &lines)).collect(),
-        }
+/// What `check` says of a file.
+pub(crate) fn checked(file: &str, text: &str, diagnostics: &Diagnostics) -> impl Serialize + use<> {
+    let lines = LineIndex::new(text);
+    let count = |severity| diagnostics.iter().filter(|diagnostic| diagnostic.severity() == severity).count();
+    object! {
+        file: file.to_string(),
+        errors: count(Severity::Error),
+        warnings: count(Severity::Warning),
+        diagnostics: diagnostics.iter().map(|diagnostic| finding(diagnostic, &lines)).collect::<Vec<_>>(),
     }
 }
 

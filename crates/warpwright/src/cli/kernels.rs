@@ -13,40 +13,24 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct KernelObject {
-    name: &'static str,
-    doc: &'static str,
-    fields: Vec<FieldObject>,
-    examples: &'static [&'static str],
-}
-
-#[derive(Serialize)]
-struct FieldObject {
-    name: &'static str,
-    #[serde(rename = "type")]
-    ty: &'static str,
-    default: &'static str,
-    domain: String,
-    doc: &'static str,
-}
-
-impl From<&Entry> for KernelObject {
-    fn from(entry: &Entry) -> Self {
-        let fields = entry.fields.iter().map(|field| FieldObject {
+/// An entry, for `--json`.
+fn described(entry: &'static Entry) -> impl Serialize {
+    let fields = entry.fields.iter().map(|field| {
+        json::object! {
             name: field.name,
-            ty: field.domain.ty(),
+            r#type: field.domain.ty(),
             default: field.default.unwrap_or_default(),
             domain: field.domain.to_string(),
             doc: field.doc,
-        });
-        KernelObject { name: entry.name, doc: entry.doc, fields: fields.collect(), examples: entry.examples }
-    }
+        }
+    });
+    let fields: Vec<_> = fields.collect();
+    json::object! { name: entry.name, doc: entry.doc, fields: fields, examples: entry.examples }
 }
 
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
     if arguments.json {
-        let list: Vec<_> = catalogue().iter().map(KernelObject::from).collect();
+        let list: Vec<_> = catalogue().iter().map(described).collect();
         json::write(out, &list)?;
         return Ok(Outcome::Fine);
     }

@@ -9,8 +9,10 @@
 //! that the file's own length does not justify.
 //!
 //! The crates that read this format bring a parser generator and a C compiler for the header's
-//! literal; what is needed of it is a page.
+//! literal, which is JSON but for a few letters.
 
+use serde::Deserialize;
+use serde_json::Value;
 use std::fmt;
 use warpwright_ptx::ir::{Type, TypeKind};
 
@@ -165,21 +167,23 @@ pub(crate) fn read(mut file: Vec<u8>) -> Result<Array, Error> {
     let (start, end) = (start as usize, end as usize);
     // Before version 3, the header is Latin-1; what is needed of it is ASCII in all of them.
     let header = Header::parse(&file[start..end])?;
+    let descr = header.descr.as_str().map_or_else(|| header.descr.to_string(), str::to_string);
+    let (dtype, big_endian) = dtype(&descr).ok_or(Error::Dtype(descr.chars().take(80).collect()))?;
     let elements = element_count(&header.shape).ok_or(Error::TooLarge)?;
-    let needed = elements.checked_mul(header.dtype.size as u64).ok_or(Error::TooLarge)?;
+    let needed = elements.checked_mul(dtype.size as u64).ok_or(Error::TooLarge)?;
     let there = (file.len() - end) as u64;
     if needed != there {
         return Err(Error::Length { needed, there });
     }
     file.drain(..end);
     let mut data = file;
-    if header.big_endian && header.dtype.size > 1 {
-        data.chunks_exact_mut(header.dtype.size).for_each(<[u8]>::reverse);
+    if big_endian && dtype.size > 1 {
+        data.chunks_exact_mut(dtype.size).for_each(<[u8]>::reverse);
     }
-    if header.fortran {
-        data = from_fortran(&data, &header.shape, header.dtype.size);
+    if header.fortran_order {
+        data = from_fortran(&data, &header.shape, dtype.size);
     }
-    Ok(Array { dtype: header.dtype, shape: header.shape, data })
+    Ok(Array { dtype, shape: header.shape, data })
 }
 
 /// Number of elements of a shape; `None` beyond 64 bits.
@@ -250,49 +254,59 @@ pub(crate) fn header(dtype: Dtype, shape: &[u64]) -> Vec<u8> {
     file
 }
 
+/// The header's literal.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Header {
-    dtype: Dtype,
-    big_endian: bool,
-    fortran: bool,
+    /// A string, or the list of a structured type.
+    descr: Value,
+    fortran_order: bool,
     shape: Vec<u64>,
 }
 
 impl Header {
     fn parse(bytes: &[u8]) -> Result<Header, Error> {
-        let mut literal = Literal { bytes, at: 0 };
-        let (mut descr, mut fortran, mut shape) = (None, None, None);
-        literal.expect(b'{')?;
-        while !literal.take(b'}') {
-            let key = literal.string()?;
-            literal.expect(b':')?;
-            let twice = match key.as_str() {
-                "descr" => descr.replace(literal.descr()?).is_some(),
-                "fortran_order" => fortran.replace(literal.boolean()?).is_some(),
-                "shape" => shape.replace(literal.shape()?).is_some(),
-                _ => return Err(Error::Header(format!("`{key}` is no field of it"))),
-            };
-            if twice {
-                return Err(Error::Header(format!("`{key}` stands in it twice")));
-            }
-            if !literal.take(b',') {
-                literal.expect(b'}')?;
-                break;
-            }
+        let header: Header = serde_json::from_str(&json(&String::from_utf8_lossy(bytes)))
+            .map_err(|error| Error::Header(error.to_string()))?;
+        match header.shape.len() {
+            0..=MAX_DIMS => Ok(header),
+            _ => Err(Error::Header("the shape has more than 64 dimensions".into())),
         }
-        literal.space();
-        if literal.at < bytes.len() {
-            return Err(literal.damaged("nothing but spaces may follow the `}`"));
-        }
-        let missing = |field: &str| Error::Header(format!("`{field}` is missing"));
-        let descr = descr.ok_or_else(|| missing("descr"))?;
-        let (dtype, big_endian) = dtype(&descr).ok_or(Error::Dtype(descr))?;
-        Ok(Header {
-            dtype,
-            big_endian,
-            fortran: fortran.ok_or_else(|| missing("fortran_order"))?,
-            shape: shape.ok_or_else(|| missing("shape"))?,
-        })
     }
+}
+
+/// A literal of Python's as JSON has it: quotes of one kind, tuples as lists, no comma behind the last item. What is no
+/// such literal becomes what is no JSON.
+fn json(literal: &str) -> String {
+    let mut json = String::with_capacity(literal.len());
+    let mut within = None;
+    for letter in literal.chars() {
+        match (within, letter) {
+            (None, '\'' | '"') => {
+                within = Some(letter);
+                json.push('"');
+            }
+            (Some(quote), _) if quote == letter => {
+                within = None;
+                json.push('"');
+            }
+            (Some(_), '"' | '\\') => json.extend(['\\', letter]),
+            (Some(_), _) => json.push(letter),
+            // `True` and `False`; JSON's own words are none of Python's.
+            (None, 'T' | 'F') => json.push(letter.to_ascii_lowercase()),
+            (None, 't' | 'f') => json.push(letter.to_ascii_uppercase()),
+            // Python 2 wrote long integers so.
+            (None, 'L') if json.ends_with(|last: char| last.is_ascii_digit()) => {}
+            (None, '(') => json.push('['),
+            (None, ')' | '}') => {
+                json.truncate(json.trim_end().len());
+                json.truncate(json.strip_suffix(',').unwrap_or(&json).len());
+                json.push(if letter == ')' { ']' } else { letter });
+            }
+            (None, _) => json.push(letter),
+        }
+    }
+    json
 }
 
 /// An element type such as `<f4`, and whether it is big-endian.
@@ -316,102 +330,6 @@ fn dtype(descr: &str) -> Option<(Dtype, bool)> {
     // `|` says that there is no order, which only single bytes can say.
     let fits = sizes.contains(&size) && (order != b'|' || size == 1);
     fits.then_some((Dtype { kind, size }, order == b'>' || order == b'=' && cfg!(target_endian = "big")))
-}
-
-/// What is needed of Python's literals.
-struct Literal<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl Literal<'_> {
-    fn damaged(&self, what: &str) -> Error {
-        Error::Header(format!("at its byte {}, {what}", self.at))
-    }
-
-    fn space(&mut self) {
-        while self.bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
-            self.at += 1;
-        }
-    }
-
-    fn take(&mut self, byte: u8) -> bool {
-        self.space();
-        let there = self.bytes.get(self.at) == Some(&byte);
-        self.at += usize::from(there);
-        there
-    }
-
-    fn expect(&mut self, byte: u8) -> Result<(), Error> {
-        if self.take(byte) { Ok(()) } else { Err(self.damaged(&format!("`{}` should stand", byte as char))) }
-    }
-
-    fn string(&mut self) -> Result<String, Error> {
-        self.space();
-        let Some(&quote @ (b'\'' | b'"')) = self.bytes.get(self.at) else {
-            return Err(self.damaged("a string should stand"));
-        };
-        let rest = &self.bytes[self.at + 1..];
-        let length = rest.iter().position(|&byte| byte == quote);
-        let length = length.ok_or_else(|| self.damaged("a string begins that does not end"))?;
-        self.at += length + 2;
-        Ok(String::from_utf8_lossy(&rest[..length]).into_owned())
-    }
-
-    /// The element type: a string, or the list of a structured type, which is kept as its text.
-    fn descr(&mut self) -> Result<String, Error> {
-        self.space();
-        if self.bytes.get(self.at) == Some(&b'[') {
-            let rest = &self.bytes[self.at..];
-            let end = rest.iter().position(|&byte| byte == b']').map_or(rest.len(), |at| at + 1);
-            return Err(Error::Dtype(String::from_utf8_lossy(&rest[..end.min(80)]).into_owned()));
-        }
-        self.string()
-    }
-
-    fn boolean(&mut self) -> Result<bool, Error> {
-        self.space();
-        for (word, value) in [("True", true), ("False", false)] {
-            if self.bytes[self.at..].starts_with(word.as_bytes()) {
-                self.at += word.len();
-                return Ok(value);
-            }
-        }
-        Err(self.damaged("`True` or `False` should stand"))
-    }
-
-    fn shape(&mut self) -> Result<Vec<u64>, Error> {
-        self.expect(b'(')?;
-        let mut dims = Vec::new();
-        while !self.take(b')') {
-            if dims.len() == MAX_DIMS {
-                return Err(self.damaged("the shape has more than 64 dimensions"));
-            }
-            dims.push(self.number()?);
-            if !self.take(b',') {
-                self.expect(b')')?;
-                break;
-            }
-        }
-        Ok(dims)
-    }
-
-    fn number(&mut self) -> Result<u64, Error> {
-        self.space();
-        let start = self.at;
-        let mut value = 0u64;
-        while let Some(digit) = self.bytes.get(self.at).filter(|byte| byte.is_ascii_digit()) {
-            let next = value.checked_mul(10).and_then(|value| value.checked_add(u64::from(digit - b'0')));
-            value = next.ok_or_else(|| self.damaged("a dimension exceeds 64 bits"))?;
-            self.at += 1;
-        }
-        if self.at == start {
-            return Err(self.damaged("a dimension should stand"));
-        }
-        // Python 2 wrote long integers so.
-        self.at += usize::from(self.bytes.get(self.at) == Some(&b'L'));
-        Ok(value)
-    }
 }
 
 #[cfg(test)]

@@ -5,9 +5,8 @@
 //! llama.cpp measures it, so that figures can be compared.
 
 use super::engine::interrupt::Interrupt;
-use super::engine::{EngineArguments, EngineObject, Wanted, failure, show_findings};
+use super::engine::{EngineArguments, Wanted, failure, show_findings};
 use super::{Failure, Outcome, json, source};
-use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -38,24 +37,6 @@ pub(crate) struct Arguments {
 
 /// Windows that are long enough for most purposes.
 const DEFAULT_WINDOW: u32 = 512;
-
-#[derive(Serialize)]
-struct Report<'a> {
-    model: &'a str,
-    file: &'a str,
-    perplexity: f64,
-    /// The standard error of that.
-    error: f64,
-    /// Tokens of the text.
-    tokens: usize,
-    /// Tokens that were foreseen, or not.
-    scored: u64,
-    /// Windows that were measured whole.
-    windows: usize,
-    window: usize,
-    engine: EngineObject,
-    seconds: f64,
-}
 
 /// Sums of what the model gave the tokens that came.
 #[derive(Default)]
@@ -152,19 +133,21 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     }
     let (perplexity, error) = sums.perplexity();
     if arguments.json {
-        let report = Report {
+        let report = json::object! {
             model: &loaded.file.name,
             file: shown,
-            perplexity,
-            error,
+            perplexity: perplexity,
+            // The standard error of that.
+            error: error,
             tokens: ids.len(),
+            // Tokens that were foreseen, or not, and windows that were measured whole.
             scored: sums.count,
             windows: measured,
-            window,
+            window: window,
             engine: loaded.description(),
             seconds: start.elapsed().as_secs_f64(),
         };
-        json::write(out, &json::Document::new(report))?;
+        json::document(out, report)?;
     } else {
         writeln!(out, "PPL = {perplexity:.4} +/- {error:.5}")?;
     }

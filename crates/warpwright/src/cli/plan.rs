@@ -1,9 +1,9 @@
 //! `warpwright plan`: the launches of a step of a model, or the schedule of one launch that makes many tokens.
 
+use super::engine::{arithmetic, cache};
 use super::model::ModelArguments;
 use super::tuning::TuningArguments;
 use super::{Failure, Outcome};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::io::Write;
 use warpwright_graph::persistent::render::ScheduleReport;
 use warpwright_graph::persistent::{self, Appended, Schedule, ScheduleOptions};
@@ -78,21 +78,6 @@ struct Form {
     /// Print what was chosen for the device, as a file for `--tuning`
     #[arg(long, conflicts_with = "persistent")]
     choices: bool,
-}
-
-/// The names of the ways to multiply.
-fn arithmetic() -> impl TypedValueParser<Value = Arithmetic> {
-    let all = [Arithmetic::Exact, Arithmetic::Int8];
-    PossibleValuesParser::new(all.map(Arithmetic::name)).map(move |name| {
-        // Only the names of these come here.
-        all.into_iter().find(|act| act.name() == name).unwrap_or_default()
-    })
-}
-
-/// The names of what caches hold.
-fn cache() -> impl TypedValueParser<Value = CacheDtype> {
-    let names = PossibleValuesParser::new(CacheDtype::ALL.map(CacheDtype::name));
-    names.map(|name| CacheDtype::from_name(&name).unwrap_or(CacheDtype::F16))
 }
 
 /// Where a model has room for more, the cache is not planned for all of it unless that is asked for.

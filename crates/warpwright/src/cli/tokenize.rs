@@ -1,9 +1,7 @@
 //! `warpwright tokenize` and `detokenize`: text to the tokens of a model, and back.
 
-use super::json::{self, Document};
 use super::model::ModelArguments;
-use super::{Failure, Outcome, source};
-use serde::Serialize;
+use super::{Failure, Outcome, json, source};
 use std::io::{Read, Write};
 use warpwright_llm::tokenizer::Encode;
 
@@ -42,23 +40,6 @@ pub(crate) struct DetokenizeArguments {
     ids: Vec<String>,
 }
 
-#[derive(Serialize)]
-struct Tokens<'a> {
-    model: String,
-    tokens: Vec<Token<'a>>,
-}
-
-#[derive(Serialize)]
-struct Token<'a> {
-    id: u32,
-    /// As the file writes it.
-    token: &'a str,
-    /// What it says, where that is UTF-8.
-    text: Option<&'a str>,
-    bytes: &'a [u8],
-    control: bool,
-}
-
 /// Encodes and prints.
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
     let file = arguments.model.open()?;
@@ -77,18 +58,20 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
         writeln!(out, "{}", ids.join(","))?;
     } else if arguments.json {
-        let token = |&id| {
-            let bytes = tokenizer.token_bytes(id).unwrap_or_default();
-            Token {
-                id,
-                token: tokenizer.token_text(id).unwrap_or_default(),
+        let token = |id: &u32| {
+            let bytes = tokenizer.token_bytes(*id).unwrap_or_default();
+            json::object! {
+                id: *id,
+                // As the file writes it.
+                token: tokenizer.token_text(*id).unwrap_or_default(),
+                // What it says, where that is UTF-8.
                 text: std::str::from_utf8(bytes).ok(),
-                bytes,
-                control: tokenizer.is_control(id),
+                bytes: bytes,
+                control: tokenizer.is_control(*id),
             }
         };
-        let tokens = Tokens { model: file.name.clone(), tokens: ids.iter().map(token).collect() };
-        json::write(out, &Document::new(tokens))?;
+        let tokens: Vec<_> = ids.iter().map(token).collect();
+        json::document(out, json::object! { model: &file.name, tokens: tokens })?;
     } else {
         for id in ids {
             let bytes = tokenizer.token_bytes(id).unwrap_or_default();

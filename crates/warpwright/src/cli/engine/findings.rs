@@ -3,7 +3,7 @@
 use crate::cli::{Failure, run};
 use warpwright_llm::engine::{Engine, EngineError};
 
-pub(crate) use run::{Finding, findings as findings_json, show as show_findings};
+pub(crate) use run::{findings as findings_json, show as show_findings};
 
 /// What the engine could not do. Where the virtual GPU's checks have found why, that is shown, and is the outcome.
 pub(crate) fn failure(engine: &Engine, error: &EngineError) -> Failure {

@@ -9,14 +9,16 @@ pub(crate) mod sampling;
 mod screen;
 mod tokens;
 
-pub(crate) use findings::{Finding, failure, findings_json, show_findings};
+pub(crate) use findings::{failure, findings_json, show_findings};
 pub(crate) use screen::Screen;
 pub(crate) use tokens::encode;
 
 use super::Failure;
+use super::json::object;
 use super::model::{ModelArguments, ModelFile};
 use super::tuning::TuningArguments;
 use super::virtual_gpu::{self, Check};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use std::io::{self, Write};
 use std::time::Duration;
@@ -36,8 +38,8 @@ pub(crate) struct EngineArguments {
     #[arg(long, value_name = "DEVICE", default_value = "auto", help_heading = "Engine")]
     device: DeviceSpec,
     /// How launches are issued: `graph` replays a step as one, `persistent` decodes many tokens in one
-    #[arg(long, value_name = "EXECUTOR", default_value = "graph", help_heading = "Engine")]
-    executor: ExecutorChoice,
+    #[arg(long, value_name = "EXECUTOR", default_value = "graph", value_parser = executor(), help_heading = "Engine")]
+    executor: Executor,
     /// With `--executor persistent`: tokens of a launch at most [default: 128]
     #[arg(long, value_name = "N", help_heading = "Engine")]
     tokens_per_launch: Option<u32>,
@@ -48,11 +50,12 @@ pub(crate) struct EngineArguments {
     #[arg(long, help_heading = "Engine")]
     no_fallback: bool,
     /// How activations are multiplied: `exact`, or `int8` where weights are quantised
-    #[arg(long = "act", value_name = "ARITHMETIC", default_value = "exact", help_heading = "Engine")]
-    arithmetic: ArithmeticChoice,
+    #[arg(long = "act", value_name = "ARITHMETIC", default_value = "exact", value_parser = arithmetic(),
+        help_heading = "Engine")]
+    arithmetic: Arithmetic,
     /// What the cache holds keys and values as
-    #[arg(long = "kv", value_name = "TYPE", default_value = "f16", help_heading = "Engine")]
-    cache: CacheChoice,
+    #[arg(long = "kv", value_name = "TYPE", default_value = "f16", value_parser = cache(), help_heading = "Engine")]
+    cache: CacheDtype,
     /// What the virtual GPU checks besides every access's bounds: all, none, or some of memcheck, racecheck, initcheck
     /// and synccheck [default: memcheck]
     #[arg(
@@ -71,26 +74,29 @@ pub(crate) struct EngineArguments {
     tuning: TuningArguments,
 }
 
-#[derive(Clone, Copy, PartialEq, clap::ValueEnum)]
-enum ExecutorChoice {
-    Graph,
-    Eager,
-    Persistent,
+/// One of these values, by its name.
+fn by_name<T: Copy + Send + Sync + 'static, const N: usize>(
+    all: [T; N],
+    name: fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(all.map(name)).try_map(move |given| {
+        let found = all.into_iter().find(|&value| name(value) == given);
+        found.ok_or("it is none of the possible values")
+    })
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum ArithmeticChoice {
-    Exact,
-    Int8,
+fn executor() -> impl TypedValueParser<Value = Executor> {
+    by_name([Executor::Graph, Executor::Eager, Executor::Persistent], Executor::name)
 }
 
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum CacheChoice {
-    F32,
-    F16,
-    Bf16,
-    #[value(name = "q8_0")]
-    Q8_0,
+/// The ways to multiply.
+pub(crate) fn arithmetic() -> impl TypedValueParser<Value = Arithmetic> {
+    by_name([Arithmetic::Exact, Arithmetic::Int8], Arithmetic::name)
+}
+
+/// What caches may hold.
+pub(crate) fn cache() -> impl TypedValueParser<Value = CacheDtype> {
+    by_name(CacheDtype::ALL, CacheDtype::name)
 }
 
 /// A model that is ready.
@@ -145,24 +151,12 @@ impl EngineArguments {
         self.check_executor()?;
         let mut options = EngineOptions::new(self.open_device()?);
         self.tuning.apply(&mut options.tuning)?;
-        options.executor = match self.executor {
-            ExecutorChoice::Graph => Executor::Graph,
-            ExecutorChoice::Eager => Executor::Eager,
-            ExecutorChoice::Persistent => Executor::Persistent,
-        };
+        options.executor = self.executor;
         options.tokens_per_launch = self.tokens_per_launch.unwrap_or(options.tokens_per_launch);
         options.blocks = self.blocks;
         options.fall_back = !self.no_fallback;
-        options.arithmetic = match self.arithmetic {
-            ArithmeticChoice::Exact => Arithmetic::Exact,
-            ArithmeticChoice::Int8 => Arithmetic::Int8,
-        };
-        options.cache = match self.cache {
-            CacheChoice::F32 => CacheDtype::F32,
-            CacheChoice::F16 => CacheDtype::F16,
-            CacheChoice::Bf16 => CacheDtype::Bf16,
-            CacheChoice::Q8_0 => CacheDtype::Q8_0,
-        };
+        options.arithmetic = self.arithmetic;
+        options.cache = self.cache;
         options.context = wanted.context;
         options.chunk = wanted.chunk;
         options.sampler = wanted.sampler;
@@ -188,7 +182,7 @@ impl EngineArguments {
             ("--no-fallback", self.no_fallback),
         ];
         match of_launches.into_iter().find(|(_, given)| *given) {
-            Some((option, _)) if self.executor != ExecutorChoice::Persistent => {
+            Some((option, _)) if self.executor != Executor::Persistent => {
                 Err(Failure::Message(format!("`{option}` goes with `--executor persistent`")))
             }
             _ => Ok(()),
@@ -198,7 +192,7 @@ impl EngineArguments {
     /// Refuses an executor of many tokens for a command that chooses none.
     pub(crate) fn must_not_decode(&self, command: &str) -> Result<(), Failure> {
         self.check_executor()?;
-        if self.executor == ExecutorChoice::Persistent {
+        if self.executor == Executor::Persistent {
             return Err(Failure::Message(format!(
                 "`--executor persistent` chooses tokens, and `{command}` computes logits of tokens that are given: \
                  use `graph` or `eager`"
@@ -248,35 +242,21 @@ impl Loaded {
     }
 
     /// How the engine is set up, for `--json`.
-    pub(crate) fn description(&self) -> EngineObject {
+    pub(crate) fn description(&self) -> impl Serialize + use<> {
         let description = self.engine.describe();
-        EngineObject {
+        object! {
             architecture: description.architecture,
             parameters: description.parameters,
             device: description.device,
             arithmetic: description.arithmetic.name(),
             cache: description.cache.to_string(),
             executor: description.executor.name(),
+            // Why it is not the executor that was asked for.
             fallback: self.engine.fallback().map(|fallback| fallback.why.to_string()),
             context: description.context,
             chunk: description.chunk,
         }
     }
-}
-
-/// How an engine is set up.
-#[derive(Serialize)]
-pub(crate) struct EngineObject {
-    architecture: &'static str,
-    parameters: u64,
-    device: String,
-    arithmetic: &'static str,
-    cache: String,
-    executor: &'static str,
-    /// Why it is not the executor that was asked for.
-    fallback: Option<String>,
-    context: u32,
-    chunk: u32,
 }
 
 /// What persistent launches have done.

@@ -1,93 +1,38 @@
 //! How tokens are chosen, as options.
 
-use serde::Serialize;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use warpwright_llm::engine::SamplerOptions;
 
 /// How tokens are chosen, in this order: penalties, top-k, top-p, min-p, temperature, a draw
 #[derive(clap::Args)]
+#[command(next_help_heading = "Sampling")]
 pub(crate) struct SamplingArguments {
     /// Seed of the draws: the same one gives the same text [default: another one each time]
-    #[arg(
-        short,
-        long,
-        value_name = "SEED",
-        value_parser = parse_seed,
-        allow_negative_numbers = true,
-        help_heading = "Sampling"
-    )]
+    #[arg(short, long, value_name = "SEED", value_parser = parse_seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Temperature; 0 takes the most likely token
-    #[arg(
-        long = "temp",
-        value_name = "T",
-        default_value_t = 0.8,
-        allow_negative_numbers = true,
-        help_heading = "Sampling"
-    )]
+    #[arg(long = "temp", value_name = "T", default_value_t = 0.8, allow_negative_numbers = true)]
     temperature: f32,
     /// Draw from so many of the most likely tokens; 0 takes all
-    #[arg(
-        long,
-        value_name = "K",
-        default_value_t = 40,
-        allow_negative_numbers = true,
-        help_heading = "Sampling"
-    )]
+    #[arg(long, value_name = "K", default_value_t = 40, allow_negative_numbers = true)]
     top_k: u32,
     /// Draw from as few tokens as have this share of the probability; 1 takes all
-    #[arg(
-        long,
-        value_name = "P",
-        default_value_t = 0.95,
-        allow_negative_numbers = true,
-        help_heading = "Sampling"
-    )]
+    #[arg(long, value_name = "P", default_value_t = 0.95, allow_negative_numbers = true)]
     top_p: f32,
     /// Draw from tokens that are at least so likely, as a share of the most likely; 0 takes all
-    #[arg(
-        long,
-        value_name = "P",
-        default_value_t = 0.05,
-        allow_negative_numbers = true,
-        help_heading = "Sampling"
-    )]
+    #[arg(long, value_name = "P", default_value_t = 0.05, allow_negative_numbers = true)]
     min_p: f32,
     /// Divide the logits of tokens that came lately; 1 changes nothing
-    #[arg(
-        long,
-        value_name = "X",
-        default_value_t = 1.0,
-        allow_negative_numbers = true,
-        help_heading = "Sampling"
-    )]
+    #[arg(long, value_name = "X", default_value_t = 1.0, allow_negative_numbers = true)]
     repeat_penalty: f32,
     /// So many tokens are lately
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 64,
-        allow_negative_numbers = true,
-        help_heading = "Sampling"
-    )]
+    #[arg(long, value_name = "N", default_value_t = 64, allow_negative_numbers = true)]
     repeat_last_n: u32,
     /// Take this off the logits of tokens that came lately
-    #[arg(
-        long,
-        value_name = "X",
-        default_value_t = 0.0,
-        allow_negative_numbers = true,
-        help_heading = "Sampling"
-    )]
+    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
     presence_penalty: f32,
     /// Take this off for each time that a token came lately
-    #[arg(
-        long,
-        value_name = "X",
-        default_value_t = 0.0,
-        allow_negative_numbers = true,
-        help_heading = "Sampling"
-    )]
+    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
     frequency_penalty: f32,
 }
 
@@ -116,34 +61,4 @@ fn parse_seed(text: &str) -> Result<u64, String> {
 /// A seed that people can write down. The standard library's hasher has random keys.
 fn random_seed() -> u64 {
     RandomState::new().build_hasher().finish() >> 32
-}
-
-/// A sampler, for `--json`.
-#[derive(Serialize)]
-pub(crate) struct SamplerObject {
-    seed: u64,
-    temperature: f32,
-    top_k: u32,
-    top_p: f32,
-    min_p: f32,
-    repeat_penalty: f32,
-    repeat_last_n: u32,
-    presence_penalty: f32,
-    frequency_penalty: f32,
-}
-
-impl From<SamplerOptions> for SamplerObject {
-    fn from(sampler: SamplerOptions) -> Self {
-        SamplerObject {
-            seed: sampler.seed,
-            temperature: sampler.temperature,
-            top_k: sampler.top_k,
-            top_p: sampler.top_p,
-            min_p: sampler.min_p,
-            repeat_penalty: sampler.repeat_penalty,
-            repeat_last_n: sampler.repeat_last_n,
-            presence_penalty: sampler.presence_penalty,
-            frequency_penalty: sampler.frequency_penalty,
-        }
-    }
 }

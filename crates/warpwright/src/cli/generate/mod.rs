@@ -123,9 +123,9 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let counters = Counters::of(loaded.engine.device()).since(&before);
     let findings = loaded.findings();
     if arguments.json {
-        let done = show::Done { counters, persistent, findings: findings_json(&findings) };
-        let document = show::Document::new(&loaded, &prompt, &ids, &generation, done);
-        json::write(out, &json::Document::new(document))?;
+        let findings = findings_json(&findings);
+        let done = json::object! { counters: counters, persistent: persistent, findings: findings };
+        json::document(out, show::document(&loaded, &prompt, &ids, &generation, done))?;
     } else {
         if echo.is_empty() && generation.text.is_empty() {
             writeln!(out)?;

@@ -1,53 +1,13 @@
 //! What is said of a generation at its end.
 
-use crate::cli::engine::sampling::SamplerObject;
-use crate::cli::engine::{Counters, EngineObject, Finding, Loaded, PersistentObject};
+use crate::cli::engine::{Loaded, PersistentObject};
+use crate::cli::json::object;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::time::Duration;
 use warpwright_llm::generate::{Finish, Generation};
 
-/// What `--json` prints.
-#[derive(Serialize)]
-pub(super) struct Document<'a> {
-    model: &'a str,
-    prompt: &'a str,
-    /// The tokens of the prompt.
-    prompt_tokens: &'a [u32],
-    /// The tokens that were generated, with the one that ended the text.
-    tokens: &'a [u32],
-    /// Their text, without the prompt and without a stop string.
-    text: &'a str,
-    /// `end`, `stop`, `length`, `interrupted` or `context-full`.
-    finish: &'static str,
-    /// The stop string that ended it.
-    stop: Option<&'a str>,
-    sampling: SamplerObject,
-    engine: EngineObject,
-    timings: TimingsObject,
-    #[serde(flatten)]
-    done: Done,
-}
-
-/// What the device has done.
-#[derive(Serialize)]
-pub(super) struct Done {
-    pub(super) counters: Counters,
-    /// Nothing where another executor is used.
-    pub(super) persistent: Option<PersistentObject>,
-    pub(super) findings: Vec<Finding>,
-}
-
 /// Times in seconds.
-#[derive(Serialize)]
-struct TimingsObject {
-    load: Timing,
-    /// The prompt, with the choice of the first token.
-    prefill: Timing,
-    /// The tokens after the first.
-    decode: Timing,
-}
-
 #[derive(Serialize)]
 struct Timing {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,35 +23,40 @@ impl Timing {
     }
 }
 
-impl<'a> Document<'a> {
-    pub(super) fn new(
-        loaded: &'a Loaded,
-        prompt: &'a str,
-        prompt_tokens: &'a [u32],
-        generation: &'a Generation,
-        done: Done,
-    ) -> Self {
-        let timings = &generation.timings;
-        Document {
-            model: &loaded.file.name,
-            prompt,
-            prompt_tokens,
-            tokens: &generation.tokens,
-            text: &generation.text,
-            finish: generation.finish.name(),
-            stop: match &generation.finish {
-                Finish::Stop(stop) => Some(stop),
-                _ => None,
-            },
-            sampling: loaded.engine.sampler().into(),
-            engine: loaded.description(),
-            timings: TimingsObject {
-                load: Timing::new(None, loaded.loading, None),
-                prefill: Timing::new(Some(timings.prompt_tokens), timings.prefill, timings.prefill_rate()),
-                decode: Timing::new(Some(timings.decoded), timings.decode, timings.decode_rate()),
-            },
-            done,
-        }
+/// What `--json` prints.
+pub(super) fn document(
+    loaded: &Loaded,
+    prompt: &str,
+    prompt_tokens: &[u32],
+    generation: &Generation,
+    done: impl Serialize,
+) -> impl Serialize {
+    let timings = &generation.timings;
+    let stop = match &generation.finish {
+        Finish::Stop(stop) => Some(stop),
+        _ => None,
+    };
+    object! {
+        model: &loaded.file.name,
+        prompt: prompt,
+        prompt_tokens: prompt_tokens,
+        // With the one that ended the text.
+        tokens: &generation.tokens,
+        // Without the prompt and without a stop string.
+        text: &generation.text,
+        finish: generation.finish.name(),
+        stop: stop,
+        sampling: loaded.engine.sampler(),
+        engine: loaded.description(),
+        timings: object! {
+            load: Timing::new(None, loaded.loading, None),
+            // The prompt, with the choice of the first token.
+            prefill: Timing::new(Some(timings.prompt_tokens), timings.prefill, timings.prefill_rate()),
+            // The tokens after the first.
+            decode: Timing::new(Some(timings.decoded), timings.decode, timings.decode_rate()),
+        },
+        #[serde(flatten)]
+        done: done,
     }
 }
 

@@ -12,9 +12,8 @@ mod report;
 mod shown;
 mod text;
 
-use super::json::{self, Document};
 use super::model::ModelArguments;
-use super::{Failure, Outcome};
+use super::{Failure, Outcome, json};
 use report::Report;
 use std::io::Write;
 use std::path::PathBuf;
@@ -39,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let file = model.open()?;
     let report = Report::new(&file.gguf, &file.name, arguments.tensors);
     match arguments.json {
-        true => json::write(out, &Document::new(&report))?,
+        true => json::document(out, &report)?,
         false => text::write(out, &report)?,
     }
     Ok(Outcome::Fine)

@@ -24,14 +24,12 @@ mod signature;
 mod table;
 mod values;
 
-#[cfg(feature = "llm")]
-pub(crate) use found::Finding;
-
-use super::json::{self, Document};
+use super::json::{self, object};
 use super::{Failure, Outcome, virtual_gpu};
 use launch::Finished;
 use options::{ARGUMENTS_HELP, Options};
 use program::Program;
+#[cfg(feature = "llm")]
 use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -59,50 +57,6 @@ pub(crate) struct ProfileArguments {
     /// Launches to time, on a CUDA device [default: 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     repeat: Option<u32>,
-}
-
-/// What `--json` prints.
-#[derive(Serialize)]
-struct RunReport<'a> {
-    file: &'a str,
-    kernel: &'a str,
-    /// The virtual device.
-    device: String,
-    grid: [u32; 3],
-    block: [u32; 3],
-    /// Wall-clock time of the launch on this machine's CPU.
-    seconds: f64,
-    findings: Vec<found::Finding>,
-    trap: Option<found::Trap>,
-    counters: &'a figures::Counters,
-    /// The hottest instructions, of a profile.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lines: Option<&'a [figures::Line]>,
-    /// What the kernel printed.
-    output: &'a str,
-    /// The files that were written.
-    written: Vec<String>,
-}
-
-/// What `--json` prints of a run on a CUDA device.
-#[derive(Serialize)]
-struct CudaReport<'a> {
-    file: &'a str,
-    kernel: &'a str,
-    /// As it is asked for: `cuda:0`.
-    device: String,
-    name: &'a str,
-    arch: String,
-    grid: [u32; 3],
-    block: [u32; 3],
-    /// Time of the fastest launch by the device's clock, and of each.
-    seconds: Option<f64>,
-    launches: Vec<f64>,
-    resources: Option<&'a cuda::Resources>,
-    /// Why the kernel did not run to its end.
-    error: Option<&'a str>,
-    /// The files that were written.
-    written: Vec<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
@@ -165,21 +119,27 @@ fn on_cuda(
     }
     let properties = device.properties();
     if options.json {
-        let document = CudaReport {
+        let finished = finished.as_ref();
+        let times = finished.iter().flat_map(|finished| &finished.times);
+        let document = object! {
             file: &program.name,
             kernel: &kernel.name,
+            // As it is asked for: `cuda:0`.
             device: options.device.to_string(),
             name: &properties.name,
             arch: properties.arch.to_string(),
             grid: options.grid.0,
-            block,
-            seconds: finished.as_ref().map(|finished| finished.best_and_median().0.as_secs_f64()),
-            launches: finished.iter().flat_map(|done| &done.times).map(|time| time.as_secs_f64()).collect(),
-            resources: finished.as_ref().map(|finished| &finished.resources),
+            block: block,
+            // Of the fastest launch by the device's clock, and of each.
+            seconds: finished.map(|finished| finished.best_and_median().0.as_secs_f64()),
+            launches: times.map(|time| time.as_secs_f64()).collect::<Vec<_>>(),
+            resources: finished.map(|finished| &finished.resources),
+            // Why the kernel did not run to its end.
             error: error.as_deref(),
-            written,
+            // The files that were written.
+            written: written,
         };
-        json::write(out, &Document::new(document))?;
+        json::document(out, document)?;
     } else if let (Some(finished), true) = (&finished, profile) {
         finished.print(out, &format!("{}, {}", properties.name, properties.arch))?;
     }
@@ -227,21 +187,26 @@ fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Resul
     let counters = figures::counters(&report.counters, &renderer, &finished.pointed);
     let lines = top.map(|top| figures::hottest(&report.counters, &renderer, top));
     if options.json {
-        let document = RunReport {
+        let document = object! {
             file: &program.name,
             kernel: &kernel.name,
             device: finished.arch.to_string(),
             grid: options.grid.0,
-            block,
+            block: block,
+            // By the clock of this machine.
             seconds: finished.elapsed.as_secs_f64(),
             findings: found::findings(&report.findings, &renderer),
             trap: found::trap(report, &renderer),
             counters: &counters,
-            lines: lines.as_deref(),
+            // The hottest instructions, of a profile.
+            #[serde(flatten)]
+            lines: lines.as_ref().map(|lines| object! { lines: lines }),
+            // What the kernel printed.
             output: &report.output,
-            written,
+            // The files that were written.
+            written: written,
         };
-        json::write(out, &Document::new(document))?;
+        json::document(out, document)?;
     } else {
         out.write_all(report.output.as_bytes())?;
         if let Some(lines) = &lines {
@@ -267,7 +232,7 @@ fn renderer<'a>(name: &'a str, text: &'a str) -> Renderer<'a> {
 
 /// What a virtual GPU has found in kernels of the library, for `--json`.
 #[cfg(feature = "llm")]
-pub(crate) fn findings(found: &[vm::Finding]) -> Vec<Finding> {
+pub(crate) fn findings(found: &[vm::Finding]) -> Vec<impl Serialize + use<>> {
     found::findings(found, &renderer("", ""))
 }
 
