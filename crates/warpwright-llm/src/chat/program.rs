@@ -77,47 +77,18 @@ fn white_space() -> Result<SyntaxConfig, Error> {
 
 /// What Jinja and Python have, and the renderer has not, or has as something else: a template with one of these is
 /// refused before it is used.
-const LACKING: [(&str, &[&str]); 4] = [
+const LACKING: [(&str, &str); 4] = [
     (
         "filter",
-        &[
-            "center",
-            "filesizeformat",
-            "forceescape",
-            "pprint",
-            "random",
-            "striptags",
-            "truncate",
-            "urlencode",
-            "urlize",
-            "wordcount",
-            "wordwrap",
-            "xmlattr",
-        ],
+        "center filesizeformat forceescape pprint random striptags truncate urlencode urlize wordcount wordwrap xmlattr",
     ),
-    ("test", &["callable"]),
+    ("test", "callable"),
     (
         "method",
-        &[
-            "casefold",
-            "center",
-            "encode",
-            "expandtabs",
-            "format_map",
-            "index",
-            "isdecimal",
-            "isidentifier",
-            "isprintable",
-            "istitle",
-            "ljust",
-            "rindex",
-            "rjust",
-            "swapcase",
-            "translate",
-            "zfill",
-        ],
+        "casefold center encode expandtabs format_map index isdecimal isidentifier isprintable istitle ljust rindex \
+         rjust swapcase translate zfill",
     ),
-    ("function", &["cycler", "joiner", "lipsum"]),
+    ("function", "cycler joiner lipsum"),
 ];
 
 /// What a token is to the one after it.
@@ -142,7 +113,8 @@ fn lacking(tokens: [Seen<'_>; 3]) -> Result<(), String> {
         _ => return Ok(()),
     };
     let (kind, names) = LACKING[kind];
-    if names.contains(&name) { Err(format!("the {kind} `{name}` is not supported")) } else { Ok(()) }
+    let is_lacking = names.split(' ').any(|lacking| lacking == name);
+    if is_lacking { Err(format!("the {kind} `{name}` is not supported")) } else { Ok(()) }
 }
 
 /// Refuses chains that are too long, and what the renderer lacks.
@@ -215,22 +187,58 @@ fn token_word<'t>(token: &Token<'t>) -> Option<&'t str> {
     if let Token::Ident(word) = token { Some(word) } else { None }
 }
 
-fn all<'a>(statements: &[Stmt<'a>]) -> Vec<Stmt<'a>> {
-    statements.iter().flat_map(|statement| rewritten(statement)).collect()
+/// A part of a tree, with what counts put in. The tree can only be made anew.
+trait Counted {
+    fn counted(&self) -> Self;
+}
+
+macro_rules! plain {
+    ($($ty:ty),*) => {$(
+        impl Counted for $ty {
+            fn counted(&self) -> Self {
+                *self
+            }
+        }
+    )*};
+}
+
+plain!(bool, &str, Span);
+
+impl<T: Counted> Counted for Option<T> {
+    fn counted(&self) -> Self {
+        self.as_ref().map(T::counted)
+    }
+}
+
+impl<T: Counted> Counted for Vec<T> {
+    fn counted(&self) -> Self {
+        self.iter().map(T::counted).collect()
+    }
+}
+
+impl Counted for Vec<Stmt<'_>> {
+    fn counted(&self) -> Self {
+        self.iter().flat_map(|statement| rewritten(statement)).collect()
+    }
+}
+
+/// A node with those fields counted, and others as they are said.
+macro_rules! node {
+    ($variant:ident, $s:ident { $($field:ident),* $(; $($other:ident: $value:expr),*)? }) => {
+        Spanned::new(ast::$variant { $($field: $s.$field.counted(),)* $($($other: $value),*)? }, $s.span())
+    };
 }
 
 /// A statement, with what counts put in, and what is looked at behind it.
 fn rewritten<'a>(statement: &Stmt<'a>) -> Vec<Stmt<'a>> {
     let mut checks = Vec::new();
     let new = match statement {
-        Stmt::Template(s) => {
-            Stmt::Template(Spanned::new(ast::Template { children: all(&s.children) }, s.span()))
-        }
+        Stmt::Template(s) => Stmt::Template(node!(Template, s { children })),
         Stmt::EmitExpr(s) => {
             // A call that is printed may be one that only counts where it is printed: `loop(…)`, `super()`.
             let expr = match &s.expr {
-                Expr::Call(call) => Expr::Call(call_of(call)),
-                expr => expr_of(expr),
+                Expr::Call(call) => Expr::Call(call.counted()),
+                expr => expr.counted(),
             };
             Stmt::EmitExpr(Spanned::new(ast::EmitExpr { expr }, s.span()))
         }
@@ -240,100 +248,45 @@ fn rewritten<'a>(statement: &Stmt<'a>) -> Vec<Stmt<'a>> {
             Stmt::EmitExpr(Spanned::new(ast::EmitExpr { expr }, s.span()))
         }
         Stmt::ForLoop(s) => {
-            let new = ast::ForLoop {
-                target: target_of(&s.target),
-                iter: expr_of(&s.iter),
-                filter_expr: maybe(&s.filter_expr),
-                recursive: s.recursive,
-                body: all(&s.body),
-                else_body: all(&s.else_body),
-            };
-            Stmt::ForLoop(Spanned::new(new, s.span()))
+            let target = target_of(&s.target);
+            Stmt::ForLoop(node!(ForLoop, s { iter, filter_expr, recursive, body, else_body; target: target }))
         }
-        Stmt::IfCond(s) => {
-            let new = ast::IfCond {
-                expr: expr_of(&s.expr),
-                true_body: all(&s.true_body),
-                false_body: all(&s.false_body),
-            };
-            Stmt::IfCond(Spanned::new(new, s.span()))
-        }
+        Stmt::IfCond(s) => Stmt::IfCond(node!(IfCond, s { expr, true_body, false_body })),
         Stmt::WithBlock(s) => {
             let mut body = Vec::new();
             s.assignments.iter().for_each(|(target, _)| assigned(target, &mut body));
-            body.extend(all(&s.body));
+            body.extend(s.body.counted());
             let assignments = s.assignments.iter();
-            let assignments = assignments.map(|(target, expr)| (target_of(target), expr_of(expr))).collect();
+            let assignments = assignments.map(|(target, expr)| (target_of(target), expr.counted())).collect();
             Stmt::WithBlock(Spanned::new(ast::WithBlock { assignments, body }, s.span()))
         }
         Stmt::Set(s) => {
             assigned(&s.target, &mut checks);
-            let new = ast::Set { target: target_of(&s.target), expr: expr_of(&s.expr) };
-            Stmt::Set(Spanned::new(new, s.span()))
+            Stmt::Set(node!(Set, s { expr; target: target_of(&s.target) }))
         }
         Stmt::SetBlock(s) => {
-            let new =
-                ast::SetBlock { target: target_of(&s.target), filter: maybe(&s.filter), body: all(&s.body) };
-            Stmt::SetBlock(Spanned::new(new, s.span()))
+            Stmt::SetBlock(node!(SetBlock, s { filter, body; target: target_of(&s.target) }))
         }
-        Stmt::AutoEscape(s) => {
-            let new = ast::AutoEscape { enabled: expr_of(&s.enabled), body: all(&s.body) };
-            Stmt::AutoEscape(Spanned::new(new, s.span()))
-        }
-        Stmt::FilterBlock(s) => {
-            let new = ast::FilterBlock {
-                filter: expr_of(&s.filter),
-                filter_span: s.filter_span,
-                body: all(&s.body),
-            };
-            Stmt::FilterBlock(Spanned::new(new, s.span()))
-        }
-        Stmt::Block(s) => {
-            let new = ast::Block { name: s.name, required: s.required, body: all(&s.body) };
-            Stmt::Block(Spanned::new(new, s.span()))
-        }
-        Stmt::Import(s) => {
-            let new = ast::Import { expr: expr_of(&s.expr), name: target_of(&s.name) };
-            Stmt::Import(Spanned::new(new, s.span()))
-        }
+        Stmt::AutoEscape(s) => Stmt::AutoEscape(node!(AutoEscape, s { enabled, body })),
+        Stmt::FilterBlock(s) => Stmt::FilterBlock(node!(FilterBlock, s { filter, filter_span, body })),
+        Stmt::Block(s) => Stmt::Block(node!(Block, s { name, required, body })),
+        Stmt::Import(s) => Stmt::Import(node!(Import, s { expr; name: target_of(&s.name) })),
         Stmt::FromImport(s) => {
             let names = s.names.iter();
-            let names =
-                names.map(|(name, alias)| (target_of(name), alias.as_ref().map(|alias| target_of(alias))));
-            let new = ast::FromImport { expr: expr_of(&s.expr), names: names.collect() };
-            Stmt::FromImport(Spanned::new(new, s.span()))
+            let names = names.map(|(name, alias)| (target_of(name), alias.as_ref().map(target_of))).collect();
+            Stmt::FromImport(node!(FromImport, s { expr; names: names }))
         }
-        Stmt::Extends(s) => Stmt::Extends(Spanned::new(ast::Extends { name: expr_of(&s.name) }, s.span())),
-        Stmt::Include(s) => {
-            let new = ast::Include { name: expr_of(&s.name), ignore_missing: s.ignore_missing };
-            Stmt::Include(Spanned::new(new, s.span()))
-        }
-        Stmt::Macro(s) => Stmt::Macro(macro_of(s)),
-        Stmt::CallBlock(s) => {
-            let new = ast::CallBlock {
-                call: call_of(&s.call),
-                call_expr_span: s.call_expr_span,
-                macro_decl: macro_of(&s.macro_decl),
-            };
-            Stmt::CallBlock(Spanned::new(new, s.span()))
-        }
+        Stmt::Extends(s) => Stmt::Extends(node!(Extends, s { name })),
+        Stmt::Include(s) => Stmt::Include(node!(Include, s { name, ignore_missing })),
+        Stmt::Macro(s) => Stmt::Macro(s.counted()),
+        Stmt::CallBlock(s) => Stmt::CallBlock(node!(CallBlock, s { call, call_expr_span, macro_decl })),
         Stmt::Continue(s) => Stmt::Continue(Spanned::new(ast::Continue, s.span())),
         Stmt::Break(s) => Stmt::Break(Spanned::new(ast::Break, s.span())),
-        Stmt::Do(s) => Stmt::Do(Spanned::new(ast::Do { call: call_of(&s.call) }, s.span())),
+        Stmt::Do(s) => Stmt::Do(node!(Do, s { call })),
     };
     let mut statements = vec![new];
     statements.append(&mut checks);
     statements
-}
-
-fn macro_of<'a>(s: &Spanned<ast::Macro<'a>>) -> Spanned<ast::Macro<'a>> {
-    let new = ast::Macro {
-        name: s.name,
-        args: s.args.iter().map(|arg| target_of(arg)).collect(),
-        defaults: s.defaults.iter().map(|default| expr_of(default)).collect(),
-        body: all(&s.body),
-    };
-    Spanned::new(new, s.span())
 }
 
 /// What is assigned to. Where that is an attribute of a namespace, the namespace is looked at behind it: it may
@@ -353,96 +306,75 @@ fn assigned<'a>(target: &Expr<'a>, checks: &mut Vec<Stmt<'a>>) {
 fn target_of<'a>(target: &Expr<'a>) -> Expr<'a> {
     match target {
         Expr::List(s) => {
-            let items = s.items.iter().map(|item| target_of(item)).collect();
+            let items = s.items.iter().map(target_of).collect();
             Expr::List(Spanned::new(ast::List { items }, s.span()))
         }
-        other => expr_of(other),
+        other => other.counted(),
     }
 }
 
-fn maybe<'a>(expr: &Option<Expr<'a>>) -> Option<Expr<'a>> {
-    expr.as_ref().map(|expr| expr_of(expr))
+impl Counted for Spanned<ast::Macro<'_>> {
+    fn counted(&self) -> Self {
+        let args = self.args.iter().map(target_of).collect();
+        node!(Macro, self { name, defaults, body; args: args })
+    }
 }
 
-fn args_of<'a>(args: &[CallArg<'a>]) -> Vec<CallArg<'a>> {
-    let one = |arg: &CallArg<'a>| match arg {
-        CallArg::Pos(expr) => CallArg::Pos(expr_of(expr)),
-        CallArg::Kwarg(name, expr) => CallArg::Kwarg(name, expr_of(expr)),
-        CallArg::PosSplat(expr) => CallArg::PosSplat(expr_of(expr)),
-        CallArg::KwargSplat(expr) => CallArg::KwargSplat(expr_of(expr)),
-    };
-    args.iter().map(one).collect()
+impl Counted for Spanned<ast::Call<'_>> {
+    fn counted(&self) -> Self {
+        node!(Call, self { expr, args })
+    }
 }
 
-fn call_of<'a>(s: &Spanned<ast::Call<'a>>) -> Spanned<ast::Call<'a>> {
-    Spanned::new(ast::Call { expr: expr_of(&s.expr), args: args_of(&s.args) }, s.span())
-}
-
-fn expr_of<'a>(expr: &Expr<'a>) -> Expr<'a> {
-    match expr {
-        Expr::Var(s) => Expr::Var(Spanned::new(ast::Var { id: s.id }, s.span())),
-        Expr::Const(s) => Expr::Const(Spanned::new(ast::Const { value: s.value.clone() }, s.span())),
-        Expr::Slice(s) => {
-            let [start, stop, step] = [&s.start, &s.stop, &s.step].map(maybe);
-            let new = ast::Slice { expr: expr_of(&s.expr), start, stop, step };
-            kept(Expr::Slice(Spanned::new(new, s.span())), s.span())
+impl Counted for CallArg<'_> {
+    fn counted(&self) -> Self {
+        match self {
+            CallArg::Pos(expr) => CallArg::Pos(expr.counted()),
+            CallArg::Kwarg(name, expr) => CallArg::Kwarg(name, expr.counted()),
+            CallArg::PosSplat(expr) => CallArg::PosSplat(expr.counted()),
+            CallArg::KwargSplat(expr) => CallArg::KwargSplat(expr.counted()),
         }
-        Expr::UnaryOp(s) => {
-            let not = matches!(s.op, ast::UnaryOpKind::Not);
-            let op = if not { ast::UnaryOpKind::Not } else { ast::UnaryOpKind::Neg };
-            Expr::UnaryOp(Spanned::new(ast::UnaryOp { op, expr: expr_of(&s.expr) }, s.span()))
-        }
-        Expr::BinOp(s) => match s.op {
-            ast::BinOpKind::Add | ast::BinOpKind::Mul | ast::BinOpKind::Concat => kept(sum_of(s), s.span()),
-            ast::BinOpKind::Rem => {
-                let expr = Expr::Var(Spanned::new(ast::Var { id: bounds::REMAINDER }, s.span()));
-                let args = vec![CallArg::Pos(expr_of(&s.left)), CallArg::Pos(expr_of(&s.right))];
-                kept(Expr::Call(Spanned::new(ast::Call { expr, args }, s.span())), s.span())
+    }
+}
+
+impl Counted for ast::CompareOp<'_> {
+    fn counted(&self) -> Self {
+        ast::CompareOp { op: self.op, expr: self.expr.counted() }
+    }
+}
+
+impl Counted for Expr<'_> {
+    fn counted(&self) -> Self {
+        match self {
+            Expr::Var(s) => Expr::Var(node!(Var, s { id })),
+            Expr::Const(s) => Expr::Const(node!(Const, s { ; value: s.value.clone() })),
+            Expr::Slice(s) => kept(Expr::Slice(node!(Slice, s { expr, start, stop, step })), s.span()),
+            Expr::UnaryOp(s) => {
+                let not = matches!(s.op, ast::UnaryOpKind::Not);
+                let op = if not { ast::UnaryOpKind::Not } else { ast::UnaryOpKind::Neg };
+                Expr::UnaryOp(node!(UnaryOp, s { expr; op: op }))
             }
-            _ => Expr::BinOp(binary(s, expr_of(&s.left))),
-        },
-        Expr::Compare(s) => {
-            let ops = s.ops.iter();
-            let ops = ops.map(|op| ast::CompareOp { op: op.op, expr: expr_of(&op.expr) }).collect();
-            Expr::Compare(Spanned::new(ast::Compare { expr: expr_of(&s.expr), ops }, s.span()))
-        }
-        Expr::IfExpr(s) => {
-            let new = ast::IfExpr {
-                test_expr: expr_of(&s.test_expr),
-                true_expr: expr_of(&s.true_expr),
-                false_expr: maybe(&s.false_expr),
-            };
-            Expr::IfExpr(Spanned::new(new, s.span()))
-        }
-        Expr::Filter(s) => {
-            let new = ast::Filter { name: s.name, expr: maybe(&s.expr), args: args_of(&s.args) };
-            kept(Expr::Filter(Spanned::new(new, s.span())), s.span())
-        }
-        Expr::Test(s) => {
-            let new = ast::Test { name: s.name, expr: expr_of(&s.expr), args: args_of(&s.args) };
-            Expr::Test(Spanned::new(new, s.span()))
-        }
-        Expr::GetAttr(s) => {
-            let new = ast::GetAttr { expr: expr_of(&s.expr), name: s.name };
-            Expr::GetAttr(Spanned::new(new, s.span()))
-        }
-        Expr::GetItem(s) => {
-            let new = ast::GetItem { expr: expr_of(&s.expr), subscript_expr: expr_of(&s.subscript_expr) };
-            Expr::GetItem(Spanned::new(new, s.span()))
-        }
-        Expr::Call(s) => kept(Expr::Call(call_of(s)), s.span()),
-        Expr::List(s) => {
-            let items = s.items.iter().map(|item| expr_of(item)).collect();
-            kept(Expr::List(Spanned::new(ast::List { items }, s.span())), s.span())
-        }
-        Expr::Tuple(s) => {
-            let items = s.items.iter().map(|item| expr_of(item)).collect();
-            kept(Expr::Tuple(Spanned::new(ast::Tuple { items }, s.span())), s.span())
-        }
-        Expr::Map(s) => {
-            let [keys, values] =
-                [&s.keys, &s.values].map(|part| part.iter().map(|expr| expr_of(expr)).collect());
-            kept(Expr::Map(Spanned::new(ast::Map { keys, values }, s.span())), s.span())
+            Expr::BinOp(s) => match s.op {
+                ast::BinOpKind::Add | ast::BinOpKind::Mul | ast::BinOpKind::Concat => {
+                    kept(sum_of(s), s.span())
+                }
+                ast::BinOpKind::Rem => {
+                    let expr = Expr::Var(Spanned::new(ast::Var { id: bounds::REMAINDER }, s.span()));
+                    let args = vec![CallArg::Pos(s.left.counted()), CallArg::Pos(s.right.counted())];
+                    kept(Expr::Call(Spanned::new(ast::Call { expr, args }, s.span())), s.span())
+                }
+                op => Expr::BinOp(node!(BinOp, s { left, right; op: op })),
+            },
+            Expr::Compare(s) => Expr::Compare(node!(Compare, s { expr, ops })),
+            Expr::IfExpr(s) => Expr::IfExpr(node!(IfExpr, s { test_expr, true_expr, false_expr })),
+            Expr::Filter(s) => kept(Expr::Filter(node!(Filter, s { name, expr, args })), s.span()),
+            Expr::Test(s) => Expr::Test(node!(Test, s { name, expr, args })),
+            Expr::GetAttr(s) => Expr::GetAttr(node!(GetAttr, s { expr, name })),
+            Expr::GetItem(s) => Expr::GetItem(node!(GetItem, s { expr, subscript_expr })),
+            Expr::Call(s) => kept(Expr::Call(s.counted()), s.span()),
+            Expr::List(s) => kept(Expr::List(node!(List, s { items })), s.span()),
+            Expr::Tuple(s) => kept(Expr::Tuple(node!(Tuple, s { items })), s.span()),
+            Expr::Map(s) => kept(Expr::Map(node!(Map, s { keys, values })), s.span()),
         }
     }
 }
@@ -456,17 +388,17 @@ fn sum_of<'a>(s: &Spanned<ast::BinOp<'a>>) -> Expr<'a> {
             through(bounds::FITS, sum_of(inner), inner.span())
         }
         // What is constant is not computed by the compiler, which does not count.
-        left @ Expr::Const(_) => through(bounds::FITS, expr_of(left), left.span()),
-        left => expr_of(left),
+        left @ Expr::Const(_) => through(bounds::FITS, left.counted(), left.span()),
+        left => left.counted(),
     };
     if !matches!(s.op, Concat) {
-        return Expr::BinOp(binary(s, left));
+        return Expr::BinOp(node!(BinOp, s { right; op: s.op, left: left }));
     }
     let left = match &s.left {
         Expr::BinOp(inner) if matches!(inner.op, Concat) => left,
         of => text_of(of, left),
     };
-    let right = text_of(&s.right, expr_of(&s.right));
+    let right = text_of(&s.right, s.right.counted());
     Expr::BinOp(Spanned::new(ast::BinOp { op: s.op, left, right }, s.span()))
 }
 
@@ -476,10 +408,6 @@ fn text_of<'a>(expr: &Expr<'a>, new: Expr<'a>) -> Expr<'a> {
         Expr::Const(constant) if constant.value.as_str().is_some() => new,
         _ => through(bounds::TEXT, new, expr.span()),
     }
-}
-
-fn binary<'a>(s: &Spanned<ast::BinOp<'a>>, left: Expr<'a>) -> Spanned<ast::BinOp<'a>> {
-    Spanned::new(ast::BinOp { op: s.op, left, right: expr_of(&s.right) }, s.span())
 }
 
 /// The value of an expression, counted.
