@@ -46,7 +46,7 @@ pub use program::{
 pub use run::{
     Captured, Executable, ExecuteError, Execution, Finished, Persistent, PersistentError, PersistentFault,
     PersistentLaunch, PersistentOptions, PersistentStep, Replanned, Runner, RunnerError, RunnerStep,
-    SequenceBound, StepKind, StepShape, StepTime, Store, StoreError, StoreStatistics, execute_graph,
+    SequenceBound, StepKind, StepShape, Store, StoreError, StoreStatistics, execute_graph,
 };
 
 /// The examples of the page on graphs.

@@ -175,32 +175,6 @@ fn plans_can_be_sent_to_other_threads() {
     shareable::<Captured>();
 }
 
-#[test]
-fn executions_say_how_long_each_node_took() {
-    let device = device(false);
-    let graph = ModelConfig::small().decode(1, Choice::ArgMax);
-    let plan = Plan::new(&graph, &PlanOptions::for_device(&device), &KernelLibrary).expect("a plan");
-    let launches = plan.launches().count() as u64;
-    let mut store = store(&device, &graph, 1);
-    begin(&mut store, &[3], &[0]);
-    let mut executable = plan.bind(&mut store).expect("bound");
-    let untimed = execute_graph(&mut executable, &KernelLibrary).expect("executed");
-    assert!(untimed.steps.is_empty());
-    executable.record_times(true);
-    let timed = execute_graph(&mut executable, &KernelLibrary).expect("executed");
-    assert_eq!((untimed.launches, timed.launches), (launches, launches));
-
-    // Every node once, in steps in order, whose times are parts of the whole.
-    let mut nodes: Vec<String> = timed.steps.iter().flat_map(|step| step.nodes.clone()).collect();
-    let mut expected: Vec<String> = graph.nodes().iter().map(|node| node.name.clone()).collect();
-    nodes.sort();
-    expected.sort();
-    assert_eq!(nodes, expected);
-    assert!(timed.steps.iter().enumerate().all(|(i, step)| step.step == i));
-    let sum: std::time::Duration = timed.steps.iter().map(|step| step.time).sum();
-    assert!(sum <= timed.time && timed.steps.iter().any(|step| !step.time.is_zero()), "{timed:?}");
-}
-
 /// What the virtual GPU alone counts.
 mod on_the_vm {
     use super::*;

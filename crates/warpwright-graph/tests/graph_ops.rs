@@ -77,8 +77,7 @@ fn refuses(op: TensorOp, inputs: &[TensorType], error: OpError) {
         (0..).zip(inputs).map(|(i, &ty)| graph.input(&i32::to_string(&i), ty)).collect();
     let named = GraphError::Op { node: "this".into(), op: op.name(), error: Box::new(error) };
     let before = graph.tensors().to_vec();
-    assert_eq!(graph.node("this", op, &tensors), Err(named.clone()));
-    assert_eq!(graph.define("this", op, &tensors, &[]), Err(named));
+    assert_eq!(graph.node("this", op, &tensors), Err(named));
     assert_eq!((graph.nodes(), graph.tensors()), (&[][..], &before[..]));
 }
 

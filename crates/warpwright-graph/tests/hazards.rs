@@ -57,11 +57,10 @@ fn old_values_are_read_before_they_go() {
     let device = device(true);
     let mut graph = ComputeGraph::new();
     let (a, b) = (graph.state("a", row()), graph.state("b", row()));
-    let kept = graph.declare("kept", row());
+    let kept = graph.node("keep", TensorOp::Cast { to: Dtype::F32 }, &[a]).expect("a copy")[0];
     let new_a = graph.assign("new_a", a, b).expect("a state");
     let new_b = graph.assign("new_b", b, kept).expect("a state");
     // All of this reads the states as they were.
-    graph.define("keep", TensorOp::Cast { to: Dtype::F32 }, &[a], &[kept]).expect("a copy");
     let before = graph.mul("before", a, b).expect("a product");
     let silu = graph.silu("silu", before).expect("its silu");
     let sum = graph.add("sum", silu, a).expect("a sum");

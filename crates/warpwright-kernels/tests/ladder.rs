@@ -19,12 +19,7 @@ const TYPES: [(&str, Type); 3] =
 const U: f64 = 1.0 / (1 << 24) as f64;
 
 /// Runs a kernel; yields its one output.
-fn output(
-    sm: u16,
-    kernel: &dyn AnyKernel,
-    dims: &[(&'static str, usize)],
-    given: &[Given<'_>],
-) -> Vec<f64> {
+fn output(sm: u16, kernel: &dyn AnyKernel, dims: &[(&'static str, usize)], given: &[Given<'_>]) -> Vec<f64> {
     let dim = |name: &str| dims.iter().find(|dim| dim.0 == name).map(|dim| dim.1 as u64);
     let (mut outputs, _) = run_kernel(Arch::sm(sm), kernel, dim, given);
     outputs.remove(0)

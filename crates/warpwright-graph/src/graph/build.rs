@@ -193,26 +193,6 @@ impl ComputeGraph {
         KvCache { k: self.state(&format!("{name}.k"), ty), v: self.state(&format!("{name}.v"), ty) }
     }
 
-    /// A tensor that a node will make which is added later, by [`define`](Self::define).
-    pub fn declare(&mut self, name: &str, ty: TensorType) -> Tensor {
-        self.add_tensor(name, ty, Role::Intermediate, None)
-    }
-
-    /// A version of a state that a node will make which is added later, by [`define`](Self::define). `state` is
-    /// the state, or any version of it.
-    ///
-    /// # Errors
-    ///
-    /// [`GraphError::NotAState`] where it is none, [`GraphError::OtherGraph`] for a tensor of another graph.
-    pub fn declare_version(&mut self, name: &str, state: Tensor) -> Result<Tensor, GraphError> {
-        let info = self.info(state)?;
-        let Some(root) = info.root(state) else {
-            return Err(GraphError::NotAState { tensor: info.name.clone(), role: info.role });
-        };
-        let ty = info.ty;
-        Ok(self.add_tensor(name, ty, Role::State, Some(root)))
-    }
-
     /// Marks a tensor that a node makes as one that the host reads after each execution, and finds by its name.
     ///
     /// # Errors
@@ -251,63 +231,9 @@ impl ComputeGraph {
         Ok(outputs)
     }
 
-    /// Adds a node that makes tensors which were declared before. Types are held against what the op makes;
-    /// that each tensor is made once, and that nodes do not wait for one another, is
-    /// [`check`](Self::check)'s to find.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`node`](Self::node); [`GraphError::Outputs`] and [`GraphError::Output`] where something else
-    /// was declared than the op makes, [`GraphError::Version`] where that is so of versions of states.
-    pub fn define(
-        &mut self,
-        name: &str,
-        op: TensorOp,
-        inputs: &[Tensor],
-        outputs: &[Tensor],
-    ) -> Result<NodeId, GraphError> {
-        let types = self.inferred(name, &op, inputs)?;
-        let states = self.states_changed(name, &op, inputs)?;
-        if types.len() != outputs.len() {
-            let (node, declared, made) = (name.into(), outputs.len(), types.len());
-            return Err(GraphError::Outputs { node, op: op.name(), declared, made });
-        }
-        for (index, (&output, inferred)) in outputs.iter().zip(types).enumerate() {
-            let foreign = |_| GraphError::Foreign { node: name.into(), what: "output", index };
-            let info = self.info(output).map_err(foreign)?;
-            if info.ty != inferred {
-                return Err(GraphError::Output {
-                    node: name.into(),
-                    op: op.name(),
-                    index,
-                    declared: info.ty,
-                    inferred,
-                });
-            }
-            // What is declared without more becomes the version that it must be.
-            let becomes = states.get(index).copied();
-            let fits = info.state == becomes || (info.state.is_none() && info.role == Role::Intermediate);
-            if !fits {
-                return Err(GraphError::Version {
-                    node: name.into(),
-                    op: op.name(),
-                    index,
-                    declared: info.state.map(|state| self.tensors[state.index()].name.clone()),
-                    changed: becomes.map(|state| self.tensors[state.index()].name.clone()),
-                });
-            }
-        }
-        for (&output, &state) in outputs.iter().zip(&states) {
-            let info = &mut self.tensors[output.index()];
-            (info.role, info.state) = (Role::State, Some(state));
-        }
-        self.nodes.push(Node { name: name.into(), op, inputs: inputs.into(), outputs: outputs.into() });
-        Ok(NodeId(self.nodes.len() as u32 - 1))
-    }
-
     /// Types of what a node makes of its inputs.
     fn inferred(&self, name: &str, op: &TensorOp, inputs: &[Tensor]) -> Result<Vec<TensorType>, GraphError> {
-        let foreign = |index| GraphError::Foreign { node: name.into(), what: "input", index };
+        let foreign = |index| GraphError::Foreign { node: name.into(), index };
         let types = inputs.iter().enumerate().map(|(i, &tensor)| self.ty(tensor).map_err(|_| foreign(i)));
         let types: Vec<TensorType> = types.collect::<Result<_, _>>()?;
         let op_error = |error| GraphError::Op { node: name.into(), op: op.name(), error: Box::new(error) };
@@ -337,9 +263,8 @@ impl ComputeGraph {
         Ok(states)
     }
 
-    /// An order in which the nodes can run: that in which they were added, where they can.
-    ///
-    /// Nodes that read a version of a state come before the one that makes the next.
+    /// An order in which the nodes can run: that in which they were added, but that nodes which read a version of a state
+    /// come before the one that makes the next.
     ///
     /// # Errors
     ///
@@ -354,7 +279,6 @@ impl ComputeGraph {
     ///
     /// - inputs, weights, states and outputs have names of their own, and so have nodes;
     /// - inputs, weights and states have elements that their role allows, and any at all;
-    /// - each tensor that is read is given or made, and made once;
     /// - no version of a state is changed twice;
     /// - nodes do not wait for one another.
     pub fn check(&self) -> Result<(), GraphError> {

@@ -67,13 +67,11 @@ pub enum GraphError {
         error: Box<OpError>,
     },
     /// A tensor belongs to another graph.
-    #[error("node `{node}`: {what} {index} is a tensor of another graph")]
+    #[error("node `{node}`: input {index} is a tensor of another graph")]
     Foreign {
         /// The node's name.
         node: String,
-        /// `input` or `output`.
-        what: &'static str,
-        /// Which of them.
+        /// Which input.
         index: usize,
     },
     /// A tensor belongs to another graph.
@@ -101,85 +99,6 @@ pub enum GraphError {
         tensor: String,
         /// Its role.
         role: Role,
-    },
-    /// A version is declared of what is no state.
-    #[error("{role} `{tensor}` has no versions: only a state has")]
-    NotAState {
-        /// The tensor's name.
-        tensor: String,
-        /// Its role.
-        role: Role,
-    },
-    /// A node is defined with too few or too many outputs.
-    #[error("node `{node}` ({op}) makes {made} tensors and was given {declared}")]
-    Outputs {
-        /// The node's name.
-        node: String,
-        /// The op's name.
-        op: &'static str,
-        /// How many were declared.
-        declared: usize,
-        /// How many it makes.
-        made: usize,
-    },
-    /// A node's declared output is not what the op makes.
-    #[error("node `{node}` ({op}): output {index} is declared as {declared}, but is {inferred}")]
-    Output {
-        /// The node's name.
-        node: String,
-        /// The op's name.
-        op: &'static str,
-        /// Which output.
-        index: usize,
-        /// What was declared.
-        declared: TensorType,
-        /// What the op makes.
-        inferred: TensorType,
-    },
-    /// A node's declared output is a version of another state than the one that it changes.
-    #[error(
-        "node `{node}` ({op}): output {index} is declared as {}, but is {}",
-        Version(.declared), Version(.changed)
-    )]
-    Version {
-        /// The node's name.
-        node: String,
-        /// The op's name.
-        op: &'static str,
-        /// Which output.
-        index: usize,
-        /// The state of which the output is declared as a version.
-        declared: Option<String>,
-        /// The state that the node changes.
-        changed: Option<String>,
-    },
-    /// A tensor is used, but nothing makes it.
-    #[error(
-        "node `{node}` ({op}) takes `{tensor}`, which no node makes: it must be an input, a weight, a state, or a node's output"
-    )]
-    Missing {
-        /// The node's name.
-        node: String,
-        /// The op's name.
-        op: &'static str,
-        /// The tensor's name.
-        tensor: String,
-    },
-    /// An output that nothing makes.
-    #[error("output `{tensor}` is made by no node")]
-    MissingOutput {
-        /// The tensor's name.
-        tensor: String,
-    },
-    /// Two nodes make one tensor, or a node makes one that is given.
-    #[error("node `{node}` makes `{tensor}`, which {by} makes already")]
-    MadeTwice {
-        /// The node's name.
-        node: String,
-        /// The tensor's name.
-        tensor: String,
-        /// What makes it first.
-        by: String,
     },
     /// Nodes wait for one another.
     #[error("the nodes {} wait for one another", Names(.nodes))]
@@ -228,17 +147,6 @@ pub enum GraphError {
         /// The tensor's name.
         tensor: String,
     },
-}
-
-struct Version<'a>(&'a Option<String>);
-
-impl fmt::Display for Version<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(state) => write!(f, "a version of `{state}`"),
-            None => f.write_str("a tensor of its own"),
-        }
-    }
 }
 
 struct Names<'a>(&'a [String]);

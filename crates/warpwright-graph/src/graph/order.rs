@@ -2,15 +2,14 @@
 
 use super::build::{ComputeGraph, NodeId};
 use super::error::GraphError;
-use super::tensor::{Role, Tensor};
+use super::tensor::Tensor;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 /// See [`ComputeGraph::order`].
 pub(super) fn order(graph: &ComputeGraph) -> Result<Vec<NodeId>, GraphError> {
     let nodes = graph.nodes();
-    let makers = makers(graph)?;
-    let waits = waits(graph, &makers)?;
+    let waits = waits(graph)?;
     let mut missing: Vec<usize> = vec![0; nodes.len()];
     let mut unlocks: Vec<Vec<usize>> = vec![Vec::new(); nodes.len()];
     for &(before, after) in &waits {
@@ -36,47 +35,17 @@ pub(super) fn order(graph: &ComputeGraph) -> Result<Vec<NodeId>, GraphError> {
     Ok(order)
 }
 
-/// What makes each tensor; each is made once, and outputs are.
-fn makers(graph: &ComputeGraph) -> Result<HashMap<Tensor, usize>, GraphError> {
-    let mut makers: HashMap<Tensor, usize> = HashMap::new();
-    for (i, node) in graph.nodes().iter().enumerate() {
-        for &tensor in &node.outputs {
-            let info = &graph.tensors()[tensor.index()];
-            let by = match makers.insert(tensor, i) {
-                Some(first) => format!("node `{}`", graph.nodes()[first].name),
-                None if info.is_given() => "the host".into(),
-                None => continue,
-            };
-            return Err(GraphError::MadeTwice { node: node.name.clone(), tensor: info.name.clone(), by });
-        }
-    }
-    let mut outputs = graph.handles().zip(graph.tensors()).filter(|(_, info)| info.role == Role::Output);
-    match outputs.find(|(tensor, _)| !makers.contains_key(tensor)) {
-        Some((_, info)) => Err(GraphError::MissingOutput { tensor: info.name.clone() }),
-        None => Ok(makers),
-    }
-}
-
 /// Which nodes come before which: makers before users, and users of a version of a state before the node that
 /// makes the next one.
-fn waits(graph: &ComputeGraph, makers: &HashMap<Tensor, usize>) -> Result<Vec<(usize, usize)>, GraphError> {
+fn waits(graph: &ComputeGraph) -> Result<Vec<(usize, usize)>, GraphError> {
     let nodes = graph.nodes();
     let mut waits = Vec::new();
+    // Nodes take what those before them make.
+    let mut makers: HashMap<Tensor, usize> = HashMap::new();
     let mut changer: HashMap<Tensor, usize> = HashMap::new();
     for (i, node) in nodes.iter().enumerate() {
-        for &tensor in &node.inputs {
-            match makers.get(&tensor) {
-                Some(&maker) => waits.push((maker, i)),
-                None if graph.tensors()[tensor.index()].is_given() => {}
-                None => {
-                    return Err(GraphError::Missing {
-                        node: node.name.clone(),
-                        op: node.op.name(),
-                        tensor: graph.tensors()[tensor.index()].name.clone(),
-                    });
-                }
-            }
-        }
+        waits.extend(node.inputs.iter().filter_map(|tensor| Some((*makers.get(tensor)?, i))));
+        makers.extend(node.outputs.iter().map(|&tensor| (tensor, i)));
         for (input, _) in node.op.changes(node.inputs.len()) {
             if let Some(first) = changer.insert(node.inputs[input], i) {
                 return Err(GraphError::Forked {

@@ -1,7 +1,6 @@
 //! Steps: what one launch may do.
 
 use crate::graph::{AttentionMode, AttentionParams, NodeId, PenaltyParams, RopeParams, SampleParams, Tensor};
-use std::fmt;
 use warpwright_kernels::{Activation, Activations, TokenSequences};
 
 /// A step, with the nodes whose work it does.
@@ -312,8 +311,8 @@ pub struct Operand {
     pub access: Access,
 }
 
-/// Steps that one method of a dispatcher is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+/// Steps that one method of a dispatcher is for, which has the family's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, warpwright_dsl::Choice)]
 #[non_exhaustive]
 pub enum Family {
     /// Embedding and selection of rows.
@@ -332,40 +331,6 @@ pub enum Family {
     Sampling,
     /// What changes states.
     State,
-}
-
-impl Family {
-    /// All of them.
-    pub const ALL: [Family; 8] = [
-        Family::Rows,
-        Family::MatMul,
-        Family::Norm,
-        Family::Rope,
-        Family::Attention,
-        Family::Elementwise,
-        Family::Sampling,
-        Family::State,
-    ];
-
-    /// Its name: that of the dispatcher's method for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Family::Rows => "rows",
-            Family::MatMul => "mat_mul",
-            Family::Norm => "norm",
-            Family::Rope => "rope",
-            Family::Attention => "attention",
-            Family::Elementwise => "elementwise",
-            Family::Sampling => "sampling",
-            Family::State => "state",
-        }
-    }
-}
-
-impl fmt::Display for Family {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
 }
 
 impl StepOp {

@@ -54,7 +54,7 @@ impl Executable {
         let stream = self.stream();
         stream.begin_capture()?;
         let recording = Recording(stream);
-        self.issue_steps(dispatch, |_| Ok(()))?;
+        self.issue_steps(dispatch)?;
         let graph = recording.end()?;
         let exec = graph.instantiate()?;
         Ok(Captured { executable: self, graph, exec })
@@ -88,10 +88,7 @@ impl Captured {
 
     /// Replays the plan, waits for it and says what the device counted.
     pub fn execute(&mut self) -> Result<Execution, ExecuteError> {
-        counted(&self.executable, |_| {
-            self.replay()?;
-            Ok(Vec::new())
-        })
+        counted(&self.executable, || self.replay())
     }
 
     /// The plan with its inputs and outputs.

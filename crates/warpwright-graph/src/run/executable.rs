@@ -19,7 +19,6 @@ use warpwright_runtime::{self as runtime, AnyBuffer, Buffer, Event, Stream};
 /// first execution. Outputs are what the last execution has left.
 pub struct Executable {
     bound: Bound,
-    times: bool,
 }
 
 impl Plan {
@@ -36,7 +35,7 @@ impl Plan {
 impl Executable {
     /// As [`Plan::bind`], for a plan that is bound several times.
     pub fn new(plan: Arc<Plan>, store: &mut Store) -> Result<Self, ExecuteError> {
-        Ok(Executable { bound: Bound::new(plan, store)?, times: false })
+        Ok(Executable { bound: Bound::new(plan, store)? })
     }
 
     /// The plan.
@@ -57,15 +56,6 @@ impl Executable {
     /// Names and types of what the host reads.
     pub fn outputs(&self) -> impl Iterator<Item = (&str, TensorType)> {
         self.bound.placed.outputs()
-    }
-
-    /// Whether executions take the time of each step: for that an event is recorded after each.
-    pub fn record_times(&mut self, record: bool) {
-        self.times = record;
-    }
-
-    pub(super) fn records_times(&self) -> bool {
-        self.times
     }
 
     /// Writes an input: all of it. The slice may be used again at once.
@@ -106,25 +96,12 @@ impl Executable {
     /// What goes wrong on the device later is returned by the next call that waits for the stream. What a
     /// failed kernel has left behind is cleared before anything is issued after that.
     pub fn issue(&mut self, dispatch: &dyn KernelDispatch) -> Result<(), ExecuteError> {
-        self.issue_with(dispatch, |_| Ok(()))
-    }
-
-    /// As [`issue`](Self::issue), with something after each step.
-    pub(super) fn issue_with(
-        &self,
-        dispatch: &dyn KernelDispatch,
-        after: impl FnMut(usize) -> Result<(), ExecuteError>,
-    ) -> Result<(), ExecuteError> {
         self.must_be_ready()?;
-        self.issue_steps(dispatch, after)
+        self.issue_steps(dispatch)
     }
 
     /// The same, whether or not inputs were written.
-    pub(super) fn issue_steps(
-        &self,
-        dispatch: &dyn KernelDispatch,
-        mut after: impl FnMut(usize) -> Result<(), ExecuteError>,
-    ) -> Result<(), ExecuteError> {
+    pub(super) fn issue_steps(&self, dispatch: &dyn KernelDispatch) -> Result<(), ExecuteError> {
         for (index, step) in self.plan().program().steps().iter().enumerate() {
             let mut run = StepRun::new(&self.bound, index);
             let issued = match step.op.family() {
@@ -138,7 +115,6 @@ impl Executable {
                 Family::State => dispatch.state(&mut run),
             };
             issued.map_err(|error| self.placed().at_step(index, error))?;
-            after(index)?;
         }
         Ok(())
     }
@@ -155,10 +131,6 @@ impl Executable {
     /// That all inputs were written, and states are where they were.
     pub(super) fn must_be_ready(&self) -> Result<(), ExecuteError> {
         self.placed().must_be_ready()
-    }
-
-    pub(super) fn node_names(&self, step: usize) -> Vec<String> {
-        self.placed().node_names(step)
     }
 
     /// An event of the stream.

@@ -4,7 +4,7 @@ use super::error::ExecuteError;
 use super::executable::Executable;
 use crate::dispatch::KernelDispatch;
 use std::time::Duration;
-use warpwright_runtime::{DeviceStatistics, Event};
+use warpwright_runtime::DeviceStatistics;
 
 /// What an execution did, as the device counted it: what else ran on the device at the same time is counted too.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,22 +25,6 @@ pub struct Execution {
     /// reads and writes nothing twice.
     pub bytes_planned: u64,
     /// From before the first step to after the last one, on the device.
-    pub time: Duration,
-    /// The time of each step, where [`Executable::record_times`] has asked for it.
-    pub steps: Vec<StepTime>,
-}
-
-/// How long a step took on the device.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct StepTime {
-    /// Its place in the program.
-    pub step: usize,
-    /// What it does: `products`, `rope`.
-    pub op: &'static str,
-    /// The nodes whose work that is.
-    pub nodes: Vec<String>,
-    /// How long it took.
     pub time: Duration,
 }
 
@@ -78,43 +62,29 @@ pub fn execute_graph(
     executable: &mut Executable,
     dispatch: &dyn KernelDispatch,
 ) -> Result<Execution, ExecuteError> {
-    let times = executable.records_times();
-    counted(executable, |executable| {
-        let mut events = Vec::new();
-        if times {
-            events.reserve(executable.plan().steps().len());
-        }
-        executable.issue_with(dispatch, |_| {
-            if times {
-                events.push(executable.event()?);
-            }
-            Ok(())
-        })?;
-        Ok(events)
+    counted(executable, || {
+        executable.must_be_ready()?;
+        executable.issue_steps(dispatch)
     })
 }
 
-/// What the device counts while something is issued and done. The events are those after steps.
+/// What the device counts while something is issued and done.
 pub(super) fn counted(
     executable: &Executable,
-    issue: impl FnOnce(&Executable) -> Result<Vec<Event>, ExecuteError>,
+    issue: impl FnOnce() -> Result<(), ExecuteError>,
 ) -> Result<Execution, ExecuteError> {
     let stream = executable.stream();
     stream.synchronize()?;
     let before = stream.device().statistics();
     let start = executable.event()?;
-    let events = match issue(executable) {
-        Ok(events) => events,
-        Err(error) => {
-            // What was issued may have failed too, and the dispatcher's error is the earlier one.
-            let _ = stream.synchronize();
-            return Err(error);
-        }
-    };
+    if let Err(error) = issue() {
+        // What was issued may have failed too, and the dispatcher's error is the earlier one.
+        let _ = stream.synchronize();
+        return Err(error);
+    }
     let end = executable.event()?;
     stream.synchronize()?;
     let after = stream.device().statistics();
-    let steps = step_times(executable, &start, &events)?;
     let delta = |of: fn(&DeviceStatistics) -> u64| of(&after).saturating_sub(of(&before));
     Ok(Execution {
         launches: delta(|statistics| statistics.launches),
@@ -124,22 +94,5 @@ pub(super) fn counted(
         bytes_accessed: delta(|statistics| statistics.bytes_accessed),
         bytes_planned: executable.plan().bytes(),
         time: end.elapsed(&start)?,
-        steps,
     })
-}
-
-fn step_times(
-    executable: &Executable,
-    start: &Event,
-    events: &[Event],
-) -> Result<Vec<StepTime>, ExecuteError> {
-    let plan = executable.plan();
-    let mut before = start;
-    let mut steps = Vec::with_capacity(events.len());
-    for (step, event) in events.iter().enumerate() {
-        let (op, nodes) = (plan.program().steps()[step].op.name(), executable.node_names(step));
-        steps.push(StepTime { step, op, nodes, time: event.elapsed(before)? });
-        before = event;
-    }
-    Ok(steps)
 }

@@ -29,7 +29,7 @@ pub(crate) use bind::Bound;
 pub use capture::Captured;
 pub use error::{ExecuteError, StoreError};
 pub use executable::Executable;
-pub use execute::{Execution, StepTime, execute_graph};
+pub use execute::{Execution, execute_graph};
 pub use persistent::{
     Finished, Persistent, PersistentError, PersistentFault, PersistentLaunch, PersistentOptions,
 };

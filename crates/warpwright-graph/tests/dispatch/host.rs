@@ -1,7 +1,7 @@
 //! Products on the host, through copies: every fused form that the library has, in every format.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::reference::dequantize;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use warpwright_graph::{
     Element, ExecuteError, Family, Fusion, KernelDispatch, Matrix, PlanOptions, Products, Program, StepOp,
     StepRun, Tensor, WeightLayout, library,

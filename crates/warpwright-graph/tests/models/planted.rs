@@ -3,6 +3,7 @@
 use crate::case::Case;
 use crate::device::{Mode, follow};
 use crate::trace::Trace;
+use std::collections::HashMap;
 use warpwright_graph::{Arithmetic, ComputeGraph, Role, Tensor};
 
 /// What it is, the node, and what that takes instead: which inputs, by name.
@@ -11,35 +12,33 @@ type Mistake = (&'static str, &'static str, &'static [(usize, &'static str)]);
 /// The graph, but that a node takes other tensors, by name.
 fn changed(graph: &ComputeGraph, node: &str, inputs: &[(usize, &str)]) -> ComputeGraph {
     let mut copy = ComputeGraph::new();
-    let mut tensors: Vec<Tensor> = Vec::new();
-    for info in graph.tensors() {
-        tensors.push(match (info.role, info.state) {
+    let mut tensors: HashMap<Tensor, Tensor> = HashMap::new();
+    for (info, tensor) in graph.tensors().iter().zip(graph.handles()) {
+        let given = match (info.role, info.state) {
             (Role::Input, _) => copy.input(&info.name, info.ty),
             (Role::Weight, _) => copy.weight(&info.name, info.ty),
             (Role::State, None) => copy.state(&info.name, info.ty),
-            (Role::State, Some(state)) => {
-                copy.declare_version(&info.name, tensors[state.index()]).expect("a version")
-            }
-            (role, _) => {
-                let tensor = copy.declare(&info.name, info.ty);
-                if role == Role::Output {
-                    copy.output(tensor).expect("an output");
-                }
-                tensor
-            }
-        });
+            _ => continue,
+        };
+        tensors.insert(tensor, given);
     }
     let named = |name: &str| {
-        let found = graph.tensors().iter().position(|info| info.name == name);
-        tensors[found.unwrap_or_else(|| panic!("no tensor `{name}`"))]
+        let found = graph.handles().zip(graph.tensors()).find(|(_, info)| info.name == name);
+        found.unwrap_or_else(|| panic!("no tensor `{name}`")).0
     };
-    let own = |list: &[Tensor]| list.iter().map(|tensor| tensors[tensor.index()]).collect::<Vec<_>>();
     for other in graph.nodes() {
-        let mut taken = own(&other.inputs);
+        let mut taken = other.inputs.clone();
         if other.name == node {
             inputs.iter().for_each(|&(i, name)| taken[i] = named(name));
         }
-        copy.define(&other.name, other.op, &taken, &own(&other.outputs)).expect("the same types");
+        let taken: Vec<Tensor> = taken.iter().map(|tensor| tensors[tensor]).collect();
+        let made = copy.node(&other.name, other.op, &taken).expect("the same types");
+        for (&theirs, &own) in other.outputs.iter().zip(&made) {
+            if graph.info(theirs).expect("its own").role == Role::Output {
+                copy.output(own).expect("an output");
+            }
+            tensors.insert(theirs, own);
+        }
     }
     copy
 }

@@ -3,8 +3,8 @@
 use crate::case::{Case, Step};
 use crate::common::{Choice, Random};
 use crate::noise::{FACTOR, RUNS, disturb};
-use std::collections::HashMap;
 use crate::reference::{Memory, Settings, Value, draw, execute, execute_with, probabilities};
+use std::collections::HashMap;
 use warpwright_graph::{Arithmetic, Element, SampleParams, TensorType};
 use warpwright_kernels::{Sample, Setting};
 

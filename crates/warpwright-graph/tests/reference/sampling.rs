@@ -66,9 +66,8 @@ fn a_margin_is_what_it_takes_to_draw_another() {
         let own = drawn.token as usize;
         for (by, same) in [(0.99, true), (1.01, false)] {
             // A share that grows or shrinks before the token moves it along.
-            let earlier = (0..40)
-                .filter(|&i| place(i) < place(own))
-                .max_by(|&i, &j| shares[i].total_cmp(&shares[j]));
+            let earlier =
+                (0..40).filter(|&i| place(i) < place(own)).max_by(|&i, &j| shares[i].total_cmp(&shares[j]));
             let Some(earlier) = earlier.filter(|&i| shares[i] > 2.0 * drawn.margin) else { continue };
             compared += 1;
             let moved = |sign: f64| {

@@ -1,7 +1,7 @@
 //! Choices, against a host that makes them by the logits.
 
-use crate::{By, decode, device, greedy, load, logits, prompt};
 use crate::reference::{Settings, draw, probabilities};
+use crate::{By, decode, device, greedy, load, logits, prompt};
 use warpwright_kernels::Sample;
 use warpwright_llm::engine::SamplerOptions;
 

@@ -1,7 +1,7 @@
 //! The forward pass in `f64`, with nothing rounded: logits after every token.
 
-use std::collections::HashMap;
 use crate::reference::{Memory, Value, dequantize, execute};
+use std::collections::HashMap;
 use warpwright_graph::{Element, StepKind, StepShape};
 use warpwright_kernels::CacheDtype;
 use warpwright_llm::gguf::Gguf;

@@ -1,8 +1,6 @@
 //! `warpwright bench`: tokens a second, of prompts and of text.
 
-use super::engine::{
-    EngineArguments, Loaded, Wanted, failure, show_findings,
-};
+use super::engine::{EngineArguments, Loaded, Wanted, failure, show_findings};
 use super::{Failure, Outcome, json};
 use serde::Serialize;
 use std::io::Write;

@@ -6,7 +6,7 @@ use super::mailbox::Mailbox;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use warpwright_kernels::Finish;
 use warpwright_runtime::{Event, RuntimeError};
 
@@ -180,25 +180,6 @@ impl PersistentLaunch {
                 return Ok(None);
             }
             std::thread::sleep(pause);
-            pause = (pause * 2).min(LOOKS[1]);
-        }
-    }
-
-    /// As [`next_token`](Self::next_token), but that it waits no longer than that; `None` too where there was no token
-    /// until then.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`poll`](Self::poll).
-    pub fn next_token_within(&mut self, timeout: Duration) -> Result<Option<u32>, ExecuteError> {
-        let (start, mut pause) = (Instant::now(), LOOKS[0]);
-        loop {
-            let token = self.poll()?;
-            let left = timeout.saturating_sub(start.elapsed());
-            if token.is_some() || self.is_over() || left.is_zero() {
-                return Ok(token);
-            }
-            std::thread::sleep(pause.min(left));
             pause = (pause * 2).min(LOOKS[1]);
         }
     }

@@ -137,8 +137,7 @@ impl Runner {
         }
     }
 
-    /// Runs steps launch by launch instead of capturing them: for dispatchers that wait for the device within a
-    /// step, and to see the time of each.
+    /// Runs steps launch by launch instead of capturing them: for dispatchers that wait for the device within a step.
     pub fn eager(mut self, eager: bool) -> Self {
         self.eager = eager;
         self

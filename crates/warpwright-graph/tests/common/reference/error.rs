@@ -1,7 +1,7 @@
 //! Why a graph was not executed.
 
-use warpwright_graph::{GraphError, Role, TensorType};
 use thiserror::Error;
+use warpwright_graph::{GraphError, Role, TensorType};
 
 /// Why a graph was not executed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -3,8 +3,8 @@
 use super::error::ReferenceError;
 use super::value::Value;
 use super::weights;
-use warpwright_graph::{ComputeGraph, Role, TensorInfo, TensorType};
 use std::collections::HashMap;
+use warpwright_graph::{ComputeGraph, Role, TensorInfo, TensorType};
 
 /// Weights and states by name: those of one model, whose graphs share them.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +53,12 @@ impl Memory {
     /// # Errors
     ///
     /// [`ReferenceError::Value`] where the type has no such value.
-    pub(crate) fn set_state(&mut self, name: &str, ty: TensorType, value: Value) -> Result<(), ReferenceError> {
+    pub(crate) fn set_state(
+        &mut self,
+        name: &str,
+        ty: TensorType,
+        value: Value,
+    ) -> Result<(), ReferenceError> {
         value.check(name, ty)?;
         self.keep(name, ty, value.held(ty.element));
         Ok(())

@@ -22,8 +22,8 @@ pub(crate) use sampling::{Draw, Settings, draw, probabilities};
 pub(crate) use value::Value;
 pub(crate) use weights::dequantize;
 
-use warpwright_graph::{ComputeGraph, Node, NodeId, Role, Tensor};
 use std::collections::HashMap;
+use warpwright_graph::{ComputeGraph, Node, NodeId, Role, Tensor};
 
 /// What a graph makes of its inputs, its weights and its states; these are changed as it says. Gives the outputs by
 /// name.

@@ -1,7 +1,7 @@
 //! Rotary position embedding (Su et al. 2021), from the papers.
 
-use warpwright_graph::RopeParams;
 use std::f64::consts::TAU;
+use warpwright_graph::RopeParams;
 use warpwright_kernels::{RopePairs, RopeScaling};
 
 /// Rotates each head of `head_dim` of `x`: rows of heads, one for each position.

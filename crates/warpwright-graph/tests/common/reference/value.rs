@@ -1,8 +1,8 @@
 //! What a tensor holds.
 
 use super::error::ReferenceError;
-use warpwright_graph::{Element, TensorType};
 use half::{bf16, f16};
+use warpwright_graph::{Element, TensorType};
 use warpwright_kernels::{CacheDtype, Dtype};
 
 /// The elements of a tensor, the last dimension contiguous.
