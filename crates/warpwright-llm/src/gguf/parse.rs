@@ -101,13 +101,6 @@ fn version(cursor: &mut Cursor<'_>) -> Result<u32, Problem> {
 fn value(cursor: &mut Cursor<'_>, key: &str, ty: ValueType, source: &Arc<Source>) -> Result<Value, Problem> {
     let field = Field::Value(key);
     Ok(match ty {
-        ValueType::U8 => Value::U8(u8::from_le_bytes(cursor.array(field)?)),
-        ValueType::I8 => Value::I8(i8::from_le_bytes(cursor.array(field)?)),
-        ValueType::U16 => Value::U16(u16::from_le_bytes(cursor.array(field)?)),
-        ValueType::I16 => Value::I16(i16::from_le_bytes(cursor.array(field)?)),
-        ValueType::U32 => Value::U32(u32::from_le_bytes(cursor.array(field)?)),
-        ValueType::I32 => Value::I32(i32::from_le_bytes(cursor.array(field)?)),
-        ValueType::F32 => Value::F32(f32::from_le_bytes(cursor.array(field)?)),
         ValueType::Bool => Value::Bool(cursor.bool(field)?),
         ValueType::String => Value::String(cursor.text(field)?.to_string()),
         ValueType::Array => {
@@ -119,9 +112,10 @@ fn value(cursor: &mut Cursor<'_>, key: &str, ty: ValueType, source: &Arc<Source>
             let len = usize::try_from(len).unwrap_or(usize::MAX);
             Value::Array(Array::new(ty, len, Bytes::new(source.clone(), start..cursor.at())))
         }
-        ValueType::U64 => Value::U64(u64::from_le_bytes(cursor.array(field)?)),
-        ValueType::I64 => Value::I64(i64::from_le_bytes(cursor.array(field)?)),
-        ValueType::F64 => Value::F64(f64::from_le_bytes(cursor.array(field)?)),
+        _ => {
+            let bytes = cursor.take(ty.least_bytes(), field)?;
+            Value::number(ty, bytes).expect("all other types are those of numbers, and these are its bytes")
+        }
     })
 }
 

@@ -7,7 +7,7 @@ use super::map::Bytes;
 use std::fmt;
 
 macro_rules! value_types {
-    ($($variant:ident = $number:literal, $name:literal, $least:literal: $doc:literal;)*) => {
+    ($($variant:ident($held:ty) = $number:literal, $name:literal, $least:literal: $doc:literal;)*) => {
         /// The type of a value.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum ValueType {
@@ -33,23 +33,36 @@ macro_rules! value_types {
                 match self { $(ValueType::$variant => $least,)* }
             }
         }
+
+        /// A value of metadata.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Value {
+            $(#[doc = $doc] $variant($held),)*
+        }
+
+        impl Value {
+            /// Its type.
+            pub fn ty(&self) -> ValueType {
+                match self { $(Value::$variant(_) => ValueType::$variant,)* }
+            }
+        }
     };
 }
 
 value_types! {
-    U8 = 0, "u8", 1: "Unsigned, 8 bits.";
-    I8 = 1, "i8", 1: "Signed, 8 bits.";
-    U16 = 2, "u16", 2: "Unsigned, 16 bits.";
-    I16 = 3, "i16", 2: "Signed, 16 bits.";
-    U32 = 4, "u32", 4: "Unsigned, 32 bits.";
-    I32 = 5, "i32", 4: "Signed, 32 bits.";
-    F32 = 6, "f32", 4: "Single precision.";
-    Bool = 7, "bool", 1: "False or true.";
-    String = 8, "string", 8: "Text.";
-    Array = 9, "array", 12: "Several values of one type.";
-    U64 = 10, "u64", 8: "Unsigned, 64 bits.";
-    I64 = 11, "i64", 8: "Signed, 64 bits.";
-    F64 = 12, "f64", 8: "Double precision.";
+    U8(u8) = 0, "u8", 1: "Unsigned, 8 bits.";
+    I8(i8) = 1, "i8", 1: "Signed, 8 bits.";
+    U16(u16) = 2, "u16", 2: "Unsigned, 16 bits.";
+    I16(i16) = 3, "i16", 2: "Signed, 16 bits.";
+    U32(u32) = 4, "u32", 4: "Unsigned, 32 bits.";
+    I32(i32) = 5, "i32", 4: "Signed, 32 bits.";
+    F32(f32) = 6, "f32", 4: "Single precision.";
+    Bool(bool) = 7, "bool", 1: "False or true.";
+    String(String) = 8, "string", 8: "Text.";
+    Array(Array) = 9, "array", 12: "Several values of one type.";
+    U64(u64) = 10, "u64", 8: "Unsigned, 64 bits.";
+    I64(i64) = 11, "i64", 8: "Signed, 64 bits.";
+    F64(f64) = 12, "f64", 8: "Double precision.";
 }
 
 impl ValueType {
@@ -72,57 +85,7 @@ impl fmt::Display for ValueType {
     }
 }
 
-/// A value of metadata.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// Unsigned, 8 bits.
-    U8(u8),
-    /// Signed, 8 bits.
-    I8(i8),
-    /// Unsigned, 16 bits.
-    U16(u16),
-    /// Signed, 16 bits.
-    I16(i16),
-    /// Unsigned, 32 bits.
-    U32(u32),
-    /// Signed, 32 bits.
-    I32(i32),
-    /// Single precision.
-    F32(f32),
-    /// False or true.
-    Bool(bool),
-    /// Text.
-    String(String),
-    /// Several values of one type.
-    Array(Array),
-    /// Unsigned, 64 bits.
-    U64(u64),
-    /// Signed, 64 bits.
-    I64(i64),
-    /// Double precision.
-    F64(f64),
-}
-
 impl Value {
-    /// Its type.
-    pub fn ty(&self) -> ValueType {
-        match self {
-            Value::U8(_) => ValueType::U8,
-            Value::I8(_) => ValueType::I8,
-            Value::U16(_) => ValueType::U16,
-            Value::I16(_) => ValueType::I16,
-            Value::U32(_) => ValueType::U32,
-            Value::I32(_) => ValueType::I32,
-            Value::F32(_) => ValueType::F32,
-            Value::Bool(_) => ValueType::Bool,
-            Value::String(_) => ValueType::String,
-            Value::Array(_) => ValueType::Array,
-            Value::U64(_) => ValueType::U64,
-            Value::I64(_) => ValueType::I64,
-            Value::F64(_) => ValueType::F64,
-        }
-    }
-
     /// Its type, and that of its items.
     pub fn kind(&self) -> ValueKind {
         let items = match self {
@@ -164,25 +127,6 @@ impl Value {
             bytes
         };
         self.ty() == other.ty() && bytes(self) == bytes(other)
-    }
-
-    /// What stands in a file after the type.
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
-        match self {
-            Value::U8(value) => out.extend(value.to_le_bytes()),
-            Value::I8(value) => out.extend(value.to_le_bytes()),
-            Value::U16(value) => out.extend(value.to_le_bytes()),
-            Value::I16(value) => out.extend(value.to_le_bytes()),
-            Value::U32(value) => out.extend(value.to_le_bytes()),
-            Value::I32(value) => out.extend(value.to_le_bytes()),
-            Value::F32(value) => out.extend(value.to_le_bytes()),
-            Value::Bool(value) => out.push((*value).into()),
-            Value::String(value) => encode_bytes(value.as_bytes(), out),
-            Value::Array(array) => array.encode(out),
-            Value::U64(value) => out.extend(value.to_le_bytes()),
-            Value::I64(value) => out.extend(value.to_le_bytes()),
-            Value::F64(value) => out.extend(value.to_le_bytes()),
-        }
     }
 }
 
@@ -293,30 +237,23 @@ impl<'a> Items<'a> {
         self.take(usize::try_from(len).ok()?)
     }
 
+    /// An array, which is a part of `within`.
+    fn nested(&mut self, within: &Bytes) -> Option<Array> {
+        let ty = ValueType::from_number(u32::from_le_bytes(self.array()?))?;
+        let len = usize::try_from(u64::from_le_bytes(self.array()?)).ok()?;
+        let all = self.0;
+        self.skip(ty, len)?;
+        let end = within.as_slice().len();
+        Some(Array { ty, len, bytes: within.slice(end - all.len()..end - self.0.len()) })
+    }
+
     /// `within` is what all of it is a part of.
     fn value(&mut self, ty: ValueType, within: &Bytes) -> Option<Value> {
         Some(match ty {
-            ValueType::U8 => Value::U8(u8::from_le_bytes(self.array()?)),
-            ValueType::I8 => Value::I8(i8::from_le_bytes(self.array()?)),
-            ValueType::U16 => Value::U16(u16::from_le_bytes(self.array()?)),
-            ValueType::I16 => Value::I16(i16::from_le_bytes(self.array()?)),
-            ValueType::U32 => Value::U32(u32::from_le_bytes(self.array()?)),
-            ValueType::I32 => Value::I32(i32::from_le_bytes(self.array()?)),
-            ValueType::F32 => Value::F32(f32::from_le_bytes(self.array()?)),
             ValueType::Bool => Value::Bool(self.array()? != [0]),
             ValueType::String => Value::String(String::from_utf8_lossy(self.string()?).into_owned()),
-            ValueType::Array => {
-                let ty = ValueType::from_number(u32::from_le_bytes(self.array()?))?;
-                let len = usize::try_from(u64::from_le_bytes(self.array()?)).ok()?;
-                let all = self.0;
-                self.skip(ty, len)?;
-                let end = within.as_slice().len();
-                let bytes = within.slice(end - all.len()..end - self.0.len());
-                Value::Array(Array { ty, len, bytes })
-            }
-            ValueType::U64 => Value::U64(u64::from_le_bytes(self.array()?)),
-            ValueType::I64 => Value::I64(i64::from_le_bytes(self.array()?)),
-            ValueType::F64 => Value::F64(f64::from_le_bytes(self.array()?)),
+            ValueType::Array => Value::Array(self.nested(within)?),
+            _ => Value::number(ty, self.take(ty.least_bytes() as usize)?)?,
         })
     }
 
@@ -334,7 +271,28 @@ impl<'a> Items<'a> {
 }
 
 macro_rules! from_numbers {
-    ($($variant:ident($ty:ty)),*) => {$(
+    ($($variant:ident($ty:ty)),*) => {
+        impl Value {
+            /// What stands in a file after the type.
+            pub(super) fn encode(&self, out: &mut Vec<u8>) {
+                match self {
+                    $(Value::$variant(value) => out.extend(value.to_le_bytes()),)*
+                    Value::Bool(value) => out.push((*value).into()),
+                    Value::String(value) => encode_bytes(value.as_bytes(), out),
+                    Value::Array(array) => array.encode(out),
+                }
+            }
+
+            /// A number from its bytes; `None` where the type is none of a number, or has other bytes.
+            pub(super) fn number(ty: ValueType, bytes: &[u8]) -> Option<Value> {
+                Some(match ty {
+                    $(ValueType::$variant => Value::$variant(<$ty>::from_le_bytes(bytes.try_into().ok()?)),)*
+                    ValueType::Bool | ValueType::String | ValueType::Array => return None,
+                })
+            }
+        }
+
+        $(
         impl From<$ty> for Value {
             fn from(value: $ty) -> Self {
                 Value::$variant(value)
@@ -353,7 +311,8 @@ macro_rules! from_numbers {
                 values.as_slice().into()
             }
         }
-    )*};
+        )*
+    };
 }
 
 from_numbers!(U8(u8), I8(i8), U16(u16), I16(i16), U32(u32), I32(i32), F32(f32), U64(u64), I64(i64), F64(f64));
