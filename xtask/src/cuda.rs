@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// Which driver the tests get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Driver {
     /// The library of `warpwright-libcuda`, with its checks on.
     Virtual,
@@ -21,14 +21,6 @@ pub(crate) enum Driver {
 }
 
 impl Driver {
-    pub(crate) fn named(name: &str) -> Option<Driver> {
-        match name {
-            "virtual" => Some(Driver::Virtual),
-            "real" => Some(Driver::Real),
-            _ => None,
-        }
-    }
-
     /// The part of the summary.
     pub(crate) fn part(self) -> &'static str {
         match self {

@@ -3,7 +3,6 @@
 //! `tools/test-models` makes the files with the `gguf` package and computes the logits in float64, with nothing of this
 //! workspace. Both packages come from PyPI into a virtual environment under `target/tools`.
 
-use crate::Failure;
 use crate::run::{build_workspace, root, target_dir};
 use crate::summary::{Part, Summary};
 use crate::tools;
@@ -20,9 +19,9 @@ pub(crate) fn set_up() -> Result<PathBuf, String> {
 }
 
 /// That part by itself.
-pub(crate) fn run() -> Result<(), Failure> {
+pub(crate) fn run() -> Result<(), String> {
     let mut summary = Summary::begin();
-    check(&set_up().map_err(Failure::Failed)?, &mut summary);
+    check(&set_up()?, &mut summary);
     summary.finish()
 }
 

@@ -1,6 +1,5 @@
 //! What ran, what passed, what it took, and what did not run.
 
-use crate::Failure;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -94,7 +93,7 @@ impl Summary {
     }
 
     /// Prints the table, with what each part took. The last line says how many passed and failed.
-    pub(crate) fn finish(&self) -> Result<(), Failure> {
+    pub(crate) fn finish(&self) -> Result<(), String> {
         let (passed, failed) =
             self.parts.iter().fold((0, 0), |(passed, failed), (p, _)| (passed + p.passed, failed + p.failed));
         let width = self.parts.iter().map(|(part, _)| part.name.len()).max().unwrap_or(0);
@@ -115,7 +114,7 @@ impl Summary {
         println!("{passed} passed, {failed} failed{left}");
         match failed {
             0 => Ok(()),
-            _ => Err(Failure::Failed(format!("{failed} failed"))),
+            _ => Err(format!("{failed} failed")),
         }
     }
 }

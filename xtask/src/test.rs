@@ -4,7 +4,7 @@ use crate::cuda::{self, Driver};
 use crate::ptxas::Ptxas;
 use crate::run::cargo;
 use crate::summary::{Part, Summary};
-use crate::{Failure, clients, corpus, filetests, models, mutants, tools, validate};
+use crate::{clients, corpus, filetests, models, mutants, tools, validate};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -12,29 +12,38 @@ use std::process::{Command, ExitStatus, Stdio};
 const FULL_MUTANTS: u64 = 20_000;
 
 /// What to run.
+#[derive(clap::Args)]
 pub(crate) struct Options {
-    pub(crate) no_ptxas: bool,
-    pub(crate) no_python: bool,
-    pub(crate) require_ptxas: bool,
-    pub(crate) full: bool,
-    pub(crate) devices: Devices,
-    pub(crate) driver: Driver,
+    /// Leave out what needs ptxas
+    #[arg(long, conflicts_with = "require_ptxas")]
+    no_ptxas: bool,
+    /// Leave out what needs Python
+    #[arg(long)]
+    no_python: bool,
+    /// A ptxas that cannot be had is a failure, and so is Python
+    #[arg(long)]
+    require_ptxas: bool,
+    /// More mutants and targets, the tests that take long, and through CUDA those of numbers too
+    #[arg(long)]
+    full: bool,
+    /// The device tests on virtual GPUs alone; or on CUDA devices, and nothing else
+    #[arg(long)]
+    device: Option<Devices>,
+    /// Which driver CUDA devices are asked of
+    #[arg(long, default_value = "virtual")]
+    driver: Driver,
 }
 
-/// On which devices the device tests run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Devices {
-    /// On virtual GPUs, as all other tests, and then on CUDA devices.
-    Both,
-    /// On virtual GPUs.
+/// On which devices the device tests run: else on virtual GPUs, as all other tests, and then on CUDA devices.
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Devices {
     Vm,
-    /// On CUDA devices, and nothing else is run.
     Cuda,
 }
 
-pub(crate) fn run(options: &Options) -> Result<(), Failure> {
+pub(crate) fn run(options: &Options) -> Result<(), String> {
     let mut summary = Summary::begin();
-    if options.devices == Devices::Cuda {
+    if options.device == Some(Devices::Cuda) {
         cuda::check(options.driver, options.full, &mut summary);
         return summary.finish();
     }
@@ -50,7 +59,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     summary.add(Part { name: "tools, installed".into(), ..Part::default() });
     build_tests(&mut summary);
     cargo_test(options, &mut summary);
-    if options.devices == Devices::Both {
+    if options.device.is_none() {
         cuda::check(options.driver, options.full, &mut summary);
     }
     match python {

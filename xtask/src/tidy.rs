@@ -3,7 +3,6 @@
 //! Every rule is a function from a file to its findings; [`RULES`] lists them. What a rule is for stands
 //! in CONTRIBUTING.md and ARCHITECTURE.md.
 
-use crate::Failure;
 use crate::manifest::dependencies;
 use crate::run::{project_files, read, relative, root};
 
@@ -108,9 +107,9 @@ const RULES: &[Rule] = &[
     directions,
 ];
 
-pub(crate) fn run() -> Result<(), Failure> {
+pub(crate) fn run() -> Result<(), String> {
     let mut findings = Vec::new();
-    let files = project_files().map_err(Failure::Failed)?;
+    let files = project_files()?;
     let mut checked = 0;
     for path in &files {
         // What is not text is no business of these rules.
@@ -128,7 +127,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     println!("tidy: {checked} files, {} findings", findings.len());
     match findings.len() {
         0 => Ok(()),
-        n => Err(Failure::Failed(format!("{n} findings"))),
+        n => Err(format!("{n} findings")),
     }
 }
 

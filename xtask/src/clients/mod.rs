@@ -9,7 +9,7 @@ mod cudarc;
 
 use crate::run::{build_workspace, root, run, target_dir};
 use crate::summary::{Part, Summary};
-use crate::{Failure, tools};
+use crate::tools;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,7 +23,7 @@ const BINDINGS: &str = "NVIDIA's Python bindings of the driver API";
 const FOUND: i32 = 99;
 
 /// These parts by themselves.
-pub(crate) fn run_all(python: bool) -> Result<(), Failure> {
+pub(crate) fn run_all(python: bool) -> Result<(), String> {
     let mut summary = Summary::begin();
     check(python, &mut summary);
     summary.finish()

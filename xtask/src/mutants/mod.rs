@@ -15,7 +15,6 @@ mod mutate;
 mod seeds;
 mod understood;
 
-use crate::Failure;
 use crate::ptxas::{Ptxas, first_error};
 use crate::random::Random;
 use crate::run::parallel;
@@ -37,10 +36,16 @@ const MODULE_SHARE: usize = 25;
 const LEAST_AGREEMENT: f64 = 99.0;
 
 /// What to run.
+#[derive(clap::Args)]
 pub(crate) struct Options {
+    /// How many
+    #[arg(long, default_value_t = DEFAULT_COUNT)]
     pub(crate) count: u64,
+    /// Which
+    #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Disagreements that are not on the list are failures.
+    /// Fail for each disagreement that tests/mutants/understood.md does not list
+    #[arg(long)]
     pub(crate) strict: bool,
 }
 
@@ -61,9 +66,9 @@ struct Verdict {
     ptxas: Result<(), String>,
 }
 
-pub(crate) fn run(options: &Options) -> Result<(), Failure> {
-    let tools = tools::set_up().map_err(Failure::Failed)?;
-    let ptxas = Ptxas::new(&tools.ptxas).map_err(Failure::Failed)?;
+pub(crate) fn run(options: &Options) -> Result<(), String> {
+    let tools = tools::set_up()?;
+    let ptxas = Ptxas::new(&tools.ptxas)?;
     let mut summary = Summary::begin();
     check(&ptxas, options, &mut summary);
     summary.finish()

@@ -15,11 +15,11 @@ mod page;
 mod resources;
 mod sass;
 
-use crate::Failure;
 use crate::ptxas::{Ptxas, first_error};
 use crate::run::parallel;
 use crate::summary::{Part, Summary};
 use crate::tools::{self, Tools};
+use clap::builder::PossibleValuesParser;
 use figures::{FIGURES, Figure};
 use resources::Resources;
 use sass::Disassembler;
@@ -142,6 +142,25 @@ fn emit(kernel: &warpwright_kernels::Entry, assignments: &str, target: &str) -> 
     }
 }
 
+/// What to do with the kernels.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Their examples for every target too, and not for three
+    #[arg(long)]
+    full: bool,
+    /// Write docs/kernels.md instead of comparing it
+    #[arg(long)]
+    write: bool,
+    /// Print what it says of one kernel instead
+    #[arg(long, value_name = "KERNEL", value_parser = PossibleValuesParser::new(names()))]
+    only: Option<String>,
+}
+
+/// The names of the kernels.
+fn names() -> impl Iterator<Item = &'static str> {
+    warpwright_kernels::catalogue().iter().map(|entry| entry.name)
+}
+
 /// For which targets examples are assembled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
@@ -162,20 +181,24 @@ pub(crate) enum Page {
 
 /// `cargo xtask validate`: a failure for whatever does not assemble or has local memory in a loop, and the
 /// page.
-pub(crate) fn run(page: Page, extent: Extent) -> Result<(), Failure> {
-    let tools = tools::set_up().map_err(Failure::Failed)?;
-    let ptxas = Ptxas::new(&tools.ptxas).map_err(Failure::Failed)?;
+pub(crate) fn run(options: &Options) -> Result<(), String> {
+    let extent = if options.full { Extent::Full } else { Extent::Usual };
+    let page = if options.write { Page::Written } else { Page::Compared };
+    if let Some(kernel) = &options.only {
+        return show(kernel, extent);
+    }
+    let tools = tools::set_up()?;
+    let ptxas = Ptxas::new(&tools.ptxas)?;
     let mut summary = Summary::begin();
     check(&ptxas, &tools, page, extent, &mut summary);
     summary.finish()
 }
 
 /// `cargo xtask validate --only KERNEL`: what the page would say of one kernel.
-pub(crate) fn show(kernel: &str, extent: Extent) -> Result<(), Failure> {
-    warpwright_kernels::find(kernel).map_err(|error| Failure::Usage(error.to_string()))?;
-    let tools = tools::set_up().map_err(Failure::Failed)?;
-    let ptxas = Ptxas::new(&tools.ptxas).map_err(Failure::Failed)?;
-    let disassembler = Disassembler::new(&tools.nvdisasm).map_err(Failure::Failed)?;
+fn show(kernel: &str, extent: Extent) -> Result<(), String> {
+    let tools = tools::set_up()?;
+    let ptxas = Ptxas::new(&tools.ptxas)?;
+    let disassembler = Disassembler::new(&tools.nvdisasm)?;
     let mut summary = Summary::begin();
     let figures: Vec<_> = FIGURES.iter().filter(|figure| figure.kernel == kernel).collect();
     let taken = take_figures(&figures, &ptxas, &disassembler, &mut summary);
