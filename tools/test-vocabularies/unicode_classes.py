@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes crates/warpwright-llm/src/tokenizer/unicode/table.rs: where runs of one class begin.
+"""Writes crates/warpwright-llm/src/tokenizer/unicode/classes.txt: where runs of one class begin.
 
     pip install unicodedata2==15.1.0
     python tools/test-vocabularies/unicode_classes.py
@@ -27,15 +27,12 @@ def main():
     runs = []
     for code in range(0x110000):
         kind = class_of(code)
-        if not runs or runs[-1] & 7 != kind:
-            runs.append(code << 3 | kind)
-    lines = [", ".join(f"0x{run:06x}" for run in runs[i : i + 9]) + "," for i in range(0, len(runs), 9)]
-    out = Path(__file__).parents[2] / "crates/warpwright-llm/src/tokenizer/unicode/table.rs"
-    out.write_text(
-        "//! Runs of code points of one class: each entry is `first << 3 | class` and reaches to the next entry.\n"
-        "//! Unicode 15.1; written by `tools/test-vocabularies/unicode_classes.py`.\n\n"
-        f"#[rustfmt::skip]\npub(super) const RUNS: [u32; {len(runs)}] = [\n    " + "\n    ".join(lines) + "\n];\n"
-    )
+        if not runs or runs[-1][1] != kind:
+            runs.append((code, kind))
+    words = [f"{first:x}:{'CNLMPSZ'[kind]}" for first, kind in runs]
+    lines = [" ".join(words[i : i + 12]) for i in range(0, len(words), 12)]
+    out = Path(__file__).parents[2] / "crates/warpwright-llm/src/tokenizer/unicode/classes.txt"
+    out.write_text("\n".join(lines) + "\n")
 
 
 if __name__ == "__main__":

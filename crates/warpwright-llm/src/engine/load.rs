@@ -8,7 +8,7 @@ use super::persistent::{Fallback, PersistentStatistics};
 use super::sampler::SamplerOptions;
 use super::sequence::Sequence;
 use crate::gguf::Gguf;
-use crate::model::{GraphOptions, ModelConfig, Outcome, load_weights};
+use crate::model::{GraphOptions, LoadProgress, ModelConfig, Outcome, load_weights};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use warpwright_graph::{
@@ -17,18 +17,6 @@ use warpwright_graph::{
 };
 use warpwright_kernels::CacheDtype;
 use warpwright_runtime::{Device, Stream};
-
-/// How far loading is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Loading<'a> {
-    /// The tensor that has just been loaded.
-    pub tensor: &'a str,
-    /// Bytes of weights that have been loaded.
-    pub loaded: u64,
-    /// Bytes of weights that there are to load.
-    pub total: u64,
-}
 
 /// A model on a device, with one sequence of tokens.
 ///
@@ -91,7 +79,7 @@ impl Engine {
     pub fn load(
         gguf: &Gguf,
         options: EngineOptions,
-        mut progress: impl FnMut(Loading<'_>),
+        progress: impl FnMut(LoadProgress<'_>),
     ) -> Result<Engine, EngineError> {
         let model = Arc::new(ModelConfig::from_gguf(gguf)?);
         options.sampler.check()?;
@@ -99,11 +87,7 @@ impl Engine {
         let chosen = options.choose(context.tokens)?;
         let stream = options.device.new_stream()?;
         let mut store = Store::new(&stream);
-        load_weights(gguf, &model, &mut store, |loading| {
-            let (tensor, loaded, total) = (loading.tensor, loading.loaded, loading.total);
-            progress(Loading { tensor, loaded, total });
-        })
-        .map_err(|error| not_loaded(error, &model))?;
+        load_weights(gguf, &model, &mut store, progress).map_err(|error| not_loaded(error, &model))?;
         for (name, element) in STATES {
             store.add_state(name, TensorType::new(element, [1]))?;
         }

@@ -8,119 +8,58 @@ use std::fmt;
 /// The most elements of a head that kernels of attention take.
 const MOST_HEAD_DIM: u32 = 256;
 
-/// A block that models have and that is not computed yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Block {
-    /// Attention to later tokens.
-    Bidirectional,
-    /// Windows in some layers, or of different lengths.
-    Windows,
-    /// Scores that take part in the softmax without a value.
-    Sinks,
-    /// A soft cap of scores.
-    ScoreCap,
-    /// Longer heads than kernels take.
-    LongHeads,
-    /// Norms of all heads of queries, and of keys, as one row.
-    WholeHeadNorms,
-    /// Norms of values.
-    ValueNorms,
-    /// Products of keys that are the values too.
-    KeysAsValues,
-    /// A gate on the result of attention.
-    AttentionGate,
-    /// Layers that see the cache of another layer.
-    SharedCache,
-    /// One matrix for queries, keys and values.
-    FusedProjections,
-    /// Layers whose heads do not turn.
-    Unrotated,
-    /// Different rotations in different layers.
-    Rotations,
-    /// Positions of several coordinates.
-    RotarySections,
-    /// Factors of frequencies that depend on the length of the context.
-    ContextFactors,
-    /// Multi-head latent attention.
-    LatentAttention,
-    /// Mamba 2.
-    Mamba2,
-    /// Gated delta nets.
-    DeltaNet,
-    /// Gated convolutions.
-    ShortConvolution,
-    /// Norms with a mean.
-    LayerNorm,
-    /// Blocks with a norm behind them, or none before.
-    NormsAfter,
-    /// Attention and network side by side.
-    ParallelResiduals,
-    /// Residuals that are scaled.
-    ResidualScale,
-    /// Layers whose result is scaled.
-    OutputScale,
-    /// Mixtures of experts.
-    Experts,
-    /// Networks without a gate.
-    UngatedNetwork,
-    /// A gate with limits.
-    ClampedActivation,
-    /// One matrix for gate and up.
-    FusedGate,
-    /// Layers of different sizes.
-    UnequalLayers,
-    /// Embeddings that are scaled.
-    EmbeddingScale,
-    /// Embeddings for each layer.
-    LayerEmbeddings,
-    /// Logits that are scaled.
-    LogitScale,
-    /// A soft cap of logits.
-    LogitCap,
-    /// Layers that predict several tokens.
-    PredictingLayers,
+macro_rules! blocks {
+    ($($name:ident: $text:literal, $doc:literal;)*) => {
+        /// A block that models have and that is not computed yet.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum Block {
+            $(#[doc = $doc] $name,)*
+        }
+
+        impl fmt::Display for Block {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Block::$name => $text,)* })
+            }
+        }
+    };
 }
 
-impl fmt::Display for Block {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Block::Bidirectional => "attention to later tokens",
-            Block::Windows => "attention with windows that differ by layer",
-            Block::Sinks => "attention with sinks",
-            Block::ScoreCap => "attention with a soft cap of scores",
-            Block::LongHeads => "heads of more than 256 elements",
-            Block::WholeHeadNorms => "norms of all heads as one row",
-            Block::ValueNorms => "norms of values",
-            Block::KeysAsValues => "keys that are the values too",
-            Block::AttentionGate => "attention with a gate on its result",
-            Block::SharedCache => "layers that share a cache",
-            Block::FusedProjections => "one matrix for queries, keys and values",
-            Block::Unrotated => "layers whose heads do not turn",
-            Block::Rotations => "rotations that differ by layer",
-            Block::RotarySections => "rotations by positions of several coordinates",
-            Block::ContextFactors => "rotations with factors by the length of the context",
-            Block::LatentAttention => "latent attention",
-            Block::Mamba2 => "Mamba 2",
-            Block::DeltaNet => "gated delta nets",
-            Block::ShortConvolution => "short convolutions",
-            Block::LayerNorm => "norms with a mean",
-            Block::NormsAfter => "norms behind blocks",
-            Block::ParallelResiduals => "attention and network side by side",
-            Block::ResidualScale => "scaled residuals",
-            Block::OutputScale => "layers with a scaled result",
-            Block::Experts => "a mixture of experts",
-            Block::UngatedNetwork => "feed-forward networks without a gate",
-            Block::ClampedActivation => "a gate with limits",
-            Block::FusedGate => "one matrix for gate and up",
-            Block::UnequalLayers => "layers of different sizes",
-            Block::EmbeddingScale => "scaled embeddings",
-            Block::LayerEmbeddings => "embeddings for each layer",
-            Block::LogitScale => "scaled logits",
-            Block::LogitCap => "logits with a soft cap",
-            Block::PredictingLayers => "layers that predict several tokens",
-        })
-    }
+blocks! {
+    Bidirectional: "attention to later tokens", "Attention to later tokens.";
+    Windows: "attention with windows that differ by layer", "Windows in some layers, or of different lengths.";
+    Sinks: "attention with sinks", "Scores that take part in the softmax without a value.";
+    ScoreCap: "attention with a soft cap of scores", "A soft cap of scores.";
+    LongHeads: "heads of more than 256 elements", "Longer heads than kernels take.";
+    WholeHeadNorms: "norms of all heads as one row", "Norms of all heads of queries, and of keys, as one row.";
+    ValueNorms: "norms of values", "Norms of values.";
+    KeysAsValues: "keys that are the values too", "Products of keys that are the values too.";
+    AttentionGate: "attention with a gate on its result", "A gate on the result of attention.";
+    SharedCache: "layers that share a cache", "Layers that see the cache of another layer.";
+    FusedProjections: "one matrix for queries, keys and values", "One matrix for queries, keys and values.";
+    Unrotated: "layers whose heads do not turn", "Layers whose heads do not turn.";
+    Rotations: "rotations that differ by layer", "Different rotations in different layers.";
+    RotarySections: "rotations by positions of several coordinates", "Positions of several coordinates.";
+    ContextFactors: "rotations with factors by the length of the context", "Factors of frequencies that depend on the length of the context.";
+    LatentAttention: "latent attention", "Multi-head latent attention.";
+    Mamba2: "Mamba 2", "Mamba 2.";
+    DeltaNet: "gated delta nets", "Gated delta nets.";
+    ShortConvolution: "short convolutions", "Gated convolutions.";
+    LayerNorm: "norms with a mean", "Norms with a mean.";
+    NormsAfter: "norms behind blocks", "Blocks with a norm behind them, or none before.";
+    ParallelResiduals: "attention and network side by side", "Attention and network side by side.";
+    ResidualScale: "scaled residuals", "Residuals that are scaled.";
+    OutputScale: "layers with a scaled result", "Layers whose result is scaled.";
+    Experts: "a mixture of experts", "Mixtures of experts.";
+    UngatedNetwork: "feed-forward networks without a gate", "Networks without a gate.";
+    ClampedActivation: "a gate with limits", "A gate with limits.";
+    FusedGate: "one matrix for gate and up", "One matrix for gate and up.";
+    UnequalLayers: "layers of different sizes", "Layers of different sizes.";
+    EmbeddingScale: "scaled embeddings", "Embeddings that are scaled.";
+    LayerEmbeddings: "embeddings for each layer", "Embeddings for each layer.";
+    LogitScale: "scaled logits", "Logits that are scaled.";
+    LogitCap: "logits with a soft cap", "A soft cap of logits.";
+    PredictingLayers: "layers that predict several tokens", "Layers that predict several tokens.";
 }
 
 impl ModelSpec {

@@ -33,8 +33,10 @@ impl Bpe {
         merges: impl ExactSizeIterator<Item = &'m str>,
         preset: &'static Preset,
     ) -> Result<Bpe, TokenizerError> {
-        let splitter = Splitter::new(preset.steps)
-            .map_err(|rule| TokenizerError::Pattern { name: preset.names[0].to_string(), rule })?;
+        let splitter = Splitter::new(preset.steps).map_err(|rule| TokenizerError::Pattern {
+            name: preset.names().next().unwrap_or_default().to_string(),
+            rule,
+        })?;
         let count = vocabulary.len() as usize + merges.len();
         if count > u32::MAX as usize / 4 {
             return Err(TokenizerError::TooMany { tokens: count });

@@ -19,7 +19,8 @@ use Step::{NumberGroups, Pattern, Thousands};
 /// What a pre-tokenizer's name stands for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Preset {
-    pub(super) names: &'static [&'static str],
+    /// Separated by spaces.
+    names: &'static str,
     pub(super) steps: &'static [Step],
     /// A word that is a token is that token, whatever the merges say.
     pub(super) ignore_merges: bool,
@@ -37,7 +38,13 @@ pub(super) struct Preset {
     pub(super) whole_newlines: bool,
 }
 
-const fn preset(names: &'static [&'static str], steps: &'static [Step]) -> Preset {
+impl Preset {
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        self.names.split(' ')
+    }
+}
+
+const fn preset(names: &'static str, steps: &'static [Step]) -> Preset {
     Preset {
         names,
         steps,
@@ -128,10 +135,8 @@ macro_rules! marked_word {
 }
 
 /// Where the file names none.
-pub(super) const DEFAULT: Preset = preset(
-    &["default"],
-    &[Pattern(r"[\p{P}$+<=>^~|]+"), GPT2, Pattern(r"\p{N}+"), Pattern("[0-9][0-9][0-9]")],
-);
+pub(super) const DEFAULT: Preset =
+    preset("default", &[Pattern(r"[\p{P}$+<=>^~|]+"), GPT2, Pattern(r"\p{N}+"), Pattern("[0-9][0-9][0-9]")]);
 
 /// All of them.
 pub(super) const PRESETS: &[Preset] = &[
@@ -139,26 +144,13 @@ pub(super) const PRESETS: &[Preset] = &[
     Preset {
         ignore_merges: true,
         add_bos: true,
-        ..preset(
-            &[
-                "llama3",
-                "llama-v3",
-                "llama-bpe",
-                "falcon3",
-                "falcon-h1",
-                "pixtral",
-                "midm-2.0",
-                "lfm2",
-                "jina-v5-nano",
-            ],
-            &[LLAMA3],
-        )
+        ..preset("llama3 llama-v3 llama-bpe falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano", &[LLAMA3])
     },
-    preset(&["dbrx", "smaug-bpe"], &[LLAMA3]),
-    Preset { no_bos: true, ..preset(&["chatglm-bpe"], &[LLAMA3]) },
-    Preset { no_bos: true, ignore_merges: true, ..preset(&["glm4", "glm5"], &[LLAMA3]) },
+    preset("dbrx smaug-bpe", &[LLAMA3]),
+    Preset { no_bos: true, ..preset("chatglm-bpe", &[LLAMA3]) },
+    Preset { no_bos: true, ignore_merges: true, ..preset("glm4 glm5", &[LLAMA3]) },
     preset(
-        &["jais-2"],
+        "jais-2",
         &[Pattern(concat!(
             contraction!(),
             r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+",
@@ -167,62 +159,27 @@ pub(super) const PRESETS: &[Preset] = &[
         ))],
     ),
     preset(
-        &[
-            "gpt-2",
-            "phi-2",
-            "jina-es",
-            "jina-de",
-            "gigachat",
-            "jina-v2-es",
-            "jina-v2-de",
-            "a.x-4.0",
-            "mellum",
-            "modern-bert",
-            "jina-v1-en",
-            "jina-v2-code",
-            "roberta-bpe",
-            "mpt",
-            "olmo",
-            "jais",
-            "exaone4",
-            "trillion",
-            "granite-docling",
-        ],
+        "gpt-2 phi-2 jina-es jina-de gigachat jina-v2-es jina-v2-de a.x-4.0 mellum modern-bert \
+             jina-v1-en jina-v2-code roberta-bpe mpt olmo jais exaone4 trillion granite-docling",
         &[GPT2],
     ),
+    preset("starcoder refact command-r smollm codeshell exaone minerva-7b mellum2", &[DIGIT, GPT2]),
+    preset("falcon", &[Pattern(r"[\p{P}$+<=>^~|`]+"), GPT2, Pattern("[0-9][0-9][0-9]")]),
+    preset("qwen2 deepseek-r1-qwen kormo f2llmv2 megrez stablelm2 hunyuan solar-open grok-2", &[QWEN2]),
     preset(
-        &["starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b", "mellum2"],
-        &[DIGIT, GPT2],
-    ),
-    preset(&["falcon"], &[Pattern(r"[\p{P}$+<=>^~|`]+"), GPT2, Pattern("[0-9][0-9][0-9]")]),
-    preset(
-        &[
-            "qwen2",
-            "deepseek-r1-qwen",
-            "kormo",
-            "f2llmv2",
-            "megrez",
-            "stablelm2",
-            "hunyuan",
-            "solar-open",
-            "grok-2",
-        ],
-        &[QWEN2],
-    ),
-    preset(
-        &["qwen35"],
+        "qwen35",
         &[Pattern(concat!(
             contraction!(),
             r"|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+",
             spaces!()
         ))],
     ),
-    preset(&["ufakzeka"], &[Pattern(concat!(r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}", ending!()))]),
-    preset(&["laguna"], &[NEWLINES, QWEN2]),
+    preset("ufakzeka", &[Pattern(concat!(r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}", ending!()))]),
+    preset("laguna", &[NEWLINES, QWEN2]),
     Preset {
         ignore_merges: true,
         ..preset(
-            &["minicpm5"],
+            "minicpm5",
             &[
                 Pattern(r"\p{N}{1,3}"),
                 Pattern(concat!(contraction!(), r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}+", ending!())),
@@ -230,7 +187,7 @@ pub(super) const PRESETS: &[Preset] = &[
         )
     },
     preset(
-        &["bailingmoe", "bailingmoe2", "llada-moe"],
+        "bailingmoe bailingmoe2 llada-moe",
         &[Pattern(concat!(
             r"'(?:[sSdDmMtT]|[lL][lL]|[vV][eE]|[rR][eE])|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}",
             r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]",
@@ -238,7 +195,7 @@ pub(super) const PRESETS: &[Preset] = &[
         ))],
     ),
     preset(
-        &["seed-coder"],
+        "seed-coder",
         &[Pattern(concat!(
             contraction!(),
             r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+",
@@ -246,7 +203,7 @@ pub(super) const PRESETS: &[Preset] = &[
         ))],
     ),
     preset(
-        &["exaone-moe"],
+        "exaone-moe",
         &[Pattern(concat!(
             contraction!(),
             r"|[^\r\n\p{L}\p{N}]?(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]",
@@ -254,7 +211,7 @@ pub(super) const PRESETS: &[Preset] = &[
         ))],
     ),
     preset(
-        &["deepseek-llm"],
+        "deepseek-llm",
         &[
             Pattern("[\r\n]"),
             Pattern(CASED),
@@ -265,15 +222,12 @@ pub(super) const PRESETS: &[Preset] = &[
         ],
     ),
     preset(
-        &["deepseek-coder"],
+        "deepseek-coder",
         &[Pattern("[\r\n]"), Pattern(r"\s?\p{L}+"), Pattern(r"\s?\p{P}+"), HAN_AND_HANGUL, DIGIT],
     ),
+    preset("deepseek-v3 hunyuan-dense joyai-llm hy_v4", &[Pattern(r"\p{N}{1,3}"), HAN_AND_KANA, DEEPSEEK]),
     preset(
-        &["deepseek-v3", "hunyuan-dense", "joyai-llm", "hy_v4"],
-        &[Pattern(r"\p{N}{1,3}"), HAN_AND_KANA, DEEPSEEK],
-    ),
-    preset(
-        &["spark2_5"],
+        "spark2_5",
         &[
             Pattern(r"\p{N}{1,3}"),
             HAN_AND_KANA,
@@ -286,7 +240,7 @@ pub(super) const PRESETS: &[Preset] = &[
         ],
     ),
     preset(
-        &["afmoe"],
+        "afmoe",
         &[
             NumberGroups,
             Pattern(
@@ -298,7 +252,7 @@ pub(super) const PRESETS: &[Preset] = &[
     Preset {
         ignore_merges: true,
         ..preset(
-            &["youtu"],
+            "youtu",
             &[
                 Pattern("[가-힣ㄱ-ㆎ]+|[！…“”‘’—：；，、-〿︰-﹏]+|[ㄅ-ㄯ]+|[一-龥぀-ゟ゠-ヿ]+"),
                 Pattern(concat!(marked_word!(), r"|\p{N}", slash_ending!())),
@@ -306,24 +260,24 @@ pub(super) const PRESETS: &[Preset] = &[
         )
     },
     preset(
-        &["tiny_aya", "cohere2moe"],
+        "tiny_aya cohere2moe",
         &[NumberGroups, Pattern(concat!(marked_word!(), r"|\p{N}{1,3}", slash_ending!()))],
     ),
-    preset(&["poro-chat", "bloom", "gpt3-finnish"], &[SENTENCE]),
-    preset(&["viking"], &[SENTENCE, DIGIT]),
+    preset("poro-chat bloom gpt3-finnish", &[SENTENCE]),
+    preset("viking", &[SENTENCE, DIGIT]),
     Preset {
         ignore_merges: true,
         add_bos: true,
-        ..preset(&["tekken"], &[Pattern(concat!(by_case!(r"\p{L}", ""), r"|\p{N}", slash_ending!()))])
+        ..preset("tekken", &[Pattern(concat!(by_case!(r"\p{L}", ""), r"|\p{N}", slash_ending!()))])
     },
     preset(
-        &["gpt-4o", "llama4", "kanana2", "talkie", "minimax-m2"],
+        "gpt-4o llama4 kanana2 talkie minimax-m2",
         &[Pattern(concat!(by_case!(r"\p{L}", contraction_after!()), r"|\p{N}{1,3}", slash_ending!()))],
     ),
     Preset {
         ignore_merges: true,
         ..preset(
-            &["granite-embed-multi-97m"],
+            "granite-embed-multi-97m",
             &[Pattern(concat!(
                 by_case!(r"\p{L}\p{M}", contraction_after!()),
                 r"|\p{N}{1,3}",
@@ -334,7 +288,7 @@ pub(super) const PRESETS: &[Preset] = &[
     Preset {
         add_bos: true,
         ..preset(
-            &["chameleon"],
+            "chameleon",
             &[
                 Pattern("<sentinel:[0-9]+>"),
                 Pattern("IMGIMG[A-I]{1,4}Z"),
@@ -346,7 +300,7 @@ pub(super) const PRESETS: &[Preset] = &[
         )
     },
     preset(
-        &["kimi-k2"],
+        "kimi-k2",
         &[Pattern(concat!(
             r"\p{Han}+|[^\r\n\p{L}\p{N}]?[\p{L}&&[^\p{Han}]]+",
             contraction_after!(),
@@ -354,26 +308,26 @@ pub(super) const PRESETS: &[Preset] = &[
             ending!()
         ))],
     ),
-    preset(&["superbpe"], &[Pattern(r"\p{N}+"), Thousands]),
+    preset("superbpe", &[Pattern(r"\p{N}+"), Thousands]),
     Preset {
         escape_spaces: true,
         raw: true,
         whole_newlines: true,
         force_bos: true,
-        ..preset(&["gemma4", "granite-embed-multi-311m"], &[NEWLINES])
+        ..preset("gemma4 granite-embed-multi-311m", &[NEWLINES])
     },
-    Preset { escape_spaces: true, raw: true, ..preset(&["sarvam-moe"], &[NEWLINES]) },
-    Preset { raw: true, ..preset(&["whitespace"], &[Pattern(r"[^\s]+")]) },
+    Preset { escape_spaces: true, raw: true, ..preset("sarvam-moe", &[NEWLINES]) },
+    Preset { raw: true, ..preset("whitespace", &[Pattern(r"[^\s]+")]) },
 ];
 
 /// The pre-tokenizer of that name.
 pub(super) fn named(name: &str) -> Option<&'static Preset> {
-    PRESETS.iter().find(|preset| preset.names.contains(&name))
+    PRESETS.iter().find(|preset| preset.names().any(|own| own == name))
 }
 
 /// Every name that is known.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    PRESETS.iter().flat_map(|preset| preset.names.iter().copied())
+    PRESETS.iter().flat_map(Preset::names)
 }
 
 #[cfg(test)]
@@ -387,7 +341,7 @@ mod tests {
         let mut seen = HashSet::new();
         for preset in PRESETS {
             Splitter::new(preset.steps).unwrap_or_else(|why| panic!("{:?}: {why}", preset.names));
-            assert!(preset.names.iter().all(|name| seen.insert(*name)), "{:?}", preset.names);
+            assert!(preset.names().all(|name| seen.insert(name)), "{:?}", preset.names);
         }
     }
 }

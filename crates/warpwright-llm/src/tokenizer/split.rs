@@ -172,7 +172,7 @@ mod tests {
     fn words_are_never_empty_and_make_up_the_text() {
         let text = "Ünïcode 中文かな 한글 \u{0}\u{1c}\u{85}\u{a0} 🏳️‍🌈 12345٣٤٥٦ IT'S 'tis \r\n\r\n\t x  \u{3000} <sentinel:12>IMGIMGABZ ";
         for preset in PRESETS {
-            for name in preset.names {
+            for name in preset.names() {
                 let words = words(name, text);
                 assert_eq!(words.concat(), text, "{name}");
                 assert!(words.iter().all(|word| !word.is_empty()), "{name}");

@@ -9,8 +9,6 @@
 
 use std::sync::OnceLock;
 
-mod table;
-
 /// What a code point is to a pre-tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -35,14 +33,17 @@ pub(super) const CLASSES: [Class; 7] = [
     Class::Space,
 ];
 
+/// Their letters in `classes.txt`.
+const LETTERS: &str = "CNLMPSZ";
+
 /// The code of the first class; a code below it is an ASCII character.
 pub(super) const NOT_ASCII: u8 = 0x80;
 
 impl Class {
     /// The class of any code point, ASCII too.
     pub(super) fn of(c: char) -> Class {
-        let index = table::RUNS.partition_point(|run| run >> 3 <= c as u32);
-        CLASSES[(table::RUNS[index.saturating_sub(1)] & 7) as usize]
+        let index = runs().partition_point(|&(first, _)| first <= c as u32);
+        runs()[index.saturating_sub(1)].1
     }
 
     /// The code of the code points of this class that are not ASCII.
@@ -65,15 +66,25 @@ fn plane() -> &'static [u8] {
     static PLANE: OnceLock<Vec<u8>> = OnceLock::new();
     PLANE.get_or_init(|| {
         let mut codes = vec![Class::Other.code(); 0x1_0000];
-        let ends = table::RUNS.iter().skip(1).map(|run| (run >> 3) as usize);
-        for (run, end) in table::RUNS.iter().zip(ends.chain([codes.len()])) {
-            let first = (run >> 3) as usize;
-            if first < codes.len() {
-                let end = end.min(codes.len());
-                codes[first..end].fill(NOT_ASCII + (run & 7) as u8);
-            }
+        let ends = runs().iter().skip(1).map(|&(first, _)| first as usize).chain([codes.len()]);
+        for (&(first, class), end) in runs().iter().zip(ends) {
+            let run = codes.get_mut(first as usize..end.min(0x1_0000));
+            run.unwrap_or_default().fill(class.code());
         }
         codes
+    })
+}
+
+/// Runs of code points of one class: where each begins, in hexadecimal, and its class. It reaches to the next one. Unicode
+/// 15.1; written by `tools/test-vocabularies/unicode_classes.py`.
+fn runs() -> &'static [(u32, Class)] {
+    static RUNS: OnceLock<Vec<(u32, Class)>> = OnceLock::new();
+    RUNS.get_or_init(|| {
+        let run = |word: &str| {
+            let (first, class) = word.split_once(':')?;
+            Some((u32::from_str_radix(first, 16).ok()?, CLASSES[LETTERS.find(class)?]))
+        };
+        include_str!("classes.txt").split_whitespace().filter_map(run).collect()
     })
 }
 

@@ -184,7 +184,7 @@ fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Resul
             }
         }
     }
-    let counters = figures::counters(&report.counters, &renderer, &finished.pointed);
+    let counters = figures::Counters::new(&report.counters, &renderer, &finished.pointed);
     let lines = top.map(|top| figures::hottest(&report.counters, &renderer, top));
     if options.json {
         let document = object! {
@@ -197,10 +197,12 @@ fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Resul
             seconds: finished.elapsed.as_secs_f64(),
             findings: found::findings(&report.findings, &renderer),
             trap: found::trap(report, &renderer),
-            counters: &counters,
+            counters: counters.object(),
             // The hottest instructions, of a profile.
             #[serde(flatten)]
-            lines: lines.as_ref().map(|lines| object! { lines: lines }),
+            lines: lines.as_ref().map(|lines| {
+                object! { lines: lines.iter().map(figures::Line::object).collect::<Vec<_>>() }
+            }),
             // What the kernel printed.
             output: &report.output,
             // The files that were written.

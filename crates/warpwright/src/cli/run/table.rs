@@ -1,7 +1,8 @@
 //! The counters of a run as a table, and its hottest lines.
 
-use super::figures::{Barriers, Counters, Line, SpaceTraffic, Traffic};
+use super::figures::{Counters, Line, requests};
 use std::io::{self, Write};
+use warpwright_vm::{BarrierWaits, LineCounters, SpaceTraffic, Traffic};
 
 /// A number with its thousands apart.
 fn thousands(number: u64) -> String {
@@ -17,25 +18,24 @@ fn thousands(number: u64) -> String {
 }
 
 /// Prints the counters.
-pub(super) fn print(out: &mut impl Write, counters: &Counters) -> io::Result<()> {
-    let instructions = &counters.instructions;
+pub(super) fn print(out: &mut impl Write, counters: &Counters<'_>) -> io::Result<()> {
+    let all = counters.all;
     writeln!(out, "{:32}{:>16}{:>16}{:>12}", "instructions", "of warps", "of lanes", "lanes/warp")?;
-    let mut classes: Vec<_> = instructions.classes.iter().collect();
-    classes.sort_by_key(|(_, executed)| std::cmp::Reverse(executed.warps));
-    for (class, executed) in classes {
-        row_of_instructions(out, class, executed.warps, executed.lanes)?;
+    let mut classes: Vec<_> = counters.classes.iter().collect();
+    classes.sort_by_key(|(_, [warps, _])| std::cmp::Reverse(*warps));
+    for (class, &[warps, lanes]) in classes {
+        row_of_instructions(out, class, warps, lanes)?;
     }
-    row_of_instructions(out, "all", instructions.warps, instructions.lanes)?;
+    row_of_instructions(out, "all", all.warp_instructions, all.instructions)?;
     writeln!(
         out,
         "\n{:32}{:>16}{:>16}{:>12}{:>14}",
         "memory", "requests", "bytes", "sectors", "per request"
     )?;
-    let memory = &counters.memory;
-    rows_of_traffic(out, "global", &memory.global)?;
-    rows_of_traffic(out, "local", &memory.local)?;
-    let on_chip = [("shared", &memory.shared), ("constant", &memory.constant)];
-    if on_chip.iter().any(|(_, traffic)| traffic.requests() > 0) {
+    rows_of_traffic(out, "global", &all.global)?;
+    rows_of_traffic(out, "local", &all.local)?;
+    let on_chip = [("shared", &all.shared), ("constant", &all.constant)];
+    if on_chip.iter().any(|(_, traffic)| requests(traffic) > 0) {
         writeln!(
             out,
             "\n{:32}{:>16}{:>16}{:>12}{:>14}",
@@ -52,20 +52,18 @@ pub(super) fn print(out: &mut impl Write, counters: &Counters) -> io::Result<()>
             "by argument", "bytes loaded", "bytes stored", "bytes updated", "sectors", "per request"
         )?;
     }
-    for argument in &counters.arguments {
-        let name = format!("{} ({})", argument.parameter, argument.argument);
-        row_of_buffer(out, &name, &argument.traffic)?;
+    for (buffer, traffic) in &counters.arguments {
+        row_of_buffer(out, &format!("{} ({})", buffer.parameter, buffer.argument), traffic)?;
     }
-    for variable in &counters.variables {
-        row_of_buffer(out, &format!("variable {}", variable.variable), &variable.traffic)?;
+    for (variable, traffic) in &counters.variables {
+        row_of_buffer(out, &format!("variable {variable}"), traffic)?;
     }
     writeln!(out)?;
-    let barriers = &counters.barriers;
     for (name, number) in [
-        ("shared bank conflicts", counters.shared_bank_conflicts),
-        ("divergent branches", counters.divergent_branches),
-        ("barrier waits", barriers.waits),
-        ("  instructions waited for", barriers.instructions),
+        ("shared bank conflicts", all.bank_conflicts),
+        ("divergent branches", all.divergent_branches),
+        ("barrier waits", all.barrier.waits),
+        ("  instructions waited for", all.barrier.instructions),
     ] {
         writeln!(out, "{name:32}{:>16}", thousands(number))?;
     }
@@ -73,7 +71,7 @@ pub(super) fn print(out: &mut impl Write, counters: &Counters) -> io::Result<()>
 }
 
 fn row_of_buffer(out: &mut impl Write, name: &str, traffic: &SpaceTraffic) -> io::Result<()> {
-    let SpaceTraffic { loads, stores, atomics } = traffic;
+    let SpaceTraffic { loads, stores, atomics, .. } = traffic;
     let sectors = loads.transactions + stores.transactions + atomics.transactions;
     writeln!(
         out,
@@ -83,7 +81,7 @@ fn row_of_buffer(out: &mut impl Write, name: &str, traffic: &SpaceTraffic) -> io
         thousands(stores.bytes),
         thousands(atomics.bytes),
         thousands(sectors),
-        ratio(sectors, traffic.requests()),
+        ratio(sectors, requests(traffic)),
     )
 }
 
@@ -116,25 +114,26 @@ fn ratio(of: u64, by: u64) -> String {
 }
 
 /// Prints the hottest lines: where warps spent their instructions, and what stands there.
-pub(super) fn print_lines(out: &mut impl Write, lines: &[Line]) -> io::Result<()> {
+pub(super) fn print_lines(out: &mut impl Write, lines: &[Line<'_>]) -> io::Result<()> {
     if lines.is_empty() {
         return Ok(());
     }
     writeln!(out, "\nhottest instructions")?;
     writeln!(out, "{:>8}{:>8}{:>12}{:>12}{:>12}", "line", "share", "slots", "of warps", "lanes/warp")?;
     for line in lines {
+        let ((ptx_line, ptx), counters) = (line.ptx(), line.counters);
         writeln!(
             out,
             "{:>8}{:>7.1}%{:>12}{:>12}{:>12}   {}{}",
-            line.ptx_line,
+            ptx_line,
             100.0 * line.share,
             thousands(line.slots),
-            thousands(line.warps),
-            ratio(line.lanes, line.warps),
-            line.ptx,
-            note(line),
+            thousands(counters.warps),
+            ratio(counters.lanes, counters.warps),
+            ptx,
+            note(counters),
         )?;
-        if let Some(source) = &line.source {
+        if let Some(source) = &line.place.source {
             let text = source.text.as_deref().unwrap_or_default();
             writeln!(out, "{:55}{}:{}  {text}", "", source.file, source.line)?;
         }
@@ -143,23 +142,24 @@ pub(super) fn print_lines(out: &mut impl Write, lines: &[Line]) -> io::Result<()
 }
 
 /// What there is to say of an instruction beyond how often it was executed.
-fn note(line: &Line) -> String {
+fn note(line: &LineCounters) -> String {
     let mut notes = Vec::new();
-    if let Some(global) = &line.global {
+    let LineCounters { global, shared, .. } = line;
+    if global.requests > 0 {
         notes.push(format!("{} sectors a request", ratio(global.transactions, global.requests)));
     }
-    if let (Some(shared), 1..) = (&line.shared, line.shared_bank_conflicts) {
+    if shared.requests > 0 && line.bank_conflicts > 0 {
         notes.push(format!(
             "{} passes a request, {} conflicts",
             ratio(shared.transactions, shared.requests),
-            thousands(line.shared_bank_conflicts)
+            thousands(line.bank_conflicts)
         ));
     }
     if line.divergent > 0 {
         notes.push(format!("divides its warp {} times", thousands(line.divergent)));
     }
-    if line.barriers.waits > 0 {
-        let Barriers { waits, instructions } = line.barriers;
+    if line.barrier.waits > 0 {
+        let BarrierWaits { waits, instructions, .. } = line.barrier;
         notes.push(format!("{} waits, for {} instructions", thousands(waits), thousands(instructions)));
     }
     if notes.is_empty() { String::new() } else { format!("   // {}", notes.join("; ")) }
