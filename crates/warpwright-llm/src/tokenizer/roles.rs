@@ -24,67 +24,33 @@ pub(super) struct Roles {
 /// A role that a key names, or else a text.
 struct Known {
     key: &'static str,
-    texts: &'static [&'static str],
+    /// Separated by spaces.
+    texts: &'static str,
 }
 
 const EOT: Known = Known {
     key: "tokenizer.ggml.eot_token_id",
-    texts: &[
-        "<|eot_id|>",
-        "<|im_end|>",
-        "<|end|>",
-        "<end_of_turn>",
-        "<|endoftext|>",
-        "<|end_of_text|>",
-        "<EOT>",
-        "_<EOT>",
-        "[EOT]",
-        "<｜end▁of▁sentence｜>",
-        "<end_of_utterance>",
-    ],
+    texts: "<|eot_id|> <|im_end|> <|end|> <end_of_turn> <|endoftext|> <|end_of_text|> <EOT> _<EOT> \
+         [EOT] <｜end▁of▁sentence｜> <end_of_utterance>",
 };
-const EOM: Known = Known { key: "tokenizer.ggml.eom_token_id", texts: &["<|eom_id|>"] };
+const EOM: Known = Known { key: "tokenizer.ggml.eom_token_id", texts: "<|eom_id|>" };
 
 /// Tokens of fill-in-the-middle: where the text before and after goes, and the middle.
 const FILL: [Known; 3] = [
     Known {
         key: "tokenizer.ggml.fim_pre_token_id",
-        texts: &[
-            "<|fim_prefix|>",
-            "<fim-prefix>",
-            "<fim_prefix>",
-            "<｜fim▁begin｜>",
-            "<PRE>",
-            "▁<PRE>",
-            "<|code_prefix|>",
-            "<|prefix|>",
-        ],
+        texts: "<|fim_prefix|> <fim-prefix> <fim_prefix> <｜fim▁begin｜> <PRE> ▁<PRE> <|code_prefix|> \
+         <|prefix|>",
     },
     Known {
         key: "tokenizer.ggml.fim_suf_token_id",
-        texts: &[
-            "<|fim_suffix|>",
-            "<fim-suffix>",
-            "<fim_suffix>",
-            "<｜fim▁hole｜>",
-            "<SUF>",
-            "▁<SUF>",
-            "<|code_suffix|>",
-            "<|suffix|>",
-        ],
+        texts: "<|fim_suffix|> <fim-suffix> <fim_suffix> <｜fim▁hole｜> <SUF> ▁<SUF> <|code_suffix|> \
+         <|suffix|>",
     },
     Known {
         key: "tokenizer.ggml.fim_mid_token_id",
-        texts: &[
-            "<|fim_middle|>",
-            "<fim-middle>",
-            "<fim_middle>",
-            "<｜fim▁end｜>",
-            "<MID>",
-            "▁<MID>",
-            "<|code_middle|>",
-            "<|middle|>",
-        ],
+        texts: "<|fim_middle|> <fim-middle> <fim_middle> <｜fim▁end｜> <MID> ▁<MID> <|code_middle|> \
+         <|middle|>",
     },
 ];
 /// The older keys of the same.
@@ -93,42 +59,18 @@ const FILL_BEFORE: [&str; 3] =
 
 /// Tokens of fill-in-the-middle that end generation: padding, the next repository, the next file.
 const FILL_ENDS: [Known; 3] = [
-    Known {
-        key: "tokenizer.ggml.fim_pad_token_id",
-        texts: &["<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]"],
-    },
+    Known { key: "tokenizer.ggml.fim_pad_token_id", texts: "<|fim_pad|> <fim-pad> <fim_pad> <PAD> [PAD]" },
     Known {
         key: "tokenizer.ggml.fim_rep_token_id",
-        texts: &["<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>"],
+        texts: "<|fim_repo|> <|repo_name|> <fim-repo> <REPO> <reponame>",
     },
-    Known { key: "tokenizer.ggml.fim_sep_token_id", texts: &["<|file_sep|>"] },
+    Known { key: "tokenizer.ggml.fim_sep_token_id", texts: "<|file_sep|>" },
 ];
 
 /// Texts that end generation whatever the file says.
-const ENDS: [&str; 22] = [
-    "<|eot_id|>",
-    "<|im_end|>",
-    "<|end|>",
-    "<|return|>",
-    "<|call|>",
-    "<|flush|>",
-    "<|calls|>",
-    "<end_of_turn>",
-    "<|endoftext|>",
-    "</s>",
-    "<|eom_id|>",
-    "<EOT>",
-    "_<EOT>",
-    "[EOT]",
-    "[EOS]",
-    "<|end_of_text|>",
-    "<end_of_utterance>",
-    "<eos>",
-    "<turn|>",
-    "<|tool_response>",
-    "<｜end▁of▁sentence｜>",
-    "[e~[",
-];
+const ENDS: &str = "<|eot_id|> <|im_end|> <|end|> <|return|> <|call|> <|flush|> <|calls|> <end_of_turn> \
+     <|endoftext|> </s> <|eom_id|> <EOT> _<EOT> [EOT] [EOS] <|end_of_text|> \
+     <end_of_utterance> <eos> <turn|> <|tool_response> <｜end▁of▁sentence｜> [e~[";
 
 /// Texts that are shown, although files call them control tokens.
 const SHOWN: [&str; 4] = ["<|channel|>", "<|message|>", "<|start|>", "<|constrain|>"];
@@ -168,7 +110,7 @@ impl Roles {
                     found = id(older, found, vocabulary)?;
                 }
                 Ok(found.or_else(|| {
-                    let found = role.texts.iter().find_map(|text| vocabulary.find(text))?;
+                    let found = role.texts.split(' ').find_map(|text| vocabulary.find(text))?;
                     vocabulary.kind_mut(found)?.set(Kind::CONTROL, true);
                     Some(found)
                 }))
@@ -199,7 +141,7 @@ impl Roles {
     }
 
     fn find_ends(&mut self, vocabulary: &mut Vocabulary, eom: Option<u32>) {
-        for text in ENDS {
+        for text in ENDS.split(' ') {
             if let Some(id) = vocabulary.find(text) {
                 self.ends.insert(id);
                 if let Some(kind) = vocabulary.kind_mut(id) {
