@@ -60,6 +60,20 @@ pub trait KernelDispatch: Send + Sync {
         WeightLayout::Rows
     }
 
+    /// A step of any family: goes to the method of its family.
+    fn step(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        match step.op().family() {
+            Family::Rows => self.rows(step),
+            Family::MatMul => self.mat_mul(step),
+            Family::Norm => self.norm(step),
+            Family::Rope => self.rope(step),
+            Family::Attention => self.attention(step),
+            Family::Elementwise => self.elementwise(step),
+            Family::Sampling => self.sampling(step),
+            Family::State => self.state(step),
+        }
+    }
+
     /// Embedding and selection of rows.
     fn rows(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
         step.run_library()
@@ -111,16 +125,11 @@ impl KernelDispatch for KernelLibrary {}
 #[derive(Clone, Copy, Debug)]
 pub struct EachStep<F>(pub F);
 
-macro_rules! each_step {
-    ($($family:ident)*) => {
-        impl<F: Fn(&mut StepRun<'_>) -> Result<(), ExecuteError> + Send + Sync> KernelDispatch for EachStep<F> {
-            $(fn $family(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
-                self.0(step)
-            })*
-        }
-    };
+impl<F: Fn(&mut StepRun<'_>) -> Result<(), ExecuteError> + Send + Sync> KernelDispatch for EachStep<F> {
+    fn step(&self, step: &mut StepRun<'_>) -> Result<(), ExecuteError> {
+        self.0(step)
+    }
 }
-each_step!(rows mat_mul norm rope attention elementwise sampling state);
 
 /// A step whose turn it is: what it does, and where its operands are.
 pub struct StepRun<'a> {

@@ -6,7 +6,7 @@ mod reference;
 
 use common::run::{begin, device, store};
 use common::{Biases, Choice, Formats, ModelConfig, Random, random_bytes, random_weights};
-use reference::{Memory, Value, dequantize};
+use reference::{Exact, Memory, Value, dequantize};
 use std::collections::HashMap;
 use warpwright_graph::{
     Arithmetic, Captured, ComputeGraph, Element, Executable, Fusion, Fusions, KernelLibrary, Plan,

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::activation::Exact;
 use common::ops::{Buffers, NO_QUANT, U, assert_within, full, held, hold, kinds, run};
 use warpwright_dsl::{BuildError, any::AnyKernel};
 use warpwright_kernels::{
@@ -246,4 +247,57 @@ fn what_these_kernels_cannot_be_is_said() {
     assert_eq!(refused(&Cast { to_gap: 33, ..cast }), "to_gap");
     assert_eq!(refused(&CopyBytes::new(0)), "bytes");
     assert_eq!(refused(&CopyBytes::new((1 << 36) + 1)), "bytes");
+}
+
+/// Numbers of other programs: Python's `math` module.
+#[test]
+fn values_are_those_of_other_programs() {
+    let known = [
+        (-6.0, [-0.014_835_738_939_808_647, -5.919_525_870_226_207e-9, -8.439_646_700_762_31e-11]),
+        (-3.0, [-0.142_277_619_532_700_35, -0.004_049_694_094_890_287, -0.003_637_392_081_773_019]),
+        (-1.0, [-0.268_941_421_369_995_1, -0.158_655_253_931_457_07, -0.158_808_009_391_723_3]),
+        (0.0, [0.0; 3]),
+        (0.5, [0.311_229_665_600_927_3, 0.345_731_230_637_006_56, 0.345_714_009_825_143_94]),
+        (2.0, [1.761_594_155_955_764_6, 1.954_499_736_103_641_6, 1.954_597_694_087_775_2]),
+        (4.0, [3.928_055_160_151_634, 3.999_873_315_032_667_5, 3.999_929_754_051_807_5]),
+    ];
+    for (x, values) in known {
+        let [silu, gelu, gelu_tanh] = values;
+        for (activation, value) in [
+            (Activation::Silu, silu),
+            (Activation::Gelu, gelu),
+            (Activation::GeluTanh, gelu_tanh),
+            (Activation::Relu, if x < 0.0 { 0.0 } else { x }),
+        ] {
+            let off = (activation.value(x) - value).abs();
+            assert!(off <= 1e-12 * value.abs(), "{activation} of {x}: {}", activation.value(x));
+        }
+    }
+}
+
+#[test]
+fn edges_are_no_accidents() {
+    for activation in Activation::ALL {
+        assert_eq!(activation.value(f64::NEG_INFINITY), 0.0, "{activation}");
+        assert_eq!(activation.value(-1e300), 0.0, "{activation}");
+        assert_eq!(activation.value(f64::INFINITY), f64::INFINITY, "{activation}");
+        assert!(activation.value(f64::NAN).is_nan(), "{activation}");
+        assert!(activation.error(-1e300, 1.0).is_finite(), "{activation}");
+    }
+}
+
+/// What an error of `x` costs is in the bound at any distance, with the own error at both ends.
+#[test]
+fn slopes_bound_differences() {
+    let numbers: Vec<f64> = (-800..=800).map(|i| f64::from(i) / 64.0).collect();
+    for activation in Activation::ALL {
+        for (&x, &other) in numbers.iter().flat_map(|x| numbers.iter().map(move |other| (x, other))) {
+            let apart = (activation.value(other) - activation.value(x)).abs();
+            let bound = activation.error(x, (other - x).abs());
+            assert!(
+                apart + activation.error(other, 0.0) <= bound * (1.0 + 1e-12),
+                "{activation}: {x} and {other}"
+            );
+        }
+    }
 }

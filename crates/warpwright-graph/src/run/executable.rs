@@ -7,7 +7,6 @@ use super::store::Store;
 use crate::dispatch::{KernelDispatch, StepRun};
 use crate::graph::TensorType;
 use crate::plan::Plan;
-use crate::program::Family;
 use std::fmt;
 use std::sync::Arc;
 use warpwright_runtime::{self as runtime, AnyBuffer, Buffer, Event, Stream};
@@ -102,18 +101,8 @@ impl Executable {
 
     /// The same, whether or not inputs were written.
     pub(super) fn issue_steps(&self, dispatch: &dyn KernelDispatch) -> Result<(), ExecuteError> {
-        for (index, step) in self.plan().program().steps().iter().enumerate() {
-            let mut run = StepRun::new(&self.bound, index);
-            let issued = match step.op.family() {
-                Family::Rows => dispatch.rows(&mut run),
-                Family::MatMul => dispatch.mat_mul(&mut run),
-                Family::Norm => dispatch.norm(&mut run),
-                Family::Rope => dispatch.rope(&mut run),
-                Family::Attention => dispatch.attention(&mut run),
-                Family::Elementwise => dispatch.elementwise(&mut run),
-                Family::Sampling => dispatch.sampling(&mut run),
-                Family::State => dispatch.state(&mut run),
-            };
+        for index in 0..self.plan().steps().len() {
+            let issued = dispatch.step(&mut StepRun::new(&self.bound, index));
             issued.map_err(|error| self.placed().at_step(index, error))?;
         }
         Ok(())

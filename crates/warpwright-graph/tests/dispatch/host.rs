@@ -1,6 +1,6 @@
 //! Products on the host, through copies: every fused form that the library has, in every format.
 
-use crate::reference::dequantize;
+use crate::reference::{Exact, dequantize};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use warpwright_graph::{
     Element, ExecuteError, Family, Fusion, KernelDispatch, Matrix, PlanOptions, Products, Program, StepOp,

@@ -7,7 +7,7 @@ mod reference;
 mod sampling;
 
 use common::{Biases, Choice, Formats, ModelConfig, Prompt, Random, random_bytes, random_weights};
-use reference::{Memory, ReferenceError, Value, dequantize, execute, execute_with};
+use reference::{Exact, Memory, ReferenceError, Value, dequantize, execute, execute_with};
 use std::collections::HashMap;
 use std::path::Path;
 use warpwright_graph::{

@@ -10,7 +10,7 @@ use warpwright_dsl::*;
 ///
 /// Computed in `f32` and rounded once more to the type of `y`; what is beyond the largest half becomes the
 /// largest half. Of sums, products and multiples `|err| ≤ 2⁻²⁴` of the result; of
-/// an activation [`Activation::error`]; where `b` is gated, which is one product more, that times `|b|` and 2⁻²⁴ of the
+/// an activation what [`Activation`] says; where `b` is gated, which is one product more, that times `|b|` and 2⁻²⁴ of the
 /// result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(

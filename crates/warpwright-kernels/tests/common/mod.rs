@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test takes what it needs")]
 
+pub(crate) mod activation;
+
 pub(crate) mod called;
 
 pub(crate) mod gguf;

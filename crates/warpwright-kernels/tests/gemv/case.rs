@@ -1,5 +1,6 @@
 //! A product in one configuration, run and held to `f64` within the bound that the kernel states.
 
+use crate::common::activation::Exact;
 use crate::common::gguf;
 use crate::common::numbers;
 use warpwright_dsl::any::AnyKernel;

@@ -7,6 +7,8 @@
 
 #![allow(dead_code, unused_imports, reason = "each test takes what it needs")]
 
+#[path = "../../../../warpwright-kernels/tests/common/activation.rs"]
+mod activation;
 mod attention;
 mod error;
 mod memory;
@@ -16,6 +18,7 @@ pub(crate) mod sampling;
 mod value;
 mod weights;
 
+pub(crate) use activation::Exact;
 pub(crate) use error::ReferenceError;
 pub(crate) use memory::Memory;
 pub(crate) use sampling::{Draw, Settings, draw, probabilities};

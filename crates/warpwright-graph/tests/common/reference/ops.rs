@@ -1,5 +1,6 @@
 //! What each op makes of what it takes. Kinds and lengths were checked.
 
+use super::activation::Exact;
 use super::attention::{Queries, attention};
 use super::error::ReferenceError;
 use super::rope::rope;

@@ -102,8 +102,8 @@ impl Matrix {
 ///   `Σ |w| · max |x| / 253`, with the largest of each 32 activations: where a few channels are large, the
 ///   others lose their bits.
 /// * with a gate: of a first product `g` that is off by `e` and a second one `h` that is off by `f`, the result is off
-///   by `E · (|h| + f) + |a(g)| · f` and `u` of itself, where `E` is [`Activation::error`] of `g` and `e`: at most
-///   `1.13 e`, and the activation's own error.
+///   by `E · (|h| + f) + |a(g)| · f` and `u` of itself, where `E` is the error of the [`Activation`] of `g` and
+///   `e`: at most `1.13 e`, and the activation's own error.
 ///
 /// * with an epsilon: the error of the product with `x · norm`, and `(k / 128 + 16) · u` of the result for the factor.
 ///
