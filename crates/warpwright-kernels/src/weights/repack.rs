@@ -51,9 +51,9 @@ pub struct Repack {
 #[args(of = Repack)]
 #[allow(missing_docs, reason = "they are described with the kernel")]
 pub struct RepackArgs<M: Mode> {
-    #[arg(len = Extent::new(of.matrix().gguf_bytes()), constant)]
+    #[arg(len = Extent::new(of.gguf_bytes()), constant)]
     pub gguf: M::In<u8>,
-    #[arg(len = Extent::new(of.matrix().planes().bytes()))]
+    #[arg(len = Extent::new(of.planes().bytes()))]
     pub planes: M::Out<u8>,
 }
 
@@ -94,9 +94,9 @@ pub struct Unpack {
 #[args(of = Unpack)]
 #[allow(missing_docs, reason = "they are described with the kernel")]
 pub struct UnpackArgs<M: Mode> {
-    #[arg(len = Extent::new(of.matrix().planes().bytes()), constant)]
+    #[arg(len = Extent::new(of.repack().planes().bytes()), constant)]
     pub planes: M::In<u8>,
-    #[arg(len = Extent::new(of.matrix().gguf_bytes()))]
+    #[arg(len = Extent::new(of.repack().gguf_bytes()))]
     pub gguf: M::Out<u8>,
 }
 
@@ -108,10 +108,6 @@ impl Repack {
     pub fn new(format: WeightFormat, n: u32, k: u32) -> Self {
         Repack { format, n, k }
     }
-
-    fn matrix(&self) -> Matrix {
-        Matrix { format: self.format, n: self.n, k: self.k }
-    }
 }
 
 impl Unpack {
@@ -120,8 +116,9 @@ impl Unpack {
         Unpack { format, n, k }
     }
 
-    fn matrix(&self) -> Matrix {
-        Matrix { format: self.format, n: self.n, k: self.k }
+    /// What it undoes, which knows how the matrix lies.
+    fn repack(&self) -> Repack {
+        Repack::new(self.format, self.n, self.k)
     }
 }
 
@@ -133,15 +130,19 @@ impl Kernel for Repack {
     }
 
     fn launch(&self) -> LaunchRule {
-        self.matrix().launch()
+        LaunchRule::new(THREADS).grid(self.items().div_ceil(THREADS))
     }
 
     fn check(&self) -> Result<(), BuildError> {
-        self.matrix().check()
+        self.format.check_row("k", self.k)?;
+        if self.n.checked_mul(self.items_of_a_row()).is_some() {
+            return Ok(());
+        }
+        Err(BuildError::field("n", self.n, "such that a thread for each block has a number"))
     }
 
     fn body<'k>(&self, k: K<'k>, RepackArgs { gguf, planes }: RepackArgs<Body<'k>>) {
-        self.matrix().body(k, gguf, planes, Way::In);
+        self.pass(k, gguf, planes, Way::In);
     }
 }
 
@@ -153,15 +154,15 @@ impl Kernel for Unpack {
     }
 
     fn launch(&self) -> LaunchRule {
-        self.matrix().launch()
+        self.repack().launch()
     }
 
     fn check(&self) -> Result<(), BuildError> {
-        self.matrix().check()
+        self.repack().check()
     }
 
     fn body<'k>(&self, k: K<'k>, UnpackArgs { planes, gguf }: UnpackArgs<Body<'k>>) {
-        self.matrix().body(k, gguf, planes, Way::Out);
+        self.repack().pass(k, gguf, planes, Way::Out);
     }
 }
 
@@ -174,23 +175,8 @@ enum Way {
     Out,
 }
 
-/// What both directions know of a matrix.
-#[derive(Clone, Copy)]
-struct Matrix {
-    format: WeightFormat,
-    n: u32,
-    k: u32,
-}
-
-impl Matrix {
-    fn check(self) -> Result<(), BuildError> {
-        self.format.check_row("k", self.k)?;
-        if self.n.checked_mul(self.items_of_a_row()).is_some() {
-            return Ok(());
-        }
-        Err(BuildError::field("n", self.n, "such that a thread for each block has a number"))
-    }
-
+/// How the matrix lies and moves, whichever way.
+impl Repack {
     fn planes(self) -> Planes {
         Planes::new(self.format, self.n, self.k)
     }
@@ -217,11 +203,7 @@ impl Matrix {
         self.n.saturating_mul(self.items_of_a_row())
     }
 
-    fn launch(self) -> LaunchRule {
-        LaunchRule::new(THREADS).grid(self.items().div_ceil(THREADS))
-    }
-
-    fn body<'k>(self, k: K<'k>, gguf: Ptr<'k, Global, u8>, planes: Ptr<'k, Global, u8>, way: Way) {
+    fn pass<'k>(self, k: K<'k>, gguf: Ptr<'k, Global, u8>, planes: Ptr<'k, Global, u8>, way: Way) {
         k.when(k.global_tid().lt(self.items()), || {
             let items = self.items_of_a_row();
             let (row, item) = (k.global_tid() / items, k.global_tid() % items);
@@ -274,7 +256,7 @@ impl Matrix {
 
 /// A thread's blocks in the file and in the planes.
 struct Sides<'k> {
-    matrix: Matrix,
+    matrix: Repack,
     quants: &'static Quants,
     row: Reg<'k, u32>,
     /// The number of the item in the row.
