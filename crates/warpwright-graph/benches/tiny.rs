@@ -16,9 +16,11 @@ mod common;
 use common::run::{add_weights, begin, device};
 use common::{Biases, Choice, Formats, ModelConfig, Prompt};
 use std::collections::{BTreeMap, HashSet};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use warpwright_graph::{
-    Executable, Execution, KernelLibrary, Plan, PlanOptions, RopeParams, Store, execute_graph,
+    EachStep, Executable, Execution, KernelLibrary, Plan, PlanOptions, RopeParams, StepRun, Store,
+    execute_graph,
 };
 use warpwright_kernels::CacheDtype;
 use warpwright_ptx::verify;
@@ -116,18 +118,19 @@ fn kernels(device: &Device) -> Outcome {
     Ok(())
 }
 
-/// What an execution's steps took, by what they are for.
-fn steps(execution: &Execution, plan: &Plan) {
+/// What the steps of a plan took, by what they are for.
+fn steps(times: &[Duration], plan: &Plan) {
     let mut by: BTreeMap<String, (Duration, usize, String)> = BTreeMap::new();
-    for step in &execution.steps {
-        let node = step.nodes.last().map_or(step.op, String::as_str);
+    for ((step, planned), time) in plan.program().steps().iter().zip(plan.steps()).zip(times) {
+        let op = step.op.name();
+        let node = step.nodes.last().map_or(op, |&node| plan.program().node(node).0);
         let node = node.rsplit('.').next().unwrap_or(node);
-        let of: Vec<String> = plan.steps()[step.step]
+        let of: Vec<String> = planned
             .launches()
             .map(|launch| format!("{}{:?}x{:?}", launch.kernel.entry(), launch.grid, launch.block[0]))
             .collect();
-        let entry = by.entry(format!("{node} ({})", step.op)).or_default();
-        entry.0 += step.time;
+        let entry = by.entry(format!("{node} ({op})")).or_default();
+        entry.0 += *time;
         entry.1 += 1;
         entry.2 = of.join(" ");
     }
@@ -138,14 +141,21 @@ fn steps(execution: &Execution, plan: &Plan) {
     }
 }
 
-/// The execution with the least time.
-fn best(executable: &mut Executable, rounds: usize) -> Outcome<Execution> {
-    executable.record_times(true);
-    let mut best: Option<Execution> = None;
+/// The execution with the least time, and the times of its steps.
+fn best(executable: &mut Executable, rounds: usize) -> Outcome<(Execution, Vec<Duration>)> {
+    let mut best: Option<(Execution, Vec<Duration>)> = None;
     for _ in 0..rounds {
-        let execution = execute_graph(executable, &KernelLibrary)?;
-        if best.as_ref().is_none_or(|best| execution.time < best.time) {
-            best = Some(execution);
+        let events = Mutex::new(vec![executable.stream().record_event()?]);
+        let each = EachStep(|step: &mut StepRun<'_>| {
+            step.run_library()?;
+            events.lock().expect("nothing panics").push(step.stream().record_event()?);
+            Ok(())
+        });
+        let execution = execute_graph(executable, &each)?;
+        if best.as_ref().is_none_or(|(best, _)| execution.time < best.time) {
+            let events = events.into_inner().expect("nothing panics");
+            let times = events.windows(2).map(|two| two[1].elapsed(&two[0])).collect::<Result<_, _>>()?;
+            best = Some((execution, times));
         }
     }
     Ok(best.expect("a round"))
@@ -171,9 +181,9 @@ fn decode(device: &Device, store: &mut Store) -> Outcome {
     let mut executable = executable?;
     for position in [0, 100, 500] {
         begin_again(store, position);
-        let execution = best(&mut executable, 9)?;
+        let (execution, times) = best(&mut executable, 9)?;
         println!("at {position}: {:.2} ms, {} launches", ms(execution.time), execution.launches);
-        steps(&execution, executable.plan());
+        steps(&times, executable.plan());
     }
     let mut captured = executable.capture(&KernelLibrary)?;
     for position in [0, 100, 500] {
@@ -203,7 +213,7 @@ fn prefill(device: &Device, store: &mut Store) -> Outcome {
         for (name, values) in prompt.inputs() {
             executable.write_input(name, &values)?;
         }
-        let execution = best(&mut executable, 5)?;
+        let (execution, times) = best(&mut executable, 5)?;
         println!(
             "{tokens} tokens: {:.1} ms, {:.0} tokens/s, {} launches; planned in {:.2} ms, bound in {:.1} ms",
             ms(execution.time),
@@ -212,7 +222,7 @@ fn prefill(device: &Device, store: &mut Store) -> Outcome {
             ms(planning),
             ms(binding)
         );
-        steps(&execution, executable.plan());
+        steps(&times, executable.plan());
     }
     Ok(())
 }

@@ -9,7 +9,10 @@ mod common;
 mod ladder;
 
 use common::{Given, numbers, rounded, rounding, run_kernel};
-use ladder::{RmsNorm, Softmax, Transpose, VectorAdd};
+use ladder::rms_norm::RmsNorm;
+use ladder::softmax::Softmax;
+use ladder::transpose::Transpose;
+use ladder::vector_add::VectorAdd;
 use warpwright_dsl::{Bf16, F16, any::AnyKernel};
 use warpwright_ptx::ir::{Arch, Type};
 

@@ -16,7 +16,8 @@ mod common;
 mod ladder;
 
 use common::{Given, numbers, product, rounded, rounding, run_kernel};
-use ladder::{Matmul, MatmulTiled};
+use ladder::matmul::Matmul;
+use ladder::matmul_tiled::MatmulTiled;
 use warpwright_dsl::{Bf16, BuildError, F16, any::AnyKernel};
 use warpwright_kernels::Entry;
 use warpwright_ptx::diag::Code;

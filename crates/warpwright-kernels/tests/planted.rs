@@ -7,7 +7,8 @@ mod common;
 mod ladder;
 
 use common::{Given, numbers, run_unjudged, take_out};
-use ladder::{Matmul, MatmulTiled};
+use ladder::matmul::Matmul;
+use ladder::matmul_tiled::MatmulTiled;
 use warpwright_dsl::{Built, F16, any::AnyKernel};
 use warpwright_kernels::QuantGemm;
 use warpwright_kernels::weights::{Planes, WeightFormat};

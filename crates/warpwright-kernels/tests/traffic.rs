@@ -8,7 +8,8 @@ mod common;
 mod ladder;
 
 use common::{Given, numbers, run_kernel};
-use ladder::{Matmul, MatmulTiled};
+use ladder::matmul::Matmul;
+use ladder::matmul_tiled::MatmulTiled;
 use std::sync::Arc;
 use warpwright_dsl::{Bf16, F16, Factor, any::AnyKernel};
 use warpwright_ptx::ir::{Arch, Imm, Src, StatementKind, Type};

@@ -107,6 +107,12 @@ pub enum GraphError {
         /// makes, or changes a state that that one reads.
         nodes: Vec<String>,
     },
+    /// A graph needs a weight that there is not.
+    #[error("there is no weight `{weight}`")]
+    Missing {
+        /// The weight's name.
+        weight: String,
+    },
     /// Two nodes change one version of a state.
     #[error(
         "nodes `{first}` and `{second}` both change `{state}`: the second must take what the first makes"

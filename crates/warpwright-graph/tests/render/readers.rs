@@ -1,7 +1,5 @@
 //! A reader of what is drawn: as much of Graphviz's language as there is to read, and no more.
 
-use std::collections::HashMap;
-
 /// Statements of a graph.
 #[derive(Debug, Default)]
 pub(crate) struct Dot {

@@ -1,5 +1,5 @@
 //! The kernels of the ladder: one idea each, small enough to be read whole. `docs/ladder.md` goes through
-//! them. Its [`RmsNorm`] and [`Softmax`] are for reading; what models use are those of the library.
+//! them. `rms_norm::RmsNorm` and `softmax::Softmax` are for reading; what models use are those of the library.
 
 pub(crate) mod matmul;
 pub(crate) mod matmul_tiled;
@@ -7,10 +7,3 @@ pub(crate) mod rms_norm;
 pub(crate) mod softmax;
 pub(crate) mod transpose;
 pub(crate) mod vector_add;
-
-pub(crate) use matmul::Matmul;
-pub(crate) use matmul_tiled::MatmulTiled;
-pub(crate) use rms_norm::RmsNorm;
-pub(crate) use softmax::Softmax;
-pub(crate) use transpose::Transpose;
-pub(crate) use vector_add::VectorAdd;

@@ -15,7 +15,6 @@
 //! the L2 cache for all but the first of them.
 
 use crate::data::floats::Floats;
-use crate::entry::Domain;
 use warpwright_dsl::*;
 
 /// Weights of a row that a tile has.

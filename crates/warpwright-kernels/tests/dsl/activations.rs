@@ -1,6 +1,7 @@
 //! Activation functions against their definitions in `f64`, at the bounds that their documentation states.
 
 use super::common::Given;
+use super::common::activation::Exact;
 use super::{TARGETS, outputs};
 use warpwright_dsl::*;
 use warpwright_kernels::Activation;

@@ -39,10 +39,10 @@ mod sequence;
 mod states;
 mod statistics;
 
+pub use crate::model::LoadProgress as Loading;
 pub use context::{Context, ContextLimit};
 pub use error::EngineError;
 pub use estimate::Estimate;
-pub use crate::model::LoadProgress as Loading;
 pub use load::Engine;
 pub use logits::By;
 pub use not_finite::NotFinite;

@@ -107,7 +107,7 @@ impl ModelConfig {
     }
 
     fn no_weight(&self, name: &str) -> GraphError {
-        GraphError::Missing { node: name.into(), op: "weight", tensor: name.into() }
+        GraphError::Missing { weight: name.into() }
     }
 
     fn optional_weight(&self, graph: &mut ComputeGraph, name: &str) -> Option<Tensor> {

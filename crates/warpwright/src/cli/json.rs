@@ -13,12 +13,14 @@ const VERSION: u32 = 1;
 /// An object with these fields, in this order. The type of a field is a parameter of the same name.
 macro_rules! object {
     ($($(#[$attribute:meta])* $name:ident: $value:expr),* $(,)?) => {{
-        #[allow(non_camel_case_types)]
-        #[derive(serde::Serialize)]
-        struct Object<$($name),*> {
-            $($(#[$attribute])* $name: $name,)*
+        #[allow(non_camel_case_types, reason = "what is derived names the parameters too")]
+        mod object {
+            #[derive(serde::Serialize)]
+            pub(super) struct Object<$($name),*> {
+                $($(#[$attribute])* pub(super) $name: $name,)*
+            }
         }
-        Object { $($name: $value),* }
+        object::Object { $($name: $value),* }
     }};
 }
 pub(crate) use object;

@@ -123,7 +123,7 @@ fn on_cuda(
         let times = finished.iter().flat_map(|finished| &finished.times);
         let document = object! {
             file: &program.name,
-            kernel: &kernel.name,
+            kernel: kernel.name.to_string(),
             // As it is asked for: `cuda:0`.
             device: options.device.to_string(),
             name: &properties.name,
@@ -189,7 +189,7 @@ fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Resul
     if options.json {
         let document = object! {
             file: &program.name,
-            kernel: &kernel.name,
+            kernel: kernel.name.to_string(),
             device: finished.arch.to_string(),
             grid: options.grid.0,
             block: block,
