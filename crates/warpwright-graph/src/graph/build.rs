@@ -77,9 +77,9 @@ pub struct KvCache {
 
 /// What is computed: tensors, and operations that make some of others.
 ///
-/// Nodes may be added in any order ([`declare`](Self::declare) gives a tensor before its node is there);
-/// [`order`](Self::order) finds one in which they can run, or says why there is none. A clone has the same handles.
-/// What is added to one of the two afterwards is the other one's under no handle, or under one of another tensor.
+/// A node is added after those whose results it takes. One that changes a state may be added before others that read what
+/// the state was: [`order`](Self::order) finds an order in which all can run, or says why there is none. A clone has the same
+/// handles. What is added to one of the two afterwards is the other one's under no handle, or under one of another tensor.
 ///
 /// ```
 /// use warpwright_graph::{ComputeGraph, Element, TensorType};

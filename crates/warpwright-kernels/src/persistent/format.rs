@@ -120,12 +120,6 @@ pub fn record(grid: [u32; 3], words: &[u64]) -> Vec<u64> {
     record
 }
 
-/// Counters that the host provides room for: with a queue, its heads are the first `phases` of them, and items are
-/// given those behind.
-pub fn counter_words(counters: u32) -> u64 {
-    u64::from(counters) * u64::from(COUNTER_STRIDE)
-}
-
 /// Why a launch gave up: a wait has run out of polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fault {
