@@ -79,7 +79,8 @@ fn the_nodes_are_what_was_recorded() {
         block: [64, 1, 1],
         dynamic_shared: 0,
     };
-    let expected = [GraphNode::Memset { bytes, word: 1, value: 0 }, launch.clone(), launch, GraphNode::Copy { bytes }];
+    let expected =
+        [GraphNode::Memset { bytes, word: 1, value: 0 }, launch.clone(), launch, GraphNode::Copy { bytes }];
     let nodes: Vec<_> = graph.nodes().collect();
     assert!(nodes.iter().map(|(_, node)| node).eq(&expected), "{graph:?}");
     assert!(nodes.iter().map(|(id, _)| id.index()).eq(0..4));

@@ -21,11 +21,14 @@ use warpwright_dsl::{Config, Configure, Field};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// By device, the shape and its choice in the texts of their fields.
-    rows: BTreeMap<(String, Row), Vec<String>>,
+    rows: BTreeMap<(String, Row), Texts>,
 }
 
+/// The values of fields.
+type Texts = Vec<String>;
+
 /// The name of a shape, and the values of its fields.
-type Row = (&'static str, Vec<String>);
+type Row = (&'static str, Texts);
 
 /// Why a text is no table.
 #[derive(Clone, Debug)]
@@ -82,7 +85,7 @@ struct Kind {
     shape: &'static [Field],
     choice: &'static [Field],
     /// The row of a shape and a choice, in the texts of all fields.
-    row: fn(&str, &str) -> Result<(Vec<String>, Vec<String>), ConfigureError>,
+    row: fn(&str, &str) -> Result<[Texts; 2], ConfigureError>,
 }
 
 impl Kind {
@@ -95,7 +98,7 @@ impl Kind {
                 let shape: S = parse(S::NAME, shape)?;
                 let choice = parse(S::NAME, choice)?;
                 shape.check(&choice)?;
-                Ok((shape.texts(), choice.texts()))
+                Ok([shape.texts(), choice.texts()])
             },
         }
     }
@@ -142,7 +145,7 @@ impl Table {
             name: name.into(),
             known: KINDS.iter().map(|kind| kind.name).collect(),
         })?;
-        let (shape, choice) = (kind.row)(shape, choice).map_err(TableProblem::Field)?;
+        let [shape, choice] = (kind.row)(shape, choice).map_err(TableProblem::Field)?;
         match self.rows.insert((device.into(), (kind.name, shape)), choice) {
             None => Ok(()),
             Some(_) => Err(TableProblem::Twice),
