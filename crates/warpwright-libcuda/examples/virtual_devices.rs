@@ -1,7 +1,7 @@
 //! Calls functions of the CUDA driver API as a C program would, and names the virtual GPUs behind them.
 //!
 //! ```text
-//! WARPWRIGHT_DEVICES=80,90 cargo run -p warpwright-libcuda --example devices
+//! WARPWRIGHT_DEVICES=80,90 cargo run -p warpwright-libcuda --example virtual_devices
 //! ```
 
 #[cfg(target_os = "linux")]

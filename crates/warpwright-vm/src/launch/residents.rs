@@ -1,0 +1,210 @@
+//! The turns that a host thread gives to its blocks, until they are over, wait, or go round in circles.
+
+use super::report;
+use super::{Launch, PATIENCE_AGAIN};
+use crate::machine::{Around, Block, BlockStatus, Machine, room_of_block};
+use std::mem::take;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+
+/// The blocks that a host thread has begun and not finished.
+pub(super) struct Residents {
+    pub(super) blocks: Vec<Block>,
+    /// Blocks that are over, to be used again.
+    spare: Vec<Block>,
+    /// How many there may be.
+    most: u64,
+    /// Which host thread this is.
+    index: u32,
+}
+
+impl Residents {
+    pub(super) fn new(launch: &Launch, index: u32) -> Self {
+        let share = launch.options.residency.div_ceil(u64::from(launch.workers)).max(1);
+        Residents { blocks: Vec::new(), spare: Vec::new(), most: share, index }
+    }
+
+    fn admit(&mut self, launch: &Launch, number: u64) {
+        let used = self.spare.pop();
+        if used.is_none() && !launch.hold(room_of_block(&launch.shape, &launch.code, launch.kernel)) {
+            return launch.trap(report::out_of_memory(launch));
+        }
+        let mut block = used.unwrap_or_default();
+        block.start(number, &launch.shape, &launch.code, launch.kernel);
+        block.checks.start(launch, number);
+        self.blocks.push(block);
+    }
+
+    /// Begins another block, if there is one and it may.
+    fn admit_next(&mut self, launch: &Launch) -> bool {
+        // A cooperative grid has all of its blocks from the start.
+        if launch.options.cooperative || self.blocks.len() as u64 >= self.most {
+            return false;
+        }
+        match launch.take_block() {
+            Some(turn) => {
+                self.admit(launch, turn);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Begins as many other blocks as there are, if they may.
+    fn admit_others(&mut self, launch: &Launch) {
+        let count = self.blocks.len();
+        while self.blocks.len() < 2 * count && self.admit_next(launch) {
+            launch.changed();
+        }
+    }
+
+    /// Whether a block does the same again and again, and nothing has changed that could end that.
+    fn stands(&self, launch: &Launch, block: usize) -> bool {
+        let now = launch.changes.load(Acquire);
+        if !self.blocks[block].circles(now) {
+            return false;
+        }
+        let all = self.blocks.iter().all(|block| block.circles(now));
+        if all && launch.stands_still(self.index, now) {
+            launch.stall(&self.blocks);
+        }
+        true
+    }
+
+    /// Begins its first blocks.
+    pub(super) fn begin(&mut self, launch: &Launch, m: &Machine<'_>) {
+        if launch.options.cooperative {
+            let all = (self.index as u64..launch.shape.blocks()).step_by(launch.workers as usize);
+            for number in all {
+                self.admit(launch, number);
+                if launch.is_stopped() {
+                    break;
+                }
+            }
+        } else {
+            self.admit_next(launch);
+            if m.worker.random.is_some() {
+                while self.blocks.len() < 8 && self.admit_next(launch) {}
+            }
+        }
+    }
+
+    /// Runs blocks until there are none any more, or the launch ends or stands still.
+    pub(super) fn run<'a>(&mut self, launch: &'a Launch, m: &mut Machine<'a>) {
+        let mut turn = 0;
+        let mut waiting = 0;
+        let (mut stalled, mut idle) = (0, 0);
+        let mut seen = launch.changes.load(Acquire);
+        let patience = launch.patience.load(Relaxed);
+        let mut awake = Awake { launch, is: false };
+        awake.set(true);
+        while !self.blocks.is_empty() && !launch.is_stopped() && !launch.is_leaving() {
+            turn = match &mut m.worker.random {
+                Some(random) if !m.worker.steady => random.below(self.blocks.len() as u64) as usize,
+                _ => turn % self.blocks.len(),
+            };
+            if m.worker.steady && self.stands(launch, turn) {
+                turn += 1;
+                waiting += 1;
+                if waiting > self.blocks.len() {
+                    std::thread::yield_now();
+                }
+                continue;
+            }
+            let before = self.blocks[turn].clock;
+            m.worker.allowance =
+                launch.options.max_instructions.saturating_sub(launch.executed.load(Relaxed));
+            m.exchange_block(&mut self.blocks[turn]);
+            let status = m.run_block();
+            m.exchange_block(&mut self.blocks[turn]);
+            account(launch, m);
+            let progressed = take(&mut m.worker.progress);
+            let (read, looked) = (take(&mut m.worker.read), take(&mut m.worker.looked));
+            let acted = take(&mut m.worker.outward);
+            if acted {
+                launch.acts.fetch_add(1, AcqRel);
+            }
+            if acted || looked {
+                launch.changed();
+            }
+            idle = if acted || progressed { 0 } else { idle + (self.blocks[turn].clock - before) };
+            if idle > patience && looked {
+                launch.rest(self.index);
+            } else {
+                launch.resting[self.index as usize].store(idle > patience, Release);
+            }
+            waiting = if matches!(status, BlockStatus::Waiting) { waiting + 1 } else { 0 };
+            if waiting == 0 {
+                awake.set(true);
+            }
+            match status {
+                BlockStatus::Stopped => break,
+                BlockStatus::Done => {
+                    let block = self.blocks.swap_remove(turn);
+                    self.spare.push(block);
+                    launch.changed();
+                    if self.blocks.is_empty() || m.worker.random.is_some() {
+                        self.admit_next(launch);
+                    }
+                }
+                BlockStatus::Running | BlockStatus::Waiting => {
+                    let now = launch.changes.load(Acquire);
+                    stalled = if now == seen { stalled + (self.blocks[turn].clock - before) } else { 0 };
+                    seen = now;
+                    m.worker.steady = stalled > patience;
+                    if m.worker.steady {
+                        let (awaited, again) = (launch.awaited.load(Acquire), patience == PATIENCE_AGAIN);
+                        let around = Around { changes: now, awaited, again };
+                        self.blocks[turn].look(around, read);
+                        let circles = self.blocks.iter().all(|block| block.circles(now));
+                        if circles && launch.stands_still(self.index, now) {
+                            launch.stall(&self.blocks);
+                        }
+                    }
+                    // It may wait for a block that has not begun.
+                    if !progressed {
+                        self.admit_others(launch);
+                    }
+                    turn += 1;
+                    if let Some(times) = waiting.checked_sub(self.blocks.len() + 1) {
+                        awake.set(false);
+                        launch.give_way(times, now);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether a host thread counts among those that do not wait.
+struct Awake<'a> {
+    launch: &'a Launch,
+    is: bool,
+}
+
+impl Awake<'_> {
+    fn set(&mut self, awake: bool) {
+        if awake != self.is {
+            let count = &self.launch.awake;
+            if awake {
+                count.fetch_add(1, SeqCst)
+            } else {
+                count.fetch_sub(1, SeqCst)
+            };
+            self.is = awake;
+        }
+    }
+}
+
+impl Drop for Awake<'_> {
+    fn drop(&mut self) {
+        self.set(false);
+    }
+}
+
+fn account(launch: &Launch, m: &mut Machine<'_>) {
+    let executed = take(&mut m.worker.executed);
+    let total = launch.executed.fetch_add(executed, Relaxed) + executed;
+    if total > launch.options.max_instructions {
+        launch.trap(report::budget(launch));
+    }
+}
