@@ -23,15 +23,15 @@ fn refused<T>(result: Result<T>) -> (&'static str, u32) {
 #[test]
 fn a_code_that_nobody_knows_is_told_as_a_number() {
     let test = "calls::a_code_that_nobody_knows_is_told_as_a_number";
-    if let Some(apart) = refusing(test, "cuStreamCreate=9999") {
+    if let Some(apart) = refusing(test, "cuStreamCreateWithPriority=9999") {
         return apart.run().passed();
     }
     let error = Device::cuda(0).map(drop).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "cuStreamCreate failed: the driver says no more (an error without a name, 9999)"
+        "cuStreamCreateWithPriority failed: the driver says no more (an error without a name, 9999)"
     );
-    assert_eq!(refused(Err::<(), _>(error)), ("cuStreamCreate", 9999));
+    assert_eq!(refused(Err::<(), _>(error)), ("cuStreamCreateWithPriority", 9999));
 }
 
 #[test]
