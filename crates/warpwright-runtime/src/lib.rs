@@ -138,6 +138,7 @@ pub use cudarc;
 pub use bindings::Given;
 pub use buffer::{AnyBuffer, Buffer, Element, HostBuffer};
 pub use contract::{ContractError, Kind, Measure, Violation};
+pub use cuda::nvtx;
 pub use cuda::{
     CallError, CubinCache, CudaConfig, CudaError, DriverVersion, JitError, Lendable, ModuleError,
     PtxVersionError,

@@ -7,7 +7,7 @@ use crate::model::Outcome;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use warpwright_graph::RunnerStep;
-use warpwright_runtime::Event;
+use warpwright_runtime::{Event, nvtx};
 
 /// How far a prompt is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,7 @@ impl Engine {
         prompt: &[u32],
         mut progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, EngineError> {
+        let _range = nvtx::range("prefill");
         let before = self.position();
         self.append(prompt)?;
         let computed = self.compute(&mut progress);

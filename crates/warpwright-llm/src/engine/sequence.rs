@@ -23,7 +23,7 @@ use super::persistent;
 use super::sampler::SamplerOptions;
 use std::ops::ControlFlow;
 use warpwright_graph::PersistentLaunch;
-use warpwright_runtime::AnyBuffer;
+use warpwright_runtime::{AnyBuffer, nvtx};
 
 /// What the host knows of the sequence.
 #[derive(Debug, Default)]
@@ -211,6 +211,7 @@ impl Engine {
     ///
     /// Those of [`decode`](Self::decode).
     pub fn decode_of(&mut self, wanted: usize) -> Result<u32, EngineError> {
+        let _range = nvtx::range("decode");
         let token = self.choose_next(wanted);
         if token.is_err() {
             self.failed();

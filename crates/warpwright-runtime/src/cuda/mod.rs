@@ -38,6 +38,7 @@ mod line;
 mod mark;
 mod memory;
 mod module;
+pub mod nvtx;
 mod reaper;
 mod staging;
 mod sys;
