@@ -1,18 +1,20 @@
 //! `cargo xtask tidy`: the invariants of the source that a script can check.
 //!
-//! Every rule is a function from a file to its findings; [`RULES`] lists them. What a rule is for stands
-//! in CONTRIBUTING.md and ARCHITECTURE.md.
+//! A rule is a function from a file to its findings; [`RULES`] lists them. [`words`] also compares files with each other.
+//! CONTRIBUTING.md and ARCHITECTURE.md say what a rule is for.
+
+mod words;
 
 use crate::manifest::dependencies;
 use crate::run::{project_files, read, relative, root};
 
 /// Files longer than this are split.
-const MOST_LINES: usize = 700;
+const MAX_LINES: usize = 700;
 
-/// What may say `unsafe`: the crates that talk to a driver or to another language, the file that enters
-/// code compiled for features of the processor, the one that maps model files, the command that launches anybody's
-/// PTX on a device, the files with promises that kernels stay within their arguments, and tests and benches that
-/// launch PTX unchecked, promise that, or count allocations.
+/// Where `unsafe` may stand: in the crates that talk to a driver or to another language, in the file that enters code
+/// compiled for features of the processor, in the one that maps model files, in the command that launches PTX of any
+/// origin on a device, in the files with promises that kernels stay within their arguments, and in tests and benches
+/// that launch PTX unchecked, make such a promise, or count allocations.
 const UNSAFE_PLACES: &[&str] = &[
     "crates/warpwright-runtime/",
     "crates/warpwright-libcuda/",
@@ -76,17 +78,17 @@ impl File {
         self.path.rsplit_once('.').is_some_and(|(_, found)| found == extension)
     }
 
-    /// This file: it names what it looks for.
+    /// A file of this task: it names what it looks for.
     fn is_this(&self) -> bool {
-        self.path == "xtask/src/tidy.rs"
+        self.path.starts_with("xtask/src/tidy")
     }
 
-    /// What another program wrote: kept as it is.
+    /// Another program wrote it, and it is kept as it is.
     fn is_generated(&self) -> bool {
         self.path.starts_with("tests/corpus/ptx/") || self.path.ends_with("Cargo.lock")
     }
 
-    /// Findings on the lines that `bad` picks out.
+    /// A finding for each line that `bad` objects to.
     fn lines(&self, bad: impl Fn(&str) -> Option<String>) -> Vec<String> {
         let findings = self.text.lines().enumerate();
         findings.filter_map(|(i, line)| Some(format!("{}:{}: {}", self.path, i + 1, bad(line)?))).collect()
@@ -105,26 +107,23 @@ const RULES: &[Rule] = &[
     no_machine_paths,
     ascii_filetests,
     directions,
+    words::banned,
 ];
 
 pub(crate) fn run() -> Result<(), String> {
-    let mut findings = Vec::new();
-    let files = project_files()?;
-    let mut checked = 0;
-    for path in &files {
-        // What is not text is no business of these rules.
-        let Ok(text) = read(path) else { continue };
-        let file = File { path: relative(path).replace('\\', "/"), text };
-        checked += 1;
-        findings.extend(RULES.iter().flat_map(|rule| rule(&file)));
-    }
+    // Files that are not text are left out.
+    let texts = project_files()?.into_iter().filter_map(|path| Some((relative(&path), read(&path).ok()?)));
+    let files: Vec<File> = texts.map(|(path, text)| File { path: path.replace('\\', "/"), text }).collect();
+    let mut findings: Vec<String> =
+        files.iter().flat_map(|file| RULES.iter().flat_map(|rule| rule(file))).collect();
+    findings.extend(words::shared_names(&files));
     for required in REQUIRED {
         if !root().join(required).is_file() {
             findings.push(format!("{required}: is missing"));
         }
     }
     findings.iter().for_each(|finding| println!("{finding}"));
-    println!("tidy: {checked} files, {} findings", findings.len());
+    println!("tidy: {} files, {} findings", files.len(), findings.len());
     match findings.len() {
         0 => Ok(()),
         n => Err(format!("{n} findings")),
@@ -144,8 +143,8 @@ fn module_doc(file: &File) -> Vec<String> {
 
 fn length(file: &File) -> Vec<String> {
     let lines = file.text.lines().count();
-    match file.is("rs") && lines > MOST_LINES {
-        true => vec![format!("{}: {lines} lines; split what has more than {MOST_LINES}", file.path)],
+    match file.is("rs") && lines > MAX_LINES {
+        true => vec![format!("{}: {lines} lines; split a file of more than {MAX_LINES}", file.path)],
         false => Vec::new(),
     }
 }
