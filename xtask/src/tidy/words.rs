@@ -5,13 +5,12 @@
 
 use super::File;
 
-/// Phrases that have a standard term. They are found in any case, and across line breaks of comments.
-const PHRASES: &[(&str, &str)] = &[
-    ("launch that stays", "persistent kernel"),
-    ("launches that stay", "persistent kernel"),
-    ("resident launch", "persistent kernel"),
-    ("resident launches", "persistent kernel"),
-    ("frozen", "read-only"),
+/// Phrases that have a standard term: as the glossary lists them, with their other forms. They are found in any case, and
+/// across line breaks of comments.
+const PHRASES: &[(&str, &[&str], &str)] = &[
+    ("launch that stays", &["launches that stay"], "persistent kernel"),
+    ("resident launch", &["resident launches"], "persistent kernel"),
+    ("frozen", &[], "read-only"),
 ];
 
 /// Parts of names, between `_`, that have a standard term.
@@ -50,11 +49,10 @@ fn phrases(file: &File) -> Vec<String> {
         .collect();
     let mut findings = Vec::new();
     for at in 0..words.len() {
-        for (phrase, instead) in PHRASES {
-            let phrase: Vec<&str> = phrase.split(' ').collect();
-            if begins_with(&words[at..], &phrase) {
-                let line = words[at].0;
-                findings.push(format!("{}:{line}: `{}`: say {instead}", file.path, phrase.join(" ")));
+        for (listed, others, instead) in PHRASES {
+            let mut forms = [listed].into_iter().chain(*others);
+            if let Some(phrase) = forms.find(|phrase| begins_with(&words[at..], phrase)) {
+                findings.push(format!("{}:{}: `{phrase}`: say {instead}", file.path, words[at].0));
             }
         }
     }
@@ -67,8 +65,9 @@ fn prose(line: &str) -> &str {
 }
 
 /// Whether the words begin with the phrase. Punctuation may stand around the phrase, not in it.
-fn begins_with(words: &[(usize, String)], phrase: &[&str]) -> bool {
+fn begins_with(words: &[(usize, String)], phrase: &str) -> bool {
     let mark = |c: char| !c.is_alphanumeric() && c != '_';
+    let phrase: Vec<&str> = phrase.split(' ').collect();
     let last = phrase.len() - 1;
     words.len() >= phrase.len()
         && phrase.iter().enumerate().all(|(i, expected)| {
@@ -234,8 +233,9 @@ mod tests {
         let page = include_str!("../../../docs/glossary.md");
         let (terms, instead) = page.split_once("## Not used here").unwrap_or((page, ""));
         let lists = |word: &str| instead.lines().any(|line| line.starts_with('|') && line.contains(word));
-        let phrases = PHRASES.iter().chain(PARTS_OF_NAMES).chain([&CONSTANT_PREFIX]).map(|(word, _)| *word);
-        for word in phrases.chain(SHARED_NAMES.iter().copied()) {
+        let phrases = PHRASES.iter().map(|(listed, ..)| *listed);
+        let names = PARTS_OF_NAMES.iter().chain([&CONSTANT_PREFIX]).map(|(name, _)| *name);
+        for word in phrases.chain(names).chain(SHARED_NAMES.iter().copied()) {
             assert!(lists(word), "{word}");
         }
         let rows = terms.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
