@@ -5,8 +5,8 @@
 
 use super::File;
 
-/// Phrases that have a standard term: as the glossary lists them, with their other forms. They are found in any case, and
-/// across line breaks of comments.
+/// Phrases that have a standard term: as the glossary lists them, with their other forms. They are found in any case,
+/// and across line breaks of comments.
 const PHRASES: &[(&str, &[&str], &str)] = &[
     ("launch that stays", &["launches that stay"], "persistent kernel"),
     ("resident launch", &["resident launches"], "persistent kernel"),
@@ -41,18 +41,15 @@ pub(super) fn banned(file: &File) -> Vec<String> {
 }
 
 fn phrases(file: &File) -> Vec<String> {
-    let words: Vec<(usize, String)> = file
-        .text
-        .lines()
-        .enumerate()
-        .flat_map(|(i, line)| prose(line).split_whitespace().map(move |word| (i + 1, word.to_lowercase())))
-        .collect();
+    let lines = file.text.lines().enumerate();
+    let words: Vec<(usize, &str)> =
+        lines.flat_map(|(i, line)| prose(line).split_whitespace().map(move |word| (i + 1, word))).collect();
     let mut findings = Vec::new();
-    for at in 0..words.len() {
+    for (at, (line, _)) in words.iter().enumerate() {
         for (listed, others, instead) in PHRASES {
             let mut forms = [listed].into_iter().chain(*others);
             if let Some(phrase) = forms.find(|phrase| begins_with(&words[at..], phrase)) {
-                findings.push(format!("{}:{}: `{phrase}`: say {instead}", file.path, words[at].0));
+                findings.push(format!("{}:{line}: `{phrase}`: say {instead}", file.path));
             }
         }
     }
@@ -65,20 +62,14 @@ fn prose(line: &str) -> &str {
 }
 
 /// Whether the words begin with the phrase. Punctuation may stand around the phrase, not in it.
-fn begins_with(words: &[(usize, String)], phrase: &str) -> bool {
+fn begins_with(words: &[(usize, &str)], phrase: &str) -> bool {
     let mark = |c: char| !c.is_alphanumeric() && c != '_';
-    let phrase: Vec<&str> = phrase.split(' ').collect();
-    let last = phrase.len() - 1;
-    words.len() >= phrase.len()
-        && phrase.iter().enumerate().all(|(i, expected)| {
-            let mut word = words[i].1.as_str();
-            if i == 0 {
-                word = word.trim_start_matches(mark);
-            }
-            if i == last {
-                word = word.trim_end_matches(mark);
-            }
-            word == *expected
+    let last = phrase.split(' ').count() - 1;
+    words.len() > last
+        && phrase.split(' ').zip(words).enumerate().all(|(i, (expected, (_, word)))| {
+            let word = if i == 0 { word.trim_start_matches(mark) } else { word };
+            let word = if i == last { word.trim_end_matches(mark) } else { word };
+            word.eq_ignore_ascii_case(expected)
         })
 }
 
