@@ -16,28 +16,28 @@ const OCCUPANCY: [&str; 2] = ["sm_80", "sm_90"];
 const HEAD: &str = "
 ## Resources
 
-Every kernel of the catalogue, at its defaults, in its examples and in every format of weights (`warpwright kernels` says what the fields
-mean; what is not named is at its default): threads of a block, bytes of shared memory, registers of a
-thread by target, and the warps that are resident on a multiprocessor of two of them. Of the examples three targets
-stand here; `cargo xtask validate --full` assembles them for all. A kernel that a
-target lacks has a dash. `+ 8 B` is local memory of a thread, for registers that are kept aside before and
+The tables list every kernel of the catalogue: its defaults, its examples and every format of weights. A field that is
+not named has its default (`warpwright kernels` explains the fields). The columns are the threads of a block, its bytes
+of shared memory, the registers of a thread for each target, and for two targets the warps resident on a
+multiprocessor. Examples are shown for three targets; `cargo xtask validate --full` assembles them for all. A dash
+means that the target lacks the kernel. `+ 8 B` is local memory of a thread, for registers that are set aside before and
 after the loops; in a loop it would be a failure.
 ";
 
 const FIGURES_HEAD: &str = "\
 # Kernels: figures and resources
 
-`cargo xtask validate --write` makes this page with the pinned `ptxas` and `nvdisasm` and with the virtual GPU's
-counters; `cargo xtask test` holds it to what they say. They are no timings.
+`cargo xtask validate --write` makes this page with the pinned `ptxas` and `nvdisasm` and the counters of the virtual
+GPU; `cargo xtask test` compares it with their results. The figures are not timings.
 
 ## Figures
 
-Machine instructions are those of `nvdisasm`; a figure of a whole kernel counts each loop as often as the
-virtual GPU went through it, and all else once for every warp, whether it is skipped or not. A goal is
-what a figure should be at most. A floor is what cannot be done without: of products with vectors, for each
-weight the multiplication, what unpacks it (a float from a quant, or four bytes for `dp4a`) and its part of a
-16-byte load; of products on the tensor cores, HMMA, `ldmatrix` and copies; of decode attention, the products
-(on the tensor cores, or a multiplication for each element and head) and the loads.
+Machine instructions are those that `nvdisasm` lists. A figure of a whole kernel counts each loop as often as the virtual
+GPU ran it, and all other instructions once for every warp, skipped or not. A goal is an upper limit for the
+figure. A floor is the necessary minimum: for products with vectors, the multiplication of each weight, its
+unpacking (a float from a quant, or four bytes for `dp4a`) and its part of a 16-byte load; for products on
+the tensor cores, HMMA, `ldmatrix` and copies; for decode attention, the products (on the tensor cores, or a
+multiplication for each element and head) and the loads.
 
 | kernel | figure | sm_80 | sm_90 | |
 | --- | --- | ---: | ---: | ---: |
