@@ -32,8 +32,8 @@ GPU; `cargo xtask test` compares it with their results. The figures are not timi
 
 ## Figures
 
-Machine instructions are those that `nvdisasm` lists. A figure of a whole kernel counts each loop as often as the virtual
-GPU ran it, and all other instructions once for every warp, skipped or not. A goal is an upper limit for the
+Machine instructions are those that `nvdisasm` lists. A figure of a whole kernel counts each loop as often as the
+virtual GPU ran it, and all other instructions once for every warp, skipped or not. A goal is an upper limit for the
 figure. A floor is the necessary minimum: for products with vectors, the multiplication of each weight, its
 unpacking (a float from a quant, or four bytes for `dp4a`) and its part of a 16-byte load; for products on
 the tensor cores, HMMA, `ldmatrix` and copies; for decode attention, the products (on the tensor cores, or a
