@@ -1,4 +1,4 @@
-//! The first four steps of the ladder against float64, on the virtual GPU with every check on, within the
+//! The steps of the ladder but its matrix products against float64, on the virtual GPU with every check on, within the
 //! bounds that they state. The products have tests of their own.
 //!
 //! `u` is 2⁻²⁴, the relative error of one rounding to `f32`.
@@ -9,6 +9,7 @@ mod common;
 mod ladder;
 
 use common::{Given, numbers, rounded, rounding, run_kernel};
+use ladder::mat_vec::MatVec;
 use ladder::rms_norm::RmsNorm;
 use ladder::softmax::Softmax;
 use ladder::transpose::Transpose;
@@ -131,6 +132,28 @@ fn rows_become_probabilities() {
                     let exact = (x[i] - max).exp() / sum;
                     let depth = 3.0 * (max - x[i] + (d as f64).ln());
                     (exact, (d as f64 / f64::from(threads) + depth + 21.0) * U * exact)
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_are_multiplied_by_a_vector() {
+    for sm in TARGETS {
+        for (dtype, ty) in TYPES {
+            for (n, k) in [(1, 1), (8, 32), (9, 33), (30, 1000)] {
+                let w = rounded(ty, &numbers(n * k, 1));
+                let x = rounded(ty, &numbers(k, 2));
+                let kernel = of_type!(ty, MatVec {}(n as u32, k as u32));
+                let given = [Given::Input(ty, &w), Given::Input(ty, &x), Given::Output(Type::F32, n)];
+                let found = output(sm, &*kernel, &[], &given);
+                let bound = (k as f64 / 32.0 + 8.0) * U;
+                assert_within(&format!("{n}x{k} {dtype} on sm_{sm}"), Type::F32, &found, |i| {
+                    let terms = w[i * k..][..k].iter().zip(&x).map(|(w, x)| w * x);
+                    let (exact, size) =
+                        terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()));
+                    (exact, bound * size)
                 });
             }
         }

@@ -214,7 +214,8 @@ fn shows(page: &str, files: &[&str]) {
 fn pages_show_code_that_is_compiled() {
     let kernel = |name: &str| format!("crates/warpwright-kernels/examples/ladder/{name}.rs");
     let example = |name: &str| format!("crates/warpwright-runtime/examples/{name}.rs");
-    let ladder = ["vector_add", "rms_norm", "transpose", "softmax", "matmul_tiled", "matmul"].map(kernel);
+    let ladder =
+        ["vector_add", "rms_norm", "transpose", "softmax", "matmul_tiled", "matmul", "mat_vec"].map(kernel);
     shows("docs/ladder.md", &ladder.each_ref().map(String::as_str));
     shows("README.md", &[&kernel("rms_norm"), "crates/warpwright/examples/double.rs"]);
     let runtime = "crates/warpwright-runtime/README.md";
