@@ -31,9 +31,9 @@ struct Entry {
     extra: i64,
 }
 
-/// What a term is to the block that computes a sum.
+/// How a term relates to the block that computes a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum TermKind {
     /// Known in a block around it.
     Outside,
     /// Counted by the loop whose body it is.
@@ -230,16 +230,16 @@ impl<'a> Resolver<'a> {
         (reg, extra)
     }
 
-    fn part(&self, term: Term, block: BlockId, counter: Option<ir::Reg>) -> Part {
+    fn kind(&self, term: Term, block: BlockId, counter: Option<ir::Reg>) -> TermKind {
         if self.block_of_term(&term) != block {
-            return Part::Outside;
+            return TermKind::Outside;
         }
         let factor = match counter {
             Some(i) if term.a == i => term.b,
             Some(i) if term.b == i => term.a,
-            _ => return Part::Own,
+            _ => return TermKind::Own,
         };
-        if self.block_of(factor) == block { Part::Own } else { Part::Counted }
+        if self.block_of(factor) == block { TermKind::Own } else { TermKind::Counted }
     }
 
     fn compute(&mut self, base: Base, form: FormId, narrow: bool, block: BlockId) -> (ir::Reg, i64) {
@@ -253,10 +253,10 @@ impl<'a> Resolver<'a> {
         let counter = counting.map(|(_, (i, _))| i);
         let (mut own, mut counted) = (false, false);
         for &term in self.state.forms.terms(form) {
-            match self.part(term, block, counter) {
-                Part::Outside => {}
-                Part::Counted => counted = true,
-                Part::Own => (own, last) = (true, term),
+            match self.kind(term, block, counter) {
+                TermKind::Outside => {}
+                TermKind::Counted => counted = true,
+                TermKind::Own => (own, last) = (true, term),
             }
         }
         if let Some((id, (i, step))) = counting
@@ -329,7 +329,7 @@ impl<'a> Resolver<'a> {
         let mut sum = self.state.forms.open();
         for at in 0..self.state.forms.terms(form).len() {
             let term = self.state.forms.terms(form)[at];
-            if self.part(term, body, Some(i)) == Part::Counted {
+            if self.kind(term, body, Some(i)) == TermKind::Counted {
                 let factor = if term.a == i { term.b } else { term.a };
                 self.substitute(&mut sum, factor, term.coefficient, value, value_form);
             } else if others {

@@ -37,7 +37,7 @@ use warpwright_ptx::ir;
 /// ```compile_fail,E0277
 /// use warpwright_dsl::*;
 /// #[derive(Clone, Copy, Carry)]
-/// struct Place<'k> {
+/// struct Best<'k> {
 ///     row: u32, // wants to be a `Reg<'k, u32>`
 ///     column: Reg<'k, u32>,
 /// }

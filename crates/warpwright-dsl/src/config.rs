@@ -20,8 +20,8 @@ use std::fmt;
 /// | `#[field(range = 1..=64, multiple_of = 2)]` | the values that a number may have |
 /// | `#[field(name = "...")]` | its name in texts, instead of the field's |
 /// | `#[field(none = "auto")]` | of an `Option`: the word for `None`, `none` where nothing is said |
-/// | `#[field(most = 4)]` | of a `Vec`: the most values |
-/// | `#[field(table, most = 4)]` | of a `Vec` of configurations: each of their fields is one, whose values lie side by side (`n=64+32 bias=true+false`). The first says how many rows there are; where another has fewer values, the last is that of the others too |
+/// | `#[field(max = 4)]` | of a `Vec`: the maximum number of values |
+/// | `#[field(table, max = 4)]` | of a `Vec` of configurations: each of their fields is one, whose values lie side by side (`n=64+32 bias=true+false`). The first says how many rows there are; where another has fewer values, the last is that of the others too |
 /// | `#[field(domain = ...)]` | the values that it may have, as a [`Domain`] |
 /// | `#[field(opaque)]` | it has no text: a kernel with such a field is configured in Rust alone |
 ///
@@ -173,12 +173,12 @@ pub const fn joined<const N: usize>(parts: &[(&'static [Field], Option<u32>)]) -
     let mut all = [Field { name: "", domain: Domain::FLAG, default: None, doc: "" }; N];
     let (mut at, mut part) = (0, 0);
     while part < parts.len() {
-        let (fields, most) = parts[part];
+        let (fields, max) = parts[part];
         let mut i = 0;
         while i < fields.len() {
             all[at] = fields[i];
-            if let Some(most) = most {
-                all[at].domain = Domain::List { of: &fields[i].domain, most };
+            if let Some(max) = max {
+                all[at].domain = Domain::List { of: &fields[i].domain, max };
             }
             (at, i) = (at + 1, i + 1);
         }
@@ -234,7 +234,7 @@ pub enum Domain {
         /// What each is.
         of: &'static Domain,
         /// How many there may be.
-        most: u32,
+        max: u32,
     },
 }
 
@@ -275,8 +275,8 @@ impl Domain {
             Domain::Float { from, to } => value.parse().is_ok_and(|value: f32| (from..=to).contains(&value)),
             Domain::Or { word, of } => value == word || of.contains(value),
             Domain::OneOf(names) => names.contains(&value),
-            Domain::List { of, most } => {
-                value.split('+').count() <= most as usize && value.split('+').all(|value| of.contains(value))
+            Domain::List { of, max } => {
+                value.split('+').count() <= max as usize && value.split('+').all(|value| of.contains(value))
             }
         }
     }
@@ -299,7 +299,7 @@ impl fmt::Display for Domain {
                 Some((last, others)) => write!(f, "{} or {last}", others.join(", ")),
                 None => f.write_str("nothing"),
             },
-            Domain::List { of, most } => write!(f, "up to {most}, with + between them, each {of}"),
+            Domain::List { of, max } => write!(f, "up to {max}, with + between them, each {of}"),
         }
     }
 }
@@ -487,7 +487,7 @@ impl<T: FieldValue> FieldValue for Option<T> {
 }
 
 impl<T: FieldValue> FieldValue for Vec<T> {
-    const DOMAIN: Domain = Domain::List { of: &T::DOMAIN, most: u32::MAX };
+    const DOMAIN: Domain = Domain::List { of: &T::DOMAIN, max: u32::MAX };
 
     fn parse(text: &str) -> Option<Self> {
         text.split('+').map(T::parse).collect()

@@ -50,9 +50,9 @@ impl<'k> Dim<'k> {
         self.value.is_multiple_of(of)
     }
 
-    /// Whether it is `most` or less.
-    pub fn is_at_most(self, most: u32) -> bool {
-        self.value <= most
+    /// Whether it is `max` or less.
+    pub fn is_at_most(self, max: u32) -> bool {
+        self.value <= max
     }
 
     /// How many times `part` makes it up, the last time perhaps not in full. It is no more than `u32::MAX - part`.

@@ -234,17 +234,17 @@ impl LaunchRule {
         self
     }
 
-    /// Warps of the teams that do the body's work in a block of `most` warps, of which they are a part without rest: the
+    /// Warps of the teams that do the body's work in a block of `max` warps, of which they are a part without rest: the
     /// kernel's own number, or where it [takes any](Self::any_warps) the next lower power of two. `None` where there are
     /// no such teams.
-    pub fn team_warps(&self, most: u32) -> Option<u32> {
+    pub fn team_warps(&self, max: u32) -> Option<u32> {
         let Block::Exactly([threads, 1, 1]) = self.block else { return None };
         let own = threads / 32;
-        if !threads.is_multiple_of(32) || own == 0 || most == 0 {
+        if !threads.is_multiple_of(32) || own == 0 || max == 0 {
             return None;
         }
-        let warps = if self.any_warps { 1 << own.min(most).ilog2() } else { own };
-        most.is_multiple_of(warps).then_some(warps)
+        let warps = if self.any_warps { 1 << own.min(max).ilog2() } else { own };
+        max.is_multiple_of(warps).then_some(warps)
     }
 
     /// Sets the oldest architecture.

@@ -170,7 +170,7 @@ fn function(
 }
 
 /// A line of the body, before its registers have their numbers.
-enum Line {
+enum LoweredStatement {
     Inst(u32),
     Label(LabelId),
     NoUnroll,
@@ -183,7 +183,7 @@ struct Flattener<'a> {
     addresses: &'a [Address],
     live_values: Vec<bool>,
     live_insts: Vec<bool>,
-    lines: Vec<Line>,
+    lines: Vec<LoweredStatement>,
     /// By value: the last line that reads it, from 1; 0 where none does.
     last_read: Vec<u32>,
     /// By value: the last line that writes it, likewise.
@@ -231,7 +231,7 @@ impl<'a> Flattener<'a> {
     }
 
     fn instruction(&mut self, id: u32) {
-        self.lines.push(Line::Inst(id));
+        self.lines.push(LoweredStatement::Inst(id));
         let line = self.lines.len() as u32;
         for &(access, reg) in self.state.operands_of(id) {
             let list = if access == Access::Write { &mut self.written } else { &mut self.last_read };
@@ -255,7 +255,7 @@ impl<'a> Flattener<'a> {
 
     fn define_label(&mut self, label: LabelId) {
         self.number_label(label);
-        self.lines.push(Line::Label(label));
+        self.lines.push(LoweredStatement::Label(label));
     }
 
     fn next_number(&mut self) -> u32 {
@@ -331,7 +331,7 @@ impl<'a> Flattener<'a> {
         self.nodes(test);
         self.define_label(top);
         if no_unroll {
-            self.lines.push(Line::NoUnroll);
+            self.lines.push(LoweredStatement::NoUnroll);
         }
         self.nodes(nodes);
         for bump in bumps {
@@ -457,7 +457,7 @@ impl<'a> Flattener<'a> {
         let targets: Vec<_> = (0..cases.len()).map(|i| self.label(format!("case_{number}_{i}"))).collect();
         self.push(emit::bra(end), Some((inside, true)), loc);
         self.number_label(table);
-        self.lines.push(Line::BranchTargets(table, targets.clone()));
+        self.lines.push(LoweredStatement::BranchTargets(table, targets.clone()));
         let index = RegSrc(index);
         self.push(control::BrxIdx { uniform: false, index, table }, None, loc);
         let last = cases.len() - 1;
@@ -552,16 +552,16 @@ impl<'a> Flattener<'a> {
         let first = statements.len();
         // Moved first and renamed after: to move what has just been written is slow.
         statements.extend(self.lines.into_iter().map(|line| match line {
-            Line::Inst(id) => {
+            LoweredStatement::Inst(id) => {
                 let Inst { guard, loc, .. } = insts[id as usize];
                 let guard = guard.map(|(reg, negated)| Guard { reg, negated });
                 let op = std::mem::replace(&mut ops[id as usize], Op::Trap(control::Trap {}));
                 let kind = StatementKind::Instruction(Instruction { guard, op });
                 Statement { origin: Origin::Rust(loc), kind }
             }
-            Line::Label(label) => StatementKind::Label(number(label)).into(),
-            Line::NoUnroll => StatementKind::Pragma(vec!["nounroll".into()]).into(),
-            Line::BranchTargets(label, targets) => {
+            LoweredStatement::Label(label) => StatementKind::Label(number(label)).into(),
+            LoweredStatement::NoUnroll => StatementKind::Pragma(vec!["nounroll".into()]).into(),
+            LoweredStatement::BranchTargets(label, targets) => {
                 let targets = targets.into_iter().map(number).collect();
                 StatementKind::BranchTargets { label: number(label), targets }.into()
             }

@@ -371,8 +371,8 @@ fn memory_type(ty: Type) -> Type {
 /// Elements of an access where there are so many.
 fn width<T: Data>(count: u32) -> u32 {
     // A vector has eight elements at most of two bytes, and four of others.
-    let most = if T::TYPE.bytes() == 2 { 8 } else { 4.min(16 / T::TYPE.bytes()) };
-    (1 << count.max(1).trailing_zeros()).min(most)
+    let max = if T::TYPE.bytes() == 2 { 8 } else { 4.min(16 / T::TYPE.bytes()) };
+    (1 << count.max(1).trailing_zeros()).min(max)
 }
 
 impl<'k, S: Writable, T: Data> Ptr<'k, S, T> {

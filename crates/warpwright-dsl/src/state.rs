@@ -6,7 +6,7 @@
 
 use super::form::{FormId, Forms};
 use super::team::{Calls, Frame};
-use super::tile::{Order, Part};
+use super::tile::{AddressTerm, Order};
 use std::panic::Location;
 use warpwright_ptx::diag::{Code, Diagnostic};
 use warpwright_ptx::ir::{Arch, Imm, Origin, Reg, Special, Src, Type, Variable};
@@ -221,7 +221,7 @@ pub(super) struct State {
     /// Registers of the tiles, one run each.
     pub(super) fragments: Vec<Reg>,
     /// What tiles' addresses have in common: computed once, where all of it is known.
-    pub(super) shared_parts: Vec<(Part, Reg)>,
+    pub(super) shared_parts: Vec<(AddressTerm, Reg)>,
     /// Which tiles were filled and read since threads have waited for one another.
     pub(super) order: Order,
     /// The call whose body is being run.

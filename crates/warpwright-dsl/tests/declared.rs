@@ -37,7 +37,7 @@ struct Rows {
     #[field(name = "double", default = false)]
     twice: bool,
     /// Several.
-    #[field(most = 2, default = "up")]
+    #[field(max = 2, default = "up")]
     orders: Vec<Order>,
 }
 
@@ -143,7 +143,7 @@ struct Layer {
 struct Stack {
     #[field(range = 1..=4, default = 2)]
     d: u32,
-    #[field(table, most = 3)]
+    #[field(table, max = 3)]
     layers: Vec<Layer>,
     #[field(none = "auto", range = 1..=9, default = "auto")]
     last: Option<u32>,
@@ -386,7 +386,7 @@ fn arguments_are_described_by_the_struct() {
 fn what_is_there_depends_on_the_configuration() {
     #[derive(Config)]
     struct Sums {
-        #[field(most = 3)]
+        #[field(max = 3)]
         biases: Vec<bool>,
         in_place: bool,
     }

@@ -76,8 +76,8 @@ impl Draw {
                 _ => self.value(*of),
             },
             Domain::OneOf(names) => names[self.below(names.len() as u64) as usize].to_string(),
-            Domain::List { of, most } => {
-                let count = 1 + self.below(most.into());
+            Domain::List { of, max } => {
+                let count = 1 + self.below(max.into());
                 (0..count).map(|_| self.value(*of)).collect::<Vec<_>>().join("+")
             }
             _ => panic!("a domain that the test does not know"),
@@ -100,8 +100,8 @@ impl Draw {
             },
             Domain::Or { of, .. } => self.outside(*of),
             Domain::OneOf(_) => "other".into(),
-            Domain::List { of, most } => match self.below(2) {
-                0 => vec![self.value(*of); most as usize + 1].join("+"),
+            Domain::List { of, max } => match self.below(2) {
+                0 => vec![self.value(*of); max as usize + 1].join("+"),
                 _ => format!("{}+{}", self.value(*of), self.outside(*of)),
             },
             _ => panic!("a domain that the test does not know"),

@@ -29,7 +29,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let (mut fields, mut opaque) = (Vec::new(), Vec::new());
     let mut marker = Vec::new();
     for field in fields_of(input)? {
-        let keys = ["name", "default", "none", "range", "multiple_of", "most", "domain", "opaque", "table"];
+        let keys = ["name", "default", "none", "range", "multiple_of", "max", "domain", "opaque", "table"];
         let options = Options::of(&field.attrs, "field", &keys)?;
         let Some(own) = &field.ident else { continue };
         // The key has the type, and with it what a marker says.
@@ -125,8 +125,8 @@ impl Field<'_> {
     fn described(&self) -> TokenStream {
         let dsl = dsl();
         let Field { name, doc, domain, default, table, .. } = self;
-        if let Some((row, most)) = table {
-            return quote!((<#row as #dsl::Config>::FIELDS, ::core::option::Option::Some(#most)));
+        if let Some((row, max)) = table {
+            return quote!((<#row as #dsl::Config>::FIELDS, ::core::option::Option::Some(#max)));
         }
         let default = match default {
             Some(default) => quote!(::core::option::Option::Some(#default)),
@@ -190,14 +190,14 @@ impl Field<'_> {
 fn table<'a>(ty: &'a Type, options: &Options) -> syn::Result<Option<(&'a Type, TokenStream)>> {
     match (options.flag("table")?, inside(ty, "Vec")) {
         (false, _) => Ok(None),
-        (true, Some(row)) => Ok(Some((row, most(options)?))),
+        (true, Some(row)) => Ok(Some((row, max(options)?))),
         (true, None) => Err(syn::Error::new_spanned(ty, "a table is a `Vec`")),
     }
 }
 
 /// How many values there may be.
-fn most(options: &Options) -> syn::Result<TokenStream> {
-    Ok(options.expression("most")?.map_or(quote!(u32::MAX), |most| quote!(#most)))
+fn max(options: &Options) -> syn::Result<TokenStream> {
+    Ok(options.expression("max")?.map_or(quote!(u32::MAX), |max| quote!(#max)))
 }
 
 /// The values that a field may have: those of its type, or those that its attribute says.
@@ -243,8 +243,8 @@ fn domain(ty: &Type, options: &Options) -> syn::Result<TokenStream> {
             quote!(#dsl::Domain::Or { word: #none, of: &#of_inner })
         }
         (None, Some(_)) => {
-            let most = most(options)?;
-            quote!(#dsl::Domain::List { of: &#of_inner, most: #most })
+            let max = max(options)?;
+            quote!(#dsl::Domain::List { of: &#of_inner, max: #max })
         }
         (None, None) => of_inner,
     })

@@ -38,9 +38,9 @@ impl Random {
     }
 
     /// A length of time, at most `most`, short ones as likely as long ones.
-    pub(crate) fn slice(&mut self, most: u32) -> u32 {
-        let bits = 32 - most.leading_zeros();
+    pub(crate) fn slice(&mut self, max: u32) -> u32 {
+        let bits = 32 - max.leading_zeros();
         let bound = 1u64 << self.below(bits.into());
-        1 + self.below(bound.max(2).min(most.into())) as u32
+        1 + self.below(bound.max(2).min(max.into())) as u32
     }
 }

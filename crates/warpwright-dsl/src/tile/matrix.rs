@@ -75,9 +75,9 @@ impl<'k, T: Data> Matrix<'k, T> {
         self
     }
 
-    /// The most bytes, up to `most`, that an access at a column may move at a time: rows begin at
+    /// The maximum number of bytes, up to `max`, that an access at a column may move at a time: rows begin at
     /// multiples of them, the column is one, and rows are so many long.
-    pub(super) fn alignment(self, column: Reg<'k, u32>, most: u32) -> u32 {
+    pub(super) fn alignment(self, column: Reg<'k, u32>, max: u32) -> u32 {
         let size = T::TYPE.bytes();
         let mut state = self.ptr.k.state();
         let pointer = match state.pointers.get(self.ptr.id as usize) {
@@ -86,7 +86,7 @@ impl<'k, T: Data> Matrix<'k, T> {
         };
         let rows = state.alignment_of(self.columns.id, size).min(state.alignment_of(self.pitch.id, size));
         let start = rows.min(pointer).max(self.aligned);
-        start.min(state.alignment_of(column.id, size)).min(most).max(size.min(most))
+        start.min(state.alignment_of(column.id, size)).min(max).max(size.min(max))
     }
 
     /// The pointer to an element, and whether the matrix has it, where that is to be checked.

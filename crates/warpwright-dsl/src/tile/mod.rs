@@ -60,7 +60,7 @@ pub use product::{Factor, Half};
 pub use rows::{RowOperand, Rows};
 pub use shared::{Fillable, Filling, Open, Readable, Ready, SharedTile, TileAccess};
 pub use source::TileSource;
-pub(super) use swizzle::Part;
+pub(super) use swizzle::AddressTerm;
 pub use terms::Terms;
 
 use super::K;
@@ -376,8 +376,8 @@ impl<'k> K<'k> {
         value
     }
 
-    /// What [`Part`] says, computed once in `block`.
-    fn part(self, part: Part, block: BlockId, build: impl FnOnce() -> Reg<'k, u32>) -> Reg<'k, u32> {
+    /// What [`AddressTerm`] says, computed once in `block`.
+    fn part(self, part: AddressTerm, block: BlockId, build: impl FnOnce() -> Reg<'k, u32>) -> Reg<'k, u32> {
         let known = {
             let state = self.state();
             let open = |reg: ir::Reg| state.block(state.value(reg).block).open;

@@ -34,17 +34,17 @@ pub(super) const CHUNK: u32 = 16;
 
 /// A part of an address that tiles share.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Part {
+pub(crate) enum AddressTerm {
     /// `(lane >> shift) & mask`.
     Lane { shift: u32, mask: u32 },
     /// `(thread / divide) % below`, of the thread's number in the block.
     Thread { divide: u32, below: u32 },
-    /// The row of a thread where eight rows of threads are so many rows after the eight before.
+    /// The row of a thread where each group of eight rows of threads is `band` rows after the one before.
     ThreadBand { width: u32, band: u32 },
     /// The swizzle of row `row + plus`.
     Mask { layout: Layout, row: ir::Reg, plus: u32 },
     /// The sum of the terms and the constant, xor-ed with a mask.
-    Place { terms: Vec<Term>, constant: u32, mask: Mask },
+    Offset { terms: Vec<Term>, constant: u32, mask: Mask },
 }
 
 /// What is xor-ed with a byte's place in its row.
@@ -112,7 +112,7 @@ impl<'k> K<'k> {
     pub(super) fn lane_bits(self, shift: u32, mask: u32) -> Reg<'k, u32> {
         let loc = Location::caller();
         let bits = || self.on_line(loc, || (self.lane() >> shift) & mask);
-        self.part(Part::Lane { shift, mask }, ENTRY, bits)
+        self.part(AddressTerm::Lane { shift, mask }, ENTRY, bits)
     }
 
     /// The pointer to byte `bytes` of row `row` of what `base` points to.
@@ -175,7 +175,7 @@ impl<'k> K<'k> {
             };
             (source.0, source.1, state.value(source.0).block)
         };
-        let part = Part::Mask { layout, row: source, plus };
+        let part = AddressTerm::Mask { layout, row: source, plus };
         Mask::Device(self.part(part, block, || layout.device_mask(Reg::new(self, source) + plus)).id)
     }
 
@@ -187,7 +187,7 @@ impl<'k> K<'k> {
             let regs = terms.iter().map(|term| term.a).chain(device);
             regs.map(|reg| state.value(reg).block).fold(ENTRY, |a, b| state.deeper(a, b))
         };
-        let part = Part::Place { terms: terms.clone(), constant, mask };
+        let part = AddressTerm::Offset { terms: terms.clone(), constant, mask };
         self.part(part, block, || {
             let scaled = |term: &Term| Reg::<u32>::new(self, term.a) * (term.coefficient as u32);
             let sum = terms.iter().map(scaled).reduce(|a, b| a + b);

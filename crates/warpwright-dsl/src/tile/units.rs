@@ -14,7 +14,7 @@
 use super::super::reg::Reg;
 use super::super::state::ENTRY;
 use super::super::types::*;
-use super::swizzle::Part;
+use super::swizzle::AddressTerm;
 use super::{K, SharedTile, TileAccess};
 use std::panic::Location;
 
@@ -112,7 +112,7 @@ impl<'k> K<'k> {
                 _ => self.linear_tid() / divide % below,
             })
         };
-        self.part(Part::Thread { divide, below }, ENTRY, part)
+        self.part(AddressTerm::Thread { divide, below }, ENTRY, part)
     }
 
     /// The row of a thread, with so many threads for each, where eight rows of threads are `band` rows after the
@@ -122,7 +122,7 @@ impl<'k> K<'k> {
         let loc = Location::caller();
         let row = self.thread_part(width, u32::MAX);
         let row = || self.on_line(loc, || (row & 7) + (row >> 3) * band);
-        self.part(Part::ThreadBand { width, band }, ENTRY, row)
+        self.part(AddressTerm::ThreadBand { width, band }, ENTRY, row)
     }
 }
 

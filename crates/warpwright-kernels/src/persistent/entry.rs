@@ -43,7 +43,7 @@ enum Sampler {
 )]
 pub(crate) struct PersistentDecoderFields {
     /// How the weights of matrices are stored: any of these.
-    #[field(most = 8, default = "q4_k+q6_k")]
+    #[field(max = 8, default = "q4_k+q6_k")]
     format: Vec<WeightFormat>,
     /// How those of the embedding are.
     #[field(default = "q6_k")]

@@ -13,7 +13,7 @@ pub struct GemvShape {
     #[field(default = "q4_k")]
     pub format: WeightFormat,
     /// Rows of each matrix that has a result.
-    #[field(range = 1..=MAX_ROWS, most = MAX_MATRICES as u32)]
+    #[field(range = 1..=MAX_ROWS, max = MAX_MATRICES as u32)]
     pub n: Vec<u32>,
     /// Columns of the matrices.
     #[field(range = 1..=MAX_COLUMNS)]

@@ -4,7 +4,7 @@ use super::{Diagnostic, LineIndex, Severity};
 use crate::ir::{Origin, Span};
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{
-    Annotation, AnnotationKind, Element, Group, Level, Origin as Place, Renderer, Snippet,
+    Annotation, AnnotationKind, Element, Group, Level, Origin as SnippetOrigin, Renderer, Snippet,
 };
 use std::ops::Range;
 
@@ -111,7 +111,7 @@ fn group<'a>(diagnostic: &'a Diagnostic, name: &'a str, lines: &LineIndex<'a>) -
     match diagnostic.origin {
         Origin::Text(span) => marks.add(span, AnnotationKind::Primary, None),
         Origin::Rust(location) => group = group.element(place(location)),
-        Origin::Unknown => group = group.element(Place::path(name)),
+        Origin::Unknown => group = group.element(SnippetOrigin::path(name)),
     }
     let mut elsewhere = Vec::new();
     for (origin, what) in &diagnostic.related {
@@ -134,8 +134,10 @@ fn group<'a>(diagnostic: &'a Diagnostic, name: &'a str, lines: &LineIndex<'a>) -
     }
 }
 
-fn place<'a>(location: &'static std::panic::Location<'static>) -> Place<'a> {
-    Place::path(location.file()).line(location.line() as usize).char_column(location.column() as usize)
+fn place<'a>(location: &'static std::panic::Location<'static>) -> SnippetOrigin<'a> {
+    SnippetOrigin::path(location.file())
+        .line(location.line() as usize)
+        .char_column(location.column() as usize)
 }
 
 /// Places of the text to be marked.

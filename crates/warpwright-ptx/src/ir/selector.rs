@@ -67,9 +67,9 @@ impl Selector {
     /// The selector with these positions, in the order of the text (the most significant first).
     /// `None` where there are none or too many, or one does not exist in two registers.
     pub fn new(unit: SelectorUnit, positions: &[u8]) -> Option<Self> {
-        let most = unit.per_register();
-        let fits = (1..=most).contains(&positions.len())
-            && positions.iter().all(|&position| usize::from(position) < 2 * most);
+        let max = unit.per_register();
+        let fits = (1..=max).contains(&positions.len())
+            && positions.iter().all(|&position| usize::from(position) < 2 * max);
         fits.then(|| {
             let mut array = [0; 4];
             array[..positions.len()].copy_from_slice(positions);

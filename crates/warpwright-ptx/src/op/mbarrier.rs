@@ -39,8 +39,8 @@ instruction! {
         check: |op, check| {
             barrier(check, op.ty, &op.address, op.space, false);
             check.word_src("count", &op.count);
-            let most = if op.layout == Some(BarrierLayout::V1) { (1 << 9) - 1 } else { (1 << 20) - 1 };
-            check.imm_range("count", &op.count, 1..=most);
+            let max = if op.layout == Some(BarrierLayout::V1) { (1 << 9) - 1 } else { (1 << 20) - 1 };
+            check.imm_range("count", &op.count, 1..=max);
         };
 
     /// Ends a barrier, so that its memory can be used for something else.

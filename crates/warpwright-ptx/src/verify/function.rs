@@ -260,7 +260,7 @@ impl<'a> Rules<'a, '_> {
         let mut twice = Vec::new();
         for (i, statement) in statements.iter().enumerate() {
             let again = match &statement.kind {
-                StatementKind::Label(label) => defined(*label, LabelKind::Place),
+                StatementKind::Label(label) => defined(*label, LabelKind::Code),
                 StatementKind::BranchTargets { label, .. } => defined(*label, LabelKind::Branches(i)),
                 StatementKind::CallTargets { label, .. } => defined(*label, LabelKind::Calls(i)),
                 StatementKind::CallPrototype { label, .. } => defined(*label, LabelKind::Calls(i)),
@@ -275,14 +275,14 @@ impl<'a> Rules<'a, '_> {
         for (i, statement) in statements.iter().enumerate() {
             let (label, wanted) = match &statement.kind {
                 StatementKind::Instruction(instruction) => match instruction.op.way() {
-                    Way::To(label) => (label, LabelKind::Place),
+                    Way::To(label) => (label, LabelKind::Code),
                     Way::Table(label) => (label, LabelKind::Branches(i)),
                     Way::Call(Call { prototype: Some(label), .. }) => (*label, LabelKind::Calls(i)),
                     Way::Call(_) | Way::Next | Way::Away => continue,
                 },
                 StatementKind::BranchTargets { targets, .. } => {
                     for target in targets {
-                        if kind(*target) != LabelKind::Place {
+                        if kind(*target) != LabelKind::Code {
                             self.label_error(statement.origin, *target, "is no place to branch to");
                         }
                     }
@@ -292,10 +292,10 @@ impl<'a> Rules<'a, '_> {
             };
             let what = match (wanted, kind(label)) {
                 (_, LabelKind::Undefined) => "is not defined",
-                (LabelKind::Place, LabelKind::Place) => continue,
+                (LabelKind::Code, LabelKind::Code) => continue,
                 (LabelKind::Branches(_), LabelKind::Branches(at)) if at < i => continue,
                 (LabelKind::Calls(_), LabelKind::Calls(at)) if at < i => continue,
-                (LabelKind::Place, _) => "is no place to branch to",
+                (LabelKind::Code, _) => "is no place to branch to",
                 (LabelKind::Branches(_), LabelKind::Branches(_))
                 | (LabelKind::Calls(_), LabelKind::Calls(_)) => "must stand before its use",
                 (LabelKind::Branches(_), _) => "is no `.branchtargets`",
@@ -317,7 +317,7 @@ impl<'a> Rules<'a, '_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LabelKind {
     Undefined,
-    Place,
+    Code,
     Branches(usize),
     Calls(usize),
 }

@@ -10,9 +10,9 @@ use crate::ir::*;
 use crate::op::{Access, Level, Op, Visitor};
 use std::collections::HashMap;
 
-/// A place in a local variable.
+/// A byte offset in a local variable.
 #[derive(Clone, Copy)]
-struct Place {
+struct StackLocation {
     variable: VarId,
     offset: i64,
 }
@@ -41,21 +41,25 @@ impl Stack {
         let Found { accesses, known, pointers } = Found::new(function, uses);
         let mut used = Mentions { pointers: &pointers, counts: vec![0; known.len()] };
         function.instructions().for_each(|instruction| instruction.op.visit(&mut used));
-        let is_known = |place: &Place| {
-            let number = place.variable.0 as usize;
-            let local = function.variable(place.variable).space.base() == Space::Local;
+        let is_known = |location: &StackLocation| {
+            let number = location.variable.0 as usize;
+            let local = function.variable(location.variable).space.base() == Space::Local;
             local && known[number] == used.counts[number]
         };
-        stack.pointers = pointers.iter().map(|place| place.as_ref().is_some_and(is_known)).collect();
+        stack.pointers = pointers.iter().map(|location| location.as_ref().is_some_and(is_known)).collect();
         let mut bytes = HashMap::new();
-        for (statement, place, count, store) in accesses {
+        for (statement, location, count, store) in accesses {
             // What lies outside of the variable is nobody's, and what it holds is not known.
-            let end = function.variable(place.variable).bytes().and_then(|bytes| i64::try_from(bytes).ok());
-            if !is_known(&place) || place.offset < 0 || end.is_none_or(|end| place.offset > end - count) {
+            let end =
+                function.variable(location.variable).bytes().and_then(|bytes| i64::try_from(bytes).ok());
+            if !is_known(&location)
+                || location.offset < 0
+                || end.is_none_or(|end| location.offset > end - count)
+            {
                 continue;
             }
-            let range = (place.offset..place.offset + count).map(|offset| {
-                *bytes.entry((place.variable, offset)).or_insert_with(|| {
+            let range = (location.offset..location.offset + count).map(|offset| {
+                *bytes.entry((location.variable, offset)).or_insert_with(|| {
                     stack.levels.push(Level::Grid);
                     stack.readers.push(Vec::new());
                     stack.levels.len() - 1
@@ -96,12 +100,12 @@ impl Stack {
 
 /// What is understood of the uses of local variables.
 struct Found {
-    /// Loads and stores: the statement, the place, the number of bytes, whether it stores.
-    accesses: Vec<(u32, Place, i64, bool)>,
+    /// Loads and stores: the statement, the location, the number of bytes, whether it stores.
+    accesses: Vec<(u32, StackLocation, i64, bool)>,
     /// For each variable, how many mentions of it or of its pointers are understood.
     known: Vec<u32>,
-    /// The registers that hold a place and nothing else.
-    pointers: Vec<Option<Place>>,
+    /// The registers that hold one location and nothing else.
+    pointers: Vec<Option<StackLocation>>,
 }
 
 impl Found {
@@ -116,60 +120,63 @@ impl Found {
             let StatementKind::Instruction(instruction) = &statement.kind else { continue };
             let (derived, access) = match &instruction.op {
                 Op::Mov(op) => match (&op.d, &op.a) {
-                    (Dsts::One(d), Srcs::One(a)) => (found.place(a).map(|place| (*d, place)), None),
+                    (Dsts::One(d), Srcs::One(a)) => (found.location(a).map(|location| (*d, location)), None),
                     _ => (None, None),
                 },
-                Op::Cvta(op) => (found.place(&op.a).map(|place| (op.d.0, place)), None),
-                Op::Ld(op) => (None, found.base(&op.address).map(|place| (place, op.d.len(), op.ty, false))),
-                Op::St(op) => {
-                    (None, found.base(&op.address).map(|place| (place, op.a.as_slice().len(), op.ty, true)))
+                Op::Cvta(op) => (found.location(&op.a).map(|location| (op.d.0, location)), None),
+                Op::Ld(op) => {
+                    (None, found.base(&op.address).map(|location| (location, op.d.len(), op.ty, false)))
                 }
+                Op::St(op) => (
+                    None,
+                    found.base(&op.address).map(|location| (location, op.a.as_slice().len(), op.ty, true)),
+                ),
                 // What else gets a pointer makes of it what is not followed.
                 _ => (None, None),
             };
-            if let Some((reg, place)) = derived.filter(|(reg, _)| writes[reg.0 as usize] == 1) {
-                found.pointers[reg.0 as usize] = Some(place);
-                found.known[place.variable.0 as usize] += 1;
+            if let Some((reg, location)) = derived.filter(|(reg, _)| writes[reg.0 as usize] == 1) {
+                found.pointers[reg.0 as usize] = Some(location);
+                found.known[location.variable.0 as usize] += 1;
             }
-            if let Some((place, elements, ty, store)) = access {
-                found.accesses.push((i, place, elements as i64 * i64::from(ty.bytes()), store));
-                found.known[place.variable.0 as usize] += 1;
+            if let Some((location, elements, ty, store)) = access {
+                found.accesses.push((i, location, elements as i64 * i64::from(ty.bytes()), store));
+                found.known[location.variable.0 as usize] += 1;
             }
         }
         found
     }
 
-    fn place(&self, src: &Src) -> Option<Place> {
+    fn location(&self, src: &Src) -> Option<StackLocation> {
         match src {
             Src::Reg(reg) => self.pointers[reg.0 as usize],
             Src::Symbol(address) => match address.symbol {
-                Symbol::Local(variable) => Some(Place { variable, offset: address.offset }),
+                Symbol::Local(variable) => Some(StackLocation { variable, offset: address.offset }),
                 Symbol::Global(_) => None,
             },
             Src::Not(_) | Src::Imm(_) | Src::Special(_) | Src::Sink => None,
         }
     }
 
-    fn base(&self, address: &Address) -> Option<Place> {
-        let place = match &address.base {
+    fn base(&self, address: &Address) -> Option<StackLocation> {
+        let location = match &address.base {
             AddressBase::Reg(reg) => self.pointers[reg.0 as usize]?,
-            AddressBase::Symbol(Symbol::Local(variable)) => Place { variable: *variable, offset: 0 },
+            AddressBase::Symbol(Symbol::Local(variable)) => StackLocation { variable: *variable, offset: 0 },
             AddressBase::Symbol(Symbol::Global(_)) | AddressBase::Absolute => return None,
         };
-        Some(Place { offset: place.offset.checked_add(address.offset)?, ..place })
+        Some(StackLocation { offset: location.offset.checked_add(address.offset)?, ..location })
     }
 }
 
 /// Counts what mentions each variable, or a pointer to it.
 struct Mentions<'a> {
-    pointers: &'a [Option<Place>],
+    pointers: &'a [Option<StackLocation>],
     counts: Vec<u32>,
 }
 
 impl Visitor for Mentions<'_> {
     fn reg(&mut self, access: Access, reg: Reg) {
-        if let Some(place) = self.pointers[reg.0 as usize].filter(|_| access != Access::Write) {
-            self.counts[place.variable.0 as usize] += 1;
+        if let Some(location) = self.pointers[reg.0 as usize].filter(|_| access != Access::Write) {
+            self.counts[location.variable.0 as usize] += 1;
         }
     }
 

@@ -6,7 +6,7 @@ use warpwright_vm::{Arg, Buffer, Device, LaunchConfig};
 #[derive(Clone, Copy)]
 pub(crate) enum Size {
     Whole,
-    Part,
+    Partial,
 }
 
 /// A kernel of the corpus with its launch.

@@ -87,7 +87,7 @@ fn kernels(some: &[&Kernel]) {
     for kernel in some {
         let mut runners = [
             Runner::new(kernel, 1, plain, Size::Whole),
-            Runner::new(kernel, 1, checked, Size::Part),
+            Runner::new(kernel, 1, checked, Size::Partial),
             Runner::new(kernel, 2, plain, Size::Whole),
         ];
         let start = Instant::now();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Places of findings that are kept; later ones are counted only.
-const MOST: usize = 2000;
+const MAX_FINDINGS: usize = 2000;
 
 /// One side of a finding, before names are looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Collector {
     pub(crate) fn add(&self, finding: RawFinding) {
         let mut found = self.found();
         let key = finding.key();
-        let full = found.len() >= MOST;
+        let full = found.len() >= MAX_FINDINGS;
         match found.get_mut(&key) {
             Some(known) => {
                 let count = known.count + finding.count;

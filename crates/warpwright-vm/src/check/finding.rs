@@ -8,7 +8,7 @@ use std::fmt;
 use warpwright_ptx::ir::Origin;
 
 /// Arguments that are named where many point into one allocation.
-const MOST_ARGUMENTS: usize = 4;
+const MAX_ARGUMENTS: usize = 4;
 
 named! {
     /// Which check found it. The names are those of NVIDIA's sanitizer.
@@ -274,7 +274,7 @@ impl fmt::Display for AllocationRef {
     /// What people know it by: the arguments, its name, or else its address.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = symbol(&self.name);
-        for (i, argument) in self.arguments.iter().take(MOST_ARGUMENTS).enumerate() {
+        for (i, argument) in self.arguments.iter().take(MAX_ARGUMENTS).enumerate() {
             let and = if i > 0 { " and " } else { "" };
             write!(f, "{and}`{}`", argument.name)?;
             if argument.offset > 0 {
@@ -391,9 +391,10 @@ impl fmt::Display for Thread<'_> {
     }
 }
 
-struct Place<'a>(&'a MemorySite);
+/// Writes where an access went.
+struct ShownSite<'a>(&'a MemorySite);
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for ShownSite<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let site = self.0;
         write!(f, "{:#x} in {} memory", site.address, site.space.name())?;
@@ -416,7 +417,7 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
     let Some(first) = accesses.first() else { return String::new() };
     let who = Thread(first);
     let site = first.memory.as_ref();
-    let place = site.map(|site| Place(site).to_string()).unwrap_or_default();
+    let place = site.map(|site| ShownSite(site).to_string()).unwrap_or_default();
     let width = site.map_or(0, |site| site.bytes);
     match kind {
         FindingKind::Access(fault) => {

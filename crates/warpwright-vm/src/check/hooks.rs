@@ -43,22 +43,22 @@ impl Machine<'_> {
         self.found(FindingKind::UninitializedRegister { register }, lane);
     }
 
-    /// The fragment that runs waits for lanes that never come.
+    /// The running path waits for lanes that never come.
     #[cold]
     pub(crate) fn report_missing_lanes(&mut self) {
-        let fragment = self.warp.fragments[self.warp.current];
-        let Park::Converge { need, .. } = fragment.park else { return };
+        let path = self.warp.paths[self.warp.current];
+        let Park::Converge { need, .. } = path.park else { return };
         if !self.launch.options.checks.sync {
             return;
         }
-        let (present, expected) = (fragment.mask, need & self.warp.live);
-        let kind = match self.launch.op(fragment.pc).map(Op::family) {
+        let (present, expected) = (path.mask, need & self.warp.live);
+        let kind = match self.launch.op(path.pc).map(Op::family) {
             Some(Family::Sync(op)) if !matches!(op, Sync::BarWarpSync(_)) => {
                 FindingKind::DivergentBarrier { present, expected }
             }
             _ => FindingKind::MissingLanes { present, named: need },
         };
-        self.found_at(fragment.pc, kind, present.trailing_zeros() as usize & 31);
+        self.found_at(path.pc, kind, present.trailing_zeros() as usize & 31);
     }
 }
 

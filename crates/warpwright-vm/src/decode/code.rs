@@ -18,7 +18,7 @@ pub(crate) struct Meta {
     pub(crate) opcode: Option<u16>,
 }
 
-/// The instruction was made by the decoder: joins, ends of functions.
+/// The instruction was made by the decoder: reconvergence points, ends of functions.
 pub(crate) const NO_STATEMENT: u32 = u32::MAX;
 
 /// A handler that carries data.

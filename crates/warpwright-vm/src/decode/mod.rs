@@ -2,8 +2,8 @@
 //!
 //! A register becomes a row ([`slots`]), an operand always a row ([`operand`]), a symbol an address
 //! ([`symbols`]), a label the place of an instruction. Each family of instructions has a function in
-//! [`op`](crate::op) that emits what executes it, most often one [`Inst`], at times a few. Where lanes that
-//! parted meet again, at the immediate post-dominators of branches, the decoder puts a *join*.
+//! [`op`](crate::op) that emits what executes it, most often one [`Inst`], at times a few. The decoder
+//! puts a *reconvergence point* at the immediate post-dominator of each branch that may divide a warp.
 
 mod assigned;
 mod cas_loop;
@@ -19,7 +19,7 @@ pub(crate) use slots::File;
 pub(crate) use symbols::{Builtin, Callable, Symbols, function_at};
 
 use crate::launch::TrapKind;
-use crate::machine::{Inst, MOST_LOCAL, NONE, Step, UNGUARDED};
+use crate::machine::{Inst, MAX_LOCAL, NONE, Step, UNGUARDED};
 use crate::simd::{Handler, Lanes, Level};
 use operand::Temporaries;
 use slots::Slots;
@@ -67,13 +67,13 @@ pub(crate) struct Rows {
 /// A branch whose target is not known yet.
 struct Fixup {
     inst: u32,
-    target: Place,
-    join: Place,
+    target: BranchTarget,
+    reconvergence: BranchTarget,
 }
 
-/// A place in the function.
+/// Where a branch leads, or where its lanes reconverge.
 #[derive(Clone, Copy)]
-pub(crate) enum Place {
+pub(crate) enum BranchTarget {
     Block(BlockId),
     /// The end of the function.
     Exit,
@@ -109,7 +109,7 @@ pub(crate) struct Decoder<'m, 'c> {
     opcodes: HashMap<&'static str, u16>,
     fixups: Vec<Fixup>,
     table_fixups: Vec<(usize, Vec<BlockId>)>,
-    joins: Vec<BlockId>,
+    reconvergence_points: Vec<BlockId>,
     labels: HashMap<LabelId, BlockId>,
     /// For registers that may be read before they are written, the predicate row that tells for which lanes
     /// they have been written.
@@ -173,7 +173,7 @@ pub(crate) fn decode(symbols: &Symbols<'_>, info: &ModuleInfo) -> Result<Code, L
             opcodes,
             fixups: Vec::new(),
             table_fixups: Vec::new(),
-            joins: Vec::new(),
+            reconvergence_points: Vec::new(),
             labels: labels(symbols.defined[number], cfg),
             assigned: HashMap::new(),
             proposing_loads: cas_loop::proposing_loads(symbols.defined[number]),
@@ -248,9 +248,9 @@ fn prepare(function: &Function, cfg: &Cfg, variadic: u64) -> Result<Prepared, Lo
             variables[id] = layout.place(bytes, variable.alignment());
         }
     }
-    if layout.end > MOST_LOCAL {
+    if layout.end > MAX_LOCAL {
         let message = format!(
-            "the variables of `{}` take {} bytes of local memory: a thread has {MOST_LOCAL}",
+            "the variables of `{}` take {} bytes of local memory: a thread has {MAX_LOCAL}",
             function.name, layout.end
         );
         return Err(LoadError::new(function.origin, message));
@@ -296,7 +296,7 @@ impl Decoder<'_, '_> {
     fn body(&mut self) -> Result<(), LoadError> {
         let function = self.function;
         let parents = self.cfg.post_dominators();
-        self.joins = self.branch_joins(&parents);
+        self.reconvergence_points = self.reconvergence_points(&parents);
         self.track_assignments();
         self.frame.entry = self.code.insts.len() as u32;
         let mut starts = Vec::with_capacity(self.cfg.blocks().len());
@@ -306,13 +306,13 @@ impl Decoder<'_, '_> {
             self.statement = NO_STATEMENT;
             self.guard = UNGUARDED;
             self.opcode = None;
-            if self.joins.binary_search(&id).is_ok() {
-                crate::op::control::join(self);
+            if self.reconvergence_points.binary_search(&id).is_ok() {
+                crate::op::control::reconvergence_point(self);
             }
-            let join = match parents.parent(id) {
-                Some(parent) if parent != self.cfg.exit() => Place::Block(parent),
-                _ if function.kind == FunctionKind::Func => Place::Exit,
-                _ => Place::Nowhere,
+            let reconvergence = match parents.parent(id) {
+                Some(parent) if parent != self.cfg.exit() => BranchTarget::Block(parent),
+                _ if function.kind == FunctionKind::Func => BranchTarget::Exit,
+                _ => BranchTarget::Nowhere,
             };
             for at in block.statements() {
                 let statement = &function.statements()[at];
@@ -329,7 +329,7 @@ impl Decoder<'_, '_> {
                 };
                 let touched = self.tracked(instruction);
                 touched.reads.iter().for_each(|&reg| self.emit_assignment_check(reg));
-                crate::op::decode(&instruction.op, self, join)?;
+                crate::op::decode(&instruction.op, self, reconvergence)?;
                 touched.writes.iter().for_each(|&reg| self.emit_assignment(reg));
             }
         }
@@ -341,8 +341,8 @@ impl Decoder<'_, '_> {
         Ok(())
     }
 
-    /// Where branches that may divide a warp meet again.
-    fn branch_joins(&self, parents: &warpwright_ptx::verify::cfg::DominatorTree) -> Vec<BlockId> {
+    /// The blocks at which the paths of a branch that may divide a warp reconverge.
+    fn reconvergence_points(&self, parents: &warpwright_ptx::verify::cfg::DominatorTree) -> Vec<BlockId> {
         let divides = |block: &warpwright_ptx::verify::cfg::Block| {
             block.terminator.is_some_and(|at| match &self.function.statements()[at as usize].kind {
                 StatementKind::Instruction(instruction) => match instruction.op.way() {
@@ -352,31 +352,31 @@ impl Decoder<'_, '_> {
                 _ => false,
             })
         };
-        let mut joins: Vec<BlockId> = (0..self.cfg.blocks().len() as u32)
+        let mut points: Vec<BlockId> = (0..self.cfg.blocks().len() as u32)
             .map(BlockId)
             .filter(|&id| divides(self.cfg.block(id)))
             .filter_map(|id| parents.parent(id))
             .filter(|&id| id != self.cfg.exit())
             .collect();
-        joins.sort_unstable();
-        joins.dedup();
-        joins
+        points.sort_unstable();
+        points.dedup();
+        points
     }
 
     fn resolve(&mut self, starts: &[u32]) {
         let exit = self.frame.exit;
         let place = |target| match target {
-            Place::Block(id) => starts.get(id.index()).copied().unwrap_or(exit),
-            Place::Exit => exit,
-            Place::Nowhere => NONE,
+            BranchTarget::Block(id) => starts.get(id.index()).copied().unwrap_or(exit),
+            BranchTarget::Exit => exit,
+            BranchTarget::Nowhere => NONE,
         };
         for fixup in self.fixups.drain(..) {
             let inst = &mut self.code.insts[fixup.inst as usize];
             inst.x = place(fixup.target);
-            inst.c = place(fixup.join);
+            inst.c = place(fixup.reconvergence);
         }
         for (table, targets) in self.table_fixups.drain(..) {
-            self.code.tables[table] = targets.into_iter().map(|id| place(Place::Block(id))).collect();
+            self.code.tables[table] = targets.into_iter().map(|id| place(BranchTarget::Block(id))).collect();
         }
     }
 
@@ -427,19 +427,25 @@ impl Decoder<'_, '_> {
         self.emit_handler(|_, _| Step::Next, Rows::default());
     }
 
-    /// Emits a branch: its `x` will be the target's place, its `c` that of the join.
-    pub(crate) fn emit_branch(&mut self, run: Handler, target: Place, join: Place) {
+    /// Emits a branch: its `x` will be the target's place, its `c` that of the reconvergence point.
+    pub(crate) fn emit_branch(&mut self, run: Handler, target: BranchTarget, reconvergence: BranchTarget) {
         let inst = self.code.insts.len() as u32;
-        self.fixups.push(Fixup { inst, target, join });
+        self.fixups.push(Fixup { inst, target, reconvergence });
         self.emit_handler(run, Rows::default());
     }
 
     /// Emits a branch by a table of targets: `a` is the row with the index, `b` the table's number.
-    pub(crate) fn emit_table(&mut self, run: Handler, index: u32, targets: Vec<BlockId>, join: Place) {
+    pub(crate) fn emit_table(
+        &mut self,
+        run: Handler,
+        index: u32,
+        targets: Vec<BlockId>,
+        reconvergence: BranchTarget,
+    ) {
         let table = self.code.tables.len();
         self.code.tables.push(Vec::new());
         self.table_fixups.push((table, targets));
-        self.emit_branch(run, Place::Nowhere, join);
+        self.emit_branch(run, BranchTarget::Nowhere, reconvergence);
         if let Some(inst) = self.code.insts.last_mut() {
             inst.a = index;
             inst.b = table as u32;

@@ -11,7 +11,7 @@ const GAP: u64 = 16;
 
 /// Most shared memory that the variables take which a kernel could reach. Those of functions count that it
 /// does not call, so that it is more than a block can have.
-const MOST_SHARED: u64 = 64 << 20;
+const MAX_SHARED: u64 = 64 << 20;
 
 /// Bytes between the addresses of functions.
 const FUNCTION_STEP: u64 = 16;
@@ -151,9 +151,9 @@ impl<'m> Symbols<'m> {
             }
         }
         let shared = symbols.shared_end();
-        if shared > MOST_SHARED {
+        if shared > MAX_SHARED {
             let message = format!(
-                "the shared variables of a kernel take {shared} bytes: a block has room for {MOST_SHARED}"
+                "the shared variables of a kernel take {shared} bytes: a block has room for {MAX_SHARED}"
             );
             return Err(LoadError::new(Origin::Unknown, message));
         }

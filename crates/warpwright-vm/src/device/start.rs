@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::Arch;
 
 /// Threads that a block has at most.
-const MOST_THREADS: u32 = 1024;
+const MAX_THREADS: u32 = 1024;
 
 impl Device {
     /// Launches a kernel, after the launches before it. The launch goes on while the host does.
@@ -51,9 +51,9 @@ impl Device {
     pub fn occupancy(&self, kernel: &KernelInfo, block_threads: u32, dynamic_shared: u32) -> u32 {
         let arch = self.inner.config.arch;
         let shared = kernel.static_shared + u64::from(dynamic_shared);
-        let most = kernel.max_threads.unwrap_or(MOST_THREADS).min(MOST_THREADS);
+        let max = kernel.max_threads.unwrap_or(MAX_THREADS).min(MAX_THREADS);
         let required = kernel.required_block.map(|block| block.iter().product::<u32>());
-        let fits = (1..=most).contains(&block_threads)
+        let fits = (1..=max).contains(&block_threads)
             && required.is_none_or(|required| required == block_threads)
             && shared <= arch.limits().shared_per_block;
         if fits { residency(block_threads, shared, arch) } else { 0 }
@@ -116,7 +116,7 @@ impl Device {
         if grid.contains(&0) || block.contains(&0) {
             return Err(LaunchError::Empty { grid, block });
         }
-        if threads > u64::from(MOST_THREADS) || block[0] > 1024 || block[1] > 1024 || block[2] > 64 {
+        if threads > u64::from(MAX_THREADS) || block[0] > 1024 || block[1] > 1024 || block[2] > 64 {
             return Err(LaunchError::BlockTooLarge { block });
         }
         if grid[0] > 0x7fff_ffff || grid[1] > 65535 || grid[2] > 65535 {
@@ -127,16 +127,16 @@ impl Device {
         {
             return Err(LaunchError::RequiredBlock { kernel: name(), required, block });
         }
-        if let Some(most) = kernel.max_threads
-            && threads > most.into()
+        if let Some(max) = kernel.max_threads
+            && threads > max.into()
         {
-            return Err(LaunchError::MaxThreads { kernel: name(), most, threads });
+            return Err(LaunchError::MaxThreads { kernel: name(), max, threads });
         }
         let bytes = kernel.static_shared + u64::from(config.shared_mem_bytes);
         let arch = self.inner.config.arch;
-        let most = arch.limits().shared_per_block;
+        let max = arch.limits().shared_per_block;
         if bytes > most {
-            return Err(LaunchError::SharedMemory { kernel: name(), bytes, most, arch });
+            return Err(LaunchError::SharedMemory { kernel: name(), bytes, max, arch });
         }
         let loaded = &module.loaded;
         let mut shared_regions = kernel.shared_regions.clone();

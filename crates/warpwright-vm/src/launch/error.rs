@@ -44,8 +44,8 @@ pub enum LaunchError {
     MaxThreads {
         /// The kernel.
         kernel: String,
-        /// Threads at most.
-        most: u32,
+        /// The maximum.
+        max: u32,
         /// Threads of the block.
         threads: u64,
     },
@@ -56,7 +56,7 @@ pub enum LaunchError {
         /// Static and dynamic shared memory, in bytes.
         bytes: u64,
         /// What a block can have, in bytes.
-        most: u64,
+        max: u64,
         /// The device.
         arch: Arch,
     },
@@ -117,18 +117,18 @@ impl fmt::Display for LaunchError {
             LaunchError::RequiredBlock { kernel, required, block } => {
                 write!(f, "kernel `{kernel}` runs with blocks of {required:?} (`.reqntid`), not {block:?}")
             }
-            LaunchError::MaxThreads { kernel, most, threads } => {
-                write!(f, "kernel `{kernel}` takes at most {most} threads (`.maxntid`), not {threads}")
+            LaunchError::MaxThreads { kernel, max, threads } => {
+                write!(f, "kernel `{kernel}` takes at most {max} threads (`.maxntid`), not {threads}")
             }
-            LaunchError::SharedMemory { kernel, bytes, most, arch } => write!(
+            LaunchError::SharedMemory { kernel, bytes, max, arch } => write!(
                 f,
-                "kernel `{kernel}` with {bytes} bytes of shared memory: a block has at most {most} on {arch}"
+                "kernel `{kernel}` with {bytes} bytes of shared memory: a block has at most {max} on {arch}"
             ),
             LaunchError::NotResident { kernel, blocks, per_multiprocessor, multiprocessors } => {
-                let most = u64::from(*per_multiprocessor) * u64::from(*multiprocessors);
+                let max = u64::from(*per_multiprocessor) * u64::from(*multiprocessors);
                 write!(
                     f,
-                    "kernel `{kernel}`: a cooperative launch of {blocks} blocks, and at most {most} can be \
+                    "kernel `{kernel}`: a cooperative launch of {blocks} blocks, and at most {max} can be \
                      resident ({per_multiprocessor} on each of {multiprocessors} multiprocessors): launch \
                      fewer blocks"
                 )

@@ -16,7 +16,7 @@ pub(crate) use shape::Shape;
 use crate::check::Collector;
 use crate::check::race::LaunchRaces;
 use crate::decode::Code;
-use crate::machine::{Block, MOST_HELD, Machine, Step, Worker};
+use crate::machine::{Block, MAX_HELD, Machine, Step, Worker};
 use crate::memory::GlobalMap;
 use crate::module::Loaded;
 use crate::random::Random;
@@ -49,7 +49,7 @@ const TIMES_TO_YIELD: usize = 16;
 const LONGEST_SLEEP: Duration = Duration::from_micros(200);
 
 /// Most bytes that a launch prints.
-const MOST_OUTPUT: usize = 16 << 20;
+const MAX_OUTPUT: usize = 16 << 20;
 
 /// What the checks and limits of a launch are, with what the device adds.
 #[derive(Clone, Debug)]
@@ -177,8 +177,8 @@ impl Launch {
         workers: u32,
     ) -> Self {
         let seeded = options.seed.is_some();
-        let most = if seeded { 1 } else { workers };
-        let workers = shape.blocks().clamp(1, u64::from(most.max(1))) as u32;
+        let max_workers = if seeded { 1 } else { workers };
+        let workers = shape.blocks().clamp(1, u64::from(max_workers.max(1))) as u32;
         Launch {
             number,
             code: module.code.clone(),
@@ -417,7 +417,7 @@ impl Launch {
 
     /// Blocks take some of the host's memory. Whether they may.
     pub(crate) fn hold(&self, bytes: u64) -> bool {
-        self.held.fetch_add(bytes, Relaxed).saturating_add(bytes) <= MOST_HELD
+        self.held.fetch_add(bytes, Relaxed).saturating_add(bytes) <= MAX_HELD
     }
 
     /// Whether it wants more host threads than it has.
@@ -438,7 +438,7 @@ impl Launch {
     /// Takes what a kernel prints. What does not fit is dropped, as hardware does.
     pub(crate) fn print(&self, text: &[u8]) {
         let mut state = self.state();
-        if state.output.len() + text.len() <= MOST_OUTPUT {
+        if state.output.len() + text.len() <= MAX_OUTPUT {
             state.output.extend_from_slice(text);
         }
     }

@@ -258,8 +258,8 @@ pub(super) fn deadlock(launch: &Launch, block: &Block) -> Trap {
     let mut trap = ended(launch, TrapKind::Deadlock, message);
     trap.waiting = waiting(launch, &places(std::slice::from_ref(block)));
     let first = block.warps.iter().enumerate().find_map(|(index, warp)| {
-        let fragment = warp.fragments.first()?;
-        Some((fragment.pc, (index * LANES) as u32 + fragment.mask.trailing_zeros()))
+        let path = warp.paths.first()?;
+        Some((path.pc, (index * LANES) as u32 + path.mask.trailing_zeros()))
     });
     if let Some((pc, thread)) = first {
         trap.origin = Some(launch.code.meta[pc as usize].origin);

@@ -12,7 +12,7 @@ pub(super) struct Residents {
     /// Blocks that are over, to be used again.
     spare: Vec<Block>,
     /// How many there may be.
-    most: u64,
+    max: u64,
     /// Which host thread this is.
     index: u32,
 }
@@ -20,7 +20,7 @@ pub(super) struct Residents {
 impl Residents {
     pub(super) fn new(launch: &Launch, index: u32) -> Self {
         let share = launch.options.residency.div_ceil(u64::from(launch.workers)).max(1);
-        Residents { blocks: Vec::new(), spare: Vec::new(), most: share, index }
+        Residents { blocks: Vec::new(), spare: Vec::new(), max: share, index }
     }
 
     fn admit(&mut self, launch: &Launch, number: u64) {
@@ -37,7 +37,7 @@ impl Residents {
     /// Begins another block, if there is one and it may.
     fn admit_next(&mut self, launch: &Launch) -> bool {
         // A cooperative grid has all of its blocks from the start.
-        if launch.options.cooperative || self.blocks.len() as u64 >= self.most {
+        if launch.options.cooperative || self.blocks.len() as u64 >= self.max {
             return false;
         }
         match launch.take_block() {
@@ -118,16 +118,16 @@ impl Residents {
             m.exchange_block(&mut self.blocks[turn]);
             account(launch, m);
             let progressed = take(&mut m.worker.progress);
-            let (read, looked) = (take(&mut m.worker.read), take(&mut m.worker.looked));
+            let (read, polled) = (take(&mut m.worker.read), take(&mut m.worker.polled_host));
             let acted = take(&mut m.worker.outward);
             if acted {
                 launch.acts.fetch_add(1, AcqRel);
             }
-            if acted || looked {
+            if acted || polled {
                 launch.changed();
             }
             idle = if acted || progressed { 0 } else { idle + (self.blocks[turn].clock - before) };
-            if idle > patience && looked {
+            if idle > patience && polled {
                 launch.rest(self.index);
             } else {
                 launch.resting[self.index as usize].store(idle > patience, Release);

@@ -202,11 +202,11 @@ impl Machine<'_> {
 }
 
 impl Warp {
-    /// Lets the fragments go on that are parked like this.
+    /// Lets the paths go on that are parked like this.
     fn wake(&mut self, parked: Park, resume: Resume) {
-        for fragment in self.fragments.iter_mut().filter(|fragment| fragment.park == parked) {
-            fragment.park = Park::Ready;
-            fragment.resume = Some(resume);
+        for path in self.paths.iter_mut().filter(|path| path.park == parked) {
+            path.park = Park::Ready;
+            path.resume = Some(resume);
         }
     }
 }

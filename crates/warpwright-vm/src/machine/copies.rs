@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 /// Copies of a warp that are under way at once. Further ones end the oldest, as hardware may at any time, so
 /// that a kernel that never waits does not fill the host's memory.
-const MOST: usize = 1024;
+const MAX_UNDER_WAY: usize = 1024;
 
 /// A copy of up to 16 bytes in each lane.
 #[derive(Clone, Debug, Hash)]
@@ -52,7 +52,7 @@ impl Copies {
             copy.group = self.committed;
             self.under_way.push_back(copy);
         }
-        if self.under_way.len() > MOST { self.under_way.pop_front() } else { None }
+        if self.under_way.len() > MAX_UNDER_WAY { self.under_way.pop_front() } else { None }
     }
 
     /// Closes the groups of these lanes.

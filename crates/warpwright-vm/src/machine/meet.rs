@@ -1,4 +1,4 @@
-//! Lanes that want each other: the members of a collective of the warp.
+//! How the lanes that take part in a collective of the warp meet.
 
 use super::{LANES, LanesOf, Machine, Park, Resume, Row32, Row64, Step, Warp};
 
@@ -59,19 +59,19 @@ impl Exchange {
 }
 
 impl Warp {
-    /// The fragments that are parked at different instructions with this `need` and `key` may go on, since
+    /// The paths that are parked at different instructions with this `need` and `key` may go on, since
     /// all the lanes that they need have come.
     pub(super) fn hold_meeting(&mut self, park: Park, come: u32) {
         let meeting = self.exchange.hold(come);
-        for fragment in self.fragments.iter_mut().filter(|fragment| fragment.park == park) {
-            fragment.park = Park::Ready;
-            fragment.resume = Some(Resume::Met { lanes: come, meeting });
+        for path in self.paths.iter_mut().filter(|path| path.park == park) {
+            path.park = Park::Ready;
+            path.resume = Some(Resume::Met { lanes: come, meeting });
         }
     }
 
-    /// Divides the fragment that runs, at `pc`, by a value that its lanes have.
+    /// Divides the running path, at `pc`, by a value that its lanes have.
     fn divide(&mut self, pc: u32, mask: u32, values: &Row32) {
-        let here = self.fragments[self.current];
+        let here = self.paths[self.current];
         let rest = here.mask & !mask;
         let mut todo = mask;
         let mut first = true;
@@ -80,16 +80,16 @@ impl Warp {
             let same =
                 LanesOf(todo).filter(|&lane| values[lane] == value).fold(0, |all, lane| all | 1 << lane);
             todo &= !same;
-            let part = super::warp::Fragment { pc, mask: same, ..here };
+            let path = super::warp::Path { pc, mask: same, ..here };
             if first {
-                self.fragments[self.current] = part;
+                self.paths[self.current] = path;
                 first = false;
             } else {
-                self.fragments.push(part);
+                self.paths.push(path);
             }
         }
         if rest != 0 {
-            self.fragments.push(super::warp::Fragment { pc: pc + 1, mask: rest, ..here });
+            self.paths.push(super::warp::Path { pc: pc + 1, mask: rest, ..here });
         }
     }
 }
@@ -137,7 +137,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Lets the lanes of the fragment come to this instruction one value at a time: whether they have one
+    /// Lets the lanes of the path come to this instruction one value at a time: whether they have one
     /// value only.
     pub(crate) fn one_at_a_time(&mut self, values: &Row32) -> Result<(), Step> {
         let first = values[self.mask.trailing_zeros() as usize & 31];

@@ -20,7 +20,7 @@ pub(crate) use copies::Copy;
 pub(crate) use registers::{
     Base, Cell, FULL, LANES, LanesOf, Registers, Row32, Row64, lanewise, map1, map2, map3,
 };
-pub(crate) use room::{MOST_HELD, MOST_LOCAL, of_block as room_of_block, too_much};
+pub(crate) use room::{MAX_HELD, MAX_LOCAL, of_block as room_of_block, too_much};
 pub(crate) use step::{BlockStatus, Counts, Worker};
 pub(crate) use warp::{Frame, NONE, Park, Resume, Warp};
 pub(crate) use watch::Around;
@@ -31,8 +31,8 @@ use crate::simd::Handler;
 /// No guard.
 pub(crate) const UNGUARDED: u32 = u32::MAX;
 
-/// How often a warp looks at memory in vain before it gives way.
-const LOOKS: u32 = 64;
+/// Number of times that a warp polls memory in vain before it gives way.
+const POLLS: u32 = 64;
 
 /// A decoded instruction. What the operands mean is between the decoder of a family and its handlers; by
 /// convention `d` is the destination row, `a`, `b` and `c` are source rows.
@@ -59,7 +59,7 @@ pub(crate) enum Step {
     Next,
     /// To another instruction, with the same lanes.
     Goto(u32),
-    /// The fragments of the warp have changed: pick one.
+    /// The paths of the warp have changed: pick one.
     Reload,
     /// The launch is over: a trap.
     Stop,
@@ -71,9 +71,9 @@ pub(crate) struct Machine<'a> {
     pub(crate) launch: &'a Launch,
     /// The registers of the warp that runs.
     pub(crate) registers: Registers,
-    /// The lanes that execute the instruction: those of the fragment for which the guard holds.
+    /// The lanes that execute the instruction: those of the path for which the guard holds.
     pub(crate) mask: u32,
-    /// The lanes of the fragment.
+    /// The lanes of the path.
     pub(crate) active: u32,
     /// The instruction.
     pub(crate) pc: u32,
@@ -97,8 +97,8 @@ impl Machine<'_> {
     ///
     /// Lanes that have exited are not waited for.
     pub(crate) fn converge(&mut self, need: u32, key: u32) -> Option<Step> {
-        let fragment = self.warp.fragments[self.warp.current];
-        match fragment.resume {
+        let path = self.warp.paths[self.warp.current];
+        match path.resume {
             Some(Resume::Forced) => {
                 self.take_resume();
                 return None;
@@ -113,14 +113,14 @@ impl Machine<'_> {
         let pc = self.pc;
         self.park(Park::Converge { need, key });
         if need & self.warp.live & !self.warp.gather(pc) == 0 {
-            self.warp.fragments[self.warp.current].park = Park::Ready;
+            self.warp.paths[self.warp.current].park = Park::Ready;
         }
         Some(Step::Reload)
     }
 
     /// Whether all lanes of a whole warp execute the instruction, and have not come back to it.
     pub(crate) fn is_whole(&self) -> bool {
-        self.mask == FULL && self.warp.fragments[self.warp.current].resume.is_none()
+        self.mask == FULL && self.warp.paths[self.warp.current].resume.is_none()
     }
 
     /// Parks the lanes that execute the instruction.
@@ -138,7 +138,7 @@ impl Machine<'_> {
 
     /// What the instruction was parked for has come about; said once.
     pub(crate) fn take_resume(&mut self) -> Option<Resume> {
-        self.warp.fragments[self.warp.current].resume.take()
+        self.warp.paths[self.warp.current].resume.take()
     }
 
     /// Ends the turn of the warp: it waits for something that others do.
@@ -148,17 +148,17 @@ impl Machine<'_> {
         self.gave_way = true;
     }
 
-    /// The warp has looked at memory that other threads change, and changed it or not. One that keeps on
-    /// looking gives way to the others, and to its own lanes that wait at a join.
+    /// The warp has polled memory that other threads change, and has changed it or not. A warp that keeps polling
+    /// gives way to the others, and to its own lanes that wait at a reconvergence point.
     #[inline(always)]
     pub(crate) fn polled(&mut self, changed: bool) {
         self.worker.progress |= changed;
         if changed {
-            self.warp.looks = 0;
+            self.warp.polls = 0;
             return;
         }
-        self.warp.looks += 1;
-        if self.warp.looks.is_multiple_of(LOOKS) {
+        self.warp.polls += 1;
+        if self.warp.polls.is_multiple_of(POLLS) {
             self.give_way();
         }
     }

@@ -1,7 +1,7 @@
 //! What resident blocks hold of the host's memory: shared and local memory, and registers.
 //!
 //! Nothing of it is there before a block begins or a function is called, and a kernel can ask for a lot: each
-//! thread for [`MOST_LOCAL`] bytes, in as many blocks as can be resident. The launch keeps count, and ends
+//! thread for [`MAX_LOCAL`] bytes, in as many blocks as can be resident. The launch keeps count, and ends
 //! with a trap before the host runs out. What a block has held stays with it when it is used again.
 
 use super::{Base, LANES, Machine, Step};
@@ -9,10 +9,10 @@ use crate::decode::Code;
 use crate::launch::{Shape, TrapKind};
 
 /// Most bytes of local memory of a thread, with the registers that its calls save, as on hardware.
-pub(crate) const MOST_LOCAL: u64 = 512 << 10;
+pub(crate) const MAX_LOCAL: u64 = 512 << 10;
 
 /// Most bytes that the resident blocks of a launch hold.
-pub(crate) const MOST_HELD: u64 = 4 << 30;
+pub(crate) const MAX_HELD: u64 = 4 << 30;
 
 /// Bytes of a thread for each word of its warp.
 const WORD_OF_WARP: u64 = 4 * LANES as u64;
@@ -52,7 +52,7 @@ impl Machine<'_> {
 /// What is wrong, in words.
 pub(crate) fn too_much() -> String {
     format!(
-        "the shared and local memory of the blocks that are resident takes more than {MOST_HELD} bytes: launch \
+        "the shared and local memory of the blocks that are resident takes more than {MAX_HELD} bytes: launch \
          fewer or smaller blocks, or call less deeply"
     )
 }

@@ -1,4 +1,4 @@
-//! The loop that executes, and the order in which warps and fragments get their turns.
+//! The loop that executes instructions, and the order in which warps and their divergent paths take turns.
 
 use super::{Block, LANES, Machine, NONE, Park, Resume, Step, UNGUARDED, Warp};
 use crate::check::WorkerChecks;
@@ -10,8 +10,8 @@ use std::mem::swap;
 /// Instructions that a warp executes before another has its turn.
 const SLICE: u32 = 4096;
 
-/// Slices that each fragment of a warp that can run takes, before the lanes that wait for it at a join go on
-/// by themselves.
+/// Time slices that each runnable path of a warp takes before the lanes that wait for it at a reconvergence point
+/// continue by themselves.
 const PATIENCE: u32 = 4;
 
 /// The same where the launch may have come to a standstill: a power of two, so that loops of most lengths are at the same
@@ -37,18 +37,18 @@ pub(crate) struct Counts {
 pub(crate) struct Worker {
     /// By instruction.
     pub(crate) counts: Vec<Counts>,
-    /// Branches, by instruction, that divided a fragment.
+    /// Branches, by instruction, that divided a path.
     pub(crate) divergent: Vec<u64>,
     pub(crate) memory: MemoryCounters,
     /// What the checks keep.
     pub(crate) checks: WorkerChecks,
     /// Something was written since this was last cleared.
     pub(crate) progress: bool,
-    /// Since this was last cleared, something was done that other blocks or the host may notice, or the time was
-    /// looked at.
+    /// Since this was last cleared, something was done that other blocks or the host may notice, or the clock was
+    /// read.
     pub(crate) outward: bool,
     /// Since this was last cleared, memory was accessed that is the host's as well, and changes by itself.
-    pub(crate) looked: bool,
+    pub(crate) polled_host: bool,
     /// Memory that the host can change was accessed since this was last cleared.
     pub(crate) read: bool,
     /// The launch may have come to a standstill: turns are taken one after the other, so that a block that
@@ -62,8 +62,8 @@ pub(crate) struct Worker {
     pub(crate) faults: ((u64, u64), u32),
     /// Where the order of things comes from, if it is by a seed.
     pub(crate) random: Option<Random>,
-    /// The most instructions of a turn of a warp, and turns of all warps in a turn of a block. Some seeds
-    /// have long ones, and some change so often that hardly two instructions follow each other.
+    /// The maximum of instructions in a turn of a warp, and of turns of all warps in a turn of a block. Some seeds have
+    /// long turns, and some switch after almost every instruction.
     grain: (u32, u32),
 }
 
@@ -78,7 +78,7 @@ impl Worker {
             checks: WorkerChecks::default(),
             progress: false,
             outward: false,
-            looked: false,
+            polled_host: false,
             read: false,
             faults: ((0, 0), 0),
             steady: false,
@@ -126,9 +126,9 @@ impl<'a> Machine<'a> {
 
     /// Gives every warp of the block some turns.
     pub(crate) fn run_block(&mut self) -> BlockStatus {
-        let (most_fuel, most_rounds) = self.worker.grain;
+        let (max_fuel, max_rounds) = self.worker.grain;
         let (rounds, slice) = if self.worker.steady { (1, STEADY_SLICE) } else { (ROUNDS, SLICE) };
-        let rounds = self.worker.order().map_or(rounds, |random| random.slice(most_rounds));
+        let rounds = self.worker.order().map_or(rounds, |random| random.slice(max_rounds));
         for _ in 0..rounds {
             let (mut ran, mut busy) = (false, false);
             let count = self.block.warps.len();
@@ -143,7 +143,7 @@ impl<'a> Machine<'a> {
                 }
                 let fuel = match self.worker.order() {
                     None => slice,
-                    Some(random) => random.slice(most_fuel),
+                    Some(random) => random.slice(max_fuel),
                 };
                 // What is left of the budget is not exceeded by more than an instruction.
                 let left = self.worker.allowance.saturating_sub(self.worker.executed);
@@ -187,11 +187,11 @@ impl<'a> Machine<'a> {
         swap(&mut self.warp, &mut self.block.warps[self.warp_index]);
     }
 
-    /// No warp can go on. Finds out why, and lets go on what can: first the lanes that wait at joins, then,
-    /// with a finding, those that wait for lanes that never come. Nothing of the kind is a deadlock.
+    /// No warp can go on. Finds out why, and lets go on what can: first the lanes that wait at reconvergence points,
+    /// then, with a finding, those that wait for lanes that never come. If there are none, it is a deadlock.
     fn unblock(&mut self) -> bool {
         let released =
-            self.block.warps.iter_mut().filter_map(|warp| warp.release_join().then_some(())).count();
+            self.block.warps.iter_mut().filter_map(|warp| warp.release_reconvergence().then_some(())).count();
         if released > 0 {
             return true;
         }
@@ -199,13 +199,13 @@ impl<'a> Machine<'a> {
         for index in 0..self.block.warps.len() {
             self.enter_warp(index);
             if let Some(current) =
-                self.warp.fragments.iter().position(|f| matches!(f.park, Park::Converge { .. }))
+                self.warp.paths.iter().position(|f| matches!(f.park, Park::Converge { .. }))
             {
                 self.warp.current = current;
                 self.report_missing_lanes();
-                let fragment = &mut self.warp.fragments[current];
-                fragment.park = Park::Ready;
-                fragment.resume = Some(Resume::Forced);
+                let path = &mut self.warp.paths[current];
+                path.park = Park::Ready;
+                path.resume = Some(Resume::Forced);
                 forced = true;
             }
             self.leave_warp();
@@ -216,20 +216,20 @@ impl<'a> Machine<'a> {
         forced
     }
 
-    /// The next fragment that can run, beginning after the one that ran last.
+    /// The next path that can run, beginning after the one that ran last.
     fn pick(&mut self) -> bool {
-        if self.warp.fragments.iter().all(|fragment| fragment.park == Park::Ready) {
-            let count = self.warp.fragments.len();
+        if self.warp.paths.iter().all(|path| path.park == Park::Ready) {
+            let count = self.warp.paths.len();
             if count == 0 {
                 return false;
             }
             self.warp.current %= count;
             return true;
         }
-        let count = self.warp.fragments.len();
+        let count = self.warp.paths.len();
         let ready = (0..count)
             .map(|i| (self.warp.current + i) % count)
-            .find(|&i| self.warp.fragments[i].park == Park::Ready);
+            .find(|&i| self.warp.paths[i].park == Park::Ready);
         match ready {
             Some(index) => self.warp.current = index,
             None => return self.meet(),
@@ -247,19 +247,19 @@ impl<'a> Machine<'a> {
         self.gave_way = false;
         let mut lanes = 0u64;
         let mut stopped = false;
-        'fragments: while self.pick() {
-            let fragment = &self.warp.fragments[self.warp.current];
-            let mut pc = fragment.pc;
-            let active = fragment.mask;
+        'paths: while self.pick() {
+            let path = &self.warp.paths[self.warp.current];
+            let mut pc = path.pc;
+            let active = path.mask;
             // Counting bits takes long where the processor's instruction for it may not be used.
             let active_count = u64::from(active.count_ones());
             self.active = active;
-            self.registers.base = self.warp.frames[fragment.frame as usize].base;
+            self.registers.base = self.warp.frames[path.frame as usize].base;
             loop {
                 if self.fuel == 0 {
-                    self.warp.fragments[self.warp.current].pc = pc;
-                    self.next_fragment();
-                    break 'fragments;
+                    self.warp.paths[self.warp.current].pc = pc;
+                    self.next_path();
+                    break 'paths;
                 }
                 let inst = &insts[pc as usize];
                 let mask = if inst.guard == UNGUARDED {
@@ -286,7 +286,7 @@ impl<'a> Machine<'a> {
                     Step::Reload => break,
                     Step::Stop => {
                         stopped = true;
-                        break 'fragments;
+                        break 'paths;
                     }
                 }
             }
@@ -296,30 +296,30 @@ impl<'a> Machine<'a> {
         (self.fuel != fuel, stopped)
     }
 
-    /// The fragment that runs has used up its time: another one is next, if there is one; after a while, one
-    /// that waits at a join.
-    fn next_fragment(&mut self) {
-        let ready = self.warp.fragments.iter().filter(|fragment| fragment.park == Park::Ready).count();
-        let looked = self.warp.looks >= super::LOOKS;
-        if looked {
-            self.warp.looks = 0;
+    /// The running path has used up its time slice. The next path runs, if there is one; after a while, lanes that
+    /// wait at a reconvergence point do.
+    fn next_path(&mut self) {
+        let ready = self.warp.paths.iter().filter(|path| path.park == Park::Ready).count();
+        let polled = self.warp.polls >= super::POLLS;
+        if polled {
+            self.warp.polls = 0;
         }
-        self.warp.slices = if self.warp.waits_at_join() { self.warp.slices + 1 } else { 0 };
-        if looked || self.warp.slices >= PATIENCE * ready.max(1) as u32 {
-            // What it waits for may be up to lanes at a join.
-            self.warp.release_join();
+        self.warp.slices = if self.warp.waits_at_reconvergence() { self.warp.slices + 1 } else { 0 };
+        if polled || self.warp.slices >= PATIENCE * ready.max(1) as u32 {
+            // It may wait for lanes at a reconvergence point.
+            self.warp.release_reconvergence();
             self.warp.slices = 0;
         }
-        self.warp.current = (self.warp.current + 1) % self.warp.fragments.len();
+        self.warp.current = (self.warp.current + 1) % self.warp.paths.len();
     }
 
-    /// All fragments are parked. Those go on that no longer wait for anyone, since the others have exited;
-    /// and those that wait for one another by the same key at different instructions, once all have come.
+    /// All paths are parked. Paths continue if the lanes that they wait for have exited. Paths that wait for one another
+    /// by the same key at different instructions continue once all have arrived.
     fn meet(&mut self) -> bool {
-        for index in 0..self.warp.fragments.len() {
-            let Park::Converge { need, key } = self.warp.fragments[index].park else { continue };
-            if need & self.warp.live & !self.warp.fragments[index].mask == 0 {
-                self.warp.fragments[index].park = Park::Ready;
+        for index in 0..self.warp.paths.len() {
+            let Park::Converge { need, key } = self.warp.paths[index].park else { continue };
+            if need & self.warp.live & !self.warp.paths[index].mask == 0 {
+                self.warp.paths[index].park = Park::Ready;
                 self.warp.current = index;
                 return true;
             }
@@ -327,7 +327,7 @@ impl<'a> Machine<'a> {
                 continue;
             }
             let same = Park::Converge { need, key };
-            let come = self.warp.fragments.iter().filter(|f| f.park == same).fold(0, |all, f| all | f.mask);
+            let come = self.warp.paths.iter().filter(|f| f.park == same).fold(0, |all, f| all | f.mask);
             if need & self.warp.live & !come == 0 {
                 self.warp.hold_meeting(same, come);
                 self.warp.current = index;

@@ -1,14 +1,14 @@
-//! A warp: its lanes in fragments that execute together, and where those meet again.
+//! A warp: its lanes execute in divergent paths, which meet again at reconvergence points.
 //!
-//! A *fragment* is a set of lanes at one place of the program. When a branch divides one, a *join* at the
-//! branch's immediate post-dominator collects its lanes: those that arrive wait there until all that are
-//! expected have come. Joins nest, each fragment knowing the innermost that waits for it. A lane that
-//! exits is no longer expected anywhere.
+//! A *path* is a set of lanes at one instruction. When a branch divides a path, a *reconvergence point* at the branch's
+//! immediate post-dominator collects its lanes: lanes that arrive wait there until all expected lanes have arrived.
+//! Reconvergence points nest, and each path knows the innermost one that expects it. A lane that exits is no longer
+//! expected anywhere.
 //!
-//! Reconvergence is for speed and for collectives, not a promise: when a part of the warp makes no
-//! headway, what has arrived at a join may go on by itself ([`Warp::release_join`]), so that lanes that
-//! spin for others that wait at a join do not spin for ever. Instructions that want lanes together wait
-//! for them ([`Park::Converge`]).
+//! Reconvergence is for speed and for collectives; it is not guaranteed. When a part of the warp makes no progress, the
+//! lanes that wait at a reconvergence point may continue by themselves ([`Warp::release_reconvergence`]). So lanes that
+//! spin for others that wait there do not spin for ever. Instructions that need lanes together wait for them
+//! ([`Park::Converge`]).
 
 use super::copies::Copies;
 use super::meet::Exchange;
@@ -18,10 +18,10 @@ use std::hash::{Hash, Hasher};
 
 use super::registers::{Base, Registers, Row32};
 
-/// No join, no frame.
+/// No reconvergence point, no frame.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Why a fragment does not run.
+/// Why a path does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Park {
     /// It runs.
@@ -33,15 +33,15 @@ pub(crate) enum Park {
     Converge { need: u32, key: u32 },
 }
 
-/// Lanes that execute together.
+/// A divergent path: lanes that execute together.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fragment {
+pub(crate) struct Path {
     /// The next instruction.
     pub(crate) pc: u32,
     /// The lanes.
     pub(crate) mask: u32,
-    /// The innermost join that expects them.
-    pub(crate) join: u32,
+    /// The innermost reconvergence point that expects them.
+    pub(crate) reconverges_at: u32,
     /// The frame that they are in.
     pub(crate) frame: u32,
     pub(crate) park: Park,
@@ -60,9 +60,9 @@ pub(crate) enum Resume {
     Forced,
 }
 
-/// Where fragments meet.
+/// Where divergent paths meet.
 #[derive(Clone, Copy, Debug, Hash)]
-pub(crate) struct Join {
+pub(crate) struct ReconvergencePoint {
     pc: u32,
     frame: u32,
     parent: u32,
@@ -94,10 +94,10 @@ pub(crate) struct Frame {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Warp {
     pub(crate) registers: Registers,
-    pub(crate) fragments: Vec<Fragment>,
-    /// The fragment that runs, or ran last.
+    pub(crate) paths: Vec<Path>,
+    /// The path that runs, or ran last.
     pub(crate) current: usize,
-    joins: Vec<Join>,
+    points: Vec<ReconvergencePoint>,
     pub(crate) frames: Vec<Frame>,
     /// Lanes that have a thread and have not exited.
     pub(crate) live: u32,
@@ -107,13 +107,13 @@ pub(crate) struct Warp {
     pub(crate) local_written: LocalWritten,
     /// What functions have returned, until the caller takes it.
     pub(crate) returned: Vec<Row32>,
-    /// Slices of time that its fragments have used up while lanes waited at a join.
+    /// Time slices that its paths have used up while lanes waited at a reconvergence point.
     pub(crate) slices: u32,
     /// Instructions that it has had time for: what it has executed, moved up at barriers to the slowest warp
     /// there. While the warp runs, the fuel that it has left is included.
     pub(crate) clock: u64,
-    /// How often it has looked at memory that other threads change, since it last changed some itself.
-    pub(crate) looks: u32,
+    /// How often it has polled memory that other threads change, since it last changed some itself.
+    pub(crate) polls: u32,
     /// What lanes bring to collectives.
     pub(crate) exchange: Exchange,
     /// Asynchronous copies that are under way.
@@ -123,14 +123,14 @@ pub(crate) struct Warp {
 impl Warp {
     /// All lanes of `live` at the beginning of a function.
     pub(crate) fn start(&mut self, pc: u32, function: u32, live: u32) {
-        self.fragments.clear();
-        self.joins.clear();
+        self.paths.clear();
+        self.points.clear();
         self.local_written.clear();
         self.frames.clear();
         self.current = 0;
         self.slices = 0;
         self.clock = 0;
-        self.looks = 0;
+        self.polls = 0;
         self.exchange.clear();
         self.copies.clear();
         self.live = live;
@@ -144,120 +144,120 @@ impl Warp {
             lanes: live,
             allocated: 0,
         });
-        self.fragments.push(Fragment {
+        self.paths.push(Path {
             pc,
             mask: live,
-            join: NONE,
+            reconverges_at: NONE,
             frame: 0,
             park: Park::Ready,
             resume: None,
         });
     }
 
-    /// Where its lanes are that have not exited, those that wait at joins too.
+    /// Where the lanes are that have not exited, including those that wait at reconvergence points.
     pub(crate) fn places(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        let running = self.fragments.iter().map(|fragment| (fragment.pc, fragment.mask));
-        let joined = self.joins.iter().filter(|join| join.used).map(|join| (join.pc, join.arrived));
-        running.chain(joined).filter(|&(_, lanes)| lanes != 0)
+        let running = self.paths.iter().map(|path| (path.pc, path.mask));
+        let waiting = self.points.iter().filter(|point| point.used).map(|point| (point.pc, point.arrived));
+        running.chain(waiting).filter(|&(_, lanes)| lanes != 0)
     }
 
-    /// What decides how the warp goes on, besides its registers and fragments.
+    /// What decides how the warp goes on, besides its registers and paths.
     pub(super) fn rest(&self, hasher: &mut impl Hasher) {
-        (self.current, &self.joins, &self.frames, self.live).hash(hasher);
+        (self.current, &self.points, &self.frames, self.live).hash(hasher);
         (&self.local, &self.returned, &self.exchange, &self.copies).hash(hasher);
-        (self.slices, self.looks).hash(hasher);
+        (self.slices, self.polls).hash(hasher);
     }
 
-    /// The frame of the fragment that runs.
+    /// The frame of the running path.
     #[inline(always)]
     pub(crate) fn frame(&self) -> &Frame {
-        &self.frames[self.fragments[self.current].frame as usize]
+        &self.frames[self.paths[self.current].frame as usize]
     }
 
-    /// Parts of the fragment that runs go different ways, to meet again at `join_pc` (`NONE`: nowhere).
-    /// Lanes that go to where they meet wait there at once.
-    pub(crate) fn diverge(&mut self, parts: &[(u32, u32)], join_pc: u32) {
-        let old = self.fragments.swap_remove(self.current);
-        let join = self.join_for(&old, join_pc);
+    /// Divides the running path; its parts meet again at `reconvergence_pc` (`NONE`: nowhere). Lanes that branch
+    /// directly to that point wait there at once.
+    pub(crate) fn diverge(&mut self, parts: &[(u32, u32)], reconvergence_pc: u32) {
+        let old = self.paths.swap_remove(self.current);
+        let point = self.point_for(&old, reconvergence_pc);
         for &(pc, mask) in parts {
             if mask == 0 {
                 continue;
             }
-            if pc == join_pc && join != NONE {
-                self.joins[join as usize].arrived |= mask;
+            if pc == reconvergence_pc && point != NONE {
+                self.points[point as usize].arrived |= mask;
             } else {
-                self.fragments.push(Fragment { pc, mask, join, resume: None, ..old });
+                self.paths.push(Path { pc, mask, reconverges_at: point, resume: None, ..old });
             }
         }
-        self.complete(join);
-        self.current = self.fragments.len().saturating_sub(1);
+        self.complete(point);
+        self.current = self.paths.len().saturating_sub(1);
     }
 
-    fn join_for(&mut self, fragment: &Fragment, pc: u32) -> u32 {
+    fn point_for(&mut self, path: &Path, pc: u32) -> u32 {
         if pc == NONE {
-            return fragment.join;
+            return path.reconverges_at;
         }
-        if let Some(join) = self.joins.get(fragment.join as usize)
-            && (join.pc, join.frame) == (pc, fragment.frame)
+        if let Some(point) = self.points.get(path.reconverges_at as usize)
+            && (point.pc, point.frame) == (pc, path.frame)
         {
-            return fragment.join;
+            return path.reconverges_at;
         }
-        let join = Join {
+        let point = ReconvergencePoint {
             pc,
-            frame: fragment.frame,
-            parent: fragment.join,
-            expected: fragment.mask,
+            frame: path.frame,
+            parent: path.reconverges_at,
+            expected: path.mask,
             arrived: 0,
             used: true,
         };
-        match self.joins.iter().position(|join| !join.used) {
+        match self.points.iter().position(|point| !point.used) {
             Some(free) => {
-                self.joins[free] = join;
+                self.points[free] = point;
                 free as u32
             }
             None => {
-                self.joins.push(join);
-                self.joins.len() as u32 - 1
+                self.points.push(point);
+                self.points.len() as u32 - 1
             }
         }
     }
 
-    /// The fragment that runs is at `pc`, where lanes may be waited for. Whether it may go on as it is.
+    /// The running path is at `pc`, where lanes may be waited for. Whether it may go on as it is.
     #[inline(always)]
-    pub(crate) fn pass_join(&mut self, pc: u32) -> bool {
-        let fragment = &self.fragments[self.current];
-        let waits = matches!(self.joins.get(fragment.join as usize),
-            Some(join) if join.pc == pc && join.frame == fragment.frame);
+    pub(crate) fn pass_reconvergence(&mut self, pc: u32) -> bool {
+        let path = &self.paths[self.current];
+        let waits = matches!(self.points.get(path.reconverges_at as usize),
+            Some(point) if point.pc == pc && point.frame == path.frame);
         if waits {
-            self.arrive_at_join();
+            self.arrive();
         }
         !waits
     }
 
-    fn arrive_at_join(&mut self) {
-        let fragment = self.fragments.swap_remove(self.current);
-        self.joins[fragment.join as usize].arrived |= fragment.mask;
-        self.complete(fragment.join);
-        self.current = self.fragments.len().saturating_sub(1);
+    fn arrive(&mut self) {
+        let path = self.paths.swap_remove(self.current);
+        self.points[path.reconverges_at as usize].arrived |= path.mask;
+        self.complete(path.reconverges_at);
+        self.current = self.paths.len().saturating_sub(1);
     }
 
-    /// Lets those go on that a join has waited for, if all have come.
+    /// Lets the lanes that wait at a reconvergence point continue, if all have arrived.
     fn complete(&mut self, mut index: u32) {
-        while let Some(&join) = self.joins.get(index as usize) {
-            if !join.used || join.arrived != join.expected {
+        while let Some(&point) = self.points.get(index as usize) {
+            if !point.used || point.arrived != point.expected {
                 return;
             }
-            self.joins[index as usize].used = false;
-            if join.arrived == 0 {
-                index = join.parent;
+            self.points[index as usize].used = false;
+            if point.arrived == 0 {
+                index = point.parent;
                 continue;
             }
-            // The parent may wait at the same place: `pass_join` sees to it.
-            self.fragments.push(Fragment {
-                pc: join.pc,
-                mask: join.arrived,
-                join: join.parent,
-                frame: join.frame,
+            // The parent may wait at the same place: `pass_reconvergence` sees to it.
+            self.paths.push(Path {
+                pc: point.pc,
+                mask: point.arrived,
+                reconverges_at: point.parent,
+                frame: point.frame,
                 park: Park::Ready,
                 resume: None,
             });
@@ -265,75 +265,82 @@ impl Warp {
         }
     }
 
-    /// Whether lanes wait at a join.
-    pub(crate) fn waits_at_join(&self) -> bool {
-        self.joins.iter().any(|join| join.used && join.arrived != 0)
+    /// Whether lanes wait at a reconvergence point.
+    pub(crate) fn waits_at_reconvergence(&self) -> bool {
+        self.points.iter().any(|point| point.used && point.arrived != 0)
     }
 
-    /// Lets the lanes that wait at a join go on without those that are still expected. Whether there were
-    /// any.
-    pub(crate) fn release_join(&mut self) -> bool {
-        let waiting = |join: &Join| join.used && join.arrived != 0;
-        let Some(index) = self.joins.iter().rposition(waiting) else { return false };
-        let join = &mut self.joins[index];
-        let mask = std::mem::take(&mut join.arrived);
-        join.expected &= !mask;
-        let (pc, parent, frame) = (join.pc, join.parent, join.frame);
-        self.fragments.push(Fragment { pc, mask, join: parent, frame, park: Park::Ready, resume: None });
+    /// Lets the lanes that wait at a reconvergence point continue without those that are still expected. Returns whether
+    /// there were any.
+    pub(crate) fn release_reconvergence(&mut self) -> bool {
+        let waiting = |point: &ReconvergencePoint| point.used && point.arrived != 0;
+        let Some(index) = self.points.iter().rposition(waiting) else { return false };
+        let point = &mut self.points[index];
+        let mask = std::mem::take(&mut point.arrived);
+        point.expected &= !mask;
+        let (pc, parent, frame) = (point.pc, point.parent, point.frame);
+        self.paths.push(Path { pc, mask, reconverges_at: parent, frame, park: Park::Ready, resume: None });
         true
     }
 
-    /// The lanes of `mask`, of the fragment that runs, leave the kernel.
+    /// The lanes of `mask`, of the running path, leave the kernel.
     pub(crate) fn exit(&mut self, mask: u32, next_pc: u32) {
         self.live &= !mask;
         for frame in &mut self.frames {
             frame.lanes &= !mask;
         }
         self.trim_frames();
-        let fragment = &mut self.fragments[self.current];
-        fragment.mask &= !mask;
-        fragment.pc = next_pc;
-        if fragment.mask == 0 {
-            self.fragments.swap_remove(self.current);
+        let path = &mut self.paths[self.current];
+        path.mask &= !mask;
+        path.pc = next_pc;
+        if path.mask == 0 {
+            self.paths.swap_remove(self.current);
         }
-        for index in 0..self.joins.len() {
-            self.joins[index].expected &= !mask;
+        for index in 0..self.points.len() {
+            self.points[index].expected &= !mask;
             self.complete(index as u32);
         }
-        self.current = self.current.min(self.fragments.len().saturating_sub(1));
+        self.current = self.current.min(self.paths.len().saturating_sub(1));
     }
 
-    /// Lanes `mask` of the fragment that runs enter a function; the others go on after the call, where those
+    /// Lanes `mask` of the running path enter a function; the others go on after the call, where those
     /// that return to it join them.
-    pub(crate) fn call(&mut self, mask: u32, entry_pc: u32, call_pc: u32, frame: Frame, join_pc: u32) {
-        let active = self.fragments[self.current].mask;
+    pub(crate) fn call(
+        &mut self,
+        mask: u32,
+        entry_pc: u32,
+        call_pc: u32,
+        frame: Frame,
+        reconvergence_pc: u32,
+    ) {
+        let active = self.paths[self.current].mask;
         let frame = self.push_frame(Frame { call_pc, lanes: mask, ..frame });
         if mask == active {
-            let fragment = &mut self.fragments[self.current];
-            fragment.pc = entry_pc;
-            fragment.frame = frame;
+            let path = &mut self.paths[self.current];
+            path.pc = entry_pc;
+            path.frame = frame;
             return;
         }
-        self.diverge(&[(join_pc, active & !mask), (entry_pc, mask)], join_pc);
-        let index = self.fragments.iter().position(|fragment| fragment.mask == mask);
+        self.diverge(&[(reconvergence_pc, active & !mask), (entry_pc, mask)], reconvergence_pc);
+        let index = self.paths.iter().position(|path| path.mask == mask);
         if let Some(index) = index {
-            self.fragments[index].frame = frame;
+            self.paths[index].frame = frame;
             self.current = index;
         }
     }
 
     /// Enters several functions at once, each with its lanes; they meet after the call.
-    pub(crate) fn call_each(&mut self, calls: &[(u32, u32, Frame)], call_pc: u32, join_pc: u32) {
+    pub(crate) fn call_each(&mut self, calls: &[(u32, u32, Frame)], call_pc: u32, reconvergence_pc: u32) {
         let parts: Vec<_> = calls.iter().map(|&(entry, mask, _)| (entry, mask)).collect();
-        let active = self.fragments[self.current].mask;
+        let active = self.paths[self.current].mask;
         let called = calls.iter().fold(0, |all, call| all | call.1);
         let mut parts = parts;
-        parts.push((join_pc, active & !called));
-        self.diverge(&parts, join_pc);
+        parts.push((reconvergence_pc, active & !called));
+        self.diverge(&parts, reconvergence_pc);
         for &(_, mask, frame) in calls {
             let frame = self.push_frame(Frame { call_pc, lanes: mask, ..frame });
-            if let Some(fragment) = self.fragments.iter_mut().find(|fragment| fragment.mask == mask) {
-                fragment.frame = frame;
+            if let Some(path) = self.paths.iter_mut().find(|path| path.mask == mask) {
+                path.frame = frame;
             }
         }
     }
@@ -357,36 +364,36 @@ impl Warp {
         }
     }
 
-    /// The fragment that runs returns from its function.
+    /// The running path returns from its function.
     pub(crate) fn ret(&mut self) {
-        let fragment = &mut self.fragments[self.current];
-        let index = fragment.frame as usize;
+        let path = &mut self.paths[self.current];
+        let index = path.frame as usize;
         let frame = self.frames[index];
-        fragment.pc = frame.call_pc + 1;
-        fragment.frame = frame.parent;
-        self.frames[index].lanes &= !fragment.mask;
+        path.pc = frame.call_pc + 1;
+        path.frame = frame.parent;
+        self.frames[index].lanes &= !path.mask;
         self.trim_frames();
     }
 
-    /// Leaves the lanes of `mask` parked at `pc`; the rest of the fragment that runs goes on after it.
+    /// Leaves the lanes of `mask` parked at `pc`; the rest of the running path goes on after it.
     pub(crate) fn park(&mut self, mask: u32, pc: u32, park: Park) {
-        let fragment = &mut self.fragments[self.current];
-        let rest = Fragment { mask: fragment.mask & !mask, pc: pc + 1, resume: None, ..*fragment };
-        *fragment = Fragment { mask, pc, park, resume: None, ..*fragment };
+        let path = &mut self.paths[self.current];
+        let rest = Path { mask: path.mask & !mask, pc: pc + 1, resume: None, ..*path };
+        *path = Path { mask, pc, park, resume: None, ..*path };
         if rest.mask != 0 {
-            self.fragments.push(rest);
+            self.paths.push(rest);
         }
     }
 
-    /// Unites parked fragments that are at the same instruction of the same frame as the one that runs.
-    /// What the union has for lanes.
+    /// Unites parked paths that are at the same instruction of the same frame as the running path. Returns the lanes of
+    /// the union.
     pub(crate) fn gather(&mut self, pc: u32) -> u32 {
-        let here = self.fragments[self.current];
+        let here = self.paths[self.current];
         let mut mask = here.mask;
-        let mut join = here.join;
+        let mut point = here.reconverges_at;
         let mut index = 0;
-        while index < self.fragments.len() {
-            let other = self.fragments[index];
+        while index < self.paths.len() {
+            let other = self.paths[index];
             let same = index != self.current
                 && other.pc == pc
                 && other.frame == here.frame
@@ -395,35 +402,35 @@ impl Warp {
                 index += 1;
                 continue;
             }
-            join = self.common_join((mask, join), (other.mask, other.join));
+            point = self.common_point((mask, point), (other.mask, other.reconverges_at));
             mask |= other.mask;
-            self.fragments.swap_remove(index);
-            if self.current == self.fragments.len() {
+            self.paths.swap_remove(index);
+            if self.current == self.paths.len() {
                 self.current = index;
             }
         }
-        let fragment = &mut self.fragments[self.current];
-        fragment.mask = mask;
-        fragment.join = join;
+        let path = &mut self.paths[self.current];
+        path.mask = mask;
+        path.reconverges_at = point;
         mask
     }
 
-    /// The innermost join that expects both; joins inside it no longer do.
-    fn common_join(&mut self, a: (u32, u32), b: (u32, u32)) -> u32 {
-        let ancestors = |mut join: u32| {
-            let mut list = vec![join];
-            while let Some(found) = self.joins.get(join as usize) {
-                join = found.parent;
-                list.push(join);
+    /// The innermost reconvergence point that expects both; those inside it no longer do.
+    fn common_point(&mut self, a: (u32, u32), b: (u32, u32)) -> u32 {
+        let ancestors = |mut point: u32| {
+            let mut list = vec![point];
+            while let Some(found) = self.points.get(point as usize) {
+                point = found.parent;
+                list.push(point);
             }
             list
         };
         let (of_a, of_b) = (ancestors(a.1), ancestors(b.1));
-        let common = of_a.iter().copied().find(|join| of_b.contains(join)).unwrap_or(NONE);
+        let common = of_a.iter().copied().find(|point| of_b.contains(point)).unwrap_or(NONE);
         for (mask, list) in [(a.0, of_a), (b.0, of_b)] {
-            for join in list.into_iter().take_while(|&join| join != common) {
-                self.joins[join as usize].expected &= !mask;
-                self.complete(join);
+            for point in list.into_iter().take_while(|&point| point != common) {
+                self.points[point as usize].expected &= !mask;
+                self.complete(point);
             }
         }
         common

@@ -1,9 +1,9 @@
-//! Whether a block that executes instructions gets anywhere.
+//! Whether a block that executes instructions makes progress.
 //!
 //! Threads that wait in a loop are busy, so no count of instructions tells a hopeless wait from a long
 //! computation. The state does: a block whose registers, places and own memory are what they were before,
 //! while nothing around it has changed, does the same again for ever. It is compared by a digest, and with
-//! one state taken down earlier, a new one each time that the number of looks has doubled: a circle of any
+//! one state taken down earlier, a new one each time that the number of samples has doubled: a circle of any
 //! length is seen in the end.
 //!
 //! The host may change global memory until it waits for the launch. That is of no matter to a block that does not
@@ -12,7 +12,7 @@
 use super::{Barrier, Block, Park, Warp};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Instructions of the block between two looks at its state; and where the launch has stood still before.
+/// Instructions of the block between two samples of its state; the second where the launch has stood still before.
 const INTERVAL: u64 = 1 << 14;
 const INTERVAL_AGAIN: u64 = 1 << 11;
 
@@ -34,7 +34,7 @@ pub(crate) struct Watch {
     around: Around,
     /// The block's clock at the last look.
     clock: u64,
-    looks: u64,
+    samples: u64,
     /// A state from before.
     earlier: u64,
     /// The block has read global memory since then.
@@ -50,9 +50,10 @@ impl Block {
         self.watch.read |= read;
         let before = self.watch.around;
         let host_differs = self.watch.read && before.awaited != around.awaited;
-        if self.watch.looks == 0 || before.changes != around.changes || host_differs {
+        if self.watch.samples == 0 || before.changes != around.changes || host_differs {
             let earlier = self.digest();
-            self.watch = Watch { around, clock: self.clock, looks: 1, earlier, read: false, circles: false };
+            self.watch =
+                Watch { around, clock: self.clock, samples: 1, earlier, read: false, circles: false };
             return;
         }
         let interval = if around.again { INTERVAL_AGAIN } else { INTERVAL };
@@ -63,8 +64,8 @@ impl Block {
         let watch = &mut self.watch;
         watch.circles = now == watch.earlier;
         watch.clock = self.clock;
-        watch.looks += 1;
-        if watch.looks.is_power_of_two() && !watch.circles {
+        watch.samples += 1;
+        if watch.samples.is_power_of_two() && !watch.circles {
             (watch.earlier, watch.read, watch.around) = (now, false, around);
         }
     }
@@ -106,9 +107,9 @@ impl Barrier {
 impl Warp {
     fn digest(&self, hasher: &mut DefaultHasher) {
         self.registers.hash(hasher);
-        for fragment in &self.fragments {
-            (fragment.pc, fragment.mask, fragment.join, fragment.frame, fragment.resume).hash(hasher);
-            match fragment.park {
+        for path in &self.paths {
+            (path.pc, path.mask, path.reconverges_at, path.frame, path.resume).hash(hasher);
+            match path.park {
                 Park::Ready => 0.hash(hasher),
                 Park::Barrier { id, .. } => (1, id).hash(hasher),
                 Park::Converge { need, key } => (2, need, key).hash(hasher),

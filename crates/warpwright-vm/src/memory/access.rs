@@ -76,9 +76,9 @@ pub(crate) struct Fault {
     pub(crate) write: bool,
 }
 
-/// What an access wants.
+/// What an access needs of its address.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct AccessSpec {
     pub(crate) space: SpaceKind,
     /// Bytes from the address on.
     pub(crate) bytes: u32,
@@ -96,35 +96,35 @@ impl<'a> Machine<'a> {
     #[inline(always)]
     pub(crate) fn next_group(
         &mut self,
-        place: Place,
+        spec: AccessSpec,
         addresses: &Row64,
         todo: &mut u32,
     ) -> Option<Group<'a>> {
         while *todo != 0 {
             let first = todo.trailing_zeros() as usize;
-            let region = self.region(place.space, addresses[first]);
+            let region = self.region(spec.space, addresses[first]);
             if let Some(region) = region {
-                let mask = inside(&region, place, addresses) & *todo;
-                if mask & 1 << first != 0 && (!place.write || is_writable(&region)) {
+                let mask = inside(&region, spec, addresses) & *todo;
+                if mask & 1 << first != 0 && (!spec.write || is_writable(&region)) {
                     *todo &= !mask;
                     if let RegionKind::Global(allocation) = region.kind {
                         self.worker.read = true;
-                        self.worker.outward |= place.write;
-                        self.worker.looked |= allocation.is_mapped();
+                        self.worker.outward |= spec.write;
+                        self.worker.polled_host |= allocation.is_mapped();
                     }
                     let offsets = offsets(&region, addresses);
-                    return Some(Group { region, bytes: place.bytes, mask, offsets });
+                    return Some(Group { region, bytes: spec.bytes, mask, offsets });
                 }
             }
-            self.fault(place, first, addresses[first], region);
+            self.fault(spec, first, addresses[first], region);
             *todo &= *todo - 1;
         }
         None
     }
 
     /// The region that an access at an address is in.
-    pub(crate) fn region_of(&self, place: Place, address: u64) -> Option<Region<'a>> {
-        self.region(place.space, address).filter(|region| inside_one(region, place, address))
+    pub(crate) fn region_of(&self, spec: AccessSpec, address: u64) -> Option<Region<'a>> {
+        self.region(spec.space, address).filter(|region| inside_one(region, spec, address))
     }
 
     /// The region that an address is in, or that it is just behind.
@@ -178,7 +178,7 @@ impl<'a> Machine<'a> {
 
     /// A variable of the frame, or of one of those that called it.
     fn local_region(&self, offset: u64, window: u64) -> Option<Region<'a>> {
-        let mut index = self.warp.fragments[self.warp.current].frame;
+        let mut index = self.warp.paths[self.warp.current].frame;
         while index != NONE {
             let frame = &self.warp.frames[index as usize];
             let base = u64::from(frame.local);
@@ -202,28 +202,28 @@ impl<'a> Machine<'a> {
 
     /// A lane's access is not allowed.
     #[cold]
-    fn fault(&mut self, place: Place, lane: usize, address: u64, region: Option<Region<'a>>) {
+    fn fault(&mut self, spec: AccessSpec, lane: usize, address: u64, region: Option<Region<'a>>) {
         let known = region.is_some();
-        let kind = if address & u64::from(place.align - 1) != 0 {
+        let kind = if address & u64::from(spec.align - 1) != 0 {
             FaultKind::Misaligned
         } else if let Some(region) = region
-            && inside_one(&region, place, address)
+            && inside_one(&region, spec, address)
         {
             FaultKind::ReadOnly
         } else if known {
             FaultKind::OutOfBounds
         } else {
-            self.unknown_region(place.space, address)
+            self.unknown_region(spec.space, address)
         };
         let fault = Fault {
             kind,
             pc: self.pc,
             block: self.block.number,
             thread: self.thread(lane),
-            space: place.space,
+            space: spec.space,
             address,
-            bytes: place.bytes,
-            write: place.write,
+            bytes: spec.bytes,
+            write: spec.write,
         };
         // The lanes of an instruction with one kind of fault count once.
         let instruction = (self.block.number, self.block.clock);
@@ -293,12 +293,12 @@ fn find(regions: &[(u64, u64)], offset: u64) -> Option<(u64, u64)> {
 
 /// The lanes, of all 32, whose access is wholly inside and aligned.
 #[inline(always)]
-fn inside(region: &Region<'_>, place: Place, addresses: &Row64) -> u32 {
-    if region.bytes < u64::from(place.bytes) {
+fn inside(region: &Region<'_>, spec: AccessSpec, addresses: &Row64) -> u32 {
+    if region.bytes < u64::from(spec.bytes) {
         return 0;
     }
-    let last = region.bytes - u64::from(place.bytes);
-    let low = u64::from(place.align - 1);
+    let last = region.bytes - u64::from(spec.bytes);
+    let low = u64::from(spec.align - 1);
     let mut bits = [0u32; LANES];
     for lane in 0..LANES {
         let address = addresses[lane];
@@ -308,8 +308,8 @@ fn inside(region: &Region<'_>, place: Place, addresses: &Row64) -> u32 {
     bits.iter().fold(0, |all, bit| all | bit)
 }
 
-fn inside_one(region: &Region<'_>, place: Place, address: u64) -> bool {
-    inside(region, place, &[address; LANES]) != 0
+fn inside_one(region: &Region<'_>, spec: AccessSpec, address: u64) -> bool {
+    inside(region, spec, &[address; LANES]) != 0
 }
 
 #[inline(always)]

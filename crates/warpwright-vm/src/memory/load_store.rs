@@ -2,7 +2,7 @@
 
 use super::access::{Group, for_lanes, is_consecutive};
 use super::allocation::{Exclusive, update};
-use super::{Allocation, Place, RegionKind};
+use super::{AccessSpec, Allocation, RegionKind};
 use crate::check::Touch;
 use crate::check::race::AccessKind;
 use crate::machine::{LANES, Machine, Row32, Row64, lanewise};
@@ -102,9 +102,9 @@ impl MemoryOp {
         }
     }
 
-    fn place(&self, write: bool) -> Place {
+    fn spec(&self, write: bool) -> AccessSpec {
         let bytes = self.bytes * self.elements.len() as u32;
-        Place { space: self.space, bytes, align: bytes, write }
+        AccessSpec { space: self.space, bytes, align: bytes, write }
     }
 }
 
@@ -232,8 +232,8 @@ impl<'a> Machine<'a> {
 
     /// The byte at a generic address of a thread, where there is one.
     pub(crate) fn peek_byte(&self, lane: usize, address: u64) -> Option<u8> {
-        let place = Place { space: SpaceKind::Generic, bytes: 1, align: 1, write: false };
-        let region = self.region_of(place, address)?;
+        let spec = AccessSpec { space: SpaceKind::Generic, bytes: 1, align: 1, write: false };
+        let region = self.region_of(spec, address)?;
         let offset = address.wrapping_sub(region.start).wrapping_add(region.origin);
         let group = Group { region, bytes: 1, mask: 1 << lane, offsets: [offset; LANES] };
         let word = with_words!(self, group, |words| Words::read(words, &group, 0))[lane];
@@ -244,12 +244,12 @@ impl<'a> Machine<'a> {
     #[inline(always)]
     pub(crate) fn load(&mut self, op: &'a MemoryOp) {
         let addresses = self.addresses(&op.address);
-        let place = op.place(false);
+        let spec = op.spec(false);
         if op.order.strong.is_some() {
             self.polled(false);
         }
         let mut todo = self.mask;
-        while let Some(group) = self.next_group(place, &addresses, &mut todo) {
+        while let Some(group) = self.next_group(spec, &addresses, &mut todo) {
             let touch = Touch { kind: AccessKind::Read, element: op.bytes, order: op.order };
             self.touches(touch, &group, &[]);
             let _whole = op.whole(&group);
@@ -296,10 +296,10 @@ impl<'a> Machine<'a> {
     #[inline(always)]
     pub(crate) fn store(&mut self, op: &'a MemoryOp) {
         let addresses = self.addresses(&op.address);
-        let place = op.place(true);
+        let spec = op.spec(true);
         self.worker.progress = true;
         let mut todo = self.mask;
-        while let Some(group) = self.next_group(place, &addresses, &mut todo) {
+        while let Some(group) = self.next_group(spec, &addresses, &mut todo) {
             let touch = Touch { kind: AccessKind::Write, element: op.bytes, order: op.order };
             self.touches(touch, &group, &op.elements);
             let _whole = op.whole(&group);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 const PAGE_BITS: u32 = 21;
 
 /// Allocations that were given back and stay known.
-const MOST_GHOSTS: usize = 1024;
+const MAX_GHOSTS: usize = 1024;
 
 /// Pages that are given before forgotten ones are given again.
 const FRESH_PAGES: usize = 1 << 16;
@@ -223,7 +223,7 @@ impl GlobalMap {
         }
         *slot = Arc::new(slot.ghost());
         self.ghosts.push_back(id);
-        if self.ghosts.len() > MOST_GHOSTS
+        if self.ghosts.len() > MAX_GHOSTS
             && let Some(oldest) = self.ghosts.pop_front()
         {
             self.forget(oldest);
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn only_the_last_stay_known() {
         let mut map = GlobalMap::new(u64::MAX, 0, 1);
-        let bases: Vec<u64> = (0..MOST_GHOSTS + 10)
+        let bases: Vec<u64> = (0..MAX_GHOSTS + 10)
             .map(|_| {
                 let (id, base) = allocate(&mut map, 1).unwrap();
                 map.free(id);
@@ -355,15 +355,15 @@ mod tests {
             })
             .collect();
         let known = |base: &&u64| map.lookup(**base).is_some();
-        assert_eq!(bases.iter().filter(known).count(), MOST_GHOSTS);
+        assert_eq!(bases.iter().filter(known).count(), MAX_GHOSTS);
         assert!(bases[..10].iter().all(|&base| map.lookup(base).is_none()));
-        assert!(map.len() <= MOST_GHOSTS + 2, "numbers come back");
+        assert!(map.len() <= MAX_GHOSTS + 2, "numbers come back");
     }
 
     #[test]
     fn variables_have_numbers_in_a_row() {
         let mut map = GlobalMap::new(u64::MAX, 0, 1);
-        for _ in 0..MOST_GHOSTS + 3 {
+        for _ in 0..MAX_GHOSTS + 3 {
             let (id, _) = allocate(&mut map, 1).unwrap();
             map.free(id);
         }

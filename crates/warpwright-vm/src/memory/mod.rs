@@ -23,7 +23,7 @@ mod load_store;
 mod map;
 
 pub use access::FaultKind;
-pub(crate) use access::{Fault, Group, Place, RegionKind};
+pub(crate) use access::{AccessSpec, Fault, Group, RegionKind};
 pub(crate) use address::{FUNCTION_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Window, window};
 pub use allocation::HostWords;
 pub(crate) use allocation::{Allocation, AllocationKind};

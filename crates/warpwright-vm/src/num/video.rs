@@ -48,16 +48,16 @@ pub enum Secondary {
 
 /// A byte or half word of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct Subword {
     /// 8 or 16.
     pub bits: u32,
     /// Which, from the low end.
     pub index: u32,
 }
 
-impl Part {
+impl Subword {
     /// The whole word.
-    pub const WORD: Part = Part { bits: 32, index: 0 };
+    pub const WORD: Subword = Subword { bits: 32, index: 0 };
 
     /// The part of a word or of two, extended.
     pub fn extract(self, words: u64, signed: bool) -> i64 {
@@ -117,13 +117,13 @@ pub struct Scalar {
     /// Whether the result is signed.
     pub d_signed: bool,
     /// The part of `a`, and whether it is signed.
-    pub a: (Part, bool),
+    pub a: (Subword, bool),
     /// The part of `b`, and whether it is signed.
-    pub b: (Part, bool),
+    pub b: (Subword, bool),
     /// Whether the result is limited to the range of what it is written to.
     pub sat: bool,
     /// The part of `c` that the result replaces.
-    pub merge: Option<Part>,
+    pub merge: Option<Subword>,
     /// How the result is combined with `c`.
     pub secondary: Option<Secondary>,
 }
@@ -134,9 +134,9 @@ impl Scalar {
         let a = self.a.0.extract(a.into(), self.a.1);
         let b = self.b.0.extract(b.into(), self.b.1);
         let result = self.primary.apply(a, b);
-        let bits = self.merge.unwrap_or(Part::WORD).bits;
+        let bits = self.merge.unwrap_or(Subword::WORD).bits;
         let result = to_33_bits(if self.sat { clamp(result, bits, self.d_signed) } else { result });
-        let third = Part::WORD.extract(c.into(), self.d_signed);
+        let third = Subword::WORD.extract(c.into(), self.d_signed);
         let result = match self.secondary {
             Some(Secondary::Add) => result + third,
             Some(Secondary::Min) => result.min(third),
@@ -173,7 +173,7 @@ impl Simd {
     pub fn apply(&self, a: u32, b: u32, c: u32) -> u32 {
         let words = u64::from(b) << 32 | u64::from(a);
         let pick = |(parts, signed): ([u8; 4], bool), index: usize| {
-            Part { bits: self.bits, index: parts[index].into() }.extract(words, signed)
+            Subword { bits: self.bits, index: parts[index].into() }.extract(words, signed)
         };
         (0..32 / self.bits).filter(|index| self.mask >> index & 1 == 1).fold(c, |word, index| {
             let result = self.primary.apply(pick(self.a, index as usize), pick(self.b, index as usize));
@@ -181,7 +181,7 @@ impl Simd {
             if self.add {
                 word.wrapping_add(result as u32)
             } else {
-                Part { bits: self.bits, index }.insert(word, result as i64)
+                Subword { bits: self.bits, index }.insert(word, result as i64)
             }
         })
     }
@@ -191,9 +191,9 @@ impl Simd {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mad {
     /// The part of `a`, and whether it is signed.
-    pub a: (Part, bool),
+    pub a: (Subword, bool),
     /// The part of `b`, and whether it is signed.
-    pub b: (Part, bool),
+    pub b: (Subword, bool),
     /// Whether the product is negated.
     pub negate_product: bool,
     /// Whether `c` is negated.
@@ -212,7 +212,7 @@ impl Mad {
         let signed = self.a.1 || self.b.1 || self.negate_product || self.negate_c;
         let a = i128::from(self.a.0.extract(a.into(), self.a.1));
         let b = i128::from(self.b.0.extract(b.into(), self.b.1));
-        let c = i128::from(Part::WORD.extract(c.into(), signed));
+        let c = i128::from(Subword::WORD.extract(c.into(), signed));
         let product = if self.negate_product { -(a * b) } else { a * b };
         let sum = product + if self.negate_c { -c } else { c } + i128::from(self.plus_one);
         let result = sum >> self.scale;

@@ -3,7 +3,7 @@
 use crate::check::race::AccessKind;
 use crate::decode::Decoder;
 use crate::machine::{Copy, LANES, LanesOf, Machine, Row32, lanewise};
-use crate::memory::{Address, Group, Place, RegionKind, SpaceKind};
+use crate::memory::{AccessSpec, Address, Group, RegionKind, SpaceKind};
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::async_copy::CpAsync;
@@ -96,9 +96,9 @@ impl<'a> Machine<'a> {
                 readable |= lanes;
                 continue;
             }
-            let place = Place { space: SpaceKind::Global, bytes: size, align: op.bytes, write: false };
+            let spec = AccessSpec { space: SpaceKind::Global, bytes: size, align: op.bytes, write: false };
             let mut todo = lanes;
-            while let Some(group) = self.next_group(place, &from, &mut todo) {
+            while let Some(group) = self.next_group(spec, &from, &mut todo) {
                 self.issued_copy(AccessKind::AsyncRead, &group);
                 let Group { region, mask, offsets, .. } = group;
                 readable |= mask;
@@ -115,9 +115,9 @@ impl<'a> Machine<'a> {
             }
         }
         let to = self.addresses(&op.to);
-        let place = Place { space: SpaceKind::Shared, bytes: op.bytes, align: op.bytes, write: true };
+        let spec = AccessSpec { space: SpaceKind::Shared, bytes: op.bytes, align: op.bytes, write: true };
         let mut todo = self.mask & readable;
-        while let Some(group) = self.next_group(place, &to, &mut todo) {
+        while let Some(group) = self.next_group(spec, &to, &mut todo) {
             self.issued_copy(AccessKind::AsyncWrite, &group);
             LanesOf(group.mask).for_each(|lane| copy.offsets[lane] = group.offsets[lane] as u32);
             copy.mask |= group.mask;

@@ -8,7 +8,7 @@ use crate::check::Touch;
 use crate::check::race::AccessKind;
 use crate::decode::Decoder;
 use crate::machine::{LANES, LanesOf, Machine, Row64, Step, lanewise};
-use crate::memory::{Address, Allocation, Element, Group, Order, Place, RegionKind, SpaceKind};
+use crate::memory::{AccessSpec, Address, Allocation, Element, Group, Order, RegionKind, SpaceKind};
 use crate::num::extremum::Extremum;
 use crate::num::float::{add as add_f32, add_f64};
 use crate::num::half::{PLAIN, add_bf16, add_f16, both};
@@ -71,7 +71,7 @@ struct Atomic {
 }
 
 /// Elements of a vector at most.
-const MOST: usize = 8;
+const MAX_ELEMENTS: usize = 8;
 
 fn emit(
     d: &mut Decoder<'_, '_>,
@@ -94,14 +94,14 @@ fn emit(
     } else if op.elements.len() == 1 {
         d.emit_boxed(move |m, _| m.atomic::<1>(&op));
     } else {
-        d.emit_boxed(move |m, _| m.atomic::<MOST>(&op));
+        d.emit_boxed(move |m, _| m.atomic::<MAX_ELEMENTS>(&op));
     }
 }
 
 impl Atomic {
-    fn place(&self) -> Place {
+    fn spec(&self) -> AccessSpec {
         let bytes = self.ty.bytes() * self.elements.len() as u32;
-        Place { space: self.space, bytes, align: bytes, write: true }
+        AccessSpec { space: self.space, bytes, align: bytes, write: true }
     }
 
     fn touch(&self) -> Touch {
@@ -276,7 +276,7 @@ impl<'a> Machine<'a> {
         let mut outward = self.worker.outward;
         let mask = self.mask;
         let mut todo = mask;
-        while let Some(group) = self.next_group(op.place(), &addresses, &mut todo) {
+        while let Some(group) = self.next_group(op.spec(), &addresses, &mut todo) {
             let m = &mut *self;
             let changed_here = Cell::new(false);
             m.touches(op.touch(), &group, &[]);
@@ -332,7 +332,7 @@ impl<'a> Machine<'a> {
         let mut outward = self.worker.outward;
         let mask = self.mask;
         let mut todo = mask;
-        while let Some(group) = self.next_group(op.place(), &addresses, &mut todo) {
+        while let Some(group) = self.next_group(op.spec(), &addresses, &mut todo) {
             let m = &mut *self;
             m.touches(op.touch(), &group, &[]);
             let Group { region, mask, ref offsets, .. } = group;

@@ -11,7 +11,7 @@ use crate::launch::TrapKind;
 use crate::machine::{LANES, LanesOf, Machine, Row64, Step, lanewise};
 
 /// Longest string that is read.
-const MOST_TEXT: u64 = 1 << 16;
+const MAX_TEXT: u64 = 1 << 16;
 
 /// Emits a call of the runtime.
 pub(crate) fn decode(
@@ -97,7 +97,7 @@ fn on_heap(m: &mut Machine<'_>, mut work: impl FnMut(&crate::memory::Heap, usize
 
 /// The bytes of a string, up to its end.
 fn text(m: &Machine<'_>, lane: usize, address: u64) -> Vec<u8> {
-    (0..MOST_TEXT)
+    (0..MAX_TEXT)
         .map_while(|at| m.peek_byte(lane, address.wrapping_add(at)).filter(|&byte| byte != 0))
         .collect()
 }

@@ -1,9 +1,9 @@
 //! Branches, calls, returns, traps; and where lanes meet again.
 
 use crate::check::set_local_written;
-use crate::decode::{Callable, Decoder, LoadError, ParamSlot, Place, Rows, function_at};
+use crate::decode::{BranchTarget, Callable, Decoder, LoadError, ParamSlot, Rows, function_at};
 use crate::launch::TrapKind;
-use crate::machine::{Base, Frame, Inst, LANES, LanesOf, MOST_LOCAL, Machine, Row64, Step, lanewise};
+use crate::machine::{Base, Frame, Inst, LANES, LanesOf, MAX_LOCAL, Machine, Row64, Step, lanewise};
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::control::{Call, CallReturn, Callee};
 use warpwright_ptx::op::family::Control as Op;
@@ -12,18 +12,24 @@ use warpwright_ptx::op::family::Control as Op;
 /// the function keeps.
 const LINK: u32 = 16;
 
-pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>, join: Place) -> Result<bool, LoadError> {
+pub(crate) fn decode(
+    op: Op<'_>,
+    d: &mut Decoder<'_, '_>,
+    reconvergence: BranchTarget,
+) -> Result<bool, LoadError> {
     match op {
         Op::Bra(bra) => {
-            let target = Place::Block(d.block_of_label(bra.target));
-            d.emit_branch(branch, target, join);
+            let target = BranchTarget::Block(d.block_of_label(bra.target));
+            d.emit_branch(branch, target, reconvergence);
         }
         Op::BrxIdx(brx) => {
             let targets = table(d, brx.table);
             let index = d.row(brx.index.0);
-            d.emit_table(branch_indexed, index, targets, join);
+            d.emit_table(branch_indexed, index, targets, reconvergence);
         }
-        Op::Ret(_) if d.function.kind == FunctionKind::Func => d.emit_branch(branch, Place::Exit, join),
+        Op::Ret(_) if d.function.kind == FunctionKind::Func => {
+            d.emit_branch(branch, BranchTarget::Exit, reconvergence)
+        }
         Op::Ret(_) | Op::Exit(_) => d.emit_handler(exit, Rows::default()),
         Op::Trap(_) => d.emit_handler(
             |m, _| m.trap(TrapKind::Instruction, "the kernel executed `trap`".into()),
@@ -47,11 +53,11 @@ fn table(d: &Decoder<'_, '_>, label: LabelId) -> Vec<warpwright_ptx::verify::Blo
     found.map_or(Vec::new(), |targets| targets.iter().map(|&label| d.block_of_label(label)).collect())
 }
 
-/// A place where lanes may be waited for.
-pub(crate) fn join(d: &mut Decoder<'_, '_>) {
+/// A reconvergence point: lanes may wait for others here.
+pub(crate) fn reconvergence_point(d: &mut Decoder<'_, '_>) {
     let run = |m: &mut Machine<'_>, _: &Inst| {
         let pc = m.pc;
-        if m.warp.pass_join(pc) { Step::Next } else { Step::Reload }
+        if m.warp.pass_reconvergence(pc) { Step::Next } else { Step::Reload }
     };
     d.emit_handler(run, Rows::default());
 }
@@ -61,7 +67,7 @@ pub(crate) fn end(d: &mut Decoder<'_, '_>) {
     if d.function.kind == FunctionKind::Entry {
         d.emit_handler(exit, Rows::default());
     } else {
-        join(d);
+        reconvergence_point(d);
         let returns = |m: &mut Machine<'_>, _: &Inst| {
             return_values(m);
             m.warp.ret();
@@ -203,7 +209,7 @@ fn decode_call(call: &Call, d: &mut Decoder<'_, '_>) -> Result<(), LoadError> {
         }
     }
     // What comes back goes into the caller's frame: the callee's frame is above it.
-    join(d);
+    reconvergence_point(d);
     take_returns(d, returns);
     Ok(())
 }
@@ -261,10 +267,10 @@ fn enter(m: &mut Machine<'_>, calls: &[(u32, u32)], arguments: &[Argument]) -> S
     for &(number, mask) in calls {
         let callee = &launch.code.functions[number as usize];
         let bytes = u64::from(local) + u64::from(callee.local_bytes);
-        if bytes + saved(base) > MOST_LOCAL {
+        if bytes + saved(base) > MAX_LOCAL {
             let message = format!(
                 "the stack of a thread is full, in a call of `{}`: {bytes} bytes of variables and {} of registers, \
-                 of {MOST_LOCAL}",
+                 of {MAX_LOCAL}",
                 callee.name,
                 saved(base)
             );
@@ -288,7 +294,7 @@ fn enter(m: &mut Machine<'_>, calls: &[(u32, u32)], arguments: &[Argument]) -> S
         }
         m.registers.base = old;
         let frame = Frame {
-            parent: m.warp.fragments[m.warp.current].frame,
+            parent: m.warp.paths[m.warp.current].frame,
             call_pc: pc,
             base,
             local,

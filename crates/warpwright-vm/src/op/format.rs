@@ -16,7 +16,7 @@ struct Spec {
 }
 
 /// Longest field, so that a kernel cannot ask for any amount of memory.
-const MOST_WIDTH: usize = 4096;
+const MAX_WIDTH: usize = 4096;
 
 /// Writes what a format and its arguments say. `take` gives the bits of the next argument of a size in
 /// bytes, `text` the string at an address. Returns how many arguments there were.
@@ -78,10 +78,10 @@ fn parse(text: &[u8], take: &mut dyn FnMut(u64) -> u64, count: &mut u64) -> Opti
     };
     let width = number(&mut at);
     spec.left |= width < 0;
-    spec.width = (width.unsigned_abs() as usize).min(MOST_WIDTH);
+    spec.width = (width.unsigned_abs() as usize).min(MAX_WIDTH);
     if text.get(at) == Some(&b'.') {
         at += 1;
-        spec.precision = usize::try_from(number(&mut at)).ok().map(|value| value.min(MOST_WIDTH));
+        spec.precision = usize::try_from(number(&mut at)).ok().map(|value| value.min(MAX_WIDTH));
     }
     loop {
         match text.get(at)? {

@@ -15,7 +15,7 @@
 use crate::decode::{Decoder, Rows};
 use crate::launch::TrapKind;
 use crate::machine::{Inst, LANES, LanesOf, Machine, Row32, Step, lanewise};
-use crate::memory::{Address, Group, Place, RegionKind, SpaceKind};
+use crate::memory::{AccessSpec, Address, Group, RegionKind, SpaceKind};
 use crate::op::memory::space;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::async_copy::CpAsyncMbarrierArrive;
@@ -23,7 +23,7 @@ use warpwright_ptx::op::family::Mbarrier as Op;
 use warpwright_ptx::op::mbarrier::PhaseType;
 
 /// Most arrivals of a phase, and most bytes that are outstanding.
-const MOST: u32 = (1 << 20) - 1;
+const MAX_COUNT: u32 = (1 << 20) - 1;
 
 /// What a barrier holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +57,12 @@ impl Misuse {
                  meet at a barrier before they use it"
                     .into()
             }
-            Misuse::Count(count) => format!("an mbarrier that expects {count} arrivals: it is 1 to {MOST}"),
+            Misuse::Count(count) => format!("an mbarrier that expects {count} arrivals: it is 1 to {MAX_COUNT}"),
             Misuse::TooMany { arriving, expected } => {
                 format!("{arriving} arrivals at an mbarrier whose phase expects {expected} more")
             }
             Misuse::Bytes(bytes) => {
-                format!("{bytes} bytes are outstanding at an mbarrier: it counts up to {MOST} either way")
+                format!("{bytes} bytes are outstanding at an mbarrier: it counts up to {MAX_COUNT} either way")
             }
             Misuse::Completes => "an arrival with `.noComplete` completes the phase of its mbarrier".into(),
         }
@@ -71,7 +71,7 @@ impl Misuse {
 
 impl State {
     fn new(count: u32) -> Result<State, Misuse> {
-        if !(1..=MOST).contains(&count) {
+        if !(1..=MAX_COUNT).contains(&count) {
             return Err(Misuse::Count(count));
         }
         Ok(State { pending: count, expected: count, bytes: 0, parity: false })
@@ -90,8 +90,8 @@ impl State {
             return Err(Misuse::NoBarrier);
         }
         Ok(State {
-            pending: bits as u32 & MOST,
-            expected: (bits >> 20) as u32 & MOST,
+            pending: bits as u32 & MAX_COUNT,
+            expected: (bits >> 20) as u32 & MAX_COUNT,
             bytes: (bits >> 40) as i32 % (1 << 21) - (1 << 20),
             parity: bits >> 61 & 1 != 0,
         })
@@ -105,7 +105,7 @@ impl State {
     /// Changes the bytes that are outstanding.
     fn expect(&mut self, bytes: i64) -> Result<(), Misuse> {
         let sum = i64::from(self.bytes) + bytes;
-        if sum.unsigned_abs() > u64::from(MOST) {
+        if sum.unsigned_abs() > u64::from(MAX_COUNT) {
             return Err(Misuse::Bytes(sum));
         }
         self.bytes = sum as i32;
@@ -218,7 +218,7 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         }
         Op::MbarrierPendingCount(op) => {
             let run = |m: &mut Machine<'_>, i: &Inst| {
-                let counts = lanewise(m.registers.row64(i.a), |state| state as u32 & MOST);
+                let counts = lanewise(m.registers.row64(i.a), |state| state as u32 & MAX_COUNT);
                 m.registers.set32(i.d, &counts, m.mask);
                 Step::Next
             };
@@ -320,10 +320,10 @@ impl<'a> Machine<'a> {
         mut each: impl FnMut(&mut Self, u32, usize) -> Result<(), Misuse>,
     ) -> Step {
         let addresses = self.addresses(&at.address);
-        let place = Place { space: at.space, bytes: 8, align: 8, write: true };
+        let spec = AccessSpec { space: at.space, bytes: 8, align: 8, write: true };
         let mut todo = self.mask;
         self.worker.progress = true;
-        while let Some(Group { region, mask, offsets, .. }) = self.next_group(place, &addresses, &mut todo) {
+        while let Some(Group { region, mask, offsets, .. }) = self.next_group(spec, &addresses, &mut todo) {
             for lane in LanesOf(mask) {
                 let result = match region.kind {
                     RegionKind::Shared => each(self, offsets[lane] as u32, lane),

@@ -5,7 +5,7 @@ use crate::check::race::AccessKind;
 use crate::decode::{Decoder, File, Rows};
 use crate::launch::TrapKind;
 use crate::machine::{Inst, LANES, LanesOf, Machine, Row64, Step};
-use crate::memory::{self, Element, MemoryOp, Order, Place, RegionKind, SpaceKind};
+use crate::memory::{self, AccessSpec, Element, MemoryOp, Order, RegionKind, SpaceKind};
 use crate::simd::{LaneOp, lanes};
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::family::Memory as Op;
@@ -90,7 +90,7 @@ impl Machine<'_> {
             let message = format!("a bulk store of {} bytes: the size must be a multiple of 8", sizes[lane]);
             return self.trap(TrapKind::BadOperand, message);
         }
-        let place = Place { space: fill.space, bytes: FILLED, align: FILLED, write: true };
+        let spec = AccessSpec { space: fill.space, bytes: FILLED, align: FILLED, write: true };
         let touch = Touch { kind: AccessKind::Write, element: FILLED, order: Order::WEAK };
         let mut addresses = self.addresses(&fill.address);
         let mut done = 0;
@@ -103,7 +103,7 @@ impl Machine<'_> {
             }
             // A lane that has left its memory has been reported, and ends here.
             let mut todo = std::mem::take(&mut lanes);
-            while let Some(group) = self.next_group(place, &addresses, &mut todo) {
+            while let Some(group) = self.next_group(spec, &addresses, &mut todo) {
                 if !matches!(group.region.kind, RegionKind::Shared) {
                     let message = "a bulk store to memory that is not shared".to_string();
                     return self.trap(TrapKind::BadOperand, message);

@@ -25,13 +25,13 @@ pub(crate) mod video;
 pub(crate) mod warp;
 pub(crate) mod wmma;
 
-use crate::decode::{Decoder, LoadError, Place};
+use crate::decode::{BranchTarget, Decoder, LoadError};
 use warpwright_ptx::op::Op;
 use warpwright_ptx::op::family::Family;
 
-/// Emits what executes an instruction, or a trap that names it. `join` is where lanes that part here meet
-/// again.
-pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, join: Place) -> Result<(), LoadError> {
+/// Emits what executes an instruction, or a trap that names it. `reconvergence` is where lanes that
+/// diverge here meet again.
+pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, reconvergence: BranchTarget) -> Result<(), LoadError> {
     let known = match op.family() {
         Family::Sums(op) => arith::sum::decode(op, d),
         Family::Products(op) => arith::product::decode(op, d),
@@ -44,7 +44,7 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, join: Place) -> Result<()
         Family::Memory(op) => memory::decode(op, d),
         Family::Stack(op) => stack::decode(op, d),
         Family::Atomic(op) => atomic::decode(op, d),
-        Family::Control(op) => control::decode(op, d, join)?,
+        Family::Control(op) => control::decode(op, d, reconvergence)?,
         Family::Sync(op) => sync::decode(op, d),
         Family::Warp(op) => warp::decode(op, d),
         Family::AsyncCopy(op) => async_copy::decode(op, d),

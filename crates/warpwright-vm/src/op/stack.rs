@@ -5,7 +5,7 @@
 
 use crate::decode::{Decoder, File};
 use crate::launch::TrapKind;
-use crate::machine::{Base, LANES, LanesOf, MOST_LOCAL, Machine, Step};
+use crate::machine::{Base, LANES, LanesOf, MAX_LOCAL, Machine, Step};
 use warpwright_ptx::ir::{Dst, Imm, Src, Type};
 use warpwright_ptx::op::family::Stack as Op;
 
@@ -20,11 +20,11 @@ pub(super) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
                 Some(Src::Imm(Imm::Int(align))) => (*align as u32).max(ALIGNMENT),
                 _ => ALIGNMENT,
             };
-            let result = Place::of(d, op.d);
+            let result = ResultRow::of(d, op.d);
             d.emit_boxed(move |m, _| allocate(m, size, align, result));
         }
         Op::StackSave(op) => {
-            let result = Place::of(d, op.d);
+            let result = ResultRow::of(d, op.d);
             d.emit_boxed(move |m, _| {
                 result.set(m, end(m));
                 Step::Next
@@ -38,14 +38,14 @@ pub(super) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     true
 }
 
-/// Where an address goes.
+/// The register row that receives an address.
 #[derive(Clone, Copy)]
-struct Place(File, u32);
+struct ResultRow(File, u32);
 
-impl Place {
+impl ResultRow {
     fn of(d: &Decoder<'_, '_>, dst: Dst) -> Self {
         let (file, row) = d.register(dst.0);
-        Place(file, row)
+        ResultRow(file, row)
     }
 
     fn set(self, m: &mut Machine<'_>, address: u32) {
@@ -69,16 +69,16 @@ fn end(m: &Machine<'_>) -> u32 {
 
 fn set_end(m: &mut Machine<'_>, end: u32) {
     let allocated = end.saturating_sub(fixed_end(m));
-    let frame = m.warp.fragments[m.warp.current].frame as usize;
+    let frame = m.warp.paths[m.warp.current].frame as usize;
     m.warp.frames[frame].allocated = allocated;
 }
 
-fn allocate(m: &mut Machine<'_>, size: u32, align: u32, result: Place) -> Step {
+fn allocate(m: &mut Machine<'_>, size: u32, align: u32, result: ResultRow) -> Step {
     let sizes = m.registers.row64(size);
     let bytes = LanesOf(m.mask).map(|lane| sizes[lane]).max().unwrap_or(0);
     let start = u64::from(end(m)).next_multiple_of(align.into());
     let end = start.saturating_add(bytes);
-    if end > MOST_LOCAL {
+    if end > MAX_LOCAL {
         let message =
             format!("the stack of a thread is full: {bytes} bytes more than the {start} that it holds");
         return m.trap(TrapKind::StackOverflow, message);

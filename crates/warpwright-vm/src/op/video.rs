@@ -1,7 +1,7 @@
 //! Video instructions: they are rare, and all of them closures over a description.
 
 use crate::decode::{Decoder, Rows};
-use crate::num::video::{Mad, Part, Primary, Scalar, Secondary, Simd};
+use crate::num::video::{Mad, Primary, Scalar, Secondary, Simd, Subword};
 use warpwright_ptx::ir::Type::{S32, U32};
 use warpwright_ptx::ir::{Imm, PartDst, PartSrc, RegSrc, Selector, SelectorUnit, Src, Type};
 use warpwright_ptx::op::family::Video as Op;
@@ -75,10 +75,10 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
 }
 
 /// The part of a word that a selector names.
-fn part(selector: Option<Selector>) -> Option<Part> {
+fn part(selector: Option<Selector>) -> Option<Subword> {
     let selector = selector?;
     let bits = 32 / selector.unit().per_register() as u32;
-    Some(Part { bits, index: selector.positions().first().copied().unwrap_or(0).into() })
+    Some(Subword { bits, index: selector.positions().first().copied().unwrap_or(0).into() })
 }
 
 fn rows(d: &mut Decoder<'_, '_>, dst: PartDst, a: &PartSrc, b: &PartSrc, c: &Src) -> Rows {
@@ -98,8 +98,8 @@ fn scalar(
     let op = Scalar {
         primary,
         d_signed,
-        a: (part(a.selector).unwrap_or(Part::WORD), a_signed),
-        b: (part(b.selector).unwrap_or(Part::WORD), b_signed),
+        a: (part(a.selector).unwrap_or(Subword::WORD), a_signed),
+        b: (part(b.selector).unwrap_or(Subword::WORD), b_signed),
         sat,
         merge: part(dst.selector),
         secondary: secondary.map(|secondary| match secondary {
@@ -151,8 +151,8 @@ fn simd(
 
 fn vmad(op: &Vmad, d: &mut Decoder<'_, '_>) {
     let mad = Mad {
-        a: (part(op.a.selector).unwrap_or(Part::WORD), op.a_type == S32),
-        b: (part(op.b.selector).unwrap_or(Part::WORD), op.b_type == S32),
+        a: (part(op.a.selector).unwrap_or(Subword::WORD), op.a_type == S32),
+        b: (part(op.b.selector).unwrap_or(Subword::WORD), op.b_type == S32),
         negate_product: op.a.negated != op.b.negated,
         negate_c: op.c.negated,
         plus_one: op.plus_one,

@@ -21,10 +21,10 @@ use warpwright_ptx::diag::{LineIndex, Message, MessagePlace, Severity, render_me
 use warpwright_ptx::ir::{Origin, Span};
 
 /// Places of waiting threads that are shown, those with the most threads first.
-const MOST_PLACES: usize = 4;
+const MAX_PLACES: usize = 4;
 
 /// Findings of a launch that are shown: the first ones say most.
-const MOST_FINDINGS: usize = 16;
+const MAX_FINDINGS: usize = 16;
 
 /// What a text is called that nobody has named.
 const UNNAMED: &str = "PTX";
@@ -124,10 +124,10 @@ impl<'a> Renderer<'a> {
     /// How much a launch has found, and what. It ends without a line end.
     pub fn report(&self, report: &Report) -> String {
         let mut text = report.summary();
-        for finding in report.findings.iter().take(MOST_FINDINGS) {
+        for finding in report.findings.iter().take(MAX_FINDINGS) {
             let _ = write!(text, "\n{}", self.finding(finding));
         }
-        if let Some(more) = report.findings.len().checked_sub(MOST_FINDINGS).filter(|more| *more > 0) {
+        if let Some(more) = report.findings.len().checked_sub(MAX_FINDINGS).filter(|more| *more > 0) {
             let _ = write!(text, "\n{more} more findings are in the report\n");
         }
         if let Some(trap) = &report.trap {
@@ -178,7 +178,7 @@ impl<'a> Renderer<'a> {
         let mut waiting: Vec<_> = trap.waiting.iter().collect();
         // Stable: places with as many threads stay in the order of the text.
         waiting.sort_by_key(|waiting| std::cmp::Reverse(waiting.threads));
-        for waiting in waiting.iter().take(MOST_PLACES) {
+        for waiting in waiting.iter().take(MAX_PLACES) {
             let plural = if waiting.threads == 1 { "thread was" } else { "threads were" };
             let label = format!("{} {plural} here", waiting.threads);
             let (ptx, source) = (self.span(waiting.origin), waiting.source.as_ref());
@@ -191,7 +191,7 @@ impl<'a> Renderer<'a> {
             }
         }
         let mut notes = Vec::new();
-        let more = waiting.iter().skip(MOST_PLACES);
+        let more = waiting.iter().skip(MAX_PLACES);
         let (elsewhere, threads) = (more.clone().count(), more.map(|waiting| waiting.threads).sum::<u64>());
         if elsewhere > 0 {
             notes.push(format!("{threads} threads were at {elsewhere} other places"));

@@ -25,9 +25,9 @@ const FUNCTIONS: u64 = 0x1234_0000;
 /// Instructions after which a thread is taken to run away.
 const BUDGET: u32 = 100_000;
 
-/// A thread's place in the grid.
+/// A thread's position in the grid.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct ThreadPosition {
     pub(crate) block: u32,
     pub(crate) thread: u32,
     pub(crate) threads_of_block: u32,
@@ -66,7 +66,7 @@ impl<'a> Program<'a> {
     }
 
     /// Runs `entry` for one thread on its record of global memory.
-    pub(crate) fn run(&self, entry: &str, place: Place, record: &mut [u8]) {
+    pub(crate) fn run(&self, entry: &str, place: ThreadPosition, record: &mut [u8]) {
         let linear = u64::from(place.block * place.threads_of_block + place.thread);
         let mut thread = Thread {
             program: self,
@@ -83,7 +83,7 @@ impl<'a> Program<'a> {
 
 struct Thread<'a> {
     program: &'a Program<'a>,
-    place: Place,
+    place: ThreadPosition,
     /// Address of the record.
     global: u64,
     record: &'a mut [u8],
@@ -102,7 +102,7 @@ pub(crate) struct Frame<'a> {
     parameters: Vec<Vec<u8>>,
     /// Where the function's local variables begin.
     locals: Vec<u64>,
-    place: Place,
+    place: ThreadPosition,
 }
 
 /// Where control goes.

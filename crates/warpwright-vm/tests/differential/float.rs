@@ -302,9 +302,9 @@ pub(crate) fn to_integer(format: Format, round: Round, x: u64, bits: u32, signed
             middle
         };
     }
-    let (least, most) =
+    let (min, max) =
         if signed { (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1) } else { (0, (1i128 << bits) - 1) };
-    with!(format, F => F::from_bits(x.into()).to_i128_r(128, round, &mut false).value).clamp(least, most)
+    with!(format, F => F::from_bits(x.into()).to_i128_r(128, round, &mut false).value).clamp(min, max)
 }
 
 /// From an integer.

@@ -32,8 +32,8 @@ pub(crate) enum Node {
     Lines(Vec<String>),
     /// `if (guard) then else otherwise`.
     If(String, Vec<Node>, Vec<Node>),
-    /// A loop of up to `most` rounds; how many depends on a register.
-    Loop { count: String, most: usize, body: Vec<Node> },
+    /// A loop of up to `max` rounds; how many depends on a register.
+    Loop { count: String, max: usize, body: Vec<Node> },
     /// Out of the innermost loop, where the guard holds.
     Break(String),
     /// `brx.idx` on a register; the number of arms is a power of two.
@@ -163,11 +163,11 @@ impl Maker<'_> {
                 Node::If(guard, then, otherwise)
             }
             3 if depth < 3 => {
-                let (count, most) = (self.operand('w'), 2 + 2 * self.random.below(2));
+                let (count, max) = (self.operand('w'), 2 + 2 * self.random.below(2));
                 let outer = std::mem::replace(&mut self.in_loop, true);
                 let body = inner(self);
                 self.in_loop = outer;
-                Node::Loop { count, most, body }
+                Node::Loop { count, max, body }
             }
             4 if depth < 3 => {
                 let arms = 2 << self.random.below(2);

@@ -16,8 +16,8 @@ pub(crate) fn wrap(x: i128, ty: Type) -> i128 {
 
 /// The nearest value of an integer type.
 pub(crate) fn clamp(x: i128, ty: Type) -> i128 {
-    let (least, most) = range(ty);
-    x.clamp(least, most)
+    let (min, max) = range(ty);
+    x.clamp(min, max)
 }
 
 fn range(ty: Type) -> (i128, i128) {

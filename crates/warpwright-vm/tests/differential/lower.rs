@@ -212,11 +212,11 @@ impl Writer<'_> {
                     self.place(end);
                 }
             }
-            Node::Loop { count, most, body } => {
+            Node::Loop { count, max, body } => {
                 let (head, end) = (self.label(), self.label());
                 let i = self.loops;
                 self.loops += 1;
-                self.line(&format!("and.b32 %l{i}, {count}, {};", most - 1));
+                self.line(&format!("and.b32 %l{i}, {count}, {};", max - 1));
                 self.line(&format!("mov.b32 %c{i}, 0;"));
                 self.place(head);
                 self.line(&format!("setp.ge.u32 %q0, %c{i}, %l{i};"));

@@ -15,7 +15,7 @@ mod operate;
 mod random;
 mod shrink;
 
-use evaluate::{Place, Program};
+use evaluate::{Program, ThreadPosition};
 use generate::{RECORD, Tree};
 use random::Random;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -103,7 +103,11 @@ fn judge(device: &Device, module: &Module, cases: &[Case]) -> Vec<Option<String>
             .map(|(at, (input, output))| {
                 let (block, thread) = (at as u32 / case.threads, at as u32 % case.threads);
                 let mut expected = input.to_vec();
-                evaluator.run(&entry, Place { block, thread, threads_of_block: case.threads }, &mut expected);
+                evaluator.run(
+                    &entry,
+                    ThreadPosition { block, thread, threads_of_block: case.threads },
+                    &mut expected,
+                );
                 let byte = expected.iter().zip(output).position(|(a, b)| a != b)?;
                 Some(format!(
                     "block {block}, thread {thread}: {}",

@@ -138,7 +138,7 @@ fn count(tree: &Tree) -> usize {
 #[test]
 fn finds_the_line() {
     let line = |text: &str| Node::Lines(vec![text.to_string()]);
-    let inner = Node::Loop { count: String::new(), most: 2, body: vec![line("a"), line("bad"), line("b")] };
+    let inner = Node::Loop { count: String::new(), max: 2, body: vec![line("a"), line("bad"), line("b")] };
     let tree = Tree {
         functions: [vec![line("c")], vec![line("d")]],
         kernel: vec![line("e"), Node::If(String::new(), vec![line("f")], vec![inner]), line("g")],

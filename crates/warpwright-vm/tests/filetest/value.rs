@@ -72,13 +72,13 @@ impl Type {
         let (fraction, exponent) = self.format();
         let bias = (1 << (exponent - 1)) - 1;
         let sign = u64::from(value.is_sign_negative()) << (fraction + exponent);
-        let most = ((1_u64 << exponent) - 1) << fraction;
+        let max = ((1_u64 << exponent) - 1) << fraction;
         if value.is_nan() {
-            return sign | most | 1 << (fraction - 1);
+            return sign | max | 1 << (fraction - 1);
         }
         let size = value.abs();
         if size.is_infinite() {
-            return sign | most;
+            return sign | max;
         }
         // Subnormal numbers share the smallest normal exponent.
         let power = ((size.to_bits() >> 52) as i32 - 1023).max(1 - bias);
@@ -90,7 +90,7 @@ impl Type {
             0 => steps as u64,
             _ => (biased << fraction) + (steps as u64 - (1 << fraction)),
         };
-        sign | bits.min(most)
+        sign | bits.min(max)
     }
 
     fn as_f64(self, bits: u64) -> f64 {
@@ -245,11 +245,11 @@ pub(crate) fn number(ty: Type, text: &str) -> Result<Element, String> {
         return ty.float_bits(text).map(Element::Bits).ok_or_else(bad);
     }
     let value = sign * digits.parse::<i128>().map_err(|_| bad())?;
-    let (least, most) = match ty {
+    let (min, max) = match ty {
         Type::Signed(_) => (-(1_i128 << (width - 1)), (1_i128 << (width - 1)) - 1),
         _ => (0, (1_i128 << width) - 1),
     };
-    if !(least..=most).contains(&value) {
+    if !(min..=max).contains(&value) {
         return Err(bad());
     }
     Ok(Element::Bits(value as u64 & (u64::MAX >> (64 - width))))

@@ -144,15 +144,15 @@ fn a_device_refuses_what_its_architecture_has_not() {
     assert!(
         matches!(refused, Err(DeviceError::Target { module, device }) if (module.sm, device.sm) == (86, 80))
     );
-    for (sm, most) in [(86, 99), (89, 99), (90, 227)] {
+    for (sm, max) in [(86, 99), (89, 99), (90, 227)] {
         let device = on(sm);
         let module = device.load_ptx(text).unwrap();
-        for (bytes, fits) in [(most << 10, true), ((most << 10) + 1, false)] {
+        for (bytes, fits) in [(max << 10, true), ((max << 10) + 1, false)] {
             let config = LaunchConfig { shared_mem_bytes: bytes, ..LaunchConfig::new(1, 32) };
             match device.launch(&module, "k", &config, &[], &Options::default()) {
                 Ok(running) => assert!(fits && running.wait().is_clean(), "sm_{sm}, {bytes} bytes"),
-                Err(DeviceError::Launch(LaunchError::SharedMemory { most, .. })) => {
-                    assert!(!fits && most == u64::from(bytes) - 1, "sm_{sm}, {bytes} bytes");
+                Err(DeviceError::Launch(LaunchError::SharedMemory { max, .. })) => {
+                    assert!(!fits && max == u64::from(bytes) - 1, "sm_{sm}, {bytes} bytes");
                 }
                 Err(error) => panic!("{error}"),
             }

@@ -151,7 +151,7 @@ pub struct QuantGemv {
     #[field(range = 1..=MAX_COLUMNS, default = 4096)]
     pub k: u32,
     /// One to four matrices.
-    #[field(table, most = MAX_MATRICES as u32)]
+    #[field(table, max = MAX_MATRICES as u32)]
     pub matrices: Vec<Matrix>,
     /// The activation `a` of the gate, where two matrices of one shape and format make one result, `a(W₀ x) · (W₁ x)`.
     #[field(default = "none")]

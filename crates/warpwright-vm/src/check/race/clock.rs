@@ -13,7 +13,7 @@ use super::{FenceKind, Mode};
 
 /// Groups of asynchronous copies of a warp that are remembered, so that a kernel that never waits for them does
 /// not fill the host's memory.
-const MOST_GROUPS: usize = 1024;
+const MAX_GROUPS: usize = 1024;
 
 /// What one lane knows beyond its warp, and what it has seen but not acquired.
 #[derive(Debug, Default)]
@@ -534,7 +534,7 @@ impl Clocks {
         let groups = &mut self.warps[usize::from(warp)].groups;
         groups.push((mask, tick));
         // Whoever waits for so many younger ones has waited for the oldest, too.
-        if groups.len() > MOST_GROUPS {
+        if groups.len() > MAX_GROUPS {
             groups.remove(0);
         }
     }

@@ -7,15 +7,15 @@ use super::order::{Found, View, asked, unordered};
 use super::scatter::Scatter;
 
 /// Entries of one list from which on small ones are kept in a scatter.
-const MOST_IN_LIST: usize = 4;
+const MAX_IN_LIST: usize = 4;
 /// Entries of one list at all. An agent that copies from one place without an end would leave any number.
-const MOST_ENTRIES: usize = 512;
+const MAX_ENTRIES: usize = 512;
 /// Bytes of a small entry at most.
 const SMALL: u32 = 16;
 /// Scatters of one list at most.
-const MOST_SCATTERS: usize = 80;
+const MAX_SCATTERS: usize = 80;
 /// Other blocks of which is kept what they did to the same bytes. Beyond that these stand for all.
-const MOST_FOREIGN: usize = 8;
+const MAX_FOREIGN: usize = 8;
 
 /// What did not fit into entries.
 #[derive(Debug, Default)]
@@ -147,7 +147,7 @@ impl List {
         let small = new.bytes.count() <= SMALL;
         if !(small && self.more.as_mut().is_some_and(|more| more.take(new, view))) {
             self.push_entry(new);
-            let threshold = self.more.as_ref().map_or(MOST_IN_LIST, |more| more.threshold);
+            let threshold = self.more.as_ref().map_or(MAX_IN_LIST, |more| more.threshold);
             if small && self.rest.len() >= threshold {
                 self.scatter(view);
             }
@@ -168,9 +168,9 @@ impl List {
             return;
         }
         if self.rest.capacity() == 0 {
-            self.rest.reserve(2 * MOST_IN_LIST);
+            self.rest.reserve(2 * MAX_IN_LIST);
         }
-        if self.rest.len() >= MOST_ENTRIES {
+        if self.rest.len() >= MAX_ENTRIES {
             self.rest.remove(0);
         }
         self.rest.push(*new);
@@ -181,7 +181,7 @@ impl List {
     fn scatter(&mut self, view: &View<'_>) {
         let more = self.more.get_or_insert_default();
         self.rest.retain(|entry| entry.bytes.count() > SMALL || !more.take(entry, view));
-        more.threshold = MOST_IN_LIST.max(2 * self.rest.len());
+        more.threshold = MAX_IN_LIST.max(2 * self.rest.len());
         self.tidy();
     }
 
@@ -189,14 +189,14 @@ impl List {
     #[inline]
     fn thin(&mut self, new: &Entry, view: &View<'_>) {
         let scatters = self.more.as_ref().map_or(0, |more| more.scatters.len());
-        if self.rest.len() + scatters >= MOST_FOREIGN {
+        if self.rest.len() + scatters >= MAX_FOREIGN {
             self.thin_out(new, view);
         }
     }
 
     fn thin_out(&mut self, new: &Entry, view: &View<'_>) {
         let class = crowd_class(new);
-        let mut blocks = [0; MOST_FOREIGN + 1];
+        let mut blocks = [0; MAX_FOREIGN + 1];
         let mut count = 0;
         let mut note = |block: u32| {
             if count < blocks.len() && !blocks[..count].contains(&block) {
@@ -219,7 +219,7 @@ impl List {
             }
             let foreign = |scatter: &Scatter| scatter.block() != new.block;
             if view.clocks.knows_others()
-                && more.scatters.iter().filter(|s| foreign(s)).count() > 2 * MOST_FOREIGN
+                && more.scatters.iter().filter(|s| foreign(s)).count() > 2 * MAX_FOREIGN
             {
                 let at = view.chance as usize % more.scatters.len();
                 if foreign(&more.scatters[at]) {
@@ -227,20 +227,20 @@ impl List {
                 }
             }
         }
-        if count > MOST_FOREIGN {
+        if count > MAX_FOREIGN {
             let more = self.more.get_or_insert_default();
             if more.crowd_class != class {
                 (more.crowd, more.crowd_class) = (Bytes::default(), class);
             }
             more.crowd = more.crowd.or(new.bytes);
-            more.threshold = more.threshold.max(MOST_IN_LIST);
+            more.threshold = more.threshold.max(MAX_IN_LIST);
         }
         self.sample(new.block, view.chance);
     }
 
     /// Drops an entry of another block, if many others did the same to its bytes.
     fn sample(&mut self, block: u32, chance: u32) {
-        if self.rest.len() <= MOST_FOREIGN {
+        if self.rest.len() <= MAX_FOREIGN {
             return;
         }
         let at = chance as usize % self.rest.len();
@@ -257,7 +257,7 @@ impl List {
                     && entry.is_strong() == victim.is_strong()
             })
             .count();
-        if others > MOST_FOREIGN {
+        if others > MAX_FOREIGN {
             self.rest.swap_remove(at);
         }
     }
@@ -283,7 +283,7 @@ impl List {
         {
             return true;
         }
-        if !view.private && self.rest.len() + count >= MOST_FOREIGN {
+        if !view.private && self.rest.len() + count >= MAX_FOREIGN {
             return false;
         }
         let hint = more.hints[(new.warps.trailing_zeros() & 31) as usize];
@@ -404,7 +404,7 @@ impl More {
                 self.scatters[at].renew(new, warps);
                 &mut self.scatters[at]
             }
-            None if self.scatters.len() < MOST_SCATTERS => {
+            None if self.scatters.len() < MAX_SCATTERS => {
                 // Most rows have one, and rows are many.
                 if self.scatters.is_empty() {
                     self.scatters.reserve_exact(1);

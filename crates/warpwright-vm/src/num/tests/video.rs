@@ -6,15 +6,15 @@ use warpwright_ptx::ir::Cmp;
 const SCALAR: Scalar = Scalar {
     primary: Primary::Add,
     d_signed: false,
-    a: (Part::WORD, false),
-    b: (Part::WORD, false),
+    a: (Subword::WORD, false),
+    b: (Subword::WORD, false),
     sat: false,
     merge: None,
     secondary: None,
 };
 
-const BYTE: Part = Part { bits: 8, index: 1 };
-const HALF: Part = Part { bits: 16, index: 1 };
+const BYTE: Subword = Subword { bits: 8, index: 1 };
+const HALF: Subword = Subword { bits: 16, index: 1 };
 
 #[test]
 fn parts_are_extended() {
@@ -53,15 +53,15 @@ fn shifts_clamp_or_wrap() {
     assert_eq!(left(true).apply(1, 33, 0), 2);
     assert_eq!(left(false).apply(1, 33, 0), 0);
     assert_eq!(Scalar { sat: true, ..left(false) }.apply(1, 33, 0), u32::MAX);
-    let right = Scalar { primary: Primary::ShiftRight { wrap: false }, a: (Part::WORD, true), ..SCALAR };
+    let right = Scalar { primary: Primary::ShiftRight { wrap: false }, a: (Subword::WORD, true), ..SCALAR };
     assert_eq!(right.apply(0x8000_0000, 40, 0), u32::MAX);
 }
 
 #[test]
 fn multiply_and_add() {
     let mad = Mad {
-        a: (Part::WORD, false),
-        b: (Part::WORD, false),
+        a: (Subword::WORD, false),
+        b: (Subword::WORD, false),
         negate_product: false,
         negate_c: false,
         plus_one: false,

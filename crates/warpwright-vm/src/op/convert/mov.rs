@@ -10,8 +10,8 @@ lane_op! {
     Copy32(a: u32) -> u32 { a }
     Copy64(a: u64) -> u64 { a }
     CopyPredicate(a: bool) -> bool { a }
-    JoinHalves(a: u32, b: u32) -> u32 { a & 0xffff | b << 16 }
-    JoinWords(a: u32, b: u32) -> u64 { u64::from(a) | u64::from(b) << 32 }
+    PackHalves(a: u32, b: u32) -> u32 { a & 0xffff | b << 16 }
+    PackWords(a: u32, b: u32) -> u64 { u64::from(a) | u64::from(b) << 32 }
 }
 
 /// A word into two halves: the low one to `d`, the high one to `b`, either of which may be [`NONE`].
@@ -118,9 +118,9 @@ fn copy(d: &mut Decoder<'_, '_>, reg: Reg, src: &Src, ty: Type) {
     }
 }
 
-/// The bits of a source of up to 64 bits.
+/// The register row of a source of up to 64 bits.
 #[derive(Clone, Copy)]
-enum Part {
+enum SourceRow {
     Narrow(u32),
     Wide(u32),
 }
@@ -134,16 +134,16 @@ fn pack(d: &mut Decoder<'_, '_>, reg: Reg, parts: &[Src], ty: Type) {
         && matches!(width, 16 | 32)
     {
         let (a, b) = (d.src32(low, bits(width)), d.src32(high, bits(width)));
-        let join = if width == 16 { lanes::<JoinHalves>() } else { lanes::<JoinWords>() };
-        return d.emit(join, Rows { d: row, a, b, ..Rows::default() });
+        let pack = if width == 16 { lanes::<PackHalves>() } else { lanes::<PackWords>() };
+        return d.emit(pack, Rows { d: row, a, b, ..Rows::default() });
     }
-    let parts: Vec<Part> = parts
+    let parts: Vec<SourceRow> = parts
         .iter()
         .map(|part| {
             if width == 64 {
-                Part::Wide(d.src64(part, Type::B64))
+                SourceRow::Wide(d.src64(part, Type::B64))
             } else {
-                Part::Narrow(d.src32(part, bits(width)))
+                SourceRow::Narrow(d.src32(part, bits(width)))
             }
         })
         .collect();
@@ -153,8 +153,8 @@ fn pack(d: &mut Decoder<'_, '_>, reg: Reg, parts: &[Src], ty: Type) {
             let shift = width * index as u32;
             for (lane, out) in out.iter_mut().enumerate() {
                 let value = match *part {
-                    Part::Narrow(row) => u128::from(m.registers.row32(row)[lane]),
-                    Part::Wide(row) => u128::from(m.registers.row64(row)[lane]),
+                    SourceRow::Narrow(row) => u128::from(m.registers.row32(row)[lane]),
+                    SourceRow::Wide(row) => u128::from(m.registers.row64(row)[lane]),
                 };
                 let ones = (1u128 << width) - 1;
                 *out |= (value & ones) << shift;
@@ -187,24 +187,24 @@ fn bits(width: u32) -> Type {
 fn unpack(d: &mut Decoder<'_, '_>, parts: &[Option<Reg>], src: &Src, ty: Type) {
     let width = ty.bits() / parts.len() as u32;
     let source = match ty.bits() {
-        ..=32 => Part::Narrow(d.src32(src, ty)),
-        _ => Part::Wide(d.src64(src, ty)),
+        ..=32 => SourceRow::Narrow(d.src32(src, ty)),
+        _ => SourceRow::Wide(d.src64(src, ty)),
     };
     let double = ty.bits() == 128;
     let parts: Vec<Option<(File, u32)>> = parts.iter().map(|part| part.map(|reg| d.register(reg))).collect();
     let narrow = parts.iter().flatten().all(|&(file, _)| file == File::Narrow);
     if let ([low, high], true, 16 | 32) = (&parts[..], narrow, width) {
         let (split, a) = match source {
-            Part::Narrow(a) => (lanes::<SplitWord>(), a),
-            Part::Wide(a) => (lanes::<SplitPair>(), a),
+            SourceRow::Narrow(a) => (lanes::<SplitWord>(), a),
+            SourceRow::Wide(a) => (lanes::<SplitPair>(), a),
         };
         let row = |part: &Option<(File, u32)>| part.map_or(NONE, |(_, row)| row);
         return d.emit(split, Rows { d: row(low), a, b: row(high), ..Rows::default() });
     }
     d.emit_boxed(move |m, _| {
         let value: [u128; LANES] = std::array::from_fn(|lane| match source {
-            Part::Narrow(row) => m.registers.row32(row)[lane].into(),
-            Part::Wide(row) => {
+            SourceRow::Narrow(row) => m.registers.row32(row)[lane].into(),
+            SourceRow::Wide(row) => {
                 let high = if double { m.registers.row64(row + 1)[lane] } else { 0 };
                 u128::from(m.registers.row64(row)[lane]) | u128::from(high) << 64
             }
