@@ -1,10 +1,10 @@
 //! Activation functions: sigmoid, SiLU, GELU, the hyperbolic tangent.
 //!
-//! Each has a fast form, `…_approx`, of a few instructions, and one whose reciprocal is correctly rounded, which is a
-//! subroutine of some ten instructions and a branch. With `u = 2⁻²⁴` the bounds are made of those of the instructions
+//! Each has a fast form of a few instructions, `…_approx`, and one with a correctly rounded reciprocal, a subroutine
+//! of some ten instructions and a branch. With `u = 2⁻²⁴`, the error bounds follow from those of the instructions
 //! (`ex2.approx` 4 u, `rcp.approx` 2 u, both relative) and one `u` for each rounding. An exponent of `v` that is
-//! rounded `r` times costs `r · |v| · u`, which is most of the error where the result is small. No function has a NaN
-//! that is not its argument's, infinities included.
+//! rounded `r` times costs `r · |v| · u`, which is most of the error where the result is small. A function returns
+//! NaN only for a NaN argument; infinities do not produce one.
 
 use super::reg::Reg;
 use super::types::Pred;

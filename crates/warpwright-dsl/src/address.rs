@@ -1,9 +1,8 @@
-//! Addresses: from affine offsets to registers with constants beside them.
+//! Address computation: from affine offsets to registers plus constants.
 //!
-//! The address of an access is `base + Σ coefficient · term + constant`. The constant goes into the
-//! instruction. Each term is added in the block that defines it, so that what a loop does not change
-//! stays outside of it; sums are shared by all accesses of a block and of those inside. A term in a
-//! loop's counter makes the pointer count along with the loop.
+//! The address of an access is `base + Σ coefficient · term + constant`. The constant goes into the instruction. Each
+//! term is added in the block that defines it, so loop-invariant terms stay outside the loop. All accesses of a block
+//! and of the blocks inside it share sums. If a term contains the loop's counter, the pointer advances with the loop.
 //!
 //! ```text
 //!     x[row · 4096 + i + 256], i counts from tid by 512:
@@ -11,8 +10,8 @@
 //!         in the loop         ld [p + 1024] … p += 2048
 //! ```
 //!
-//! The walk takes every block's list of nodes out of the block, so that what is appended to a block is
-//! what the node that is being walked needs before it.
+//! The walk takes each block's list of nodes out of the block. Nodes that are appended to the block meanwhile are
+//! those that the current node needs before it.
 
 use super::emit;
 use super::form::{FormId, NO_FACTOR, Sum, Term};

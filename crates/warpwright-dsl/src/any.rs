@@ -1,46 +1,46 @@
-//! Kernels whose type is not known: what a device, a plan or a tool needs of one.
+//! Kernels of unknown type: what a device, a plan or a tool needs from a kernel.
 
 use super::kernel::{build_with, check_args};
 use super::{ArgDesc, Bounded, BuildError, Built, K, Kernel, Key, LaunchRule};
 use warpwright_ptx::ir::{Arch, Module};
 
-/// A kernel of any type. Every [`Kernel`] is one; it is implemented by hand where a struct of typed arguments cannot be
-/// written down, as for a kernel that is read from elsewhere.
+/// A kernel of any type. Every [`Kernel`] implements it. Implement it by hand if you cannot write a struct of typed
+/// arguments, as for a kernel that is read from elsewhere.
 ///
-/// Its methods have the names of [`Kernel`]'s: import this one where kernels are `dyn`, and that one where they are
-/// written.
+/// Its methods have the same names as [`Kernel`]'s: import this trait where kernels are `dyn`, and [`Kernel`] where
+/// you write kernels.
 pub trait AnyKernel {
-    /// The entry point's name.
+    /// The entry name.
     fn entry(&self) -> String;
 
-    /// What tells the configuration from all others, if it is known: two kernels with one key are built to one module.
-    /// `None` where only what is built can tell.
+    /// The specialisation key, if it is known: two kernels with one key build to the same module. `None` if only the
+    /// built module can tell kernels apart.
     fn key(&self) -> Option<Key> {
         None
     }
 
-    /// The arguments, in the order of the parameters; the body asks for each once, in any order.
+    /// The arguments, in the order of the parameters. The body requests each once, in any order.
     fn args(&self) -> Vec<ArgDesc>;
 
-    /// How it is launched. The shared memory is that which the body asks for: see [`Built::launch`].
+    /// How it is launched. The build adds the shared memory that the body requests: see [`Built::launch`].
     fn launch(&self) -> LaunchRule;
 
     /// The algorithm.
     fn body(&self, k: K<'_>);
 
-    /// Itself, where it is [`Bounded`]: on a device that does not check accesses, a safe launch asks for that. What it
-    /// returns is what is built and launched.
+    /// Returns itself if it is [`Bounded`]: safe launches on devices that do not check accesses require this. The
+    /// returned kernel is the one that is built and launched.
     fn bounded(&self) -> Option<&dyn Bounded> {
         None
     }
 
-    /// Whether the configuration is one that the kernel has. [`build`](Self::build) asks first, so that the
-    /// body need not; the entry's name, the arguments and the launch rule are asked of any configuration.
+    /// Checks the configuration. [`build`](Self::build) calls it first, so the body need not check; the entry name,
+    /// the arguments and the launch rule may be requested for any configuration.
     fn check(&self) -> Result<(), BuildError> {
         Ok(())
     }
 
-    /// The kernel for a target, with all its mistakes if there are any.
+    /// Builds the kernel for a target, or returns all its mistakes.
     #[track_caller]
     fn build(&self, target: Arch) -> Result<Built, BuildError> {
         self.check()?;

@@ -1,9 +1,8 @@
-//! Arguments of a kernel, declared once: one struct that the body computes with, that a launch is given, and that a
-//! graph lowers to.
+//! A kernel's arguments, declared once: one struct that the body computes with, that a launch takes, and that a graph
+//! lowers to.
 //!
-//! What the struct's fields hold depends on who has it, its [`Mode`]: pointers and registers in a body ([`Body`]),
-//! buffers and numbers at a launch, tensors in a graph. A name that is misspelt, or one that is missing, does not
-//! compile, on all sides.
+//! The [`Mode`] determines the types of the struct's fields: pointers and registers in a body ([`Body`]), buffers and
+//! numbers at a launch, tensors in a graph. A misspelt or missing name does not compile in any of them.
 
 use super::reg::Reg;
 use super::types::*;
@@ -13,7 +12,7 @@ use std::panic::Location;
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::Type;
 
-/// What the fields of a struct of [`Arguments`] hold.
+/// Determines the types of the fields of a struct of [`Arguments`].
 pub trait Mode {
     /// A buffer that the kernel reads.
     type In<T: Data>;
@@ -23,30 +22,30 @@ pub trait Mode {
     type InOut<T: Data>;
     /// A number.
     type Scalar<T: Data>;
-    /// A buffer that it reads, whose element type is configuration.
+    /// A buffer that the kernel reads, with an element type chosen by the configuration.
     type AnyIn;
-    /// The same that it writes.
+    /// A buffer that the kernel writes, with an element type chosen by the configuration.
     type AnyOut;
-    /// The same that it reads and writes.
+    /// A buffer that the kernel reads and writes, with an element type chosen by the configuration.
     type AnyInOut;
-    /// A number that lengths or the grid depend on and that the kernel itself is not given, such as `rows`.
+    /// A number that lengths or the grid depend on but that the kernel does not receive, such as `rows`.
     type Dim;
 }
 
-/// The arguments of a kernel: a struct with a type parameter of kind [`Mode`], whose fields are of the mode's types.
+/// The arguments of a kernel: a struct with a type parameter of kind [`Mode`], whose fields have the mode's types.
 ///
-/// It is derived. The attribute `#[args(of = ...)]` names the configuration, which expressions call `of`; those of
-/// lengths call every number of the struct by its field's name, as an [`Extent`](crate::Extent).
+/// You derive it. The attribute `#[args(of = ...)]` names the configuration, which expressions refer to as `of`.
+/// Length expressions refer to each number of the struct by its field's name, as an [`Extent`](crate::Extent).
 ///
 /// | attribute of a field | |
 /// | --- | --- |
 /// | `name = "..."` | its name, instead of the field's |
-/// | `len = ...` | its elements: anything that becomes an [`Extent`](crate::Extent) |
-/// | `dtype = ...` | the element type of an `Any...`: a [`Type`]; in an `Option`, an `Option<Type>` that says whether it is there |
-/// | `when = ...` | of an `Option`: in which configurations it is there |
-/// | `count = ..., names(...)` | of a `Vec`: how many there are, and what they are called; expressions call each one's number `i`; of a `Vec` of `Option`s, `when = ...` says of each whether it is there |
-/// | `shares(x, ...)` | inputs whose buffer an output may be: see [`ArgDesc::may_share`]; `shares = ...` is an expression for their names |
-/// | `constant` | nobody writes it while the kernel runs: see [`ArgDesc::constant`] |
+/// | `len = ...` | its number of elements: anything that becomes an [`Extent`](crate::Extent) |
+/// | `dtype = ...` | the element type of an `Any...`: a [`Type`]; in an `Option`, an `Option<Type>` that also decides whether the argument exists |
+/// | `when = ...` | of an `Option`: the configurations in which it exists |
+/// | `count = ..., names(...)` | of a `Vec`: its length and the names of its elements; expressions refer to each one's number as `i`; of a `Vec` of `Option`s, `when = ...` decides for each whether it exists |
+/// | `shares(x, ...)` | inputs whose buffer an output may use: see [`ArgDesc::may_share`]; `shares = ...` is an expression for their names |
+/// | `constant` | it does not change while the kernel runs: see [`ArgDesc::constant`] |
 ///
 /// ```
 /// use warpwright_dsl::*;
@@ -83,8 +82,8 @@ pub trait Mode {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// A store to what is declared an input is a mistake of the body's line, and so is a buffer of elements that the
-/// configuration does not say. What is misspelt does not compile:
+/// A store to an argument declared as an input is a mistake at the body's line, and so is a buffer with an element
+/// type other than the configuration's. Misspelt names do not compile:
 ///
 /// ```compile_fail,E0026
 /// # use warpwright_dsl::*;
@@ -105,16 +104,16 @@ pub trait Mode {
 /// # }
 /// ```
 pub trait Arguments<M: Mode>: Sized {
-    /// The configuration whose arguments they are.
+    /// The configuration that the arguments belong to.
     type Of: ?Sized;
 
-    /// What they are, in the order of the fields.
+    /// Their descriptions, in the order of the fields.
     fn describe(of: &Self::Of) -> Vec<ArgDesc>;
 
-    /// Takes each from a source.
+    /// Takes each argument from a source.
     fn ask(of: &Self::Of, source: &mut impl Source<M>) -> Self;
 
-    /// Gives each that is there to a sink.
+    /// Gives each argument that exists to a sink.
     fn give(self, sink: &mut impl Sink<M>);
 }
 
@@ -158,7 +157,7 @@ pub trait Sink<M: Mode> {
     fn dim(&mut self, name: &'static str, value: M::Dim);
 }
 
-/// What a body computes with: pointers into global memory, and registers.
+/// The mode of a body: pointers into global memory, and registers.
 #[derive(Clone, Copy, Debug)]
 pub struct Body<'k>(PhantomData<fn(&'k ()) -> &'k ()>);
 
@@ -173,7 +172,7 @@ impl<'k> Mode for Body<'k> {
     type Dim = ();
 }
 
-/// A buffer in global memory whose element type is configuration: a handle, free to copy.
+/// A buffer in global memory whose element type the configuration chooses: a handle, free to copy.
 #[derive(Clone, Copy, Debug)]
 pub struct AnyPtr<'k> {
     bytes: Ptr<'k, Global, u8>,
@@ -186,7 +185,7 @@ impl<'k> AnyPtr<'k> {
         self.dtype
     }
 
-    /// The pointer to its elements. It is a mistake of the line that asks where they are of another type.
+    /// The pointer to its elements. A type other than theirs is a mistake at the caller's line.
     #[track_caller]
     pub fn typed<T: Data>(self) -> Ptr<'k, Global, T> {
         if T::TYPE != self.dtype {
@@ -203,7 +202,7 @@ impl<'k> AnyPtr<'k> {
         AnyPtr { bytes: self.bytes.anew(), ..self }
     }
 
-    /// Its bytes, whatever the elements are.
+    /// Its bytes, for any element type.
     pub fn bytes(self) -> Ptr<'k, Global, u8> {
         self.bytes
     }
@@ -217,7 +216,8 @@ impl<'k, T: Data> From<Ptr<'k, Global, T>> for AnyPtr<'k> {
 }
 
 impl<'k> K<'k> {
-    /// An argument of some configurations, in a body that cannot do without: `None` is a mistake of the line that asks.
+    /// An argument that exists only in some configurations, for a body that requires it: `None` is a mistake at the
+    /// caller's line.
     #[track_caller]
     pub fn given<T>(self, argument: Option<T>) -> Option<T> {
         if argument.is_none() {
@@ -264,7 +264,7 @@ impl<'k> Source<Body<'k>> for Parameters<'k> {
     fn dim(&mut self, _: &'static str) {}
 }
 
-/// The mode of a description: there is nothing in it.
+/// The mode of a description, whose fields hold nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Unbound;
 

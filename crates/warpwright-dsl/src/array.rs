@@ -1,4 +1,4 @@
-//! Memory that a kernel has beside its arguments: arrays of a block or a thread, tables of constants, addresses.
+//! Memory that a kernel has besides its arguments: arrays of a block or a thread, tables of constants, addresses.
 
 use super::K;
 use super::form::FormId;
@@ -52,8 +52,8 @@ impl<'k> K<'k> {
         Ptr::new(self, framed.unwrap_or_else(|| self.state().collective_scratch(which, loc)))
     }
 
-    /// An array of `count` elements that the block shares, aligned to 16 bytes. More than 48 KiB in
-    /// all become dynamic shared memory, which the launch rule then asks for.
+    /// An array of `count` elements that the block shares, aligned to 16 bytes. If all shared arrays exceed 48 KiB,
+    /// they become dynamic shared memory, and the launch rule requests it.
     #[track_caller]
     pub fn shared<T: Data>(self, count: u32) -> Ptr<'k, Shared, T> {
         self.shared_at(count, Location::caller())
@@ -67,7 +67,7 @@ impl<'k> K<'k> {
         self.array_pointer(array, true)
     }
 
-    /// The dynamic shared memory, whose size the launch rule says. Every call means the same memory.
+    /// The dynamic shared memory, whose size the launch rule states. Every call returns the same memory.
     #[track_caller]
     pub fn dyn_shared<T: Data>(self) -> Ptr<'k, Shared, T> {
         let loc = Location::caller();
@@ -78,7 +78,7 @@ impl<'k> K<'k> {
         Ptr::new(self, pointer)
     }
 
-    /// An array of `count` elements for each thread. Indexed by constants only, it lives in registers.
+    /// An array of `count` elements for each thread. If it is indexed by constants only, it lives in registers.
     #[track_caller]
     pub fn local<T: Data>(self, count: u32) -> Ptr<'k, Local, T> {
         let array = self.state().array(Space::Local, T::TYPE, count, Location::caller());
@@ -101,8 +101,8 @@ impl<'k> K<'k> {
         self.constants(values)
     }
 
-    /// A table of constants in global memory: for lanes that read different elements, which a
-    /// [`table`](Self::table) serves one after the other.
+    /// A table of constants in global memory, for lanes that read different elements; a [`table`](Self::table) would
+    /// serve them one after the other.
     #[track_caller]
     pub fn global_table<T: Number>(self, values: &[T::Literal]) -> Ptr<'k, Global, T> {
         self.constants(values).nc()

@@ -178,24 +178,24 @@ macro_rules! atomics {
 
 atomics! {
     AtomicAdd {
-        /// Adds to element `index`; yields what was there. Relaxed at device scope unless the pointer
-        /// says otherwise, as are the others.
+        /// Adds to element `index`; returns the old value. This and the other operations are relaxed at device scope
+        /// unless the pointer specifies otherwise.
         atomic_add atomic_add_if Add T::ADD;
     }
     AtomicMinMax {
-        /// Stores the smaller; yields what was there.
+        /// Stores the smaller; returns the old value.
         atomic_min atomic_min_if Min T::TYPE;
-        /// Stores the larger; yields what was there.
+        /// Stores the larger; returns the old value.
         atomic_max atomic_max_if Max T::TYPE;
-        /// Stores the bitwise and; yields what was there.
+        /// Stores the bitwise and; returns the old value.
         atomic_and atomic_and_if And super::emit::bits_type(T::TYPE);
-        /// Stores the bitwise or; yields what was there.
+        /// Stores the bitwise or; returns the old value.
         atomic_or atomic_or_if Or super::emit::bits_type(T::TYPE);
-        /// Stores the bitwise exclusive or; yields what was there.
+        /// Stores the bitwise exclusive or; returns the old value.
         atomic_xor atomic_xor_if Xor super::emit::bits_type(T::TYPE);
     }
     AtomicBits {
-        /// Stores the value; yields what was there.
+        /// Stores the value; returns the old value.
         atomic_exch atomic_exch_if Exch super::emit::bits_type(T::TYPE);
     }
 }
@@ -227,19 +227,19 @@ macro_rules! reductions {
 
 reductions! {
     AtomicAdd {
-        /// Adds to element `index`, and does not ask what was there.
+        /// Adds to element `index` without returning the old value.
         reduce_add reduce_add_if Add T::ADD;
     }
     AtomicMinMax {
-        /// Stores the larger, and does not ask what was there.
+        /// Stores the larger without returning the old value.
         reduce_max reduce_max_if Max T::TYPE;
-        /// Stores the smaller, and does not ask what was there.
+        /// Stores the smaller without returning the old value.
         reduce_min reduce_min_if Min T::TYPE;
     }
 }
 
 impl<'k, S: Visible, T: AtomicBits> Ptr<'k, S, T> {
-    /// Stores `value` in element `index` if its bits are those of `expected`; yields what was there.
+    /// Stores `value` in element `index` if its bits equal those of `expected`; returns the old value.
     #[track_caller]
     pub fn atomic_cas(
         self,
@@ -250,7 +250,7 @@ impl<'k, S: Visible, T: AtomicBits> Ptr<'k, S, T> {
         self.atomic_cas_if(None, index, expected, value, Reg::new(self.k, POISON))
     }
 
-    /// [`atomic_cas`](Self::atomic_cas) where the predicate holds; elsewhere it yields `default`.
+    /// [`atomic_cas`](Self::atomic_cas) where the predicate holds; elsewhere it returns `default`.
     #[track_caller]
     pub fn atomic_cas_if(
         self,
@@ -288,8 +288,8 @@ impl<'k, S: Visible, T: AtomicBits> Ptr<'k, S, T> {
 }
 
 impl<'k, S: Visible> Ptr<'k, S, u32> {
-    /// Counts element `index` up, and from `last` back to zero; yields what was there. So `last + 1` threads
-    /// that count leave it as they have found it.
+    /// Increments element `index`, and wraps from `last` to zero; returns the old value. After `last + 1` increments
+    /// the element has its original value again.
     #[track_caller]
     pub fn atomic_count(self, index: impl Index<'k>, last: impl IntoReg<'k, u32>) -> Reg<'k, u32> {
         let loc = Location::caller();

@@ -1,14 +1,14 @@
-//! The promise that makes launching a kernel safe on a device that checks nothing.
+//! The promise that makes it safe to launch a kernel on a device that checks nothing.
 #![allow(unsafe_code, reason = "a promise that no compiler checks")]
 
 use super::any::AnyKernel;
 
 /// A kernel that stays within its arguments, so that launching it is safe on every device.
 ///
-/// A virtual GPU checks every access, and launches any kernel. A GPU checks none: it does what the kernel says, wherever
-/// memory is mapped, the host's too. So there a launch is safe for kernels whose author promises this, or that are
-/// [built with checked pointers](super::build_checked), and `unsafe` for all others. The kernel shows the promise in
-/// [`Kernel::bounded`](super::Kernel::bounded).
+/// A virtual GPU checks every access, so it can launch any kernel. A GPU checks none: a kernel can access all mapped
+/// memory, including the host's. There a launch is safe for kernels whose author makes this promise, or that are
+/// [built with checked pointers](super::build_checked), and `unsafe` for all others. The kernel exposes the promise
+/// in [`Kernel::bounded`](super::Kernel::bounded).
 ///
 /// ```
 /// use warpwright_dsl::*;
@@ -48,7 +48,7 @@ use super::any::AnyKernel;
 /// }
 /// ```
 ///
-/// The promise is `unsafe` to give, and nobody shows one that was not given:
+/// Making the promise is `unsafe`, and a kernel cannot expose a promise that was not made:
 ///
 /// ```compile_fail,E0200
 /// # use warpwright_dsl::*;
@@ -77,16 +77,16 @@ use super::any::AnyKernel;
 ///
 /// # Safety
 ///
-/// For every value of the type that [`check`](AnyKernel::check) accepts, and for whatever is given that the contract
-/// accepts, which is what [`args`](AnyKernel::args) and [`launch`](AnyKernel::launch) say:
+/// For every value of the type that [`check`](AnyKernel::check) accepts, and for all arguments that the contract of
+/// [`args`](AnyKernel::args) and [`launch`](AnyKernel::launch) accepts:
 ///
-/// - The kernel reads global memory only inside the buffers among its arguments, up to the lengths that `args` says, and
+/// - The kernel reads global memory only inside the buffers among its arguments, up to the lengths in `args`, and
 ///   writes it only inside those whose role is [`Out`](super::Role::Out) or [`InOut`](super::Role::InOut).
-/// - It does so whatever these buffers hold, and while other launches change that: an index that was loaded is held
-///   against a bound, and not loaded again behind it.
+/// - This holds whatever these buffers contain, and while other launches change them: a loaded index is compared with
+///   a bound, and not loaded again after that.
 /// - It stays within its shared and local memory.
-/// - Whatever is asked of the value, [`build`](AnyKernel::build) above all, answers the same each time, and its
-///   [`key`](AnyKernel::key), if it has one, is no other kernel's.
+/// - Every method of the value, above all [`build`](AnyKernel::build), returns the same result each time, and its
+///   [`key`](AnyKernel::key), if it has one, belongs to no other kernel.
 ///
-/// A kernel that follows addresses which it finds in memory, as one that [calls](super::Call) others does, is not bounded.
+/// A kernel that follows addresses found in memory, such as one that [calls](super::Call) others, is not bounded.
 pub unsafe trait Bounded: AnyKernel {}

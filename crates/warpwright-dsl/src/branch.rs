@@ -9,7 +9,7 @@ use super::types::*;
 use std::panic::Location;
 use warpwright_ptx::ir::{self, Cmp};
 
-/// An `if` whose `else` may follow: see [`K::if_`].
+/// An `if` that an `else` may follow: see [`K::if_`].
 #[derive(Debug)]
 pub struct If<'k, C> {
     k: K<'k>,
@@ -23,8 +23,8 @@ pub struct If<'k, C> {
 }
 
 impl<'k, C: Carry<'k>> If<'k, C> {
-    /// The branch for the threads in which no condition before it holds, and this one does. It is computed in those
-    /// threads alone.
+    /// The branch for threads in which no earlier condition holds and this one does. The condition is computed only
+    /// in threads that reach it.
     #[track_caller]
     pub fn else_if(mut self, condition: impl Fn() -> Reg<'k, Pred>, then: impl Fn() -> C) -> Self {
         self.otherwise(|this| {
@@ -34,7 +34,7 @@ impl<'k, C: Carry<'k>> If<'k, C> {
         self
     }
 
-    /// The branch for the threads in which no condition holds. Yields what the branches yield.
+    /// The branch for threads in which no condition holds. Returns the results of the branches.
     #[track_caller]
     pub fn else_(mut self, otherwise: impl Fn() -> C) -> C {
         self.otherwise(|this| this.yields(otherwise()));
@@ -118,7 +118,7 @@ impl<'k> K<'k> {
         }
     }
 
-    /// Runs one closure where the predicate holds and the other elsewhere, and yields what they yield.
+    /// Runs one closure where the predicate holds and the other elsewhere, and returns their results.
     #[track_caller]
     pub fn if_else<C: Carry<'k>>(
         self,
@@ -129,7 +129,7 @@ impl<'k> K<'k> {
         self.branch(condition, then, Location::caller()).else_(otherwise)
     }
 
-    /// A chain of branches, of which each thread runs one; they yield values of one type.
+    /// A chain of branches; each thread runs one of them. All return values of one type.
     ///
     /// ```
     /// use warpwright_dsl::*;
@@ -142,7 +142,7 @@ impl<'k> K<'k> {
     /// }
     /// ```
     ///
-    /// Branches that yield nothing need no `else_`.
+    /// Branches that return nothing need no `else_`.
     #[track_caller]
     pub fn if_<C: Carry<'k>>(self, condition: Reg<'k, Pred>, then: impl Fn() -> C) -> If<'k, C> {
         self.branch(condition, then, Location::caller())
@@ -163,8 +163,8 @@ impl<'k> K<'k> {
         chain
     }
 
-    /// One turn of a fold where the predicate holds, none elsewhere: the state goes through the closure, or stays
-    /// what it is. Where most threads keep it, nothing is copied.
+    /// One step of a fold where the predicate holds: the state goes through the closure; elsewhere it is unchanged.
+    /// Where most threads keep the state, nothing is copied.
     #[track_caller]
     pub fn fold_if<C: Carry<'k>>(self, condition: Reg<'k, Pred>, init: C, then: impl Fn(C) -> C) -> C {
         let loc = self.state().line.unwrap_or(Location::caller());
@@ -216,8 +216,8 @@ impl<'k> K<'k> {
         held
     }
 
-    /// Runs the closure for one of the cases `0..cases`, chosen on the device; none where `index` is
-    /// not one of them. The closure is run for every case while the kernel is built.
+    /// Runs the closure for one of the cases `0..cases`, chosen on the device; for none if `index` is outside that
+    /// range. While the kernel is built, the closure runs once for every case.
     #[track_caller]
     pub fn switch(self, index: Reg<'k, u32>, cases: u32, case: impl Fn(u32)) {
         let loc = Location::caller();
@@ -240,8 +240,8 @@ impl<'k> K<'k> {
         state.push_node(Node::Switch(id));
     }
 
-    /// Gives each warp of the block a role: the first `warps[0]` warps have role 0, and so on. The
-    /// closure is run for every role with the warp's number in it. Warps beyond the last do nothing.
+    /// Gives each warp of the block a role: the first `warps[0]` warps have role 0, and so on. The closure runs for
+    /// every role with the warp's number within it. Warps beyond the last role do nothing.
     #[track_caller]
     pub fn roles(self, warps: &[u32], role: impl Fn(usize, Reg<'k, u32>)) {
         let warp = self.warp();

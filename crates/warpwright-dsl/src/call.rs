@@ -1,9 +1,9 @@
-//! Bodies that are called with arguments in memory.
+//! Inlined device functions whose arguments are in memory.
 //!
-//! What a body asks for (buffers, numbers, [dims](super::Dim), tables) is in the *record* of the call, words of global
-//! memory in the order in which it asks: see [`Asked`]. So one piece of code does for all configurations that are
-//! built to it, and what their records hold is found by building, not declared. Where a body divides its grid
-//! ([`K::pieces`]), each piece is called by itself.
+//! Everything that a body requests (buffers, numbers, [dims](super::Dim), tables) is in the *record* of the call:
+//! words of global memory, in the order of the requests (see [`Asked`]). So one piece of code serves all
+//! configurations that build to it. The contents of a record follow from the build; they are not declared. If a body
+//! divides its grid ([`K::pieces`]), each piece is called separately.
 
 use super::any::AnyKernel;
 use super::emit;
@@ -19,24 +19,26 @@ use warpwright_ptx::ir::{self, Reg as Id, Space, Type};
 use warpwright_ptx::op::Op;
 use warpwright_ptx::op::convert::Cvta;
 
-/// What a called body asks for. Each that the code needs is a word of 64 bits of the record of its call.
+/// A request of a called body. Each one that the code needs is a word of 64 bits in the record of the call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Asked {
-    /// An argument: the address of a buffer in generic memory, or the bits of a number, in the low ones.
+    /// An argument: the generic address of a buffer, or the bits of a number in the low bits of the word.
     Arg(&'static str),
-    /// A number of the configuration, by its bits, in the low ones: see [`Dim`](super::Dim).
+    /// A number of the configuration, its bits in the low bits of the word: see [`Dim`](super::Dim).
     Number(u64),
-    /// A table of the configuration: where these words begin among those that the record is one of, by their index. Nobody
-    /// writes them while the caller runs.
+    /// A table of the configuration: the index of its first word among the words that contain the record. The table
+    /// does not change while the caller runs.
     Table(Vec<u64>),
 }
 
-/// What the body of a call asked for, as [`Built::calls`](super::Built::calls) has it.
+/// The requests of a called body, as in [`Built::calls`](super::Built::calls).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallDesc {
-    /// What its record holds, word by word: what the body asked for, in order, as far as the code needs it.
+    /// The contents of its record, word by word: the requests of the body in order, except those that the code does
+    /// not need.
     pub asked: Vec<Asked>,
-    /// Blocks of the [pieces](K::pieces) that its grid is divided into; none where it is one piece.
+    /// Number of blocks of each of the [pieces](K::pieces) that its grid is divided into; empty if the grid is not
+    /// divided.
     pub pieces: Vec<u32>,
 }
 
@@ -44,7 +46,7 @@ pub struct CallDesc {
 /// record's first. Pointers, by their numbers.
 type Late = (u32, u32);
 
-/// A call in the making: the team that runs the body, and where the body finds what it asks for.
+/// A call under construction: the team that runs the body, and the record with what the body requests.
 #[derive(Clone, Debug)]
 pub struct Call<'k> {
     team: Team<'k>,
@@ -77,8 +79,8 @@ pub(super) struct Ask {
 }
 
 impl<'k> Call<'k> {
-    /// A call by the team, as the only block of its grid, whose record begins at word `record` of `words`, a parameter.
-    /// Nobody writes them while the body runs.
+    /// A call by the team as the only block of its grid. Its record begins at word `record` of `words`, a parameter
+    /// whose memory must not change while the body runs.
     #[track_caller]
     pub fn new(team: Team<'k>, words: Ptr<'k, Global, u64>, record: Reg<'k, u32>) -> Self {
         let (k, loc) = (team.k, Location::caller());
@@ -98,27 +100,27 @@ impl<'k> Call<'k> {
         Call { team, home, grid, record }
     }
 
-    /// The grid that the body asks for.
+    /// Sets the grid that the body sees.
     pub fn grid(mut self, grid: [Reg<'k, u32>; 3]) -> Self {
         self.grid = grid;
         self
     }
 
-    /// Says where the record begins a second time: at the word of `words`, a parameter that is moved by a constant at most,
-    /// whose index is in `at`. A body that takes an argument [anew](Ptr::anew) looks there, and need not keep the
-    /// record's address until then.
+    /// Gives the record's position a second time: `words` is a parameter, moved by a constant at most, and `at` holds
+    /// the index of the record's first word. A body that takes an argument [anew](Ptr::anew) uses this, and need not
+    /// keep the record's address until then.
     pub fn late(mut self, words: Ptr<'k, Global, u64>, at: Ptr<'k, Shared, u32>) -> Self {
         self.record.late = Some((words.id, at.id));
         self
     }
 
-    /// Calls a [piece](K::pieces) of the body, by its number; the first where that is not said.
+    /// Selects the [piece](K::pieces) of the body to call, by its number; the default is the first.
     pub fn piece(mut self, piece: usize) -> Self {
         self.record.piece = piece;
         self
     }
 
-    /// Runs the body of a kernel as block `block` of its grid, by all threads of the team: see [`Team::run`].
+    /// Runs the body of a kernel as block `block` of its grid, with all threads of the team: see [`Team::run`].
     #[track_caller]
     pub fn run(&self, kernel: &dyn AnyKernel, block: [Reg<'k, u32>; 3]) {
         let (k, loc) = (self.team.k, Location::caller());
@@ -218,8 +220,8 @@ impl State {
 }
 
 impl<'k, T: Data> Ptr<'k, Global, T> {
-    /// The same argument, taken anew: in a called body its address is loaded here again, so that until here no register
-    /// need hold it. Any other pointer is itself.
+    /// The same argument, loaded again: in a called body its address is loaded here, so no register needs to hold it
+    /// until here. Any other pointer is returned unchanged.
     #[track_caller]
     pub fn anew(self) -> Self {
         let (k, loc) = (self.k, Location::caller());

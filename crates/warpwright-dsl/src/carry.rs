@@ -1,4 +1,4 @@
-//! State: what goes around loops, comes out of branches and moves between lanes, as one.
+//! State: values that go around loops, come out of branches and move between lanes as one unit.
 
 use super::K;
 use super::reg::Reg;
@@ -31,8 +31,8 @@ use warpwright_ptx::ir;
 /// }
 /// ```
 ///
-/// The derive takes structs with at most one lifetime, the kernel's. What cannot be carried is refused at its field:
-/// a number of the host would be the same in every trip.
+/// The derive takes structs with at most one lifetime, the kernel's. A field that cannot be carried is refused at
+/// that field: a host number would be the same in every iteration.
 ///
 /// ```compile_fail,E0277
 /// use warpwright_dsl::*;
@@ -48,17 +48,18 @@ use warpwright_ptx::ir;
     note = "a number of the host becomes a register by `k.u32(..)`, `k.f32(..)` or `k.value::<T>(..)`"
 )]
 pub trait Carry<'k>: Copy {
-    /// Shows the registers, in order.
+    /// Passes each register to the closure, in order.
     fn each(&self, see: &mut dyn FnMut(ir::Reg));
 
-    /// The same shape with other registers, in order.
+    /// A value of the same shape with other registers, in order.
     fn rebuild(&self, k: K<'k>, next: &mut dyn FnMut() -> ir::Reg) -> Self;
 
-    /// What stands for such a state after a mistake.
+    /// A stand-in for such a state after a mistake.
     #[doc(hidden)]
     fn poison(k: K<'k>) -> Self;
 
-    /// Shows what the type leaves open, in order: the rows and columns of tiles. State keeps it.
+    /// Passes the parts of the shape that the type leaves open, in order: the rows and columns of tiles. State keeps
+    /// them.
     #[doc(hidden)]
     fn shape(&self, see: &mut dyn FnMut(u32, u32)) {
         let _ = see;
@@ -156,7 +157,7 @@ carry_tuples! {
     (A 0, B 1, C 2, D 3, E 4, F 5)
 }
 
-/// State of one field, and what the host knows besides.
+/// State with one carried field, plus values that only the host knows.
 macro_rules! carry_field {
     ([$($param:tt)*] $ty:ty, $field:ident, |$k:ident| $poison:expr, |$state:ident, $see:ident| $shape:expr) => {
         impl<'k, $($param)*> $crate::Carry<'k> for $ty {

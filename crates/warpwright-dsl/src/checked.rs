@@ -1,9 +1,9 @@
-//! Kernels that are built with checked pointers: each access to global memory is held against the bytes of its argument,
-//! and the kernel traps before it leaves them.
+//! Kernels built with checked pointers: each access to global memory is compared with the size of its argument, and
+//! the kernel traps before it leaves it.
 //!
-//! So a kernel whose author promises nothing stays within its arguments all the same. What cannot be checked is refused
-//! while the kernel is built: an address that is no argument's, tables in global memory, calls with records, instructions of
-//! the kernel's own ([`K::op`](super::K::op)), and any instruction on memory that is not listed here.
+//! Such a kernel stays within its arguments even if its author promises nothing. The build refuses what it cannot
+//! check: addresses that belong to no argument, tables in global memory, calls with records, raw instructions
+//! ([`K::op`](super::K::op)), and any memory instruction that is not listed here.
 //!
 //! ```text
 //!     sub.u64   offset, address, base        of the access, in the buffer
@@ -23,13 +23,13 @@ use warpwright_ptx::ir::{Address, AddressBase, Arch, BoolOp, Cmp, DstPair, Imm, 
 use warpwright_ptx::op::family::{self, Family};
 use warpwright_ptx::op::{Op, compare::Setp, control, logic};
 
-/// Builds a kernel with checked pointers, for devices that check no access: it reads and writes global memory only inside
-/// the buffers among its arguments, up to the lengths that these have by [`ArgDesc::len`], and traps where it would not.
-/// Behind the parameters of its arguments the module has one of `u64` for each buffer, in their order: the bytes that it
-/// has by its length. Yields the arguments too, so that whoever launches it gives what was built.
+/// Builds a kernel with checked pointers, for devices that do not check accesses. It accesses global memory only
+/// inside the buffers among its arguments, up to the lengths of [`ArgDesc::len`], and traps where it would leave
+/// them. After the parameters of its arguments, the module has one `u64` parameter for each buffer, in order: the
+/// buffer's length in bytes. The function also returns the arguments that were built, for the launch.
 ///
 /// # Errors
-/// Those of [`AnyKernel::build`], and where an access cannot be checked.
+/// Those of [`AnyKernel::build`], and an error where an access cannot be checked.
 #[track_caller]
 pub fn build_checked(
     kernel: &(impl AnyKernel + ?Sized),

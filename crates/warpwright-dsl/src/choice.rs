@@ -10,7 +10,7 @@ use std::panic::Location;
 use warpwright_ptx::diag::Code;
 
 impl<'k> Reg<'k, Pred> {
-    /// The pointer `yes` where the predicate holds, else `no`: parameters, moved by constants at most.
+    /// The pointer `yes` where the predicate holds, else `no`. Both are parameters, moved by constants at most.
     #[track_caller]
     pub fn select_ptr<T: Data>(self, yes: Ptr<'k, Global, T>, no: Ptr<'k, Global, T>) -> Ptr<'k, Global, T> {
         let (k, loc) = (self.kernel(), Location::caller());

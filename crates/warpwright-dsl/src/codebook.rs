@@ -1,10 +1,11 @@
-//! Tables of a few entries, in registers.
+//! Look-up tables of a few entries, in registers.
 
 use super::reg::Reg;
 
 impl<'k> Reg<'k, u32> {
-    /// What a table of 16 bytes has for each nibble of the word: for the four low nibbles of its bytes, and for the four high
-    /// ones, each in the byte where the nibble was. Eight look-ups take fourteen operations.
+    /// Looks up each nibble of the word in a table of 16 bytes: the first result is for the four low nibbles of the
+    /// bytes, the second for the four high ones, each in its nibble's byte. The eight look-ups take fourteen
+    /// operations.
     ///
     /// Byte `i` of the first result is `table[byte i & 15]`, that of the second `table[byte i >> 4]`.
     #[track_caller]

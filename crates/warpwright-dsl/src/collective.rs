@@ -249,7 +249,7 @@ impl<'k> K<'k> {
         if warps.is_power_of_two() { result } else { self.broadcast(result, 0) }
     }
 
-    /// One lane of the warp, chosen by the hardware where it can: true there, false elsewhere.
+    /// True in one lane of the warp, chosen by the hardware where it can; false in the others.
     #[track_caller]
     pub fn elect(self) -> Reg<'k, Pred> {
         if self.target().sm < 90 {
@@ -291,11 +291,11 @@ macro_rules! shuffles {
 }
 
 shuffles! {
-    /// The value or state of the lane whose number differs in the bits of `mask`.
+    /// The value or state of the lane whose number differs from this lane's in the bits of `mask`.
     shuffle_xor(mask) Bfly 31;
-    /// The value or state of the lane `delta` lower; the own one in the lowest lanes.
+    /// The value or state of the lane `delta` lower; the lane's own in the lowest lanes.
     shuffle_up(delta) Up 0;
-    /// The value or state of the lane `delta` higher; the own one in the highest lanes.
+    /// The value or state of the lane `delta` higher; the lane's own in the highest lanes.
     shuffle_down(delta) Down 31;
     /// The value or state of that lane (modulo 32).
     shuffle_idx(lane) Idx 31;
@@ -318,7 +318,7 @@ votes! {
     any Any Pred;
     /// Whether it holds in all lanes of the warp.
     all All Pred;
-    /// Whether it is the same in all lanes of the warp.
+    /// Whether it has the same value in all lanes of the warp.
     uniform Uni Pred;
     /// The lanes in which it holds, as a mask.
     ballot Ballot u32;

@@ -1,5 +1,5 @@
-//! What a kernel's configuration says of itself: its fields with the values that they may have, its name, and a key that
-//! tells it from every other one.
+//! A kernel's configuration as data: its fields with their domains, its name, and a key that distinguishes it from
+//! every other configuration.
 //!
 //! All of it is derived from the struct: see [`Config`].
 
@@ -9,7 +9,7 @@ use std::fmt;
 
 /// A kernel's configuration.
 ///
-/// It is derived. The doc comments of the struct and its fields are what tools print of them (the first sentence).
+/// You derive it. Tools print the doc comments of the struct and of its fields (their first sentences).
 ///
 /// | attribute | |
 /// | --- | --- |
@@ -19,13 +19,13 @@ use std::fmt;
 /// | `#[field(default = ...)]` | the value where none is given |
 /// | `#[field(range = 1..=64, multiple_of = 2)]` | the values that a number may have |
 /// | `#[field(name = "...")]` | its name in texts, instead of the field's |
-/// | `#[field(none = "auto")]` | of an `Option`: the word for `None`, `none` where nothing is said |
+/// | `#[field(none = "auto")]` | of an `Option`: the word for `None`; the default is `none` |
 /// | `#[field(max = 4)]` | of a `Vec`: the maximum number of values |
-/// | `#[field(table, max = 4)]` | of a `Vec` of configurations: each of their fields is one, whose values lie side by side (`n=64+32 bias=true+false`). The first says how many rows there are; where another has fewer values, the last is that of the others too |
+/// | `#[field(table, max = 4)]` | of a `Vec` of configurations: each of their fields is a field whose values are listed side by side (`n=64+32 bias=true+false`). The first field determines the number of rows; where another has fewer values, its last value is repeated |
 /// | `#[field(domain = ...)]` | the values that it may have, as a [`Domain`] |
-/// | `#[field(opaque)]` | it has no text: a kernel with such a field is configured in Rust alone |
+/// | `#[field(opaque)]` | it has no text: a kernel with such a field can be configured in Rust only |
 ///
-/// Where all fields have defaults, [`Default`] is derived of them too.
+/// If all fields have defaults, [`Default`] is derived as well.
 ///
 /// ```
 /// use warpwright_dsl::{Config, Configure};
@@ -49,21 +49,21 @@ use std::fmt;
 pub trait Config: 'static {
     /// The kernel's name.
     const NAME: &'static str;
-    /// What it does.
+    /// What the kernel does.
     const DOC: &'static str;
     /// The fields that have texts.
     const FIELDS: &'static [Field];
-    /// Whether the texts of the fields, and the types, say all.
+    /// Whether the texts of the fields, together with the types, fully describe the configuration.
     const SAYS_ALL: bool;
 
     /// The values of [`FIELDS`](Self::FIELDS).
     fn texts(&self) -> Vec<String>;
 
-    /// What tells the configuration from every other one, of any kernel.
+    /// The specialisation key, which distinguishes the configuration from every other one, of any kernel.
     fn key(&self) -> Key;
 
-    /// The entry point's name: the kernel's, the types that it is made for, and the fields that are not at their defaults.
-    /// Names are for people: two configurations may have one.
+    /// The entry name: the kernel's name, the types that it is made for, and the fields that are not at their
+    /// defaults. It is for readers: two configurations may have the same one.
     fn entry(&self) -> String {
         let mut entry = Self::NAME.to_owned();
         if let Some((_, types)) = type_name::<Self>().split_once('<') {
@@ -86,7 +86,7 @@ pub trait Config: 'static {
         entry
     }
 
-    /// Whether each field has a value of its domain.
+    /// Checks that each field has a value of its domain.
     fn check_fields(&self) -> Result<(), BuildError> {
         for (field, text) in Self::FIELDS.iter().zip(self.texts()) {
             if !field.domain.contains(&text) {
@@ -97,16 +97,16 @@ pub trait Config: 'static {
     }
 }
 
-/// A configuration that can be made of texts. It is derived with [`Config`].
+/// A configuration that can be read from texts. Deriving [`Config`] derives it.
 pub trait Configure: Config + Sized {
-    /// Configurations of real models and at the edges, as assignments with spaces between them.
+    /// Configurations of real models and edge cases, as assignments separated by spaces.
     const EXAMPLES: &'static [&'static str];
 
-    /// The configuration with these values of [`FIELDS`](Config::FIELDS), each of its field's type.
+    /// The configuration with these values of [`FIELDS`](Config::FIELDS), each parsed as its field's type.
     fn from_texts(values: &[&str]) -> Result<Self, BuildError>;
 }
 
-/// The values of a configuration's fields, one after the other: what derives read.
+/// The values of a configuration's fields in order, for derived code.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Texts<'a> {
@@ -130,7 +130,7 @@ impl<'a> Texts<'a> {
         parse(value).ok_or_else(|| BuildError::field(field, value, "a value of the field's type"))
     }
 
-    /// The rows of the table whose columns the next fields are.
+    /// The rows of the table whose columns are the next fields.
     pub fn rows<R: Configure>(&mut self) -> Result<Vec<R>, BuildError> {
         let columns: Vec<_> = R::FIELDS.iter().map(|_| self.next()).collect();
         let columns: Vec<(_, Vec<_>)> =
@@ -150,8 +150,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// The texts of the columns of a table: in all but the first, values that are like the one before them are left out at the
-/// end.
+/// The texts of a table's columns. In all but the first, repeated values at the end are left out.
 #[doc(hidden)]
 pub fn columns<R: Config>(rows: &[R]) -> Vec<String> {
     let rows: Vec<_> = rows.iter().map(R::texts).collect();
@@ -167,7 +166,7 @@ pub fn columns<R: Config>(rows: &[R]) -> Vec<String> {
     (0..R::FIELDS.len()).map(column).collect()
 }
 
-/// The fields of a configuration: some by themselves, and of tables, which have a number of rows at most, lists.
+/// The fields of a configuration: its own fields, and the fields of tables with at most that many rows as lists.
 #[doc(hidden)]
 pub const fn joined<const N: usize>(parts: &[(&'static [Field], Option<u32>)]) -> [Field; N] {
     let mut all = [Field { name: "", domain: Domain::FLAG, default: None, doc: "" }; N];
@@ -192,15 +191,15 @@ pub const fn joined<const N: usize>(parts: &[(&'static [Field], Option<u32>)]) -
 pub struct Field {
     /// Its name.
     pub name: &'static str,
-    /// The values that it may have.
+    /// The values that it can have.
     pub domain: Domain,
-    /// The value where none is given; `None` where one must be.
+    /// The value if none is given; `None` if one is required.
     pub default: Option<&'static str>,
     /// What it means.
     pub doc: &'static str,
 }
 
-/// The values that a field may have. What several fields must be together, the kernel's `check` says.
+/// The values that a field can have. The kernel's `check` verifies conditions on several fields.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Domain {
@@ -210,7 +209,7 @@ pub enum Domain {
         from: u64,
         /// The largest.
         to: u64,
-        /// What they are multiples of.
+        /// The number that they are multiples of.
         multiple_of: u64,
     },
     /// Numbers.
@@ -220,7 +219,7 @@ pub enum Domain {
         /// The largest.
         to: f32,
     },
-    /// Values of another domain, or a word that stands for something else.
+    /// Values of another domain, or a word with a meaning of its own.
     Or {
         /// The word.
         word: &'static str,
@@ -229,11 +228,11 @@ pub enum Domain {
     },
     /// Names.
     OneOf(&'static [&'static str]),
-    /// Values of another domain, with `+` between them.
+    /// A list of values of another domain, separated by `+`.
     List {
-        /// What each is.
+        /// The domain of each value.
         of: &'static Domain,
-        /// How many there may be.
+        /// The maximum number of values.
         max: u32,
     },
 }
@@ -266,7 +265,7 @@ impl Domain {
         }
     }
 
-    /// Whether it has the value.
+    /// Whether it contains the value.
     pub fn contains(self, value: &str) -> bool {
         match self {
             Domain::Int { from, to, multiple_of } => value
@@ -304,9 +303,9 @@ impl fmt::Display for Domain {
     }
 }
 
-/// What tells a configuration from every other one: its type, and the values of its fields.
+/// The specialisation key of a configuration: its type and the values of its fields.
 ///
-/// Only derives make one: they leave out no field.
+/// Only derived code makes a key, so it includes every field.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     ty: TypeId,
@@ -314,7 +313,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// The key of a type, so far.
+    /// The key of a type, without fields yet.
     #[doc(hidden)]
     pub fn of<T: 'static>() -> Self {
         Key { ty: TypeId::of::<T>(), parts: Vec::new() }
@@ -340,11 +339,11 @@ impl Key {
     }
 }
 
-/// A value that tells configurations apart. It is derived for structs and enums of such.
+/// A value that is part of a specialisation key. You derive it for structs and enums of such values.
 ///
-/// What [`feed`](Self::feed) appends must be different for values that differ, and none the beginning of another.
+/// [`feed`](Self::feed) must append different bytes for different values, and no value's bytes may begin with another's.
 pub trait KeyPart {
-    /// Appends what tells the value from others.
+    /// Appends bytes that distinguish the value from others.
     fn feed(&self, key: &mut Vec<u8>);
 }
 
@@ -415,20 +414,20 @@ impl<T: KeyPart> KeyPart for [T] {
     }
 }
 
-/// A value with a text. Its text tells it from others, and is read again as the same.
+/// A value with a text. The text identifies the value and parses back to it.
 pub trait FieldValue: KeyPart + Sized {
     /// The values of the type.
     const DOMAIN: Domain;
 
-    /// The value of a text.
+    /// Parses a text.
     fn parse(text: &str) -> Option<Self>;
 
     /// The text of the value.
     fn text(&self) -> String;
 }
 
-/// An enum without data, whose values are names. It is derived: a value's name is the variant's in snake case, or what
-/// `#[name("...")]` says.
+/// An enum without data whose values are names. You derive it: the name of a value is the variant's in snake case, or
+/// that of `#[name("...")]`.
 ///
 /// ```
 /// use warpwright_dsl::Choice;

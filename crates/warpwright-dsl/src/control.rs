@@ -10,7 +10,7 @@ use std::panic::Location;
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::Cmp;
 
-/// Numbers that a loop counts through, on the device.
+/// A range of numbers that a device loop counts through.
 #[derive(Clone, Copy, Debug)]
 pub struct Range<'k> {
     lo: Reg<'k, u32>,
@@ -90,7 +90,7 @@ impl<'k> Range<'k> {
         self
     }
 
-    /// Runs the closure `n` times per trip, with a loop for what remains.
+    /// Runs the closure `n` times per iteration, with a second loop for the remainder.
     #[track_caller]
     pub fn unroll(mut self, n: u32) -> Self {
         if n == 0 {
@@ -126,7 +126,7 @@ impl<'k> Range<'k> {
 }
 
 impl<'k> K<'k> {
-    /// `lo, lo + 1, … < hi`. Both bounds are of one type: a number beside a register is `k.u32(number)`.
+    /// `lo, lo + 1, … < hi`. Both bounds have one type: if one is a register, write the other as `k.u32(number)`.
     #[track_caller]
     pub fn range<B: IntoReg<'k, u32>>(self, bounds: std::ops::Range<B>) -> Range<'k> {
         let loc = Location::caller();
@@ -144,21 +144,21 @@ impl<'k> K<'k> {
         self.range(self.u32(0)..n)
     }
 
-    /// `tid, tid + ntid, … < n`: the block walks `0..n`, neighbours side by side.
+    /// `tid, tid + ntid, … < n`: the threads of the block step through `0..n` together, neighbours side by side.
     #[track_caller]
     pub fn strided(self, n: impl IntoReg<'k, u32>) -> Range<'k> {
         let n = n.into_reg(self, Location::caller());
         self.range(self.tid()..n).stepping(self.ntid(), true)
     }
 
-    /// `lane, lane + 32, … < n`: the warp walks `0..n`.
+    /// `lane, lane + 32, … < n`: the lanes of the warp step through `0..n` together.
     #[track_caller]
     pub fn warp_strided(self, n: impl IntoReg<'k, u32>) -> Range<'k> {
         let n = n.into_reg(self, Location::caller());
         self.range(self.lane()..n).stepping(self.u32(32), true)
     }
 
-    /// The whole grid walks `0..n`.
+    /// The threads of the whole grid step through `0..n` together.
     #[track_caller]
     pub fn grid_strided(self, n: impl IntoReg<'k, u32>) -> Range<'k> {
         let n = n.into_reg(self, Location::caller());
@@ -171,7 +171,7 @@ impl<'k> K<'k> {
         self.counted("each", range, (), |i, ()| body(i), Location::caller());
     }
 
-    /// Loops on the device, with state: `body` takes it and returns the next. Yields the last.
+    /// Loops on the device with state: `body` takes the state and returns the next. Returns the last.
     #[track_caller]
     pub fn fold<C: Carry<'k>>(self, range: Range<'k>, init: C, body: impl Fn(Reg<'k, u32>, C) -> C) -> C {
         self.counted("fold", range, init, body, Location::caller())
@@ -339,7 +339,7 @@ impl<'k> K<'k> {
         with_registers(self, &init, &results)
     }
 
-    /// Loops while `condition` holds. Both closures see [`Var`]s and memory change.
+    /// Loops while `condition` holds. Both closures observe changes of [`Var`]s and memory.
     #[track_caller]
     pub fn while_(self, condition: impl Fn() -> Reg<'k, Pred>, body: impl Fn()) {
         let loc = Location::caller();
@@ -350,7 +350,7 @@ impl<'k> K<'k> {
         });
     }
 
-    /// Loops with state while `condition` holds of it.
+    /// Loops with state while `condition` holds for the state.
     #[track_caller]
     pub fn fold_while<C: Carry<'k>>(
         self,
@@ -379,7 +379,7 @@ impl<'k> K<'k> {
         self.append(warpwright_ptx::op::control::Trap {});
     }
 
-    /// A variable: state that closures may read and change where a fold would be awkward.
+    /// A variable: state that closures may read and change, for cases where a fold would be awkward.
     #[track_caller]
     pub fn var<T: Element>(self, init: impl IntoReg<'k, T>) -> Var<'k, T> {
         let loc = Location::caller();

@@ -37,8 +37,8 @@ convert! {
 }
 
 impl<'k, T: Data> Reg<'k, T> {
-    /// The value as another element. To a float, to nearest; from a float to an integer, toward zero;
-    /// between integers, the low bits, or extended by the sign.
+    /// The value as another element type. Conversions to a float round to nearest, those from a float to an integer
+    /// round toward zero, and those between integers keep the low bits or extend the sign.
     #[track_caller]
     pub fn to<U: ConvertFrom<T>>(self) -> Reg<'k, U> {
         let id = self.k.state().convert(self.id, T::TYPE, U::TYPE, Location::caller());
@@ -97,8 +97,8 @@ impl<'k> Reg<'k, Bf16x2> {
 }
 
 impl<'k> Reg<'k, u32> {
-    /// The four bytes, which are signed, as `f32`, the lowest first. A byte is put into the significand of
-    /// 2²³, which is subtracted: instructions for conversions run at a quarter of the rate.
+    /// The four signed bytes as `f32`, the lowest first. Each byte is placed in the significand of 2²³, which is then
+    /// subtracted, because conversion instructions run at a quarter of the rate.
     #[track_caller]
     pub fn signed_bytes_f32(self) -> [Reg<'k, f32>; 4] {
         const BASE: f32 = 8_388_608.0;
@@ -117,8 +117,8 @@ impl<'k> Reg<'k, u32> {
 }
 
 impl<'k> Reg<'k, f32> {
-    /// The nearest half, ties to even, with what is beyond the largest, infinities included, as ±65504. NaN
-    /// stays NaN.
+    /// The nearest half, ties to even. Values beyond the largest half, including infinities, become ±65504. NaN stays
+    /// NaN.
     #[track_caller]
     pub fn to_f16_saturating(self) -> Reg<'k, F16> {
         let loc = Location::caller();

@@ -1,11 +1,10 @@
 //! Numbers of a configuration that a body computes with.
 //!
-//! Where a kernel is launched they are constants. Where another kernel [calls](super::Call) its body they are registers,
-//! so that one piece of code serves every configuration that it is right for. A body does not see the difference: it
-//! computes with a [`Dim`], and asks it for *facts*, such as what it is a multiple of. The answers are true of the
-//! configuration that is being built, so code that goes by them serves the configurations that have the same answers.
-//! What makes two configurations alike is therefore nothing that a kernel declares: it is that they are built to the
-//! same code.
+//! When a kernel is launched, these numbers are constants. When another kernel [calls](super::Call) its body, they
+//! are registers, so that one piece of code serves every configuration that it is correct for. A body does not see
+//! the difference: it computes with a [`Dim`] and asks it for *facts*, such as whether it is a multiple of a number.
+//! The answers hold for the configuration that is being built, so the code serves all configurations with the same
+//! answers. A kernel does not declare which configurations share code; they share it if they build to the same code.
 
 use super::call::Asked;
 use super::form::FormId;
@@ -17,7 +16,7 @@ use std::ops::{Add, Div, Mul, Rem};
 use std::panic::Location;
 use warpwright_ptx::ir::{self, Imm, Type};
 
-/// A number of the configuration, in a body: what it is for the device, and what is known of it.
+/// A number of the configuration, in a body: its value on the device, and facts about it.
 #[derive(Clone, Copy, Debug)]
 pub struct Dim<'k> {
     reg: Reg<'k, u32>,
@@ -55,15 +54,15 @@ impl<'k> Dim<'k> {
         self.value <= max
     }
 
-    /// How many times `part` makes it up, the last time perhaps not in full. It is no more than `u32::MAX - part`.
+    /// The number divided by `part`, rounded up. The number must be at most `u32::MAX - part`.
     #[track_caller]
     pub fn div_ceil(self, part: u32) -> Self {
         let part = part.max(1);
         self.then(self.value.div_ceil(part), || (self.reg + (part - 1)) / part)
     }
 
-    /// The same number, of which addresses that need it are made here and not where it came from. So it takes one
-    /// register until here, and not one for each such address. A constant is itself.
+    /// The same number, from which later addresses are computed here instead of where it came from. It needs one
+    /// register until here, instead of one for each such address. A constant is returned unchanged.
     #[track_caller]
     pub fn anew(self) -> Self {
         if !self.open {
@@ -72,7 +71,7 @@ impl<'k> Dim<'k> {
         Dim { reg: self.reg.kernel().var(self.reg).get(), ..self }
     }
 
-    /// Where row `row` of rows of this many elements begins, as an index: one term of addresses.
+    /// The index at which row `row` begins, for rows of this many elements: one term of an address.
     #[track_caller]
     pub fn rows(self, row: Reg<'k, u32>) -> Reg<'k, u32> {
         let k = self.reg.kernel();
@@ -168,14 +167,14 @@ impl<'k> K<'k> {
         }
     }
 
-    /// The same of 64 bits.
+    /// A 64-bit number of the configuration.
     #[track_caller]
     pub fn wide_dim(self, value: u64) -> Reg<'k, u64> {
         let open = self.open(value, Type::U64, Location::caller());
         open.map_or_else(|| self.u64(value), |id| Reg::new(self, id))
     }
 
-    /// The same of a number that is multiplied, or added.
+    /// A number of the configuration that values are multiplied by or added to.
     #[track_caller]
     pub fn factor(self, value: f32) -> Reg<'k, f32> {
         let open = self.open(value.to_bits().into(), Type::F32, Location::caller());
@@ -186,8 +185,8 @@ impl<'k> K<'k> {
         self.state().asked(Asked::Number(bits), ty, loc)
     }
 
-    /// A table that the body computes of its configuration, `values` of 64 bits each, for lanes that read different
-    /// elements: part of the module where the kernel is launched.
+    /// A table of `values` computed from the configuration, 64 bits each, for lanes that read different elements. If
+    /// the kernel is launched, it is part of the module.
     #[track_caller]
     pub fn configured_table<T: Number>(self, values: &[T::Literal]) -> Ptr<'k, Global, T> {
         const { assert!(matches!(T::TYPE, Type::U64 | Type::S64 | Type::F64), "an element has 64 bits") }

@@ -1,9 +1,9 @@
-//! Division by what is known while the kernel is built.
+//! Division by values known when the kernel is built.
 //!
-//! `ptxas` divides by a constant as by any number, with a reciprocal and corrections; that is some twenty
-//! instructions. A power of two is a shift, and every other divisor of an unsigned number a product of which
-//! the upper half is taken (Granlund and Montgomery, "Division by invariant integers using multiplication",
-//! 1994).
+//! `ptxas` divides by a constant as by any other number, with a reciprocal and corrections, which takes some twenty
+//! instructions. Here a power of two becomes a shift. Any other divisor of an unsigned number becomes a
+//! multiplication whose upper half is used (Granlund and Montgomery, "Division by invariant integers using
+//! multiplication", 1994).
 
 use super::reg::{Binary, IntoReg, Reg};
 use super::state::{Loc, State};

@@ -1,4 +1,4 @@
-//! The instructions as the DSL writes them: one function per shape, modifiers at their defaults.
+//! The DSL's instructions: one function per shape, with modifiers at their defaults.
 
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::{Op, arith::*, compare::*, control::*, convert::*, logic::*, memory::Ld};

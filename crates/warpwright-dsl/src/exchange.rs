@@ -1,5 +1,5 @@
-//! Registers that the warps of a block exchange through shared memory, as they lie: lane by lane, so that nothing meets
-//! in a bank and no layout has to be known.
+//! Registers that the warps of a block exchange through shared memory. They are stored lane by lane, so there are no
+//! bank conflicts and no layout to know.
 
 use super::K;
 use super::pointer::Ptr;
@@ -15,7 +15,7 @@ const LANES: u32 = 32;
 /// Registers that move at once.
 const VECTOR: u32 = 4;
 
-/// Registers that are the same for all warps of a block, in registers or in shared memory: see [`K::keep`].
+/// Registers with the same values in all warps of a block, kept in registers or in shared memory: see [`K::keep`].
 #[derive(Clone, Copy, Debug)]
 pub enum Kept<'k> {
     /// In registers.
@@ -32,9 +32,9 @@ pub struct Published<'k, const N: usize> {
 }
 
 impl<'k> K<'k> {
-    /// Keeps `count` registers of each lane, a multiple of 4, that are the same for all warps of the block: as they are
-    /// where they are to be `held`, and else in shared memory, for when registers are wanted for something else. Then
-    /// `words` is asked in the first warp alone, and all threads of the block call it.
+    /// Keeps `count` registers of each lane, a multiple of 4, which have the same values in all warps of the block.
+    /// If `held` is true they stay in registers; otherwise they go to shared memory and free registers for other
+    /// uses, and only the first warp calls `words`. All threads of the block call it.
     #[track_caller]
     pub fn keep(self, held: bool, count: u32, words: impl Fn() -> Vec<Reg<'k, u32>>) -> Kept<'k> {
         let loc = Location::caller();
@@ -60,8 +60,8 @@ impl<'k> K<'k> {
         Kept::Parked(memory)
     }
 
-    /// Publishes `N` values for each of `rows` rows, of which each warp of the block has its own, where all can read them.
-    /// All threads of the block call it.
+    /// Publishes `N` values for each of `rows` rows, separately for each warp of the block, so that all warps can
+    /// read them. All threads of the block call it.
     #[track_caller]
     pub fn publish<R: RowVector<'k>, const N: usize>(self, rows: u32, values: [R; N]) -> Published<'k, N> {
         let count = self.threads().div_ceil(LANES) * rows * N as u32;
@@ -74,9 +74,9 @@ impl<'k> K<'k> {
         Published { memory, rows }
     }
 
-    /// Whether the block is the last of `of` blocks that arrive at a counter, for which what the others wrote before is
-    /// there to be read. A counter is zero before the first arrives and after the last has. All threads of the block
-    /// call it.
+    /// Whether the block is the last of `of` blocks that arrive at a counter; the last block sees everything that the
+    /// others wrote before they arrived. A counter is zero before the first block arrives and again after the last.
+    /// All threads of the block call it.
     #[track_caller]
     pub fn is_last_to_arrive(
         self,
@@ -94,11 +94,12 @@ impl<'k> K<'k> {
         last.ld(0).ne(0)
     }
 
-    /// Adds up registers over the warps of the block, and leaves the sums to all of them: `each` gets the number of a
-    /// vector among `values` and its sums over the warps, lane by lane, once in one of the warps. So many vectors at once are
-    /// in shared memory, each 512 bytes of every warp. All threads of the block call it.
+    /// Adds up registers over the warps of the block and distributes the sums among the warps. `each` receives the
+    /// number of a vector among `values` and its sums over the warps, lane by lane; it is called once for each
+    /// vector, in one of the warps. `at_once` vectors are in shared memory at a time, each of them 512 bytes per
+    /// warp. All threads of the block call it.
     ///
-    /// It is added up in the order of the warps.
+    /// The sums are added in the order of the warps.
     #[track_caller]
     pub fn reduce_scatter(
         self,
@@ -149,14 +150,14 @@ impl<'k> Kept<'k> {
 }
 
 impl<'k, const N: usize> Published<'k, N> {
-    /// What a warp has published for a row.
+    /// The values that a warp has published for a row.
     #[track_caller]
     pub fn of_warp(self, warp: impl IntoReg<'k, u32>, row: Reg<'k, u32>) -> [Reg<'k, f32>; N] {
         let warp = warp.into_reg(self.memory.k, Location::caller());
         self.memory.at(warp * (self.rows * N as u32)).ld_vec::<N>(row * N as u32)
     }
 
-    /// What all warps of the block have published for a row.
+    /// The values that all warps of the block have published for a row.
     #[track_caller]
     pub fn of_warps(self, row: Reg<'k, u32>) -> Vec<[Reg<'k, f32>; N]> {
         let warps = self.memory.k.threads().div_ceil(LANES);

@@ -1,12 +1,13 @@
-//! Lengths and counts in terms of what is known at the launch.
+//! Lengths and counts as formulas of numbers known at the launch.
 
 use std::fmt;
 use std::ops;
 
-/// A length or count: a formula in numbers that are known at the launch. These are scalar arguments, or numbers that
+/// A length or count: a formula of numbers that are known at the launch. These are scalar arguments, or numbers that
 /// the caller chooses (such as `rows`).
 ///
-/// It has sums, products, quotients rounded up and multiples, done in the order in which they are written:
+/// It has sums, products, quotients rounded up and rounding up to multiples, evaluated in the order in which they are
+/// written:
 ///
 /// ```
 /// use warpwright_dsl::Extent;
@@ -18,7 +19,7 @@ use std::ops;
 /// assert_eq!(Extent::dim("n").round_up(128).evaluate(known), Some(384));
 /// ```
 ///
-/// In its text `/` rounds up, too.
+/// In its text, `/` also rounds up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Extent {
     /// In postfix order; those from `len` on are [`Step::UNUSED`].
@@ -82,8 +83,8 @@ impl Step {
 }
 
 impl Extent {
-    /// The most steps of a formula: numbers, names and operations, those with constants being one. A longer one is
-    /// refused when the kernel is built.
+    /// The maximum number of steps of a formula: numbers, names and operations; an operation with a constant counts
+    /// as one. The build refuses longer formulas.
     pub const MAX_STEPS: usize = 8;
 
     /// Stands for a formula of more steps.
@@ -95,7 +96,7 @@ impl Extent {
         Extent { steps, len: 1 }
     }
 
-    /// A number that the configuration fixes.
+    /// A number fixed by the configuration.
     pub const fn new(count: u64) -> Self {
         Extent::of(Step::Number(count))
     }
@@ -110,17 +111,17 @@ impl Extent {
         Extent::dim(a).with(Extent::dim(b)).then(Step::Product)
     }
 
-    /// That many times as much.
+    /// The extent times `factor`.
     pub const fn times(self, factor: u64) -> Self {
         if factor == 1 { self } else { self.then(Step::Times(factor)) }
     }
 
-    /// Divided, and rounded up.
+    /// The extent divided by `divisor`, rounded up.
     pub const fn per(self, divisor: u64) -> Self {
         if divisor == 1 { self } else { self.then(Step::Per(divisor)) }
     }
 
-    /// The next multiple, unless it is one.
+    /// The extent rounded up to a multiple.
     pub const fn round_up(self, multiple: u64) -> Self {
         if multiple == 1 { self } else { self.then(Step::RoundUp(multiple)) }
     }
@@ -169,18 +170,18 @@ impl Extent {
         self.steps.get(..self.len.into()).unwrap_or(&[])
     }
 
-    /// Whether it has more than [`MAX_STEPS`](Self::MAX_STEPS): it stands for no number then.
+    /// Whether it exceeds [`MAX_STEPS`](Self::MAX_STEPS); it then stands for no number.
     pub const fn is_too_long(&self) -> bool {
         self.len as usize > Extent::MAX_STEPS
     }
 
-    /// The names that must be known.
+    /// The names that the formula uses.
     pub fn depends_on(self) -> impl Iterator<Item = &'static str> {
         let steps = self.steps.into_iter().take(self.len.into());
         steps.filter_map(|step| if let Step::Dim(name) = step { Some(name) } else { None })
     }
 
-    /// The number; `None` where a name is not known, the number is too large on the way, or it is divided by zero.
+    /// The value; `None` if a name is unknown, an intermediate result is too large, or a divisor is zero.
     pub fn evaluate(self, known: impl Fn(&str) -> Option<u64>) -> Option<u64> {
         let mut stack = [0; Extent::MAX_STEPS];
         let mut top = 0;

@@ -1,8 +1,7 @@
 //! Affine forms: integers as `Σ coefficient · register (· register) + constant`.
 //!
-//! Index arithmetic is assumed not to wrap, so that sums and products may be taken apart and put
-//! together where they are cheapest. A form has few terms; what would have more is opaque, a term of
-//! its own.
+//! Index arithmetic is assumed not to wrap, so sums and products may be split and recombined where that is cheapest.
+//! A form has few terms; an expression that would have more is opaque, a term of its own.
 
 use warpwright_ptx::ir::Reg;
 

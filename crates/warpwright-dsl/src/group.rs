@@ -16,7 +16,7 @@ mod sealed {
     impl Sealed for u64 {}
 }
 
-/// Whole numbers that prefix sums are made of: their sums do not depend on the order.
+/// Integers for prefix sums: their sums do not depend on the order.
 pub trait Scan: Integer + sealed::Sealed {
     #[doc(hidden)]
     fn from_lane<'k>(value: Reg<'k, Self>, lane: Reg<'k, u32>) -> Reg<'k, Self>;

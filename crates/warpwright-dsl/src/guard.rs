@@ -1,13 +1,14 @@
-//! Guards: predicates that may be absent.
+//! Guards: optional predicates.
 
 use super::reg::Reg;
 use super::state::{Loc, State};
 use super::types::Pred;
 use warpwright_ptx::ir;
 
-/// Where something takes place: in the threads for which a predicate holds, or, where there is none, in all.
+/// A condition for an operation: it takes place in the threads for which the predicate holds, or in all threads if
+/// there is no predicate.
 ///
-/// So code that needs a predicate for some shapes only is written once:
+/// So you write code once that needs a predicate for some shapes only:
 ///
 /// ```
 /// use warpwright_dsl::*;
@@ -18,7 +19,7 @@ use warpwright_ptx::ir;
 /// }
 /// ```
 ///
-/// A condition is a predicate, as comparisons make them:
+/// A condition is a predicate, such as the result of a comparison:
 ///
 /// ```compile_fail,E0277
 /// use warpwright_dsl::*;

@@ -1,4 +1,4 @@
-//! Handles: free to copy, whatever they are of.
+//! Handles: free to copy, whatever their type parameters.
 
 /// A handle of a kernel is copied. (A derive would ask that of what it is of.)
 macro_rules! handle {

@@ -1,4 +1,4 @@
-//! What is said of a kernel as data: arguments, launch rules; and how a body becomes a module.
+//! A kernel's description as data (arguments, launch rule), and how a body becomes a module.
 
 use super::call::Asked;
 use super::checked::{bytes_of, without_bytes};
@@ -32,7 +32,7 @@ pub enum BuildError {
 }
 
 impl BuildError {
-    /// The field's value is against the rule, which goes on from "it must be".
+    /// The field's value breaks the rule; the message continues the rule after "it must be".
     pub fn field(field: &'static str, value: impl fmt::Display, rule: impl Into<String>) -> Self {
         BuildError::Field { field, value: value.to_string(), rule: rule.into() }
     }
@@ -69,9 +69,9 @@ impl From<std::convert::Infallible> for BuildError {
 pub struct Built {
     /// The module, with the kernel as its only function.
     pub module: Module,
-    /// The launch rule, with the shared memory that the body asked for.
+    /// The launch rule, with the shared memory that the body requested.
     pub launch: LaunchRule,
-    /// What the bodies that it [calls](super::Call) have asked for, call by call.
+    /// What each [called](super::Call) body requested, in the order of the calls.
     pub calls: Vec<super::CallDesc>,
 }
 
@@ -86,10 +86,10 @@ pub struct ArgDesc {
     pub role: Role,
     /// Number of elements.
     pub len: Extent,
-    /// The inputs whose buffer an output may be. Any other overlap of what a kernel writes with what else it is
-    /// given is a mistake of the caller.
+    /// The inputs that an output may share its buffer with. Any other overlap between a buffer that the kernel writes
+    /// and another argument is an error of the caller.
     pub shares: &'static [&'static str],
-    /// Whether an input stays as it is while the kernel runs, whatever else runs then: weights and tables. It is read
+    /// Whether an input does not change while the kernel runs, such as weights and tables. The kernel reads it
     /// through the read-only cache (`ld.global.nc`).
     pub constant: bool,
 }
@@ -123,7 +123,7 @@ impl ArgDesc {
         Self::buffer(name, T::TYPE, Role::InOut, len)
     }
 
-    /// A buffer whose element type is configuration.
+    /// A buffer whose element type the configuration chooses.
     pub fn buffer(name: &'static str, dtype: Type, role: Role, len: impl Into<Extent>) -> Self {
         ArgDesc { name, dtype, role, len: len.into(), shares: &[], constant: false }
     }
@@ -133,14 +133,14 @@ impl ArgDesc {
         Self::buffer(name, T::TYPE, Role::Scalar, 1)
     }
 
-    /// The input is [`constant`](Self::constant).
+    /// Marks the input as [`constant`](Self::constant).
     pub fn constant(mut self) -> Self {
         self.constant = true;
         self
     }
 
-    /// The output may be exactly the buffer of any of these inputs, which have its element type: each element is
-    /// read by the thread that writes it, or before it is written.
+    /// The output may use exactly the buffer of any of these inputs, which must have its element type. Each element
+    /// must be read by the thread that writes it, or before it is written.
     pub fn may_share(mut self, inputs: &'static [&'static str]) -> Self {
         self.shares = inputs;
         self
@@ -157,7 +157,7 @@ pub enum Block {
 }
 
 impl Block {
-    /// Threads of a block, at most.
+    /// The maximum number of threads of a block.
     pub fn threads(self) -> u32 {
         let (Block::Exactly(dims) | Block::AtMost(dims)) = self;
         dims.into_iter().fold(1, u32::saturating_mul)
@@ -171,9 +171,9 @@ pub struct LaunchRule {
     pub grid: [Extent; 3],
     /// The block, in threads.
     pub block: Block,
-    /// Static shared memory, in bytes: found by the build.
+    /// Static shared memory in bytes, which the build computes.
     pub static_shared: u32,
-    /// Dynamic shared memory, in bytes. More than 48 KiB has to be allowed before the launch.
+    /// Dynamic shared memory in bytes. More than 48 KiB must be enabled before the launch.
     pub dynamic_shared: u32,
     /// Blocks per cluster.
     pub cluster: Option<[u32; 3]>,
@@ -183,13 +183,13 @@ pub struct LaunchRule {
     pub min_sm: u16,
     /// Blocks that should be resident on each multiprocessor (`.minnctapersm`).
     pub resident_blocks: Option<u32>,
-    /// Whether the body asks how many threads there are ([`K::threads`]), and its results and its grid do not depend on
-    /// that: who [calls](super::Call) it may have a team of any number of warps do it.
+    /// Whether the body reads the number of threads ([`K::threads`]), and neither its results nor its grid depend on
+    /// it. A [caller](super::Call) can then run the body with a team of any number of warps.
     pub any_warps: bool,
 }
 
 impl LaunchRule {
-    /// One block of exactly that many threads; the other members say more.
+    /// A rule for one block of exactly `threads` threads; the other methods change it.
     pub fn new(threads: u32) -> Self {
         LaunchRule {
             grid: [Extent::new(1); 3],
@@ -234,9 +234,9 @@ impl LaunchRule {
         self
     }
 
-    /// Warps of the teams that do the body's work in a block of `max` warps, of which they are a part without rest: the
-    /// kernel's own number, or where it [takes any](Self::any_warps) the next lower power of two. `None` where there are
-    /// no such teams.
+    /// Number of warps per team when a block of `max` warps runs the body in equal teams: the kernel's own number,
+    /// or, if it [takes any](Self::any_warps), the next lower power of two. `None` if the block does not divide into
+    /// such teams.
     pub fn team_warps(&self, max: u32) -> Option<u32> {
         let Block::Exactly([threads, 1, 1]) = self.block else { return None };
         let own = threads / 32;
@@ -254,9 +254,9 @@ impl LaunchRule {
     }
 }
 
-/// Builds a kernel: runs the body, and yields the module or all mistakes that the body made.
+/// Builds a kernel: runs the body, and returns the module or all mistakes that the body made.
 ///
-/// The module's `.version` is the lowest that its instructions and the target need.
+/// The module's `.version` is the lowest that its instructions and the target require.
 #[track_caller]
 pub fn build(
     entry: &str,

@@ -1,4 +1,4 @@
-//! Leaving from the middle: loops and blocks that `break` with a value.
+//! Early exits: loops and blocks that `break` with a value.
 
 use super::K;
 use super::carry::{Carry, registers, same_shape, with_registers};
@@ -10,9 +10,9 @@ use std::panic::Location;
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::Reg;
 
-/// The way out of a loop or block, with a value: see [`K::loop_`] and [`K::labelled`].
+/// An exit of a loop or block, with a value: see [`K::loop_`] and [`K::labelled`].
 ///
-/// The closure is given it and cannot keep it:
+/// The closure receives it and cannot keep it:
 ///
 /// ```compile_fail,E0521
 /// use warpwright_dsl::*;
@@ -35,13 +35,13 @@ impl<R> std::fmt::Debug for Break<'_, R> {
 }
 
 impl<'k, R: Carry<'k>> Break<'k, R> {
-    /// Leaves with `value`: the threads that come here.
+    /// Leaves with `value`, in all threads that reach this.
     #[track_caller]
     pub fn break_(&self, value: R) {
         self.leaves(None, value, Location::caller());
     }
 
-    /// Leaves with `value` in the threads for which the predicate holds; the others go on.
+    /// Leaves with `value` in the threads for which the predicate holds; the others continue.
     #[track_caller]
     pub fn break_if(&self, condition: reg::Reg<'k, Pred>, value: R) {
         self.leaves(Some(condition), value, Location::caller());
@@ -69,8 +69,8 @@ impl<'k, R: Carry<'k>> Break<'k, R> {
 }
 
 impl<'k> K<'k> {
-    /// Loops until the body breaks, and yields what it broke with. The body takes the state and returns the next, as
-    /// in a [`fold`](Self::fold); it may break from anywhere inside.
+    /// Loops until the body breaks, and returns the value of the break. The body takes the state and returns the
+    /// next, as in a [`fold`](Self::fold); it may break anywhere inside.
     ///
     /// ```
     /// use warpwright_dsl::*;
@@ -84,7 +84,7 @@ impl<'k> K<'k> {
     /// }
     /// ```
     ///
-    /// Threads that have left wait for the others of their warp behind the loop.
+    /// Threads that have left wait behind the loop for the others of their warp.
     #[track_caller]
     pub fn loop_<C: Carry<'k>, R: Carry<'k>>(self, init: C, body: impl Fn(&Break<'k, R>, C) -> C) -> R {
         let loc = Location::caller();
@@ -94,8 +94,8 @@ impl<'k> K<'k> {
         })
     }
 
-    /// A block that may be left with a value from anywhere inside, loops and branches included; else it yields what
-    /// the closure returns. Rust's `'out: { … break 'out value … }`.
+    /// A block that can be left with a value from anywhere inside, including loops and branches; otherwise it returns
+    /// the closure's result. It corresponds to Rust's `'out: { … break 'out value … }`.
     ///
     /// ```
     /// use warpwright_dsl::*;

@@ -15,11 +15,10 @@
 //! # Ok::<(), warpwright_ptx::diag::Diagnostics>(())
 //! ```
 //!
-//! A register is a [`Copy`] handle ([`Reg`]); operators on it append instructions. A Rust `for`
-//! unrolls, [`K::each`] and [`K::fold`] loop on the device, [`K::loop_`] until it breaks. Device
-//! closures are [`Fn`]: what flows out of one is returned from it, never assigned. What goes around a
-//! loop, out of a branch ([`K::if_`]) or between threads ([`K::block_reduce_by`]) is one register or a
-//! struct of them ([`Carry`]).
+//! A register is a [`Copy`] handle ([`Reg`]); operators on it append instructions. A Rust `for` unrolls; [`K::each`]
+//! and [`K::fold`] loop on the device, and [`K::loop_`] loops until it breaks. Device closures are [`Fn`]: they
+//! return their results and never assign them. State that goes around a loop, comes out of a branch ([`K::if_`]) or
+//! moves between threads ([`K::block_reduce_by`]) is one register or a struct of registers ([`Carry`]).
 //!
 //! ```compile_fail,E0594
 //! use warpwright_dsl::*;
@@ -30,7 +29,7 @@
 //! }
 //! ```
 //!
-//! Matrices on the tensor cores are [`Tile`]s, loaded from [`SharedTile`]s that a [`Pipeline`] fills.
+//! Matrices on the tensor cores are [`Tile`]s. You load them from [`SharedTile`]s, which a [`Pipeline`] fills.
 //!
 //! ```text
 //! closures ──► values, instructions, blocks (state)      operators, pointers, control, tiles
@@ -40,8 +39,8 @@
 //!                  └─ registers and labels named, loops written (lower) ──► ir::Module
 //! ```
 //!
-//! The DSL knows PTX and the target, so that it picks the instruction; it optimises addresses and
-//! nothing else, for `ptxas` does the rest.
+//! The DSL knows PTX and the target, so it picks the instructions. It optimises addresses only; `ptxas` does the
+//! rest.
 #![deny(unsafe_code)]
 
 extern crate self as warpwright_dsl;
@@ -133,7 +132,7 @@ pub use types::*;
 pub use warpwright_macros::{Args, Carry, Choice, Config, KeyPart};
 pub use warpwright_ptx::ir::{Arch, Scope};
 
-/// What derived code names.
+/// Items that derived code uses.
 #[doc(hidden)]
 pub mod derive {
     pub use warpwright_ptx::ir::Reg;
@@ -174,15 +173,15 @@ impl<'k> K<'k> {
         self.state.borrow().target
     }
 
-    /// Refuses the kernel: [`build`] will return the message, with the line that calls this.
+    /// Refuses the kernel: [`build`] returns the message with the caller's line.
     #[track_caller]
     pub fn refuse(self, message: impl Into<String>) {
         self.state().mistake(Code::Parameter, Location::caller(), message);
     }
 
-    /// Appends any instruction: the way out for what the DSL has no word for. Its registers are those
-    /// of [`Reg::ir`], its destinations those of [`fresh`](Self::fresh) registers, its addresses those
-    /// of [`Ptr::address`], each for one instruction. A kernel with [checked pointers](build_checked) has none.
+    /// Appends any instruction, for what the DSL does not offer. Its source registers come from [`Reg::ir`], its
+    /// destinations from [`fresh`](Self::fresh) registers and its addresses from [`Ptr::address`]; each of these is
+    /// for one instruction. A kernel with [checked pointers](build_checked) refuses it.
     #[track_caller]
     pub fn op(self, op: impl Into<Op>) {
         self.op_if(None, op);

@@ -1,5 +1,5 @@
-//! Liveness: what the effects of a kernel need. Pure instructions that nothing needs are dropped, such
-//! as the arithmetic of an index that became a pointer.
+//! Liveness: the instructions that a kernel's effects need. Unused pure instructions are dropped, such as the
+//! arithmetic of an index that became a pointer.
 
 use super::state::{Def, State};
 use warpwright_ptx::ir::Reg;

@@ -1,4 +1,4 @@
-//! From blocks to a function: what is live, in order, with its registers and labels.
+//! Lowering of blocks to a function: the live instructions in order, with registers and labels.
 
 use super::address::Resolver;
 use super::emit;

@@ -8,7 +8,7 @@ use warpwright_ptx::ir::{Dst, DstPair, Imm, MulHalf, Rounding, Src, Type};
 use warpwright_ptx::op::arith::*;
 use warpwright_ptx::op::logic::*;
 
-/// Numbers with a fused product and sum that is rounded once.
+/// Numbers with a fused multiply-add, which rounds once.
 pub trait Fused: Number {}
 impl Fused for f32 {}
 impl Fused for f64 {}
@@ -27,7 +27,7 @@ impl<'k, T: Fused> Reg<'k, T> {
     }
 }
 
-/// Declares functions of one value, by the fields of their instructions besides `d` and `a`.
+/// Declares functions of one value, by the fields of their instructions other than `d` and `a`.
 macro_rules! functions {
     ($(($($t:ident: $bound:ident)?) $ty:ty, $result:ty: $($(#[$doc:meta])* $name:ident $op:ident { $($field:ident: $value:expr),* };)*)*) => {
         $(impl<'k $(, $t: $bound)?> Reg<'k, $ty> {
@@ -55,19 +55,19 @@ functions! {
         sin Sin { approx: true, ftz: false, ty: Type::F32 };
         /// Cosine, to 2⁻²⁰·⁵ absolute within ±2π.
         cos Cos { approx: true, ftz: false, ty: Type::F32 };
-        /// Hyperbolic tangent, to 2⁻¹¹ of the result. It is one instruction of the device, where [`tanh`](Self::tanh)
-        /// takes some twenty.
+        /// Hyperbolic tangent, to 2⁻¹¹ of the result. It is one device instruction; [`tanh`](Self::tanh) takes some
+        /// twenty.
         tanh_approx Tanh { approx: true, ty: Type::F32 };
-        /// `2ˣ`, to 2 ulp; arguments and results below 2⁻¹²⁶ count as zero. It is one instruction of the device,
-        /// where [`exp2`](Self::exp2) takes several for the sake of subnormal numbers.
+        /// `2ˣ`, to 2 ulp; arguments and results below 2⁻¹²⁶ count as zero. It is one device instruction;
+        /// [`exp2`](Self::exp2) takes several, to handle subnormal numbers.
         exp2_ftz Ex2 { approx: true, ftz: true, ty: Type::F32 };
-        /// The logarithm to base 2 as [`log2`](Self::log2) gives it; arguments below 2⁻¹²⁶ count as zero, which has
-        /// `-inf`. It is one instruction of the device.
+        /// The logarithm to base 2, as accurate as [`log2`](Self::log2); arguments below 2⁻¹²⁶ count as zero, whose
+        /// result is `-inf`. It is one device instruction.
         log2_ftz Lg2 { approx: true, ftz: true, ty: Type::F32 };
         /// `1 / x`, to 1 ulp.
         rcp_approx Rcp { approx: true, rounding: None, ftz: false, ty: Type::F32 };
-        /// `1 / x`, to 1 ulp; arguments and results below 2⁻¹²⁶ count as zero. It is one instruction of the device,
-        /// where [`rcp_approx`](Self::rcp_approx) takes several for the sake of subnormal numbers.
+        /// `1 / x`, to 1 ulp; arguments and results below 2⁻¹²⁶ count as zero. It is one device instruction;
+        /// [`rcp_approx`](Self::rcp_approx) takes several, to handle subnormal numbers.
         rcp_ftz Rcp { approx: true, rounding: None, ftz: true, ty: Type::F32 };
         /// `√x`, to 2⁻²³ relative.
         sqrt_approx Sqrt { approx: true, rounding: None, ftz: false, ty: Type::F32 };
@@ -134,7 +134,7 @@ impl<'k, T: Wide> Reg<'k, T> {
         self.ternary(b.id, c.id, loc, |d, a, b, c| Bfe { ty: T::TYPE, d: Dst(d), a, b, c }.into())
     }
 
-    /// `into` with the low `length` bits of `self` from bit `position` on.
+    /// `into` with the low `length` bits of `self` inserted at bit `position`.
     #[track_caller]
     pub fn bfi(self, into: impl IntoReg<'k, T>, position: u32, length: u32) -> Self {
         let loc = Location::caller();
@@ -162,8 +162,8 @@ impl<'k> Reg<'k, u32> {
         self.ternary(other.id, other.id, loc, |d, a, b, _| emit::mul(Some(MulHalf::Wide), Type::U32, d, a, b))
     }
 
-    /// Any bitwise function of three values: bit `4·a + 2·b + c` of `table` is the result for those
-    /// bits, so that `table` is the function applied to `0xf0`, `0xcc`, `0xaa`.
+    /// Any bitwise function of three values: bit `4·a + 2·b + c` of `table` is the result for the bits `a`, `b`, `c`.
+    /// To get `table`, apply the function to `0xf0`, `0xcc`, `0xaa`.
     #[track_caller]
     pub fn lop3(self, b: impl IntoReg<'k, u32>, c: impl IntoReg<'k, u32>, table: u8) -> Self {
         let loc = Location::caller();
@@ -175,8 +175,7 @@ impl<'k> Reg<'k, u32> {
         })
     }
 
-    /// Four bytes out of the eight of `self` (0 to 3) and `high` (4 to 7), one nibble of the selector
-    /// each.
+    /// Selects four of the eight bytes of `self` (0 to 3) and `high` (4 to 7), each by one nibble of the selector.
     #[track_caller]
     pub fn prmt(self, high: impl IntoReg<'k, u32>, selector: impl IntoReg<'k, u32>) -> Self {
         let loc = Location::caller();
@@ -218,14 +217,14 @@ impl<'k> Reg<'k, u32> {
     }
 }
 
-/// 32-bit integers, seen as four bytes.
+/// 32-bit integers that can be used as four bytes.
 pub trait Bytes: Integer {}
 impl Bytes for u32 {}
 impl Bytes for i32 {}
 
 impl<'k, T: Bytes> Reg<'k, T> {
-    /// The dot product of four bytes of `self` with those of `other`, each signed as its register is,
-    /// added to `sum`.
+    /// The dot product of the four bytes of `self` and `other`, added to `sum`. Bytes are signed if their register's
+    /// type is.
     #[track_caller]
     pub fn dp4a<U: Bytes, S: Bytes>(self, other: Reg<'k, U>, sum: impl IntoReg<'k, S>) -> Reg<'k, S> {
         let loc = Location::caller();

@@ -1,9 +1,9 @@
-//! Reductions and scans by an operator of the kernel's own, over states of any kind.
+//! Reductions and scans over states of any kind, by an operator that the kernel defines.
 //!
-//! The operator is associative: `(a ∘ b) ∘ c = a ∘ (b ∘ c)`. It need not be commutative, for states are combined in
-//! the order of the lanes and threads, and it needs no neutral element. All threads of the warp, or of the block, take
-//! part; what a reduction yields has the same bits in all of them. Sums, minima and maxima of numbers have words of
-//! their own, which are faster: [`K::warp_sum`], [`K::block_max`] and the like.
+//! The operator must be associative: `(a ∘ b) ∘ c = a ∘ (b ∘ c)`. It need not be commutative, since states are
+//! combined in the order of the lanes and threads, and it needs no neutral element. All threads of the warp, or of
+//! the block, take part; a reduction returns the same bits in all of them. For sums, minima and maxima of numbers,
+//! [`K::warp_sum`], [`K::block_max`] and the like are faster.
 
 use super::K;
 use super::carry::{Carry, registers, with_registers};
@@ -13,7 +13,7 @@ use super::types::*;
 use std::panic::Location;
 use warpwright_ptx::ir::Type;
 
-/// An expression with `T` for the element that registers of a type have.
+/// An expression with `T` standing for the element type of a register's type.
 macro_rules! of_type {
     ($ty:expr, $name:ident => $value:expr) => {
         of_type!(@ $ty, $name => $value; F32 f32, F64 f64, S32 i32, U64 u64, S64 i64, U16 u16, S16 i16,

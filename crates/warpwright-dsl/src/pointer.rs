@@ -1,7 +1,7 @@
 //! Pointers: symbolic addresses, loads and stores.
 //!
-//! A pointer is a base and an affine offset in bytes. Moving it ([`Ptr::at`]) costs nothing; what an
-//! access needs is computed when the kernel is complete, see [`address`](super::address).
+//! A pointer is a base and an affine offset in bytes. Moving it ([`Ptr::at`]) costs nothing. The address of an access
+//! is computed when the kernel is complete: see [`address`](super::address).
 
 use super::K;
 use super::emit;
@@ -63,7 +63,7 @@ pub struct Access {
 /// The pointer of a mistake.
 pub(super) const INVALID: u32 = u32::MAX;
 
-/// What can index a pointer: integers of 32 or 64 bits, and host numbers.
+/// Types that can index a pointer: integer registers of 32 or 64 bits, and host numbers.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not index a pointer",
     label = "neither a `Reg` of `u32`, `i32`, `u64` or `i64`, nor a `u32` of the host",
@@ -130,7 +130,7 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
         Ptr { k: self.k, id: self.id, access: self.access, target: PhantomData }
     }
 
-    /// The address for [`K::op`]: `[base + offset]`, as cheap as that of a load.
+    /// The address for [`K::op`], `[base + offset]`, which costs as little as that of a load.
     #[track_caller]
     pub fn address(self) -> Address {
         let mut state = self.k.state();
@@ -142,9 +142,8 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
         }
     }
 
-    /// Loads through the read-only cache: nothing may write the memory while the kernel runs. Arguments that are
-    /// declared [`constant`](super::ArgDesc::constant) are loaded so without being asked to, and those that the kernel
-    /// writes never are.
+    /// Loads through the read-only cache: nothing may write the memory while the kernel runs. Arguments declared
+    /// [`constant`](super::ArgDesc::constant) are always loaded this way; arguments that the kernel writes never are.
     pub fn nc(mut self) -> Self {
         let state = self.k.state();
         self.access.non_coherent =
@@ -159,7 +158,7 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
     }
 }
 
-/// Declares what pointers say of their accesses: the parts of [`Access`] that it sets.
+/// Declares methods that set fields of a pointer's [`Access`].
 macro_rules! accesses {
     ($($(#[$doc:meta])* $name:ident($($scope:ident)?) { $($part:ident: $value:expr),* })*) => {
         impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
@@ -176,21 +175,21 @@ accesses! {
     cg() { load_cache: Some(LoadCache::Cg), store_cache: Some(StoreCache::Cg) }
     /// Caches as data that is used once.
     streaming() { load_cache: Some(LoadCache::Cs), store_cache: Some(StoreCache::Cs) }
-    /// Leaves the L1 cache first.
+    /// First to be evicted from the L1 cache.
     evict_first() { l1: Some(L1Eviction::First) }
-    /// Leaves the L1 cache last.
+    /// Last to be evicted from the L1 cache.
     evict_last() { l1: Some(L1Eviction::Last) }
     /// Is not kept in L1.
     no_allocate() { l1: Some(L1Eviction::NoAllocate) }
-    /// Leaves the L2 cache first.
+    /// First to be evicted from the L2 cache.
     evict_l2_first() { l2: Some(L2Eviction::First) }
-    /// Leaves the L2 cache last.
+    /// Last to be evicted from the L2 cache.
     evict_l2_last() { l2: Some(L2Eviction::Last) }
-    /// Brings 128 bytes into L2 with each load.
+    /// Prefetches 128 bytes into L2 with each load.
     prefetch_128() { prefetch: Some(PrefetchSize::B128) }
     /// Accesses memory exactly as written.
     volatile() { semantics: Some(Semantics::Volatile), scope: None }
-    /// Accesses that are atomic with those of the scope, without ordering others.
+    /// Makes accesses atomic with respect to those of the scope, without ordering others.
     relaxed(scope) { semantics: Some(Semantics::Relaxed), scope: Some(scope) }
     /// Loads that acquire: later accesses stay after them.
     acquire(scope) { semantics: Some(Semantics::Acquire), scope: Some(scope) }
@@ -208,8 +207,8 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
         value
     }
 
-    /// Element `index` where the predicate holds, else `default`; memory is not touched then. Where there is none,
-    /// [`ld`](Self::ld): see [`Guard`].
+    /// Element `index` where the predicate holds; elsewhere `default`, and memory is not accessed. Without a
+    /// predicate it is [`ld`](Self::ld): see [`Guard`].
     #[track_caller]
     pub fn ld_if(
         self,
@@ -221,8 +220,8 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
         value
     }
 
-    /// `N` elements from `index` on, in one access. `N` elements are at most 16 bytes, and the
-    /// address is a multiple of their size.
+    /// `N` elements from `index` on, in one access. `N` elements take at most 16 bytes, and the address is a multiple
+    /// of their size.
     #[track_caller]
     pub fn ld_vec<const N: usize>(self, index: impl Index<'k>) -> [Reg<'k, T>; N] {
         self.ld_vec_or(None, index, [Reg::new(self.k, POISON); N])
@@ -240,9 +239,9 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
         self.ld_vec_or(condition, index, [default; N])
     }
 
-    /// `count` elements from `index` on where the predicate holds, else `default` in each, in accesses of up to 16 bytes:
-    /// of as many elements as the largest power of two that `count` is a multiple of. The address is a multiple of an
-    /// access's size.
+    /// `count` elements from `index` on where the predicate holds; elsewhere `default` in each. Each access takes up
+    /// to 16 bytes and reads as many elements as the largest power of two that divides `count`. The address must be a
+    /// multiple of the access size.
     #[track_caller]
     pub fn ld_many(
         self,
@@ -265,8 +264,7 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
         elements
     }
 
-    /// [`ld_vec`](Self::ld_vec) where the predicate holds, else the registers that are given: what a loop that
-    /// loads ahead already has, for one.
+    /// [`ld_vec`](Self::ld_vec) where the predicate holds; elsewhere the given registers, for instance those that a loop loaded ahead.
     #[track_caller]
     pub fn ld_vec_or<const N: usize>(
         self,
@@ -406,7 +404,7 @@ impl<'k, S: Writable, T: Data> Ptr<'k, S, T> {
         self.store(index.into_index(self.k), &values, condition.predicate(), Location::caller());
     }
 
-    /// Stores elements from `index` on where the predicate holds, in accesses as [`ld_many`](Self::ld_many) makes them.
+    /// Stores elements from `index` on where the predicate holds, with the accesses of [`ld_many`](Self::ld_many).
     #[track_caller]
     pub fn st_many(self, condition: impl Guard<'k>, index: impl Index<'k>, values: &[Reg<'k, T>]) {
         let (to, condition) = (self.at(index), condition.predicate());

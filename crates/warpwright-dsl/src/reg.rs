@@ -1,4 +1,4 @@
-//! Registers: the handle, its operators, and how host values stand where registers may.
+//! Registers: the handle, its operators, and how host values can be used in place of registers.
 
 use super::K;
 use super::carry::{self, Carry, registers, same_shape};
@@ -45,7 +45,7 @@ impl<T: Element> std::fmt::Debug for Reg<'_, T> {
     }
 }
 
-/// What may stand where a register is wanted: the register, or a host value as a constant.
+/// A value that can be used as a register: a register, or a host value, which becomes a constant.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not stand for a register of `{T}`",
     label = "neither a `Reg<{T}>` nor a literal of its type",
@@ -58,11 +58,12 @@ pub trait IntoReg<'k, T: Element> {
     fn into_reg(self, k: K<'k>, loc: &'static Location<'static>) -> Reg<'k, T>;
 }
 
-/// Who runs the body while the kernel is built.
+/// The host, which runs the body while the kernel is built.
 #[derive(Clone, Copy, Debug)]
 pub struct Host;
 
-/// What the host compares a register with by `<` and `==`: nothing, for it does not know what it holds.
+/// Types that the host can compare a register with by `<` and `==`: there are none, since the host does not know the
+/// register's value.
 ///
 /// ```compile_fail,E0277
 /// use warpwright_dsl::*;
@@ -130,7 +131,7 @@ impl<'k, T> Reg<'k, T> {
 }
 
 impl<'k, T: Element> Reg<'k, T> {
-    /// The register as instructions name it while the kernel is built, for [`K::op`].
+    /// The IR register, for [`K::op`] while the kernel is built.
     #[track_caller]
     pub fn ir(self) -> ir::Reg {
         let loc = Location::caller();
@@ -176,7 +177,7 @@ impl<'k, T: Element> Reg<'k, T> {
         Reg::new(self.k, id)
     }
 
-    /// The same bits as another element of the same size.
+    /// The same bits as another element type of the same size.
     #[track_caller]
     pub fn bits<U: Element>(self) -> Reg<'k, U> {
         let loc = Location::caller();
@@ -474,9 +475,9 @@ macro_rules! binaries {
 
 binaries! {
     Ordered {
-        /// The smaller. With one NaN, the other.
+        /// The smaller. If one operand is NaN, the other.
         min Min;
-        /// The larger. With one NaN, the other.
+        /// The larger. If one operand is NaN, the other.
         max Max;
     }
     Integer {
@@ -524,8 +525,7 @@ impl<'k, T: Ordered> Reg<'k, T> {
         Reg::new(self.k, id)
     }
 
-    /// The value, or the bound that is nearer to it where it is outside of them: `low` is no more than `high`. Of floats
-    /// a NaN becomes `low`.
+    /// The value limited to the range `low` to `high`; `low` must not exceed `high`. For floats, NaN becomes `low`.
     #[track_caller]
     pub fn clamp(self, low: impl IntoReg<'k, T>, high: impl IntoReg<'k, T>) -> Self {
         self.max(low).min(high)
@@ -588,7 +588,7 @@ impl<'k> K<'k> {
         self.constant(T::immediate(value))
     }
 
-    /// A predicate that always, or never, holds.
+    /// A constant predicate.
     pub fn pred(self, value: bool) -> Reg<'k, Pred> {
         self.constant(Imm::Int(value.into()))
     }

@@ -1,4 +1,4 @@
-//! The registers of the function: those of a class have numbers that follow one another, in the order of the text.
+//! Numbering of a function's registers: those of a class are numbered consecutively, in the order of the text.
 
 use super::emit;
 use super::state::{Def, Value};

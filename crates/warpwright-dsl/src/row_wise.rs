@@ -1,5 +1,5 @@
-//! Matrices whose rows are what is asked for, whatever holds them: accumulators of the tensor cores, and sums that are
-//! spread over the lanes. So an algorithm that goes by rows, such as an online softmax, is written once.
+//! Matrices that are processed row by row, however they are stored: accumulators of the tensor cores, and sums spread
+//! over the lanes. So you write an algorithm by rows, such as an online softmax, once.
 
 use super::carry::{Carry, carry_field};
 use super::collective::Combine;
@@ -18,7 +18,7 @@ pub trait RowVector<'k>: Carry<'k> + ops::Sub<Output = Self> + ops::Sub<f32, Out
     /// `2ˣ` of every row's value, to 2 ulp; results below 2⁻¹²⁶ are zero.
     fn exp2_ftz(self) -> Self;
 
-    /// Gives every row's number and value to the closure, once, in one of the lanes.
+    /// Calls the closure with every row's number and value, once for each row, in one of the lanes.
     fn each(self, f: impl Fn(Reg<'k, u32>, Reg<'k, f32>));
 }
 
@@ -87,7 +87,7 @@ impl<'k> RowWise<'k> for Tile<'k, Acc, f32> {
 }
 
 /// Matrices of `rows × columns`, one for each run of lanes of the warp, each spread over the lanes of its run: a
-/// [`Spread`] with rows and columns. Rows are common to the warp: each goes on from run to run.
+/// [`Spread`] with rows and columns. All runs have the same rows; each row continues from run to run.
 #[derive(Clone, Copy, Debug)]
 pub struct SpreadTile<'k> {
     spread: Spread<'k>,
@@ -95,7 +95,7 @@ pub struct SpreadTile<'k> {
     own: List<'k, f32>,
 }
 
-/// A value for each row of a [`SpreadTile`]: a handle, free to copy, and state that a fold carries.
+/// A value for each row of a [`SpreadTile`]: a handle, free to copy, which a fold can carry.
 #[derive(Clone, Copy, Debug)]
 pub struct SpreadRows<'k> {
     /// With each of the lane's elements its row's value.
@@ -103,13 +103,13 @@ pub struct SpreadRows<'k> {
 }
 
 impl<'k> Spread<'k> {
-    /// The sums over each run of `values`, which are rows of `columns`: see [`sums`](Self::sums).
+    /// The sums over each run of `values`, as rows of `columns`: see [`sums`](Self::sums).
     #[track_caller]
     pub fn sum_tile(self, columns: usize, values: &[Reg<'k, f32>]) -> SpreadTile<'k> {
         self.tile(columns, self.sums(values))
     }
 
-    /// A matrix of one value.
+    /// A matrix filled with one value.
     #[track_caller]
     pub fn filled(self, columns: usize, value: f32) -> SpreadTile<'k> {
         self.tile(columns, vec![self.kernel().f32(value); self.slots()])

@@ -1,4 +1,4 @@
-//! Special registers: where a thread is.
+//! Special registers: the position of a thread, its block and its grid.
 
 use super::K;
 use super::reg::Reg;
@@ -84,15 +84,15 @@ specials! {
     cluster_nctaid_y: u32 = ClusterNCtaId Y;
     /// Blocks of the cluster, z.
     cluster_nctaid_z: u32 = ClusterNCtaId Z;
-    /// Whether the launch named a cluster.
+    /// Whether the launch specified a cluster.
     is_explicit_cluster: Pred = IsExplicitCluster;
     /// Size of the shared memory of the block, the reserved part included, in bytes.
     aggregate_smem_size: u32 = AggrSmemSize;
-    /// The executable graph that is running, 0 where none is.
+    /// The executable graph that is running, or 0.
     graph_exec: u64 = CurrentGraphExec;
-    /// Where the reserved shared memory begins.
+    /// Offset at which the reserved shared memory begins.
     reserved_smem_begin: u32 = ReservedSmemOffsetBegin;
-    /// Where the reserved shared memory ends.
+    /// Offset at which the reserved shared memory ends.
     reserved_smem_end: u32 = ReservedSmemOffsetEnd;
     /// Size of the reserved shared memory, in bytes.
     reserved_smem_size: u32 = ReservedSmemOffsetCap;
@@ -214,8 +214,8 @@ impl<'k> K<'k> {
         self.state().threads
     }
 
-    /// Threads of the block, which its launch rule fixes; in a body that is [called](super::Call), of the team that does
-    /// its work. A mistake where no rule fixes them.
+    /// Number of threads of the block, which the launch rule must fix; in a [called](super::Call) body, of the team
+    /// that runs it. If no rule fixes it, it is a mistake.
     #[track_caller]
     pub fn threads(self) -> u32 {
         match self.block_dims() {

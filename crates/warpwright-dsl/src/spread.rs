@@ -1,9 +1,9 @@
-//! Many sums over the same lanes: each lane keeps some of them.
+//! Many sums over the same lanes, of which each lane keeps some.
 //!
-//! A butterfly gives all lanes of a run the sum of one value, which takes `log₂ lanes` shuffles a value. Of
-//! many values a lane needs to keep only some: at each step it hands half of what it has to its partner and
-//! takes the partner's part of the other half, so that `n` sums over `n` lanes take `n - 1` shuffles, and what
-//! follows (an exponential, say) is computed once for each sum, not once in each lane.
+//! A butterfly gives all lanes of a run the sum of one value and takes `log₂ lanes` shuffles per value. With many
+//! values, each lane needs to keep only some: at each step it passes half of its values to its partner and takes the
+//! partner's other half. So `n` sums over `n` lanes take `n - 1` shuffles, and later steps (such as an exponential)
+//! are computed once per sum instead of once per lane.
 //!
 //! ```text
 //! four values a b c d over four lanes, a sum marked by the lanes that are in it:
@@ -22,7 +22,7 @@ use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir;
 use warpwright_ptx::op::warp::ShuffleMode;
 
-/// How `count` values lie over each run of `lanes` lanes of the warp: see [`K::spread`].
+/// The distribution of `count` values over each run of `lanes` lanes of the warp: see [`K::spread`].
 #[derive(Clone, Copy, Debug)]
 pub struct Spread<'k> {
     k: K<'k>,
@@ -31,8 +31,8 @@ pub struct Spread<'k> {
 }
 
 impl<'k> K<'k> {
-    /// A distribution of `count` values over each run of `lanes` neighbouring lanes, a power of two up to 32:
-    /// every lane keeps `⌈count / lanes⌉` of them at least.
+    /// A distribution of `count` values over each run of `lanes` neighbouring lanes, a power of two up to 32. Every
+    /// lane keeps at least `⌈count / lanes⌉` values.
     #[track_caller]
     pub fn spread(self, count: usize, lanes: u32) -> Spread<'k> {
         if !lanes.is_power_of_two() || lanes > 32 || count == 0 {
@@ -53,7 +53,7 @@ impl<'k> Spread<'k> {
         self.count
     }
 
-    /// Values that each lane keeps.
+    /// The number of values that each lane keeps.
     pub fn slots(self) -> usize {
         let mut count = self.count;
         let mut distance = self.lanes / 2;
@@ -78,14 +78,14 @@ impl<'k> Spread<'k> {
         (slot, lane)
     }
 
-    /// The values' sums over the run; each lane keeps its own. All lanes of the warp call it.
+    /// The sums of the values over the run; each lane keeps its share. All lanes of the warp call it.
     #[track_caller]
     pub fn sums(self, values: &[Reg<'k, f32>]) -> Vec<Reg<'k, f32>> {
         self.halve(values, true, Location::caller())
     }
 
-    /// Gives each of the values' sums to `store`, in the one lane that keeps it: the number of the value, the sum, and
-    /// whether this lane is the one, where not all lanes that get there are. All lanes of the warp call it.
+    /// Calls `store` for each value's sum, in the one lane that keeps it, with the number of the value, the sum, and
+    /// a predicate for that lane where other lanes also reach the call. All lanes of the warp call it.
     #[track_caller]
     pub fn each_sum(
         self,
@@ -136,7 +136,7 @@ impl<'k> Spread<'k> {
         (number, here)
     }
 
-    /// Those of the values that this lane keeps, of values that all lanes of the run have.
+    /// The values that this lane keeps, from values that all lanes of the run have.
     #[track_caller]
     pub fn own(self, values: &[Reg<'k, f32>]) -> Vec<Reg<'k, f32>> {
         self.halve(values, false, Location::caller())
@@ -174,14 +174,14 @@ impl<'k> Spread<'k> {
         kept
     }
 
-    /// The sum over all runs, lane by lane: of the lanes that have the same place in their runs. All lanes of
-    /// the warp call it.
+    /// The sum over all runs, lane by lane: over the lanes with the same position in their runs. All lanes of the
+    /// warp call it.
     #[track_caller]
     pub fn sum_over_runs<T: Reduce>(self, value: Reg<'k, T>) -> Reg<'k, T> {
         self.over_runs(Combine::Sum, value, Location::caller())
     }
 
-    /// The maximum over all runs, lane by lane, as [`sum_over_runs`](Self::sum_over_runs).
+    /// The maximum over all runs, lane by lane, like [`sum_over_runs`](Self::sum_over_runs).
     #[track_caller]
     pub fn max_over_runs<T: Reduce>(self, value: Reg<'k, T>) -> Reg<'k, T> {
         self.over_runs(Combine::Max, value, Location::caller())
@@ -221,8 +221,8 @@ impl<'k> Spread<'k> {
     }
 }
 
-/// Registers whose number is known when the kernel is built, as state of a loop or of a branch: a handle, free
-/// to copy. See [`K::list`].
+/// Registers whose number is known when the kernel is built, as state of a loop or a branch: a handle, free to copy.
+/// See [`K::list`].
 pub struct List<'k, T> {
     k: K<'k>,
     /// The first of them among the registers of tiles and lists.

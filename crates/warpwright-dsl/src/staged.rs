@@ -1,24 +1,25 @@
-//! Loops whose loads run ahead, into registers.
+//! Loops that prefetch into registers.
 
 use super::control::Range;
 use super::reg::Reg;
 use super::types::Pred;
 use super::{Carry, K};
 
-/// A step of a loop whose loads run ahead: see [`K::staged`].
+/// A step of a loop that prefetches: see [`K::staged`].
 #[derive(Clone, Copy, Debug)]
 pub struct Ahead<'k> {
-    /// What the loop counts in that step.
+    /// The loop counter in that step.
     pub at: Reg<'k, u32>,
-    /// Whether there is such a step: the same in all threads for which the range is the same.
+    /// Whether that step exists. It is the same in all threads that have the same range.
     pub wanted: Reg<'k, Pred>,
 }
 
 impl<'k> K<'k> {
-    /// A loop that computes with what it has loaded a step before, into registers: `load` says what the first step needs,
-    /// and `step` takes what was loaded for a number of the range and yields, beside the next state, what it has loaded
-    /// for the step ahead. It loads where it is done with the registers that it loads into, so that loads are under way
-    /// while the rest of the step is computed and none is copied: see [`Ptr::ld_vec_or`](super::Ptr::ld_vec_or).
+    /// A loop that loads the data of the next step into registers while it computes. `load` loads the data of the
+    /// first step. `step` takes a number of the range and the data loaded for it, and returns the next state and the
+    /// data that it has loaded for the step ahead. Load where `step` no longer needs the registers: the loads are
+    /// then in flight while the rest of the step is computed, and no register is copied. See
+    /// [`Ptr::ld_vec_or`](super::Ptr::ld_vec_or).
     ///
     /// ```
     /// use warpwright_dsl::*;

@@ -1,8 +1,8 @@
 //! The kernel under construction: values, instructions and blocks in arenas.
 //!
-//! Registers are numbered as they are made, whatever their type; [`lower`](super::lower) gives them
-//! their names. Instructions stand in blocks, and blocks form a tree as the closures nest, so that a
-//! value is available exactly in the block that defines it and the blocks inside.
+//! Registers are numbered in the order of creation, for all types; [`lower`](super::lower) names them. Instructions
+//! belong to blocks, and blocks form a tree that follows the nesting of closures, so a value is available in the
+//! block that defines it and in the blocks inside.
 
 use super::form::{FormId, Forms};
 use super::team::{Calls, Frame};

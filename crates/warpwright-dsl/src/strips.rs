@@ -1,8 +1,8 @@
-//! Rows of a matrix over the lanes of a warp, for arithmetic on the lanes.
+//! Rows of a matrix spread over the lanes of a warp, for arithmetic on the lanes.
 //!
-//! A row is read in pieces of 16 bytes, one a lane, by a *run* of neighbouring lanes; a warp reads as many rows at once as
-//! it has runs. Runs are powers of two, so that sums over a row are butterflies; where a row has fewer pieces, the last
-//! lanes of a run read nothing and hold zeros, and where it has more than 32, every lane holds several.
+//! A *run* of neighbouring lanes reads a row in pieces of 16 bytes, one per lane; a warp reads as many rows at once
+//! as it has runs. The length of a run is a power of two, so sums over a row are butterflies. If a row has fewer
+//! pieces, the last lanes of a run read nothing and hold zeros; if it has more than 32, every lane holds several.
 //!
 //! ```text
 //! 128 halves, 256 bytes:   lanes 0..16  row 0    lanes 16..32  row 1
@@ -23,7 +23,7 @@ const WARP: u32 = 32;
 /// Bytes of a piece.
 const PIECE: u32 = 16;
 
-/// Elements that lanes compute with in `f32`, of which words hold whole ones.
+/// Elements that lanes compute with in `f32`, and that divide a 32-bit word evenly.
 pub trait StripElement: Data {
     /// The elements of a word, exactly.
     #[doc(hidden)]
@@ -48,7 +48,7 @@ impl StripElement for Bf16 {
     }
 }
 
-/// How rows of `columns` elements of `T` lie over the lanes of a warp: see [`K::strips`].
+/// The layout of rows of `columns` elements of `T` over the lanes of a warp: see [`K::strips`].
 #[derive(Clone, Copy, Debug)]
 pub struct Strips<'k, T> {
     k: K<'k>,
@@ -67,7 +67,7 @@ pub struct StripRows<'k, T> {
 }
 
 impl<'k> K<'k> {
-    /// A layout of rows of `columns` elements, which are a multiple of 16 bytes.
+    /// A layout of rows of `columns` elements, which must be a multiple of 16 bytes.
     pub fn strips<T: StripElement>(self, columns: u32) -> Strips<'k, T> {
         let total = (columns * T::TYPE.bytes()).div_ceil(PIECE).max(1);
         let lanes = total.min(WARP).next_power_of_two();
@@ -76,7 +76,7 @@ impl<'k> K<'k> {
 }
 
 impl<'k, T: StripElement> Strips<'k, T> {
-    /// Rows that a warp reads at once.
+    /// The number of rows that a warp reads at once.
     pub fn rows(self) -> u32 {
         WARP / self.lanes
     }
@@ -86,12 +86,12 @@ impl<'k, T: StripElement> Strips<'k, T> {
         self.lanes
     }
 
-    /// Elements of a row that a lane holds.
+    /// The number of elements of a row that a lane holds.
     pub fn width(self) -> u32 {
         PIECE / T::TYPE.bytes() * self.pieces
     }
 
-    /// Which of the rows that the warp reads at once is the lane's.
+    /// This lane's row among those that the warp reads at once.
     #[track_caller]
     pub fn row(self) -> Reg<'k, u32> {
         self.k.lane() >> self.lanes.trailing_zeros()
@@ -103,8 +103,8 @@ impl<'k, T: StripElement> Strips<'k, T> {
         self.k.spread(count, self.lanes)
     }
 
-    /// Where four neighbours of the lane begin in a row, by their number among its [`width`](Self::width) `/ 4` vectors,
-    /// and whether the row has them, where not all lanes do.
+    /// The position in a row of the lane's vector `number`, one of [`width`](Self::width) `/ 4` vectors of four
+    /// neighbours, and, if some lanes lie beyond the row, whether the row contains it.
     #[track_caller]
     pub fn vector(self, number: impl IntoReg<'k, u32>) -> (Reg<'k, u32>, Option<Reg<'k, Pred>>) {
         let number = number.into_reg(self.k, Location::caller());
@@ -115,9 +115,9 @@ impl<'k, T: StripElement> Strips<'k, T> {
         (column, ragged.then(|| column.lt(self.columns)))
     }
 
-    /// `count` times as many rows of a matrix as the warp reads at once, from `row` on; where `wanted` does not hold what
-    /// was `before`, or zeros, and zeros beyond the matrix's last row, unless rows [fit](Matrix::rows_fit). Rows begin
-    /// at multiples of 16 bytes.
+    /// Loads `count` times as many rows of a matrix as the warp reads at once, from `row` on. Where `wanted` does not
+    /// hold, the result is `before`, or zeros; beyond the matrix's last row it is zeros, unless the rows
+    /// [fit](Matrix::rows_fit). Rows begin at multiples of 16 bytes.
     #[track_caller]
     pub fn load(
         self,
@@ -147,7 +147,7 @@ impl<'k, T: StripElement> Strips<'k, T> {
 }
 
 impl<'k, T: StripElement> StripRows<'k, T> {
-    /// The lane's elements of its row `step`, of those that were loaded.
+    /// The lane's elements of its row `step` among the loaded rows.
     #[track_caller]
     pub fn values(self, step: u32) -> Vec<Reg<'k, f32>> {
         let (words, first) = (self.words.to_vec(), step * self.of_row);

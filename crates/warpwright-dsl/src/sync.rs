@@ -15,7 +15,7 @@ fn number(value: u32) -> Src {
 }
 
 impl<'k> K<'k> {
-    /// Waits for all threads of the block; what they wrote is seen.
+    /// Waits for all threads of the block; their earlier writes are visible afterwards.
     #[track_caller]
     pub fn sync(self) {
         if !self.framed_sync(Location::caller()) {
@@ -23,8 +23,8 @@ impl<'k> K<'k> {
         }
     }
 
-    /// Waits at barrier `id` (1 to 15) for `threads` threads, those that [`arrive`](Self::arrive)
-    /// there included.
+    /// Waits at barrier `id` (1 to 15) for `threads` threads, including those that only [`arrive`](Self::arrive)
+    /// there.
     #[track_caller]
     pub fn sync_at(self, id: u32, threads: u32) {
         if self.named(id, threads, Location::caller()) {
@@ -53,39 +53,38 @@ impl<'k> K<'k> {
         fits
     }
 
-    /// Waits for the lanes of the warp; what they wrote is seen.
+    /// Waits for the lanes of the warp; their earlier writes are visible afterwards.
     #[track_caller]
     pub fn sync_warp(self) {
         self.append(BarWarpSync { mask: Src::Imm(Imm::Int(-1)) });
     }
 
-    /// Orders memory accesses as seen in the scope: acquire and release.
+    /// Orders memory accesses within the scope: acquire and release.
     #[track_caller]
     pub fn fence(self, scope: Scope) {
         self.append(Fence { semantics: Some(Semantics::AcqRel), scope, restrict: None });
     }
 
-    /// Orders memory accesses in one order that all threads of the scope agree on.
+    /// Orders memory accesses in one total order that all threads of the scope agree on.
     #[track_caller]
     pub fn fence_sc(self, scope: Scope) {
         self.append(Fence { semantics: Some(Semantics::SeqCst), scope, restrict: None });
     }
 
-    /// Lets the thread sleep for about that many nanoseconds, from none to twice as many: what a loop does that waits
-    /// for other blocks.
+    /// Suspends the thread for about that many nanoseconds (between zero and twice as many). Use it in loops that
+    /// wait for other blocks.
     #[track_caller]
     pub fn nanosleep(self, nanoseconds: u32) {
         self.append(Nanosleep { ty: warpwright_ptx::ir::Type::U32, t: number(nanoseconds) });
     }
 
-    /// Copies 4, 8 or 16 bytes from global to shared memory beside the thread; both are aligned to
-    /// that.
+    /// Starts a copy of 4, 8 or 16 bytes from global to shared memory; both addresses are aligned to that size.
     #[track_caller]
     pub fn cp_async<T: Data>(self, to: Ptr<'k, Shared, T>, from: Ptr<'k, Global, T>, bytes: u32) {
         self.cp_async_if(None, to, from, bytes);
     }
 
-    /// The same where the predicate holds; elsewhere the destination is filled with zeros. See [`Guard`].
+    /// Does the same where the predicate holds; elsewhere it fills the destination with zeros. See [`Guard`].
     #[track_caller]
     pub fn cp_async_if<T: Data>(
         self,
@@ -133,13 +132,13 @@ impl<'k> K<'k> {
         state.effect(op, None, loc);
     }
 
-    /// Closes the group of the copies that were begun since the last.
+    /// Closes the group of copies started since the last group.
     #[track_caller]
     pub fn cp_async_commit(self) {
         self.append(CpAsyncCommitGroup {});
     }
 
-    /// Waits until at most `groups` groups of this thread are under way.
+    /// Waits until at most `groups` groups of this thread are in flight.
     #[track_caller]
     pub fn cp_async_wait(self, groups: u32) {
         self.append(CpAsyncWaitGroup { n: number(groups) });

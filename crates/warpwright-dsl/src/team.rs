@@ -1,9 +1,10 @@
-//! Bodies as functions: who runs one, and where.
+//! Kernel bodies as inlined device functions, and the warp groups that run them.
 //!
-//! A body is a function of its arguments, its place in the grid and its block, and need not know who calls it. Called,
-//! its block is a [`Team`] of the caller's warps, its barriers are the team's, and its shared memory is one piece that all
-//! calls of a kernel use, one after the other. There are two ways to call one: with arguments that the caller has,
-//! [`Team::run`] around [`Kernel::body`](super::Kernel::body), and with arguments in memory, a [`Call`](super::Call).
+//! A body is a function of its arguments, its position in the grid and its block; it does not depend on its caller.
+//! When a kernel calls it, its block is a [`Team`] of the caller's warps, its barriers are the team's, and its shared
+//! memory is one region that all calls of the kernel use in turn. There are two ways to call a body: with arguments
+//! that the caller has, by [`Team::run`] around [`Kernel::body`](super::Kernel::body), or with arguments in memory,
+//! by a [`Call`](super::Call).
 
 use super::K;
 use super::Ptr;
@@ -18,7 +19,7 @@ use warpwright_ptx::ir::{Imm, Reg as Id, Space, Special, SpecialRegister, Src, T
 use warpwright_ptx::op::Access;
 use warpwright_ptx::op::sync::BarSync;
 
-/// Warps of the block that run as a block of their own, and the other such teams beside it.
+/// A group of warps of the block that runs as a block of its own, beside other such groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Team<'k> {
     pub(super) k: K<'k>,
@@ -41,7 +42,8 @@ pub struct Team<'k> {
 const MAX_TEAMS: u32 = 15;
 
 impl<'k> K<'k> {
-    /// Divides the block into teams of `warps` warps: the team of this thread. `warps` divides the warps of the block.
+    /// Divides the block into teams of `warps` warps, and returns the team of this thread. `warps` must divide the
+    /// number of warps of the block.
     #[track_caller]
     pub fn teams(self, warps: u32) -> Team<'k> {
         let loc = Location::caller();
@@ -82,7 +84,7 @@ impl<'k> K<'k> {
 }
 
 impl<'k> Team<'k> {
-    /// Its first warp, by its number in the block.
+    /// The number of its first warp in the block.
     pub fn first_warp(self) -> Reg<'k, u32> {
         self.first
     }
@@ -92,21 +94,21 @@ impl<'k> Team<'k> {
         self.number
     }
 
-    /// Teams of the block.
+    /// The number of teams of the block.
     pub fn count(self) -> u32 {
         self.all / self.warps
     }
 
-    /// Waits for all threads of the team; what they wrote is seen.
+    /// Waits for all threads of the team; their earlier writes are visible afterwards.
     #[track_caller]
     pub fn sync(self) {
         self.barrier.wait(self.k, Location::caller());
     }
 
-    /// Runs the body of a kernel, or any other code, as block `block` of a grid of `grid` blocks that has the team's
-    /// threads: `k.tid()`, `k.sync()`, `k.shared()` and the like are the team's. Threads of a team may return while others
-    /// are still at it: the team waits for its threads before the next call, and before a team of other warps calls the
-    /// whole block waits.
+    /// Runs the body of a kernel, or any other code, as block `block` of a grid of `grid` blocks with the team's
+    /// threads: `k.tid()`, `k.sync()`, `k.shared()` and the like refer to the team. Threads of a team may return
+    /// while others still run: the team waits for its threads before the next call, and the whole block waits before
+    /// a team of other warps calls.
     ///
     /// ```
     /// use warpwright_dsl::*;
@@ -252,9 +254,9 @@ pub(super) struct Calls {
 }
 
 impl<'k> K<'k> {
-    /// Divides the blocks of a grid that is a line among pieces of work that do not depend on one another: the first
-    /// `blocks[0]` blocks do `work(0, …)`, with their number, the next `blocks[1]` do `work(1, …)`, with their number
-    /// among these, and so on. The shared memory that they ask for is one. A caller of the body has each piece by itself.
+    /// Divides the blocks of a one-dimensional grid among independent pieces of work: the first `blocks[0]` blocks
+    /// run `work(0, …)` with their number, the next `blocks[1]` run `work(1, …)` with their number among these, and
+    /// so on. The pieces share one region of shared memory. A caller of the body calls each piece separately.
     #[track_caller]
     pub fn pieces(self, blocks: &[u32], work: impl Fn(usize, Reg<'k, u32>)) {
         let loc = Location::caller();

@@ -12,9 +12,9 @@ const COSINE: [f32; 5] = [1.0, -19.739_208, 64.939_34, -85.443_74, 59.245_964];
 impl<'k> Reg<'k, u32> {
     /// Cosine and sine of the angle that is `self / 2³²` of a turn, each to 2⁻²³ absolute.
     ///
-    /// Multiples of a fraction of a turn wrap where angles do, so an angle that is a product with an integer
-    /// is reduced exactly by the product itself: `(n * fraction).cos_sin_turns()`. The rest is a rotation by
-    /// quarters, in integers, and two polynomials; the same bits come out on every device.
+    /// Multiples of a fraction of a turn wrap where angles do, so the multiplication itself reduces an angle exactly
+    /// that is a product with an integer: `(n * fraction).cos_sin_turns()`. The rest is a rotation by quarters, in
+    /// integers, and two polynomials. The result has the same bits on every device.
     #[track_caller]
     pub fn cos_sin_turns(self) -> [Reg<'k, f32>; 2] {
         self.k.on_line(Location::caller(), || {

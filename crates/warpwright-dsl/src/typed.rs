@@ -1,4 +1,4 @@
-//! Kernels as they are written: a configuration, a struct of arguments, a launch rule and a body.
+//! Kernels as you write them: a configuration, a struct of arguments, a launch rule and a body.
 
 use super::any::AnyKernel;
 use super::args::Parameters;
@@ -9,30 +9,30 @@ use super::{
 };
 use warpwright_ptx::ir::{Arch, Module, Type};
 
-/// A kernel: a struct whose fields are its host-time configuration. See [`Arguments`] for a whole one.
+/// A kernel: a struct whose fields are its host-time configuration. See [`Arguments`] for a complete example.
 pub trait Kernel: Config + Sized {
     /// Its arguments: a struct that derives [`Arguments`](derive@crate::Args).
     type Args<M: Mode>: Arguments<M, Of = Self>;
 
-    /// How it is launched. The shared memory is that which the body asks for: see [`Built::launch`].
+    /// How it is launched. The build adds the shared memory that the body requests: see [`Built::launch`].
     fn launch(&self) -> LaunchRule;
 
     /// The algorithm.
     fn body<'k>(&self, k: K<'k>, args: Self::Args<Body<'k>>);
 
-    /// What several fields must be together. That each has a value of its domain is known when this is asked; the entry's
-    /// name, the arguments and the launch rule are asked of any configuration.
+    /// Checks conditions on several fields. The caller has already checked that each field has a value of its domain;
+    /// the entry name, the arguments and the launch rule may be requested for any configuration.
     fn check(&self) -> Result<(), BuildError> {
         Ok(())
     }
 
-    /// What caches may know it by without building it: two kernels with one key are built to one module, for every target.
-    /// `None` where the body does what the fields do not show.
+    /// The specialisation key by which caches identify the kernel without building it: two kernels with one key build
+    /// to the same module for every target. `None` if the body depends on more than the fields show.
     fn cache_key(&self) -> Option<Key> {
         Some(self.key())
     }
 
-    /// Itself, where it is [`Bounded`]: on a device that does not check accesses, a safe launch asks for that.
+    /// Returns itself if it is [`Bounded`]: safe launches on devices that do not check accesses require this.
     fn bounded(&self) -> Option<&dyn Bounded> {
         None
     }
@@ -42,7 +42,7 @@ pub trait Kernel: Config + Sized {
         <Self::Args<Unbound> as Arguments<Unbound>>::describe(self)
     }
 
-    /// The kernel for a target, with all its mistakes if there are any.
+    /// Builds the kernel for a target, or returns all its mistakes.
     #[track_caller]
     fn build(&self, target: Arch) -> Result<Built, BuildError> {
         AnyKernel::build(self, target)

@@ -10,20 +10,20 @@ mod sealed {
 }
 use sealed::Sealed;
 
-/// What a register holds, or memory consists of.
+/// The type of a register, or of memory elements.
 pub trait Element: Copy + Sealed + 'static {
     /// The PTX type.
     const TYPE: Type;
 }
 
-/// Elements that lie in memory: all but predicates.
+/// Elements that can be stored in memory: all but predicates.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no element of memory",
     label = "not one of the integers, `f32`, `f64`, `F16`, `Bf16`, `F16x2` and `Bf16x2`",
     note = "a predicate is stored as a number: `p.u32()`, or `p.select(a, b)`"
 )]
 pub trait Data: Element {
-    /// What the host has for one: the same bits.
+    /// The host type with the same bits.
     type Host: bytemuck::Pod + Send + Sync;
 }
 
@@ -40,13 +40,13 @@ pub trait Number: Data {
     fn immediate(value: Self::Literal) -> Imm;
 }
 
-/// Numbers with one value, so that they can be compared.
+/// Numbers that are a single value, so that they can be compared.
 pub trait Ordered: Number {}
 
 /// Integers of 16, 32 or 64 bits.
 pub trait Integer: Ordered {}
 
-/// Floating-point numbers with one value: what kernels are generic over that compute in `f32`.
+/// Floating-point numbers that are a single value: kernels that compute in `f32` can be generic over them.
 pub trait Float: Ordered + ConvertFrom<f32> + ToF32 {}
 
 /// Signed numbers.

@@ -1,7 +1,7 @@
-//! Thin products on the lanes, in `f32`: for elements that the tensor cores of a target do not multiply.
+//! Thin products on the lanes, in `f32`, for elements that the target's tensor cores do not multiply.
 //!
-//! The products of all vectors and rows come out of one transposing sum ([`Spread`]), so that every lane holds its own few
-//! of them and what follows, an exponential say, is computed once.
+//! One transposing sum ([`Spread`]) yields the products of all vectors and rows. So every lane holds a few of them,
+//! and later steps, such as an exponential, are computed once.
 
 use super::super::K;
 use super::super::exchange::Kept;
@@ -25,8 +25,8 @@ pub struct LaneProducts<'k, T> {
 }
 
 impl<'k> K<'k> {
-    /// Thin products on the lanes, in `f32`: see [`tensor_products`](Self::tensor_products). Vectors are multiplied by
-    /// `scale`. Rows have no scales (`E0013`).
+    /// Thin products on the lanes, in `f32`: see [`tensor_products`](Self::tensor_products). Vectors are multiplied
+    /// by `scale`. Rows must have no scales (`E0013`).
     #[track_caller]
     pub fn lane_products<T: StripElement>(
         self,

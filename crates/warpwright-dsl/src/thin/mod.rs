@@ -1,10 +1,11 @@
-//! Thin products: a few vectors with many rows of a matrix, as the rows come from global memory.
+//! Thin products: a few vectors times many rows of a matrix, which are read from global memory.
 //!
-//! Up to some tens of vectors are multiplied with every row (`S = X·Rᵀ`), and rows are added up with weights
-//! (`Y += W·R`), a step of rows at a time and each step by one warp, without shared memory for the rows: what attention
-//! does with a cache. Two ways have the same words, [`ThinProducts`]: the tensor cores ([`TensorProducts`]), to which
-//! numbers go as sums of halves so that the products are nearly those of `f32`, and the lanes ([`LaneProducts`]), in `f32`.
-//! Rows that are multiplied and rows that are added up are two matrices: they are loaded in different layouts.
+//! Up to some tens of vectors are multiplied by every row (`S = X·Rᵀ`), and rows are added up with weights (`Y +=
+//! W·R`). Each step of rows is processed by one warp, and the rows do not go through shared memory. Attention reads a
+//! KV cache this way. Two implementations share one interface, [`ThinProducts`]: [`TensorProducts`] uses the tensor
+//! cores and represents numbers as sums of halves, so that the products are nearly those of `f32`; [`LaneProducts`]
+//! computes on the lanes, in `f32`. The rows to multiply and the rows to add up are two matrices, since they are
+//! loaded in different layouts.
 
 mod lanes;
 mod tensor;
@@ -22,38 +23,39 @@ use super::types::*;
 use super::{Carry, Guard, K};
 use warpwright_ptx::diag::Code;
 
-/// What the vectors and the rows of thin products are.
+/// The shape of the vectors and rows of thin products.
 #[derive(Clone, Copy, Debug)]
 pub struct ThinShape {
-    /// Vectors.
+    /// Number of vectors.
     pub vectors: u32,
-    /// Elements of a vector, and of a row: a multiple of 8, and of 32 where rows have scales.
+    /// Elements of a vector and of a row: a multiple of 8, or of 32 if rows have scales.
     pub width: u32,
-    /// Rows of a step: on the tensor cores a multiple of 16; on the lanes how many each of them has.
+    /// Rows of a step: on the tensor cores a multiple of 16; on the lanes, the number of rows per lane.
     pub step: u32,
-    /// Whether vectors are held in registers; else they are in shared memory.
+    /// Whether vectors are held in registers; otherwise they are in shared memory.
     pub held: bool,
-    /// On the tensor cores, halves whose sum an element of a vector is: see [`Tile::as_terms`](super::Tile::as_terms).
+    /// On the tensor cores, the number of halves whose sum represents an element of a vector: see
+    /// [`Tile::as_terms`](super::Tile::as_terms).
     pub terms: u32,
 }
 
-/// A matrix whose rows are multiplied, from the first on.
+/// A matrix whose rows are used, from the first on.
 #[derive(Clone, Copy)]
 pub struct ThinRows<'k, T> {
     /// The rows, one after the other, each aligned to 16 bytes.
     pub elements: Ptr<'k, Global, T>,
-    /// A scale for each 32 elements of a row: for bytes, on the tensor cores.
+    /// A scale for every 32 elements of a row: for bytes, on the tensor cores.
     pub scales: Option<Ptr<'k, Global, F16>>,
 }
 
-/// Which rows are loaded.
+/// The rows of one step.
 #[derive(Clone, Copy, Debug)]
 pub struct ThinStep<'k> {
-    /// The first.
+    /// The first row.
     pub row: Reg<'k, u32>,
-    /// Where they are wanted at all; elsewhere what was loaded before stays.
+    /// Loads only where this holds; elsewhere the previously loaded rows stay.
     pub wanted: Option<Reg<'k, Pred>>,
-    /// Where the rows end, if not all of the step need be there. What is beyond counts as zeros.
+    /// The end of the rows, if the step may reach beyond it. Rows beyond it count as zeros.
     pub end: Option<Reg<'k, u32>>,
 }
 
@@ -70,26 +72,27 @@ impl<'k> ThinStep<'k> {
     }
 }
 
-/// How a warp computes thin products. All lanes of the warp call each of the functions.
+/// A way for a warp to compute thin products. All lanes of the warp call each of the functions.
 pub trait ThinProducts<'k>: Sized {
-    /// Products of vectors and rows, vectors by rows.
+    /// Products of vectors and rows: one row per vector.
     type Products: RowWise<'k>;
-    /// Rows to be multiplied, as they were loaded.
+    /// Loaded rows to be multiplied.
     type Rows: Carry<'k>;
-    /// Rows to be added up, as they were loaded.
+    /// Loaded rows to be added up.
     type Addends: Carry<'k>;
-    /// Weighted sums of rows, for each vector one.
+    /// Weighted sums of rows, one for each vector.
     type Sums: Carry<'k>;
 
-    /// The exponent that the largest weights should have.
+    /// The recommended exponent of the largest weights.
     const UNIT: f32;
-    /// By how much the exponent of a weight, with the [largest scale](Self::add_scales) of its row, may exceed that.
+    /// The amount by which the exponent of a weight, with the [largest scale](Self::add_scales) of its row, may
+    /// exceed [`UNIT`](Self::UNIT).
     const SLACK: f32;
 
     /// Rows of a step.
     fn rows(&self) -> u32;
 
-    /// Vectors, with those that there is room for besides: their products and sums are zero.
+    /// Number of vectors, including padding; products and sums of the padding are zero.
     fn vectors(&self) -> u32;
 
     /// Loads rows to be multiplied.
@@ -98,36 +101,38 @@ pub trait ThinProducts<'k>: Sized {
     /// Loads rows to be added up.
     fn load_addends(&self, step: ThinStep<'k>, before: Option<Self::Addends>) -> Self::Addends;
 
-    /// Products of which each is `value`.
+    /// Products that are all `value`.
     fn filled(&self, value: f32) -> Self::Products;
 
     /// Sums that are zero.
     fn zeros(&self) -> Self::Sums;
 
-    /// The products of the vectors with rows; those with rows beyond the step's end are `other`.
+    /// The products of the vectors with rows; for rows beyond the step's end they are `other`.
     fn multiply(&self, rows: Self::Rows, step: Option<ThinStep<'k>>, other: f32) -> Self::Products;
 
-    /// `sums · factor`, for each vector another.
+    /// `sums · factor`, with one factor for each vector.
     fn scale(&self, sums: Self::Sums, factor: <Self::Products as RowWise<'k>>::Rows) -> Self::Sums;
 
-    /// `sums + weights · rows`. Weights are not negative, finite, and at most `2^(UNIT + SLACK)`, with the largest scale of
-    /// their row where rows have scales.
+    /// `sums + weights · rows`. Weights must be finite, not negative, and at most `2^(UNIT + SLACK)`, multiplied by
+    /// the largest scale of their row if rows have scales.
     fn add(&self, weights: Self::Products, rows: Self::Addends, sums: Self::Sums) -> Self::Sums;
 
-    /// To the exponents of weights the exponent of the largest scale of their row, where rows have scales; `2^-24` at least.
+    /// If rows have scales, adds to each exponent of a weight that of the largest scale of its row; scales count as
+    /// at least `2^-24`.
     fn add_scales(&self, exponents: Self::Products, _rows: Self::Addends) -> Self::Products {
         exponents
     }
 
-    /// What is left of weights, or sums of such, when each lane has added up what it has of a vector: enough for
+    /// Reduces weights, or sums of weights, to what each lane has added up of a vector: enough for
     /// [`row_sum`](RowWise::row_sum).
     fn fold(&self, weights: Self::Products) -> Self::Products {
         weights
     }
 
-    /// Adds up the sums of the block's warps, each times `factor` of the vector's number: `each` gets an element's number,
-    /// its vector's, where it is to be called, and neighbours from that element on; once for every element. All threads
-    /// of the block call it, and 2 KiB of shared memory are used for each warp.
+    /// Adds up the sums of the block's warps, each times `factor` of the vector's number. `each` receives the number
+    /// of an element, the number of its vector, a predicate for the lanes that should act, and neighbouring sums from
+    /// that element on; it covers every element once. All threads of the block call it, and it uses 2 KiB of shared
+    /// memory per warp.
     fn reduce_scatter(
         &self,
         sums: Self::Sums,

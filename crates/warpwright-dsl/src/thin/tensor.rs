@@ -1,12 +1,13 @@
 //! Thin products on the tensor cores.
 //!
-//! `S = X·Rᵀ`, vectors by rows, and `Yᵀ = Rᵀ·Wᵀ`, elements by vectors: so weights become the right factor where they stand,
-//! and rows are factors as they were loaded. A vector that the factors' type does not hold is a sum of several that it does
-//! hold, after its largest element was made `2^14`; the terms lie over one another, so that up to eight vectors
-//! take one instruction. Weights are sums of two or three such numbers too; near `2^14`, small ones keep their bits.
+//! `S = X·Rᵀ` has one row per vector, and `Yᵀ = Rᵀ·Wᵀ` one row per element: so weights become the right factor in
+//! place, and rows are factors as they were loaded. If the factor type cannot represent a vector, the vector is
+//! scaled so that its largest element is `2^14` and represented as a sum of several vectors. These terms are stacked,
+//! so that up to eight vectors take one instruction. Weights are sums of two or three such numbers too; near `2^14`,
+//! small ones keep their bits.
 //!
-//! Bytes are exact as halves. Scales multiply the products of each run of 32 elements, and for sums the weights, for
-//! each run anew.
+//! Bytes are exact as halves. Scales multiply the products of each run of 32 elements; for sums, they multiply the
+//! weights, separately for each run.
 
 use super::super::K;
 use super::super::reg::Reg;
@@ -42,12 +43,13 @@ pub struct TensorProducts<'k, T: Direct> {
 }
 
 impl<'k> K<'k> {
-    /// Thin products on the tensor cores, of the first matrix's rows to be multiplied and the second's to be added up, where
-    /// products are multiplied by `scale`. `load` gives a vector's neighbours by its number, the first one's, where the
-    /// vector has them, and how many. Of numbers that one term does not hold, products are off by
-    /// `2^-22 Σ|x||r| + 2^-38 max|x| Σ|r|`, beside what the tensor cores cut off. All threads of the block call it.
+    /// Thin products on the tensor cores. The rows of the first matrix are multiplied, those of the second are added
+    /// up, and products are multiplied by `scale`. `load` receives a vector's number, an element's number, a
+    /// predicate for whether the elements exist, and their count, and returns these neighbouring elements. For numbers that one
+    /// term cannot represent, the error of products is `2^-22 Σ|x||r| + 2^-38 max|x| Σ|r|`, besides what the tensor
+    /// cores cut off. All threads of the block call it.
     ///
-    /// Needs `sm_75`, and for `Bf16` `sm_80`. Rows that are not of bytes have no scales (`E0013`).
+    /// Needs `sm_75`, and for `Bf16` `sm_80`. Only rows of bytes have scales (`E0013` otherwise).
     #[track_caller]
     pub fn tensor_products<T: Direct>(
         self,

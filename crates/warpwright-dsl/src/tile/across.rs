@@ -1,11 +1,11 @@
-//! Tiles of several warps: one that all of them read, and one to which each adds its part.
+//! Tiles of several warps: one that all of them read, and one to which each adds its share.
 
 use super::super::exchange::Kept;
 use super::super::reg::Reg;
 use super::{A, Acc, Direct, Half, K, Tile};
 use std::marker::PhantomData;
 
-/// A left factor that is the same for all warps of a block, in registers or in shared memory: see [`K::keep_a`].
+/// A left factor with the same values in all warps of a block, in registers or in shared memory: see [`K::keep_a`].
 #[derive(Clone, Copy, Debug)]
 pub struct KeptTile<'k, T> {
     k: K<'k>,
@@ -15,8 +15,7 @@ pub struct KeptTile<'k, T> {
 }
 
 impl<'k> K<'k> {
-    /// [Keeps](K::keep) a left factor of such a shape, as `tile` makes it, in registers where it is to be `held`, and else
-    /// in shared memory, in the order of its registers. All threads of the block call it.
+    /// [Keeps](K::keep) a left factor of the given shape, which `tile` computes: in registers if `held` is true, otherwise in shared memory, in the order of its registers. All threads of the block call it.
     #[track_caller]
     pub fn keep_a<T: Half>(
         self,
@@ -57,13 +56,13 @@ impl<'k, T: Half> Tile<'k, A, T> {
 }
 
 impl<'k> Tile<'k, Acc, f32> {
-    /// Adds up the warps' tiles, and leaves the sums to all of them, where the tiles are products of [`Fragments`] of `T`
-    /// as A, whose rows have changed places: `each` gets a column of the matrix that these were loaded from, a column of
-    /// the tile, and the sums for the two neighbours from that column of the matrix on. It is called for every element of
-    /// the tile once, in one of the lanes of one of the warps. So many blocks of 16×8 at once are in shared
-    /// memory, each 512 bytes of every warp. All threads of the block call it.
+    /// Adds up the warps' tiles and distributes the sums among the warps. The tiles must be products of [`Fragments`]
+    /// of `T` as A, whose rows are permuted. `each` receives a column of the matrix that the fragments were loaded
+    /// from, a column of the tile, and the sums for two neighbours from that column of the matrix on. It is called
+    /// once for every element of the tile, in one of the lanes of one of the warps. The given number of 16×8 blocks
+    /// is in shared memory at a time, each of them 512 bytes per warp. All threads of the block call it.
     ///
-    /// Rows are a multiple of 16. It is added up in the order of the warps.
+    /// Rows are a multiple of 16. The sums are added in the order of the warps.
     ///
     /// [`Fragments`]: super::Fragments
     #[track_caller]

@@ -28,7 +28,7 @@ impl std::fmt::Debug for Columns<'_> {
 }
 
 impl<'k> K<'k> {
-    /// A value for each of `columns` columns, a multiple of 8: what the closure makes of the column's number.
+    /// A value for each of `columns` columns, a multiple of 8: the closure computes it from the column's number.
     #[track_caller]
     pub fn columns_at(self, columns: u32, value: impl Fn(Reg<'k, u32>) -> Reg<'k, f32>) -> Columns<'k> {
         if columns == 0 || !columns.is_multiple_of(8) || columns > 1024 {
@@ -59,7 +59,7 @@ impl<'k> Columns<'k> {
         regs.into_iter().map(|reg| Reg::new(self.k, reg)).collect()
     }
 
-    /// The function of every column's value.
+    /// Applies the function to every column's value.
     #[track_caller]
     pub fn map(self, f: impl Fn(Reg<'k, f32>) -> Reg<'k, f32>) -> Self {
         if self.first == POISONED {
@@ -69,7 +69,7 @@ impl<'k> Columns<'k> {
         Self::from_registers(self.k, self.columns, &next)
     }
 
-    /// The larger of each column's two values; of as many columns (`E0016` otherwise).
+    /// The larger of each column's two values. Both must have the same number of columns (`E0016` otherwise).
     #[track_caller]
     pub fn max(self, other: Self) -> Self {
         if self.columns != other.columns {
@@ -87,7 +87,7 @@ impl<'k> Columns<'k> {
 }
 
 impl<'k> Rows<'k> {
-    /// The same values for the columns of a tile that lies across: column `i` has that of row `i`. All lanes of the
+    /// The same values for the columns of a transposed tile: column `i` has the value of row `i`. All lanes of the
     /// warp call it.
     #[track_caller]
     pub fn as_columns(self) -> Columns<'k> {
@@ -113,7 +113,7 @@ impl<'k> Operand<'k> for Columns<'k> {
     }
 }
 
-/// For each column of an accumulator tile, a row of a narrow matrix as it was loaded: state that a loop carries. See
+/// For each column of an accumulator tile, a loaded row of a narrow matrix: state that a loop can carry. See
 /// [`Matrix::per_column`].
 #[derive(Clone, Copy, Debug)]
 pub struct PerColumn<'k> {
@@ -130,9 +130,9 @@ carry_field!(
 );
 
 impl<'k> Matrix<'k, F16> {
-    /// The rows from `row` on, one for each of `columns` columns of a tile, a multiple of 8: what scales of blocks of a
-    /// row are for the scores of that row. `wanted` and `before` are as in [`fragments`](Self::fragments); the matrix
-    /// has a number of columns that the host knows.
+    /// The rows from `row` on, one for each of `columns` columns of a tile, a multiple of 8: for instance the scales
+    /// of a row's blocks, for the scores of that row. `wanted` and `before` are as in [`fragments`](Self::fragments).
+    /// The host must know the matrix's number of columns.
     #[track_caller]
     pub fn per_column(
         self,

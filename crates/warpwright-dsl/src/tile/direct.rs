@@ -1,8 +1,8 @@
-//! Fragments straight from global memory, without shared memory in between.
+//! Fragments loaded straight from global memory, without going through shared memory.
 //!
-//! The inner dimension of a product may be in any order, as long as it is the same in both factors, and so may the
-//! rows of the result, as long as whoever reads it knows. So what a lane loads at once are neighbouring elements of a
-//! row, 16 bytes where the type allows, and they are fragments as they are:
+//! The inner dimension of a product may be in any order that is the same in both factors, and the rows of the result
+//! in any order that its reader knows. So a lane loads neighbouring elements of a row, 16 bytes at once if the type
+//! allows, and uses them as fragments unchanged:
 //!
 //! ```text
 //!                     each 8 rows n (transposed: columns of B)       each 16 rows k (transposed: columns of A)
@@ -11,8 +11,9 @@
 //!   bytes             elements 8t..8t + 8 of every 32                elements 4g..4g + 4 of every 32
 //! ```
 //!
-//! So columns change places within runs of 32 or 64, and no further. What multiplies B is loaded in the same order
-//! ([`K::rows_for_fragments`]), and whoever stores the product of A is told them ([`Tile::reduce_scatter`]).
+//! So columns are permuted within runs of 32 or 64. The factor that multiplies B is loaded in the same order
+//! ([`K::rows_for_fragments`]), and code that stores the product of A receives the columns
+//! ([`Tile::reduce_scatter`]).
 
 use super::super::carry::carry_field;
 use super::super::guard::{Guard, both};
@@ -26,17 +27,17 @@ use std::marker::PhantomData;
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
 
-/// Elements that are loaded straight into fragments.
+/// Elements that can be loaded straight into fragments.
 pub trait Direct: Data {
-    /// What they are multiplied as: halves as they are, and bytes, which are signed, exactly as `F16`.
+    /// The type that they are multiplied as: halves unchanged, and signed bytes exactly as `F16`.
     type Factor: Half;
-    /// Columns that change places among one another in an A tile.
+    /// The length of the runs of columns that are permuted in an A tile.
     #[doc(hidden)]
     const RUN_OF_A: u32;
-    /// The halves of a B tile that are in a word of a row, two in each register.
+    /// Converts a word of a row to the halves of a B tile, two in each register.
     #[doc(hidden)]
     fn of_row<'k>(word: Reg<'k, u32>) -> Vec<Reg<'k, u32>>;
-    /// The halves of an A tile that are in a word of two neighbouring rows, an element of both in each register.
+    /// Converts a word of two neighbouring rows to the halves of an A tile, one element of each row in each register.
     #[doc(hidden)]
     fn of_rows<'k>(rows: [Reg<'k, u32>; 2]) -> Vec<Reg<'k, u32>>;
 }
@@ -85,9 +86,9 @@ fn exact_halves(bytes: Reg<'_, u32>) -> Vec<Reg<'_, u32>> {
     [0x4140u32, 0x4342].map(|which| (bytes.prmt(HIGH, which).bits::<F16x2>() - 1152.0).bits()).to_vec()
 }
 
-/// A or B: which factor fragments are of.
+/// The factor that fragments are for: A or B.
 pub trait DirectRole: TileRole {
-    /// Rows of the matrix that go together, the lanes that share a row, and those of a lane among them.
+    /// The number of matrix rows that go together, of lanes that share a row, and of rows per lane.
     #[doc(hidden)]
     const LANES: u32;
     #[doc(hidden)]
@@ -131,8 +132,8 @@ impl DirectRole for A {
     }
 }
 
-/// Rows of a matrix of `T` as they were loaded for the factor `R`, transposed: state that a loop carries, so that the
-/// next ones are under way while these are used. See [`Matrix::fragments`].
+/// Rows of a matrix of `T`, loaded and transposed for the factor `R`: state that a loop can carry, so that the next
+/// rows are in flight while these are used. See [`Matrix::fragments`].
 pub struct Fragments<'k, R, T> {
     words: List<'k, u32>,
     /// Rows, and columns up to whole runs.
@@ -156,11 +157,12 @@ carry_field!(
 );
 
 impl<'k, T: Direct> Matrix<'k, T> {
-    /// `count` rows from `row` on, all columns, as a factor will want them, transposed: for `B` a multiple of 8 rows,
-    /// for `A` of 16. Where `wanted` does not hold, what was `before`, or zeros; beyond the matrix's last column and,
-    /// unless they [fit](Self::rows_fit), its last row, too. Memory is not touched there.
+    /// `count` rows from `row` on, with all columns, transposed as a factor needs them: a multiple of 8 rows for `B`,
+    /// of 16 for `A`. Where `wanted` does not hold, the result is `before`, or zeros. Beyond the matrix's last
+    /// column, and its last row unless the rows [fit](Self::rows_fit), it is zeros as well. Memory is not accessed
+    /// there.
     ///
-    /// The number of columns is known to the host, and a multiple of 8; rows begin at multiples of 16 bytes.
+    /// The host must know the number of columns, a multiple of 8; rows begin at multiples of 16 bytes.
     #[track_caller]
     pub fn fragments<R: DirectRole>(
         self,
@@ -213,17 +215,17 @@ fn load<'k, const N: usize>(
 }
 
 impl<'k, R: DirectRole, T: Direct> Fragments<'k, R, T> {
-    /// Columns that change places among one another: 32 for B, and for A 64 of halves and 32 of bytes.
+    /// The length of the runs in which columns are permuted: 32 for B; for A 64 for halves and 32 for bytes.
     pub fn run_length(self) -> u32 {
         R::run::<T>()
     }
 
-    /// Runs of columns, the last perhaps not in full.
+    /// The number of runs of columns; the last may be incomplete.
     pub fn runs(self) -> u32 {
         self.columns / R::run::<T>()
     }
 
-    /// The columns of one run: a product is added up run by run, so that no more of it is in registers than is used.
+    /// The columns of one run. If you add up a product run by run, only the part in use occupies registers.
     #[track_caller]
     pub fn run(self, k: K<'k>, run: u32) -> Self {
         let (length, words) = (R::run::<T>(), self.words.to_vec());
@@ -250,8 +252,8 @@ impl<'k, T: Direct> Fragments<'k, B, T> {
 }
 
 impl<'k, T: Direct> Fragments<'k, A, T> {
-    /// The left factor, columns × rows. In its rows, as in those of its products, the columns of the matrix have
-    /// changed places: see [`Tile::reduce_scatter`].
+    /// The left factor, columns × rows. In its rows, as in those of its products, the columns of the matrix are
+    /// permuted: see [`Tile::reduce_scatter`].
     #[track_caller]
     pub fn operand(self, k: K<'k>) -> Tile<'k, A, T::Factor> {
         let words = self.words.to_vec();
@@ -271,9 +273,9 @@ impl<'k, T: Direct> Fragments<'k, A, T> {
 }
 
 impl<'k> K<'k> {
-    /// Rows in the order in which [`Fragments`] of B have the inner dimension: `rows × columns` accumulators whose
-    /// columns, up to whole runs of 32, change places as theirs do. `load` gives the 8 neighbours of a row from a column
-    /// on, a multiple of 8.
+    /// Rows in the order that [`Fragments`] of B have in the inner dimension: `rows × columns` accumulators whose
+    /// columns, up to whole runs of 32, are permuted in the same way. `load` returns the 8 neighbours of a row from a
+    /// column on, a multiple of 8.
     #[track_caller]
     pub fn rows_for_fragments(
         self,

@@ -1,4 +1,4 @@
-//! Accumulators, one element at a time.
+//! Accumulators, element by element.
 
 use super::super::collective::Combine;
 use super::super::reg::{Binary, Reg};
@@ -10,14 +10,13 @@ use std::panic::Location;
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir;
 
-/// What stands beside accumulators, one value for each: a host number or a register for all of them,
-/// [`Rows`] for those of a row, [`Columns`](super::Columns) for those of a column, accumulators of the same
-/// shape.
+/// An operand for accumulators, with one value for each: a host number or a register for all of them, [`Rows`] for
+/// those of a row, [`Columns`](super::Columns) for those of a column, or accumulators of the same shape.
 pub trait Operand<'k>: Copy {
-    /// What is wrong with it beside a tile of that many rows and columns.
+    /// The reason why it does not fit a tile of that many rows and columns, if it does not.
     #[doc(hidden)]
     fn mismatch(self, rows: u32, columns: u32) -> Option<String>;
-    /// The value for register `index` of such a tile.
+    /// Its value for register `index` of such a tile.
     #[doc(hidden)]
     fn value(self, k: K<'k>, columns: u32, index: usize, loc: Loc) -> Reg<'k, f32>;
 }
@@ -94,13 +93,13 @@ impl<'k> Tile<'k, Acc, f32> {
         self.each_register(loc, |i, x| f(x, other.value(self.k, self.columns, i, loc)))
     }
 
-    /// The function of every element.
+    /// Applies the function to every element.
     #[track_caller]
     pub fn map(self, f: impl Fn(Reg<'k, f32>) -> Reg<'k, f32>) -> Self {
         self.each_register(Location::caller(), |_, x| f(x))
     }
 
-    /// The function of every element and the value that stands beside it.
+    /// Applies the function to every element and the operand's value for it.
     #[track_caller]
     pub fn zip(
         self,
@@ -110,7 +109,7 @@ impl<'k> Tile<'k, Acc, f32> {
         self.zip_at(other, Location::caller(), f)
     }
 
-    /// The function of every element, its row and its column in the tile.
+    /// Applies the function to every element with its row and its column in the tile.
     #[track_caller]
     pub fn map_at(self, f: impl Fn(Reg<'k, u32>, Reg<'k, u32>, Reg<'k, f32>) -> Reg<'k, f32>) -> Self {
         let k = self.k;
@@ -132,14 +131,14 @@ impl<'k> Tile<'k, Acc, f32> {
         self.k.on_line(loc, || self.each_register(loc, |_, x| x.exp2()))
     }
 
-    /// `2ˣ` of every element, to 2 ulp; arguments and results below 2⁻¹²⁶ are zero, which saves instructions.
+    /// `2ˣ` of every element, to 2 ulp. Arguments and results below 2⁻¹²⁶ become zero, which saves instructions.
     #[track_caller]
     pub fn exp2_ftz(self) -> Self {
         let loc = Location::caller();
         self.k.on_line(loc, || self.each_register(loc, |_, x| x.exp2_ftz()))
     }
 
-    /// Each element times what stands beside it in `factor`, plus what does in `addend`, rounded once.
+    /// Each element times its value in `factor`, plus its value in `addend`, rounded once.
     #[track_caller]
     pub fn mul_add(self, factor: impl Operand<'k>, addend: impl Operand<'k>) -> Self {
         let (k, columns, loc) = (self.k, self.columns, Location::caller());
@@ -155,27 +154,28 @@ impl<'k> Tile<'k, Acc, f32> {
         k.on_line(loc, || self.each_register(loc, fused))
     }
 
-    /// The larger of each element and what stands beside it.
+    /// The larger of each element and its value in `other`.
     #[track_caller]
     pub fn max(self, other: impl Operand<'k>) -> Self {
         self.combine(Binary::Max, other, Location::caller())
     }
 
-    /// The maximum of each row: a lane's part, then a butterfly over the four lanes that share the row.
+    /// The maximum of each row: each lane reduces its part, then a butterfly combines the four lanes that share the
+    /// row.
     #[track_caller]
     pub fn row_max(self) -> Rows<'k> {
         self.reduce_rows(Combine::Max, Location::caller())
     }
 
-    /// The sum of each row, added in `f32`: a lane's part, then a butterfly over the four lanes that share
-    /// the row, which all get the same.
+    /// The sum of each row, added in `f32`: each lane adds its part, then a butterfly combines the four lanes that
+    /// share the row, which all get the same sum.
     #[track_caller]
     pub fn row_sum(self) -> Rows<'k> {
         self.reduce_rows(Combine::Sum, Location::caller())
     }
 
-    /// The value of each row of a tile whose columns are all alike, such as a product with
-    /// [`factor_b`](K::factor_b): a lane reads a column that it holds, and nothing is exchanged.
+    /// The value of each row of a tile whose columns are all equal, such as a product with [`factor_b`](K::factor_b).
+    /// Each lane reads a column that it holds, so nothing is exchanged.
     #[track_caller]
     pub fn row_values(self) -> Rows<'k> {
         let Some(regs) = self.usable(Location::caller()) else { return Rows::poison(self.k, self.rows) };
@@ -183,7 +183,7 @@ impl<'k> Tile<'k, Acc, f32> {
         Rows::from_registers(self.k, self.rows, &values)
     }
 
-    /// Accumulators of so many columns, a multiple of the tile's: the tile again and again, side by side. They share
+    /// Accumulators with `columns` columns, a multiple of the tile's: copies of the tile side by side, which share
     /// its registers.
     #[track_caller]
     pub fn repeated(self, columns: u32) -> Self {
@@ -203,7 +203,7 @@ impl<'k> Tile<'k, Acc, f32> {
         })
     }
 
-    /// Whether the predicate holds for an element or more: the same in all lanes of the warp.
+    /// Whether the predicate holds for at least one element: the same in all lanes of the warp.
     #[track_caller]
     pub fn any(self, f: impl Fn(Reg<'k, f32>) -> Reg<'k, Pred>) -> Reg<'k, Pred> {
         let k = self.k;
@@ -212,8 +212,8 @@ impl<'k> Tile<'k, Acc, f32> {
         here.map_or(Reg::new(k, POISON), |here| k.any(here))
     }
 
-    /// The sums of blocks of so many rows, which lie over one another: row `i` is the sum of the rows `i`,
-    /// `i + rows`, `i + 2 rows` and so on. A multiple of 8 that divides the tile's rows; nothing is exchanged.
+    /// The sums of stacked blocks of `rows` rows: row `i` is the sum of the rows `i`, `i + rows`, `i + 2 rows` and so
+    /// on. `rows` is a multiple of 8 that divides the tile's rows; nothing is exchanged.
     #[track_caller]
     pub fn fold_rows(self, rows: u32) -> Self {
         let loc = Location::caller();
@@ -224,9 +224,9 @@ impl<'k> Tile<'k, Acc, f32> {
         self.sum_of(parts.collect(), loc)
     }
 
-    /// The sums of blocks of so many columns, which lie side by side: column `j` is the sum of the columns `j`,
-    /// `j + columns`, `j + 2 columns` and so on. A multiple of 8 that divides the tile's columns; nothing is
-    /// exchanged, so that sums of rows can be added up over many tiles before one [`row_sum`](Self::row_sum).
+    /// The sums of blocks of `columns` columns, side by side: column `j` is the sum of the columns `j`, `j +
+    /// columns`, `j + 2 columns` and so on. `columns` is a multiple of 8 that divides the tile's columns. Nothing is
+    /// exchanged, so you can add up sums of rows over many tiles before one [`row_sum`](Self::row_sum).
     #[track_caller]
     pub fn fold_columns(self, columns: u32) -> Self {
         let loc = Location::caller();

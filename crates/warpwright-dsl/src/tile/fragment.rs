@@ -1,7 +1,7 @@
-//! Fragments: from shared tiles to the registers of a warp.
+//! Fragments: loaded from shared tiles into the registers of a warp.
 //!
-//! A fragment is made of matrices of 8 rows of 16 bytes, each a register of every lane: lane
-//! `4·g + t` holds the four bytes at `4·t` of row `g`. An A tile is blocks of 16 rows by 32 bytes:
+//! A fragment consists of matrices of 8 rows of 16 bytes, each of them one register of every lane: lane `4·g + t`
+//! holds the four bytes at `4·t` of row `g`. An A tile consists of blocks of 16 rows by 32 bytes:
 //!
 //! ```text
 //!             bytes 0..16   16..32
@@ -9,8 +9,8 @@
 //!   rows 8..16     1          3
 //! ```
 //!
-//! A B tile is blocks of 32 bytes along k by 8 columns, two registers each. `ldmatrix` loads four such
-//! matrices at once; the lanes say where their 32 rows lie.
+//! A B tile consists of blocks of 32 bytes along k by 8 columns, two registers each. `ldmatrix` loads four such
+//! matrices at once, with the addresses of their 32 rows from the lanes.
 
 use super::super::emit;
 use super::super::pointer::INVALID;
@@ -25,12 +25,12 @@ use warpwright_ptx::ir::{self, Dsts, Rounding, Space, Type};
 use warpwright_ptx::op::matrix::{Ldmatrix, MatrixCount, MatrixElement, TileShape};
 
 impl<'k, T: Factor, X: Readable> SharedTile<'k, T, X> {
-    /// The window, m × k, as the left factor of a product, for the warp: an `ldmatrix` of four matrices for
-    /// every 16 rows by 32 bytes. `f32` are rounded to `tf32`, to nearest, ties away from zero.
+    /// Loads the window, m × k, as the left factor of a product for the warp, with one `ldmatrix` of four matrices
+    /// for every 16 rows by 32 bytes. `f32` are rounded to `tf32`, to nearest, ties away from zero.
     ///
-    /// m is a multiple of 16, k of 32 bytes (`E0016` otherwise), and the window begins at a multiple of 16
-    /// bytes in its row (`E0019`). All lanes of the warp call it together, after the tile was filled
-    /// (`E0033` where that is seen not to be so).
+    /// m is a multiple of 16, k of 32 bytes (`E0016` otherwise), and the window begins at a multiple of 16 bytes in
+    /// its row (`E0019`). All lanes of the warp call it together after the tile was filled (`E0033` if the build sees
+    /// that it was not).
     #[track_caller]
     pub fn load_a(self) -> Tile<'k, A, T> {
         let (k, rows, columns, loc) = (self.k, self.rows, self.columns, Location::caller());
@@ -44,9 +44,8 @@ impl<'k, T: Factor, X: Readable> SharedTile<'k, T, X> {
         })
     }
 
-    /// The window, k × n, as the right factor of a product. Halves are transposed by `ldmatrix` on the way,
-    /// 16 columns at once; `f32` are read one by one. k is a multiple of 32 bytes, n of 8; else as
-    /// [`load_a`](Self::load_a).
+    /// Loads the window, k × n, as the right factor of a product. `ldmatrix` transposes halves, 16 columns at once;
+    /// `f32` are read one by one. k is a multiple of 32 bytes, n of 8; otherwise it is like [`load_a`](Self::load_a).
     #[track_caller]
     pub fn load_b(self) -> Tile<'k, B, T> {
         let (k, rows, columns, loc) = (self.k, self.rows, self.columns, Location::caller());
@@ -72,8 +71,8 @@ impl<'k, T: Factor, X: Readable> SharedTile<'k, T, X> {
         })
     }
 
-    /// The window, n × k, transposed, as the right factor of a product: what `Q·Kᵀ` wants of K. n is a
-    /// multiple of 8, k of 32 bytes; else as [`load_a`](Self::load_a).
+    /// Loads the window, n × k, transposed, as the right factor of a product, as `Q·Kᵀ` needs K. n is a multiple of
+    /// 8, k of 32 bytes; otherwise it is like [`load_a`](Self::load_a).
     #[track_caller]
     pub fn load_bt(self) -> Tile<'k, B, T> {
         let (k, n, columns, loc) = (self.k, self.rows, self.columns, Location::caller());

@@ -1,4 +1,4 @@
-//! Tiles from what each lane has, and back.
+//! Conversions between tiles and each lane's registers.
 
 use super::super::reg::Reg;
 use super::{Acc, Factor, K, Tile, TileRole};
@@ -28,7 +28,8 @@ impl<'k> K<'k> {
         if words.len() == tile.register_count() { tile } else { Tile::poison(self, rows, columns) }
     }
 
-    /// Accumulators whose registers these are, in each lane as the table of [`Tile`] says: blocks by rows.
+    /// Accumulators made of these registers, which each lane provides in the order of the table of [`Tile`]: blocks
+    /// by rows.
     #[track_caller]
     pub fn accumulators_of(self, rows: u32, columns: u32, sums: &[Reg<'k, f32>]) -> Tile<'k, Acc, f32> {
         let loc = Location::caller();
@@ -45,7 +46,7 @@ impl<'k> K<'k> {
 }
 
 impl<'k> Tile<'k, Acc, f32> {
-    /// The lane's elements, in the order of the table of [`Tile`]; none of the tile of a mistake.
+    /// The lane's elements, in the order of the table of [`Tile`]. It is empty for the tile of a mistake.
     pub fn to_vec(self) -> Vec<Reg<'k, f32>> {
         self.registers().unwrap_or_default().into_iter().map(|id| Reg::new(self.k, id)).collect()
     }

@@ -35,7 +35,7 @@ impl<T: Data> std::fmt::Debug for Matrix<'_, T> {
 }
 
 impl<'k, T: Data> Ptr<'k, Global, T> {
-    /// What it points to as a row-major matrix, its rows one after the other.
+    /// The memory as a row-major matrix whose rows follow one another.
     #[track_caller]
     pub fn matrix(self, rows: impl IntoReg<'k, u32>, columns: impl IntoReg<'k, u32>) -> Matrix<'k, T> {
         let loc = Location::caller();
@@ -51,8 +51,8 @@ impl<'k, T: Data> Matrix<'k, T> {
         Matrix { pitch: pitch.into_reg(self.ptr.k, Location::caller()), ..self }
     }
 
-    /// Promises that every row begins at a multiple of `bytes` (up to 16) and is a multiple of that
-    /// long. Where the number of columns and the pitch are host numbers, this is known.
+    /// Promises that every row begins at a multiple of `bytes` (up to 16) and has a length that is a multiple of it.
+    /// If the number of columns and the pitch are host numbers, the build knows this itself.
     #[track_caller]
     pub fn aligned(self, bytes: u32) -> Self {
         if !matches!(bytes, 1 | 2 | 4 | 8 | 16) {
@@ -63,13 +63,13 @@ impl<'k, T: Data> Matrix<'k, T> {
         Matrix { aligned: bytes, ..self }
     }
 
-    /// Promises, where `fit` holds, that no tile reaches beyond the last row: it is not checked.
+    /// Promises, if `fit` is true, that no tile reaches beyond the last row, so this is not checked.
     pub fn rows_fit(mut self, fit: bool) -> Self {
         self.checks[0] = !fit;
         self
     }
 
-    /// Promises, where `fit` holds, that no tile reaches beyond the last column: it is not checked.
+    /// Promises, if `fit` is true, that no tile reaches beyond the last column, so this is not checked.
     pub fn columns_fit(mut self, fit: bool) -> Self {
         self.checks[1] = !fit;
         self
@@ -141,7 +141,7 @@ impl<'k, T: Data> Matrix<'k, T> {
         }
     }
 
-    /// An element, or zero where the matrix has none.
+    /// An element, or zero outside the matrix.
     #[track_caller]
     pub fn ld(self, row: impl IntoReg<'k, u32>, column: impl IntoReg<'k, u32>) -> Reg<'k, T>
     where
@@ -153,8 +153,8 @@ impl<'k, T: Data> Matrix<'k, T> {
         ptr.ld_if(inside, 0, k.value::<T>(T::Literal::default()))
     }
 
-    /// Stores elements of a row from a column on, those that the matrix has; in one access where it is
-    /// aligned for that.
+    /// Stores those elements of a row, from a column on, that are inside the matrix; in one access if its alignment
+    /// allows.
     #[track_caller]
     pub fn st<const N: usize>(
         self,
@@ -177,7 +177,7 @@ impl<'k, T: Data> Matrix<'k, T> {
 }
 
 impl<'k> Tile<'k, Acc, f32> {
-    /// Stores the accumulators, rounded to `T`, at `row` and `column` of the matrix: those that it has.
+    /// Stores the accumulators, rounded to `T`, at `row` and `column` of the matrix, except those outside it.
     #[track_caller]
     pub fn store<T: ConvertFrom<f32>>(
         self,
@@ -194,8 +194,7 @@ impl<'k> Tile<'k, Acc, f32> {
         k.on_line(loc, || self.store_by(to, place, |value| value.to(), pack, loc));
     }
 
-    /// [`store`](Self::store) to half precision, where what is beyond its largest number, infinities included,
-    /// becomes ±65504.
+    /// [`store`](Self::store) to half precision; values beyond its largest number, including infinities, become ±65504.
     #[track_caller]
     pub fn store_finite(
         self,

@@ -9,13 +9,13 @@
 //!                                                         Matrix ◄────────────────────┘ store
 //! ```
 //!
-//! A [`Tile`] has its role, its element type and its scope in the Rust type; its shape is a host number,
-//! known when the kernel is built. Shapes that do not fit are mistakes that name both tiles. A
-//! [`SharedTile`] is stored so that neither rows nor columns of its matrices meet in a bank.
+//! The Rust type of a [`Tile`] includes its role, its element type and its scope; its shape is a host number, known
+//! when the kernel is built. If shapes do not fit, the mistake names both tiles. The layout of a [`SharedTile`]
+//! avoids bank conflicts for both rows and columns of its matrices.
 //!
-//! The swizzle of shared tiles, the layout of fragments over lanes and the choice of the instruction are decided here.
-//! A kernel says rows and columns. Rows also become factors straight from global memory ([`Matrix::fragments`]), and
-//! accumulators become the next factors where they stand, in one term or several ([`Terms`]).
+//! This module chooses the swizzle of shared tiles, the layout of fragments over lanes, and the instructions; a
+//! kernel specifies rows and columns. You can also load rows as factors straight from global memory
+//! ([`Matrix::fragments`]), and use accumulators as the next factors in place, in one term or several ([`Terms`]).
 
 macro_rules! operators {
     ($ty:ty: $operand:ident) => {
@@ -79,12 +79,12 @@ mod sealed {
 }
 use sealed::Sealed;
 
-/// What a tile is to a product `A·B + accumulators`.
+/// The role of a tile in a product `A·B + accumulators`.
 pub trait TileRole: Copy + Sealed + 'static {
     /// Its name in messages.
     #[doc(hidden)]
     const NAME: &'static str;
-    /// Its rows and columns are multiples of these; `inner` is the inner dimension of one instruction.
+    /// The numbers that its rows and columns are multiples of; `inner` is the inner dimension of one instruction.
     #[doc(hidden)]
     fn granule(inner: u32) -> (u32, u32);
 }
@@ -95,7 +95,7 @@ pub struct A;
 /// The right factor: k × n, k a multiple of 32 bytes (16 halves, 8 `f32`) and n of 8.
 #[derive(Clone, Copy, Debug)]
 pub struct B;
-/// What products are added to: m × n, both multiples of 8, and m of 16 where a product is added.
+/// The accumulators: m × n, both multiples of 8, and m of 16 where a product is added.
 #[derive(Clone, Copy, Debug)]
 pub struct Acc;
 
@@ -128,9 +128,9 @@ impl TileScope for Warp {}
 
 /// A matrix in the registers of a warp: a handle, free to copy, and state that a fold carries.
 ///
-/// The role `R` is [`A`], [`B`] or [`Acc`]; accumulators are `f32`. Rows and columns are elements, known when
-/// the kernel is built; a shape that cannot be, or that does not go with another, is a mistake (`E0016`).
-/// A tile takes `rows · columns · bytes / 128` registers of each lane.
+/// The role `R` is [`A`], [`B`] or [`Acc`]; accumulators are `f32`. Rows and columns count elements and are known
+/// when the kernel is built. An impossible shape, or two shapes that do not match, is a mistake (`E0016`). A tile
+/// takes `rows · columns · bytes / 128` registers of each lane.
 ///
 /// Lane `4g + t`, with `g` from 0 to 7 and `t` from 0 to 3, holds
 ///
@@ -141,8 +141,8 @@ impl TileScope for Warp {}
 /// | | 1, 3 | g + 8 | bytes 4t, and 16 + 4t |
 /// | 32 bytes × 8 columns of B | 0, 1 | bytes 4t, and 16 + 4t | g |
 ///
-/// and of a larger tile such blocks by rows. All lanes of the warp take part in every operation, so that none
-/// stands where the warp is divided. Kernels need not know the layout: see [`map_at`](Tile::map_at),
+/// A larger tile consists of such blocks, by rows. All lanes of the warp take part in every operation, so use none of
+/// them where the warp diverges. Kernels need not know the layout: see [`map_at`](Tile::map_at),
 /// [`row_sum`](Tile::row_sum), [`as_a`](Tile::as_a).
 ///
 /// ```
@@ -164,8 +164,7 @@ impl TileScope for Warp {}
 /// # Ok::<(), warpwright_ptx::diag::Diagnostics>(())
 /// ```
 ///
-/// A factor does not stand in the place of another, nor one type in that of another, nor integers among
-/// factors:
+/// A factor cannot replace a factor of another role or type, and integers are not factors:
 ///
 /// ```compile_fail,E0599
 /// use warpwright_dsl::*;
@@ -211,12 +210,12 @@ const POISONED: u32 = u32::MAX;
 const LANE_REGISTERS: u64 = 255;
 
 impl<'k, R: TileRole, T: Data, S: TileScope> Tile<'k, R, T, S> {
-    /// Rows.
+    /// Number of rows.
     pub fn rows(self) -> u32 {
         self.rows
     }
 
-    /// Columns.
+    /// Number of columns.
     pub fn columns(self) -> u32 {
         self.columns
     }
@@ -266,8 +265,8 @@ impl<'k, R: TileRole, T: Data, S: TileScope> Tile<'k, R, T, S> {
         Tile { k, first, rows, columns, kind: PhantomData }
     }
 
-    /// `count` rows from `start` on, in the registers that they are in: whole blocks of the role (8 rows of
-    /// accumulators, 16 of A, 32 bytes of the inner dimension of B); anything else is a mistake (`E0016`).
+    /// `count` rows from `start` on, in their existing registers. Both are whole blocks of the role (8 rows of
+    /// accumulators, 16 of A, 32 bytes of the inner dimension of B); otherwise it is a mistake (`E0016`).
     #[track_caller]
     pub fn row_block(self, start: u32, count: u32) -> Self {
         let (k, loc) = (self.k, Location::caller());
@@ -284,7 +283,7 @@ impl<'k, R: TileRole, T: Data, S: TileScope> Tile<'k, R, T, S> {
         Self::from_registers(k, count, self.columns, &regs[of_row(start)..of_row(start + count)])
     }
 
-    /// The tile over another that is as wide (`E0016` otherwise), in the registers that they are in.
+    /// The tile stacked on top of another of the same width (`E0016` otherwise), in their existing registers.
     #[track_caller]
     pub fn over(self, below: Self) -> Self {
         let (k, rows, loc) = (self.k, self.rows + below.rows, Location::caller());
@@ -349,8 +348,8 @@ impl<'k, R: TileRole, T: Data, S: TileScope> Carry<'k> for Tile<'k, R, T, S> {
 }
 
 impl<'k> K<'k> {
-    /// Accumulators that are zero. Rows and columns are multiples of 8 (rows of 16, where products are added), and
-    /// all of them fit into the registers of a warp, 255 of each lane; anything else is a mistake (`E0016`).
+    /// Accumulators that are zero. Rows and columns are multiples of 8 (rows of 16 where products are added), and all
+    /// of them fit into 255 registers of each lane; otherwise it is a mistake (`E0016`).
     #[track_caller]
     pub fn accumulators(self, rows: u32, columns: u32) -> Tile<'k, Acc, f32> {
         let zero = self.f32(0.0).id;

@@ -1,10 +1,9 @@
-//! The order in which shared tiles are filled and read, as far as the build can see it.
+//! Checks the order in which shared tiles are filled and read, as far as the build can see it.
 //!
-//! Instructions are recorded in the order in which a thread executes them, but for what a loop repeats and
-//! what a branch leaves out. So where a tile is filled, then read, and nothing between the two makes
-//! threads wait for one another, the kernel is wrong on every path that does both: that is a mistake, with
-//! the line of the second. What needs the back edge of a loop or a branch to be wrong is found when the
-//! kernel runs, by the race check.
+//! Instructions are recorded in the order in which a thread executes them, apart from repetition by loops and
+//! omission by branches. If a tile is filled, then read, and nothing between the two makes threads wait for one
+//! another, the kernel is wrong on every path that does both: that is a mistake at the line of the second. Errors
+//! that need the back edge of a loop or a particular branch are found by the race check when the kernel runs.
 
 use super::super::Ptr;
 use super::super::pointer::INVALID;

@@ -1,14 +1,14 @@
-//! Pipelines: copies to shared memory that run ahead of what is computed from it.
+//! Pipelines: copies to shared memory that run ahead of the computation.
 //!
 //! ```text
 //!   stage 0   load 0 │ compute 0 │  load 2   │ compute 2 │           stages = 2
 //!   stage 1          │  load 1   │ compute 1 │  load 3   │
 //! ```
 //!
-//! With `n` stages, `n - 1` tiles are under way while one is computed. A turn of the loop waits for its
-//! tile, meets the block at one barrier (which also says that the stage of the turn before is free), begins
-//! the next copies and computes. What completes a stage, groups of asynchronous copies or, before
-//! `sm_80`, the barrier after plain copies, is known here alone.
+//! With `n` stages, `n - 1` tiles are in flight while one is computed. Each iteration of the loop waits for its tile,
+//! meets the block at one barrier (which also frees the previous iteration's stage), starts the next copies and
+//! computes. Only this module knows how a stage is completed: by groups of asynchronous copies or, before `sm_80`, by
+//! the barrier after plain copies.
 
 use super::super::Ptr;
 use super::super::carry::Carry;
@@ -33,8 +33,8 @@ pub struct Pipeline<'k> {
     stages: u32,
 }
 
-/// A stage of a pipeline, in the closure that it is handed to: [`Filling`] where its copies begin,
-/// [`Ready`] where they are there.
+/// A stage of a pipeline, inside the closure that receives it: [`Filling`] where its copies begin, [`Ready`] where
+/// they are complete.
 #[derive(Clone, Copy, Debug)]
 pub struct Stage<'k, X> {
     slot: Reg<'k, u32>,
@@ -57,8 +57,8 @@ impl<T: Data> std::fmt::Debug for StagedTile<'_, T> {
 }
 
 impl<'k> K<'k> {
-    /// A pipeline of 1 to 8 stages: 1 loads and computes in turn, 2 is double buffering. Other numbers are
-    /// a mistake (`E0015`).
+    /// A pipeline of 1 to 8 stages: 1 loads and computes in turn, 2 is double buffering. Any other number is a
+    /// mistake (`E0015`).
     #[track_caller]
     pub fn pipeline(self, stages: u32) -> Pipeline<'k> {
         if !(1..=8).contains(&stages) {
@@ -78,16 +78,16 @@ impl<'k> Pipeline<'k> {
         StagedTile { pipeline: self.number, first }
     }
 
-    /// Goes through tiles `0, 1, … < tiles`, the same number for all threads of the block: `load`
-    /// begins the copies of a tile into its stage ([`SharedTile::load`]), `compute` takes the state
-    /// and returns the next. Yields the last. Afterwards the stages are free.
+    /// Processes tiles `0, 1, … < tiles`, the same number for all threads of the block. `load` starts the copies of a
+    /// tile into its stage ([`SharedTile::load`]); `compute` takes the state and returns the next. Returns the last
+    /// state. Afterwards the stages are free.
     ///
-    /// All threads of the block call it together. While tile `i` is computed, the copies of tiles up to
-    /// `i + stages - 1` are under way, each tile a group of `cp.async`; a turn costs one barrier (two
-    /// where there is one stage, or where tiles are copied through registers: before `sm_80`, or in units
-    /// of less than 4 bytes). A stage leaves its closure neither by Rust's means nor by the device's;
-    /// both are mistakes (`E0033`), as are a tile that `compute` reads and `load` does not fill, one that
-    /// is filled twice, and a pipeline that is run inside of itself.
+    /// All threads of the block call it together. While tile `i` is computed, the copies of tiles up to `i + stages -
+    /// 1` are in flight, each tile in a group of `cp.async`. An iteration costs one barrier, or two if there is one
+    /// stage or if tiles are copied through registers (before `sm_80`, or in units of less than 4 bytes). A stage
+    /// must not leave its closure, neither by Rust's means nor by the device's. This and the following are mistakes
+    /// (`E0033`): a tile that `compute` reads and `load` does not fill, a tile that is filled twice, and a pipeline
+    /// that runs inside itself.
     #[track_caller]
     pub fn run<C: Carry<'k>>(
         self,
@@ -107,12 +107,9 @@ impl<'k> Pipeline<'k> {
         last
     }
 
-    /// [`run`](Self::run) in two loops, of which each has closures of its own: `first` are those for tiles
-    /// `0, 1, … < split`, `rest` those for the others up to `tiles`. So what only the first tiles need, such as
-    /// masks and bounds, costs nothing afterwards. `split` is at most `tiles`, and both are the same for all
-    /// threads of the block.
+    /// [`run`](Self::run) as two loops with separate closures: `first` are those for tiles `0, 1, … < split`, `rest` those for the others up to `tiles`. So work that only the first tiles need, such as masks and bounds, costs nothing afterwards. `split` is at most `tiles`, and both are the same for all threads of the block.
     ///
-    /// Copies run ahead across the split: `first`'s `load` also begins the copies of the `stages - 1` tiles
+    /// Copies run ahead across the split: the `load` of `first` also starts the copies of the `stages - 1` tiles
     /// after it.
     #[track_caller]
     pub fn run_split<C: Carry<'k>>(
@@ -135,16 +132,16 @@ impl<'k> Pipeline<'k> {
         last
     }
 
-    /// As [`run`](Self::run), where a part of each tile is computed from what registers hold: `feed` loads for
-    /// a tile what that part is made of, and what it returns stores it ([`SharedTile::st_vec`]). The loads of
-    /// a tile are under way while the tile before it is computed.
+    /// Like [`run`](Self::run), for tiles of which a part is computed from registers. For each tile, `feed` loads the
+    /// data of that part and returns a closure that stores it ([`SharedTile::st_vec`]). The loads of a tile are in
+    /// flight while the previous tile is computed.
     ///
     /// ```text
     ///   turn i    wait, barrier │ copies of i + stages - 1 begin │ feed i + 1 │ compute i │ store i + 1
     /// ```
     ///
-    /// `feed` is not called with a tile that there is not: in the last turn it is the last tile's again, and
-    /// what is stored then is not read.
+    /// `feed` is never called with a tile that does not exist: in the last iteration it receives the last tile again,
+    /// and the result is not read.
     ///
     /// ```
     /// use warpwright_dsl::*;
@@ -326,7 +323,7 @@ impl<'k> Pipeline<'k> {
 }
 
 impl<'k, T: Data> StagedTile<'k, T> {
-    /// The tile of a stage of its pipeline, for as long as the stage's closure runs.
+    /// The tile of a stage of its pipeline, valid while the stage's closure runs.
     #[track_caller]
     pub fn at<X: TileAccess>(self, stage: Stage<'k, X>) -> SharedTile<'k, T, X> {
         let SharedTile { k, tile, base, layout, row, column, rows, columns, .. } = self.first;

@@ -1,4 +1,4 @@
-//! Products of tiles, by the instruction that the target has.
+//! Products of tiles, with the instruction of the target.
 
 use super::super::reg::Reg;
 use super::super::state::{Loc, State};
@@ -16,7 +16,7 @@ pub trait Factor: Data + Sealed {
     /// The type that is multiplied.
     #[doc(hidden)]
     const PRODUCT: Type;
-    /// The first target that multiplies it, as `sm_N`.
+    /// The first target that supports it, as `sm_N`.
     const SINCE: u16;
 }
 
@@ -36,14 +36,14 @@ factors! {
     f32 = TF32 since 80;
 }
 
-/// Factors of 16 bits: accumulators can be rounded to them where they stand.
+/// Factors of 16 bits: accumulators can be rounded to them in place.
 pub trait Half: Factor {
     #[doc(hidden)]
     fn pack<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> ir::Reg;
-    /// Two in a word; what is too large becomes the largest.
+    /// Packs two into a word; values that are too large become the largest number.
     #[doc(hidden)]
     fn pack_finite<'k>(low: Reg<'k, f32>, high: Reg<'k, f32>) -> Reg<'k, u32>;
-    /// Both of a word, the low one first.
+    /// Unpacks both numbers of a word, the low one first.
     #[doc(hidden)]
     fn unpack(word: Reg<'_, u32>) -> [Reg<'_, f32>; 2];
     #[doc(hidden)]
@@ -113,8 +113,8 @@ impl<'k, T: Factor> Tile<'k, A, T> {
         Tile::from_registers(k, acc.rows, acc.columns, &sums)
     }
 
-    /// The columns from `start` on that one instruction takes, 32 bytes of every row: a factor of that much of the
-    /// inner dimension, so that a product can be added up step by step.
+    /// The columns from `start` on that one instruction takes, 32 bytes of every row, as a factor of that part of the
+    /// inner dimension. Use it to add up a product step by step.
     #[track_caller]
     pub fn k_step(self, start: u32) -> Self {
         self.k_steps(start, 32 / T::TYPE.bytes())
@@ -228,8 +228,8 @@ pub(super) fn blocks_of_bt<W: Copy>(words: &[W], columns: u32) -> Vec<W> {
 }
 
 impl<'k> K<'k> {
-    /// The right factor, k × n, all of whose elements are `value`, rounded to `T`. It takes one register. A
-    /// product with ones sums rows, just as the tensor cores add.
+    /// The right factor, k × n, whose elements are all `value`, rounded to `T`. It takes one register. A product with
+    /// ones sums rows with the arithmetic of the tensor cores.
     #[track_caller]
     pub fn factor_b<T: Half>(self, rows: u32, columns: u32, value: f32) -> Tile<'k, B, T> {
         let loc = Location::caller();
@@ -243,8 +243,8 @@ impl<'k> K<'k> {
 }
 
 impl<'k> Tile<'k, Acc, f32> {
-    /// The accumulators, rounded, as the left factor of the next product: each lane holds what it
-    /// needs. Columns are a multiple of 16.
+    /// The accumulators, rounded, as the left factor of the next product, without exchange between lanes. Columns are
+    /// a multiple of 16.
     #[track_caller]
     pub fn as_a<T: Half>(self) -> Tile<'k, A, T> {
         let (k, loc) = (self.k, Location::caller());

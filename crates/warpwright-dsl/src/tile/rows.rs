@@ -40,8 +40,8 @@ impl<'k> K<'k> {
 }
 
 impl<'k> K<'k> {
-    /// A value for each of `rows` rows, a multiple of 8: what the closure makes of the row's number, once for
-    /// every four lanes' rows.
+    /// A value for each of `rows` rows, a multiple of 8: the closure computes it from the row's number, once for the
+    /// rows of every four lanes.
     #[track_caller]
     pub fn rows_at(self, rows: u32, value: impl Fn(Reg<'k, u32>) -> Reg<'k, f32>) -> Rows<'k> {
         let zeros = self.rows(rows, 0.0);
@@ -52,7 +52,7 @@ impl<'k> K<'k> {
     }
 }
 
-/// What stands beside values for rows: a host number, a register, values for as many rows.
+/// An operand for values of rows: a host number, a register, or values for as many rows.
 pub trait RowOperand<'k>: Copy {
     #[doc(hidden)]
     fn mismatch(self, rows: u32) -> Option<u32>;
@@ -133,7 +133,7 @@ impl<'k> Rows<'k> {
         self.rows
     }
 
-    /// The function of every row's value.
+    /// Applies the function to every row's value.
     #[track_caller]
     pub fn map(self, f: impl Fn(Reg<'k, f32>) -> Reg<'k, f32>) -> Self {
         match self.registers() {
@@ -145,7 +145,7 @@ impl<'k> Rows<'k> {
         }
     }
 
-    /// The function of every row's value and what stands beside it.
+    /// Applies the function to every row's value and the operand's value for it.
     #[track_caller]
     pub fn zip(
         self,
@@ -169,7 +169,7 @@ impl<'k> Rows<'k> {
         });
     }
 
-    /// Whether the predicate holds for a row or more of the warp's tile: the same in all of its lanes.
+    /// Whether the predicate holds for at least one row of the warp's tile: the same in all of its lanes.
     #[track_caller]
     pub fn any(self, f: impl Fn(Reg<'k, f32>) -> Reg<'k, Pred>) -> Reg<'k, Pred> {
         let k = self.k;
@@ -204,7 +204,7 @@ impl<'k> Rows<'k> {
         Self::from_registers(self.k, self.rows, &next)
     }
 
-    /// The larger of each row's value and what stands beside it.
+    /// The larger of each row's value and the operand's value for it.
     #[track_caller]
     pub fn max(self, other: impl RowOperand<'k>) -> Self {
         self.combine(Binary::Max, other, Location::caller())
@@ -216,7 +216,7 @@ impl<'k> Rows<'k> {
         self.k.on_line(Location::caller(), || self.map(|x| x.exp2()))
     }
 
-    /// `2ˣ` of every row's value, to 2 ulp; results below 2⁻¹²⁶ are zero, which saves instructions.
+    /// `2ˣ` of every row's value, to 2 ulp; results below 2⁻¹²⁶ become zero, which saves instructions.
     #[track_caller]
     pub fn exp2_ftz(self) -> Self {
         self.k.on_line(Location::caller(), || self.map(|x| x.exp2_ftz()))

@@ -15,20 +15,20 @@ use std::panic::Location;
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::Imm;
 
-/// What may be done with a shared tile.
+/// The operations that a shared tile allows.
 pub trait TileAccess: Copy + Sealed + 'static {}
-/// The tile may be filled by the block.
+/// The block may fill the tile.
 pub trait Fillable: TileAccess {}
-/// The tile may be read.
+/// The block may read the tile.
 pub trait Readable: TileAccess {}
 
-/// Filled and read, in an order that the kernel sees to with [`K::sync`].
+/// Can be filled and read; the kernel orders both with [`K::sync`].
 #[derive(Clone, Copy, Debug)]
 pub struct Open;
-/// A pipeline's stage whose copies begin: filled, and not there to be read.
+/// A pipeline's stage whose copies begin: it can be filled but not read.
 #[derive(Clone, Copy, Debug)]
 pub struct Filling;
-/// A pipeline's stage that is there: read, and not to be filled until its turn comes again.
+/// A pipeline's stage whose copies are complete: it can be read, and not filled until its next turn.
 #[derive(Clone, Copy, Debug)]
 pub struct Ready;
 
@@ -48,14 +48,14 @@ accesses! {
 
 /// A matrix in the block's shared memory, or a window of one: a handle, free to copy.
 ///
-/// Rows and columns are elements of the matrix. In memory it is row-major and not padded, but the 16-byte
-/// chunks of a row change places: chunk `c` of row `r` lies at chunk `c ^ f(r)`, where `f` differs in
-/// neighbouring rows, so that the eight rows of a matrix of a fragment lie in all 32 banks, each once, and
-/// so do neighbouring chunks of a row. No kernel depends on where an element lies.
+/// Rows and columns count elements of the matrix. In memory it is row-major and not padded, but the 16-byte chunks of
+/// a row are permuted: chunk `c` of row `r` lies at chunk `c ^ f(r)`, where `f` differs in neighbouring rows. So the
+/// eight rows of a matrix of a fragment use each of the 32 banks once, and so do neighbouring chunks of a row. No
+/// kernel depends on the position of an element.
 ///
-/// What one thread stores another sees after [`K::sync`]. `X` says what may be done: a tile of
-/// [`K::shared_tile`] is [`Open`]; a stage of a [`Pipeline`](super::Pipeline) is [`Filling`], then
-/// [`Ready`], so that what is not yet there cannot be read:
+/// Other threads see a thread's stores after [`K::sync`]. `X` is the set of operations that are allowed: a tile of
+/// [`K::shared_tile`] is [`Open`]; a stage of a [`Pipeline`](super::Pipeline) is [`Filling`], then [`Ready`], so that
+/// incomplete data cannot be read:
 ///
 /// ```compile_fail,E0599
 /// use warpwright_dsl::*;
@@ -64,7 +64,7 @@ accesses! {
 /// }
 /// ```
 ///
-/// and what others are reading cannot be overwritten:
+/// and data that others are reading cannot be overwritten:
 ///
 /// ```compile_fail,E0599
 /// use warpwright_dsl::*;
@@ -98,9 +98,9 @@ impl<T: Data, X> std::fmt::Debug for SharedTile<'_, T, X> {
 }
 
 impl<'k> K<'k> {
-    /// A matrix of `rows × columns` that the block shares; what it holds is not defined. The bytes of a
-    /// row are a multiple of 16, all of it at most 16 MiB and within what a block may have; more than
-    /// 48 KiB of shared memory in all becomes dynamic. Anything else is a mistake (`E0025`).
+    /// A matrix of `rows × columns` that the block shares, with undefined contents. The bytes of a row must be a
+    /// multiple of 16, and the matrix must take at most 16 MiB and fit into a block's limit; otherwise it is a
+    /// mistake (`E0025`). More than 48 KiB of shared memory in total becomes dynamic.
     #[track_caller]
     pub fn shared_tile<T: Data>(self, rows: u32, columns: u32) -> SharedTile<'k, T> {
         self.shared_tiles(1, rows, columns, Location::caller())
@@ -144,8 +144,8 @@ impl<'k> K<'k> {
 }
 
 impl<'k, T: Data, X: TileAccess> SharedTile<'k, T, X> {
-    /// `count` rows from `start` on, which may be a register: then nothing checks that they are there. Where
-    /// it is a host number, rows that are not there are a mistake (`E0025`).
+    /// `count` rows from `start` on. If `start` is a register, nothing checks that the rows exist. If it is a host
+    /// number, rows that do not exist are a mistake (`E0025`).
     #[track_caller]
     pub fn rows(self, start: impl IntoReg<'k, u32>, count: u32) -> Self {
         let loc = Location::caller();
@@ -188,7 +188,7 @@ impl<'k, T: Data, X: TileAccess> SharedTile<'k, T, X> {
         self.st_vec(row, column, [value]);
     }
 
-    /// Stores elements of a row from a column on that is a multiple of `N`: at most 16 bytes.
+    /// Stores elements of a row from a column on, a multiple of `N`: at most 16 bytes.
     #[track_caller]
     pub fn st_vec<const N: usize>(
         self,
@@ -201,8 +201,8 @@ impl<'k, T: Data, X: TileAccess> SharedTile<'k, T, X> {
         self.stores(loc).vector(row, column, N, loc).st_vec(0, values);
     }
 
-    /// Stores the bits of elements of a row, those of two halves in a word, from a column on that is a multiple
-    /// of as many: at most 16 bytes.
+    /// Stores the bits of elements of a row, two halves per word, from a column on that is a multiple of their
+    /// number: at most 16 bytes.
     #[track_caller]
     pub fn st_words<const N: usize>(
         self,
@@ -244,7 +244,7 @@ impl<'k, T: Data, X: Readable> SharedTile<'k, T, X> {
         value
     }
 
-    /// `N` elements of a row from a column on that is a multiple of `N`: at most 16 bytes.
+    /// `N` elements of a row from a column on, a multiple of `N`: at most 16 bytes.
     #[track_caller]
     pub fn ld_vec<const N: usize>(
         self,
@@ -258,17 +258,17 @@ impl<'k, T: Data, X: Readable> SharedTile<'k, T, X> {
 }
 
 impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
-    /// Copies from global memory: the window's shape from `row` and `column` of the matrix on, and zeros
-    /// outside of the matrix. The whole block copies, 16 bytes a thread where the matrix allows
-    /// it (see [`Matrix::aligned`]).
+    /// Copies a window from global memory: the tile's shape, from `row` and `column` of the matrix on, with zeros
+    /// outside the matrix. The whole block copies, 16 bytes per thread if the matrix allows it (see
+    /// [`Matrix::aligned`]).
     ///
-    /// The window may begin before the matrix, as that of a stencil with a rim does: at a difference such as
-    /// `k.ctaid() * 16 - 1`, or at an `i32` that is converted. A `u32` that has wrapped in another way is no place
+    /// The window may begin before the matrix, as for a stencil with a rim. Write the position as a difference such
+    /// as `k.ctaid() * 16 - 1`, or convert it from an `i32`. A `u32` that wrapped in another way is not a position
     /// before the matrix.
     ///
-    /// What is copied is there after [`K::sync`]; for a tile of a pipeline, when its stage is computed. The
-    /// launch rule must fix the block (`E0013`); filling twice without a wait, or what other warps read, is
-    /// a mistake (`E0033`).
+    /// The data is complete after [`K::sync`]; for a tile of a pipeline, when its stage is computed. The launch rule
+    /// must fix the block (`E0013`). Filling twice without a wait, or filling while other warps read, is a mistake
+    /// (`E0033`).
     #[track_caller]
     pub fn load(self, from: Matrix<'k, T>, row: impl IntoReg<'k, u32>, column: impl IntoReg<'k, u32>) {
         let loc = Location::caller();
@@ -303,9 +303,7 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
         });
     }
 
-    /// [`load`](Self::load) from a matrix of `f32`, whose elements are rounded to `T` on the way, through
-    /// registers: four of them in an access where the matrix allows it. What is beyond half precision becomes its
-    /// largest number.
+    /// [`load`](Self::load) from a matrix of `f32` through registers, rounding its elements to `T`; four elements per access if the matrix allows it. Values beyond half precision become its largest number.
     #[track_caller]
     pub fn load_rounded(
         self,

@@ -1,4 +1,4 @@
-//! What shared tiles of halves are filled from, for kernels whose inputs are halves or `f32`.
+//! Sources of shared tiles of halves, for kernels whose inputs are halves or `f32`.
 
 use super::super::reg::IntoReg;
 use super::super::types::*;

@@ -1,10 +1,9 @@
-//! Where the elements of a shared tile lie, and how addresses come from rows and columns.
+//! The positions of a shared tile's elements, and addresses computed from rows and columns.
 //!
-//! A row is cut into chunks of 16 bytes. Shared memory serves eight chunks at a time, one from each
-//! group of four banks. So that both a row's neighbouring chunks and the same chunk of eight rows lie in
-//! different groups, the chunks of a row change places: chunk `c` of row `r` lies at `c ^ f(r)`, where
-//! `f` counts rows modulo the number of chunks that change places (as many as eight, and as a power of
-//! two that divides the row's chunks).
+//! A row is cut into chunks of 16 bytes. Shared memory serves eight chunks at a time, one from each group of four
+//! banks. A row's neighbouring chunks, and the same chunk of eight rows, must lie in different groups. So the chunks
+//! of a row are permuted: chunk `c` of row `r` lies at `c ^ f(r)`, where `f` counts rows modulo the number of
+//! permuted chunks (at most eight, and a power of two that divides the row's chunks).
 //!
 //! ```text
 //!   row of 8 chunks (128 bytes)            row of 4 chunks (64 bytes): two rows meet all banks
@@ -13,12 +12,11 @@
 //!   r 2   2 3 0 1 6 7 4 5                  r 4, 5   2 3 0 1   2 3 0 1
 //! ```
 //!
-//! For elements of 32 bits, columns are also read one element at a time, four rows by eight columns:
-//! there `f` turns its bits by one place, so that neighbouring rows differ by two chunks.
+//! Columns of 32-bit elements are also read one element at a time, four rows by eight columns. For them `f` rotates
+//! its bits by one position, so that neighbouring rows differ by two chunks.
 //!
-//! A place is computed in parts. What depends on lanes and constants alone is computed once, before the
-//! body, and shared by all tiles; what remains is affine and becomes pointers and constants as every
-//! other address does.
+//! An address is computed in parts. The part that depends only on lanes and constants is computed once, before the
+//! body, and shared by all tiles. The rest is affine and becomes pointers and constants like every other address.
 
 use super::super::form::{FormId, NO_FACTOR, Term};
 use super::super::pointer::INVALID;

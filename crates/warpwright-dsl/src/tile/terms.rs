@@ -1,7 +1,8 @@
 //! Accumulators as sums of factors of 16 bits.
 //!
-//! A half has fewer bits than an `f32`. What rounding leaves over is a number too, and so is what rounding that
-//! leaves: the sum of a few halves is the `f32` but for its last bits, and the sum of their products is the product.
+//! A half has fewer bits than an `f32`. The rounding error is a number too, and so is the error of rounding that. So
+//! the sum of a few halves equals the `f32` except for its last bits, and the sum of their products equals the
+//! product.
 
 use super::super::reg::Reg;
 use super::product::{blocks_of_a, blocks_of_bt};
@@ -27,10 +28,10 @@ const FRACTION: u32 = 23;
 const BIAS: u32 = 127;
 
 impl<'k> Tile<'k, Acc, f32> {
-    /// The tile with each row times a power of two that brings its largest magnitude to between `2^exponent`, from 0 to 14,
-    /// and twice that, so that [terms](Self::as_terms) of half precision hold it to `2^(-25 - exponent)` of that at worst;
-    /// and the powers by which its rows are to be multiplied to be what they were. Where all of a row is below `2⁻¹¹²`, it
-    /// stays as far below.
+    /// Multiplies each row by a power of two that brings its largest magnitude between `2^exponent` (`exponent` from
+    /// 0 to 14) and twice that, so that [terms](Self::as_terms) of half precision represent it to `2^(-25 -
+    /// exponent)` of that at worst. Returns the tile and the powers that undo the scaling of each row. A row whose
+    /// elements are all below `2⁻¹¹²` stays as far below.
     #[track_caller]
     pub fn normalized_rows(self, exponent: u32) -> (Self, Rows<'k>) {
         let k = self.k;
@@ -47,9 +48,10 @@ impl<'k> Tile<'k, Acc, f32> {
         })
     }
 
-    /// The accumulators as a sum of `count` tiles of `T`, from 1 to 4: the first is the accumulators rounded, the next is
-    /// what that left, rounded, and so on. Each element may be off by `2^(-11 · count)` of itself in half precision and
-    /// by `2^(-8 · count)` in `Bf16`, and half precision has nothing below `2⁻²⁵`, and at most 65504.
+    /// The accumulators as a sum of `count` tiles of `T`, from 1 to 4: the first is the rounded accumulators, the
+    /// next the rounded remainder, and so on. The relative error of each element is up to `2^(-11 · count)` in half
+    /// precision and `2^(-8 · count)` in `Bf16`. Half precision represents nothing below `2⁻²⁵` and nothing above
+    /// 65504.
     ///
     /// ```
     /// use warpwright_dsl::*;
@@ -96,9 +98,9 @@ impl<'k> Tile<'k, Acc, f32> {
 }
 
 impl<'k, T: Half> Terms<'k, T> {
-    /// The terms over one another as one left factor, m × k: of all rows the first term, then of all rows the next, and
-    /// zeros up to a multiple of 16 rows. k is a multiple of 16. A product with it is added up by
-    /// [`fold_rows`](Tile::fold_rows), after [`row_block`](Tile::row_block) where there are rows of zeros.
+    /// The terms stacked as one left factor, m × k: the first terms of all rows, then the next terms of all rows, and
+    /// so on, padded with zeros to a multiple of 16 rows. k is a multiple of 16. Add up a product with it by
+    /// [`fold_rows`](Tile::fold_rows), after [`row_block`](Tile::row_block) if there are padding rows.
     #[track_caller]
     pub fn stacked_a(&self) -> Tile<'k, A, T> {
         let (k, loc) = (self.k, Location::caller());
@@ -114,8 +116,8 @@ impl<'k, T: Half> Terms<'k, T> {
         })
     }
 
-    /// The terms as right factors, each transposed: of m × k accumulators k × m, k a multiple of 16. Each lane holds
-    /// what it needs. The sum of the products with them is the product.
+    /// The terms as right factors, each transposed: k × m for m × k accumulators, k a multiple of 16, without
+    /// exchange between lanes. The sum of the products with them is the product.
     #[track_caller]
     pub fn as_bt(&self) -> Vec<Tile<'k, B, T>> {
         let (k, loc) = (self.k, Location::caller());

@@ -1,9 +1,8 @@
-//! How the threads of a block share out a window that they copy.
+//! How the threads of a block divide the copying of a window.
 //!
-//! A window is cut into units of neighbouring elements of a row, one for a thread at a time. Where a thread's next
-//! unit lies decides what its addresses cost: best is a place that differs by a constant, in global memory
-//! and, through the swizzle, in shared memory. Neighbouring threads have neighbouring units wherever that leaves
-//! a choice.
+//! A window is cut into units of neighbouring elements of a row; a thread copies one at a time. The distance to a
+//! thread's next unit determines the cost of its addresses: a constant distance is best, both in global memory and,
+//! through the swizzle, in shared memory. Where that leaves a choice, neighbouring threads have neighbouring units.
 //!
 //! ```text
 //!   bands: a multiple of eight rows at a time     stripes: rows that threads do not divide
