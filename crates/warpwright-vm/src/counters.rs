@@ -1,11 +1,10 @@
-//! What a profiler would show: memory traffic as the hardware would see it, and waiting at barriers.
+//! Counters that a profiler would show: memory traffic as on hardware, and waiting at barriers.
 //!
-//! A *request* is an instruction that a warp executes. Requests to global and local memory are counted in
-//! *sectors*, the 32 bytes in which caches are filled; a warp that reads 32 consecutive words touches 4.
-//! Local memory is laid out as the hardware does it, word by word for all lanes of a warp. Requests to shared
-//! memory are counted in *passes*: each of its 32 banks gives one word a pass, a word that several lanes want
-//! is given to all of them, and lanes that want more than a word go in groups. Constants are read one address
-//! a pass.
+//! A *request* is an instruction that a warp executes. Requests to global and local memory are counted in *sectors*,
+//! the 32 bytes in which caches are filled; a warp that reads 32 consecutive words touches 4. Local memory is laid
+//! out as on hardware, word by word for all lanes of a warp. Requests to shared memory are counted in *passes*: each
+//! of its 32 banks delivers one word per pass, a word that several lanes need goes to all of them, and lanes that
+//! need more than a word are served in groups. Constants are read one address per pass.
 
 use crate::check::race::AccessKind;
 use crate::launch::Launch;
@@ -24,10 +23,10 @@ const BANKS: u64 = 32;
 pub struct Traffic {
     /// Instructions of a warp.
     pub requests: u64,
-    /// Bytes that lanes asked for.
+    /// Bytes that lanes requested.
     pub bytes: u64,
-    /// Global and local memory: sectors of 32 bytes that the requests touch. Shared memory and constants:
-    /// passes that they take.
+    /// For global and local memory, the sectors of 32 bytes that the requests touch; for shared memory and constants,
+    /// the passes that they take.
     pub transactions: u64,
 }
 
@@ -45,15 +44,15 @@ impl Traffic {
     }
 }
 
-/// What is done to one space, or to one allocation.
+/// Accesses to one space, or to one allocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SpaceTraffic {
-    /// What was read, also by asynchronous copies.
+    /// Reads, including those of asynchronous copies.
     pub loads: Traffic,
-    /// What was written, also by asynchronous copies.
+    /// Writes, including those of asynchronous copies.
     pub stores: Traffic,
-    /// What was read and written at once.
+    /// Atomic operations.
     pub atomics: Traffic,
 }
 
@@ -78,11 +77,12 @@ impl SpaceTraffic {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BarrierWaits {
-    /// How often a warp waited for other warps: all but the last that comes to a barrier.
+    /// The number of times that a warp waited for other warps. Every warp waits at a barrier except the last to
+    /// arrive.
     pub waits: u64,
-    /// For how many instructions, by the warps' own clocks: what the slowest warp had executed when it came to
-    /// the barrier and the one that waited had not, summed over all that waited. It does not depend on the
-    /// order in which the virtual GPU runs warps.
+    /// The waiting time in instructions of the warps' own clocks: for each warp that waited, the number of
+    /// instructions that the slowest warp had executed on arrival and this warp had not, summed up. It does not
+    /// depend on the order in which the virtual GPU runs warps.
     pub instructions: u64,
 }
 

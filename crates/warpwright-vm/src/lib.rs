@@ -1,7 +1,7 @@
 //! A virtual GPU: executes PTX on the CPU as a GPU would, and reports what a GPU would hide.
 //!
-//! A [`Device`] has memory ([`Buffer`]), loads modules ([`Module`]) and launches their kernels. A launch
-//! goes on while the host does; what it did, and what the checks have found, is its [`Report`].
+//! A [`Device`] has memory ([`Buffer`]), loads modules ([`Module`]) and launches their kernels. A launch runs in the
+//! background; its [`Report`] contains its results and the findings of the checks.
 //!
 //! ```
 //! use warpwright_vm::{Arg, Device, DeviceConfig, LaunchConfig, Options};
@@ -43,17 +43,16 @@
 //! # }
 //! ```
 //!
-//! Accesses outside of allocations, or that are not aligned, are always found, and not done.
-//! [`Options::checks`] asks for more: races in shared and global memory, reads of what was never written,
-//! barriers and collectives that threads do not reach together. `warpwright-test` runs kernels of
-//! the DSL in unit tests, with all of them.
+//! Accesses that are misaligned or outside of allocations are always found, and not performed. [`Options::checks`]
+//! enables more checks: races in shared and global memory, reads of uninitialised data, and barriers and collectives
+//! that threads do not reach together. `warpwright-test` runs kernels of the DSL in unit tests with all checks.
 //!
 //! | module | what it is |
 //! | --- | --- |
-//! | [`check`] | what the checks find |
-//! | [`num`] | what instructions compute, on numbers |
-//! | [`render`] | the same for people: with lines of PTX and of the source |
-//! | [`tensor`] | how tensor cores multiply and add, bit for bit |
+//! | [`check`] | the findings of the checks |
+//! | [`num`] | the arithmetic of instructions, on numbers |
+//! | [`render`] | findings as text, with lines of PTX and of the source |
+//! | [`tensor`] | the arithmetic of tensor cores, bit for bit |
 #![deny(unsafe_code)]
 
 mod counters;

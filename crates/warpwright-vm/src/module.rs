@@ -17,13 +17,13 @@ pub struct KernelParam {
     pub ty: Type,
     /// Size in bytes.
     pub bytes: u32,
-    /// Where it is among the parameters, in bytes.
+    /// Offset among the parameters, in bytes.
     pub offset: u32,
-    /// Whether it is an array, as structures passed by value are.
+    /// Whether it is an array, such as a structure passed by value.
     pub is_array: bool,
-    /// It is said to be a pointer.
+    /// Whether it is declared as a pointer.
     pub is_pointer: bool,
-    /// What the address that it points to is said to be a multiple of, in bytes.
+    /// Declared alignment of the address that it points to, in bytes.
     pub pointee_align: Option<u32>,
 }
 
@@ -37,12 +37,12 @@ pub struct KernelInfo {
     pub params: Vec<KernelParam>,
     /// Static shared memory, in bytes.
     pub static_shared: u64,
-    /// The only block that it runs with (`.reqntid`).
+    /// The only block shape that it runs with (`.reqntid`).
     pub required_block: Option<[u32; 3]>,
-    /// The most threads of a block (`.maxntid`).
+    /// The maximum number of threads of a block (`.maxntid`).
     pub max_threads: Option<u32>,
-    /// The 32-bit registers that its values take where most of them are live at once, in the order of the text: what a
-    /// compiler that neither moves nor spills anything needs. Functions that it calls are not counted.
+    /// The maximum number of 32-bit registers that are live at once, in the order of the text: what a compiler needs
+    /// that neither moves nor spills anything. Functions that it calls are not counted.
     pub registers: u32,
     /// Its local variables and the arguments of its calls, in bytes of a thread's local memory.
     pub local_bytes: u64,

@@ -1,6 +1,6 @@
-//! Sums whose values have names in reports.
+//! Enums whose values have names in reports.
 
-/// Declares an enum, and the name of each value.
+/// Declares an enum with a name for each value.
 macro_rules! named {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)* }) => {
         $(#[$meta])*

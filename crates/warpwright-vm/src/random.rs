@@ -1,4 +1,4 @@
-//! Numbers from a seed, for orders that can be reproduced.
+//! Pseudo-random numbers from a seed, for reproducible schedules.
 
 /// A generator of pseudo-random numbers: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 #[derive(Clone, Debug)]

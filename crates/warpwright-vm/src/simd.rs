@@ -1,11 +1,11 @@
-//! Compiling hot loops for several levels of vector instructions, and choosing one at run time.
+//! Compiles hot loops for several levels of vector instructions, and chooses one at run time.
 //!
-//! A lane operation is written once, as an expression over one lane. [`lane_op!`] wraps it in a loop over
-//! the 32 lanes and compiles that loop for each [`Level`]; the decoder takes the version for the level
-//! that this processor has. This is the crate's only file with `unsafe`.
+//! You write a lane operation once, as an expression over one lane. [`lane_op!`] wraps it in a loop over the 32 lanes
+//! and compiles that loop for each [`Level`]; the decoder takes the version for the level of this processor. This is
+//! the crate's only file with `unsafe`.
 //!
-//! **A [`Level`] is a proof**: only [`Level::detect`] makes one, and what is compiled for more than the target always
-//! has is reached through it alone. So all fields here are private, and so is [`Features`].
+//! **A [`Level`] is a proof**: only [`Level::detect`] creates one, and code compiled for features that the target may
+//! lack is reached only through it. So all fields here are private, and so is [`Features`].
 #![allow(unsafe_code, reason = "entering functions that are compiled for features of the processor")]
 
 use crate::machine::{Inst, Machine, Step};
@@ -150,9 +150,9 @@ mod x86 {
     }
 }
 
-/// Declares operations of one lane as [`LaneOp`]s: up to three sources, by position the rows `a`, `b` and
-/// `c` of the instruction, and the destination `d`. The types are [`Cell`](crate::machine::Cell)s. However
-/// large the expression is, it is part of the loop: by itself it would be compiled for one lane, and for no level.
+/// Declares operations of one lane as [`LaneOp`]s: up to three sources, which are by position the rows `a`, `b` and
+/// `c` of the instruction, and the destination `d`. The types are [`Cell`](crate::machine::Cell)s. The expression is
+/// always inlined into the loop: on its own it would be compiled for one lane, and for no level.
 ///
 /// ```text
 /// lane_op! {

@@ -1,4 +1,4 @@
-//! Gathering findings while workers run, and making a report of them.
+//! Collects findings while workers run, and makes a report of them.
 
 use super::finding::*;
 use crate::memory::SpaceKind;

@@ -1,4 +1,4 @@
-//! Findings: what a check has found, as data and in words.
+//! Findings of the checks, as data and in words.
 
 use super::source::SourceLine;
 use crate::memory::{FaultKind, SpaceKind};
@@ -11,15 +11,15 @@ use warpwright_ptx::ir::Origin;
 const MAX_ARGUMENTS: usize = 4;
 
 named! {
-    /// Which check found it. The names are those of NVIDIA's sanitizer.
+    /// The check that a finding belongs to, with the name of NVIDIA's sanitizer tool.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     #[non_exhaustive]
     pub enum Tool {
         /// Bounds, alignment, lifetime.
         Memcheck = "memcheck",
-        /// Accesses that nothing orders.
+        /// Concurrent accesses without ordering.
         Racecheck = "racecheck",
-        /// Reads of what was never written.
+        /// Reads of uninitialised data.
         Initcheck = "initcheck",
         /// Barriers and collectives that threads do not reach together.
         Synccheck = "synccheck",
@@ -32,27 +32,27 @@ impl fmt::Display for Tool {
     }
 }
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Severity {
     /// The kernel is wrong.
     Error,
-    /// It breaks a rule, and works on every device there is.
+    /// The kernel breaks a rule but works on every existing device.
     Warning,
 }
 
-/// The order in which the accesses of a race happened to come. Another run may show another one.
+/// The order in which the accesses of a race happened in this run. Another run may show another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Hazard {
-    /// A read of what another thread wrote.
+    /// A read of a location that another thread wrote.
     ReadAfterWrite,
-    /// A write to what another thread read.
+    /// A write to a location that another thread read.
     WriteAfterRead,
     /// Two writes.
     WriteAfterWrite,
 }
 
-/// How close to each other the threads of a race are.
+/// The relation between the threads of a race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Between {
     /// An asynchronous copy and the thread that issued it.
@@ -65,28 +65,28 @@ pub enum Between {
     Blocks,
 }
 
-/// What was found.
+/// The kind of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FindingKind {
-    /// An access that is not allowed. It was not done.
+    /// An invalid access. It was not performed.
     Access(FaultKind),
-    /// Two accesses, at least one of them a write, that nothing orders.
+    /// Two accesses without ordering, at least one of them a write.
     Race {
-        /// Which came first.
+        /// The order in which they happened.
         hazard: Hazard,
-        /// Whose they are.
+        /// The relation between their threads.
         between: Between,
-        /// In which memory.
+        /// The memory space.
         space: SpaceKind,
-        /// Both write the same value.
+        /// Whether both write the same value.
         same_value: bool,
     },
-    /// A read by `ld.global.nc` of what the launch writes, before the read or after it.
+    /// A read by `ld.global.nc` of memory that the launch writes, before or after the read.
     NonCoherent,
     /// A read of memory that was never written.
     UninitializedMemory {
-        /// In which memory.
+        /// The memory space.
         space: SpaceKind,
     },
     /// A read of a register that was never written.
@@ -94,32 +94,32 @@ pub enum FindingKind {
         /// The register.
         register: String,
     },
-    /// An output that the kernel has not written, or not whole.
+    /// An output that the kernel has not written, or not completely.
     UnwrittenOutput {
         /// The argument.
         argument: String,
-        /// Its elements.
+        /// Its number of elements.
         elements: u64,
-        /// How many of them were not written.
+        /// The number of elements that were not written.
         missing: u64,
-        /// The first of those.
+        /// The first of them.
         first: u64,
     },
-    /// A barrier of the block that the warp must reach together was reached by a part of the warp alone.
+    /// A part of a warp reached a barrier of the block that the whole warp must reach together.
     DivergentBarrier {
-        /// The lanes that were there.
+        /// The lanes that arrived.
         present: u32,
-        /// The lanes that should have been.
+        /// The lanes that were expected.
         expected: u32,
     },
-    /// Lanes that a `.sync` instruction names never arrived.
+    /// Lanes named by a `.sync` instruction never arrived.
     MissingLanes {
-        /// The lanes that were there.
+        /// The lanes that arrived.
         present: u32,
         /// The lanes that the mask names.
         named: u32,
     },
-    /// A lane reads from one that does not take part in the exchange.
+    /// A lane reads from a lane that does not take part in the exchange.
     AbsentSource {
         /// The lanes that take part.
         present: u32,
@@ -129,19 +129,19 @@ pub enum FindingKind {
         /// The mask.
         named: u32,
     },
-    /// Threads come to one barrier with different numbers of threads to wait for.
+    /// Threads arrive at one barrier with different thread counts.
     BarrierCount {
         /// The barrier.
         barrier: u32,
-        /// The number that it waits for.
+        /// The count that the barrier waits for.
         expected: u32,
-        /// The number that was said now.
+        /// The count of this arrival.
         said: u32,
     },
 }
 
 impl FindingKind {
-    /// Which check finds such things.
+    /// The check that reports this kind.
     pub const fn tool(&self) -> Tool {
         match self {
             FindingKind::Access(_) => Tool::Memcheck,
@@ -153,7 +153,7 @@ impl FindingKind {
         }
     }
 
-    /// How bad that is.
+    /// The severity of this kind.
     pub const fn severity(&self) -> Severity {
         match self {
             FindingKind::Race { same_value: true, .. } => Severity::Warning,
@@ -161,7 +161,7 @@ impl FindingKind {
         }
     }
 
-    /// What to do about it, where there is something to be said of all such findings.
+    /// Advice that applies to all findings of this kind.
     pub const fn advice(&self) -> Option<&'static str> {
         let (between, same_value) = match self {
             FindingKind::Race { between, same_value, .. } => (between, same_value),
@@ -185,7 +185,7 @@ impl FindingKind {
         })
     }
 
-    /// Its name in reports for programs.
+    /// Its name in machine-readable reports.
     pub const fn name(&self) -> &'static str {
         match self {
             FindingKind::Access(FaultKind::OutOfBounds) => "out-of-bounds",
@@ -210,7 +210,7 @@ impl FindingKind {
 }
 
 named! {
-    /// What a thread did.
+    /// The action of a thread.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
     #[non_exhaustive]
     pub enum Action {
@@ -218,13 +218,13 @@ named! {
         Read = "read",
         /// It wrote memory.
         Write = "write",
-        /// It read and wrote memory at once.
+        /// It read and wrote memory in one atomic operation.
         Atomic = "atomic",
-        /// It had memory read by an asynchronous copy.
+        /// It issued an asynchronous copy that read memory.
         AsyncRead = "async-read",
-        /// It had memory written by an asynchronous copy.
+        /// It issued an asynchronous copy that wrote memory.
         AsyncWrite = "async-write",
-        /// It executed an instruction that is not about memory.
+        /// It executed an instruction that does not access memory.
         Execute = "execute",
     }
 }
@@ -246,17 +246,17 @@ impl fmt::Display for Action {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArgumentRef {
-    /// The parameter's name; for a pointer in a structure, with where it stands there: `p+8`.
+    /// The parameter's name; for a pointer in a structure, with its offset there: `p+8`.
     pub name: String,
-    /// Where it points to, in bytes from the allocation's beginning.
+    /// The address that it points to, in bytes from the allocation's beginning.
     pub offset: u64,
 }
 
-/// The allocation or variable that an address is in, or nearest to.
+/// The allocation or variable that contains an address, or is nearest to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AllocationRef {
-    /// The variable's name, or what the host has called it; empty for what has no name.
+    /// The variable's name, or the host's name for it; empty if it has none.
     pub name: String,
     /// The arguments of the launch that point into it.
     pub arguments: Vec<ArgumentRef>,
@@ -264,9 +264,9 @@ pub struct AllocationRef {
     pub base: u64,
     /// Its size in bytes.
     pub bytes: u64,
-    /// Where the address is, from the base.
+    /// The offset of the address from the base.
     pub offset: i64,
-    /// It was given back before.
+    /// Whether it was freed before.
     pub freed: bool,
 }
 
@@ -290,67 +290,68 @@ impl fmt::Display for AllocationRef {
     }
 }
 
-/// Where in memory an access was.
+/// The location of an access in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemorySite {
-    /// The memory.
+    /// The memory space.
     pub space: SpaceKind,
-    /// The address: generic for global memory, from the beginning of the space for others.
+    /// The address: generic for global memory, relative to the beginning of the space for others.
     pub address: u64,
     /// The width of the access in bytes.
     pub bytes: u32,
-    /// What is there, or next to it.
+    /// The allocation there, or the nearest one.
     pub allocation: Option<AllocationRef>,
 }
 
-/// What one thread did.
+/// An access or other action of one thread.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AccessSite {
-    /// What it did.
+    /// The action.
     pub action: Action,
-    /// The instruction's opcode with its modifiers left out; empty for what is not of the text.
+    /// The instruction's opcode without its modifiers; empty for actions without an instruction in the text.
     pub opcode: &'static str,
     /// The function.
     pub function: String,
     /// Index of the statement in the function.
     pub statement: Option<u32>,
-    /// Where the instruction came from.
+    /// The instruction's origin.
     pub origin: Origin,
-    /// The line of source that it was made of, where that is known.
+    /// Its source line, if known.
     pub source: Option<SourceLine>,
     /// `%ctaid`.
     pub block: [u32; 3],
     /// `%tid`.
     pub thread: [u32; 3],
-    /// Where, if it is about memory.
+    /// The memory location, for accesses to memory.
     pub memory: Option<MemorySite>,
 }
 
-/// Something that a check has found. Findings of one kind at one place are one, with a count.
+/// A finding of a check. Findings of one kind at one location are merged and counted.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Finding {
-    /// Which check.
+    /// The check.
     pub tool: Tool,
-    /// What.
+    /// The kind.
     pub kind: FindingKind,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// The kernel that was launched.
     pub kernel: String,
-    /// How often: warp instructions in which it occurred. Of a race, an access that is repeated with nothing
-    /// ordered in between may count once.
+    /// The number of warp instructions in which it occurred. For a race, an access that is repeated without ordering
+    /// in between may count once.
     pub count: u64,
-    /// Who did it: of a race, both; the earlier one first.
+    /// The accesses involved; for a race both, the earlier one first.
     pub accesses: Vec<AccessSite>,
-    /// The same in words, and what to do.
+    /// The finding in words, with advice.
     pub message: String,
 }
 
 impl Finding {
-    /// That a kernel has left elements of an output unwritten: what only those know who know what is an output.
+    /// A finding that a kernel has left elements of an output unwritten. Only the caller knows which arguments are
+    /// outputs.
     pub fn unwritten_output(
         kernel: &str,
         argument: &str,

@@ -1,4 +1,4 @@
-//! What instructions tell the checks.
+//! The calls by which instructions report to the checks.
 
 use super::observe::{Touch, scope_of};
 use super::race::{AccessKind, FenceKind};

@@ -1,8 +1,8 @@
-//! Which bytes were written: one bit each.
+//! Tracks which bytes were written, one bit each.
 //!
-//! A read of shared or global memory is a finding if any of its bytes was never written. In local memory,
-//! where structs are copied by words together with the gaps between their members, it is one if none of
-//! its bytes was.
+//! A read of shared or global memory is a finding if any of its bytes was never written. A read of local memory is a
+//! finding only if none of its bytes was written, since structs are copied there by words, including the gaps between
+//! their members.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -1,8 +1,6 @@
-//! What is looked for while a kernel runs: races, uninitialised data, broken synchronisation.
+//! The checks that run with a kernel: races, uninitialised data, broken synchronisation.
 //!
-//! [`race`] knows what is ordered, and is told of accesses and synchronisation; `init` knows which bytes
-//! were written; `hooks` is what instructions call, and `observe` looks at their accesses; `collect`
-//! gathers what is found, `resolve` and `source` find its names and lines, and `finding` says it in words. Nothing here changes what a kernel computes.
+//! [`race`] tracks ordering and receives accesses and synchronisation; `init` tracks written bytes; `hooks` contains the functions that instructions call, and `observe` examines their accesses; `collect` gathers findings, `resolve` and `source` add names and lines, and `finding` puts them into words. Nothing here changes the results of a kernel.
 
 mod collect;
 mod finding;

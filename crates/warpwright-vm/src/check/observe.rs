@@ -1,7 +1,7 @@
-//! Accesses to memory, as the checks see them.
+//! Observes accesses to memory for the checks.
 //!
-//! They are looked at before memory changes, and once more after a strong read. With no checks on, that is
-//! one comparison.
+//! An access is observed before memory changes, and again after a strong read. Without checks, that costs one
+//! comparison.
 
 use super::init::Written;
 use super::race::{

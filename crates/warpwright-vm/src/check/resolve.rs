@@ -1,4 +1,4 @@
-//! From raw findings to those of a report: names, lines, allocations.
+//! Turns raw findings into those of a report, with names, lines and allocations.
 
 use super::finding::message;
 use super::{

@@ -1,4 +1,4 @@
-//! From instructions to the lines of source that they were made of: Rust's, of a kernel of the DSL; or those of `.loc`.
+//! Finds the source lines of instructions: lines of Rust for kernels of the DSL, otherwise those of `.loc`.
 
 use crate::decode::NO_STATEMENT;
 use crate::launch::Launch;
@@ -9,21 +9,21 @@ use warpwright_ptx::ir::{ItemKind, Loc, Module, Origin, StatementKind};
 /// Calls that are followed where functions were inlined into each other: a hostile module has any number.
 const DEEPEST: usize = 32;
 
-/// A line of the source that a kernel was made of: of Rust where the DSL has written it, else what `.loc` says.
+/// A source line of a kernel: a line of Rust for kernels of the DSL, otherwise that of `.loc`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceLine {
-    /// The file, as `.file` or the Rust compiler says it.
+    /// The file, as named by `.file` or the Rust compiler.
     pub file: String,
     /// The line, from 1.
     pub line: u32,
-    /// The column, from 1; 0 where it is not known.
+    /// The column, from 1; 0 if unknown.
     pub column: u32,
-    /// Where the function that the line is of was inlined: the line of its call.
+    /// If the line belongs to an inlined function, the line of the call.
     pub inlined_at: Option<Box<SourceLine>>,
 }
 
 impl SourceLine {
-    /// The line, and those of the calls by which it was inlined, from the innermost to the outermost.
+    /// The line and the lines of the calls that inlined it, innermost first.
     pub fn chain(&self) -> impl Iterator<Item = &SourceLine> {
         successors(Some(self), |line| line.inlined_at.as_deref())
     }

@@ -21,7 +21,7 @@ pub enum Arg {
     I64(i64),
     F32(f32),
     F64(f64),
-    /// The bytes of a structure, or of a type that Rust does not have.
+    /// The bytes of a structure, or of a type that Rust lacks.
     Bytes(Vec<u8>),
 }
 

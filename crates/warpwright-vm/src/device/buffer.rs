@@ -1,4 +1,4 @@
-//! Memory that the host has on a device.
+//! Device memory owned by the host.
 
 use super::{Device, DeviceError, Span};
 use crate::memory::{Allocation, AllocationKind, HostWords, Overlap};
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 impl Device {
-    /// Allocates `len` elements. They are not initialised: the checks say so if a kernel reads them.
+    /// Allocates `len` uninitialised elements. The checks report a kernel that reads them.
     pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>, DeviceError> {
         self.alloc_named("", len)
     }
 
-    /// Allocates `len` elements, which are not initialised, under a name for reports.
+    /// Allocates `len` uninitialised elements, with a name for reports.
     pub fn alloc_named<T: Element>(&self, name: &str, len: usize) -> Result<Buffer<T>, DeviceError> {
         self.allocate(name, len, AllocationKind::Buffer)
     }
@@ -32,22 +32,22 @@ impl Device {
         Ok(Buffer { device: self.clone(), allocation, len, element: PhantomData })
     }
 
-    /// Allocates `len` elements of the host's memory, mapped into the device and zero: the host may set and
-    /// read them with [`Buffer::poke`] and [`Buffer::peek`] while kernels run, as a stop flag or a progress
-    /// counter. A kernel that waits for such memory to change is never taken for one that hangs, and ends at
-    /// the latest with [`Options::max_instructions`](crate::Options::max_instructions).
+    /// Allocates `len` zero elements of host memory that are mapped into the device. The host may set and read them
+    /// with [`Buffer::poke`] and [`Buffer::peek`] while kernels run, for instance as a stop flag or a progress
+    /// counter. A kernel that waits for such memory to change never counts as hanging; it ends with
+    /// [`Options::max_instructions`](crate::Options::max_instructions) at the latest.
     pub fn alloc_mapped<T: Element>(&self, len: usize) -> Result<Buffer<T>, DeviceError> {
         self.allocate("", len, AllocationKind::Mapped)
     }
 
-    /// Maps memory of the host into the device, at the address that it has for the host, until the buffer is dropped:
-    /// the first `bytes` bytes of the owner's words. It counts as what [`alloc_mapped`](Self::alloc_mapped) gives, but
-    /// takes none of the device's memory. The name is for reports.
+    /// Maps host memory into the device, at its host address, until the buffer is dropped: the first `bytes` bytes of
+    /// the owner's words. It behaves like memory of [`alloc_mapped`](Self::alloc_mapped) but takes none of the
+    /// device's memory. The name is for reports.
     ///
-    /// Its addresses may be those of memory that was mapped before and is not any more; they may not be those of
-    /// anything else that the device has.
+    /// The addresses may be those of memory that was mapped before and no longer is. They must not overlap anything
+    /// else on the device.
     ///
-    /// The device keeps the owner until the buffer is dropped and every launch that may reach the words is over.
+    /// The device keeps the owner until the buffer is dropped and every launch that may access the words is over.
     ///
     /// ```compile_fail,E0521
     /// # use std::sync::{Arc, atomic::AtomicU32};
@@ -74,14 +74,14 @@ impl Device {
         Ok(Buffer { device: self.clone(), allocation, len: bytes as usize, element: PhantomData })
     }
 
-    /// Allocates `len` elements of zero.
+    /// Allocates `len` zero elements.
     pub fn alloc_zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>, DeviceError> {
         let buffer = self.alloc(len)?;
         buffer.allocation.written.set_all();
         Ok(buffer)
     }
 
-    /// Allocates a copy of a slice.
+    /// Allocates a buffer with a copy of a slice.
     pub fn clone_htod<T: Element>(&self, data: &[T]) -> Result<Buffer<T>, DeviceError> {
         let buffer = self.alloc(data.len())?;
         buffer.write(data)?;
@@ -89,9 +89,9 @@ impl Device {
     }
 }
 
-/// A type of the elements of buffers.
+/// An element type of buffers.
 pub trait Element: Copy + Send + Sync + 'static {
-    /// Its size.
+    /// Its size in bytes.
     const BYTES: usize;
 
     /// Writes it in little-endian order.
@@ -121,7 +121,7 @@ macro_rules! element {
 
 element!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64);
 
-/// Memory of a device, given back when it is dropped.
+/// Memory of a device, freed when it is dropped.
 pub struct Buffer<T> {
     device: Device,
     pub(super) allocation: Arc<Allocation>,
@@ -145,7 +145,7 @@ impl<T: Element> Buffer<T> {
         self.allocation.base
     }
 
-    /// Copies a slice of the same length in, after the launches so far.
+    /// Copies a slice of the same length into the buffer, after the launches so far.
     pub fn write(&self, data: &[T]) -> Result<(), DeviceError> {
         self.device.synchronize();
         self.check(data.len())?;
@@ -173,19 +173,20 @@ impl<T: Element> Buffer<T> {
         bytes.chunks_exact(T::BYTES).map(T::get).collect()
     }
 
-    /// Whether all of these bytes were written, by the host or, where they are checked for [uninitialised
-    /// data](crate::Checks::init), by the launches so far.
+    /// Whether all of these bytes were written: by the host, or by the launches so far if these check for
+    /// [uninitialised data](crate::Checks::init).
     pub fn is_written(&self, offset: u64, bytes: u64) -> bool {
         self.device.synchronize();
         let end = offset.checked_add(bytes);
         end.is_some_and(|end| end <= self.allocation.bytes) && self.allocation.written.is_set(offset, bytes)
     }
 
-    /// A range of its bytes, which does not keep the buffer: what is dropped is none of the device's any more.
+    /// A range of its bytes. It does not keep the buffer: the memory of a dropped buffer no longer belongs to the
+    /// device.
     ///
     /// # Panics
     ///
-    /// Where the range is not inside.
+    /// If the range is not inside the buffer.
     pub fn span(&self, start: u64, bytes: u64) -> Span {
         let end = start.checked_add(bytes);
         assert!(
@@ -195,8 +196,8 @@ impl<T: Element> Buffer<T> {
         Span { allocation: self.allocation.clone(), start, bytes }
     }
 
-    /// An element as it is now, while kernels may be running. Of those of 8 bytes too it is one value that was
-    /// there, not parts of two.
+    /// The current value of an element, while kernels may be running. An element of up to 8 bytes is never a mix of
+    /// two values.
     pub fn peek(&self, index: usize) -> Option<T> {
         let mut bytes = vec![0; T::BYTES];
         (index < self.len).then(|| {
@@ -206,10 +207,10 @@ impl<T: Element> Buffer<T> {
         })
     }
 
-    /// Sets an element now, while kernels may be running. Whether there is such an element.
+    /// Sets an element now, while kernels may be running. Returns whether the element exists.
     ///
-    /// Once the host waits for a launch, only [mapped](Device::alloc_mapped) memory counts as what it may still
-    /// change: a kernel that does nothing but wait for other memory ends as a deadlock then.
+    /// Once the host waits for a launch, only [mapped](Device::alloc_mapped) memory counts as memory that it may
+    /// still change: a kernel that only waits for other memory then ends as a deadlock.
     pub fn poke(&self, index: usize, value: T) -> bool {
         let mut bytes = vec![0; T::BYTES];
         value.put(&mut bytes);

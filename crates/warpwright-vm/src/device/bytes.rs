@@ -1,7 +1,7 @@
-//! Ranges of bytes of buffers, at once: for a host that orders its operations itself.
+//! Accesses to ranges of bytes of buffers that take effect at once, for hosts that order their operations themselves.
 //!
-//! Nothing here waits for launches. What a kernel does at the same time to the same bytes is a race as on
-//! hardware: bytes come and go in some order, and nothing else happens.
+//! Nothing here waits for launches. If a kernel accesses the same bytes at the same time, that is a race as on
+//! hardware: the bytes are read and written in some order, without further effects.
 
 use super::{Buffer, DeviceError, Element, Span};
 use crate::memory::Allocation;
@@ -21,14 +21,14 @@ impl<T: Element> Buffer<T> {
         self.whole().read(offset, data)
     }
 
-    /// Copies bytes out as [`read_bytes`](Self::read_bytes) does, as one value that was there, while kernels may
-    /// be running.
+    /// Copies bytes out like [`read_bytes`](Self::read_bytes), as one value instead of a mix, while kernels may be
+    /// running.
     pub fn peek_bytes(&self, offset: u64, data: &mut [u8]) -> Result<(), DeviceError> {
         let _wide = (data.len() > 4).then(|| self.allocation.exclusive());
         self.read_bytes(offset, data)
     }
 
-    /// Copies bytes in as [`write_bytes`](Self::write_bytes) does, as one value, while kernels may be running.
+    /// Copies bytes in like [`write_bytes`](Self::write_bytes), as one value, while kernels may be running.
     pub fn poke_bytes(&self, offset: u64, data: &[u8]) -> Result<(), DeviceError> {
         let _wide = (data.len() > 4).then(|| self.allocation.exclusive());
         self.write_bytes(offset, data)
@@ -39,9 +39,9 @@ impl<T: Element> Buffer<T> {
         self.whole().fill(offset, bytes, &[value])
     }
 
-    /// Copies `bytes` bytes of another buffer, or of this one, from its byte `from` on to byte `offset` of this
-    /// one, without waiting for launches. The ranges may overlap. What was never written in
-    /// another buffer counts as never written here.
+    /// Copies `bytes` bytes from byte `from` of another buffer, or of this one, to byte `offset` of this one, without
+    /// waiting for launches. The ranges may overlap. Bytes that are uninitialised in another buffer become
+    /// uninitialised here.
     pub fn copy_bytes<U: Element>(
         &self,
         offset: u64,
@@ -52,8 +52,8 @@ impl<T: Element> Buffer<T> {
         self.whole().copy(offset, &source.whole(), from, bytes)
     }
 
-    /// Its bytes count as never written, as those of a new buffer; those of mapped memory always are. For use
-    /// while no launch is running that uses it.
+    /// Marks its bytes as uninitialised, like those of a new buffer; those of mapped memory always count as written.
+    /// Do not call it while a launch uses the buffer.
     pub fn forget(&self) {
         self.allocation.written.clear_all();
     }

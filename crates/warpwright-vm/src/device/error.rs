@@ -1,4 +1,4 @@
-//! Why something could not be done on a device.
+//! Errors of device operations.
 
 use crate::decode::LoadError;
 use crate::launch::LaunchError;
@@ -6,26 +6,26 @@ use std::fmt;
 use warpwright_ptx::diag::Diagnostics;
 use warpwright_ptx::ir::Arch;
 
-/// Why something could not be done on a device.
+/// An error of a device operation.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// A text is no PTX, or the verifier refuses it.
+    /// A text is not PTX, or the verifier refuses it.
     Invalid(Diagnostics),
     /// A module could not be loaded.
     Load(LoadError),
-    /// A module is for a target that the device does not run.
+    /// A module is for a target that the device does not support.
     Target {
-        /// The target.
+        /// The module's target.
         module: Arch,
-        /// The device.
+        /// The device's architecture.
         device: Arch,
     },
     /// A launch was refused.
     Launch(LaunchError),
-    /// There is not that much memory.
+    /// There is not enough memory.
     OutOfMemory {
-        /// Bytes asked for.
+        /// Bytes requested.
         asked: u64,
         /// Bytes that are free.
         free: u64,
@@ -35,7 +35,7 @@ pub enum DeviceError {
         /// The name.
         name: String,
     },
-    /// A copy of the wrong length.
+    /// A copy has the wrong length.
     Length {
         /// Elements of the buffer.
         buffer: usize,
@@ -51,7 +51,7 @@ pub enum DeviceError {
         /// Bytes of the buffer.
         buffer: u64,
     },
-    /// Memory of the host cannot be mapped: some of its addresses are those of other memory of the device.
+    /// Host memory cannot be mapped, since it overlaps other memory of the device.
     Overlap {
         /// Where it begins.
         address: u64,
@@ -62,23 +62,23 @@ pub enum DeviceError {
         /// Size of the other memory in bytes.
         other_bytes: u64,
     },
-    /// Memory of the host cannot be mapped: the device has another use for some of its addresses.
+    /// Host memory cannot be mapped, since the device uses some of its addresses for something else.
     Window {
         /// Where it begins.
         address: u64,
         /// Its size in bytes.
         bytes: u64,
-        /// Where the addresses begin that are shared or local memory, parameters or functions.
+        /// Beginning of those addresses, which belong to shared or local memory, parameters or functions.
         window: u64,
     },
-    /// Bytes that are not, or not all, in one buffer, variable or piece of mapped memory.
+    /// Bytes that are not completely inside one buffer, variable or piece of mapped memory.
     NoMemory {
-        /// Where they begin.
+        /// Address of the first.
         address: u64,
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
     },
-    /// The operating system gave no threads.
+    /// The operating system refused to create threads.
     Threads(std::io::Error),
 }
 

@@ -25,15 +25,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use warpwright_ptx::ir::{self, Arch};
 use warpwright_ptx::verify::ModuleInfo;
 
-/// What a device is like.
+/// The properties of a device.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DeviceConfig {
-    /// The architecture that it stands for.
+    /// The architecture that it simulates.
     pub arch: Arch,
-    /// Host threads that run blocks; 0 for one for each core.
+    /// Host threads that run blocks; 0 for one per core.
     pub workers: u32,
-    /// How its tensor cores add; `None` for those of the architecture.
+    /// The arithmetic of its tensor cores; `None` for that of the architecture.
     pub tensor_core: Option<TensorCore>,
     /// Streaming multiprocessors.
     pub multiprocessors: u32,
@@ -41,9 +41,9 @@ pub struct DeviceConfig {
     pub memory: u64,
     /// The heap of `malloc` in kernels, in bytes.
     pub heap: u64,
-    /// Which part of the addresses of global memory it has, and of how many equal parts. Devices that have different
-    /// parts of one number never have memory at the same address; all that there are is the part 0 of 1. An index that
-    /// is not below the number means the last part.
+    /// The part of the addresses of global memory that it uses: an index, and the number of equal parts. Devices with
+    /// different parts of the same number never have memory at the same address; `(0, 1)` is the whole range. An
+    /// index that is too large means the last part.
     pub addresses: (u32, u32),
 }
 
@@ -86,7 +86,7 @@ impl Inner {
 }
 
 impl Device {
-    /// A device. Several can live in one process.
+    /// Creates a device. A process can have several.
     pub fn new(config: DeviceConfig) -> Result<Device, DeviceError> {
         let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
         let workers = if config.workers == 0 { cores } else { config.workers };
@@ -98,12 +98,12 @@ impl Device {
         Ok(Device { inner: Arc::new(inner) })
     }
 
-    /// What it is like.
+    /// Its properties.
     pub fn config(&self) -> &DeviceConfig {
         &self.inner.config
     }
 
-    /// Host threads that run blocks.
+    /// The number of host threads that run blocks.
     pub fn workers(&self) -> u32 {
         self.inner.workers
     }
@@ -135,24 +135,23 @@ impl Device {
         self.inner.executor.drain();
     }
 
-    /// Ends the launches that are running or wait for their turn where they are. Later ones run as usual.
+    /// Ends the launches that are running or waiting, wherever they are. Later launches run as usual.
     pub fn cancel(&self) {
         self.inner.executor.stop();
     }
 
-    /// How many launches have begun, or wait for their turn, since the device was made.
+    /// The number of launches that have begun or are waiting, since the device was created.
     pub fn launches(&self) -> u64 {
         self.inner.launches.load(Relaxed)
     }
 
-    /// Bytes of global memory that are not allocated.
+    /// The number of bytes of global memory that are free.
     pub fn free_memory(&self) -> u64 {
         self.inner.memory().map.unused()
     }
 }
 
-/// A module on a device. Cheap to clone: the clones are one module. Its variables are given back with the
-/// last of them.
+/// A module on a device. Cheap to clone: the clones are one module. Its variables are freed with the last clone.
 #[derive(Clone)]
 pub struct Module {
     loaded: Arc<Loaded>,
@@ -175,13 +174,13 @@ impl Drop for Variables {
 }
 
 impl Module {
-    /// The same, with the PTX that it was parsed from, so that reports show its lines.
+    /// The same module with the PTX that it was parsed from, so that reports show its lines.
     pub fn with_text(self, text: &str) -> Module {
         self.loaded.text.get_or_init(|| text.into());
         self
     }
 
-    /// The PTX that it was parsed from, where that is known.
+    /// The PTX that it was parsed from, if known.
     pub fn text(&self) -> Option<&str> {
         self.loaded.text.get().map(|text| &**text)
     }
@@ -200,8 +199,8 @@ impl Module {
         })
     }
 
-    /// The instructions that the virtual GPU does not execute, in the order of the text. Kernels that do not
-    /// reach them run.
+    /// The instructions that the virtual GPU does not support, in the order of the text. Kernels that do not reach
+    /// them run.
     pub fn unsupported(&self) -> &[Unsupported] {
         &self.loaded.code.unsupported
     }

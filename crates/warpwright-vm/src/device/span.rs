@@ -1,14 +1,14 @@
-//! Bytes of a device by their addresses: of buffers, of variables of modules, of memory of the host. For hosts that
-//! have addresses and no handles, as those of the driver API do.
+//! Bytes of a device by address: in buffers, variables of modules, or host memory. This is for hosts that have
+//! addresses instead of handles, such as the driver API.
 //!
-//! As with ranges of bytes of buffers, nothing here waits for launches.
+//! As with byte ranges of buffers, nothing here waits for launches.
 
 use super::bytes::{copy, fill, written};
 use super::{Device, DeviceError};
 use crate::memory::Allocation;
 use std::sync::Arc;
 
-/// A range of bytes of a device. What it holds stays as long as it does, even if its owner gives it back.
+/// A range of bytes of a device. It keeps the memory alive, even if the owner frees it.
 #[derive(Clone)]
 pub struct Span {
     pub(super) allocation: Arc<Allocation>,
@@ -34,7 +34,7 @@ impl Device {
         }
     }
 
-    /// What an address is in: where the buffer, the variable or the piece of mapped memory begins, and its size.
+    /// The beginning and size of the buffer, variable or piece of mapped memory that contains an address.
     pub fn extent(&self, address: u64) -> Option<(u64, u64)> {
         let memory = self.inner.memory();
         let found = memory.map.lookup(address).filter(|found| !found.freed && found.heap.is_none())?;
@@ -48,12 +48,12 @@ impl Span {
         self.allocation.base + self.start
     }
 
-    /// Its size.
+    /// Its size in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Whether the memory is the host's.
+    /// Whether it is host memory.
     pub fn is_mapped(&self) -> bool {
         self.allocation.is_mapped()
     }
@@ -73,20 +73,20 @@ impl Span {
         Ok(())
     }
 
-    /// Copies the first bytes out, as one value that was there, while kernels may be running.
+    /// Copies its first bytes out, as one value instead of a mix, while kernels may be running.
     pub fn peek(&self, data: &mut [u8]) -> Result<(), DeviceError> {
         let _wide = (data.len() > 4).then(|| self.allocation.exclusive());
         self.read(0, data)
     }
 
-    /// Copies the first bytes in, as one value, while kernels may be running.
+    /// Copies bytes to its beginning, as one value, while kernels may be running.
     pub fn poke(&self, data: &[u8]) -> Result<(), DeviceError> {
         let _wide = (data.len() > 4).then(|| self.allocation.exclusive());
         self.write(0, data)
     }
 
-    /// Fills `bytes` bytes from its byte `offset` on with a pattern of up to 16 bytes, again and again; an empty
-    /// pattern, or a longer one, fills nothing.
+    /// Fills `bytes` bytes from its byte `offset` on by repeating a pattern of up to 16 bytes. An empty or longer
+    /// pattern fills nothing.
     pub fn fill(&self, offset: u64, bytes: u64, pattern: &[u8]) -> Result<(), DeviceError> {
         let at = self.inside(offset, bytes)?;
         if (1..=16).contains(&pattern.len()) {
@@ -95,8 +95,8 @@ impl Span {
         Ok(())
     }
 
-    /// Copies `bytes` bytes of another one, or of this one, from its byte `from` on to byte `offset` of this one.
-    /// The ranges may overlap. What was never written there counts as never written here.
+    /// Copies `bytes` bytes from byte `from` of another span, or of this one, to byte `offset` of this one. The
+    /// ranges may overlap. Uninitialised bytes become uninitialised here.
     pub fn copy(&self, offset: u64, source: &Span, from: u64, bytes: u64) -> Result<(), DeviceError> {
         let at = self.inside(offset, bytes)?;
         let from = source.inside(from, bytes)?;
@@ -104,8 +104,8 @@ impl Span {
         Ok(())
     }
 
-    /// Its bytes count as never written, as those of a new buffer, if it is all of its buffer; those of mapped
-    /// memory and of variables always are.
+    /// Marks its bytes as uninitialised, like those of a new buffer, if it covers its whole buffer; those of mapped
+    /// memory and of variables always count as written.
     pub fn forget(&self) {
         if self.bytes == self.allocation.bytes {
             self.allocation.written.clear_all();

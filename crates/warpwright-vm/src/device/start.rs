@@ -1,4 +1,4 @@
-//! Launches: what is launched is held against the kernel and the device, and begun.
+//! Starting launches: a launch is checked against the kernel and the device, then started.
 
 use super::argument::params;
 use super::{Arg, Device, DeviceError, Module};
@@ -17,7 +17,7 @@ use warpwright_ptx::ir::Arch;
 const MAX_THREADS: u32 = 1024;
 
 impl Device {
-    /// Launches a kernel, after the launches before it. The launch goes on while the host does.
+    /// Launches a kernel, after earlier launches. The launch runs in the background.
     pub fn launch(
         &self,
         module: &Module,
@@ -46,8 +46,8 @@ impl Device {
         Ok(Running { launch, device: self.clone() })
     }
 
-    /// How many blocks of that many threads and bytes of dynamic shared memory are resident on a
-    /// multiprocessor at once; 0 where the kernel does not run with such blocks.
+    /// The number of blocks with these many threads and bytes of dynamic shared memory that are resident on a
+    /// multiprocessor at once (the occupancy); 0 if the kernel does not run with such blocks.
     pub fn occupancy(&self, kernel: &KernelInfo, block_threads: u32, dynamic_shared: u32) -> u32 {
         let arch = self.inner.config.arch;
         let shared = kernel.static_shared + u64::from(dynamic_shared);
@@ -192,7 +192,7 @@ fn residency(threads: u32, shared: u64, arch: Arch) -> u32 {
     by_threads.min(limits.blocks).min(by_shared.unwrap_or(u32::MAX))
 }
 
-/// A launch that may still be running.
+/// A launch that may be running.
 pub struct Running {
     launch: Arc<Launch>,
     /// Its threads go on as long as the device is there.
@@ -200,16 +200,16 @@ pub struct Running {
 }
 
 impl Running {
-    /// Its number among the launches of the device, from 0 on.
+    /// Its number among the launches of the device, from 0.
     pub fn number(&self) -> u64 {
         self.launch.number
     }
 
-    /// Works on it until it is over or stands still. A launch that stands still is resident, and makes way for others; it
-    /// goes on with the next call, and only then.
+    /// Runs it until it is over or stands still. A launch that stands still stays resident and lets others run; it
+    /// continues only with the next call.
     ///
-    /// Unlike [`wait`](Self::wait), this does not take a launch that waits for others for a deadlock: memory may still
-    /// be changed by another launch or copy.
+    /// Unlike [`wait`](Self::wait), this does not report a launch that waits for others as a deadlock: another launch
+    /// or copy may still change memory.
     pub fn run(&self) -> Progress {
         self.launch.let_stand();
         self.go_on();
@@ -224,13 +224,13 @@ impl Running {
         }
     }
 
-    /// Ends it where it is: it stands still, and what it waits for never comes.
+    /// Ends a launch that stands still, because what it waits for will never happen.
     pub fn give_up(self) -> Report {
         self.launch.give_up();
         self.wait()
     }
 
-    /// Waits for its end.
+    /// Waits until it is over.
     pub fn wait(self) -> Report {
         self.go_on();
         self.device.inner.executor.help(&self.launch);
@@ -243,7 +243,7 @@ impl Running {
         self.launch.is_complete()
     }
 
-    /// Ends it where it is.
+    /// Ends it wherever it is.
     pub fn cancel(&self) {
         self.launch.stop();
     }

@@ -1,12 +1,11 @@
-//! Variables of modules, as the host writes and reads them between launches.
+//! Variables of modules, for the host to read and write between launches.
 
 use super::{Device, DeviceError, Module};
 use crate::memory::Allocation;
 use std::sync::Arc;
 
 impl Device {
-    /// Copies bytes, as many as it has, into a global or constant variable of a module, after the
-    /// launches so far.
+    /// Copies bytes into a global or constant variable of a module, as many as it has, after the launches so far.
     pub fn write_variable(&self, module: &Module, name: &str, data: &[u8]) -> Result<(), DeviceError> {
         let variable = self.variable(module, name)?;
         if data.len() as u64 != variable.bytes {

@@ -1,13 +1,13 @@
-//! Why a launch is refused.
+//! Errors of launches that are refused.
 
 use std::fmt;
 use warpwright_ptx::ir::Arch;
 
-/// Why a launch was refused, before any of its threads began.
+/// The reason why a launch was refused, before any of its threads began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LaunchError {
-    /// The module has no such kernel.
+    /// The module has no kernel of this name.
     UnknownKernel {
         /// The name.
         name: String,
@@ -21,26 +21,26 @@ pub enum LaunchError {
         /// Threads along x, y and z.
         block: [u32; 3],
     },
-    /// No device has blocks that large.
+    /// No device supports blocks of this size.
     BlockTooLarge {
         /// Threads along x, y and z.
         block: [u32; 3],
     },
-    /// No device has grids that large.
+    /// No device supports grids of this size.
     GridTooLarge {
         /// Blocks along x, y and z.
         grid: [u32; 3],
     },
-    /// The kernel runs with one shape of block only (`.reqntid`).
+    /// The kernel requires one block shape (`.reqntid`).
     RequiredBlock {
         /// The kernel.
         kernel: String,
-        /// The block that it runs with.
+        /// The required block.
         required: [u32; 3],
         /// The block of the launch.
         block: [u32; 3],
     },
-    /// The block has more threads than the kernel says it has at most (`.maxntid`).
+    /// The block has more threads than the kernel allows (`.maxntid`).
     MaxThreads {
         /// The kernel.
         kernel: String,
@@ -49,13 +49,13 @@ pub enum LaunchError {
         /// Threads of the block.
         threads: u64,
     },
-    /// The block wants more shared memory than the device gives one.
+    /// The block needs more shared memory than the device gives a block.
     SharedMemory {
         /// The kernel.
         kernel: String,
         /// Static and dynamic shared memory, in bytes.
         bytes: u64,
-        /// What a block can have, in bytes.
+        /// Maximum for a block, in bytes.
         max: u64,
         /// The device.
         arch: Arch,
@@ -66,27 +66,27 @@ pub enum LaunchError {
         kernel: String,
         /// Blocks of the grid.
         blocks: u64,
-        /// Blocks of that shape on a multiprocessor.
+        /// Blocks of that shape that fit on a multiprocessor.
         per_multiprocessor: u32,
         /// Multiprocessors of the device.
         multiprocessors: u32,
     },
-    /// The number of arguments is not that of the parameters.
+    /// The number of arguments differs from the number of parameters.
     ArgumentCount {
         /// The kernel.
         kernel: String,
-        /// Parameters.
+        /// Number of parameters.
         expected: usize,
-        /// Arguments.
+        /// Number of arguments.
         given: usize,
     },
-    /// An argument has another size than its parameter.
+    /// An argument's size differs from its parameter's.
     ArgumentSize {
         /// The kernel.
         kernel: String,
-        /// Which one, from 0 on.
+        /// Its index, from 0.
         index: usize,
-        /// The parameter.
+        /// The parameter's name.
         name: String,
         /// Bytes of the parameter.
         expected: usize,

@@ -155,13 +155,13 @@ struct Share {
 /// How far a launch has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// It is over.
+    /// The launch is over.
     Complete,
-    /// Every thread that has not exited does the same again and again, until somebody changes memory.
+    /// Every thread that has not exited repeats the same steps until something else changes memory.
     Standing {
-        /// Whether it has done something since it last stood still, or began, that others may notice.
+        /// Whether, since it began or last stood still, it has done something that others may notice.
         changed: bool,
-        /// Whether it looks at memory that the host may change.
+        /// Whether it polls memory that the host may change.
         polls_host: bool,
     },
 }

@@ -1,4 +1,4 @@
-//! How a kernel is launched, and what is looked for.
+//! Launch options: dimensions, checks, schedule.
 
 /// The dimensions of a launch. Names and shapes are those of cudarc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,67 +25,67 @@ impl LaunchConfig {
     }
 }
 
-/// What is looked for while a kernel runs. Accesses are always checked for bounds and alignment.
+/// The checks that run with a kernel. Bounds and alignment of accesses are always checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
-    /// Accesses that nothing orders.
+    /// Concurrent accesses without ordering.
     pub race: bool,
-    /// Reads of what was never written.
+    /// Reads of uninitialised data.
     pub init: bool,
     /// Barriers and collectives that threads do not reach together.
     pub sync: bool,
 }
 
 impl Checks {
-    /// Bounds and alignment alone.
+    /// Bounds and alignment only.
     pub const MEMORY: Checks = Checks { race: false, init: false, sync: false };
 
-    /// Everything.
+    /// All checks.
     pub const ALL: Checks = Checks { race: true, init: true, sync: true };
 
-    /// Everything.
+    /// All checks.
     pub fn all() -> Self {
         Checks::ALL
     }
 }
 
-/// What counts as a race.
+/// The definition of a race.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Race {
-    /// As hardware and compilers have it: a strong read followed by a barrier of the block acquires, and
-    /// neither stores of one value to one place nor the plain load that begins a compare-and-swap loop race.
+    /// As hardware and compilers behave: a strong read followed by a barrier of the block acquires. Stores of the
+    /// same value to one location do not race, nor does the plain load that begins a compare-and-swap loop.
     #[default]
     Normal,
-    /// By the letter of the memory model. Stores of one value to one place are warnings.
+    /// By the letter of the memory model. Stores of the same value to one location are warnings.
     Strict,
 }
 
-/// In what order warps and blocks run.
+/// The order in which warps and blocks run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Schedule {
     /// Blocks run on several host threads.
     #[default]
     Parallel,
-    /// One host thread, with turns and their lengths by a seed: the same every time.
+    /// One host thread, with time slices and their lengths from a seed: every run is the same.
     Seeded(u64),
-    /// The same, and the blocks of a grid begin in an order by the seed, with few resident at once: CUDA promises no order,
-    /// so a block that waits for one with a lower index, and not for one that has begun, may wait for ever. That is a
-    /// deadlock then. All blocks of a cooperative grid are resident.
+    /// As `Seeded`, and the blocks of a grid begin in an order given by the seed, with few resident at once. CUDA
+    /// promises no order, so a block that waits for one with a lower index that need not have begun may wait for
+    /// ever; here that is a deadlock. All blocks of a cooperative grid are resident.
     Scattered(u64),
 }
 
-/// How a launch runs and what is looked for.
+/// How a launch runs, and its checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// What is looked for.
+    /// The checks.
     pub checks: Checks,
-    /// What counts as a race.
+    /// The definition of a race.
     pub race: Race,
-    /// The order of things.
+    /// The order in which warps and blocks run.
     pub schedule: Schedule,
     /// Whether memory traffic is counted. Instructions always are.
     pub counters: bool,
-    /// Instructions, of all lanes together, after which the launch ends with a trap.
+    /// The launch ends with a trap after this number of instructions, summed over all lanes.
     pub max_instructions: u64,
 }
 
@@ -102,7 +102,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Every check, and counters.
+    /// All checks, and counters.
     pub fn checked() -> Self {
         Options { checks: Checks::ALL, counters: true, ..Options::default() }
     }

@@ -1,4 +1,4 @@
-//! What a launch has done and found.
+//! Reports of launches.
 
 use super::{Launch, State};
 use crate::check::{Finding, SourceLine, SourceLines, resolve};
@@ -16,37 +16,37 @@ use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::Origin;
 
 named! {
-    /// Why a launch ended before its threads did.
+    /// The reason why a launch ended before its threads did.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum TrapKind {
         /// The kernel executed `trap`.
         Instruction = "instruction",
-        /// The virtual GPU does not execute an instruction.
+        /// The virtual GPU does not support an instruction.
         Unsupported = "unsupported",
         /// `brx.idx` with an index outside its table.
         BadBranch = "bad-branch",
-        /// A call of what is no function.
+        /// A call to something that is not a function.
         BadCall = "bad-call",
         /// The local memory of a thread is full.
         StackOverflow = "stack-overflow",
-        /// The resident blocks need more memory than the host is asked for.
+        /// The resident blocks need more host memory than is allowed.
         OutOfMemory = "out-of-memory",
-        /// An atomic operation on memory that has none.
+        /// An atomic operation on memory without atomics.
         BadAtomic = "bad-atomic",
-        /// An mbarrier was used that is none, or more than it allows.
+        /// Something that is not an mbarrier was used as one, or an mbarrier was used beyond its limits.
         BadBarrier = "bad-barrier",
-        /// An operand has a value that means nothing to the instruction.
+        /// The value of an operand is meaningless for the instruction.
         BadOperand = "bad-operand",
         /// An assertion of the kernel failed.
         Assertion = "assertion",
-        /// `free` of what `malloc` has not given.
+        /// `free` of memory that `malloc` did not return.
         BadFree = "bad-free",
-        /// All threads that could do something wait for each other.
+        /// All threads that could continue wait for each other.
         Deadlock = "deadlock",
-        /// More instructions than allowed.
+        /// The instruction limit was reached.
         Budget = "budget",
-        /// The virtual GPU itself failed: a mistake in it, not in the kernel.
+        /// The virtual GPU itself failed: a bug in it, not in the kernel.
         Internal = "internal",
     }
 }
@@ -55,20 +55,20 @@ named! {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Trap {
-    /// Why.
+    /// The kind of trap.
     pub kind: TrapKind,
-    /// The same in words.
+    /// The message.
     pub message: String,
     /// The kernel.
     pub kernel: String,
-    /// The instruction, where it is one: its function, and where it came from.
+    /// The instruction's origin, if the trap has one.
     pub origin: Option<Origin>,
-    /// The line of source that the instruction was made of, where that is known.
+    /// The source line of the instruction, if known.
     pub source: Option<SourceLine>,
-    /// Block and thread, as `%ctaid` and `%tid`, where it is one.
+    /// Block and thread (`%ctaid` and `%tid`), if the trap has one.
     pub thread: Option<([u32; 3], [u32; 3])>,
-    /// Where threads were that went no further: those of the block, if all of it waits at barriers; else, where
-    /// no single instruction is to blame, those of all resident blocks.
+    /// Where the blocked threads were: those of the block, if all of it waits at barriers; otherwise, if no single
+    /// instruction is to blame, those of all resident blocks.
     pub waiting: Vec<Waiting>,
 }
 
@@ -76,41 +76,41 @@ pub struct Trap {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waiting {
-    /// Where the instruction came from.
+    /// The instruction's origin.
     pub origin: Origin,
-    /// The line of source that it was made of, where that is known.
+    /// Its source line, if known.
     pub source: Option<SourceLine>,
-    /// How many threads.
+    /// The number of threads.
     pub threads: u64,
 }
 
-/// How often a line was executed.
+/// Counts for one instruction.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LineCounters {
-    /// Where the instruction came from.
+    /// The instruction's origin.
     pub origin: Origin,
-    /// The line of source that it was made of, where that is known.
+    /// Its source line, if known.
     pub source: Option<SourceLine>,
     /// The opcode.
     pub opcode: &'static str,
-    /// Times that a warp executed it.
+    /// Number of executions by warps.
     pub warps: u64,
-    /// The same in lanes.
+    /// Number of executions by lanes.
     pub lanes: u64,
-    /// Times that lanes parted at it.
+    /// Number of times that lanes diverged here.
     pub divergent: u64,
-    /// What it moved from and to global memory.
+    /// Its traffic with global memory.
     pub global: Traffic,
-    /// What it moved from and to shared memory.
+    /// Its traffic with shared memory.
     pub shared: Traffic,
-    /// Passes to shared memory beyond those that it would take without conflicts.
+    /// Passes to shared memory beyond those that it would need without bank conflicts.
     pub bank_conflicts: u64,
-    /// Waiting of warps that were at it.
+    /// Waiting of warps at it.
     pub barrier: BarrierWaits,
 }
 
-/// What a profiler would show.
+/// The counters that a profiler would show.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Counters {
@@ -130,7 +130,7 @@ pub struct Counters {
     pub shared: SpaceTraffic,
     /// Local memory.
     pub local: SpaceTraffic,
-    /// Passes to shared memory beyond those that requests without conflicts would take.
+    /// Passes to shared memory beyond those that requests would need without bank conflicts.
     pub bank_conflicts: u64,
     /// Waiting at the barriers of blocks.
     pub barrier: BarrierWaits,
@@ -140,31 +140,31 @@ pub struct Counters {
     pub lines: Vec<LineCounters>,
 }
 
-/// What a launch has done and found.
+/// The results and findings of a launch.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Report {
     /// The kernel.
     pub kernel: String,
-    /// What the checks have found, accesses that were not done among it; in the order of the text.
+    /// The findings of the checks, including accesses that were not performed, in the order of the text.
     pub findings: Vec<Finding>,
-    /// The launch ended before its threads did.
+    /// The trap, if the launch ended before its threads did.
     pub trap: Option<Trap>,
     /// What was executed.
     pub counters: Counters,
     /// What the kernel printed.
     pub output: String,
-    /// The PTX that the module was loaded from, where that is known.
+    /// The PTX that the module was loaded from, if known.
     pub text: Option<Arc<str>>,
 }
 
 impl Report {
-    /// Whether nothing was found.
+    /// Whether it has neither findings nor a trap.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty() && self.trap.is_none()
     }
 
-    /// How much there is: `2 findings and a trap`.
+    /// The counts in words: `2 findings and a trap`.
     pub fn summary(&self) -> String {
         let findings = match self.findings.len() {
             1 => "1 finding".to_owned(),

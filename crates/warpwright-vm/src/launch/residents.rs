@@ -1,4 +1,4 @@
-//! The turns that a host thread gives to its blocks, until they are over, wait, or go round in circles.
+//! Runs the resident blocks of a host thread in turn, until they are over, wait, or repeat themselves.
 
 use super::report;
 use super::{Launch, PATIENCE_AGAIN};

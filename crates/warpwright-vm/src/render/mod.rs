@@ -1,8 +1,8 @@
-//! What a launch has found, for people: as the verifier's diagnostics are shown, with the lines of the PTX and those of the
-//! source, where that can be read.
+//! Findings and traps as text, in the style of the verifier's diagnostics, with lines of the PTX and of the source if
+//! it can be read.
 //!
-//! Everything that shows findings to people does it with this: [`Report`]'s and [`Finding`]'s `Display`, tests of kernels,
-//! the runtime, and the programs.
+//! Everything that prints findings uses this: `Display` of [`Report`] and [`Finding`], kernel tests, the runtime, and
+//! the programs.
 
 mod sources;
 mod symbols;
@@ -32,7 +32,7 @@ const UNNAMED: &str = "PTX";
 /// What stands in the brackets of a trap, where findings have the name of their check.
 const TRAP: &str = "trap";
 
-/// Shows findings and traps.
+/// Renders findings and traps.
 pub struct Renderer<'a> {
     name: &'a str,
     lines: LineIndex<'a>,
@@ -59,54 +59,54 @@ impl Default for Renderer<'_> {
 }
 
 impl<'a> Renderer<'a> {
-    /// For kernels whose PTX is not at hand, as those of the DSL, whose lines are Rust's.
+    /// A renderer for kernels without PTX text, such as those of the DSL, whose lines are Rust's.
     pub fn new() -> Self {
         Renderer::of_ptx(UNNAMED, "")
     }
 
-    /// For what was launched of a report.
+    /// A renderer for a report and its PTX.
     pub fn of_report(report: &'a Report) -> Self {
         Renderer::of_ptx(UNNAMED, report.text.as_deref().unwrap_or_default())
     }
 
-    /// For kernels of a PTX text, which is called `name`.
+    /// A renderer for kernels of a PTX text with the given name.
     pub fn of_ptx(name: &'a str, text: &'a str) -> Self {
         let (lines, sources) = (LineIndex::new(text), Sources::default());
         Renderer { name, lines, sources, color: false, call: None, shared: None, budget: None }
     }
 
-    /// Relative names of sources are looked up from this folder too, after the current one.
+    /// Also looks up relative source names in this folder, after the current one.
     pub fn beside(mut self, folder: impl Into<PathBuf>) -> Self {
         self.sources.beside = Some(folder.into());
         self
     }
 
-    /// With ANSI escapes for colours.
+    /// Whether to use ANSI escapes for colours.
     pub fn color(mut self, color: bool) -> Self {
         self.color = color;
         self
     }
 
-    /// Each finding says what has launched its kernel.
+    /// Adds to each finding the call that launched its kernel.
     pub fn launched_by(mut self, call: impl ToString) -> Self {
         self.call = Some(call.to_string());
         self
     }
 
-    /// What helps against accesses outside of shared memory: where a kernel has dynamic shared memory, and its launch gave it
-    /// none.
+    /// Sets the help for accesses outside of shared memory, shown if a kernel has dynamic shared memory and its
+    /// launch provided none.
     pub fn help_for_shared(mut self, help: &'a str) -> Self {
         self.shared = Some(help);
         self
     }
 
-    /// What helps where a kernel needs more instructions than it may execute.
+    /// Sets the help for kernels that reach the instruction limit.
     pub fn help_for_budget(mut self, help: &'a str) -> Self {
         self.budget = Some(help);
         self
     }
 
-    /// The line of the PTX that something came from, from 1, and the instruction on it with single spaces.
+    /// The PTX line of an origin, from 1, and the instruction on it with single spaces.
     pub fn ptx(&self, origin: Origin) -> Option<(u32, String)> {
         let span = self.span(origin)?;
         let text = &self.lines.text()[span.range()];
@@ -114,14 +114,14 @@ impl<'a> Renderer<'a> {
         Some((self.lines.position(span.start).line, text))
     }
 
-    /// What stands on a line of source, where it can be read.
+    /// The text of a source line, if it can be read.
     pub fn source_text(&self, line: &SourceLine) -> Option<String> {
         let text = self.sources.text(&line.file)?;
         let lines = LineIndex::new(&text);
         line_span(&lines, line.line).map(|span| text[span.range()].to_owned())
     }
 
-    /// How much a launch has found, and what. It ends without a line end.
+    /// A summary of a report and its findings. The text ends without a newline.
     pub fn report(&self, report: &Report) -> String {
         let mut text = report.summary();
         for finding in report.findings.iter().take(MAX_FINDINGS) {
@@ -137,7 +137,7 @@ impl<'a> Renderer<'a> {
         text
     }
 
-    /// A finding. It ends with a line end.
+    /// A finding. The text ends with a newline.
     pub fn finding(&self, finding: &Finding) -> String {
         let spots: Vec<Spot<'_>> = finding
             .accesses
@@ -168,7 +168,7 @@ impl<'a> Renderer<'a> {
         self.message(severity, finding.tool.name(), &title, &finding.kernel, &spots, notes, help)
     }
 
-    /// A trap. It ends with a line end.
+    /// A trap. The text ends with a newline.
     pub fn trap(&self, trap: &Trap) -> String {
         let mut spots: Vec<Spot<'_>> = Vec::new();
         if let Some(origin) = trap.origin {

@@ -1,4 +1,4 @@
-//! Files that instructions were made of, as far as they can be read here.
+//! Source files of instructions, if they can be read.
 
 use crate::check::SourceLine;
 use std::cell::RefCell;

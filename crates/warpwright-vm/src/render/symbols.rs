@@ -1,8 +1,8 @@
-//! Symbols as people write them.
+//! Readable names of symbols.
 
 use std::borrow::Cow;
 
-/// A symbol's name as its source has it: those of Rust and of C++ are encoded in PTX, others stay as they are.
+/// A symbol's name in its source: names of Rust and C++ are decoded, others stay as they are.
 ///
 /// ```
 /// use warpwright_vm::render::symbol;

@@ -1,4 +1,4 @@
-//! What findings are called in a line, and who did what.
+//! One-line descriptions of findings, and of the accesses involved.
 
 use crate::check::{AccessSite, Action, AllocationRef, Between, Finding, FindingKind};
 use crate::memory::FaultKind;
