@@ -1,7 +1,7 @@
-//! Registers that may be read before they are written: whether that happens.
+//! Detects reads of registers before they are written.
 //!
-//! Which they are is known from the control-flow graph, and they are few: most code has none. Each has a row
-//! in the file of predicates that tells for which lanes it has been written.
+//! The control-flow graph determines the registers for which this is possible; they are few, and most code has none.
+//! Each has a row in the predicate file that records the lanes for which it has been written.
 
 use super::{Decoder, Rows};
 use crate::machine::{FULL, Step};

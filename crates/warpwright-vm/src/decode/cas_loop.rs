@@ -1,13 +1,13 @@
-//! Loads that only propose what memory holds, for a compare-and-swap to find out.
+//! Loads that only provide the expected value for a compare-and-swap.
 //!
 //! ```text
 //!   old = *p;
 //!   do { seen = old; old = atomicCAS(p, seen, f(seen)); } while (old != seen);
 //! ```
 //!
-//! is how CUDA's guide makes an atomic operation of its own, and what NVIDIA's headers do for types that a
-//! target has no instruction for. The load is weak, and races with the swaps of others by the letter of the
-//! memory model; but the swap fails where it was wrong.
+//! is how CUDA's guide builds an atomic operation, and how NVIDIA's headers do so for types without an instruction on
+//! a target. The load is weak, and by the letter of the memory model it races with the swaps of others; but the swap
+//! fails if the loaded value was wrong.
 
 use std::collections::{HashMap, HashSet};
 use warpwright_ptx::ir::{Address, Dsts, Function, Reg, Src, Srcs};

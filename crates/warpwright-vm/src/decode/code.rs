@@ -1,4 +1,4 @@
-//! Decoded code: what a module becomes before it runs.
+//! Decoded code: the executable form of a module.
 
 use crate::machine::{Base, Inst, LANES, Machine, Registers, Step};
 use crate::memory::MemoryOp;
@@ -106,18 +106,17 @@ impl FunctionCode {
     }
 }
 
-/// An instruction of a module that the virtual GPU does not execute: a launch that reaches it ends with a
-/// trap.
+/// An instruction that the virtual GPU does not support: a launch that reaches it ends with a trap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unsupported {
-    /// The function that it is in.
+    /// The function that contains it.
     pub function: String,
     /// Index of its statement in the function.
     pub statement: u32,
-    /// Where it came from.
+    /// Its origin.
     pub origin: Origin,
-    /// What it is, and what could be used instead.
+    /// The instruction, and possible replacements.
     pub message: String,
 }
 

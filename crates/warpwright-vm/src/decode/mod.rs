@@ -1,9 +1,9 @@
 //! Decoding: from the IR of a verified module to code that runs.
 //!
-//! A register becomes a row ([`slots`]), an operand always a row ([`operand`]), a symbol an address
-//! ([`symbols`]), a label the place of an instruction. Each family of instructions has a function in
-//! [`op`](crate::op) that emits what executes it, most often one [`Inst`], at times a few. The decoder
-//! puts a *reconvergence point* at the immediate post-dominator of each branch that may divide a warp.
+//! A register becomes a row ([`slots`]), an operand always a row ([`operand`]), a symbol an address ([`symbols`]), a
+//! label the position of an instruction. Each family of instructions has a function in [`op`](crate::op) that emits
+//! the code for it, usually one [`Inst`], sometimes a few. The decoder puts a *reconvergence point* at the immediate
+//! post-dominator of each branch that may divide a warp.
 
 mod assigned;
 mod cas_loop;
@@ -31,10 +31,10 @@ use warpwright_ptx::op::Op;
 use warpwright_ptx::op::control::{Call, Way};
 use warpwright_ptx::verify::{BlockId, Cfg, ModuleInfo};
 
-/// Why a module cannot be loaded.
+/// The reason why a module cannot be loaded.
 #[derive(Clone, Debug)]
 pub struct LoadError {
-    /// Where in the module.
+    /// The location in the module.
     pub origin: Origin,
     message: String,
 }

@@ -1,4 +1,4 @@
-//! Operands become rows.
+//! Decoding of operands into rows.
 
 use super::Decoder;
 use super::slots::File;

@@ -1,12 +1,11 @@
-//! Which row holds which register.
+//! Allocation of rows to registers.
 //!
-//! Compilers declare thousands of virtual registers of which few are live at once. Each gets a row for the
-//! stretch of text over which it is live (a linear scan: Poletto and Sarkar, TOPLAS 1999). Lanes of a warp
-//! are at different places at times, which changes nothing: each lane follows a path of the control-flow
-//! graph, and has a column of its own.
+//! Compilers declare thousands of virtual registers, of which few are live at once. Each gets a row for the range of
+//! text over which it is live (linear scan: Poletto and Sarkar, TOPLAS 1999). This is correct even if lanes of a warp
+//! diverge: each lane follows a path of the control-flow graph, and has its own column.
 //!
-//! A register that is live where the function begins may be read before it is written. It keeps its row
-//! to itself from there on.
+//! A register that is live at the function's beginning may be read before it is written. It keeps its row from there
+//! on.
 
 use crate::machine::Base;
 use std::collections::BinaryHeap;

@@ -1,4 +1,4 @@
-//! Where the symbols of a module are: addresses of variables and functions, frames of functions.
+//! Addresses of a module's symbols: variables, functions, and the frames of functions.
 
 use super::LoadError;
 use crate::memory::{Allocation, AllocationKind, FUNCTION_WINDOW, GlobalMap, SHARED_WINDOW};

@@ -1,4 +1,4 @@
-//! The barriers of a block: sixteen that have numbers, and the one of the cluster.
+//! The barriers of a block: sixteen numbered ones, and that of the cluster.
 
 use super::{Block, LANES, Machine, Park, Resume, Step, Warp};
 use crate::check::FindingKind;

@@ -1,4 +1,4 @@
-//! A block that is resident: its warps, its shared memory, its barriers.
+//! A resident block: its warps, its shared memory, its barriers.
 
 use super::watch::Watch;
 use super::{Barrier, LANES, Warp};

@@ -1,7 +1,7 @@
-//! Asynchronous copies of the threads of a warp, from when they are issued to when they are waited for.
+//! Asynchronous copies of the threads of a warp, from issue to wait.
 //!
-//! What is copied is read when the copy is issued, and written when the thread waits for it: both are at a
-//! moment that the thread may not rely on. A lane's copies end in the order of their groups.
+//! The source is read when the copy is issued, and the destination is written when the thread waits for it; the
+//! thread may not rely on either moment. A lane's copies complete in the order of their groups.
 
 use super::{LANES, LanesOf, Row32};
 use std::collections::VecDeque;

@@ -1,8 +1,6 @@
-//! Executing decoded instructions: one warp at a time, all its lanes at once.
+//! Execution of decoded instructions: one warp at a time, all its lanes at once.
 //!
-//! [`Machine`] is what an instruction sees: the registers of the warp that runs, the lanes that execute
-//! it, the block with its shared memory and barriers, and the launch with everything that blocks share.
-//! A handler computes for [`Machine::mask`] and says with a [`Step`] where to go on.
+//! [`Machine`] is the state that an instruction accesses: the registers of the running warp, the lanes that execute it, the block with its shared memory and barriers, and the launch with everything that blocks share. A handler computes for [`Machine::mask`] and returns a [`Step`] that says where to continue.
 
 mod barrier;
 mod block;

@@ -1,8 +1,8 @@
-//! What resident blocks hold of the host's memory: shared and local memory, and registers.
+//! Host memory held by resident blocks: shared and local memory, and registers.
 //!
-//! Nothing of it is there before a block begins or a function is called, and a kernel can ask for a lot: each
-//! thread for [`MAX_LOCAL`] bytes, in as many blocks as can be resident. The launch keeps count, and ends
-//! with a trap before the host runs out. What a block has held stays with it when it is used again.
+//! It is allocated when a block begins or a function is called. A kernel can request a lot: [`MAX_LOCAL`] bytes per
+//! thread, in as many blocks as can be resident. The launch keeps count, and ends with a trap before the host runs
+//! out of memory. A block's memory stays allocated when it is reused.
 
 use super::{Base, LANES, Machine, Step};
 use crate::decode::Code;

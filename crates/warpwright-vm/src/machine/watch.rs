@@ -1,13 +1,13 @@
 //! Whether a block that executes instructions makes progress.
 //!
-//! Threads that wait in a loop are busy, so no count of instructions tells a hopeless wait from a long
-//! computation. The state does: a block whose registers, places and own memory are what they were before,
-//! while nothing around it has changed, does the same again for ever. It is compared by a digest, and with
-//! one state taken down earlier, a new one each time that the number of samples has doubled: a circle of any
-//! length is seen in the end.
+//! Threads that wait in a loop are busy, so an instruction count cannot distinguish a hopeless wait from a long
+//! computation. The state can: if a block's registers, positions and own memory are the same as before, and nothing
+//! around it has changed, it repeats itself for ever. A digest of the state is compared with that of one earlier
+//! sample, which is replaced each time the number of samples has doubled; so cycles of any length are found
+//! eventually.
 //!
-//! The host may change global memory until it waits for the launch. That is of no matter to a block that does not
-//! read any: when its circle is seen is then up to its instructions alone, and not to the host's threads.
+//! The host may change global memory until it waits for the launch. This does not affect a block that reads no global
+//! memory: when its cycle is found depends on its instructions alone, not on the host's threads.
 
 use super::{Barrier, Block, Park, Warp};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,4 +1,4 @@
-//! From addresses to places: which memory the lanes of an access reach, and what is wrong with it.
+//! Address resolution: the memory that the lanes of an access reach, and its faults.
 
 use super::address::*;
 use super::{Allocation, AllocationKind, SpaceKind};
@@ -40,21 +40,21 @@ pub(crate) struct Group<'a> {
     pub(crate) offsets: Row64,
 }
 
-/// Why an access is not allowed.
+/// The reason why an access is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// It is not, or not wholly, in any variable or allocation.
+    /// It is not completely inside a variable or allocation.
     OutOfBounds,
     /// Its address is not a multiple of its size.
     Misaligned,
-    /// Its allocation was given back.
+    /// Its allocation was freed.
     Freed,
     /// Its address is null, or close to it.
     Null,
-    /// The address is one of another state space.
+    /// The address belongs to another state space.
     WrongSpace,
-    /// The memory cannot be written.
+    /// The memory is read-only.
     ReadOnly,
 }
 

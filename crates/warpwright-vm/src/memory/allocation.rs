@@ -1,9 +1,9 @@
 //! Allocations of global memory.
 //!
-//! Several host threads may touch an allocation at once, and a kernel with a race does. So memory is made of
-//! atomic words of four bytes that are read and written with relaxed ordering: a race is the kernel's
-//! trouble, never the host's. What is wider than a word is tied together by locks where the kernel asks
-//! for atomicity; what is narrower changes its word by compare-and-swap.
+//! Several host threads may access an allocation at once, and a kernel with a race does. So memory consists of atomic
+//! words of four bytes that are read and written with relaxed ordering: a race affects the kernel, never the host.
+//! Accesses wider than a word take locks where the kernel requires atomicity; narrower accesses change their word by
+//! compare-and-swap.
 
 use super::Heap;
 use crate::check::SharedInitBits;
@@ -51,10 +51,10 @@ pub(crate) struct Allocation {
     pub(crate) written: SharedInitBits,
 }
 
-/// Memory of the host that devices can map: words, with their owner.
+/// Host memory that devices can map: words, with their owner.
 ///
-/// A device holds it from [`Device::map_host`](crate::Device::map_host) on until the mapping is dropped and no launch is
-/// under way that may know of it. `as_ref` must yield the same words each time.
+/// A device holds it from [`Device::map_host`](crate::Device::map_host) on until the mapping is dropped and no
+/// running launch may know it. `as_ref` must return the same words each time.
 pub type HostWords = dyn AsRef<[AtomicU32]> + Send + Sync;
 
 /// Where an allocation has its words.

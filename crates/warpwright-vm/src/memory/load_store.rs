@@ -1,4 +1,4 @@
-//! Loads and stores of up to eight elements a lane.
+//! Loads and stores of up to eight elements per lane.
 
 use super::access::{Group, for_lanes, is_consecutive};
 use super::allocation::{Exclusive, update};
@@ -11,11 +11,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::Scope;
 
 named! {
-    /// A state space, as far as addresses are concerned.
+    /// The state space of an address.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     #[non_exhaustive]
     pub enum SpaceKind {
-        /// No space was said: the address tells.
+        /// Generic: the address determines the space.
         Generic = "generic",
         /// Global memory.
         Global = "global",

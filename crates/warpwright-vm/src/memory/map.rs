@@ -1,8 +1,8 @@
 //! The map from addresses to allocations.
 //!
-//! What was given back stays known for as long as it is one of the last that were, so that whoever reaches it is told;
-//! then it is forgotten, and its number and its addresses may be those of another allocation. So the map takes no more
-//! memory, and no more time to copy for a launch, than what is there asks for.
+//! The most recently freed allocations stay known, so that accesses to them are reported; older ones are forgotten,
+//! and their numbers and addresses may be used again. So the size of the map, and the time to copy it for a launch,
+//! are proportional to the current allocations.
 
 use super::address::{GLOBAL_WINDOW, overlapped_window};
 use super::{Allocation, AllocationKind, Heap, HostWords};

@@ -1,4 +1,4 @@
-//! Memory: the address space of the device, global allocations, and how lanes reach any of it.
+//! Memory: the device's address space, global allocations, and the lanes' accesses to them.
 //!
 //! ```text
 //! 0x3000_0000_0000  functions       their addresses, for indirect calls
@@ -8,12 +8,12 @@
 //! 0x7000_0000_0000  global          allocations, constants and variables of modules; 2 MiB pages
 //! ```
 //!
-//! These are generic addresses. In the spaces of their own, shared and local addresses count from 0, and
-//! addresses of parameters too. A global allocation has pages of its own, so that what lies behind its end
-//! belongs to nothing, and addresses are not used again soon, so that what was freed stays known for a while.
+//! These are generic addresses. In their own spaces, shared and local addresses and those of parameters count from 0.
+//! A global allocation has its own pages, so the addresses behind its end belong to nothing. Addresses are not reused
+//! soon, so freed memory stays known for a while.
 //!
-//! Memory of the host that is mapped is where it is for the host: anywhere but in the windows above and in what was
-//! allocated. The host uses its addresses again, and then they are those of the new memory.
+//! Mapped host memory has its host addresses, which are outside of the windows above and of allocations. The host may
+//! reuse addresses; they then belong to the new memory.
 
 mod access;
 mod address;

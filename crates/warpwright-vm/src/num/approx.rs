@@ -1,9 +1,8 @@
-//! The functions that hardware approximates: `.approx` of `.f32`, and the crude ones of `.f64`.
+//! Functions that hardware approximates: `.approx` of `.f32`, and the coarse ones of `.f64`.
 //!
-//! They are computed in double precision and rounded, so that they are well inside the errors that
-//! the ISA states; a program must not rely on more than those. The polynomials are our own, not the
-//! system's library: results are the same bits on every host, and loops over lanes become vector
-//! code.
+//! They are computed in double precision and rounded, so their errors are well below those that the ISA states; a
+//! program must not rely on more than the ISA. The polynomials are this crate's own, not those of the system library,
+//! so results have the same bits on every host, and loops over lanes become vector code.
 
 use super::float::{NAN_F32, canonical, flush_if};
 
@@ -103,7 +102,7 @@ pub fn rsqrt<const FTZ: bool>(a: f32) -> f32 {
     flush_if::<FTZ>(canonical((1.0 / f64::from(a).sqrt()) as f32))
 }
 
-/// `div.approx.f32`: the reciprocal of a divisor beyond 2¹²⁶ counts as zero.
+/// `div.approx.f32`: the reciprocal of a divisor above 2¹²⁶ counts as zero.
 #[inline(always)]
 pub fn div<const FTZ: bool>(a: f32, b: f32) -> f32 {
     const LARGE: f32 = f32::from_bits(0x7e80_0000);

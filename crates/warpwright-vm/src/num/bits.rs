@@ -20,7 +20,7 @@ pub fn funnel_right<const WRAP: bool>(low: u32, high: u32, by: u32) -> u32 {
     (both >> amount::<WRAP>(by)) as u32
 }
 
-/// `lop3`: the bits of the table at the positions that the bits of `a`, `b` and `c` spell.
+/// `lop3`: each result bit is the table's bit at the position formed by the bits of `a`, `b` and `c`.
 #[inline(always)]
 pub fn lop3(a: u32, b: u32, c: u32, table: u8) -> u32 {
     // A function of three bits picks by `a` between two functions of two, and so on down.
@@ -31,8 +31,8 @@ pub fn lop3(a: u32, b: u32, c: u32, table: u8) -> u32 {
     pick(a, of_bc(4), of_bc(0))
 }
 
-/// `fns`: where the `offset`-th one bit of `mask` is, counted from `base` up, or down for negative
-/// offsets; all ones without one. A base above 31, which the ISA leaves undefined, has no bits.
+/// `fns`: the position of the `offset`-th one bit of `mask`, counted from `base` upwards, or downwards for negative
+/// offsets; all ones if there is none. A base above 31, which the ISA leaves undefined, finds no bits.
 pub fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     if base > 31 {
         return u32::MAX;
@@ -66,8 +66,8 @@ pub fn bmsk<const WRAP: bool>(start: u32, length: u32) -> u32 {
     (((1u64 << length) - 1) << start) as u32
 }
 
-/// `prmt`: four bytes of `b:a`, each picked by a nibble of `selector`: its low three bits say which,
-/// its high bit replaces the byte by copies of its sign.
+/// `prmt`: four bytes of `b:a`, each selected by a nibble of `selector`: its low three bits select the byte, its high
+/// bit replaces the byte by copies of its sign.
 #[inline(always)]
 pub fn prmt(a: u32, b: u32, selector: u32) -> u32 {
     let bytes = u64::from(b) << 32 | u64::from(a);
@@ -92,15 +92,15 @@ pub struct Move {
 }
 
 impl Move {
-    /// Their part of the result.
+    /// Their share of the result.
     #[inline(always)]
     pub fn of(self, a: u32, b: u32) -> u32 {
         (a & self.a | b & self.b).rotate_left(self.by)
     }
 }
 
-/// The moves that together are `prmt` with this selector, at least one; `None` where it copies signs. Bytes that
-/// are known to be zero, those with no ones in `a` or `b`, do not move.
+/// The moves that together perform `prmt` with this selector, at least one; `None` if it copies signs. Bytes that are
+/// zero in all given values, those with no ones in `a` or `b`, do not move.
 pub fn moves(selector: u32, a: u32, b: u32) -> Option<Vec<Move>> {
     let mut moves: Vec<Move> = Vec::new();
     for index in 0..4 {

@@ -1,7 +1,7 @@
-//! Conversions: between integers, between formats, and from the one to the other.
+//! Conversions between integers, between floating-point formats, and from one to the other.
 //!
-//! The first part is for loops over lanes: the conversions that programs are full of. The second,
-//! [`Conversion`], is every `cvt` of single values with every modifier, exact and slower.
+//! The first part is for loops over lanes and covers the common conversions. The second, [`Conversion`], covers every
+//! `cvt` of single values with every modifier; it is exact and slower.
 
 use super::exact::{Direction, Format, Value};
 use super::float::{NAN_F32, canonical, flush_if, quiet, saturate, saturate_f64};
@@ -65,8 +65,8 @@ pub fn round_f64<const DIRECTION: u8>(a: f64) -> f64 {
     if a.is_nan() { quiet(a) } else { integral_f64::<DIRECTION>(a) }
 }
 
-/// Conversions of floating-point numbers to an integer type, limited to its range. NaN becomes zero
-/// from `.f32` to a type of up to 32 bits, else the value whose first bit alone is set.
+/// Conversions of floating-point numbers to an integer type, limited to its range. From `.f32` to a type of up to 32
+/// bits, NaN becomes zero; otherwise it becomes the value with only the first bit set.
 macro_rules! to_integer {
     ($($from_f32:ident $from_f64:ident $integer:ident $nan_f32:expr, $nan_f64:expr;)*) => {$(
         #[doc = concat!("`cvt` from `.f32` to `", stringify!($integer), "`.")]
@@ -92,7 +92,7 @@ to_integer! {
     f32_to_u64 f64_to_u64 u64 1 << 63, 1 << 63;
 }
 
-/// What a source holds, or a destination takes.
+/// The kind of a source or destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An integer.
@@ -109,23 +109,23 @@ pub enum Kind {
 /// A `cvt` of a single value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conversion {
-    /// What the result is.
+    /// The kind of the result.
     pub d: Kind,
-    /// What the source is.
+    /// The kind of the source.
     pub a: Kind,
-    /// How it is rounded; the nearest where nothing has to be rounded.
+    /// The rounding direction; the nearest if nothing is rounded.
     pub direction: Direction,
     /// Whether it is rounded to an integral value (`.rni` and its like).
     pub integral: bool,
-    /// Subnormal `.f32` numbers, before and after, become zeros.
+    /// Replaces subnormal `.f32` operands and results by zeros.
     pub ftz: bool,
     /// Limits integers to their range, and floating-point numbers to `[0, 1]`.
     pub sat: bool,
-    /// What is too large becomes the largest finite number.
+    /// Replaces values that are too large by the largest finite number.
     pub satfinite: bool,
-    /// What is below zero becomes zero.
+    /// Replaces values below zero by zero.
     pub relu: bool,
-    /// Minus zero becomes plus zero.
+    /// Replaces minus zero by plus zero.
     pub positive_zero: bool,
 }
 
@@ -136,8 +136,8 @@ impl Conversion {
         Conversion { d, a, direction, integral, ftz, sat, satfinite, relu, positive_zero }
     }
 
-    /// The bits of the result for the bits of a source; of the source, as many count as its type has.
-    /// The result of a signed type is extended to 64 bits, any other is padded with zeros.
+    /// Converts the bits of a source to those of the result. Only the low bits of the source that its type has count.
+    /// The result of a signed type is sign-extended to 64 bits, any other zero-extended.
     pub fn apply(&self, bits: u64) -> u64 {
         match (self.a, self.d) {
             (Kind::Integer { bits: width, signed }, d) => {
@@ -253,7 +253,7 @@ pub fn e5m2_to_f16(a: u8) -> u16 {
     if wide & 0x7fff > 0x7c00 { half::NAN_HALF } else { wide }
 }
 
-/// `.e4m3` to `.f16`, which has room for all of its values.
+/// `.e4m3` to `.f16`, which represents all of its values.
 #[inline(always)]
 pub fn e4m3_to_f16(a: u8) -> u16 {
     // Shifted, the number has the exponent's offset of `.f16` but for a factor of 2⁸.

@@ -1,18 +1,18 @@
-//! Arithmetic without rounding, and the one place where a value is rounded to a format.
+//! Exact arithmetic, and the one function that rounds a value to a format.
 //!
-//! Whatever has a rounding direction other than the nearest, or a format that the host lacks, is
-//! computed here: operands are taken apart into a sign, an integer and a power of two, combined
-//! exactly (up to a bit that says that something small was dropped), and rounded once.
+//! This module computes everything with a rounding direction other than the nearest, or in a format that the host
+//! lacks. Operands are split into a sign, an integer and a power of two, combined exactly (except for a bit that
+//! marks dropped small bits), and rounded once.
 //!
-//! It is slow beside the host's arithmetic, which [`float`](super::float) and [`half`](super::half)
-//! use where it gives the same results.
+//! It is slower than the host's arithmetic, which [`float`](super::float) and [`half`](super::half) use where it
+//! gives the same results.
 
-/// Where a result that a format cannot hold is rounded to.
+/// The rounding direction for a result that a format cannot represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// To the nearest value; of two that are equally near, to the one whose last bit is 0 (`.rn`).
+    /// To the nearest value; ties go to the one whose last bit is 0 (`.rn`).
     Nearest,
-    /// To the nearest value; of two that are equally near, away from zero (`.rna`).
+    /// To the nearest value; ties go away from zero (`.rna`).
     NearestAway,
     /// Toward zero (`.rz`).
     Zero,
@@ -27,17 +27,17 @@ pub enum Direction {
 pub struct Format {
     /// Bits of the whole number.
     pub width: u32,
-    /// Significant bits, the implied one counted.
+    /// Significant bits, including the implied one.
     pub precision: u32,
     /// Exponent of the smallest normal number.
     pub min_exponent: i32,
     /// Bits of the largest finite magnitude.
     pub largest: u64,
-    /// Bits of plus infinity, where there is one.
+    /// Bits of plus infinity, if the format has it.
     pub infinity: Option<u64>,
-    /// Bits of the NaN that an operation makes, where there is one.
+    /// Bits of the NaN that operations return, if the format has one.
     pub nan: Option<u64>,
-    /// How far the number is shifted up in the word that holds it.
+    /// Number of bits by which the number is shifted up in its word.
     pub shift: u32,
 }
 
@@ -93,7 +93,7 @@ impl Format {
         (magnitude | if negative { self.sign_bit() } else { 0 }) << self.shift
     }
 
-    /// The NaN that operations make; plus the largest number where there is none.
+    /// The NaN that operations return; the largest positive number if the format has none.
     pub const fn nan_bits(&self) -> u64 {
         match self.nan {
             Some(nan) => nan << self.shift,
@@ -101,15 +101,15 @@ impl Format {
         }
     }
 
-    /// Whether the bits are those of a number whose exponent field is zero, and which is not zero.
+    /// Whether the bits are those of a subnormal number: a zero exponent field, and not zero.
     pub const fn is_subnormal(&self, bits: u64) -> bool {
         let magnitude = (bits >> self.shift) & (self.sign_bit() - 1);
         magnitude != 0 && magnitude >> (self.precision - 1) == 0
     }
 }
 
-/// `mantissa · 2^exponent`, with a sign. The mantissa is not zero and has at most 127 bits. Where
-/// something was dropped, its last bit is set, and it has enough bits to be rounded correctly.
+/// `mantissa · 2^exponent`, with a sign. The mantissa is not zero and has at most 127 bits. If bits were dropped, its
+/// last bit is set, and it still has enough bits to be rounded correctly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exact {
     /// Whether it is below zero.
@@ -120,10 +120,10 @@ pub struct Exact {
     pub exponent: i32,
 }
 
-/// What the bits of a floating-point number or integer mean.
+/// The meaning of the bits of a floating-point number or integer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// No number.
+    /// Not a number.
     Nan,
     /// Infinity.
     Infinity {
@@ -232,7 +232,7 @@ impl Value {
         }
     }
 
-    /// `self + other`. The direction decides the sign of a zero that is the sum of opposites.
+    /// `self + other`. The direction determines the sign of a zero that is the sum of opposites.
     pub fn add(self, other: Value, direction: Direction) -> Value {
         use Value::*;
         match (self, other) {
@@ -349,8 +349,8 @@ impl Value {
         })
     }
 
-    /// The bits of the value, rounded to a format. With `finite`, what is too large, infinity too,
-    /// becomes the largest finite number of its sign.
+    /// The bits of the value, rounded to a format. With `finite`, values that are too large, including infinity,
+    /// become the largest finite number of their sign.
     pub fn round(self, format: &Format, direction: Direction, finite: bool) -> u64 {
         match self {
             Value::Nan => format.nan_bits(),

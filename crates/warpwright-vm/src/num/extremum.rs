@@ -1,26 +1,25 @@
 //! Minimum and maximum of floating-point numbers.
 //!
-//! Minus zero is less than plus zero. Of a number and a NaN the number is taken, or with `nan` (the
-//! modifier `.NaN`) the canonical NaN. With `xorsign` (`.xorsign.abs`) magnitudes are compared, and the
-//! sign is the product of the operands' signs.
+//! Minus zero is less than plus zero. If one operand is NaN, the result is the other, or with `nan` (the modifier
+//! `.NaN`) the canonical NaN. With `xorsign` (`.xorsign.abs`), magnitudes are compared, and the sign is the product
+//! of the operands' signs.
 
 use super::exact::Format;
 use super::float::{NAN_F32, NAN_F64, flush};
 use super::half::flush_f16;
 
-/// A minimum or a maximum with its modifiers. Where these are constants, what they do not need is not
-/// there after inlining.
+/// A minimum or a maximum with its modifiers. If these are constants, unneeded code disappears by inlining.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extremum {
-    /// The larger, instead of the smaller.
+    /// Takes the larger instead of the smaller.
     pub max: bool,
-    /// Subnormal operands become zeros.
+    /// Replaces subnormal operands by zeros.
     pub ftz: bool,
     /// The result is NaN where either operand is, instead of where both are.
     pub nan: bool,
-    /// Magnitudes are compared, and the result gets the product of the signs.
+    /// Compares magnitudes, and gives the result the product of the signs.
     pub xorsign: bool,
-    /// Magnitudes are compared.
+    /// Compares magnitudes.
     pub abs: bool,
 }
 

@@ -1,29 +1,28 @@
 //! Arithmetic on `.f32` and `.f64`.
 //!
-//! What rounds to nearest is the host's own arithmetic, with PTX's rules for NaN, subnormals and
-//! saturation around it, free of branches so that loops over lanes become vector code. The other
-//! directions go through [`exact`](super::exact), but for sums and products of `.f32`, which doubles hold.
+//! Operations that round to nearest use the host's arithmetic, with PTX's rules for NaN, subnormals and saturation
+//! around it. They have no branches, so that loops over lanes become vector code. The other directions go through
+//! [`exact`](super::exact), except for sums and products of `.f32`, which doubles represent.
 //!
-//! The ISA leaves open which NaN an `.f32` operation makes; here it is always [`NAN_F32`], as on
-//! NVIDIA's hardware. An `.f64` operation returns its first NaN operand, made quiet, and
-//! [`NAN_F64`] where no operand is one.
+//! The ISA leaves open which NaN an `.f32` operation returns; here it is always [`NAN_F32`], as on NVIDIA's hardware.
+//! An `.f64` operation returns its first NaN operand, made quiet, or [`NAN_F64`] if no operand is NaN.
 //!
 //! `FTZ` is the modifier `.ftz`: subnormal operands and results become zeros of their sign. `SAT` is
 //! `.sat`: the result is limited to `[0, 1]`, and NaN becomes plus zero.
 
 use super::exact::{Direction, Format, Value};
 
-/// The bits of the NaN that `.f32` operations make.
+/// The bits of the NaN that `.f32` operations return.
 pub const NAN_F32: u32 = 0x7fff_ffff;
 
-/// The bits of the NaN that `.f64` operations make from numbers.
+/// The bits of the NaN that `.f64` operations on numbers return.
 pub const NAN_F64: u64 = 0xfff8_0000_0000_0000;
 
 const SIGN_F32: u32 = 0x8000_0000;
 const EXPONENT_F32: u32 = 0x7f80_0000;
 const QUIET_F64: u64 = 0x0008_0000_0000_0000;
 
-/// A subnormal number becomes the zero of its sign.
+/// Replaces a subnormal number by the zero of its sign.
 #[inline(always)]
 pub fn flush(x: f32) -> f32 {
     let bits = x.to_bits();
@@ -31,13 +30,13 @@ pub fn flush(x: f32) -> f32 {
     f32::from_bits(bits & keep)
 }
 
-/// [`flush`], or nothing.
+/// [`flush`] if `FTZ` is true.
 #[inline(always)]
 pub fn flush_if<const FTZ: bool>(x: f32) -> f32 {
     if FTZ { flush(x) } else { x }
 }
 
-/// Any NaN becomes [`NAN_F32`].
+/// Replaces any NaN by [`NAN_F32`].
 #[inline(always)]
 pub fn canonical(x: f32) -> f32 {
     // By bits: between two NaNs of floating-point type the optimiser may choose.
@@ -59,7 +58,7 @@ pub fn saturate_f64(x: f64) -> f64 {
     if low < 1.0 { low } else { 1.0 }
 }
 
-/// What a result becomes: flushed, limited, its NaN the canonical one.
+/// Finishes a result: flushes it, limits it, and makes its NaN canonical.
 #[inline(always)]
 pub fn finish<const FTZ: bool, const SAT: bool>(x: f32) -> f32 {
     let x = flush_if::<FTZ>(x);
@@ -139,7 +138,7 @@ pub fn quiet(x: f64) -> f64 {
     f64::from_bits(x.to_bits() | QUIET_F64)
 }
 
-/// The result of an operation on numbers; where it is NaN, the first operand that is one.
+/// The result of an operation; if it is NaN, the first NaN operand.
 #[inline(always)]
 pub fn propagate(result: f64, a: f64, b: f64) -> f64 {
     // By bits: between two NaNs of floating-point type the optimiser may choose.
@@ -249,8 +248,7 @@ impl Operation {
     }
 }
 
-/// An operation of any format on the bits of its operands, rounded once. Operands beyond those that
-/// it reads are ignored.
+/// An operation of any format on the bits of its operands, rounded once. Operands that it does not read are ignored.
 pub fn directed(operation: Operation, format: &Format, direction: Direction, operands: [u64; 3]) -> u64 {
     let values = operands.map(|bits| Value::unpack(format, bits));
     operation.apply(values, direction).round(format, direction, false)

@@ -1,19 +1,18 @@
 //! Arithmetic on `.f16` and `.bf16`, on their bits.
 //!
-//! An operation is computed in a wider format of the host and narrowed. Where that would round
-//! twice, the first rounding is *to odd*: a result that is not exact gets a last bit of 1, so that
-//! it stands for "between", and the second rounding sees the truth (Boldo and Melquiond, "Emulation
-//! of FMA and correctly rounded sums", 2008).
+//! An operation is computed in a wider format of the host and narrowed. Where that would round twice, the first
+//! rounding is *to odd*: the last bit of an inexact result is set to 1, which marks it as lying between two values,
+//! so the second rounding is correct (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
 //!
 //! NaN is always the canonical one, `0x7fff` in both formats.
 
 use super::exact::Format;
 use super::float::saturate;
 
-/// The bits of the NaN that operations of both formats make.
+/// The bits of the NaN that operations of both formats return.
 pub const NAN_HALF: u16 = Format::F16.nan_bits() as u16;
 
-/// A subnormal `.f16` becomes the zero of its sign.
+/// Replaces a subnormal `.f16` by the zero of its sign.
 #[inline(always)]
 pub fn flush_f16(bits: u16) -> u16 {
     if bits & 0x7c00 == 0 { bits & 0x8000 } else { bits }
@@ -49,7 +48,7 @@ pub fn f32_to_f16(x: f32) -> u16 {
     (if magnitude > 0x7f80_0000 { NAN_HALF.into() } else { result | sign }) as u16
 }
 
-/// `cvt.rn.satfinite.f16.f32`: what is too large becomes the largest finite number of its sign.
+/// `cvt.rn.satfinite.f16.f32`: values that are too large become the largest finite number of their sign.
 #[inline(always)]
 pub fn f32_to_f16_finite(x: f32) -> u16 {
     let half = f32_to_f16(x);
@@ -78,7 +77,7 @@ pub fn f32_to_bf16_finite(x: f32) -> u16 {
     half - u16::from(half & 0x7fff == 0x7f80)
 }
 
-/// The `.f32` nearest to `x`, or of the two around it the one whose last bit is 1.
+/// `x` rounded to `.f32`: exact, or the one of its two neighbours whose last bit is 1.
 #[inline(always)]
 pub fn f64_to_f32_odd(x: f64) -> f32 {
     let near = x as f32;
@@ -91,7 +90,7 @@ pub fn f64_to_f32_odd(x: f64) -> f32 {
     f32::from_bits(if inexact && bits & 1 == 0 { bits.wrapping_add(step) } else { bits })
 }
 
-/// `a + b` to the nearest, or of the two around it the one whose last bit is 1.
+/// `a + b`, exact or rounded to the one of its two neighbours whose last bit is 1.
 macro_rules! sum_to_odd {
     ($name:ident, $float:ty, $bits:ty) => {
         #[inline(always)]
@@ -124,7 +123,7 @@ pub fn f64_to_bf16(x: f64) -> u16 {
     f32_to_bf16(f64_to_f32_odd(x))
 }
 
-/// A parameter `LIMIT`: the result is what it is.
+/// A parameter `LIMIT`: the result is unchanged.
 pub const PLAIN: u8 = 0;
 /// A parameter `LIMIT`: the result is limited to `[0, 1]`, and NaN becomes plus zero (`.sat`).
 pub const SAT: u8 = 1;
@@ -158,7 +157,7 @@ fn write_f16<const FTZ: bool, const LIMIT: u8>(x: f32) -> u16 {
     if FTZ { flush_f16(bits) } else { bits }
 }
 
-/// `add.f16`. A sum of two such numbers in `.f32` is exact or rounds alike: 24 bits are 2·11 + 2.
+/// `add.f16`. A sum of two halves in `.f32` is exact or rounds the same: 24 bits are 2·11 + 2.
 #[inline(always)]
 pub fn add_f16<const FTZ: bool, const LIMIT: u8>(a: u16, b: u16) -> u16 {
     write_f16::<FTZ, LIMIT>(read_f16::<FTZ>(a) + read_f16::<FTZ>(b))
@@ -195,7 +194,7 @@ pub fn sub_bf16<const LIMIT: u8>(a: u16, b: u16) -> u16 {
     f32_to_bf16(limited::<LIMIT>(bf16_to_f32(a) - bf16_to_f32(b)))
 }
 
-/// `mul.bf16`. The product of small numbers needs the exponents of `.f64` to be exact.
+/// `mul.bf16`. The product of small numbers needs the exponent range of `.f64` to be exact.
 #[inline(always)]
 pub fn mul_bf16<const LIMIT: u8>(a: u16, b: u16) -> u16 {
     let product = f64::from(bf16_to_f32(a)) * f64::from(bf16_to_f32(b));

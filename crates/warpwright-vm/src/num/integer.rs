@@ -1,11 +1,11 @@
-//! Integer arithmetic that the host does not have under one name.
+//! Integer arithmetic that the host does not offer as one function.
 //!
-//! Division by zero is left open by the ISA. Here the quotient then has all bits set, and the remainder
-//! is the dividend.
+//! The ISA leaves division by zero undefined. Here all bits of the quotient are set, and the remainder is the
+//! dividend.
 
 use std::ops::{BitAnd, BitOr, BitXor, Not};
 
-/// What PTX asks of an integer type.
+/// The operations of PTX on an integer type.
 pub trait Integer:
     Copy + Ord + BitAnd<Output = Self> + BitOr<Output = Self> + BitXor<Output = Self> + Not<Output = Self>
 {
@@ -220,7 +220,7 @@ fn part<const BITS: u32, const SIGNED: bool>(word: u32, index: u32) -> i32 {
     if SIGNED { (up as i32) >> (32 - BITS) } else { (up >> (32 - BITS)) as i32 }
 }
 
-/// `dp4a`: the sum of the products of bytes, and `c`. `A` and `B` say whether the bytes are signed.
+/// `dp4a`: the sum of the products of bytes, plus `c`. `A` and `B` are true for signed bytes.
 #[inline(always)]
 pub fn dp4a<const A: bool, const B: bool>(a: u32, b: u32, c: u32) -> u32 {
     let product = |index| part::<8, A>(a, index) * part::<8, B>(b, index);
@@ -228,8 +228,8 @@ pub fn dp4a<const A: bool, const B: bool>(a: u32, b: u32, c: u32) -> u32 {
     c.wrapping_add(sum as u32)
 }
 
-/// `dp2a`: the sum of the products of the half words of `a` with two bytes of `b`, and `c`. `HIGH`
-/// says which two.
+/// `dp2a`: the sum of the products of the half words of `a` with two bytes of `b`, plus `c`. `HIGH` selects the upper
+/// two bytes.
 #[inline(always)]
 pub fn dp2a<const A: bool, const B: bool, const HIGH: bool>(a: u32, b: u32, c: u32) -> u32 {
     let first = if HIGH { 2 } else { 0 };
@@ -237,8 +237,8 @@ pub fn dp2a<const A: bool, const B: bool, const HIGH: bool>(a: u32, b: u32, c: u
     c.wrapping_add(product(0) as u32).wrapping_add(product(1) as u32)
 }
 
-/// Applies a function to the parts of packed words: `BITS` bits each, extended as `SIGNED` says. Of
-/// each result the low `BITS` bits count.
+/// Applies a function to the parts of packed words: `BITS` bits each, extended according to `SIGNED`. Only the low
+/// `BITS` bits of each result count.
 #[inline(always)]
 pub fn packed<const BITS: u32, const SIGNED: bool, const N: usize>(
     words: [u32; N],
@@ -251,7 +251,7 @@ pub fn packed<const BITS: u32, const SIGNED: bool, const N: usize>(
     })
 }
 
-/// The least and the largest value of an integer of `bits` bits, at most 64.
+/// The minimum and the maximum of an integer of `bits` bits, at most 64.
 pub const fn range(bits: u32, signed: bool) -> (i128, i128) {
     if signed { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }

@@ -1,10 +1,10 @@
-//! What numbers do: roundings, conversions and functions of single values, as the PTX ISA defines them.
+//! Arithmetic on single values: roundings, conversions and functions, as the PTX ISA defines them.
 //!
-//! Everything here is a pure function of values or bits; registers, lanes and instructions are not
-//! known. What loops over lanes call is inlined and without branches, so that the loops become
-//! vector code; modifiers are constant parameters. What is rare is exact and slow.
+//! Everything here is a pure function of values or bits, independent of registers, lanes and instructions. Functions
+//! for loops over lanes are inlined and free of branches, so that the loops become vector code; modifiers are
+//! constant parameters. Functions for rare cases are exact and slow.
 //!
-//! Where the ISA leaves something open, the choice is written down with the function.
+//! Where the ISA leaves something open, the function's documentation states the choice.
 
 pub mod approx;
 pub mod bits;

@@ -1,12 +1,12 @@
-//! Video instructions: arithmetic on bytes and half words that are picked out of words.
+//! Video instructions: arithmetic on bytes and half words of words.
 //!
-//! Values are picked and extended, combined in integers that are wide enough, limited, and merged
-//! into or combined with a third word. The ISA gives intermediate results 34 bits, and 33 after
-//! saturation; what is wider than that here is cut to it where it can be seen.
+//! Values are selected and extended, combined in sufficiently wide integers, limited, and merged into or combined
+//! with a third word. The ISA gives intermediate results 34 bits, and 33 after saturation; wider results here are cut
+//! to that where it makes a visible difference.
 
 use warpwright_ptx::ir::Cmp;
 
-/// What is done with two values.
+/// The operation on two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Primary {
     /// Sum.
@@ -35,7 +35,7 @@ pub enum Primary {
     Compare(Cmp),
 }
 
-/// What is done with the result and a third word.
+/// The operation on the result and a third word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secondary {
     /// Sum.
@@ -51,7 +51,7 @@ pub enum Secondary {
 pub struct Subword {
     /// 8 or 16.
     pub bits: u32,
-    /// Which, from the low end.
+    /// Its index from the low end.
     pub index: u32,
 }
 
@@ -59,7 +59,7 @@ impl Subword {
     /// The whole word.
     pub const WORD: Subword = Subword { bits: 32, index: 0 };
 
-    /// The part of a word or of two, extended.
+    /// The subword of one or two words, extended.
     pub fn extract(self, words: u64, signed: bool) -> i64 {
         let up = words << (64 - self.bits - self.index * self.bits);
         if signed { (up as i64) >> (64 - self.bits) } else { (up >> (64 - self.bits)) as i64 }
@@ -112,24 +112,24 @@ impl Primary {
 /// A scalar video instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scalar {
-    /// What it does.
+    /// The operation.
     pub primary: Primary,
     /// Whether the result is signed.
     pub d_signed: bool,
-    /// The part of `a`, and whether it is signed.
+    /// The subword of `a`, and whether it is signed.
     pub a: (Subword, bool),
-    /// The part of `b`, and whether it is signed.
+    /// The subword of `b`, and whether it is signed.
     pub b: (Subword, bool),
-    /// Whether the result is limited to the range of what it is written to.
+    /// Whether the result is limited to the range of its destination.
     pub sat: bool,
-    /// The part of `c` that the result replaces.
+    /// The subword of `c` that the result replaces.
     pub merge: Option<Subword>,
     /// How the result is combined with `c`.
     pub secondary: Option<Secondary>,
 }
 
 impl Scalar {
-    /// The result for three words; `c` counts where it is merged into or combined with.
+    /// The result for three words; `c` is used only for merging or the secondary operation.
     pub fn apply(&self, a: u32, b: u32, c: u32) -> u32 {
         let a = self.a.0.extract(a.into(), self.a.1);
         let b = self.b.0.extract(b.into(), self.b.1);
@@ -147,22 +147,22 @@ impl Scalar {
     }
 }
 
-/// A SIMD video instruction, on all parts of a word.
+/// A SIMD video instruction, on all subwords of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Simd {
-    /// What it does.
+    /// The operation.
     pub primary: Primary,
-    /// Bits of a part: 8 or 16.
+    /// Bits of a subword: 8 or 16.
     pub bits: u32,
     /// Whether the results are signed.
     pub d_signed: bool,
-    /// Which parts of `b:a` are taken for `a`, from the low end, and whether they are signed.
+    /// The subwords of `b:a` that are used for `a`, from the low end, and whether they are signed.
     pub a: ([u8; 4], bool),
-    /// Which parts of `b:a` are taken for `b`, from the low end, and whether they are signed.
+    /// The subwords of `b:a` that are used for `b`, from the low end, and whether they are signed.
     pub b: ([u8; 4], bool),
-    /// Whether results are limited to the range of a part.
+    /// Whether results are limited to the range of a subword.
     pub sat: bool,
-    /// Which parts are written, or added: one bit for each.
+    /// The subwords that are written or added: one bit for each.
     pub mask: u8,
     /// Whether the results are added to `c`.
     pub add: bool,
@@ -187,12 +187,12 @@ impl Simd {
     }
 }
 
-/// `vmad`: the product of parts and a sum, scaled down.
+/// `vmad`: the product of subwords plus a sum, scaled down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mad {
-    /// The part of `a`, and whether it is signed.
+    /// The subword of `a`, and whether it is signed.
     pub a: (Subword, bool),
-    /// The part of `b`, and whether it is signed.
+    /// The subword of `b`, and whether it is signed.
     pub b: (Subword, bool),
     /// Whether the product is negated.
     pub negate_product: bool,
@@ -200,7 +200,7 @@ pub struct Mad {
     pub negate_c: bool,
     /// Whether one is added.
     pub plus_one: bool,
-    /// By how many bits the sum is shifted right.
+    /// Number of bits by which the sum is shifted right.
     pub scale: u32,
     /// Whether the result is limited to the range of a word.
     pub sat: bool,

@@ -2,12 +2,12 @@
 
 use super::Size;
 
-/// `d = a · b + c`, where `fma(x, y, z)` is `x · y + z` rounded once, in the direction and with the
-/// NaNs that the instruction wants.
+/// `d = a · b + c`, where `fma(x, y, z)` is `x · y + z` rounded once, in the direction and with the NaNs of the
+/// instruction.
 ///
 /// # Panics
 ///
-/// If a slice is shorter than `size` says.
+/// If a slice is shorter than `size` requires.
 #[inline(always)]
 pub fn product(
     fma: impl Fn(f64, f64, f64) -> f64,

@@ -2,14 +2,14 @@
 
 use crate::num::half::f16_to_f32;
 
-/// A floating-point type that a factor may have.
+/// A floating-point type of factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FloatElement {
     /// 5 bits of exponent, 10 of fraction.
     F16,
     /// 8 bits of exponent, 7 of fraction.
     BF16,
-    /// 8 bits of exponent, 10 of fraction, in the upper bits of a word; the lower 13 are not looked at.
+    /// 8 bits of exponent, 10 of fraction, in the upper bits of a word; the lower 13 are ignored.
     TF32,
     /// 4 bits of exponent, 3 of fraction; no infinity.
     E4M3,
@@ -27,7 +27,7 @@ impl FloatElement {
         }
     }
 
-    /// The value of these bits, which stand at the low end of `bits`; exact.
+    /// The exact value of these bits, which are at the low end of `bits`.
     #[inline(always)]
     pub fn decode(self, bits: u32) -> f32 {
         match self {

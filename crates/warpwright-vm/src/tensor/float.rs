@@ -1,10 +1,9 @@
 //! Products of floating-point factors narrower than `f32`, with sums in `f32` or `f16`.
 //!
-//! All of it is `f64` arithmetic that happens to be exact: a product of two factors has at most 22
-//! bits, scaling is by powers of two, and a block's sum of integers stays below 2^53. Eight columns
-//! of a row go together, without branches, so that the compiler makes vectors of them; a caller that
-//! compiles [`product`](FloatProduct::product) or [`tile`] for a wider instruction set gets wider
-//! vectors.
+//! All of it is `f64` arithmetic that is exact by construction: a product of two factors has at most 22 bits, scaling
+//! is by powers of two, and a block's sum of integers stays below 2^53. Eight columns of a row are processed
+//! together, without branches, so that the compiler vectorises them; a caller that compiles
+//! [`product`](FloatProduct::product) or [`tile`] for a wider instruction set gets wider vectors.
 
 use super::exact::ExactSum;
 use super::{Accumulation, FloatElement, Left, Size, TensorCore};
@@ -45,10 +44,10 @@ impl Accumulator {
     }
 }
 
-/// How factors are multiplied and added. Both are of the same type, or both of eight bits.
+/// How factors are multiplied and added. Both have the same type, or both have eight bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FloatProduct {
-    /// Whose additions.
+    /// The tensor core whose additions are followed.
     pub core: TensorCore,
     /// Type of the left factor.
     pub a: FloatElement,
@@ -59,12 +58,12 @@ pub struct FloatProduct {
 }
 
 impl FloatProduct {
-    /// `d = a · b + c`. `a` and `b` hold values of the factors' type, `c` values of `f32` or `f16`;
-    /// `d` gets values of the result's type.
+    /// `d = a · b + c`. `a` and `b` hold values of the factors' types, `c` values of `f32` or `f16`; `d` receives
+    /// values of the result's type.
     ///
     /// # Panics
     ///
-    /// If a slice is shorter than `size` says, `n` is no multiple of 8, or `k` exceeds 64.
+    /// If a slice is shorter than `size` requires, `n` is not a multiple of 8, or `k` exceeds 64.
     #[inline(always)]
     pub fn product(self, size: Size, a: Left<'_, f32>, b: &[f32], c: &[f32], d: &mut [f32]) {
         match self.core.accumulation(self.a) {

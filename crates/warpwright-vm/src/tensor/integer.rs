@@ -5,12 +5,12 @@ use super::{Left, Size};
 /// Columns that are computed together.
 const LANES: usize = 8;
 
-/// What becomes of a sum that 32 bits do not hold.
+/// The treatment of sums that exceed 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
-    /// It wraps.
+    /// The sum wraps.
     Wrap,
-    /// The nearest number stands for the sum of `c` and all products.
+    /// The sum of `c` and all products is replaced by the nearest 32-bit number.
     Saturate,
 }
 
@@ -18,7 +18,7 @@ pub enum Overflow {
 ///
 /// # Panics
 ///
-/// If a slice is shorter than `size` says, or `n` is no multiple of 8.
+/// If a slice is shorter than `size` requires, or `n` is not a multiple of 8.
 #[inline(always)]
 pub fn product(overflow: Overflow, size: Size, a: Left<'_, i32>, b: &[i32], c: &[i32], d: &mut [i32]) {
     let Size { m, n, .. } = size;
@@ -48,7 +48,7 @@ pub fn product(overflow: Overflow, size: Size, a: Left<'_, i32>, b: &[i32], c: &
     }
 }
 
-/// What stands for the product of two bits.
+/// The operation that replaces the product of two bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BitProduct {
     /// Exclusive or.
@@ -57,12 +57,12 @@ pub enum BitProduct {
     And,
 }
 
-/// `d = c +` number of ones among the products of the bits of a row of `a` and a column of `b`. The
-/// bits are in words of 32 along k: `a` is m × k/32 words, `b` is k/32 × n. Sums wrap.
+/// `d = c +` number of ones among the products of the bits of a row of `a` and a column of `b`. The bits are in words
+/// of 32 along k: `a` is m × k/32 words, `b` is k/32 × n. Sums wrap.
 ///
 /// # Panics
 ///
-/// If a slice is shorter than `size` says.
+/// If a slice is shorter than `size` requires.
 #[inline(always)]
 pub fn bit_product(op: BitProduct, size: Size, a: &[u32], b: &[u32], c: &[i32], d: &mut [i32]) {
     let Size { m, n, k } = size;

@@ -1,8 +1,8 @@
-//! Products of small matrices as tensor cores compute them.
+//! Products of small matrices, with the arithmetic of tensor cores.
 //!
-//! The ISA does not say how a tensor core adds; hardware has been measured (Khattak and Mikaitis,
-//! arXiv 2512.07004), and [`TensorCore`] picks whose arithmetic is followed. This module knows
-//! numbers and where a warp's lanes hold them; it knows nothing of instructions, registers or memory.
+//! The ISA does not specify how a tensor core adds. Hardware has been measured (Khattak and Mikaitis, arXiv
+//! 2512.07004), and [`TensorCore`] selects the arithmetic to follow. This module covers numbers and the lanes of a
+//! warp that hold them; it is independent of instructions, registers and memory.
 //!
 //! ```text
 //! fragments of 32 lanes ── Spread ──▶ row-major a (m×k), b (k×n), c (m×n)
@@ -39,18 +39,18 @@ pub struct Size {
     pub k: usize,
 }
 
-/// The left factor, whole or with the zeros of structured sparsity left out.
+/// The left factor, complete or without the zeros of structured sparsity.
 #[derive(Clone, Copy, Debug)]
 pub struct Left<'a, T> {
     /// m × `kept`, row-major.
     pub values: &'a [T],
-    /// The column of `a` that each value stands in, where zeros are left out: m × `kept`, each less
-    /// than k. `None`: `kept` is k, and nothing is left out.
+    /// The column of `a` for each value, if zeros are left out: m × `kept`, each less than k. `None`: `kept` is k,
+    /// and nothing is left out.
     pub columns: Option<&'a [u8]>,
 }
 
 impl<'a, T> Left<'a, T> {
-    /// A factor with nothing left out.
+    /// A factor without omitted zeros.
     pub fn dense(values: &'a [T]) -> Self {
         Left { values, columns: None }
     }

@@ -1,4 +1,4 @@
-//! Whose tensor core adds, and what that means for each element type.
+//! Models of tensor cores, and their arithmetic for each element type.
 
 use super::FloatElement;
 use std::fmt;
@@ -13,14 +13,14 @@ pub enum TensorCore {
     V100,
     /// Ampere, A100 and A2 alike.
     A100,
-    /// Ada and L40S: as [`TensorCore::A100`], with fp8.
+    /// Ada and L40S: like [`TensorCore::A100`], with fp8.
     Ada,
     /// Hopper, H100 and H200 alike.
     H100,
     /// Blackwell of the data centre.
     B200,
-    /// One correctly rounded result of the exact sum of `c` and all products. No hardware does this:
-    /// it tells what of an error is the kernel's and what the tensor core's.
+    /// One correctly rounded result of the exact sum of `c` and all products. No hardware does this: use it to tell a
+    /// kernel's error from the tensor core's.
     Exact,
 }
 
@@ -35,7 +35,7 @@ impl TensorCore {
         TensorCore::Exact,
     ];
 
-    /// The name on a command line.
+    /// Its name on a command line.
     pub const fn name(self) -> &'static str {
         match self {
             TensorCore::V100 => "v100",
@@ -47,8 +47,8 @@ impl TensorCore {
         }
     }
 
-    /// The tensor core of an architecture. Turing (`sm_75`) gets Volta's, the nearest that was
-    /// measured; architectures after Hopper get that of B200.
+    /// The tensor core of an architecture. Turing (`sm_75`) gets Volta's, the nearest one that was measured;
+    /// architectures after Hopper get that of B200.
     pub const fn for_arch(arch: Arch) -> TensorCore {
         match arch.sm {
             0..80 => TensorCore::V100,
@@ -59,11 +59,10 @@ impl TensorCore {
         }
     }
 
-    /// How `mma.sync` and `wmma` add products of such factors; `None`: one correct rounding.
+    /// The way in which `mma.sync` and `wmma` add products of such factors; `None`: one correct rounding.
     ///
-    /// Where a tensor core does not take a type (bf16 and tf32 on V100, fp8 before Ada), the next
-    /// newer one that does is followed. `mma.sync` with fp8 is two chained f16 products of k = 16 on
-    /// Hopper and on B200.
+    /// If a tensor core does not support a type (bf16 and tf32 on V100, fp8 before Ada), the next newer one that does
+    /// is followed. `mma.sync` with fp8 is two chained f16 products of k = 16 on Hopper and on B200.
     pub const fn accumulation(self, element: FloatElement) -> Option<Accumulation> {
         use FloatElement::*;
         Some(match (self, element) {
@@ -88,7 +87,7 @@ impl TensorCore {
         })
     }
 
-    /// Exponent of the smallest normal factor of a type, which the smaller ones have as well.
+    /// Exponent of the smallest normal factor of a type; smaller factors have it as well.
     pub const fn least_exponent(self, element: FloatElement) -> i32 {
         match (self, element) {
             // Converted to f16, in which those values are normal.
@@ -98,23 +97,23 @@ impl TensorCore {
     }
 }
 
-/// How a tensor core adds. The products of a row and a column are taken in blocks along k, and each
-/// block takes the running value as one more term:
+/// The way in which a tensor core adds. The products of a row and a column are taken in blocks along k, and each
+/// block includes the running value as one more term:
 ///
 /// 1. products are exact; let E be the largest exponent among those of the terms, where a product's
 ///    is the sum of its factors' exponents (it is not normalised) and zeros have none;
 /// 2. every term is aligned to E and truncated toward zero to 23 + `extra_bits` fraction bits;
 /// 3. the sum of that is rounded toward zero to 24 + min(`extra_bits`, 0) significant bits.
 ///
-/// What the measurements do not cover is as IEEE 754 would have it: infinities and NaNs propagate, a
-/// NaN is canonical, a sum past the largest `f32` is infinite; a sum of zero is +0.
+/// Cases that the measurements do not cover follow IEEE 754: infinities and NaNs propagate, a NaN is canonical, a sum
+/// beyond the largest `f32` is infinite; a sum of zero is +0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accumulation {
     /// Products in a block.
     pub block: usize,
     /// Bits kept beyond the 23 of a fraction of `f32`; negative: fewer are kept.
     pub extra_bits: i32,
-    /// Products after which the running value is a register's: one of `f16` is rounded there, to
+    /// Number of products after which the running value is written to a register; there an `f16` value is rounded to
     /// nearest even.
     pub step: usize,
 }
@@ -125,7 +124,7 @@ impl fmt::Display for TensorCore {
     }
 }
 
-/// A text that names no tensor core.
+/// A text that does not name a tensor core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownTensorCore(String);
 

@@ -1,7 +1,7 @@
-//! Structured sparsity: where the values of a left factor stand whose zeros are left out.
+//! Structured sparsity: the positions of the values of a left factor whose zeros are left out.
 //!
-//! A row is cut into chunks, in each of which half of the elements are kept. A chunk's four bits of
-//! metadata are two positions, the lower one first:
+//! A row is cut into chunks, each of which keeps half of its elements. A chunk's four bits of metadata are two
+//! positions, the lower one first:
 //!
 //! | factors | chunk | kept | a position stands for |
 //! |---|---|---|---|
@@ -9,8 +9,8 @@
 //! | f16, bf16, 8 bits | 4 | 2 | an element |
 //! | 4 bits | 8 | 4 | two elements |
 //!
-//! The lanes of a group of four (g = ℓ / 4) hold the metadata of rows g and g + 8; lanes that are
-//! not needed are not looked at, and the selector f says which are. One register holds 8 chunks:
+//! The lanes of a group of four (g = ℓ / 4) hold the metadata of rows g and g + 8. The selector f determines which
+//! lanes are used; the others are ignored. One register holds 8 chunks:
 //!
 //! ```text
 //!   16 and 32 bits, 4 chunks in a row:  lane f          row g in the low half, row g + 8 in the high
@@ -24,21 +24,21 @@ use std::fmt;
 /// Rows of every sparse left factor.
 const ROWS: usize = 16;
 
-/// How the zeros of a left factor of 16 rows are left out.
+/// The sparsity of a left factor of 16 rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sparsity {
-    /// Columns, zeros included.
+    /// Columns, including zeros.
     pub k: usize,
     /// Bits of an element.
     pub bits: u32,
-    /// Which lanes hold the metadata.
+    /// The lanes that hold the metadata.
     pub selector: usize,
 }
 
-/// Metadata that names no two different positions.
+/// Metadata without two different positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidMetadata {
-    /// The lane whose register it stands in.
+    /// The lane whose register contains it.
     pub lane: usize,
     /// The four bits.
     pub bits: u8,
@@ -61,7 +61,7 @@ impl fmt::Display for InvalidMetadata {
 impl std::error::Error for InvalidMetadata {}
 
 impl Sparsity {
-    /// Elements of a chunk.
+    /// Number of elements of a chunk.
     pub fn chunk(self) -> usize {
         match self.bits {
             32 => 2,
@@ -82,13 +82,13 @@ impl Sparsity {
         }
     }
 
-    /// The column of each kept value, 16 × k/2, row-major, from the metadata of all lanes. `ordered`
-    /// metadata gives the lower position first.
+    /// The column of each kept value, 16 × k/2, row-major, from the metadata of all lanes. `ordered` metadata must
+    /// have the lower position first.
     ///
     /// # Errors
     ///
-    /// Where a chunk's positions are the same, or out of order where they must not be, or, for
-    /// elements of 32 bits, not those of an element: the ISA gives that no meaning.
+    /// If a chunk's positions are equal, are out of order where order is required, or, for elements of 32 bits, do
+    /// not denote an element: the ISA gives these no meaning.
     pub fn columns(self, metadata: &[u32; 32], ordered: bool) -> Result<Vec<u8>, InvalidMetadata> {
         let width = self.chunk();
         let mut columns = Vec::with_capacity(ROWS * self.k / 2);

@@ -1,23 +1,23 @@
-//! Which lane holds which element of a matrix.
+//! The layout of matrices over the lanes of a warp.
 //!
-//! Every layout but one is made of tiles that a warp holds in one register each. With lane ℓ,
-//! g = ℓ / 4, t = ℓ mod 4 and e elements in a register:
+//! Every layout but one consists of tiles, each of which a warp holds in one register. With lane ℓ, g = ℓ / 4, t = ℓ
+//! mod 4 and e elements in a register:
 //!
 //! ```text
 //!   a: 8 × 4e, lane holds row g, columns e·t …      b: 4e × 8, lane holds column g, rows e·t …
 //!   c, d: 8 × 8, lane holds row g, columns 2t and 2t + 1, in one register or two
 //! ```
 //!
-//! Tiles go down the columns of tiles: a register further, a tile further down. In `mma` the ISA says
-//! so. In `wmma` it says nothing but the number of registers; where that is more than the tiles
-//! need, the tiles are held again from the first one on.
+//! Tiles are numbered down the columns of tiles: the next register holds the next tile down. The ISA specifies this
+//! for `mma`. For `wmma` it specifies only the number of registers; if that exceeds the number of tiles, the
+//! registers hold the tiles again from the first one on.
 //!
 //! The exception is `mma.m8n8k4` with `f16` factors: [`Spread::quad`].
 
 /// Lanes of a warp.
 const LANES: usize = 32;
 
-/// Where the elements of a matrix stand in the lanes' registers.
+/// The positions of a matrix's elements in the lanes' registers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spread {
     rows: usize,
@@ -51,7 +51,7 @@ impl Spread {
         })
     }
 
-    /// What is added, or the result.
+    /// The addend or the result.
     pub fn accumulator(rows: usize, columns: usize) -> Self {
         let down = rows / 8;
         Self::new(rows, columns, rows * columns / LANES, |lane, index| {
@@ -60,8 +60,8 @@ impl Spread {
         })
     }
 
-    /// The four matrices of `mma.m8n8k4` with `f16` factors, one above the other. Lanes q·4 … q·4 + 3 and
-    /// 16 + q·4 … 19 + q·4 hold the one of number q.
+    /// The four matrices of `mma.m8n8k4` with `f16` factors, stacked. Lanes q·4 … q·4 + 3 and 16 + q·4 … 19 + q·4
+    /// hold matrix q.
     pub fn quad(side: QuadSide) -> Self {
         let (rows, columns, held) = side.shape();
         Self::new(4 * rows, columns, held, |lane, index| {
@@ -97,7 +97,7 @@ impl Spread {
         self.columns
     }
 
-    /// Elements that each lane holds.
+    /// Number of elements that each lane holds.
     pub fn held(&self) -> usize {
         self.held
     }
@@ -107,7 +107,7 @@ impl Spread {
     ///
     /// # Panics
     ///
-    /// If there is no such lane or element.
+    /// If the lane or element does not exist.
     pub fn position(&self, lane: usize, index: usize) -> (usize, usize) {
         let position = usize::from(self.lanes(index)[lane]);
         (position / self.columns, position % self.columns)
@@ -117,14 +117,14 @@ impl Spread {
     ///
     /// # Panics
     ///
-    /// If there is no such element.
+    /// If the element does not exist.
     #[inline(always)]
     pub fn lanes(&self, index: usize) -> &[u16; LANES] {
         self.positions[index * LANES..].first_chunk().expect("the element exists")
     }
 }
 
-/// A matrix of `mma.m8n8k4` with `f16` factors, and how the layout of it is chosen.
+/// A matrix of `mma.m8n8k4` with `f16` factors, and the choice of its layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuadSide {
     /// The left factor, 8 × 4, row-major or not.

@@ -1,4 +1,4 @@
-//! What a warp does to memory with one instruction, and how that falls into rows.
+//! The accesses of a warp by one instruction, and their division into rows.
 
 use super::entry::{Bytes, Lanes, ROW_BYTES, Scope, lanes};
 
@@ -18,30 +18,30 @@ pub enum AccessKind {
 }
 
 impl AccessKind {
-    /// Whether memory changes.
+    /// Whether it changes memory.
     pub const fn is_write(self) -> bool {
         matches!(self, AccessKind::Write | AccessKind::Atomic | AccessKind::AsyncWrite)
     }
 
-    /// Whether memory is read by the instruction.
+    /// Whether the instruction reads memory.
     pub const fn is_read(self) -> bool {
         matches!(self, AccessKind::Read | AccessKind::Atomic | AccessKind::AsyncRead)
     }
 
-    /// Whether an asynchronous agent does it.
+    /// Whether an asynchronous agent performs it.
     pub const fn is_async(self) -> bool {
         matches!(self, AccessKind::AsyncRead | AccessKind::AsyncWrite)
     }
 }
 
-/// What an access means to the memory model.
+/// The strength of an access in the memory model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strength {
     /// Weak: takes no part in synchronisation.
     Weak,
     /// Strong: `.relaxed`, `.volatile`, `.acquire`, `.release`, and every atomic.
     Strong {
-        /// Whom it is strong for.
+        /// The scope in which it is strong.
         scope: Scope,
         /// Whether it acquires.
         acquire: bool,
@@ -71,32 +71,32 @@ pub struct WarpAccess<'a> {
     pub warp: u8,
     /// The lanes that take part.
     pub mask: u32,
-    /// Added to each lane's offset.
+    /// A base that is added to each lane's offset.
     pub base: u64,
-    /// Where each lane accesses memory, from the base; of lanes not in the mask, anything.
+    /// The offset of each lane's access from the base; arbitrary for lanes that are not in the mask.
     pub offsets: &'a [u64; 32],
-    /// Bytes that each lane accesses, all elements of a vector together.
+    /// Number of bytes that each lane accesses, over all elements of a vector.
     pub bytes: u32,
-    /// Bytes of one element: each is an access of its own to the memory model.
+    /// Bytes of one element; each element is a separate access in the memory model.
     pub element: u32,
     /// The instruction.
     pub pc: u32,
-    /// What it does.
+    /// The kind of access.
     pub kind: AccessKind,
-    /// What it means to the memory model.
+    /// Its strength in the memory model.
     pub strength: Strength,
 }
 
-/// What is being stored, asked for only where two writes conflict: writing the same value is less bad.
-/// Bytes are counted from where the lane's store begins.
+/// The data being stored. It is needed only when two writes conflict, since writing the same value is less severe.
+/// Bytes are counted from the beginning of the lane's store.
 pub trait Stored {
-    /// Whether memory holds already what the lane is about to store to `bytes` bytes from `from`.
+    /// Whether memory already holds the data that the lane is about to store to `bytes` bytes from `from`.
     fn is_in_memory(&self, lane: u32, from: u32, bytes: u32) -> bool;
-    /// Whether two lanes, each from a byte of its own, are about to store the same `bytes` bytes.
+    /// Whether two lanes, each from its own byte, are about to store the same `bytes` bytes.
     fn is_equal(&self, a: (u32, u32), b: (u32, u32), bytes: u32) -> bool;
 }
 
-/// Values that are not known, and so count as different.
+/// Unknown values, which count as different.
 #[derive(Clone, Copy, Debug)]
 pub struct Unknown;
 

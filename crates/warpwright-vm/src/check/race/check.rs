@@ -1,4 +1,4 @@
-//! One access under way: it is taken apart, and its parts meet the rows.
+//! Processes one access: splits it into parts and compares these with the rows.
 
 use super::access::{Piece, Spot};
 use super::clock::Clocks;

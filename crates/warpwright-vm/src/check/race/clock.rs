@@ -1,8 +1,7 @@
-//! The clock of a block, and what each of its threads knows.
+//! The clock of a block, and the knowledge of each of its threads.
 //!
-//! Knowledge is kept at the widest level at which it holds: for the block (`common`), for a warp, for a
-//! lane. A kernel that only uses block barriers never leaves the first level, and its barrier costs one
-//! increment.
+//! Knowledge is kept at the widest level at which it holds: for the block (`common`), for a warp, or for a lane. A
+//! kernel that uses only block barriers never leaves the first level, and its barrier costs one increment.
 
 use std::collections::HashMap;
 use std::sync::Arc;

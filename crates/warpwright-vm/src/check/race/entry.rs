@@ -104,7 +104,7 @@ pub(super) enum Lanes {
     Affine { shift: u8, base: i8 },
 }
 
-/// Whom a strong access is strong for.
+/// The scope of a strong access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// The block (and, until clusters are launched, the cluster).

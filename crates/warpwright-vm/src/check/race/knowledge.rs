@@ -1,10 +1,10 @@
-//! What a thread knows of the past: which accesses of which threads are ordered before it.
+//! A thread's knowledge of the past: which accesses of which threads are ordered before it.
 //!
-//! A block has one clock, and every synchronising event of the block ticks it. "Thread `t` is known up
-//! to floor `f`" means: what `t` accessed while the block's clock was below `f` is ordered before. The
-//! knowledge about one block is a [`Known`]; [`Floors`] maps blocks to it. Grids have up to millions of
-//! blocks and a counter that all of them increment knows all of them, so the map is a persistent radix
-//! tree: copying it is free, and joining two skips what they share.
+//! A block has one clock, and every synchronising event of the block advances it. "Thread `t` is known up to floor
+//! `f`" means that all accesses of `t` while the block's clock was below `f` are ordered before. The knowledge about
+//! one block is a [`Known`]; [`Floors`] maps blocks to it. Grids have up to millions of blocks, and a counter that
+//! all of them increment knows all of them, so the map is a persistent radix tree: copying it is free, and joining
+//! two skips the parts that they share.
 
 use std::sync::Arc;
 

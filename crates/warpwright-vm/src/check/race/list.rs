@@ -1,4 +1,4 @@
-//! Accesses of one sort to a row: entries, and scatters for the small ones.
+//! Accesses of one kind to a row: entries, and scatters for the small ones.
 
 use super::access::Spot;
 use super::clock::Standing;

@@ -1,8 +1,8 @@
-//! What was released to locations of memory, for those who read them later.
+//! Knowledge released to memory locations, for threads that read them later.
 //!
-//! A strong write that follows a fence, or that releases, leaves its knowledge at the location; a strong
-//! read that observes the location may take it from there. Read-modify-writes continue what is there.
-//! Most kernels release nothing, and then nothing here is touched.
+//! A strong write that follows a fence, or that releases, stores its knowledge at the location; a strong read that
+//! observes the location may acquire it from there. Read-modify-writes continue the existing release. Most kernels
+//! release nothing, and then nothing here is used.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering, fence};

@@ -1,9 +1,9 @@
-//! Races: two overlapping accesses, one a write, that nothing orders.
+//! Races: two overlapping accesses without ordering, at least one of them a write.
 //!
-//! A race is found where it could happen, not where it did: an access is compared with the earlier ones
-//! that no chain of synchronisation orders before it, whatever the order in which the host ran them. The
-//! rules are those of the PTX memory model, where weak and strong accesses, their scopes, fences and
-//! barriers say what is ordered; [`Mode`] says where practice is followed instead.
+//! A race is found where it could happen, not only where it did: an access is compared with all earlier ones that no
+//! chain of synchronisation orders before it, in whatever order the host ran them. The rules are those of the PTX
+//! memory model, in which weak and strong accesses, their scopes, fences and barriers determine the ordering;
+//! [`Mode`] says where practice is followed instead.
 //!
 //! ```text
 //!   Clocks     one per block: its clock ticks at every synchronising event; what each thread knows
@@ -13,34 +13,33 @@
 //!   Locations  what was released to an address, for those who read it later
 //! ```
 //!
-//! *Time.* An access carries its block's clock, and a thread knows for (block, warp, lane) up to which
-//! clock accesses are ordered before it. Clocks are per block, so that a block whose threads only meet
-//! each other never touches memory of the host that another worker touches; they are 64 bits wide and
-//! never wrap. Knowledge of other blocks comes from locations only, as a persistent map.
+//! *Time.* An access carries its block's clock, and for each (block, warp, lane) a thread knows the clock up to which
+//! accesses are ordered before it. Clocks are per block, so a block whose threads synchronise only with each other
+//! never accesses host memory that another worker accesses. Clocks are 64 bits wide and never wrap. Knowledge of
+//! other blocks comes only from locations, as a persistent map.
 //!
-//! *Most questions are answered by two numbers.* What a block did before its last barrier is known to all
-//! its threads; what happened at the present clock, and what other blocks did as long as nothing was
-//! acquired from any, is known to nobody but who did it. Only between the two is a thread's knowledge
-//! looked up. A barrier clears nothing: a row of shared memory whose last access is older than it is
-//! forgotten when it is touched next.
+//! *Two numbers answer most queries.* All threads of a block know its accesses before its last barrier. Accesses at
+//! the present clock, and those of other blocks as long as nothing was acquired from any, are known only to the
+//! thread that performed them. A thread's knowledge is looked up only between the two. A barrier clears nothing: a
+//! row of shared memory whose last access is older is forgotten when it is next accessed.
 //!
-//! *Rows.* A coalesced access is one entry of its row, which warps that do the same share, and doing it
-//! again is one comparison. Small pieces, from the fifth of a list on, go to a scatter, where adding the
-//! access of a lane needs no search as long as the warp itself was there last. What no scatter can say
-//! exactly (threads that are no product of warps and lanes) stays with the entries.
+//! *Rows.* A coalesced access is one entry of its row. Warps that make the same access share it, and repeating it
+//! costs one comparison. From the fifth of a list on, small pieces go to a scatter, where adding a lane's access
+//! needs no search as long as the same warp accessed it last. Thread sets that no scatter can represent exactly
+//! (those that are not a product of warps and lanes) stay in entries.
 //!
-//! *Several readers.* A row keeps every read that no later one is ordered after: a second reader never
-//! hides the first. Concurrent atomics are kept in the same way. Only where more than eight *other* blocks
-//! did the same thing to the same bytes do these stand for the rest, as long as nobody has acquired
-//! anything, and a sample of them afterwards. What is kept conflicts with a write by any block, unless the
-//! writer has acquired from all of those eight: that can hide a race of one location, never invent one.
+//! *Several readers.* A row keeps every read that no later one is ordered after, so a second reader never hides the
+//! first. Concurrent atomics are kept in the same way. There is one exception: if more than eight *other* blocks made
+//! the same access to the same bytes, these eight represent the rest as long as nothing has been acquired, and a
+//! sample of them does afterwards. The kept accesses conflict with a write by any block, unless the writer has
+//! acquired from all of those eight. This can hide a race of one location, but never invent one.
 //!
-//! *Asynchronous copies* are the accesses of an agent, one beside each thread, which begins when the
-//! thread issues the copy and which nobody knows anything of until they wait for it: the thread by its
-//! groups, others by an `mbarrier`, or by synchronising with a thread that waited.
+//! *Asynchronous copies* are the accesses of an agent, one beside each thread. It begins when the thread issues the
+//! copy. Its accesses are unordered with all threads until they wait for it: the thread by its groups, others by an
+//! `mbarrier`, or by synchronising with a thread that waited.
 //!
-//! *Memory is read and written by the caller*; this module decides nothing about values. A strong write is
-//! announced before memory changes, and what a strong read observed is asked for after it was read.
+//! *The caller reads and writes memory*; this module decides nothing about values. A strong write is announced before
+//! memory changes, and the observation of a strong read is looked up after the read.
 
 mod access;
 mod check;
@@ -68,32 +67,32 @@ use entry::lanes;
 use location::{GlobalLocations, Locations};
 use shadow::{ChunkCache, GlobalRows, SharedRows};
 
-/// How far practice is followed where it goes beyond the letter of the memory model.
+/// How far practice is followed beyond the letter of the memory model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// What compilers and programs rely on counts as synchronisation: a strong read followed by a barrier
-    /// of the block acquires, and a fence followed by a barrier lets any thread that passed it release. A
-    /// plain load of what a compare-and-swap of the same place goes on to check is as good as a strong one.
-    /// Stores of one value to one place are no race, whoever makes them: threads that hold copies of the
-    /// same data all store it (compilers leave that to them), or raise one flag.
+    /// Patterns that compilers and programs rely on count as synchronisation: a strong read followed by a barrier of
+    /// the block acquires, and a fence followed by a barrier lets any thread that passed it release. A plain load
+    /// that provides the expected value for a compare-and-swap of the same location counts as strong. Stores of one
+    /// value to one location are no race, whichever threads make them: threads with copies of the same data all store
+    /// it (compilers leave it to them), or raise one flag.
     #[default]
     Normal,
-    /// Only what the memory model says. Stores of one value to one place are a race then, of a lesser kind.
+    /// Only the memory model counts. Stores of one value to one location are then a race, of lower severity.
     Strict,
 }
 
-/// What a fence orders.
+/// The ordering of a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FenceKind {
     /// Both directions: `membar`, `fence.acq_rel`, `fence.sc`.
     Both,
-    /// What was read before comes before what follows.
+    /// Earlier reads come before everything that follows.
     Acquire,
-    /// What precedes comes before what is written later.
+    /// Everything earlier comes before later writes.
     Release,
 }
 
-/// The memory that an access is to.
+/// The memory of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RaceSpace {
     /// Shared memory of the block; addresses count from its beginning.
@@ -107,7 +106,7 @@ pub enum RaceSpace {
 pub struct RaceSite {
     /// The instruction.
     pub pc: u32,
-    /// How it accessed memory.
+    /// The kind of its access.
     pub kind: AccessKind,
     /// The block's number in the grid.
     pub block: u32,
@@ -117,22 +116,22 @@ pub struct RaceSite {
     pub bytes: u32,
 }
 
-/// Two accesses that nothing orders.
+/// Two accesses without ordering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Race {
-    /// Where both meet.
+    /// The memory in which they meet.
     pub space: RaceSpace,
-    /// A byte that both access.
+    /// The address of a byte that both access.
     pub address: u64,
-    /// The access that happened to come first.
+    /// The access that happened first in this run.
     pub first: RaceSite,
-    /// The access that happened to come second.
+    /// The access that happened second in this run.
     pub second: RaceSite,
-    /// Both write, and write the same.
+    /// Whether both write the same value.
     pub same_value: bool,
 }
 
-/// What the blocks of a launch share.
+/// The state that the blocks of a launch share.
 #[derive(Debug)]
 pub struct LaunchRaces {
     rows: GlobalRows,
@@ -146,18 +145,18 @@ impl Default for LaunchRaces {
 }
 
 impl LaunchRaces {
-    /// Nothing has happened yet: what ended before the launch is ordered before it.
+    /// The initial state: everything that ended before the launch is ordered before it.
     pub fn new() -> LaunchRaces {
         LaunchRaces { rows: GlobalRows::new(), locations: GlobalLocations::new() }
     }
 
-    /// Bytes of global memory were given back by the kernel, and mean something else from now on.
+    /// The kernel freed bytes of global memory, so they mean something else from now on.
     pub fn forget(&self, address: u64, bytes: u64) {
         self.rows.forget(address, bytes);
     }
 }
 
-/// What a worker of the host keeps for itself.
+/// The private state of a host worker.
 #[derive(Debug)]
 pub struct WorkerRaces {
     chunks: ChunkCache,
@@ -193,7 +192,7 @@ pub struct BlockRaces {
 }
 
 impl BlockRaces {
-    /// For the blocks that will be resident in one place, one after the other.
+    /// A check for blocks that will be resident one after the other in one slot.
     pub fn new(mode: Mode) -> BlockRaces {
         BlockRaces {
             mode,
@@ -204,14 +203,14 @@ impl BlockRaces {
         }
     }
 
-    /// Begins the block of that number, of up to 1024 threads.
+    /// Begins the block of that number, with up to 1024 threads.
     pub fn reset(&mut self, block: u32, threads: u32) {
         self.clocks.reset(block, threads);
         self.shared.reset();
         self.locations.clear();
     }
 
-    /// An access to shared memory, before it is done. `race` is called with what it races with.
+    /// Records an access to shared memory, before it is performed. Calls `race` with the accesses that it races with.
     pub fn shared(
         &mut self,
         worker: &mut WorkerRaces,
@@ -239,7 +238,7 @@ impl BlockRaces {
         }
     }
 
-    /// An access to global memory, before it is done. `race` is called with what it races with.
+    /// Records an access to global memory, before it is performed. Calls `race` with the accesses that it races with.
     pub fn global(
         &mut self,
         launch: &LaunchRaces,
@@ -263,8 +262,8 @@ impl BlockRaces {
         }
     }
 
-    /// A read of global memory that is not coherent, or a write, before it is done. `found` is called with an access
-    /// that it must not meet in one launch, whatever orders the two.
+    /// Records a non-coherent read of global memory, or a write, before it is performed. Calls `found` with each
+    /// access that must not occur in the same launch, whatever orders the two.
     pub fn non_coherent(
         &self,
         launch: &LaunchRaces,
@@ -277,7 +276,7 @@ impl BlockRaces {
         non_coherent::access(access, &entry, memory, &mut worker.pieces, found);
     }
 
-    /// A strong read of shared memory has been done: what it observed is taken note of.
+    /// Records the observation of a strong read of shared memory, after the read.
     pub fn shared_observed(&mut self, access: &WarpAccess<'_>) {
         if self.locations.is_empty() {
             return;
@@ -286,7 +285,7 @@ impl BlockRaces {
         observe_all(&mut self.clocks, access, |address| locations.observe(address, block));
     }
 
-    /// A strong read of global memory has been done: what it observed is taken note of.
+    /// Records the observation of a strong read of global memory, after the read.
     pub fn global_observed(&mut self, launch: &LaunchRaces, access: &WarpAccess<'_>) {
         if !launch.locations.is_used() {
             return;
@@ -296,7 +295,7 @@ impl BlockRaces {
     }
 }
 
-/// Declares what the clocks are told.
+/// Declares the events that the clocks receive.
 macro_rules! told {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*) => $of:ident($($value:expr),*);)*) => {
         impl BlockRaces {
@@ -309,9 +308,9 @@ macro_rules! told {
 }
 
 told! {
-    /// All live threads of the block have met at a barrier, and nobody had only announced itself.
+    /// All live threads of the block have met at a barrier, and none has only arrived.
     barrier_all() => barrier_all();
-    /// Lanes of a warp announce themselves at one of the sixteen barriers, and go on.
+    /// Lanes of a warp arrive at one of the sixteen barriers without waiting.
     barrier_arrive(barrier: usize, warp: u8, mask: u32) => barrier_arrive(barrier, warp, mask);
     /// One of the sixteen barriers is complete: who waited at it, by warp and lanes.
     barrier(barrier: usize, waiting: &[(u8, u32)]) => barrier(barrier, waiting);
