@@ -1,7 +1,7 @@
-//! PTX in Rust: one IR, written by the parser and by the kernel DSL of `warpwright-dsl`, read by the printer
+//! PTX in Rust: one IR, produced by the parser and by the kernel DSL of `warpwright-dsl`, and consumed by the printer
 //! and the verifier.
 //!
-//! The crate knows PTX. It knows no devices and no language models.
+//! The crate knows PTX only; it is independent of devices and language models.
 #![forbid(unsafe_code)]
 
 pub mod diag;

@@ -1,13 +1,13 @@
-//! The codes of diagnostics. A code never changes its meaning, and none is used twice.
+//! The codes of diagnostics. A code never changes its meaning, and is never reused.
 
 use std::fmt;
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// For information.
     Note,
-    /// Suspicious, or undecided: the module is accepted.
+    /// Suspicious or undecided: the module is accepted.
     Warning,
     /// Provably wrong, or refused by `ptxas`: the module is not accepted.
     Error,
@@ -25,7 +25,7 @@ impl fmt::Display for Severity {
 
 macro_rules! codes {
     ($($variant:ident $code:literal $severity:ident $title:literal;)*) => {
-        /// The rule that a diagnostic is about.
+        /// The rule that a diagnostic reports.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Code { $(#[doc = concat!($code, ": ", $title)] $variant),* }
 
@@ -43,7 +43,7 @@ macro_rules! codes {
                 match self { $(Code::$variant => $title),* }
             }
 
-            /// How bad a breach is.
+            /// The severity of a violation.
             pub const fn severity(self) -> Severity {
                 match self { $(Code::$variant => Severity::$severity),* }
             }

@@ -1,4 +1,4 @@
-//! Lines and columns of places in a text.
+//! Lines and columns of positions in a text.
 
 use super::Diagnostic;
 use crate::ir::{Origin, Span};
@@ -21,7 +21,7 @@ pub struct LineIndex<'t> {
 }
 
 impl<'t> LineIndex<'t> {
-    /// Finds the lines of a text. What lies beyond 4 GiB is not looked at.
+    /// Finds the lines of a text. Text beyond 4 GiB is ignored.
     pub fn new(text: &'t str) -> Self {
         let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
         let starts = ends.map_while(|(at, _)| u32::try_from(at + 1).ok());
@@ -43,7 +43,7 @@ impl<'t> LineIndex<'t> {
         self.text.is_empty()
     }
 
-    /// The position of a byte. An offset past the end is the end.
+    /// The position of a byte. An offset beyond the end means the end.
     pub fn position(&self, offset: u32) -> Position {
         let offset = self.clamp(offset);
         let line = self.starts.partition_point(|&start| start <= offset);
@@ -76,7 +76,7 @@ impl<'t> LineIndex<'t> {
 }
 
 impl Diagnostic {
-    /// Where it stands: in the text, or in the Rust source of a kernel.
+    /// The position of its origin, in the text or in the Rust source of a kernel.
     pub fn position(&self, lines: &LineIndex<'_>) -> Option<Position> {
         match self.origin {
             Origin::Text(span) => Some(lines.position(span.start)),
@@ -85,7 +85,7 @@ impl Diagnostic {
         }
     }
 
-    /// The range of the text that it is about; `None` where it is about no text.
+    /// The range of the text that it refers to; `None` if it does not refer to text.
     pub fn span(&self) -> Option<Span> {
         match self.origin {
             Origin::Text(span) => Some(span),

@@ -1,4 +1,4 @@
-//! Diagnostics: what is wrong with a module, where, by which rule, and what to do.
+//! Diagnostics: the error in a module, its location, the rule, and advice.
 
 mod codes;
 mod lines;
@@ -16,15 +16,15 @@ use std::fmt;
 /// One finding of the parser or the verifier.
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
-    /// Which rule.
+    /// The rule.
     pub code: Code,
-    /// Where: the text or the Rust line.
+    /// The location: in the text, or a line of Rust.
     pub origin: Origin,
-    /// What is wrong, with names and values.
+    /// The error, with names and values.
     pub message: String,
-    /// Other places that matter, each with what it is.
+    /// Other relevant locations, each with a description.
     pub related: Vec<(Origin, String)>,
-    /// What to do about it.
+    /// Advice.
     pub help: Option<String>,
 }
 
@@ -34,13 +34,13 @@ impl Diagnostic {
         Diagnostic { code, origin: place.into(), message: message.into(), related: Vec::new(), help: None }
     }
 
-    /// Adds what to do.
+    /// Adds advice.
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
-    /// Adds another place that matters.
+    /// Adds another relevant location.
     pub fn with_related(mut self, place: impl Into<Origin>, what: impl Into<String>) -> Self {
         self.related.push((place.into(), what.into()));
         self
@@ -68,14 +68,14 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// Everything found in one module.
+/// All diagnostics of one module.
 #[derive(Clone, Debug, Default)]
 pub struct Diagnostics {
     list: Vec<Diagnostic>,
 }
 
 impl Diagnostics {
-    /// Nothing found.
+    /// An empty collection.
     pub fn new() -> Self {
         Diagnostics::default()
     }

@@ -1,4 +1,4 @@
-//! Diagnostics for people: the lines that they are about, marked.
+//! Rendering of diagnostics with the source lines that they refer to.
 
 use super::{Diagnostic, LineIndex, Severity};
 use crate::ir::{Origin, Span};
@@ -13,9 +13,8 @@ const NEAR: u32 = 12;
 /// The most lines of one mark that are shown.
 const LONGEST: u32 = 6;
 
-/// Renders diagnostics about `text`, which is called `name`, with the lines that they are about.
-/// What came from Rust code is named by file, line and column. With `color`, the result has ANSI
-/// escapes.
+/// Renders diagnostics about `text`, with `name` as its name, together with the lines that they refer to. Origins in
+/// Rust code are shown as file, line and column. With `color`, the result has ANSI escapes.
 pub fn render<'d>(
     diagnostics: impl IntoIterator<Item = &'d Diagnostic>,
     name: &str,
@@ -36,39 +35,38 @@ pub fn render<'d>(
     out
 }
 
-/// Something to be said about places in texts, for a tool that has findings of its own and wants
-/// them to look as those of the verifier do.
+/// A message about places in texts, for tools whose own findings should look like the verifier's.
 #[derive(Clone, Debug)]
 pub struct Message<'a> {
-    /// How grave it is.
+    /// The severity.
     pub severity: Severity,
-    /// What stands in brackets after that: a code, or what found it.
+    /// The text in brackets after the severity: a code, or the name of the check.
     pub id: &'a str,
-    /// What is the matter.
+    /// The headline.
     pub title: &'a str,
-    /// The places, of one text or of several. The first is what it is about.
+    /// The places, in one text or several. The first is the main one.
     pub places: Vec<MessagePlace<'a>>,
     /// Further remarks.
     pub notes: Vec<&'a str>,
-    /// What to do about it.
+    /// Advice.
     pub help: Option<&'a str>,
 }
 
-/// A place in a text, to be shown and marked.
+/// A marked place in a text.
 #[derive(Clone, Copy, Debug)]
 pub struct MessagePlace<'a> {
-    /// What the text is called. Places of the same name are of the same text.
+    /// The name of the text. Places with the same name belong to the same text.
     pub name: &'a str,
     /// The text.
     pub lines: &'a LineIndex<'a>,
-    /// The part of it.
+    /// The marked range.
     pub span: Span,
-    /// What stands beside the mark.
+    /// The label beside the mark.
     pub label: Option<&'a str>,
 }
 
-/// Renders a message with the lines that it is about. With `color`, the result has ANSI escapes. It
-/// ends with a line end.
+/// Renders a message with the lines that it refers to. With `color`, the result has ANSI escapes. It ends with a
+/// newline.
 pub fn render_message(message: &Message<'_>, color: bool) -> String {
     let mut group = Group::with_title(level(message.severity).primary_title(message.title).id(message.id));
     let mut texts: Vec<Marks<'_, '_>> = Vec::new();

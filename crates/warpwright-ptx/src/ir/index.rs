@@ -3,12 +3,12 @@
 use super::{Function, ItemKind, Module, Name, Symbol, Variable};
 use std::collections::HashMap;
 
-/// What a module-scope name stands for.
+/// The meaning of a module-scope name.
 #[derive(Clone, Copy, Debug)]
 pub enum GlobalSymbol<'a> {
     /// A variable.
     Variable(&'a Variable),
-    /// A function: its definition where the module has one, else its prototype.
+    /// A function: its definition if the module has one, otherwise its prototype.
     Function(&'a Function),
 }
 
@@ -20,7 +20,7 @@ pub struct ModuleIndex<'a> {
 }
 
 impl<'a> ModuleIndex<'a> {
-    /// Indexes the names of a module. Where a name is declared and defined, the definition counts.
+    /// Indexes the names of a module. If a name is both declared and defined, the definition counts.
     pub fn new(module: &'a Module) -> Self {
         let mut names = HashMap::new();
         for item in &module.items {
@@ -47,7 +47,7 @@ impl<'a> ModuleIndex<'a> {
         ModuleIndex { module, names }
     }
 
-    /// What the name stands for.
+    /// The meaning of the name.
     pub fn get(&self, name: &Name) -> Option<GlobalSymbol<'a>> {
         self.names.get(&**name).copied()
     }

@@ -1,19 +1,18 @@
-//! What devices of an architecture have room for, after the table of compute capabilities in NVIDIA's CUDA
-//! programming guide.
+//! Limits of an architecture's devices, from the table of compute capabilities in NVIDIA's CUDA programming guide.
 
 use super::{Arch, ArchVariant};
 
-/// What a multiprocessor of an architecture holds.
+/// The limits of a multiprocessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Threads that are resident at once.
+    /// Maximum number of resident threads.
     pub threads: u32,
-    /// Blocks that are resident at once.
+    /// Maximum number of resident blocks.
     pub blocks: u32,
-    /// Shared memory, in bytes. A resident block takes 1 KiB of it beyond its own from `sm_80` on.
+    /// Shared memory, in bytes. From `sm_80` on, each resident block takes 1 KiB of it in addition to its own.
     pub shared: u64,
-    /// Static and dynamic shared memory of one block, in bytes.
+    /// Maximum of static and dynamic shared memory of one block, in bytes.
     pub shared_per_block: u64,
 }
 
@@ -24,8 +23,7 @@ impl Limits {
 }
 
 impl Arch {
-    /// What a multiprocessor holds. Architectures that are not known are taken for the known one before
-    /// them.
+    /// The limits of a multiprocessor. An unknown architecture has those of the known one before it.
     pub const fn limits(self) -> Limits {
         match self.sm {
             ..52 => Limits::new(2048, 32, 64, 48),
@@ -44,9 +42,9 @@ impl Arch {
         }
     }
 
-    /// Whether a device of this architecture runs code for a target: later devices run what is for earlier
-    /// base targets, those of a family also what is for an earlier member of it, and each what is for itself
-    /// alone.
+    /// Whether a device of this architecture runs code for a target. Code for a base target runs on later devices
+    /// too, code for a family on later members of the family, and architecture-specific code only on that
+    /// architecture.
     pub const fn runs(self, target: Arch) -> bool {
         match target.variant {
             ArchVariant::Base => self.sm >= target.sm,

@@ -1,10 +1,10 @@
-//! The intermediate representation: what a PTX module says, as data.
+//! The intermediate representation: a PTX module as data.
 //!
-//! The IR is close to the text: every declaration and statement keeps its place, so that printing a
-//! parsed module gives the module back. Names of local things are resolved (a register is a number,
-//! a local variable an index), so that shadowing in nested scopes needs no care later.
+//! The IR is close to the text: it keeps the order of all declarations and statements, so printing a parsed module
+//! returns the module. Local names are resolved (a register is a number, a local variable an index), so shadowing in
+//! nested scopes needs no further care.
 //!
-//! Equality of IR values ignores where they came from: [`Origin`]s always compare equal.
+//! Equality of IR values ignores their origin: [`Origin`]s always compare equal.
 
 mod index;
 mod limits;

@@ -1,6 +1,6 @@
 //! Modifiers that several families of instructions share, and the special registers.
 //!
-//! Modifiers of one family alone stand in the family's file under [`crate::op`].
+//! Modifiers of a single family are in the family's file under [`crate::op`].
 
 use crate::op::modifiers;
 
@@ -45,7 +45,7 @@ modifiers! {
         ParamFunc = "param::func",
         /// Shared memory of the block.
         Shared = "shared",
-        /// Shared memory of the block, said explicitly.
+        /// Shared memory of the block, specified explicitly.
         SharedCta = "shared::cta",
         /// Shared memory of any block of the cluster.
         SharedCluster = "shared::cluster",
@@ -103,7 +103,7 @@ modifiers! {
         Xor = "xor",
     }
 
-    /// The threads that a strong operation is ordered with.
+    /// The scope of threads that a strong operation is ordered with.
     pub enum Scope {
         /// The block.
         Cta = "cta",
@@ -177,15 +177,15 @@ modifiers! {
         ChannelOrder = "channel_order",
         /// Whether coordinates run from 0 to 1.
         NormalizedCoords = "normalized_coords",
-        /// Whether coordinates are taken as not normalised, whatever the texture says.
+        /// Whether coordinates count as not normalised, regardless of the texture.
         ForceUnnormalizedCoords = "force_unnormalized_coords",
-        /// How elements are mixed.
+        /// Filtering of elements.
         FilterMode = "filter_mode",
-        /// What coordinates outside mean in the first dimension.
+        /// Treatment of coordinates out of range in the first dimension.
         AddrMode0 = "addr_mode_0",
-        /// What coordinates outside mean in the second dimension.
+        /// Treatment of coordinates out of range in the second dimension.
         AddrMode1 = "addr_mode_1",
-        /// What coordinates outside mean in the third dimension.
+        /// Treatment of coordinates out of range in the third dimension.
         AddrMode2 = "addr_mode_2",
         /// Number of layers.
         ArraySize = "array_size",
@@ -193,21 +193,21 @@ modifiers! {
         NumMipmapLevels = "num_mipmap_levels",
         /// Number of samples.
         NumSamples = "num_samples",
-        /// How the memory is laid out.
+        /// The memory layout.
         MemoryLayout = "memory_layout",
     }
 
     /// A word that is the value of a property of a texture, sampler or surface.
     pub enum OpaqueWord {
-        /// Coordinates outside wrap around.
+        /// Coordinates out of range wrap around.
         Wrap = "wrap",
-        /// Coordinates outside are mirrored.
+        /// Coordinates out of range are mirrored.
         Mirror = "mirror",
-        /// Coordinates outside are clamped as OpenGL does.
+        /// Coordinates out of range are clamped like OpenGL's.
         ClampOgl = "clamp_ogl",
-        /// Coordinates outside mean the edge.
+        /// Coordinates out of range mean the edge.
         ClampToEdge = "clamp_to_edge",
-        /// Coordinates outside mean the border.
+        /// Coordinates out of range mean the border.
         ClampToBorder = "clamp_to_border",
         /// The nearest element.
         Nearest = "nearest",
@@ -250,8 +250,8 @@ impl Space {
     }
 }
 
-/// One row per special register: name, type, whether it has components, first PTX version, first architecture,
-/// and how alike it is.
+/// One row per special register: name, type, whether it has components, first PTX version, first architecture, and
+/// uniformity level.
 macro_rules! special_registers {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $ty:ident, $vector:literal, ($major:literal, $minor:literal), $sm:literal, $level:ident;)*) => {
         /// A special register. Its text includes the `%`.
@@ -282,7 +282,7 @@ macro_rules! special_registers {
                 match self { $(SpecialRegister::$variant => (($major, $minor), $sm)),* }
             }
 
-            /// How alike it is in different threads: an index, in a block whose dimension is not one.
+            /// Its uniformity level. For an index, this assumes that the block's dimension is not one.
             pub const fn level(self) -> crate::op::Level {
                 match self { $(SpecialRegister::$variant => crate::op::Level::$level),* }
             }
@@ -319,7 +319,7 @@ special_registers! {
     NSmId = "%nsmid", U32, false, (2, 0), 20, Grid;
     /// Grid identifier.
     GridId = "%gridid", U64, false, (3, 0), 10, Grid;
-    /// Whether the launch named a cluster.
+    /// Whether the launch specified a cluster.
     IsExplicitCluster = "%is_explicit_cluster", Pred, false, (7, 8), 90, Grid;
     /// Cluster index in the grid.
     ClusterId = "%clusterid", U32, true, (7, 8), 90, Cluster;
@@ -371,7 +371,7 @@ special_registers! {
     ReservedSmemOffset0 = "%reserved_smem_offset_0", B32, false, (7, 6), 80, Grid;
     /// Reserved shared memory offset 1.
     ReservedSmemOffset1 = "%reserved_smem_offset_1", B32, false, (7, 6), 80, Grid;
-    /// Executable graph that is running, 0 where none is.
+    /// Executable graph that is running, or 0.
     CurrentGraphExec = "%current_graph_exec", U64, false, (8, 0), 50, Grid;
     /// Performance counter 0.
     Pm0 = "%pm0", U32, false, (1, 3), 10, Unknown;

@@ -10,13 +10,13 @@ use crate::op::Op;
 /// A PTX module: one `.ptx` file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Module {
-    /// Where the header stands.
+    /// The position of the header.
     pub origin: Origin,
     /// `.version`.
     pub version: Version,
     /// `.target`.
     pub target: Target,
-    /// `.address_size`, where the module says it.
+    /// `.address_size`, if the module has it.
     pub address_size: Option<AddressSize>,
     /// Comments before `.version`.
     pub preamble: Vec<Comment>,
@@ -66,16 +66,16 @@ pub struct Comment {
     pub text: String,
     /// `/* */` rather than `//`.
     pub block: bool,
-    /// Stands on the line of what precedes it.
+    /// Whether it is on the same line as the preceding text.
     pub trailing: bool,
 }
 
-/// Something at module scope.
+/// An item at module scope.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    /// Where it came from.
+    /// Its origin.
     pub origin: Origin,
-    /// What it is.
+    /// Its kind.
     pub kind: ItemKind,
 }
 
@@ -85,7 +85,7 @@ impl From<ItemKind> for Item {
     }
 }
 
-/// What can stand at module scope.
+/// The kinds of items at module scope.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ItemKind {
     /// A variable.
@@ -158,7 +158,7 @@ pub enum SectionValue {
     Difference(String, String),
 }
 
-/// How a symbol is seen by other modules.
+/// The visibility of a symbol in other modules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Hash)]
 pub enum Linkage {
     /// Within the module.
@@ -166,9 +166,9 @@ pub enum Linkage {
     Local,
     /// Defined elsewhere.
     Extern,
-    /// Seen by other modules.
+    /// Visible to other modules.
     Visible,
-    /// Seen by other modules, and replaced by a definition that is not weak.
+    /// Visible to other modules, and replaced by a definition that is not weak.
     Weak,
     /// Merged with definitions of the same name.
     Common,
@@ -179,15 +179,15 @@ pub enum Linkage {
 pub struct Variable {
     /// Where it was declared.
     pub origin: Origin,
-    /// How other modules see it.
+    /// Its linkage.
     pub linkage: Linkage,
-    /// Where it is stored.
+    /// Its state space.
     pub space: Space,
     /// Bank of a `.const[n]` variable.
     pub bank: Option<u32>,
-    /// Alignment in bytes, where it is said.
+    /// Alignment in bytes, if specified.
     pub align: Option<u32>,
-    /// `.ptr`: what a parameter points to.
+    /// `.ptr`: the target of a pointer parameter.
     pub pointee: Option<Pointee>,
     /// Managed memory, `.attribute(.managed)`, and other attributes.
     pub attributes: Vec<Attribute>,
@@ -225,13 +225,13 @@ impl Variable {
         }
     }
 
-    /// Size in bytes; `None` where a dimension is left open or the size does not fit.
+    /// Size in bytes; `None` if a dimension is open or the size does not fit.
     pub fn bytes(&self) -> Option<u64> {
         let element = u64::from(self.ty.bytes()) * self.vector.map_or(1, |v| v.elements() as u64);
         self.dims.iter().try_fold(element, |size, dim| size.checked_mul((*dim)?))
     }
 
-    /// Alignment in bytes: the one that is said, or the natural one.
+    /// Alignment in bytes: the specified one, or the natural one.
     pub fn alignment(&self) -> u32 {
         let natural = self.ty.bytes() * self.vector.map_or(1, |v| v.elements() as u32);
         self.align.unwrap_or(natural)
@@ -241,7 +241,7 @@ impl Variable {
 /// `.ptr .space .align n` on a kernel parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pointee {
-    /// The space that it points into; `None` for a generic pointer.
+    /// The space of the target; `None` for a generic pointer.
     pub space: Option<Space>,
     /// Alignment of the memory pointed to, in bytes.
     pub align: Option<u32>,
@@ -287,7 +287,7 @@ pub struct InitSymbol {
     pub generic: bool,
     /// Constant offset in bytes.
     pub offset: i64,
-    /// `mask(…)`: which byte of the address, as the mask that selects it.
+    /// `mask(…)`: the mask that selects a byte of the address.
     pub mask: Option<u64>,
 }
 
@@ -314,7 +314,7 @@ pub enum Param {
 pub struct Function {
     /// Where it was declared.
     pub origin: Origin,
-    /// How other modules see it.
+    /// Its linkage.
     pub linkage: Linkage,
     /// Kernel or device function.
     pub kind: FunctionKind,
@@ -328,8 +328,8 @@ pub struct Function {
     pub params: Vec<Param>,
     /// Directives between the signature and the body.
     pub directives: Vec<FunctionDirective>,
-    /// Registers: every declaration in the order of the text. Ranges are contiguous: the first
-    /// register of each is the end of the one before.
+    /// All register declarations in the order of the text. Ranges are contiguous: each starts with the end of the one
+    /// before.
     pub registers: Vec<RegisterRange>,
     /// Parameters and local variables.
     pub variables: Vec<Variable>,
@@ -393,7 +393,7 @@ impl Function {
         self.register_range(reg).ty
     }
 
-    /// Number of registers that are declared.
+    /// Number of declared registers.
     pub fn register_count(&self) -> u32 {
         self.registers.last().map_or(0, |range| range.first.0 + range.count * range.width())
     }
@@ -426,18 +426,18 @@ pub struct RegisterRange {
     pub ty: Type,
     /// Vector width (legacy vector registers).
     pub vector: Option<VectorWidth>,
-    /// Name, without the number where there is a range.
+    /// Name, without the number of a range.
     pub name: Name,
     /// First register of the range.
     pub first: Reg,
-    /// Number of names in it. A vector register counts once, and has a register for each element.
+    /// Number of names in it. A vector register counts once, and has one register per element.
     pub count: u32,
-    /// Written with `<n>`: the registers are `name0`, `name1`, ….
+    /// Whether it is written with `<n>`: the registers are `name0`, `name1`, ….
     pub numbered: bool,
 }
 
 impl RegisterRange {
-    /// Registers that a name stands for: the elements of a vector register, else one.
+    /// Number of registers per name: the elements of a vector register, otherwise one.
     pub fn width(&self) -> u32 {
         self.vector.map_or(1, |vector| vector.elements() as u32)
     }
@@ -486,9 +486,9 @@ pub enum FunctionDirective {
 /// A statement of a function body.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statement {
-    /// Where it came from.
+    /// Its origin.
     pub origin: Origin,
-    /// What it says.
+    /// Its kind.
     pub kind: StatementKind,
 }
 
@@ -498,14 +498,14 @@ impl From<StatementKind> for Statement {
     }
 }
 
-/// What can stand in a function body.
+/// The kinds of statements in a function body.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StatementKind {
     /// An instruction.
     Instruction(Instruction),
     /// `name:`.
     Label(LabelId),
-    /// `{`: names declared from here on are local.
+    /// `{`: names declared after this are local.
     Open,
     /// `}`.
     Close,
@@ -526,14 +526,14 @@ pub enum StatementKind {
     BranchTargets {
         /// Its name.
         label: LabelId,
-        /// Where `brx.idx` may go.
+        /// The possible targets of `brx.idx`.
         targets: Vec<LabelId>,
     },
     /// `label: .calltargets f, g;`.
     CallTargets {
         /// Its name.
         label: LabelId,
-        /// What an indirect call may call.
+        /// The possible targets of an indirect call.
         targets: Vec<Name>,
     },
     /// `label: .callprototype (…) _ (…);`.
@@ -556,7 +556,7 @@ pub struct Loc {
     pub line: u32,
     /// Column.
     pub column: u32,
-    /// Where an inlined function was called.
+    /// The call of an inlined function.
     pub inlined: Option<Inlined>,
 }
 
@@ -602,7 +602,7 @@ pub enum PrototypeParam {
 /// An instruction with its guard.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instruction {
-    /// Executed only by the threads for which the predicate holds.
+    /// The guard: only threads for which the predicate holds execute the instruction.
     pub guard: Option<Guard>,
     /// The operation.
     pub op: Op,
@@ -615,7 +615,7 @@ impl From<Op> for Instruction {
 }
 
 impl Symbol {
-    /// The variable that the symbol names, where it is a variable and declared.
+    /// The variable that the symbol names, if it is a declared variable.
     pub fn variable<'a>(&self, module: &'a Module, function: &'a Function) -> Option<&'a Variable> {
         match self {
             Symbol::Local(id) => function.variables.get(id.0 as usize),

@@ -62,7 +62,7 @@ pub enum Symbol {
     Global(Name),
 }
 
-/// An immediate value. Floating-point values are their bits, so that NaNs keep their payload.
+/// An immediate value. Floating-point values are stored as bits, so NaNs keep their payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Imm {
     /// An integer that fits in a signed 64-bit value.
@@ -111,9 +111,9 @@ pub enum Src {
     Imm(Imm),
     /// A special register, or one component of it.
     Special(Special),
-    /// The address of a symbol. Boxed, since it is rare and would be the largest.
+    /// The address of a symbol. Boxed, since it is rare and the largest variant.
     Symbol(Box<SymbolAddress>),
-    /// `_`, in a vector: an element that a 256-bit store leaves out.
+    /// `_` in a vector: an element that a 256-bit store skips.
     Sink,
 }
 
@@ -122,7 +122,7 @@ pub enum Src {
 pub struct SymbolAddress {
     /// The symbol.
     pub symbol: Symbol,
-    /// Added to its address.
+    /// The offset added to its address.
     pub offset: i64,
 }
 
@@ -172,7 +172,7 @@ impl Src {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dst(pub Reg);
 
-/// A destination register, or `_` where the result is not wanted.
+/// A destination register, or `_` if the result is discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DstOrSink(pub Option<Reg>);
 
@@ -181,7 +181,7 @@ pub struct DstOrSink(pub Option<Reg>);
 pub struct DstPair {
     /// The first destination.
     pub first: Option<Reg>,
-    /// The second destination: outer `None` where there is no `|`, inner `None` for `_`.
+    /// The second destination: the outer option is `None` without `|`, the inner one for `_`.
     pub second: Option<Option<Reg>>,
 }
 
@@ -194,7 +194,7 @@ pub struct RegSrc(pub Reg);
 pub enum Dsts {
     /// One register.
     One(Reg),
-    /// `_`: the result is not wanted.
+    /// `_`: the result is discarded.
     Sink,
     /// A vector of registers.
     Many(Box<[Option<Reg>]>),
@@ -274,7 +274,7 @@ pub enum AddressBase {
 /// `[base + offset]`, the offset in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Address {
-    /// What the offset is added to.
+    /// The base that the offset is added to.
     pub base: AddressBase,
     /// Constant offset in bytes.
     pub offset: i64,
@@ -292,15 +292,14 @@ impl Address {
     }
 }
 
-/// Whether `.unified` stands after an address: the address of a variable with that attribute.
+/// Whether `.unified` follows an address, for variables with that attribute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Unified(pub bool);
 
-/// `[base, {c0, c1, …}]`: a tensor map (or texture) and coordinates, with what else stands in the
-/// brackets.
+/// `[base, {c0, c1, …}]`: a tensor map (or texture) and coordinates, with further operands in the brackets.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TensorAddress {
-    /// Where the tensor map or texture is.
+    /// The address of the tensor map or texture.
     pub base: Address,
     /// The further operands in the brackets: vectors of coordinates and offsets.
     pub coordinates: Vec<Srcs>,
@@ -309,16 +308,16 @@ pub struct TensorAddress {
 /// A special register, or one component of one that is a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Special {
-    /// Which register.
+    /// The register.
     pub register: super::modifier::SpecialRegister,
-    /// Which component, for `%tid` and the other vectors.
+    /// The component, for `%tid` and the other vectors.
     pub component: Option<Component>,
 }
 
 /// `@%p` or `@!%p`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Guard {
-    /// The predicate register.
+    /// Whether the guard holds if the predicate is false.
     pub reg: Reg,
     /// Executed where the predicate is false.
     pub negated: bool,

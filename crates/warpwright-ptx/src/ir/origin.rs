@@ -1,4 +1,4 @@
-//! Where an IR value came from.
+//! Origins of IR values.
 
 use std::panic::Location;
 
@@ -28,17 +28,17 @@ impl Span {
     }
 }
 
-/// Where a declaration or statement came from: PTX text, a line of Rust, or nowhere in particular.
+/// The origin of a declaration or statement: PTX text, a line of Rust, or unknown.
 ///
-/// All origins compare equal, so that two modules that say the same thing are equal.
+/// All origins compare equal, so two modules with the same content are equal.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Origin {
-    /// Made by a program, with no location.
+    /// Created by a program without a location.
     #[default]
     Unknown,
     /// A range of the PTX text that was parsed.
     Text(Span),
-    /// The Rust line that asked for it, in a kernel written in the DSL.
+    /// The Rust line that generated it, in a kernel written in the DSL.
     Rust(&'static Location<'static>),
 }
 

@@ -1,5 +1,4 @@
-//! Operands of video instructions, and their selectors: which bytes or halves of a register are
-//! meant.
+//! Operands of video instructions, and their selectors, which choose bytes or halves of a register.
 
 use super::{Reg, Src};
 use std::fmt;
@@ -9,7 +8,7 @@ use std::fmt;
 pub struct PartDst {
     /// The register.
     pub reg: Reg,
-    /// The parts that are written, where it is not the whole.
+    /// The parts that are written, if not the whole register.
     pub selector: Option<Selector>,
 }
 
@@ -20,7 +19,7 @@ pub struct PartSrc {
     pub negated: bool,
     /// The value.
     pub value: Src,
-    /// The parts of a register that are read, where it is not the whole.
+    /// The parts of a register that are read, if not the whole register.
     pub selector: Option<Selector>,
 }
 
@@ -36,17 +35,17 @@ impl From<Src> for PartSrc {
     }
 }
 
-/// What a [`Selector`] counts.
+/// The unit of a [`Selector`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SelectorUnit {
-    /// Bytes, `b`: up to four, each one of eight (of two registers together).
+    /// Bytes, `b`: up to four, each one of the eight of two registers.
     Byte,
-    /// Half words, `h`: up to two, each one of four (of two registers together).
+    /// Half words, `h`: up to two, each one of the four of two registers.
     Half,
 }
 
 impl SelectorUnit {
-    /// How many a register holds.
+    /// The number of units in a register.
     pub const fn per_register(self) -> usize {
         match self {
             SelectorUnit::Byte => 4,
@@ -55,7 +54,7 @@ impl SelectorUnit {
     }
 }
 
-/// Parts of a register, or of two: `.b0`, `.h10`, `.b7531`.
+/// Parts of one or two registers: `.b0`, `.h10`, `.b7531`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Selector {
     unit: SelectorUnit,
@@ -64,8 +63,8 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// The selector with these positions, in the order of the text (the most significant first).
-    /// `None` where there are none or too many, or one does not exist in two registers.
+    /// The selector with these positions, in the order of the text (the most significant first). `None` if there are
+    /// none or too many, or one exceeds two registers.
     pub fn new(unit: SelectorUnit, positions: &[u8]) -> Option<Self> {
         let max = unit.per_register();
         let fits = (1..=max).contains(&positions.len())
@@ -77,7 +76,7 @@ impl Selector {
         })
     }
 
-    /// The selector that `word` (without its dot) writes.
+    /// Parses a selector from `word` (without its dot).
     pub fn from_text(word: &str) -> Option<Self> {
         let unit = match word.as_bytes().first()? {
             b'b' => SelectorUnit::Byte,
@@ -92,7 +91,7 @@ impl Selector {
         (digits.len() <= positions.len()).then(|| Selector::new(unit, &positions[..digits.len()]))?
     }
 
-    /// Bytes or half words.
+    /// The unit.
     pub fn unit(self) -> SelectorUnit {
         self.unit
     }

@@ -1,4 +1,4 @@
-//! PTX versions, target architectures, and what an instruction needs of them.
+//! PTX versions, target architectures, and the requirements of instructions.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,8 +13,8 @@ pub struct Version {
 }
 
 impl Version {
-    /// The oldest version that the parser reads: the one that introduced `sm_50`. Versions before 6.0
-    /// are judged by the rules of 6.0.
+    /// The oldest version that the parser reads: the one that introduced `sm_50`. Versions before 6.0 are checked by
+    /// the rules of 6.0.
     pub const OLDEST: Version = Version::new(4, 0);
     /// The newest version that this crate knows.
     pub const NEWEST: Version = Version::new(9, 5);
@@ -24,20 +24,20 @@ impl Version {
         Version { major, minor }
     }
 
-    /// Whether NVIDIA published a PTX of that version, among those that are read.
+    /// Whether NVIDIA published this PTX version, among those that the parser reads.
     pub fn is_published(self) -> bool {
         let of_major = RELEASES.iter().find(|&&(major, _)| major == self.major);
         of_major.is_some_and(|&(_, minors)| usize::from(self.minor) < minors.len())
     }
 
-    /// The first CUDA release whose compiler and driver accept this version, as `cuDriverGetVersion` says it:
-    /// 1000 · major + 10 · minor. `None` where the version is not a published one.
+    /// The first CUDA release whose compiler and driver accept this version, in the format of `cuDriverGetVersion`:
+    /// 1000 · major + 10 · minor. `None` if the version was not published.
     pub fn cuda_release(self) -> Option<u32> {
         releases().find(|&(_, version)| version == self).map(|(release, _)| release)
     }
 
-    /// The newest version that a driver of that CUDA release accepts, among those that are known here: it accepts
-    /// all before it too. `None` for drivers before CUDA 6.0.
+    /// The newest known version that a driver of that CUDA release accepts; it also accepts all earlier ones. `None`
+    /// for drivers before CUDA 6.0.
     pub fn accepted_by(cuda_release: u32) -> Option<Version> {
         releases().take_while(|&(release, _)| release <= cuda_release).last().map(|(_, version)| version)
     }
@@ -67,14 +67,14 @@ impl fmt::Display for Version {
     }
 }
 
-/// How far code for an architecture may travel.
+/// The portability of code for an architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ArchVariant {
     /// `sm_90`: runs on that architecture and later ones.
     Base,
     /// `sm_100f`: runs on the family.
     Family,
-    /// `sm_90a`: runs on that architecture alone.
+    /// `sm_90a`: runs only on that architecture.
     Specific,
 }
 
@@ -134,7 +134,7 @@ impl Arch {
         Arch { sm, variant: ArchVariant::Family }
     }
 
-    /// The PTX version that introduced the architecture; `None` where it is not a known one.
+    /// The PTX version that introduced the architecture; `None` if it is unknown.
     pub fn introduced(self) -> Option<Version> {
         let row = KNOWN.iter().find(|row| row.0 == self.sm)?;
         match self.variant {
@@ -165,7 +165,7 @@ impl fmt::Display for Arch {
     }
 }
 
-/// A text that names no known architecture.
+/// A text that does not name a known architecture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownArch(String);
 
@@ -248,12 +248,12 @@ impl From<Arch> for Target {
     }
 }
 
-/// A part of an instruction that a version or a target must have: what a message names.
+/// A feature of an instruction that requires a version or a target, as named in messages.
 ///
 /// `"`.bf16`"`, `"`ldmatrix`"`, `"`.cluster` scope"`.
 pub type Feature = &'static str;
 
-/// Which targets offer a feature.
+/// The targets that offer a feature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {
     /// This PTX version or a later one.
@@ -268,7 +268,7 @@ pub enum Requirement {
         /// `sm` numbers of families: `sm_Nf`, and every `a` or `f` target of the family from N on.
         family: &'static [u16],
     },
-    /// Gone: for targets from `sm` on, modules of this version or later do not have it.
+    /// Removed: not available to modules of this version or later for targets from `sm` on.
     RemovedFrom {
         /// First architecture without it.
         sm: u16,
@@ -278,7 +278,7 @@ pub enum Requirement {
 }
 
 impl Requirement {
-    /// The `a` forms of these architectures alone.
+    /// Only the `a` forms of these architectures.
     pub const fn specific(specific: &'static [u16]) -> Self {
         Requirement::Specific { specific, family: &[] }
     }
@@ -331,29 +331,29 @@ impl fmt::Display for Requirement {
     }
 }
 
-/// What a module's instructions need, collected.
+/// The collected requirements of a module's instructions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Needs {
     list: Vec<(Feature, Requirement)>,
 }
 
 impl Needs {
-    /// Nothing needed yet.
+    /// An empty collection.
     pub fn new() -> Self {
         Needs::default()
     }
 
-    /// Whether nothing is needed.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Forgets everything.
+    /// Empties it.
     pub fn clear(&mut self) {
         self.list.clear();
     }
 
-    /// `feature` needs PTX `major.minor`.
+    /// Adds that `feature` needs PTX `major.minor`.
     pub fn version(&mut self, feature: Feature, major: u8, minor: u8) {
         // What 6.0 has holds for every module.
         if Version::new(major, minor) > Version::new(6, 0) {
@@ -361,57 +361,57 @@ impl Needs {
         }
     }
 
-    /// `feature` needs `sm_N` or later.
+    /// Adds that `feature` needs `sm_N` or later.
     pub fn sm(&mut self, feature: Feature, sm: u16) {
         if sm > 50 {
             self.add(feature, Requirement::Sm(sm));
         }
     }
 
-    /// `feature` needs PTX `major.minor` and `sm_N` or later.
+    /// Adds that `feature` needs PTX `major.minor` and `sm_N` or later.
     pub fn both(&mut self, feature: Feature, (major, minor): (u8, u8), sm: u16) {
         self.version(feature, major, minor);
         self.sm(feature, sm);
     }
 
-    /// As [`Self::version`], where the feature is used.
+    /// Like [`Self::version`], if the feature is used.
     pub fn version_if(&mut self, used: bool, feature: Feature, major: u8, minor: u8) {
         if used {
             self.version(feature, major, minor);
         }
     }
 
-    /// As [`Self::sm`], where the feature is used.
+    /// Like [`Self::sm`], if the feature is used.
     pub fn sm_if(&mut self, used: bool, feature: Feature, sm: u16) {
         if used {
             self.sm(feature, sm);
         }
     }
 
-    /// As [`Self::both`], where the feature is used.
+    /// Like [`Self::both`], if the feature is used.
     pub fn both_if(&mut self, used: bool, feature: Feature, version: (u8, u8), sm: u16) {
         if used {
             self.both(feature, version, sm);
         }
     }
 
-    /// `feature` needs PTX `major.minor` and has this requirement of the target.
+    /// Adds that `feature` needs PTX `major.minor` and a target that meets this requirement.
     pub fn targets(&mut self, feature: Feature, (major, minor): (u8, u8), requirement: Requirement) {
         self.version(feature, major, minor);
         self.add(feature, requirement);
     }
 
-    /// `feature` has this requirement.
+    /// Adds a requirement of `feature`.
     pub fn add(&mut self, feature: Feature, requirement: Requirement) {
         self.list.push((feature, requirement));
     }
 
-    /// What was collected.
+    /// The collected requirements.
     pub fn iter(&self) -> impl Iterator<Item = (Feature, Requirement)> + '_ {
         self.list.iter().copied()
     }
 
-    /// What a module of that version for that architecture does not have.
+    /// The requirements that a module of that version for that architecture does not meet.
     pub fn unmet(&self, version: Version, arch: Arch) -> impl Iterator<Item = (Feature, Requirement)> + '_ {
         self.iter().filter(move |(_, need)| !need.is_met(version, arch))
     }

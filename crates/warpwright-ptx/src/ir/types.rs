@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// What the bits of a type mean.
+/// The meaning of a type's bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TypeKind {
-    /// Untyped bits: agrees with anything of the same size.
+    /// Untyped bits: compatible with any type of the same size.
     Bits,
     /// Unsigned integer.
     Unsigned,
@@ -25,7 +25,7 @@ pub enum TypeKind {
 
 macro_rules! types {
     ($($variant:ident $name:literal $bits:literal $kind:ident;)*) => {
-        /// A PTX type, as it stands after the dot of a modifier or declaration.
+        /// A PTX type, as written after the dot of a modifier or declaration.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[allow(missing_docs, reason = "each variant is the PTX type of its name")]
         pub enum Type { $($variant),* }
@@ -44,7 +44,7 @@ macro_rules! types {
                 match self { $(Type::$variant => $bits),* }
             }
 
-            /// What the bits mean.
+            /// The meaning of its bits.
             pub const fn kind(self) -> TypeKind {
                 match self { $(Type::$variant => TypeKind::$kind),* }
             }
@@ -152,9 +152,9 @@ impl Type {
         matches!(self.kind(), TypeKind::Bits)
     }
 
-    /// Whether a register declared with this type may stand where an instruction wants `wanted`:
-    /// the sizes are equal and both are integers, or the same floating type, or one is untyped.
-    /// Packed integers live in untyped registers; an `.f16x2` register takes any 32-bit integer.
+    /// Whether a register declared with this type can be used where an instruction requires `wanted`: the sizes must
+    /// be equal, and both must be integers, or the same floating type, or one untyped. Packed integers use untyped
+    /// registers; an `.f16x2` register accepts any 32-bit integer.
     pub fn agrees_with(self, wanted: Type) -> bool {
         use TypeKind::*;
         if self == wanted {

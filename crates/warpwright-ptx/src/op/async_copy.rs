@@ -1,4 +1,4 @@
-//! Copies that run beside the thread: cp.async and its groups.
+//! Asynchronous copies: `cp.async` and its groups.
 
 use super::{Presence, Rule, instruction, modifiers};
 use crate::diag::Code;
@@ -16,8 +16,8 @@ modifiers! {
 }
 
 instruction! {
-    /// Copies 4, 8 or 16 bytes from global to shared memory beside the thread. `source_size` is the
-    /// number of bytes to read, zeros fill the rest; as a predicate, it says to read none.
+    /// Starts a copy of 4, 8 or 16 bytes from global to shared memory. `source_size` is the number of bytes to read,
+    /// and zeros fill the rest; as a predicate, it means to read none.
     pub struct CpAsync("cp.async") {
         cache: AsyncCache,
         space: Space,
@@ -37,12 +37,12 @@ instruction! {
             needs.version_if(op.prefetch.is_some(), "a prefetch size", 7, 4);
         };
 
-    /// Closes the group of the copies that were begun.
+    /// Closes the group of the copies started so far.
     pub struct CpAsyncCommitGroup("cp.async.commit_group") {}() -> nothing,
         needs: |_, needs| needs.both("`cp.async.commit_group`", (7, 0), 80),
         check: |_, _| {};
 
-    /// Waits until at most `n` groups are under way.
+    /// Waits until at most `n` groups are in flight.
     pub struct CpAsyncWaitGroup("cp.async.wait_group") {}(n: Src) -> nothing,
         needs: |_, needs| needs.both("`cp.async.wait_group`", (7, 0), 80),
         check: |op, check| group_count(check, &op.n);
@@ -52,8 +52,8 @@ instruction! {
         needs: |_, needs| needs.both("`cp.async.wait_all`", (7, 0), 80),
         check: |_, _| {};
 
-    /// Lets a barrier in shared memory see an arrival when the thread's copies so far have ended.
-    /// Without `noinc` the barrier expects that arrival by itself.
+    /// Makes the completion of the thread's copies so far arrive at a barrier in shared memory. Without `noinc`, the
+    /// barrier's pending count is increased for that arrival.
     pub struct CpAsyncMbarrierArrive("cp.async.mbarrier.arrive") {
         noinc: bool = "noinc",
         space: Option<Space>,

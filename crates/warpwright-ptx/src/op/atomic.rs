@@ -10,7 +10,7 @@ use crate::ir::*;
 use crate::op::Check;
 
 modifiers! {
-    /// What an atomic operation does.
+    /// The operation.
     pub enum AtomicOp {
         /// Bitwise and.
         And = "and",
@@ -67,7 +67,7 @@ macro_rules! common {
 }
 
 instruction! {
-    /// Changes memory atomically and returns what was there.
+    /// Changes memory atomically and returns the old value.
     pub struct Atom("atom") {
         semantics: Option<Semantics>,
         scope: Option<Scope>,
@@ -87,7 +87,7 @@ instruction! {
             }
         };
 
-    /// Stores `c` where memory holds `b`, atomically, and returns what was there.
+    /// Stores `c` if memory holds `b`, atomically, and returns the old value.
     pub struct AtomCas("atom.cas") {
         semantics: Option<Semantics>,
         scope: Option<Scope>,
@@ -132,8 +132,8 @@ instruction! {
             common!(op).check(check);
         };
 
-    /// Changes memory atomically and later: shared memory of the cluster, announced to an mbarrier,
-    /// or global memory.
+    /// Changes memory atomically and asynchronously: shared memory of the cluster, with completion at an mbarrier, or
+    /// global memory.
     pub struct RedAsync("red.async") {
         mmio: bool = "mmio",
         semantics: Semantics,
@@ -172,7 +172,7 @@ instruction! {
             }
         };
 
-    /// Changes each place of a multimem address atomically and later.
+    /// Changes each location of a multimem address atomically and asynchronously.
     pub struct MultimemRedAsync("multimem.red.async") {
         semantics: Semantics,
         scope: Scope,

@@ -1,11 +1,11 @@
-//! What an instruction's typing rule is written with.
+//! The tools for an instruction's typing rule.
 
 use std::fmt::Display;
 
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;
 
-/// The context of one instruction under check: reports what does not hold.
+/// The context of one instruction under check: it reports violations.
 pub struct Check<'a> {
     index: &'a ModuleIndex<'a>,
     function: &'a Function,
@@ -36,7 +36,7 @@ impl<'a> Check<'a> {
         self.index
     }
 
-    /// The function that the instruction is in.
+    /// The function that contains the instruction.
     pub fn function(&self) -> &'a Function {
         self.function
     }
@@ -66,33 +66,33 @@ impl<'a> Check<'a> {
         self.function.register_name(reg)
     }
 
-    /// Reports a breach of the rule `code`. The message names the instruction by itself.
+    /// Reports a violation of the rule `code`. The instruction's name is added to the message.
     #[cold]
     pub fn report(&mut self, code: Code, message: impl Display) {
         let message = format!("`{}`: {message}", self.opcode);
         self.out.push(Diagnostic::new(code, self.origin, message));
     }
 
-    /// Reports a breach, with what to do about it.
+    /// Reports a violation, with advice.
     #[cold]
     pub fn report_with_help(&mut self, code: Code, message: impl Display, help: impl Into<String>) {
         let message = format!("`{}`: {message}", self.opcode);
         self.out.push(Diagnostic::new(code, self.origin, message).with_help(help));
     }
 
-    /// The rule `code`: reports `message` unless it `holds`. What is formatted is given as `format_args!`.
+    /// Checks the rule `code`: reports `message` unless it `holds`. Pass formatted text as `format_args!`.
     pub fn that(&mut self, holds: bool, code: Code, message: impl Display) {
         if !holds {
             self.report(code, message);
         }
     }
 
-    /// Modifiers must go together: reports `message` unless `holds`.
+    /// Checks that modifiers are compatible: reports `message` unless `holds`.
     pub fn combination(&mut self, holds: bool, message: impl Display) {
         self.that(holds, Code::ModifierCombination, message);
     }
 
-    /// The instruction's type must be one of `allowed`. Returns whether it is.
+    /// Checks that the instruction's type is one of `allowed`. Returns whether it is.
     pub fn type_among(&mut self, ty: Type, allowed: &[Type]) -> bool {
         let fine = allowed.contains(&ty);
         if !fine {
@@ -105,8 +105,8 @@ impl<'a> Check<'a> {
         fine
     }
 
-    /// The operands of an operation on values of one type, which is among `allowed`; the sources are called `a`, `b`
-    /// and `c`. Returns whether the type is.
+    /// Checks the operands of an operation on values of one type, which must be among `allowed`; the sources are
+    /// named `a`, `b` and `c`. Returns whether the type is allowed.
     pub fn operation<const N: usize>(
         &mut self,
         ty: Type,
@@ -127,7 +127,7 @@ impl<'a> Check<'a> {
         self.guarded
     }
 
-    /// The guard must be a predicate.
+    /// Checks that the guard is a predicate.
     pub fn guard(&mut self, guard: Guard) {
         self.guarded = true;
         let ty = self.reg_type(guard.reg);
@@ -137,8 +137,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// A register operand must agree with `ty`: same size, and integer with integer, a float with
-    /// itself, untyped bits with anything.
+    /// Checks that a register operand agrees with `ty`: the same size, and integer with integer, a float with itself,
+    /// untyped bits with anything.
     pub fn reg(&mut self, name: &str, reg: Reg, ty: Type) {
         let declared = self.reg_type(reg);
         if !declared.agrees_with(ty) {
@@ -146,8 +146,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// A register that must be a 32-bit integer or untyped, whatever the type of the instruction. Packed
-    /// floats, which stand in for integers where the instruction's type asks for those, do not serve.
+    /// Checks that a register is a 32-bit integer or untyped, regardless of the instruction's type. Packed floats,
+    /// which are accepted where the instruction's type requires integers, are not accepted here.
     pub fn word(&mut self, name: &str, reg: Reg) {
         let declared = self.reg_type(reg);
         if declared.kind() == TypeKind::PackedFloat || !declared.agrees_with(Type::U32) {
@@ -155,12 +155,12 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// A destination that must be a [`Self::word`].
+    /// Checks a destination like [`Self::word`].
     pub fn word_dst(&mut self, name: &str, dst: Dst) {
         self.word(name, dst.0);
     }
 
-    /// A source that must be a [`Self::word`] or an integer constant, if it is there.
+    /// Checks that a source, if present, is a [`Self::word`] or an integer constant.
     pub fn word_src<'s>(&mut self, name: &str, src: impl Into<Option<&'s Src>>) {
         match src.into() {
             Some(Src::Reg(reg)) => self.word(name, *reg),
@@ -168,7 +168,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// A register operand of a load, store or conversion: it may be wider than `ty`.
+    /// Checks a register operand of a load, store or conversion, which may be wider than `ty`.
     pub fn reg_at_least(&mut self, name: &str, reg: Reg, ty: Type) {
         let declared = self.reg_type(reg);
         // Floating-point values sit in wider registers only where those are untyped.
@@ -195,13 +195,13 @@ impl<'a> Check<'a> {
         );
     }
 
-    /// A destination that must agree with `ty`.
+    /// Checks that a destination agrees with `ty`.
     pub fn dst(&mut self, name: &str, dst: Dst, ty: Type) {
         self.reg(name, dst.0, ty);
     }
 
-    /// A source: a register that agrees with `ty`, or a constant of its kind. Special registers and
-    /// symbols are refused. One that is not there is fine.
+    /// Checks that a source, if present, is a register that agrees with `ty`, or a constant of its kind. Special
+    /// registers and symbols are refused.
     pub fn src<'s>(&mut self, name: &str, src: impl Into<Option<&'s Src>>, ty: Type) {
         if let Some(src) = src.into() {
             self.one_src(name, src, ty);
@@ -236,9 +236,9 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// A constant must be of the kind of `ty`: a floating-point number for `.f32` and `.f64`, an
-    /// integer for integers, either for untyped bits, where a floating-point number has their size
-    /// (`0f…` 32, others 64). Half-precision and packed types have no constants.
+    /// Checks the kind of a constant: a floating-point number for `.f32` and `.f64`, an integer for integers, either
+    /// for untyped bits, where a floating-point number must have their size (`0f…` 32, others 64). Half-precision and
+    /// packed types have no constants.
     pub fn imm(&mut self, name: &str, imm: Imm, ty: Type) {
         let fits = match ty.kind() {
             TypeKind::Bits => match imm {
@@ -274,7 +274,7 @@ impl<'a> Check<'a> {
         );
     }
 
-    /// A constant must be an integer in `range`.
+    /// Checks that a constant is an integer in `range`.
     pub fn imm_range<'s>(
         &mut self,
         name: &str,
@@ -290,23 +290,23 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// The operand must be an integer constant in `range`.
+    /// Checks that the operand is an integer constant in `range`.
     pub fn constant(&mut self, name: &str, src: &Src, range: std::ops::RangeInclusive<i64>) {
         let constant = matches!(src, Src::Imm(_));
         self.that(constant, Code::OperandForm, format_args!("operand `{name}` must be a constant"));
         self.imm_range(name, src, range);
     }
 
-    /// A predicate destination, alone or as a part of a pair.
+    /// Checks a predicate destination, alone or as a part of a pair.
     pub fn pred_dst(&mut self, name: &str, reg: Option<Reg>) {
         if let Some(reg) = reg {
             self.reg(name, reg, Type::Pred);
         }
     }
 
-    /// An address into `space` (`None`: a generic address), if it is there: its register must be a 32- or
-    /// 64-bit integer (a narrower one is suspicious), its symbol must live in that space, and a number alone
-    /// is an address of local memory.
+    /// Checks an address into `space` (`None`: a generic address), if present: its register must be a 32- or 64-bit
+    /// integer (a narrower one is suspicious), its symbol must be in that space, and a number alone is an address of
+    /// local memory.
     pub fn address<'o>(&mut self, name: &str, address: impl Into<Option<&'o Address>>, space: Option<Space>) {
         match address.into().map(|address| &address.base) {
             None => {}
@@ -345,7 +345,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// An address whose register must not be narrower than 32 bits: only loads, stores and some others
+    /// Checks an address whose register must have at least 32 bits; only loads, stores and some other instructions
     /// widen it.
     pub fn wide_address<'o>(
         &mut self,
@@ -359,7 +359,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Both a [`Self::wide_address`] and a [`Self::data_address`].
+    /// Checks both a [`Self::wide_address`] and a [`Self::data_address`].
     pub fn wide_data_address(&mut self, name: &str, address: &Address, space: Option<Space>) {
         if !self.is_narrow(name, address) {
             self.data_address(name, address, space);
@@ -379,9 +379,9 @@ impl<'a> Check<'a> {
         narrow
     }
 
-    /// The address of a load, store or the like, which is held to more than [`Self::address`]: global
-    /// and generic ones have 64 bits, and a generic one names only variables, and only those of the
-    /// spaces that have generic addresses without `cvta`.
+    /// Checks the address of a load, store or the like, which has stricter rules than [`Self::address`]: global and
+    /// generic addresses have 64 bits, and a generic one may name only variables in spaces with generic addresses
+    /// without `cvta`.
     pub fn data_address(&mut self, name: &str, address: &Address, space: Option<Space>) {
         self.address(name, address, space);
         match &address.base {
@@ -415,8 +415,8 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// A 32-bit generic or global address `name`, in a module of 64-bit addresses: suspicious, and
-    /// refused for targets that have no 32-bit addressing.
+    /// Reports a 32-bit generic or global address `name` in a module of 64-bit addresses: suspicious, and refused for
+    /// targets without 32-bit addressing.
     pub fn narrow_address(&mut self, name: &str) {
         if self.module().address_size != Some(AddressSize::Bits32) {
             let code = if self.arch().sm >= 75 { Code::OperandType } else { Code::AddressWidth };

@@ -1,4 +1,4 @@
-//! Clusters: addresses in the shared memory of other blocks, and launches that are taken over.
+//! Clusters: addresses in the shared memory of other blocks, and cancelling launches to take over their work.
 
 use super::bulk_copy::Completion;
 use super::{instruction, modifiers};
@@ -7,13 +7,13 @@ use crate::ir::*;
 use crate::op::{Check, Level};
 
 modifiers! {
-    /// A result that goes to every block of the cluster.
+    /// A result sent to every block of the cluster.
     pub enum MulticastAll {
         /// Every block.
         All = "multicast::cluster::all",
     }
 
-    /// What is asked of a cancelled launch.
+    /// A query of a cancelled launch.
     pub enum CancelQuery {
         /// Whether it was cancelled.
         IsCanceled = "is_canceled",
@@ -52,8 +52,8 @@ instruction! {
             check.word_dst("d", op.d);
         };
 
-    /// Asks to cancel a cluster that has not started, so that this one takes over its work; the
-    /// answer of 16 bytes arrives with the barrier.
+    /// Requests the cancellation of a cluster that has not started, so that this one takes over its work; the
+    /// response of 16 bytes arrives with the barrier.
     pub struct ClusterlaunchcontrolTryCancel("clusterlaunchcontrol.try_cancel.async") {
         space: Option<Space>,
         completion: Completion,
@@ -82,7 +82,7 @@ instruction! {
             check.address("mbar", &op.mbar, op.space);
         };
 
-    /// Reads the answer to such a request.
+    /// Reads the response to such a request.
     pub struct ClusterlaunchcontrolQueryCancel("clusterlaunchcontrol.query_cancel") {
         query: CancelQuery,
         vector: Option<VectorWidth>,

@@ -74,13 +74,13 @@ instruction! {
             check.dst("d", op.d, op.d_type);
         };
 
-    /// `a` where the predicate `c` holds, else `b`.
+    /// `a` if the predicate `c` holds, else `b`.
     pub struct Selp("selp") {
         ty: Type,
     }(d: Dst, a: Src, b: Src, c: Src) -> pointwise,
         check: |op, check| selection(check, op.ty, op.d, [&op.a, &op.b], (&op.c, Pred));
 
-    /// `a` where `c` is not negative, else `b`.
+    /// `a` if `c` is not negative, else `b`.
     pub struct Slct("slct") {
         ftz: bool = "ftz",
         ty: Type,

@@ -14,7 +14,7 @@ use crate::op::Check;
 use crate::print::Writer;
 
 modifiers! {
-    /// What a kernel does about the kernels before and after it in the stream.
+    /// Synchronisation with the previous and following kernels of the stream.
     pub enum GridDependency {
         /// Lets the dependent kernels start.
         LaunchDependents = "launch_dependents",
@@ -60,9 +60,9 @@ instruction! {
     pub struct PmeventMask("pmevent.mask") {}(a: Src) -> nothing,
         check: |op, check| check.constant("a", &op.a, 0..=0xffff);
 
-    /// Take registers, so that each thread of the warpgroup has that many.
+    /// Increase the registers of each thread of the warpgroup to this number.
     pub struct SetmaxnregInc("setmaxnreg.inc.sync.aligned")
-    /// Give registers back, so that each thread of the warpgroup has that many.
+    /// Reduce the registers of each thread of the warpgroup to this number.
     pub struct SetmaxnregDec("setmaxnreg.dec.sync.aligned") {
         ty: Type,
     }(count: Src) -> nothing,
@@ -70,7 +70,7 @@ instruction! {
         convergence: |_| Convergence::Warpgroup,
         check: |op, check| check_register_count(check, op.ty, &op.count);
 
-    /// Order this kernel with those before and after it.
+    /// Order this kernel with the previous and following ones.
     pub struct Griddepcontrol("griddepcontrol") {
         action: GridDependency,
     }() -> nothing,
@@ -88,9 +88,9 @@ fn decided(uniform: bool, operands: &Operands<'_>) -> Level {
 pub struct Call {
     /// All threads of the warp make the same call.
     pub uniform: bool,
-    /// Where the return values go.
+    /// The destinations of the return values.
     pub returns: Box<[CallReturn]>,
-    /// What is called.
+    /// The callee.
     pub callee: Callee,
     /// The arguments.
     pub arguments: Box<[Src]>,
@@ -98,7 +98,7 @@ pub struct Call {
     pub prototype: Option<LabelId>,
 }
 
-/// Where a thread goes that executes an instruction.
+/// The next statement of a thread that executes an instruction.
 #[derive(Clone, Copy, Debug)]
 pub enum Way<'a> {
     /// To the next one.
@@ -107,14 +107,14 @@ pub enum Way<'a> {
     To(LabelId),
     /// To a label of a `.branchtargets` table.
     Table(LabelId),
-    /// Into a function, and most often back to the next one.
+    /// A function, and usually the next statement after that.
     Call(&'a Call),
-    /// Out of the function.
+    /// Outside the function.
     Away,
 }
 
 impl Op {
-    /// Where a thread goes that executes the instruction, and is not kept from it by a guard.
+    /// The next statement of a thread that executes the instruction, ignoring its guard.
     pub fn way(&self) -> Way<'_> {
         use super::family::Control::*;
         let Family::Control(op) = self.family() else { return Way::Next };
@@ -129,18 +129,18 @@ impl Op {
     }
 }
 
-/// Where a return value goes.
+/// The destination of a return value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallReturn {
     /// A `.param` variable.
     Variable(Symbol),
     /// A register.
     Reg(Reg),
-    /// Nowhere.
+    /// Discarded.
     Sink,
 }
 
-/// What a call calls.
+/// The callee of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Callee {
     /// A function by name.

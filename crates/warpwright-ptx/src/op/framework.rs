@@ -1,4 +1,4 @@
-//! The traits of an instruction and the macros that derive them.
+//! The traits of instructions, and the macros that derive them.
 
 use crate::ir::{Address, AddressBase, LabelId, Needs, Reg, Symbol};
 use crate::op::Check;
@@ -58,31 +58,31 @@ impl<F: FnMut(Access, &mut Reg)> VisitorMut for F {
     }
 }
 
-/// Which threads must reach an instruction together.
+/// The threads that must reach an instruction together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Convergence {
-    /// None: each thread executes it by itself.
+    /// None: each thread executes it independently.
     None,
     /// All threads of the warp execute the same one.
     Warp,
     /// All threads of the four warps of a warpgroup execute the same one.
     Warpgroup,
-    /// All threads of the block take part (a barrier): a divergent one hangs or is undefined.
+    /// All threads of the block take part (a barrier): if they diverge, it hangs or is undefined.
     Block,
     /// All threads of the cluster take part.
     Cluster,
 }
 
-/// What an instruction does with the carry flag, which its text does not show.
+/// The instruction's use of the carry flag, which its text does not show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Carry {
-    /// Adds it.
+    /// Whether it adds the flag.
     pub reads: bool,
-    /// Sets it.
+    /// Whether it sets the flag.
     pub writes: bool,
 }
 
-/// What the `instruction!` macro derives from a declaration, its rules as data among it.
+/// The code that the `instruction!` macro derives from a declaration, including its rules as data.
 pub trait Instr: Sized {
     /// The opcode.
     const NAME: &'static str;
@@ -93,35 +93,35 @@ pub trait Instr: Sized {
     /// Prints opcode, modifiers and operands.
     fn print(&self, out: &mut Writer<'_>);
 
-    /// Shows every operand to the visitor, in the order of the text.
+    /// Passes every operand to the visitor, in the order of the text.
     fn visit(&self, visitor: &mut dyn Visitor);
 
     /// Lets the visitor change every operand, in the order of the text.
     fn visit_mut(&mut self, visitor: &mut dyn VisitorMut);
 
-    /// How alike the results are in the threads that execute it under the same control flow.
+    /// The uniformity level of the results, over threads that execute it under the same control flow.
     fn uniformity(&self, operands: &Operands<'_>) -> Level;
 
-    /// The result that is more or less alike than the others are, and how alike it is.
+    /// The result whose uniformity level differs from that of the others, with its level.
     fn apart(&self, operands: &Operands<'_>) -> Option<Apart>;
 
-    /// PTX versions and targets that the instruction needs.
+    /// The PTX versions and targets that the instruction needs.
     fn needs(&self, needs: &mut Needs);
 
-    /// Which threads must execute it together.
+    /// The threads that must execute it together.
     fn convergence(&self) -> Convergence;
 
-    /// What it does with the carry flag.
+    /// Its use of the carry flag.
     fn carry(&self) -> Carry;
 
-    /// Whether its result is a thread's index, as [`Operands::is_thread_index`] has it.
+    /// Whether its result is a thread's index, as defined by [`Operands::is_thread_index`].
     fn is_thread_index(&self, operands: &Operands<'_>) -> bool;
 }
 
-/// What the parts of an instruction may not be together: modifiers, types, spaces, the declared types of
-/// its operands.
+/// A check of combinations that an instruction does not allow: modifiers, types, spaces, the declared types of its
+/// operands.
 pub trait Rule: Instr {
-    /// Reports it.
+    /// Reports violations.
     fn check(&self, check: &mut Check<'_>);
 }
 
@@ -263,7 +263,7 @@ macro_rules! instruction {
 }
 pub(crate) use instruction;
 
-/// What a declaration gives, or what it means to give nothing.
+/// Expands to the given part of a declaration, or to the default if it is missing.
 macro_rules! given {
     ($default:expr;) => {
         $default
@@ -307,8 +307,8 @@ macro_rules! print_modifier {
 pub(crate) use print_modifier;
 
 /// Declares [`Op`](super::Op), the sum of all instructions, from the families and their structs, and
-/// [`Family`](super::family::Family), the same sum by families. What is large is said to be `in Box`, so that
-/// the others stay small.
+/// [`Family`](super::family::Family), the same sum by families. Large instructions are declared `in Box`, so that the
+/// others stay small.
 macro_rules! ops {
     ($($(#[$doc:meta])* $group:ident of $family:ident { $($name:ident $(in $boxed:ident)?),* $(,)? })*) => {
         /// Any instruction.
@@ -317,10 +317,9 @@ macro_rules! ops {
             $($(#[doc = concat!("See [`", stringify!($name), "`](", stringify!($family), "::", stringify!($name), ").")] $name($crate::op::framework::payload!($family::$name $(, $boxed)?)),)*)*
         }
 
-        /// Instructions by their families: who does something for each of them matches a family, and leaves
-        /// none out.
+        /// Instructions by family: code that handles every instruction matches on a family, so it cannot omit any.
         pub mod family {
-            /// An instruction in its family.
+            /// An instruction with its family.
             #[derive(Clone, Copy, Debug)]
             pub enum Family<'a> {
                 $($(#[$doc])* $group($group<'a>),)*
@@ -335,7 +334,7 @@ macro_rules! ops {
         }
 
         impl Op {
-            /// The instruction in its family.
+            /// The instruction with its family.
             pub fn family(&self) -> family::Family<'_> {
                 match self { $($(Op::$name(op) => family::Family::$group(family::$group::$name(op)),)*)* }
             }
@@ -359,7 +358,7 @@ macro_rules! ops {
                 match self { $($(Op::$name(op) => op.print(out),)*)* }
             }
 
-            /// Shows every operand to the visitor, in the order of the text.
+            /// Passes every operand to the visitor, in the order of the text.
             pub fn visit(&self, visitor: &mut dyn Visitor) {
                 match self { $($(Op::$name(op) => op.visit(visitor),)*)* }
             }
@@ -369,37 +368,37 @@ macro_rules! ops {
                 match self { $($(Op::$name(op) => op.visit_mut(visitor),)*)* }
             }
 
-            /// Reports what the instruction's parts may not be together.
+            /// Reports combinations that the instruction does not allow.
             pub fn check(&self, check: &mut crate::op::Check<'_>) {
                 match self { $($(Op::$name(op) => op.check(check),)*)* }
             }
 
-            /// PTX versions and targets that the instruction needs.
+            /// The PTX versions and targets that the instruction needs.
             pub fn needs(&self, needs: &mut crate::ir::Needs) {
                 match self { $($(Op::$name(op) => op.needs(needs),)*)* }
             }
 
-            /// Which threads must execute it together.
+            /// The threads that must execute it together.
             pub fn convergence(&self) -> Convergence {
                 match self { $($(Op::$name(op) => op.convergence(),)*)* }
             }
 
-            /// How alike the results are in the threads that execute it under the same control flow.
+            /// The uniformity level of the results, over threads that execute it under the same control flow.
             pub fn uniformity(&self, operands: &Operands<'_>) -> Level {
                 match self { $($(Op::$name(op) => op.uniformity(operands),)*)* }
             }
 
-            /// The result that is more or less alike than the others are, and how alike it is.
+            /// The result whose uniformity level differs from that of the others, with its level.
             pub fn apart(&self, operands: &Operands<'_>) -> Option<Apart> {
                 match self { $($(Op::$name(op) => op.apart(operands),)*)* }
             }
 
-            /// What it does with the carry flag.
+            /// Its use of the carry flag.
             pub fn carry(&self) -> Carry {
                 match self { $($(Op::$name(op) => op.carry(),)*)* }
             }
 
-            /// Whether its result is a thread's index, as [`Operands::is_thread_index`] has it.
+            /// Whether its result is a thread's index, as defined by [`Operands::is_thread_index`].
             pub fn is_thread_index(&self, operands: &Operands<'_>) -> bool {
                 match self { $($(Op::$name(op) => op.is_thread_index(operands),)*)* }
             }

@@ -7,7 +7,7 @@ use crate::ir::*;
 use crate::op::Check;
 
 modifiers! {
-    /// Which way a funnel shift goes.
+    /// The direction of a funnel shift.
     pub enum ShiftDirection {
         /// Left: the high word of the result.
         Left = "l",
@@ -15,7 +15,7 @@ modifiers! {
         Right = "r",
     }
 
-    /// What an amount above 31 does.
+    /// The treatment of shift amounts above 31.
     pub enum ShiftMode {
         /// It counts as 32.
         Clamp = "clamp",
@@ -23,7 +23,7 @@ modifiers! {
         Wrap = "wrap",
     }
 
-    /// How `prmt` picks bytes, other than by a selector of four nibbles.
+    /// A byte selection of `prmt` other than a selector of four nibbles.
     pub enum PermuteMode {
         /// Four bytes from a position on.
         F4e = "f4e",
@@ -202,7 +202,7 @@ instruction! {
             check.word_src("b", &op.b);
         };
 
-    /// Picks four bytes out of eight.
+    /// Selects four of eight bytes.
     pub struct Prmt("prmt") {
         ty: Type,
         mode: Option<PermuteMode>,

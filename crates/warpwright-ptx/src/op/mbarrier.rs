@@ -7,15 +7,15 @@ use crate::ir::*;
 use crate::op::Check;
 
 modifiers! {
-    /// Contents of a barrier.
+    /// The layout of a barrier.
     pub enum BarrierLayout {
         /// Counts up to 2²⁰ − 1 arrivals.
         V0 = "layout::v0",
-        /// Counts up to 2⁹ − 1 arrivals, and keeps a report.
+        /// Counts up to 2⁹ − 1 arrivals, and has a report.
         V1 = "layout::v1",
     }
 
-    /// Which phase of a barrier is waited for.
+    /// The phase of a barrier that is waited for.
     pub enum PhaseType {
         /// The phase that arrivals and bytes complete.
         Primary = "phase_type::primary",
@@ -25,7 +25,7 @@ modifiers! {
 }
 
 instruction! {
-    /// Makes a barrier that expects `count` arrivals in each phase.
+    /// Initialises a barrier that expects `count` arrivals in each phase.
     pub struct MbarrierInit("mbarrier.init") {
         layout: Option<BarrierLayout>,
         space: Option<Space>,
@@ -43,7 +43,7 @@ instruction! {
             check.imm_range("count", &op.count, 1..=max);
         };
 
-    /// Ends a barrier, so that its memory can be used for something else.
+    /// Invalidates a barrier, so that its memory can be used for something else.
     pub struct MbarrierInval("mbarrier.inval") {
         space: Option<Space>,
         ty: Type,
@@ -54,9 +54,9 @@ instruction! {
         },
         check: |op, check| barrier(check, op.ty, &op.address, op.space, false);
 
-    /// Lets the current phase expect more bytes.
+    /// Makes the current phase expect more bytes.
     pub struct MbarrierExpectTx("mbarrier.expect_tx")
-    /// Counts bytes as if a copy had brought them.
+    /// Counts bytes as if a copy had written them.
     pub struct MbarrierCompleteTx("mbarrier.complete_tx") {
         semantics: Option<Semantics>,
         scope: Option<Scope>,
@@ -76,7 +76,7 @@ instruction! {
     /// Arrives at a barrier. `count` is the number of arrivals, or with `expect_tx` the bytes to
     /// expect before one arrival.
     pub struct MbarrierArrive("mbarrier.arrive")
-    /// Arrives at a barrier, and leaves it: later phases expect that many arrivals fewer.
+    /// Arrives at a barrier and leaves it: later phases expect that many fewer arrivals.
     pub struct MbarrierArriveDrop("mbarrier.arrive_drop") {
         expect_tx: bool = "expect_tx",
         no_complete: bool = "noComplete",
@@ -129,7 +129,7 @@ instruction! {
             );
         };
 
-    /// Whether a phase has completed: that of `state`, or with `parity` that of this parity.
+    /// Tests whether a phase has completed: that of `state`, or with `parity` the phase of this parity.
     pub struct MbarrierTestWait("mbarrier.test_wait") {
         parity: bool = "parity",
         phase_type: Option<PhaseType>,
@@ -150,7 +150,7 @@ instruction! {
             wait(check, op.complete, op.report, op.phase_type, (op.parity, &op.state));
         };
 
-    /// Waits a while for a phase to complete; whether it has.
+    /// Waits for a limited time for a phase to complete; returns whether it has.
     pub struct MbarrierTryWait("mbarrier.try_wait") {
         parity: bool = "parity",
         phase_type: Option<PhaseType>,
@@ -178,7 +178,7 @@ instruction! {
             check.src("time_hint", &op.time_hint, Type::U32);
         };
 
-    /// Number of arrivals that a phase still expected.
+    /// Number of arrivals that a phase was still expecting.
     pub struct MbarrierPendingCount("mbarrier.pending_count") {
         ty: Type,
     }(count: Dst, state: Src) -> pointwise,

@@ -1,8 +1,8 @@
 //! The instructions, one file per family.
 //!
-//! An instruction is a struct: its modifiers as enums and flags, its operands typed. The
-//! `instruction!` macro takes both in the order of the canonical text and derives parsing,
-//! printing and the walk over operands; and it takes the instruction's rules.
+//! An instruction is a struct: its modifiers are enums and flags, its operands are typed. The `instruction!` macro
+//! takes both in the order of the canonical text and derives parsing, printing and the walk over operands; it also
+//! takes the instruction's rules.
 //!
 //! ```text
 //! instruction! {
@@ -18,20 +18,20 @@
 //! }
 //! ```
 //!
-//! Behind the arrow stands how alike the results are in different threads, which every instruction must say:
-//! by a function of [`uniformity`] (`pointwise`, `found`, `unknown`; `nothing` without a result), or a closure.
-//! What may follow, in this order: `needs`, the PTX version and target of each feature that is used;
-//! `convergence`, which threads must execute it together; `carry`, what it does with the carry flag; `apart`,
-//! a result that is not as alike as the others; `thread_index`, when the result is the index of the thread;
-//! `check`, what its parts may not be together. A long `check` is a [`Rule`] by hand. Instructions that differ
-//! in their opcodes alone are declared together: their names, each with its doc, stand one after the other. Rules
-//! know which they are of by `Self::FEATURE`, the opcode in backticks, and by constants of the type's own.
+//! After the arrow, every instruction must declare the uniformity level of its results: by a function of
+//! [`uniformity`] (`pointwise`, `found`, `unknown`; `nothing` without a result), or a closure. The following may come
+//! next, in this order: `needs`, the PTX version and target of each feature that is used; `convergence`, the threads
+//! that must execute it together; `carry`, its use of the carry flag; `apart`, a result whose level differs from that
+//! of the others; `thread_index`, when the result is the index of the thread; `check`, combinations that it does not
+//! allow. Write a long `check` as a [`Rule`] by hand. Instructions that differ only in their opcodes are declared
+//! together: list their names, each with its doc. Rules identify their instruction by `Self::FEATURE`, the opcode in
+//! backticks, and by constants of the type's own.
 //!
-//! An optional operand that a modifier asks for names the condition: `policy: Option<Src> =
-//! cache_hint`; one that others may follow, with how many do: `Presence::Before(true, 1)`.
+//! An optional operand that a modifier requires names the condition: `policy: Option<Src> = cache_hint`. One that
+//! other operands may follow also gives their number: `Presence::Before(true, 1)`.
 //!
-//! Modifiers may stand in any order in the text, as `ptxas` has it; where two fields take the same
-//! kind of modifier, the first field takes the first in the text.
+//! Modifiers may be in any order in the text, as in `ptxas`. If two fields take the same kind of modifier, the first
+//! field takes the first in the text.
 
 mod check;
 mod framework;
@@ -79,13 +79,13 @@ ops! {
     /// Products, alone and with a sum.
     Products of arith { Mul, Mul24, Mad, Mad24, Madc, Fma, Clmad, Dp4a, Dp2a }
 
-    /// Quotients, roots and the functions that are approximated.
+    /// Quotients, roots and approximated functions.
     Functions of arith { Div, Rem, Rcp, Sqrt, Rsqrt, Sin, Cos, Lg2, Ex2, Tanh }
 
     /// Signs and classes of numbers.
     Signs of arith { Abs, Neg, Copysign, Testp }
 
-    /// The smaller and the larger of values.
+    /// Minimum and maximum.
     Extrema of arith { Min, Max }
 
     /// Bitwise logic, shifts and bit fields.
@@ -128,7 +128,7 @@ ops! {
     /// Exchanges between the lanes of a warp.
     Warp of warp { Shfl, ShflNoSync, Vote, VoteNoSync, ActiveMask, Match, Redux, Elect }
 
-    /// Copies that run beside the thread: `cp.async` and its groups.
+    /// Asynchronous copies: `cp.async` and its groups.
     AsyncCopy of async_copy {
         CpAsync in Box, CpAsyncCommitGroup, CpAsyncWaitGroup, CpAsyncWaitAll, CpAsyncMbarrierArrive,
     }
@@ -158,7 +158,7 @@ ops! {
         TensormapCpFenceproxy,
     }
 
-    /// Clusters: addresses of other blocks, launches that are taken over.
+    /// Clusters: addresses of other blocks, cancelled launches.
     Cluster of cluster { Mapa, Getctarank, ClusterlaunchcontrolTryCancel, ClusterlaunchcontrolQueryCancel }
 
     /// Textures and surfaces.

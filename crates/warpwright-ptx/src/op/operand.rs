@@ -1,4 +1,4 @@
-//! Operands as the text has them, and their conversion to the typed operands of the IR.
+//! Operands as written in the text, and their conversion to the typed operands of the IR.
 
 use super::framework::{Access, Visitor, VisitorMut};
 use super::read::InstrReader;
@@ -8,7 +8,7 @@ use crate::ir::{
 };
 use crate::print::Writer;
 
-/// An operand, with its names resolved, before it is known what the instruction wants there.
+/// An operand with resolved names, before it is matched with the instruction's requirements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {
     /// A register.
@@ -21,7 +21,7 @@ pub enum Operand {
         reg: Reg,
         /// Whether it is negated.
         negated: bool,
-        /// Which of its bytes or halves.
+        /// The selected bytes or halves.
         selector: Option<Selector>,
     },
     /// A number.
@@ -30,7 +30,7 @@ pub enum Operand {
     Special(Special),
     /// A symbol and an offset.
     Symbol(Symbol, i64),
-    /// A name that is not declared, by its place in the text: a label, perhaps.
+    /// An undeclared name, by its position in the text: possibly a label.
     Unknown(Span),
     /// `_`.
     Sink,
@@ -49,7 +49,7 @@ pub enum Operand {
 }
 
 impl Operand {
-    /// What it is, for messages.
+    /// Its description in messages.
     pub fn description(&self) -> &'static str {
         match self {
             Operand::Reg(_) => "a register",
@@ -115,13 +115,13 @@ impl Operand {
 
 /// A typed operand: how it is read from the text, printed, and walked.
 pub trait Arg: Sized {
-    /// Takes it from the reader; `name` is what messages call it. `None` after a diagnostic.
+    /// Takes it from the reader; `name` is its name in messages. `None` after a diagnostic.
     fn read(reader: &mut InstrReader<'_>, name: &'static str) -> Option<Self>;
 
-    /// Prints it, with what separates it from the operand before.
+    /// Prints it, preceded by the separator from the previous operand.
     fn print(&self, out: &mut Writer<'_>);
 
-    /// Shows registers, symbols and labels to the visitor.
+    /// Passes registers, symbols and labels to the visitor.
     fn visit(&self, visitor: &mut dyn Visitor);
 
     /// Lets the visitor change them.
@@ -152,8 +152,7 @@ impl<A: Arg> Arg for Option<A> {
     }
 }
 
-/// An operand of one of two kinds, told apart by what stands in the text: where it is the first `Operand`, the
-/// first kind.
+/// An operand of one of two kinds, distinguished by the text: the first kind if the text has the first `Operand`.
 macro_rules! either {
     ($name:ident: Operand::$operand:ident => $first:ident($first_ty:ty), else $second:ident($second_ty:ty)) => {
         impl $crate::op::Arg for $name {
@@ -287,8 +286,7 @@ impl Parts for Address {
     }
 }
 
-/// Declares operands that stand by themselves: what messages call them, what becomes of an operand of the text, how
-/// they are printed, and their parts.
+/// Declares simple operands: their name in messages, the conversion from the text, the printing, and their parts.
 macro_rules! args {
     ($($ty:ty, $what:literal: |$operand:ident| $read:expr,
         |$arg:ident, $out:ident| $print:expr, $access:ident $($part:expr),*;)*) => {

@@ -1,26 +1,26 @@
-//! Reading one instruction: its modifiers and operands, already split, become a struct.
+//! Reads one instruction: its modifiers and operands, already split, become a struct.
 
 use super::operand::{Arg, Operand};
 use super::word::{Keyword, Modifier, Word};
 use crate::diag::{Code, Diagnostic};
 use crate::ir::{LabelId, Span};
 
-/// Gives numbers to label names, in the scope at hand.
+/// Gives numbers to label names in the current scope.
 pub trait LabelResolver {
-    /// The label whose name stands at `name`; it may be defined later.
+    /// The label with the name at `name`; it may be defined later.
     fn label(&mut self, name: Span) -> LabelId;
 }
 
-/// Whether an optional operand is in the text.
+/// The condition under which an optional operand is in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// Exactly where the condition holds: a modifier asks for the operand.
+    /// Exactly if the condition holds: a modifier requires the operand.
     When(bool),
-    /// Where the condition holds and more operands remain than that many, which come after it.
+    /// If the condition holds and more than that number of operands remain; those follow it.
     Before(bool, usize),
-    /// Where a vector stands next, unlike what follows it.
+    /// If the next operand is a vector; the one after it is not.
     IfVector,
-    /// Where a register stands next, unlike what follows it.
+    /// If the next operand is a register; the one after it is not.
     IfRegister,
 }
 
@@ -33,7 +33,7 @@ impl From<bool> for Presence {
 /// Modifiers that may be said again, which says nothing new. The assembler refuses that of the others.
 const REPEATABLE: [&str; 9] = ["sync", "cc", "sat", "satfinite", "relu", "NaN", "approx", "uni", "shiftamt"];
 
-/// The parts of one instruction's text, taken one by one by the instruction's `read`.
+/// The parts of one instruction's text, which the instruction's `read` takes one by one.
 pub struct InstrReader<'a> {
     name: &'static str,
     text: &'a str,
@@ -90,24 +90,24 @@ impl<'a> InstrReader<'a> {
         None
     }
 
-    /// Where the instruction stands.
+    /// The position of the instruction.
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// Whether the flag is there. Takes it.
+    /// Takes the flag if it is present. Returns whether it was.
     pub fn flag(&mut self, keyword: Keyword) -> bool {
         self.take(|word| word.is(keyword).then_some(())).is_some()
     }
 
-    /// Whether the flag is there, right after the opcode's first word. Takes it.
+    /// Takes the flag if it is right after the opcode's first word. Returns whether it was.
     pub fn leading_flag(&mut self, keyword: Keyword) -> bool {
         let found = self.taken & 1 == 0 && self.words.first().is_some_and(|(word, _)| word.is(keyword));
         self.taken |= u64::from(found);
         found
     }
 
-    /// Whether the word is among the modifiers that were not taken yet. Leaves it.
+    /// Whether the word is among the modifiers that were not taken yet. Does not take it.
     pub fn has(&self, keyword: Keyword) -> bool {
         (self.words.iter().enumerate()).any(|(i, (word, _))| self.taken & (1 << i) == 0 && word.is(keyword))
     }
@@ -157,7 +157,7 @@ impl<'a> InstrReader<'a> {
         self.operands.len()
     }
 
-    /// The next operand, left in place.
+    /// The next operand, without taking it.
     pub fn peek(&self) -> Option<&Operand> {
         self.operands.as_slice().first().map(|(operand, _)| operand)
     }
@@ -169,12 +169,12 @@ impl<'a> InstrReader<'a> {
         next
     }
 
-    /// The next operand as an `A`. `name` is what a message calls it.
+    /// The next operand as an `A`. `name` is its name in messages.
     pub fn arg<A: Arg>(&mut self, name: &'static str) -> Option<A> {
         A::read(self, name)
     }
 
-    /// An operand that is there in some forms only.
+    /// An operand that only some forms have.
     pub fn arg_when<A: Arg>(&mut self, name: &'static str, presence: Presence) -> Option<Option<A>> {
         let present = match presence {
             Presence::When(holds) => holds,
@@ -226,7 +226,7 @@ impl<'a> InstrReader<'a> {
         None
     }
 
-    /// The label whose name stands at `name`.
+    /// The label with the name at `name`.
     pub fn label(&mut self, name: Span) -> LabelId {
         self.labels.label(name)
     }

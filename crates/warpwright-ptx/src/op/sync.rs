@@ -36,7 +36,7 @@ modifiers! {
         SharedClusterRead = "sync_restrict::shared::cluster::read",
     }
 
-    /// The ways to memory that a proxy fence orders.
+    /// The paths to memory that a proxy fence orders.
     pub enum ProxyKind {
         /// Other addresses of the same memory.
         Alias = "alias",
@@ -88,8 +88,8 @@ instruction! {
         convergence: |op| block(true, op.b.is_some()),
         check: |op, check| reduction(check, op.op, op.ty, (op.d, &op.a, op.b.as_ref(), &op.c));
 
-    /// Waits for the threads of the block: all, or `b` of them. Unless `aligned`, the threads of a
-    /// warp may come at different times.
+    /// Waits for the threads of the block: all, or `b` of them. Unless `aligned`, the threads of a warp may arrive at
+    /// different times.
     pub struct BarrierSync("barrier" [cta] "sync") {
         aligned: bool = "aligned",
     }(a: Src, b: Option<Src>) -> nothing,
@@ -169,7 +169,7 @@ instruction! {
     }() -> nothing,
         check: |_, _| {};
 
-    /// Orders accesses to memory by different ways.
+    /// Orders accesses to memory through different paths.
     pub struct MembarProxy("membar.proxy") {
         kind: ProxyKind,
     }() -> nothing,
@@ -224,12 +224,12 @@ instruction! {
             );
         };
 
-    /// Orders accesses to memory by different ways.
+    /// Orders accesses to memory through different paths.
     pub struct FenceProxy("fence.proxy") {
         kind: ProxyKind,
-        /// For `async`: the memory that it is about.
+        /// For `async`: the memory that it applies to.
         space: Option<Space>,
-        /// Said with the fabric.
+        /// Used with the fabric.
         alias: bool = "alias",
         semantics: Option<Semantics>,
         scope: Option<Scope>,
@@ -273,7 +273,7 @@ instruction! {
             );
         };
 
-    /// Orders asynchronous accesses with generic ones, one way.
+    /// Orders asynchronous accesses with generic ones, in one direction.
     pub struct FenceProxyAsync("fence.proxy.async::generic") {
         semantics: Semantics,
         restrict: SyncRestrict,
@@ -296,7 +296,7 @@ instruction! {
             check.combination(op.scope == Scope::Cluster, "the scope is `.cluster`");
         };
 
-    /// Orders uses of a tensor map with generic writes to it, one way. An acquire names the map.
+    /// Orders uses of a tensor map with generic writes to it, in one direction. An acquire names the map.
     pub struct FenceProxyTensormap("fence.proxy.tensormap::generic") {
         semantics: Semantics,
         scope: Scope,

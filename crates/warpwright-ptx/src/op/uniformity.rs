@@ -1,10 +1,10 @@
-//! How alike the threads' results of an instruction are: the vocabulary of its rule.
+//! Uniformity of an instruction's results over threads: the vocabulary of its rule.
 //!
-//! A rule takes the [`Operands`] of one instruction and says the [`Level`] of what it writes. The rules that
-//! many instructions have are functions here, and `instruction!` sees them by their names.
+//! A rule takes the [`Operands`] of one instruction and returns the [`Level`] of its results. Rules shared by many
+//! instructions are functions here, which `instruction!` can use by name.
 //!
-//! What a rule says holds for threads that execute the instruction under the same control flow; what
-//! branches, loops and guards add to it is the verifier's part.
+//! A rule holds for threads that execute the instruction under the same control flow; the verifier adds the effects
+//! of branches, loops and guards.
 
 use crate::ir::*;
 
@@ -18,15 +18,15 @@ pub enum Level {
     Cluster,
     /// All threads of a block; blocks differ.
     Block,
-    /// All threads of a block; whether blocks differ is not known.
+    /// All threads of a block; it is unknown whether blocks differ.
     BlockData,
     /// All threads of a warp; warps differ.
     Warp,
-    /// All threads of a warp; whether warps differ is not known.
+    /// All threads of a warp; it is unknown whether warps differ.
     WarpData,
-    /// None: it is computed from what tells lanes apart.
+    /// None: it depends on the lane.
     Lane,
-    /// It is not known: it depends on data.
+    /// Unknown: it depends on data.
     Unknown,
 }
 
@@ -43,8 +43,8 @@ impl Level {
         Level::Unknown,
     ];
 
-    /// The level of a special register. `function` may fix the shape of the block, so that a
-    /// dimension of one thread has one index.
+    /// The level of a special register. `function` may fix the shape of the block; in a dimension of one thread, all
+    /// threads have the same index.
     pub fn of_special(special: Special, function: &Function) -> Level {
         let axis = match (special.register, special.component) {
             (SpecialRegister::Tid, Some(Component::X)) => 0,
@@ -63,7 +63,7 @@ impl Level {
         if one { Level::Grid } else { Level::Lane }
     }
 
-    /// Whether it is not known that threads disagree.
+    /// Whether it is unknown that threads disagree.
     pub fn is_undecided(self) -> bool {
         matches!(self, Level::BlockData | Level::WarpData | Level::Unknown)
     }
@@ -83,26 +83,26 @@ impl Level {
     }
 }
 
-/// A result that is more or less alike than the others of its instruction are.
+/// A result whose level differs from that of the instruction's other results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Apart {
-    /// Where it is written.
+    /// Its register.
     pub reg: Reg,
-    /// How alike it is.
+    /// Its level.
     pub level: Level,
 }
 
-/// What is known of what an instruction reads.
+/// The known levels of an instruction's operands.
 #[derive(Clone, Copy, Debug)]
 pub struct Operands<'a> {
-    /// The function that the instruction is in.
+    /// The function that contains the instruction.
     pub function: &'a Function,
     /// The level of each register of the function.
     pub registers: &'a [Level],
-    /// The level of the worst that is read: registers, special registers and the carry flag.
+    /// The worst level of everything that is read: registers, special registers and the carry flag.
     pub all: Level,
-    /// For each register whether it holds `%tid.x`, or its remainder by a power of two that is a whole number
-    /// of warps, and nothing else; empty where none does.
+    /// For each register, whether it only ever holds `%tid.x`, or its remainder by a power of two that is a whole
+    /// number of warps; empty if no register does.
     pub thread_indices: &'a [bool],
 }
 
@@ -127,20 +127,20 @@ impl Operands<'_> {
         }
     }
 
-    /// What is computed of `src` and constants: where `src` is a thread's index and `by_warp` says that the
-    /// lanes of a warp come to the same, as rows of a block are whole warps, it is the warp's.
+    /// The level of a value computed from `src` and constants. If `src` is a thread's index and `by_warp` says that
+    /// all lanes of a warp get the same result, it is the warp's, since rows of a block are whole warps.
     pub fn of_thread(&self, src: &Src, by_warp: bool) -> Level {
         if by_warp && self.is_thread_index(src) { Level::Warp } else { self.all }
     }
 
-    /// What is found by the operands, in memory or in another lane: they tell where, not what. It is alike
-    /// where they are.
+    /// The level of a value that the operands locate, in memory or in another lane: the operands are its address, not
+    /// its contents. It is uniform where they are.
     pub fn found(&self) -> Level {
         if self.all > Level::WarpData { Level::Unknown } else { self.all }
     }
 
-    /// What lanes of a warp make of their values together, the same for all of them: those that `agreed`
-    /// names, which must itself be alike.
+    /// The level of a value that lanes of a warp compute together, the same for all of them: the lanes that `agreed`
+    /// names, which must itself be uniform.
     pub fn together(&self, agreed: &[&Src]) -> Level {
         if agreed.iter().all(|src| self.of(src) <= Level::WarpData) {
             self.all.min(Level::WarpData)
@@ -149,7 +149,7 @@ impl Operands<'_> {
         }
     }
 
-    /// Whether an address in the space of parameters is one of a kernel's, which no thread writes.
+    /// Whether an address in the parameter space is one of a kernel's, which no thread writes.
     pub fn is_kernel_parameter(&self, address: &Address) -> bool {
         let kernel = self.function.kind == FunctionKind::Entry;
         match &address.base {

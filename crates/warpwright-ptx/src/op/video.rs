@@ -1,8 +1,8 @@
-//! Video instructions: arithmetic on bytes and half words that are picked out of registers.
+//! Video instructions: arithmetic on bytes and half words selected from registers.
 //!
-//! A scalar instruction works on one picked value and may merge its result into, or combine it with,
-//! a third operand. A SIMD instruction works on all the half words (`vadd2`) or bytes (`vadd4`) of a
-//! register, each picked from those of `a` and `b` together.
+//! A scalar instruction works on one selected value and may merge its result into a third operand, or combine it with
+//! that. A SIMD instruction works on all the half words (`vadd2`) or bytes (`vadd4`) of a register, each selected
+//! from those of `a` and `b` together.
 
 use super::logic::ShiftMode;
 use super::{Instr, instruction, modifiers};
@@ -22,7 +22,7 @@ modifiers! {
         Max = "max",
     }
 
-    /// By how much `vmad` scales its result down.
+    /// The number of bits by which `vmad` scales its result down.
     pub enum Scale {
         /// By 2⁷.
         Shr7 = "shr7",

@@ -6,7 +6,7 @@ use crate::ir::*;
 use crate::op::{Apart, Check, Level, Operands};
 
 modifiers! {
-    /// Which lane a shuffle reads.
+    /// The lane that a shuffle reads.
     pub enum ShuffleMode {
         /// A lower one.
         Up = "up",
@@ -18,19 +18,19 @@ modifiers! {
         Idx = "idx",
     }
 
-    /// What a vote yields.
+    /// The result of a vote.
     pub enum VoteMode {
         /// Whether all hold.
         All = "all",
         /// Whether any holds.
         Any = "any",
-        /// Whether all are alike.
+        /// Whether all are equal.
         Uni = "uni",
         /// The mask of those that hold.
         Ballot = "ballot",
     }
 
-    /// Which lanes a match wants.
+    /// The lanes that a match returns.
     pub enum MatchMode {
         /// Those that hold this lane's value.
         Any = "any",
@@ -38,7 +38,7 @@ modifiers! {
         All = "all",
     }
 
-    /// What a reduction does.
+    /// The operation of a reduction.
     pub enum ReduxOp {
         /// Sum.
         Add = "add",
@@ -176,7 +176,7 @@ instruction! {
             check.word_src("mask", &op.mask);
         };
 
-    /// Picks one lane.
+    /// Selects one lane.
     pub struct Elect("elect.sync") {}(d: DstPair, mask: Src) -> |op, operands| {
             operands.together(&[&op.mask]).max(Level::WarpData)
         },

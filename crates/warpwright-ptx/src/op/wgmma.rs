@@ -1,7 +1,7 @@
 //! Matrix products of a warpgroup on shared memory.
 //!
-//! The accumulators are in flight from the instruction that names them until a wait: they are read
-//! and written ([`InOut`]).
+//! The accumulators are in flight from the instruction that names them until a wait: they are both read and written
+//! ([`InOut`]).
 
 use super::{Convergence, InstrReader, Modifier, Word, instruction, modifiers};
 use crate::diag::Code;
@@ -21,7 +21,7 @@ impl WgmmaShape {
     /// The depths that some type has.
     const DEPTHS: [u16; 5] = [8, 16, 32, 64, 256];
 
-    /// 64 × `n` × `k`, where the instruction set has a word for it.
+    /// 64 × `n` × `k`, if the instruction set has it.
     pub fn new(n: u16, k: u16) -> Option<Self> {
         let fine = n.is_multiple_of(8) && (8..=256).contains(&n) && Self::DEPTHS.contains(&k);
         fine.then_some(WgmmaShape { n, k })
@@ -126,13 +126,13 @@ instruction! {
         convergence: |_| Convergence::Warpgroup,
         check: |_, _| {};
 
-    /// Closes the group of the products that were begun.
+    /// Closes the group of the products started so far.
     pub struct WgmmaCommitGroup("wgmma.commit_group.sync.aligned") {}() -> nothing,
         needs: |_, needs| wgmma_needs(needs, "`wgmma.commit_group`"),
         convergence: |_| Convergence::Warpgroup,
         check: |_, _| {};
 
-    /// Waits until at most `n` groups of products are under way.
+    /// Waits until at most `n` groups of products are in flight.
     pub struct WgmmaWaitGroup("wgmma.wait_group.sync.aligned") {}(n: Src) -> nothing,
         needs: |_, needs| wgmma_needs(needs, "`wgmma.wait_group`"),
         convergence: |_| Convergence::Warpgroup,
@@ -141,8 +141,8 @@ instruction! {
             check.imm_range("n", &op.n, 0..=i64::from(i32::MAX));
         };
 
-    /// Begins `d = a·b + d`, or `d = a·b` where `scale_d` is false. `a` is four registers, or the
-    /// descriptor of a matrix in shared memory, as `b` is.
+    /// Starts `d = a·b + d`, or `d = a·b` if `scale_d` is false. `a` is four registers, or the descriptor of a matrix
+    /// in shared memory, like `b`.
     pub struct WgmmaMmaAsync("wgmma.mma_async.sync.aligned") {
         shape: WgmmaShape,
         d_type: Type,
@@ -175,7 +175,7 @@ instruction! {
             );
         };
 
-    /// The same with a sparse `a`: of each four elements two are zero and not stored, by `metadata`.
+    /// The same with a sparse `a`: `metadata` says which two of each four elements are zero and not stored.
     pub struct WgmmaMmaAsyncSp("wgmma.mma_async.sp.sync.aligned") {
         shape: WgmmaShape,
         d_type: Type,

@@ -1,7 +1,7 @@
 //! Matrix products of a warp with opaque fragments: `wmma`.
 //!
-//! Which elements a lane holds is not said by the ISA: a program may apply the same operation to all
-//! of them, store them, or multiply. How many registers hold them is said: see [`fragment`].
+//! The ISA does not specify which elements a lane holds: a program may apply the same operation to all of them, store
+//! them, or multiply. It specifies the number of registers: see [`fragment`].
 
 use super::matrix::{BitOp, Fragment, MmaShape};
 use super::{Convergence, InstrReader, ModifierField, Rule, instruction};
@@ -16,7 +16,7 @@ pub enum WmmaMatrix {
     A,
     /// The right factor.
     B,
-    /// What is added, or the result.
+    /// The addend or the result.
     Accumulator,
 }
 
@@ -25,9 +25,9 @@ pub enum WmmaMatrix {
 pub struct WmmaTypes {
     /// Of the result.
     pub d: Type,
-    /// Of the factors, where they are said.
+    /// Of the factors, if specified.
     pub factors: Option<(Type, Type)>,
-    /// Of what is added.
+    /// Of the addend.
     pub c: Type,
 }
 
@@ -68,7 +68,7 @@ instruction! {
     pub struct WmmaLoadA("wmma.load.a.sync.aligned")
     /// Loads a right factor; its rows (or columns) are `stride` elements apart.
     pub struct WmmaLoadB("wmma.load.b.sync.aligned")
-    /// Loads what is added; its rows (or columns) are `stride` elements apart.
+    /// Loads an addend; its rows (or columns) are `stride` elements apart.
     pub struct WmmaLoadC("wmma.load.c.sync.aligned") {
         layout: Layout,
         shape: MmaShape,
@@ -125,8 +125,7 @@ instruction! {
         convergence: |_| Convergence::Warp;
 }
 
-/// The registers with which a lane holds its part of a matrix; meaningful where the shape exists
-/// with that type.
+/// The registers in which a lane holds its part of a matrix; meaningful if the shape exists with that type.
 pub fn fragment(matrix: WmmaMatrix, shape: MmaShape, ty: Type) -> Fragment {
     let (m, n, k) = (shape.m(), shape.n(), shape.k());
     let elements = match matrix {

@@ -1,6 +1,6 @@
 //! Modifier words: `.rn`, `.f32`, `.shared::cta`.
 
-/// 64-bit FNV-1a: a number for a word, so that a table of words is compared as numbers.
+/// 64-bit FNV-1a: the hash of a word, so that a table of words is compared as numbers.
 pub const fn word_hash(text: &str) -> u64 {
     let bytes = text.as_bytes();
     let mut hash = 0xcbf2_9ce4_8422_2325u64;
@@ -25,7 +25,7 @@ impl<'a> Word<'a> {
         Word { hash: word_hash(text), text }
     }
 
-    /// The number to compare first.
+    /// The hash, which is compared first.
     pub fn hash(self) -> u64 {
         self.hash
     }
@@ -60,19 +60,19 @@ impl Keyword {
     }
 }
 
-/// A closed set of words, one of which may stand as a modifier.
+/// A closed set of words, one of which can be used as a modifier.
 pub trait Modifier: Copy + Sized {
     /// The words, for messages.
     const EXPECTED: &'static [&'static str];
 
-    /// The value that the word stands for.
+    /// The value of a word.
     fn from_word(word: Word<'_>) -> Option<Self>;
 
     /// The word, without its dot.
     fn text(self) -> &'static str;
 }
 
-/// A field of an instruction that stands in the text as zero or one modifier.
+/// A field of an instruction that is zero or one modifier in the text.
 pub trait ModifierField: Sized {
     /// Takes the field's modifier from those of the instruction.
     fn read(reader: &mut super::InstrReader<'_>) -> Option<Self>;

@@ -1,9 +1,9 @@
 //! The parser: PTX text as a [`Module`].
 //!
-//! The text becomes tokens, the tokens a module; names are resolved on the way. Everything that is
-//! accepted is understood: there is no instruction or directive that is passed through as text.
-//! After an error the parser goes on with the next statement, so that one run reports them all.
-//! Time and memory are linear in the length of the text, and nesting is limited.
+//! The text becomes tokens, and the tokens become a module; names are resolved along the way. Everything that is
+//! accepted is understood: no instruction or directive is passed through as text. After an error the parser continues
+//! with the next statement, so one run reports all errors. Time and memory are linear in the length of the text, and
+//! nesting is limited.
 
 mod directive;
 mod expr;
@@ -21,7 +21,7 @@ use std::collections::{HashMap, HashSet};
 /// How deeply braces and parentheses may nest.
 const MAX_NESTING: usize = 128;
 
-/// Parses PTX text. All errors of the text are reported, each with its span.
+/// Parses PTX text. Returns all errors, each with its span.
 pub fn parse(text: &str) -> Result<Module, Diagnostics> {
     let Ok(length) = u32::try_from(text.len()) else {
         let message = format!("the text is {} bytes long; the limit is {}", text.len(), u32::MAX);

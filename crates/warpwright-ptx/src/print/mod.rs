@@ -1,8 +1,7 @@
 //! The printer: a module as PTX text.
 //!
-//! The text is canonical: parsing it gives the module back, and printing that gives the same text.
-//! Instructions are indented by four spaces a scope, opcodes and operands stand in columns, labels
-//! at the margin.
+//! The text is canonical: parsing it returns the module, and printing that returns the same text. Instructions are
+//! indented by four spaces per scope, opcodes and operands are aligned in columns, and labels are at the margin.
 
 mod module;
 mod writer;

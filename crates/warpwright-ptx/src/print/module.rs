@@ -6,10 +6,10 @@ use super::Writer;
 use crate::ir::*;
 use crate::op::Modifier;
 
-/// What the printer adds to the module's own text.
+/// Additions to the module's own text.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// For instructions that a Rust line asked for, `.loc` directives that name the line, and the
+    /// Adds `.loc` directives that name the Rust line of an instruction, for instructions that have one, and the
     /// `.file` table.
     pub rust_locations: bool,
 }

@@ -1,4 +1,4 @@
-//! Pieces of text: registers, numbers, operands.
+//! Text output of registers, numbers and operands.
 
 use crate::ir::{Address, AddressBase, Function, Imm, LabelId, Reg, Special, Src, Symbol};
 use crate::op::Modifier;
@@ -6,7 +6,7 @@ use crate::op::Modifier;
 /// Column, counted from the indentation, where operands begin.
 const OPERAND_COLUMN: usize = 24;
 
-/// Collects text, with the function at hand to name its registers, labels and variables.
+/// Collects text; it knows the function, for the names of registers, labels and variables.
 pub struct Writer<'a> {
     pub(super) out: String,
     pub(super) function: Option<&'a Function>,
@@ -37,7 +37,7 @@ impl<'a> Writer<'a> {
         self.out.push_str(word);
     }
 
-    /// What stands between the opcode and the first operand, or between two operands.
+    /// Appends the separator between the opcode and the first operand, or between two operands.
     pub fn separator(&mut self) {
         if self.first_operand {
             self.first_operand = false;

@@ -1,9 +1,9 @@
-//! Registers that are read before anything wrote them.
+//! Finds registers that are read before they are written.
 //!
-//! Only registers that some block reads before it writes them itself take part, and of those only the
-//! ones whose first write does not dominate the read; they are looked at
-//! 64 at a time, a bit each, so that memory stays linear in the number of blocks. A write under a
-//! guard counts as a write: what compilers make of `if` would drown everything else.
+//! Only registers that some block reads before writing them take part, and of those only the ones whose first write
+//! does not dominate the read. They are analysed 64 at a time, one bit each, so memory stays linear in the number of
+//! blocks. A write under a guard counts as a write; otherwise, code that compilers generate for `if` would cause a
+//! flood of findings.
 
 use super::cfg::{BlockId, Cfg};
 use super::grouped::Grouped;

@@ -1,17 +1,15 @@
-//! The control-flow graph of a function: basic blocks, their edges, who dominates whom.
+//! The control-flow graph of a function: basic blocks, their edges, and dominators.
 //!
-//! A block is a run of statements that control enters at the first and leaves at the last. Labels
-//! begin blocks; branches, returns, exits, traps and calls that do not return end them. An
-//! instruction with a guard, other than those, does not end a block. Everything here is iterative
-//! and close to linear in the number of statements.
+//! A block is a run of statements that control enters at the first and leaves at the last. Labels begin blocks;
+//! branches, returns, exits, traps and calls that do not return end them. Other instructions with a guard do not end
+//! a block. All algorithms here are iterative and close to linear in the number of statements.
 
 use super::grouped::Grouped;
 use crate::ir::*;
 use crate::op::Op;
 use crate::op::control::{Call, Callee, Way};
 
-/// A block of a [`Cfg`], by its number in the order of the text. Block 0 is where the function
-/// begins.
+/// A block of a [`Cfg`], by its number in the order of the text. The function begins at block 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BlockId(pub u32);
 
@@ -29,10 +27,10 @@ pub struct Block {
     pub first: u32,
     /// One past the last statement.
     pub end: u32,
-    /// The statement that decides where control goes, where there is one.
+    /// The statement that transfers control at its end, if there is one.
     pub terminator: Option<u32>,
-    /// Threads may leave the function at its end: by `ret`, `exit`, `trap`, a call that does not
-    /// return, or past the last statement.
+    /// Whether threads may leave the function at its end: by `ret`, `exit`, `trap`, a call that does not return, or
+    /// past the last statement.
     pub leaves: bool,
 }
 
@@ -69,27 +67,27 @@ impl Cfg {
         &self.blocks[id.index()]
     }
 
-    /// Where control may go from the end of a block, each block once.
+    /// The blocks that control may go to from the end of a block, each once.
     pub fn successors(&self, id: BlockId) -> &[BlockId] {
         self.successors.of(id)
     }
 
-    /// Where control may come from.
+    /// The blocks that control may come from.
     pub fn predecessors(&self, id: BlockId) -> &[BlockId] {
         self.predecessors.of(id)
     }
 
-    /// The blocks that can be reached, each after those that dominate it.
+    /// The reachable blocks, each after those that dominate it.
     pub fn reverse_postorder(&self) -> &[BlockId] {
         &self.order
     }
 
-    /// Whether control can get to the block.
+    /// Whether control can reach the block.
     pub fn is_reachable(&self, id: BlockId) -> bool {
         self.reachable[id.index()]
     }
 
-    /// The block that a statement is in, by the statement's index in the body.
+    /// The block that contains a statement, by the statement's index in the body.
     pub fn block_of(&self, statement: usize) -> BlockId {
         let after = self.blocks.partition_point(|block| block.first as usize <= statement);
         BlockId(after.saturating_sub(1) as u32)
@@ -100,8 +98,8 @@ impl Cfg {
         DominatorTree::new(&self.successors, &self.predecessors, BlockId(0))
     }
 
-    /// The post-dominator tree. Its root stands for the end of the function: it is
-    /// [`Cfg::exit`], which is no block.
+    /// The post-dominator tree. Its root represents the end of the function: it is [`Cfg::exit`], which is not a
+    /// block.
     pub fn post_dominators(&self) -> DominatorTree {
         post_dominators(self.blocks.len(), |id, visit| {
             self.successors(id).iter().for_each(|&next| visit(next));
@@ -111,7 +109,7 @@ impl Cfg {
         })
     }
 
-    /// The node of the post-dominator tree that stands for the end of the function.
+    /// The node of the post-dominator tree that represents the end of the function.
     pub fn exit(&self) -> BlockId {
         BlockId(self.blocks.len() as u32)
     }
@@ -203,7 +201,7 @@ impl Edges {
     }
 }
 
-/// Which block dominates which.
+/// A dominator tree.
 #[derive(Clone, Debug)]
 pub struct DominatorTree {
     parent: Vec<Option<BlockId>>,
@@ -284,8 +282,7 @@ impl DominatorTree {
         tree
     }
 
-    /// The closest block that dominates this one and is another; `None` for the root and for blocks
-    /// that are not in the tree.
+    /// The immediate dominator of a block; `None` for the root and for blocks that are not in the tree.
     pub fn parent(&self, id: BlockId) -> Option<BlockId> {
         self.parent[id.index()]
     }

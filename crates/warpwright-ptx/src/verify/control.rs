@@ -1,4 +1,4 @@
-//! Control dependence: which branches decide whether, and how often, a block is run.
+//! Control dependence: the branches that decide whether, and how often, a block runs.
 
 use super::cfg::{BlockId, Cfg, DominatorTree, Edges, post_dominators};
 use crate::ir::*;

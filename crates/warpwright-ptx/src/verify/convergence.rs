@@ -1,4 +1,4 @@
-//! Barriers and other collectives that threads may reach in different company than they need.
+//! Checks that the threads that a barrier or other collective requires reach it together.
 
 use super::cfg::Cfg;
 use super::control::Control;

@@ -1,4 +1,4 @@
-//! Rules of a function besides its instructions: signature, directives, declarations, labels.
+//! Rules of a function other than those of its instructions: signature, directives, declarations, labels.
 
 use super::uses::{Invalid, Uses};
 use super::variable::{self, Scope};

@@ -1,4 +1,4 @@
-//! Items by what they belong to, laid out flat.
+//! Items grouped by number, in a flat layout.
 
 /// Items of `T` in groups, by the number of the group; within a group they keep their order.
 #[derive(Clone, Debug)]

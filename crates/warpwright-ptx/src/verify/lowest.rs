@@ -7,7 +7,7 @@ use std::fmt;
 /// The version that what needs nothing is taken to need.
 const BASE: Version = Version::new(6, 0);
 
-/// The lowest `.version` and `.target` under which a module means what it says.
+/// The lowest `.version` and `.target` that provide everything a module uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lowest {
     /// The version: at least the one that introduced the target.
@@ -16,10 +16,10 @@ pub struct Lowest {
     pub arch: Arch,
 }
 
-/// What a module uses is not offered by any one target: the features at odds.
+/// No single target provides everything that a module uses; these features conflict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NoTarget {
-    /// Each feature with what it requires.
+    /// Each feature with its requirement.
     pub features: Vec<(Feature, Requirement)>,
 }
 
@@ -36,8 +36,8 @@ impl fmt::Display for NoTarget {
 
 impl std::error::Error for NoTarget {}
 
-/// The lowest version and target for which a module's instructions, special registers, directives
-/// and types are offered. What the module itself says in its header does not count.
+/// The lowest version and target that provide a module's instructions, special registers, directives and types. The
+/// module's own header is ignored.
 pub fn lowest(module: &Module) -> Result<Lowest, NoTarget> {
     let mut requirements = Requirements::default();
     let mut needs = Needs::new();

@@ -1,23 +1,22 @@
-//! The verifier: what a module must keep so that `ptxas` takes it and a GPU runs it.
+//! The verifier: the rules that a module must follow so that `ptxas` accepts it and a GPU runs it.
 //!
-//! [`verify`] looks at a whole module and collects everything that is wrong. A module without errors
-//! yields a [`ModuleInfo`], which the later stages ask for.
+//! [`verify`] checks a whole module and collects all errors. A module without errors yields a [`ModuleInfo`], which the later stages require.
 //!
-//! What it holds a module to, and where:
+//! The rules, by submodule:
 //!
 //! - `module`: the header, names and their linkage, aliases, debug sections;
 //! - `variable`: spaces, types, dimensions and initial values of variables and parameters;
 //! - `function`: signatures, directives, register declarations, labels;
 //! - the families of instructions themselves ([`crate::op::Rule`]), with [`Check`]: modifiers, types
 //!   and operands;
-//! - `lowest`: PTX version and target of everything that is used;
-//! - `shared`: static shared memory of a kernel with all that it calls;
+//! - `lowest`: PTX version and target of all features used;
+//! - `shared`: static shared memory of a kernel and everything that it calls;
 //! - `assigned`: registers that are read and not written;
-//! - `convergence`: barriers and collectives under control flow that threads do not share, by the
-//!   levels of [`Uniformity`] over the [`Cfg`].
+//! - `convergence`: barriers and collectives under divergent control flow, by the levels of [`Uniformity`] over the
+//!   [`Cfg`].
 //!
-//! An *error* is what is provably wrong or what `ptxas` refuses. What cannot be decided is a warning
-//! or a note, unless the DSL built the module and could have known.
+//! An *error* is something that is provably wrong or that `ptxas` refuses. Undecidable cases are a warning or a note,
+//! unless the DSL built the module and could have known.
 
 mod assigned;
 pub mod cfg;
@@ -46,7 +45,7 @@ use assigned::Gap;
 use lowest::{Gate, Requirements};
 use uses::Uses;
 
-/// What the verifier found out about a module that it accepted.
+/// The verifier's results about a module that it accepted.
 #[derive(Clone, Debug)]
 pub struct ModuleInfo {
     /// Warnings and notes.
@@ -57,30 +56,30 @@ pub struct ModuleInfo {
 }
 
 impl ModuleInfo {
-    /// The lowest PTX version and target that the module would do with.
+    /// The lowest PTX version and target that suffice for the module.
     pub fn lowest(&self) -> Result<Lowest, NoTarget> {
         self.requirements.lowest()
     }
 
-    /// The lowest PTX version under which the module means what it says for a target that it may have, and the
-    /// feature that asks for that version; `None` where it is the target that does, or nothing in particular.
+    /// The lowest PTX version that suffices for the module on a given target, and the feature that requires that
+    /// version; `None` if the target itself or nothing in particular requires it.
     pub fn lowest_version(&self, arch: Arch) -> (Version, Option<Feature>) {
         self.requirements.version(arch)
     }
 }
 
-/// What the verifier found out about a function.
+/// The verifier's results about a function.
 #[derive(Clone, Debug)]
 pub struct FunctionInfo {
     /// The control-flow graph.
     pub cfg: Cfg,
-    /// Of a kernel: its static shared memory in bytes, with that of all functions that it may call.
+    /// For a kernel, its static shared memory in bytes, including that of all functions that it may call.
     pub static_shared: u64,
     /// The registers that it declares, by class.
     pub registers: RegisterCounts,
 }
 
-/// Numbers of declared registers, by the size of what they hold.
+/// Numbers of declared registers, by size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RegisterCounts {
     /// Predicates.
@@ -116,7 +115,7 @@ impl RegisterCounts {
     }
 }
 
-/// Checks a module. Errors refuse it; warnings and notes come with the [`ModuleInfo`].
+/// Checks a module. Returns its errors if there are any, otherwise the [`ModuleInfo`] with warnings and notes.
 pub fn verify(module: &Module) -> Result<ModuleInfo, Diagnostics> {
     let mut out = Diagnostics::new();
     let index = ModuleIndex::new(module);

@@ -1,4 +1,4 @@
-//! Rules of a module as a whole: its header, its names, how they are linked.
+//! Rules of a module as a whole: its header, names and linkage.
 
 use super::variable::{self, Scope};
 use crate::diag::{Code, Diagnostic, Diagnostics};

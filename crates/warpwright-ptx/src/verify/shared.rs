@@ -1,8 +1,8 @@
-//! How much static shared memory each kernel takes.
+//! Computes the static shared memory of each kernel.
 //!
-//! What counts: the shared variables that a kernel or a function that it may call declares, and
-//! those of the module that they name. Where a kernel calls through a pointer, or passes the address
-//! of a function on, every function whose address is taken may be called.
+//! It counts the shared variables that a kernel, or a function that it may call, declares, and those of the module
+//! that they name. If a kernel calls through a pointer, or passes on the address of a function, every function whose
+//! address is taken counts as callable.
 
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;

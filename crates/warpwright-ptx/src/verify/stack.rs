@@ -1,8 +1,8 @@
-//! How alike is what threads keep in memory of their own.
+//! Uniformity of values that threads keep in local memory.
 //!
-//! Compilers that do not optimise keep everything there. What a load finds is what stores to the same bytes have
-//! left, as with registers; but only where all is known that reaches a variable: constant offsets from its
-//! address, which nothing else than loads and stores gets to see.
+//! Compilers that do not optimise keep all variables there. As with registers, a load returns what stores to the same
+//! bytes have written. This is used only if all accesses to a variable are known: constant offsets from its address,
+//! which only loads and stores use.
 
 use super::uniformity::writes;
 use super::uses::Uses;

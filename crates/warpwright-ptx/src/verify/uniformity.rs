@@ -1,17 +1,16 @@
-//! How alike the values and the control flow of threads are.
+//! Uniformity analysis of the values and the control flow of threads.
 //!
-//! A [`Level`] is the largest group of threads that surely agrees. Levels of registers come from what
-//! they are computed from, as the rule of each instruction has it, and from the control flow under
-//! which they are written: a value written where only some threads pass, or in a loop that threads
-//! leave at different times, differs between them. Levels of blocks come from the branches that
-//! decide whether a block is run (control dependence).
+//! A [`Level`] is the largest group of threads that provably agrees. The level of a register follows from its inputs,
+//! by the rule of each instruction, and from the control flow under which it is written: a value written where only
+//! some threads pass, or in a loop that threads leave at different times, differs between them. The level of a block
+//! follows from the branches that decide whether the block runs (control dependence).
 //!
-//! What is deliberately not known: which numbers a register may hold. Only what is computed straight
-//! from `%tid.x` is looked at: its quotient by 32, and comparisons that no warp straddles, are the
-//! same within a warp (where blocks are rows of whole warps).
+//! The analysis deliberately ignores the possible values of registers, with one exception for values computed
+//! directly from `%tid.x`: its quotient by 32, and comparisons that hold for whole warps, are the same within a warp
+//! (if blocks are rows of whole warps).
 //!
-//! A branch whose one side runs out of the function without meeting the other side again at some
-//! work does not count: after `if (i >= n) return;` the threads that are left go on together.
+//! If one side of a branch leaves the function without meeting the other side again at any work, the branch does not
+//! count: after `if (i >= n) return;` the remaining threads go on together.
 
 use super::cfg::{BlockId, Cfg};
 use super::control::Control;
@@ -52,7 +51,7 @@ impl Uniformity {
         self.control.level(id)
     }
 
-    /// The branch that keeps a block from being run by all: the index of a statement.
+    /// The branch because of which not all threads run the block, as the index of a statement.
     pub fn cause(&self, id: BlockId) -> Option<usize> {
         self.control.cause(id)
     }

@@ -1,4 +1,4 @@
-//! The registers that each statement reads and writes, laid out flat for the analyses.
+//! The registers that each statement reads and writes, in a flat layout for the analyses.
 
 use crate::ir::*;
 use crate::op::{Access, Visitor};
@@ -15,7 +15,7 @@ pub(super) struct Use {
 pub(super) struct Uses {
     starts: Vec<u32>,
     list: Vec<Use>,
-    /// Indices of labels, variables and registers that the function does not have.
+    /// Indices of labels, variables and registers that do not exist in the function.
     pub invalid: Vec<(u32, Invalid)>,
     /// Special registers with the statements that read them, in the order of the text.
     pub specials: Vec<(u32, Special)>,

@@ -1,4 +1,4 @@
-//! Variables: where they may be, of what type, and with which initial value.
+//! Rules of variables: state space, type and initial value.
 
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;

@@ -1,4 +1,4 @@
-//! Copies that run beside the thread: `cp.async` and its groups.
+//! Asynchronous copies: `cp.async` and its groups.
 
 use crate::check::race::AccessKind;
 use crate::decode::Decoder;

@@ -1,8 +1,8 @@
 //! Atomic operations and reductions in memory.
 //!
-//! Up to four bytes, an operation on global memory is one of the host's. What is wider holds the lock of
-//! its allocation. Shared memory belongs to the host thread that runs the block. Lanes that name one
-//! place come one after the other, in the order of their numbers.
+//! An operation on global memory of up to four bytes is an atomic operation of the host; a wider one holds the lock
+//! of its allocation. Shared memory belongs to the host thread that runs the block. Lanes that access one location do
+//! so one after the other, in the order of their numbers.
 
 use crate::check::Touch;
 use crate::check::race::AccessKind;

@@ -1,4 +1,4 @@
-//! What the device runtime provides to kernels: `vprintf`, `__assertfail`, `malloc`, `free`.
+//! Functions of the device runtime: `vprintf`, `__assertfail`, `malloc`, `free`.
 //!
 //! Signatures are those that compilers declare: `vprintf(format, arguments) → count`,
 //! `__assertfail(message, file, line, function, char size)`, `malloc(bytes) → pointer`, `free(pointer)`.

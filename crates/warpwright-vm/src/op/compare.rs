@@ -1,7 +1,7 @@
 //! Comparisons and selections.
 //!
-//! All comparisons of a type come from a few: two values in the other order, and complements, give the
-//! rest, with the unordered ones of floating-point numbers among them.
+//! All comparisons of a type derive from a few: swapped operands and complements give the rest, including the
+//! unordered comparisons of floating-point numbers.
 
 use super::lanes::{flagged, integers, sized};
 use crate::decode::{Decoder, Rows};

@@ -1,4 +1,4 @@
-//! Branches, calls, returns, traps; and where lanes meet again.
+//! Branches, calls, returns, traps, and reconvergence points.
 
 use crate::check::set_local_written;
 use crate::decode::{BranchTarget, Callable, Decoder, LoadError, ParamSlot, Rows, function_at};

@@ -1,4 +1,4 @@
-//! The formats of C's `printf`, as far as kernels have them.
+//! C's `printf` formats, as far as kernels support them.
 
 /// A conversion: `%[flags][width][.precision][size]kind`.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,8 +1,8 @@
-//! What the families of arithmetic share: rows of operands, and operations that carry their modifiers.
+//! Helpers of the arithmetic families: rows of operands, and operations that contain their modifiers.
 //!
-//! What programs are full of is a [`lane_op!`](crate::simd::lane_op), one function for each combination of
-//! modifiers. The rest are closures over one lane that hold their modifiers; they too are compiled for each
-//! level of vector instructions.
+//! Common operations are a [`lane_op!`](crate::simd::lane_op), one function for each combination of modifiers. The
+//! rest are closures over one lane that hold their modifiers; they too are compiled for each level of vector
+//! instructions.
 
 use crate::decode::{Decoder, Rows};
 use crate::machine::{Cell, Inst, LANES, Machine, Step, map1, map2, map3};
@@ -183,7 +183,7 @@ macro_rules! integers {
 }
 pub(super) use integers;
 
-/// The handlers of an operation on bits, whatever they mean, of the width of a type.
+/// The handlers of an operation on untyped bits, of the width of a type.
 macro_rules! sized {
     ($op:ident, $ty:expr) => {
         match $ty.bits() {
@@ -195,7 +195,7 @@ macro_rules! sized {
 }
 pub(super) use sized;
 
-/// The handlers of an operation of half precision with a flag and a limit, or with a limit alone.
+/// The handlers of a half-precision operation with a flag and a limit, or with a limit only.
 macro_rules! limited {
     ($op:ident, $ftz:expr, $limit:expr) => {
         match ($ftz, $limit) {

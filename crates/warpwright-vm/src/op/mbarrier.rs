@@ -1,6 +1,6 @@
 //! Barriers in shared memory that count arrivals and bytes.
 //!
-//! A barrier is its eight bytes of memory, as on hardware, and what is in them is nobody's business:
+//! A barrier is stored in its eight bytes of memory, as on hardware; their format is internal:
 //!
 //! ```text
 //! bits  0..20  arrivals that the phase still expects

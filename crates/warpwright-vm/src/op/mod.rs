@@ -1,9 +1,8 @@
-//! How instructions execute, one file per family, named as in `warpwright_ptx::op`.
+//! Execution of instructions, one file per family, with the names of `warpwright_ptx::op`.
 //!
-//! A family has a `decode` function that takes its instructions apart, all of them, and emits what executes them
-//! ([`Decoder::emit`]): for what is the same in every lane a [`lane_op!`](crate::simd::lane_op), else a
-//! handler on the [`Machine`](crate::machine::Machine), or a closure that carries what it needs
-//! ([`Decoder::emit_boxed`]).
+//! Each family has a `decode` function that takes all of its instructions apart and emits the code for them
+//! ([`Decoder::emit`]): a [`lane_op!`](crate::simd::lane_op) for work that is the same in every lane, otherwise a
+//! handler on the [`Machine`](crate::machine::Machine), or a closure that carries its data ([`Decoder::emit_boxed`]).
 
 pub(crate) mod arith;
 pub(crate) mod async_copy;

@@ -1,7 +1,7 @@
 //! The stack: memory that a function allocates while it runs.
 //!
-//! It lies behind the variables of the frame, and goes with the frame. The lanes of a warp share the
-//! layout of local memory: each gets what the largest of them asks for.
+//! It follows the variables of the frame, and is freed with the frame. The lanes of a warp share the layout of local
+//! memory: each gets as much as the lane that requests most.
 
 use crate::decode::{Decoder, File};
 use crate::launch::TrapKind;

@@ -1,8 +1,8 @@
 //! Barriers and fences.
 //!
-//! An aligned barrier first waits for all lanes of the warp that have not exited; a barrier of threads
-//! takes them as they come. A cluster is one block here, so that its barrier is a seventeenth one of the
-//! block, at which arriving and waiting are two instructions.
+//! An aligned barrier first waits for all lanes of the warp that have not exited; other barriers accept threads as
+//! they arrive. A cluster is one block here, so its barrier is a seventeenth barrier of the block, at which arriving
+//! and waiting are separate instructions.
 
 use crate::decode::Decoder;
 use crate::launch::TrapKind;

@@ -1,4 +1,4 @@
-//! Video instructions: they are rare, and all of them closures over a description.
+//! Video instructions. They are rare, so all of them are closures over a description.
 
 use crate::decode::{Decoder, Rows};
 use crate::num::video::{Mad, Primary, Scalar, Secondary, Simd, Subword};

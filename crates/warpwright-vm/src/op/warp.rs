@@ -1,8 +1,8 @@
 //! Exchanges between the lanes of a warp.
 //!
-//! A `.sync` instruction waits for the lanes that its mask names, as long as they have not exited. They may
-//! come by different ways, even to different instructions of the same kind: what a lane brings is then
-//! kept in the warp ([`Warp::brought`](crate::machine::Warp)) until all have come.
+//! A `.sync` instruction waits for the lanes that its mask names, unless they have exited. They may arrive on
+//! different paths, even at different instructions of the same kind: the warp keeps each lane's value
+//! ([`Warp::brought`](crate::machine::Warp)) until all have arrived.
 
 use crate::decode::{Decoder, Rows, immediate};
 use crate::machine::{FULL, LANES, LanesOf, Machine, Row32, Row64, Step, lanewise};

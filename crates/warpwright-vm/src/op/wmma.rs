@@ -1,7 +1,7 @@
 //! `wmma`: loads and stores of fragments, and their product.
 //!
-//! Where a lane holds what, the ISA leaves open; here it is as in `mma`, tile by tile
-//! ([`Spread`]), which is what the hardware does with most of them.
+//! The ISA does not specify which lane holds which element; here the layout is that of `mma`, tile by tile
+//! ([`Spread`]), which hardware also uses for most of them.
 
 use super::matrix::{Form, packed};
 use crate::decode::{Decoder, Rows};

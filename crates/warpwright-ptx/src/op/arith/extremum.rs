@@ -1,4 +1,4 @@
-//! The smaller and the larger of values.
+//! Minimum and maximum.
 
 use super::{flag, packed_needs, simple_bf16_needs};
 use crate::ir::Type::*;

@@ -1,4 +1,4 @@
-//! Quotients, roots and the functions that are approximated.
+//! Quotients, roots and approximated functions.
 
 use super::{INTEGERS, directions, flag, rounding};
 use crate::diag::Code;

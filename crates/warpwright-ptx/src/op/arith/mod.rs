@@ -1,7 +1,7 @@
 //! Integer and floating-point arithmetic.
 //!
-//! One struct serves an opcode for all its types, as one opcode does in the text; which modifiers
-//! go with which type stands in each rule. The rules that many of them share are here.
+//! One struct serves an opcode for all its types, as in the text; each rule states which modifiers are allowed with
+//! which type. Rules that many of them share are here.
 
 mod extremum;
 mod function;

@@ -114,7 +114,7 @@ instruction! {
         ftz: bool = "ftz",
         sat: bool = "sat",
         relu: bool = "relu",
-        /// A NaN that marks an element out of bounds makes the product zero.
+        /// If an element is a NaN that marks it as out of bounds, the product is zero.
         oob: bool = "oob",
         ty: Type,
         /// With mixed precision, the type of `a` and `b`.

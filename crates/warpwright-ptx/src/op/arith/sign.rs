@@ -6,7 +6,7 @@ use crate::ir::*;
 use crate::op::{instruction, modifiers};
 
 modifiers! {
-    /// What `testp` asks of a floating-point number.
+    /// The class of floating-point numbers that `testp` tests for.
     pub enum FloatClass {
         /// Neither infinite nor NaN.
         Finite = "finite",

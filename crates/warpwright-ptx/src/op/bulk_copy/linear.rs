@@ -88,7 +88,7 @@ instruction! {
             cache_policy(check, op.cache_hint, op.policy.as_ref());
         };
 
-    /// Brings `size` bytes into the cache.
+    /// Prefetches `size` bytes into the cache.
     pub struct CpAsyncBulkPrefetch("cp.async.bulk.prefetch") {
         level: BulkLevel,
         space: Space,
@@ -157,13 +157,13 @@ instruction! {
             byte_count(check, &op.size);
         };
 
-    /// Closes the group of the bulk copies that were begun.
+    /// Closes the group of the bulk copies started so far.
     pub struct CpAsyncBulkCommitGroup("cp.async.bulk.commit_group") {}() -> nothing,
         needs: |_, needs| needs.both("`cp.async.bulk.commit_group`", (8, 0), 90),
         check: |_, _| {};
 
-    /// Waits until at most `n` groups of bulk copies are under way; with `read`, until the others
-    /// have read their sources.
+    /// Waits until at most `n` groups of bulk copies are in flight; with `read`, until the others have read their
+    /// sources.
     pub struct CpAsyncBulkWaitGroup("cp.async.bulk.wait_group") {
         read: bool = "read",
     }(n: Src) -> nothing,

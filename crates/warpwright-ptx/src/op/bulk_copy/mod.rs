@@ -1,5 +1,4 @@
-//! Bulk copies and reductions that run beside the thread: between memories, of tensors, and the
-//! groups and descriptors that go with them.
+//! Asynchronous bulk copies and reductions: between memories, of tensors, with their groups and descriptors.
 
 mod linear;
 mod tensor;
@@ -15,7 +14,7 @@ use crate::ir::*;
 use crate::op::Check;
 
 modifiers! {
-    /// How a bulk copy tells that it has ended.
+    /// How a bulk copy signals its completion.
     pub enum Completion {
         /// It counts its bytes at a barrier.
         Mbarrier = "mbarrier::complete_tx::bytes",
@@ -27,7 +26,7 @@ modifiers! {
     pub enum Multicast {
         /// The blocks in a mask of 16 bits.
         Cluster = "multicast::cluster",
-        /// The blocks in a mask of 16 bits, said explicitly.
+        /// The blocks in a mask of 16 bits, specified explicitly.
         Cluster16 = "multicast::cluster::16b",
     }
 

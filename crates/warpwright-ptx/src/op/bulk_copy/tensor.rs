@@ -25,7 +25,7 @@ modifiers! {
         D5 = "5d",
     }
 
-    /// How the elements of a tensor are laid out in shared memory.
+    /// The layout of a tensor's elements in shared memory.
     pub enum LoadMode {
         /// As in the tensor.
         Tile = "tile",
@@ -74,8 +74,8 @@ impl LoadMode {
 }
 
 instruction! {
-    /// Copies a tile of a tensor to shared memory, or from it. The end in global memory is a tensor
-    /// map with coordinates.
+    /// Copies a tile of a tensor to or from shared memory. The other end, in global memory, is a tensor map with
+    /// coordinates.
     pub struct CpAsyncBulkTensor("cp.async.bulk.tensor") {
         dim: TensorDim,
         space: Space,
@@ -124,7 +124,7 @@ instruction! {
             cache_policy(check, op.cache_hint, op.policy.as_ref());
         };
 
-    /// Brings a tile of a tensor into the cache.
+    /// Prefetches a tile of a tensor into the cache.
     pub struct CpAsyncBulkPrefetchTensor("cp.async.bulk.prefetch.tensor") {
         dim: TensorDim,
         level: BulkLevel,

@@ -1,4 +1,4 @@
-//! Changing a tensor map in memory, and passing the change on.
+//! Changing a tensor map in memory, and publishing the change.
 
 use crate::diag::Code;
 use crate::ir::*;
@@ -40,7 +40,7 @@ modifiers! {
         SwizzleMode = "swizzle_mode",
         /// Unit of the swizzling.
         SwizzleAtomicity = "swizzle_atomicity",
-        /// What stands for elements outside the tensor.
+        /// The value of elements outside the tensor.
         FillMode = "fill_mode",
     }
 
@@ -129,7 +129,7 @@ instruction! {
             }
         };
 
-    /// Copies a tensor map from shared to global memory, and lets later copies by it see the change.
+    /// Copies a tensor map from shared to global memory, and makes the change visible to later copies that use it.
     pub struct TensormapCpFenceproxy("tensormap.cp_fenceproxy") {
         space: Space,
         source: Space,

@@ -44,7 +44,7 @@ instruction! {
             register(check, "random", &op.random, B32);
         };
 
-    /// Converts two values that one factor scales.
+    /// Converts two values with one common scale factor.
     pub struct CvtScaledOne("cvt.scaled::n1::ue8m0") {
         rounding: Option<Rounding>,
         relu: bool = "relu",
@@ -62,7 +62,7 @@ instruction! {
             }
         };
 
-    /// Converts two values, each with its own factor.
+    /// Converts two values, each with its own scale factor.
     pub struct CvtScaledTwo("cvt.scaled::n2::ue8m0") {
         rounding: Option<Rounding>,
         relu: bool = "relu",

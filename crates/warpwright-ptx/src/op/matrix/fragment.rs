@@ -77,11 +77,11 @@ impl MmaShape {
     }
 }
 
-/// The registers with which a lane holds its part of a matrix.
+/// The registers in which a lane holds its part of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
-    /// What each register holds: one `f64`, `f32`, `tf32` or `s32`, two `f16` or `bf16`, or 32 bits
-    /// of smaller elements.
+    /// The contents of each register: one `f64`, `f32`, `tf32` or `s32`, two `f16` or `bf16`, or 32 bits of smaller
+    /// elements.
     pub register: Type,
     /// Number of registers.
     pub count: u32,
@@ -96,7 +96,7 @@ pub struct Fragments {
     pub a: Fragment,
     /// Of the right factor.
     pub b: Fragment,
-    /// Of what is added.
+    /// Of the addend.
     pub c: Fragment,
 }
 

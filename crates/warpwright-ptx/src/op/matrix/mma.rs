@@ -29,7 +29,7 @@ modifiers! {
         X4 = "scale_vec::4X",
     }
 
-    /// What stands for the product of single bits.
+    /// The operation that replaces the product of single bits.
     pub enum BitOp {
         /// Exclusive or.
         Xor = "xor",
@@ -91,8 +91,8 @@ instruction! {
             );
         };
 
-    /// `d = a · b + c` by the whole warp, half of whose `a` is zero and left out. `e` says where the
-    /// elements of `a` stand, `f` which lanes hold it.
+    /// `d = a · b + c` by the whole warp, with half of `a` zero and omitted. `e` gives the positions of the elements
+    /// of `a`, `f` the lanes that hold it.
     pub struct MmaSp("mma.sp.sync.aligned") {
         shape: MmaShape,
         a_layout: Layout,
@@ -112,7 +112,7 @@ instruction! {
             form.check_metadata(check, factors, op.e, &op.f);
         };
 
-    /// The same, where the positions in `e` are in order: the form that newer targets are made for.
+    /// The same, with the positions in `e` in order: the form for newer targets.
     pub struct MmaSpOrdered("mma.sp::ordered_metadata.sync.aligned") {
         shape: MmaShape,
         a_layout: Layout,

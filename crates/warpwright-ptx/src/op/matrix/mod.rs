@@ -1,7 +1,7 @@
 //! Matrix products of a warp on registers: `mma`, and the loads and stores of its fragments.
 //!
-//! A fragment is the part of a matrix that one lane holds, in a vector of registers. How many
-//! registers, and of which type, follows from the shape and the element type: see [`Fragment`].
+//! A fragment is the part of a matrix that one lane holds, in a vector of registers. The number and type of the
+//! registers follow from the shape and the element type: see [`Fragment`].
 
 mod fragment;
 mod mma;

@@ -34,7 +34,7 @@ modifiers! {
         B16 = "b16",
         /// 8 bits.
         B8 = "b8",
-        /// 16 elements of 8 bits in registers, of what the source format says in memory.
+        /// 16 elements of 8 bits in registers; the source format gives their type in memory.
         B8x16 = "b8x16",
         /// Signed, 8 bits in registers.
         S8 = "s8",
@@ -63,7 +63,7 @@ impl MatrixCount {
 }
 
 instruction! {
-    /// Loads matrices from shared memory; each lane gives the address of a row.
+    /// Loads matrices from shared memory; each lane provides the address of a row.
     pub struct Ldmatrix("ldmatrix.sync.aligned") {
         shape: TileShape,
         num: MatrixCount,
@@ -114,7 +114,7 @@ instruction! {
             check.address("p", &op.p, op.space);
         };
 
-    /// Stores matrices to shared memory; each lane gives the address of a row.
+    /// Stores matrices to shared memory; each lane provides the address of a row.
     pub struct Stmatrix("stmatrix.sync.aligned") {
         shape: TileShape,
         num: MatrixCount,

@@ -7,7 +7,7 @@ use crate::op::Check;
 use crate::op::{instruction, modifiers};
 
 modifiers! {
-    /// What a prefetch fills.
+    /// The cache that a prefetch fills.
     pub enum PrefetchLevel {
         /// The L1 cache.
         L1 = "L1",
@@ -15,19 +15,19 @@ modifiers! {
         L2 = "L2",
         /// The L2 cache, at normal priority.
         L2EvictNormal = "L2::evict_normal",
-        /// The L2 cache, last to go.
+        /// The L2 cache, last to be evicted.
         L2EvictLast = "L2::evict_last",
         /// The cache of tensor maps.
         TensorMap = "tensormap",
     }
 
-    /// Priority in the L2 cache that a policy gives.
+    /// The L2 eviction priority of a policy.
     pub enum PolicyPriority {
-        /// Last to go.
+        /// Last to be evicted.
         Last = "L2::evict_last",
         /// Normal.
         Normal = "L2::evict_normal",
-        /// First to go.
+        /// First to be evicted.
         First = "L2::evict_first",
         /// Not changed.
         Unchanged = "L2::evict_unchanged",
@@ -35,7 +35,7 @@ modifiers! {
 }
 
 instruction! {
-    /// Brings the line at an address into a cache.
+    /// Prefetches the line at an address into a cache.
     pub struct Prefetch("prefetch") {
         space: Option<Space>,
         level: PrefetchLevel,
@@ -63,7 +63,7 @@ instruction! {
             }
         };
 
-    /// Brings the line at an address that is the same for all threads into the uniform cache.
+    /// Prefetches the line at an address, the same for all threads, into the uniform cache.
     pub struct Prefetchu("prefetchu") {
         level: PrefetchLevel,
     }(address: Address) -> nothing,
@@ -98,7 +98,7 @@ instruction! {
             line_size(check, &op.size);
         };
 
-    /// Makes a policy that gives a fraction of the accesses the first priority.
+    /// Creates a policy that gives a fraction of the accesses the first priority.
     pub struct CreatePolicyFractional("createpolicy.fractional") {
         primary: PolicyPriority,
         secondary: Option<PolicyPriority>,
@@ -117,7 +117,7 @@ instruction! {
             }
         };
 
-    /// Makes a policy that gives the accesses to a range the first priority.
+    /// Creates a policy that gives the accesses to a range the first priority.
     pub struct CreatePolicyRange("createpolicy.range") {
         space: Option<Space>,
         primary: PolicyPriority,
@@ -132,7 +132,7 @@ instruction! {
             range_sizes(check, &op.primary_size, &op.total_size);
         };
 
-    /// Makes a policy for a range of a fabric handle: `[handle, offset]`.
+    /// Creates a policy for a range of a fabric handle: `[handle, offset]`.
     pub struct CreatePolicyRangeFabric("createpolicy.range.fabric") {
         primary: PolicyPriority,
         secondary: Option<PolicyPriority>,
@@ -158,7 +158,7 @@ instruction! {
             range_sizes(check, &op.primary_size, &op.total_size);
         };
 
-    /// Makes a policy from an access property of the host's interface.
+    /// Creates a policy from an access property of the host's interface.
     pub struct CreatePolicyCvt("createpolicy.cvt.L2") {
         ty: Type,
     }(d: Dst, a: Src) -> pointwise,

@@ -1,4 +1,4 @@
-//! Stores that complete later: `st.async`, `multimem.st.async`, `st.bulk`.
+//! Asynchronous stores: `st.async`, `multimem.st.async`, `st.bulk`.
 
 use super::{Fit, scope_needs, sources, space_among, space_needs};
 use crate::diag::Code;
@@ -8,7 +8,7 @@ use crate::op::Check;
 use crate::op::{Rule, instruction};
 
 instruction! {
-    /// Stores later: to shared memory of the cluster, announced to an mbarrier, or to global memory.
+    /// Stores asynchronously: to shared memory of the cluster, with completion at an mbarrier, or to global memory.
     pub struct StAsync("st.async") {
         mmio: bool = "mmio",
         semantics: Option<Semantics>,
@@ -27,7 +27,7 @@ instruction! {
             scope_needs(needs, op.scope);
         };
 
-    /// Stores later to a multimem address.
+    /// Stores asynchronously to a multimem address.
     pub struct MultimemStAsync("multimem.st.async") {
         semantics: Semantics,
         scope: Scope,

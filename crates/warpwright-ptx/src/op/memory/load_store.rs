@@ -49,7 +49,7 @@ instruction! {
         prefetch: Option<PrefetchSize>,
         vector: Option<VectorWidth>,
         ty: Type,
-        /// By the proxy for data that nothing writes while the kernel runs.
+        /// Through the proxy for data that does not change while the kernel runs.
         readonly: bool = "proxy::readonly",
     }(d: Dsts, address: Address, unified: Unified, policy: Option<Src>) -> |op, operands| op.alike(operands),
         needs: |op, needs| {
@@ -80,7 +80,7 @@ instruction! {
             policy(check, op.cache_hint, op.space, op.policy.as_ref());
         };
 
-    /// Loads from global memory an address that is the same for all threads of the warp.
+    /// Loads from an address in global memory that is the same for all threads of the warp.
     pub struct Ldu("ldu") {
         space: Option<Space>,
         vector: Option<VectorWidth>,

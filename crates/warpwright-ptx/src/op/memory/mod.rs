@@ -21,7 +21,7 @@ use crate::op::Check;
 use crate::op::check::list;
 
 modifiers! {
-    /// Where a load is cached.
+    /// The caching of a load.
     pub enum LoadCache {
         /// At all levels.
         Ca = "ca",
@@ -35,7 +35,7 @@ modifiers! {
         Cv = "cv",
     }
 
-    /// Where a store is cached.
+    /// The caching of a store.
     pub enum StoreCache {
         /// Write back, at all levels.
         Wb = "wb",
@@ -53,9 +53,9 @@ modifiers! {
         Normal = "L1::evict_normal",
         /// Not changed.
         Unchanged = "L1::evict_unchanged",
-        /// First to go.
+        /// First to be evicted.
         First = "L1::evict_first",
-        /// Last to go.
+        /// Last to be evicted.
         Last = "L1::evict_last",
         /// Not kept.
         NoAllocate = "L1::no_allocate",
@@ -65,13 +65,13 @@ modifiers! {
     pub enum L2Eviction {
         /// Normal.
         Normal = "L2::evict_normal",
-        /// First to go.
+        /// First to be evicted.
         First = "L2::evict_first",
-        /// Last to go.
+        /// Last to be evicted.
         Last = "L2::evict_last",
     }
 
-    /// How much a load brings into L2.
+    /// The number of bytes that a load prefetches into L2.
     pub enum PrefetchSize {
         /// 64 bytes.
         B64 = "L2::64B",

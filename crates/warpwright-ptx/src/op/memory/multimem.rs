@@ -1,4 +1,4 @@
-//! Loads, stores and reductions at multimem addresses, which stand for one place on each of several
+//! Loads, stores and reductions at multimem addresses, each of which stands for one location on each of several
 //! devices.
 
 use super::{Fit, Order, destinations, sources, space_among};
@@ -34,7 +34,7 @@ modifiers! {
 }
 
 instruction! {
-    /// Loads from each place and combines the values.
+    /// Loads from each location and combines the values.
     pub struct MultimemLdReduce("multimem.ld_reduce") {
         semantics: Option<Semantics>,
         scope: Option<Scope>,
@@ -66,7 +66,7 @@ instruction! {
             destinations(check, &op.d, op.vector, op.ty, Fit::Exact);
         };
 
-    /// Stores to each place.
+    /// Stores to each location.
     pub struct MultimemSt("multimem.st") {
         semantics: Option<Semantics>,
         scope: Option<Scope>,
@@ -80,7 +80,7 @@ instruction! {
             sources(check, &op.a, op.vector, op.ty, Fit::Exact);
         };
 
-    /// Combines a value into each place.
+    /// Combines a value into each location.
     pub struct MultimemRed("multimem.red") {
         semantics: Option<Semantics>,
         scope: Option<Scope>,

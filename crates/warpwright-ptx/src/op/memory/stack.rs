@@ -6,7 +6,7 @@ use crate::op::Check;
 use crate::op::instruction;
 
 instruction! {
-    /// Allocates bytes on the stack; `align` is a power of two up to 2²³, 8 where it is not given.
+    /// Allocates bytes on the stack; `align` is a power of two up to 2²³, by default 8.
     pub struct Alloca("alloca") {
         ty: Type,
     }(d: Dst, size: Src, align: Option<Src>) -> unknown,
@@ -34,7 +34,7 @@ instruction! {
             check.dst("d", op.d, op.ty);
         };
 
-    /// Writes the stack pointer, which frees what was allocated since it was read.
+    /// Writes the stack pointer, which frees everything allocated since it was read.
     pub struct StackRestore("stackrestore") {
         ty: Type,
     }(a: RegSrc) -> nothing,

@@ -21,7 +21,7 @@ modifiers! {
         S16x32bx2 = "16x32bx2",
     }
 
-    /// How often a shape is repeated along the columns.
+    /// The number of repetitions of a shape along the columns.
     pub enum TensorRepeat {
         /// Once.
         X1 = "x1",
@@ -63,7 +63,7 @@ modifiers! {
         S32x128b = "32x128b",
     }
 
-    /// The warps whose lanes a copy is repeated in.
+    /// The warps over whose lanes a copy is repeated.
     pub enum WarpMulticast {
         /// Warps 0 and 2, and warps 1 and 3.
         X2By02And13 = "warpx2::02_13",
@@ -87,7 +87,7 @@ modifiers! {
         B4x16P64 = "b4x16_p64",
     }
 
-    /// How a commit tells that the operations before it have ended.
+    /// How a commit signals the completion of the operations before it.
     pub enum CommitMechanism {
         /// By one arrival at a barrier.
         ArriveOne = "mbarrier::arrive::one",
@@ -285,7 +285,7 @@ instruction! {
             tensor_memory(check, "address", &op.address);
         };
 
-    /// Lets a barrier see an arrival when the thread's operations so far have ended.
+    /// Makes the completion of the thread's operations so far arrive at a barrier.
     pub struct Tcgen05Commit("tcgen05.commit") {
         cta_group: CtaGroup,
         mechanism: CommitMechanism,

@@ -1,7 +1,6 @@
 //! Tensor memory and the fifth generation of tensor cores.
 //!
-//! Tensor memory is addressed by 32-bit registers of its own; nothing but these instructions
-//! reaches it.
+//! Tensor memory has its own 32-bit addresses; only these instructions access it.
 
 mod memory;
 mod product;
@@ -15,7 +14,7 @@ use crate::ir::*;
 use crate::op::Check;
 
 modifiers! {
-    /// How many blocks of a pair take part.
+    /// The number of blocks of a pair that take part.
     pub enum CtaGroup {
         /// One.
         One = "cta_group::1",

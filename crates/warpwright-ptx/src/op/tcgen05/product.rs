@@ -26,7 +26,7 @@ modifiers! {
         MxF4NvF4 = "kind::mxf4nvf4",
     }
 
-    /// How many elements share a scale.
+    /// The number of elements that share a scale.
     pub enum ScaleVector {
         /// One scale per row and step.
         X1 = "scale_vec::1X",
@@ -40,49 +40,49 @@ modifiers! {
         Block32 = "block32",
     }
 
-    /// What becomes of `a` in the collector buffer.
+    /// The use of the collector buffer for `a`.
     pub enum CollectorA {
-        /// It is put there.
+        /// The buffer is filled.
         Fill = "collector::a::fill",
-        /// It is taken from there.
+        /// The buffer is used.
         Use = "collector::a::use",
-        /// It is taken from there for the last time.
+        /// The buffer is used for the last time.
         LastUse = "collector::a::lastuse",
-        /// It is not kept.
+        /// The buffer does not keep it.
         Discard = "collector::a::discard",
     }
 
-    /// What becomes of `b` in one of the collector buffers.
+    /// The use of one of the collector buffers for `b`.
     pub enum CollectorB {
-        /// It is put into buffer 0.
+        /// Buffer 0 is filled.
         Fill0 = "collector::b0::fill",
-        /// It is taken from buffer 0.
+        /// Buffer 0 is used.
         Use0 = "collector::b0::use",
-        /// It is taken from buffer 0 for the last time.
+        /// Buffer 0 is used for the last time.
         LastUse0 = "collector::b0::lastuse",
         /// Buffer 0 does not keep it.
         Discard0 = "collector::b0::discard",
-        /// It is put into buffer 1.
+        /// Buffer 1 is filled.
         Fill1 = "collector::b1::fill",
-        /// It is taken from buffer 1.
+        /// Buffer 1 is used.
         Use1 = "collector::b1::use",
-        /// It is taken from buffer 1 for the last time.
+        /// Buffer 1 is used for the last time.
         LastUse1 = "collector::b1::lastuse",
         /// Buffer 1 does not keep it.
         Discard1 = "collector::b1::discard",
-        /// It is put into buffer 2.
+        /// Buffer 2 is filled.
         Fill2 = "collector::b2::fill",
-        /// It is taken from buffer 2.
+        /// Buffer 2 is used.
         Use2 = "collector::b2::use",
-        /// It is taken from buffer 2 for the last time.
+        /// Buffer 2 is used for the last time.
         LastUse2 = "collector::b2::lastuse",
         /// Buffer 2 does not keep it.
         Discard2 = "collector::b2::discard",
-        /// It is put into buffer 3.
+        /// Buffer 3 is filled.
         Fill3 = "collector::b3::fill",
-        /// It is taken from buffer 3.
+        /// Buffer 3 is used.
         Use3 = "collector::b3::use",
-        /// It is taken from buffer 3 for the last time.
+        /// Buffer 3 is used for the last time.
         LastUse3 = "collector::b3::lastuse",
         /// Buffer 3 does not keep it.
         Discard3 = "collector::b3::discard",
@@ -96,8 +96,8 @@ impl ProductKind {
 }
 
 instruction! {
-    /// Begins `d = a·b + d`, or `d = a·b` where `enable_input_d` is false. `idesc` describes types
-    /// and shape; `scale_a` and `scale_b` lie in tensor memory, as `metadata` of a sparse `a` does.
+    /// Starts `d = a·b + d`, or `d = a·b` if `enable_input_d` is false. `idesc` describes types and shape; `scale_a`,
+    /// `scale_b` and the `metadata` of a sparse `a` are in tensor memory.
     pub struct Tcgen05Mma("tcgen05.mma") {
         sparse: bool = "sp",
         cta_group: CtaGroup,
@@ -166,7 +166,7 @@ instruction! {
         };
 }
 
-/// Where the factor `a` lies.
+/// The location of the factor `a`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Factor {
     /// In tensor memory.

@@ -29,11 +29,11 @@ modifiers! {
         ForceUnnormalizedCoords = "force_unnormalized_coords",
         /// Filter.
         FilterMode = "filter_mode",
-        /// What coordinates outside do, first direction.
+        /// Treatment of coordinates out of range, first dimension.
         AddrMode0 = "addr_mode_0",
-        /// What coordinates outside do, second direction.
+        /// Treatment of coordinates out of range, second dimension.
         AddrMode1 = "addr_mode_1",
-        /// What coordinates outside do, third direction.
+        /// Treatment of coordinates out of range, third dimension.
         AddrMode2 = "addr_mode_2",
         /// Order in memory.
         MemoryLayout = "memory_layout",

@@ -9,7 +9,7 @@ use crate::op::{Access, InstrReader, Presence, Visitor, VisitorMut, instruction,
 use crate::print::Writer;
 
 modifiers! {
-    /// How the level of a texture with several is chosen.
+    /// The selection of the level of a mipmapped texture.
     pub enum MipLevel {
         /// The first one.
         Base = "base",
@@ -33,8 +33,7 @@ modifiers! {
 }
 
 instruction! {
-    /// Reads a texture at coordinates. `from` is the texture, a sampler where it is given, and the
-    /// coordinates.
+    /// Reads a texture at coordinates. `from` is the texture, optionally a sampler, and the coordinates.
     pub struct Tex("tex") {
         mip: Option<MipLevel>,
         geometry: Geometry,
@@ -104,8 +103,7 @@ instruction! {
         };
 }
 
-/// Where the elements of a texture go: a vector, and with `|` a predicate that says whether they
-/// were resident.
+/// The destination of a texture's elements: a vector and, with `|`, a predicate for whether they were resident.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TexResult {
     /// The elements.

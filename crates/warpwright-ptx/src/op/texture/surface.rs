@@ -8,7 +8,7 @@ use crate::op::memory::{LoadCache, StoreCache};
 use crate::op::{instruction, modifiers};
 
 modifiers! {
-    /// What the first coordinate of a surface counts.
+    /// The unit of a surface's first coordinate.
     pub enum SurfaceForm {
         /// Bytes; elements are not converted.
         B = "b",
@@ -16,7 +16,7 @@ modifiers! {
         P = "p",
     }
 
-    /// What becomes of an access outside a surface.
+    /// The treatment of accesses outside a surface.
     pub enum SurfaceClamp {
         /// The thread traps.
         Trap = "trap",

@@ -312,9 +312,9 @@ told! {
     barrier_all() => barrier_all();
     /// Lanes of a warp arrive at one of the sixteen barriers without waiting.
     barrier_arrive(barrier: usize, warp: u8, mask: u32) => barrier_arrive(barrier, warp, mask);
-    /// One of the sixteen barriers is complete: who waited at it, by warp and lanes.
+    /// One of the sixteen barriers is complete; `waiting` lists the threads that waited at it, by warp and lanes.
     barrier(barrier: usize, waiting: &[(u8, u32)]) => barrier(barrier, waiting);
-    /// `bar.warp.sync`: the lanes named have met (those that have exited count as there).
+    /// `bar.warp.sync`: the named lanes have met (lanes that have exited count as present).
     warp_sync(warp: u8, mask: u32) => warp_sync(warp, mask);
     /// A fence by lanes of a warp.
     fence(warp: u8, mask: u32, scope: Scope, kind: FenceKind) => fence(warp, mask, scope, kind);
@@ -332,7 +332,7 @@ told! {
     mbarrier_arrive_copies(address: u64, warp: u8, mask: u32) => phase_arrive(address, warp, mask, true);
     /// The present phase of an `mbarrier` is complete.
     mbarrier_complete(address: u64) => phase_complete(address);
-    /// Lanes have seen, by a test or a wait, that the last phase of an `mbarrier` is complete.
+    /// Lanes have observed, by a test or a wait, that the last phase of an `mbarrier` is complete.
     mbarrier_waited(address: u64, warp: u8, mask: u32) => phase_wait(address, warp, mask);
 }
 

@@ -1,7 +1,7 @@
-//! Reads that caches may answer which nothing keeps coherent (`ld.global.nc`): the bytes that they read are the same
-//! for the whole launch, or the read may see any of their values.
+//! Reads through caches that are not coherent (`ld.global.nc`): the bytes that they read must not change during the
+//! launch; otherwise the read may return any of their values.
 //!
-//! No synchronisation helps, so that nothing is forgotten: a row keeps, for each of its bytes, the first such read and
+//! Synchronisation does not help, so nothing is forgotten: for each of its bytes, a row keeps the first such read and
 //! the first write of the launch.
 
 use super::check::site;

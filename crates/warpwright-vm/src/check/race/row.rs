@@ -1,8 +1,8 @@
-//! What a row of memory remembers: the accesses that a later one may race with.
+//! The accesses that a row of memory remembers, with which a later access may race.
 //!
-//! A row keeps lists of entries, each about the bytes that a warp touched with one instruction. A coalesced
-//! access is one entry, however many lanes it had, warps that do the same share one, and meeting it again
-//! is one comparison. Rows that are touched in small pieces keep these in scatters.
+//! A row keeps lists of entries, each for the bytes that a warp accessed with one instruction. A coalesced access is
+//! one entry for any number of lanes. Warps that make the same access share it, and repeating it costs one
+//! comparison. Rows that are accessed in small pieces keep these in scatters.
 
 use super::access::Spot;
 use super::entry::{Bytes, Entry};

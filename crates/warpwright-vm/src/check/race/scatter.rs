@@ -1,10 +1,9 @@
-//! Scattered accesses of a block to one row: who accessed which two bytes.
+//! Scattered accesses of a block to one row: the last accessor of each pair of bytes.
 //!
-//! Where lanes touch small pieces of a row in no order (fields of structures, bins of a histogram, columns
-//! of a tile), an entry for each piece would be many entries. A [`Scatter`] says of every two bytes of the
-//! row who accessed them last and when, in one place that needs no search. It says nothing that is not so:
-//! what does not fit (two bytes accessed by different lanes, threads that are no product of warps and
-//! lanes) is refused, and kept elsewhere.
+//! If lanes access small pieces of a row in no order (fields of structures, bins of a histogram, columns of a tile),
+//! one entry per piece would be many entries. A [`Scatter`] records for every two bytes of the row the last accessor
+//! and the time, in one place that needs no search. It is exact: an access that does not fit (two bytes accessed by
+//! different lanes, threads that are not a product of warps and lanes) is refused, and kept elsewhere.
 
 use super::access::Spot;
 use super::clock::Standing;

@@ -1,4 +1,4 @@
-//! The smaller and the larger of values.
+//! Minimum and maximum.
 
 use super::parts;
 use crate::decode::{Decoder, Rows};

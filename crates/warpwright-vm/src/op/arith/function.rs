@@ -1,4 +1,4 @@
-//! Quotients, roots and the functions that are approximated.
+//! Quotients, roots and approximated functions.
 
 use super::Rounded;
 use crate::decode::Decoder;

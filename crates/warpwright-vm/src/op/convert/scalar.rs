@@ -1,8 +1,8 @@
 //! `cvt` of single values.
 //!
-//! A conversion goes from what the source's row holds to what the destination's row takes. Sources
-//! may stand in wider registers: the low bits count. Results are extended to the width of the
-//! destination, with the sign of a signed type, else with zeros.
+//! A conversion takes the value of the source's row to that of the destination's row. Sources may be in wider
+//! registers, whose low bits count. Results are extended to the width of the destination, with the sign for a signed
+//! type, otherwise with zeros.
 
 use crate::decode::{Decoder, File, Rows};
 use crate::machine::Cell;

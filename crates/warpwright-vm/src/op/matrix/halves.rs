@@ -1,5 +1,5 @@
-//! `mma.m16n8k16` with factors of 16 bits and sums in `f32`: what kernels are full of, without the way
-//! through row-major matrices.
+//! `mma.m16n8k16` with factors of 16 bits and sums in `f32`: the common case, without conversion to row-major
+//! matrices.
 //!
 //! A register of a factor is a tile: 8 rows of the left one, or 8 columns of the right one, by 8 along k,
 //! in words of two.
@@ -13,8 +13,8 @@
 //!   rows 8..16    c[2] c[3]
 //! ```
 //!
-//! Neither the order of columns nor that of eight factors along k matters, so they stay as the lanes have
-//! them: even ones before odd ones.
+//! The order of columns, and that of eight factors along k, does not matter, so they stay in the lanes' order: even
+//! ones before odd ones.
 
 use super::product::{Arithmetic, MatrixProduct, Product};
 use crate::machine::{FULL, Inst, LANES, Machine, NONE, Row32, Step};

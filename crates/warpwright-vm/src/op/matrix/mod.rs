@@ -1,7 +1,7 @@
-//! Matrix products of a warp, and the small matrices that go between memory and its registers.
+//! Matrix products of a warp, and transfers of small matrices between memory and its registers.
 //!
-//! All of these want the whole warp: lanes that execute one without the others wait for them, and
-//! what the lanes that never come would have held is what their registers hold.
+//! All of these require the whole warp: lanes that execute one without the others wait for them. For lanes that never
+//! arrive, the contents of their registers are used.
 
 mod halves;
 mod mma;

@@ -1,8 +1,8 @@
-//! `ldmatrix`, `stmatrix` and `movmatrix`: rows of small matrices, given by some lanes' addresses, and
-//! their elements, spread over all lanes.
+//! `ldmatrix`, `stmatrix` and `movmatrix`: rows of small matrices, addressed by some lanes, with elements spread over
+//! all lanes.
 //!
-//! A row is 16 bytes, loaded or stored by the lane that gives its address; in between its parts go
-//! from lane to lane by a table.
+//! A row is 16 bytes, loaded or stored by the lane that provides its address; a table maps its parts to the other
+//! lanes.
 
 use crate::decode::{Decoder, Rows};
 use crate::machine::{FULL, Inst, LANES, Machine, NONE, Row32, Step};
