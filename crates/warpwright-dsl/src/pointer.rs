@@ -264,7 +264,8 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
         elements
     }
 
-    /// [`ld_vec`](Self::ld_vec) where the predicate holds; elsewhere the given registers, for instance those that a loop loaded ahead.
+    /// [`ld_vec`](Self::ld_vec) where the predicate holds; elsewhere the given registers, for instance those that a
+    /// loop loaded ahead.
     #[track_caller]
     pub fn ld_vec_or<const N: usize>(
         self,

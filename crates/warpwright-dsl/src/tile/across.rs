@@ -15,7 +15,8 @@ pub struct KeptTile<'k, T> {
 }
 
 impl<'k> K<'k> {
-    /// [Keeps](K::keep) a left factor of the given shape, which `tile` computes: in registers if `held` is true, otherwise in shared memory, in the order of its registers. All threads of the block call it.
+    /// [Keeps](K::keep) a left factor of the given shape, which `tile` computes: in registers if `held` is true,
+    /// otherwise in shared memory, in the order of its registers. All threads of the block call it.
     #[track_caller]
     pub fn keep_a<T: Half>(
         self,

@@ -107,7 +107,9 @@ impl<'k> Pipeline<'k> {
         last
     }
 
-    /// [`run`](Self::run) as two loops with separate closures: `first` are those for tiles `0, 1, … < split`, `rest` those for the others up to `tiles`. So work that only the first tiles need, such as masks and bounds, costs nothing afterwards. `split` is at most `tiles`, and both are the same for all threads of the block.
+    /// [`run`](Self::run) as two loops with separate closures: `first` are those for tiles `0, 1, … < split`, `rest`
+    /// those for the others up to `tiles`. So work that only the first tiles need, such as masks and bounds, costs
+    /// nothing afterwards. `split` is at most `tiles`, and both are the same for all threads of the block.
     ///
     /// Copies run ahead across the split: the `load` of `first` also starts the copies of the `stages - 1` tiles
     /// after it.

@@ -303,7 +303,8 @@ impl<'k, T: Data, X: Fillable> SharedTile<'k, T, X> {
         });
     }
 
-    /// [`load`](Self::load) from a matrix of `f32` through registers, rounding its elements to `T`; four elements per access if the matrix allows it. Values beyond half precision become its largest number.
+    /// [`load`](Self::load) from a matrix of `f32` through registers, rounding its elements to `T`; four elements per
+    /// access if the matrix allows it. Values beyond half precision become its largest number.
     #[track_caller]
     pub fn load_rounded(
         self,

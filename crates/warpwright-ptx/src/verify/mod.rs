@@ -1,6 +1,7 @@
 //! The verifier: the rules that a module must follow so that `ptxas` accepts it and a GPU runs it.
 //!
-//! [`verify`] checks a whole module and collects all errors. A module without errors yields a [`ModuleInfo`], which the later stages require.
+//! [`verify`] checks a whole module and collects all errors. A module without errors yields a [`ModuleInfo`], which
+//! the later stages require.
 //!
 //! The rules, by submodule:
 //!

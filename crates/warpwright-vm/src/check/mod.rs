@@ -1,6 +1,9 @@
 //! The checks that run with a kernel: races, uninitialised data, broken synchronisation.
 //!
-//! [`race`] tracks ordering and receives accesses and synchronisation; `init` tracks written bytes; `hooks` contains the functions that instructions call, and `observe` examines their accesses; `collect` gathers findings, `resolve` and `source` add names and lines, and `finding` puts them into words. Nothing here changes the results of a kernel.
+//! [`race`] tracks ordering and receives accesses and synchronisation; `init` tracks written bytes; `hooks` contains
+//! the functions that instructions call, and `observe` examines their accesses; `collect` gathers findings, `resolve`
+//! and `source` add names and lines, and `finding` puts them into words. Nothing here changes the results of a
+//! kernel.
 
 mod collect;
 mod finding;

@@ -1,6 +1,8 @@
 //! Execution of decoded instructions: one warp at a time, all its lanes at once.
 //!
-//! [`Machine`] is the state that an instruction accesses: the registers of the running warp, the lanes that execute it, the block with its shared memory and barriers, and the launch with everything that blocks share. A handler computes for [`Machine::mask`] and returns a [`Step`] that says where to continue.
+//! [`Machine`] is the state that an instruction accesses: the registers of the running warp, the lanes that execute
+//! it, the block with its shared memory and barriers, and the launch with everything that blocks share. A handler
+//! computes for [`Machine::mask`] and returns a [`Step`] that says where to continue.
 
 mod barrier;
 mod block;
