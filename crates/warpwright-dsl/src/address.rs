@@ -210,8 +210,8 @@ impl<'a> Resolver<'a> {
             .map(|entry| (entry.reg, entry.extra))
     }
 
-    /// A register that holds `base + form - extra`, less the form's constant, in the outermost block
-    /// that can compute it. What is accessed behind the body's loops only is computed there: it takes no registers in
+    /// A register that holds `base + form - extra`, less the form's constant, in the outermost block that can compute
+    /// it. An address that is accessed only after the body's loops is computed there, so it takes no registers inside
     /// them.
     fn materialise(&mut self, base: Base, form: FormId, narrow: bool) -> (ir::Reg, i64) {
         let mut block = self.block_of_sum(base, form);

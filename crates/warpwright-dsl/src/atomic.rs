@@ -67,7 +67,7 @@ impl<'k, S: Visible, T: Data> Ptr<'k, S, T> {
         if usable { state.guard(condition, loc).map(|guard| (address, guard)) } else { None }
     }
 
-    /// An operation that yields what was there; `default` where the guard is false.
+    /// An operation that returns the old value; `default` where the guard is false.
     fn atom(
         self,
         op: AtomicOp,
@@ -140,7 +140,7 @@ impl<'k, S: Visible, T: Data> Ptr<'k, S, T> {
 }
 
 impl State {
-    /// What an instruction with a guard leaves as it is: `default`, where the guard is false.
+    /// The result of a guarded instruction where the guard is false: `default`.
     fn unless(&mut self, guard: Option<(ir::Reg, bool)>, d: ir::Reg, default: ir::Reg, loc: Loc) {
         if guard.is_some() && self.usable(default, loc) {
             let (ty, default) = (super::emit::register_type(self.value(d).ty), self.operand(default, loc));

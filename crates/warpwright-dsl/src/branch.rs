@@ -16,7 +16,7 @@ pub struct If<'k, C> {
     loc: Loc,
     /// Where the branches meet.
     outer: BlockId,
-    /// What the first branch yields, and the registers that each branch writes.
+    /// The result of the first branch, and the registers that each branch writes.
     value: Option<(C, Vec<ir::Reg>)>,
     /// The last condition, where it could be used, and the block that it is in.
     last: (Option<u32>, BlockId),

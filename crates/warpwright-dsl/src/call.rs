@@ -50,7 +50,7 @@ type Late = (u32, u32);
 #[derive(Clone, Debug)]
 pub struct Call<'k> {
     team: Team<'k>,
-    /// Where it was made: what a body computes of what it is given here is computed here.
+    /// The block that makes the call: values that a body computes from its inputs are computed here.
     home: BlockId,
     grid: [Reg<'k, u32>; 3],
     record: Record,
@@ -151,7 +151,7 @@ impl State {
         self.frame.as_mut()?.record.as_mut()
     }
 
-    /// What the called body asks for, out of the record; `None` where it has none.
+    /// A request of the called body, from the record; `None` if there is no record.
     pub(super) fn asked(&mut self, what: Asked, ty: Type, loc: Loc) -> Option<Id> {
         let home = self.frame.as_ref()?.home;
         let address = self.record()?.address;
@@ -161,7 +161,7 @@ impl State {
         Some(value)
     }
 
-    /// A word of the record at an address: which one is known when it is known what the code needs.
+    /// A word of the record, as an address. Its index is determined once the code's needs are known.
     fn word(&mut self, record: Id, block: BlockId, ty: Type, loc: Loc) -> Id {
         if !self.usable(record, loc) {
             return POISON;
@@ -196,8 +196,8 @@ impl State {
         descriptions
     }
 
-    /// The buffer that the record has for an argument. It is read through the read-only cache only where the kernel says
-    /// that nobody writes it.
+    /// The buffer of an argument, from the record. It is read through the read-only cache only if the kernel declares
+    /// it constant.
     pub(super) fn framed_buffer(&mut self, name: &'static str, mutable: bool, loc: Loc) -> Option<Pointer> {
         let place = self.record()?.asked.len();
         let address = self.asked(Asked::Arg(name), Type::U64, loc)?;
@@ -252,8 +252,8 @@ impl<'k, T: Data> Ptr<'k, Global, T> {
         anew
     }
 
-    /// Where its address is said a second time, and what was asked for, by its place, if it is an argument of a call for
-    /// which it is.
+    /// The second position of the record's address, and the number of the request, for an argument of a call that has
+    /// such a position.
     fn taken(self) -> Option<(Pointer, Late, usize)> {
         let state = self.k.state();
         let pointer = self.pointer_in(&state)?;

@@ -120,7 +120,7 @@ macro_rules! carry_tuples {
     };
 }
 
-/// What there may be: the host knows whether there is, and every turn or branch has what the first has.
+/// An optional value: the host knows whether it exists, and every iteration or branch must agree with the first.
 impl<'k, C: Carry<'k>> Carry<'k> for Option<C> {
     fn each(&self, see: &mut dyn FnMut(ir::Reg)) {
         self.iter().for_each(|item| item.each(see));

@@ -50,7 +50,7 @@ pub(super) fn bytes_of(buffer: &str) -> String {
     format!("{buffer}{BYTES}")
 }
 
-/// The name of a buffer of which the parameter says how many bytes it has, or that of any other parameter.
+/// The name of the parameter with the byte length of a buffer, or of any other parameter.
 pub(super) fn without_bytes(name: &str) -> &str {
     name.strip_suffix(BYTES).unwrap_or(name)
 }
@@ -140,7 +140,7 @@ fn computes(op: &Op) -> bool {
 }
 
 impl State {
-    /// Finds what is to be checked of each instruction, by its number; what cannot be checked is a mistake.
+    /// Finds the accesses to check of each instruction, by its number; an access that cannot be checked is a mistake.
     pub(super) fn find_checks(&mut self) {
         let Some(bounds) = self.bounds.clone() else { return };
         self.checks = vec![None; self.insts.len()];

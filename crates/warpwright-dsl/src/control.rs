@@ -30,7 +30,7 @@ enum Trips {
     OrOneMore(u32),
 }
 
-/// What a Rust `for` runs through: no range of the device.
+/// Types that a Rust `for` can iterate over: ranges of the device are not among them.
 ///
 /// ```compile_fail,E0277
 /// use warpwright_dsl::*;

@@ -82,7 +82,8 @@ impl<'k> Dim<'k> {
         Reg::new(k, row) * self.reg
     }
 
-    /// What is computed of it. All threads have the same: it counts as one in addresses, which are not to compute it again.
+    /// A value computed from the number. It is uniform over all threads, so addresses treat it as a single term and
+    /// do not compute it again.
     fn then(self, value: u32, computed: impl FnOnce() -> Reg<'k, u32>) -> Self {
         let k = self.reg.kernel();
         if !self.open {

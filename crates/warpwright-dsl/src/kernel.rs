@@ -267,8 +267,8 @@ pub fn build(
     build_with(entry, launch, target, None, false, body)
 }
 
-/// The same with parameters in the order of `args`, whatever order the body asks for them in, and perhaps with checked
-/// pointers.
+/// Does the same with parameters in the order of `args`, in whatever order the body requests them, optionally with
+/// checked pointers.
 #[track_caller]
 pub(super) fn build_with(
     entry: &str,
@@ -408,7 +408,7 @@ impl<'k> K<'k> {
         self.constant_nc(name, mutable, buffer)
     }
 
-    /// The pointer, whose loads go through the read-only cache where the argument is declared constant.
+    /// The pointer; its loads go through the read-only cache if the argument is declared constant.
     fn constant_nc<T: Data>(
         self,
         name: &str,
@@ -524,12 +524,13 @@ pub(super) fn dynamic_name() -> Name {
 }
 
 impl State {
-    /// Whether the kernel declares that nobody writes the argument while it runs.
+    /// Whether the kernel declares the argument constant while it runs.
     pub(super) fn is_constant(&self, name: &str) -> bool {
         self.declared.iter().flatten().any(|arg| arg.name == name && arg.constant)
     }
 
-    /// That the kernel declares an argument as the body asks for it: of a buffer `mutable` says whether it is written.
+    /// Checks that the kernel declares an argument as the body requests it; for a buffer, `mutable` says whether it
+    /// is written.
     fn check_declared(
         &mut self,
         name: &str,

@@ -142,7 +142,7 @@ impl<'k> K<'k> {
 }
 
 impl State {
-    /// What the ways out of a labelled block leave behind it: what the only one yields, or registers that each writes.
+    /// The results of the exits of a labelled block: those of a single exit, or registers that each exit writes.
     fn meet(&mut self, id: u32) -> Vec<Reg> {
         let ways: Vec<_> = (0..self.breaks.len()).filter(|&way| self.breaks[way].of == id).collect();
         let Some(&first) = ways.first() else { return Vec::new() };

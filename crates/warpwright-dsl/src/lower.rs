@@ -73,8 +73,8 @@ fn lowest_version(function: &Function, target: Arch) -> Version {
     if clustered { version.max(Version::new(7, 8)) } else { version }
 }
 
-/// Lays out shared arrays: as variables of the function up to 48 KiB, else in the dynamic memory
-/// behind what the launch rule asks for. Yields the offset of each that went there.
+/// Lays out shared arrays: as variables of the function up to 48 KiB, otherwise in the dynamic memory, after the part
+/// that the launch rule requests. Returns the offset of each array in dynamic memory.
 fn place_shared(state: &mut State, launch: &mut LaunchRule, loc: Loc) -> Vec<Option<i64>> {
     let size = |variable: &Variable| variable.bytes().unwrap_or(u64::MAX >> 1).next_multiple_of(16);
     let is_shared = |variable: &&Variable| variable.space == Space::Shared;

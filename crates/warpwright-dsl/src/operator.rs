@@ -109,7 +109,8 @@ impl<'k> K<'k> {
         })
     }
 
-    /// The states of the first `lanes` lanes combined in their order, in lane 0. The others have what is no one's.
+    /// The states of the first `lanes` lanes combined in their order, in lane 0. The result in other lanes is
+    /// meaningless.
     fn reduce_down<C: Carry<'k>>(self, state: C, lanes: u32, operator: &impl Fn(C, C) -> C) -> C {
         let distances = std::iter::successors(Some(1), |distance| Some(distance * 2));
         distances.take_while(|distance| *distance < lanes).fold(state, |state, distance| {
@@ -138,8 +139,8 @@ impl<'k> K<'k> {
         self.through_scratch(state, holds, [warp, place], loc)
     }
 
-    /// The threads for which the predicate holds leave their state at the place `to` of the scratch; each thread takes
-    /// what is at `from`.
+    /// The threads for which the predicate holds store their state at `to` of the scratch; each thread loads the
+    /// state at `from`.
     fn through_scratch<C: Carry<'k>>(
         self,
         state: C,

@@ -358,7 +358,7 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
     }
 }
 
-/// The type that memory is accessed with: bits for what has no arithmetic of its own.
+/// The type of the memory access: untyped bits for elements without arithmetic of their own.
 fn memory_type(ty: Type) -> Type {
     match ty {
         Type::F16 | Type::BF16 => Type::B16,

@@ -569,7 +569,7 @@ impl<'k> K<'k> {
         Reg::new(self, id)
     }
 
-    /// What an instruction writes that has an effect, or whose result is not a function of its operands.
+    /// The result of an instruction that has an effect, or whose result is not a function of its operands.
     pub(super) fn written<T: Element, O: Into<Op>>(
         self,
         loc: Loc,

@@ -64,7 +64,7 @@ impl<'k> Spread<'k> {
         count
     }
 
-    /// Which slot of which lane of the run has value `i`; where several have it, the first.
+    /// The slot and the lane of the run that hold value `i`; the first lane if several hold it.
     fn owner(self, i: usize) -> (usize, u32) {
         let (mut slot, mut lane, mut count, mut distance) = (i, 0, self.count, self.lanes / 2);
         while distance > 0 {

@@ -14,7 +14,7 @@ use warpwright_ptx::op::{Access, Op};
 
 pub(super) type Loc = &'static Location<'static>;
 
-/// Stands for the result of a mistake: whatever is made from it is poison too, and reports nothing.
+/// The result of a mistake: everything computed from it is poison too, and reports nothing.
 pub(super) const POISON: Reg = Reg(u32::MAX);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +34,11 @@ pub(super) enum Def {
     Carried(u32, u32),
     /// What a value of a loop is after it, in its register.
     Result(Reg),
-    /// What the ways out of a labelled block leave behind it: which block, and which of the values.
+    /// A result of a labelled block's exits: the block, and the index of the value.
     Met(u32, u32),
     /// Written by several instructions.
     Variable,
-    /// Not a value: stands for the address that a pointer means, in a memory access.
+    /// Not a value: a placeholder for the address of a pointer, in a memory access.
     Address(u32),
     /// The same once the address is known: which.
     Resolved(u32),
@@ -143,7 +143,7 @@ pub(super) struct Labelled {
     pub(super) body: BlockId,
     /// The break at its end, which needs no jump.
     pub(super) last: Option<u32>,
-    /// What the ways out leave behind it, where there are several: registers that each writes.
+    /// The results of several exits: registers that each exit writes.
     pub(super) met: Vec<Reg>,
 }
 
@@ -208,7 +208,7 @@ pub(super) struct State {
     pub(super) pointers: Vec<Pointer>,
     /// Parameters, and whether the body has asked for them.
     pub(super) params: Vec<(Variable, bool)>,
-    /// What the kernel whose body is being run says of its arguments, if it says anything.
+    /// The declared arguments of the kernel whose body is running, if there are declarations.
     pub(super) declared: Option<Vec<super::ArgDesc>>,
     pub(super) specials: Vec<(Special, Reg)>,
     /// Shared and local arrays.
@@ -220,7 +220,7 @@ pub(super) struct State {
     pub(super) scratch: Vec<u32>,
     /// Registers of the tiles, one run each.
     pub(super) fragments: Vec<Reg>,
-    /// What tiles' addresses have in common: computed once, where all of it is known.
+    /// Common parts of tiles' addresses: computed once, where all of their inputs are known.
     pub(super) shared_parts: Vec<(AddressTerm, Reg)>,
     /// Which tiles were filled and read since threads have waited for one another.
     pub(super) order: Order,
@@ -232,7 +232,7 @@ pub(super) struct State {
     pub(super) bounds: Option<super::checked::Bounds>,
     /// What of each instruction is to be checked, by its number.
     pub(super) checks: Vec<Option<super::checked::Check>>,
-    /// The line that asked for what is being made, where that is not the one which makes it.
+    /// The line that requested the current item, if it is not the line that creates it.
     pub(super) line: Option<Loc>,
     pub(super) mistakes: Vec<Diagnostic>,
 }
@@ -339,7 +339,7 @@ impl State {
         }
     }
 
-    /// Appends an instruction that no block has yet; `pure` is what it writes, where that is all.
+    /// Appends an instruction that is in no block yet; `pure` is its result, if that is its only effect.
     #[inline]
     pub(super) fn push_inst(
         &mut self,
@@ -458,7 +458,7 @@ impl State {
         self.push_node(Node::Inst(inst));
     }
 
-    /// Checks that a value may be used here: it belongs to a block whose closure is being run.
+    /// Checks that a value may be used here: its block must be one whose closure is running.
     #[inline]
     pub(super) fn usable(&mut self, reg: Reg, loc: Loc) -> bool {
         let open = self.values.get(reg.0 as usize).is_some_and(|value| self.block(value.block).open);

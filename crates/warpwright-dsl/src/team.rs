@@ -33,7 +33,8 @@ pub struct Team<'k> {
     all: u32,
     /// The thread's number in it.
     tid: Reg<'k, u32>,
-    /// The warp's number in it: told from the block's, which is seen to be one for all lanes.
+    /// The warp's number in the team, computed from its number in the block, which is known to be uniform over its
+    /// lanes.
     warp: Reg<'k, u32>,
     barrier: Barrier,
 }
@@ -232,9 +233,9 @@ pub(super) struct Frame {
     barrier: Barrier,
     /// The team's number, and the most teams.
     team: (Id, u32),
-    /// Where the body finds what it asks for, if that is no affair of its caller.
+    /// The record with the body's requests, if the body is called through one.
     pub(super) record: Option<Record>,
-    /// The registers that hold addresses of buffers, and what was asked for, by its place.
+    /// The registers that hold addresses of buffers, and the index of the request for each.
     pub(super) taken: Vec<(Id, usize)>,
     /// Bytes of shared memory that the body has asked for, of all teams.
     shared: u64,
@@ -242,13 +243,13 @@ pub(super) struct Frame {
     scratch: Vec<Pointer>,
 }
 
-/// What is left of the calls and the pieces of a kernel: their shared memory, one array that is as large as the largest of
-/// them needs, and what the bodies of calls have asked for.
+/// What remains of a kernel's calls and pieces: their shared memory, one array as large as the largest of them needs,
+/// and the requests of the called bodies.
 #[derive(Default)]
 pub(super) struct Calls {
     array: Option<u32>,
     bytes: u64,
-    /// Bytes that the piece of a launch has asked for, whose work is being run.
+    /// Bytes that the running piece of a launch has requested.
     piece: Option<u64>,
     pub(super) asked: Vec<(Vec<Ask>, Vec<u32>)>,
 }
@@ -316,7 +317,7 @@ impl State {
         }
     }
 
-    /// The value by itself: what it was computed from is no business of a body, whose addresses would have its terms.
+    /// The value as a single term, so that addresses in the body do not include the terms that it was computed from.
     pub(super) fn sealed(&mut self, reg: Id, loc: Loc) -> Id {
         if !self.usable(reg, loc) || self.constant_of(reg).is_some() {
             return reg;
@@ -357,7 +358,7 @@ impl State {
 }
 
 impl<'k> K<'k> {
-    /// Shared memory of a called body, of which each team has its own, or of a piece of a launch.
+    /// Shared memory of a called body, separate for each team, or of a piece of a launch.
     pub(super) fn framed_shared<T: Data>(self, count: u32, loc: Loc) -> Option<Ptr<'k, Shared, T>> {
         let (team, piece) = {
             let state = self.state();

@@ -56,7 +56,7 @@ pub struct KernelInfo {
 /// What a loaded module is.
 pub(crate) struct Loaded {
     pub(crate) ir: ir::Module,
-    /// The text that it was parsed from, once somebody has said it.
+    /// The text that it was parsed from, once it has been given.
     pub(crate) text: OnceLock<Arc<str>>,
     pub(crate) code: Arc<Code>,
     pub(crate) kernels: HashMap<String, KernelInfo>,

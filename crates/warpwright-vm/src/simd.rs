@@ -34,7 +34,7 @@ impl Level {
         *LEVEL.get_or_init(|| Level(Features::probe()))
     }
 
-    /// Runs `work` compiled for this level. What `work` calls is compiled for it as far as it is inlined.
+    /// Runs `work` compiled for this level. Functions that it calls are compiled for the level if they are inlined.
     #[inline]
     pub(crate) fn run<R>(self, work: impl FnOnce() -> R) -> R {
         match self.0 {

@@ -6,8 +6,8 @@ use std::panic::Location;
 use warpwright_ptx::diag::Code;
 
 impl<'k> K<'k> {
-    /// The factor (`A` or `B`) whose registers these are, in each lane as the table of [`Tile`] says: blocks
-    /// by rows, of an A tile four registers each, of a B tile two.
+    /// The factor (`A` or `B`) with these registers, which each lane provides in the order of the table of [`Tile`]:
+    /// blocks by rows, with four registers each for an A tile, two for a B tile.
     #[track_caller]
     pub(crate) fn factor_of<R: TileRole, T: Factor>(
         self,

@@ -99,7 +99,7 @@ impl<'k, T: Data> Matrix<'k, T> {
         self.place_further((row, 0), column)
     }
 
-    /// The same of a row that is given as a row and how many further: several of them share what it takes to check it.
+    /// Does the same for a row given as a base row and an offset: several rows share the computation of the check.
     #[track_caller]
     pub(super) fn place_further(
         self,
@@ -238,7 +238,7 @@ impl<'k> Tile<'k, Acc, f32> {
 }
 
 impl State {
-    /// The bytes, up to 16, that `size` times an integer is a multiple of, as far as it is known.
+    /// The known number of bytes, up to 16, that `size` times an integer is a multiple of.
     pub(super) fn alignment_of(&mut self, reg: ir::Reg, size: u32) -> u32 {
         if self.values.get(reg.0 as usize).is_none() {
             return size;

@@ -203,7 +203,7 @@ impl<R: TileRole, T: Data, S: TileScope> std::fmt::Debug for Tile<'_, R, T, S> {
     }
 }
 
-/// Marks the tile of a mistake: it has no registers, and what is made from it has none.
+/// Marks the tile of a mistake: it has no registers, and neither has anything computed from it.
 const POISONED: u32 = u32::MAX;
 
 /// Registers that a lane has.
@@ -356,7 +356,7 @@ impl<'k> K<'k> {
         Tile::shaped(self, rows, columns, Location::caller(), |count| vec![zero; count])
     }
 
-    /// Runs the closure, whose instructions and mistakes are those of the line.
+    /// Runs the closure; its instructions and mistakes are attributed to the line.
     pub(crate) fn on_line<V>(self, loc: Loc, build: impl FnOnce() -> V) -> V {
         let mut state = self.state();
         let before = state.line;

@@ -16,7 +16,7 @@ use warpwright_ptx::op::Op;
 /// What is known of the order so far.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
-    /// Stages that pipelines have handed out: of which pipeline, and whether their closure is being run.
+    /// Stages that pipelines have handed out: the pipeline, and whether their closure is running.
     turns: Vec<(u32, bool)>,
     /// Pipelines, and which tiles of theirs have been filled.
     pipelines: u32,

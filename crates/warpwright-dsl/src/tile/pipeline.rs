@@ -277,8 +277,8 @@ impl<'k> Pipeline<'k> {
         }
     }
 
-    /// Begins the copies of a tile, if there is such a tile. Every turn closes a group, so that their
-    /// number says which tiles are there.
+    /// Starts the copies of a tile, if the tile exists. Every iteration closes a group, so the number of groups
+    /// determines which tiles are complete.
     fn begin(
         self,
         tiles: Reg<'k, u32>,

@@ -199,8 +199,8 @@ impl<'k> K<'k> {
 }
 
 impl State {
-    /// An integer in two: what is a multiple of `group` whatever the registers hold, as a form, and
-    /// the rest, as terms of one 32-bit register and a constant below `group`.
+    /// Splits an integer in two: a part that is a multiple of `group` for all register values, as a form, and the
+    /// rest, as terms of one 32-bit register and a constant below `group`.
     fn split(&mut self, reg: ir::Reg, group: u32) -> (FormId, Vec<Term>, u32) {
         let form = self.form_of(reg);
         let group = i64::from(group);

@@ -163,8 +163,8 @@ impl<'a> Marks<'a, '_> {
         self.marks.push(Mark { range: start as usize..end, lines: (first, shown), kind, label });
     }
 
-    /// One snippet for marks that are near each other: the text may be long, and what lies between
-    /// is of no interest. The snippet with the primary mark comes first.
+    /// One snippet for marks that are near each other, since the text may be long and the part in between irrelevant.
+    /// The snippet with the primary mark comes first.
     fn snippets(mut self) -> Vec<Element<'a>> {
         self.marks.sort_by_key(|mark| mark.lines.0);
         let mut runs: Vec<Vec<Mark<'a>>> = Vec::new();

@@ -339,8 +339,8 @@ macro_rules! ops {
                 match self { $($(Op::$name(op) => family::Family::$group(family::$group::$name(op)),)*)* }
             }
 
-            /// Every opcode with the function that reads it. An opcode of several words is found by
-            /// its first; `read` picks the one most of whose words are there.
+            /// Every opcode with the function that reads it. An opcode of several words is found by its first; `read`
+            /// picks the one with the most words present.
             pub(crate) const TABLE: &'static [OpcodeRow] = &[
                 $($(OpcodeRow {
                     name: <$family::$name as Instr>::NAME,

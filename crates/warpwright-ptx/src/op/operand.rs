@@ -190,7 +190,7 @@ macro_rules! either {
 }
 pub(crate) use either;
 
-/// What has registers, symbols or labels in it; its registers are accessed as that says.
+/// Operands that contain registers, symbols or labels, and the access to their registers.
 trait Parts {
     fn show(&self, access: Access, visitor: &mut dyn Visitor);
     fn show_mut(&mut self, access: Access, visitor: &mut dyn VisitorMut);

@@ -30,7 +30,7 @@ impl From<bool> for Presence {
     }
 }
 
-/// Modifiers that may be said again, which says nothing new. The assembler refuses that of the others.
+/// Modifiers that may be repeated without effect. The assembler refuses to repeat others.
 const REPEATABLE: [&str; 9] = ["sync", "cc", "sat", "satfinite", "relu", "NaN", "approx", "uni", "shiftamt"];
 
 /// The parts of one instruction's text, which the instruction's `read` takes one by one.

@@ -333,8 +333,8 @@ instruction! {
         };
 }
 
-/// What a barrier computes is the same for all threads that take part: those of the block, or so many of them,
-/// by whole warps where it is aligned.
+/// The result of a barrier is the same for all participating threads: those of the block, or the given number of
+/// them, in whole warps if it is aligned.
 fn reduced(op: BarrierReduction, counted: bool, aligned: bool, operands: &Operands<'_>) -> Level {
     match op {
         _ if counted && aligned => Level::WarpData,
@@ -388,8 +388,8 @@ fn scope(needs: &mut Needs, scope: Scope) {
     needs.both_if(scope == Scope::Cluster, "`.cluster` scope", (7, 8), 90);
 }
 
-/// A barrier is for the block unless a number says how many threads take part: then whole warps may
-/// stay away. Threads may come to one that is not aligned from different places.
+/// A barrier is for the block unless an operand gives a number of threads: then whole warps may stay away. Threads
+/// may reach a barrier that is not aligned from different locations.
 fn block(aligned: bool, counted: bool) -> Convergence {
     match (aligned, counted) {
         (true, false) => Convergence::Block,

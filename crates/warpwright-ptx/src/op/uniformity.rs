@@ -177,7 +177,7 @@ pub(crate) fn unknown<T>(_: &T, _: &Operands<'_>) -> Level {
     Level::Unknown
 }
 
-/// The operands say where the result is found, in memory that nobody changes meanwhile.
+/// The operands locate the result, in memory that does not change meanwhile.
 pub(crate) fn found<T>(_: &T, operands: &Operands<'_>) -> Level {
     operands.found()
 }

@@ -162,7 +162,7 @@ instruction! {
         };
 }
 
-/// What an instruction on all of a register's parts picks: its name ends with how many there are.
+/// The selection of an instruction on all parts of a register: its name ends with their number.
 fn unit(name: &str) -> SelectorUnit {
     if name.ends_with('4') { SelectorUnit::Byte } else { SelectorUnit::Half }
 }

@@ -227,7 +227,7 @@ fn voted(mode: VoteMode, mask: &Src, operands: &Operands<'_>) -> Level {
     }
 }
 
-/// All lanes of the warp where the mask says all, else those that it names, by themselves.
+/// All lanes of the warp if the mask includes all, otherwise the lanes that it names, separately.
 fn by_mask(mask: &Src) -> Convergence {
     match mask {
         Src::Imm(Imm::Int(-1 | 0xffff_ffff)) => Convergence::Warp,

@@ -50,7 +50,7 @@ impl std::fmt::Display for WgmmaShape {
     }
 }
 
-/// A shape as the reader takes it: the word that stands for it is not needed again.
+/// A shape as the reader takes it, without the word that it was written as.
 #[derive(Clone, Copy)]
 struct ShapeWord(WgmmaShape);
 

@@ -180,7 +180,7 @@ impl<'s> Parser<'s> {
         Some(list)
     }
 
-    /// `open`, which is the current token, what `item` reads, with commas between, if anything, and `close`.
+    /// Parses `open`, which is the current token, then items by `item` separated by commas, if any, then `close`.
     fn enclosed<T>(
         &mut self,
         close: Kind,
@@ -230,8 +230,8 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// After an error in the statement that begins at `start`: skips to its end, past `;`, or up to
-    /// a `}` that ends what it is in. A block that opens on the way is skipped whole.
+    /// Recovers from an error in the statement that begins at `start`: skips to its end, past `;`, or up to a `}`
+    /// that closes the surrounding block. A block that opens on the way is skipped as a whole.
     fn recover(&mut self, start: usize) {
         // `.loc` has no `;`: it ends with its line.
         let ends_with_line = self.tokens[start].kind == Kind::Dot && self.str(self.tokens[start]) == ".loc";

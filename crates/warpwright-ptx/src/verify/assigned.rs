@@ -91,8 +91,8 @@ impl Exposed {
         Exposed { regs, reads, numbers }
     }
 
-    /// Drops the reads that every path comes to from the register's first write: in what compilers
-    /// make, nearly all of them.
+    /// Drops the reads that every path reaches from the register's first write: in compiler output, nearly all of
+    /// them.
     fn drop_dominated(&mut self, cfg: &Cfg, uses: &Uses) {
         let mut first = vec![None; self.regs.len()];
         for write in self.writes(cfg, uses) {

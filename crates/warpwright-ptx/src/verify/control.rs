@@ -5,7 +5,7 @@ use crate::ir::*;
 use crate::op::control::Way;
 use crate::op::{Convergence, Level};
 
-/// The threads that agree on whether they run each block, as far as the branches that were named say.
+/// The threads that agree on whether they run each block, as far as the given branches determine it.
 #[derive(Clone, Debug)]
 pub(super) struct Control {
     graph: Merging,
@@ -48,8 +48,8 @@ impl Control {
         all.levels.iter().map(|&level| level != Level::Grid).collect()
     }
 
-    /// The branch at the end of a block takes threads apart: raises the level of what depends on it,
-    /// and shows those blocks.
+    /// The branch at the end of a block diverges: raises the level of the blocks that depend on it, and passes them
+    /// on.
     pub(super) fn divide(
         &mut self,
         id: BlockId,
@@ -109,8 +109,8 @@ impl Control {
     }
 }
 
-/// The graph in which control dependence is looked for: without the ways that lead out past all
-/// collectives and what is done after them.
+/// The graph for control dependence: without the paths that leave past all collectives, and without the work after
+/// them.
 #[derive(Clone, Debug)]
 struct Merging {
     edges: Edges,

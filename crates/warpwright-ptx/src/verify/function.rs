@@ -31,7 +31,7 @@ pub(super) fn body(index: &ModuleIndex<'_>, function: &Function, uses: &Uses, ou
     debug_assert!(uses.invalid.is_empty());
 }
 
-/// Reports indices that stand for nothing: the other checks cannot look at such a function.
+/// Reports invalid indices: the other checks cannot analyse such a function.
 pub(super) fn invalid(function: &Function, uses: &Uses, out: &mut Diagnostics) {
     for (statement, invalid) in &uses.invalid {
         let (what, lacks) = match invalid {

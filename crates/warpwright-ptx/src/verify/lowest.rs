@@ -92,8 +92,8 @@ impl Requirements {
         }
     }
 
-    /// The lowest version that has what is used and the target, and what asks for it; `None` where that is the
-    /// target, or nothing in particular.
+    /// The lowest version that has the features used and the target, and the feature that requires it; `None` if the
+    /// target does, or nothing in particular.
     pub(super) fn version(&self, arch: Arch) -> (Version, Option<Feature>) {
         let introduced = arch.introduced().unwrap_or(BASE);
         if introduced >= self.version {
@@ -158,7 +158,7 @@ pub(super) fn special_needs(register: SpecialRegister, needs: &mut Needs) {
     needs.both(register.name(), version, sm);
 }
 
-/// What declarations and directives need: shows the needs of each, with where it stands.
+/// The requirements of declarations and directives, each with its origin.
 pub(super) fn item_needs(module: &Module, visit: &mut dyn FnMut(Origin, &Needs), needs: &mut Needs) {
     for item in &module.items {
         needs.clear();

@@ -194,8 +194,7 @@ fn instructions(
     }
 }
 
-/// What follows from the control flow: registers without a value, code without a way to it,
-/// barriers that threads miss.
+/// Checks that depend on control flow: registers without a value, unreachable code, barriers that threads miss.
 fn flow(function: &Function, cfg: &Cfg, uses: &Uses, out: &mut Diagnostics) {
     unreachable(function, cfg, out);
     for finding in assigned::unassigned(function, cfg, uses) {

@@ -17,7 +17,7 @@ struct StackLocation {
     offset: i64,
 }
 
-/// The local variables of a function of which all is known, by their bytes.
+/// The fully known local variables of a function, by byte.
 #[derive(Default)]
 pub(super) struct Stack {
     /// The level of each byte that is loaded or stored.
@@ -76,7 +76,7 @@ impl Stack {
         stack
     }
 
-    /// Whether a register points to a variable that is known, so that it says nothing about what is there.
+    /// Whether a register points to a fully known variable, so its level says nothing about the contents.
     pub(super) fn is_pointer(&self, reg: Reg) -> bool {
         self.pointers.get(reg.0 as usize) == Some(&true)
     }
@@ -87,7 +87,7 @@ impl Stack {
         bytes.iter().map(|&byte| self.levels[byte]).max()
     }
 
-    /// Notes what a statement stores, and shows the loads of what was better until now.
+    /// Notes the level that a statement stores, and passes on the loads of bytes whose level has become worse.
     pub(super) fn store(&mut self, statement: u32, level: Level, raised: &mut dyn FnMut(&[u32])) {
         for &byte in self.stores.get(&statement).into_iter().flatten() {
             if self.levels[byte] < level {

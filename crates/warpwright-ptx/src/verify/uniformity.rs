@@ -188,7 +188,7 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// The branch at the end of a block takes threads apart: what depends on it is looked at again.
+    /// The branch at the end of a block diverges: everything that depends on it is analysed again.
     fn divide(&mut self, id: BlockId, statement: u32, level: Level) {
         let Analysis { control, cfg, queued, pending, .. } = self;
         control.divide(id, statement, level, &mut |raised| {
@@ -231,7 +231,8 @@ impl Carries {
         carries
     }
 
-    /// What a statement reads whose block begins at `start`: of the last that sets it there, or of any.
+    /// The level of the flag that a statement reads, in a block that begins at `start`: that of the last statement that
+    /// sets it there, or of any.
     fn before(&self, statement: u32, start: u32) -> Level {
         let earlier = self.writers.partition_point(|writer| writer.0 < statement);
         match self.writers[..earlier].last() {
@@ -240,7 +241,8 @@ impl Carries {
         }
     }
 
-    /// Notes the level that a statement gives it. Returns who reads it and may have seen a better one.
+    /// Notes the level that a statement gives the flag. Returns the statements that read it and may have used a better
+    /// level.
     fn raise(&mut self, statement: u32, level: Level) -> &[u32] {
         let at = self.writers.partition_point(|writer| writer.0 < statement);
         let held = std::mem::replace(&mut self.writers[at].2, level);
@@ -258,7 +260,7 @@ impl Carries {
     }
 }
 
-/// How often each register is written; what is more than 255 times counts as that.
+/// Number of writes of each register; more than 255 counts as 255.
 pub(super) fn writes(function: &Function, uses: &Uses) -> Vec<u8> {
     let mut writes = vec![0u8; function.register_count() as usize];
     for (_, used) in uses.all().filter(|(_, used)| used.access != Access::Read) {

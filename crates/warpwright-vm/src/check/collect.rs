@@ -38,8 +38,8 @@ pub(crate) struct RawFinding {
     pub(crate) count: u64,
 }
 
-/// What makes two findings one: what is found, and at which instructions. The two sides of a race count in
-/// either order, since that depends on the schedule.
+/// The identity of a finding: its kind and its instructions. The two sides of a race count in either order, since
+/// that depends on the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     pcs: (u32, u32),

@@ -64,7 +64,7 @@ impl Machine<'_> {
 
 /// Memory.
 impl Machine<'_> {
-    /// `malloc` has given memory: it holds nothing, and what was done to it before was to something else.
+    /// `malloc` has returned memory: it is uninitialised, and earlier accesses to it belong to something else.
     pub(crate) fn given_memory(&mut self, address: u64, bytes: u64) {
         let Some(allocation) = self.launch.memory.lookup(address) else { return };
         if address != 0 && self.checks_accesses() {
@@ -130,8 +130,8 @@ impl<'a> Machine<'a> {
         });
     }
 
-    /// A barrier of the block is complete, for the lanes of each warp that wait; `all` if these are all that
-    /// live, and nobody had only announced itself.
+    /// A barrier of the block is complete, for the waiting lanes of each warp; `all` if these are all live lanes, and
+    /// none has only arrived.
     pub(crate) fn barrier_passed(&mut self, id: u32, waiting: &[u32], all: bool) {
         self.tell(|races, _| {
             if id == CLUSTER_BARRIER {

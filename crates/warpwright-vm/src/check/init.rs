@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 /// Bits of a word.
 const BITS: u64 = 64;
 
-/// Calls `each` with the words that hold the bits of a range, and those bits of them. Stops where it says so.
+/// Calls `each` with the words that hold the bits of a range, and with those bits, until it returns false.
 #[inline(always)]
 fn words(offset: u64, bytes: u64, mut each: impl FnMut(usize, u64) -> bool) -> bool {
     let end = offset + bytes;

@@ -74,7 +74,7 @@ impl Launch {
         self.module.ir.functions().nth(index)
     }
 
-    /// What an instruction came from; `None` for those that are not of the text.
+    /// The origin of an instruction; `None` if it is not from the text.
     pub(crate) fn op(&self, pc: u32) -> Option<&Op> {
         let statement = self.code.meta[pc as usize].statement as usize;
         let statement = self.function_at(pc).and_then(|function| function.statements().get(statement));
@@ -126,8 +126,8 @@ fn global_allocation(launch: &Launch, address: u64) -> Option<AllocationRef> {
     })
 }
 
-/// The arguments of the launch that point into an allocation. A number as wide as an address is taken for one where it
-/// would be: those of allocations are far from what kernels count.
+/// The arguments of the launch that point into an allocation. A number as wide as an address counts as one if it lies
+/// in an allocation: addresses of allocations are far from typical counts.
 fn arguments(launch: &Launch, base: u64, bytes: u64) -> Vec<ArgumentRef> {
     let words = &launch.shape.params;
     let kernel = &launch.code.functions[launch.kernel as usize].name;

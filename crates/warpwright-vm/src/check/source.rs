@@ -77,8 +77,8 @@ fn files(module: &Module) -> BTreeMap<u32, &str> {
     files.collect()
 }
 
-/// What each `.loc` says. A line that was inlined names the place of the call alone; that place was inlined itself where
-/// the last `.loc` of it before says so.
+/// The contents of each `.loc`. An inlined line names only the line of its call; that line was inlined itself if the
+/// last earlier `.loc` for it says so.
 fn located<'l>(
     locs: impl Iterator<Item = (u32, &'l Loc)>,
     files: &BTreeMap<u32, &str>,

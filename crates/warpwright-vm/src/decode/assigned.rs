@@ -27,9 +27,8 @@ impl Decoder<'_, '_> {
         }
     }
 
-    /// What an instruction does with such registers. A plain copy passes on what was never written: only
-    /// where it is used does it matter. So does a call with an argument: an empty struct is one byte that
-    /// nobody ever writes or reads.
+    /// The use of such registers by an instruction. A plain copy passes on an unwritten value, which matters only
+    /// where it is used. So does a call with an argument: an empty struct is one byte that is never written or read.
     pub(super) fn tracked(&self, instruction: &Instruction) -> Touched {
         let mut touched = Touched::default();
         if self.assigned.is_empty() {

@@ -267,8 +267,8 @@ impl Launch {
         self.standing.iter().all(still) && self.changes.load(Acquire) == changes
     }
 
-    /// What is to become of it when nothing comes any more: it is left by its host threads if that is wished for and
-    /// something outside could change that, and ended otherwise. What looks at the host's memory goes on.
+    /// Decides about a launch in which nothing can happen any more: host threads leave it if the caller wants that
+    /// and something outside could change it; otherwise it is ended. A launch that polls the host's memory goes on.
     fn stall(&self, blocks: &[Block]) {
         if self.may_stand.load(Relaxed) && blocks.iter().any(Block::has_read) {
             self.leaving.store(true, Release);
@@ -435,7 +435,7 @@ impl Launch {
         });
     }
 
-    /// Takes what a kernel prints. What does not fit is dropped, as hardware does.
+    /// Takes the output of a kernel. Output beyond the limit is dropped, as on hardware.
     pub(crate) fn print(&self, text: &[u8]) {
         let mut state = self.state();
         if state.output.len() + text.len() <= MAX_OUTPUT {

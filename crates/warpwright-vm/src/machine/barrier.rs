@@ -6,7 +6,7 @@ use crate::check::FindingKind;
 /// The barrier of the cluster, which is this one block.
 pub(crate) const CLUSTER_BARRIER: u32 = 16;
 
-/// A barrier: who has arrived in this generation.
+/// A barrier: the threads that have arrived in this generation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Barrier {
     /// How many times it has been completed.
@@ -19,7 +19,7 @@ pub(crate) struct Barrier {
     stamps: Vec<(u64, u32)>,
     /// The number of threads that it waits for; `None` for all of the block.
     count: Option<u32>,
-    /// What a reduction has gathered: lanes with a true predicate, lanes in all.
+    /// The result of a reduction so far: lanes with a true predicate, lanes in total.
     gathered: (u32, u32),
 }
 
@@ -29,7 +29,7 @@ impl Barrier {
         self.arrived.iter().any(|&lanes| lanes != 0)
     }
 
-    /// Who is at it in this generation: all there is to know of it.
+    /// The threads at it in this generation, with everything known about them.
     pub(super) fn occupation(&self) -> impl std::hash::Hash {
         (&self.arrived, &self.waiting, self.count, self.gathered)
     }
@@ -137,7 +137,7 @@ impl Machine<'_> {
         if waits { Err(Step::Reload) } else { Ok(None) }
     }
 
-    /// All who come to a generation of a barrier must say the same number of threads.
+    /// All threads that arrive in a generation of a barrier must state the same number of threads.
     fn compare_counts(&mut self, id: u32, count: Option<u32>) {
         let barrier = &self.block.barriers[id as usize];
         if !self.launch.options.checks.sync || !barrier.is_busy() || barrier.count == count {

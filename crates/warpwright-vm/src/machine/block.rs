@@ -9,7 +9,7 @@ use crate::launch::Shape;
 /// Barriers of a block.
 const BARRIERS: usize = super::CLUSTER_BARRIER as usize + 1;
 
-/// What shared memory holds before anything is written: not a number, and no small one.
+/// The initial contents of shared memory: not a number, and not a small integer.
 const UNWRITTEN: u32 = 0xffff_dead;
 
 /// A resident block.

@@ -2,11 +2,11 @@
 
 use super::{LANES, LanesOf, Machine, Park, Resume, Row32, Row64, Step, Warp};
 
-/// What the lanes of a warp bring to collectives.
+/// The values that the lanes of a warp bring to collectives.
 ///
-/// Lanes may come to a collective at different instructions. What they bring stands in `brought` while
-/// they are parked. When all have come, that is a *meeting*: a copy, so that those that go on at once can
-/// bring other things to the next collective before the rest has looked.
+/// Lanes may arrive at a collective at different instructions. Their values are in `brought` while they are parked.
+/// When all have arrived, that is a *meeting*: a copy, so that lanes that continue at once can bring other values to
+/// the next collective before the rest has read this one.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct Exchange {
     brought: Row64,
@@ -27,7 +27,7 @@ impl Default for Exchange {
 }
 
 impl Exchange {
-    /// Nobody has brought anything.
+    /// No lane has brought a value.
     pub(super) fn clear(&mut self) {
         self.meetings.clear();
     }
@@ -95,9 +95,9 @@ impl Warp {
 }
 
 impl Machine<'_> {
-    /// Waits until the lanes that each lane names in `members` are here, or at an instruction with the same
-    /// key. Lanes that have exited are not waited for. Returns the lanes that are there, and what they
-    /// brought: `read` says that of the lanes of [`Machine::mask`].
+    /// Waits until the lanes that each lane names in `members` are here, or at an instruction with the same key.
+    /// Lanes that have exited are not waited for. Returns the lanes that are present, and their values: `read`
+    /// returns those of the lanes of [`Machine::mask`].
     pub(crate) fn meet_lanes(
         &mut self,
         members: &Row32,

@@ -34,8 +34,8 @@ pub(crate) const UNGUARDED: u32 = u32::MAX;
 /// Number of times that a warp polls memory in vain before it gives way.
 const POLLS: u32 = 64;
 
-/// A decoded instruction. What the operands mean is between the decoder of a family and its handlers; by
-/// convention `d` is the destination row, `a`, `b` and `c` are source rows.
+/// A decoded instruction. The meaning of its operands is up to the decoder of a family and its handlers; by
+/// convention `d` is the destination row, and `a`, `b` and `c` are source rows.
 #[derive(Clone, Copy)]
 pub(crate) struct Inst {
     pub(crate) run: Handler,
@@ -92,8 +92,8 @@ pub(crate) struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// For an instruction that wants the lanes of `need` at it together: `None` if they are (or if they
-    /// never will be: that has been reported), else they have been parked.
+    /// For an instruction that needs the lanes of `need` together: returns `None` if they are (or if they never will
+    /// be, which has been reported); otherwise they have been parked.
     ///
     /// Lanes that have exited are not waited for.
     pub(crate) fn converge(&mut self, need: u32, key: u32) -> Option<Step> {

@@ -28,8 +28,8 @@ pub(crate) enum Park {
     Ready,
     /// At a barrier of the block, until that generation of it is over.
     Barrier { id: u32, generation: u64 },
-    /// At an instruction that wants these lanes together. Instructions of the same `key` that name the same
-    /// lanes may meet although they are not the same instruction.
+    /// At an instruction that needs these lanes together. Different instructions with the same `key` and the same
+    /// lanes may meet.
     Converge { need: u32, key: u32 },
 }
 
@@ -109,8 +109,8 @@ pub(crate) struct Warp {
     pub(crate) returned: Vec<Row32>,
     /// Time slices that its paths have used up while lanes waited at a reconvergence point.
     pub(crate) slices: u32,
-    /// Instructions that it has had time for: what it has executed, moved up at barriers to the slowest warp
-    /// there. While the warp runs, the fuel that it has left is included.
+    /// The number of instructions that it has had time for: those executed, raised at barriers to the slowest warp
+    /// there. While the warp runs, its remaining fuel is included.
     pub(crate) clock: u64,
     /// How often it has polled memory that other threads change, since it last changed some itself.
     pub(crate) polls: u32,
@@ -222,7 +222,7 @@ impl Warp {
         }
     }
 
-    /// The running path is at `pc`, where lanes may be waited for. Whether it may go on as it is.
+    /// The running path is at `pc`, which may be a reconvergence point. Returns whether it may continue as it is.
     #[inline(always)]
     pub(crate) fn pass_reconvergence(&mut self, pc: u32) -> bool {
         let path = &self.paths[self.current];

@@ -44,8 +44,8 @@ pub(crate) struct Watch {
 }
 
 impl Block {
-    /// Looks at the state that the block is in between two of its turns, in the last of which it has `read`
-    /// global memory or not.
+    /// Samples the block's state between two of its turns; `read` says whether it has read global memory in the last
+    /// one.
     pub(crate) fn look(&mut self, around: Around, read: bool) {
         self.watch.read |= read;
         let before = self.watch.around;

@@ -36,7 +36,7 @@ pub(crate) struct Group<'a> {
     pub(crate) bytes: u32,
     /// The lanes.
     pub(crate) mask: u32,
-    /// Byte offsets of the accesses in what stores the region. Those of other lanes mean nothing.
+    /// Byte offsets of the accesses in the region's storage. Those of other lanes are meaningless.
     pub(crate) offsets: Row64,
 }
 
@@ -91,8 +91,8 @@ pub(crate) struct AccessSpec {
 const NULL_ZONE: u64 = 4096;
 
 impl<'a> Machine<'a> {
-    /// Takes, from the lanes of `todo`, those whose accesses are in one region. Lanes whose access is at
-    /// fault are taken as well, and reported. `None` once no lane is left.
+    /// Takes from `todo` the lanes whose accesses are in one region. Lanes with faulty accesses are taken as well,
+    /// and reported. `None` once no lane is left.
     #[inline(always)]
     pub(crate) fn next_group(
         &mut self,

@@ -36,7 +36,7 @@ pub(crate) struct Allocation {
     /// Its size.
     pub(crate) bytes: u64,
     pub(crate) kind: AllocationKind,
-    /// What it is called in reports: the variable's name, or what the host said.
+    /// Its name in reports: the variable's name, or the one given by the host.
     pub(crate) name: String,
     /// It was given back: nothing may touch it.
     pub(crate) freed: bool,
@@ -59,7 +59,7 @@ pub type HostWords = dyn AsRef<[AtomicU32]> + Send + Sync;
 
 /// Where an allocation has its words.
 struct Words {
-    /// Its own: none where the host has them, so that what finds no word here asks the host's owner for it.
+    /// Its own words: none for host memory, so a missing word here means that the host's owner is asked for it.
     own: Box<[AtomicU32]>,
     host: Option<Arc<HostWords>>,
 }
@@ -77,7 +77,7 @@ impl Words {
         }
     }
 
-    /// So many, from one on.
+    /// A number of words, starting at an index.
     #[inline(always)]
     fn run(&self, first: usize, count: usize) -> &[AtomicU32] {
         match self.own.get(first..first.wrapping_add(count)) {
@@ -192,7 +192,7 @@ impl Allocation {
         self.words.all()
     }
 
-    /// So many words from that byte offset on.
+    /// A number of words, starting at a byte offset.
     #[inline(always)]
     pub(crate) fn run(&self, offset: u64, words: usize) -> &[AtomicU32] {
         self.words.run((offset >> 2) as usize, words)

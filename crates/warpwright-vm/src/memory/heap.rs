@@ -14,8 +14,8 @@ fn room(bytes: u64) -> u64 {
     (bytes + GAP).next_multiple_of(ALIGN)
 }
 
-/// A heap. It gives what lies behind everything else while there is room, so that what was freed is not
-/// given again at once, and then what fits best.
+/// A heap. It allocates behind everything else while there is room, so that freed memory is not reused at once, and
+/// then by best fit.
 #[derive(Debug)]
 pub(crate) struct Heap {
     bytes: u64,
@@ -52,7 +52,7 @@ impl Pieces {
         Some(start)
     }
 
-    /// What was taken is free again, as one piece with what is free on either side.
+    /// Frees memory, and merges it with free memory on either side.
     fn put_back(&mut self, start: u64, size: u64) {
         let (mut start, mut end) = (start, start + size);
         if let Some((&before, &size)) = self.free.range(..start).next_back()

@@ -56,8 +56,8 @@ impl GlobalMap {
     /// Bytes of addresses that all devices of a host have that must differ in them.
     const CAPACITY: u64 = 1 << 44;
 
-    /// Memory of which that many bytes can be allocated at once. The addresses are those of the part `index` of
-    /// `count` equal parts of all.
+    /// Memory of which that many bytes can be allocated at once. Its addresses are part `index` of `count` equal
+    /// parts of all addresses.
     pub(crate) fn new(limit: u64, index: u32, count: u32) -> Self {
         let count = u64::from(count.max(1));
         let capacity = (Self::CAPACITY / count) >> PAGE_BITS << PAGE_BITS;
@@ -120,7 +120,7 @@ impl GlobalMap {
         }
     }
 
-    /// The first of so many pages that are no one's.
+    /// The first of that many consecutive free pages.
     fn find_pages(&self, count: u32) -> Option<u32> {
         let fresh = || {
             let end = self.pages.len() as u64 + u64::from(count);
@@ -242,8 +242,8 @@ impl GlobalMap {
         }
     }
 
-    /// Gives back variables, by their numbers. The heap, which came with the first module that wants one,
-    /// stays for others.
+    /// Frees variables, by their numbers. The heap, which is created with the first module that needs one, stays for
+    /// others.
     pub(crate) fn free_variables(&mut self, numbers: Range<usize>) {
         for id in numbers {
             if self.at(id as u32).is_some_and(|allocation| allocation.kind != AllocationKind::Heap) {
@@ -257,7 +257,7 @@ impl GlobalMap {
         self.allocations.get(id as usize)?.as_deref()
     }
 
-    /// The allocation whose address space `address` is in. Its end may lie before.
+    /// The allocation whose address range contains `address`. Its data may end earlier.
     #[inline(always)]
     pub(crate) fn lookup(&self, address: u64) -> Option<&Allocation> {
         let page = address.wrapping_sub(self.first) >> PAGE_BITS;

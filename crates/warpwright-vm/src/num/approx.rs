@@ -51,7 +51,7 @@ fn exp2(x: f64) -> f64 {
     f64::from_bits(power.to_bits().wrapping_add(shifted.to_bits() << 52))
 }
 
-/// `2^a`, for any `.f32`: what is too large for an `.f32` is infinite after rounding to one.
+/// `2^a`, for any `.f32`: results too large for an `.f32` become infinite when rounded to one.
 #[inline(always)]
 fn exp2_f32(a: f32) -> f64 {
     let x = f64::from(a);
@@ -133,7 +133,7 @@ const COSINE: [f64; 9] = {
     series(1.0, ratios)
 };
 
-/// Sine of an angle, plus so many quarter turns.
+/// Sine of an angle plus a number of quarter turns.
 #[inline(always)]
 fn sine(a: f32, quarters: u64) -> f64 {
     // π/2 in two parts: the product of the first with an integer of 20 bits is exact. The last term
@@ -218,8 +218,8 @@ pub fn tanh_bf16(a: u16) -> u16 {
 /// The NaN that the crude approximations of `.f64` make.
 const NAN_HIGH: f64 = f64::from_bits((NAN_F32 as u64) << 32);
 
-/// What both crude approximations of `.f64` do: of operand and result the high word counts, and
-/// subnormal numbers are zeros.
+/// Common to both coarse approximations of `.f64`: only the high words of operand and result count, and subnormal
+/// numbers are zeros.
 fn crude(a: f64, f: impl Fn(f64) -> f64) -> f64 {
     const HIGH: u64 = 0xffff_ffff_0000_0000;
     let flushed = |x: f64| if x.is_subnormal() { 0.0f64.copysign(x) } else { x };

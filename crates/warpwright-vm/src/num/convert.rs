@@ -197,8 +197,8 @@ impl Conversion {
         if self.positive_zero && negative_zero { 0 } else { bits }
     }
 
-    /// What becomes of NaN. Only `.f64` keeps payloads, and what is no more than a copy: for that, with
-    /// neither rounding nor `.ftz`, hardware moves `.f32` and `.f64`, and adds zero to the shorter ones.
+    /// The treatment of NaN. Only `.f64`, and plain copies, keep payloads: for a copy, with neither rounding nor
+    /// `.ftz`, hardware moves `.f32` and `.f64`, and adds zero to the shorter ones.
     fn nan_result(&self, bits: u64, source: &Format, format: &Format) -> u64 {
         match (*source, *format) {
             _ if self.sat => 0,

@@ -225,7 +225,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The exact result, up to what rounding to nearest or in `direction` cannot see.
+    /// The exact result, up to differences that do not affect rounding to nearest or in `direction`.
     fn apply(self, [a, b, c]: [Value; 3], direction: Direction) -> Value {
         match self {
             Operation::Add => a.add(b, direction),

@@ -325,7 +325,7 @@ fn read_argument(m: &Machine<'_>, argument: Argument) -> Passed {
     }
 }
 
-/// Puts an argument where the callee, whose frame is the current one, expects it.
+/// Puts an argument where the callee, the owner of the current frame, expects it.
 fn pass(m: &mut Machine<'_>, slot: ParamSlot, local: u32, value: &Passed, from: u32, mask: u32) {
     let read = |m: &Machine<'_>, offset: u32, lane: usize| {
         let word = |at: u32| u64::from(m.warp.local.get((at / 4) as usize).map_or(0, |row| row[lane]));
@@ -361,7 +361,7 @@ fn pass(m: &mut Machine<'_>, slot: ParamSlot, local: u32, value: &Passed, from: 
     }
 }
 
-/// Saves what the function returns where the caller finds it: in the warp, per lane.
+/// Saves the function's result where the caller finds it: in the warp, per lane.
 fn return_values(m: &mut Machine<'_>) {
     let launch = m.launch;
     let frame = *m.warp.frame();
@@ -396,8 +396,8 @@ fn return_values(m: &mut Machine<'_>) {
     }
 }
 
-/// Takes what was returned into the caller's variables and registers. Sizes are those of the caller's
-/// variables, which the verifier has held against the signature.
+/// Takes the result into the caller's variables and registers. Sizes are those of the caller's variables, which the
+/// verifier has checked against the signature.
 fn take_returns(d: &mut Decoder<'_, '_>, returns: Box<[Option<Argument>]>) {
     if returns.iter().all(Option::is_none) {
         return;

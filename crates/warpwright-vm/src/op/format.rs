@@ -18,8 +18,8 @@ struct Spec {
 /// Longest field, so that a kernel cannot ask for any amount of memory.
 const MAX_WIDTH: usize = 4096;
 
-/// Writes what a format and its arguments say. `take` gives the bits of the next argument of a size in
-/// bytes, `text` the string at an address. Returns how many arguments there were.
+/// Formats arguments. `take` returns the bits of the next argument of a size in bytes, `text` the string at an
+/// address. Returns the number of arguments.
 pub(super) fn format(
     pattern: &[u8],
     out: &mut Vec<u8>,
@@ -237,7 +237,7 @@ fn pad(spec: Spec, out: &mut Vec<u8>, prefix: &str, digits: &[u8], zeros: bool) 
 mod tests {
     use super::format;
 
-    /// What a format makes of arguments that are all 8 bytes in the list, whatever their size.
+    /// The output of a format for arguments that all take 8 bytes in the list, whatever their size.
     fn print(pattern: &str, arguments: &[u64]) -> String {
         let mut list = arguments.iter().copied();
         let mut out = Vec::new();

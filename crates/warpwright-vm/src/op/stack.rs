@@ -91,8 +91,8 @@ fn allocate(m: &mut Machine<'_>, size: u32, align: u32, result: ResultRow) -> St
     Step::Next
 }
 
-/// Frees what was allocated since the stack pointer was saved, if all lanes of the frame do: others may
-/// still use theirs.
+/// Frees everything allocated since the stack pointer was saved, if all lanes of the frame do: others may still use
+/// theirs.
 fn restore(m: &mut Machine<'_>, saved: u32) -> Step {
     if m.warp.frame().lanes & !m.mask == 0 {
         let pointers = m.registers.row64(saved);

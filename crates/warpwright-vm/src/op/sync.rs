@@ -60,7 +60,7 @@ impl BarrierRows {
         BarrierRows { id, count: count.map(|count| d.src32(count, Type::U32)), aligned }
     }
 
-    /// Arrives, with the predicate that a reduction wants: `None` where it goes on without a result, else the
+    /// Arrives, with the predicate of a reduction. Returns `None` if it goes on without a result, otherwise the
     /// number of true predicates and of threads.
     fn arrive(self, m: &mut Machine<'_>, waits: bool, holds: u32) -> Result<Option<(u32, u32)>, Step> {
         let ids = *m.registers.row32(self.id);

@@ -26,10 +26,10 @@ const MAX_PLACES: usize = 4;
 /// Findings of a launch that are shown: the first ones say most.
 const MAX_FINDINGS: usize = 16;
 
-/// What a text is called that nobody has named.
+/// The name of a text that has none.
 const UNNAMED: &str = "PTX";
 
-/// What stands in the brackets of a trap, where findings have the name of their check.
+/// The text in the brackets of a trap, where findings have the name of their check.
 const TRAP: &str = "trap";
 
 /// Renders findings and traps.
@@ -39,7 +39,7 @@ pub struct Renderer<'a> {
     sources: Sources,
     color: bool,
     call: Option<String>,
-    /// What to do where dynamic shared memory is missing, and where the budget is spent.
+    /// Advice for missing dynamic shared memory, and for an exhausted budget.
     shared: Option<&'a str>,
     budget: Option<&'a str>,
 }

@@ -47,7 +47,7 @@ fn read(path: &Path) -> Option<Rc<str>> {
     Some(fs::read_to_string(path).ok()?.into())
 }
 
-/// What a line says, without the spaces around it; `None` where there is no such line.
+/// The text of a line, without surrounding spaces; `None` if the line does not exist.
 pub(super) fn line_span(lines: &LineIndex<'_>, line: u32) -> Option<Span> {
     if line == 0 || line as usize > lines.len() {
         return None;
@@ -59,8 +59,8 @@ pub(super) fn line_span(lines: &LineIndex<'_>, line: u32) -> Option<Span> {
     Some(Span::new(u32::try_from(start).ok()?, u32::try_from(end).ok()?))
 }
 
-/// What is marked of a line. Rust says where on the line a call is, and what a kernel of the DSL says on a line may be
-/// several instructions: so the name that stands there is marked. Elsewhere the whole line is.
+/// The marked part of a line. Rust gives the column of a call, and one line of a DSL kernel may contain several
+/// instructions, so the name at that column is marked. Otherwise the whole line is.
 pub(super) fn mark(text: &str, line: &SourceLine) -> Option<Span> {
     let lines = LineIndex::new(text);
     let whole = line_span(&lines, line.line)?;

@@ -3,7 +3,7 @@
 use crate::check::{AccessSite, Action, AllocationRef, Between, Finding, FindingKind};
 use crate::memory::FaultKind;
 
-/// What it is: who and where stands beside the lines.
+/// The kind of an access; its thread and location are shown beside the lines.
 pub(super) fn title(finding: &Finding) -> String {
     let first = finding.accesses.first();
     let noun = |access: Option<&AccessSite>| match access.map_or(Action::Execute, |access| access.action) {

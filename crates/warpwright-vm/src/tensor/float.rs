@@ -300,8 +300,8 @@ fn block<'a>(
     rounded(sum, unit, extra_bits)
 }
 
-/// What makes integers of terms, by the largest of their exponents, and what is one. Where all terms are
-/// zero, any scale will do.
+/// The factor that turns terms into integers, by their largest exponent, and its inverse. If all terms are zero, any
+/// scale will do.
 #[inline(always)]
 fn alignment(largest: [f32; LANES], extra_bits: i32) -> ([f64; LANES], [f64; LANES]) {
     let (mut scale, mut unit) = ([0.0; LANES], [0.0; LANES]);

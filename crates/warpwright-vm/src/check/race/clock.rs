@@ -14,14 +14,14 @@ use super::{FenceKind, Mode};
 /// not fill the host's memory.
 const MAX_GROUPS: usize = 1024;
 
-/// What one lane knows beyond its warp, and what it has seen but not acquired.
+/// Knowledge of one lane beyond its warp's, and releases that it has observed but not acquired.
 #[derive(Debug, Default)]
 struct Lane {
     known: Option<Arc<Knowledge>>,
-    /// Released clocks that strong reads observed: what a fence of device scope would acquire, and what
-    /// one of block scope would.
+    /// Released clocks that strong reads observed: what a fence of device scope would acquire, and one of block
+    /// scope.
     seen: Seen,
-    /// The last fences, by scope: a later strong write releases what was known there.
+    /// The last fences, by scope: a later strong write releases the knowledge at the fence.
     fences: [Option<Arc<FencePoint>>; 2],
     /// The lane's own asynchronous copies from before this are complete.
     waited: u64,
@@ -51,7 +51,7 @@ impl Seen {
     }
 }
 
-/// What lanes of a warp knew when they executed a fence, and when that was.
+/// The knowledge of a warp's lanes when they executed a fence, and the time of the fence.
 #[derive(Debug)]
 struct FencePoint {
     warp: u8,
@@ -113,7 +113,7 @@ struct Warp {
     apart: u32,
     /// Whether a lane observed something, or fenced, since the last barrier of the block.
     restless: bool,
-    /// What was fenced before a barrier of the block, by anyone who came to it.
+    /// Knowledge that was fenced before a barrier of the block, by any thread that arrived there.
     carried: Floors,
     /// Groups of asynchronous copies that are not known to be complete, oldest first: lanes and clock.
     groups: Vec<(u32, u64)>,
@@ -147,7 +147,7 @@ pub(super) struct Clocks {
     mode: Mode,
     common: Arc<Knowledge>,
     warps: Vec<Warp>,
-    /// Whether any thread knows more than `common`, or has more to say at a barrier.
+    /// Whether any thread knows more than `common`, or contributes more at a barrier.
     extra: bool,
     /// Whether any thread has observed what another one released.
     acquainted: bool,
@@ -222,7 +222,7 @@ impl Clocks {
         all
     }
 
-    /// Moves to `into` what lanes of a warp know, and what waits for a barrier of the block to be known.
+    /// Moves to `into` the knowledge of a warp's lanes, and the knowledge that waits for a barrier of the block.
     fn gather(&mut self, warp: u8, mask: u32, barrier: bool, into: &mut Knowledge) {
         let (block, strict) = (self.block, self.mode == Mode::Strict);
         let state = &mut self.warps[usize::from(warp)];
@@ -299,9 +299,9 @@ impl Clocks {
         Arc::make_mut(&mut self.common).own.all = tick;
     }
 
-    /// What the fences of those who come to a barrier let anyone release who passes it: unless the
-    /// letter of the memory model is asked for, `fence; barrier; strong write by another thread`
-    /// releases, as devices do it and as programs rely on.
+    /// The knowledge that any thread passing a barrier may release because of the fences of threads that arrive
+    /// there: except by the letter of the memory model, `fence; barrier; strong write by another thread` releases, as
+    /// devices do and programs expect.
     fn carry(&mut self, parties: &[(u8, u32)]) -> Floors {
         let mut carried = Floors::default();
         if self.mode == Mode::Strict {
@@ -352,7 +352,7 @@ impl Clocks {
         }
     }
 
-    /// Lanes of a warp have met, and what they wrote is visible to each other.
+    /// Lanes of a warp have met; their writes are visible to each other.
     pub(super) fn warp_sync(&mut self, warp: u8, mask: u32) {
         let tick = self.tick();
         let whole = self.whole(warp, mask);
@@ -424,7 +424,7 @@ impl Clocks {
         state.lanes.is_some() || !state.carried.is_empty()
     }
 
-    /// What a strong write of a lane releases because of earlier fences: to the device, to the block.
+    /// The knowledge that a strong write of a lane releases because of earlier fences: to the device, to the block.
     pub(super) fn fenced(&self, warp: u8, lane: u32) -> Seen {
         let state = &self.warps[usize::from(warp)];
         let mut released = Seen { device: state.carried.clone(), block: Floors::default() };
@@ -441,7 +441,7 @@ impl Clocks {
         released
     }
 
-    /// What a releasing operation of lanes releases; ticks once for all of them.
+    /// The knowledge that a releasing operation of lanes releases; advances the clock once for all of them.
     pub(super) fn release(&mut self, warp: u8, mask: u32, scope: Scope) -> Vec<(u32, Seen)> {
         let tick = self.tick();
         lanes(mask)
@@ -629,7 +629,7 @@ impl Clocks {
         self.acquainted
     }
 
-    /// What is known of an access of a block at a time, as far as that can be said at once.
+    /// The knowledge of a block's access at a time, as far as it can be determined at once.
     #[inline(always)]
     pub(super) fn standing(&self, block: u32, clock: u64, is_async: bool) -> Standing {
         if block != self.block {
@@ -658,7 +658,7 @@ impl Clocks {
         }
     }
 
-    /// Whether lane `lane` of a warp knows what lane `of` of the entry's warp did, up to the entry.
+    /// Whether lane `lane` of a warp knows the actions of lane `of` of the entry's warp, up to the entry.
     pub(super) fn knows_lane(&self, warp: u8, lane: u32, entry: &Entry, of: u32) -> bool {
         let state = &self.warps[usize::from(warp)];
         let at = entry.warp();

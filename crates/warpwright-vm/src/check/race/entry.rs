@@ -123,7 +123,7 @@ const AFFINE: u32 = 1 << 10;
 const SIZE_SHIFT: u32 = 12;
 const SIZE: u32 = 7 << SIZE_SHIFT;
 const SERIAL_SHIFT: u32 = 16;
-/// What two runs of one instruction have in common: all but the serial number.
+/// The common part of two executions of one instruction: everything but the serial number.
 const STATIC: u32 = (1 << SERIAL_SHIFT) - 1;
 /// What accesses have in common that mean the same to others.
 const CLASS: u32 = STATIC & !AFFINE;
@@ -211,7 +211,7 @@ impl Entry {
         self.meta & STRONG != 0
     }
 
-    /// What the access means to others: accesses of a class conflict with the same accesses.
+    /// The conflict class of an access: accesses of a class conflict with the same accesses.
     pub(super) fn class(&self) -> u32 {
         self.meta & CLASS
     }
@@ -275,8 +275,7 @@ impl Entry {
         true
     }
 
-    /// Whether all that it says of a spot is that the one lane of it, of the warp of `new`, accessed it at
-    /// this time.
+    /// Whether it says of a spot only that its one lane, of the warp of `new`, accessed it at this time.
     pub(super) fn is_by(&self, new: &Entry, spot: &Spot) -> bool {
         let first = spot.first as u32 * 2;
         let lane = |byte: u32| self.lanes_at(byte) == spot.lanes;
@@ -316,8 +315,8 @@ impl Entry {
             && (self.meta ^ other.meta) & !AFFINE == 0
     }
 
-    /// Whether `new` says nothing that this does not say: the threads did the same to the bytes before, and
-    /// nothing that could order one of the two differently came between.
+    /// Whether `new` adds nothing: the threads made the same access to the bytes before, and nothing that could order
+    /// one of the two differently happened in between.
     #[inline(always)]
     pub(super) fn says(&self, new: &Entry) -> bool {
         self.clock == new.clock
@@ -354,8 +353,8 @@ impl Entry {
             && (self.block == other.block || both & DEVICE != 0)
     }
 
-    /// Whether everything that would conflict with `old`, unordered, would conflict with this too. Then
-    /// this may stand for both, once `old` is ordered before it (or was reported).
+    /// Whether everything that would conflict with `old`, unordered, would conflict with this too. Then this can
+    /// represent both, once `old` is ordered before it (or was reported).
     pub(super) fn stands_for(&self, old: &Entry) -> bool {
         if old.is_write() && !self.is_write() {
             return false;

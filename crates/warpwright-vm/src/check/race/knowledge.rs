@@ -13,9 +13,8 @@ const LANES: u16 = 32;
 /// Warps from this number on are those of asynchronous agents, see [`agent`].
 pub(super) const AGENTS: u8 = 32;
 
-/// The agent that performs the asynchronous copies of a warp. It is a thread of its own beside each
-/// thread: what it accesses is ordered after the thread's instruction, and before nothing that did not
-/// wait for it.
+/// The agent that performs the asynchronous copies of a warp. It acts as a separate thread beside each thread: its
+/// accesses are ordered after the thread's instruction, and before an action only if that waited for them.
 pub(super) fn agent(warp: u8) -> u8 {
     warp + AGENTS
 }
@@ -78,7 +77,7 @@ impl Known {
         }
     }
 
-    /// Raises the floors of lanes of a warp; `whole` says that they are all that the warp ever had.
+    /// Raises the floors of lanes of a warp; `whole` is true if these are all lanes of the warp.
     pub(super) fn raise_lanes(&mut self, warp: u8, lanes: u32, whole: bool, floor: u64) {
         if whole {
             self.raise_warp(warp, floor);
@@ -121,7 +120,7 @@ enum Node {
     Inner([Option<Arc<Node>>; RADIX]),
 }
 
-/// What is known of the threads of every block: a persistent map from a block's number.
+/// Knowledge of the threads of every block: a persistent map by block number.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Floors {
     root: Option<Arc<Node>>,
@@ -209,7 +208,7 @@ fn raised(mut node: Arc<Node>, from: u32, to: u32) -> Arc<Node> {
     node
 }
 
-/// Joins slot by slot, and says whether the result is all of `a`, or all of `b`.
+/// Joins slot by slot, and returns whether the result equals `a`, or `b`.
 fn joined_slots<T>(
     a: &[Option<Arc<T>>; RADIX],
     b: &[Option<Arc<T>>; RADIX],

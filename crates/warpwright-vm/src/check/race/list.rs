@@ -14,7 +14,8 @@ const MAX_ENTRIES: usize = 512;
 const SMALL: u32 = 16;
 /// Scatters of one list at most.
 const MAX_SCATTERS: usize = 80;
-/// Other blocks of which is kept what they did to the same bytes. Beyond that these stand for all.
+/// The maximum number of other blocks whose same accesses to the same bytes are kept. Beyond that, these represent
+/// all.
 const MAX_FOREIGN: usize = 8;
 
 /// What did not fit into entries.
@@ -301,7 +302,7 @@ impl List {
         added
     }
 
-    /// A spot is written: whether all that there was is what the same thread did just before.
+    /// A spot is written. Returns whether its only content was the same thread's last access.
     #[inline(always)]
     pub(super) fn replace(&mut self, new: &Entry, spot: &Spot) -> bool {
         if self.bytes.half(spot.half) & spot.bits == 0 {
@@ -361,7 +362,7 @@ impl List {
     }
 }
 
-/// What makes accesses of several blocks alike: weak reads of any width conflict with all writes.
+/// The property shared by similar accesses of several blocks: weak reads of any width conflict with all writes.
 fn crowd_class(entry: &Entry) -> u32 {
     if entry.is_write() || entry.is_strong() { entry.class() } else { 0 }
 }

@@ -34,8 +34,8 @@ impl Locations {
         self.map.clear();
     }
 
-    /// A strong write of a thread of `block`. With `replaces`, what was released before is gone: the value
-    /// that carried it is overwritten.
+    /// A strong write of a thread of `block`. With `replaces`, earlier releases are removed, since the value that
+    /// carried them is overwritten.
     pub(super) fn release(&mut self, address: u64, block: u32, released: &Seen, replaces: bool) {
         if released.device.is_empty() && released.block.is_empty() {
             if replaces {
@@ -74,10 +74,9 @@ const SHARDS: usize = 64;
 
 /// Locations in global memory, which blocks on several host threads reach.
 ///
-/// A release is entered before memory changes, and an observation is looked up after memory was read: so
-/// who read a released value finds what was released. The other way round a reader may find more than
-/// its value carried, which only ever hides a race; for that reason a write never removes what an earlier
-/// one released.
+/// A release is entered before memory changes, and an observation is looked up after memory was read, so a thread
+/// that reads a released value finds the release. Conversely, a reader may find more than its value carried, which
+/// can only hide a race; for that reason a write never removes an earlier release.
 #[derive(Debug)]
 pub(super) struct GlobalLocations {
     shards: [Mutex<Locations>; SHARDS],

@@ -355,7 +355,7 @@ fn release_all(
     }
 }
 
-/// Takes note of what each lane observed, and acquires it where the read acquires.
+/// Records the observation of each lane, and acquires it if the read acquires.
 fn observe_all(clocks: &mut Clocks, access: &WarpAccess<'_>, find: impl Fn(u64) -> Option<clock::Seen>) {
     let Strength::Strong { scope, acquire, .. } = access.strength else { return };
     let mut last: Option<(u64, Option<clock::Seen>)> = None;

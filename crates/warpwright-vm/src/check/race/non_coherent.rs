@@ -63,7 +63,8 @@ impl Marks {
     }
 }
 
-/// A non-coherent read of global memory, or a write: `found` is called with what it meets, once for each instruction.
+/// A non-coherent read of global memory, or a write: calls `found` with the conflicting accesses, once for each
+/// instruction.
 pub(super) fn access(
     access: &WarpAccess<'_>,
     entry: &Entry,

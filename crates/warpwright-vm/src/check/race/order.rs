@@ -3,19 +3,19 @@
 use super::clock::{Clocks, Standing};
 use super::entry::{Bytes, Entry, lanes};
 
-/// Who looks at a row.
+/// The view of the thread that accesses a row.
 pub(super) struct View<'a> {
     /// The warp of the threads, also where their agents act.
     pub(super) warp: u8,
     pub(super) clocks: &'a Clocks,
-    /// The memory is the block's own: what its threads all know is of no interest any more.
+    /// The memory is the block's own: accesses known to all of its threads are no longer relevant.
     pub(super) private: bool,
     /// Anything, evenly spread: which entry to drop where not all can be kept.
     pub(super) chance: u32,
 }
 
-/// What is called with an earlier access that races with the present one, and where the two meet. It says
-/// whether that settles it: if not, it is called with other bytes where they meet.
+/// Called with an earlier access that races with the present one, and the bytes where the two meet. Returns whether
+/// that settles it; if not, it is called with other bytes where they meet.
 pub(super) type Found<'a> = dyn FnMut(&Entry, Meeting) -> bool + 'a;
 
 /// Two lanes that met in some bytes of the row.
@@ -33,8 +33,8 @@ pub(super) struct Meeting {
     pub(super) bytes: u32,
 }
 
-/// Whether there are threads of overlapping accesses that nothing orders. `found` is called with two of each
-/// element until it says that this is enough.
+/// Whether some threads of overlapping accesses are unordered. Calls `found` with two threads of each element until
+/// it returns that this is enough.
 #[inline]
 pub(super) fn unordered(
     old: &Entry,
@@ -75,7 +75,7 @@ fn strangers(old: &Entry, new: &Entry, warp: u8, mut found: impl FnMut(Meeting) 
     !old.is_lanewise(new) && pairs(old, new, |lane, before| before & !(1 << lane), &mut found)
 }
 
-/// The same where what a thread knows must be looked up. The earlier access is of one warp.
+/// Does the same where a thread's knowledge must be looked up. The earlier access is of one warp.
 pub(super) fn asked(old: &Entry, new: &Entry, view: &View<'_>, found: impl FnMut(Meeting) -> bool) -> bool {
     let View { clocks, warp, .. } = *view;
     if clocks.knows_warp(warp, old) {

@@ -24,8 +24,8 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Checks an access against what is remembered, and remembers it. `race` is called with each
-    /// earlier access that it races with.
+    /// Checks an access against the remembered ones, and remembers it. Calls `race` with each earlier access that it
+    /// races with.
     #[inline]
     pub(super) fn access(&mut self, new: &Entry, view: &View<'_>, race: &mut Found<'_>) {
         if view.private {
@@ -50,8 +50,8 @@ impl Row {
         }
     }
 
-    /// Remembers an access to a spot without further ado, and says whether it could: nothing is there that
-    /// the access could race with, and it is kept where the last one of the warp was.
+    /// Remembers an access to a spot by a fast path. Returns whether that was possible: the spot contains nothing
+    /// that the access could race with, and the access is kept where the warp's last one was.
     #[inline(always)]
     pub(super) fn add(&mut self, new: &Entry, spot: &Spot, view: &View<'_>) -> bool {
         if view.private {

@@ -92,7 +92,7 @@ impl Scatter {
         }
     }
 
-    /// What was kept is of no interest any more; from now on it is about accesses like `new`.
+    /// Discards the contents; from now on the scatter is for accesses like `new`.
     pub(super) fn renew(&mut self, new: &Entry, warps: u32) {
         (self.bytes, self.latest) = Default::default();
         (self.block, self.class, self.warps) = (new.block, new.class(), warps);
@@ -185,9 +185,9 @@ impl Scatter {
         true
     }
 
-    /// Keeps what lanes of one warp do to a few units, if nothing has to be looked up for that: of each unit
-    /// nothing is said yet, or only what the warp did at this time, or what the same lanes of other warps
-    /// did with the same instruction. With `alone`, only what the same threads did.
+    /// Records the accesses of one warp's lanes to a few units, if this needs no look-up: each unit must be empty, or
+    /// contain only accesses of the warp at this time, or of the same lanes of other warps with the same instruction.
+    /// With `alone`, only those of the same threads.
     #[inline(always)]
     pub(super) fn add(&mut self, new: &Entry, spot: &Spot, alone: bool) -> bool {
         let age = new.clock.wrapping_sub(self.base);
@@ -251,7 +251,7 @@ impl Scatter {
         is
     }
 
-    /// Whether a unit can say both what it says and that `lanes` accessed its `bits` too.
+    /// Whether a unit can represent both its contents and an access of `lanes` to its `bits`.
     #[inline(always)]
     fn fits(
         &self,
@@ -277,8 +277,8 @@ impl Scatter {
             || (unit.lanes & lanes == lanes && unit.warps & new.warps == new.warps)
     }
 
-    /// The access `new` meets what is kept: it may stand for it, and where `race` is given the two conflict
-    /// unless they are strong for each other. Whether something is kept no longer.
+    /// Compares the access `new` with the contents: it may replace them, and if `race` is given, the two conflict
+    /// unless they are strong for each other. Returns whether something was removed.
     pub(super) fn meet(&mut self, new: &Entry, view: &View<'_>, mut race: Option<&mut Found<'_>>) -> bool {
         let common = self.bytes.and(new.bytes);
         if common.is_empty() {

@@ -12,7 +12,7 @@ const SHARDS: usize = 32;
 /// Chunks that a worker finds without asking the others.
 const CACHED: usize = 256;
 
-/// Rows of shared memory. They are kept for the next block: what another block left there is nothing.
+/// Rows of shared memory. They are reused for the next block: entries of another block count as empty.
 #[derive(Debug, Default)]
 pub(super) struct SharedRows {
     rows: Vec<(u64, Row)>,
@@ -83,7 +83,7 @@ impl GlobalRows {
         shard.entry(number).or_insert_with(Chunk::new).clone()
     }
 
-    /// Forgets what was done to bytes of memory: they were given back, and become something else.
+    /// Forgets the accesses to bytes of memory that were freed and become something else.
     pub(super) fn forget(&self, address: u64, bytes: u64) {
         let end = address.saturating_add(bytes);
         let chunk_bytes = CHUNK_ROWS * ROW_BYTES;
@@ -112,7 +112,7 @@ impl ChunkCache {
         ChunkCache { slots: vec![None; CACHED] }
     }
 
-    /// Calls `with` with the rows of a chunk, which nobody else uses meanwhile.
+    /// Calls `with` with the rows of a chunk, exclusively.
     #[inline]
     pub(super) fn with_rows<R>(
         &mut self,

@@ -18,8 +18,7 @@ const ROW: usize = 4;
 struct Shuffle {
     /// Bits of a part: 8, 16 or 32.
     bits: u32,
-    /// For each word that results, row by row of 32 lanes, the numbers of its parts among all parts of the
-    /// words that there are.
+    /// For each resulting word, row by row of 32 lanes, the numbers of its parts among all parts of the source words.
     from: Box<[u16]>,
 }
 
