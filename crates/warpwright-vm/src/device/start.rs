@@ -135,7 +135,7 @@ impl Device {
         let bytes = kernel.static_shared + u64::from(config.shared_mem_bytes);
         let arch = self.inner.config.arch;
         let max = arch.limits().shared_per_block;
-        if bytes > most {
+        if bytes > max {
             return Err(LaunchError::SharedMemory { kernel: name(), bytes, max, arch });
         }
         let loaded = &module.loaded;
