@@ -2,7 +2,7 @@
 
 use crate::ptxas::{Ptxas, first_error};
 use crate::run::{parallel, ptx_files, read, relative, root};
-use crate::summary::{Part, Summary};
+use crate::summary::{SuiteResult, Summary};
 use std::path::Path;
 
 /// What the comparison of a file found.
@@ -32,7 +32,7 @@ pub(crate) fn check(ptxas: &Ptxas, summary: &mut Summary) {
         }
     }
     let remark = format!("{identical} to the same bytes");
-    summary.add(Part { name: name.to_string(), passed, failed: files.len() - passed, remark });
+    summary.add(SuiteResult { name: name.to_string(), passed, failed: files.len() - passed, remark });
 }
 
 fn compare(ptxas: &Ptxas, path: &Path) -> Result<Outcome, String> {

@@ -4,7 +4,7 @@
 //! devices its tests got, and the driver at the end what was launched on it.
 
 use crate::run::{cargo, root, target_dir};
-use crate::summary::{Part, Summary};
+use crate::summary::{SuiteResult, Summary};
 use crate::test::{Counts, stream_output};
 use std::collections::BTreeMap;
 use std::fs;
@@ -133,7 +133,7 @@ pub(crate) fn check(driver: Driver, full: bool, summary: &mut Summary) {
     }
 }
 
-fn run(driver: Driver, full: bool) -> Result<Part, String> {
+fn run(driver: Driver, full: bool) -> Result<SuiteResult, String> {
     let built = build()?;
     let binaries = select(&built)?;
     let folder = target_dir().join("cuda");
@@ -198,7 +198,7 @@ fn run(driver: Driver, full: bool) -> Result<Part, String> {
     if elsewhere > 0 {
         remark += &format!("; {elsewhere} devices of no CUDA device's architecture were virtual GPUs");
     }
-    Ok(Part { name: driver.part().to_string(), passed: counts.passed, failed: counts.failed, remark })
+    Ok(SuiteResult { name: driver.part().to_string(), passed: counts.passed, failed: counts.failed, remark })
 }
 
 /// What Cargo says of the workspace's integration tests, built as `cargo test --workspace` builds them, and of those that

@@ -4,7 +4,7 @@
 
 use crate::ptxas::{Ptxas, first_error};
 use crate::run::{parallel, ptx_files, read, relative, root};
-use crate::summary::{Part, Summary};
+use crate::summary::{SuiteResult, Summary};
 use std::path::Path;
 
 /// Gives every `verify` and `vm` file to `ptxas`.
@@ -27,7 +27,7 @@ pub(crate) fn check(ptxas: &Ptxas, summary: &mut Summary) {
         }
     }
     let remark = if left_out == 0 { String::new() } else { format!("{left_out} are not for ptxas") };
-    summary.add(Part { name: name.to_string(), passed, failed, remark });
+    summary.add(SuiteResult { name: name.to_string(), passed, failed, remark });
 }
 
 /// Whether the file is one for `ptxas`; an error where it disagrees.

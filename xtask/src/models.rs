@@ -4,7 +4,7 @@
 //! workspace. Both packages come from PyPI into a virtual environment under `target/tools`.
 
 use crate::run::{build_workspace, root, target_dir};
-use crate::summary::{Part, Summary};
+use crate::summary::{SuiteResult, Summary};
 use crate::tools;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub(crate) fn check(python: &Path, summary: &mut Summary) {
     }
 }
 
-fn compare(python: &Path) -> Result<Part, String> {
+fn compare(python: &Path) -> Result<SuiteResult, String> {
     let program = build_workspace()?.join(format!("warpwright{}", std::env::consts::EXE_SUFFIX));
     let mut command = Command::new(python);
     command.arg(root().join("tools/test-models/check.py")).arg(program).arg(target_dir().join("test-models"));
@@ -52,5 +52,5 @@ fn compare(python: &Path) -> Result<Part, String> {
     if !status.success() && failed == 0 {
         return Err(format!("tools/test-models/check.py: {status}"));
     }
-    Ok(Part { name: NAME.to_string(), passed, failed, remark: String::new() })
+    Ok(SuiteResult { name: NAME.to_string(), passed, failed, remark: String::new() })
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// The outcome of a run of several parts.
 pub(crate) struct Summary {
-    parts: Vec<(Part, Took)>,
+    parts: Vec<(SuiteResult, Took)>,
     not_run: Vec<(String, String)>,
     /// When the part began that is added next.
     began: Began,
@@ -60,7 +60,7 @@ fn processor() -> Option<Duration> {
 
 /// The outcome of one part. One that tests nothing says what it took.
 #[derive(Default)]
-pub(crate) struct Part {
+pub(crate) struct SuiteResult {
     pub(crate) name: String,
     pub(crate) passed: usize,
     pub(crate) failed: usize,
@@ -75,7 +75,7 @@ impl Summary {
     }
 
     /// Adds what ran since the last part was added.
-    pub(crate) fn add(&mut self, part: Part) {
+    pub(crate) fn add(&mut self, part: SuiteResult) {
         self.parts.push((part, self.began.took()));
         self.began = Began::now();
     }
@@ -84,7 +84,7 @@ impl Summary {
     pub(crate) fn add_failure(&mut self, name: &str, why: &str) {
         eprintln!("{name}: {why}");
         let remark = why.lines().next().unwrap_or_default().to_string();
-        self.add(Part { name: name.to_string(), passed: 0, failed: 1, remark });
+        self.add(SuiteResult { name: name.to_string(), passed: 0, failed: 1, remark });
     }
 
     /// Adds what did not run, and how to make it run.
@@ -98,7 +98,7 @@ impl Summary {
             self.parts.iter().fold((0, 0), |(passed, failed), (p, _)| (passed + p.passed, failed + p.failed));
         let width = self.parts.iter().map(|(part, _)| part.name.len()).max().unwrap_or(0);
         println!("\nsummary");
-        for (Part { name, passed, failed, remark }, took) in &self.parts {
+        for (SuiteResult { name, passed, failed, remark }, took) in &self.parts {
             let mark = if *failed == 0 { "ok  " } else { "FAIL" };
             let remark = if remark.is_empty() { String::new() } else { format!("  ({remark})") };
             println!("  {mark}  {name:width$}  {took}  {passed:6} passed, {failed} failed{remark}");

@@ -3,7 +3,7 @@
 use crate::cuda::{self, Driver};
 use crate::ptxas::Ptxas;
 use crate::run::cargo;
-use crate::summary::{Part, Summary};
+use crate::summary::{SuiteResult, Summary};
 use crate::{clients, corpus, filetests, models, mutants, tools, validate};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitStatus, Stdio};
@@ -56,7 +56,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         true => Err("leave out --no-python to run it".to_string()),
         false => models::set_up(),
     };
-    summary.add(Part { name: "tools, installed".into(), ..Part::default() });
+    summary.add(SuiteResult { name: "tools, installed".into(), ..SuiteResult::default() });
     build_tests(&mut summary);
     cargo_test(options, &mut summary);
     if options.device.is_none() {
@@ -100,7 +100,7 @@ fn build_tests(summary: &mut Summary) {
     let mut command = cargo();
     command.args(["test", "--workspace", "--quiet", "--no-run"]);
     match crate::run::run(&mut command) {
-        Ok(()) => summary.add(Part { name: "the tests, built".into(), ..Part::default() }),
+        Ok(()) => summary.add(SuiteResult { name: "the tests, built".into(), ..SuiteResult::default() }),
         Err(why) => summary.add_failure("the tests, built", &why),
     }
 }
@@ -120,7 +120,7 @@ fn cargo_test(options: &Options, summary: &mut Summary) {
             summary.add_failure(name, "the workspace's tests do not build or run");
         }
         Ok((Counts { passed, failed }, _)) => {
-            summary.add(Part { name: name.to_string(), passed, failed, remark: String::new() });
+            summary.add(SuiteResult { name: name.to_string(), passed, failed, remark: String::new() });
         }
         Err(why) => summary.add_failure(name, &why),
     }
@@ -136,7 +136,7 @@ fn orders(summary: &mut Summary) {
         command.args(["test", "--package", "warpwright-runtime", "--tests", "--no-fail-fast", "--quiet"]);
         match stream_output(command.env("WARPWRIGHT_TEST_ORDER", order)) {
             Ok((Counts { passed, failed }, status)) if status.success() || failed > 0 => {
-                summary.add(Part { name, passed, failed, remark: String::new() });
+                summary.add(SuiteResult { name, passed, failed, remark: String::new() });
             }
             Ok(_) => summary.add_failure(&name, "they do not run"),
             Err(why) => summary.add_failure(&name, &why),

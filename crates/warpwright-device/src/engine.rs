@@ -250,7 +250,7 @@ impl Worker {
             Op::Signal(signal) => signal.reach(true),
             Op::WriteValue { at, value } => at.set_value(*value).map_err(named)?,
             Op::Release(what) => what.release(),
-            Op::Wait(_) | Op::Running(_) | Op::WaitValue { .. } | Op::Keep { .. } | Op::Nothing => {}
+            Op::Wait(_) | Op::Running(_) | Op::WaitValue { .. } | Op::Retain { .. } | Op::Nothing => {}
             Op::Batch(ops, next) => return self.batch(ops, *next, give_up),
         }
         Ok(Outcome::Done)

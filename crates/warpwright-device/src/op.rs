@@ -89,7 +89,7 @@ pub enum Op {
     /// Several, one after the other: those from an index on.
     Batch(Arc<[Op]>, usize),
     /// Nothing, but this is kept until then.
-    Keep {
+    Retain {
         /// What it is.
         what: Arc<dyn Any + Send + Sync>,
     },

@@ -253,7 +253,7 @@ impl Queue {
 
     /// Says what has become of the last operation, and waits for the next one. `None` when the queue is closed.
     pub(crate) fn next(&self, last: Option<(Entry, Outcome)>) -> Option<Turn> {
-        let (mut look, most) = LOOK_EVERY;
+        let (mut look, max) = LOOK_EVERY;
         // What the operation held is given back without the lock, and before anyone is told.
         let last = last.map(|(Entry { ticket, stream, op }, outcome)| {
             let left = match outcome {
@@ -336,7 +336,7 @@ impl Queue {
                 let pause = rest.unwrap_or(look);
                 let waited = self.work.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner);
                 state = waited.0;
-                look = if rest.is_some() { LOOK_EVERY.0 } else { (2 * look).min(most) };
+                look = if rest.is_some() { LOOK_EVERY.0 } else { (2 * look).min(max) };
             }
             state.sleeping = false;
         }

@@ -2,9 +2,9 @@
 //!
 //! Everything above speaks of operations ([`crate::op`]), memory, points and marks. A [`Point`] is a place in the order
 //! of a stream: the ticket of an operation is its number on the device, in the order of issue, from 1 on. A
-//! [`Mark`] is what the device says of an event.
+//! [`EventHandle`] is what the device says of an event.
 //!
-//! What of one device meets what of another only where a stream [waits](Backend::wait_mark) for a mark, and in copies
+//! What of one device meets what of another only where a stream [waits](Backend::wait_event) for a mark, and in copies
 //! between devices; both refuse what is of another kind. Everything else the callers have checked.
 
 use crate::buffer::AnyBuffer;
@@ -12,7 +12,7 @@ use crate::contract::Param;
 use crate::device::DeviceStatistics;
 use crate::error::{Result, RuntimeError};
 use crate::function::FunctionAttributes;
-use crate::op::{Launch, Op, Place, Shape};
+use crate::op::{Launch, Op, MemoryRange, Shape};
 use crate::pool::Point;
 use crate::stream::StreamState;
 use crate::{cuda, vm};
@@ -68,7 +68,7 @@ kinds! {
 
     /// What the device says of an event. A cheap handle.
     #[derive(Clone)]
-    Mark { vm::Mark, cuda::Mark }
+    EventHandle { vm::EventHandle, cuda::EventHandle }
 
     /// A piece of device memory, given back to the device when it is dropped.
     #[derive(Debug)]
@@ -147,12 +147,12 @@ ask! {
 
     /// Copies bytes of the host, as many as the place has, in the order of a stream. The slice is free when this
     /// returns.
-    fn upload(&self, data: &[u8], target: &Place, stream: &StreamState);
+    fn upload(&self, data: &[u8], target: &MemoryRange, stream: &StreamState);
 
     /// Copies to a slice of as many bytes as the place has, in the order of a stream, and waits for that.
     /// `operation` is what it is called where it is skipped.
     fn download(
-        &self, operation: &'static str, source: &Place, stream: &StreamState, target: &mut [u8]
+        &self, operation: &'static str, source: &MemoryRange, stream: &StreamState, target: &mut [u8]
     ) -> Result<()>;
 
     /// A new stream of that number, which no other one of the device ever has.
@@ -167,14 +167,14 @@ ask! {
 
     /// Copies from a device to another one of the same kind, of which one is `self`, in the order of a stream.
     fn copy_peer(
-        &self, operation: &'static str, source: (&Backend, Place), target: (&Backend, Place), stream: &StreamState
+        &self, operation: &'static str, source: (&Backend, MemoryRange), target: (&Backend, MemoryRange), stream: &StreamState
     ) -> Result<()>;
 
     /// Marks the end of what a stream was asked for.
-    fn record(&self, stream: &StreamState) -> Mark;
+    fn record(&self, stream: &StreamState) -> EventHandle;
 
     /// What the stream is asked for from now on waits for the mark, which may be of another device of the same kind.
-    fn wait_mark(&self, mark: &Mark, stream: &StreamState) -> Result<()>;
+    fn wait_event(&self, event: &EventHandle, stream: &StreamState) -> Result<()>;
 
     /// Whether the operations until a point are complete: executed, or skipped after an error.
     fn is_complete(&self, point: Point) -> bool;
@@ -186,7 +186,7 @@ ask! {
     fn wait(&self, stream: &StreamState) -> Result<()>;
 
     /// Waits until everything before a mark of this device is complete, and returns the error that nobody was told of.
-    fn wait_for(&self, mark: &Mark) -> Result<()>;
+    fn wait_for(&self, event: &EventHandle) -> Result<()>;
 
     /// Waits until everything is complete, and returns the error that nobody was told of.
     fn wait_all(&self) -> Result<()>;
@@ -212,24 +212,24 @@ fn strangers() -> ! {
     unreachable!("what is of one device is given to another one")
 }
 
-impl Mark {
+impl EventHandle {
     /// Whether everything before it is complete.
     pub(crate) fn is_complete(&self) -> bool {
         match self {
-            Mark::Vm(mark) => {
-                mark.ask();
-                mark.is_reached()
+            EventHandle::Vm(event) => {
+                event.ask();
+                event.is_reached()
             }
-            Mark::Cuda(mark) => mark.is_complete(),
+            EventHandle::Cuda(event) => event.is_complete(),
         }
     }
 
     /// The time on the device from an earlier mark of the same device to this one; `None` where one is not complete, or
     /// was skipped.
-    pub(crate) fn elapsed(&self, earlier: &Mark) -> Result<Option<Duration>> {
+    pub(crate) fn elapsed(&self, earlier: &EventHandle) -> Result<Option<Duration>> {
         match self {
-            Mark::Vm(mark) => Ok(mark.elapsed_since(earlier.vm())),
-            Mark::Cuda(mark) => Ok(mark.elapsed(earlier.cuda())?),
+            EventHandle::Vm(event) => Ok(event.elapsed_since(earlier.vm())),
+            EventHandle::Cuda(event) => Ok(event.elapsed(earlier.cuda())?),
         }
     }
 }

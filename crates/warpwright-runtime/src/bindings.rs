@@ -67,9 +67,9 @@ impl Bindings {
 
 /// What a launch is given, as a [`Mode`] of a kernel's arguments: buffers, and numbers of the host.
 #[derive(Clone, Copy, Debug)]
-pub struct Given<'a>(PhantomData<&'a ()>);
+pub struct LaunchMode<'a>(PhantomData<&'a ()>);
 
-impl<'a> Mode for Given<'a> {
+impl<'a> Mode for LaunchMode<'a> {
     type In<T: Data> = &'a Buffer<T::Host>;
     type Out<T: Data> = &'a Buffer<T::Host>;
     type InOut<T: Data> = &'a Buffer<T::Host>;
@@ -81,18 +81,18 @@ impl<'a> Mode for Given<'a> {
 }
 
 /// Gives arguments to bindings.
-pub(crate) struct Gives<'a> {
+pub(crate) struct ArgumentSink<'a> {
     pub(crate) contract: &'a Contract,
     pub(crate) bindings: &'a mut Bindings,
 }
 
-impl Gives<'_> {
+impl ArgumentSink<'_> {
     fn buffer(&mut self, name: &str, buffer: &AnyBuffer) {
         self.bindings.buffer(self.contract, name, buffer);
     }
 }
 
-impl<'a> Sink<Given<'a>> for Gives<'_> {
+impl<'a> Sink<LaunchMode<'a>> for ArgumentSink<'_> {
     fn input<T: Data>(&mut self, name: &'static str, value: &'a Buffer<T::Host>) {
         self.buffer(name, value.as_ref());
     }

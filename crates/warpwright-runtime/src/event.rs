@@ -1,6 +1,6 @@
 //! Events: places in the order of a stream's operations.
 
-use crate::backend::Mark;
+use crate::backend::EventHandle;
 use crate::device::Device;
 use crate::error::{Result, RuntimeError};
 use std::fmt;
@@ -11,19 +11,19 @@ use std::time::Duration;
 #[derive(Clone)]
 pub struct Event {
     pub(crate) device: Device,
-    pub(crate) mark: Mark,
+    pub(crate) handle: EventHandle,
 }
 
 impl Event {
     /// Waits until everything before it has been done. Returns the error of what failed on the device, if
     /// nothing has returned that yet.
     pub fn synchronize(&self) -> Result<()> {
-        self.device.backend().wait_for(&self.mark)
+        self.device.backend().wait_for(&self.handle)
     }
 
     /// Whether everything before it has been done, or skipped after an error.
     pub fn is_complete(&self) -> bool {
-        self.mark.is_complete()
+        self.handle.is_complete()
     }
 
     /// The time on the device from an earlier event to this one; zero if that one came later. Both must be of one
@@ -32,7 +32,7 @@ impl Event {
         if self.device != earlier.device {
             return Err(RuntimeError::OtherDevice { operation: "elapsed", what: "earlier event" });
         }
-        self.mark.elapsed(&earlier.mark)?.ok_or(RuntimeError::Incomplete)
+        self.handle.elapsed(&earlier.handle)?.ok_or(RuntimeError::Incomplete)
     }
 }
 

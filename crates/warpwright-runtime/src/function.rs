@@ -174,8 +174,8 @@ impl Function {
     pub fn max_dynamic_shared(&self) -> u32 {
         match self.kernel.max_dynamic_shared.load(Relaxed) {
             u32::MAX => {
-                let most = self.device.properties().shared_per_block;
-                u32::try_from(most.saturating_sub(self.kernel.attributes.static_shared)).unwrap_or(u32::MAX)
+                let max = self.device.properties().shared_per_block;
+                u32::try_from(max.saturating_sub(self.kernel.attributes.static_shared)).unwrap_or(u32::MAX)
             }
             bytes => bytes,
         }

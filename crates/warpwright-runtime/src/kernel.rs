@@ -6,7 +6,7 @@
 //! ```
 
 use crate::backend::Backend;
-use crate::bindings::{Bindings, Given, Gives};
+use crate::bindings::{Bindings, LaunchMode, ArgumentSink};
 use crate::buffer::{AnyBuffer, Element};
 use crate::contract::{Contract, Limits, Resolved};
 use crate::device::Device;
@@ -129,10 +129,10 @@ impl<T: ?Sized> fmt::Debug for TypedKernel<T> {
 
 impl<T: Kernel> TypedKernel<T> {
     /// Begins a launch with its arguments, all of them: what is missing or misspelt does not compile.
-    pub fn with(&self, args: T::Args<Given<'_>>) -> Binder<'_> {
+    pub fn with(&self, args: T::Args<LaunchMode<'_>>) -> Binder<'_> {
         let mut binder = self.bind();
         let contract = &self.compiled.compiled.contract;
-        args.give(&mut Gives { contract, bindings: &mut binder.bindings });
+        args.give(&mut ArgumentSink { contract, bindings: &mut binder.bindings });
         binder
     }
 }
@@ -206,25 +206,25 @@ impl Device {
     /// use warpwright_dsl::*;
     /// use warpwright_runtime::{Device, RuntimeError, VmConfig};
     ///
-    /// /// `y[place] = 1`, wherever that is.
+    /// /// `y[i] = 1`, for any `i`.
     /// #[derive(Config)]
-    /// struct Mark;
+    /// struct WriteOne;
     ///
     /// #[derive(Args)]
-    /// #[args(of = Mark)]
-    /// struct MarkArgs<M: Mode> {
+    /// #[args(of = WriteOne)]
+    /// struct WriteOneArgs<M: Mode> {
     ///     #[arg(len = 8)]
     ///     y: M::Out<u32>,
-    ///     place: M::Scalar<u32>,
+    ///     i: M::Scalar<u32>,
     /// }
     ///
-    /// impl Kernel for Mark {
-    ///     type Args<M: Mode> = MarkArgs<M>;
+    /// impl Kernel for WriteOne {
+    ///     type Args<M: Mode> = WriteOneArgs<M>;
     ///     fn launch(&self) -> LaunchRule {
     ///         LaunchRule::new(1)
     ///     }
-    ///     fn body<'k>(&self, k: K<'k>, MarkArgs { y, place }: MarkArgs<Body<'k>>) {
-    ///         y.st(place, k.u32(1));
+    ///     fn body<'k>(&self, k: K<'k>, WriteOneArgs { y, i }: WriteOneArgs<Body<'k>>) {
+    ///         y.st(i, k.u32(1));
     ///     }
     /// }
     ///
@@ -232,10 +232,10 @@ impl Device {
     /// let device = Device::vm(VmConfig::default())?;
     /// let stream = device.default_stream();
     /// let y = stream.alloc_zeros::<u32>(8)?;
-    /// let mark = device.checked(&Mark)?;
-    /// mark.with(MarkArgs { y: &y, place: 7 }).launch(&stream)?;
+    /// let kernel = device.checked(&WriteOne)?;
+    /// kernel.with(WriteOneArgs { y: &y, i: 7 }).launch(&stream)?;
     /// assert_eq!(stream.clone_dtoh(&y)?, [0, 0, 0, 0, 0, 0, 0, 1]);
-    /// mark.with(MarkArgs { y: &y, place: 8 }).launch(&stream)?;
+    /// kernel.with(WriteOneArgs { y: &y, i: 8 }).launch(&stream)?;
     /// assert!(stream.synchronize().is_err());
     /// # Ok(())
     /// # }
@@ -500,7 +500,7 @@ impl<'a> Binder<'a> {
     fn resolve(self) -> Result<(Launch, Vec<AnyBuffer>)> {
         let (arguments, buffers) = self.bindings.finish()?;
         let Compiled { contract, kernel, resident } = self.compiled;
-        let most_blocks = || {
+        let max_blocks = || {
             if self.block == contract.block() {
                 return *resident;
             }
@@ -508,7 +508,7 @@ impl<'a> Binder<'a> {
             Function::new(self.device.clone(), kernel.clone())
                 .max_cooperative_grid(threads(self.block), dynamic_shared)
         };
-        let Resolved { shape, params } = contract.resolve(&arguments, self.block, most_blocks)?;
+        let Resolved { shape, params } = contract.resolve(&arguments, self.block, max_blocks)?;
         let launch = kernel.launch(shape, params.into_iter(), buffers.iter());
         Ok((launch, buffers))
     }

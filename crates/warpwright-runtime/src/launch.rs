@@ -250,8 +250,8 @@ fn check(
     let grid = limits.check_grid(<[u32; 3]>::from(config.grid_dim).map(u64::from))?;
     let (given, needed) = (config.shared_mem_bytes, function.max_dynamic_shared());
     if given > needed {
-        let most = limits.shared.saturating_sub(*static_shared);
-        return Err(Violation::DynamicShared { given, needed, most });
+        let max = limits.shared.saturating_sub(*static_shared);
+        return Err(Violation::DynamicShared { given, needed, max });
     }
     let cluster = attributes.cluster.map(<[u32; 3]>::from);
     limits.check_cluster(cluster, grid)?;

@@ -135,7 +135,7 @@ mod vm;
 
 pub use cudarc;
 
-pub use bindings::Given;
+pub use bindings::LaunchMode;
 pub use buffer::{AnyBuffer, Buffer, Element, HostBuffer};
 pub use contract::{ContractError, Kind, Measure, Violation};
 pub use cuda::nvtx;

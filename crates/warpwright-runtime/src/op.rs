@@ -10,9 +10,9 @@
 use crate::backend::{Code, Exec, Memory};
 use std::sync::Arc;
 
-/// A range of bytes of device memory. It is inside.
+/// A range of bytes of device memory, within the bounds of that memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct MemoryRange {
     /// The memory.
     pub(crate) memory: Arc<Memory>,
     /// First byte.
@@ -43,7 +43,7 @@ impl Word {
         self.pitch == self.size
     }
 
-    /// Words of a place of so many bytes.
+    /// The number of words in a range of `bytes` bytes.
     pub(crate) fn count(self, bytes: u64) -> u64 {
         bytes.checked_sub(self.size).map_or(0, |rest| rest / self.pitch + 1)
     }
@@ -96,14 +96,14 @@ pub(crate) enum Op {
     /// Copies bytes within the device, or from and to mapped memory. As many on both sides; they do not overlap.
     Copy {
         /// From where.
-        source: Place,
+        source: MemoryRange,
         /// To where.
-        target: Place,
+        target: MemoryRange,
     },
     /// Sets words.
     Fill {
         /// From the first to the last.
-        target: Place,
+        target: MemoryRange,
         /// To what.
         word: Word,
     },

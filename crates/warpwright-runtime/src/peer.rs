@@ -30,10 +30,10 @@ impl Stream {
         let mut issuing = Issuing::default();
         near.as_any().used_by(self.state(), &mut issuing)?;
         far.as_any().used_by(&follower, &mut issuing)?;
-        let (from, to) = (source.as_any().place(), target.as_any().place());
+        let (from, to) = (source.as_any().range(), target.as_any().range());
         let (reads, writes) = (source.device().backend(), target.device().backend());
         self.backend().copy_peer(NAME, (reads, from), (writes, to), self.state())?;
         let copied = self.backend().record(self.state());
-        far.device().backend().wait_mark(&copied, &follower)
+        far.device().backend().wait_event(&copied, &follower)
     }
 }

@@ -7,7 +7,7 @@ use crate::error::{Result, RuntimeError};
 use crate::event::Event;
 use crate::graph::Graph;
 use crate::lock;
-use crate::op::{Op, Place, Word};
+use crate::op::{Op, MemoryRange, Word};
 use crate::pool::Point;
 use std::fmt;
 use std::sync::atomic::{
@@ -140,7 +140,7 @@ impl Stream {
         same_len(NAME, source.len(), target.len())?;
         let mut issuing = Issuing::default();
         target.as_any().used_by(&self.inner.state, &mut issuing)?;
-        self.backend().upload(bytemuck::cast_slice(source), &target.as_any().place(), &self.inner.state);
+        self.backend().upload(bytemuck::cast_slice(source), &target.as_any().range(), &self.inner.state);
         Ok(())
     }
 
@@ -153,7 +153,7 @@ impl Stream {
         let mut issuing = Issuing::default();
         source.as_any().used_by(&self.inner.state, &mut issuing)?;
         let bytes = bytemuck::cast_slice_mut::<T, u8>(target);
-        self.backend().download(NAME, &source.as_any().place(), &self.inner.state, bytes)
+        self.backend().download(NAME, &source.as_any().range(), &self.inner.state, bytes)
     }
 
     /// The elements, after what the stream was asked for so far; waits for that.
@@ -185,7 +185,7 @@ impl Stream {
         if source.overlaps(target) {
             return Err(RuntimeError::Overlap { operation });
         }
-        let op = Op::Copy { source: source.place(), target: target.place() };
+        let op = Op::Copy { source: source.range(), target: target.range() };
         self.enqueue(op, [source, target])
     }
 
@@ -197,7 +197,7 @@ impl Stream {
     /// Sets every byte.
     pub fn memset_any(&self, target: &AnyBuffer, value: u8) -> Result<()> {
         self.must_own("memset", "target", target)?;
-        self.enqueue(Op::Fill { target: target.place(), word: Word::byte(value) }, [target])
+        self.enqueue(Op::Fill { target: target.range(), word: Word::byte(value) }, [target])
     }
 
     /// Sets every element. A value whose words differ is set word by word, each of them in an operation of its own.
@@ -215,15 +215,15 @@ impl Stream {
             u32::from_le_bytes(value)
         });
         let (words, size) = (words.collect::<Vec<_>>(), size as u64);
-        let all = target.as_any().place();
+        let all = target.as_any().range();
         if words.iter().all(|&word| word == words[0]) {
             let word = Word { value: words[0], size, pitch: size };
             return self.enqueue(Op::Fill { target: all, word }, [target.as_any()]);
         }
         for (&value, first) in words.iter().zip((0..).step_by(size as usize)) {
             let bytes = (all.bytes + size).saturating_sub(pitch);
-            let place = Place { offset: all.offset + first, bytes, ..all.clone() };
-            self.enqueue(Op::Fill { target: place, word: Word { value, size, pitch } }, [target.as_any()])?;
+            let range = MemoryRange { offset: all.offset + first, bytes, ..all.clone() };
+            self.enqueue(Op::Fill { target: range, word: Word { value, size, pitch } }, [target.as_any()])?;
         }
         Ok(())
     }
@@ -231,8 +231,8 @@ impl Stream {
     /// Records an event behind what the stream was asked for so far.
     pub fn record_event(&self) -> Result<Event> {
         self.must_not_capture("record_event")?;
-        let mark = self.backend().record(&self.inner.state);
-        Ok(Event { device: self.inner.device.clone(), mark })
+        let handle = self.backend().record(&self.inner.state);
+        Ok(Event { device: self.inner.device.clone(), handle })
     }
 
     /// What the stream is asked for from now on waits for the event, also for one of another device of the same kind.
@@ -241,7 +241,7 @@ impl Stream {
     /// Refused between a CUDA device and a virtual GPU of this process: there the host waits ([`Event::synchronize`]).
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         self.must_not_capture("wait_event")?;
-        self.backend().wait_mark(&event.mark, &self.inner.state)
+        self.backend().wait_event(&event.handle, &self.inner.state)
     }
 
     /// Waits until the stream has done what it was asked for. Returns the error of what failed on the device,

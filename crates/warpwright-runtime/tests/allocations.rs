@@ -134,7 +134,7 @@ fn issuing_what_was_prepared_allocates_nothing() {
         assert_eq!(result, [2.0 * f32::from(step)]);
         // The first ones grow what is kept for those that come. A virtual GPU has the bytes of a copy from or to the host,
         // and the copy itself, on the heap.
-        let most = if device.properties().driver.is_none() { 6 } else { 0 };
-        assert!(step < 4 || allocations <= most, "step {step}: {allocations} allocations");
+        let max = if device.properties().driver.is_none() { 6 } else { 0 };
+        assert!(step < 4 || allocations <= max, "step {step}: {allocations} allocations");
     }
 }

@@ -16,7 +16,7 @@ use warpwright_runtime::{
 const SIZE: u32 = 2;
 
 /// Bytes that the arguments of an example may have: what every host can promise without touching it.
-const MOST: usize = 8 << 30;
+const MAX_BYTES: usize = 8 << 30;
 
 /// What is given for an argument.
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl Subject {
             // With room for an element more.
             end = (end + bytes + 32).next_multiple_of(256);
         }
-        if end > MOST {
+        if end > MAX_BYTES {
             return None;
         }
         let stream = device.default_stream();

@@ -266,7 +266,7 @@ fn kernels_that_leave_the_block_open_take_any_up_to_theirs() {
     let needed = [32, 1, 1];
     assert_eq!(
         refused(bound.prepare()).2,
-        Violation::Block { given: [64, 1, 1], needed, exactly: true, most: 1024 }
+        Violation::Block { given: [64, 1, 1], needed, exactly: true, max: 1024 }
     );
 }
 
@@ -401,20 +401,20 @@ mod on_the_vm {
             let device = virtual_gpu(80, 3);
             let stream = device.default_stream();
             let kernel = device.kernel(&GridSum { threads }).unwrap();
-            let most = kernel.function().max_cooperative_grid(threads, 0);
-            assert_eq!(most, 3 * per_multiprocessor);
+            let max = kernel.function().max_cooperative_grid(threads, 0);
+            assert_eq!(max, 3 * per_multiprocessor);
             let launch = |blocks: u64| {
                 let arrived = stream.alloc_zeros::<u32>(1).unwrap();
                 let [parts, sums] = [(); 2].map(|()| stream.alloc_zeros::<u32>(blocks as usize).unwrap());
                 let bound = kernel.bind().buffer("arrived", arrived).buffer("parts", parts);
                 bound.buffer("sums", &sums).dim("blocks", blocks).launch(&stream).map(|()| sums)
             };
-            let sums = launch(most).unwrap();
-            let sum = (most * (most + 1) / 2) as u32;
-            assert_eq!(stream.clone_dtoh(&sums).unwrap(), vec![sum; most as usize]);
+            let sums = launch(max).unwrap();
+            let sum = (max * (max + 1) / 2) as u32;
+            assert_eq!(stream.clone_dtoh(&sums).unwrap(), vec![sum; max as usize]);
             let launches = device.statistics().launches;
-            let (_, _, violation) = refused(launch(most + 1));
-            assert_eq!(violation, Violation::NotResident { given: most + 1, needed: most });
+            let (_, _, violation) = refused(launch(max + 1));
+            assert_eq!(violation, Violation::NotResident { given: max + 1, needed: max });
             stream.synchronize().unwrap();
             assert_eq!(device.statistics().launches, launches);
         }

@@ -213,13 +213,13 @@ fn dimensions_that_the_device_or_the_function_does_not_take_are_refused() {
         assert!(matches!(given(grid, (1, 1, 1)), Violation::Grid { .. }), "{grid:?}");
     }
     for block in [(0, 1, 1), (1025, 1, 1), (1, 1, 65), (32, 33, 1), (u32::MAX, u32::MAX, 1)] {
-        assert!(matches!(given((1, 1, 1), block), Violation::Block { most: 1024, .. }), "{block:?}");
+        assert!(matches!(given((1, 1, 1), block), Violation::Block { max: 1024, .. }), "{block:?}");
     }
     let block = refused(launch(&stream, &fixed, vec![], shape(1, 32, 0))).2;
     // A driver counts what the kernel requires as the most that it takes.
-    let most_of = |most| most == 1024 || most == 64;
+    let is_max = |max| max == 1024 || max == 64;
     assert!(
-        matches!(block, Violation::Block { given: [32, 1, 1], needed: [64, 1, 1], exactly: true, most } if most_of(most)),
+        matches!(block, Violation::Block { given: [32, 1, 1], needed: [64, 1, 1], exactly: true, max } if is_max(max)),
         "{block:?}"
     );
     launch(&stream, &fixed, vec![], shape(2, 64, 0)).unwrap();
@@ -227,7 +227,7 @@ fn dimensions_that_the_device_or_the_function_does_not_take_are_refused() {
     let x = stream.alloc_zeros::<f32>(8).unwrap();
     let args = vec![RawArg::from(&x), RawArg::from(&x), RawArg::structure(&BOTH), RawArg::from(1u8)];
     let block = refused(launch(&stream, &axpy, args, shape(1, 129, 0))).2;
-    assert!(matches!(block, Violation::Block { most: 128, .. }), "{block:?}");
+    assert!(matches!(block, Violation::Block { max: 128, .. }), "{block:?}");
     stream.synchronize().unwrap();
     assert_eq!(device.statistics().launches, 1);
 }
@@ -245,14 +245,14 @@ fn dynamic_shared_memory_beyond_48_kib_must_be_allowed() {
         stream.memset_zeros(&y)?;
         Ok(word)
     };
-    let most = 163 << 10;
+    let max = 163 << 10;
     assert_eq!(run(48 << 10).unwrap(), 4711);
     let (given, needed) = ((48 << 10) + 4, 48 << 10);
-    assert_eq!(refused(run(given)).2, Violation::DynamicShared { given, needed, most });
+    assert_eq!(refused(run(given)).2, Violation::DynamicShared { given, needed, max });
     function.set_max_dynamic_shared(100 << 10).unwrap();
     assert_eq!(run(100 << 10).unwrap(), 4711);
     let (given, needed) = ((100 << 10) + 4, 100 << 10);
-    assert_eq!(refused(run(given)).2, Violation::DynamicShared { given, needed, most });
+    assert_eq!(refused(run(given)).2, Violation::DynamicShared { given, needed, max });
     // A function is the same however one comes by it.
     let [function, again] = [(); 2].map(|()| module.load_function("last_word").unwrap());
     function.set_max_dynamic_shared(163 << 10).unwrap();

@@ -13,9 +13,9 @@
 #![deny(unsafe_code)]
 
 mod apart;
-mod place;
+mod test_device;
 mod rig;
 
 pub use apart::{Apart, Ended, Running};
-pub use place::{Place, cuda, device, orders, place};
+pub use test_device::{TestDevice, cuda, device, orders, test_device};
 pub use rig::{Ran, Rig, RunError, RunHere};

@@ -1,6 +1,6 @@
 //! Launches of single kernels on the device of the test, with whatever parameters they take.
 
-use crate::place::device;
+use crate::test_device::device;
 use std::fmt;
 use std::sync::Arc;
 use warpwright_ptx::verify;

@@ -5,7 +5,7 @@
 
 use super::{FOUND, Host};
 use crate::run::{cargo, target_dir};
-use crate::summary::Part;
+use crate::summary::SuiteResult;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,7 +14,7 @@ use std::process::Command;
 const FEATURES: &str = "std,driver,nvrtc,f16,dynamic-loading,cuda-12080";
 
 /// Lines of an example's output that are shown.
-const MOST_LINES: usize = 20;
+const MAX_LINES: usize = 20;
 
 /// An example, and what it needs.
 struct Example {
@@ -118,8 +118,8 @@ impl Client {
     }
 
     /// Runs what needs nvrtc, from that folder, or what does not.
-    pub(super) fn run(&self, host: &Host, nvrtc: Option<&Path>, name: &str) -> Part {
-        let mut part = Part { name: name.to_string(), passed: 0, failed: 0, remark: String::new() };
+    pub(super) fn run(&self, host: &Host, nvrtc: Option<&Path>, name: &str) -> SuiteResult {
+        let mut part = SuiteResult { name: name.to_string(), passed: 0, failed: 0, remark: String::new() };
         let in_place = |command: &mut Command| {
             command.current_dir(&self.folder);
             if let Some(folder) = nvrtc {
@@ -139,7 +139,7 @@ impl Client {
             in_place(&mut command);
             let outcome = output(&mut command).and_then(|said| {
                 let mut lines = said.lines();
-                lines.by_ref().take(MOST_LINES).for_each(|line| println!("    {line}"));
+                lines.by_ref().take(MAX_LINES).for_each(|line| println!("    {line}"));
                 match lines.count() {
                     0 => {}
                     more => println!("    … {more} more lines"),

@@ -8,7 +8,7 @@
 mod cudarc;
 
 use crate::run::{build_workspace, root, run, target_dir};
-use crate::summary::{Part, Summary};
+use crate::summary::{SuiteResult, Summary};
 use crate::tools;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -77,14 +77,14 @@ pub(crate) fn check(python: bool, summary: &mut Summary) {
 }
 
 /// Runs the examples of the runtime, which say by their exit status whether what they compute is right.
-fn ours(host: &Host) -> Result<Part, String> {
+fn ours(host: &Host) -> Result<SuiteResult, String> {
     // The one that has nothing of ours but what this prints.
     let emitted = target_dir().join("clients/rms_norm.json");
     std::fs::create_dir_all(target_dir().join("clients")).map_err(|error| error.to_string())?;
     let emitted = emitted.to_string_lossy();
     let kernel = ["emit", "rms_norm", "--set", "d=1024", "--set", "epsilon=1e-5", "--json", "-o", &*emitted];
     run(Command::new(&host.program).args(kernel))?;
-    let mut part = Part { name: OURS.to_string(), passed: 0, failed: 0, remark: String::new() };
+    let mut part = SuiteResult { name: OURS.to_string(), passed: 0, failed: 0, remark: String::new() };
     for (example, arguments) in
         [("devices", &[][..]), ("launches", &[]), ("beside_cudarc", &[]), ("plain_cudarc", &[&*emitted])]
     {
@@ -103,7 +103,7 @@ fn ours(host: &Host) -> Result<Part, String> {
 fn bindings(host: &Host, python: &Path, nvrtc: &Path, summary: &mut Summary) {
     println!("$ {BINDINGS}");
     let script = root().join("tools/clients/bindings.py").to_string_lossy().into_owned();
-    let mut all = Part { name: BINDINGS.to_string(), passed: 0, failed: 0, remark: String::new() };
+    let mut all = SuiteResult { name: BINDINGS.to_string(), passed: 0, failed: 0, remark: String::new() };
     // Who ends in the middle gives nothing back.
     for (arguments, leaks) in [(&[script.as_str()][..], true), (&[script.as_str(), "end"], false)] {
         let mut command = host.exec("90", leaks, python, arguments);

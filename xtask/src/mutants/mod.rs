@@ -18,7 +18,7 @@ mod understood;
 use crate::ptxas::{Ptxas, first_error};
 use crate::random::Random;
 use crate::run::parallel;
-use crate::summary::{Part, Summary};
+use crate::summary::{SuiteResult, Summary};
 use crate::tools;
 use seeds::Seeds;
 use std::collections::HashSet;
@@ -115,7 +115,7 @@ pub(crate) fn check(ptxas: &Ptxas, options: &Options, summary: &mut Summary) {
     } else {
         0
     };
-    summary.add(Part { name: name.to_string(), passed: judged - failed, failed, remark });
+    summary.add(SuiteResult { name: name.to_string(), passed: judged - failed, failed, remark });
 }
 
 fn make(seeds: &Seeds, options: &Options) -> Vec<Mutant> {

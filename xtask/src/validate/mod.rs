@@ -17,7 +17,7 @@ mod sass;
 
 use crate::ptxas::{Ptxas, first_error};
 use crate::run::parallel;
-use crate::summary::{Part, Summary};
+use crate::summary::{SuiteResult, Summary};
 use crate::tools::{self, Tools};
 use clap::builder::PossibleValuesParser;
 use figures::{FIGURES, Figure};
@@ -227,7 +227,7 @@ pub(crate) fn check(ptxas: &Ptxas, tools: &Tools, page: Page, extent: Extent, su
             (0, 1)
         }
     };
-    summary.add(Part { name: "kernels, the page".to_string(), passed, failed, remark: String::new() });
+    summary.add(SuiteResult { name: "kernels, the page".to_string(), passed, failed, remark: String::new() });
 }
 
 /// Assembles kernels: what each uses, or why it may not be.
@@ -261,7 +261,7 @@ fn assemble(
         }
     }
     let failed = entries.len() - passed;
-    summary.add(Part { name: "kernels, assembled".to_string(), passed, failed, remark: String::new() });
+    summary.add(SuiteResult { name: "kernels, assembled".to_string(), passed, failed, remark: String::new() });
 
     results
 }
@@ -311,6 +311,6 @@ fn take_figures(
             }
         }
     }
-    summary.add(Part { name: "kernels, figures".to_string(), passed, failed, remark: String::new() });
+    summary.add(SuiteResult { name: "kernels, figures".to_string(), passed, failed, remark: String::new() });
     taken
 }

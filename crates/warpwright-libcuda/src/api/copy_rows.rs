@@ -8,10 +8,10 @@ use crate::types::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUmemorytype, CUstream, In, Res
 use warpwright_device::{Copy, Layout, Side};
 
 /// The longest distance of rows, in bytes.
-const MOST_PITCH: u64 = i32::MAX as u64;
+const MAX_PITCH: u64 = i32::MAX as u64;
 
 /// One side of a copy as the client gives it.
-struct Given {
+struct CopyOperand {
     kind: CUmemorytype,
     host: u64,
     device: u64,
@@ -32,7 +32,7 @@ struct Extent {
     depth: u64,
 }
 
-impl Given {
+impl CopyOperand {
     fn side(&self, extent: Extent) -> Result<Side> {
         let Extent { width, height, depth } = extent;
         let invalid = Status::INVALID_VALUE;
@@ -47,7 +47,7 @@ impl Given {
         let has_slices = depth > 1 || self.z > 0;
         // A height counts where it is given, even if no slice comes behind.
         let too_low = rows > self.height && (has_slices || self.height > 0);
-        if row > pitch || self.pitch > MOST_PITCH || too_low || self.lod != 0 {
+        if row > pitch || self.pitch > MAX_PITCH || too_low || self.lod != 0 {
             return Err(invalid);
         }
         let slice = if has_slices { pitch.checked_mul(self.height).ok_or(invalid)? } else { 0 };
@@ -71,7 +71,7 @@ impl Given {
 }
 
 /// The copy; `None` of nothing.
-fn rows(to: &Given, from: &Given, extent: Extent) -> Result<Option<Copy>> {
+fn rows(to: &CopyOperand, from: &CopyOperand, extent: Extent) -> Result<Option<Copy>> {
     let Extent { width, height, depth } = extent;
     if width == 0 || height == 0 || depth == 0 {
         return Ok(None);
@@ -80,7 +80,7 @@ fn rows(to: &Given, from: &Given, extent: Extent) -> Result<Option<Copy>> {
     Ok(Some(Copy { target, source, width, height, depth }))
 }
 
-fn issue_rows(stream: CUstream, to: &Given, from: &Given, extent: Extent, waits: bool) -> Result<()> {
+fn issue_rows(stream: CUstream, to: &CopyOperand, from: &CopyOperand, extent: Extent, waits: bool) -> Result<()> {
     let stream = Stream::get(stream)?;
     match rows(to, from, extent)? {
         Some(copy) => issue(&stream, copy, waits),
@@ -90,7 +90,7 @@ fn issue_rows(stream: CUstream, to: &Given, from: &Given, extent: Extent, waits:
 
 fn copy_2d(stream: CUstream, copy: In<CUDA_MEMCPY2D>, waits: bool) -> Result<()> {
     let c = copy.get()?;
-    let from = Given {
+    let from = CopyOperand {
         kind: c.srcMemoryType,
         host: c.srcHost.expose_provenance() as u64,
         device: c.srcDevice,
@@ -101,7 +101,7 @@ fn copy_2d(stream: CUstream, copy: In<CUDA_MEMCPY2D>, waits: bool) -> Result<()>
         pitch: c.srcPitch as u64,
         height: 0,
     };
-    let to = Given {
+    let to = CopyOperand {
         kind: c.dstMemoryType,
         host: c.dstHost.expose_provenance() as u64,
         device: c.dstDevice,
@@ -122,8 +122,8 @@ fn copy_2d(stream: CUstream, copy: In<CUDA_MEMCPY2D>, waits: bool) -> Result<()>
 }
 
 /// The sides and the extent of a copy of slices.
-fn taken_apart(c: &CUDA_MEMCPY3D) -> (Given, Given, Extent) {
-    let from = Given {
+fn taken_apart(c: &CUDA_MEMCPY3D) -> (CopyOperand, CopyOperand, Extent) {
+    let from = CopyOperand {
         kind: c.srcMemoryType,
         host: c.srcHost.expose_provenance() as u64,
         device: c.srcDevice,
@@ -134,7 +134,7 @@ fn taken_apart(c: &CUDA_MEMCPY3D) -> (Given, Given, Extent) {
         pitch: c.srcPitch as u64,
         height: c.srcHeight as u64,
     };
-    let to = Given {
+    let to = CopyOperand {
         kind: c.dstMemoryType,
         host: c.dstHost.expose_provenance() as u64,
         device: c.dstDevice,

@@ -18,7 +18,7 @@ use warpwright_device::{Bytes, Comparison, Op, StreamKind};
 const NON_BLOCKING: c_uint = 1;
 
 /// The most operations on values that one call may ask for: fewer than 256.
-const MOST_VALUES: c_uint = 255;
+const MAX_VALUES: c_uint = 255;
 
 fn create(handle: Out<CUstream>, flags: c_uint, priority: c_int) -> Result<()> {
     let (context, _) = here()?;
@@ -222,7 +222,7 @@ entries! {
         stream: CUstream, count: c_uint, ops: In<CUstreamBatchMemOpParams>, flags: c_uint,
     ) {
         let stream = Stream::get(default.resolve(stream))?;
-        if flags != 0 || count > MOST_VALUES {
+        if flags != 0 || count > MAX_VALUES {
             return Err(Status::INVALID_VALUE);
         }
         let ops: Vec<Op> = ops.get_all(count as usize)?.iter().map(value_op).collect::<Result<_>>()?;

@@ -13,10 +13,10 @@ use warpwright_vm::{KernelInfo, KernelParam};
 pub(super) const SHARED_BY_DEFAULT: u64 = 48 << 10;
 
 /// The most threads of a block.
-const MOST_THREADS: u32 = 1024;
+const MAX_THREADS: u32 = 1024;
 
 /// The most registers of a thread.
-const MOST_REGISTERS: u32 = 255;
+const MAX_REGISTERS: u32 = 255;
 
 /// A kernel of a module.
 pub(crate) struct Function {
@@ -80,7 +80,7 @@ impl Function {
     /// The most threads of a block that it runs with.
     pub(crate) fn max_threads(&self) -> u32 {
         let required = self.kernel.required_block.map(|block| block.iter().product());
-        required.or(self.kernel.max_threads).unwrap_or(MOST_THREADS).min(MOST_THREADS)
+        required.or(self.kernel.max_threads).unwrap_or(MAX_THREADS).min(MAX_THREADS)
     }
 
     /// The most dynamic shared memory that a launch may ask for, in bytes.
@@ -135,11 +135,11 @@ impl Function {
         let is_good = match attribute {
             Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES => {
                 let (name, arch) = (self.name(), self.arch());
-                let most = arch.limits().shared_per_block.saturating_sub(self.kernel.static_shared);
-                let fits = u64::try_from(value).is_ok_and(|bytes| bytes <= most);
+                let max = arch.limits().shared_per_block.saturating_sub(self.kernel.static_shared);
+                let fits = u64::try_from(value).is_ok_and(|bytes| bytes <= max);
                 if !fits {
                     log::misuse(&format_args!(
-                        "{value} bytes of dynamic shared memory for kernel `{name}`: it can have from 0 to {most} on {arch}"
+                        "{value} bytes of dynamic shared memory for kernel `{name}`: it can have from 0 to {max} on {arch}"
                     ));
                 }
                 fits
@@ -161,6 +161,6 @@ impl Function {
 }
 
 /// The registers of a kernel, as far as they are known without a compiler that allocates them.
-pub(super) fn registers(kernel: &KernelInfo, most: Option<u32>) -> u32 {
-    kernel.registers.clamp(1, most.unwrap_or(MOST_REGISTERS).min(MOST_REGISTERS))
+pub(super) fn registers(kernel: &KernelInfo, max: Option<u32>) -> u32 {
+    kernel.registers.clamp(1, max.unwrap_or(MAX_REGISTERS).min(MAX_REGISTERS))
 }

@@ -28,7 +28,7 @@ const ELF: &[u8] = b"\x7fELF";
 const FATBIN: [&[u8]; 2] = [&0xba55_ed50_u32.to_le_bytes(), &0x4662_43b1_u32.to_le_bytes()];
 
 /// The most bytes that the text of an image can have.
-const MOST: u64 = 1 << 32;
+const MAX_TEXT_BYTES: u64 = 1 << 32;
 
 /// Code that can be compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -165,7 +165,7 @@ fn text_length(header: &[u8]) -> Result<usize, Refused> {
     if check != Some(header_check(&header[..12], length)) {
         return Err(Refused::Damaged);
     }
-    let length = u64_at(header, 16).filter(|length| *length < MOST).ok_or(Refused::Damaged)?;
+    let length = u64_at(header, 16).filter(|length| *length < MAX_TEXT_BYTES).ok_or(Refused::Damaged)?;
     usize::try_from(length).map_err(|_| Refused::Damaged)
 }
 

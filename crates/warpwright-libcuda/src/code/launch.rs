@@ -160,10 +160,10 @@ fn validate(function: &Function, shape: &Shape) -> Result<()> {
         let why = format_args!("clusters of {cluster:?} blocks: a virtual GPU runs none");
         return refuse(Status::NOT_SUPPORTED, &why);
     }
-    let most = function.max_dynamic_shared();
-    if u64::from(shared) > most {
+    let max = function.max_dynamic_shared();
+    if u64::from(shared) > max {
         let why = format_args!(
-            "{shared} bytes of dynamic shared memory: it has {most}, and more where \
+            "{shared} bytes of dynamic shared memory: it has {max}, and more where \
              CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES is set"
         );
         return refuse(Status::INVALID_VALUE, &why);

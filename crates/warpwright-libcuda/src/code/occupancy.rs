@@ -30,10 +30,10 @@ pub(crate) fn best_block(
         limit => u32::try_from(limit).map_err(|_| Status::INVALID_VALUE)?.min(function.max_threads()),
     };
     let device = &function.code.context.device;
-    let most = device.arch().limits().threads;
+    let max = device.arch().limits().threads;
     let mut best = (0, 0, 0);
     let mut threads = limit.next_multiple_of(WARP);
-    while threads > 0 && best.0 < most {
+    while threads > 0 && best.0 < max {
         let size = threads.min(limit);
         let blocks = blocks(function, size as c_int, dynamic_shared(size as c_int))?;
         if blocks * size > best.0 {
@@ -55,9 +55,9 @@ pub(crate) fn dynamic_shared(function: &Function, count: c_int, threads: c_int) 
         return Err(Status::INVALID_VALUE);
     }
     let arch: Arch = function.code.context.device.arch();
-    let most = arch.limits().shared_per_block.saturating_sub(function.kernel.static_shared);
+    let max = arch.limits().shared_per_block.saturating_sub(function.kernel.static_shared);
     // It holds fewer the more they take.
-    let (mut fits, mut too_much) = (0, most + 1);
+    let (mut fits, mut too_much) = (0, max + 1);
     while too_much - fits > 1 {
         let middle = (fits + too_much) / 2;
         match blocks(function, threads, middle as usize)? >= count {

@@ -84,7 +84,7 @@ impl Options {
                 // SAFETY: the interface says that this option's time, which is narrower, is written over its value.
                 CUjit_option::WALL_TIME => options.wall_time = Some(unsafe { place.cast() }),
                 CUjit_option::LOG_VERBOSE => options.verbose = number != 0,
-                CUjit_option::MAX_REGISTERS => options.max_registers = Some(number).filter(|most| *most > 0),
+                CUjit_option::MAX_REGISTERS => options.max_registers = Some(number).filter(|max| *max > 0),
                 CUjit_option::TARGET => options.target = Some(number),
                 CUjit_option::TARGET_FROM_CUCONTEXT => options.target = None,
                 CUjit_option::OPTIMIZATION_LEVEL if number > 4 => return Err(Status::INVALID_VALUE),
@@ -132,8 +132,8 @@ impl Options {
     }
 
     /// Options of code that was read before, and nobody to be told.
-    pub(crate) fn with_registers(most: Option<u32>) -> Options {
-        Options { max_registers: most, ..Options::default() }
+    pub(crate) fn with_registers(max: Option<u32>) -> Options {
+        Options { max_registers: max, ..Options::default() }
     }
 
     /// Tells the client something.

@@ -17,7 +17,7 @@ pub(crate) struct Pool {
     pub(crate) handle: CUmemoryPool,
     pub(crate) device: CUdevice,
     /// Most bytes at once; 0 for what the device has.
-    most: u64,
+    max: u64,
     used: AtomicU64,
     used_high: AtomicU64,
     reserved_high: AtomicU64,
@@ -28,12 +28,12 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// A pool of a device with its handle.
-    pub(crate) fn create(device: CUdevice, most: u64) -> Result<Arc<Pool>> {
+    pub(crate) fn create(device: CUdevice, max: u64) -> Result<Arc<Pool>> {
         let make = |handle| {
             Arc::new(Pool {
                 handle: CUmemoryPool(handle),
                 device,
-                most,
+                max,
                 used: AtomicU64::new(0),
                 used_high: AtomicU64::new(0),
                 reserved_high: AtomicU64::new(0),
@@ -46,7 +46,7 @@ impl Pool {
 
     /// Whether it has room for so many bytes more.
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
-        self.most == 0 || self.used().saturating_add(bytes) <= self.most
+        self.max == 0 || self.used().saturating_add(bytes) <= self.max
     }
 
     /// Bytes that are allocated.

@@ -204,7 +204,7 @@ impl Recorder for Recording {
             | Op::Signal(_)
             | Op::Running(_)
             | Op::Release(_)
-            | Op::Keep { .. }
+            | Op::Retain { .. }
             | Op::Batch(..) => {
                 let why = "this cannot be captured";
                 return Err(capture.refuse(Status::STREAM_CAPTURE_UNSUPPORTED, why));

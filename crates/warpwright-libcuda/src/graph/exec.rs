@@ -250,7 +250,7 @@ impl State {
         });
         let kept = self.nodes.iter().map(|node| &node.objects).chain([&self.objects]);
         let kept: Vec<_> = kept.filter(|objects| !objects.is_empty()).cloned().collect();
-        let keep = (!kept.is_empty()).then(|| Op::Keep { what: Arc::new(kept) });
+        let keep = (!kept.is_empty()).then(|| Op::Retain { what: Arc::new(kept) });
         let ops: Arc<[Op]> = ops.filter(|op| !matches!(op, Op::Nothing)).chain(keep).collect();
         if same {
             self.ops = Some(ops.clone());

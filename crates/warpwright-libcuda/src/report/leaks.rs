@@ -13,7 +13,7 @@ use std::sync::Mutex;
 
 /// Something that is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct LiveObject {
     /// What it is, in a word that stays.
     pub(crate) what: &'static str,
     /// How much memory it has; 0 for what is no memory.
@@ -25,15 +25,15 @@ pub(crate) struct Kept {
 }
 
 /// What contexts had when they ended.
-static LEFT: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+static LEFT: Mutex<Vec<LiveObject>> = Mutex::new(Vec::new());
 
 /// Everything that is alive, by the calls that have made it.
-pub(crate) fn alive() -> Vec<Kept> {
+pub(crate) fn alive() -> Vec<LiveObject> {
     let mut all = Vec::new();
     let Some(state) = started().filter(|_| !has_forked()) else { return all };
     let engines = state.devices.iter().filter_map(|device| device.engine_if_started());
     let engines: Vec<_> = engines.collect();
-    let mut keep = |what, bytes, context, made_by| all.push(Kept { what, bytes, context, made_by });
+    let mut keep = |what, bytes, context, made_by| all.push(LiveObject { what, bytes, context, made_by });
     for context in CONTEXTS.alive().iter().filter(|context| context.object.is_alive()) {
         keep("context", 0, None, context.made_by);
     }
@@ -100,7 +100,7 @@ pub(super) fn tell() -> u64 {
     // What a pool has given a context outlives it, and is there twice.
     all.dedup();
     for kept in &all {
-        let Kept { what, bytes, made_by, .. } = *kept;
+        let LiveObject { what, bytes, made_by, .. } = *kept;
         let of = if bytes > 0 { format!(" of {bytes} bytes") } else { String::new() };
         sink::tell(
             || format!("leak: {what}{of}, made by {made_by}"),

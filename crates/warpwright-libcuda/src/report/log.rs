@@ -13,7 +13,7 @@ use std::io::Write;
 use std::sync::Mutex;
 
 /// Different lines that are written; then the log says that it is full.
-const MOST_LINES: usize = 200;
+const MAX_LINES: usize = 200;
 
 static WRITTEN: Mutex<Option<HashSet<String>>> = Mutex::new(None);
 
@@ -35,10 +35,10 @@ pub(crate) fn note(message: &dyn Display) {
     let text = message.to_string();
     let mut written = lock(&WRITTEN);
     let written = written.get_or_insert_default();
-    if written.len() > MOST_LINES || !written.insert(text.clone()) {
+    if written.len() > MAX_LINES || !written.insert(text.clone()) {
         return;
     }
-    match written.len() > MOST_LINES {
+    match written.len() > MAX_LINES {
         true => line("the log is full: more is not told"),
         false => line(&text),
     }

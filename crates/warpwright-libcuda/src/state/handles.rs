@@ -81,7 +81,7 @@ impl From<Stale> for Status {
 const MARK: usize = 0x57;
 const INDEX_BITS: u32 = 24;
 const GENERATION_BITS: u32 = 24;
-const MOST: usize = 1 << INDEX_BITS;
+const MAX_SLOTS: usize = 1 << INDEX_BITS;
 const LAST_GENERATION: u32 = (1 << GENERATION_BITS) - 1;
 
 /// The objects of a kind.
@@ -134,7 +134,7 @@ impl<T> Handles<T> {
         let mut slots = self.write();
         let index = match slots.free.pop() {
             Some(index) => index as usize,
-            None if slots.slots.len() < MOST => {
+            None if slots.slots.len() < MAX_SLOTS => {
                 slots.slots.push(Slot { generation: 0, object: None });
                 slots.slots.len() - 1
             }
@@ -230,7 +230,7 @@ impl<T> Handles<T> {
             _ => return Err(Stale::Unknown),
         }
         let generation = (handle >> INDEX_BITS) as u32 & LAST_GENERATION;
-        Ok((handle & (MOST - 1), generation))
+        Ok((handle & (MAX_SLOTS - 1), generation))
     }
 
     fn complain(&self, handle: usize, stale: Stale) {
@@ -266,7 +266,7 @@ mod tests {
         assert_eq!(events.get(stream).unwrap_err(), Stale::Wrong(Kind::Stream));
         assert_eq!(events.get(0x7fff_dead_0010).unwrap_err(), Stale::Unknown);
         assert_eq!(events.get(event + 1).unwrap_err(), Stale::Unknown, "a place that is not there");
-        assert_eq!(events.get(event + MOST).unwrap_err(), Stale::Unknown, "a generation to come");
+        assert_eq!(events.get(event + MAX_SLOTS).unwrap_err(), Stale::Unknown, "a generation to come");
 
         assert_eq!(*events.remove(event).unwrap(), 7);
         assert_eq!(events.get(event).unwrap_err(), Stale::Destroyed);
@@ -285,7 +285,7 @@ mod tests {
         let last = events.encode(0, LAST_GENERATION);
         events.remove(last).unwrap();
         let next = events.insert(Arc::new(1)).unwrap();
-        assert_eq!(next & (MOST - 1), 1, "another place");
+        assert_eq!(next & (MAX_SLOTS - 1), 1, "another place");
         assert_eq!(events.get(first).unwrap_err(), Stale::Destroyed);
         assert_eq!(events.get(last).unwrap_err(), Stale::Destroyed);
     }

@@ -11,11 +11,11 @@ use crate::types::{CUlimit, Result, Status};
 pub(crate) type Limits = [Option<usize>; 7];
 
 /// Local memory of a thread.
-const MOST_STACK: usize = 512 << 10;
+const MAX_STACK: usize = 512 << 10;
 /// What the cache fetches at once.
-const MOST_L2_FETCH: usize = 128;
+const MAX_L2_FETCH: usize = 128;
 /// How deep launches of launches may wait for one another. From `sm_90` on they do not wait, and there is no limit.
-const MOST_SYNC_DEPTH: usize = 24;
+const MAX_SYNC_DEPTH: usize = 24;
 /// The first architecture without that limit.
 const NO_SYNC_DEPTH: u16 = 90;
 
@@ -45,13 +45,13 @@ pub(crate) fn set(context: &Context, which: CUlimit, value: usize) -> Result<()>
     let default = default(context, which)?;
     let persisting = super::attributes::persisting_l2(&context.device) as usize;
     let value = match which {
-        CUlimit::STACK_SIZE if value > MOST_STACK => return Err(Status::INVALID_VALUE),
-        CUlimit::MAX_L2_FETCH_GRANULARITY if value > MOST_L2_FETCH => return Err(Status::INVALID_VALUE),
+        CUlimit::STACK_SIZE if value > MAX_STACK => return Err(Status::INVALID_VALUE),
+        CUlimit::MAX_L2_FETCH_GRANULARITY if value > MAX_L2_FETCH => return Err(Status::INVALID_VALUE),
         CUlimit::MALLOC_HEAP_SIZE if value > default => {
             log::note(&format_args!("the heap of `malloc` in kernels has {default} bytes, not {value}"));
             return Err(Status::OUT_OF_MEMORY);
         }
-        CUlimit::DEV_RUNTIME_SYNC_DEPTH if value > MOST_SYNC_DEPTH => return Err(Status::OUT_OF_MEMORY),
+        CUlimit::DEV_RUNTIME_SYNC_DEPTH if value > MAX_SYNC_DEPTH => return Err(Status::OUT_OF_MEMORY),
         CUlimit::PERSISTING_L2_CACHE_SIZE if persisting == 0 => return Err(Status::UNSUPPORTED_LIMIT),
         CUlimit::PERSISTING_L2_CACHE_SIZE => value.min(persisting),
         CUlimit::CIG_ENABLED => return Err(unsupported(which)),

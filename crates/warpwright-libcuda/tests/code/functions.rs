@@ -48,10 +48,10 @@ fn attributes_are_set_within_what_the_device_has() {
     let module = load(PTX).unwrap();
     let few = function(module, "few").unwrap();
     type Attribute = CUfunction_attribute;
-    let most = (227 << 10) - 1024;
+    let max = (227 << 10) - 1024;
     for (name, value, status) in [
-        (Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES, most, OK),
-        (Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES, most + 1, Status::INVALID_VALUE),
+        (Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES, max, OK),
+        (Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES, max + 1, Status::INVALID_VALUE),
         (Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES, -1, Status::INVALID_VALUE),
         (Attribute::PREFERRED_SHARED_MEMORY_CARVEOUT, 50, OK),
         (Attribute::PREFERRED_SHARED_MEMORY_CARVEOUT, 101, Status::INVALID_VALUE),
@@ -65,7 +65,7 @@ fn attributes_are_set_within_what_the_device_has() {
     ] {
         assert_eq!(call!(cuFuncSetAttribute(few, name, value)), status, "{name:?} {value}");
     }
-    assert_eq!(attribute(few, Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES), Ok(most));
+    assert_eq!(attribute(few, Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES), Ok(max));
     assert_eq!(attribute(few, Attribute::PREFERRED_SHARED_MEMORY_CARVEOUT), Ok(50));
     ok!(cuFuncSetCacheConfig(few, CUfunc_cache::PREFER_L1));
     fails!(INVALID_VALUE, cuFuncSetCacheConfig(few, CUfunc_cache(4)));

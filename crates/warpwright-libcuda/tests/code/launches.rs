@@ -56,16 +56,16 @@ fn shapes_are_held_against_the_kernel_and_the_device() {
 fn more_shared_memory_must_be_asked_for() {
     let _context = Ctx::new();
     let shared = function(load(PTX).unwrap(), "shared").unwrap();
-    let (to, most) = (words(1), 227 << 10);
+    let (to, max) = (words(1), 227 << 10);
     let params = Params::of(&[to]);
     let launch =
         |bytes| call!(cuLaunchKernel(shared, 1, 1, 1, 1, 1, 1, bytes, CUstream::NULL, params.get(), null()));
     assert_eq!(launch(48 << 10), OK);
     assert_eq!(launch((48 << 10) + 1), Status::INVALID_VALUE);
-    ok!(cuFuncSetAttribute(shared, CUfunction_attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES, most as i32));
-    assert_eq!(launch(most + 1), Status::INVALID_VALUE);
-    assert_eq!(launch(most), OK);
-    assert_eq!(read(to, 1), [most]);
+    ok!(cuFuncSetAttribute(shared, CUfunction_attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES, max as i32));
+    assert_eq!(launch(max + 1), Status::INVALID_VALUE);
+    assert_eq!(launch(max), OK);
+    assert_eq!(read(to, 1), [max]);
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use crate::*;
 use std::ffi::c_void;
 
-fn properties(device: i32, most: usize) -> CUmemPoolProps {
+fn properties(device: i32, max: usize) -> CUmemPoolProps {
     CUmemPoolProps {
         allocation_type: 1,
         handle_types: 0,
         location: CUmemLocation { kind: CUmemLocationType::DEVICE, id: device },
         security_attributes: std::ptr::null_mut(),
-        max_size: most,
+        max_size: max,
         usage: 0,
         reserved: [0; 54],
     }

@@ -43,25 +43,25 @@ fn flat(c: &CUDA_MEMCPY3D) -> CUDA_MEMCPY2D {
 }
 
 /// A kind of memory with some content.
-enum Place {
+enum HostOrDevice {
     Device(CUdeviceptr),
     Host(Vec<u8>),
     Pinned(u64),
 }
 
-impl Place {
+impl HostOrDevice {
     fn new(kind: usize, data: &[u8]) -> Self {
         match kind {
             0 => {
                 let at = alloc(ROOM);
                 upload(at, data);
-                Place::Device(at)
+                HostOrDevice::Device(at)
             }
-            1 => Place::Host(data.to_vec()),
+            1 => HostOrDevice::Host(data.to_vec()),
             _ => {
                 let words = pinned(ROOM / 4);
                 ok!(cuMemcpy(address(words), address(data), ROOM));
-                Place::Pinned(address(words))
+                HostOrDevice::Pinned(address(words))
             }
         }
     }
@@ -70,11 +70,11 @@ impl Place {
     fn side(&mut self, unified: bool) -> (CUmemorytype, *mut c_void, u64) {
         let host = |at: u64| std::ptr::with_exposed_provenance_mut::<c_void>(at as usize);
         match self {
-            Place::Device(at) if !unified => (CUmemorytype::DEVICE, std::ptr::null_mut(), *at),
-            Place::Host(data) if !unified => (CUmemorytype::HOST, pointer_mut(data), 0),
-            Place::Pinned(at) if !unified => (CUmemorytype::HOST, host(*at), 0),
-            Place::Device(at) | Place::Pinned(at) => (CUmemorytype::UNIFIED, std::ptr::null_mut(), *at),
-            Place::Host(data) => {
+            HostOrDevice::Device(at) if !unified => (CUmemorytype::DEVICE, std::ptr::null_mut(), *at),
+            HostOrDevice::Host(data) if !unified => (CUmemorytype::HOST, pointer_mut(data), 0),
+            HostOrDevice::Pinned(at) if !unified => (CUmemorytype::HOST, host(*at), 0),
+            HostOrDevice::Device(at) | HostOrDevice::Pinned(at) => (CUmemorytype::UNIFIED, std::ptr::null_mut(), *at),
+            HostOrDevice::Host(data) => {
                 (CUmemorytype::UNIFIED, std::ptr::null_mut(), pointer_mut(data).expose_provenance() as u64)
             }
         }
@@ -82,13 +82,13 @@ impl Place {
 
     fn finish(self) -> Vec<u8> {
         match self {
-            Place::Device(at) => {
+            HostOrDevice::Device(at) => {
                 let data = download(at, ROOM);
                 free(at);
                 data
             }
-            Place::Host(data) => data,
-            Place::Pinned(at) => {
+            HostOrDevice::Host(data) => data,
+            HostOrDevice::Pinned(at) => {
                 let data = download(at, ROOM);
                 free_pinned_at(at);
                 data
@@ -126,7 +126,7 @@ fn rows_and_slices_land_where_a_model_puts_them() {
             }
         }
         let kinds = (random.below(3), random.below(3));
-        let (mut from, mut to) = (Place::new(kinds.0, &source), Place::new(kinds.1, &target));
+        let (mut from, mut to) = (HostOrDevice::new(kinds.0, &source), HostOrDevice::new(kinds.1, &target));
         let unified = random.below(3) == 0;
         let (kind, host, device) = from.side(unified);
         (c.srcMemoryType, c.srcHost, c.srcDevice) = (kind, host, device);

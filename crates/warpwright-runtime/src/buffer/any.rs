@@ -4,7 +4,7 @@ use super::{Block, Buffer, Element, Issuing, bounds};
 use crate::backend::Memory;
 use crate::device::Device;
 use crate::error::{Result, RuntimeError};
-use crate::op::Place;
+use crate::op::MemoryRange;
 use crate::stream::StreamState;
 use std::fmt;
 use std::ops::RangeBounds;
@@ -109,8 +109,8 @@ impl AnyBuffer {
     }
 
     /// Its bytes, as operations take them.
-    pub(crate) fn place(&self) -> Place {
-        Place { memory: self.block.memory.clone(), offset: self.offset, bytes: self.bytes }
+    pub(crate) fn range(&self) -> MemoryRange {
+        MemoryRange { memory: self.block.memory.clone(), offset: self.offset, bytes: self.bytes }
     }
 
     /// The memory that it is in.

@@ -154,7 +154,7 @@ pub enum Violation {
         needed: [u32; 3],
     },
     /// The block is empty, larger than the device takes, or not one that the kernel takes.
-    #[error("a block of {given:?} threads: {}", block_rule(*needed, *exactly, *most))]
+    #[error("a block of {given:?} threads: {}", block_rule(*needed, *exactly, *max))]
     Block {
         /// Threads along x, y and z.
         given: [u32; 3],
@@ -163,7 +163,7 @@ pub enum Violation {
         /// Whether the kernel takes nothing else.
         exactly: bool,
         /// Threads of a block at most.
-        most: u32,
+        max: u32,
     },
     /// A block wants more shared memory than the device gives one.
     #[error("a block has {given} bytes of shared memory; the device gives it {needed} at most")]
@@ -175,7 +175,7 @@ pub enum Violation {
     },
     /// A raw launch asks for more dynamic shared memory than the function was allowed.
     #[error(
-        "a block has {given} bytes of dynamic shared memory; {needed} are allowed, and up to {most} by \
+        "a block has {given} bytes of dynamic shared memory; {needed} are allowed, and up to {max} by \
          `Function::set_max_dynamic_shared`"
     )]
     DynamicShared {
@@ -184,7 +184,7 @@ pub enum Violation {
         /// Bytes that are allowed.
         needed: u32,
         /// Bytes that can be allowed.
-        most: u64,
+        max: u64,
     },
     /// A raw launch has another number of parameters than the function.
     #[error("{given} parameters are given; it takes {needed}")]
@@ -324,10 +324,10 @@ fn names(known: &[&str]) -> String {
     if known.is_empty() { "none".to_owned() } else { known.join(", ") }
 }
 
-fn block_rule(needed: [u32; 3], exactly: bool, most: u32) -> String {
+fn block_rule(needed: [u32; 3], exactly: bool, max: u32) -> String {
     if exactly {
         format!("it takes {needed:?} and no other")
     } else {
-        format!("it takes 1 to {needed:?}, {most} in all at most")
+        format!("it takes 1 to {needed:?}, {max} in all at most")
     }
 }

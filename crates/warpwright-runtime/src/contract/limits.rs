@@ -43,21 +43,21 @@ impl Limits {
     }
 
     /// That a block is one that the kernel takes, of so many threads at most, and the device has.
-    pub(crate) fn check_block(&self, rule: Block, most: u32, given: [u32; 3]) -> Result<(), Violation> {
-        let most = most.min(self.threads);
+    pub(crate) fn check_block(&self, rule: Block, max: u32, given: [u32; 3]) -> Result<(), Violation> {
+        let max = max.min(self.threads);
         let (needed, exactly) = match rule {
             Block::Exactly(dims) => (dims, true),
             Block::AtMost(dims) => (std::array::from_fn(|axis| dims[axis].min(self.block[axis])), false),
         };
         let threads = given.iter().fold(1, |product: u64, &n| product.saturating_mul(n.into()));
-        let within = |most: [u32; 3]| (0..3).all(|axis| (1..=most[axis]).contains(&given[axis]));
+        let within = |max: [u32; 3]| (0..3).all(|axis| (1..=max[axis]).contains(&given[axis]));
         let taken = if exactly { given == needed } else { within(needed) };
-        if taken && within(self.block) && threads <= most.into() {
+        if taken && within(self.block) && threads <= max.into() {
             return Ok(());
         }
         // Where the kernel's only block is one that the device has not, that is what is wrong.
         let (needed, exactly) = if taken { (self.block, false) } else { (needed, exactly) };
-        Err(Violation::Block { given, needed, exactly, most })
+        Err(Violation::Block { given, needed, exactly, max })
     }
 
     /// That the device runs clusters of these dimensions, and the grid is made of them.

@@ -122,16 +122,16 @@ impl Contract {
         &self,
         arguments: &Arguments,
         block: [u32; 3],
-        most_blocks: impl FnOnce() -> u64,
+        max_blocks: impl FnOnce() -> u64,
     ) -> Result<Resolved, ContractError> {
-        self.resolved(arguments, block, most_blocks).map_err(|violation| self.refuse(violation))
+        self.resolved(arguments, block, max_blocks).map_err(|violation| self.refuse(violation))
     }
 
     fn resolved(
         &self,
         arguments: &Arguments,
         block: [u32; 3],
-        most_blocks: impl FnOnce() -> u64,
+        max_blocks: impl FnOnce() -> u64,
     ) -> Result<Resolved, Violation> {
         let mut params = Vec::with_capacity(self.args.len());
         for (arg, given) in self.args.iter().zip(&arguments.given) {
@@ -157,7 +157,7 @@ impl Contract {
         self.limits.check_cluster(cluster, grid)?;
         let shape = Shape { grid, block, dynamic_shared, cooperative, cluster };
         if cooperative {
-            let (given, needed) = (shape.blocks(), most_blocks());
+            let (given, needed) = (shape.blocks(), max_blocks());
             if given > needed {
                 return Err(Violation::NotResident { given, needed });
             }

@@ -262,11 +262,11 @@ fn refusals_say_what_is_wrong_and_what_is_needed() {
             "a grid of [0, 1, 1] blocks: each dimension must be from 1 to [2147483647, 65535, 65535]",
         ),
         (
-            Violation::Block { given: [64, 1, 1], needed: [32, 1, 1], exactly: true, most: 1024 },
+            Violation::Block { given: [64, 1, 1], needed: [32, 1, 1], exactly: true, max: 1024 },
             "a block of [64, 1, 1] threads: it takes [32, 1, 1] and no other",
         ),
         (
-            Violation::Block { given: [0, 1, 1], needed: [1024, 1024, 64], exactly: false, most: 1024 },
+            Violation::Block { given: [0, 1, 1], needed: [1024, 1024, 64], exactly: false, max: 1024 },
             "a block of [0, 1, 1] threads: it takes 1 to [1024, 1024, 64], 1024 in all at most",
         ),
         (
@@ -274,7 +274,7 @@ fn refusals_say_what_is_wrong_and_what_is_needed() {
             "a block has 70000 bytes of shared memory; the device gives it 65536 at most",
         ),
         (
-            Violation::DynamicShared { given: 50_000, needed: 49_152, most: 166_912 },
+            Violation::DynamicShared { given: 50_000, needed: 49_152, max: 166_912 },
             "a block has 50000 bytes of dynamic shared memory; 49152 are allowed, and up to 166912 by \
              `Function::set_max_dynamic_shared`",
         ),

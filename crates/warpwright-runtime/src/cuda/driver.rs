@@ -2,17 +2,17 @@
 
 use super::config::CudaConfig;
 use super::context::{self, Context};
-use super::ending;
+use super::shutdown;
 use super::error::CallError;
 use super::faults::{Faults, Suspects, ends_context};
 use super::handles::Stream;
 use super::info;
 use super::library;
-use super::line::{Line, Lines, StreamHandle};
-use super::mark::Spares;
+use super::timeline::{Timeline, Timelines, StreamHandle};
+use super::event::Spares;
 use super::memory::{Allocator, Memory};
 use super::module::{Loader, Target};
-use super::reaper::Reaper;
+use super::deferred_free::DeferredFree;
 use super::staging::{Lane, Staging};
 use super::sys::CUdevice_attribute as Attribute;
 use crate::backend;
@@ -38,12 +38,12 @@ pub(crate) struct Driver {
     pub(super) tickets: AtomicU64,
     pub(super) counts: Counts,
     pub(super) faults: Faults,
-    pub(super) lines: Arc<Lines>,
+    pub(super) timelines: Arc<Timelines>,
     pub(super) spares: Arc<Spares>,
     pub(super) staging: Arc<Staging>,
     loader: Loader,
     pub(super) allocator: Allocator,
-    pub(super) reaper: Arc<Reaper>,
+    pub(super) deferred: Arc<DeferredFree>,
     /// The first stream, where it is someone else's.
     theirs: Option<Arc<CudaStream>>,
 }
@@ -80,7 +80,7 @@ impl Driver {
         config: &CudaConfig,
     ) -> Result<Self> {
         let context = Arc::new(Context::new(context));
-        let reaper = Arc::new(Reaper::new(&context)?);
+        let deferred = Arc::new(DeferredFree::new(&context)?);
         let library = library::open()?;
         let target = Target {
             driver: library.version,
@@ -88,11 +88,11 @@ impl Driver {
             arch: properties.arch,
             line_info: config.line_info,
         };
-        let loader = Loader::new(context.clone(), reaper.clone(), target, &config.cubin_cache);
+        let loader = Loader::new(context.clone(), deferred.clone(), target, &config.cubin_cache);
         Ok(Driver {
             loader,
             theirs,
-            allocator: Allocator::new(&context, &reaper)?,
+            allocator: Allocator::new(&context, &deferred)?,
             staging: Arc::new(Staging::new(&context)),
             runs_clusters: context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)? != 0,
             host_threads: library.host_threads(context.device()),
@@ -101,9 +101,9 @@ impl Driver {
             tickets: AtomicU64::new(0),
             counts: Counts::default(),
             faults: Faults::default(),
-            lines: Arc::default(),
+            timelines: Arc::default(),
             spares: Arc::default(),
-            reaper,
+            deferred,
             context,
         })
     }
@@ -124,23 +124,23 @@ impl Driver {
 
     /// A new stream with that number and priority.
     pub(crate) fn new_stream(&self, id: u64, priority: i32) -> Result<backend::StreamHandle> {
-        self.lines.sweep();
+        self.timelines.sweep();
         let stream = match &self.theirs {
             Some(theirs) if id == 0 => Stream::theirs(&self.context, theirs.clone()),
             _ => self.answer("a new stream", Stream::new(&self.context, priority))?,
         };
         let stream = Arc::new(stream);
-        let line = Line::new(id, stream.clone(), Lane::new(&self.staging, &stream));
-        let handle = StreamHandle::new(Arc::new(line), &self.lines, &self.reaper);
+        let timeline = Timeline::new(id, stream.clone(), Lane::new(&self.staging, &stream));
+        let handle = StreamHandle::new(Arc::new(timeline), &self.timelines, &self.deferred);
         Ok(backend::StreamHandle::Cuda(handle))
     }
 
     pub(crate) fn allocate(&self, bytes: u64, state: &StreamState) -> Result<Option<Arc<backend::Memory>>> {
-        let line = &state.handle.cuda().line;
-        let mut order = line.order();
+        let timeline = &state.handle.cuda().timeline;
+        let mut order = timeline.order();
         // The memory is there behind this point of the stream: no other one has it before.
         self.ticket(&mut order, state);
-        let memory = self.allocator.allocate(bytes, line.stream(), line.id);
+        let memory = self.allocator.allocate(bytes, timeline.stream(), timeline.id);
         drop(order);
         self.allocated(memory)
     }
@@ -175,8 +175,8 @@ impl Driver {
 
     /// Whether the operations until a point are complete. In a context that is lost everything is.
     pub(crate) fn is_complete(&self, point: Point) -> bool {
-        let Some(line) = self.lines.get(point.stream) else { return true };
-        line.is_complete(point.ticket).unwrap_or_else(|error| {
+        let Some(timeline) = self.timelines.get(point.stream) else { return true };
+        timeline.is_complete(point.ticket).unwrap_or_else(|error| {
             self.failed("a query", &error);
             self.faults.is_lost()
         })
@@ -187,7 +187,7 @@ impl Driver {
     }
 
     pub(crate) fn wait(&self, stream: &StreamState) -> Result<()> {
-        self.pass(&stream.handle.cuda().line);
+        self.pass(&stream.handle.cuda().timeline);
         self.faults.tell()
     }
 
@@ -197,8 +197,8 @@ impl Driver {
     }
 
     fn pass_all(&self) {
-        self.lines.all().iter().for_each(|line| self.pass(line));
-        self.lines.sweep();
+        self.timelines.all().iter().for_each(|timeline| self.pass(timeline));
+        self.timelines.sweep();
     }
 
     pub(crate) fn reclaim(&self) -> Result<()> {
@@ -230,8 +230,8 @@ impl Driver {
         module.cuda().occupancy(kernel, threads, dynamic_shared)
     }
 
-    fn pass(&self, line: &Line) {
-        if let Err(error) = line.wait() {
+    fn pass(&self, timeline: &Timeline) {
+        if let Err(error) = timeline.wait() {
             self.failed("synchronize", &error);
         }
     }
@@ -240,7 +240,7 @@ impl Driver {
     pub(super) fn failed(&self, what: &str, error: &CallError) {
         self.faults.add(what, error, || {
             let mut suspects = Suspects::default();
-            self.lines.all().iter().for_each(|line| suspects.join(line.order().suspects.clone()));
+            self.timelines.all().iter().for_each(|timeline| suspects.join(timeline.order().suspects.clone()));
             suspects
         });
     }
@@ -279,16 +279,16 @@ impl Drop for Driver {
     /// What the device does cannot be taken back, and nobody waits for it here: it may wait for what the dropping thread
     /// does next. Memory of the host's that it may use stays until it is done, or the process ends.
     fn drop(&mut self) {
-        let lines = self.lines.all();
-        let held = (self.lines.clone(), self.staging.clone(), self.reaper.clone());
+        let timelines = self.timelines.all();
+        let held = (self.timelines.clone(), self.staging.clone(), self.deferred.clone());
         // A context that is lost does nothing any more.
-        if lines.iter().all(|line| line.is_idle().unwrap_or(true)) {
+        if timelines.iter().all(|timeline| timeline.is_idle().unwrap_or(true)) {
             return;
         }
         let wait = move || {
-            lines.iter().for_each(|line| drop(line.wait()));
-            drop((lines, held));
+            timelines.iter().for_each(|timeline| drop(timeline.wait()));
+            drop((timelines, held));
         };
-        ending::give_back(wait);
+        shutdown::give_back(wait);
     }
 }

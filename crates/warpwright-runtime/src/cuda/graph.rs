@@ -18,7 +18,7 @@ use super::sys::{
     CaptureMode, Status,
 };
 use crate::lock;
-use crate::op::{Op, Place, Word};
+use crate::op::{Op, MemoryRange, Word};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex};
 
@@ -181,7 +181,7 @@ impl<'a> Chain<'a> {
         Ok(node)
     }
 
-    fn copy(&mut self, source: &Place, target: &Place) -> Result<Node, CallError> {
+    fn copy(&mut self, source: &MemoryRange, target: &MemoryRange) -> Result<Node, CallError> {
         let params = CUDA_MEMCPY3D {
             srcXInBytes: 0,
             srcY: 0,
@@ -217,7 +217,7 @@ impl<'a> Chain<'a> {
         })
     }
 
-    fn fill(&mut self, target: &Place, word: Word) -> Result<Node, CallError> {
+    fn fill(&mut self, target: &MemoryRange, word: Word) -> Result<Node, CallError> {
         let count = word.count(target.bytes) as usize;
         let (width, height) = if word.is_dense() { (count, 1) } else { (1, count) };
         let params = CUDA_MEMSET_NODE_PARAMS {

@@ -5,17 +5,17 @@ use super::error::{CallError, CudaError, check};
 use super::faults::{Suspects, ends_context};
 use super::graph::{Exec, Refused};
 use super::handles::{CAPTURED, Stream};
-use super::keep::keep;
+use super::captured::retain;
 use super::launch::Call;
-use super::line::{Line, Order};
-use super::mark::Mark;
+use super::timeline::{Timeline, Order};
+use super::event::EventHandle;
 use super::module::Module;
 use super::sys;
 use crate::backend::{self, Backend, Exec as AnyExec};
 use crate::buffer::AnyBuffer;
 use crate::contract::Param;
 use crate::error::{Result, RuntimeError};
-use crate::op::{Launch, Op, Place, Shape, Word};
+use crate::op::{Launch, Op, MemoryRange, Shape, Word};
 use crate::stream::StreamState;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -99,15 +99,15 @@ impl Driver {
     }
 
     pub(crate) fn push(&self, op: Op, uses: Option<Vec<AnyBuffer>>, state: &StreamState) {
-        self.ask(name(&op), state, |line, order| {
-            if let Some(graph) = line.stream().capture()? {
+        self.ask(name(&op), state, |timeline, order| {
+            if let Some(graph) = timeline.stream().capture()? {
                 // The stream was lent after the caller had asked: their graph would keep nothing.
                 let uses = uses.ok_or_else(|| CallError::new("cuGraphRetainUserObject", CAPTURED))?;
-                keep(graph, Box::new((op.clone(), uses)))?;
+                retain(graph, Box::new((op.clone(), uses)))?;
             }
             // SAFETY: the launch was checked against its contract, or is the caller's promise; the memory is held by
             // buffers, which know their streams.
-            unsafe { self.operate(&op, line.stream(), order) }
+            unsafe { self.operate(&op, timeline.stream(), order) }
         });
     }
 
@@ -116,7 +116,7 @@ impl Driver {
         &self,
         what: &str,
         state: &StreamState,
-        act: impl FnOnce(&Line, &mut Order) -> Result<T, CallError>,
+        act: impl FnOnce(&Timeline, &mut Order) -> Result<T, CallError>,
     ) -> Option<T> {
         self.in_order(state, act).unwrap_or_else(|error| {
             self.failed(what, &error);
@@ -135,16 +135,16 @@ impl Driver {
     pub(super) fn in_order<T>(
         &self,
         state: &StreamState,
-        act: impl FnOnce(&Line, &mut Order) -> Result<T, CallError>,
+        act: impl FnOnce(&Timeline, &mut Order) -> Result<T, CallError>,
     ) -> Result<Option<T>, CallError> {
-        let line = &state.handle.cuda().line;
-        let mut order = line.order();
+        let timeline = &state.handle.cuda().timeline;
+        let mut order = timeline.order();
         self.ticket(&mut order, state);
         if self.faults.stand() {
             return Ok(None);
         }
         self.context.bind()?;
-        act(line, &mut order).map(Some)
+        act(timeline, &mut order).map(Some)
     }
 
     /// Calls the driver for an operation.
@@ -204,7 +204,7 @@ impl Driver {
         self.counts.bytes_copied.fetch_add(bytes, Relaxed);
     }
 
-    pub(crate) fn upload(&self, data: &[u8], target: &Place, state: &StreamState) {
+    pub(crate) fn upload(&self, data: &[u8], target: &MemoryRange, state: &StreamState) {
         self.ask("copy to the device", state, |_, order| {
             order.lane.upload(data, address(target))?;
             self.copied(target.bytes);
@@ -215,43 +215,43 @@ impl Driver {
     pub(crate) fn download(
         &self,
         operation: &'static str,
-        source: &Place,
+        source: &MemoryRange,
         state: &StreamState,
         target: &mut [u8],
     ) -> Result<()> {
-        let line = &state.handle.cuda().line;
+        let timeline = &state.handle.cuda().timeline;
         // Somebody else may be told of the error in whose way it was.
         let skipped = || self.faults.tell().and(Err(RuntimeError::Skipped { operation }));
         const WHAT: &str = "copy to the host";
         let Some(ticket) = self.ask(WHAT, state, |_, order| Ok(order.issued)) else { return skipped() };
         // It waits, and so the stream is not locked: others go on, and what they ask for is not in the order of this.
-        if let Err(error) = self.staging.download(line.stream(), address(source), target) {
+        if let Err(error) = self.staging.download(timeline.stream(), address(source), target) {
             self.failed(WHAT, &error);
             return skipped();
         }
         self.copied(source.bytes);
-        line.seen(ticket);
+        timeline.seen(ticket);
         self.faults.tell()
     }
 
-    pub(crate) fn record(&self, state: &StreamState) -> backend::Mark {
-        let record = |line: &Line, order: &mut Order| Mark::record(&self.spares, line, order.issued);
-        let mark = self.ask("record an event", state, record);
-        backend::Mark::Cuda(mark.unwrap_or_else(|| Mark::skipped(&self.spares)))
+    pub(crate) fn record(&self, state: &StreamState) -> backend::EventHandle {
+        let record = |timeline: &Timeline, order: &mut Order| EventHandle::record(&self.spares, timeline, order.issued);
+        let event = self.ask("record an event", state, record);
+        backend::EventHandle::Cuda(event.unwrap_or_else(|| EventHandle::skipped(&self.spares)))
     }
 
-    pub(crate) fn wait_mark(&self, mark: &backend::Mark, state: &StreamState) -> Result<()> {
-        let backend::Mark::Cuda(mark) = mark else {
+    pub(crate) fn wait_event(&self, event: &backend::EventHandle, state: &StreamState) -> Result<()> {
+        let backend::EventHandle::Cuda(event) = event else {
             return Err(RuntimeError::OtherKind { operation: "wait_event" });
         };
         let wait =
-            |line: &Line, _: &mut Order| mark.event().map_or(Ok(()), |event| line.stream().wait(event));
+            |timeline: &Timeline, _: &mut Order| event.event().map_or(Ok(()), |event| timeline.stream().wait(event));
         self.ask("wait for an event", state, wait);
         Ok(())
     }
 
-    pub(crate) fn wait_for(&self, mark: &backend::Mark) -> Result<()> {
-        if let Err(error) = mark.cuda().wait() {
+    pub(crate) fn wait_for(&self, event: &backend::EventHandle) -> Result<()> {
+        if let Err(error) = event.cuda().wait() {
             self.failed("synchronize", &error);
         }
         self.faults.tell()
@@ -279,15 +279,15 @@ impl Driver {
     pub(crate) fn copy_peer(
         &self,
         operation: &'static str,
-        (reads, source): (&Backend, Place),
-        (writes, target): (&Backend, Place),
+        (reads, source): (&Backend, MemoryRange),
+        (writes, target): (&Backend, MemoryRange),
         state: &StreamState,
     ) -> Result<()> {
         let (Backend::Cuda(reads), Backend::Cuda(writes)) = (reads, writes) else {
             return Err(RuntimeError::OtherKind { operation });
         };
-        self.ask("copy between devices", state, |line, _| {
-            line.stream().must_not_capture("cuMemcpyPeerAsync")?;
+        self.ask("copy between devices", state, |timeline, _| {
+            timeline.stream().must_not_capture("cuMemcpyPeerAsync")?;
             let bytes = target.bytes as usize;
             if bytes > 0 {
                 let (to, from) = (writes.context.cuda.cu_ctx(), reads.context.cuda.cu_ctx());
@@ -295,7 +295,7 @@ impl Driver {
                 // SAFETY: both sides have that many bytes, which buffers hold that know of the copy; the contexts live
                 // as long as their drivers do.
                 let asked =
-                    unsafe { sys::cuMemcpyPeerAsync(target, to, source, from, bytes, line.stream().handle) };
+                    unsafe { sys::cuMemcpyPeerAsync(target, to, source, from, bytes, timeline.stream().handle) };
                 check("cuMemcpyPeerAsync", asked)?;
             }
             self.copied(target.bytes);
@@ -305,11 +305,11 @@ impl Driver {
     }
 }
 
-/// Fills a place that is not empty, and that the operation holds.
-pub(super) fn fill(target: &Place, word: Word, stream: sys::CUstream) -> Result<(), CallError> {
+/// Fills a range that is not empty, and that the operation holds.
+pub(super) fn fill(target: &MemoryRange, word: Word, stream: sys::CUstream) -> Result<(), CallError> {
     let (to, value, count) = (address(target), word.value, word.count(target.bytes) as usize);
     let pitch = word.pitch as usize;
-    // SAFETY: the place has that many words, as far apart.
+    // SAFETY: the range has that many words at that pitch.
     unsafe {
         match (word.size, word.is_dense()) {
             (1, true) => check("cuMemsetD8Async", sys::cuMemsetD8Async(to, value as u8, count, stream)),
@@ -329,9 +329,9 @@ pub(super) fn fill(target: &Place, word: Word, stream: sys::CUstream) -> Result<
     }
 }
 
-/// Where a place begins. Memory of the device is the only one that operations are given.
-pub(super) fn address(place: &Place) -> u64 {
-    place.memory.address() + place.offset
+/// The address at which a range of device memory begins.
+pub(super) fn address(range: &MemoryRange) -> u64 {
+    range.memory.address() + range.offset
 }
 
 /// What an operation is called where it fails.

@@ -9,7 +9,7 @@
 use super::context::{Context, Unbound};
 use super::error::{CallError, check};
 use super::handles::Stream;
-use super::reaper::Reaper;
+use super::deferred_free::DeferredFree;
 use super::sys::{self, CUdevice_attribute as Attribute, Status};
 use crate::lock;
 use std::ffi::c_void;
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// What hands out memory of a device.
 pub(crate) struct Allocator {
     context: Arc<Context>,
-    reaper: Arc<Reaper>,
+    deferred: Arc<DeferredFree>,
     /// Whether the device has memory pools.
     pooled: bool,
 }
@@ -40,19 +40,19 @@ enum Kind {
     /// No bytes: no memory.
     Empty,
     /// Of the device's pool.
-    Pooled(Arc<Reaper>),
+    Pooled(Arc<DeferredFree>),
     /// Of a device without one.
-    Plain { context: Arc<Context>, reaper: Arc<Reaper> },
+    Plain { context: Arc<Context>, deferred: Arc<DeferredFree> },
     /// Of the host's.
-    Mapped { block: Option<HostBlock>, reaper: Arc<Reaper> },
+    Mapped { block: Option<HostBlock>, deferred: Arc<DeferredFree> },
     /// Someone else's.
     Borrowed,
 }
 
 impl Allocator {
-    pub(crate) fn new(context: &Arc<Context>, reaper: &Arc<Reaper>) -> Result<Self, CallError> {
+    pub(crate) fn new(context: &Arc<Context>, deferred: &Arc<DeferredFree>) -> Result<Self, CallError> {
         let pooled = context.attribute(Attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? != 0;
-        Ok(Allocator { context: context.clone(), reaper: reaper.clone(), pooled })
+        Ok(Allocator { context: context.clone(), deferred: deferred.clone(), pooled })
     }
 
     /// New memory of exactly that many bytes for what the stream, whose number is `id`, is asked for from now on.
@@ -63,7 +63,7 @@ impl Allocator {
         }
         let Ok(size) = usize::try_from(bytes) else { return Ok(None) };
         self.context.bind()?;
-        self.reaper.sweep();
+        self.deferred.sweep();
         stream.must_not_capture("cuMemAllocAsync")?;
         let _unbound = Unbound::new();
         let mut address = 0;
@@ -78,11 +78,11 @@ impl Allocator {
             return Ok(None);
         }
         check(call, result)?;
-        let reaper = self.reaper.clone();
+        let deferred = self.deferred.clone();
         let kind = if self.pooled {
-            Kind::Pooled(reaper)
+            Kind::Pooled(deferred)
         } else {
-            Kind::Plain { context: self.context.clone(), reaper }
+            Kind::Plain { context: self.context.clone(), deferred }
         };
         Ok(Some(Memory::new(address, bytes, kind, vec![id])))
     }
@@ -93,12 +93,12 @@ impl Allocator {
             return Ok(Some(Memory::new(0, 0, Kind::Empty, Vec::new())));
         }
         let Ok(size) = usize::try_from(bytes) else { return Ok(None) };
-        self.reaper.sweep();
+        self.deferred.sweep();
         let Some(block) = HostBlock::new(&self.context, size)? else { return Ok(None) };
         // SAFETY: the block has that many bytes, and nobody else knows it yet.
         unsafe { block.start().write_bytes(0, size) };
-        let (address, reaper) = (block.address()?, self.reaper.clone());
-        Ok(Some(Memory::new(address, bytes, Kind::Mapped { block: Some(block), reaper }, Vec::new())))
+        let (address, deferred) = (block.address()?, self.deferred.clone());
+        Ok(Some(Memory::new(address, bytes, Kind::Mapped { block: Some(block), deferred }, Vec::new())))
     }
 
     /// Someone else's memory, which is there for as long as they promise.
@@ -108,7 +108,7 @@ impl Allocator {
 
     /// Gives what is free of the driver's pool back to the device, after waiting for what uses it.
     pub(crate) fn reclaim(&self) -> Result<(), CallError> {
-        self.reaper.settle()?;
+        self.deferred.settle()?;
         if self.pooled {
             let mut pool = null_mut();
             // SAFETY: writes the handle.
@@ -223,15 +223,15 @@ impl Drop for Memory {
         let users = self.users.get_mut().unwrap_or_else(PoisonError::into_inner);
         match &mut self.kind {
             Kind::Empty | Kind::Borrowed => {}
-            Kind::Pooled(reaper) => {
+            Kind::Pooled(deferred) => {
                 // An error is the context's, which is lost, and its memory with it.
-                let _ = reaper.free(self.address, users);
+                let _ = deferred.free(self.address, users);
             }
-            Kind::Plain { context, reaper } => {
+            Kind::Plain { context, deferred } => {
                 let plain = Plain { context: context.clone(), address: self.address };
-                reaper.after(Some(users), Box::new(plain));
+                deferred.after(Some(users), Box::new(plain));
             }
-            Kind::Mapped { block, reaper } => reaper.after(Some(users), Box::new(block.take())),
+            Kind::Mapped { block, deferred } => deferred.after(Some(users), Box::new(block.take())),
         }
     }
 }

@@ -9,13 +9,13 @@
 //! - `error`: [`CudaError`], and [`check`](error::check) for what calls return.
 //! - `context`: the context, and that it is current on the calling thread.
 //! - `info`: what devices are like. `config`: how one is used.
-//! - `driver`: [`Driver`], the backend. `ending`: what is left of one that goes away while it is busy. `issue`: operations
-//!   as calls. `line`: streams and how far they are. `mark`: events. `faults`: errors, and who was
+//! - `driver`: [`Driver`], the backend. `shutdown`: what is left of one that goes away while it is busy. `issue`: operations
+//!   as calls. `timeline`: streams and how far they are. `event`: events that are recorded. `faults`: errors, and who was
 //!   told.
 //! - `module/`: images from PTX, their cache, functions, occupancy.
 //! - `handles`: streams and events of the driver's. `launch`: launches with their arguments. `graph`: graphs of the driver.
-//! - `memory`: allocations. `reaper`: giving back what the device may still use. `staging`: copies from and to the host.
-//!   `interop`: programs that have cudarc already. `keep`: what their graphs hold of ours.
+//! - `memory`: allocations. `deferred_free`: giving back what the device may still use. `staging`: copies from and to the host.
+//!   `interop`: programs that have cudarc already. `captured`: what their graphs hold of ours.
 //!
 //! **Nothing outside of this folder calls the driver.**
 #![allow(unsafe_code, reason = "the driver API is C")]
@@ -23,7 +23,7 @@
 mod config;
 mod context;
 mod driver;
-mod ending;
+mod shutdown;
 mod error;
 mod faults;
 mod graph;
@@ -31,15 +31,15 @@ mod handles;
 mod info;
 mod interop;
 mod issue;
-mod keep;
+mod captured;
 mod launch;
 mod library;
-mod line;
-mod mark;
+mod timeline;
+mod event;
 mod memory;
 mod module;
 pub mod nvtx;
-mod reaper;
+mod deferred_free;
 mod staging;
 mod sys;
 
@@ -50,8 +50,8 @@ pub(crate) use info::{count, describe};
 pub use interop::Lendable;
 pub(crate) use issue::{Code, Replay};
 pub(crate) use library::open as library;
-pub(crate) use line::StreamHandle;
-pub(crate) use mark::Mark;
+pub(crate) use timeline::StreamHandle;
+pub(crate) use event::EventHandle;
 pub(crate) use memory::Memory;
 pub(crate) use module::Module;
 pub use module::{CubinCache, JitError, ModuleError, PtxVersionError};

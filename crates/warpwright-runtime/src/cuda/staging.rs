@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Bytes of a piece: a copy of them takes the device much longer than it takes to ask for it.
 const PIECE: usize = 1 << 20;
 /// Pieces that a stream may have before it waits.
-const MOST: usize = 16;
+const MAX_PIECES: usize = 16;
 /// Pieces that a copy to the host is ahead of what the host has taken.
 const AHEAD: usize = 4;
 /// Copies in a piece begin at multiples of this.
@@ -243,7 +243,7 @@ impl Lane {
         let mut free = None;
         while let Some(first) = self.full.front() {
             // With as many pieces as it may have, the stream waits for its first one.
-            if free.is_none() && self.full.len() >= MOST {
+            if free.is_none() && self.full.len() >= MAX_PIECES {
                 first.event.synchronize()?;
             } else if !first.event.is_complete()? {
                 break;

@@ -30,11 +30,11 @@ pub(super) struct Launches {
     pub(super) options: Options,
     /// Bytes of global memory that kernels accessed.
     pub(super) bytes_accessed: AtomicU64,
-    kept: Mutex<Kept>,
+    record: Mutex<LaunchRecord>,
 }
 
 #[derive(Default)]
-struct Kept {
+struct LaunchRecord {
     report: Option<Arc<Report>>,
     findings: Vec<Finding>,
 }
@@ -45,11 +45,11 @@ impl Launches {
     }
 
     pub(super) fn last_report(&self) -> Option<Arc<Report>> {
-        lock(&self.kept).report.clone()
+        lock(&self.record).report.clone()
     }
 
     pub(super) fn take_findings(&self) -> Vec<Finding> {
-        std::mem::take(&mut lock(&self.kept).findings)
+        std::mem::take(&mut lock(&self.record).findings)
     }
 }
 
@@ -65,11 +65,11 @@ impl warpwright_device::Launch for op::Launch {
         let launches = &self.code.vm().launches;
         launches.bytes_accessed.fetch_add(loads.bytes + stores.bytes + atomics.bytes, Relaxed);
         let report = Arc::new(report);
-        let mut kept = lock(&launches.kept);
-        let room = MAX_FINDINGS - kept.findings.len();
-        kept.findings.extend(report.findings.iter().take(room).cloned());
-        kept.report = Some(report.clone());
-        drop(kept);
+        let mut record = lock(&launches.record);
+        let room = MAX_FINDINGS - record.findings.len();
+        record.findings.extend(report.findings.iter().take(room).cloned());
+        record.report = Some(report.clone());
+        drop(record);
         Failure::of_launch(&self.kernel, number, &report, true)
     }
 }

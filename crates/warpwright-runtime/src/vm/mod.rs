@@ -32,7 +32,7 @@ pub struct VmConfig {
 }
 
 /// A place in the work of a stream.
-pub(crate) type Mark = std::sync::Arc<warpwright_device::Signal>;
+pub(crate) type EventHandle = std::sync::Arc<warpwright_device::Signal>;
 
 /// A stream, as the engine has it.
 pub(crate) type StreamHandle = std::sync::Arc<warpwright_device::Stream>;

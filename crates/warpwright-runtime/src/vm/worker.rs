@@ -3,12 +3,12 @@
 use super::failures::Failures;
 use super::launch::Launches;
 use super::{Memory, VmConfig};
-use crate::backend::{self, Backend, Exec, Mark, StreamHandle};
+use crate::backend::{self, Backend, Exec, EventHandle, StreamHandle};
 use crate::buffer::AnyBuffer;
 use crate::device::{DeviceStatistics, Properties};
 use crate::error::{Result, RuntimeError};
 use crate::lock;
-use crate::op::{Launch, Op, Place};
+use crate::op::{Launch, Op, MemoryRange};
 use crate::pool::Point;
 use crate::stream::StreamState;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -128,8 +128,8 @@ impl Worker {
     pub(crate) fn copy_peer(
         &self,
         operation: &'static str,
-        (reads, source): (&Backend, Place),
-        (writes, target): (&Backend, Place),
+        (reads, source): (&Backend, MemoryRange),
+        (writes, target): (&Backend, MemoryRange),
         stream: &StreamState,
     ) -> Result<()> {
         let (Backend::Vm(_), Backend::Vm(_)) = (reads, writes) else {
@@ -150,7 +150,7 @@ impl Worker {
     }
 
     /// The bytes are copied here first, since the stream gets there later.
-    pub(crate) fn upload(&self, data: &[u8], target: &Place, stream: &StreamState) {
+    pub(crate) fn upload(&self, data: &[u8], target: &MemoryRange, stream: &StreamState) {
         let staged = engine::Memory::Staged(data.into());
         stream.handle.vm().submit(copy(known(target), staged, target.bytes));
     }
@@ -158,7 +158,7 @@ impl Worker {
     pub(crate) fn download(
         &self,
         operation: &'static str,
-        source: &Place,
+        source: &MemoryRange,
         stream: &StreamState,
         target: &mut [u8],
     ) -> Result<()> {
@@ -174,14 +174,14 @@ impl Worker {
         Ok(())
     }
 
-    pub(crate) fn record(&self, stream: &StreamState) -> Mark {
+    pub(crate) fn record(&self, stream: &StreamState) -> EventHandle {
         let signal = Signal::new(self.engine.queue());
         stream.handle.vm().submit(engine::Op::Signal(signal.clone()));
-        Mark::Vm(signal)
+        EventHandle::Vm(signal)
     }
 
-    pub(crate) fn wait_mark(&self, mark: &Mark, stream: &StreamState) -> Result<()> {
-        let Mark::Vm(signal) = mark else { return Err(RuntimeError::OtherKind { operation: "wait_event" }) };
+    pub(crate) fn wait_event(&self, event: &EventHandle, stream: &StreamState) -> Result<()> {
+        let EventHandle::Vm(signal) = event else { return Err(RuntimeError::OtherKind { operation: "wait_event" }) };
         stream.handle.vm().submit(engine::Op::Wait(signal.clone()));
         Ok(())
     }
@@ -199,8 +199,8 @@ impl Worker {
         self.failures.tell()
     }
 
-    pub(crate) fn wait_for(&self, mark: &Mark) -> Result<()> {
-        mark.vm().wait();
+    pub(crate) fn wait_for(&self, event: &EventHandle) -> Result<()> {
+        event.vm().wait();
         self.failures.tell()
     }
 
@@ -269,13 +269,13 @@ fn copy(target: engine::Memory, source: engine::Memory, bytes: u64) -> engine::O
 }
 
 /// The bytes of a range, which keep its memory.
-fn bytes(place: &Place) -> Bytes {
-    let memory = place.memory.vm();
-    Bytes::new(memory.span(place.offset, place.bytes)).kept_by(place.memory.clone())
+fn bytes(range: &MemoryRange) -> Bytes {
+    let memory = range.memory.vm();
+    Bytes::new(memory.span(range.offset, range.bytes)).kept_by(range.memory.clone())
 }
 
-fn known(place: &Place) -> engine::Memory {
-    engine::Memory::Known(bytes(place))
+fn known(range: &MemoryRange) -> engine::Memory {
+    engine::Memory::Known(bytes(range))
 }
 
 /// What a virtual GPU of that configuration is like.

@@ -99,11 +99,11 @@ fn memory_that_is_not_there_is_said_to_be() {
     let stream = gpu.device.default_stream();
     let live = stream.alloc_zeros::<u8>(3000).unwrap();
     drop(stream.alloc_zeros::<u8>(70_000).unwrap());
-    let most = gpu.device.properties().memory;
-    match stream.alloc::<u8>(most as usize) {
+    let max = gpu.device.properties().memory;
+    match stream.alloc::<u8>(max as usize) {
         Err(RuntimeError::OutOfMemory { asked, free, live, cached, capacity }) => {
-            assert_eq!((asked, live, cached, capacity), (most, 3000, 70_000, most));
-            assert!(free > 0 && free <= most);
+            assert_eq!((asked, live, cached, capacity), (max, 3000, 70_000, max));
+            assert!(free > 0 && free <= max);
         }
         other => panic!("{other:?}"),
     }

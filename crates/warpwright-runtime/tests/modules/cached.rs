@@ -40,9 +40,9 @@ fn a_module_is_compiled_once() -> Result<()> {
 #[test]
 fn images_with_tables_of_lines_are_others() -> Result<()> {
     let scratch = Scratch::new("lines");
-    let images = match place() {
-        Place::Vm => 0,
-        Place::Cuda => 2,
+    let images = match test_device() {
+        TestDevice::Vm => 0,
+        TestDevice::Cuda => 2,
     };
     for (compiled, cached) in [(1, 0), (0, 1)] {
         for line_info in [false, true] {
@@ -90,9 +90,9 @@ fn threads_may_load_the_same_module_at_once() -> Result<()> {
     });
     let statistics = devices.iter().map(|device| device.statistics());
     let loads: u64 = statistics.map(|done| done.modules_compiled + done.modules_cached).sum();
-    let expected = match place() {
-        Place::Vm => (0, 0),
-        Place::Cuda => (8 * 3, 3),
+    let expected = match test_device() {
+        TestDevice::Vm => (0, 0),
+        TestDevice::Cuda => (8 * 3, 3),
     };
     // Nothing but images is left.
     assert_eq!((loads, scratch.files("").len()), expected);
@@ -163,7 +163,7 @@ fn the_compiler_says_what_a_kernel_takes() -> Result<()> {
     let add = module.load_function("add")?;
     let attributes = add.attributes();
     assert_eq!((attributes.max_threads_per_block, attributes.required_block), (64, None));
-    assert_eq!(attributes.registers.is_some(), place() == Place::Cuda);
+    assert_eq!(attributes.registers.is_some(), test_device() == TestDevice::Cuda);
     assert!(attributes.registers.is_none_or(|registers| (1..=255).contains(&registers)));
     // What nothing uses a compiler may leave out.
     assert!(attributes.local_bytes.is_some_and(|bytes| bytes <= 40), "{:?}", attributes.local_bytes);

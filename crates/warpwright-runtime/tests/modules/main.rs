@@ -10,7 +10,7 @@ mod versions;
 use std::fs;
 use std::path::{Path, PathBuf};
 use warpwright_runtime::{CubinCache, CudaConfig, Device, LaunchConfig, Module, Result, VmConfig};
-use warpwright_testing::{Place, place};
+use warpwright_testing::{TestDevice, test_device};
 
 /// `y[i] += 5` for a block, on any device.
 const ADD: &str = "
@@ -44,9 +44,9 @@ fn open(cache: CubinCache) -> Device {
 
 /// The same, whose compiled kernels have tables of lines or none.
 fn open_with(cache: CubinCache, line_info: bool) -> Device {
-    let device = match place() {
-        Place::Vm => Device::vm(VmConfig::default()),
-        Place::Cuda => {
+    let device = match test_device() {
+        TestDevice::Vm => Device::vm(VmConfig::default()),
+        TestDevice::Cuda => {
             let mut config = CudaConfig::new(0);
             (config.cubin_cache, config.line_info) = (cache, line_info);
             Device::cuda_with(config)
@@ -72,9 +72,9 @@ fn adds(module: &Module) -> Result<()> {
 fn expect(device: &Device, compiled: u64, cached: u64) {
     let statistics = device.statistics();
     let found = (statistics.modules_compiled, statistics.modules_cached);
-    match place() {
-        Place::Vm => assert_eq!(found, (0, 0)),
-        Place::Cuda => assert_eq!(found, (compiled, cached)),
+    match test_device() {
+        TestDevice::Vm => assert_eq!(found, (0, 0)),
+        TestDevice::Cuda => assert_eq!(found, (compiled, cached)),
     }
     assert_eq!(statistics.compile_time.is_zero(), statistics.modules_compiled == 0);
 }
@@ -104,9 +104,9 @@ impl Scratch {
     /// The only image; `None` on a virtual GPU, which leaves no files.
     fn image(&self) -> Option<PathBuf> {
         let mut images = self.files(".image");
-        let expected = match place() {
-            Place::Vm => 0,
-            Place::Cuda => 1,
+        let expected = match test_device() {
+            TestDevice::Vm => 0,
+            TestDevice::Cuda => 1,
         };
         assert_eq!(images.len(), expected);
         images.pop()

@@ -80,9 +80,9 @@ fn with_call() -> (ir::Module, u32) {
 fn refusal(device: &Device, module: &ir::Module) -> Option<JitError> {
     let info = verify(module).expect("it is valid");
     let error = device.load(module, &info).expect_err("nobody defines the function");
-    match (place(), error) {
-        (Place::Vm, RuntimeError::Vm(_)) => None,
-        (Place::Cuda, RuntimeError::Module(error)) => match *error {
+    match (test_device(), error) {
+        (TestDevice::Vm, RuntimeError::Vm(_)) => None,
+        (TestDevice::Cuda, RuntimeError::Module(error)) => match *error {
             ModuleError::Jit(jit) => Some(*jit),
             other => panic!("{other}"),
         },
@@ -96,7 +96,7 @@ fn a_refusal_has_the_log_the_line_and_the_text() {
     let device = open(scratch.cache());
     let (module, asked_for) = with_call();
     let refused = refusal(&device, &module);
-    assert_eq!(refused.is_some(), place() == Place::Cuda);
+    assert_eq!(refused.is_some(), test_device() == TestDevice::Cuda);
     let Some(jit) = refused else {
         assert_eq!(scratch.files("").len(), 0);
         return;
@@ -142,7 +142,7 @@ fn a_module_for_a_newer_device_is_refused_before_anything_is_compiled() {
     let text = ADD.replace("6.3", "9.0").replace("sm_70", "sm_121a");
     let error = device.load_ptx(&text).expect_err("no device here runs it");
     let RuntimeError::Module(error) = error else {
-        return assert!(place() == Place::Vm && matches!(error, RuntimeError::Vm(_)), "{error}");
+        return assert!(test_device() == TestDevice::Vm && matches!(error, RuntimeError::Vm(_)), "{error}");
     };
     let expected = ModuleError::Target { module: Arch::specific(121), device: device.properties().arch };
     assert_eq!(*error, expected);

@@ -42,7 +42,7 @@ fn holds_on_this_driver() -> Result<()> {
 fn every_driver_is_given_what_it_accepts() -> Result<()> {
     holds_on_this_driver()?;
     // A virtual driver can be of any version; a real one, and the virtual GPU, is as it is.
-    let is_virtual_driver = place() == Place::Cuda && open(CubinCache::off()).is_virtual();
+    let is_virtual_driver = test_device() == TestDevice::Cuda && open(CubinCache::off()).is_virtual();
     if std::env::var_os(DRIVER).is_some() || !is_virtual_driver {
         return Ok(());
     }

@@ -56,7 +56,7 @@ fn a_buffer_that_another_stream_uses_is_not_used_again() {
     // Its own operations come after that kernel, and the first stream is done with the buffer.
     let z = other.alloc::<u32>(2).unwrap();
     // A driver need not know yet that the first stream is done.
-    if warpwright_testing::place() == warpwright_testing::Place::Vm {
+    if warpwright_testing::test_device() == warpwright_testing::TestDevice::Vm {
         assert_eq!(z.device_ptr(), address);
     }
     hold.release();

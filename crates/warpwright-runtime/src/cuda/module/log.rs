@@ -17,7 +17,7 @@ pub(super) fn explained(log: &str, ptx: &str) -> String {
         explained.push_str(line);
         explained.push('\n');
         if let Some(number) = line_number(line) {
-            let places = places.get_or_insert_with(|| Places::new(ptx));
+            let places = places.get_or_insert_with(|| SourceMap::new(ptx));
             // A text takes everything that is written to it.
             let _ = places.explain(number, &mut explained);
         }
@@ -32,15 +32,15 @@ fn line_number(line: &str) -> Option<u32> {
 }
 
 /// A PTX text whose lines are looked up.
-struct Places<'a> {
+struct SourceMap<'a> {
     text: &'a str,
     index: LineIndex<'a>,
     module: Option<Module>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> SourceMap<'a> {
     fn new(text: &'a str) -> Self {
-        Places { text, index: LineIndex::new(text), module: warpwright_ptx::parse(text).ok() }
+        SourceMap { text, index: LineIndex::new(text), module: warpwright_ptx::parse(text).ok() }
     }
 
     fn explain(&self, number: u32, out: &mut String) -> std::fmt::Result {

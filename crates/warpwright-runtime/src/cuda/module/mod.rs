@@ -26,7 +26,7 @@ pub use version::PtxVersionError;
 
 use super::context::{Context, Unbound};
 use super::error::{CallError, DriverVersion};
-use super::reaper::Reaper;
+use super::deferred_free::DeferredFree;
 use crate::cuda::sys::{self, CUmodule, Status};
 use crate::device::DeviceStatistics;
 use crate::error::{Result, RuntimeError};
@@ -57,7 +57,7 @@ pub(crate) struct Target {
 /// Loads modules on a device.
 pub(crate) struct Loader {
     context: Arc<Context>,
-    reaper: Arc<Reaper>,
+    deferred: Arc<DeferredFree>,
     target: Target,
     build: String,
     cache: Option<Cache>,
@@ -70,7 +70,7 @@ pub(crate) struct Loader {
 pub(crate) struct Module {
     handle: CUmodule,
     context: Arc<Context>,
-    reaper: Arc<Reaper>,
+    deferred: Arc<DeferredFree>,
     kernels: HashMap<String, Kernel>,
 }
 
@@ -83,7 +83,7 @@ impl Loader {
     /// For the device of a context.
     pub(crate) fn new(
         context: Arc<Context>,
-        reaper: Arc<Reaper>,
+        deferred: Arc<DeferredFree>,
         target: Target,
         cache: &CubinCache,
     ) -> Self {
@@ -91,7 +91,7 @@ impl Loader {
         // Drivers of one version of the API have different compilers. Where there is no such file, the version has to do.
         let build = std::fs::read_to_string("/proc/driver/nvidia/version").unwrap_or_default();
         let (compiled, cached, compile_nanoseconds) = Default::default();
-        Loader { context, reaper, target, build, cache, compiled, cached, compile_nanoseconds }
+        Loader { context, deferred, target, build, cache, compiled, cached, compile_nanoseconds }
     }
 
     /// What it has done.
@@ -160,8 +160,8 @@ impl Loader {
     /// A module from its image, with its kernels.
     fn load_image(&self, image: &[u8], declared: &[(String, FunctionAttributes)]) -> Result<Module, Refused> {
         let handle = compile::load(image)?;
-        let (context, reaper) = (self.context.clone(), self.reaper.clone());
-        let mut module = Module { handle, context, reaper, kernels: HashMap::new() };
+        let (context, deferred) = (self.context.clone(), self.deferred.clone());
+        let mut module = Module { handle, context, deferred, kernels: HashMap::new() };
         for (name, attributes) in declared {
             let kernel = Kernel::of(handle, name, attributes);
             let kernel = kernel.map_err(|error| Refused { error, log: String::new() })?;
@@ -222,7 +222,7 @@ impl Drop for Module {
     fn drop(&mut self) {
         // Kernels of it may be running on any stream.
         let loaded = Loaded { context: self.context.clone(), handle: self.handle };
-        self.reaper.after(None, Box::new(loaded));
+        self.deferred.after(None, Box::new(loaded));
     }
 }
 

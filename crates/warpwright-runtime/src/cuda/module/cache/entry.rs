@@ -61,10 +61,10 @@ pub(super) fn write(file: &mut File, key: &Key, image: &[u8]) -> io::Result<()> 
 }
 
 /// Reads the file of an image, which has that many bytes at most.
-pub(super) fn read(path: &Path, key: &Key, most: u64) -> Read {
+pub(super) fn read(path: &Path, key: &Key, max: u64) -> Read {
     // What is no file is not opened: a pipe would wait for a writer.
     let Ok(found) = std::fs::metadata(path) else { return Read::Missing };
-    if !found.is_file() || !(HEADER as u64..=most).contains(&found.len()) {
+    if !found.is_file() || !(HEADER as u64..=max).contains(&found.len()) {
         return Read::Damaged;
     }
     let Ok(mut file) = File::open(path) else { return Read::Missing };
@@ -72,7 +72,7 @@ pub(super) fn read(path: &Path, key: &Key, most: u64) -> Read {
     // Room for the file as it was, and no more than that is read: others may write to it.
     let mut image = Vec::with_capacity((found.len() as usize).saturating_sub(HEADER));
     let read = file.read_exact(&mut found_header).and_then(|()| {
-        let rest = most.saturating_sub(HEADER as u64);
+        let rest = max.saturating_sub(HEADER as u64);
         (&mut file).take(rest).read_to_end(&mut image)
     });
     match read {

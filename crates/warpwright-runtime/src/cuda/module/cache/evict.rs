@@ -24,10 +24,10 @@ pub(super) fn evict(directory: &Path, max_bytes: u64, keep: &Path) -> u64 {
     if total <= max_bytes {
         return total;
     }
-    let most = max_bytes - max_bytes / 16;
+    let max = max_bytes - max_bytes / 16;
     files.sort_by_key(|file| file.used);
     for file in files.iter().filter(|file| file.path != keep) {
-        if total <= most {
+        if total <= max {
             break;
         }
         // What another process has removed is gone too.

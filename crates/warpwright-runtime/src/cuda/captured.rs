@@ -4,7 +4,7 @@
 //! is given an object that holds them, which goes with the last replay. The driver says so by a call on a thread of its own
 //! that must not call the driver, as giving memory back does: **a thread of ours drops what is held**.
 
-use super::ending::{Busy, watch};
+use super::shutdown::{Busy, watch};
 use super::error::{CallError, check};
 use super::sys::{self, CUgraph, CUuserObject_flags, CUuserObjectRetain_flags, Status};
 use std::ffi::c_void;
@@ -16,7 +16,7 @@ use std::sync::mpsc::{SendError, Sender, channel};
 type Held = Box<dyn Send>;
 
 /// An object, and how it gets to the thread that drops it.
-struct Parcel {
+struct CapturedResources {
     held: Held,
     dropper: Sender<(Held, Busy)>,
 }
@@ -41,8 +41,8 @@ fn dropper() -> Result<Sender<(Held, Busy)>, CallError> {
 }
 
 unsafe extern "C" fn let_go(data: *mut c_void) {
-    // SAFETY: `data` is what `keep` has made, and the driver calls this once.
-    let Parcel { held, dropper } = *unsafe { Box::from_raw(data.cast::<Parcel>()) };
+    // SAFETY: `data` is what `retain` has made, and the driver calls this once.
+    let CapturedResources { held, dropper } = *unsafe { Box::from_raw(data.cast::<CapturedResources>()) };
     // The thread lives as long as the process, unless it has panicked: here nothing may be given back.
     if let Err(SendError((held, _))) = dropper.send((held, Busy::new())) {
         std::mem::forget(held);
@@ -50,15 +50,15 @@ unsafe extern "C" fn let_go(data: *mut c_void) {
 }
 
 /// A graph, and everything that is made of it, keeps something until it does not run any more. The context is bound.
-pub(super) fn keep(graph: CUgraph, held: Held) -> Result<(), CallError> {
-    let data = Box::into_raw(Box::new(Parcel { held, dropper: dropper()? })).cast::<c_void>();
+pub(super) fn retain(graph: CUgraph, held: Held) -> Result<(), CallError> {
+    let data = Box::into_raw(Box::new(CapturedResources { held, dropper: dropper()? })).cast::<c_void>();
     let mut object = null_mut();
     let flags = CUuserObject_flags::CU_USER_OBJECT_NO_DESTRUCTOR_SYNC as u32;
     // SAFETY: writes the handle; the function takes what it is given, and calls nothing of the driver.
     let made = unsafe { sys::cuUserObjectCreate(&mut object, data, Some(let_go), 1, flags) };
     if let Err(error) = check("cuUserObjectCreate", made) {
         // SAFETY: the driver has refused, and calls nothing with it.
-        drop(unsafe { Box::from_raw(data.cast::<Parcel>()) });
+        drop(unsafe { Box::from_raw(data.cast::<CapturedResources>()) });
         return Err(error);
     }
     let flags = CUuserObjectRetain_flags::CU_GRAPH_USER_OBJECT_MOVE as u32;

@@ -21,10 +21,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 /// Things that wait until nothing runs. When there are more, those that are not in use go, if the driver waits or not.
-const MOST: usize = 256;
+const MAX_PENDING: usize = 256;
 
 /// Gives back what streams may still use, behind them.
-pub(crate) struct Reaper {
+pub(crate) struct DeferredFree {
     context: Arc<Context>,
     stream: Stream,
     /// The device's streams by their number. One that is closed is none of them, and the own stream waits for it.
@@ -32,11 +32,11 @@ pub(crate) struct Reaper {
     /// What the host gives back, and the event behind which it may. In the order of the own stream.
     dying: Mutex<VecDeque<(Event, Box<dyn Send>)>>,
     /// What was given back while someone captured.
-    kept: Mutex<Vec<Kept>>,
+    pending: Mutex<Vec<Pending>>,
 }
 
 /// What is given back later, behind these streams, or behind all of them.
-struct Kept {
+struct Pending {
     users: Option<Vec<u64>>,
     what: What,
 }
@@ -51,11 +51,11 @@ enum What {
 /// What may use something: the streams of these numbers; `None` for every stream that there is.
 pub(crate) type Users<'a> = Option<&'a [u64]>;
 
-impl Reaper {
+impl DeferredFree {
     pub(crate) fn new(context: &Arc<Context>) -> Result<Self, CallError> {
         let stream = Stream::new(context, 0)?;
-        let (streams, dying, kept) = Default::default();
-        Ok(Reaper { context: context.clone(), stream, streams, dying, kept })
+        let (streams, dying, pending) = Default::default();
+        Ok(DeferredFree { context: context.clone(), stream, streams, dying, pending })
     }
 
     /// A stream is there.
@@ -103,7 +103,7 @@ impl Reaper {
         self.context.bind()?;
         match self.follow(Some(users)) {
             Err(error) if !ends_context(error.code) => {
-                self.keep(Some(users), What::Memory(address));
+                self.postpone(Some(users), What::Memory(address));
                 return Ok(());
             }
             followed => followed?,
@@ -123,18 +123,18 @@ impl Reaper {
     fn put_behind(&self, users: Users<'_>, what: Box<dyn Send>) {
         // The order of the events must be that of the list.
         let mut dying = lock(&self.dying);
-        let mark = || {
+        let record = || {
             self.context.bind()?;
             self.follow(users)?;
             let event = Event::new(&self.context, false)?;
             event.record(&self.stream)?;
             Ok::<_, CallError>(event)
         };
-        match mark() {
+        match record() {
             Ok(event) => dying.push_back((event, what)),
             Err(error) if !ends_context(error.code) => {
                 drop(dying);
-                self.keep(users, What::Thing(what));
+                self.postpone(users, What::Thing(what));
             }
             // The context is lost: there is nothing left to use it.
             Err(_) => {
@@ -145,14 +145,14 @@ impl Reaper {
     }
 
     /// Keeps something until nobody captures any more.
-    fn keep(&self, users: Users<'_>, what: What) {
-        lock(&self.kept).push(Kept { users: users.map(<[u64]>::to_vec), what });
+    fn postpone(&self, users: Users<'_>, what: What) {
+        lock(&self.pending).push(Pending { users: users.map(<[u64]>::to_vec), what });
     }
 
     /// Gives back what was kept. What still cannot be is kept again.
-    fn give_back_kept(&self) {
-        let kept = std::mem::take(&mut *lock(&self.kept));
-        for Kept { users, what } in kept {
+    fn give_back_pending(&self) {
+        let kept = std::mem::take(&mut *lock(&self.pending));
+        for Pending { users, what } in kept {
             match what {
                 // An error is the context's, which is lost, and its memory with it.
                 What::Memory(address) => drop(self.free(address, users.as_deref().unwrap_or_default())),
@@ -163,7 +163,7 @@ impl Reaper {
 
     /// Drops what is not in use any more.
     pub(crate) fn sweep(&self) {
-        self.give_back_kept();
+        self.give_back_pending();
         let mut dead = Vec::new();
         let mut dying = lock(&self.dying);
         if dying.is_empty() || self.context.bind().is_err() {
@@ -171,7 +171,7 @@ impl Reaper {
         }
         // Asking a stream is such a call too.
         let _unbound = Unbound::new();
-        if dying.len() <= MOST && self.is_busy() {
+        if dying.len() <= MAX_PENDING && self.is_busy() {
             return;
         }
         // In a context that is lost nothing is in use.
@@ -197,18 +197,18 @@ impl Reaper {
     /// Waits until everything that was given back so far is free.
     pub(crate) fn settle(&self) -> Result<(), CallError> {
         self.context.bind()?;
-        self.give_back_kept();
+        self.give_back_pending();
         self.stream.synchronize()?;
         self.sweep();
         Ok(())
     }
 }
 
-impl Drop for Reaper {
+impl Drop for DeferredFree {
     fn drop(&mut self) {
         // Host memory under the hands of the device must not go. An error is the context's, and ends everything.
         let _ = self.settle();
         // Somebody captures what may use it, and may launch it later.
-        std::mem::take(&mut *lock(&self.kept)).into_iter().for_each(std::mem::forget);
+        std::mem::take(&mut *lock(&self.pending)).into_iter().for_each(std::mem::forget);
     }
 }

@@ -18,7 +18,7 @@ const ORDER: &str = "WARPWRIGHT_TEST_ORDER";
 
 /// Where tests run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum TestDevice {
     /// On the virtual GPU, used directly.
     Vm,
     /// On CUDA devices.
@@ -29,20 +29,20 @@ pub enum Place {
 ///
 /// # Panics
 /// Where the environment names neither: a misspelt word must not run other tests than those that were meant.
-pub fn place() -> Place {
-    static PLACED: OnceLock<Place> = OnceLock::new();
+pub fn test_device() -> TestDevice {
+    static PLACED: OnceLock<TestDevice> = OnceLock::new();
     *PLACED.get_or_init(|| match std::env::var(PLACE).as_deref() {
-        Err(_) | Ok("" | "vm") => Place::Vm,
-        Ok("cuda") => Place::Cuda,
+        Err(_) | Ok("" | "vm") => TestDevice::Vm,
+        Ok("cuda") => TestDevice::Cuda,
         Ok(other) => panic!("{PLACE} is `{other}`: it must be `vm` or `cuda`"),
     })
 }
 
 /// The seeds for the order in which blocks run. A CUDA device takes none, so that one run says it all.
 pub fn orders(seeds: &[u64]) -> &[u64] {
-    match place() {
-        Place::Vm => seeds,
-        Place::Cuda => &seeds[..seeds.len().min(1)],
+    match test_device() {
+        TestDevice::Vm => seeds,
+        TestDevice::Cuda => &seeds[..seeds.len().min(1)],
     }
 }
 
@@ -56,9 +56,9 @@ pub fn orders(seeds: &[u64]) -> &[u64] {
 /// Where there is no device.
 pub fn device(config: VmConfig) -> Device {
     let arch = config.device.arch;
-    match place() {
-        Place::Vm => Device::vm(VmConfig { order: order(), ..config }).expect("a virtual GPU"),
-        Place::Cuda => match ordinal(arch) {
+    match test_device() {
+        TestDevice::Vm => Device::vm(VmConfig { order: order(), ..config }).expect("a virtual GPU"),
+        TestDevice::Cuda => match ordinal(arch) {
             Some(ordinal) => {
                 tally(&format!("cuda:{ordinal} {arch}"));
                 open(ordinal).unwrap_or_else(|error| panic!("{error}"))

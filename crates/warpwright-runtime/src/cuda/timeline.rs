@@ -16,7 +16,7 @@ use super::context::Unbound;
 use super::error::CallError;
 use super::faults::Suspects;
 use super::handles::{Event, Stream};
-use super::reaper::Reaper;
+use super::deferred_free::DeferredFree;
 use super::staging::Lane;
 use crate::lock;
 use std::collections::{HashMap, VecDeque};
@@ -29,13 +29,13 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 /// A stream as its handles have it. When it goes, what it was asked for goes on.
 pub(crate) struct StreamHandle {
-    pub(super) line: Arc<Line>,
-    lines: Arc<Lines>,
-    reaper: Arc<Reaper>,
+    pub(super) timeline: Arc<Timeline>,
+    timelines: Arc<Timelines>,
+    deferred: Arc<DeferredFree>,
 }
 
 /// A stream, and how far it is.
-pub(super) struct Line {
+pub(super) struct Timeline {
     pub(crate) id: u64,
     stream: Arc<Stream>,
     order: Mutex<Order>,
@@ -62,7 +62,7 @@ pub(super) struct Order {
 
 /// A turn to issue to a stream.
 pub(super) struct Turn<'a> {
-    line: &'a Line,
+    timeline: &'a Timeline,
     order: MutexGuard<'a, Order>,
 }
 
@@ -77,34 +77,34 @@ struct Covers {
 
 /// The streams of a device by their numbers, also those that are closed and not idle yet.
 #[derive(Default)]
-pub(super) struct Lines {
-    by_id: Mutex<HashMap<u64, Arc<Line>>>,
+pub(super) struct Timelines {
+    by_id: Mutex<HashMap<u64, Arc<Timeline>>>,
 }
 
 impl StreamHandle {
-    pub(super) fn new(line: Arc<Line>, lines: &Arc<Lines>, reaper: &Arc<Reaper>) -> Self {
-        lock(&lines.by_id).insert(line.id, line.clone());
-        reaper.open(line.id, &line.stream);
-        StreamHandle { line, lines: lines.clone(), reaper: reaper.clone() }
+    pub(super) fn new(timeline: Arc<Timeline>, timelines: &Arc<Timelines>, deferred: &Arc<DeferredFree>) -> Self {
+        lock(&timelines.by_id).insert(timeline.id, timeline.clone());
+        deferred.open(timeline.id, &timeline.stream);
+        StreamHandle { timeline, timelines: timelines.clone(), deferred: deferred.clone() }
     }
 
     /// The driver's stream.
     pub(super) fn stream(&self) -> &Arc<Stream> {
-        &self.line.stream
+        &self.timeline.stream
     }
 
     /// Whether someone else has the stream too, who may capture on it.
     #[inline]
     pub(crate) fn is_shared(&self) -> bool {
-        self.line.stream.is_shared()
+        self.timeline.stream.is_shared()
     }
 }
 
 impl Drop for StreamHandle {
     fn drop(&mut self) {
-        self.line.closed.store(true, Relaxed);
-        self.reaper.close(self.line.id);
-        self.lines.sweep();
+        self.timeline.closed.store(true, Relaxed);
+        self.deferred.close(self.timeline.id);
+        self.timelines.sweep();
     }
 }
 
@@ -125,15 +125,15 @@ impl DerefMut for Turn<'_> {
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         // The next turn comes after this: the number never goes back.
-        self.line.issued.store(self.order.issued, Release);
+        self.timeline.issued.store(self.order.issued, Release);
     }
 }
 
-impl Line {
+impl Timeline {
     pub(super) fn new(id: u64, stream: Arc<Stream>, lane: Lane) -> Self {
         let order = Mutex::new(Order { issued: 0, lane, suspects: Suspects::default() });
         let (issued, covers, completed, closed) = Default::default();
-        Line { id, stream, order, issued, covers, completed, closed }
+        Timeline { id, stream, order, issued, covers, completed, closed }
     }
 
     /// The stream.
@@ -143,7 +143,7 @@ impl Line {
 
     /// The turn to issue to it, when those who have it are done.
     pub(super) fn order(&self) -> Turn<'_> {
-        Turn { line: self, order: lock(&self.order) }
+        Turn { timeline: self, order: lock(&self.order) }
     }
 
     /// The same where nobody has it.
@@ -153,7 +153,7 @@ impl Line {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return None,
         };
-        Some(Turn { line: self, order })
+        Some(Turn { timeline: self, order })
     }
 
     /// Whether the operations until a ticket are complete.
@@ -231,28 +231,28 @@ impl Line {
     }
 }
 
-impl Lines {
+impl Timelines {
     /// The stream of that number; `None` for one that is closed and idle.
-    pub(super) fn get(&self, id: u64) -> Option<Arc<Line>> {
+    pub(super) fn get(&self, id: u64) -> Option<Arc<Timeline>> {
         lock(&self.by_id).get(&id).cloned()
     }
 
     /// Every stream.
-    pub(super) fn all(&self) -> Vec<Arc<Line>> {
+    pub(super) fn all(&self) -> Vec<Arc<Timeline>> {
         lock(&self.by_id).values().cloned().collect()
     }
 
     /// Forgets those that are closed and idle.
     pub(super) fn sweep(&self) {
-        let mut lines = lock(&self.by_id);
+        let mut timelines = lock(&self.by_id);
         // In a context that is lost nothing goes on.
-        let gone: Vec<_> = lines
+        let gone: Vec<_> = timelines
             .iter()
-            .filter(|(_, line)| line.closed.load(Relaxed) && line.is_idle().unwrap_or(true))
+            .filter(|(_, timeline)| timeline.closed.load(Relaxed) && timeline.is_idle().unwrap_or(true))
             .map(|(&id, _)| id)
             .collect();
-        let gone: Vec<_> = gone.into_iter().filter_map(|id| lines.remove(&id)).collect();
-        drop(lines);
+        let gone: Vec<_> = gone.into_iter().filter_map(|id| timelines.remove(&id)).collect();
+        drop(timelines);
         drop(gone);
     }
 }

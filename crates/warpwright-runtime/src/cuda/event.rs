@@ -3,7 +3,7 @@
 use super::context::Unbound;
 use super::error::{CallError, check};
 use super::handles::{Event, Stream};
-use super::line::Line;
+use super::timeline::Timeline;
 use super::sys::{self, Status};
 use crate::lock;
 use std::sync::atomic::{
@@ -18,7 +18,7 @@ const KEPT: usize = 256;
 
 /// What the device says of an event. A cheap handle.
 #[derive(Clone)]
-pub(crate) struct Mark {
+pub(crate) struct EventHandle {
     state: Arc<State>,
 }
 
@@ -46,19 +46,19 @@ impl Spares {
     }
 }
 
-impl Mark {
+impl EventHandle {
     /// Marks the end of what the stream was asked for, with the ticket that this has. The context is bound.
-    pub(super) fn record(spares: &Arc<Spares>, line: &Line, ticket: u64) -> Result<Self, CallError> {
-        let event = spares.take(line.stream())?;
-        event.record(line.stream())?;
-        let (completed, spares) = (line.completed.clone(), spares.clone());
-        Ok(Mark { state: Arc::new(State { event: Some(event), ticket, completed, spares }) })
+    pub(super) fn record(spares: &Arc<Spares>, timeline: &Timeline, ticket: u64) -> Result<Self, CallError> {
+        let event = spares.take(timeline.stream())?;
+        event.record(timeline.stream())?;
+        let (completed, spares) = (timeline.completed.clone(), spares.clone());
+        Ok(EventHandle { state: Arc::new(State { event: Some(event), ticket, completed, spares }) })
     }
 
     /// One that was not recorded, after an error.
     pub(super) fn skipped(spares: &Arc<Spares>) -> Self {
         let (completed, spares) = (Arc::default(), spares.clone());
-        Mark { state: Arc::new(State { event: None, ticket: 0, completed, spares }) }
+        EventHandle { state: Arc::new(State { event: None, ticket: 0, completed, spares }) }
     }
 
     /// Its event; `None` where it was skipped.
@@ -98,7 +98,7 @@ impl Mark {
     }
 
     /// The time from an earlier one of the same device; `None` where one is not complete, or was skipped.
-    pub(crate) fn elapsed(&self, earlier: &Mark) -> Result<Option<Duration>, CallError> {
+    pub(crate) fn elapsed(&self, earlier: &EventHandle) -> Result<Option<Duration>, CallError> {
         let (Some(end), Some(start)) = (self.event(), earlier.event()) else { return Ok(None) };
         end.context.bind()?;
         let mut milliseconds = 0.0;
