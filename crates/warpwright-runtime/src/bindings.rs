@@ -1,13 +1,13 @@
-//! What a kernel is given, as it comes: arguments by name and in any order, the buffers among them, the first mistake.
+//! Collects a kernel's arguments, by name and in any order, with the buffers among them and the first mistake.
 //!
-//! Launches and operands are bound alike; what becomes of the arguments is theirs to say.
+//! Launches and operands share this code; each decides what to do with the arguments.
 
 use crate::buffer::{AnyBuffer, Buffer, Element};
 use crate::contract::{Argument, Arguments, Contract, ContractError, Number, Span};
 use std::marker::PhantomData;
 use warpwright_dsl::{Data, Mode, Sink};
 
-/// What a kernel was given so far.
+/// The arguments that a kernel has been given so far.
 pub(crate) struct Bindings {
     arguments: Arguments,
     buffers: Vec<AnyBuffer>,
@@ -15,7 +15,7 @@ pub(crate) struct Bindings {
 }
 
 impl Bindings {
-    /// Nothing is given yet. The other functions are asked with the same contract.
+    /// No arguments yet. Call the other functions with the same contract.
     pub(crate) fn new(contract: &Contract) -> Self {
         let buffers = Vec::with_capacity(contract.args.len());
         Bindings { arguments: contract.arguments(), buffers, refused: None }
@@ -65,7 +65,7 @@ impl Bindings {
     }
 }
 
-/// What a launch is given, as a [`Mode`] of a kernel's arguments: buffers, and numbers of the host.
+/// The [`Mode`] of a launch's arguments: references to buffers, and numbers of the host.
 #[derive(Clone, Copy, Debug)]
 pub struct LaunchMode<'a>(PhantomData<&'a ()>);
 
@@ -80,7 +80,7 @@ impl<'a> Mode for LaunchMode<'a> {
     type Dim = u64;
 }
 
-/// Gives arguments to bindings.
+/// Passes arguments on to bindings.
 pub(crate) struct ArgumentSink<'a> {
     pub(crate) contract: &'a Contract,
     pub(crate) bindings: &'a mut Bindings,

@@ -1,4 +1,4 @@
-//! Why something could not be done.
+//! Why an operation failed or was refused.
 
 use crate::contract::ContractError;
 use crate::graph::GraphNode;
@@ -7,50 +7,51 @@ use warpwright_dsl::BuildError;
 use warpwright_ptx::diag::Diagnostics;
 use warpwright_ptx::ir::Type;
 
-/// What functions of this crate return.
+/// The result of functions of this crate.
 pub type Result<T, E = RuntimeError> = std::result::Result<T, E>;
 
-/// Why something could not be done.
+/// Why an operation failed or was refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RuntimeError {
-    /// The name of a device means none.
+    /// A name is not the name of a device.
     #[error("`{given}` is no device: it must be `auto`, `vm` or `cuda:N`, N from 0 on")]
     UnknownDevice {
         /// The name.
         given: String,
     },
-    /// The virtual GPU refuses.
+    /// An error of the virtual GPU.
     #[error(transparent)]
     Vm(#[from] warpwright_vm::DeviceError),
-    /// CUDA, or its driver, refuses.
+    /// An error of CUDA or its driver.
     #[error(transparent)]
     Cuda(#[from] Box<crate::cuda::CudaError>),
-    /// A CUDA device does not load a module: its target, its PTX version, or what the driver's compiler says.
+    /// A CUDA device did not load a module: because of its target, its PTX version, or an error of the driver's
+    /// compiler.
     #[error(transparent)]
     Module(#[from] Box<crate::cuda::ModuleError>),
-    /// A launch, or a kernel, is against the contract: nothing has run.
+    /// A kernel or its launch breaks the contract: nothing has run.
     #[error(transparent)]
     Contract(#[from] Box<ContractError>),
-    /// A kernel of the DSL was not built.
+    /// A kernel of the DSL did not build.
     #[error("kernel `{kernel}` was not built: {source}")]
     Build {
-        /// Its entry.
+        /// Its entry name.
         kernel: String,
         /// Why.
         source: BuildError,
     },
-    /// A CUDA device would do whatever the kernel does, and nothing says that it stays within its arguments.
+    /// A safe launch on a CUDA device of a kernel without a promise that it stays within its arguments.
     #[error(
         "kernel `{kernel}` is not `Bounded`, and a CUDA device checks no access: promise with `unsafe impl Bounded`, and \
          show in `Kernel::bounded`, that it stays within its arguments; or have it checked with `Device::checked`; or \
          launch it with `unsafe` and `launch_unbounded`; or run it on a virtual GPU, which checks every access"
     )]
     Unbounded {
-        /// Its entry.
+        /// Its entry name.
         kernel: String,
     },
-    /// A text is no PTX, or the verifier refuses it.
+    /// A text is not PTX, or the verifier refuses it.
     #[error("the text is no valid PTX:{}", lines(.0))]
     Invalid(Diagnostics),
     /// The module has no such kernel.
@@ -62,19 +63,19 @@ pub enum RuntimeError {
         /// The module's kernels.
         known: Vec<String>,
     },
-    /// A node of a graph cannot become that launch: it must launch the same kernel, with the same attributes.
+    /// A node of a graph cannot be updated to that launch: it must launch the same kernel, with the same attributes.
     #[error("node {node} of the graph cannot become {given}: it is {}; only a launch of the same kernel, cooperative or not \
              and in clusters as that one is, can be updated",
         found.as_ref().map_or("not there".to_owned(), ToString::to_string))]
     GraphUpdate {
-        /// The node's place.
+        /// The node's index.
         node: usize,
-        /// What the node is, if there is one.
+        /// The node, if there is one.
         found: Option<Box<GraphNode>>,
-        /// What it was to become.
+        /// The launch that was given for it.
         given: Box<GraphNode>,
     },
-    /// There is not that much memory, although what was cached has been given back.
+    /// There is not enough memory, even after cached memory was released.
     #[error(
         "{asked} bytes of device memory were asked for: of {capacity} bytes {free} are free, in no block of that size, and \
          {live} are in buffers that live; {cached} that the cache held have been given back; ask for less, or drop \
@@ -83,22 +84,22 @@ pub enum RuntimeError {
     OutOfMemory {
         /// Bytes asked for.
         asked: u64,
-        /// Bytes of the device that nobody has, in this process or another one.
+        /// Bytes of the device that are free: not in use by this process or another one.
         free: u64,
-        /// Bytes of buffers that live.
+        /// Bytes of live buffers.
         live: u64,
-        /// Bytes of dropped buffers that the pool held when it was asked, and has given back.
+        /// Bytes of dropped buffers that the pool held before, and has released.
         cached: u64,
-        /// Bytes of the device.
+        /// The memory of the device, in bytes.
         capacity: u64,
     },
-    /// What only CUDA devices do.
+    /// An operation that only CUDA devices support.
     #[error("{operation}: the device is a virtual GPU, and this is between a CUDA device and cudarc")]
     NotCuda {
         /// The operation.
         operation: &'static str,
     },
-    /// What is of a CUDA device, and of a virtual GPU of this process.
+    /// An operation between a CUDA device and a virtual GPU of this process.
     #[error(
         "{operation}: one side is of a CUDA device and the other one of a virtual GPU, which meet at the host alone: copy \
          with `clone_dtoh` and `memcpy_htod`, and wait with `synchronize`"
@@ -107,12 +108,12 @@ pub enum RuntimeError {
         /// The operation.
         operation: &'static str,
     },
-    /// A buffer of memory that was lent for a time which is over.
+    /// A buffer of lent memory was used after the loan had ended.
     #[error(
         "a buffer is used whose memory was lent, and the loan has ended; lend it again for as long as it is used"
     )]
     LoanEnded,
-    /// Both sides of a copy must have the same number of elements.
+    /// The two sides of a copy differ in their number of elements.
     #[error(
         "{operation}: the source has {source_len} elements and the target {target_len}; both must be equal"
     )]
@@ -124,23 +125,23 @@ pub enum RuntimeError {
         /// Elements of the target.
         target_len: usize,
     },
-    /// Both sides of a copy lie over each other.
+    /// The two sides of a copy overlap.
     #[error("{operation}: source and target overlap; copy through another buffer")]
     Overlap {
         /// The operation.
         operation: &'static str,
     },
-    /// A range that is not inside its buffer.
+    /// A range is not within its buffer.
     #[error("elements {start}..{end} are not a range inside a buffer of {len}")]
     Range {
         /// First element.
         start: usize,
-        /// The element behind the last one.
+        /// One past the last element.
         end: usize,
         /// Elements of the buffer.
         len: usize,
     },
-    /// Memory that cannot be seen as elements of another type.
+    /// Memory cannot be cast to elements of another type.
     #[error("{bytes} bytes at {address:#x} cannot be seen as {to}: {rule}", to = to.name())]
     Cast {
         /// Address of the buffer.
@@ -149,46 +150,46 @@ pub enum RuntimeError {
         bytes: u64,
         /// The other element type.
         to: Type,
-        /// What is against it.
+        /// The rule that was broken.
         rule: &'static str,
     },
-    /// A buffer of other elements than asked for.
+    /// A buffer has another element type than the one asked for.
     #[error("the buffer holds {found} and not {asked}; `cast` sees its bytes as another type",
         found = found.name(), asked = asked.name())]
     ElementType {
-        /// What it holds.
+        /// The buffer's element type.
         found: Type,
-        /// What was asked for.
+        /// The type that was asked for.
         asked: Type,
     },
-    /// Something of another device.
+    /// A stream, buffer, event or other argument belongs to another device.
     #[error("{operation}: the {what} is of another device; what works together must be of one")]
     OtherDevice {
         /// The operation.
         operation: &'static str,
-        /// What.
+        /// The argument.
         what: &'static str,
     },
-    /// A kernel failed on the device. What was issued before this error was returned, and had not been executed,
-    /// never is.
+    /// A kernel failed on the device. Operations that were issued before this error was returned, and had not been
+    /// executed, are skipped.
     #[error(transparent)]
     Failed(Box<Failure>),
-    /// What was asked for had not been executed when another call returned the error of an earlier operation.
+    /// The operation was skipped: an earlier one failed, and another call returned that error.
     #[error("{operation} was not executed: an operation before it failed, which another call has returned")]
     Skipped {
         /// The operation.
         operation: &'static str,
     },
-    /// The stream captures, and this cannot be captured.
+    /// The operation cannot be captured, and the stream is capturing.
     #[error("{operation} cannot be captured: the stream is capturing a graph; end the capture first")]
     Capturing {
         /// The operation.
         operation: &'static str,
     },
-    /// The stream does not capture.
+    /// The stream is not capturing.
     #[error("the stream captures no graph; begin a capture first")]
     NotCapturing,
-    /// An event has not been reached: time is known of complete events.
+    /// An event is not complete, so its time is unknown.
     #[error(
         "an event is not complete, or was skipped after an error; synchronize it before asking for its time"
     )]
@@ -227,21 +228,22 @@ fn lines(diagnostics: &Diagnostics) -> String {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The kernel; or what it was that failed, if it was no launch. The first of several that it may have been.
+    /// The kernel, or the name of the operation if it was not a launch. If several launches may have failed, the first
+    /// of them.
     pub kernel: String,
-    /// The launch's number on its device, from 0 on, if it began.
+    /// The launch's number on its device, from 0, if it began.
     pub launch: Option<u64>,
-    /// Where it is not known which launch has failed, the last that it may have been: kernel and number. It was that
-    /// one, `kernel`, or one between them.
+    /// The kernel and number of the last launch that may have failed, if it is not known which one did: `kernel`, this
+    /// one, or one between them.
     pub last: Option<(String, u64)>,
-    /// Whether the device does nothing any more in this process. Every call that waits returns this error then.
+    /// Whether the device is lost for this process. Every call that waits then returns this error.
     pub lost: bool,
-    /// What happened.
+    /// A description of the failure.
     pub message: String,
 }
 
 impl Failure {
-    /// Of an operation that is known, on a device that goes on.
+    /// A failure of a known operation, on a device that goes on.
     pub(crate) fn new(kernel: &str, launch: Option<u64>, message: String) -> Self {
         Failure { kernel: kernel.to_owned(), launch, last: None, lost: false, message }
     }

@@ -1,4 +1,4 @@
-//! Events: places in the order of a stream's operations.
+//! Events: points in the order of a stream's operations.
 
 use crate::backend::EventHandle;
 use crate::device::Device;
@@ -6,8 +6,7 @@ use crate::error::{Result, RuntimeError};
 use std::fmt;
 use std::time::Duration;
 
-/// A place in the order of a stream's operations, made by
-/// [`Stream::record_event`](crate::Stream::record_event).
+/// A point in the order of a stream's operations, recorded by [`Stream::record_event`](crate::Stream::record_event).
 #[derive(Clone)]
 pub struct Event {
     pub(crate) device: Device,
@@ -15,19 +14,19 @@ pub struct Event {
 }
 
 impl Event {
-    /// Waits until everything before it has been done. Returns the error of what failed on the device, if
-    /// nothing has returned that yet.
+    /// Waits until every operation before the event has finished. Returns the error of an operation that failed on the
+    /// device, unless another call has returned it.
     pub fn synchronize(&self) -> Result<()> {
         self.device.backend().wait_for(&self.handle)
     }
 
-    /// Whether everything before it has been done, or skipped after an error.
+    /// Whether every operation before the event has finished, or was skipped after an error.
     pub fn is_complete(&self) -> bool {
         self.handle.is_complete()
     }
 
-    /// The time on the device from an earlier event to this one; zero if that one came later. Both must be of one
-    /// device, complete, and not skipped after an error.
+    /// The device time from an earlier event to this one; zero if the other event is the later one. Both events must
+    /// belong to one device, be complete, and not have been skipped after an error.
     pub fn elapsed(&self, earlier: &Event) -> Result<Duration> {
         if self.device != earlier.device {
             return Err(RuntimeError::OtherDevice { operation: "elapsed", what: "earlier event" });

@@ -1,4 +1,4 @@
-//! Kernels of modules: what they are like, and how many of their blocks fit on the device.
+//! Kernels of modules: their attributes and their occupancy.
 
 use crate::backend;
 use crate::buffer::AnyBuffer;
@@ -12,34 +12,34 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use warpwright_ptx::ir::{self, FunctionDirective, FunctionKind};
 use warpwright_ptx::verify::{FunctionInfo, ModuleInfo};
 
-/// The most threads that a block has on any GPU.
+/// The maximum number of threads of a block on any GPU.
 const MAX_THREADS: u32 = 1024;
 
-/// A kernel of a module. A cheap handle: its clones are one function, and so is what a module yields again for its
-/// name.
+/// A kernel of a module. A cheap handle: its clones, and further lookups of the name in the module, are the same
+/// function.
 #[derive(Clone)]
 pub struct Function {
     device: Device,
     kernel: Arc<Kernel>,
 }
 
-/// What a kernel is like.
+/// Attributes of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FunctionAttributes {
     /// Its parameters, in order.
     pub params: Vec<FunctionParam>,
-    /// Shared memory that every block has, in bytes.
+    /// Static shared memory of a block, in bytes.
     pub static_shared: u64,
-    /// The most threads of a block: what the PTX says (`.maxntid`, or the product of `.reqntid`), and fewer where a
-    /// compiler has given each thread many registers.
+    /// The maximum number of threads of a block: the PTX's limit (`.maxntid`, or the product of `.reqntid`), or less if
+    /// the compiler assigned many registers to each thread.
     pub max_threads_per_block: u32,
     /// The only block that it runs with (`.reqntid`), in threads along x, y and z.
     pub required_block: Option<[u32; 3]>,
-    /// Registers of a thread. A virtual GPU does not assign registers as a GPU has them.
+    /// Registers of a thread; a virtual GPU does not allocate registers as a GPU does.
     pub registers: Option<u32>,
-    /// Local memory of a thread, in bytes: its variables, and where a compiler has assigned registers, those that had to
-    /// go there.
+    /// Local memory of a thread, in bytes: its variables and, if a compiler allocated registers, those that were
+    /// spilled.
     pub local_bytes: Option<u64>,
 }
 
@@ -49,15 +49,15 @@ pub struct FunctionAttributes {
 pub struct FunctionParam {
     /// Its name.
     pub name: String,
-    /// Its size.
+    /// Its size in bytes.
     pub bytes: u32,
     /// Whether the PTX says that it is a pointer.
     pub is_pointer: bool,
-    /// What the PTX says that an address given for it is a multiple of, in bytes.
+    /// The alignment that the PTX declares for an address given for it, in bytes.
     pub alignment: Option<u32>,
 }
 
-/// The kernels of a module, and what the module itself says of them.
+/// The kernels of a module, with what the module declares of them.
 pub(crate) fn declared<'a>(
     module: &'a ir::Module,
     info: &'a ModuleInfo,
@@ -109,12 +109,12 @@ fn product(dims: &[u32]) -> u32 {
     dims.iter().fold(1, |product, &n| product.saturating_mul(n))
 }
 
-/// A kernel of a loaded module, without a handle of its device: what the device itself may hold.
+/// A kernel of a loaded module without a handle of its device, so that the device can hold it.
 pub(crate) struct Kernel {
     pub(crate) name: Arc<str>,
     pub(crate) module: Arc<backend::Module>,
     pub(crate) attributes: FunctionAttributes,
-    /// Dynamic shared memory that launches may have; `u32::MAX` for what they have without being allowed more.
+    /// Dynamic shared memory that launches may use; `u32::MAX` for the default.
     max_dynamic_shared: AtomicU32,
 }
 
@@ -123,7 +123,7 @@ impl Kernel {
         Kernel { name: name.into(), module, attributes, max_dynamic_shared: AtomicU32::new(u32::MAX) }
     }
 
-    /// A launch of it with all checks done.
+    /// A fully checked launch of it.
     pub(crate) fn launch<'a>(
         &self,
         shape: Shape,
@@ -160,7 +160,7 @@ impl Function {
         &self.device
     }
 
-    /// What it is like.
+    /// Its attributes.
     pub fn attributes(&self) -> &FunctionAttributes {
         &self.kernel.attributes
     }
@@ -169,8 +169,8 @@ impl Function {
         &self.kernel
     }
 
-    /// Dynamic shared memory that a launch may have, in bytes: what 48 KiB leave beside the static shared memory,
-    /// until [`set_max_dynamic_shared`](Self::set_max_dynamic_shared) says otherwise.
+    /// The dynamic shared memory that a launch may use, in bytes: by default, what 48 KiB leave beside the static
+    /// shared memory; otherwise the value of [`set_max_dynamic_shared`](Self::set_max_dynamic_shared).
     pub fn max_dynamic_shared(&self) -> u32 {
         match self.kernel.max_dynamic_shared.load(Relaxed) {
             u32::MAX => {
@@ -181,7 +181,7 @@ impl Function {
         }
     }
 
-    /// Allows launches that much dynamic shared memory. Kernels of the DSL allow themselves what they need.
+    /// Allows launches that much dynamic shared memory. Kernels of the DSL do this by themselves.
     pub fn set_max_dynamic_shared(&self, bytes: u32) -> Result<()> {
         let given = self.kernel.attributes.static_shared + u64::from(bytes);
         let needed = self.device.properties().shared_per_block_optin;
@@ -193,14 +193,14 @@ impl Function {
         Ok(())
     }
 
-    /// How many blocks of so many threads and bytes of dynamic shared memory are resident on a multiprocessor at
-    /// once; 0 where no such block runs.
+    /// The number of blocks of that size, with that much dynamic shared memory, that are resident on a multiprocessor
+    /// at once; 0 if no such block runs.
     pub fn occupancy(&self, block_threads: u32, dynamic_shared: u32) -> u32 {
         self.device.backend().occupancy(&self.kernel.module, &self.kernel.name, block_threads, dynamic_shared)
     }
 
-    /// How many blocks of so many threads and bytes of dynamic shared memory are resident on the device at once: the
-    /// largest grid of a cooperative launch.
+    /// The number of blocks of that size, with that much dynamic shared memory, that are resident on the device at
+    /// once: the largest grid of a cooperative launch.
     pub fn max_cooperative_grid(&self, block_threads: u32, dynamic_shared: u32) -> u64 {
         let per_multiprocessor = u64::from(self.occupancy(block_threads, dynamic_shared));
         per_multiprocessor * u64::from(self.device.properties().multiprocessors)

@@ -1,8 +1,8 @@
-//! Graphs: what a stream was asked for, recorded once and replayed as one operation.
+//! Graphs: operations of a stream, recorded once and replayed as one operation.
 //!
-//! A graph is a list in the order of the recording, which every dependence in it respects. It keeps the buffers of
-//! its nodes alive; what they hold when a replay gets there is what the replay works on, so that positions, lengths
-//! and ids that change from replay to replay live in device memory.
+//! A graph is a list in the order of recording, which respects every dependence in it. It keeps the buffers of its
+//! nodes alive. A replay works on what they hold when it runs, so positions, lengths and ids that change from replay to
+//! replay live in device memory.
 
 use crate::backend::Exec;
 use crate::buffer::AnyBuffer;
@@ -16,7 +16,7 @@ use std::collections::hash_map::Entry;
 use std::fmt;
 use std::sync::Arc;
 
-/// What a stream has recorded.
+/// The recorded operations of a stream.
 ///
 /// ```
 /// use warpwright_runtime::{Device, RuntimeError, VmConfig};
@@ -47,24 +47,24 @@ pub struct Graph {
     nodes: Vec<Captured>,
 }
 
-/// A node of a graph, by its place in the order of the recording.
+/// A node of a graph, by its index in the order of recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(usize);
 
 impl NodeId {
-    /// Its place, from 0 on.
+    /// Its index, from 0.
     pub fn index(self) -> usize {
         self.0
     }
 }
 
-/// What a node does.
+/// The operation of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GraphNode {
     /// Launches a kernel.
     Kernel {
-        /// Its entry, or the function's name.
+        /// The kernel's entry name.
         kernel: String,
         /// Blocks along x, y and z.
         grid: [u32; 3],
@@ -75,7 +75,7 @@ pub enum GraphNode {
     },
     /// Copies memory of the device.
     Copy {
-        /// How much.
+        /// The number of bytes.
         bytes: u64,
     },
     /// Sets words of memory.
@@ -84,12 +84,12 @@ pub enum GraphNode {
         bytes: u64,
         /// Bytes of a word: 1, 2 or 4.
         word: u64,
-        /// To what.
+        /// The value of a word.
         value: u32,
     },
     /// Replays another graph.
     Graph {
-        /// How many nodes it has.
+        /// Its number of nodes.
         nodes: usize,
     },
 }
@@ -125,7 +125,7 @@ impl Graph {
         self.nodes.len()
     }
 
-    /// Whether nothing was recorded.
+    /// Whether it has no nodes.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -135,7 +135,7 @@ impl Graph {
         self.nodes.iter().enumerate().map(|(i, node)| (NodeId(i), describe(&node.op)))
     }
 
-    /// Makes it ready for replays.
+    /// Prepares it for replays.
     pub fn instantiate(&self) -> Result<GraphExec> {
         let uses: Vec<_> = self.nodes.iter().map(|node| node.uses.clone()).collect();
         let ops: Vec<_> = self.nodes.iter().map(|node| node.op.clone()).collect();
@@ -179,14 +179,14 @@ fn describe(op: &Op) -> GraphNode {
     }
 }
 
-/// A graph that is ready for replays.
+/// A graph that is prepared for replays.
 pub struct GraphExec {
     device: Device,
     ops: Arc<Vec<Op>>,
     exec: Exec,
     /// The buffers of each node.
     uses: Vec<Vec<AnyBuffer>>,
-    /// The memory among them: what a replay uses.
+    /// The memory that a replay uses.
     blocks: Blocks,
 }
 
@@ -196,13 +196,13 @@ impl GraphExec {
         &self.device
     }
 
-    /// The nodes, in order, as they are now.
+    /// The nodes, in order, with all updates.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (NodeId, GraphNode)> {
         self.ops.iter().enumerate().map(|(i, op)| (NodeId(i), describe(op)))
     }
 
-    /// Replays it, after what the stream was asked for so far: one operation, and nothing is allocated. On a stream
-    /// that captures, it becomes a node.
+    /// Issues a replay on the stream: one operation, without allocation. On a stream that is capturing, it becomes a
+    /// node.
     pub fn launch(&self, stream: &Stream) -> Result<()> {
         if stream.device() != &self.device {
             return Err(RuntimeError::OtherDevice { operation: "launch", what: "graph" });
@@ -211,8 +211,9 @@ impl GraphExec {
         stream.enqueue(op, &self.blocks.buffers)
     }
 
-    /// Gives a kernel's node other arguments: those of a prepared launch of the same kernel, whose grid may be
-    /// another one too, but not its [attributes](crate::LaunchAttributes). Replays from now on have them; those that were issued have the old ones.
+    /// Replaces the arguments of a kernel node by those of a prepared launch of the same kernel. The grid may change
+    /// too, but the [attributes](crate::LaunchAttributes) must not. Later replays use the new launch; replays that were
+    /// issued keep the old one.
     pub fn update(&mut self, node: NodeId, prepared: &PreparedLaunch) -> Result<()> {
         let at = node.0;
         let given = || GraphNode::Kernel {
@@ -252,11 +253,12 @@ impl fmt::Debug for GraphExec {
     }
 }
 
-/// Pieces of memory with the number of their uses: one buffer stands for each, so that a replay has few to note.
+/// Pieces of memory with their number of uses. One buffer stands for each piece, so that a replay has few to note.
 #[derive(Default)]
 struct Blocks {
     buffers: Vec<AnyBuffer>,
-    /// By the memory's place in this process: which of the buffers stands for it, and how many are in it.
+    /// By the memory's address in this process: the index of the buffer that stands for it, and how many buffers are in
+    /// it.
     counts: HashMap<usize, (usize, usize)>,
 }
 

@@ -95,7 +95,7 @@ impl PartialEq for CompiledKernel {
 
 impl Eq for CompiledKernel {}
 
-/// A [`CompiledKernel`] whose type is known, and with it its arguments.
+/// A [`CompiledKernel`] whose type, and so the type of its arguments, is known at compile time.
 pub struct TypedKernel<T: ?Sized> {
     compiled: CompiledKernel,
     kernel: PhantomData<fn(&T)>,
@@ -128,7 +128,7 @@ impl<T: ?Sized> fmt::Debug for TypedKernel<T> {
 }
 
 impl<T: Kernel> TypedKernel<T> {
-    /// Begins a launch with its arguments, all of them: what is missing or misspelt does not compile.
+    /// Begins a launch with all of its arguments: a missing or misspelt argument does not compile.
     pub fn with(&self, args: T::Args<LaunchMode<'_>>) -> Binder<'_> {
         let mut binder = self.bind();
         let contract = &self.compiled.compiled.contract;
@@ -137,7 +137,7 @@ impl<T: Kernel> TypedKernel<T> {
     }
 }
 
-/// The same, without a handle of the device: what the device itself may hold.
+/// A compiled kernel without a handle of the device, so that the device can hold it.
 struct Compiled {
     contract: Contract,
     kernel: Arc<function::Kernel>,
@@ -147,9 +147,9 @@ struct Compiled {
 
 /// The kernels of a device, so that each is loaded once.
 ///
-/// Content decides: a kernel is another one's equal where it is built to the same module, with the same arguments and the
-/// same launch rule, whatever the two are called. A [`Key`] is a short cut to that which only derives can make: they leave
-/// out no field, and a body computes with nothing else.
+/// Content decides: two kernels are equal if they are built to the same module, with the same arguments and the same
+/// launch rule, whatever their names. A [`Key`] is a short cut that only derives can make: they leave out no field, and
+/// a body computes with nothing else.
 #[derive(Default)]
 pub(crate) struct Kernels {
     known: Mutex<Known>,
@@ -157,7 +157,8 @@ pub(crate) struct Kernels {
 
 #[derive(Default)]
 struct Known {
-    /// With why the kernel is within its arguments: only who promises that may say what runs under the promise.
+    /// The key includes the reason why the kernel stays within its arguments: only a kernel that makes the promise may
+    /// decide what runs under it.
     by_key: HashMap<(Key, Within), Arc<Compiled>>,
     by_content: HashMap<Content, Arc<Compiled>>,
 }
@@ -165,11 +166,11 @@ struct Known {
 /// Why a kernel stays within its arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Within {
-    /// Nobody knows that it does.
+    /// Unknown.
     Unknown,
     /// Its author promises it.
     Promised,
-    /// It was built to trap before it leaves them.
+    /// It was built with checks that trap before an access leaves the arguments.
     Checked,
 }
 
@@ -177,15 +178,15 @@ enum Within {
 type Content = [u8; 32];
 
 impl Device {
-    /// The kernel for this device: checked, built for its architecture, verified and loaded. A configuration that the
-    /// device knows is not built again, where its type [derives](warpwright_dsl::Config) what tells it from others; any
-    /// other kernel is built, and not loaded again where it has become what is loaded.
+    /// Checks, builds, verifies and loads a kernel for this device. A configuration that the device has seen is not
+    /// built again if its type [derives](warpwright_dsl::Config) its key; any other kernel is built, but not loaded
+    /// again if an equal module is loaded already.
     ///
-    /// Refused where the configuration is none that the kernel has, where the body has mistakes, and where the
-    /// device cannot run it: too old, too little shared memory, no such blocks, no clusters. The device keeps its
-    /// kernels as long as it lives.
+    /// Refused if the kernel does not support the configuration, if the body has mistakes, or if the device cannot run
+    /// the kernel: it is too old, has too little shared memory, does not support the block or has no clusters. The
+    /// device keeps its kernels as long as it lives.
     ///
-    /// Launching it is safe on a virtual GPU, which checks every access, and where the kernel is
+    /// Launching it is safe on a virtual GPU, which checks every access, and if the kernel is
     /// [`Bounded`](warpwright_dsl::Bounded): see [`Binder::launch`].
     pub fn kernel<T: AnyKernel + ?Sized>(&self, kernel: &T) -> Result<TypedKernel<T>> {
         // Whatever shows a promise, the one that has given it is the one that is built.
@@ -196,11 +197,11 @@ impl Device {
         Ok(self.typed(compiled, within))
     }
 
-    /// The same, built with checked pointers ([`build_checked`]): launching it is safe on every device, whatever it does.
-    /// Where it would leave its arguments the launch fails, and on a CUDA device the context with it. Each access costs
-    /// some five instructions more.
+    /// Like [`kernel`](Self::kernel), built with checked pointers ([`build_checked`]): launching it is safe on every
+    /// device, whatever the kernel does. A launch fails before an access leaves the arguments, and on a CUDA device the
+    /// context fails with it. Each access costs about five more instructions.
     ///
-    /// Refused as [`kernel`](Self::kernel) refuses, and where an access cannot be checked.
+    /// Refused for the same reasons as [`kernel`](Self::kernel), and if an access cannot be checked.
     ///
     /// ```
     /// use warpwright_dsl::*;
@@ -258,7 +259,7 @@ impl Device {
         }
     }
 
-    /// That accesses are checked here, or that the kernel needs no check.
+    /// Checks that the device checks accesses, or that the kernel does not need it to.
     pub(crate) fn must_stay_inside(&self, is_bounded: bool, kernel: &str) -> Result<()> {
         // A CUDA driver may say that its device is virtual: it is not known here what that one checks.
         if is_bounded || matches!(self.backend(), Backend::Vm(_)) {
@@ -322,7 +323,7 @@ impl Device {
     }
 }
 
-/// A kernel as it is to be built, and whether it promises to stay within its arguments.
+/// The kernel to build, and whether it promises to stay within its arguments.
 pub(crate) fn promised(kernel: &dyn AnyKernel) -> (&dyn AnyKernel, bool) {
     match kernel.bounded() {
         Some(bounded) => (bounded, true),
@@ -347,7 +348,7 @@ fn threads(block: [u32; 3]) -> u32 {
 }
 
 impl CompiledKernel {
-    /// Its entry.
+    /// Its entry name.
     pub fn entry(&self) -> &str {
         &self.compiled.contract.kernel
     }
@@ -362,22 +363,22 @@ impl CompiledKernel {
         &self.compiled.contract.args
     }
 
-    /// The numbers that lengths and the grid depend on and that are no arguments: see [`Binder::dim`].
+    /// The numbers that lengths and the grid depend on and that are not arguments: see [`Binder::dim`].
     pub fn dims(&self) -> &[&'static str] {
         &self.compiled.contract.dims
     }
 
-    /// How it is launched, with the shared memory that the build has found.
+    /// Its launch rule, with the shared memory that the build needs.
     pub fn launch_rule(&self) -> &LaunchRule {
         &self.compiled.contract.rule
     }
 
-    /// The function that it has become: its attributes, its occupancy.
+    /// The compiled function: its attributes and its occupancy.
     pub fn function(&self) -> Function {
         Function::new(self.device.clone(), self.compiled.kernel.clone())
     }
 
-    /// Begins a launch: nothing is given yet, and arguments are given by name. [`TypedKernel::with`] takes all at once.
+    /// Begins a launch without arguments, which are then given by name. [`TypedKernel::with`] takes all at once.
     pub fn bind(&self) -> Binder<'_> {
         let contract = &self.compiled.contract;
         let (device, compiled, is_bounded) = (&self.device, &*self.compiled, self.is_bounded);
@@ -391,8 +392,8 @@ impl fmt::Debug for CompiledKernel {
     }
 }
 
-/// A launch in the making: what a kernel is given, by name and in any order. The first mistake is what
-/// [`launch`](Self::launch) and [`prepare`](Self::prepare) return.
+/// A launch under construction: takes arguments by name and in any order. [`launch`](Self::launch) and
+/// [`prepare`](Self::prepare) return the first mistake.
 #[must_use = "nothing is launched before `launch`"]
 pub struct Binder<'a> {
     device: &'a Device,
@@ -403,27 +404,27 @@ pub struct Binder<'a> {
 }
 
 impl<'a> Binder<'a> {
-    /// Gives a buffer, or a part of one.
+    /// Passes a buffer, or a part of one.
     pub fn buffer(mut self, name: &str, buffer: impl AsRef<AnyBuffer>) -> Self {
         self.bindings.buffer(self.contract(), name, buffer.as_ref());
         self
     }
 
-    /// Gives a number. Lengths and the grid may depend on it.
+    /// Passes a number. Lengths and the grid may depend on it.
     pub fn scalar<T: Element>(mut self, name: &str, value: T) -> Self {
         self.bindings.scalar(self.contract(), name, value);
         self
     }
 
-    /// Gives a number that lengths or the grid depend on, such as `rows`: one of [`CompiledKernel::dims`], or a
-    /// whole number among the arguments.
+    /// Passes a number that lengths or the grid depend on, such as `rows`: one of [`CompiledKernel::dims`], or an
+    /// integer argument.
     pub fn dim(mut self, name: &str, count: u64) -> Self {
         self.bindings.dim(self.contract(), name, count);
         self
     }
 
-    /// Chooses the block, in threads along x, y and z. Kernels of the library take one block only, which need not be
-    /// chosen.
+    /// Chooses the block, in threads along x, y and z. Kernels of the library accept one block only, which you need not
+    /// choose.
     pub fn block(mut self, dims: [u32; 3]) -> Self {
         self.block = dims;
         self
@@ -433,10 +434,9 @@ impl<'a> Binder<'a> {
         &self.compiled.contract
     }
 
-    /// Checks everything; nothing runs yet. What comes of it can be launched as often as wanted, without another
-    /// check.
+    /// Checks everything but runs nothing yet. The result can be launched any number of times without another check.
     ///
-    /// Refused on the terms of [`launch`](Self::launch).
+    /// Refused for the same reasons as [`launch`](Self::launch).
     pub fn prepare(self) -> Result<PreparedLaunch> {
         self.must_stay_inside()?;
         self.prepared()
@@ -446,8 +446,8 @@ impl<'a> Binder<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`launch_unbounded`](Self::launch_unbounded), for every launch of what comes of it, whatever its buffers
-    /// hold by then.
+    /// As for [`launch_unbounded`](Self::launch_unbounded), for every launch of the result, whatever its buffers hold
+    /// by then.
     #[allow(unsafe_code, reason = "what a kernel accesses is the caller's promise")]
     pub unsafe fn prepare_unbounded(self) -> Result<PreparedLaunch> {
         self.prepared()
@@ -459,10 +459,10 @@ impl<'a> Binder<'a> {
         Ok(PreparedLaunch { inner: Arc::new(Prepared { device, launch: Arc::new(launch), buffers }) })
     }
 
-    /// Checks everything and launches, after what the stream was asked for so far.
+    /// Checks everything and issues the launch on the stream.
     ///
-    /// Refused on a CUDA device, which checks no access, where the kernel is not
-    /// [`Bounded`](warpwright_dsl::Bounded) ([`RuntimeError::Unbounded`]).
+    /// Refused on a CUDA device, which checks no access, if the kernel is not [`Bounded`](warpwright_dsl::Bounded)
+    /// ([`RuntimeError::Unbounded`]).
     pub fn launch(self, stream: &Stream) -> Result<()> {
         self.must_stay_inside()?;
         self.launched(stream)
@@ -479,9 +479,9 @@ impl<'a> Binder<'a> {
     ///
     /// # Safety
     ///
-    /// With these arguments, and whatever they hold when the kernel runs, it keeps to what
-    /// [`Bounded`](warpwright_dsl::Bounded) says; or it accesses other memory of buffers that outlive the launch, of which
-    /// it writes nothing that anything else uses at the same time.
+    /// With these arguments, and whatever they hold when the kernel runs, the kernel must keep to what
+    /// [`Bounded`](warpwright_dsl::Bounded) says; or it must access only memory of buffers that outlive the launch, and
+    /// write nothing that anything else uses at the same time.
     #[allow(unsafe_code, reason = "what a kernel accesses is the caller's promise")]
     pub unsafe fn launch_unbounded(self, stream: &Stream) -> Result<()> {
         self.launched(stream)
@@ -514,7 +514,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// That a stream is of the device where a kernel is.
+/// Checks that a stream belongs to the kernel's device.
 fn must_run(stream: &Stream, device: &Device) -> Result<()> {
     if stream.device() == device {
         return Ok(());
@@ -522,9 +522,9 @@ fn must_run(stream: &Stream, device: &Device) -> Result<()> {
     Err(RuntimeError::OtherDevice { operation: "launch", what: "kernel" })
 }
 
-/// A launch with every check done, which keeps its buffers alive. A cheap handle: its clones are one launch.
+/// A launch that has passed every check. It keeps its buffers alive. A cheap handle: its clones are one launch.
 ///
-/// What its buffers hold may change between launches, and so what it does; their addresses and the numbers do not.
+/// The contents of its buffers may change between launches; their addresses and the numbers do not.
 #[derive(Clone)]
 pub struct PreparedLaunch {
     inner: Arc<Prepared>,
@@ -537,7 +537,7 @@ struct Prepared {
 }
 
 impl PreparedLaunch {
-    /// The kernel's entry.
+    /// The kernel's entry name.
     pub fn kernel(&self) -> &str {
         &self.inner.launch.kernel
     }
@@ -562,7 +562,7 @@ impl PreparedLaunch {
         self.shape().dynamic_shared
     }
 
-    /// The buffers that it was given.
+    /// The buffers among its arguments.
     pub fn buffers(&self) -> &[AnyBuffer] {
         &self.inner.buffers
     }
@@ -585,8 +585,7 @@ impl fmt::Debug for PreparedLaunch {
 }
 
 impl Stream {
-    /// Launches what was prepared, after what the stream was asked for so far. Nothing is checked again but the
-    /// device, and nothing is allocated.
+    /// Issues a prepared launch on this stream. Only the device is checked again, and nothing is allocated.
     pub fn launch(&self, prepared: &PreparedLaunch) -> Result<()> {
         must_run(self, &prepared.inner.device)?;
         self.enqueue(Op::Launch(prepared.inner.launch.clone()), &prepared.inner.buffers)

@@ -1,8 +1,8 @@
-//! Launches of PTX without a contract: dimensions, attributes, and parameters as they stand in the signature.
+//! Raw launches of PTX without a contract: dimensions, attributes, and parameters in the order of the signature.
 //!
-//! What the signature and the device say is checked: the number and the sizes of the parameters, where pointers are
-//! said to be aligned, dimensions, shared memory, residency, the device of each buffer. What a kernel does with a parameter nobody knows here, and so a
-//! launch is `unsafe`; [`CompiledKernel`](crate::CompiledKernel) is the other way.
+//! The signature and the device are checked: the number and sizes of the parameters, the alignment that is declared for
+//! pointers, dimensions, shared memory, residency, and the device of each buffer. What the kernel does with a parameter
+//! is unknown, so a launch is `unsafe`. [`CompiledKernel`](crate::CompiledKernel) is the checked alternative.
 
 use crate::buffer::{AnyBuffer, Buffer, Element};
 use crate::contract::{Limits, Number, Param, Violation};
@@ -26,7 +26,7 @@ pub struct LaunchConfig {
 }
 
 impl LaunchConfig {
-    /// A thread for each of `n` elements, in blocks of 1024, without dynamic shared memory.
+    /// One thread for each of `n` elements, in blocks of 1024, without dynamic shared memory.
     pub fn for_num_elems(n: u32) -> Self {
         const THREADS: u32 = 1024;
         LaunchConfig {
@@ -37,25 +37,25 @@ impl LaunchConfig {
     }
 }
 
-/// How a launch is launched, besides its dimensions.
+/// Attributes of a launch besides its dimensions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LaunchAttributes {
-    /// Whether all blocks are resident at once, and may wait for one another.
+    /// Whether it is cooperative: all blocks are resident at once, and may wait for one another.
     pub cooperative: bool,
-    /// Blocks of a cluster, along x, y and z: devices from sm_90 on run clusters, of up to 8 blocks. The virtual GPU runs
-    /// none.
+    /// Blocks of a cluster, along x, y and z. Devices from sm_90 on support clusters of up to 8 blocks; the virtual GPU
+    /// does not.
     pub cluster: Option<(u32, u32, u32)>,
 }
 
 impl LaunchAttributes {
-    /// All blocks are resident at once.
+    /// Makes the launch cooperative.
     pub fn cooperative(mut self) -> Self {
         self.cooperative = true;
         self
     }
 
-    /// Blocks go in clusters of these dimensions.
+    /// Groups blocks into clusters of these dimensions.
     pub fn cluster(mut self, blocks: (u32, u32, u32)) -> Self {
         self.cluster = Some(blocks);
         self
@@ -85,7 +85,7 @@ impl RawArg {
         RawArg(Value::Param(Param::Bytes(bytemuck::bytes_of(value).into())))
     }
 
-    /// The bytes of any parameter, of whatever type it is, as they stand in memory.
+    /// The bytes of a parameter of any type, as they are in memory.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         RawArg(Value::Param(Param::Bytes(bytes.into())))
     }
@@ -109,7 +109,7 @@ impl From<&AnyBuffer> for RawArg {
     }
 }
 
-/// A launch of a [`Function`] in the making: its parameters, in order.
+/// A launch of a [`Function`] under construction: takes its parameters in order.
 ///
 /// ```
 /// use warpwright_runtime::{Device, LaunchConfig, RuntimeError, VmConfig};
@@ -154,7 +154,7 @@ pub struct LaunchBuilder<'a> {
 }
 
 impl Stream {
-    /// Begins a launch of a function with whatever parameters it takes.
+    /// Begins a launch of a function with any parameters.
     pub fn launch_builder<'a>(&'a self, function: &'a Function) -> LaunchBuilder<'a> {
         let args = Vec::with_capacity(function.attributes().params.len());
         LaunchBuilder { stream: self, function, args, attributes: LaunchAttributes::default() }
@@ -162,29 +162,29 @@ impl Stream {
 }
 
 impl LaunchBuilder<'_> {
-    /// The next parameter. The buffer stays alive until the launch is over.
+    /// Adds the next parameter. A buffer stays alive until the launch is complete.
     pub fn arg(mut self, arg: impl Into<RawArg>) -> Self {
         self.args.push(arg.into());
         self
     }
 
-    /// How it is launched, besides its dimensions.
+    /// Sets the attributes.
     pub fn attributes(mut self, attributes: LaunchAttributes) -> Self {
         self.attributes = attributes;
         self
     }
 
-    /// Launches it, after what the stream was asked for so far.
+    /// Issues the launch on the stream.
     ///
-    /// Refused where the number of parameters or the size of one is not the function's, where a buffer is not aligned
-    /// as the parameter says (`.ptr .align`), where the grid, the block, the shared memory or the attributes are not
-    /// what the device and the function take, and where a buffer is on another device than the stream.
+    /// Refused if the number or the size of parameters does not match the function, if a buffer is not aligned as the
+    /// parameter declares (`.ptr .align`), if the device or the function does not support the grid, the block, the
+    /// shared memory or the attributes, or if a buffer is on another device than the stream.
     ///
     /// # Safety
     ///
-    /// The kernel accesses only memory that the buffers among its parameters, or other buffers that outlive the
-    /// launch, hold, of which it writes nothing that anything else uses at the same time. The virtual GPU reports
-    /// accesses elsewhere and does not do them; other devices do them.
+    /// The kernel must access only memory of the buffers among its parameters, or of other buffers that outlive the
+    /// launch, and write nothing that anything else uses at the same time. The virtual GPU reports other accesses and
+    /// does not perform them; other devices perform them.
     #[allow(unsafe_code, reason = "what a kernel does with a raw parameter is the caller's promise")]
     pub unsafe fn launch(self, config: LaunchConfig) -> Result<()> {
         let LaunchBuilder { stream, function, args, attributes } = self;
@@ -211,7 +211,7 @@ impl LaunchBuilder<'_> {
     }
 }
 
-/// Holds parameters, dimensions and attributes against the signature and the device.
+/// Checks parameters, dimensions and attributes against the signature and the device.
 fn check(
     function: &Function,
     args: &[RawArg],

@@ -1,8 +1,8 @@
-//! Devices, memory, streams and launches: how a program runs kernels.
+//! Runs kernels: devices, memory, streams and launches.
 //!
-//! A [`Device`] is a CUDA device, or a virtual GPU ([`warpwright_vm`]); [`devices`] are those that there are. It has
-//! [`Stream`]s, which do what they are asked for in order, and [`Buffer`]s, which its pool hands out. A kernel is launched
-//! under its contract: what is accepted fits, and what is refused names kernel, argument and rule.
+//! A [`Device`] is a CUDA device or a virtual GPU ([`warpwright_vm`]); [`devices`] lists them. Its [`Stream`]s execute
+//! operations in order, and its pool allocates [`Buffer`]s. A launch is checked against the kernel's contract. A launch
+//! that passes has arguments that fit; a refusal names the kernel, the argument and the rule.
 //!
 //! ```
 //! use warpwright_dsl::*;
@@ -74,43 +74,44 @@
 //!
 //! # Safety
 //!
-//! A virtual GPU checks every access and does none that is wrong, so launching any kernel on it is safe. A CUDA device
-//! does what a kernel says, to all memory that is mapped, the host's too. There the safe launches take kernels that are
-//! [`Bounded`](warpwright_dsl::Bounded), an `unsafe` promise of their author which all kernels of the library give, and
-//! refuse others ([`RuntimeError::Unbounded`]). For those there are [`Binder::launch_unbounded`] and
-//! [`Binder::prepare_unbounded`], which are `unsafe`. Which kind a device is may be known only when the program runs:
-//! so a kernel without a promise runs on virtual GPUs, and the first launch on a GPU says what is missing.
+//! A virtual GPU checks every access and performs no invalid one, so launching any kernel on it is safe. A CUDA device
+//! does what a kernel says, to all mapped memory, including the host's. On a CUDA device the safe launches therefore
+//! accept only kernels that are [`Bounded`](warpwright_dsl::Bounded), an `unsafe` promise of the kernel's author which
+//! every kernel of the library makes, and refuse others ([`RuntimeError::Unbounded`]). To launch those, use the
+//! `unsafe` functions [`Binder::launch_unbounded`] and [`Binder::prepare_unbounded`]. A program may learn the kind of
+//! its device only at run time: a kernel without the promise runs on virtual GPUs, and the first launch on a GPU says
+//! what is missing.
 //!
 //! # The order of things
 //!
-//! A stream does what it is asked for in order, and the host goes on meanwhile. Streams go their own ways until one
-//! [waits](Stream::wait_event) for an [`Event`] of another. `memcpy_dtoh`, `clone_dtoh` and everything that is
-//! called `synchronize` wait; nothing else does. A virtual GPU does one thing at a time, by default in the order in which
-//! its streams were asked; [`VmConfig::order`] chooses any other order that events allow, which shows a wait that was
-//! forgotten. A kernel whose threads all wait makes way for what other streams were asked for. On a CUDA device kernels of
-//! different streams may run at the same time.
+//! A stream executes its operations in order, while the host goes on. Streams are independent of one another until one
+//! [waits](Stream::wait_event) for an [`Event`] of another. `memcpy_dtoh`, `clone_dtoh` and every function called
+//! `synchronize` block the host; nothing else does. A virtual GPU executes one operation at a time, by default in the
+//! order in which the operations were issued. [`VmConfig::order`] chooses any other order that the events allow, which
+//! shows a forgotten wait. A kernel whose threads all wait yields to the operations of other streams. On a CUDA device,
+//! kernels of different streams may run at the same time.
 //!
 //! # Memory
 //!
-//! A [`Buffer`] is a handle: its clones, [slices](Buffer::slice) and [casts](Buffer::cast) share the memory, which goes
-//! back to the pool with the last of them. What was issued before may still use it: the pool hands it out again to the
-//! stream that comes after that, and to others when it is done. So a buffer may be dropped as soon as everything that
-//! uses it was *issued*. On a virtual GPU blocks are handed out for buffers of exactly their size, and count as never
-//! written, so that the checks know of each buffer what they would know of a new one.
+//! A [`Buffer`] is a handle: its clones, [slices](Buffer::slice) and [casts](Buffer::cast) share the memory, which
+//! returns to the pool when the last of them is dropped. Operations issued before that may still use the memory: the
+//! pool reuses it for later operations of the same stream, and for other streams once those operations are complete. So
+//! you may drop a buffer as soon as everything that uses it has been *issued*. A virtual GPU allocates blocks of
+//! exactly a buffer's size and counts them as never written, so its checks treat a reused block like a new one.
 //!
-//! [`HostBuffer`] is memory of the host's that kernels see: it is read and set while they run, and a copy into it is
-//! how results come to the host without waiting.
+//! [`HostBuffer`] is host memory that kernels can access. The host reads and writes it while kernels run; copying into
+//! it brings results to the host without blocking.
 //!
 //! # Errors
 //!
-//! What a call can know, it refuses at once. What happens on the device later, a trap or with
-//! [checks](VmConfig::options) a finding, is the error of the next call that waits, once, with kernel and number of the
-//! launch ([`Failure`]). Nothing that was issued before that call returned it is done any more; what is issued
-//! afterwards is.
+//! A call refuses at once whatever it can check. A later failure on the device (a trap or, with
+//! [checks](VmConfig::options), a finding) is returned once, by the next call that waits, with the kernel and the
+//! number of the launch ([`Failure`]). Operations issued before that call returned the error are skipped; operations
+//! issued afterwards are executed.
 //!
 //! A kernel that fails on a CUDA device ends the device for the process: every call that waits returns the error from
-//! then on, and nothing is done any more ([`Failure::lost`]). Which launch it was is known where launches
-//! [wait for themselves](CudaConfig::sync_launches); else the error names the first and the last that it may have been.
+//! then on, and nothing more is executed ([`Failure::lost`]). If launches [are synchronous](CudaConfig::sync_launches),
+//! the error names the launch that failed; otherwise it names the first and the last launch that may have failed.
 #![deny(unsafe_code)]
 
 mod backend;
@@ -161,7 +162,7 @@ pub use warpwright_ptx::ir::Type;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A lock whose holder may have panicked: what it guards is whole between any two statements.
+/// Locks a mutex even if its holder has panicked: the data is consistent between any two statements.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

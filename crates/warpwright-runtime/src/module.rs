@@ -1,4 +1,4 @@
-//! Modules: PTX that a device has loaded.
+//! Modules: PTX loaded on a device.
 
 use crate::device::Device;
 use crate::error::{Result, RuntimeError};
@@ -9,8 +9,8 @@ use std::sync::Arc;
 use warpwright_ptx::ir;
 use warpwright_ptx::verify::ModuleInfo;
 
-/// PTX that a device has loaded. A cheap handle: its clones are one module, which lives as long as one of them, or
-/// a [`Function`] of it, or a launch.
+/// PTX loaded on a device. A cheap handle: its clones are one module, which lives as long as one of them, one of its
+/// [`Function`]s or a launch.
 #[derive(Clone)]
 pub struct Module {
     device: Device,
@@ -19,14 +19,14 @@ pub struct Module {
 }
 
 impl Device {
-    /// Loads a PTX text: parses and verifies it first.
+    /// Parses, verifies and loads a PTX text.
     pub fn load_ptx(&self, text: &str) -> Result<Module> {
         let module = warpwright_ptx::parse(text).map_err(RuntimeError::Invalid)?;
         let info = warpwright_ptx::verify(&module).map_err(RuntimeError::Invalid)?;
         self.load_text(&module, &info, Some(text))
     }
 
-    /// Loads a module that the verifier has accepted: `info` is what it said of this very module.
+    /// Loads a module that the verifier has accepted: `info` is the verifier's result for this very module.
     pub fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module> {
         self.load_text(module, info, None)
     }
@@ -58,7 +58,7 @@ impl Module {
         Ok(Function::new(self.device.clone(), self.kernel(name)?))
     }
 
-    /// The same, without a handle of the device.
+    /// The kernel of that name, without a handle of the device.
     pub(crate) fn kernel(&self, name: &str) -> Result<Arc<Kernel>> {
         self.kernels.get(name).cloned().ok_or_else(|| RuntimeError::UnknownFunction {
             name: name.to_owned(),

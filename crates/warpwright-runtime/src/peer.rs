@@ -1,19 +1,20 @@
 //! Copies between devices.
 //!
-//! An operation is in the order of a stream of one device, and uses memory of another one, whose pool knows that one's
-//! streams only. So a stream of the other device waits for the copy, and counts as what has used the memory.
+//! A copy is ordered on a stream of one device, and uses memory of another one, whose pool knows only that device's
+//! streams. So a stream of the other device waits for the copy, and counts as the user of the memory.
 
 use crate::buffer::{Buffer, Element, Issuing};
 use crate::error::{Result, RuntimeError};
 use crate::stream::Stream;
 
 impl Stream {
-    /// Copies a buffer to one of the same length on another device of the same kind, in the order of this stream, which
-    /// is of one of them. What the other device's buffer is used for before, this stream [waits](Self::wait_event)
-    /// for first, unless it is known to be over; the stream that it was allocated on waits for the copy by itself.
+    /// Copies a buffer to one of the same length on another device of the same kind, ordered on this stream, which
+    /// belongs to one of the two. If the other device's buffer may still be in use, make this stream
+    /// [wait](Self::wait_event) for that use first. The stream that the buffer was allocated on waits for the copy by
+    /// itself.
     ///
-    /// CUDA devices copy to one another directly where they can, and else through the host, which does not wait. A copy
-    /// on one device is [`memcpy_dtod`](Self::memcpy_dtod).
+    /// CUDA devices copy to one another directly if they can, and otherwise through the host, which does not wait. A
+    /// copy on one device is [`memcpy_dtod`](Self::memcpy_dtod).
     pub fn memcpy_peer<T: Element>(&self, source: &Buffer<T>, target: &Buffer<T>) -> Result<()> {
         const NAME: &str = "memcpy_peer";
         self.must_not_capture(NAME)?;

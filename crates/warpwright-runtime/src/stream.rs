@@ -1,4 +1,4 @@
-//! Streams: operations in their order.
+//! Streams: operations in order.
 
 use crate::backend::{Backend, StreamHandle};
 use crate::buffer::{AnyBuffer, Block, Buffer, Element, Issuing};
@@ -16,15 +16,15 @@ use std::sync::atomic::{
 };
 use std::sync::{Arc, Mutex, Weak};
 
-/// Operations of a device in their order. A cheap handle: its clones are one stream.
+/// An ordered sequence of operations on a device. A cheap handle: its clones are one stream.
 ///
-/// What has been asked for goes on when the last handle is dropped; a capture that was not ended is given up.
+/// Operations that were issued go on when the last handle is dropped; an open capture is discarded.
 #[derive(Clone)]
 pub struct Stream {
     inner: Arc<Inner>,
 }
 
-/// What the handles of a stream share.
+/// The state that the handles of a stream share.
 pub(crate) struct Inner {
     device: Device,
     state: Arc<StreamState>,
@@ -33,9 +33,9 @@ pub(crate) struct Inner {
     captured: Mutex<Vec<Captured>>,
 }
 
-/// What blocks of memory know of a stream.
+/// The part of the stream that blocks of memory refer to.
 pub(crate) struct StreamState {
-    /// Its number on the device, which no other one ever has.
+    /// Its unique number on the device.
     pub(crate) id: u64,
     /// The ticket of its last operation; 0 before the first. The engine of a virtual GPU counts them itself.
     tail: AtomicU64,
@@ -59,7 +59,7 @@ impl StreamState {
         StreamState { id, tail: AtomicU64::new(0), handle }
     }
 
-    /// The end of what it has been asked for.
+    /// The point after its last operation.
     pub(crate) fn point(&self) -> Point {
         let ticket = match &self.handle {
             StreamHandle::Vm(stream) => stream.issued(),
@@ -68,7 +68,7 @@ impl StreamState {
         Point { stream: self.id, ticket }
     }
 
-    /// An operation was issued. Called in the order of tickets.
+    /// Notes an issued operation. Called in the order of tickets.
     pub(crate) fn issued(&self, ticket: u64) {
         self.tail.store(ticket, Release);
     }
@@ -80,7 +80,7 @@ impl Stream {
         Stream { inner: Arc::new(Inner { device, state, capturing, captured }) }
     }
 
-    /// The handle, if there still is one.
+    /// The handle, if the stream is alive.
     pub(crate) fn upgrade(inner: &Weak<Inner>) -> Option<Self> {
         Some(Stream { inner: inner.upgrade()? })
     }
@@ -94,16 +94,16 @@ impl Stream {
         &self.inner.device
     }
 
-    /// Allocates `len` elements, which are not initialised, at an address that is a multiple of 256 bytes.
+    /// Allocates `len` uninitialised elements at an address that is a multiple of 256 bytes.
     ///
-    /// The buffer is there for what this stream is asked for from now on; another stream has to wait for that
-    /// ([`wait_event`](Self::wait_event)). Refused if memory is out, even after everything that the pool keeps was
-    /// given back.
+    /// Later operations of this stream may use the buffer; another stream must wait for the allocation
+    /// ([`wait_event`](Self::wait_event)). Refused if there is not enough memory, even after the pool's memory was
+    /// released.
     pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         self.alloc_holding(len, Box::default())
     }
 
-    /// The same for elements that are addresses of these buffers: they live as long as the memory does.
+    /// The same, for elements that are addresses of these buffers, which live as long as the memory does.
     pub(crate) fn alloc_holding<T: Element>(&self, len: usize, held: Box<[AnyBuffer]>) -> Result<Buffer<T>> {
         self.must_not_capture("alloc")?;
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
@@ -117,7 +117,7 @@ impl Stream {
         Ok(buffer)
     }
 
-    /// Allocates `len` elements of zero, as [`alloc`](Self::alloc) does.
+    /// Allocates `len` zeroed elements, as [`alloc`](Self::alloc) does.
     pub fn alloc_zeros<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
         let buffer = self.alloc(len)?;
         self.memset_zeros(&buffer)?;
@@ -131,8 +131,8 @@ impl Stream {
         Ok(buffer)
     }
 
-    /// Copies a slice of the same length to the device. The slice may be used again at once: it is copied when
-    /// this returns, the buffer when the stream gets there.
+    /// Copies a slice of the same length to the device. The slice is read before this returns and may be reused at
+    /// once; the buffer is written in stream order.
     pub fn memcpy_htod<T: Element>(&self, source: &[T], target: &Buffer<T>) -> Result<()> {
         const NAME: &str = "memcpy_htod";
         self.must_not_capture(NAME)?;
@@ -144,7 +144,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Copies to a slice of the same length, after what the stream was asked for so far; waits for that.
+    /// Copies to a slice of the same length, after the operations issued so far, and waits for completion.
     pub fn memcpy_dtoh<T: Element>(&self, source: &Buffer<T>, target: &mut [T]) -> Result<()> {
         const NAME: &str = "memcpy_dtoh";
         self.must_not_capture(NAME)?;
@@ -156,20 +156,20 @@ impl Stream {
         self.backend().download(NAME, &source.as_any().range(), &self.inner.state, bytes)
     }
 
-    /// The elements, after what the stream was asked for so far; waits for that.
+    /// Copies the elements to the host, after the operations issued so far, and waits for completion.
     pub fn clone_dtoh<T: Element>(&self, source: &Buffer<T>) -> Result<Vec<T>> {
         let mut data = vec![T::zeroed(); source.len()];
         self.memcpy_dtoh(source, &mut data)?;
         Ok(data)
     }
 
-    /// Copies to another buffer of the same length, which may be mapped memory of the host's: so results go to
-    /// the host without waiting. The two do not overlap.
+    /// Copies to another buffer of the same length. The target may be mapped host memory, which brings results to the
+    /// host without blocking. The two buffers must not overlap.
     pub fn memcpy_dtod<T: Element>(&self, source: &Buffer<T>, target: &Buffer<T>) -> Result<()> {
         self.copy("memcpy_dtod", source.as_any(), target.as_any())
     }
 
-    /// As [`memcpy_dtod`](Self::memcpy_dtod), of elements whose types are values; the types must be the same.
+    /// As [`memcpy_dtod`](Self::memcpy_dtod), for buffers whose element types are values; the types must be equal.
     pub fn memcpy_dtod_any(&self, source: &AnyBuffer, target: &AnyBuffer) -> Result<()> {
         let (found, asked) = (source.element(), target.element());
         if found != asked {
@@ -200,7 +200,7 @@ impl Stream {
         self.enqueue(Op::Fill { target: target.range(), word: Word::byte(value) }, [target])
     }
 
-    /// Sets every element. A value whose words differ is set word by word, each of them in an operation of its own.
+    /// Sets every element. If the words of the value differ, each word of it is set by an operation of its own.
     pub fn memset<T: Element>(&self, target: &Buffer<T>, value: T) -> Result<()> {
         let (bytes, pitch) = (bytemuck::bytes_of(&value), size_of::<T>() as u64);
         if bytes.iter().all(|&byte| byte == bytes[0]) {
@@ -228,30 +228,31 @@ impl Stream {
         Ok(())
     }
 
-    /// Records an event behind what the stream was asked for so far.
+    /// Records an event after the operations issued so far.
     pub fn record_event(&self) -> Result<Event> {
         self.must_not_capture("record_event")?;
         let handle = self.backend().record(&self.inner.state);
         Ok(Event { device: self.inner.device.clone(), handle })
     }
 
-    /// What the stream is asked for from now on waits for the event, also for one of another device of the same kind.
-    /// Whoever wants to know whether that one failed before it asks that one: the event is over in any case.
+    /// Makes later operations of the stream wait for the event, which may belong to another device of the same kind.
+    /// The event completes even if an operation before it failed: ask the other device for its errors.
     ///
-    /// Refused between a CUDA device and a virtual GPU of this process: there the host waits ([`Event::synchronize`]).
+    /// Refused between a CUDA device and a virtual GPU of this process: there, wait on the host
+    /// ([`Event::synchronize`]).
     pub fn wait_event(&self, event: &Event) -> Result<()> {
         self.must_not_capture("wait_event")?;
         self.backend().wait_event(&event.handle, &self.inner.state)
     }
 
-    /// Waits until the stream has done what it was asked for. Returns the error of what failed on the device,
-    /// if nothing has returned that yet.
+    /// Waits until the stream has finished all operations. Returns the error of an operation that failed on the device,
+    /// unless another call has returned it.
     pub fn synchronize(&self) -> Result<()> {
         self.must_not_capture("synchronize")?;
         self.backend().wait(&self.inner.state)
     }
 
-    /// Whether the stream has done what it was asked for.
+    /// Whether the stream has finished all operations.
     pub fn is_idle(&self) -> bool {
         self.backend().is_idle(&self.inner.state)
     }
@@ -261,10 +262,10 @@ impl Stream {
         self.inner.capturing.load(Relaxed)
     }
 
-    /// Issues an operation that uses these buffers, or records it while the stream captures.
+    /// Issues an operation that uses these buffers, or records it while the stream is capturing.
     ///
-    /// The caller has checked everything: that the buffers are on the stream's device, and that the operation may
-    /// be captured. Refused where a buffer was lent, and the loan has ended.
+    /// The caller has checked everything: the buffers are on the stream's device, and the operation may be captured.
+    /// Refused if a buffer was lent and the loan has ended.
     pub(crate) fn enqueue<'a>(&self, op: Op, uses: impl IntoIterator<Item = &'a AnyBuffer>) -> Result<()> {
         if self.inner.capturing.load(Acquire) {
             let mut captured = lock(&self.inner.captured);
@@ -285,7 +286,7 @@ impl Stream {
         Ok(())
     }
 
-    /// What blocks of memory know of it.
+    /// The part of the stream that blocks of memory refer to.
     pub(crate) fn state(&self) -> &Arc<StreamState> {
         &self.inner.state
     }
@@ -294,10 +295,11 @@ impl Stream {
         self.inner.device.backend()
     }
 
-    /// From now on what the stream is asked for is recorded and not executed, until [`end_capture`] yields the graph.
+    /// Begins a capture: operations of the stream are recorded instead of executed, until [`end_capture`] returns the
+    /// graph.
     ///
-    /// Launches, copies within the device and memsets are recorded. What waits, allocates or copies from or to the
-    /// host is refused meanwhile, and leaves the recording as it was.
+    /// Launches, copies within the device and memsets are recorded. Operations that wait, allocate, or copy from or to
+    /// the host are refused during a capture, and leave the recording unchanged.
     ///
     /// [`end_capture`]: Self::end_capture
     pub fn begin_capture(&self) -> Result<()> {
@@ -308,7 +310,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Ends the recording.
+    /// Ends the capture and returns the graph.
     pub fn end_capture(&self) -> Result<Graph> {
         let mut captured = lock(&self.inner.captured);
         if !self.inner.capturing.swap(false, Release) {

@@ -1,4 +1,4 @@
-//! Ranges of device memory whose element type is known when the program runs.
+//! Ranges of device memory whose element type is known only at run time.
 
 use super::{Block, Buffer, Element, Issuing, bounds};
 use crate::backend::Memory;
@@ -22,7 +22,7 @@ pub struct AnyBuffer {
 }
 
 impl AnyBuffer {
-    /// A whole block. The element type has whole bytes, and the block whole elements.
+    /// A whole block. An element is a whole number of bytes, and the block a whole number of elements.
     pub(crate) fn new(block: Block, bytes: u64, element: Type) -> Self {
         AnyBuffer { block: Arc::new(block), offset: 0, bytes, element }
     }
@@ -47,30 +47,29 @@ impl AnyBuffer {
         self.element
     }
 
-    /// Its address on the device. What is done with it is the caller's business: the address says nothing about
-    /// how long the memory lives.
+    /// Its address on the device. The address does not keep the memory alive.
     pub fn device_ptr(&self) -> u64 {
         self.block.memory.address() + self.offset
     }
 
-    /// The device that it is on.
+    /// Its device.
     pub fn device(&self) -> &Device {
         &self.block.device
     }
 
-    /// Whether it is memory of the host's, mapped into the device.
+    /// Whether it is host memory that is mapped into the device.
     pub fn is_mapped(&self) -> bool {
         self.block.is_mapped()
     }
 
-    /// Whether it shares bytes with another one.
+    /// Whether it overlaps another buffer.
     pub fn overlaps(&self, other: &AnyBuffer) -> bool {
         let start = self.offset.max(other.offset);
         let end = (self.offset + self.bytes).min(other.offset + other.bytes);
         Arc::ptr_eq(&self.block, &other.block) && start < end
     }
 
-    /// A range of its elements, which shares their memory.
+    /// A range of its elements, which shares its memory.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<AnyBuffer> {
         let (start, end) = bounds(range, self.len())?;
         let size = size(self.element);
@@ -108,17 +107,17 @@ impl AnyBuffer {
         Ok(Buffer::new(self.clone()))
     }
 
-    /// Its bytes, as operations take them.
+    /// Its range of bytes, for operations.
     pub(crate) fn range(&self) -> MemoryRange {
         MemoryRange { memory: self.block.memory.clone(), offset: self.offset, bytes: self.bytes }
     }
 
-    /// The memory that it is in.
+    /// The memory that contains it.
     pub(crate) fn memory(&self) -> &Arc<Memory> {
         &self.block.memory
     }
 
-    /// The memory that whoever is given the buffer can reach: its own, and what its addresses lead to.
+    /// Adds the memory that can be reached through the buffer: its own, and the memory that addresses in it point to.
     pub(crate) fn reach(&self, into: &mut Vec<Arc<Memory>>) {
         into.push(self.block.memory.clone());
         self.held().iter().for_each(|buffer| buffer.reach(into));
@@ -129,13 +128,13 @@ impl AnyBuffer {
         self.block.held()
     }
 
-    /// An operation of that stream which is being issued uses it: the memory belongs to nobody else before it is over.
-    /// Refused where it was lent, and is someone else's again.
+    /// Notes that an operation being issued on that stream uses the buffer, so that its memory is not reused before the
+    /// operation is complete. Refused if the memory was lent and the loan has ended.
     pub(crate) fn used_by(&self, stream: &Arc<StreamState>, issuing: &mut Issuing) -> Result<()> {
         self.block.used_by(stream, issuing)
     }
 
-    /// The block that it is in.
+    /// The block that contains it.
     pub(crate) fn block(&self) -> &Block {
         &self.block
     }
@@ -147,7 +146,7 @@ impl fmt::Debug for AnyBuffer {
     }
 }
 
-/// Bytes of an element; those of buffers have whole bytes.
+/// Bytes of an element. Elements of buffers are whole bytes.
 fn size(element: Type) -> u64 {
     u64::from(element.bits().div_ceil(8))
 }

@@ -13,18 +13,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Block {
     pub(crate) device: Device,
     pub(crate) memory: Arc<Memory>,
-    /// The stream that it was allocated on; `None` for memory that no pool has, and no stream: mapped, or lent.
+    /// The stream that it was allocated on; `None` for mapped or lent memory, which belongs to no pool and no stream.
     pub(crate) home: Option<Arc<StreamState>>,
     /// Other streams that have used it.
     foreign: Mutex<Vec<Arc<StreamState>>>,
-    /// Buffers whose addresses are in it: whoever uses it uses them.
+    /// Buffers whose addresses are stored in it: an operation that uses the block uses them too.
     held: Box<[AnyBuffer]>,
-    /// The time for which it is someone else's, if it is.
+    /// The loan, if the memory belongs to someone else.
     loan: Option<Arc<Loan>>,
 }
 
 impl Block {
-    /// A block with the addresses of these buffers in it, which live as long as it does.
+    /// A block that stores the addresses of these buffers and keeps them alive.
     pub(crate) fn holding(
         device: Device,
         memory: Arc<Memory>,
@@ -34,7 +34,7 @@ impl Block {
         Block { device, memory, home, foreign: Mutex::default(), held, loan: None }
     }
 
-    /// Memory of someone else's, for as long as that lasts.
+    /// Memory that is lent for the duration of the loan.
     pub(crate) fn lent(device: Device, memory: Arc<Memory>, loan: Arc<Loan>) -> Self {
         let (foreign, held) = Default::default();
         Block { device, memory, home: None, foreign, held, loan: Some(loan) }
@@ -55,8 +55,8 @@ impl Block {
         &self.held
     }
 
-    /// An operation of that stream which is being issued uses it. Streams other than its own are few: each is noted
-    /// once. Refused where it is someone else's again.
+    /// Notes that an operation being issued on that stream uses the block. Streams other than its own are few: each is
+    /// noted once. Refused if the loan has ended.
     pub(crate) fn used_by(&self, stream: &Arc<StreamState>, issuing: &mut Issuing) -> Result<()> {
         for buffer in &self.held {
             buffer.used_by(stream, issuing)?;

@@ -3,9 +3,9 @@
 use bytemuck::Pod;
 use warpwright_ptx::ir::Type;
 
-/// A type of elements that the host and kernels see alike: a number, or a struct of numbers of one type.
+/// An element type with the same layout on the host and in kernels: a number, or a struct of numbers of one type.
 ///
-/// A struct is [`Pod`], and says of which numbers it is. A kernel sees these, one after the other.
+/// A struct must be [`Pod`] and names the type of its numbers. A kernel sees these numbers one after the other.
 ///
 /// ```
 /// use warpwright_runtime::{Device, Element, Type, VmConfig};
@@ -31,10 +31,10 @@ use warpwright_ptx::ir::Type;
 /// # Ok::<(), warpwright_runtime::RuntimeError>(())
 /// ```
 pub trait Element: Pod + Send + Sync {
-    /// The PTX type of that size and meaning; of a struct, that of its numbers.
+    /// The PTX type of the same size and meaning; for a struct, the type of its numbers.
     const TYPE: Type;
 
-    /// How many numbers an element is. A struct whose size is no multiple of theirs does not compile.
+    /// The number of numbers in an element. A struct whose size is not a multiple of theirs does not compile.
     const PARTS: usize = {
         let bytes = Self::TYPE.bits() as usize / 8;
         assert!(bytes > 0 && size_of::<Self>() > 0, "elements, and numbers of them, have whole bytes");

@@ -1,18 +1,18 @@
-//! Memory of the host's, mapped into a device.
+//! Host memory that is mapped into a device.
 
 use super::{AnyBuffer, Buffer, Element};
 use crate::backend::Memory;
 use crate::error::{Result, RuntimeError};
 use std::fmt;
 
-/// Elements in memory of the host's that kernels see too: a stop flag, a progress counter, the target of an
-/// asynchronous copy to the host.
+/// Elements in host memory that kernels can access: a stop flag, a progress counter, the target of an asynchronous copy
+/// to the host.
 ///
-/// The host reads and sets elements at any time, also while kernels run. An element of up to 8 bytes is read
-/// and set as one. What a kernel has written is certain once the launch is complete.
+/// The host may read and write elements at any time, even while kernels run. It reads or writes an element of up to 8
+/// bytes as a whole. The host is certain to see what a kernel has written once the launch is complete.
 ///
-/// On CUDA devices the memory is pinned. So a [copy](crate::Stream::memcpy_dtod) between it and a buffer of the device
-/// goes on while the host does, in both directions, and nothing is copied on the way.
+/// On CUDA devices the memory is pinned. A [copy](crate::Stream::memcpy_dtod) between it and a buffer of the device is
+/// asynchronous in both directions, without an intermediate copy.
 pub struct HostBuffer<T> {
     buffer: Buffer<T>,
 }
@@ -32,38 +32,38 @@ impl<T: Element> HostBuffer<T> {
         self.buffer.is_empty()
     }
 
-    /// An element as it is now.
+    /// Reads the current value of an element.
     pub fn get(&self, index: usize) -> Result<T> {
         let mut value = T::zeroed();
         self.memory().peek(self.offset(index)?, bytemuck::bytes_of_mut(&mut value))?;
         Ok(value)
     }
 
-    /// Sets an element now.
+    /// Writes an element at once.
     pub fn set(&self, index: usize, value: T) -> Result<()> {
         self.memory().poke(self.offset(index)?, bytemuck::bytes_of(&value))
     }
 
-    /// Elements from `start` on as they are now, each as one.
+    /// Reads the current values of elements from `start` on, each as a whole.
     pub fn read(&self, start: usize, target: &mut [T]) -> Result<()> {
         let offset = self.range(start, target.len())?;
         self.memory().peek(offset, bytemuck::cast_slice_mut(target))
     }
 
-    /// Sets elements from `start` on now, each as one.
+    /// Writes elements from `start` on at once, each as a whole.
     pub fn write(&self, start: usize, source: &[T]) -> Result<()> {
         let offset = self.range(start, source.len())?;
         self.memory().poke(offset, bytemuck::cast_slice(source))
     }
 
-    /// All elements as they are now.
+    /// The current values of all elements.
     pub fn to_vec(&self) -> Result<Vec<T>> {
         let mut elements = vec![T::zeroed(); self.len()];
         self.read(0, &mut elements)?;
         Ok(elements)
     }
 
-    /// The same memory as kernels and copies take it.
+    /// The same memory as a buffer, for kernels and copies.
     pub fn buffer(&self) -> &Buffer<T> {
         &self.buffer
     }

@@ -1,14 +1,14 @@
-//! Memory of someone else's, lent for a time.
+//! Memory that another owner lends for a limited time.
 //!
-//! Handles of buffers may be kept for as long as anybody likes, and in graphs and prepared launches they are. So what
-//! a loan means is checked when an operation is issued: **nothing that uses lent memory is issued after the loan has
-//! ended, and a loan does not end while such a thing is being issued**.
+//! Handles of buffers, such as those in graphs and prepared launches, may outlive a loan. So the loan is checked when
+//! an operation is issued: **no operation that uses lent memory is issued after the loan has ended, and a loan does not
+//! end while such an operation is being issued**.
 
 use crate::error::{Result, RuntimeError};
 use crate::lock;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// A time in which memory is lent.
+/// A period for which memory is lent.
 #[derive(Debug, Default)]
 pub(crate) struct Loan {
     state: Mutex<State>,
@@ -23,7 +23,7 @@ struct State {
 }
 
 impl Loan {
-    /// Ends it. What uses the memory is issued when this returns, and nothing more will be.
+    /// Ends the loan. When this returns, all operations that use the memory have been issued, and no more will be.
     pub(crate) fn end(&self) {
         let mut state = lock(&self.state);
         state.ended = true;
@@ -33,14 +33,14 @@ impl Loan {
     }
 }
 
-/// The loans that an operation uses which is being issued.
+/// The loans that are used by an operation being issued.
 #[derive(Default)]
 pub(crate) struct Issuing {
     loans: Vec<Arc<Loan>>,
 }
 
 impl Issuing {
-    /// The operation uses memory of that loan. Refused if it has ended.
+    /// Notes that the operation uses memory of the loan. Refused if it has ended.
     pub(super) fn enter(&mut self, loan: &Arc<Loan>) -> Result<()> {
         let mut state = lock(&loan.state);
         if state.ended {

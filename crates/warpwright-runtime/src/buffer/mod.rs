@@ -1,11 +1,11 @@
-//! Memory of devices: typed ranges of blocks that handles share.
+//! Device memory: typed ranges of shared blocks.
 //!
-//! A [`Buffer`] is a range of a block of device memory, and its clones and slices are handles of the same
-//! block. The block goes back to the device's pool with the last of them, in the order of its streams: what was
-//! issued before may still use it.
+//! A [`Buffer`] is a range of a block of device memory; its clones and slices are handles of the same block. When the
+//! last handle is dropped, the block returns to the device's pool in stream order: operations issued before may still
+//! use it.
 //!
-//! Copies and launches take buffers by shared reference, whatever they do to the memory: it is the device's,
-//! and what happens to it happens in the order of streams.
+//! Copies and launches take buffers by shared reference, even if they write them: the memory is the device's, and
+//! stream order governs every access.
 
 mod any;
 mod block;
@@ -32,7 +32,7 @@ pub struct Buffer<T> {
 }
 
 impl<T: Element> Buffer<T> {
-    /// The caller knows that the range holds whole elements of `T`, aligned.
+    /// The caller guarantees that the range holds whole, aligned elements of `T`.
     pub(crate) fn new(any: AnyBuffer) -> Self {
         Buffer { any, element: PhantomData }
     }
@@ -52,44 +52,42 @@ impl<T: Element> Buffer<T> {
         self.any.num_bytes()
     }
 
-    /// Its address on the device. What is done with it is the caller's business: the address says nothing about
-    /// how long the memory lives.
+    /// Its address on the device. The address does not keep the memory alive.
     pub fn device_ptr(&self) -> u64 {
         self.any.device_ptr()
     }
 
-    /// The device that it is on.
+    /// Its device.
     pub fn device(&self) -> &Device {
         self.any.device()
     }
 
-    /// A range of its elements, which shares their memory.
+    /// A range of its elements, which shares its memory.
     ///
-    /// Kernels of the library want buffers that are aligned to 16 bytes, which a slice that begins elsewhere is
-    /// not.
+    /// Kernels of the library require buffers to be aligned to 16 bytes, which a slice may not be.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Buffer<T>> {
         let (start, end) = bounds(range, self.len())?;
         Ok(Buffer::new(self.any.slice(start * T::PARTS..end * T::PARTS)?))
     }
 
-    /// The same bytes as elements of another type: as many as they are, which must be a whole number of them, at an
-    /// address that is aligned for them.
+    /// The same bytes as elements of another type. They must be a whole number of such elements, at an address that is
+    /// aligned for them.
     pub fn cast<U: Element>(&self) -> Result<Buffer<U>> {
         self.any.cast(U::TYPE)?.typed()
     }
 
-    /// The handle without the type.
+    /// The handle without its element type.
     pub fn as_any(&self) -> &AnyBuffer {
         &self.any
     }
 
-    /// The handle without the type.
+    /// The handle without its element type.
     pub fn into_any(self) -> AnyBuffer {
         self.any
     }
 }
 
-/// The beginning and the end of a range, which are within `len`.
+/// The start and the end of a range, which are within `len`.
 fn bounds(range: impl RangeBounds<usize>, len: usize) -> Result<(usize, usize)> {
     let start = match range.start_bound() {
         Bound::Included(&start) => start,

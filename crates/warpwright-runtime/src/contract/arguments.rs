@@ -1,4 +1,4 @@
-//! What a kernel is given, by name.
+//! A kernel's arguments, by name.
 
 use super::error::{Kind, Violation};
 use super::{Contract, ContractError};
@@ -29,14 +29,14 @@ pub(crate) struct Number {
 }
 
 impl Number {
-    /// A number from its bytes, of which there are as many as the type has; eight at most count.
+    /// A number from its bytes, as many as the type has. At most eight count.
     pub(crate) fn new(ty: Type, value: &[u8]) -> Self {
         let mut bytes = [0; 8];
         bytes.iter_mut().zip(value).for_each(|(to, from)| *to = *from);
         Number { ty, bytes }
     }
 
-    /// The whole number; `None` where it is a float. Bytes beyond the type's do not count.
+    /// The integer; `None` for a float. Bytes beyond the type's do not count.
     pub(crate) fn whole(self) -> Option<i128> {
         let wide = u64::from_le_bytes(self.bytes);
         Some(match self.ty {
@@ -52,7 +52,7 @@ impl Number {
         })
     }
 
-    /// A count as a number of that type, if it is one of whole numbers and holds it.
+    /// A count as a number of that type, if it is an integer type that holds it.
     fn from_count(ty: Type, count: u64) -> Option<Self> {
         let number = Number { ty, bytes: count.to_le_bytes() };
         (number.whole() == Some(count.into())).then_some(number)
@@ -95,7 +95,7 @@ impl Param {
     }
 }
 
-/// What was given for an argument.
+/// The value of an argument.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Argument {
     Nothing,
@@ -103,22 +103,22 @@ pub(crate) enum Argument {
     Number(Number),
 }
 
-/// What a kernel was given so far.
+/// The arguments that a kernel has been given so far.
 #[derive(Clone, Debug)]
 pub(crate) struct Arguments {
-    /// By argument.
+    /// Indexed by argument.
     pub(super) given: Vec<Argument>,
-    /// By the contract's list of numbers that no argument gives.
+    /// Indexed by the contract's list of numbers that are not arguments.
     pub(super) dims: Vec<Option<u64>>,
 }
 
 impl Contract {
-    /// Nothing is given yet.
+    /// No arguments yet.
     pub(crate) fn arguments(&self) -> Arguments {
         Arguments { given: vec![Argument::Nothing; self.args.len()], dims: vec![None; self.dims.len()] }
     }
 
-    /// Gives an argument.
+    /// Sets an argument.
     pub(crate) fn give(&self, to: &mut Arguments, name: &str, given: Argument) -> Result<(), ContractError> {
         let Some(at) = self.args.iter().position(|arg| arg.name == name) else {
             return Err(self.unknown(name));
@@ -130,7 +130,7 @@ impl Contract {
         Ok(())
     }
 
-    /// Gives a number that lengths and the grid depend on, and the scalar argument of that name if there is one.
+    /// Sets a number that lengths and the grid depend on, and the scalar argument of that name if there is one.
     pub(crate) fn give_dim(&self, to: &mut Arguments, name: &str, count: u64) -> Result<(), ContractError> {
         let dim = self.dims.iter().position(|dim| *dim == name);
         // A number may have the name of the buffer whose length it is.

@@ -1,17 +1,17 @@
-//! Why a kernel was not launched: what it was given, and what it needs.
+//! Why a launch was refused: what the kernel was given, and what it needs.
 
 use std::fmt;
 use warpwright_dsl::Extent;
 use warpwright_ptx::ir::{Arch, Type};
 
-/// A kernel was refused, or its launch, before anything ran.
+/// A kernel or its launch was refused before anything ran.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("kernel `{kernel}`: {violation}")]
 #[non_exhaustive]
 pub struct ContractError {
-    /// The kernel's entry.
+    /// The kernel's entry name.
     pub kernel: String,
-    /// What is wrong.
+    /// The rule that was broken.
     pub violation: Violation,
 }
 
@@ -20,17 +20,17 @@ impl ContractError {
         ContractError { kernel: kernel.to_owned(), violation }
     }
 
-    /// The argument that is wrong, or the name that is not known, where it is about one.
+    /// The argument that is wrong, or the unknown name, if the error is about one.
     pub fn argument(&self) -> Option<&str> {
         self.violation.argument()
     }
 }
 
-/// What of a launch is against the kernel's contract. Lengths are in elements.
+/// How a launch breaks the kernel's contract. Lengths are in elements.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
-    /// The kernel takes no argument of that name, and nothing depends on such a number.
+    /// The kernel has no argument of that name, and no length or grid depends on such a number.
     #[error("there is no argument `{argument}`: it takes {}", names(known))]
     Unknown {
         /// The name that was given.
@@ -80,7 +80,7 @@ pub enum Violation {
         /// What depends on it first.
         of: Measure,
     },
-    /// A number that is a count cannot be one, or does not fit its argument's type.
+    /// An argument that is a count has a value that no count has, or that its type does not hold.
     #[error("`{argument}` is {given}, which is no number of {}", needed.name())]
     Count {
         /// The argument.
@@ -90,12 +90,12 @@ pub enum Violation {
         /// The type of the argument, or of counts.
         needed: Type,
     },
-    /// A length or the grid is more than a 64-bit number holds.
+    /// A length or the grid does not fit in 64 bits.
     #[error("{of}, {extent}, is too large")]
     Overflow {
-        /// Of what.
+        /// The length or the grid.
         of: Measure,
-        /// What it is made of.
+        /// Its formula.
         extent: Box<Extent>,
     },
     /// A buffer is too short.
@@ -107,17 +107,17 @@ pub enum Violation {
         given: u64,
         /// Elements that it needs.
         needed: u64,
-        /// What that follows from.
+        /// The formula for that length.
         extent: Box<Extent>,
     },
-    /// A buffer does not begin where vector accesses need it to.
+    /// A buffer is not aligned for vector accesses.
     #[error("`{argument}` begins at {given:#x}; its address must be a multiple of {needed}")]
     Misaligned {
         /// The argument.
         argument: &'static str,
         /// Its address.
         given: u64,
-        /// What the address must be a multiple of, in bytes.
+        /// The alignment that is needed, in bytes.
         needed: u64,
     },
     /// A buffer of another device.
@@ -130,7 +130,7 @@ pub enum Violation {
         /// The device where the kernel runs.
         needed: u64,
     },
-    /// What the kernel writes lies over what else it is given.
+    /// A buffer that the kernel writes overlaps another argument.
     #[error(
         "`{argument}`, which it writes, overlaps `{other}` by {bytes} bytes; {}",
         if *shareable { "it may be exactly that buffer, or must be apart from it" } else { "they must be apart" }
@@ -138,39 +138,39 @@ pub enum Violation {
     Overlap {
         /// The argument that the kernel writes.
         argument: &'static str,
-        /// The other one.
+        /// The other argument.
         other: &'static str,
-        /// Bytes that both have.
+        /// The number of bytes that overlap.
         bytes: u64,
-        /// Whether the kernel lets both be one buffer.
+        /// Whether the kernel allows both to be the same buffer.
         shareable: bool,
     },
-    /// The grid is empty, or larger than the device takes.
+    /// The grid is empty, or larger than the device allows.
     #[error("a grid of {given:?} blocks: each dimension must be from 1 to {needed:?}")]
     Grid {
         /// Blocks along x, y and z.
         given: [u64; 3],
-        /// The most along each.
+        /// The maximum along each dimension.
         needed: [u32; 3],
     },
-    /// The block is empty, larger than the device takes, or not one that the kernel takes.
+    /// The block is empty, larger than the device allows, or not one that the kernel supports.
     #[error("a block of {given:?} threads: {}", block_rule(*needed, *exactly, *max))]
     Block {
         /// Threads along x, y and z.
         given: [u32; 3],
-        /// Along each dimension, what the kernel takes, or at most takes.
+        /// The block that the kernel requires, or the maximum along each dimension.
         needed: [u32; 3],
-        /// Whether the kernel takes nothing else.
+        /// Whether the kernel supports only that block.
         exactly: bool,
-        /// Threads of a block at most.
+        /// The maximum number of threads of a block.
         max: u32,
     },
-    /// A block wants more shared memory than the device gives one.
+    /// A block needs more shared memory than the device allows.
     #[error("a block has {given} bytes of shared memory; the device gives it {needed} at most")]
     SharedMemory {
         /// Static and dynamic shared memory, in bytes.
         given: u64,
-        /// What a block can have.
+        /// The maximum for a block, in bytes.
         needed: u64,
     },
     /// A raw launch asks for more dynamic shared memory than the function was allowed.
@@ -179,14 +179,14 @@ pub enum Violation {
          `Function::set_max_dynamic_shared`"
     )]
     DynamicShared {
-        /// Bytes of the launch.
+        /// Bytes that the launch asks for.
         given: u32,
         /// Bytes that are allowed.
         needed: u32,
-        /// Bytes that can be allowed.
+        /// The maximum that can be allowed, in bytes.
         max: u64,
     },
-    /// A raw launch has another number of parameters than the function.
+    /// A raw launch has the wrong number of parameters.
     #[error("{given} parameters are given; it takes {needed}")]
     ParameterCount {
         /// Parameters of the launch.
@@ -194,10 +194,10 @@ pub enum Violation {
         /// Parameters of the function.
         needed: usize,
     },
-    /// A parameter of a raw launch has another size than the function's.
+    /// A parameter of a raw launch has the wrong size.
     #[error("parameter {index} (`{argument}`) has {given} bytes; it needs {needed}")]
     ParameterSize {
-        /// Which one, from 0 on.
+        /// Its index, from 0.
         index: usize,
         /// Its name.
         argument: String,
@@ -206,16 +206,16 @@ pub enum Violation {
         /// Bytes of the parameter.
         needed: usize,
     },
-    /// A buffer of a raw launch does not begin where the PTX says that the parameter points.
+    /// A buffer of a raw launch is not aligned as the PTX says.
     #[error("parameter {index} (`{argument}`) is {given:#x}; it must be a multiple of {needed}")]
     ParameterAlignment {
-        /// Which one, from 0 on.
+        /// Its index, from 0.
         index: usize,
         /// Its name.
         argument: String,
         /// The buffer's address.
         given: u64,
-        /// What it must be a multiple of, in bytes.
+        /// The alignment that is needed, in bytes.
         needed: u64,
     },
     /// The device is too old.
@@ -223,7 +223,7 @@ pub enum Violation {
     Architecture {
         /// The device's architecture.
         given: Arch,
-        /// The oldest that will do.
+        /// The oldest architecture that runs the kernel.
         needed: u16,
     },
     /// Not all blocks of a cooperative launch can be resident at once.
@@ -231,22 +231,22 @@ pub enum Violation {
     NotResident {
         /// Blocks of the grid.
         given: u64,
-        /// The most blocks of that shape that are resident at once.
+        /// The maximum number of such blocks that are resident at once.
         needed: u64,
     },
-    /// Operands for a kernel whose blocks run together, which other kernels do not run in its place.
+    /// Operands for a kernel whose blocks run together: other kernels cannot call such a kernel.
     #[error(
         "its blocks run together, cooperatively or in clusters, as they do in a launch of its own alone; operands are \
          made for kernels whose blocks run one by one"
     )]
     NotCallable,
-    /// The device runs no clusters.
+    /// The device does not support clusters.
     #[error("clusters of {given:?} blocks; the device runs none")]
     Cluster {
         /// Blocks of a cluster along x, y and z.
         given: [u32; 3],
     },
-    /// Clusters that the grid is not made of, or of too many blocks.
+    /// A cluster has too many blocks, or the grid is not a multiple of the clusters.
     #[error(
         "clusters of {given:?} blocks in a grid of {grid:?}; a cluster has 1 to 8 blocks, and the grid is a multiple of \
          it along each axis"
@@ -281,10 +281,10 @@ impl Violation {
     }
 }
 
-/// What an argument is.
+/// The kind of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A buffer of such elements.
+    /// A buffer of elements of that type.
     Buffer(Type),
     /// A number of that type.
     Number(Type),
@@ -299,7 +299,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What is counted in terms of numbers that the caller gives.
+/// A quantity that depends on numbers given by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// The length of a buffer.

@@ -1,30 +1,30 @@
-//! What a device can do: the dimensions of grids and blocks, and shared memory.
+//! Limits of a device: the dimensions of grids and blocks, and shared memory.
 
 use super::error::Violation;
 use crate::device::Device;
 use warpwright_dsl::Block;
 use warpwright_ptx::ir::Arch;
 
-/// What a device can do.
+/// Limits of a device.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Its number in this process.
     pub(crate) device: u64,
     /// Its architecture.
     pub(crate) arch: Arch,
-    /// The most blocks along each dimension.
+    /// The maximum number of blocks along each dimension.
     pub(crate) grid: [u32; 3],
-    /// The most threads along each dimension.
+    /// The maximum number of threads along each dimension.
     pub(crate) block: [u32; 3],
-    /// The most threads of a block.
+    /// The maximum number of threads of a block.
     pub(crate) threads: u32,
-    /// The most shared memory of a block, in bytes, where it is asked for.
+    /// The maximum shared memory of a block with opt-in, in bytes.
     pub(crate) shared: u64,
     /// Whether it runs clusters.
     pub(crate) clusters: bool,
 }
 
-/// The most blocks of a cluster that every device with clusters runs.
+/// The maximum cluster size that every device with clusters supports.
 const CLUSTER: u64 = 8;
 
 impl Limits {
@@ -42,7 +42,7 @@ impl Limits {
         }
     }
 
-    /// That a block is one that the kernel takes, of so many threads at most, and the device has.
+    /// Checks that the kernel and the device support a block of at most `max` threads.
     pub(crate) fn check_block(&self, rule: Block, max: u32, given: [u32; 3]) -> Result<(), Violation> {
         let max = max.min(self.threads);
         let (needed, exactly) = match rule {
@@ -60,7 +60,7 @@ impl Limits {
         Err(Violation::Block { given, needed, exactly, max })
     }
 
-    /// That the device runs clusters of these dimensions, and the grid is made of them.
+    /// Checks that the device supports clusters of these dimensions, and that the grid is a multiple of them.
     pub(crate) fn check_cluster(&self, given: Option<[u32; 3]>, grid: [u32; 3]) -> Result<(), Violation> {
         let Some(given) = given else { return Ok(()) };
         if !self.clusters {
@@ -71,7 +71,7 @@ impl Limits {
         if whole && blocks <= CLUSTER { Ok(()) } else { Err(Violation::ClusterShape { given, grid }) }
     }
 
-    /// That a grid is not empty, and not larger than the device takes.
+    /// Checks that a grid is not empty, and not larger than the device allows.
     pub(crate) fn check_grid(&self, given: [u64; 3]) -> Result<[u32; 3], Violation> {
         let mut grid = [0; 3];
         for axis in 0..3 {

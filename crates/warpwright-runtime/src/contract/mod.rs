@@ -1,12 +1,11 @@
-//! Launches under contract, as pure logic: from what a kernel says of itself, what a device can do and what was
-//! given to a launch whose every check is done, or to the rule that is broken.
+//! Checks launches against contracts, as pure logic: it takes what a kernel declares, what a device supports and what a
+//! launch was given, and yields a fully checked launch or the rule that is broken.
 //!
-//! It knows no device and no memory: addresses are numbers here. Nothing is launched that it has not resolved,
-//! but raw launches of PTX (see [`LaunchBuilder`](crate::LaunchBuilder)).
+//! It knows no device and no memory: addresses are plain numbers. Every launch is resolved here, except raw launches of
+//! PTX (see [`LaunchBuilder`](crate::LaunchBuilder)).
 //!
-//! What is known of the kernel alone (architecture, block, shared memory, clusters) is checked once, when the
-//! contract is made; [`resolve`](Contract::resolve) is on the path of every launch and allocates only what it
-//! returns.
+//! Properties of the kernel alone (architecture, block, shared memory, clusters) are checked once, when the contract is
+//! made. [`resolve`](Contract::resolve) is on the path of every launch and allocates only what it returns.
 
 mod arguments;
 mod error;
@@ -23,19 +22,19 @@ use std::sync::Arc;
 use warpwright_dsl::{ArgDesc, Block, Extent, LaunchRule, Role};
 use warpwright_ptx::ir::Type;
 
-/// What the address of a buffer is a multiple of, in bytes: the DSL declares so, and makes vector accesses of it.
+/// The alignment of buffers, in bytes: the DSL declares it, and uses it for vector accesses.
 pub(crate) const ALIGNMENT: u64 = 16;
 
-/// What a kernel asks of its launches, on a device.
+/// What a kernel requires of its launches, on a device.
 #[derive(Debug)]
 pub(crate) struct Contract {
     pub(crate) kernel: Arc<str>,
     pub(crate) args: Box<[ArgDesc]>,
-    /// The numbers that lengths and the grid depend on and that are no arguments.
+    /// The numbers that lengths and the grid depend on and that are not arguments.
     pub(crate) dims: Box<[&'static str]>,
     pub(crate) rule: LaunchRule,
     limits: Limits,
-    /// Whether the kernel is given the bytes of each buffer behind its arguments.
+    /// Whether the kernel also takes the size in bytes of each buffer, after its arguments.
     checked: bool,
 }
 
@@ -48,15 +47,15 @@ pub(crate) struct Resolved {
     pub(crate) params: Vec<Param>,
 }
 
-/// The only block of a rule, or the largest.
+/// The only block that a rule allows, or the largest.
 fn largest(block: Block) -> [u32; 3] {
     let (Block::Exactly(dims) | Block::AtMost(dims)) = block;
     dims
 }
 
 impl Contract {
-    /// The contract of a kernel, whose launch rule has the shared memory that its build has found. Refused where
-    /// the device cannot run it, whatever it is given.
+    /// The contract of a kernel, whose launch rule includes the shared memory that its build needs. Refused if the
+    /// device cannot run the kernel with any arguments.
     pub(crate) fn new(
         kernel: &str,
         args: Vec<ArgDesc>,
@@ -82,13 +81,13 @@ impl Contract {
         })
     }
 
-    /// The same, of a kernel that was built with checked pointers: behind its arguments it is given the bytes of each
-    /// buffer.
+    /// The same contract for a kernel that was built with checked pointers: after its arguments it takes the size in
+    /// bytes of each buffer.
     pub(crate) fn checked(self, checked: bool) -> Self {
         Contract { checked, ..self }
     }
 
-    /// Refuses a kernel whose launch rule is none that the device can keep.
+    /// Refuses a kernel whose launch rule the device cannot satisfy.
     pub(crate) fn check_rule(kernel: &str, rule: &LaunchRule, limits: &Limits) -> Result<(), ContractError> {
         let refuse = |violation| Err(ContractError::new(kernel, violation));
         if limits.arch.sm < rule.min_sm {
@@ -107,7 +106,7 @@ impl Contract {
         }
     }
 
-    /// The block where the caller does not choose one: the only one, or the largest.
+    /// The default block: the only one, or the largest.
     pub(crate) fn block(&self) -> [u32; 3] {
         largest(self.rule.block)
     }
@@ -116,8 +115,8 @@ impl Contract {
         self.limits.check_block(self.rule.block, self.limits.threads, given)
     }
 
-    /// Holds what was given against the contract. `block` is what the caller chose; `most_blocks` says how many
-    /// blocks of that shape are resident at once, and is asked for cooperative kernels.
+    /// Checks the arguments against the contract. `block` is the caller's choice; `max_blocks` yields how many blocks
+    /// of that shape are resident at once, and is called only for cooperative kernels.
     pub(crate) fn resolve(
         &self,
         arguments: &Arguments,
@@ -165,7 +164,7 @@ impl Contract {
         Ok(Resolved { shape, params })
     }
 
-    /// That an argument is what it must be, but for its size.
+    /// Checks the kind and the type of an argument, but not its size.
     fn check_kind(&self, arg: &ArgDesc, given: &Argument) -> Result<Param, Violation> {
         let argument = arg.name;
         let is_number = arg.role == Role::Scalar;
@@ -186,7 +185,7 @@ impl Contract {
         }
     }
 
-    /// That a buffer is here, long enough and aligned. Yields the bytes that the kernel may touch.
+    /// Checks that a buffer is on this device, long enough and aligned. Yields the bytes that the kernel may touch.
     fn check_buffer(&self, arg: &ArgDesc, span: &Span, arguments: &Arguments) -> Result<u64, Violation> {
         let argument = arg.name;
         if span.device != self.limits.device {
@@ -210,7 +209,7 @@ impl Contract {
         Ok(bytes)
     }
 
-    /// That what is written lies apart from everything else, or is exactly the buffer that it may be.
+    /// Checks that a written buffer overlaps nothing else, or is exactly the buffer that it may share.
     fn check_overlaps(&self, params: &[Param], touched: &[u64]) -> Result<(), Violation> {
         let is_written = |arg: &ArgDesc| matches!(arg.role, Role::Out | Role::InOut);
         for (i, arg) in self.args.iter().enumerate().filter(|(_, arg)| is_written(arg)) {

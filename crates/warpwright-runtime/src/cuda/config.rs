@@ -1,14 +1,14 @@
-//! How a CUDA device is used.
+//! Configuration of a CUDA device.
 
 use super::module::CubinCache;
 use std::ffi::OsStr;
 
-/// Makes every launch wait for itself, for all CUDA devices of the process.
+/// The environment variable that makes every launch synchronous, on all CUDA devices of the process.
 const SYNC_LAUNCHES: &str = "WARPWRIGHT_SYNC_LAUNCHES";
-/// Gives compiled kernels tables of lines, for all CUDA devices of the process.
+/// The environment variable that adds line tables to compiled kernels, on all CUDA devices of the process.
 const LINE_INFO: &str = "WARPWRIGHT_LINE_INFO";
 
-/// Which CUDA device, and how it is used.
+/// Selects and configures a CUDA device.
 ///
 /// ```no_run
 /// use warpwright_runtime::{CudaConfig, Device};
@@ -23,25 +23,26 @@ const LINE_INFO: &str = "WARPWRIGHT_LINE_INFO";
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CudaConfig {
-    /// The device's number, from 0 on, as the driver counts those that `CUDA_VISIBLE_DEVICES` leaves.
+    /// The device's number, from 0, in the order of the driver, which counts only devices that `CUDA_VISIBLE_DEVICES`
+    /// leaves visible.
     pub ordinal: u32,
-    /// Whether every launch, and every replay of a graph, waits until it is over, so that an error is known to be its
-    /// own. Takes the host's time; for finding mistakes. At first it is what the environment variable
-    /// `WARPWRIGHT_SYNC_LAUNCHES` says: on, unless it is empty, `0` or not there.
+    /// Whether every launch, and every replay of a graph, waits for its own completion, so that an error belongs to it
+    /// for certain. This costs host time; use it to find mistakes. The default comes from the environment variable
+    /// `WARPWRIGHT_SYNC_LAUNCHES`: on, unless it is unset, empty or `0`.
     pub sync_launches: bool,
-    /// Whether compiled kernels have tables that lead from their instructions to lines of PTX and of Rust, for profilers and
-    /// debuggers such as Nsight Compute. They are several times larger with them, and no slower; errors of the
-    /// driver's compiler name lines without them. At first it is what the environment variable `WARPWRIGHT_LINE_INFO`
-    /// says: on, unless it is empty, `0` or not there.
+    /// Whether compiled kernels contain tables that map instructions to lines of PTX and of Rust, for profilers and
+    /// debuggers such as Nsight Compute. The tables make kernels several times larger and no slower; errors of the
+    /// driver's compiler name lines without them. The default comes from the environment variable
+    /// `WARPWRIGHT_LINE_INFO`: on, unless it is unset, empty or `0`.
     pub line_info: bool,
-    /// Bytes that the pool of the device keeps of buffers that were dropped: 1 GiB at first.
+    /// Bytes of dropped buffers that the device's pool keeps. The default is 1 GiB.
     pub release_threshold: u64,
-    /// Where compiled kernels are kept between processes.
+    /// Where compiled kernels are cached between processes.
     pub cubin_cache: CubinCache,
 }
 
 impl CudaConfig {
-    /// The device of that number.
+    /// The default configuration of the device of that number.
     pub fn new(ordinal: u32) -> Self {
         CudaConfig {
             ordinal,

@@ -1,16 +1,16 @@
-//! What the driver says no to, and how people read it.
+//! Errors of the driver, and their texts.
 //!
-//! Every call of the driver is checked here, so that each error has the name of its call.
+//! Every call of the driver is checked here, so that each error names its call.
 
 use super::sys::{self, Status};
 use std::ffi::CStr;
 use std::fmt;
 
-/// Why something cannot be done with CUDA.
+/// Why an operation with CUDA failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CudaError {
-    /// There is no driver.
+    /// No driver was found.
     #[error(
         "there is no CUDA driver: no library of the name `{library}` was found; install NVIDIA's driver, or put the \
          library's directory on the loader's path; the virtual GPU, `vm`, needs none"
@@ -24,20 +24,20 @@ pub enum CudaError {
         "the CUDA driver is too old: it has version {found} of the driver API, and {needed} is needed; update it"
     )]
     OldDriver {
-        /// What it has.
+        /// The version that it has.
         found: DriverVersion,
-        /// What is needed at least.
+        /// The oldest version that is supported.
         needed: DriverVersion,
     },
     /// There is no such device.
     #[error("there is no cuda:{ordinal}: the driver has {}", devices(*.found))]
     NoDevice {
-        /// Which was asked for.
+        /// The device that was asked for.
         ordinal: u32,
-        /// How many there are.
+        /// The number of devices.
         found: u32,
     },
-    /// The driver has not a function that every driver since the needed version has.
+    /// The driver lacks a function that every driver since the required version has.
     #[error(
         "the CUDA driver{} has no function `{function}`, which every driver since {} of the driver API has: the library \
          that the loader finds is not NVIDIA's, or not whole; install NVIDIA's driver again", of_version(*.found),
@@ -46,10 +46,10 @@ pub enum CudaError {
     MissingFunction {
         /// Which.
         function: &'static str,
-        /// The version of the driver API that it says it has; `None` where it does not say.
+        /// The version of the driver API that it reports; `None` if it reports none.
         found: Option<DriverVersion>,
     },
-    /// The device is older than every architecture that PTX is made for here.
+    /// The device is older than every architecture that this crate generates PTX for.
     #[error(
         "cuda:{ordinal} has compute capability {major}.{minor}, which is too old: 5.0 is the oldest that there are \
          kernels for"
@@ -62,12 +62,12 @@ pub enum CudaError {
         /// 5 in 3.5.
         minor: u32,
     },
-    /// A list of operations did not become a graph.
+    /// A list of operations could not be made into a graph.
     #[error("the graph was not made ready for replays{}: {error}", node.map_or(String::new(), |at| format!(", at node {at}")))]
     Graph {
-        /// The operation's place; `None` where it is all of them.
+        /// The index of the operation; `None` if it is about the whole list.
         node: Option<usize>,
-        /// What the driver says.
+        /// The driver's error.
         error: CallError,
     },
     /// A call of the driver failed.
@@ -103,18 +103,18 @@ impl fmt::Display for DriverVersion {
     }
 }
 
-/// A call of the driver that failed.
+/// A failed call of the driver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{call} failed: {text} ({name}, {code})")]
 #[non_exhaustive]
 pub struct CallError {
-    /// The function.
+    /// The name of the function.
     pub call: &'static str,
-    /// What it returned, as a number.
+    /// The result, as a number.
     pub code: u32,
-    /// The number's name: `CUDA_ERROR_INVALID_VALUE`.
+    /// The result's name, such as `CUDA_ERROR_INVALID_VALUE`.
     pub name: String,
-    /// What the driver says of it.
+    /// The driver's description.
     pub text: String,
 }
 
@@ -138,7 +138,7 @@ impl CallError {
     }
 }
 
-/// A text that a function of the driver has.
+/// A text that a function of the driver returns.
 fn spoken(ask: impl FnOnce(*mut *const std::ffi::c_char) -> Status) -> Option<String> {
     let mut text = std::ptr::null();
     if ask(&mut text) != Status::SUCCESS || text.is_null() {
@@ -148,18 +148,18 @@ fn spoken(ask: impl FnOnce(*mut *const std::ffi::c_char) -> Status) -> Option<St
     Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
-/// What a call has returned.
+/// Checks the result of a call.
 #[inline]
 pub(crate) fn check(call: &'static str, result: Status) -> Result<(), CallError> {
     if result == Status::SUCCESS { Ok(()) } else { Err(CallError::new(call, result)) }
 }
 
-/// What a call has returned that asks whether something is done.
+/// Checks the result of a call that queries completion.
 pub(crate) fn is_done(call: &'static str, result: Status) -> Result<bool, CallError> {
     if result == Status::NOT_READY { Ok(false) } else { check(call, result).map(|()| true) }
 }
 
-/// A version behind the driver's name.
+/// A version, to follow the driver's name.
 fn of_version(version: Option<DriverVersion>) -> String {
     version.map_or(String::new(), |version| format!(", of version {version} of the driver API,"))
 }

@@ -1,4 +1,4 @@
-//! Marks of a CUDA device: events of the driver that know times.
+//! Recorded events of a CUDA device, with times.
 
 use super::context::Unbound;
 use super::error::{CallError, check};
@@ -13,10 +13,10 @@ use std::sync::atomic::{
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Events that are kept for later marks.
+/// The maximum number of driver events that are kept for reuse.
 const KEPT: usize = 256;
 
-/// What the device says of an event. A cheap handle.
+/// A recorded event of the device. A cheap handle.
 #[derive(Clone)]
 pub(crate) struct EventHandle {
     state: Arc<State>,
@@ -25,21 +25,21 @@ pub(crate) struct EventHandle {
 struct State {
     /// `None` where it was skipped after an error.
     event: Option<Event>,
-    /// The ticket of its record.
+    /// The ticket of the operation that recorded it.
     ticket: u64,
     /// The last ticket of its stream that is known to be complete.
     completed: Arc<AtomicU64>,
     spares: Arc<Spares>,
 }
 
-/// Events that no mark has any more.
+/// Driver events that are free for reuse.
 #[derive(Default)]
 pub(super) struct Spares {
     events: Mutex<Vec<Event>>,
 }
 
 impl Spares {
-    /// An event that knows times.
+    /// An event with timing.
     fn take(&self, stream: &Stream) -> Result<Event, CallError> {
         let spare = lock(&self.events).pop();
         spare.map_or_else(|| Event::new(&stream.context, true), Ok)
@@ -47,7 +47,7 @@ impl Spares {
 }
 
 impl EventHandle {
-    /// Marks the end of what the stream was asked for, with the ticket that this has. The context is bound.
+    /// Records an event after everything issued on the stream, with the ticket of this operation. The context is bound.
     pub(super) fn record(spares: &Arc<Spares>, timeline: &Timeline, ticket: u64) -> Result<Self, CallError> {
         let event = spares.take(timeline.stream())?;
         event.record(timeline.stream())?;
@@ -55,18 +55,18 @@ impl EventHandle {
         Ok(EventHandle { state: Arc::new(State { event: Some(event), ticket, completed, spares }) })
     }
 
-    /// One that was not recorded, after an error.
+    /// An event that was not recorded because of an error.
     pub(super) fn skipped(spares: &Arc<Spares>) -> Self {
         let (completed, spares) = (Arc::default(), spares.clone());
         EventHandle { state: Arc::new(State { event: None, ticket: 0, completed, spares }) }
     }
 
-    /// Its event; `None` where it was skipped.
+    /// The driver's event; `None` if recording was skipped.
     pub(super) fn event(&self) -> Option<&Event> {
         self.state.event.as_ref()
     }
 
-    /// Whether everything before it is complete. In a context that is lost everything is.
+    /// Whether everything before it is complete. In a lost context everything counts as complete.
     pub(crate) fn is_complete(&self) -> bool {
         if self.state.completed.load(Acquire) >= self.state.ticket {
             return true;
@@ -83,7 +83,7 @@ impl EventHandle {
         }
     }
 
-    /// Its stream has come to it.
+    /// Notes that the stream has reached it.
     fn reach(&self) {
         self.state.completed.fetch_max(self.state.ticket, Release);
     }
@@ -97,7 +97,7 @@ impl EventHandle {
         Ok(())
     }
 
-    /// The time from an earlier one of the same device; `None` where one is not complete, or was skipped.
+    /// The time from an earlier event of the same device; `None` if one is not complete, or was skipped.
     pub(crate) fn elapsed(&self, earlier: &EventHandle) -> Result<Option<Duration>, CallError> {
         let (Some(end), Some(start)) = (self.event(), earlier.event()) else { return Ok(None) };
         end.context.bind()?;

@@ -1,11 +1,12 @@
-//! Programs that have cudarc already: its streams and slices with ours.
+//! Interoperation with cudarc: its streams and slices together with those of this crate.
 //!
-//! Memory goes for a time from one side to the other, as the argument of a closure, which no value can outlive: theirs
-//! as [`Buffer`]s ([`Device::borrow`]), ours as views of theirs ([`Stream::lend`]). What one side was asked for before
-//! comes before what the other one is asked for meanwhile, and that before what the first one is asked for afterwards:
-//! by events between the streams, and by those that cudarc keeps with its slices where it keeps some.
+//! Each side lends memory to the other for the duration of a closure: cudarc's slices become [`Buffer`]s
+//! ([`Device::borrow`]), and buffers become views of cudarc ([`Stream::lend`]). Operations that the lender issued
+//! before come first, then those of the borrower, then later ones of the lender. Events between the streams ensure this
+//! order, and those that cudarc keeps with its slices, where it keeps some.
 //!
-//! Who has a stream may capture on it what we are asked for: that graph [keeps](super::keep) what our operations use.
+//! A program may capture on its stream the operations that are issued through this crate: its graph
+//! [holds](super::captured) the resources that they use.
 
 use super::handles::{Event, Stream as Raw};
 use super::memory::Allocator;
@@ -21,10 +22,10 @@ use cudarc::driver::{
 use std::sync::Arc;
 
 impl Device {
-    /// The device of a context that the program has, whose [default stream](Device::default_stream) is that stream: what
-    /// either side is asked for on it is done in the order of asking.
+    /// The device of an existing cudarc context. Its [default stream](Device::default_stream) is the given stream:
+    /// operations of both sides on it are executed in the order of issue.
     ///
-    /// Refused where the stream is of another context, or the driver is too old.
+    /// Refused if the stream belongs to another context, or if the driver is too old.
     ///
     /// ```no_run
     /// use cudarc::driver::CudaContext;
@@ -50,14 +51,14 @@ impl Device {
         Device::cuda_of(context, stream)
     }
 
-    /// Has slices of cudarc as buffers for the time of a call: `&CudaSlice`, `&mut CudaSlice`, `&CudaView`, `&mut
-    /// CudaViewMut`, vectors and tuples of them. What is written is borrowed mutably.
+    /// Lends slices of cudarc as buffers for the duration of a call: `&CudaSlice`, `&mut CudaSlice`, `&CudaView`, `&mut
+    /// CudaViewMut`, vectors and tuples of them. Borrow mutably what is written.
     ///
-    /// What is asked for meanwhile, on any stream of the device, comes behind what the slice's stream was asked for
-    /// before, and before what that one is asked for afterwards; nobody waits. Handles of the buffers that are kept, also
-    /// in graphs and prepared launches, are refused when they are used afterwards ([`RuntimeError::LoanEnded`]).
+    /// Operations that the call issues, on any stream of the device, come after the earlier operations of the slice's
+    /// stream and before its later ones; the host does not wait. Handles of the buffers that outlive the call,
+    /// including those in graphs and prepared launches, are refused when they are used ([`RuntimeError::LoanEnded`]).
     ///
-    /// Refused where a slice is not of the device's context, or the device is none of CUDA's.
+    /// Refused if a slice is not of the device's context, or if the device is not a CUDA device.
     pub fn borrow<L: Lendable, R>(&self, slices: L, call: impl FnOnce(L::Buffers) -> R) -> Result<R> {
         let stream = self.default_stream();
         let raw = stream.driver("borrow")?;
@@ -70,21 +71,20 @@ impl Device {
 }
 
 impl Stream {
-    /// Lends a buffer to cudarc for the time of a call, as a view on this stream ([`DeviceSlice::stream`]).
+    /// Lends a buffer to cudarc for the duration of a call, as a view on this stream ([`DeviceSlice::stream`]).
     ///
-    /// What is done with the view meanwhile comes behind what this stream was asked for before, and before what it is
-    /// asked for afterwards. That holds on the view's own stream, and on others where cudarc keeps events with slices: where
-    /// the device's [`CudaContext`], which [`Device::from_cudarc`] was given or `view.stream().context()` is, has made
-    /// streams and tracks them. Streams of another `CudaContext` of the same GPU must be
-    /// [joined](CudaStream::join) by hand.
+    /// Operations on the view come after the earlier operations of this stream and before its later ones. That holds on
+    /// the view's own stream, and on others if cudarc keeps events with slices, which it does if the device's
+    /// [`CudaContext`] has made streams and tracks them. That context is the one given to [`Device::from_cudarc`], or
+    /// `view.stream().context()`. [Join](CudaStream::join) streams of another `CudaContext` of the same GPU by hand.
     ///
-    /// Refused where the buffer is of another device, and for devices that are none of CUDA's.
+    /// Refused if the buffer belongs to another device, or if the device is not a CUDA device.
     pub fn lend<T: Element, R>(
         &self,
         buffer: &Buffer<T>,
         call: impl FnOnce(CudaViewMut<'_, T>) -> R,
     ) -> Result<R> {
-        /// Gives the memory back, which is not the slice's to free.
+        /// Releases the memory, which the slice must not free.
         struct Returned<'a, T> {
             slice: Option<CudaSlice<T>>,
             ours: &'a CudaStream,
@@ -140,16 +140,16 @@ pub struct Loans<'a> {
 /// A slice that is lent.
 struct Lent<'a> {
     loan: Arc<Loan>,
-    /// Keeps the block, which knows what has used it.
+    /// Keeps the block alive; it knows which streams have used it.
     buffer: AnyBuffer,
-    /// Tells cudarc that it is used no more, behind what it was used for.
+    /// Records with cudarc the end of its use.
     sync: Option<SyncOnDrop<'a>>,
     /// The slice's own stream.
     home: Arc<CudaStream>,
 }
 
 impl<'a> Loans<'a> {
-    /// Lends memory that is there for as long as `'a`.
+    /// Lends memory that lives for `'a`.
     fn add<T: Element>(
         &mut self,
         home: &Arc<CudaStream>,
@@ -191,7 +191,7 @@ fn theirs(ours: &Raw, stream: &Arc<CudaStream>) -> Raw {
     Raw::theirs(&ours.context, stream.clone())
 }
 
-/// What a stream is asked for from now on waits for what another one was asked for so far.
+/// Makes later operations of one stream wait for the earlier ones of another.
 fn join(later: &Raw, earlier: &Raw) -> Result<()> {
     if later.handle != earlier.handle {
         let event = Event::new(&later.context, false)?;
@@ -202,13 +202,13 @@ fn join(later: &Raw, earlier: &Raw) -> Result<()> {
 }
 
 mod sealed {
-    /// Lends what cudarc has borrowed for long enough.
+    /// Lends memory that cudarc has borrowed for long enough.
     pub trait Sealed {}
 }
 
-/// What [`Device::borrow`] takes: slices of cudarc, vectors and tuples of them.
+/// The arguments of [`Device::borrow`]: slices of cudarc, vectors and tuples of them.
 pub trait Lendable: sealed::Sealed {
-    /// The buffers that these become.
+    /// The buffers that they become.
     type Buffers;
 
     /// Lends them.

@@ -1,4 +1,4 @@
-//! Which devices there are.
+//! Lists the available devices.
 
 use super::{DeviceSpec, Properties};
 use crate::cuda::{self, CudaError, DriverVersion};
@@ -9,25 +9,25 @@ use crate::vm::{self, VmConfig};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DeviceInfo {
-    /// What it is called.
+    /// Its name.
     pub spec: DeviceSpec,
-    /// What it is like.
+    /// Its properties.
     pub properties: Properties,
-    /// Its compute capability, major and minor. It may be newer than the architecture among its properties, which is the
-    /// newest known one that it runs.
+    /// Its compute capability, major and minor. It may be newer than the architecture in `properties`, which is the
+    /// newest known one that the device runs.
     pub compute_capability: (u32, u32),
-    /// Whether it is a virtual GPU, or a CUDA device that is one.
+    /// Whether it is a virtual GPU, directly or behind a CUDA driver.
     pub is_virtual: bool,
-    /// Where a CUDA device is: domain, bus, device and function, as in `0000:65:00.0`.
+    /// The PCI address of a CUDA device: domain, bus, device and function, as in `0000:65:00.0`.
     pub pci_bus_id: Option<String>,
-    /// Which CUDA device it is, wherever it is.
+    /// The UUID of a CUDA device, which does not depend on its slot.
     pub uuid: Option<[u8; 16]>,
 }
 
-/// The devices that there are: those of CUDA, and the virtual GPU, which is always there.
+/// The available devices: those of CUDA, and the virtual GPU, which is always available.
 ///
-/// What keeps CUDA devices away, be it that there is no driver, [`cuda_driver`] says. A device that is too old is not
-/// among them. No device is opened.
+/// If CUDA is not available, for example without a driver, [`cuda_driver`] says why. The list omits devices that are
+/// too old. No device is opened.
 pub fn devices() -> Result<Vec<DeviceInfo>> {
     let count = cuda::count().unwrap_or(0);
     let mut devices = Vec::new();
@@ -51,7 +51,7 @@ pub fn devices() -> Result<Vec<DeviceInfo>> {
     Ok(devices)
 }
 
-/// The version of the driver API that the CUDA driver has; where there is none, or it is of no use, why.
+/// The version of the driver API that the CUDA driver has; an error if there is no usable driver.
 pub fn cuda_driver() -> Result<DriverVersion, CudaError> {
     cuda::library().map(|library| library.version)
 }

@@ -1,6 +1,6 @@
-//! Devices: what they are, what they have, and the door to their backend.
+//! Devices: their properties and resources, and access to their backend.
 //!
-//! Everything about a device that does not depend on its kind is here: its streams, its pool, its statistics.
+//! This module holds what all kinds of devices have: streams, the pool, statistics.
 
 mod list;
 mod properties;
@@ -25,20 +25,20 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use warpwright_vm::{Finding, Report};
 
-/// Bytes that the pool of a device keeps, until [`Device::set_release_threshold`] says otherwise.
+/// The default of [`Device::set_release_threshold`].
 pub(crate) const RELEASE_THRESHOLD: u64 = 1 << 30;
 
 /// A device. A cheap handle: its clones are one device, and equal.
 ///
-/// Buffers, streams and events are handles of their device too. With the last handle the device goes: what a virtual GPU
-/// was asked for and has not done is not done any more, since nothing is left that could tell. A CUDA device does it, and
-/// nobody waits for that.
+/// Buffers, streams and events are handles of their device too. The device is dropped with its last handle. A virtual
+/// GPU then skips the operations that it has not executed, since nothing is left that could observe them. A CUDA device
+/// executes them, and the host does not wait.
 #[derive(Clone)]
 pub struct Device {
     inner: Arc<Inner>,
 }
 
-/// Devices that this process has had.
+/// The number of devices that this process has had.
 static DEVICES: AtomicU64 = AtomicU64::new(0);
 
 struct Inner {
@@ -55,39 +55,40 @@ struct Inner {
 }
 
 impl Device {
-    /// The best device that there is, and why it is that one.
+    /// Opens the best available device, and says why it was chosen.
     pub fn auto() -> Result<Selected> {
         DeviceSpec::Auto.select()
     }
 
-    /// The device that is meant.
+    /// Opens the device that `spec` names.
     pub fn open(spec: DeviceSpec) -> Result<Device> {
         Ok(spec.select()?.device)
     }
 
-    /// A new virtual GPU.
+    /// Creates a virtual GPU.
     pub fn vm(config: VmConfig) -> Result<Device> {
         let worker = vm::Worker::new(config)?;
         let properties = worker.properties();
         Device::new(Backend::Vm(worker), properties, RELEASE_THRESHOLD)
     }
 
-    /// The CUDA device of that number, as [`CudaConfig::new`] has it.
+    /// Opens the CUDA device of that number, with the defaults of [`CudaConfig::new`].
     ///
-    /// Refused where there is no CUDA driver or one that is too old, no such device, or one that is too old: a
-    /// [`CudaError`](crate::CudaError) that says what was found and what is needed.
+    /// Refused if there is no CUDA driver or no such device, or if either is too old: the
+    /// [`CudaError`](crate::CudaError) says what was found and what is needed.
     pub fn cuda(ordinal: u32) -> Result<Device> {
         Device::cuda_with(CudaConfig::new(ordinal))
     }
 
-    /// A CUDA device. Several of one number share the device's memory and its primary context, and nothing else.
+    /// Opens a CUDA device. Several handles of one number share the device's memory and its primary context, and
+    /// nothing else.
     pub fn cuda_with(config: CudaConfig) -> Result<Device> {
         let driver = Driver::open(&config)?;
         let properties = driver.properties().clone();
         Device::new(Backend::Cuda(Box::new(driver)), properties, config.release_threshold)
     }
 
-    /// The CUDA device of a context of someone else's, whose stream is its default one.
+    /// The CUDA device of an existing context, with the given stream as its default stream.
     pub(crate) fn cuda_of(context: Arc<CudaContext>, stream: Arc<CudaStream>) -> Result<Device> {
         let driver = Driver::of(context, stream)?;
         let properties = driver.properties().clone();
@@ -109,24 +110,24 @@ impl Device {
         Ok(Device { inner: Arc::new(inner) })
     }
 
-    /// What it is like.
+    /// Its properties.
     pub fn properties(&self) -> &Properties {
         &self.inner.properties
     }
 
-    /// Whether it is a virtual GPU, or a CUDA device that is one: where everything takes longer, and the host is no slower
-    /// than the device.
+    /// Whether it is a virtual GPU, directly or behind a CUDA driver. Operations then take longer, and the host is no
+    /// slower than the device.
     pub fn is_virtual(&self) -> bool {
         self.host_threads().is_some()
     }
 
-    /// Host threads that run the blocks of a virtual GPU: of blocks that wait for one another, no more than that make
-    /// headway at once. `None` for other devices.
+    /// The number of host threads that run the blocks of a virtual GPU: of blocks that wait for one another, at most
+    /// that many progress at once. `None` for other devices.
     pub fn host_threads(&self) -> Option<u32> {
         self.inner.backend.host_threads()
     }
 
-    /// The stream that every device has. It is a stream as any other: nothing waits for it that was not asked to.
+    /// The default stream of the device. It is an ordinary stream: others do not wait for it unless asked to.
     pub fn default_stream(&self) -> Stream {
         let mut known = lock(&self.inner.default_stream);
         Stream::upgrade(&known).unwrap_or_else(|| {
@@ -136,27 +137,27 @@ impl Device {
         })
     }
 
-    /// A new stream. Refused where the device has no room for another one.
+    /// Creates a stream. Refused if the device has no room for another one.
     pub fn new_stream(&self) -> Result<Stream> {
         self.new_stream_with_priority(0)
     }
 
-    /// A new stream of a priority: blocks of its kernels come before those of streams with a larger number. 0 is that of
-    /// other streams, and what is beyond the device's range is the nearest. It is a wish: a virtual GPU has one
-    /// [order](crate::Order) for all.
+    /// Creates a stream of a priority: blocks of its kernels come before those of streams with a larger number. The
+    /// default is 0; a priority outside of the device's range is clamped. It is a hint: a virtual GPU has one
+    /// [order](crate::Order) for all streams.
     pub fn new_stream_with_priority(&self, priority: i32) -> Result<Stream> {
         let id = self.inner.streams.fetch_add(1, Relaxed);
         let handle = self.inner.backend.new_stream(id, priority)?;
         Ok(Stream::new(self.clone(), Arc::new(StreamState::new(id, handle))))
     }
 
-    /// Waits until the device has done everything that it was asked for. Returns the error of what failed, if
-    /// nothing has returned that yet.
+    /// Waits until the device has finished all operations. Returns the error of an operation that failed, unless
+    /// another call has returned it.
     pub fn synchronize(&self) -> Result<()> {
         self.inner.backend.wait_all()
     }
 
-    /// Allocates `len` elements of zero in memory of the host's, which kernels see too.
+    /// Allocates `len` zeroed elements in host memory that kernels can access.
     pub fn alloc_mapped<T: Element>(&self, len: usize) -> Result<HostBuffer<T>> {
         let bytes = (len as u64).saturating_mul(size_of::<T>() as u64);
         let memory = self.with_room(bytes, |backend| backend.allocate_mapped(bytes))?;
@@ -164,48 +165,46 @@ impl Device {
         Ok(HostBuffer::new(Buffer::new(AnyBuffer::new(block, bytes, T::TYPE))))
     }
 
-    /// What it has done so far.
+    /// Counters of the device's work so far.
     pub fn statistics(&self) -> DeviceStatistics {
         self.inner.backend.statistics()
     }
 
-    /// How many errors of its operations calls have returned so far. Whoever keeps something in device memory that an
-    /// operation may leave half done, and was not the one to be told, knows by this number.
+    /// The number of errors of its operations that calls have returned so far. Compare it with an earlier value to
+    /// learn whether an operation may have left device memory half written, even if another call returned the error.
     pub fn failures(&self) -> u64 {
         self.inner.backend.failures()
     }
 
-    /// What its pool has done so far.
+    /// Counters of the pool's work so far.
     pub fn pool_statistics(&self) -> PoolStatistics {
         lock(&self.inner.pool).statistics()
     }
 
-    /// Gives memory that the pool keeps back to the device, the oldest blocks first, until it keeps no more than that
-    /// many bytes.
+    /// Releases memory of the pool to the device, the oldest blocks first, until the pool keeps at most `keep` bytes.
     pub fn trim_pool(&self, keep: u64) {
         let blocks = lock(&self.inner.pool).trim(keep);
         self.give_back(blocks);
     }
 
-    /// Sets how many bytes the pool keeps of buffers that were dropped: 1 GiB at first. What is more goes back to
-    /// the device at once.
+    /// Sets how many bytes of dropped buffers the pool keeps; the default is 1 GiB. Anything beyond is released to the
+    /// device at once.
     pub fn set_release_threshold(&self, bytes: u64) {
         let blocks = lock(&self.inner.pool).set_threshold(bytes);
         self.give_back(blocks);
     }
 
-    /// The report of the last launch that is complete. Virtual GPUs have them.
+    /// The report of the last complete launch, on a virtual GPU.
     pub fn last_report(&self) -> Option<Arc<Report>> {
         self.inner.backend.last_report()
     }
 
-    /// What the checks of a virtual GPU have found in launches that are complete, since this was last asked:
-    /// the first 1024 findings.
+    /// Takes the findings of a virtual GPU's checks in complete launches since the last call: the first 1024.
     pub fn take_findings(&self) -> Vec<Finding> {
         self.inner.backend.take_findings()
     }
 
-    /// Memory of that size for what a stream does next, and whether it was used before.
+    /// Memory of that size for the next operations of a stream, and whether it was used before.
     pub(crate) fn take(&self, bytes: u64, stream: &StreamState) -> Result<(Arc<Memory>, bool)> {
         let passed = |point: Point| self.inner.backend.is_complete(point);
         if let Some(memory) = lock(&self.inner.pool).take(bytes, stream.id, passed) {
@@ -216,7 +215,7 @@ impl Device {
         Ok((memory, false))
     }
 
-    /// Allocates. Where there is no room, what is cached is given back first.
+    /// Allocates. If there is no room, cached memory is released first.
     fn with_room(
         &self,
         bytes: u64,
@@ -249,14 +248,14 @@ impl Device {
         Err(RuntimeError::OutOfMemory { asked: bytes, free, live, cached, capacity })
     }
 
-    /// A block is not used by anyone any more, after these points.
+    /// Returns a block to the pool: no operation uses it after these points.
     pub(crate) fn release(&self, memory: Arc<Memory>, home: Point, others: Vec<Point>) {
         let bytes = memory.bytes();
         let blocks = lock(&self.inner.pool).give(memory, bytes, home, others);
         self.give_back(blocks);
     }
 
-    /// Mapped memory, which no pool has, is not used by anyone any more, after these points.
+    /// Releases mapped memory, which belongs to no pool: no operation uses it after these points.
     pub(crate) fn release_mapped(&self, memory: Arc<Memory>, uses: &[Point]) {
         self.inner.backend.release(memory, uses);
     }
@@ -265,12 +264,12 @@ impl Device {
         give_back(&self.inner.backend, blocks);
     }
 
-    /// Whether reads of memory that was never written are looked for.
+    /// Whether reads of uninitialised memory are reported.
     pub(crate) fn looks_for_uninitialised(&self) -> bool {
         self.inner.backend.looks_for_uninitialised()
     }
 
-    /// Its number in this process, which no other device ever has.
+    /// Its unique number in this process.
     pub(crate) fn number(&self) -> u64 {
         self.inner.number
     }
@@ -280,26 +279,26 @@ impl Device {
         &self.inner.kernels
     }
 
-    /// The stream that waits for what other devices do with a buffer: the one that it was allocated on.
+    /// The stream that waits for other devices' uses of a buffer: the one that it was allocated on.
     pub(crate) fn follower(&self, buffer: &AnyBuffer) -> Arc<StreamState> {
         buffer.block().home.as_ref().unwrap_or(&self.inner.default_state).clone()
     }
 
-    /// What it runs on.
+    /// Its backend.
     pub(crate) fn backend(&self) -> &Backend {
         &self.inner.backend
     }
 }
 
 impl Drop for Inner {
-    /// What the pool keeps goes back behind the streams that may use it.
+    /// Releases the pool's blocks after the operations of the streams that may use them.
     fn drop(&mut self) {
         let blocks = self.pool.get_mut().unwrap_or_else(PoisonError::into_inner).trim(0);
         give_back(&self.backend, blocks);
     }
 }
 
-/// Gives blocks of the pool back to the device. The pool is not locked meanwhile.
+/// Releases blocks of the pool to the device, without the pool's lock.
 fn give_back(backend: &Backend, blocks: Vec<Free<Arc<Memory>>>) {
     for Free { block, mut others, home, .. } in blocks {
         others.push(home);

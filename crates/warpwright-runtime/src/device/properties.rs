@@ -1,10 +1,10 @@
-//! What a device is like, and what it has done.
+//! Properties and counters of a device.
 
 use crate::cuda::DriverVersion;
 use std::time::Duration;
 use warpwright_ptx::ir::Arch;
 
-/// What a device is like.
+/// Properties of a device.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Properties {
@@ -14,29 +14,29 @@ pub struct Properties {
     pub arch: Arch,
     /// Streaming multiprocessors.
     pub multiprocessors: u32,
-    /// Threads that are resident on a multiprocessor at once.
+    /// The maximum number of threads that are resident on a multiprocessor.
     pub threads_per_multiprocessor: u32,
-    /// Blocks that are resident on a multiprocessor at once.
+    /// The maximum number of blocks that are resident on a multiprocessor.
     pub blocks_per_multiprocessor: u32,
-    /// Threads of a block, at most.
+    /// The maximum number of threads of a block.
     pub threads_per_block: u32,
     /// Shared memory of a multiprocessor, in bytes.
     pub shared_per_multiprocessor: u64,
-    /// Shared memory that a block may have without being allowed more, in bytes.
+    /// The maximum shared memory of a block without opt-in, in bytes.
     pub shared_per_block: u64,
-    /// Shared memory that a block may be allowed, in bytes.
+    /// The maximum shared memory of a block with opt-in, in bytes.
     pub shared_per_block_optin: u64,
     /// Global memory, in bytes.
     pub memory: u64,
-    /// The cache between global memory and the multiprocessors, in bytes, where there is one.
+    /// The L2 cache, in bytes, if there is one.
     pub l2_cache: Option<u64>,
-    /// What global memory can move by its clock and width, in bytes per second, where the device has any.
+    /// The peak bandwidth of global memory, computed from its clock and width, in bytes per second, if known.
     pub bandwidth: Option<u64>,
-    /// The version of the driver API that the driver has, where there is a driver.
+    /// The version of the driver API, if the device has a driver.
     pub driver: Option<DriverVersion>,
 }
 
-/// What a device has done, as it has counted itself. What was skipped after an error is not counted.
+/// Counters of a device's work. They do not include operations that were skipped after an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceStatistics {
@@ -46,17 +46,17 @@ pub struct DeviceStatistics {
     pub graph_launches: u64,
     /// Copies within the device and between it and the host, those of graphs included.
     pub copies: u64,
-    /// Bytes that these copied.
+    /// Bytes copied by them.
     pub bytes_copied: u64,
-    /// Fills of memory with a byte, those of graphs included.
+    /// Fills of memory, those of graphs included.
     pub memsets: u64,
-    /// Bytes that kernels read from and wrote to global memory, lane by lane. Virtual GPUs count them, where the
-    /// counters of their options are on; else it is 0.
+    /// Bytes that kernels read from and wrote to global memory, counted per lane. Virtual GPUs count them if counters
+    /// are on in their options; otherwise it is 0.
     pub bytes_accessed: u64,
-    /// Modules that the driver's compiler has compiled. Virtual GPUs run PTX as it is.
+    /// Modules compiled by the driver. Virtual GPUs run PTX as it is.
     pub modules_compiled: u64,
-    /// Modules whose compiled image was found in the [cache](crate::CubinCache).
+    /// Modules whose image was found in the [cache](crate::CubinCache).
     pub modules_cached: u64,
-    /// The time that the driver's compiler has taken.
+    /// The time spent in the driver's compiler.
     pub compile_time: Duration,
 }

@@ -1,4 +1,4 @@
-//! Which device: as people and programs say it.
+//! Names of devices.
 
 use super::Device;
 use crate::cuda;
@@ -7,31 +7,31 @@ use crate::vm::VmConfig;
 use std::fmt;
 use std::str::FromStr;
 
-/// Which device: `auto`, `vm` or `cuda:N` as text.
+/// Names a device: `auto`, `vm` or `cuda:N` as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeviceSpec {
-    /// The best one that there is.
+    /// The best available device.
     #[default]
     Auto,
     /// A virtual GPU.
     Vm,
-    /// The CUDA device of that ordinal.
+    /// The CUDA device of that number.
     Cuda(u32),
 }
 
-/// A device, and why it is this one.
+/// A device, and why it was chosen.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Selected {
     /// The device.
     pub device: Device,
-    /// Why it was chosen, for people.
+    /// The reason, as text.
     pub reason: String,
 }
 
 impl DeviceSpec {
-    /// Opens the device, and says why it is that one.
+    /// Opens the device, and says why it was chosen.
     pub fn select(self) -> Result<Selected> {
         let (device, reason) = match self {
             DeviceSpec::Auto => return auto(),
@@ -42,8 +42,8 @@ impl DeviceSpec {
     }
 }
 
-/// The first CUDA device that is none of ours and can be opened; else the virtual GPU, which is no slower when it is
-/// not behind a driver.
+/// The first CUDA device that is not a virtual GPU and can be opened; else the virtual GPU, used directly, since a
+/// driver in front of it makes it no faster.
 fn auto() -> Result<Selected> {
     let mut reason = match cuda::count() {
         Ok(0) => "the CUDA driver has no device".to_owned(),
@@ -67,7 +67,7 @@ fn auto() -> Result<Selected> {
     Ok(Selected { device: Device::vm(VmConfig::default())?, reason })
 }
 
-/// A CUDA device; `None` where it is a virtual one.
+/// A CUDA device; `None` if it is a virtual one.
 fn open_real(ordinal: u32) -> Result<Option<Device>> {
     if cuda::describe(ordinal)?.is_virtual { Ok(None) } else { Device::cuda(ordinal).map(Some) }
 }

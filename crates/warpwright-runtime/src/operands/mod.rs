@@ -1,24 +1,24 @@
-//! Arguments of kernels that are not launched themselves: held against their contracts, and put into device memory.
+//! Arguments of kernels that other kernels call: checked against their contracts, and stored in device memory.
 //!
-//! A kernel that [calls](warpwright_dsl::Call) the bodies of others finds what it gives them in memory: addresses
-//! and numbers. Nobody writes those down here: [`Operands`] are made by name under the called kernel's contract, and a
-//! list of them is uploaded as one [`OperandTable`].
+//! A kernel that [calls](warpwright_dsl::Call) the bodies of others reads their arguments from memory: addresses and
+//! numbers. [`Operands`] are made by name under the called kernel's contract, and a list of them is uploaded as one
+//! [`OperandTable`].
 //!
 //! ```text
 //!  Kernel ──Device::operands──► OperandBinder ──resolve──► Operands ──push──► OperandList ──upload──► OperandTable
 //!                                                                                                     a buffer of u64
 //! ```
 //!
-//! **Whoever uses a table uses what its addresses lead to**: the memory that it lies in holds those buffers, so that
-//! any handle of it keeps them alive, and an operation or a captured graph that is given the table as an argument is
-//! one that uses them too.
+//! **Using a table uses the buffers that its addresses point to**: the table's memory holds those buffers. Any handle
+//! of it keeps them alive, and an operation or a captured graph that takes the table as an argument counts as using
+//! them.
 //!
-//! What is not known here is what the caller does with the words: that it reads the table as it was laid out, and that
-//! calls of which one writes what another takes are in order, since two records may have one buffer. A virtual GPU
-//! reports what goes beyond that, as it does for every kernel. On a CUDA device operands are of kernels that are
-//! [`Bounded`](warpwright_dsl::Bounded), and the caller, which follows addresses that it finds, is none: it is launched
-//! with `unsafe`, by [`Binder::prepare_unbounded`](crate::Binder::prepare_unbounded), whoever does so promising both, and
-//! that nobody writes other words into the table.
+//! The caller's use of the words is not checked: it must read the table as it was laid out, and order calls of which
+//! one writes what another reads, since two records may refer to one buffer. A virtual GPU reports violations, as it
+//! does for every kernel. On a CUDA device operands are for kernels that are [`Bounded`](warpwright_dsl::Bounded). The
+//! calling kernel is not, since it follows addresses that it reads: launch it with the `unsafe`
+//! [`Binder::prepare_unbounded`](crate::Binder::prepare_unbounded), promising both, and that nothing writes other words
+//! into the table.
 
 mod table;
 
@@ -35,11 +35,10 @@ use std::sync::Arc;
 use warpwright_dsl::{ArgDesc, any::AnyKernel};
 
 impl Device {
-    /// Begins the operands of a kernel that another one calls: nothing is given yet. The kernel is not built.
+    /// Begins the operands of a kernel that another one calls. The kernel is not built.
     ///
-    /// Refused where the configuration is none that the kernel has, where the device cannot run it, where its blocks
-    /// run together ([`Violation::NotCallable`]), and on a CUDA device where it is not
-    /// [`Bounded`](warpwright_dsl::Bounded).
+    /// Refused if the kernel does not support the configuration, if the device cannot run it, if its blocks run
+    /// together ([`Violation::NotCallable`]), and on a CUDA device if it is not [`Bounded`](warpwright_dsl::Bounded).
     ///
     /// ```
     /// use warpwright_dsl::any::AnyKernel;
@@ -109,8 +108,8 @@ impl Device {
     }
 }
 
-/// Operands in the making: what a kernel is given, by name and in any order, as [`Binder`](crate::Binder) takes it.
-/// The first mistake is what [`resolve`](Self::resolve) returns.
+/// Operands under construction: takes arguments by name and in any order, as [`Binder`](crate::Binder) does.
+/// [`resolve`](Self::resolve) returns the first mistake.
 #[must_use = "nothing comes of it before `resolve`"]
 pub struct OperandBinder {
     device: Device,
@@ -119,19 +118,19 @@ pub struct OperandBinder {
 }
 
 impl OperandBinder {
-    /// Gives a buffer, or a part of one.
+    /// Passes a buffer, or a part of one.
     pub fn buffer(mut self, name: &str, buffer: impl AsRef<AnyBuffer>) -> Self {
         self.bindings.buffer(&self.contract, name, buffer.as_ref());
         self
     }
 
-    /// Gives a number. Lengths and the grid may depend on it.
+    /// Passes a number. Lengths and the grid may depend on it.
     pub fn scalar<T: Element>(mut self, name: &str, value: T) -> Self {
         self.bindings.scalar(&self.contract, name, value);
         self
     }
 
-    /// Gives a number that lengths or the grid depend on, such as `rows`, or a whole number among the arguments.
+    /// Passes a number that lengths or the grid depend on, such as `rows`, or an integer argument.
     pub fn dim(mut self, name: &str, count: u64) -> Self {
         self.bindings.dim(&self.contract, name, count);
         self
@@ -142,12 +141,12 @@ impl OperandBinder {
         &self.contract.args
     }
 
-    /// The numbers that lengths and the grid depend on and that are no arguments: see [`dim`](Self::dim).
+    /// The numbers that lengths and the grid depend on and that are not arguments: see [`dim`](Self::dim).
     pub fn dims(&self) -> &[&'static str] {
         &self.contract.dims
     }
 
-    /// Holds what was given against the contract.
+    /// Checks the arguments against the contract.
     pub fn resolve(self) -> Result<Operands> {
         let OperandBinder { device, contract, bindings } = self;
         let (arguments, buffers) = bindings.finish()?;
@@ -170,8 +169,8 @@ impl fmt::Debug for OperandBinder {
     }
 }
 
-/// What a kernel is given that another one calls, with every check done: a word for each argument in the kernel's
-/// order, the address of a buffer or the bits of a number. It keeps the buffers alive.
+/// The fully checked arguments of a kernel that another one calls: one word for each argument in the kernel's order,
+/// the address of a buffer or the bits of a number. It keeps the buffers alive.
 #[derive(Clone)]
 pub struct Operands {
     kernel: Arc<str>,
@@ -183,7 +182,7 @@ pub struct Operands {
 }
 
 impl Operands {
-    /// The kernel's entry.
+    /// The kernel's entry name.
     pub fn kernel(&self) -> &str {
         &self.kernel
     }
@@ -203,12 +202,12 @@ impl Operands {
         self.words.is_empty()
     }
 
-    /// Blocks along x, y and z that a launch of the kernel would have.
+    /// Blocks along x, y and z of a launch of the kernel.
     pub fn grid(&self) -> [u32; 3] {
         self.grid
     }
 
-    /// The buffers that it was given.
+    /// The buffers among the arguments.
     pub fn buffers(&self) -> &[AnyBuffer] {
         &self.buffers
     }

@@ -12,25 +12,25 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub struct OperandList {
     words: Vec<u64>,
-    /// A buffer for each piece of memory that addresses lead to.
+    /// One buffer for each piece of memory that addresses point to.
     buffers: Vec<AnyBuffer>,
-    /// That memory, by its place in this process.
+    /// That memory, by its address in this process.
     known: HashSet<usize>,
 }
 
 impl OperandList {
-    /// No words.
+    /// An empty list.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds the words of operands. The place of the first of them.
+    /// Adds the words of operands. Returns the index of the first.
     pub fn push(&mut self, operands: &Operands) -> usize {
         self.hold(operands);
         self.push_words(operands.words.iter().map(|(_, word)| *word))
     }
 
-    /// Adds the word of one argument, and its place; `None` where the kernel has no argument of that name.
+    /// Adds the word of one argument. Returns its index; `None` if the kernel has no argument of that name.
     pub fn push_arg(&mut self, operands: &Operands, name: &str) -> Option<usize> {
         let &(_, word) = operands.words.iter().find(|(arg, _)| *arg == name)?;
         self.hold(operands);
@@ -45,7 +45,7 @@ impl OperandList {
         }
     }
 
-    /// Adds words that are numbers: sizes, grids. The place of the first of them.
+    /// Adds numbers: sizes, grids. Returns the index of the first.
     pub fn push_words(&mut self, words: impl IntoIterator<Item = u64>) -> usize {
         let at = self.words.len();
         self.words.extend(words);
@@ -62,8 +62,8 @@ impl OperandList {
         self.words.is_empty()
     }
 
-    /// Puts the words into memory of the stream's device: see [`Stream::clone_htod`]. Refused where a buffer that they
-    /// lead to is of another device.
+    /// Uploads the words to the stream's device: see [`Stream::clone_htod`]. Refused if an address points to a buffer
+    /// of another device.
     pub fn upload(self, stream: &Stream) -> Result<OperandTable> {
         for buffer in &self.buffers {
             if buffer.device() != stream.device() {
@@ -83,11 +83,11 @@ impl fmt::Debug for OperandList {
     }
 }
 
-/// Operands of many calls in device memory: an argument of the kernel that calls. A cheap handle: its clones are one
+/// Operands of many calls in device memory: an argument of the calling kernel. A cheap handle: its clones are one
 /// table.
 ///
-/// As long as there is a handle of its memory, or an operation or a graph that was given it, there are the buffers that
-/// its addresses lead to.
+/// The buffers that its addresses point to live as long as any handle of its memory, and any operation or graph that
+/// uses it.
 #[derive(Clone)]
 pub struct OperandTable {
     buffer: Buffer<u64>,
@@ -104,12 +104,12 @@ impl OperandTable {
         self.buffer.is_empty()
     }
 
-    /// The words, as launches take them. Whoever writes others there says what the calls are given.
+    /// The words as a buffer, for launches. Writing other words to it changes the arguments of the calls.
     pub fn buffer(&self) -> &Buffer<u64> {
         &self.buffer
     }
 
-    /// A buffer for each piece of memory that its addresses lead to.
+    /// One buffer for each piece of memory that its addresses point to.
     pub fn references(&self) -> &[AnyBuffer] {
         self.buffer.as_any().held()
     }

@@ -1,53 +1,53 @@
-//! The caching, stream-ordered allocator: which block is used again, by whom and when.
+//! The caching, stream-ordered allocator: it decides which stream may reuse which block, and when.
 //!
-//! This is the decision alone, a data structure without devices: blocks are values of any type, and whether a
-//! [`Point`] has been passed is the caller's knowledge. What must hold:
+//! It is a pure data structure without devices: blocks are values of any type, and the caller says whether a [`Point`]
+//! has been passed. Invariants:
 //!
-//! - A block is given to a stream only if every operation that may use it comes before what that stream does
-//!   next: its last uses are of that stream, or are complete.
-//! - A block is in one place: with a buffer, or cached here.
-//! - Sizes are exact. A device that checks bounds then checks them to the byte; rounding sizes, for devices on which
-//!   allocation is slow, is the caller's.
+//! - A block is given to a stream only if every operation that may use it comes before that stream's next operation:
+//!   its last uses are of that stream, or are complete.
+//! - A block is either held by a buffer or cached here.
+//! - Sizes are exact, so a device that checks bounds checks them to the byte. Rounding sizes, for devices on which
+//!   allocation is slow, is the caller's task.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// A place in the order of a stream: everything until its operation of that number.
+/// A point in the order of a stream: after its operation of that number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Point {
     pub(crate) stream: u64,
     pub(crate) ticket: u64,
 }
 
-/// What the pool of a device has done.
+/// Counters of a device's pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolStatistics {
-    /// Bytes of buffers that live.
+    /// Bytes of live buffers.
     pub live_bytes: u64,
-    /// Bytes of blocks that were given back, and are kept for later buffers.
+    /// Bytes of cached blocks.
     pub cached_bytes: u64,
-    /// The most bytes that lived at once.
+    /// The maximum of `live_bytes` so far.
     pub peak_bytes: u64,
-    /// Buffers that live.
+    /// Live buffers.
     pub live: u64,
-    /// Blocks that are kept.
+    /// Cached blocks.
     pub cached: u64,
     /// Buffers allocated so far.
     pub allocations: u64,
-    /// How many of them got a block that was used before.
+    /// How many of them reused a block.
     pub reused: u64,
-    /// Blocks that were given back to the device.
+    /// Blocks released to the device.
     pub released: u64,
 }
 
-/// A block that nothing holds.
+/// A free block.
 #[derive(Debug)]
 pub(crate) struct Free<M> {
     pub(crate) block: M,
-    /// The last operations that may use it: of the stream that had it, and of others.
+    /// The last operations that may use it: of its home stream, and of others.
     pub(crate) home: Point,
     pub(crate) others: Vec<Point>,
-    /// Counts up with every block that is given back.
+    /// A sequence number of blocks that were returned.
     age: u64,
 }
 
@@ -58,24 +58,24 @@ impl<M> Free<M> {
     }
 }
 
-/// Blocks that are kept, by their size; those of a size in the order in which they were given back.
+/// The cached blocks by size; those of a size in the order of their return.
 #[derive(Debug)]
 pub(crate) struct Pool<M> {
     cached: BTreeMap<u64, VecDeque<Free<M>>>,
-    /// Bytes that are kept at most.
+    /// The maximum number of cached bytes.
     threshold: u64,
     given_back: u64,
     statistics: PoolStatistics,
 }
 
 impl<M> Pool<M> {
-    /// A pool that keeps up to that many bytes.
+    /// A pool that caches up to that many bytes.
     pub(crate) fn new(threshold: u64) -> Self {
         Pool { cached: BTreeMap::new(), threshold, given_back: 0, statistics: PoolStatistics::default() }
     }
 
-    /// A block of that size for what a stream does next, if one is kept: the last one that was given back, whose
-    /// bytes may still be in the caches, first of all of the stream's own.
+    /// A cached block of that size for the next operations of a stream. Prefers the stream's own blocks, and among them
+    /// the last one returned, whose bytes may still be in the caches.
     pub(crate) fn take(&mut self, bytes: u64, stream: u64, passed: impl Fn(Point) -> bool) -> Option<M> {
         let list = self.cached.get_mut(&bytes)?;
         let own = list.iter().rposition(|free| free.home.stream == stream && free.fits(stream, &passed));
@@ -90,7 +90,7 @@ impl<M> Pool<M> {
         Some(free.block)
     }
 
-    /// A new block of that size lives.
+    /// Counts a new block of that size.
     pub(crate) fn allocated(&mut self, bytes: u64) {
         let statistics = &mut self.statistics;
         statistics.allocations += 1;
@@ -99,7 +99,7 @@ impl<M> Pool<M> {
         statistics.peak_bytes = statistics.peak_bytes.max(statistics.live_bytes);
     }
 
-    /// A block is given back: operations until these points may use it. What is more than the pool keeps comes out.
+    /// Returns a block to the pool: operations until these points may use it. Yields the blocks beyond the threshold.
     pub(crate) fn give(&mut self, block: M, bytes: u64, home: Point, others: Vec<Point>) -> Vec<Free<M>> {
         self.statistics.live -= 1;
         self.statistics.live_bytes -= bytes;
@@ -111,7 +111,7 @@ impl<M> Pool<M> {
         self.trim(self.threshold)
     }
 
-    /// Keeps up to that many bytes: what is more comes out, the oldest first.
+    /// Trims the cache to that many bytes: yields the other blocks, the oldest first.
     pub(crate) fn trim(&mut self, keep: u64) -> Vec<Free<M>> {
         let mut out = Vec::new();
         while self.statistics.cached_bytes > keep || (keep == 0 && self.statistics.cached > 0) {
@@ -132,7 +132,7 @@ impl<M> Pool<M> {
         out
     }
 
-    /// Keeps up to that many bytes from now on.
+    /// Sets the threshold.
     pub(crate) fn set_threshold(&mut self, bytes: u64) -> Vec<Free<M>> {
         self.threshold = bytes;
         self.trim(bytes)

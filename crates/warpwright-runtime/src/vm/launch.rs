@@ -1,4 +1,4 @@
-//! Launches on a virtual GPU, and what is kept of them.
+//! Launches on a virtual GPU, and the results that are kept of them.
 
 use crate::lock;
 use crate::op;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use warpwright_device::{Failure, Result};
 use warpwright_vm::{Arg, Device, Finding, LaunchConfig, Module, Options, Report, Running, SpaceTraffic};
 
-/// Findings that are kept.
+/// The maximum number of findings that are kept.
 const MAX_FINDINGS: usize = 1024;
 
 /// A kernel of the virtual GPU with everything that its launch needs.
@@ -24,7 +24,7 @@ pub(crate) struct Code {
     pub(super) args: Vec<Arg>,
 }
 
-/// How the launches of a device run, and what they have left.
+/// The options of a device's launches, and their results.
 #[derive(Default)]
 pub(super) struct Launches {
     pub(super) options: Options,

@@ -1,10 +1,9 @@
-//! The virtual GPU as a device: the engine of [`warpwright_device`], and what its failures mean here.
+//! The virtual GPU as a device: the engine of [`warpwright_device`], with its failures as errors of the runtime.
 //!
-//! Streams promise less order than most programs get: operations of a stream in their order, those of others in any
-//! that events allow. [`VmConfig::order`] chooses one, so that a wait that was forgotten is seen.
+//! Streams promise little order: each executes its own operations in order, and different streams in any order that
+//! events allow. [`VmConfig::order`] chooses one, which shows a forgotten wait.
 //!
-//! An operation that fails leaves an error, and what is behind it is skipped until a synchronising call has returned
-//! the error.
+//! After an operation has failed, later ones are skipped until a synchronising call has returned the error.
 
 mod failures;
 mod launch;
@@ -19,19 +18,18 @@ pub(crate) use worker::{Replay, Worker, properties};
 
 use warpwright_vm::{DeviceConfig, Options};
 
-/// What a virtual GPU is like, and what it looks for in launches.
+/// Configuration of a virtual GPU and of its checks.
 #[derive(Clone, Debug, Default)]
 pub struct VmConfig {
     /// The device.
     pub device: DeviceConfig,
-    /// What is looked for in every launch, and how launches run. With checks on, an error that they find is an error
-    /// of the launch.
+    /// The checks of every launch, and how launches run. An error that a check finds is an error of the launch.
     pub options: Options,
-    /// In which order it does what different streams ask for, of all that their events allow.
+    /// The order in which it executes operations of different streams, among those that their events allow.
     pub order: Order,
 }
 
-/// A place in the work of a stream.
+/// A recorded event of the engine.
 pub(crate) type EventHandle = std::sync::Arc<warpwright_device::Signal>;
 
 /// A stream, as the engine has it.

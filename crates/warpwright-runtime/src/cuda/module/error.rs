@@ -23,12 +23,12 @@ pub enum ModuleError {
     /// The module needs a newer driver.
     #[error(transparent)]
     Version(#[from] PtxVersionError),
-    /// The driver's compiler refuses the module.
+    /// The driver's compiler rejected the module.
     #[error(transparent)]
     Jit(#[from] Box<JitError>),
 }
 
-/// The driver's compiler refuses a module.
+/// The driver's compiler rejected a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JitError {
@@ -40,12 +40,12 @@ pub struct JitError {
     pub driver: DriverVersion,
     /// The call that failed.
     pub source: CallError,
-    /// The compiler's log. Behind each line of it that names a line of the PTX stands what is there: the instruction, its
-    /// function, and the line of the source that asked for it, as far as that is known.
+    /// The compiler's log. Each line of it that names a line of the PTX is followed by what stands there: the
+    /// instruction, its function and, if known, the line of the source that it comes from.
     pub log: String,
-    /// The text that the driver was given.
+    /// The PTX text that the driver was given.
     pub ptx: String,
-    /// Where that text was put for people to look at, if there was a place for it.
+    /// The file with that text for inspection, if it could be written.
     pub file: Option<PathBuf>,
 }
 

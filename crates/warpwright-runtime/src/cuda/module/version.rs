@@ -1,8 +1,8 @@
-//! The PTX version that a module is given to the driver with.
+//! The PTX version that a module declares to the driver.
 //!
-//! A driver refuses versions that are newer than itself. What nvcc writes says the version of its own release, whatever
-//! the code needs; so a version that the driver does not accept is lowered to one that it does, as long as nothing in
-//! the module needs more.
+//! A driver refuses versions newer than itself. nvcc writes the version of its own release, whatever the code needs; so
+//! a version that the driver does not accept is lowered to one that it accepts, provided that nothing in the module
+//! needs more.
 
 use crate::cuda::DriverVersion;
 use std::fmt;
@@ -58,8 +58,8 @@ impl fmt::Display for PtxVersionError {
 
 impl std::error::Error for PtxVersionError {}
 
-/// The version that a module is given to a driver with: its own one where the driver accepts that, else the newest one
-/// that the driver accepts.
+/// The version that a module declares to a driver: its own if the driver accepts it, else the newest that the driver
+/// accepts.
 pub(super) fn version_for(
     module: &Module,
     info: &ModuleInfo,

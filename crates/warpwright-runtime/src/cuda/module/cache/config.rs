@@ -1,16 +1,16 @@
-//! Where the cache is, and how large.
+//! Location and size of the cache.
 
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Where compiled kernels are kept between processes, and how many bytes of them.
+/// A cache of compiled kernels, shared between processes: its directory and its maximum size.
 ///
-/// The driver compiles a kernel for the device that it is loaded on, which takes milliseconds to seconds. What comes
-/// out is kept as a file, and found again by whoever loads the same PTX on a device of the same name and architecture
-/// with the same driver. A change of any of these is another file; what was used least recently goes when there is no
-/// room. Files are checked in full when they are read: one that is damaged is removed, and its kernel compiled again. A
-/// directory that cannot be read or written is as no cache at all, and no error. Any number of processes may share it.
+/// The driver compiles a kernel for the device that loads it, which takes milliseconds to seconds. The result is stored
+/// in a file, which is used again for the same PTX on a device of the same name and architecture with the same driver.
+/// A change of any of these makes another file. The least recently used files are removed when the cache is full. Files
+/// are verified in full when they are read: a damaged file is removed, and its kernel compiled again. A directory that
+/// cannot be read or written acts as no cache, and is not an error. Any number of processes may share it.
 ///
 /// ```
 /// use warpwright_runtime::CubinCache;
@@ -22,16 +22,18 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CubinCache {
-    /// The directory, which is made when it is needed; `None` for no cache.
+    /// The directory, which is created when it is needed; `None` for no cache.
     pub directory: Option<PathBuf>,
-    /// The most bytes of its files; 1 GiB at first. Several processes that write at once may exceed it by a part.
+    /// The maximum total size of its files in bytes; the default is 1 GiB. Several processes that write at once may
+    /// exceed it slightly.
     pub max_bytes: u64,
 }
 
 impl Default for CubinCache {
-    /// What the environment says: none where `WARPWRIGHT_CACHE` is `off`; else the directory `WARPWRIGHT_CACHE_DIR`;
-    /// else `warpwright/cubin` in the platform's directory for caches, which is `$XDG_CACHE_HOME` or `~/.cache` on
-    /// Linux, `%LOCALAPPDATA%` on Windows and `~/Library/Caches` on macOS. Where there is none of these, no cache.
+    /// The cache that the environment selects: none if `WARPWRIGHT_CACHE` is `off`; else the directory
+    /// `WARPWRIGHT_CACHE_DIR`; else `warpwright/cubin` in the platform's cache directory: `$XDG_CACHE_HOME` or
+    /// `~/.cache` on Linux, `%LOCALAPPDATA%` on Windows and `~/Library/Caches` on macOS. If there is none of these, no
+    /// cache.
     fn default() -> Self {
         let directory = directory(&|name| env::var_os(name), env::home_dir());
         CubinCache { directory, ..CubinCache::off() }
@@ -39,12 +41,12 @@ impl Default for CubinCache {
 }
 
 impl CubinCache {
-    /// In that directory.
+    /// A cache in that directory.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
         CubinCache { directory: Some(directory.into()), ..CubinCache::off() }
     }
 
-    /// None: every process compiles its kernels anew.
+    /// No cache: every process compiles its kernels anew.
     pub fn off() -> Self {
         CubinCache { directory: None, max_bytes: 1 << 30 }
     }
