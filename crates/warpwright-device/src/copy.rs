@@ -1,14 +1,14 @@
-//! Copies: of rows, in one, two or three dimensions, between any two kinds of memory.
+//! Copies of rows, in one, two or three dimensions, between any two kinds of memory.
 
 use crate::bytes::{Bytes, HostBytes};
 use crate::failure::Result;
 use std::sync::Arc;
 
-/// A copy.
+/// A copy of rows.
 pub struct Copy {
-    /// Where it goes.
+    /// The target.
     pub target: Side,
-    /// Where it comes from.
+    /// The source.
     pub source: Side,
     /// Bytes of a row.
     pub width: u64,
@@ -18,32 +18,32 @@ pub struct Copy {
     pub depth: u64,
 }
 
-/// Where a copy comes from or goes to: from its first byte on.
+/// The source or the target of a copy, from its first byte on.
 #[derive(Clone)]
 pub struct Side {
     /// The bytes, from the first one to the last one.
     pub memory: Memory,
-    /// How the rows lie in them.
+    /// The layout of the rows.
     pub layout: Layout,
 }
 
-/// How rows lie.
+/// The layout of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// From row to row, in bytes.
+    /// Distance between rows, in bytes.
     pub pitch: u64,
-    /// From slice to slice, in bytes.
+    /// Distance between slices, in bytes.
     pub slice: u64,
 }
 
 /// Memory of any kind.
 #[derive(Clone)]
 pub enum Memory {
-    /// Of a device, or memory of the host that devices know.
+    /// Memory of a device, or host memory that devices know.
     Known(Bytes),
-    /// The host's own.
+    /// Host memory that devices do not know.
     Host(Arc<dyn HostBytes>),
-    /// A copy of what the host had. Nothing is copied there.
+    /// A staged copy of host memory; never a target.
     Staged(Arc<[u8]>),
 }
 
@@ -51,7 +51,7 @@ impl Layout {
     /// Rows without gaps.
     pub const FLAT: Layout = Layout { pitch: 0, slice: 0 };
 
-    /// Where the last of the rows ends; `None` where no address is that large.
+    /// The end of the last row; `None` if no address is that large.
     pub fn extent(self, width: u64, height: u64, depth: u64) -> Option<u64> {
         if width == 0 || height == 0 || depth == 0 {
             return Some(0);
@@ -61,19 +61,19 @@ impl Layout {
         rows.checked_add(slices)?.checked_add(width)
     }
 
-    /// Where a row begins.
+    /// The offset of a row.
     fn at(self, (slice, row): (u64, u64)) -> u64 {
         slice * self.slice + row * self.pitch
     }
 }
 
 impl Memory {
-    /// Whether it is the host's own.
+    /// Whether it is host memory that devices do not know.
     pub fn is_host(&self) -> bool {
         matches!(self, Memory::Host(_))
     }
 
-    /// Whether it is of a device alone.
+    /// Whether only the device can access it.
     pub fn is_device(&self) -> bool {
         matches!(self, Memory::Known(bytes) if !bytes.is_mapped())
     }
@@ -96,7 +96,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Where it is for the host, if it overlaps anything there.
+    /// Its address on the host, if it can overlap anything there.
     fn host_address(&self) -> u64 {
         match self {
             Memory::Host(host) => host.address(),
@@ -106,18 +106,18 @@ impl Memory {
 }
 
 impl Copy {
-    /// A copy of bytes in a row.
+    /// A copy of contiguous bytes.
     pub fn flat(target: Memory, source: Memory, bytes: u64) -> Copy {
         let side = |memory| Side { memory, layout: Layout::FLAT };
         Copy { target: side(target), source: side(source), width: bytes, height: 1, depth: 1 }
     }
 
-    /// Bytes in all.
+    /// The total number of bytes.
     pub fn bytes(&self) -> u64 {
         self.width * self.height * self.depth
     }
 
-    /// The same copy, from a copy of what the host has now. It is from the host's own memory.
+    /// Copies the source aside now, and makes that the source. The source is host memory that devices do not know.
     pub fn stage(&mut self) -> Result<()> {
         let mut staged = vec![0; self.bytes() as usize];
         for (row, piece) in self.rows().zip(staged.chunks_mut(self.width.max(1) as usize)) {
@@ -134,7 +134,7 @@ impl Copy {
         (0..depth).flat_map(move |slice| (0..height).map(move |row| (slice, row)))
     }
 
-    /// Whether rows follow one another without gaps on both sides, and so are one.
+    /// Whether the rows are contiguous on both sides, and so form one row.
     fn is_flat(&self) -> bool {
         let flat = |layout: Layout| {
             (self.height == 1 || layout.pitch == self.width)
@@ -143,7 +143,7 @@ impl Copy {
         flat(self.source.layout) && flat(self.target.layout)
     }
 
-    /// Does it.
+    /// Executes the copy.
     pub(crate) fn execute(&self) -> Result<()> {
         if self.is_flat() {
             return self.row(0, 0, self.bytes());
@@ -177,5 +177,5 @@ impl Copy {
     }
 }
 
-/// Bytes that are copied at a time, where they go through memory of this library's.
+/// Bytes that are copied at a time, if they go through memory of this library.
 const PIECE: usize = 16 << 10;

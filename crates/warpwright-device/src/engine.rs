@@ -1,4 +1,4 @@
-//! The thread of a device that does what was asked for.
+//! The thread of a device that executes its operations.
 
 use crate::failure::{Cause, Failure, Result};
 use crate::lock;
@@ -19,17 +19,18 @@ thread_local! {
     static IS_ENGINE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the thread is one of an engine, or makes calls for one: it would wait for itself.
+/// Whether the current thread belongs to an engine, or makes calls for one, so that waiting for the engine would
+/// deadlock.
 pub fn is_engine_thread() -> bool {
     IS_ENGINE.get()
 }
 
-/// From now on the thread counts as one that makes calls for an engine.
+/// Marks the current thread as one that makes calls for an engine.
 pub fn enter_engine_thread() {
     IS_ENGINE.set(true);
 }
 
-/// A device at work.
+/// A device that executes operations.
 pub struct Engine {
     vm: Device,
     queue: Arc<Queue>,
@@ -37,14 +38,14 @@ pub struct Engine {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// How much an engine has done.
+/// Counters of an engine's work.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Copies.
     pub copies: AtomicU64,
-    /// Bytes that they copied.
+    /// Bytes copied.
     pub bytes_copied: AtomicU64,
-    /// Times that memory was filled.
+    /// Fills of memory.
     pub fills: AtomicU64,
 }
 
@@ -56,7 +57,7 @@ impl Counts {
 }
 
 impl Engine {
-    /// Begins to work for a virtual GPU, on a thread of that name.
+    /// Starts an engine for a virtual GPU, on a thread of that name.
     pub fn start(name: &str, vm: Device, order: Order) -> std::io::Result<Engine> {
         let (queue, counts) = (Arc::new(Queue::new(order)), Arc::<Counts>::default());
         let worker = Worker { vm: vm.clone(), queue: queue.clone(), counts: counts.clone() };
@@ -69,31 +70,32 @@ impl Engine {
         &self.vm
     }
 
-    /// What is to be done.
+    /// Its queue of operations.
     pub fn queue(&self) -> &Arc<Queue> {
         &self.queue
     }
 
-    /// How much was done.
+    /// Its counters.
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Waits for everything that was asked for so far. What the engine's own threads do would wait for itself.
+    /// Waits for all operations issued so far. Returns at once on the engine's own threads, which would wait for
+    /// themselves.
     pub fn drain(&self) {
         if !is_engine_thread() {
             self.queue.wait_all();
         }
     }
 
-    /// Waits for everything that was asked for so far in a failure domain.
+    /// Waits for all operations of a failure domain issued so far.
     pub fn drain_domain(&self, domain: u64) {
         if !is_engine_thread() {
             self.queue.wait_for(domain);
         }
     }
 
-    /// Ends: what was not begun is skipped, what runs is ended where it is.
+    /// Stops the engine: skips operations that have not begun, and cancels the one that runs.
     pub fn close(&self) {
         let Some(thread) = lock(&self.thread).take() else { return };
         let worker = Worker { vm: self.vm.clone(), queue: self.queue.clone(), counts: self.counts.clone() };
@@ -119,35 +121,35 @@ impl Drop for Engine {
     }
 }
 
-/// A launch whose threads all wait for something that the launch itself does not bring about. It is resident, and has
-/// another turn when something else has had one.
+/// A stalled launch: all its threads wait for something that the launch itself does not cause. It stays resident, and
+/// gets another turn after another operation has had one.
 pub struct Standing {
     launch: Arc<dyn Launch>,
     running: Mutex<Option<Running>>,
-    /// How many turns operations had had when it came to a standstill.
+    /// The number of turns of operations when it stalled.
     seen: AtomicU64,
     polls_host: bool,
     since: Instant,
 }
 
-/// How often a launch has a turn that waits for memory which the host may change unnoticed, and how often any other: a copy
-/// of another device may have changed what it waits for.
-const POLL: Duration = Duration::from_millis(1);
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// The interval between turns of a stalled launch that waits for memory which the host may change unnoticed, and of any
+/// other: a copy of another device may have changed what it waits for.
+const POLL_HOST: Duration = Duration::from_millis(1);
+const POLL_OTHERS: Duration = Duration::from_millis(20);
 
 impl Standing {
-    /// It stands still after so many turns.
+    /// Notes that it has stalled after that many turns.
     pub(crate) fn stands(&self, turns: u64) {
         self.seen.store(turns, Relaxed);
     }
 
-    /// Whether something has happened since.
+    /// Whether to give it another turn: another operation has had one, or the interval has passed.
     pub(crate) fn may_go_on(&self, turns: u64) -> bool {
-        let pause = if self.polls_host { POLL } else { LOOK_AGAIN };
+        let pause = if self.polls_host { POLL_HOST } else { POLL_OTHERS };
         self.seen.load(Relaxed) != turns || self.since.elapsed() >= pause
     }
 
-    /// For how long it has stood still.
+    /// How long it has been stalled.
     pub(crate) fn since(&self) -> Duration {
         self.since.elapsed()
     }
@@ -190,7 +192,7 @@ impl Worker {
         }
     }
 
-    /// What happens although the operation is not done.
+    /// The effects of an operation that is skipped.
     fn skip(&self, op: &Op) -> Outcome {
         match op {
             Op::Signal(signal) => signal.reach(false),
@@ -256,7 +258,7 @@ impl Worker {
         Ok(Outcome::Done)
     }
 
-    /// Runs a launch until it is over or stands still.
+    /// Runs a launch until it completes or stalls.
     fn run(&self, launch: &Arc<dyn Launch>, running: Running, give_up: bool) -> Result<Outcome> {
         let number = running.number();
         if give_up {
@@ -281,7 +283,7 @@ impl Worker {
         }
     }
 
-    /// The operations from an index on, until one has to wait.
+    /// Executes the operations from an index on, until one must wait.
     fn batch(&self, ops: &Arc<[Op]>, next: usize, give_up: bool) -> Result<Outcome> {
         for (index, op) in ops.iter().enumerate().skip(next) {
             let first = index == next;
@@ -301,7 +303,7 @@ impl Worker {
     }
 }
 
-/// What is left of an operation of a batch, and then the others from an index on.
+/// The rest of an operation of a batch, followed by the operations from an index on.
 fn then(rest: Op, ops: &Arc<[Op]>, next: usize) -> Op {
     if next == ops.len() {
         return rest;

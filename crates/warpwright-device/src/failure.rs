@@ -1,59 +1,60 @@
-//! What goes wrong while operations are done, and what that means for the operations behind.
+//! Failures of operations, and their effect on later operations.
 
 use std::sync::Arc;
 use warpwright_vm::render::Renderer;
 use warpwright_vm::{DeviceError, FaultKind, FindingKind, Report, Severity, TrapKind};
 
-/// What operations return.
+/// The result of an operation.
 pub type Result<T, E = Box<Failure>> = std::result::Result<T, E>;
 
-/// Streams that fail together: a context of the driver API, or a device of the runtime.
+/// A set of streams that fail together: a context of the driver API, or a device of the runtime.
 pub trait FailureDomain: Send + Sync {
-    /// A number that no other domain of the process ever has. Streams of one domain share a default stream.
+    /// Its unique number in the process. Streams of one domain share a default stream.
     fn id(&self) -> u64;
 
-    /// Whether the operation with that ticket is not done, because something has failed before.
+    /// Whether the operation with that ticket is skipped because of an earlier failure.
     fn skips(&self, ticket: u64) -> bool;
 
-    /// An operation has failed. Called before the operation counts as over, so whoever waits for it finds the failure.
+    /// Reports a failed operation. Called before the operation counts as complete, so that a thread which waits for it
+    /// finds the failure.
     fn failed(&self, failure: Failure);
 }
 
-/// Why an operation was not done, or not to its end.
+/// Why an operation was not executed, or not to its end.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The kernel, or what the operation is called.
+    /// The name of the kernel or the operation.
     pub operation: Arc<str>,
-    /// The number of the launch on its device, where it is one.
+    /// The number of the launch on its device, if it was a launch.
     pub launch: Option<u64>,
-    /// What kind of thing went wrong.
+    /// The kind of failure.
     pub cause: Cause,
-    /// The same in words.
+    /// A description.
     pub message: String,
 }
 
-/// What kind of thing went wrong.
+/// The kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cause {
-    /// The device has no memory left for it.
+    /// The device is out of memory.
     OutOfMemory,
-    /// The device refused it.
+    /// The device refused the operation.
     Refused,
-    /// A kernel accessed memory that it may not access.
+    /// A kernel made an illegal memory access.
     Access(FaultKind),
-    /// A kernel was ended.
+    /// A kernel was aborted.
     Trap(TrapKind),
-    /// The checks found an error, and the front end counts that as a failure.
+    /// The checks found an error, which the front end treats as a failure.
     Finding,
-    /// The memory was given back before, on another stream.
+    /// The memory was released before, on another stream.
     Released,
-    /// A mistake of this library's.
+    /// A bug in this library.
     Internal,
 }
 
 impl Failure {
-    /// What the device said of an operation.
+    /// The failure for an error of the device.
     pub fn of_device(operation: impl Into<Arc<str>>, error: &DeviceError) -> Box<Failure> {
         let cause = match error {
             DeviceError::OutOfMemory { .. } => Cause::OutOfMemory,
@@ -62,8 +63,8 @@ impl Failure {
         Box::new(Failure { operation: operation.into(), launch: None, cause, message: error.to_string() })
     }
 
-    /// What is wrong with a launch, if anything is. An access that was not done comes first: a real device would have
-    /// ended the launch there. With `findings` everything that the checks call an error is one.
+    /// The failure of a launch, if there is one. An illegal access comes first: a real device would have ended the
+    /// launch there. With `findings`, every error of the checks is a failure.
     pub fn of_launch(kernel: &Arc<str>, number: u64, report: &Report, findings: bool) -> Result<()> {
         let access = report.findings.iter().find_map(|finding| match finding.kind {
             FindingKind::Access(fault) => Some(Cause::Access(fault)),

@@ -1,4 +1,4 @@
-//! A device at work: what it is asked for on streams, and in which order it does that, over a virtual GPU.
+//! The engine of a device: executes operations of streams, in a chosen order, on a virtual GPU.
 //!
 //! ```text
 //! front ends: warpwright-runtime, warpwright-libcuda
@@ -9,21 +9,21 @@
 //!               └─ signals, semaphore waits
 //! ```
 //!
-//! A front end validates what its clients ask for, in its own order of errors, and makes [operations](Op) of it. From
+//! A front end validates its clients' requests, in its own order of errors, and turns them into [operations](Op). From
 //! there on there is one engine:
 //!
-//! - One thread of a device does what is asked for on all streams. [`Order`] chooses among the streams that can go on:
-//!   by default the operation that was asked for first. Every choice is legal, so a program for which some choice
-//!   gives a wrong result has forgotten to wait.
-//! - An operation that waits (for a [`Signal`], for a value in memory, for a function of the client's) holds up its own
-//!   stream and what that one holds up by the rules of the default stream. Other streams go on.
-//! - **Operations hold what they touch**: memory and streams that are given back stay until what was asked for before is
-//!   done.
-//! - **What fails is told to the [`FailureDomain`] of its stream**, which says what is not done from then on. What
-//!   others wait for happens in any case: signals are reached, memory is released.
+//! - One thread of a device executes the operations of all streams. [`Order`] chooses among the streams that can go on:
+//!   by default the operation that was issued first. Every choice is legal, so a program for which some choice gives a
+//!   wrong result has forgotten a wait.
+//! - An operation that waits (for a [`Signal`], for a value in memory, for a function of the client) blocks its own
+//!   stream and the streams that this one blocks by the rules of the default stream. Other streams go on.
+//! - **Operations hold what they touch**: memory and streams that were freed stay alive until earlier operations are
+//!   complete.
+//! - **A failure is reported to the [`FailureDomain`] of its stream**, which decides what is skipped from then on.
+//!   Signals are reached and memory is released in any case.
 //!
-//! This crate knows no driver API, no handles and no clients' pointers, and has no `unsafe`: memory of a client is behind
-//! [`HostBytes`], and its functions are behind [`HostCall`].
+//! This crate knows no driver API, no handles and no pointers of clients, and has no `unsafe`: memory of a client is
+//! behind [`HostBytes`], and its functions are behind [`HostCall`].
 
 #![forbid(unsafe_code)]
 
@@ -50,7 +50,7 @@ pub use stream::{Stream, StreamKind};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A lock whose holder may have panicked: what it guards is whole between any two statements.
+/// Locks a mutex even if its holder has panicked: the data is consistent between any two statements.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What can be asked for on a stream.
+//! Operations of a stream.
 
 use crate::bytes::Bytes;
 use crate::copy::{Copy, Memory};
@@ -11,45 +11,45 @@ use warpwright_vm::{Device, Report, Running};
 
 /// A kernel that a front end launches.
 pub trait Launch: Send + Sync {
-    /// Begins it.
+    /// Starts the launch.
     fn start(&self, device: &Device) -> Result<Running>;
 
-    /// It is over; its number is that of its device. An error is what fails its domain.
+    /// Called when the launch is complete, with its number on its device. An error fails its domain.
     fn end(&self, number: u64, report: Report) -> Result<()>;
 }
 
-/// A function of the client's, which runs on a thread of the front end's.
+/// A function of the client, which runs on a thread of the front end.
 pub trait HostCall: Send + Sync {
-    /// Begins the call; when it is over, `end` is reached by [`Signal::reach_beside`]. `failed` where the domain of the
-    /// stream has failed: most functions are not called then. Whether it was begun.
+    /// Begins the call and returns whether it has begun; when it returns, `end` is reached by [`Signal::reach_beside`].
+    /// `failed` says whether the domain of the stream has failed: most functions are not called then.
     fn begin(&self, failed: bool, end: &Arc<Signal>) -> Result<bool>;
 }
 
-/// What is given back in the order of a stream.
+/// A resource that is released in the order of a stream.
 pub trait Release: Send + Sync {
-    /// The stream has come to where it is given back.
+    /// Called when the stream executes the release.
     fn release(&self);
 }
 
-/// An operation. Clones are the same operation again, as a graph does it.
+/// An operation. A clone is the same operation again, for replays of graphs.
 #[derive(Clone)]
 pub enum Op {
-    /// A launch.
+    /// Launches a kernel.
     Launch(Arc<dyn Launch>),
-    /// What is left of a launch: it stands still until something else has happened.
+    /// The rest of a stalled launch.
     Standing(Arc<Standing>),
-    /// A copy of rows, or from or to the host.
+    /// Copies rows, or bytes from or to the host.
     Copy(Arc<Copy>),
-    /// Bytes become those of others, of which there are as many.
+    /// Copies bytes between two ranges of equal size.
     Move {
-        /// Where they go.
+        /// The target.
         target: Bytes,
-        /// Where they come from.
+        /// The source.
         source: Bytes,
     },
-    /// Bytes become a pattern, in rows that begin `pitch` bytes apart.
+    /// Fills rows that begin `pitch` bytes apart with a pattern.
     Fill {
-        /// From the first byte to the last.
+        /// The target, from its first byte to its last.
         target: Bytes,
         /// The pattern.
         pattern: Pattern,
@@ -57,47 +57,47 @@ pub enum Op {
         width: u64,
         /// Rows.
         height: u64,
-        /// From row to row, in bytes.
+        /// Distance between rows, in bytes.
         pitch: u64,
     },
-    /// A function of the client's.
+    /// Calls a function of the client.
     Call(Arc<dyn HostCall>),
-    /// A signal is reached.
+    /// Reaches a signal.
     Signal(Arc<Signal>),
-    /// Nothing more until a signal is reached.
+    /// Blocks the stream until a signal is reached.
     Wait(Arc<Signal>),
-    /// Nothing more until a function of the client's has returned, whatever fails meanwhile.
+    /// Blocks the stream until a function of the client has returned, even after a failure.
     Running(Arc<Signal>),
-    /// A semaphore wait: nothing more until a value stands in memory.
+    /// A semaphore wait: blocks the stream until a value in memory satisfies a comparison.
     WaitValue {
         /// Four or eight bytes.
         at: Bytes,
-        /// What is compared with.
+        /// The value to compare with.
         value: u64,
-        /// How.
+        /// The comparison.
         comparison: Comparison,
     },
-    /// A value is written.
+    /// Writes a value.
     WriteValue {
         /// Four or eight bytes.
         at: Bytes,
         /// The value.
         value: u64,
     },
-    /// Something is given back, also after a failure.
+    /// Releases a resource, even after a failure.
     Release(Arc<dyn Release>),
-    /// Several, one after the other: those from an index on.
+    /// Several operations, one after the other, from an index on.
     Batch(Arc<[Op]>, usize),
-    /// Nothing, but this is kept until then.
+    /// Does nothing, but keeps an object alive until then.
     Retain {
-        /// What it is.
+        /// The object.
         what: Arc<dyn Any + Send + Sync>,
     },
-    /// Nothing.
+    /// Does nothing.
     Nothing,
 }
 
-/// Up to four bytes that are written again and again.
+/// A pattern of up to four bytes, which is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pattern {
     bytes: [u8; 4],
@@ -127,26 +127,26 @@ impl Pattern {
     }
 }
 
-/// How a value in memory is compared.
+/// The comparison of a semaphore wait between the value in memory and the given one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
-    /// The difference is not negative, as a number that wraps around.
+    /// The wrapping difference is not negative.
     GreaterOrEqual,
     /// They are equal.
     Equal,
     /// They have bits in common.
     And,
-    /// Not all bits are set in one or the other.
+    /// At least one bit is set in neither.
     Nor,
 }
 
 impl Op {
-    /// Several, one after the other.
+    /// Several operations, one after the other.
     pub fn batch(ops: Vec<Op>) -> Op {
         Op::Batch(ops.into(), 0)
     }
 
-    /// What it is called where it fails; a launch has the name of its kernel.
+    /// Its name in failures; a launch has the name of its kernel.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Op::Copy(copy) => match (&copy.target.memory, &copy.source.memory) {
@@ -160,7 +160,7 @@ impl Op {
         }
     }
 
-    /// The signal that has to be reached before anything else of it can be done.
+    /// The signal that it waits for, before anything else of it can be executed.
     pub(crate) fn awaits(&self) -> Option<&Arc<Signal>> {
         match self {
             Op::Wait(signal) => Some(signal),
@@ -169,7 +169,7 @@ impl Op {
         }
     }
 
-    /// The launch that stands still, where it is one.
+    /// The stalled launch, if it is one.
     pub(crate) fn standing(&self) -> Option<&Arc<Standing>> {
         match self {
             Op::Standing(standing) => Some(standing),
@@ -178,7 +178,7 @@ impl Op {
         }
     }
 
-    /// Whether a function of the client's is being called that it began with.
+    /// Whether it waits for a running function of the client.
     pub(crate) fn is_running(&self) -> bool {
         match self {
             Op::Running(signal) => !signal.is_reached(),
@@ -187,7 +187,7 @@ impl Op {
         }
     }
 
-    /// Whether it waits for something that no operation of a device brings about.
+    /// Whether it waits for something outside of the process's devices.
     pub(crate) fn is_up_to_others(&self) -> bool {
         match self {
             Op::Running(_) => true,
@@ -198,7 +198,7 @@ impl Op {
         }
     }
 
-    /// Whether it waits for nothing, where so many operations have had a turn.
+    /// Whether it can go on, after that many turns of operations.
     pub(crate) fn is_ready(&self, turns: u64) -> bool {
         match self {
             Op::Wait(signal) | Op::Running(signal) => signal.is_reached(),
@@ -213,7 +213,7 @@ impl Op {
 }
 
 impl Comparison {
-    /// Whether it holds between what was found and what is waited for, of that many bytes.
+    /// Whether the comparison holds between the value found and the given one, for that many bytes.
     fn holds(self, found: u64, value: u64, bytes: u64) -> bool {
         let mask = if bytes == 4 { u64::from(u32::MAX) } else { u64::MAX };
         match self {

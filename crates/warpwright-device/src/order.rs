@@ -1,35 +1,37 @@
-//! Which of the streams that can go on goes on.
+//! Chooses the stream that goes on, among those that can.
 //!
-//! CUDA says what comes before what: the operations of a stream, what events join, what the default stream waits for.
-//! Everything else may come in any order, and a program that forgets to say what it needs is right in some of them.
-//! Orders other than that of the calls show it: they put off what nobody waits for, and then let overtake what may.
+//! CUDA defines a partial order: the operations of a stream, events, and the rules of the default stream. Everything
+//! else may happen in any order, and a program with a missing wait is right only in some of them. Orders other than
+//! that of the calls expose it: they defer operations that no thread waits for, and then let them overtake one another
+//! where that is legal.
 //!
-//! What may be done is not known here, only which of it is done.
+//! This module does not know which operations may be executed, only which of them comes next.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How long an operation is put off if nobody waits for it, nor asks, and how long the oldest that can be done is passed
-/// over then: so a client sees what it looks for in memory, whatever else it asks for meanwhile.
+/// How long an operation is deferred if no thread waits for it or queries it, and then for how long the oldest that can
+/// go on is passed over: so a client that polls memory sees a result, whatever else it issues meanwhile.
 pub(crate) const LONGEST: Duration = Duration::from_millis(50);
 
-/// How many operations are put off at most.
+/// The maximum number of deferred operations.
 pub(crate) const MAX_DEFERRED: usize = 512;
 
-/// An order of operations that different streams are asked for.
+/// The order in which operations of different streams are executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// What was asked for first, as soon as it can be done.
+    /// The operation that was issued first, as soon as it can be executed.
     #[default]
     Issue,
-    /// Nothing before somebody waits or asks, and then the stream that was asked last.
+    /// Defers everything until a thread waits or queries, and then takes the stream with the most recent operation
+    /// first.
     Reverse,
-    /// Nothing before somebody waits or asks, and then any, by numbers from this seed.
+    /// Defers everything until a thread waits or queries, and then takes a random stream, by numbers from this seed.
     Random(u64),
 }
 
-/// A text that names no order.
+/// The error for a text that does not name an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownOrder(String);
 
@@ -66,19 +68,19 @@ impl fmt::Display for Order {
 }
 
 impl Order {
-    /// Whether what nobody waits for is put off.
+    /// Whether operations that no thread waits for are deferred.
     pub(crate) fn puts_off(self) -> bool {
         self != Order::Issue
     }
 
-    /// What chooses so, from the beginning: the same choices of the same candidates.
+    /// A chooser of this order. Choosers of one order make the same choices from the same candidates.
     pub fn chooser(self) -> Chooser {
         let state = if let Order::Random(seed) = self { seed } else { 0 };
         Chooser { order: self, state }
     }
 }
 
-/// Chooses.
+/// Makes the choices of an order.
 #[derive(Debug, Default)]
 pub struct Chooser {
     order: Order,
@@ -86,18 +88,18 @@ pub struct Chooser {
 }
 
 impl Chooser {
-    /// By which order.
+    /// Its order.
     pub(crate) fn order(&self) -> Order {
         self.order
     }
 
-    /// Whether it is always the one that was asked for first.
+    /// Whether it always takes the operation that was issued first.
     pub(crate) fn takes_first(&self) -> bool {
         self.order == Order::Issue
     }
 
-    /// One of so many candidates, of which there is one at least: those that were asked for first come first, and
-    /// `age` says when each was asked last.
+    /// Chooses one of `candidates` candidates, of which there is at least one, sorted by their time of issue; `age`
+    /// says when the stream of each was last used.
     pub fn choose(&mut self, candidates: usize, age: impl Fn(usize) -> u64) -> usize {
         match self.order {
             Order::Issue => 0,

@@ -1,11 +1,12 @@
-//! What a device was asked for on all streams, and what of it is done.
+//! The operations issued on all streams of a device, and their state.
 //!
-//! A ticket is the number of an operation, over all streams in the order of the calls. Each stream has a lane: what of
-//! its work is not begun, which is done in its order. Which lane's turn it is says a [`Chooser`], among those that can go
-//! on. A stream that waits for all blocking streams of its domain, and they for it, is held up with them.
+//! A ticket is the number of an operation, over all streams in the order of the calls. Each stream has a lane: its
+//! operations that have not begun, in their order. A [`Chooser`] picks the next lane among those that can go on. A
+//! stream that waits for all blocking streams of its domain, or is waited for by them, is blocked together with them.
 //!
-//! An order that puts work off does so until somebody waits or asks for it, it has waited too long, or there is too much
-//! of it. From then on, what is younger does not keep it from being done, and the oldest that can be done not for long what is as old.
+//! An order that defers work does so until a thread waits for it or queries it, it has waited too long, or there is too
+//! much of it. From then on, younger operations cannot delay it, and operations of the same age can delay the oldest
+//! only for a limited time.
 
 use crate::lock;
 use crate::op::Op;
@@ -18,109 +19,109 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-/// How often the thread looks whether something can be done that waits for what nobody tells of: at first, and at last.
-const LOOK_EVERY: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
+/// The interval at which the thread polls for conditions that are not signalled: at first, and at most.
+const POLL_EVERY: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
 
-/// Lanes of streams without work that are kept.
+/// The number of empty lanes that are kept.
 const KEPT_LANES: usize = 64;
 
-/// How long nothing must have happened before a launch that stands still is given up: where one thread asks for all
-/// operations, and waits; and else.
+/// How long the process must be idle before a stalled launch is aborted: if one thread issues all operations, and is
+/// waiting; and otherwise.
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(3));
 
-/// What those who ask and the thread that works share.
+/// The state shared by the threads that issue operations and the one that executes them.
 pub struct Queue {
     state: Mutex<State>,
-    /// Something was asked for, or may have become possible.
+    /// Notified when an operation was issued, or may have become possible.
     work: Condvar,
-    /// Something that somebody waits for is done.
+    /// Notified when something that a thread waits for is complete.
     done: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    /// What is not begun, by streams.
+    /// Operations that have not begun, by stream.
     lanes: HashMap<u64, VecDeque<Entry>>,
     /// The first tickets of the lanes in their order, and the lanes' streams.
     heads: Vec<(u64, u64)>,
-    /// How many are not begun.
+    /// The number of operations that have not begun.
     count: usize,
     /// The last ticket given.
     issued: u64,
-    /// What is being done, and on which stream; 0 for nothing.
+    /// The ticket that is being executed and its stream; 0 for none.
     running: u64,
     running_on: Option<Arc<Stream>>,
     sleeping: bool,
-    /// Something has happened that may make possible what was not.
+    /// Whether something may have become possible.
     stirred: bool,
-    /// What threads wait for, by a number of each.
+    /// The conditions that threads wait for, by a number for each.
     waits: BTreeMap<u64, Until>,
     waited: u64,
-    /// What was asked for, and is not so yet.
+    /// The conditions that were queried and do not hold yet.
     asked: Vec<Until>,
     chooser: Chooser,
-    /// The first ticket that is not begun, and since when it is the first.
+    /// The first ticket that has not begun, and since when it is the first.
     oldest: Option<(u64, Instant)>,
-    /// What was put off long enough: up to this ticket.
+    /// Operations up to this ticket are no longer deferred.
     due: u64,
-    /// The oldest ticket of those that could be done when another one was, and since when.
+    /// The oldest ticket that could go on when another one was chosen, and since when.
     passed_over: Option<(u64, Instant)>,
-    /// How many turns operations have had that others may notice.
+    /// The number of turns of operations that others may notice.
     turns: u64,
-    /// When something was last asked for, had a turn, or was stirred.
+    /// When an operation was last issued, had a turn, or the queue was stirred.
     active: Option<Instant>,
-    /// When somebody last asked who does not wait.
+    /// When a thread last made a query without waiting.
     asked_at: Option<Instant>,
-    /// The thread that asks for operations, and whether others do too.
+    /// The thread that issues operations, and whether others do too.
     client: Option<ThreadId>,
     has_clients: bool,
-    /// Whether it does something, or waits for what no device brings about.
+    /// Whether it is active, or waits for something outside of the devices.
     lively: Lively,
-    /// Nothing is done any more.
+    /// Whether the queue is closed.
     closed: bool,
 }
 
-/// An operation that was asked for.
+/// An operation that was issued.
 pub(crate) struct Entry {
     pub(crate) ticket: u64,
     pub(crate) stream: Arc<Stream>,
     pub(crate) op: Op,
 }
 
-/// What has become of an operation.
+/// The outcome of a turn of an operation.
 pub(crate) enum Outcome {
-    /// It is done, or never will be.
+    /// It is complete, or will never be executed.
     Done,
-    /// This is left of it.
+    /// This is the rest of it.
     Rest(Op),
-    /// This is left of it: a launch that stands still. Whether it did something before that others may notice.
+    /// The rest is a stalled launch. Also, whether it did something before that others may notice.
     Stands(Op, bool),
 }
 
 /// An operation whose turn it is.
 pub(crate) struct Turn {
     pub(crate) entry: Entry,
-    /// It is a launch that waits for something that never comes.
+    /// Whether it is a launch that waits for something that never happens.
     pub(crate) give_up: bool,
 }
 
-/// What can be waited for.
+/// A condition that a thread can wait for.
 #[derive(Clone)]
 pub(crate) enum Until {
-    /// A stream has come past a ticket.
+    /// A stream has completed a ticket.
     Stream(u64, u64),
     /// A signal is reached.
     Signal(Arc<Signal>),
-    /// Everything is done up to a ticket.
+    /// Everything up to a ticket is complete.
     All(u64),
-    /// Everything of a failure domain is done up to a ticket.
+    /// Everything of a failure domain up to a ticket is complete.
     Domain(u64, u64),
-    /// So is everything that the default stream of a domain waits for.
+    /// Everything up to a ticket that the default stream of a domain waits for is complete.
     Default(u64, u64),
 }
 
 impl Queue {
-    /// A queue that is worked off in an order.
+    /// A queue that is executed in an order.
     pub(crate) fn new(order: Order) -> Self {
         let state = State { chooser: order.chooser(), ..State::default() };
         Queue { state: Mutex::new(state), work: Condvar::new(), done: Condvar::new() }
@@ -130,7 +131,7 @@ impl Queue {
         lock(&self.state)
     }
 
-    /// Asks for operations of a stream, one after the other. Of a queue that is closed nothing is done.
+    /// Issues an operation of a stream. A closed queue executes nothing.
     pub(crate) fn push(&self, stream: &Arc<Stream>, op: Op) {
         let mut state = self.state();
         state.visited();
@@ -146,7 +147,7 @@ impl Queue {
         }
     }
 
-    /// Something may have become possible that was not.
+    /// Notes that something may have become possible.
     pub(crate) fn stir(&self) {
         let mut state = self.state();
         state.stirred = true;
@@ -156,19 +157,19 @@ impl Queue {
         self.done.notify_all();
     }
 
-    /// Waits. The calling thread is not the one that works.
+    /// Waits for a condition. The calling thread must not be the one that executes operations.
     pub(crate) fn wait(&self, until: Until) {
         self.wait_in(self.state(), until);
     }
 
-    /// Waits for everything that was asked for so far.
+    /// Waits for all operations issued so far.
     pub(crate) fn wait_all(&self) {
         let state = self.state();
         let last = state.issued;
         self.wait_in(state, Until::All(last));
     }
 
-    /// Waits for everything that was asked for so far in a failure domain.
+    /// Waits for all operations of a failure domain issued so far.
     pub(crate) fn wait_for(&self, domain: u64) {
         let state = self.state();
         let last = state.issued;
@@ -192,7 +193,7 @@ impl Queue {
         state.waits.remove(&number);
     }
 
-    /// Somebody who does not wait wants to know of something that is not so yet: it is not put off any longer.
+    /// Notes that a thread has queried a condition that does not hold yet: its operations are no longer deferred.
     pub(crate) fn ask(&self, until: Until) {
         self.ask_in(self.state(), until);
     }
@@ -207,17 +208,17 @@ impl Queue {
         self.work.notify_one();
     }
 
-    /// The ticket of the last operation that was asked for; 0 before the first.
+    /// The ticket of the last operation issued; 0 before the first.
     pub fn issued(&self) -> u64 {
         self.state().issued
     }
 
-    /// Whether everything of a stream up to a ticket is over.
+    /// Whether all operations of a stream up to a ticket are complete.
     pub fn is_over(&self, stream: u64, ticket: u64) -> bool {
         Until::Stream(stream, ticket).holds(&self.state())
     }
 
-    /// Whether everything is done that was asked for so far. If not, it is not put off any longer.
+    /// Whether all operations issued so far are complete. If not, they are no longer deferred.
     pub fn is_idle(&self) -> bool {
         let state = self.state();
         let until = Until::All(state.issued);
@@ -228,7 +229,7 @@ impl Queue {
         idle
     }
 
-    /// Whether nothing is being done, and nothing can be for now.
+    /// Whether no operation is being executed, and none can be for now.
     pub fn is_resting(&self) -> bool {
         let state = self.state();
         let mut held = Held::default();
@@ -240,7 +241,7 @@ impl Queue {
         state.running == 0 && !state.heads().any(can_go_on)
     }
 
-    /// Whether nothing is left that the default stream of a domain waits for. If not, it is not put off any longer.
+    /// Whether everything that the default stream of a domain waits for is complete. If not, it is no longer deferred.
     pub(crate) fn is_idle_for(&self, domain: u64) -> bool {
         let state = self.state();
         let until = Until::Default(domain, state.issued);
@@ -251,9 +252,9 @@ impl Queue {
         idle
     }
 
-    /// Says what has become of the last operation, and waits for the next one. `None` when the queue is closed.
+    /// Reports the outcome of the last turn, and waits for the next one. `None` when the queue is closed.
     pub(crate) fn next(&self, last: Option<(Entry, Outcome)>) -> Option<Turn> {
-        let (mut look, max) = LOOK_EVERY;
+        let (mut look, max) = POLL_EVERY;
         // What the operation held is given back without the lock, and before anyone is told.
         let last = last.map(|(Entry { ticket, stream, op }, outcome)| {
             let left = match outcome {
@@ -331,18 +332,18 @@ impl Queue {
             state.sleeping = true;
             if state.heads.is_empty() {
                 state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
-                look = LOOK_EVERY.0;
+                look = POLL_EVERY.0;
             } else {
                 let pause = rest.unwrap_or(look);
                 let waited = self.work.wait_timeout(state, pause).unwrap_or_else(PoisonError::into_inner);
                 state = waited.0;
-                look = if rest.is_some() { LOOK_EVERY.0 } else { (2 * look).min(max) };
+                look = if rest.is_some() { POLL_EVERY.0 } else { (2 * look).min(max) };
             }
             state.sleeping = false;
         }
     }
 
-    /// Nothing is done any more: what was not begun. Whoever waits for it goes on.
+    /// Closes the queue and returns the operations that have not begun. Threads that wait for them go on.
     pub(crate) fn close(&self) -> Vec<Entry> {
         let mut state = self.state();
         state.closed = true;
@@ -358,7 +359,7 @@ impl Queue {
 }
 
 impl State {
-    /// A client's thread asks for something, or waits.
+    /// Notes that a client's thread issues an operation, or waits.
     fn visited(&mut self) {
         let here = std::thread::current().id();
         let first = *self.client.get_or_insert(here);
@@ -377,7 +378,7 @@ impl State {
         self.count += 1;
     }
 
-    /// The first entry of a stream, which has one.
+    /// Removes the first entry of a stream, which has one.
     fn pop(&mut self, stream: u64) -> Option<Entry> {
         let lane = self.lanes.get_mut(&stream)?;
         let entry = lane.pop_front()?;
@@ -391,7 +392,7 @@ impl State {
         Some(entry)
     }
 
-    /// What is left of an operation is the first of its stream again.
+    /// Puts the rest of an operation back to the front of its stream.
     fn put_back(&mut self, entry: Entry) {
         let (ticket, stream) = (entry.ticket, entry.stream.id());
         let lane = self.lanes.entry(stream).or_default();
@@ -400,7 +401,7 @@ impl State {
         self.count += 1;
     }
 
-    /// The first ticket of a stream is that one, or it has none any more.
+    /// Sets the first ticket of a stream, or that it has none.
     fn set_head(&mut self, stream: u64, ticket: Option<u64>) {
         self.heads.retain(|(_, other)| *other != stream);
         if let Some(ticket) = ticket {
@@ -420,13 +421,13 @@ impl State {
         first.min(running) > ticket
     }
 
-    /// Whether something of streams is not done, up to a ticket.
+    /// Whether an operation of these streams, up to a ticket, is not complete.
     fn has_some_of(&self, concerns: impl Fn(&Stream) -> bool, last: u64) -> bool {
         let runs = self.running <= last && self.running_on.as_ref().is_some_and(|stream| concerns(stream));
         runs || self.heads().take_while(|head| head.ticket <= last).any(|head| concerns(&head.stream))
     }
 
-    /// Whether what was asked for now may have to be looked at: somebody waits, or it is the first, or one too many.
+    /// Whether the thread must look at a new operation: a thread waits, or the operation is the first, or one too many.
     fn may_want(&self, count: usize) -> bool {
         !self.chooser.order().puts_off()
             || count == 1
@@ -435,7 +436,7 @@ impl State {
             || !self.asked.is_empty()
     }
 
-    /// How long to do nothing although there is something to do; `None` where it is to be done now, or there is nothing.
+    /// How long to defer the next operation; `None` if it is to be executed now, or there is none.
     fn rest(&mut self) -> Option<Duration> {
         if !self.chooser.order().puts_off() {
             return None;
@@ -462,7 +463,7 @@ impl State {
         if wanted { None } else { Some(left) }
     }
 
-    /// Whether the oldest of those that can be done was passed over for too long.
+    /// Whether the oldest operation that can go on was passed over for too long.
     fn is_overdue(&mut self, ticket: u64) -> bool {
         match self.passed_over {
             Some((oldest, since)) if oldest == ticket => since.elapsed() >= LONGEST,
@@ -473,7 +474,7 @@ impl State {
         }
     }
 
-    /// Takes one of the operations that can be done.
+    /// Takes one of the operations that can go on.
     fn take_next(&mut self) -> Option<Entry> {
         let mut held = Held::default();
         // The streams that can go on, and the last ticket of each.
@@ -515,8 +516,9 @@ impl State {
         self.pop(free.get(chosen)?.0)
     }
 
-    /// Takes a launch that waits for something that never comes: it stands still, nothing else can be done, on this device
-    /// or another one of the process, nothing outside is waited for that could change that, and the client waits.
+    /// Takes a launch that waits for something that never happens: it is stalled, nothing else can go on, on this
+    /// device or another one of the process, no outside event is waited for that could change that, and the client
+    /// waits.
     fn take_hung(&mut self) -> Option<Entry> {
         let lively = self.heads().any(|head| head.op.is_up_to_others());
         self.lively.set(lively);
@@ -532,7 +534,7 @@ impl State {
         if rests { self.pop(stream) } else { None }
     }
 
-    /// What streams wait for that other devices bring about, where somebody waits for these.
+    /// The signals of other devices that streams wait for, if a thread waits for these streams.
     fn awaited_elsewhere(&self, queue: &Queue, rest: Option<Duration>) -> Vec<Arc<Signal>> {
         if !self.chooser.order().puts_off() || rest.is_some() {
             return Vec::new();
@@ -565,7 +567,7 @@ impl Until {
         }
     }
 
-    /// Whether the other one holds, or is brought about, where this one does.
+    /// Whether this condition implies the other one.
     fn covers(&self, other: &Until) -> bool {
         match (self, other) {
             (Until::Signal(a), Until::Signal(b)) => Arc::ptr_eq(a, b),
@@ -579,16 +581,16 @@ impl Until {
 }
 
 impl Entry {
-    /// Whether it can be done: it waits for nothing, or never will be done.
+    /// Whether it can go on: it waits for nothing, or will never be executed.
     fn is_ready(&self, turns: u64) -> bool {
         self.op.is_ready(turns) || !self.op.is_running() && self.stream.domain().skips(self.ticket)
     }
 }
 
-/// What streams that come behind are held up by, while the lanes are looked through in the order of their first tickets.
+/// What blocks later streams, while the lanes are examined in the order of their first tickets.
 #[derive(Default)]
 struct Held {
-    /// Domains whose default stream holds up its blocking streams, or is held up by them.
+    /// Domains whose default stream blocks its blocking streams, or is blocked by them.
     defaults: Vec<u64>,
     blocking: Vec<u64>,
 }

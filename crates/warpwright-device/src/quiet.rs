@@ -1,7 +1,7 @@
-//! Whether anything goes on in the process that may change what a launch waits for.
+//! Tracks whether anything in the process may still change what a launch waits for.
 //!
-//! Devices of one process wait for each other's signals, and copy to each other. So a launch that stands still may be given
-//! up only when all devices rest: each is idle, or has nothing but launches that stand still and operations behind them.
+//! Devices of one process wait for each other's signals, and copy to each other. So a stalled launch may be aborted
+//! only when all devices rest: each is idle, or has only stalled launches and operations behind them.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{
@@ -10,18 +10,18 @@ use std::sync::atomic::{
 };
 use std::time::{Duration, Instant};
 
-/// Devices that do something, or wait for what no device brings about.
+/// The number of devices that are active, or wait for something outside of the devices.
 static LIVELY: AtomicUsize = AtomicUsize::new(0);
 
-/// When a device last did something that others may notice, in microseconds.
+/// The time of the last event on a device that others may notice, in microseconds.
 static LAST: AtomicU64 = AtomicU64::new(0);
 
-/// What a device says of itself.
+/// The state that a device reports.
 #[derive(Debug, Default)]
 pub(crate) struct Lively(bool);
 
 impl Lively {
-    /// From now on it does something, or waits for what no device brings about; or else it rests.
+    /// Reports whether the device is active, or waits for something outside of the devices.
     pub(crate) fn set(&mut self, lively: bool) {
         if lively && !self.0 {
             LIVELY.fetch_add(1, AcqRel);
@@ -38,12 +38,12 @@ impl Drop for Lively {
     }
 }
 
-/// A device has done something that others may notice.
+/// Notes an event on a device that others may notice.
 pub(crate) fn noticed() {
     LAST.store(microseconds(), Release);
 }
 
-/// For how long all devices have rested.
+/// How long all devices have rested.
 pub(crate) fn quiet_for() -> Duration {
     if LIVELY.load(Acquire) > 0 {
         return Duration::ZERO;

@@ -1,4 +1,4 @@
-//! Streams: operations that are done one after the other.
+//! Streams: operations in order.
 
 use crate::failure::FailureDomain;
 use crate::op::Op;
@@ -9,30 +9,30 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
-/// How a stream stands to the default stream of its domain.
+/// The relation of a stream to the default stream of its domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamKind {
-    /// It is that one.
+    /// The default stream itself.
     Legacy,
-    /// They wait for each other.
+    /// It and the default stream wait for each other.
     Blocking,
-    /// Neither waits for the other.
+    /// It and the default stream are independent.
     NonBlocking,
 }
 
-/// A stream. What it was asked for goes on when the last handle is dropped.
+/// A stream. Its operations go on when the last handle is dropped.
 pub struct Stream {
     id: u64,
     domain: Arc<dyn FailureDomain>,
     kind: StreamKind,
     queue: Arc<Queue>,
-    /// Tickets of the last operation that was asked for, and that is over.
+    /// The tickets of the last operation that was issued, and of the last that is complete.
     issued: AtomicU64,
     completed: AtomicU64,
 }
 
 impl Stream {
-    /// A stream whose operations a queue has.
+    /// A stream of a queue.
     pub fn new(queue: &Arc<Queue>, domain: Arc<dyn FailureDomain>, kind: StreamKind) -> Arc<Stream> {
         static IDS: AtomicU64 = AtomicU64::new(1);
         Arc::new(Stream {
@@ -45,52 +45,52 @@ impl Stream {
         })
     }
 
-    /// A number that no other stream of the process ever has.
+    /// Its unique number in the process.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// What fails with it.
+    /// Its failure domain.
     pub fn domain(&self) -> &Arc<dyn FailureDomain> {
         &self.domain
     }
 
-    /// How it stands to the default stream.
+    /// Its relation to the default stream.
     pub fn kind(&self) -> StreamKind {
         self.kind
     }
 
-    /// What has its operations.
+    /// Its queue.
     pub fn queue(&self) -> &Arc<Queue> {
         &self.queue
     }
 
-    /// Asks for an operation.
+    /// Issues an operation.
     pub fn submit(self: &Arc<Self>, op: Op) {
         self.queue.push(self, op);
     }
 
-    /// The ticket of the last operation that it was asked for; 0 before the first.
+    /// The ticket of its last operation; 0 before the first.
     pub fn issued(&self) -> u64 {
         self.issued.load(Acquire)
     }
 
-    /// Something was asked for. Called in the order of the queue.
+    /// Notes an issued operation. Called in the order of the queue.
     pub(crate) fn issue(&self, ticket: u64) {
         self.issued.store(ticket, Release);
     }
 
-    /// Something is over. Called in the order of the stream.
+    /// Notes a complete operation. Called in the order of the stream.
     pub(crate) fn complete(&self, ticket: u64) {
         self.completed.store(ticket, Release);
     }
 
-    /// Whether everything up to a ticket is over: done, or skipped after a failure.
+    /// Whether all operations up to a ticket are complete: executed, or skipped after a failure.
     pub fn is_over(&self, ticket: u64) -> bool {
         self.completed.load(Acquire) >= ticket
     }
 
-    /// Whether everything is over that was asked for so far. If not, it is not put off any longer.
+    /// Whether all operations issued so far are complete. If not, they are no longer deferred.
     pub fn is_idle(&self) -> bool {
         // The default stream waits for the blocking streams.
         if self.kind == StreamKind::Legacy {
@@ -104,7 +104,7 @@ impl Stream {
         idle
     }
 
-    /// Waits for what was asked for so far, and where it is the default stream for what that one waits for.
+    /// Waits for its operations so far. The default stream also waits for the streams that it synchronises with.
     pub fn synchronize(self: &Arc<Self>) {
         if self.kind == StreamKind::Legacy {
             // Its turn comes when those that it waits for are done.
@@ -113,12 +113,12 @@ impl Stream {
         self.wait();
     }
 
-    /// Waits for what was asked for on it so far, and on no other one.
+    /// Waits for its operations so far, and for no other stream.
     pub fn wait(&self) {
         self.wait_through(self.issued());
     }
 
-    /// Waits until everything up to a ticket is over.
+    /// Waits until all operations up to a ticket are complete.
     pub fn wait_through(&self, ticket: u64) {
         if !self.is_over(ticket) {
             self.queue.wait(Until::Stream(self.id, ticket));
