@@ -1,8 +1,8 @@
-//! The CUDA driver API over the virtual GPU, as a library that takes the place of `libcuda.so.1`.
+//! The CUDA driver API over the virtual GPU, as a library that replaces `libcuda.so.1`.
 //!
-//! A program that uses the driver API runs on it without a GPU, and its kernels under the checks of
-//! `warpwright-vm`. `warpwright exec -- PROGRAM` starts one with it; it is never installed under the driver's name.
-//! Clients see the C interface alone. The Rust library is for the tests of this package.
+//! Programs that use the driver API run on it without a GPU, and their kernels run under the checks of `warpwright-vm`.
+//! `warpwright exec -- PROGRAM` starts a program with it; it is never installed under the driver's name. Clients see
+//! only the C interface; the Rust library is for the tests of this package.
 //!
 //! | module | what it is |
 //! | --- | --- |
@@ -14,10 +14,10 @@
 //! | `graph` | capture of streams, graphs |
 //! | `report` | what the user is told: the log, findings, leaks, the exit status |
 //!
-//! Invariants: **a handle or an address that a client gives is looked up and never followed**; the pointers that are
-//! followed are those that the interface says are the client's memory, and only in [`types::Out`] and
-//! [`types::In`], which come from a client's call alone. **No panic crosses the interface**, and no lock is held while
-//! the client's code runs. Whatever of the interface is missing says so, once by name.
+//! Invariants: **handles and addresses from clients are looked up and never dereferenced**. The only pointers that are
+//! followed are those that the interface defines as the client's memory, and only in [`types::Out`] and [`types::In`],
+//! which a client's call alone can create. **No panic crosses the interface**, and no lock is held while the client's
+//! code runs. Each missing function says so, once, by name.
 #![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
 pub mod api;
@@ -31,7 +31,7 @@ mod state;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A lock whose holder may have panicked: what it guards is whole between any two statements.
+/// Locks a mutex even if its holder has panicked: the data is consistent between any two statements.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
 //! The derives of `warpwright-dsl`, which re-exports them and documents what they derive.
 //!
-//! Each is a file. What a derive refuses, it refuses at the field or the attribute that is wrong. Derived code names the
-//! DSL by its path, so each derive is there twice: for those who depend on `warpwright-dsl`, and for those who have it as
-//! `warpwright::dsl`.
+//! Each derive has its own file. A derive reports an error at the field or the attribute that is wrong. Derived code
+//! names the DSL by its path, so each derive exists twice: for crates that depend on `warpwright-dsl`, and for those
+//! that use it as `warpwright::dsl`.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -27,7 +27,7 @@ macro_rules! derives {
 
             $(#[$doc])*
             ///
-            /// The same for those who have the DSL as `warpwright::dsl`.
+            /// The same for crates that use the DSL as `warpwright::dsl`.
             #[proc_macro_derive($gathered, attributes($($attribute),*))]
             pub fn $function_gathered(input: TokenStream) -> TokenStream {
                 attribute::gathered(|| $function(input))

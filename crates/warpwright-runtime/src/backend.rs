@@ -1,11 +1,11 @@
-//! What kinds of devices there are: the only place that knows them all.
+//! The kinds of devices: the only module that knows all of them.
 //!
-//! Everything above speaks of operations ([`crate::op`]), memory, points and marks. A [`Point`] is a place in the order
-//! of a stream: the ticket of an operation is its number on the device, in the order of issue, from 1 on. A
-//! [`EventHandle`] is what the device says of an event.
+//! The layers above use operations ([`crate::op`]), memory, points and events. A [`Point`] is a point in the order of a
+//! stream: the ticket of an operation is its number on the device, in the order of issue, from 1. An [`EventHandle`] is
+//! the device's side of an event.
 //!
-//! What of one device meets what of another only where a stream [waits](Backend::wait_event) for a mark, and in copies
-//! between devices; both refuse what is of another kind. Everything else the callers have checked.
+//! Objects of different devices meet only where a stream [waits](Backend::wait_event) for an event, and in copies
+//! between devices; both refuse devices of another kind. Callers have checked everything else.
 
 use crate::buffer::AnyBuffer;
 use crate::contract::Param;
@@ -22,15 +22,15 @@ use warpwright_ptx::ir;
 use warpwright_ptx::verify::ModuleInfo;
 use warpwright_vm::{Finding, Report};
 
-/// A kind of device, with what it needs to run.
+/// A device of one kind.
 pub(crate) enum Backend {
     /// The virtual GPU.
     Vm(vm::Worker),
-    /// A CUDA device. It is large, and there is one of it.
+    /// A CUDA device, boxed since it is large.
     Cuda(Box<cuda::Driver>),
 }
 
-/// Makes enums of what each kind of device has of its own, which say what it is where the kind is known.
+/// Defines enums over the kinds of devices.
 macro_rules! kinds {
     ($($(#[$meta:meta])* $name:ident { $vm:ty, $cuda:ty })*) => {$(
         $(#[$meta])*
@@ -43,7 +43,7 @@ macro_rules! kinds {
 
         #[allow(dead_code, reason = "not everything is asked for both")]
         impl $name {
-            /// The same as virtual GPUs have it.
+            /// The variant of virtual GPUs.
             pub(crate) fn vm(&self) -> &$vm {
                 match self {
                     $name::Vm(its) => its,
@@ -51,7 +51,7 @@ macro_rules! kinds {
                 }
             }
 
-            /// The same as CUDA devices have it.
+            /// The variant of CUDA devices.
             pub(crate) fn cuda(&self) -> &$cuda {
                 match self {
                     $name::Cuda(its) => its,
@@ -66,26 +66,26 @@ kinds! {
     /// A stream, as the device has it.
     StreamHandle { vm::StreamHandle, cuda::StreamHandle }
 
-    /// What the device says of an event. A cheap handle.
+    /// A recorded event, as the device has it. A cheap handle.
     #[derive(Clone)]
     EventHandle { vm::EventHandle, cuda::EventHandle }
 
-    /// A piece of device memory, given back to the device when it is dropped.
+    /// A piece of device memory, which is freed when it is dropped.
     #[derive(Debug)]
     Memory { vm::Memory, cuda::Memory }
 
-    /// A kernel with everything that its launch needs.
+    /// A kernel with everything needed for its launch.
     Code { vm::Code, cuda::Code }
 
     /// A module that a device has loaded.
     Module { vm::Module, cuda::Module }
 
-    /// A list of operations, ready for replays. A cheap handle.
+    /// A list of operations, prepared for replays. A cheap handle.
     #[derive(Clone)]
     Exec { Arc<vm::Replay>, Arc<cuda::Replay> }
 }
 
-/// Makes functions that ask the device, whichever it is: each kind has a function of that name.
+/// Defines functions that forward to the kind of device.
 macro_rules! ask {
     ($($(#[$meta:meta])* fn $name:ident(&self $(, $arg:ident: $type:ty)*) $(-> $out:ty)?;)*) => {
         impl Backend {$(
@@ -101,113 +101,112 @@ macro_rules! ask {
 }
 
 ask! {
-    /// Loads a module that the verifier has accepted. What is found in its kernels is shown with the lines of `text`.
+    /// Loads a verified module. Findings in its kernels show the lines of `text`.
     fn load(&self, module: &ir::Module, info: &ModuleInfo, text: Option<&str>) -> Result<Module>;
 
-    /// Blocks of a kernel of so many threads and bytes of dynamic shared memory that a multiprocessor holds; 0 where
-    /// no such block runs.
+    /// The number of blocks of that size, with that much dynamic shared memory, that are resident on a multiprocessor;
+    /// 0 if no such block runs.
     fn occupancy(&self, module: &Module, kernel: &str, threads: u32, dynamic_shared: u32) -> u32;
 
-    /// Host threads that run blocks; `None` where no host does, since the device is no virtual one.
+    /// The number of host threads that run blocks; `None` for a device that is not virtual.
     fn host_threads(&self) -> Option<u32>;
 
     /// Whether the device runs clusters of blocks.
     fn runs_clusters(&self) -> bool;
 
-    /// Whether reads of memory that was never written are looked for.
+    /// Whether reads of uninitialised memory are reported.
     fn looks_for_uninitialised(&self) -> bool;
 
     fn statistics(&self) -> DeviceStatistics;
 
-    /// The report of the last launch, where there are reports.
+    /// The report of the last launch, if there are reports.
     fn last_report(&self) -> Option<Arc<Report>>;
 
-    /// What was found, where something is looked for.
+    /// Takes the findings, if there are checks.
     fn take_findings(&self) -> Vec<Finding>;
 
-    /// New memory of exactly that many bytes, which are not initialised, for what a stream does next. `Ok(None)` where
-    /// there is no room.
+    /// Allocates exactly that many uninitialised bytes for the next operations of a stream. `Ok(None)` if there is no
+    /// room.
     fn allocate(&self, bytes: u64, stream: &StreamState) -> Result<Option<Arc<Memory>>>;
 
-    /// New memory of the host's, zero, which the device sees.
+    /// Allocates zeroed host memory that the device can access.
     fn allocate_mapped(&self, bytes: u64) -> Result<Option<Arc<Memory>>>;
 
-    /// Waits until everything is complete, and what it held is free again.
+    /// Waits until everything is complete and its memory is free again.
     fn reclaim(&self) -> Result<()>;
 
-    /// Bytes of memory that nobody has, in this process or another one.
+    /// Bytes of free memory: not in use by this process or another one.
     fn free_memory(&self) -> Result<u64>;
 
-    /// Gives memory back that operations until these points may use, and no others. On a virtual GPU they hold it
-    /// themselves.
+    /// Frees memory that only operations until these points may use. On a virtual GPU they hold it themselves.
     fn release(&self, memory: Arc<Memory>, uses: &[Point]);
 
-    /// What the memory holds means nothing any more, for what a stream does next: it has a new owner.
+    /// Marks memory as uninitialised for the next operations of a stream: it has a new owner.
     fn forget(&self, memory: Arc<Memory>, stream: &StreamState);
 
-    /// Copies bytes of the host, as many as the place has, in the order of a stream. The slice is free when this
-    /// returns.
+    /// Copies from a slice of the range's size, in the order of a stream. The slice may be reused when this returns.
     fn upload(&self, data: &[u8], target: &MemoryRange, stream: &StreamState);
 
-    /// Copies to a slice of as many bytes as the place has, in the order of a stream, and waits for that.
-    /// `operation` is what it is called where it is skipped.
+    /// Copies to a slice of the range's size, in the order of a stream, and waits for completion. `operation` names it
+    /// in errors.
     fn download(
         &self, operation: &'static str, source: &MemoryRange, stream: &StreamState, target: &mut [u8]
     ) -> Result<()>;
 
-    /// A new stream of that number, which no other one of the device ever has.
+    /// Creates a stream with that number, which is unique on the device.
     fn new_stream(&self, id: u64, priority: i32) -> Result<StreamHandle>;
 
-    /// Whether whoever issues an operation of the stream has to say which buffers it uses: somebody else has the stream
-    /// too, and may capture the operation.
+    /// Whether operations of the stream must list their buffers: the stream is shared with another library, which may
+    /// capture them.
     fn wants_uses(&self, stream: &StreamState) -> bool;
 
-    /// Issues an operation of a stream. `uses` are its buffers, where they are [wanted](Self::wants_uses).
+    /// Issues an operation of a stream. `uses` lists its buffers, if they are [wanted](Self::wants_uses).
     fn push(&self, op: Op, uses: Option<Vec<AnyBuffer>>, stream: &StreamState);
 
-    /// Copies from a device to another one of the same kind, of which one is `self`, in the order of a stream.
+    /// Copies between `self` and another device of the same kind, in the order of a stream.
     fn copy_peer(
         &self, operation: &'static str, source: (&Backend, MemoryRange), target: (&Backend, MemoryRange), stream: &StreamState
     ) -> Result<()>;
 
-    /// Marks the end of what a stream was asked for.
+    /// Records an event after the operations of a stream.
     fn record(&self, stream: &StreamState) -> EventHandle;
 
-    /// What the stream is asked for from now on waits for the mark, which may be of another device of the same kind.
+    /// Makes later operations of the stream wait for the event, which may be of another device of the same kind.
     fn wait_event(&self, event: &EventHandle, stream: &StreamState) -> Result<()>;
 
     /// Whether the operations until a point are complete: executed, or skipped after an error.
     fn is_complete(&self, point: Point) -> bool;
 
-    /// Whether what a stream was asked for is complete. If not, it is not put off any longer.
+    /// Whether the operations of a stream are complete. If not, they are no longer deferred.
     fn is_idle(&self, stream: &StreamState) -> bool;
 
-    /// Waits until what a stream was asked for is complete, and returns the error that nobody was told of.
+    /// Waits until the operations of a stream are complete, and returns an error that no call has returned yet.
     fn wait(&self, stream: &StreamState) -> Result<()>;
 
-    /// Waits until everything before a mark of this device is complete, and returns the error that nobody was told of.
+    /// Waits until everything before an event of this device is complete, and returns an error that no call has
+    /// returned yet.
     fn wait_for(&self, event: &EventHandle) -> Result<()>;
 
-    /// Waits until everything is complete, and returns the error that nobody was told of.
+    /// Waits until everything is complete, and returns an error that no call has returned yet.
     fn wait_all(&self) -> Result<()>;
 
-    /// Errors of operations that calls have returned.
+    /// The number of errors of operations that calls have returned.
     fn failures(&self) -> u64;
 
-    /// Makes a list of operations ready for replays.
+    /// Prepares a list of operations for replays.
     fn instantiate(&self, ops: &[Op]) -> Result<Exec>;
 
-    /// Replays from now on have that launch, of the same kernel, in that place of the list.
+    /// Replaces a launch in the list, by one of the same kernel, for later replays.
     fn update(&self, exec: &Exec, node: usize, launch: &Arc<Launch>) -> Result<()>;
 }
 
-/// There are no such bytes in memory of the host's.
+/// The error for an access outside of host memory.
 fn outside(offset: u64, bytes: usize, len: u64) -> RuntimeError {
     let place = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
     RuntimeError::Range { start: place(offset), end: place(offset).saturating_add(bytes), len: place(len) }
 }
 
-/// What is of one device has met another one, which callers have made sure that it does not.
+/// Objects of different kinds of devices were mixed, which callers have ruled out.
 fn strangers() -> ! {
     unreachable!("what is of one device is given to another one")
 }
@@ -224,8 +223,8 @@ impl EventHandle {
         }
     }
 
-    /// The time on the device from an earlier mark of the same device to this one; `None` where one is not complete, or
-    /// was skipped.
+    /// The device time from an earlier event of the same device to this one; `None` if one is not complete, or was
+    /// skipped.
     pub(crate) fn elapsed(&self, earlier: &EventHandle) -> Result<Option<Duration>> {
         match self {
             EventHandle::Vm(event) => Ok(event.elapsed_since(earlier.vm())),
@@ -235,7 +234,7 @@ impl EventHandle {
 }
 
 impl Module {
-    /// What a kernel is like, of which the module declares that.
+    /// The attributes of a kernel, given those that the module declares.
     pub(crate) fn attributes(&self, kernel: &str, declared: FunctionAttributes) -> FunctionAttributes {
         match self {
             Module::Vm(module) => module.attributes(kernel, declared),
@@ -245,7 +244,7 @@ impl Module {
         }
     }
 
-    /// Lets launches of a kernel have that much dynamic shared memory, which the device may have.
+    /// Allows launches of a kernel that much dynamic shared memory, within the device's limit.
     pub(crate) fn allow_dynamic_shared(&self, kernel: &str, bytes: u32) -> Result<()> {
         match self {
             Module::Vm(_) => Ok(()),
@@ -253,7 +252,7 @@ impl Module {
         }
     }
 
-    /// A launch of a kernel that the module has, as the device takes it.
+    /// A launch of a kernel of the module, as the device takes it.
     pub(crate) fn code(
         self: &Arc<Self>,
         kernel: &Arc<str>,
@@ -284,7 +283,7 @@ impl Memory {
         }
     }
 
-    /// What is there now, as one value. The memory is the host's, mapped.
+    /// Reads the current bytes as one value. The memory is mapped host memory.
     pub(crate) fn peek(&self, offset: u64, value: &mut [u8]) -> Result<()> {
         match self {
             Memory::Vm(memory) => memory.peek(offset, value),
@@ -293,7 +292,7 @@ impl Memory {
         }
     }
 
-    /// Changes what is there now, as one value. The memory is the host's, mapped.
+    /// Writes bytes at once as one value. The memory is mapped host memory.
     pub(crate) fn poke(&self, offset: u64, value: &[u8]) -> Result<()> {
         match self {
             Memory::Vm(memory) => memory.poke(offset, value),

@@ -1,9 +1,9 @@
-//! What a device is asked to do and graphs record. What only streams are asked for, such as events and copies from and to
-//! the host, are calls of the [backend](crate::backend).
+//! The operations that devices execute and graphs record. Operations of streams alone, such as events and copies from
+//! and to the host, are functions of the [backend](crate::backend).
 //!
-//! An operation holds the memory that it touches, so that this outlives it, but no handle of a
-//! [`Buffer`](crate::Buffer): a buffer that is dropped while operations are queued is free for what its
-//! stream does next. So **whoever issues an operation says which buffers it uses** ([`Stream::enqueue`]).
+//! An operation holds the memory that it touches, which therefore outlives it, but no handle of a
+//! [`Buffer`](crate::Buffer): the memory of a buffer that is dropped while operations are queued may be reused by later
+//! operations of its stream. So **issuing an operation takes the list of its buffers** ([`Stream::enqueue`]).
 //!
 //! [`Stream::enqueue`]: crate::Stream
 
@@ -28,7 +28,7 @@ pub(crate) struct Word {
     pub(crate) value: u32,
     /// Its bytes.
     pub(crate) size: u64,
-    /// Bytes from the beginning of one to that of the next.
+    /// Distance between words, in bytes.
     pub(crate) pitch: u64,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// Whether launches of both differ in their dimensions at most. How it is launched is a node's for good.
+    /// Whether both differ at most in their dimensions. The other attributes of a graph's node cannot change.
     pub(crate) fn is_like(&self, other: &Shape) -> bool {
         self.cooperative == other.cooperative && self.cluster == other.cluster
     }
@@ -76,7 +76,7 @@ impl Shape {
     }
 }
 
-/// A launch, with all checks done.
+/// A fully checked launch.
 pub(crate) struct Launch {
     /// The kernel's name, for errors.
     pub(crate) kernel: Arc<str>,
@@ -84,7 +84,7 @@ pub(crate) struct Launch {
     pub(crate) shape: Shape,
     /// Kernel, shape and arguments, as the device takes them.
     pub(crate) code: Code,
-    /// The memory that it may touch, which lives as long.
+    /// The memory that it may touch, kept alive.
     pub(crate) _memory: Vec<Arc<Memory>>,
 }
 
@@ -93,25 +93,25 @@ pub(crate) struct Launch {
 pub(crate) enum Op {
     /// Launches a kernel.
     Launch(Arc<Launch>),
-    /// Copies bytes within the device, or from and to mapped memory. As many on both sides; they do not overlap.
+    /// Copies bytes within the device, or from and to mapped memory. Both ranges have the same size and do not overlap.
     Copy {
-        /// From where.
+        /// The source.
         source: MemoryRange,
-        /// To where.
+        /// The target.
         target: MemoryRange,
     },
     /// Sets words.
     Fill {
-        /// From the first to the last.
+        /// The range from the first to the last word.
         target: MemoryRange,
-        /// To what.
+        /// The word.
         word: Word,
     },
     /// Replays a graph.
     Replay {
         /// Its operations, in their order.
         ops: Arc<Vec<Op>>,
-        /// The same, ready on the device.
+        /// The same, prepared on the device.
         exec: Exec,
     },
 }

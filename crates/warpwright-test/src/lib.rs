@@ -1,4 +1,4 @@
-//! Kernels of the DSL in unit tests: build, run with slices, look at the results, all checks on.
+//! Unit tests for kernels of the DSL: build a kernel, run it on slices with all checks on, compare the results.
 //!
 //! ```
 //! use warpwright_dsl::any::AnyKernel;
@@ -40,7 +40,7 @@ use warpwright_vm::{
     Arg, Buffer, Device, DeviceConfig, DeviceError, Element, Finding, LaunchConfig, Options, Report, Schedule,
 };
 
-/// Why a test of a kernel failed before its results could be looked at.
+/// Why a kernel test failed before it had results.
 #[non_exhaustive]
 pub enum TestError {
     /// The kernel does not build, or the verifier refuses it.
@@ -49,7 +49,7 @@ pub enum TestError {
     Argument(String),
     /// The device refused it.
     Device(DeviceError),
-    /// The checks found something, or the kernel trapped.
+    /// The checks reported findings, or the kernel trapped.
     Findings(Box<Report>),
 }
 
@@ -64,7 +64,7 @@ impl fmt::Display for TestError {
     }
 }
 
-/// The same text as for people: a test that returns the error prints it.
+/// The same text as `Display`: a test that returns the error prints it.
 impl fmt::Debug for TestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -79,7 +79,7 @@ impl From<DeviceError> for TestError {
     }
 }
 
-/// A kernel with its arguments.
+/// A test of a kernel: the kernel and its arguments.
 pub struct KernelTest<'a> {
     kernel: &'a dyn AnyKernel,
     arch: Arch,
@@ -87,9 +87,9 @@ pub struct KernelTest<'a> {
     dims: HashMap<String, u64>,
     scalars: HashMap<String, f64>,
     data: HashMap<String, (usize, Vec<u8>)>,
-    /// The input whose buffer an output is.
+    /// The input whose buffer each output shares.
     shared: HashMap<String, String>,
-    /// Outputs of which the kernel writes a part.
+    /// Outputs that the kernel writes only in part.
     partly: HashSet<String>,
 }
 
@@ -108,32 +108,32 @@ impl<'a> KernelTest<'a> {
         }
     }
 
-    /// On a device of another architecture.
+    /// Sets the architecture of the device.
     pub fn arch(mut self, arch: Arch) -> Self {
         self.arch = arch;
         self
     }
 
-    /// With other options than [`Options::checked`].
+    /// Sets other options than [`Options::checked`].
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
     }
 
-    /// With the order of things by a seed.
+    /// Sets the seed of the execution order.
     pub fn seed(mut self, seed: u64) -> Self {
         self.options.schedule = Schedule::Seeded(seed);
         self
     }
 
-    /// With blocks that begin in an order by a seed, few at a time: what waits for a block that has not begun is a deadlock.
+    /// Starts blocks in a random order by a seed, few at a time: waiting for a block that has not begun is then a
+    /// deadlock.
     pub fn scattered(mut self, seed: u64) -> Self {
         self.options.schedule = Schedule::Scattered(seed);
         self
     }
 
-    /// Sets a number that lengths and the grid depend on, and the scalar argument of that name if there is
-    /// one.
+    /// Sets a number that lengths and the grid depend on, and the scalar argument of that name if there is one.
     pub fn dim(mut self, name: &str, value: u64) -> Self {
         self.dims.insert(name.into(), value);
         self
@@ -145,7 +145,7 @@ impl<'a> KernelTest<'a> {
         self
     }
 
-    /// Sets what a buffer holds before the launch.
+    /// Sets the contents of a buffer before the launch.
     pub fn input<T: Element>(mut self, name: &str, data: &[T]) -> Self {
         let mut bytes = vec![0; T::BYTES * data.len()];
         for (chunk, &value) in bytes.chunks_exact_mut(T::BYTES).zip(data) {
@@ -155,31 +155,31 @@ impl<'a> KernelTest<'a> {
         self
     }
 
-    /// Gives an output the buffer of an input, as [`ArgDesc::may_share`] allows.
+    /// Makes an output share the buffer of an input, as [`ArgDesc::may_share`] allows.
     pub fn in_place(mut self, output: &str, input: &str) -> Self {
         self.shared.insert(output.into(), input.into());
         self
     }
 
-    /// The kernel writes a part of this output, and is to leave the rest alone. Of an output that holds nothing before, every
-    /// element is expected to be written otherwise.
+    /// Declares that the kernel writes only a part of this output, and must not touch the rest. Otherwise the kernel
+    /// must write every element of an output without initial contents.
     pub fn partly(mut self, output: &str) -> Self {
         self.partly.insert(output.into());
         self
     }
 
-    /// Builds the kernel, launches it by its rule and waits. Findings are errors.
+    /// Builds the kernel, launches it by its launch rule and waits. Findings are errors.
     pub fn run(self) -> Result<TestRun, TestError> {
         let (run, report) = self.run_unjudged()?;
         if report.is_clean() { Ok(run) } else { Err(TestError::Findings(Box::new(report))) }
     }
 
-    /// The same, with whatever the checks have found.
+    /// Like [`run`](Self::run), but returns the report with all findings instead of an error.
     pub fn run_unjudged(self) -> Result<(TestRun, Report), TestError> {
         self.launch()?.run(&self.options)
     }
 
-    /// What it launches: for devices of other kinds than the one of [`run`](Self::run).
+    /// The launch of the test, for other kinds of devices than that of [`run`](Self::run).
     pub fn launch(&self) -> Result<TestLaunch, TestError> {
         let built = self.kernel.build(self.arch).map_err(TestError::Build)?;
         let descriptions = self.kernel.args();
@@ -214,12 +214,12 @@ impl<'a> KernelTest<'a> {
         Ok(TestLaunch { arch: self.arch, module: built.module, entry, config, args, outputs })
     }
 
-    /// The options of its launches on a virtual GPU.
+    /// The options of its launch on a virtual GPU.
     pub fn vm_options(&self) -> Options {
         self.options
     }
 
-    /// Every name that was given is one of the kernel's.
+    /// Checks that every name is one of the kernel's.
     fn known(&self, descriptions: &[ArgDesc]) -> Result<(), TestError> {
         let is_argument = |name: &String| descriptions.iter().any(|description| description.name == *name);
         let given = self.data.keys().chain(self.scalars.keys()).chain(&self.partly);
@@ -236,7 +236,7 @@ impl<'a> KernelTest<'a> {
         }
     }
 
-    /// Every output that is to be an input's buffer may be that, and has no data of its own.
+    /// Checks that every output that shares an input's buffer may do so, and has no contents of its own.
     fn shares(&self, descriptions: &[ArgDesc]) -> Result<(), TestError> {
         for (output, input) in &self.shared {
             let mut before = descriptions.iter().take_while(|description| description.name != *output);
@@ -309,41 +309,41 @@ impl<'a> KernelTest<'a> {
     }
 }
 
-/// What a test launches: a module, and what its kernel is given.
+/// The launch of a test: a module, and the arguments of its kernel.
 #[derive(Clone, Debug)]
 pub struct TestLaunch {
     /// The architecture of the device.
     pub arch: Arch,
     /// The module.
     pub module: Module,
-    /// The kernel's entry.
+    /// The kernel's entry name.
     pub entry: String,
     /// Grid, block, dynamic shared memory.
     pub config: LaunchConfig,
-    /// What the kernel is given, in order.
+    /// The arguments, in order.
     pub args: Vec<TestArg>,
-    /// The buffers that it is to write all elements of: names, and bytes of an element.
+    /// The buffers that the kernel must write in full: names, and bytes of an element.
     pub outputs: Vec<(&'static str, u32)>,
 }
 
-/// What a kernel is given for an argument.
+/// An argument of a test launch.
 #[derive(Clone, Debug)]
 pub enum TestArg {
-    /// A buffer that holds bytes before the launch.
+    /// A buffer with initial contents.
     Data {
         /// The argument's name.
         name: &'static str,
-        /// What it holds.
+        /// Its initial contents.
         bytes: Vec<u8>,
     },
-    /// A buffer that nothing has been written to.
+    /// An uninitialised buffer.
     Memory {
         /// The argument's name.
         name: &'static str,
-        /// Its size.
+        /// Its size in bytes.
         bytes: usize,
     },
-    /// The buffer of an argument before it.
+    /// The buffer of an earlier argument.
     Same {
         /// The argument's name.
         name: &'static str,
@@ -355,7 +355,7 @@ pub enum TestArg {
 }
 
 impl TestLaunch {
-    /// Launches it on a new virtual GPU and waits; with whatever the checks have found.
+    /// Launches it on a new virtual GPU and waits. Returns the report with all findings.
     pub fn run(&self, options: &Options) -> Result<(TestRun, Report), TestError> {
         let info = verify(&self.module).map_err(|mistakes| TestError::Build(mistakes.into()))?;
         let mut config = DeviceConfig::default();
@@ -397,7 +397,7 @@ impl TestLaunch {
     }
 }
 
-/// What is wrong with an output that was not written to its end.
+/// The finding for an output that was not written in full, if it was not.
 fn unwritten(kernel: &str, name: &str, buffer: &Buffer<u8>, width: u32) -> Option<Finding> {
     if buffer.is_written(0, buffer.len() as u64) {
         return None;
@@ -412,12 +412,12 @@ fn unwritten(kernel: &str, name: &str, buffer: &Buffer<u8>, width: u32) -> Optio
 /// A kernel that has run.
 pub struct TestRun {
     buffers: Vec<(&'static str, Rc<Buffer<u8>>)>,
-    /// What it has done.
+    /// The report of the launch.
     pub report: Report,
 }
 
 impl TestRun {
-    /// What a buffer holds now.
+    /// The contents of a buffer.
     ///
     /// # Panics
     /// If there is no buffer of that name.

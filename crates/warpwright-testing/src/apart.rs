@@ -1,4 +1,4 @@
-//! Tests in processes of their own: with an environment, a driver and an end that no other test has.
+//! Runs tests in their own processes, each with its own environment, driver and exit status.
 
 use std::fs;
 use std::io;
@@ -6,36 +6,36 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// The variable that says which test the process is for.
+/// The environment variable that names the test of the process.
 const APART: &str = "WARPWRIGHT_TEST_APART";
 
-/// What such a process says before its test begins.
+/// The line that such a process prints before its test begins.
 const BEGUN: &str = "this process is for one test";
 
-/// How long a process may take before it is held to hang.
+/// The time after which a process counts as hung.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// A test that is run in a process of its own.
+/// A test that runs in its own process.
 ///
-/// A test asks for it by its own name, as `cargo test` prints it. In the process that it makes the same test is run
-/// again, and is given `None`: there it does what it is about.
+/// A test creates it with its own name, as `cargo test` prints it. The child process runs the same test again, where
+/// [`new`](Self::new) returns `None`: there the test does its work.
 pub struct Apart {
     command: Command,
 }
 
-/// What became of such a process.
+/// The outcome of such a process.
 #[derive(Debug)]
 pub struct Ended {
-    /// How it ended.
+    /// Its exit status.
     pub status: ExitStatus,
-    /// What it printed.
+    /// Its standard output.
     pub stdout: String,
-    /// What it complained of.
+    /// Its standard error.
     pub stderr: String,
 }
 
 impl Apart {
-    /// A process for the test of that name; `None` in that process.
+    /// A process for the test of that name; `None` in the child process itself.
     pub fn new(test: &str) -> Option<Apart> {
         if std::env::var_os(APART).is_some_and(|name| name == test) {
             println!("{BEGUN}");
@@ -52,25 +52,25 @@ impl Apart {
         Some(Apart { command })
     }
 
-    /// With a variable in its environment.
+    /// Sets a variable in its environment.
     pub fn env(mut self, name: &str, value: impl AsRef<std::ffi::OsStr>) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// With the driver of `warpwright-libcuda`, which was built beside the test: devices of these architectures.
+    /// Uses the driver of `warpwright-libcuda`, built beside the test, with devices of these architectures.
     pub fn driver(self, devices: &str) -> Self {
         let folder = driver_folder().unwrap_or_else(|error| panic!("the virtual driver: {error}"));
         self.libraries(&folder).env("WARPWRIGHT_DEVICES", devices)
     }
 
-    /// The same, with a driver that has no function of that name.
+    /// Like [`driver`](Self::driver), with a driver that lacks a function.
     pub fn driver_without(self, function: &str, devices: &str) -> Self {
         let folder = lacking_folder(function).unwrap_or_else(|error| panic!("the virtual driver: {error}"));
         self.libraries(&folder).env("WARPWRIGHT_DEVICES", devices)
     }
 
-    /// With a driver that cannot be loaded: every library of its name is an empty file.
+    /// Uses a driver that cannot be loaded: every library of its name is an empty file.
     pub fn broken_driver(self) -> Self {
         let folder = beside().join("no-driver");
         fs::create_dir_all(&folder).expect("a folder");
@@ -90,40 +90,40 @@ impl Apart {
         self.env("LD_LIBRARY_PATH", folders)
     }
 
-    /// Starts it, with its output kept until its end.
+    /// Starts it and captures its output.
     ///
     /// # Panics
-    /// Where it cannot be started.
+    /// If it cannot be started.
     pub fn start(mut self) -> Running {
         self.command.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null());
         Running(self.command.spawn().expect("a process"))
     }
 
-    /// Runs it to its end.
+    /// Runs it until it exits.
     ///
     /// # Panics
-    /// Where it hangs, or where it had no such test.
+    /// If it hangs, or if it has no such test.
     pub fn run(self) -> Ended {
         self.start().end()
     }
 }
 
-/// Such a process, while it runs.
+/// A running process.
 pub struct Running(Child);
 
 impl Running {
-    /// Kills it, as nothing can keep it from being.
+    /// Kills it, by a signal that it cannot catch.
     ///
     /// # Panics
-    /// Where that is not possible.
+    /// If that fails.
     pub fn kill(&mut self) {
         self.0.kill().expect("a process that can be killed");
     }
 
-    /// Waits for its end.
+    /// Waits until it exits.
     ///
     /// # Panics
-    /// Where it hangs, or where it had no such test.
+    /// If it hangs, or if it has no such test.
     pub fn end(mut self) -> Ended {
         let start = Instant::now();
         // Read by threads, so that it does not wait for a reader.
@@ -149,19 +149,19 @@ impl Running {
 }
 
 impl Ended {
-    /// That its test passed, and its status is 0.
+    /// Asserts that its test passed and its exit status is 0.
     ///
     /// # Panics
-    /// Where not, with what it printed.
+    /// If not, with its output.
     #[track_caller]
     pub fn passed(&self) {
         assert!(self.status.success(), "{}\n{}\n{}", self.status, self.stdout, self.stderr);
     }
 
-    /// That it ended with that status.
+    /// Asserts its exit status.
     ///
     /// # Panics
-    /// Where not, with what it printed.
+    /// If not, with its output.
     #[track_caller]
     pub fn exited(&self, status: i32) {
         assert_eq!(self.status.code(), Some(status), "{}\n{}\n{}", self.status, self.stdout, self.stderr);
@@ -177,14 +177,14 @@ fn reader(mut pipe: impl io::Read + Send + 'static) -> std::thread::JoinHandle<S
     })
 }
 
-/// The folder of the running test.
+/// The folder of the running test binary.
 fn beside() -> PathBuf {
     let program = std::env::current_exe().expect("the path of this program");
     program.parent().expect("its folder").to_path_buf()
 }
 
-/// The private folder in which the library of `warpwright-libcuda`, which Cargo has built beside the test, has the name
-/// of the driver's.
+/// A private folder that has the library of `warpwright-libcuda`, which Cargo built beside the test, under the name of
+/// the driver's.
 fn driver_folder() -> io::Result<PathBuf> {
     let library = beside().join("libwarpwright_cuda.so");
     if !library.is_file() {
@@ -202,7 +202,7 @@ fn driver_folder() -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// The same with a library in which a function has another name.
+/// The same, with a library in which a function is renamed.
 fn lacking_folder(function: &str) -> io::Result<PathBuf> {
     let mut library = fs::read(driver_folder()?.join("libcuda.so.1"))?;
     let name = [b"\0", function.as_bytes(), b"\0"].concat();

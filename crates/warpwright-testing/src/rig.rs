@@ -1,4 +1,4 @@
-//! Launches of single kernels on the device of the test, with whatever parameters they take.
+//! Launches single kernels, with any parameters, on the device of the test.
 
 use crate::test_device::device;
 use std::fmt;
@@ -10,13 +10,13 @@ use warpwright_runtime::{
 use warpwright_test::{KernelTest, TestArg, TestError, TestLaunch};
 use warpwright_vm::{Arg, Element, Options, Report};
 
-/// Why a kernel did not run, or not as it should.
+/// Why a kernel did not run, or ran with errors.
 pub enum RunError {
-    /// What the test gives is not what the kernel takes.
+    /// The test's arguments do not match the kernel.
     Test(TestError),
-    /// The device refused it, or it failed there.
+    /// The device refused it, or it failed on the device.
     Runtime(RuntimeError),
-    /// What a virtual GPU has found.
+    /// Findings of a virtual GPU.
     Findings(Arc<Report>),
 }
 
@@ -30,7 +30,7 @@ impl fmt::Display for RunError {
     }
 }
 
-/// The same text as for people: a test that expects a result prints it.
+/// The same text as `Display`: a test that expects a result prints it.
 impl fmt::Debug for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -62,7 +62,7 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// Loads the module and makes the buffers. A virtual GPU launches it with the options.
+    /// Loads the module and allocates the buffers. A virtual GPU launches the kernel with the options.
     pub fn new(launch: &TestLaunch, options: Options) -> Result<Self, RunError> {
         let mut config = VmConfig { options, ..VmConfig::default() };
         config.device.arch = launch.arch;
@@ -102,7 +102,7 @@ impl Rig {
         Ok(Rig { stream, function, config, attributes, args, buffers })
     }
 
-    /// Launches it and waits. Findings of a virtual GPU are errors; its report, where it has made one.
+    /// Launches it and waits. Findings of a virtual GPU are errors. Returns its report, if there is one.
     #[allow(unsafe_code, reason = "kernels of any parameters are launched raw")]
     pub fn run(&self) -> Result<Option<Arc<Report>>, RunError> {
         let mut launch = self.stream.launch_builder(&self.function).attributes(self.attributes);
@@ -120,12 +120,12 @@ impl Rig {
         }
     }
 
-    /// What a buffer holds.
+    /// Reads a buffer.
     pub fn read(&self, name: &str) -> Result<Vec<u8>, RunError> {
         Ok(self.stream.clone_dtoh(self.buffer(name)?)?)
     }
 
-    /// Changes what a buffer holds.
+    /// Writes a buffer.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), RunError> {
         Ok(self.stream.memcpy_htod(bytes, self.buffer(name)?)?)
     }
@@ -161,12 +161,12 @@ fn raw(number: &Arg) -> Result<RawArg, RunError> {
 /// A kernel that has run on the device of the test.
 pub struct Ran {
     rig: Rig,
-    /// What a virtual GPU says of the launch.
+    /// The report of a virtual GPU.
     pub report: Option<Arc<Report>>,
 }
 
 impl Ran {
-    /// What a buffer holds now.
+    /// The contents of a buffer.
     ///
     /// # Panics
     /// If there is no buffer of that name, or it cannot be read.
@@ -177,7 +177,7 @@ impl Ran {
     }
 }
 
-/// Runs where the tests of this process run.
+/// Runs a kernel test on the device of the test.
 pub trait RunHere {
     /// As [`KernelTest::run`], on the device of the test.
     fn run_here(self) -> Result<Ran, RunError>;

@@ -1,5 +1,5 @@
-//! Which device a test gets. Where a CUDA device is asked for, nothing else is ever given without a word: what ran
-//! where stands in the file that `WARPWRIGHT_TEST_TALLY` names.
+//! Chooses the device of a test. If a CUDA device is asked for, a test never gets another one silently: the file named
+//! by `WARPWRIGHT_TEST_TALLY` lists which device each test got.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -7,28 +7,28 @@ use std::sync::OnceLock;
 use warpwright_ptx::ir::Arch;
 use warpwright_runtime::{Device, DeviceSpec, Order, VmConfig, devices};
 
-/// The variable that says where tests run.
+/// The environment variable that chooses the device.
 const PLACE: &str = "WARPWRIGHT_TEST_DEVICE";
-/// The variable that names the file for what ran where: a line for each device that a test got, `cuda:N ARCH`, or
-/// `none ARCH` where no CUDA device runs what the test asked for.
+/// The environment variable that names the tally: a file with one line for each device that a test got, `cuda:N ARCH`,
+/// or `none ARCH` if no CUDA device runs that architecture.
 const TALLY: &str = "WARPWRIGHT_TEST_TALLY";
 
-/// The variable that names the order in which virtual GPUs do what different streams ask for.
+/// The environment variable that names the order of virtual GPUs.
 const ORDER: &str = "WARPWRIGHT_TEST_ORDER";
 
-/// Where tests run.
+/// The kind of device that tests run on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestDevice {
-    /// On the virtual GPU, used directly.
+    /// The virtual GPU, used directly.
     Vm,
-    /// On CUDA devices.
+    /// CUDA devices.
     Cuda,
 }
 
-/// Where the tests of this process run.
+/// The kind of device that the tests of this process run on.
 ///
 /// # Panics
-/// Where the environment names neither: a misspelt word must not run other tests than those that were meant.
+/// If the environment names neither: a misspelt word must not run other tests than intended.
 pub fn test_device() -> TestDevice {
     static PLACED: OnceLock<TestDevice> = OnceLock::new();
     *PLACED.get_or_init(|| match std::env::var(PLACE).as_deref() {
@@ -38,7 +38,7 @@ pub fn test_device() -> TestDevice {
     })
 }
 
-/// The seeds for the order in which blocks run. A CUDA device takes none, so that one run says it all.
+/// The seeds for the order of blocks. On a CUDA device they have no effect, so one run is enough.
 pub fn orders(seeds: &[u64]) -> &[u64] {
     match test_device() {
         TestDevice::Vm => seeds,
@@ -46,14 +46,13 @@ pub fn orders(seeds: &[u64]) -> &[u64] {
     }
 }
 
-/// A device for a test: a virtual GPU of that configuration, or a CUDA device that runs code for its architecture.
-/// What else the configuration says is not what a CUDA device is like.
+/// A device for a test: a virtual GPU of that configuration, or a CUDA device that runs code for its architecture. The
+/// rest of the configuration does not apply to a CUDA device.
 ///
-/// Where there are CUDA devices, and none of them runs such code, the test gets a virtual GPU after all, and the tally
-/// says so.
+/// If no CUDA device runs such code, the test gets a virtual GPU, and the tally says so.
 ///
 /// # Panics
-/// Where there is no device.
+/// If there is no device.
 pub fn device(config: VmConfig) -> Device {
     let arch = config.device.arch;
     match test_device() {
@@ -71,7 +70,7 @@ pub fn device(config: VmConfig) -> Device {
     }
 }
 
-/// The order in which virtual GPUs do what streams ask for.
+/// The order of virtual GPUs.
 fn order() -> Order {
     match std::env::var(ORDER) {
         Err(_) => Order::Issue,
@@ -79,10 +78,10 @@ fn order() -> Order {
     }
 }
 
-/// The CUDA device of that number, for a test of what only CUDA devices do.
+/// The CUDA device of that number, for tests of CUDA devices alone.
 ///
 /// # Panics
-/// Where there is no such device.
+/// If there is no such device.
 pub fn cuda(ordinal: u32) -> Device {
     let device = open(ordinal).unwrap_or_else(|error| panic!("this test wants a CUDA device: {error}"));
     tally(&format!("cuda:{ordinal} {}", device.properties().arch));
@@ -93,7 +92,7 @@ fn open(ordinal: u32) -> warpwright_runtime::Result<Device> {
     Device::cuda(ordinal)
 }
 
-/// The CUDA devices that there are, and their architectures.
+/// The available CUDA devices, and their architectures.
 fn cuda_devices() -> &'static [(u32, Arch)] {
     static DEVICES: OnceLock<Vec<(u32, Arch)>> = OnceLock::new();
     DEVICES.get_or_init(|| {
@@ -111,7 +110,7 @@ fn cuda_devices() -> &'static [(u32, Arch)] {
     })
 }
 
-/// Keeps devices open: where they are real, making a context takes longer than most tests do.
+/// Keeps real devices open, since creating a context takes longer than most tests do.
 fn stay_open() {
     static OPEN: OnceLock<Vec<Device>> = OnceLock::new();
     OPEN.get_or_init(|| (0..).map_while(|ordinal| open(ordinal).ok()).collect());

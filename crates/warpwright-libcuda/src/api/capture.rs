@@ -11,17 +11,17 @@ use std::ffi::c_uint;
 use std::sync::Arc;
 
 entries! {
-    /// From now on what is asked for on a stream becomes nodes of a new graph.
+    /// Begins a capture: operations on the stream become nodes of a new graph.
     fn cuStreamBeginCapture_v2, cuStreamBeginCapture_v2_ptsz |default| (stream: CUstream, mode: CUstreamCaptureMode) {
         capture::begin(&here(default.resolve(stream))?, mode, None)
     }
 
-    /// The same, as it was before there were modes: it binds all threads.
+    /// The same without a mode: the capture forbids calls to all threads.
     fn cuStreamBeginCapture, cuStreamBeginCapture_ptsz |default| (stream: CUstream) {
         capture::begin(&here(default.resolve(stream))?, CUstreamCaptureMode::GLOBAL, None)
     }
 
-    /// The same with nodes of a graph that there is. The first comes behind those.
+    /// Begins a capture into an existing graph. The first node depends on the given nodes.
     fn cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph_ptsz |default| (
         stream: CUstream,
         into: CUgraph,
@@ -37,7 +37,7 @@ entries! {
         capture::begin(&stream, mode, Some((graph, behind)))
     }
 
-    /// Ends a capture: its graph.
+    /// Ends a capture and returns its graph.
     fn cuStreamEndCapture, cuStreamEndCapture_ptsz |default| (stream: CUstream, graph: Out<CUgraph>) {
         let stream = here(default.resolve(stream))?;
         graph.required()?;
@@ -46,13 +46,13 @@ entries! {
         ended.map(drop)
     }
 
-    /// Whether a stream captures.
+    /// Returns the capture status of a stream.
     fn cuStreamIsCapturing, cuStreamIsCapturing_ptsz |default| (stream: CUstream, status: Out<CUstreamCaptureStatus>) {
         let stream = here(default.resolve(stream))?;
         status.set(capture::info(&stream)?.status)
     }
 
-    /// Whether a stream captures, and in which capture.
+    /// Returns the capture status of a stream and the id of the capture.
     fn cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_ptsz |default| (
         stream: CUstream,
         status: Out<CUstreamCaptureStatus>,
@@ -64,7 +64,7 @@ entries! {
         status.set(info.status)
     }
 
-    /// The same, with the graph and the nodes that the next one comes behind. Each is told if the client wants it.
+    /// The same, with the graph and the dependencies of the next node. Each is written if the client wants it.
     fn cuStreamGetCaptureInfo_v2, cuStreamGetCaptureInfo_v2_ptsz |default| (
         stream: CUstream,
         status: Out<CUstreamCaptureStatus>,
@@ -77,7 +77,7 @@ entries! {
         tell(default.resolve(stream), status, id, graph, behind, no_edges, count)
     }
 
-    /// The same, with what edges are beyond their ends, which is nothing.
+    /// The same, with annotations of the edges, which are zero.
     fn cuStreamGetCaptureInfo_v3, cuStreamGetCaptureInfo_v3_ptsz |default| (
         stream: CUstream,
         status: Out<CUstreamCaptureStatus>,
@@ -90,7 +90,7 @@ entries! {
         tell(default.resolve(stream), status, id, graph, behind, edges, count)
     }
 
-    /// Changes what the next node comes behind. Flags: 0, these too; 1, these instead.
+    /// Changes the dependencies of the next node. Flags: 0, adds nodes; 1, replaces them.
     fn cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies_ptsz |default| (
         stream: CUstream,
         behind: In<CUgraphNode>,
@@ -101,7 +101,7 @@ entries! {
         update(default.resolve(stream), behind, no_edges, count, flags)
     }
 
-    /// The same with what edges are beyond their ends, which must be nothing.
+    /// The same with annotations of the edges, which must be zero.
     fn cuStreamUpdateCaptureDependencies_v2, cuStreamUpdateCaptureDependencies_v2_ptsz |default| (
         stream: CUstream,
         behind: In<CUgraphNode>,
@@ -112,20 +112,20 @@ entries! {
         update(default.resolve(stream), behind, edges, count, flags)
     }
 
-    /// Sets which captures forbid calls to this thread, and tells what was set.
+    /// Exchanges the thread's capture mode, which decides which captures forbid calls to it.
     fn cuThreadExchangeStreamCaptureMode(mode: Out<CUstreamCaptureMode>) {
         crate::state::state()?;
         mode.set(guard::exchange_mode(mode.given().get()?)?)
     }
 }
 
-/// A stream, from a thread that may use it.
+/// A stream, if the thread may use it.
 fn here(stream: CUstream) -> Result<Arc<Stream>> {
     permitted()?;
     Stream::get(stream)
 }
 
-/// Edges are plain ones: there are no launches that begin before others have ended.
+/// Checks that edges are plain: programmatic launches are not supported.
 pub(super) fn plain_edges(edges: In<CUgraphEdgeData>, count: usize) -> Result<()> {
     if edges.is_null() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Contexts, and which one a thread works in.
+//! Contexts, and the current context of a thread.
 
 use super::entries;
 use crate::engine::permitted;
@@ -8,7 +8,7 @@ use crate::types::{In, Out, Result, Status};
 use std::ffi::{c_int, c_uint, c_ulonglong};
 use std::sync::Arc;
 
-/// Makes a context and makes it current.
+/// Creates a context and makes it current.
 fn create(place: Out<CUcontext>, flags: c_uint, device: CUdevice, api_version: c_uint) -> Result<()> {
     let place = place.required()?;
     let device = state()?.device(device)?;
@@ -18,13 +18,13 @@ fn create(place: Out<CUcontext>, flags: c_uint, device: CUdevice, api_version: c
     place.set(handle)
 }
 
-/// A context by its handle; null is the current one. It has not been destroyed.
+/// A context by its handle; null is the current one. It must not have been destroyed.
 fn given(handle: CUcontext) -> Result<Arc<Context>> {
     state()?;
     if handle.is_null() { alive() } else { Context::find(handle) }
 }
 
-/// The current context, whatever has failed in it.
+/// The current context, even after a failure in it.
 fn alive() -> Result<Arc<Context>> {
     state()?;
     let context = stack::top().ok_or(Status::INVALID_CONTEXT)?;
@@ -32,17 +32,17 @@ fn alive() -> Result<Arc<Context>> {
 }
 
 entries! {
-    /// Makes a context of the first version of the interface.
+    /// Creates a context of the first version of the interface.
     fn cuCtxCreate(context: Out<CUcontext>, flags: c_uint, device: CUdevice) {
         create(context, flags, device, 3010)
     }
 
-    /// Makes a context and makes it current.
+    /// Creates a context and makes it current.
     fn cuCtxCreate_v2(context: Out<CUcontext>, flags: c_uint, device: CUdevice) {
         create(context, flags, device, 3020)
     }
 
-    /// The same, which may ask for a part of the multiprocessors: that is not to be had.
+    /// The same with execution affinities, which are not supported.
     fn cuCtxCreate_v3(
         context: Out<CUcontext>, affinity: In<CUexecAffinityParam>, count: c_int, flags: c_uint, device: CUdevice,
     ) {
@@ -53,7 +53,7 @@ entries! {
         }
     }
 
-    /// The same, which may also ask to share the device with graphics: that is not to be had either.
+    /// The same with parameters for sharing with graphics, which is not supported either.
     fn cuCtxCreate_v4(context: Out<CUcontext>, params: In<CUctxCreateParams>, flags: c_uint, device: CUdevice) {
         match params.get_if() {
             None => create(context, flags, device, 3020),
@@ -66,7 +66,7 @@ entries! {
         }
     }
 
-    /// Destroys a context with all that is in it. Other threads that have it current learn when they use it.
+    /// Destroys a context with everything in it. Threads in which it is current get an error when they use it.
     fn cuCtxDestroy_v2 = cuCtxDestroy(handle: CUcontext) {
         state()?;
         permitted()?;
@@ -81,14 +81,14 @@ entries! {
         Ok(())
     }
 
-    /// Makes a context current; the one that is becomes so again when it is popped.
+    /// Pushes a context on the thread's stack and makes it current.
     fn cuCtxPushCurrent_v2 = cuCtxPushCurrent(context: CUcontext) {
         state()?;
         stack::push(Context::find(context)?);
         Ok(())
     }
 
-    /// Makes the context before the current one current.
+    /// Pops the current context from the thread's stack.
     fn cuCtxPopCurrent_v2 = cuCtxPopCurrent(place: Out<CUcontext>) {
         state()?;
         let context = stack::pop().ok_or(Status::INVALID_CONTEXT)?;
@@ -96,7 +96,7 @@ entries! {
         Ok(())
     }
 
-    /// Makes a context current in place of the one that is; null makes none.
+    /// Replaces the current context; null makes none current.
     fn cuCtxSetCurrent(context: CUcontext) {
         state()?;
         let context = if context.is_null() { None } else { Some(Context::find(context)?) };
@@ -104,35 +104,35 @@ entries! {
         Ok(())
     }
 
-    /// The current context, or null.
+    /// Returns the current context, or null.
     fn cuCtxGetCurrent(context: Out<CUcontext>) {
         state()?;
         context.set(stack::top().map_or(CUcontext::NULL, |context| context.handle))
     }
 
-    /// Where the current context is.
+    /// Returns the device of the current context.
     fn cuCtxGetDevice(device: Out<CUdevice>) {
         device.set(alive()?.device.ordinal)
     }
 
-    /// Where a context is.
+    /// Returns the device of a context.
     fn cuCtxGetDevice_v2(device: Out<CUdevice>, context: CUcontext) {
         device.set(given(context)?.device.ordinal)
     }
 
-    /// Waits for all that was asked for in the current context.
+    /// Waits for all operations of the current context.
     fn cuCtxSynchronize() {
         current()?.synchronize()
     }
 
-    /// Waits for all that was asked for in a context; null is the current one.
+    /// Waits for all operations of a context; null is the current one.
     fn cuCtxSynchronize_v2(context: CUcontext) {
         let context = given(context)?;
         context.check()?;
         context.synchronize()
     }
 
-    /// The flags of the current context.
+    /// Returns the flags of the current context.
     fn cuCtxGetFlags(flags: Out<c_uint>) {
         flags.set(alive()?.settings().flags)
     }
@@ -145,33 +145,33 @@ entries! {
         Ok(())
     }
 
-    /// A number that no other context of the process has.
+    /// Returns the unique number of a context.
     fn cuCtxGetId(context: CUcontext, id: Out<c_ulonglong>) {
         id.set(given(context)?.id)
     }
 
-    /// The version of the interface that it was made with.
+    /// Returns the version of the interface that it was created with.
     fn cuCtxGetApiVersion(context: CUcontext, version: Out<c_uint>) {
         version.set(given(context)?.api_version)
     }
 
-    /// How much of something its kernels may have.
+    /// Returns a limit of its kernels.
     fn cuCtxGetLimit(value: Out<usize>, which: CUlimit) {
         let value = value.required()?;
         value.set(limit::get(&*alive()?, which)?)
     }
 
-    /// Says how much of something its kernels may have.
+    /// Sets a limit of its kernels.
     fn cuCtxSetLimit(which: CUlimit, value: usize) {
         limit::set(&*current()?, which, value)
     }
 
-    /// What its kernels want of the memory that caches and shared memory divide. It changes nothing.
+    /// Returns the preferred split of L1 cache and shared memory, which has no effect.
     fn cuCtxGetCacheConfig(config: Out<CUfunc_cache>) {
         config.set(alive()?.settings().cache)
     }
 
-    /// Says what its kernels want of the memory that caches and shared memory divide.
+    /// Sets the preferred split of L1 cache and shared memory.
     fn cuCtxSetCacheConfig(config: CUfunc_cache) {
         let context = current()?;
         config.check()?;
@@ -179,7 +179,7 @@ entries! {
         Ok(())
     }
 
-    /// The priorities that streams can have. They change nothing.
+    /// Returns the range of stream priorities, which have no effect.
     fn cuCtxGetStreamPriorityRange(least: Out<c_int>, greatest: Out<c_int>) {
         alive()?;
         least.set_if(0);
@@ -187,7 +187,7 @@ entries! {
         Ok(())
     }
 
-    /// Lines of the cache that were to stay need not.
+    /// Resets persisting lines of the L2 cache.
     fn cuCtxResetPersistingL2Cache() {
         match persisting_l2(&current()?.device) {
             0 => Err(Status::NOT_SUPPORTED),
@@ -195,8 +195,8 @@ entries! {
         }
     }
 
-    /// Would let kernels of the current context use the memory of another one. Virtual GPUs have address spaces of their
-    /// own, and none reaches another's.
+    /// Would enable access to the memory of another context. Virtual GPUs have separate address spaces, so there is no
+    /// peer access.
     fn cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint) {
         let context = current()?;
         if flags != 0 {
@@ -206,14 +206,14 @@ entries! {
         Err(if is_itself { Status::INVALID_CONTEXT } else { Status::PEER_ACCESS_UNSUPPORTED })
     }
 
-    /// Would take that back.
+    /// Would disable that access.
     fn cuCtxDisablePeerAccess(peer: CUcontext) {
         current()?;
         Context::find(peer)?;
         Err(Status::PEER_ACCESS_NOT_ENABLED)
     }
 
-    /// A profiler would begin here, or end.
+    /// Would start or stop a profiler.
     fn cuProfilerStart = cuProfilerStop() {
         current()?;
         Ok(())

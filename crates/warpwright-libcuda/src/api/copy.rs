@@ -1,4 +1,4 @@
-//! Copies of bytes in a row.
+//! Copies of contiguous bytes.
 
 use super::entries;
 use super::memory::here;
@@ -7,7 +7,7 @@ use crate::types::{CUcontext, CUdeviceptr, CUstream, Result, Status};
 use std::ffi::c_void;
 use warpwright_device::{Copy, Memory};
 
-/// What an address may be of.
+/// The kinds of memory that an address may have.
 #[derive(Clone, Copy)]
 enum At {
     Host(u64),
@@ -29,7 +29,7 @@ fn host<T>(pointer: *const T) -> At {
     At::Host(pointer.expose_provenance() as u64)
 }
 
-/// Asks for a copy; `waits` where the function is not one of those that return at once.
+/// Issues a copy; `waits` is false for functions that return at once.
 fn copy(stream: CUstream, to: At, from: At, bytes: usize, waits: bool) -> Result<()> {
     let stream = Stream::get(stream)?;
     if bytes == 0 {
@@ -39,7 +39,7 @@ fn copy(stream: CUstream, to: At, from: At, bytes: usize, waits: bool) -> Result
     issue(&stream, Copy::flat(to.memory(bytes)?, from.memory(bytes)?, bytes), waits)
 }
 
-/// The contexts of a copy between them: both must be there.
+/// The contexts of a copy between contexts: both must exist.
 pub(super) fn contexts(to: CUcontext, from: CUcontext) -> Result<()> {
     here()?;
     for context in [to, from] {
@@ -48,8 +48,8 @@ pub(super) fn contexts(to: CUcontext, from: CUcontext) -> Result<()> {
     Ok(())
 }
 
-/// Does a copy between contexts that comes behind all work of theirs and of the current one, and before all that is
-/// asked for later.
+/// Executes a copy between contexts, after all earlier operations of both and of the current one, and before all later
+/// ones.
 pub(super) fn alone(
     stream: CUstream,
     to: CUcontext,

@@ -7,10 +7,10 @@ use crate::report::log;
 use crate::types::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUmemorytype, CUstream, In, Result, Status};
 use warpwright_device::{Copy, Layout, Side};
 
-/// The longest distance of rows, in bytes.
+/// The maximum distance of rows, in bytes.
 const MAX_PITCH: u64 = i32::MAX as u64;
 
-/// One side of a copy as the client gives it.
+/// One side of a copy, as the client describes it.
 struct CopyOperand {
     kind: CUmemorytype,
     host: u64,
@@ -24,7 +24,7 @@ struct CopyOperand {
     height: u64,
 }
 
-/// What is copied: bytes of a row, rows, slices.
+/// The extent of a copy: bytes of a row, rows, slices.
 #[derive(Clone, Copy)]
 struct Extent {
     width: u64,
@@ -70,7 +70,7 @@ impl CopyOperand {
     }
 }
 
-/// The copy; `None` of nothing.
+/// The copy; `None` if it is empty.
 fn rows(to: &CopyOperand, from: &CopyOperand, extent: Extent) -> Result<Option<Copy>> {
     let Extent { width, height, depth } = extent;
     if width == 0 || height == 0 || depth == 0 {
@@ -149,7 +149,7 @@ fn taken_apart(c: &CUDA_MEMCPY3D) -> (CopyOperand, CopyOperand, Extent) {
     (to, from, extent)
 }
 
-/// What a copy of slices is; `None` of nothing.
+/// The copy of slices; `None` if it is empty.
 pub(super) fn copy_of(copy: &CUDA_MEMCPY3D) -> Result<Option<Copy>> {
     let (to, from, extent) = taken_apart(copy);
     rows(&to, &from, extent)
@@ -175,7 +175,7 @@ entries! {
         copy_2d(default.resolve(CUstream::NULL), copy, true)
     }
 
-    /// Copies rows that begin anywhere: here all may.
+    /// Copies rows with any alignment, as all functions do here.
     fn cuMemcpy2DUnaligned_v2, cuMemcpy2DUnaligned_v2_ptds |default| (copy: In<CUDA_MEMCPY2D>) {
         copy_2d(default.resolve(CUstream::NULL), copy, true)
     }

@@ -1,4 +1,4 @@
-//! What errors are called, and what they mean. Needs no initialisation.
+//! Names and descriptions of errors. They need no initialisation.
 
 use super::entries;
 use crate::types::{Out, Status};
@@ -10,12 +10,12 @@ fn answer(text: Option<&'static CStr>, place: Out<*const c_char>) -> crate::type
 }
 
 entries! {
-    /// The name of an error, such as `CUDA_ERROR_INVALID_VALUE`; null for what is none.
+    /// Returns the name of an error, such as `CUDA_ERROR_INVALID_VALUE`; null for an undeclared number.
     fn cuGetErrorName(error: Status, name: Out<*const c_char>) {
         answer(error.name(), name)
     }
 
-    /// What an error means; null for what is none.
+    /// Returns the description of an error; null for an undeclared number.
     fn cuGetErrorString(error: Status, description: Out<*const c_char>) {
         answer(error.description(), description)
     }

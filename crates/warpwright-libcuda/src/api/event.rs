@@ -24,7 +24,8 @@ fn record(event: Arc<Event>, stream: Arc<Stream>) -> Result<()> {
 }
 
 entries! {
-    /// Makes an event. Flags: 1, waiting sleeps; 2, no times; 4, other processes may have it, which none may here.
+    /// Creates an event. Flags: 1, waiting sleeps; 2, without times; 4, shared with other processes, which is not
+    /// supported.
     fn cuEventCreate(handle: Out<CUevent>, flags: c_uint) {
         let (context, _) = here()?;
         if flags & !7 != 0 || flags & INTERPROCESS != 0 && flags & DISABLE_TIMING == 0 {
@@ -37,13 +38,13 @@ entries! {
         handle.required()?.set(CUevent(EVENTS.insert(made)?))
     }
 
-    /// Records what was asked for on a stream so far.
+    /// Records an event after the operations issued on a stream so far.
     fn cuEventRecord, cuEventRecord_ptsz |default| (handle: CUevent, stream: CUstream) {
         let stream = Stream::get(default.resolve(stream))?;
         record(event(handle)?, stream)
     }
 
-    /// The same with flags. The one there is, 1, makes a captured record an outside one.
+    /// The same with flags. The only flag, 1, makes a captured record an external one.
     fn cuEventRecordWithFlags, cuEventRecordWithFlags_ptsz |default| (
         handle: CUevent,
         stream: CUstream,
@@ -58,7 +59,7 @@ entries! {
         }
     }
 
-    /// Whether what an event has recorded is done.
+    /// Returns whether the operations before an event are complete.
     fn cuEventQuery(handle: CUevent) {
         let event = event(handle)?;
         let allowed = guard::may_wait();
@@ -69,18 +70,18 @@ entries! {
         }
     }
 
-    /// Waits for what an event has recorded.
+    /// Waits for the operations before an event.
     fn cuEventSynchronize(handle: CUevent) {
         event(handle)?.synchronize()
     }
 
-    /// Milliseconds from one event to another.
+    /// Returns the time from one event to another, in milliseconds.
     fn cuEventElapsedTime = cuEventElapsedTime_v2(milliseconds: Out<c_float>, start: CUevent, end: CUevent) {
         let (start, end) = (event(start)?, event(end)?);
         milliseconds.required()?.set(end.elapsed_since(&start)?)
     }
 
-    /// Destroys an event. What waits for it goes on doing so.
+    /// Destroys an event. Operations that wait for it go on waiting.
     fn cuEventDestroy_v2(handle: CUevent) {
         engine::permitted()?;
         EVENTS.remove(handle.0)?;

@@ -1,4 +1,4 @@
-//! Memory that becomes a value again and again.
+//! Fills of memory.
 
 use super::entries;
 use super::memory::bytes_at;
@@ -8,7 +8,7 @@ use crate::types::{CUdeviceptr, CUstream, Result, Status};
 use std::ffi::{c_uchar, c_uint, c_ushort};
 use warpwright_device::{Op, Pattern};
 
-/// Where rows of elements begin, how many bytes they are apart, how many elements they have, and how many they are.
+/// Rows of elements: address, pitch in bytes, elements of a row, number of rows.
 type Rows = (CUdeviceptr, usize, usize, usize);
 
 fn fill(stream: CUstream, rows: Rows, pattern: Pattern, waits: bool) -> Result<()> {

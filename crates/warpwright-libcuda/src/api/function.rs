@@ -1,4 +1,4 @@
-//! Functions: attributes and parameters; how many blocks of one a multiprocessor holds.
+//! Functions: attributes, parameters, occupancy.
 
 use super::entries;
 use crate::code::{self, occupancy};
@@ -10,7 +10,7 @@ use crate::types::{
 use std::ffi::{c_char, c_int, c_uint};
 
 entries! {
-    /// An attribute.
+    /// Returns an attribute.
     fn cuFuncGetAttribute(value: Out<c_int>, attribute: CUfunction_attribute, function: CUfunction) {
         value.required()?;
         value.set(code::function(function)?.attribute(attribute)?)
@@ -21,25 +21,25 @@ entries! {
         code::function(function)?.set_attribute(attribute, value)
     }
 
-    /// What it prefers makes no difference here.
+    /// Sets the preferred cache configuration, which has no effect.
     fn cuFuncSetCacheConfig(function: CUfunction, config: CUfunc_cache) {
         code::function(function)?;
         config.check()
     }
 
-    /// The module that it is in.
+    /// Returns its module.
     fn cuFuncGetModule(module: Out<CUmodule>, function: CUfunction) {
         module.required()?;
         module.set(code::function(function)?.module)
     }
 
-    /// Its name, good until the module is unloaded.
+    /// Returns its name, valid until the module is unloaded.
     fn cuFuncGetName(name: Out<*const c_char>, function: CUfunction) {
         name.required()?;
         name.set(code::function(not_null(function)?)?.c_name.as_ptr())
     }
 
-    /// Place and size of a parameter, in bytes.
+    /// Returns offset and size of a parameter, in bytes.
     fn cuFuncGetParamInfo(function: CUfunction, index: usize, offset: Out<usize>, bytes: Out<usize>) {
         offset.required()?;
         let function = code::function(not_null(function)?)?;
@@ -48,26 +48,26 @@ entries! {
         offset.set(param.offset as usize)
     }
 
-    /// How many parameters it has.
+    /// Returns the number of parameters.
     fn cuFuncGetParamCount(function: CUfunction, count: Out<usize>) {
         count.required()?;
         count.set(code::function(function)?.kernel.params.len())
     }
 
-    /// A function is loaded with its module.
+    /// Returns whether a function is loaded: it is loaded with its module.
     fn cuFuncIsLoaded(state: Out<CUfunctionLoadingState>, function: CUfunction) {
         state.required()?;
         code::function(function)?;
         state.set(CUfunctionLoadingState::LOADED)
     }
 
-    /// Loads a function, which it is.
+    /// Loads a function, which is loaded already.
     fn cuFuncLoad(function: CUfunction) {
         code::function(function)?;
         Ok(())
     }
 
-    /// Blocks that a multiprocessor holds at once.
+    /// Returns how many blocks are resident on a multiprocessor at once.
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
         blocks: Out<c_int>,
         function: CUfunction,
@@ -78,7 +78,7 @@ entries! {
         blocks.set(occupancy::blocks(&*code::function(function)?, threads, dynamic_shared)? as c_int)
     }
 
-    /// The same. The flag is about a cache that shares memory with nothing here.
+    /// The same with flags. The flag is about a cache that has no effect here.
     fn cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         blocks: Out<c_int>,
         function: CUfunction,
@@ -91,7 +91,8 @@ entries! {
         blocks.set(occupancy::blocks(&*code::function(function)?, threads, dynamic_shared)? as c_int)
     }
 
-    /// The size of block with which a multiprocessor holds the most threads, and the least grid that fills the device.
+    /// Returns the block size that maximises the threads of a multiprocessor, and the smallest grid that fills the
+    /// device.
     fn cuOccupancyMaxPotentialBlockSize(
         grid: Out<c_int>,
         block: Out<c_int>,
@@ -103,7 +104,7 @@ entries! {
         best_block(grid, block, function, shared_of_block, dynamic_shared, limit)
     }
 
-    /// The same. The flag is about a cache that shares memory with nothing here.
+    /// The same with flags. The flag is about a cache that has no effect here.
     fn cuOccupancyMaxPotentialBlockSizeWithFlags(
         grid: Out<c_int>,
         block: Out<c_int>,
@@ -117,7 +118,7 @@ entries! {
         best_block(grid, block, function, shared_of_block, dynamic_shared, limit)
     }
 
-    /// The most dynamic shared memory with which a multiprocessor still holds that many blocks.
+    /// Returns the maximum dynamic shared memory with which that many blocks are resident on a multiprocessor.
     fn cuOccupancyAvailableDynamicSMemPerBlock(
         bytes: Out<usize>,
         function: CUfunction,
@@ -128,7 +129,7 @@ entries! {
         bytes.set(occupancy::dynamic_shared(&*code::function(function)?, blocks, threads)?)
     }
 
-    /// There are no clusters.
+    /// Clusters are not supported.
     fn cuOccupancyMaxPotentialClusterSize = cuOccupancyMaxActiveClusters(
         size: Out<c_int>,
         function: CUfunction,
@@ -141,7 +142,7 @@ entries! {
     }
 }
 
-/// Where null is no handle, but no value.
+/// For functions in which a null handle is an invalid value.
 fn not_null(function: CUfunction) -> Result<CUfunction> {
     if function == CUfunction::NULL { Err(Status::INVALID_VALUE) } else { Ok(function) }
 }
@@ -169,7 +170,7 @@ fn best_block(
     block.set(threads)
 }
 
-/// Says that the virtual GPU has none.
+/// Reports that the virtual GPU does not support it.
 pub(super) fn no_clusters() -> Result<()> {
     log::misuse(
         &"a virtual GPU runs no clusters of blocks: it says so by CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH",

@@ -1,4 +1,4 @@
-//! Graphs, their nodes and edges; making them ready to run, and running them.
+//! Graphs, their nodes and edges; instantiating and launching graphs.
 
 use super::entries;
 use crate::engine::{Stream, permitted};
@@ -16,7 +16,7 @@ use std::collections::HashSet;
 use std::ffi::{c_char, c_uint};
 
 entries! {
-    /// An empty graph.
+    /// Creates an empty graph.
     fn cuGraphCreate(made: Out<CUgraph>, flags: c_uint) {
         permitted()?;
         crate::state::state()?;
@@ -27,25 +27,25 @@ entries! {
         made.set(Graph::create(false)?.handle)
     }
 
-    /// Destroys a graph with its nodes. What was made ready to run stays so.
+    /// Destroys a graph with its nodes. Executable graphs made from it remain.
     fn cuGraphDestroy(graph: CUgraph) {
         permitted()?;
         destroy(graph)
     }
 
-    /// The same graph again.
+    /// Clones a graph.
     fn cuGraphClone(made: Out<CUgraph>, of: CUgraph) {
         made.required()?;
         made.set(graph::graph(of)?.copy(false)?.handle)
     }
 
-    /// The nodes, in the order in which they were made.
+    /// Returns the nodes, in the order of their creation.
     fn cuGraphGetNodes(graph: CUgraph, nodes: Out<CUgraphNode>, count: Out<usize>) {
         let handles: Vec<_> = lock(&graph::graph(graph)?.state).values().map(|entry| entry.handle).collect();
         list(&handles, nodes, count)
     }
 
-    /// The edges.
+    /// Returns the edges.
     fn cuGraphGetEdges(graph: CUgraph, from: Out<CUgraphNode>, to: Out<CUgraphNode>, count: Out<usize>) {
         if from.is_null() != to.is_null() {
             return Err(Status::INVALID_VALUE);
@@ -60,13 +60,13 @@ entries! {
         list(&ends, to, count)
     }
 
-    /// What kind of node it is.
+    /// Returns the type of a node.
     fn cuGraphNodeGetType(handle: CUgraphNode, kind: Out<CUgraphNodeType>) {
         kind.required()?;
         kind.set(with_node(handle, |entry| Ok(entry.task.kind()))?)
     }
 
-    /// Writes a graph to a file as text for Graphviz.
+    /// Writes a graph to a file, as text for Graphviz.
     fn cuGraphDebugDotPrint(graph: CUgraph, file: In<c_char>, flags: c_uint) {
         let graph = graph::graph(graph)?;
         let dot = graph::dot(&graph, flags).map_err(|_| Status::UNKNOWN)?;
@@ -77,7 +77,7 @@ entries! {
         })
     }
 
-    /// Makes a graph ready to run. What is wrong with it is told by a node and a text.
+    /// Instantiates a graph. An error is reported as a node and a text.
     fn cuGraphInstantiate_v2 = cuGraphInstantiate(
         made: Out<CUgraphExec>, graph: CUgraph, node: Out<CUgraphNode>, message: Out<c_char>, room: usize,
     ) {
@@ -93,13 +93,13 @@ entries! {
         made.set(exec)
     }
 
-    /// Makes a graph ready to run.
+    /// Instantiates a graph.
     fn cuGraphInstantiateWithFlags(made: Out<CUgraphExec>, graph: CUgraph, flags: u64) {
         made.required()?;
         made.set(Exec::create(&*graph::graph(graph)?, flags).map_err(|failure| failure.status)?)
     }
 
-    /// Makes a graph ready to run, and tells how that went.
+    /// Instantiates a graph, and returns a detailed result.
     fn cuGraphInstantiateWithParams, cuGraphInstantiateWithParams_ptsz |default| (
         made: Out<CUgraphExec>,
         graph: CUgraph,
@@ -120,27 +120,27 @@ entries! {
         made.set(exec.map_err(|failure| failure.status)?)
     }
 
-    /// Runs a graph in the order of a stream.
+    /// Launches a graph on a stream.
     fn cuGraphLaunch, cuGraphLaunch_ptsz |default| (exec: CUgraphExec, stream: CUstream) {
         permitted()?;
         let exec = graph::exec(exec)?;
         exec.launch(&Stream::get(default.resolve(stream))?)
     }
 
-    /// There is nothing to prepare on a device.
+    /// Uploads a graph, which has no effect.
     fn cuGraphUpload, cuGraphUpload_ptsz |default| (exec: CUgraphExec, stream: CUstream) {
         graph::exec(exec)?;
         Stream::get(default.resolve(stream)).map(drop)
     }
 
-    /// Destroys an executable graph. Runs that were asked for are done.
+    /// Destroys an executable graph. Launches that were issued are completed.
     fn cuGraphExecDestroy(exec: CUgraphExec) {
         permitted()?;
         crate::state::state()?;
         EXECS.remove(exec.0).map(drop).map_err(|_| Status::INVALID_VALUE)
     }
 
-    /// Makes an executable graph what another graph of the same shape is.
+    /// Updates an executable graph from a graph of the same shape.
     fn cuGraphExecUpdate(
         exec: CUgraphExec,
         graph: CUgraph,
@@ -154,7 +154,7 @@ entries! {
         updated(told.result)
     }
 
-    /// Makes an executable graph what another graph of the same shape is.
+    /// Updates an executable graph from a graph of the same shape.
     fn cuGraphExecUpdate_v2(exec: CUgraphExec, graph: CUgraph, info: Out<CUgraphExecUpdateResultInfo>) {
         info.required()?;
         let told = update(exec, graph)?;
@@ -163,7 +163,7 @@ entries! {
     }
 }
 
-/// Tells how many there are, or as many as the client has room for; places that are left over get null.
+/// Returns the number of items, or as many items as the client has room for; unused entries become null.
 fn list(nodes: &[CUgraphNode], out: Out<CUgraphNode>, count: Out<usize>) -> Result<()> {
     if out.is_null() {
         return count.set(nodes.len());
@@ -188,7 +188,7 @@ fn updated(result: CUgraphExecUpdateResult) -> Result<()> {
     if result == CUgraphExecUpdateResult::SUCCESS { Ok(()) } else { Err(Status::GRAPH_EXEC_UPDATE_FAILURE) }
 }
 
-/// A node that is added to a graph.
+/// Adds a node to a graph.
 pub(super) fn add_node(
     out: Out<CUgraphNode>,
     graph: CUgraph,

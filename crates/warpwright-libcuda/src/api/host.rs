@@ -1,4 +1,4 @@
-//! Pinned memory of the host.
+//! Pinned host memory.
 
 use super::entries;
 use super::memory::{asker, here};
@@ -9,7 +9,7 @@ use std::ffi::{c_uint, c_void};
 /// The flags of pinned memory: portable, mapped, write-combined.
 const ALLOCATION_FLAGS: c_uint = 7;
 
-/// Those of memory that is registered: portable, mapped, of a device, read only.
+/// The flags of registered memory: portable, mapped, I/O memory, read-only.
 const REGISTRATION_FLAGS: c_uint = 15;
 const OF_A_DEVICE: c_uint = 4;
 
@@ -34,12 +34,12 @@ entries! {
         allocate(pointer, bytes, 0)
     }
 
-    /// Allocates pinned memory. All devices reach it, whatever the flags say.
+    /// Allocates pinned memory. All devices can access it, whatever the flags.
     fn cuMemHostAlloc(pointer: Out<*mut c_void>, bytes: usize, flags: c_uint) {
         allocate(pointer, bytes, flags)
     }
 
-    /// Gives pinned memory back. Null is nothing.
+    /// Frees pinned memory. Null is ignored.
     fn cuMemFreeHost(pointer: *mut c_void) {
         let (context, _) = here()?;
         if pointer.is_null() {
@@ -49,7 +49,7 @@ entries! {
         context.check()
     }
 
-    /// Makes memory of the client's known to all devices.
+    /// Registers memory of the client with all devices.
     fn cuMemHostRegister_v2(pointer: *mut c_void, bytes: usize, flags: c_uint) {
         let asker = asker()?;
         if flags & !REGISTRATION_FLAGS != 0 {
@@ -62,7 +62,7 @@ entries! {
         unsafe { hosts().register(pointer, bytes, flags, asker) }
     }
 
-    /// Devices forget memory of the client's.
+    /// Unregisters memory of the client.
     fn cuMemHostUnregister(pointer: *mut c_void) {
         let (context, _) = here()?;
         if pointer.is_null() {
@@ -76,7 +76,7 @@ entries! {
         context.check()
     }
 
-    /// The address of pinned memory on devices: the same.
+    /// Returns the device address of pinned memory, which equals the host address.
     fn cuMemHostGetDevicePointer_v2(address: Out<CUdeviceptr>, pointer: *mut c_void, flags: c_uint) {
         here()?;
         let at = pointer.addr() as u64;
@@ -86,7 +86,7 @@ entries! {
         address.set(at)
     }
 
-    /// The flags that pinned memory was allocated with; all of it is mapped. Memory that was registered has none.
+    /// Returns the flags of allocated pinned memory, which is always mapped. Registered memory has none.
     fn cuMemHostGetFlags(flags: Out<c_uint>, pointer: *mut c_void) {
         here()?;
         const MAPPED: c_uint = 2;

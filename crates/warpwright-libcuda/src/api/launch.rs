@@ -32,7 +32,7 @@ entries! {
         launch(function, shape, default.resolve(stream), params, extra)
     }
 
-    /// Launches a kernel all of whose blocks are resident at once.
+    /// Launches a cooperative kernel: all of its blocks are resident at once.
     fn cuLaunchCooperativeKernel, cuLaunchCooperativeKernel_ptsz |default| (
         function: CUfunction,
         grid_x: c_uint,
@@ -88,8 +88,8 @@ fn launch(
     graph::launch(&stream, Launch::new(function, shape, params, extra)?)
 }
 
-/// Looks through the attributes of a launch; whether it is a cooperative one. Those that change how fast a launch is,
-/// or when it may begin at the earliest, change nothing here.
+/// Checks the attributes of a launch; returns whether it is cooperative. Attributes that only affect its speed, or how
+/// early it may begin, have no effect.
 fn is_cooperative(attributes: &[CUlaunchAttribute]) -> Result<bool> {
     let mut cooperative = false;
     for attribute in attributes {

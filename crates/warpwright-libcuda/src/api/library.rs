@@ -1,4 +1,4 @@
-//! Libraries, code that is not tied to a context, and their kernels.
+//! Libraries, which are code without a context, and their kernels.
 
 use super::entries;
 use super::module::{one_wanted, read_file};
@@ -10,11 +10,11 @@ use crate::types::{
 };
 use std::ffi::{c_char, c_int, c_uint};
 
-/// What a library may be loaded with: a table for the runtime, and that the client keeps the code.
+/// The options of a library: a table for the runtime, and that the client keeps the code.
 const FUNCTION_AND_DATA_TABLE: CUlibraryOption = 0;
 const BINARY_IS_PRESERVED: CUlibraryOption = 1;
 
-/// Holds the options of a library against what it is loaded from. They change nothing here.
+/// Checks the options of a library, which have no effect.
 fn check_options(
     options: In<CUlibraryOption>,
     values: In<usize>,
@@ -34,13 +34,13 @@ fn check_options(
     if options.iter().all(is_known) { Ok(()) } else { Err(Status::INVALID_VALUE) }
 }
 
-/// Where null is no handle, but no value.
+/// For functions in which a null handle is an invalid value.
 fn not_null(kernel: CUkernel) -> Result<CUkernel> {
     if kernel == CUkernel::NULL { Err(Status::INVALID_VALUE) } else { Ok(kernel) }
 }
 
 entries! {
-    /// Reads code. Options for the library say how long the client keeps it; it is copied here.
+    /// Loads a library from code. Options say how long the client keeps the code, which is copied here.
     fn cuLibraryLoadData(
         library: Out<CUlibrary>,
         code: In<u8>,
@@ -57,7 +57,7 @@ entries! {
         library.set(Library::load(Image::at(code)?, &mut options)?)
     }
 
-    /// The same from a file.
+    /// Loads a library from a file.
     fn cuLibraryLoadFromFile(
         library: Out<CUlibrary>,
         file: In<c_char>,
@@ -80,33 +80,33 @@ entries! {
         code::library::unload(library)
     }
 
-    /// The kernel of that name.
+    /// Returns the kernel of that name.
     fn cuLibraryGetKernel(kernel: Out<CUkernel>, library: CUlibrary, name: In<c_char>) {
         kernel.required()?;
         let library = LIBRARIES.get(library.0)?;
         kernel.set(library.kernel(&text(name)?)?.handle)
     }
 
-    /// How many kernels a library has.
+    /// Returns the number of kernels of a library.
     fn cuLibraryGetKernelCount(count: Out<c_uint>, library: CUlibrary) {
         count.required()?;
         count.set(LIBRARIES.get(library.0)?.kernels.len() as c_uint)
     }
 
-    /// The first kernels of a library.
+    /// Returns the first kernels of a library.
     fn cuLibraryEnumerateKernels(kernels: Out<CUkernel>, count: c_uint, library: CUlibrary) {
         let library = LIBRARIES.get(library.0)?;
         kernels.set_all(library.kernels.iter().map(|kernel| kernel.handle).take(count as usize))
     }
 
-    /// The library's module in the current context.
+    /// Returns the library's module in the current context.
     fn cuLibraryGetModule(module: Out<CUmodule>, library: CUlibrary) {
         module.required()?;
         let library = LIBRARIES.get(library.0)?;
         module.set(library.module(&current()?)?)
     }
 
-    /// Address and size, in the current context, of the variable of that name, each if the client wants it.
+    /// Returns address and size of the variable of that name in the current context, each if the client wants it.
     fn cuLibraryGetGlobal(address: Out<CUdeviceptr>, bytes: Out<usize>, library: CUlibrary, name: In<c_char>) {
         one_wanted(address, bytes)?;
         let name = text(name)?;
@@ -117,7 +117,7 @@ entries! {
         Ok(())
     }
 
-    /// PTX that is executed here has no managed variables.
+    /// Would return a managed variable. PTX that runs here has none.
     fn cuLibraryGetManaged(address: Out<CUdeviceptr>, bytes: Out<usize>, library: CUlibrary, name: In<c_char>) {
         one_wanted(address, bytes)?;
         LIBRARIES.get(library.0)?;
@@ -125,26 +125,26 @@ entries! {
         Err(Status::NOT_FOUND)
     }
 
-    /// The function that a kernel is in the current context.
+    /// Returns the function of a kernel in the current context.
     fn cuKernelGetFunction(function: Out<CUfunction>, kernel: CUkernel) {
         function.required()?;
         let context = current()?;
         function.set(KERNELS.get(kernel.0)?.function(&context)?.handle)
     }
 
-    /// The library of a kernel.
+    /// Returns the library of a kernel.
     fn cuKernelGetLibrary(library: Out<CUlibrary>, kernel: CUkernel) {
         library.required()?;
         library.set(KERNELS.get(kernel.0)?.library()?.handle)
     }
 
-    /// The name of a kernel, good until its library is unloaded.
+    /// Returns the name of a kernel, valid until its library is unloaded.
     fn cuKernelGetName(name: Out<*const c_char>, kernel: CUkernel) {
         name.required()?;
         name.set(KERNELS.get(not_null(kernel)?.0)?.c_name.as_ptr())
     }
 
-    /// An attribute of a kernel on a device.
+    /// Returns an attribute of a kernel on a device.
     fn cuKernelGetAttribute(value: Out<c_int>, attribute: CUfunction_attribute, kernel: CUkernel, device: CUdevice) {
         value.required()?;
         let device = state()?.device(device)?;
@@ -157,14 +157,14 @@ entries! {
         KERNELS.get(kernel.0)?.function_on(device)?.set_attribute(attribute, value)
     }
 
-    /// What it prefers makes no difference here.
+    /// Sets the preferred cache configuration, which has no effect.
     fn cuKernelSetCacheConfig(kernel: CUkernel, config: CUfunc_cache, device: CUdevice) {
         let device = state()?.device(device)?;
         KERNELS.get(kernel.0)?.function_on(device)?;
         config.check()
     }
 
-    /// Place and size of a parameter, in bytes.
+    /// Returns offset and size of a parameter, in bytes.
     fn cuKernelGetParamInfo(kernel: CUkernel, index: usize, offset: Out<usize>, bytes: Out<usize>) {
         offset.required()?;
         let function = KERNELS.get(not_null(kernel)?.0)?.function(&current()?)?;
@@ -173,7 +173,7 @@ entries! {
         offset.set(param.offset as usize)
     }
 
-    /// How many parameters a kernel has.
+    /// Returns the number of parameters of a kernel.
     fn cuKernelGetParamCount(kernel: CUkernel, count: Out<usize>) {
         count.required()?;
         count.set(KERNELS.get(kernel.0)?.function(&current()?)?.kernel.params.len())

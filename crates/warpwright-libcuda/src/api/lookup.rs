@@ -1,4 +1,4 @@
-//! Functions by name, and what the driver keeps to itself.
+//! Functions by name, and private tables.
 
 use super::{Entry, all, entries};
 use crate::report::log;
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
 
-/// What `cuGetProcAddress` says of a search: `CUdriverProcAddressQueryResult`.
+/// The result of a search: `CUdriverProcAddressQueryResult`.
 const FOUND: c_int = 0;
 const SYMBOL_NOT_FOUND: c_int = 1;
 const VERSION_NOT_SUFFICIENT: c_int = 2;
@@ -17,10 +17,10 @@ const VERSION_NOT_SUFFICIENT: c_int = 2;
 const LEGACY_STREAM: u64 = 1;
 const PER_THREAD_DEFAULT_STREAM: u64 = 2;
 
-/// Names that mean another function since that one came.
+/// Names that mean another function since that version.
 const RENAMED: &[(&str, &str)] = &[("cuGraphInstantiate", "cuGraphInstantiateWithFlags")];
 
-/// The functions of the interface, in the order of the table: the version of CUDA that brought each, and its name.
+/// The functions of the interface, in the order of the table: the version of CUDA that introduced each, and its name.
 fn functions() -> impl Iterator<Item = (u32, &'static str)> {
     let lines = include_str!("functions.txt").lines().map(|line| line.trim_end_matches(" unsupported"));
     lines
@@ -53,7 +53,7 @@ fn variants() -> &'static HashMap<&'static str, Vec<Variant>> {
     })
 }
 
-/// A name without the version of its signature and the kind of its default stream.
+/// A name without the suffixes for its version and its kind of default stream.
 fn base(name: &str) -> (&str, bool) {
     let plain = name.strip_suffix("_ptds").or_else(|| name.strip_suffix("_ptsz"));
     let (name, is_per_thread) = (plain.unwrap_or(name), plain.is_some());
@@ -61,7 +61,7 @@ fn base(name: &str) -> (&str, bool) {
     (base.map_or(name, |(base, _)| base), is_per_thread)
 }
 
-/// The function that a client of a version of CUDA means by a name; else what the search says.
+/// The function that a name means to a client of a version of CUDA; otherwise the result of the search.
 fn find(name: &str, version: u32, per_thread: bool) -> std::result::Result<&'static Entry, c_int> {
     let variants = variants().get(name).ok_or(SYMBOL_NOT_FOUND)?;
     let driver = state::config().map_or(u32::MAX, |config| config.driver_version);
@@ -72,7 +72,7 @@ fn find(name: &str, version: u32, per_thread: bool) -> std::result::Result<&'sta
     best.map(|variant| variant.entry).ok_or(VERSION_NOT_SUFFICIENT)
 }
 
-/// A search, as a client asks for it.
+/// A client's search.
 fn search(
     name: In<c_char>,
     function: Out<*mut c_void>,
@@ -95,12 +95,12 @@ fn search(
 }
 
 entries! {
-    /// The function that a client of a version of CUDA means by a base name such as `cuMemAlloc`.
+    /// Returns the function that a base name such as `cuMemAlloc` means to a client of a version of CUDA.
     fn cuGetProcAddress(name: In<c_char>, function: Out<*mut c_void>, version: c_int, flags: u64) {
         search(name, function, version, flags)?.map_err(|_| Status::NOT_FOUND)
     }
 
-    /// The same. That there is none is no failure: the pointer is null, and `status` says why.
+    /// The same. A missing function is not an error: the pointer is null, and `status` says why.
     fn cuGetProcAddress_v2(
         name: In<c_char>, function: Out<*mut c_void>, version: c_int, flags: u64, status: Out<c_int>
     ) {
@@ -109,7 +109,8 @@ entries! {
         Ok(())
     }
 
-    /// Tables of private functions, by which NVIDIA's own libraries reach into their driver. There are none.
+    /// Would return tables of private functions, which NVIDIA's own libraries use to reach into their driver. There are
+    /// none.
     fn cuGetExportTable(table: Out<*const c_void>, id: In<CUuuid>) {
         table.set(std::ptr::null())?;
         let id = id.get()?.bytes.map(|byte| format!("{byte:02x}")).concat();

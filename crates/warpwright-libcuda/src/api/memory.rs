@@ -1,4 +1,4 @@
-//! Memory of devices: allocated, given back, looked up.
+//! Device memory: allocation, release, lookup.
 
 use super::entries;
 use crate::engine::{self, Asker, BlockKind, Engine, HostKind, hosts};
@@ -11,10 +11,10 @@ use std::ffi::c_uint;
 use std::sync::Arc;
 use warpwright_device::{Bytes, Release, StreamKind};
 
-/// What rows of pitched memory begin at multiples of, in bytes.
+/// The alignment of rows in pitched memory, in bytes.
 const PITCH: u64 = 512;
 
-/// The context of the calling thread, and its device at work.
+/// The context of the calling thread, and its engine.
 pub(super) fn here() -> Result<(Arc<Context>, Arc<Engine>)> {
     engine::permitted()?;
     let context = current()?;
@@ -22,7 +22,7 @@ pub(super) fn here() -> Result<(Arc<Context>, Arc<Engine>)> {
     Ok((context, engine))
 }
 
-/// Who asks for memory of the host.
+/// The owner of an allocation of host memory.
 pub(super) fn asker() -> Result<Asker> {
     let (context, engine) = here()?;
     Ok(Asker { context: context.id, context_handle: context.handle, device: engine.ordinal })
@@ -34,7 +34,7 @@ fn allocate(bytes: u64) -> Result<CUdeviceptr> {
     allocate_from(&engine, &context, bytes, || Ok(BlockKind::Plain))
 }
 
-/// Allocates memory of a device: of that kind, if it may be.
+/// Allocates device memory of that kind.
 pub(super) fn allocate_from(
     engine: &Engine,
     context: &Context,
@@ -54,7 +54,7 @@ pub(super) fn allocate_from(
     Ok(block?.base())
 }
 
-/// The device that has an allocation.
+/// The device of an allocation.
 pub(super) fn owner(address: CUdeviceptr) -> Result<Arc<Engine>> {
     let mut engines = engine::engines()?.into_iter();
     engines.find(|engine| engine.memory.find(address).is_some()).ok_or(Status::INVALID_VALUE)
@@ -76,7 +76,7 @@ fn free(address: CUdeviceptr) -> Result<()> {
     context.check()
 }
 
-/// Where what holds an address begins, and its size.
+/// The start and size of the allocation that contains an address.
 fn range(address: CUdeviceptr) -> Result<(u64, u64)> {
     here()?;
     if let Some(host) = hosts().find(address) {
@@ -86,7 +86,7 @@ fn range(address: CUdeviceptr) -> Result<(u64, u64)> {
     engines.iter().find_map(|engine| engine.vm().extent(address)).ok_or(Status::NOT_FOUND)
 }
 
-/// Whether it is managed memory that is spoken of.
+/// Checks that it is managed memory.
 fn managed(address: CUdeviceptr, bytes: usize) -> Result<()> {
     here()?;
     let end = address.checked_add(bytes as u64).ok_or(Status::INVALID_VALUE)?;
@@ -96,7 +96,7 @@ fn managed(address: CUdeviceptr, bytes: usize) -> Result<()> {
     }
 }
 
-/// The host's number, where a device's could stand.
+/// The host's number, in place of a device's.
 const CPU: CUdevice = -1;
 
 fn device_or_host(device: CUdevice) -> Result<()> {
@@ -112,7 +112,7 @@ fn location(location: CUmemLocation) -> Result<()> {
     }
 }
 
-/// Whether advice is about no place: about who reads only, or that none is preferred.
+/// Whether advice has no location: about read-mostly memory, or removing a preferred location.
 fn has_no_place(advice: CUmem_advise) -> Result<bool> {
     advice.check()?;
     let about_none = [
@@ -123,7 +123,7 @@ fn has_no_place(advice: CUmem_advise) -> Result<bool> {
     Ok(about_none.contains(&advice))
 }
 
-/// Who accesses memory is a device or the host, and no part of it.
+/// Checks that a location for access is a device or the host as a whole.
 fn accessor(advice: CUmem_advise, place: CUmemLocation) -> Result<()> {
     let is_about_access = matches!(advice, CUmem_advise::SET_ACCESSED_BY | CUmem_advise::UNSET_ACCESSED_BY);
     match place.kind {
@@ -134,12 +134,12 @@ fn accessor(advice: CUmem_advise, place: CUmemLocation) -> Result<()> {
 }
 
 entries! {
-    /// Allocates memory that is not initialised.
+    /// Allocates uninitialised memory.
     fn cuMemAlloc_v2(address: Out<CUdeviceptr>, bytes: usize) {
         address.required()?.set(allocate(bytes as u64)?)
     }
 
-    /// Allocates rows that begin at multiples of what the device likes; their distance in bytes is told.
+    /// Allocates rows with the alignment that the device prefers, and returns their pitch.
     fn cuMemAllocPitch_v2(
         address: Out<CUdeviceptr>,
         pitch: Out<usize>,
@@ -158,7 +158,8 @@ entries! {
         pitch.set(row as usize)
     }
 
-    /// Allocates memory that host and devices reach at one address. Flags: 1, attached to all; 2, to the host.
+    /// Allocates managed memory, which host and devices access at one address. Flags: 1, attached to all; 2, to the
+    /// host.
     fn cuMemAllocManaged(address: Out<CUdeviceptr>, bytes: usize, flags: c_uint) {
         let asker = asker()?;
         if !matches!(flags, 1 | 2) {
@@ -167,12 +168,12 @@ entries! {
         address.required()?.set(hosts().allocate(bytes as u64, HostKind::Managed, flags, asker)?)
     }
 
-    /// Gives memory back when everything that was asked for is done. Null is nothing.
+    /// Frees memory, after all operations are complete. Null is ignored.
     fn cuMemFree_v2(address: CUdeviceptr) {
         free(address)
     }
 
-    /// Bytes of the device that are free, and all, each if the client wants it.
+    /// Returns the free and the total bytes of the device, each if the client wants it.
     fn cuMemGetInfo_v2(free: Out<usize>, total: Out<usize>) {
         let (_, engine) = here()?;
         free.set_if(engine.vm().free_memory() as usize);
@@ -180,7 +181,7 @@ entries! {
         Ok(())
     }
 
-    /// Where the allocation of an address begins, and its size.
+    /// Returns the start and size of the allocation of an address.
     fn cuMemGetAddressRange_v2(base: Out<CUdeviceptr>, bytes: Out<usize>, address: CUdeviceptr) {
         let (start, size) = range(address)?;
         base.set_if(start);
@@ -188,13 +189,13 @@ entries! {
         Ok(())
     }
 
-    /// Says how managed memory will be used. Nothing depends on it here.
+    /// Advises how managed memory will be used, which has no effect.
     fn cuMemAdvise(address: CUdeviceptr, bytes: usize, what: CUmem_advise, device: CUdevice) {
         managed(address, bytes)?;
         if has_no_place(what)? { Ok(()) } else { device_or_host(device) }
     }
 
-    /// Says how managed memory will be used. Nothing depends on it here.
+    /// Advises how managed memory will be used, which has no effect.
     fn cuMemAdvise_v2(address: CUdeviceptr, bytes: usize, what: CUmem_advise, place: CUmemLocation) {
         managed(address, bytes)?;
         if has_no_place(what)? {
@@ -204,7 +205,7 @@ entries! {
         location(place)
     }
 
-    /// Asks for managed memory to be where it will be used. It is everywhere already.
+    /// Prefetches managed memory, which has no effect.
     fn cuMemPrefetchAsync, cuMemPrefetchAsync_ptsz |default| (
         address: CUdeviceptr,
         bytes: usize,
@@ -216,7 +217,7 @@ entries! {
         device_or_host(device)
     }
 
-    /// Asks for managed memory to be where it will be used. It is everywhere already.
+    /// Prefetches managed memory, which has no effect.
     fn cuMemPrefetchAsync_v2, cuMemPrefetchAsync_v2_ptsz |default| (
         address: CUdeviceptr,
         bytes: usize,
@@ -229,7 +230,7 @@ entries! {
         if flags == 0 { location(place) } else { Err(Status::INVALID_VALUE) }
     }
 
-    /// Attaches managed memory to a stream. The host may use it at any time here.
+    /// Attaches managed memory to a stream. The host may access it at any time here.
     fn cuStreamAttachMemAsync, cuStreamAttachMemAsync_ptsz |default| (
         stream: CUstream,
         address: CUdeviceptr,
@@ -250,7 +251,7 @@ entries! {
     }
 }
 
-/// Bytes of a device or of pinned memory at an address that a client gives.
+/// Bytes of a device or of pinned memory, at an address of the client.
 pub(super) fn bytes_at(address: CUdeviceptr, bytes: u64) -> Result<Bytes> {
     if address == 0 { Err(Status::INVALID_VALUE) } else { engine::bytes_at(address, bytes) }
 }

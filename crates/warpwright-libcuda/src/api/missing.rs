@@ -1,5 +1,5 @@
-//! What the driver API has and this library lacks. Each is a function that says so: clients that look all names up
-//! when they load the library find them. The build takes their names from `functions.txt`.
+//! Functions of the driver API that this library lacks. Each is exported, so that clients which look up all names at
+//! load time find it, and reports that it is not supported. The build takes their names from `functions.txt`.
 
 use super::Entry;
 use crate::report::log;
@@ -23,7 +23,7 @@ macro_rules! unsupported {
             }
         )*
 
-        /// The functions that are missing.
+        /// The missing functions.
         pub(super) static ENTRIES: &[&Entry] = &[$(&$name::ENTRY),*];
     };
 }

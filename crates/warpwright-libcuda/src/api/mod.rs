@@ -1,8 +1,8 @@
-//! The exported functions, a file per group of the driver API.
+//! The exported functions, one file for each group of the driver API.
 //!
-//! Each is a line or two: it takes the client's values apart, calls what is inside and hands the result out. The macro
-//! `entries!` makes the C function around that, and a row of the table in which `cuGetProcAddress` looks.
-//! **No panic crosses the interface**: it becomes `CUDA_ERROR_UNKNOWN` and a line of the log.
+//! Each is a line or two: it converts the client's values, calls the implementation and returns the result. The macro
+//! `entries!` generates the C function, and a row of the table that `cuGetProcAddress` searches. **No panic crosses the
+//! interface**: it becomes `CUDA_ERROR_UNKNOWN` and a line of the log.
 //!
 //! ```text
 //! entries! {
@@ -53,7 +53,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 pub use own::*;
 
-/// Makes the functions of groups public, and the list of all of them.
+/// Makes the functions of the groups public, and lists all of them.
 macro_rules! groups {
     ($($group:ident)*) => {
         $(pub use $group::*;)*
@@ -72,9 +72,9 @@ groups! {
 pub(crate) struct Entry {
     /// Its name, with the suffix of its version.
     pub(crate) name: &'static str,
-    /// What a client calls. It has the signature that the interface gives to the name.
+    /// Its address. It has the signature that the interface defines for the name.
     pub(crate) address: *const (),
-    /// Whether there is more to it than saying that it is missing.
+    /// Whether it is implemented.
     pub(crate) is_supported: bool,
     calls: AtomicU64,
 }
@@ -87,10 +87,10 @@ unsafe extern "C-unwind" {
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
 }
 
-/// The state of a thread that is not cancelled.
+/// The state of a thread that cannot be cancelled.
 const CANNOT_BE_CANCELLED: c_int = 1;
 
-/// Says whether the thread can be cancelled; whether it could be before.
+/// Sets whether the thread can be cancelled; returns the previous state.
 fn set_cancel_state(state: c_int) -> c_int {
     let mut before = state;
     // SAFETY: a state of POSIX, and a place for the one before.
@@ -98,7 +98,7 @@ fn set_cancel_state(state: c_int) -> c_int {
     before
 }
 
-/// What needs no driver, and so works in the child of a process that had one.
+/// Functions that need no driver, and so work in the child of a process that had one.
 const FOR_CHILDREN: [&str; 5] =
     ["cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString", "cuGetProcAddress", "cuGetProcAddress_v2"];
 
@@ -107,7 +107,7 @@ impl Entry {
         Entry { name, address, is_supported, calls: AtomicU64::new(0) }
     }
 
-    /// How often it was called.
+    /// The number of calls.
     pub(crate) fn calls(&self) -> u64 {
         self.calls.load(Relaxed)
     }
@@ -145,27 +145,27 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Entry> {
     GROUPS.iter().flat_map(|group| group.iter().copied())
 }
 
-/// The names of all exported functions of the driver API, those that are missing too.
+/// The names of all exported functions of the driver API, including missing ones.
 pub fn names() -> impl Iterator<Item = &'static str> {
     all().map(|entry| entry.name)
 }
 
-/// Whether a function does something.
+/// Whether a function is implemented.
 pub(crate) fn is_supported(name: &str) -> bool {
     all().any(|entry| entry.name == name && entry.is_supported)
 }
 
-/// What stream 0 is for a variant of a function.
+/// The meaning of stream 0 for a variant of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DefaultStream {
-    /// The one that waits for all others.
+    /// The legacy default stream.
     Legacy,
-    /// The calling thread's.
+    /// The calling thread's default stream.
     PerThread,
 }
 
 impl DefaultStream {
-    /// The stream that is meant: never null.
+    /// The actual stream, never null.
     pub(crate) fn resolve(self, stream: CUstream) -> CUstream {
         match self {
             _ if !stream.is_null() => stream,
@@ -175,7 +175,7 @@ impl DefaultStream {
     }
 }
 
-/// Exports functions, and makes the group's `ENTRIES`.
+/// Exports functions, and defines the group's `ENTRIES`.
 macro_rules! entries {
     ($(
         $(#[$meta:meta])*
@@ -191,7 +191,7 @@ macro_rules! entries {
     };
 }
 
-/// Exports a function, with another version that is the same, or its variant for the default stream of the thread.
+/// Exports a function, with an identical version, or with its variant for the thread's default stream.
 macro_rules! export {
     ([$($meta:tt)*] $name:ident [] $params:tt $body:block) => {
         $crate::api::entry! { [$($meta)*] $name [] $params $body }
@@ -223,7 +223,7 @@ macro_rules! entry {
         ///
         /// # Safety
         ///
-        /// Pointers are as the interface says: null, or good for what it reads and writes there.
+        /// Pointers must be as the interface says: null, or valid for what it reads and writes there.
         #[unsafe(no_mangle)]
         #[allow(clippy::too_many_arguments, reason = "the interface's functions have as many as they have")]
         pub unsafe extern "C" fn $name($($arg: $ty),*) -> $crate::types::Status {

@@ -39,37 +39,37 @@ entries! {
         module.set(Module::load(&context, &Image::at(code)?, &mut options, false)?)
     }
 
-    /// Unloads a module. What was launched before goes on.
+    /// Unloads a module. Launches that were issued go on.
     fn cuModuleUnload(module: CUmodule) {
         code::unload(module)
     }
 
-    /// Code is compiled when it is loaded.
+    /// Returns the loading mode: code is compiled when it is loaded.
     fn cuModuleGetLoadingMode(mode: Out<CUmoduleLoadingMode>) {
         crate::state::state()?;
         mode.set(CUmoduleLoadingMode::EAGER)
     }
 
-    /// The kernel of that name.
+    /// Returns the kernel of that name.
     fn cuModuleGetFunction(function: Out<CUfunction>, module: CUmodule, name: In<c_char>) {
         function.required()?;
         let module = code::module(module)?;
         function.set(module.function(&text(name)?)?.handle)
     }
 
-    /// How many kernels a module has.
+    /// Returns the number of kernels of a module.
     fn cuModuleGetFunctionCount(count: Out<c_uint>, module: CUmodule) {
         count.required()?;
         count.set(code::module(module)?.functions.len() as c_uint)
     }
 
-    /// The first kernels of a module.
+    /// Returns the first kernels of a module.
     fn cuModuleEnumerateFunctions(functions: Out<CUfunction>, count: c_uint, module: CUmodule) {
         let module = code::module(module)?;
         functions.set_all(module.functions.iter().map(|function| function.handle).take(count as usize))
     }
 
-    /// Address and size of the variable of that name, each if the client wants it.
+    /// Returns address and size of the variable of that name, each if the client wants it.
     fn cuModuleGetGlobal_v2(address: Out<CUdeviceptr>, bytes: Out<usize>, module: CUmodule, name: In<c_char>) {
         one_wanted(address, bytes)?;
         let (at, size) = code::module(module)?.variable(&text(name)?)?;
@@ -78,13 +78,13 @@ entries! {
         Ok(())
     }
 
-    /// Begins to link. Buffers and values of the options are used until the linker is destroyed.
+    /// Creates a linker. It uses the buffers and values of the options until it is destroyed.
     fn cuLinkCreate_v2 = cuLinkCreate(count: c_uint, options: In<CUjit_option>, values: Out<usize>, link: Out<CUlinkState>) {
         link.required()?;
         link.set(Link::create(Options::of_linker(count, options, values)?)?)
     }
 
-    /// Gives the linker code.
+    /// Adds code to a linker.
     fn cuLinkAddData_v2 = cuLinkAddData(
         link: CUlinkState,
         kind: CUjitInputType,
@@ -104,7 +104,7 @@ entries! {
         link.add(kind, &copy, &name)
     }
 
-    /// Gives the linker the code in a file.
+    /// Adds the code of a file to a linker.
     fn cuLinkAddFile_v2 = cuLinkAddFile(
         link: CUlinkState,
         kind: CUjitInputType,
@@ -118,7 +118,7 @@ entries! {
         link.add(kind, &read_file(file)?, &text(file)?)
     }
 
-    /// Links. The image is good until the linker is destroyed.
+    /// Links, and returns the image, valid until the linker is destroyed.
     fn cuLinkComplete(link: CUlinkState, image: Out<*const u8>, bytes: Out<usize>) {
         image.required()?;
         let (address, size) = LINKS.get(link.0)?.complete()?;
@@ -126,19 +126,19 @@ entries! {
         image.set(address)
     }
 
-    /// Ends a linker, and its image with it.
+    /// Destroys a linker and its image.
     fn cuLinkDestroy(link: CUlinkState) {
         LINKS.remove(link.0)?;
         Ok(())
     }
 }
 
-/// A client that asks where a variable is wants to know its address or its size.
+/// Checks that the client wants the address or the size of a variable.
 pub(super) fn one_wanted(address: Out<CUdeviceptr>, bytes: Out<usize>) -> Result<()> {
     if address.is_null() && bytes.is_null() { Err(Status::INVALID_VALUE) } else { Ok(()) }
 }
 
-/// The bytes of a file of the client's.
+/// The bytes of a client's file.
 pub(super) fn read_file(name: In<c_char>) -> Result<Vec<u8>> {
     let name = text(name)?;
     std::fs::read(&name).map_err(|error| {

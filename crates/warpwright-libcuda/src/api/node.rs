@@ -1,4 +1,4 @@
-//! Nodes of graphs: what they do, set in graphs and in those that are ready to run.
+//! Nodes of graphs and their parameters, in graphs and in executable graphs.
 
 use super::copy_rows::copy_of;
 use super::entries;
@@ -16,7 +16,7 @@ use crate::types::{
 use std::sync::Arc;
 
 entries! {
-    /// Adds a launch.
+    /// Adds a kernel node.
     fn cuGraphAddKernelNode(
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize,
         params: In<CUDA_KERNEL_NODE_PARAMS_v1>,
@@ -24,7 +24,7 @@ entries! {
         add_node(node, graph, behind, count, |_| kernel(&params.get()?))
     }
 
-    /// Adds a launch, also of a library's kernel.
+    /// Adds a kernel node, also for a library's kernel.
     fn cuGraphAddKernelNode_v2(
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize,
         params: In<CUDA_KERNEL_NODE_PARAMS_v2>,
@@ -32,21 +32,21 @@ entries! {
         add_node(node, graph, behind, count, |_| kernel(&first_version(&params.get()?)?))
     }
 
-    /// Changes a launch of later runs.
+    /// Changes a kernel node for later launches.
     fn cuGraphExecKernelNodeSetParams(
         exec: CUgraphExec, node: CUgraphNode, params: In<CUDA_KERNEL_NODE_PARAMS_v1>,
     ) {
         change_in(exec, node, &params.get()?)
     }
 
-    /// Changes a launch of later runs, also to one of a library's kernel.
+    /// Changes a kernel node for later launches, also to a library's kernel.
     fn cuGraphExecKernelNodeSetParams_v2(
         exec: CUgraphExec, node: CUgraphNode, params: In<CUDA_KERNEL_NODE_PARAMS_v2>,
     ) {
         change_in(exec, node, &first_version(&params.get()?)?)
     }
 
-    /// Sets an attribute of a launch.
+    /// Sets an attribute of a kernel node.
     fn cuGraphKernelNodeSetAttribute(
         node: CUgraphNode, id: CUlaunchAttributeID, value: In<CUlaunchAttributeValue>,
     ) {
@@ -57,7 +57,7 @@ entries! {
         })
     }
 
-    /// Adds a copy.
+    /// Adds a copy node.
     fn cuGraphAddMemcpyNode(
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize, params: In<CUDA_MEMCPY3D>,
         context: CUcontext,
@@ -65,14 +65,14 @@ entries! {
         add_node(node, graph, behind, count, |_| copy(params, context))
     }
 
-    /// Changes a copy of later runs.
+    /// Changes a copy node for later launches.
     fn cuGraphExecMemcpyNodeSetParams(
         exec: CUgraphExec, node: CUgraphNode, params: In<CUDA_MEMCPY3D>, context: CUcontext,
     ) {
         replace_in(exec, node, copy(params, context)?)
     }
 
-    /// Adds memory that becomes a value.
+    /// Adds a memset node.
     fn cuGraphAddMemsetNode(
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize,
         params: In<CUDA_MEMSET_NODE_PARAMS>, context: CUcontext,
@@ -80,14 +80,14 @@ entries! {
         add_node(node, graph, behind, count, |_| fill(params, context))
     }
 
-    /// Changes what memory becomes in later runs.
+    /// Changes a memset node for later launches.
     fn cuGraphExecMemsetNodeSetParams(
         exec: CUgraphExec, node: CUgraphNode, params: In<CUDA_MEMSET_NODE_PARAMS>, context: CUcontext,
     ) {
         replace_in(exec, node, fill(params, context)?)
     }
 
-    /// Adds a call of a function.
+    /// Adds a host node, which calls a function.
     fn cuGraphAddHostNode(
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize,
         params: In<CUDA_HOST_NODE_PARAMS>,
@@ -99,31 +99,31 @@ entries! {
         })
     }
 
-    /// Adds a copy of a graph.
+    /// Adds a child graph node, with a copy of a graph.
     fn cuGraphAddChildGraphNode(
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize, child: CUgraph,
     ) {
         add_node(node, graph, behind, count, |into| self::child(into, child))
     }
 
-    /// Changes the graph that a node is in later runs to one of the same shape.
+    /// Changes the graph of a child graph node for later launches, to one of the same shape.
     fn cuGraphExecChildGraphNodeSetParams(exec: CUgraphExec, node: CUgraphNode, child: CUgraph) {
         graph::exec(exec)?.update_child(node, &*graph::graph(child)?)
     }
 
-    /// Adds a node that does nothing.
+    /// Adds an empty node.
     fn cuGraphAddEmptyNode(node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize) {
         add_node(node, graph, behind, count, |_| Ok(Task::Empty))
     }
 
-    /// Adds the recording of an event.
+    /// Adds an event record node.
     fn cuGraphAddEventRecordNode(
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize, event: CUevent,
     ) {
         add_node(node, graph, behind, count, |_| Ok(Task::Record(EVENTS.get(event.0)?)))
     }
 
-    /// Adds waiting for an event.
+    /// Adds an event wait node.
     fn cuGraphAddEventWaitNode(
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize, event: CUevent,
     ) {
@@ -154,7 +154,7 @@ fn launch(params: &CUDA_KERNEL_NODE_PARAMS_v1, cooperative: bool) -> Result<Laun
     Launch::new(code::function(params.func)?, shape, params.kernelParams, params.extra)
 }
 
-/// The function is given by itself, or as a kernel and a context.
+/// The function, given directly, or as a kernel and a context.
 fn first_version(params: &CUDA_KERNEL_NODE_PARAMS_v2) -> Result<CUDA_KERNEL_NODE_PARAMS_v1> {
     let func = match (params.first.func, params.kern) {
         (func, CUkernel::NULL) => func,
@@ -173,7 +173,7 @@ fn first_version(params: &CUDA_KERNEL_NODE_PARAMS_v2) -> Result<CUDA_KERNEL_NODE
     Ok(CUDA_KERNEL_NODE_PARAMS_v1 { func, ..params.first })
 }
 
-/// A launch becomes another one, with its attributes.
+/// The launch with other parameters, and the same attributes.
 fn change(kernel: &mut Kernel, params: &CUDA_KERNEL_NODE_PARAMS_v1) -> Result<()> {
     let launch = launch(params, kernel.launch.shape.cooperative)?;
     if launch.function.code.context.id != kernel.launch.function.code.context.id {
@@ -204,7 +204,7 @@ fn replace_in(exec: CUgraphExec, node: CUgraphNode, task: Task) -> Result<()> {
     })
 }
 
-/// The context of a node must be there.
+/// Checks that the context of a node exists.
 fn check_context(context: CUcontext) -> Result<()> {
     crate::state::CONTEXTS.get(context.0).map_err(|_| Status::INVALID_CONTEXT)?.check()
 }

@@ -1,4 +1,4 @@
-//! User objects, which graphs keep.
+//! User objects, which graphs retain.
 
 use super::entries;
 use crate::engine::{HostFunction, permitted};
@@ -8,14 +8,14 @@ use crate::types::{CUgraph, CUhostFn, CUuserObject, Out, Result, Status};
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 
-/// The destructor cannot be waited for: what there is to choose.
+/// The only flag of an object: its destructor is not synchronised with.
 const NO_DESTRUCTOR_SYNC: c_uint = 1;
 
-/// A graph takes the references that the client has.
+/// The flag that moves the client's references to a graph.
 const MOVE: c_uint = 1;
 
 entries! {
-    /// Makes an object of references. With the last one the destructor is called.
+    /// Creates an object with references. The last release calls the destructor.
     fn cuUserObjectCreate(
         made: Out<CUuserObject>,
         argument: *mut c_void,
@@ -30,17 +30,17 @@ entries! {
         made.set(UserObject::create(HostFunction::new(destructor, argument), count(references)?)?)
     }
 
-    /// The caller has more references.
+    /// Adds references of the caller.
     fn cuUserObjectRetain(handle: CUuserObject, references: c_uint) {
         object(handle)?.retain(count(references)?)
     }
 
-    /// The caller has fewer references.
+    /// Releases references of the caller.
     fn cuUserObjectRelease(handle: CUuserObject, references: c_uint) {
         object(handle)?.release(count(references)?)
     }
 
-    /// A graph has references: new ones, or those that were the caller's.
+    /// Adds references of a graph: new ones, or those of the caller.
     fn cuGraphRetainUserObject(graph: CUgraph, handle: CUuserObject, references: c_uint, flags: c_uint) {
         let (object, references) = (object(handle)?, count(references)?);
         if flags & !MOVE != 0 {
@@ -49,7 +49,7 @@ entries! {
         lock(&graph::graph(graph)?.objects).add(&object, references, flags == MOVE)
     }
 
-    /// A graph has fewer references.
+    /// Releases references of a graph.
     fn cuGraphReleaseUserObject(graph: CUgraph, handle: CUuserObject, references: c_uint) {
         let (object, references) = (object(handle)?, count(references)?);
         lock(&graph::graph(graph)?.objects).remove(&object, references)
@@ -62,7 +62,7 @@ fn object(handle: CUuserObject) -> Result<Arc<UserObject>> {
     USER_OBJECTS.get(handle.0).map_err(|_| Status::INVALID_VALUE)
 }
 
-/// How many references at once.
+/// Checks a number of references.
 fn count(references: c_uint) -> Result<c_uint> {
     if (1..=c_int::MAX as c_uint).contains(&references) { Ok(references) } else { Err(Status::INVALID_VALUE) }
 }

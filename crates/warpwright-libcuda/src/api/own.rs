@@ -1,5 +1,5 @@
-//! Functions of this library alone. A client that finds them has no NVIDIA driver but this one; the tests look through
-//! them at what the interface does not show. They may be called at any time and fail without a word.
+//! Functions that only this library has. A client that finds them runs on this driver and not on NVIDIA's; the tests
+//! use them to inspect what the interface does not show. They may be called at any time and fail silently.
 //!
 //! | function | what it gives |
 //! | --- | --- |
@@ -16,7 +16,7 @@ use crate::types::{CUdevice, In, Out, text};
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::catch_unwind;
 
-/// What a client gets of a mistake of ours.
+/// Calls a function; a panic yields the default value.
 fn guarded<T: Default>(body: impl FnOnce() -> T + std::panic::UnwindSafe) -> T {
     catch_unwind(body).unwrap_or_default()
 }
@@ -32,7 +32,7 @@ pub extern "C" fn warpwrightVersion() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// Host threads that run the blocks of a device; 0 where there is no such device, or no `cuInit` before.
+/// The number of host threads that run the blocks of a device; 0 without such a device, or before `cuInit`.
 #[unsafe(no_mangle)]
 pub extern "C" fn warpwrightHostThreads(device: CUdevice) -> c_int {
     guarded(|| {
@@ -41,7 +41,7 @@ pub extern "C" fn warpwrightHostThreads(device: CUdevice) -> c_int {
     })
 }
 
-/// How often a function was called; null for all of them together. 0 for what is none.
+/// The number of calls of a function; null for all functions. 0 for an unknown name.
 ///
 /// # Safety
 ///
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn warpwrightCalls(function: In<c_char>) -> u64 {
     })
 }
 
-/// How many things of a kind were made and not given back, and the bytes that they have; null for all kinds.
+/// The number of live objects of a kind, and their bytes; null for all kinds.
 ///
 /// # Safety
 ///
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn warpwrightAlive(what: In<c_char>, bytes: Out<u64>) -> u
     })
 }
 
-/// Errors that launches have found, and warnings.
+/// The number of errors found by launches, and of warnings.
 ///
 /// # Safety
 ///

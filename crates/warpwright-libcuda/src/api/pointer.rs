@@ -1,4 +1,4 @@
-//! What an address is.
+//! Attributes of addresses.
 
 use super::entries;
 use crate::engine::{BlockKind, HostKind, engines, hosts, permitted};
@@ -11,7 +11,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What is known of memory that an address is in.
+/// Known properties of the memory at an address.
 #[derive(Default)]
 struct Known {
     base: u64,
@@ -21,13 +21,13 @@ struct Known {
     id: u64,
     sync_operations: bool,
     host: Option<HostKind>,
-    /// Devices only read it.
+    /// It is read-only for devices.
     is_read_only: bool,
     pool: CUmemoryPool,
 }
 
 impl Known {
-    /// What a device may do with it: with memory of another device nothing, since none are peers.
+    /// The access of a device. Memory of another device is inaccessible, since there is no peer access.
     fn access(&self, device: c_int) -> CUmemAccess_flags {
         match self.host {
             Some(_) if self.is_read_only => CUmemAccess_flags::READ,
@@ -37,7 +37,7 @@ impl Known {
     }
 }
 
-/// Memory that is registered with this flag is only read by devices.
+/// The flag of registered memory that is read-only for devices.
 const READ_ONLY: c_uint = 8;
 
 fn find(address: u64) -> Result<Option<Known>> {
@@ -82,15 +82,15 @@ fn find(address: u64) -> Result<Option<Known>> {
     Ok(None)
 }
 
-/// The current context, whatever has failed in it.
+/// The current context, even after a failure in it.
 fn here() -> Result<Arc<Context>> {
     stack::top().filter(|context| context.is_alive()).ok_or(Status::INVALID_CONTEXT)
 }
 
-/// What no device knows, in answers that have a place for it.
+/// The answer for memory that no device knows.
 const NO_DEVICE: c_int = -2;
 
-/// Writes what is asked; of what nobody knows, the answer that says so.
+/// Writes an attribute; for unknown memory, the answer that says so.
 fn answer(known: Option<&Known>, address: u64, what: Attribute, value: Out<c_void>) -> Result<()> {
     fn put<T>(value: Out<c_void>, answer: T) -> Result<()> {
         // SAFETY: each attribute is answered below with the type that the interface says its value has.
@@ -143,7 +143,7 @@ fn answer(known: Option<&Known>, address: u64, what: Attribute, value: Out<c_voi
     }
 }
 
-/// An address that a client may ask several things of at once, whatever it is.
+/// An address for a query of several attributes, of any memory.
 fn several(count: c_uint, which: In<Attribute>, values: In<Out<c_void>>, address: u64) -> Result<()> {
     let known = find(address)?;
     let which = which.get_all(count as usize)?;
@@ -163,19 +163,19 @@ fn several(count: c_uint, which: In<Attribute>, values: In<Out<c_void>>, address
 }
 
 entries! {
-    /// Something about an address that the driver knows.
+    /// Returns an attribute of an address that the driver knows.
     fn cuPointerGetAttribute(value: Out<c_void>, what: Attribute, address: CUdeviceptr) {
         let value = value.required()?;
         let known = find(address)?.ok_or(Status::INVALID_VALUE)?;
         answer(Some(&known), address, what, value)
     }
 
-    /// Several things about an address, which the driver need not know.
+    /// Returns several attributes of an address, which the driver need not know.
     fn cuPointerGetAttributes(count: c_uint, which: In<Attribute>, values: In<Out<c_void>>, address: CUdeviceptr) {
         several(count, which, values, address)
     }
 
-    /// Sets whether operations on memory wait always: the one thing that can be set.
+    /// Sets whether operations on memory are always synchronous, the only attribute that can be set.
     fn cuPointerSetAttribute(value: In<c_void>, what: Attribute, address: CUdeviceptr) {
         if what != Attribute::SYNC_MEMOPS {
             return Err(Status::INVALID_VALUE);

@@ -1,4 +1,4 @@
-//! Memory in the order of streams, and the pools that it comes from.
+//! Stream-ordered memory and its pools.
 
 use super::entries;
 use super::memory::{allocate_from, owner};
@@ -19,7 +19,7 @@ fn pool(handle: CUmemoryPool) -> Result<Arc<Pool>> {
     POOLS.get(handle.0).map_err(|_| Status::INVALID_VALUE)
 }
 
-/// What is captured would have to be allocated anew in every run.
+/// Refuses allocation during a capture: each launch would have to allocate anew.
 fn not_captured(stream: &Stream) -> Result<()> {
     if stream.is_capturing() {
         log::misuse(&"memory that a captured graph allocates or gives back is not supported");
@@ -57,7 +57,7 @@ fn free(address: CUdeviceptr, stream: CUstream) -> Result<()> {
     stream.submit(Op::Release(owner(address)?.memory.take(address)?))
 }
 
-/// Where a pool is: a device.
+/// The device of a pool, by its location.
 fn device_of_pool(location: CUmemLocation) -> Result<CUdevice> {
     if location.kind == CUmemLocationType::HOST_NUMA {
         log::misuse(&"pools of the host's memory are not supported");
@@ -66,7 +66,7 @@ fn device_of_pool(location: CUmemLocation) -> Result<CUdevice> {
     device(location)
 }
 
-/// Where a pool or its user is: a device.
+/// The device of a location.
 fn device(location: CUmemLocation) -> Result<CUdevice> {
     if location.kind != CUmemLocationType::DEVICE {
         return Err(Status::INVALID_VALUE);
@@ -87,7 +87,7 @@ fn create(properties: &CUmemPoolProps) -> Result<Arc<Pool>> {
     Pool::create(device, properties.max_size as u64)
 }
 
-/// Which of the wishes about reuse an attribute is.
+/// Which of the reuse policies an attribute is.
 fn reuse(attribute: CUmemPool_attribute) -> Option<usize> {
     match attribute {
         CUmemPool_attribute::REUSE_FOLLOW_EVENT_DEPENDENCIES => Some(0),
@@ -153,19 +153,19 @@ entries! {
         allocate(address, bytes, Some(pool), default.resolve(stream))
     }
 
-    /// Gives memory back in the order of a stream.
+    /// Frees memory in the order of a stream.
     fn cuMemFreeAsync, cuMemFreeAsync_ptsz |default| (address: CUdeviceptr, stream: CUstream) {
         free(address, default.resolve(stream))
     }
 
-    /// Makes a pool.
+    /// Creates a pool.
     fn cuMemPoolCreate(handle: Out<CUmemoryPool>, properties: In<CUmemPoolProps>) {
         state()?;
         let handle = handle.required()?;
         handle.set(create(&properties.get()?)?.handle)
     }
 
-    /// Destroys a pool that was made. What was allocated from it stays.
+    /// Destroys a created pool. Its allocations remain.
     fn cuMemPoolDestroy(handle: CUmemoryPool) {
         permitted()?;
         let pool = pool(handle)?;
@@ -179,12 +179,12 @@ entries! {
         POOLS.remove(handle.0).map(drop).map_err(|_| Status::INVALID_VALUE)
     }
 
-    /// Gives back what a pool keeps beyond some bytes. It keeps nothing.
+    /// Trims a pool, which has no effect: it keeps nothing.
     fn cuMemPoolTrimTo(handle: CUmemoryPool, _kept: usize) {
         pool(handle).map(drop)
     }
 
-    /// An attribute of a pool: an `int` for wishes about reuse, else 64 bits.
+    /// Returns an attribute of a pool: an `int` for reuse policies, else 64 bits.
     fn cuMemPoolGetAttribute(handle: CUmemoryPool, attribute: CUmemPool_attribute, value: Out<c_void>) {
         get(&*pool(handle)?, attribute, value)
     }
@@ -194,7 +194,7 @@ entries! {
         set(&*pool(handle)?, attribute, value)
     }
 
-    /// Says which devices reach what is allocated from a pool: its own, always, and no other.
+    /// Sets which devices can access memory of a pool: always its own, and no other.
     fn cuMemPoolSetAccess(handle: CUmemoryPool, access: In<CUmemAccessDesc>, count: usize) {
         let pool = pool(handle)?;
         for access in access.get_all(count)? {
@@ -209,25 +209,25 @@ entries! {
         Ok(())
     }
 
-    /// Whether a device reaches what is allocated from a pool.
+    /// Returns whether a device can access memory of a pool.
     fn cuMemPoolGetAccess(flags: Out<CUmemAccess_flags>, handle: CUmemoryPool, location: In<CUmemLocation>) {
         let own = device(location.get()?)? == pool(handle)?.device;
         flags.set(if own { CUmemAccess_flags::READWRITE } else { CUmemAccess_flags::NONE })
     }
 
-    /// The pool that a device has by itself.
+    /// Returns the default pool of a device.
     fn cuDeviceGetDefaultMemPool(handle: Out<CUmemoryPool>, device: CUdevice) {
         let device = state()?.device(device)?;
         handle.required()?.set(device.engine()?.pools.own(device.ordinal)?.handle)
     }
 
-    /// The pool that allocations of a device come from.
+    /// Returns the current pool of a device.
     fn cuDeviceGetMemPool(handle: Out<CUmemoryPool>, device: CUdevice) {
         let device = state()?.device(device)?;
         handle.required()?.set(device.engine()?.pools.current(device.ordinal)?.handle)
     }
 
-    /// Chooses the pool that allocations of a device come from.
+    /// Sets the current pool of a device.
     fn cuDeviceSetMemPool(device: CUdevice, handle: CUmemoryPool) {
         let device = state()?.device(device)?;
         let pool = pool(handle)?;

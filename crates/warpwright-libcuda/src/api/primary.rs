@@ -1,4 +1,4 @@
-//! The context that a device has for all of the process.
+//! The primary context of a device, shared by the process.
 
 use super::entries;
 use crate::engine::permitted;
@@ -7,30 +7,30 @@ use crate::types::{CUcontext, CUdevice, Out};
 use std::ffi::{c_int, c_uint};
 
 entries! {
-    /// The primary context, made with the first call and alive until it was released as often.
+    /// Retains the primary context, which is created by the first call and lives until it was released as often.
     fn cuDevicePrimaryCtxRetain(context: Out<CUcontext>, device: CUdevice) {
         let context = context.required()?;
         context.set(state()?.device(device)?.retain_primary()?)
     }
 
-    /// Releases it; the last one destroys it.
+    /// Releases it; the last release destroys it.
     fn cuDevicePrimaryCtxRelease_v2 = cuDevicePrimaryCtxRelease(device: CUdevice) {
         permitted()?;
         state()?.device(device)?.release_primary()
     }
 
-    /// Destroys it with all that is in it, however often it is retained.
+    /// Destroys it with everything in it, however often it is retained.
     fn cuDevicePrimaryCtxReset_v2 = cuDevicePrimaryCtxReset(device: CUdevice) {
         permitted()?;
         state()?.device(device)?.reset_primary()
     }
 
-    /// How it is to wait, and the like.
+    /// Sets its flags, such as how it waits.
     fn cuDevicePrimaryCtxSetFlags_v2 = cuDevicePrimaryCtxSetFlags(device: CUdevice, flags: c_uint) {
         state()?.device(device)?.set_primary_flags(flags)
     }
 
-    /// Its flags, and whether it is there.
+    /// Returns its flags, and whether it exists.
     fn cuDevicePrimaryCtxGetState(device: CUdevice, flags: Out<c_uint>, active: Out<c_int>) {
         let (set, is_active) = state()?.device(device)?.primary_state();
         active.required()?;

@@ -17,7 +17,7 @@ use warpwright_device::{Bytes, Comparison, Op, StreamKind};
 
 const NON_BLOCKING: c_uint = 1;
 
-/// The most operations on values that one call may ask for: fewer than 256.
+/// The maximum number of operations of one batch: fewer than 256.
 const MAX_VALUES: c_uint = 255;
 
 fn create(handle: Out<CUstream>, flags: c_uint, priority: c_int) -> Result<()> {
@@ -30,7 +30,7 @@ fn create(handle: Out<CUstream>, flags: c_uint, priority: c_int) -> Result<()> {
     handle.required()?.set(Stream::create(&context, kind, kept_priority(priority))?)
 }
 
-/// A priority, kept to what there is; 0 is the least.
+/// A priority, clamped to the range; 0 is the lowest.
 fn kept_priority(priority: c_int) -> c_int {
     priority.clamp(crate::state::GREATEST_PRIORITY, 0)
 }
@@ -51,7 +51,7 @@ fn wait_event(stream: CUstream, handle: CUevent, flags: c_uint) -> Result<()> {
     }
 }
 
-/// A value in memory that is waited for.
+/// A semaphore wait on a value in memory.
 fn wait_value(address: CUdeviceptr, bytes: u64, value: u64, flags: c_uint) -> Result<Op> {
     const FLUSH: c_uint = 1 << 30;
     let comparison = match flags & !FLUSH {
@@ -99,17 +99,17 @@ fn value_op(op: &CUstreamBatchMemOpParams) -> Result<Op> {
 }
 
 entries! {
-    /// Makes a stream. Flag 1: the default stream and it do not wait for each other.
+    /// Creates a stream. Flag 1: it does not synchronise with the default stream.
     fn cuStreamCreate(handle: Out<CUstream>, flags: c_uint) {
         create(handle, flags, 0)
     }
 
-    /// Makes a stream with a priority, which is kept to what there is.
+    /// Creates a stream with a priority, which is clamped to the range.
     fn cuStreamCreateWithPriority(handle: Out<CUstream>, flags: c_uint, priority: c_int) {
         create(handle, flags, priority)
     }
 
-    /// Destroys a stream. What it was asked for is done.
+    /// Destroys a stream. Its operations are completed.
     fn cuStreamDestroy_v2(stream: CUstream) {
         permitted()?;
         if matches!(stream, CUstream::NULL | CUstream::LEGACY | CUstream::PER_THREAD) {
@@ -120,52 +120,52 @@ entries! {
         Ok(())
     }
 
-    /// Its priority.
+    /// Returns its priority.
     fn cuStreamGetPriority, cuStreamGetPriority_ptsz |default| (stream: CUstream, priority: Out<c_int>) {
         priority.set(Stream::get(default.resolve(stream))?.priority)
     }
 
-    /// Its flags.
+    /// Returns its flags.
     fn cuStreamGetFlags, cuStreamGetFlags_ptsz |default| (stream: CUstream, flags: Out<c_uint>) {
         let stream = Stream::get(default.resolve(stream))?;
         flags.set(if stream.kind() == StreamKind::NonBlocking { NON_BLOCKING } else { 0 })
     }
 
-    /// A number that no other stream has.
+    /// Returns its unique number.
     fn cuStreamGetId, cuStreamGetId_ptsz |default| (stream: CUstream, id: Out<c_ulonglong>) {
         id.set(Stream::get(default.resolve(stream))?.id())
     }
 
-    /// The context that it was made in.
+    /// Returns its context.
     fn cuStreamGetCtx, cuStreamGetCtx_ptsz |default| (stream: CUstream, context: Out<CUcontext>) {
         context.set(Stream::get(default.resolve(stream))?.context.handle)
     }
 
-    /// The device that it is on.
+    /// Returns its device.
     fn cuStreamGetDevice, cuStreamGetDevice_ptsz |default| (stream: CUstream, device: Out<CUdevice>) {
         device.set(Stream::get(default.resolve(stream))?.engine.ordinal)
     }
 
-    /// Whether everything is done that was asked for.
+    /// Returns whether all operations are complete.
     fn cuStreamQuery, cuStreamQuery_ptsz |default| (stream: CUstream) {
         let stream = Stream::find(default.resolve(stream))?;
         guard::waits(&stream)?;
         stream.query()
     }
 
-    /// Waits for everything that was asked for so far.
+    /// Waits for all operations so far.
     fn cuStreamSynchronize, cuStreamSynchronize_ptsz |default| (stream: CUstream) {
         let stream = Stream::find(default.resolve(stream))?;
         guard::waits(&stream)?;
         stream.synchronize()
     }
 
-    /// Does nothing more until what an event has recorded is done.
+    /// Makes the stream wait for an event.
     fn cuStreamWaitEvent, cuStreamWaitEvent_ptsz |default| (stream: CUstream, event: CUevent, flags: c_uint) {
         wait_event(default.resolve(stream), event, flags)
     }
 
-    /// Calls a function when everything before it is done. It is not called after an error.
+    /// Calls a function after all earlier operations, but not after an error.
     fn cuLaunchHostFunc, cuLaunchHostFunc_ptsz |default| (
         stream: CUstream,
         function: CUhostFn,
@@ -176,7 +176,7 @@ entries! {
         stream.submit_host(HostFunction::new(function, argument))
     }
 
-    /// Calls a function when everything before it is done, or has failed.
+    /// Calls a function after all earlier operations, even after an error.
     fn cuStreamAddCallback, cuStreamAddCallback_ptsz |default| (
         handle: CUstream,
         function: Option<CallbackFunction>,
@@ -189,14 +189,14 @@ entries! {
         stream.submit(stream.callback(StreamCallback::new(function, handle, argument)))
     }
 
-    /// Does nothing more until a word in memory has a value.
+    /// A semaphore wait: blocks the stream until a word in memory satisfies a condition.
     fn cuStreamWaitValue32_v2, cuStreamWaitValue32_v2_ptsz |default| (
         stream: CUstream, address: CUdeviceptr, value: u32, flags: c_uint,
     ) {
         Stream::get(default.resolve(stream))?.submit(wait_value(address, 4, value.into(), flags)?)
     }
 
-    /// Does nothing more until eight bytes in memory have a value.
+    /// A semaphore wait: blocks the stream until eight bytes in memory satisfy a condition.
     fn cuStreamWaitValue64_v2, cuStreamWaitValue64_v2_ptsz |default| (
         stream: CUstream, address: CUdeviceptr, value: u64, flags: c_uint,
     ) {
@@ -217,7 +217,7 @@ entries! {
         Stream::get(default.resolve(stream))?.submit(write_value(address, 8, value, flags)?)
     }
 
-    /// Several operations on values in memory, one after the other.
+    /// Executes several operations on values in memory, one after the other.
     fn cuStreamBatchMemOp_v2, cuStreamBatchMemOp_v2_ptsz |default| (
         stream: CUstream, count: c_uint, ops: In<CUstreamBatchMemOpParams>, flags: c_uint,
     ) {

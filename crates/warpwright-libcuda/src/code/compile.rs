@@ -1,7 +1,7 @@
-//! From PTX to code that a device runs, and what the compiler says on the way.
+//! Compiles PTX to code that a device runs, with the compiler's messages.
 //!
-//! Messages have the shape that the driver's compiler gives its own, since clients look for lines in them:
-//! `ptxas application ptx input, line N; error   : …`. What they say is ours.
+//! Messages have the format of the driver's compiler, since clients search them: `ptxas application ptx input, line N;
+//! error   : …`. The texts are our own.
 
 use super::Options;
 use crate::state::{Device, config};
@@ -12,13 +12,13 @@ use warpwright_ptx::ir::{self, Arch, Space, Version};
 use warpwright_ptx::verify::ModuleInfo;
 use warpwright_vm::DeviceError;
 
-/// Where messages say that the text is.
+/// The name of the input in messages.
 const INPUT: &str = "ptxas application ptx input";
 
-/// What the driver's compiler says last when it gives up.
+/// The last message of the driver's compiler after an error.
 const ABORTED: &str = "ptxas fatal   : Ptx assembly aborted due to errors";
 
-/// PTX that has been read and found right.
+/// PTX that was parsed and verified.
 pub(crate) struct Checked {
     module: ir::Module,
     info: ModuleInfo,
@@ -31,7 +31,7 @@ impl Checked {
     }
 }
 
-/// What compiled code is, beyond what the virtual GPU knows of it.
+/// Properties of compiled code that the virtual GPU does not know.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
     /// The version of its PTX.
@@ -42,7 +42,7 @@ pub(crate) struct Facts {
     pub(crate) kernels: Vec<String>,
 }
 
-/// Reads PTX and holds it against its rules, the driver's version and a target.
+/// Parses PTX and checks it against its rules, the driver's version and a target.
 pub(crate) fn check(text: &[u8], target: Arch, options: &mut Options) -> Result<Checked> {
     let begun = Instant::now();
     // Other bytes than ASCII can be in comments and strings alone; positions are told by lines, which stay.
@@ -100,7 +100,7 @@ fn facts(module: &ir::Module) -> Facts {
     }
 }
 
-/// A driver refuses PTX that is newer than itself before it reads anything else.
+/// Refuses PTX newer than the driver, before anything else is read.
 fn accepted_version(text: &str, options: &mut Options) -> Result<()> {
     let Some((line, version)) = version(text) else { return Ok(()) };
     let release = config()?.driver_version;
@@ -117,13 +117,13 @@ fn accepted_version(text: &str, options: &mut Options) -> Result<()> {
     Err(Status::UNSUPPORTED_PTX_VERSION)
 }
 
-/// Whether a text begins as PTX does: what does not is no code of any kind.
+/// Whether a text begins like PTX: otherwise it is no code of any kind.
 pub(super) fn begins_as_ptx(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text);
     behind_comments(&text).is_some_and(|rest| rest.starts_with(".version"))
 }
 
-/// A text from where its comments at the beginning end; `None` where they do not.
+/// A text without its leading comments; `None` if they do not end.
 fn behind_comments(text: &str) -> Option<&str> {
     let mut rest = text;
     loop {
@@ -138,8 +138,7 @@ fn behind_comments(text: &str) -> Option<&str> {
     }
 }
 
-/// The version that a text says it has, and its line; `None` where it does not begin as PTX does, which the parser
-/// will say.
+/// The version that a text declares, and its line; `None` if it does not begin like PTX, which the parser will report.
 fn version(text: &str) -> Option<(u32, Version)> {
     let rest = behind_comments(text)?;
     let line = 1 + text[..text.len() - rest.len()].bytes().filter(|byte| *byte == b'\n').count() as u32;
@@ -169,7 +168,7 @@ fn read(text: &str, options: &mut Options) -> Result<Checked> {
     Ok(Checked { module, info })
 }
 
-/// A diagnostic: errors to one log, warnings to the other, notes there if the client wants to know all.
+/// Writes a diagnostic: errors to one log, warnings to the other, notes there if the client wants verbose messages.
 fn diagnose(diagnostic: &Diagnostic, lines: &LineIndex<'_>, options: &mut Options) {
     let severity = diagnostic.severity();
     let kind = match severity {
@@ -202,7 +201,7 @@ fn message(line: Option<u32>, kind: &str, what: &str) -> String {
     }
 }
 
-/// What functions take, for a client that wants to know all.
+/// The resources of functions, for a client that wants verbose messages.
 fn tell(
     loaded: &warpwright_vm::Module,
     facts: &Facts,

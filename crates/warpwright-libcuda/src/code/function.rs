@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use warpwright_ptx::ir::Arch;
 use warpwright_vm::{KernelInfo, KernelParam};
 
-/// Shared memory that a block has without asking for more, in bytes.
+/// The shared memory of a block without opt-in, in bytes.
 pub(super) const SHARED_BY_DEFAULT: u64 = 48 << 10;
 
-/// The most threads of a block.
+/// The maximum number of threads of a block.
 const MAX_THREADS: u32 = 1024;
 
-/// The most registers of a thread.
+/// The maximum number of registers of a thread.
 const MAX_REGISTERS: u32 = 255;
 
 /// A kernel of a module.
@@ -29,10 +29,10 @@ pub(crate) struct Function {
     settings: Settings,
 }
 
-/// What a client can set of a function, by the numbers of the attributes.
+/// The attributes that a client can set, by their numbers.
 type Settings = [AtomicI32; 16];
 
-/// What holds where nothing was set.
+/// The defaults.
 fn unset(kernel: &KernelInfo) -> Settings {
     let mut settings = [0; 16];
     let left = SHARED_BY_DEFAULT.saturating_sub(kernel.static_shared);
@@ -68,7 +68,7 @@ impl Function {
         &self.kernel.name
     }
 
-    /// What an attribute is that can be set.
+    /// The value of an attribute that can be set.
     fn setting(&self, attribute: Attribute) -> &AtomicI32 {
         &self.settings[attribute.0 as usize]
     }
@@ -77,18 +77,18 @@ impl Function {
         self.code.context.device.arch()
     }
 
-    /// The most threads of a block that it runs with.
+    /// The maximum number of threads of a block of this kernel.
     pub(crate) fn max_threads(&self) -> u32 {
         let required = self.kernel.required_block.map(|block| block.iter().product());
         required.or(self.kernel.max_threads).unwrap_or(MAX_THREADS).min(MAX_THREADS)
     }
 
-    /// The most dynamic shared memory that a launch may ask for, in bytes.
+    /// The maximum dynamic shared memory of a launch, in bytes.
     pub(crate) fn max_dynamic_shared(&self) -> u64 {
         self.setting(Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES).load(Relaxed).max(0) as u64
     }
 
-    /// Blocks of a cluster that its launches must have, along x, y and z; 0 where none was asked for.
+    /// The required cluster of its launches, in blocks along x, y and z; 0 for none.
     pub(crate) fn cluster(&self) -> [c_int; 3] {
         const SIZES: [Attribute; 3] = [
             Attribute::REQUIRED_CLUSTER_WIDTH,
@@ -98,7 +98,7 @@ impl Function {
         SIZES.map(|size| self.setting(size).load(Relaxed))
     }
 
-    /// A parameter: its place and size in bytes.
+    /// The offset and size of a parameter, in bytes.
     pub(crate) fn param(&self, index: usize) -> Result<&KernelParam> {
         self.kernel.params.get(index).ok_or(Status::INVALID_VALUE)
     }
@@ -130,7 +130,7 @@ impl Function {
         })
     }
 
-    /// Sets an attribute, where it can be set.
+    /// Sets an attribute, if it can be set.
     pub(crate) fn set_attribute(&self, attribute: Attribute, value: c_int) -> Result<()> {
         let is_good = match attribute {
             Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES => {

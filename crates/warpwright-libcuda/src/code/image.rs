@@ -1,7 +1,7 @@
-//! What a client gives as code: what kind it is, where it ends, and the image that our linker makes.
+//! Code from a client: its kind, its end, and the images that our linker makes.
 //!
-//! A client gives an address and no length, so that what stands there must say where it ends: PTX by a zero byte, our
-//! own image by its header. Machine code (cubins, fat binaries) is told by its first bytes, and refused.
+//! A client passes an address without a length, so the content must show where it ends: PTX by a zero byte, our own
+//! image by its header. Machine code (cubins, fat binaries) is recognised by its first bytes, and refused.
 //!
 //! ```text
 //! ┌───────┬────┬──────────────┬───────┬──────────┬─────────────┬───┐
@@ -10,8 +10,8 @@
 //! └───────┴────┴──────────────┴───────┴──────────┴─────────────┴───┘
 //! ```
 //!
-//! Both checks are sums over the fields before them, and the second one over the text as well: an image that was kept
-//! in a file and damaged there is refused, as a cubin would be.
+//! Both checks are checksums of the fields before them, the second one also of the text: an image that was stored in a
+//! file and damaged there is refused, as a cubin would be.
 
 use super::begins_as_ptx;
 use crate::report::log;
@@ -27,7 +27,7 @@ const ELF: &[u8] = b"\x7fELF";
 /// First bytes of fat binaries: the container itself, and what leads to one in an executable.
 const FATBIN: [&[u8]; 2] = [&0xba55_ed50_u32.to_le_bytes(), &0x4662_43b1_u32.to_le_bytes()];
 
-/// The most bytes that the text of an image can have.
+/// The maximum size of an image's text, in bytes.
 const MAX_TEXT_BYTES: u64 = 1 << 32;
 
 /// Code that can be compiled.
@@ -35,11 +35,11 @@ const MAX_TEXT_BYTES: u64 = 1 << 32;
 pub(crate) enum Image {
     /// A text.
     Ptx(Vec<u8>),
-    /// What the linker made of one, for a target.
+    /// An image of the linker, for a target.
     Linked { arch: Arch, ptx: Vec<u8> },
 }
 
-/// Why code is none that runs here.
+/// Why code cannot run here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refused {
     Cubin,
@@ -49,7 +49,7 @@ enum Refused {
 }
 
 impl Refused {
-    /// Says what to do, and gives what the client gets.
+    /// Logs advice, and returns the client's status.
     fn status(self) -> Status {
         match self {
             Refused::Cubin => log::misuse(
@@ -74,7 +74,7 @@ impl Refused {
 }
 
 impl Image {
-    /// Reads what the client gives by its address alone.
+    /// Reads code by its address alone.
     pub(crate) fn at(code: In<u8>) -> Result<Image, Status> {
         if code.is_null() {
             return Err(Status::INVALID_VALUE);
@@ -117,7 +117,7 @@ impl Image {
         image.map_err(Refused::status)
     }
 
-    /// Its text, for loading: there a text must begin as PTX, where the linker is told what it is given.
+    /// Its text, for loading: a text must then begin like PTX, while the linker is told the kind of its input.
     pub(super) fn loadable(&self) -> Result<&[u8], Status> {
         match self {
             Image::Ptx(text) if !begins_as_ptx(text) => {
@@ -158,7 +158,7 @@ pub(crate) fn link(arch: Arch, ptx: &[u8]) -> Vec<u8> {
     image
 }
 
-/// How long the text of an image is. Its header is whole, or says so.
+/// The length of an image's text. Its header is whole, or this is an error.
 fn text_length(header: &[u8]) -> Result<usize, Refused> {
     let check = header.get(12..16).and_then(|check| check.try_into().ok()).map(u32::from_le_bytes);
     let length = header.get(16..24).ok_or(Refused::Damaged)?;

@@ -1,5 +1,5 @@
-//! Launches: a kernel, the shape of its grid and its parameters, held against each other and the device before anything
-//! runs, as the driver does; and run.
+//! Launches: checks a kernel, the shape of its grid and its parameters against each other and the device before
+//! anything runs, as the driver does, and runs it.
 
 use super::Function;
 use crate::engine;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use warpwright_device::Failure;
 use warpwright_vm::{Arg, Device, LaunchConfig, Options, Report, Running};
 
-/// What `extra` is made of: a name, its value, and at last the end.
+/// The entries of `extra`: a name, its value, and at last the end.
 const END: usize = 0;
 const BUFFER: usize = 1;
 const BUFFER_SIZE: usize = 2;
@@ -26,7 +26,7 @@ pub(crate) struct Shape {
     pub(crate) block: [u32; 3],
     /// Dynamic shared memory of a block, in bytes.
     pub(crate) shared: u32,
-    /// All blocks are resident at once.
+    /// Whether it is cooperative.
     pub(crate) cooperative: bool,
 }
 
@@ -41,14 +41,14 @@ impl Shape {
     }
 }
 
-/// A launch that can run.
+/// A checked launch.
 #[derive(Clone)]
 pub(crate) struct Launch {
     pub(crate) function: Arc<Function>,
     pub(crate) shape: Shape,
-    /// The parameters where the kernel has them, one after the other.
+    /// The parameters in the kernel's layout, one after the other.
     params: Arc<[u8]>,
-    /// The call that asks for it, or that has put it into a graph.
+    /// The call that issued it, or put it into a graph.
     made_by: Call,
 }
 
@@ -69,13 +69,13 @@ impl Launch {
         Ok(Launch { function, shape, params: params.into(), made_by: calls::current() })
     }
 
-    /// The same in another shape.
+    /// The same launch in another shape.
     pub(crate) fn reshaped(&self, shape: Shape) -> Result<Launch> {
         validate(&self.function, &shape)?;
         Ok(Launch { shape, ..self.clone() })
     }
 
-    /// Whether the kernel is still loaded; if not, that is an error of the client's.
+    /// Checks that the kernel is still loaded; otherwise the client has made a mistake.
     pub(crate) fn check_loaded(&self) -> Result<()> {
         if self.function.code.is_loaded() {
             return Ok(());
@@ -121,7 +121,7 @@ impl warpwright_device::Launch for Launch {
     }
 }
 
-/// Holds a shape against the kernel and the device.
+/// Checks a shape against the kernel and the device.
 fn validate(function: &Function, shape: &Shape) -> Result<()> {
     let kernel = &function.kernel;
     let name = function.name();

@@ -1,4 +1,4 @@
-//! Libraries: code that is not tied to a context. It is compiled for a context when that first asks for it.
+//! Libraries: code without a context. It is compiled for a context on its first use there.
 
 use super::module::{Module, unload_librarys};
 use super::{Function, Image, MODULES, Options};
@@ -34,8 +34,7 @@ pub(crate) struct Kernel {
 }
 
 impl Library {
-    /// Reads code. It is compiled at once for the current context, if there is one, so that what is wrong with it is
-    /// known.
+    /// Loads code. It is compiled at once for the current context, if there is one, so that errors are known.
     pub(crate) fn load(image: Image, options: &mut Options) -> Result<CUlibrary> {
         let context = crate::state::stack::top().filter(|context| context.is_alive());
         let names = match &context {
@@ -120,7 +119,7 @@ impl Kernel {
     }
 }
 
-/// The kernels of code that nobody runs yet: it is held against the first device.
+/// The kernels of code that no context uses yet: it is checked for the first device.
 fn kernels_of(image: &Image, options: &mut Options) -> Result<Vec<CString>> {
     let state = crate::state::state()?;
     let device = state.device(0)?;
@@ -139,7 +138,7 @@ pub(crate) fn unload(handle: CUlibrary) -> Result<()> {
     Ok(())
 }
 
-/// A context is destroyed: libraries have no modules in it any more.
+/// Removes the modules of a destroyed context.
 pub(super) fn forget(context: &Context) {
     for library in LIBRARIES.alive() {
         lock(&library.object.modules).remove(&context.id);

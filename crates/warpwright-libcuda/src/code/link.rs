@@ -1,6 +1,6 @@
-//! The linker: PTX goes in, an image comes out that loads as a cubin would.
+//! The linker: takes PTX, and makes an image that loads like a cubin.
 //!
-//! The virtual GPU runs a module of one text, so that a second input is refused.
+//! The virtual GPU runs modules of one text, so a second input is refused.
 
 use super::{Image, Options, image};
 use crate::lock;
@@ -10,10 +10,10 @@ use crate::types::{CUjitInputType, CUlinkState, Result, Status};
 use std::sync::{Arc, Mutex};
 use warpwright_ptx::ir::Arch;
 
-/// All linkers at work.
+/// All linkers.
 pub(crate) static LINKS: Handles<Link> = Handles::new(Kind::Link);
 
-/// A linker at work.
+/// A linker.
 pub(crate) struct Link {
     target: Arch,
     state: Mutex<State>,
@@ -22,12 +22,12 @@ pub(crate) struct Link {
 struct State {
     options: Options,
     input: Option<Vec<u8>>,
-    /// What it has made, which the client reads until the linker is destroyed.
+    /// Its image, which the client may read until the linker is destroyed.
     output: Option<Box<[u8]>>,
 }
 
 impl Link {
-    /// Begins, for the target of the options or that of the current device.
+    /// Creates a linker for the target of the options, or that of the current device.
     pub(crate) fn create(options: Options) -> Result<CUlinkState> {
         let device = crate::state::current()?.device.arch();
         let target = match options.target {
@@ -44,7 +44,7 @@ impl Link {
         Ok(CUlinkState(LINKS.insert(Arc::new(Link { target, state }))?))
     }
 
-    /// Takes an input, which is held against the rules of PTX at once. `name` is for messages.
+    /// Adds an input, which is checked against the rules of PTX at once. `name` is for messages.
     pub(crate) fn add(&self, kind: CUjitInputType, data: &[u8], name: &str) -> Result<()> {
         match kind {
             CUjitInputType::PTX | CUjitInputType::CUBIN => {}

@@ -10,7 +10,7 @@
 //! | `launch` | a kernel, its shape and parameters: held against each other, and run |
 //! | `occupancy` | how many blocks a multiprocessor holds |
 //!
-//! Code is compiled when it is loaded, never later. What a launch does with memory is not known here.
+//! Code is compiled when it is loaded, never later. This module does not know what a launch does with memory.
 
 mod compile;
 mod function;

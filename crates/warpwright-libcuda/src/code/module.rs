@@ -1,8 +1,7 @@
-//! Modules: code on a device, its functions and variables. Libraries: code that becomes a module in each context that
-//! asks for one.
+//! Modules: code on a device, its functions and variables. A library becomes a module in each context that uses it.
 //!
-//! **What was unloaded is not run**: launches that were issued before hold the code and go on, and every way to a later
-//! one asks whether the module is still loaded, graphs too.
+//! **Unloaded code is not run**: launches that were issued before hold the code and go on, and every path to a later
+//! one checks that the module is still loaded, graphs too.
 
 use super::{Facts, Function, Image, Options, compile};
 use crate::graph::guard;
@@ -43,7 +42,7 @@ impl Code {
 pub(crate) struct Module {
     pub(crate) code: Arc<Code>,
     pub(crate) functions: Vec<Arc<Function>>,
-    /// Whether a library has it, and it is unloaded with that.
+    /// Whether it belongs to a library, and is unloaded with it.
     pub(crate) is_librarys: bool,
 }
 
@@ -146,7 +145,7 @@ pub(super) fn unload_librarys(handle: CUmodule) {
     }
 }
 
-/// A context is destroyed, and its modules with it.
+/// Unloads the modules of a destroyed context.
 pub(crate) fn forget(context: &Context) {
     for handle in MODULES.handles(|module| module.code.context.id == context.id) {
         if let Ok(module) = MODULES.remove(handle) {

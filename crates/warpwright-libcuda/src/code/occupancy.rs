@@ -1,5 +1,5 @@
-//! How many blocks of a kernel a multiprocessor holds at once, and what follows from it. The virtual GPU counts them;
-//! registers do not bound it.
+//! Occupancy: how many blocks of a kernel are resident on a multiprocessor at once. The virtual GPU counts them;
+//! registers are no limit.
 
 use super::Function;
 use crate::types::{Result, Status};
@@ -9,7 +9,7 @@ use warpwright_ptx::ir::Arch;
 /// Threads of a warp.
 const WARP: u32 = 32;
 
-/// Blocks on a multiprocessor; 0 where the kernel does not run with such blocks.
+/// Blocks on a multiprocessor; 0 if the kernel does not run with such blocks.
 pub(crate) fn blocks(function: &Function, threads: c_int, dynamic_shared: usize) -> Result<u32> {
     let threads = u32::try_from(threads).ok().filter(|threads| *threads > 0).ok_or(Status::INVALID_VALUE)?;
     // More shared memory than a number holds is more than there is.
@@ -18,8 +18,8 @@ pub(crate) fn blocks(function: &Function, threads: c_int, dynamic_shared: usize)
     Ok(device.vm()?.occupancy(&function.kernel, threads, shared))
 }
 
-/// The size of block at which a multiprocessor holds the most threads, and the least grid that fills the device. Of
-/// sizes that do the same it is the largest.
+/// The block size that maximises the threads of a multiprocessor, and the smallest grid that fills the device. Among
+/// equal sizes it is the largest.
 pub(crate) fn best_block(
     function: &Function,
     limit: c_int,
@@ -48,7 +48,7 @@ pub(crate) fn best_block(
     Ok(((blocks * device.config.multiprocessors) as c_int, size as c_int))
 }
 
-/// The most dynamic shared memory with which a multiprocessor still holds that many blocks, in bytes.
+/// The maximum dynamic shared memory with which that many blocks are resident on a multiprocessor, in bytes.
 pub(crate) fn dynamic_shared(function: &Function, count: c_int, threads: c_int) -> Result<usize> {
     let count = u32::try_from(count).ok().filter(|count| *count > 0).ok_or(Status::INVALID_VALUE)?;
     if blocks(function, threads, 0)? < count {

@@ -1,17 +1,17 @@
-//! Options of the compiler and the linker, as a client gives them: names in one array, values in another, where some
-//! values are places that it wants to be told something in.
+//! Options of the compiler and the linker: names in one array, values in another. Some values are addresses for
+//! results.
 
 use crate::report::log;
 use crate::types::{CUjit_option, In, Out, Result, Status};
 use std::ffi::{c_char, c_int, c_uint};
 use std::time::Duration;
 
-/// Options that change nothing here: those of link-time optimisation (which takes no PTX), and hints about resources.
+/// Options without effect: those of link-time optimisation (which takes no PTX), and hints about resources.
 const WITHOUT_EFFECT: &[c_int] = &[15, 16, 20, 21, 22, 23, 24, 29, 30, 31, 32, 33];
 
-/// A buffer of the client's for messages, with the place that says how much of it is used.
+/// A buffer of the client for messages, with the address for its used size.
 ///
-/// It is written anew with each message, so that it is a text with its end at all times.
+/// It is rewritten with each message, so that it is a terminated text at all times.
 #[derive(Debug, Default)]
 struct Messages {
     buffer: Option<Out<c_char>>,
@@ -43,7 +43,7 @@ impl Messages {
     }
 }
 
-/// What a client wants of the compiler, and to be told by it.
+/// A client's options for the compiler, and its addresses for results.
 #[derive(Debug, Default)]
 pub(crate) struct Options {
     info: Messages,
@@ -110,14 +110,13 @@ impl Options {
         Ok(options)
     }
 
-    /// Options of a linker, which takes what it is given or nothing.
+    /// Options of a linker.
     pub(crate) fn of_linker(count: c_uint, names: In<CUjit_option>, values: Out<usize>) -> Result<Options> {
         without(count, names, &[CUjit_option::FALLBACK_STRATEGY])?;
         Options::read(count, names, values)
     }
 
-    /// Holds the options of one input of a linker against what they may be: those of the compiler alone, none that is
-    /// about the linker as a whole.
+    /// Checks the options of one input of a linker: only compiler options are allowed, none of the linker as a whole.
     pub(crate) fn check_input(count: c_uint, names: In<CUjit_option>, values: Out<usize>) -> Result<()> {
         const OF_THE_LINKER: [CUjit_option; 6] = [
             CUjit_option::FALLBACK_STRATEGY,
@@ -131,17 +130,17 @@ impl Options {
         Options::read(count, names, values).map(drop)
     }
 
-    /// Options of code that was read before, and nobody to be told.
+    /// Options for code that was checked before, without addresses for results.
     pub(crate) fn with_registers(max: Option<u32>) -> Options {
         Options { max_registers: max, ..Options::default() }
     }
 
-    /// Tells the client something.
+    /// Writes a message to the client.
     pub(crate) fn info(&mut self, text: &str) {
         self.info.add(text);
     }
 
-    /// Tells the client what is wrong.
+    /// Writes an error to the client.
     pub(crate) fn error(&mut self, text: &str) {
         // Whoever wants to be told nothing gets a number that says nothing.
         if self.errors.buffer.is_none() {
@@ -150,7 +149,7 @@ impl Options {
         self.errors.add(text);
     }
 
-    /// Adds to the time that the client is told to have been spent.
+    /// Adds to the time that is reported to the client.
     pub(crate) fn spent(&mut self, time: Duration) {
         self.spent += time;
         if let Some(wall_time) = self.wall_time {

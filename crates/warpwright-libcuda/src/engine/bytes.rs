@@ -1,4 +1,4 @@
-//! Memory by its address: of devices, of the host where devices know it, and the client's own.
+//! Finds memory by its address: memory of devices, host memory that devices know, and the client's own.
 
 use super::{BlockKind, Engine, HostKind, engines, hosts};
 use crate::report::log;
@@ -6,19 +6,19 @@ use crate::types::{Result, Status};
 use std::sync::Arc;
 use warpwright_device::{Bytes, HostBytes, Memory};
 
-/// What memory is mapped to. A node of an executable graph keeps that.
+/// The kind of memory at an address. A node of an executable graph keeps that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mapping {
-    /// A device, where it was allocated in a context; memory of pools and variables of modules are said to be in none.
+    /// A device, and the context of the allocation; memory of pools and variables of modules count as in none.
     Device { ordinal: i32, context: Option<u64> },
-    /// The host, and devices know of it.
+    /// Host memory that devices know.
     Host(HostKind),
-    /// The host, and it is the client's own.
+    /// The client's own host memory.
     Client,
 }
 
 impl Mapping {
-    /// Whether memory that is mapped so can take the place of this.
+    /// Whether memory of that kind can replace memory of this one.
     pub(crate) fn takes(self, other: Mapping) -> bool {
         match (self, other) {
             (
@@ -30,7 +30,7 @@ impl Mapping {
         }
     }
 
-    /// What bytes that devices know are mapped to.
+    /// The kind of bytes that devices know.
     pub(crate) fn of(bytes: &Bytes) -> Mapping {
         let address = bytes.address();
         if let Some(host) = hosts().find(address) {
@@ -45,7 +45,7 @@ impl Mapping {
         engines().unwrap_or_default().iter().find_map(on).unwrap_or(Mapping::Client)
     }
 
-    /// What memory of any kind is mapped to.
+    /// The kind of any memory.
     pub(crate) fn of_memory(memory: &Memory) -> Mapping {
         match memory {
             Memory::Known(bytes) => Mapping::of(bytes),
@@ -72,7 +72,7 @@ pub(crate) fn bytes_at(address: u64, bytes: u64) -> Result<Bytes> {
     Err(Status::INVALID_VALUE)
 }
 
-/// What is at an address that is a device's or the host's: what devices know, else the client's own.
+/// The memory at an address of a device or the host: memory that devices know, else the client's own.
 pub(crate) fn memory_of_host(address: u64, bytes: u64) -> Result<Memory> {
     if address == 0 {
         return Err(Status::INVALID_VALUE);
@@ -89,12 +89,12 @@ pub(crate) fn memory_of_host(address: u64, bytes: u64) -> Result<Memory> {
     Ok(Memory::Host(Arc::new(ClientMemory::new(address, bytes))))
 }
 
-/// What is at an address of a device, pinned memory among it.
+/// The memory at an address of a device, including pinned memory.
 pub(crate) fn memory_of_device(address: u64, bytes: u64) -> Result<Memory> {
     bytes_at(address, bytes).map(Memory::Known)
 }
 
-/// What is at any address.
+/// The memory at any address.
 pub(crate) fn memory_of_any(address: u64, bytes: u64) -> Result<Memory> {
     let is_known = || {
         let engines = engines().unwrap_or_default();
@@ -106,9 +106,9 @@ pub(crate) fn memory_of_any(address: u64, bytes: u64) -> Result<Memory> {
     }
 }
 
-/// Memory of the client's that no device knows.
+/// Memory of the client that no device knows.
 ///
-/// It is reached while the client waits, or by a captured copy at the time for which the client has promised it.
+/// It is accessed while the client waits, or by a captured copy, for which the client has promised that it exists.
 #[derive(Clone, Copy, Debug)]
 struct ClientMemory {
     address: usize,
@@ -116,13 +116,13 @@ struct ClientMemory {
 }
 
 impl ClientMemory {
-    /// Memory that a client gave as good for so many bytes.
+    /// Memory that a client has declared valid for that many bytes.
     fn new(address: u64, bytes: u64) -> Self {
         let pointer: *mut u8 = std::ptr::without_provenance_mut(address as usize);
         ClientMemory { address: pointer.expose_provenance(), bytes }
     }
 
-    /// A pointer to bytes that are inside; callers have checked that they are.
+    /// A pointer to bytes within it; callers have checked that they are.
     fn pointer(&self, offset: u64, bytes: usize) -> *mut u8 {
         let end = offset.checked_add(bytes as u64);
         assert!(end.is_some_and(|end| end <= self.bytes), "{bytes} bytes at {offset} of {}", self.bytes);

@@ -1,14 +1,14 @@
-//! The thread that calls the client's functions, so that one that takes its time holds up its stream alone.
+//! The thread that calls the client's functions, so that a slow one blocks only its own stream.
 //!
-//! Such a function may end its thread and not return: by `pthread_exit`, by a cancellation, in an interpreter that is
-//! taken down (CPython before 3.14 ends the threads that ask for its lock then). That unwinds the frames of the thread
-//! by force, and a frame of Rust's that would catch it, or has something to drop, ends the process. So **nothing is
-//! caught or dropped between the start of the thread and the client's function**: the thread is none of the standard
-//! library's, and what a call needs is kept aside, where the end of the thread finds it. The call counts as done then,
-//! and the next one gets a new thread.
+//! Such a function may end its thread instead of returning: by `pthread_exit`, by a cancellation, or in an interpreter
+//! that is shut down (CPython before 3.14 ends threads that ask for its lock then). That unwinds the frames of the
+//! thread by force, and a Rust frame that would catch it, or has something to drop, ends the process. So **nothing is
+//! caught or dropped between the start of the thread and the client's function**: the thread is not one of the standard
+//! library, and the data of a call is kept aside, where the end of the thread finds it. The call then counts as
+//! complete, and the next one gets a new thread.
 //!
-//! What is thrown and not caught ends the process, as in every thread. A function that calls `exit` does not return
-//! either, and nobody who waits for it goes on: the process ends.
+//! An uncaught exception ends the process, as in every thread. A function that calls `exit` does not return either, and
+//! threads that wait for it do not go on: the process ends.
 
 use crate::lock;
 use crate::report::log;
@@ -41,28 +41,28 @@ unsafe extern "C-unwind" {
 const CAN_BE_CANCELLED: c_int = 0;
 const CANNOT_BE_CANCELLED: c_int = 1;
 
-/// A call of a function of the client's. It has nothing to drop.
+/// A call of a client's function. It has nothing to drop.
 #[derive(Clone, Copy)]
 pub(crate) enum Call {
     /// A function.
     Host(HostFunction),
-    /// A function that is told how the stream fares.
+    /// A function that takes the status of the stream.
     Stream(StreamCallback, Status),
 }
 
-/// What calls the client's functions, one after the other.
+/// Calls the client's functions, one after the other.
 pub(crate) struct Callbacks {
     name: CString,
     state: Mutex<State>,
-    /// A call was asked for.
+    /// Notified when a call is requested.
     asked: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    /// Calls that were asked for, and what is reached when they are over.
+    /// The requested calls, and the signals to reach when they are complete.
     waiting: VecDeque<(Call, Option<Arc<Signal>>)>,
-    /// The same for the call that is being made.
+    /// The same for the current call.
     running: Option<Arc<Signal>>,
     /// It is started with the first call, and anew when one has ended it.
     has_thread: bool,
@@ -75,7 +75,7 @@ impl Callbacks {
         Box::leak(Box::new(Callbacks { name, state: Mutex::default(), asked: Condvar::new() }))
     }
 
-    /// Asks for a call, behind those that were asked for before; when it is over, a signal is reached.
+    /// Requests a call after the earlier ones; a signal is reached when it is complete.
     pub(crate) fn push(&'static self, call: Call, signal: Option<Arc<Signal>>) -> Result<()> {
         let mut state = lock(&self.state);
         if !state.has_thread {
@@ -117,7 +117,7 @@ impl Callbacks {
         unsafe { pthread_setname_np(pthread_self(), self.name.as_ptr()) };
     }
 
-    /// The last call is over: waits for the next one. There is none in the child of a process.
+    /// Ends the last call and waits for the next one. There is none in the child of a fork.
     fn next(&self) -> Option<Call> {
         // Whoever had the lock when the process forked is not there to open it.
         while !has_forked() {
@@ -213,7 +213,7 @@ impl HostFunction {
 /// `CUstreamCallback`.
 pub(crate) type CallbackFunction = unsafe extern "C-unwind" fn(CUstream, Status, *mut c_void);
 
-/// A function of the client's that is told of a stream.
+/// A client's function that takes a stream and its status.
 #[derive(Clone, Copy)]
 pub(crate) struct StreamCallback {
     function: CallbackFunction,
@@ -235,17 +235,17 @@ impl StreamCallback {
     }
 }
 
-/// A call of a function of the client's, as an operation of a stream.
+/// A call of a client's function, as an operation of a stream.
 pub(super) struct ClientCall {
     pub(super) callbacks: &'static Callbacks,
     pub(super) function: ClientFunction,
 }
 
-/// A function that a client gives a stream.
+/// A function that a client enqueues on a stream.
 pub(super) enum ClientFunction {
     /// It is not called after an error.
     Host(HostFunction),
-    /// It is called after an error of the context too, and told of it.
+    /// It is called even after an error of the context, with that error.
     Stream(StreamCallback, Arc<Context>),
 }
 

@@ -1,4 +1,4 @@
-//! Copies as the client asks for them: which of them it waits for.
+//! Copies, and when the client waits for them.
 
 use super::Stream;
 use crate::graph::guard;
@@ -6,12 +6,12 @@ use crate::types::Result;
 use std::sync::Arc;
 use warpwright_device::{Copy, Memory, Op};
 
-/// The most bytes of the client's that are copied aside, so that it need not wait.
+/// The maximum number of the client's bytes that are copied aside, so that the client need not wait.
 const MAX_STAGED: u64 = 1 << 20;
 
-/// Asks for a copy on a stream. The client waits where it must: for its own memory, unless what is in it was copied
-/// aside, and for pinned memory if it wants to. Between devices it never does. Where a copy that does not return at once
-/// is from the client's own memory, it begins when the stream has nothing to do, and so the client waits for that.
+/// Issues a copy on a stream. The client waits if it must: for its own memory, unless its bytes were copied aside, and
+/// for pinned memory if it wants to; never for copies between devices. A synchronous copy from the client's own memory
+/// begins when the stream is idle, and the client waits for that.
 pub(crate) fn issue(stream: &Arc<Stream>, mut copy: Copy, synchronous: bool) -> Result<()> {
     if copy.bytes() == 0 {
         return Ok(());

@@ -1,6 +1,6 @@
-//! Events: places in the order of a stream's work that clients have handles of.
+//! Events: points in the order of a stream's operations, with handles for clients.
 //!
-//! An event that is recorded again has a new signal; whoever waits for the old one goes on doing so.
+//! Recording an event again gives it a new signal; streams that wait for the old one go on waiting for that.
 
 use super::Stream;
 use crate::lock;
@@ -19,20 +19,20 @@ pub(crate) struct Event {
     recorded: Mutex<Recorded>,
 }
 
-/// Where an event was recorded last.
+/// The last record of an event.
 #[derive(Clone)]
 pub(crate) enum Recorded {
-    /// Nowhere.
+    /// It was never recorded.
     Never,
-    /// In the work of a stream.
+    /// On a stream.
     At(Arc<Signal>),
-    /// In a stream that captures.
+    /// In a capture.
     Captured(Arc<dyn CapturedEvent>),
 }
 
 /// An event in a capture.
 pub(crate) trait CapturedEvent: Send + Sync {
-    /// A stream waits for it, and thereby takes part in the capture.
+    /// A stream waits for it, and so joins the capture.
     fn join(&self, stream: &Arc<Stream>) -> Result<()>;
 }
 
@@ -41,18 +41,18 @@ impl Event {
         Event { context, has_times, recorded: Mutex::new(Recorded::Never) }
     }
 
-    /// Where it was recorded last.
+    /// Its last record.
     pub(crate) fn recorded(&self) -> Recorded {
         lock(&self.recorded).clone()
     }
 
-    /// It was recorded.
+    /// Notes a record.
     pub(crate) fn set(&self, recorded: Recorded) {
         let old = std::mem::replace(&mut *lock(&self.recorded), recorded);
         drop(old);
     }
 
-    /// The signal, where it has one.
+    /// Its signal, if it has one.
     fn signal(&self) -> Result<Option<Arc<Signal>>> {
         match self.recorded() {
             Recorded::Never => Ok(None),
@@ -61,7 +61,7 @@ impl Event {
         }
     }
 
-    /// Whether the work before it is done. Without any it is.
+    /// Whether the operations before it are complete. An event without any is complete.
     pub(crate) fn query(&self) -> Result<()> {
         let open = self.signal()?.filter(|signal| !signal.is_reached());
         self.context.check()?;
@@ -74,7 +74,7 @@ impl Event {
         }
     }
 
-    /// Waits for the work before it.
+    /// Waits for the operations before it.
     pub(crate) fn synchronize(&self) -> Result<()> {
         if let Some(signal) = self.signal()? {
             signal.wait();
@@ -82,7 +82,7 @@ impl Event {
         self.context.check()
     }
 
-    /// Milliseconds from another one to this one.
+    /// Milliseconds from another event to this one.
     pub(crate) fn elapsed_since(&self, start: &Event) -> Result<f32> {
         if !self.has_times || !start.has_times || self.context.id != start.context.id {
             return Err(Status::INVALID_HANDLE);
@@ -97,7 +97,7 @@ impl Event {
     }
 }
 
-/// Records an event on a stream, or has the capture of the stream record it.
+/// Records an event on a stream, or in the capture of the stream.
 pub(crate) fn record(stream: &Arc<Stream>, event: &Arc<Event>) -> Result<()> {
     if let Some(recorder) = stream.recorder() {
         return recorder.record_event(stream, event);
@@ -109,7 +109,7 @@ pub(crate) fn record(stream: &Arc<Stream>, event: &Arc<Event>) -> Result<()> {
     Ok(())
 }
 
-/// Records an event on a stream that captures so that each run of the graph records it.
+/// Records an event in a capture so that each launch of the graph records it.
 pub(crate) fn record_outside(stream: &Arc<Stream>, event: &Arc<Event>) -> Result<()> {
     let recorder = stream.recorder().ok_or(Status::INVALID_VALUE)?;
     recorder.record_outside(stream, event)

@@ -1,10 +1,10 @@
-//! Memory of the host that devices know: pinned, registered and managed memory.
+//! Host memory that devices know: pinned, registered and managed memory.
 //!
-//! All devices have it at the address that it has for the host. It is mapped into those that work, and into others when
-//! they begin to.
+//! It has the same address on all devices as on the host. It is mapped into active devices, and into others when they
+//! start.
 //!
-//! What devices no longer know may still be held by operations; ours stays as long as they do, and what is the client's
-//! own is given back when nothing reaches it any more.
+//! Operations may still hold memory that devices no longer know. Our own memory lives as long as they do; the client's
+//! is returned to it when no operation can access it any more.
 
 use super::{Engine, engines, memory, status};
 use crate::lock;
@@ -32,8 +32,8 @@ unsafe extern "C" {
     fn msync(at: *mut c_void, length: usize, flags: c_int) -> c_int;
 }
 
-/// Words that devices know, with what owns them. Slices of them borrow this, and whatever keeps them, on a device too,
-/// keeps this.
+/// Words that devices know, with their owner. Slices of them borrow this; an operation that keeps them, also on a
+/// device, keeps this.
 struct Words {
     first: usize,
     count: usize,
@@ -41,8 +41,8 @@ struct Words {
 }
 
 enum Owner {
-    /// Whole pages of the process's own, mapped here and unmapped with this: zero at first, they take memory when they
-    /// are touched.
+    /// Whole pages of this process, mapped here and unmapped on drop. They are zero, and take memory when they are
+    /// touched.
     Pages { bytes: usize },
     /// The client.
     Client,
@@ -65,12 +65,12 @@ impl Words {
         Ok(Words { first, count: bytes.div_ceil(4), owner: Owner::Pages { bytes: whole } })
     }
 
-    /// Memory of the client's: all words that it has a byte of, since it may begin and end within one.
+    /// Memory of the client: all words of which it has a byte, since it may begin and end within a word.
     ///
     /// # Safety
     ///
-    /// The memory is there, by whole pages, and for the processor alone to keep apart: the client has promised that
-    /// it stays until the last of what holds this is gone.
+    /// The memory exists, in whole pages, and only the processor protects it: the client has promised that it stays
+    /// until the last owner of this is dropped.
     unsafe fn of_client(memory: *mut c_void, bytes: usize) -> Self {
         let address = memory.expose_provenance();
         let first = address & !3;
@@ -96,7 +96,7 @@ impl Drop for Words {
     }
 }
 
-/// Memory of the host that devices know.
+/// Host memory that devices know.
 pub(crate) struct HostMemory {
     /// Where it begins, and its size in bytes.
     pub(crate) base: u64,
@@ -117,14 +117,14 @@ pub(crate) struct HostMemory {
     words: Arc<Words>,
 }
 
-/// How it came about.
+/// The kind of host memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostKind {
-    /// Pinned memory that was allocated.
+    /// Allocated pinned memory.
     Pinned,
-    /// The client's own, which it has registered.
+    /// The client's own memory, registered.
     Registered,
-    /// Memory that host and devices share.
+    /// Managed memory, shared by host and devices.
     Managed,
 }
 
@@ -141,7 +141,7 @@ impl HostMemory {
         Ok(())
     }
 
-    /// Bytes of it, as any device has them.
+    /// Its bytes, as any device has them.
     pub(super) fn span(&self, address: u64, bytes: u64) -> Result<Span> {
         let end = address.checked_add(bytes).ok_or(Status::INVALID_VALUE)?;
         if address < self.base || end > self.base + self.bytes {
@@ -169,7 +169,7 @@ impl HostKind {
     }
 }
 
-/// The memory of the host that devices know, by address.
+/// The host memory that devices know, by address.
 pub(crate) struct Hosts {
     pieces: Mutex<BTreeMap<u64, Arc<HostMemory>>>,
 }
@@ -180,7 +180,7 @@ pub(crate) fn hosts() -> &'static Hosts {
     &HOSTS
 }
 
-/// Who asks for memory: the context's number and handle, and the device.
+/// The owner of an allocation: the context's number and handle, and the device.
 #[derive(Clone, Copy)]
 pub(crate) struct Asker {
     pub(crate) context: u64,
@@ -189,14 +189,14 @@ pub(crate) struct Asker {
 }
 
 impl Hosts {
-    /// What an address is in.
+    /// The memory that contains an address.
     pub(crate) fn find(&self, address: u64) -> Option<Arc<HostMemory>> {
         let pieces = lock(&self.pieces);
         let (_, piece) = pieces.range(..=address).next_back()?;
         (address < piece.end()).then(|| piece.clone())
     }
 
-    /// Whether some of these bytes are among it.
+    /// Whether it contains some of these bytes.
     pub(crate) fn touches(&self, address: u64, bytes: u64) -> bool {
         let end = address.saturating_add(bytes.max(1));
         let pieces = lock(&self.pieces);
@@ -210,11 +210,11 @@ impl Hosts {
         self.insert(words.first as u64, bytes, kind, flags, asker, words)
     }
 
-    /// Makes memory of the client's known.
+    /// Registers memory of the client.
     ///
     /// # Safety
     ///
-    /// It stays until it is [given back](Self::free), and what was asked for with it is done.
+    /// It must exist until it is [freed](Self::free) and the operations that use it are complete.
     pub(crate) unsafe fn register(
         &self,
         memory: *mut c_void,
@@ -272,7 +272,7 @@ impl Hosts {
         Ok(address)
     }
 
-    /// Gives back what begins at an address and came about so; waits for the devices.
+    /// Frees the memory of that kind at an address, after waiting for the devices.
     pub(crate) fn free(&self, address: u64, kind: HostKind) -> Result<()> {
         if lock(&self.pieces).get(&address).is_none_or(|piece| piece.kind != kind) {
             return Err(Status::INVALID_VALUE);
@@ -287,12 +287,12 @@ impl Hosts {
         Ok(())
     }
 
-    /// All of them into a device that begins to work.
+    /// Maps all of it into a device that starts.
     pub(crate) fn map_into(&self, engine: &Engine) -> Result<()> {
         self.alive().iter().try_for_each(|piece| piece.map_into(engine))
     }
 
-    /// A context ends, and what was allocated in it. The devices have been waited for.
+    /// Frees the memory of a destroyed context. The devices have been waited for.
     pub(super) fn release(&self, context: u64) {
         for piece in self.alive().iter().filter(|piece| piece.context == context) {
             // Somebody else may have given it back.
@@ -300,7 +300,7 @@ impl Hosts {
         }
     }
 
-    /// What was allocated or registered and not given back.
+    /// The live allocations and registrations.
     pub(crate) fn alive(&self) -> Vec<Arc<HostMemory>> {
         lock(&self.pieces).values().cloned().collect()
     }

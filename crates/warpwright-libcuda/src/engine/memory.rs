@@ -1,4 +1,4 @@
-//! What was allocated on a device, by address. The address of what was given back never comes back.
+//! The allocations of a device, by address. Addresses are never reused.
 
 use super::{Pool, status};
 use crate::lock;
@@ -9,28 +9,28 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use warpwright_vm::{Buffer, Device};
 
-/// What the client has allocated with one call.
+/// An allocation of the client.
 pub(crate) struct Block {
     buffer: Buffer<u8>,
     pub(crate) kind: BlockKind,
-    /// A number that no other allocation of the process ever has.
+    /// Its unique number in the process.
     pub(crate) id: u64,
     pub(crate) context: u64,
     pub(crate) context_handle: CUcontext,
     /// The call that made it.
     pub(crate) made_by: Call,
-    /// Whether copies wait for it always: a wish of the client's, which holds anyway.
+    /// Whether copies of it are always synchronous: an attribute of the client, without effect.
     pub(crate) sync_operations: AtomicBool,
-    /// It was given back in the order of a stream, which has not come to it.
+    /// It was freed in the order of a stream, which has not executed that yet.
     is_freed: AtomicBool,
-    /// The stream has come to it.
+    /// The stream has executed the free.
     is_gone: Arc<AtomicBool>,
 }
 
 /// How it was allocated.
 #[derive(Clone)]
 pub(crate) enum BlockKind {
-    /// At once.
+    /// Immediately.
     Plain,
     /// In the order of a stream, from a pool.
     Pooled(Arc<Pool>),
@@ -49,7 +49,7 @@ impl Block {
 }
 
 impl warpwright_device::Release for Block {
-    /// What was taken back is gone. A stream may give back what is of another device.
+    /// Releases an allocation that was taken back. A stream may free memory of another device.
     fn release(&self) {
         self.is_gone.store(true, Relaxed);
         // There are none where the process has been forked.
@@ -58,7 +58,7 @@ impl warpwright_device::Release for Block {
     }
 }
 
-/// A number for an allocation.
+/// A new number for an allocation.
 pub(super) fn next_id() -> u64 {
     static IDS: AtomicU64 = AtomicU64::new(1);
     IDS.fetch_add(1, Relaxed)
@@ -71,7 +71,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Allocates for a context; not nothing.
+    /// Allocates at least one byte for a context.
     pub(crate) fn allocate(
         &self,
         vm: &Device,
@@ -105,14 +105,15 @@ impl Memory {
         Ok(block)
     }
 
-    /// The allocation that an address is in.
+    /// The allocation that contains an address.
     pub(crate) fn find(&self, address: u64) -> Option<Arc<Block>> {
         let blocks = lock(&self.blocks);
         let (_, block) = blocks.range(..=address).next_back()?;
         (address - block.base() < block.bytes()).then(|| block.clone())
     }
 
-    /// What says that the memory that an address is in has gone; an error where it was given back. Variables stay.
+    /// The flag that says whether the memory at an address was released; an error if it was freed. Variables are never
+    /// freed.
     pub(super) fn is_gone(&self, address: u64) -> Result<Option<Arc<AtomicBool>>> {
         match self.find(address) {
             Some(block) if block.is_freed.load(Relaxed) => Err(Status::INVALID_VALUE),
@@ -120,27 +121,27 @@ impl Memory {
         }
     }
 
-    /// Takes back what begins at an address, once. It is there until it is released.
+    /// Takes back the allocation at an address, once. It exists until it is released.
     pub(crate) fn take(&self, address: u64) -> Result<Arc<Block>> {
         let block = lock(&self.blocks).get(&address).cloned().ok_or(Status::INVALID_VALUE)?;
         if block.is_freed.swap(true, Relaxed) { Err(Status::INVALID_VALUE) } else { Ok(block) }
     }
 
-    /// Bytes that were taken back and are not gone.
+    /// Bytes that were taken back and not released yet.
     fn going(&self) -> u64 {
         let blocks = lock(&self.blocks);
         let gone = blocks.values().filter(|block| block.is_freed.load(Relaxed));
         gone.map(|block| block.bytes()).sum()
     }
 
-    /// Whether there may be room for so many bytes when everything is done that was asked for. Nobody need wait, perhaps
-    /// for something that only they bring about, where there will be none.
+    /// Whether there may be room for that many bytes once all operations are complete. If not, waiting is pointless,
+    /// and might be for something that only the waiting thread causes.
     pub(crate) fn may_have_room(&self, vm: &Device, bytes: u64) -> bool {
         let going = self.going();
         going > 0 && bytes <= vm.free_memory().saturating_add(going)
     }
 
-    /// Whether it was here.
+    /// Removes an allocation. Returns whether it was of this device.
     fn forget(&self, block: &Block) -> bool {
         let removed = lock(&self.blocks).remove(&block.base());
         if let Some(block) = &removed
@@ -151,7 +152,7 @@ impl Memory {
         removed.is_some()
     }
 
-    /// All that a context has is gone.
+    /// Releases all allocations of a context.
     pub(super) fn release(&self, context: u64) {
         // Pools belong to the device.
         let is_its = |block: &Block| block.context == context && matches!(block.kind, BlockKind::Plain);
@@ -162,7 +163,7 @@ impl Memory {
         drop::<BTreeMap<u64, Arc<Block>>>(gone);
     }
 
-    /// What is there and was not given back.
+    /// The live allocations.
     pub(crate) fn alive(&self) -> Vec<Arc<Block>> {
         lock(&self.blocks).values().filter(|block| !block.is_freed.load(Relaxed)).cloned().collect()
     }

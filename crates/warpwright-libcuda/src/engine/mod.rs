@@ -1,10 +1,10 @@
-//! A device of the driver API at work: memory by address, streams, events and pools with their handles, and the client's
-//! functions.
+//! The engine of a device of the driver API: memory by address, streams, events and pools with their handles, and the
+//! client's functions.
 //!
-//! What is asked for on streams is done by [`warpwright_device`]; here is what clients see of that. **What fails poisons
-//! its context**: nothing of it that comes behind is done, and whoever waits is told. **Addresses are looked up, never
-//! followed**: the client's own memory is the one thing that is reached by a pointer, in `bytes`, when the client has
-//! just given it or is waiting.
+//! [`warpwright_device`] executes the operations of streams; this module is the clients' view of that. **A failure
+//! poisons its context**: later operations of it are skipped, and calls that wait return the error. **Addresses are
+//! looked up, never followed**: only the client's own memory is accessed by a pointer, in `bytes`, when the client has
+//! just passed it or is waiting.
 
 mod bytes;
 mod callbacks;
@@ -34,7 +34,7 @@ use std::sync::Arc;
 use warpwright_device::{Cause, Failure, Op, Queue, is_engine_thread};
 use warpwright_vm::{FaultKind, TrapKind};
 
-/// A device at work.
+/// The engine of a device.
 pub(crate) struct Engine {
     pub(crate) ordinal: CUdevice,
     work: warpwright_device::Engine,
@@ -45,7 +45,7 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Begins to work for a virtual GPU. It goes on as long as the process does.
+    /// Starts an engine for a virtual GPU. It runs as long as the process.
     pub(crate) fn start(ordinal: CUdevice, vm: warpwright_vm::Device) -> Result<Arc<Engine>> {
         let work = warpwright_device::Engine::start(&format!("cuda-device-{ordinal}"), vm, config()?.order);
         let work = work.map_err(|error| {
@@ -67,33 +67,33 @@ impl Engine {
         self.work.vm()
     }
 
-    /// What is to be done.
+    /// Its queue of operations.
     pub(crate) fn queue(&self) -> &Arc<Queue> {
         self.work.queue()
     }
 
-    /// A call of a function of the client's.
+    /// An operation that calls a client's function.
     pub(crate) fn host_call(&self, function: HostFunction) -> Op {
         Op::Call(Arc::new(ClientCall { callbacks: self.callbacks, function: ClientFunction::Host(function) }))
     }
 
-    /// A call of a function of the client's that is told how a stream of the context fares.
+    /// An operation that calls a client's function with the status of a stream of the context.
     pub(crate) fn stream_call(&self, context: &Arc<Context>, function: StreamCallback) -> Op {
         let function = ClientFunction::Stream(function, context.clone());
         Op::Call(Arc::new(ClientCall { callbacks: self.callbacks, function }))
     }
 
-    /// Waits for everything that was asked for so far.
+    /// Waits for all operations so far.
     pub(crate) fn drain(&self) {
         self.work.drain();
     }
 
-    /// Waits for everything that was asked for so far in a context.
+    /// Waits for all operations of a context so far.
     pub(crate) fn drain_context(&self, context: &Context) {
         self.work.drain_domain(context.id);
     }
 
-    /// A context ends: waits for its work, and gives back what it has.
+    /// Ends a context: waits for its operations, and frees its resources.
     pub(crate) fn release(&self, context: &Context) {
         self.drain_context(context);
         self.memory.release(context.id);
@@ -109,22 +109,22 @@ impl Engine {
     }
 }
 
-/// The devices that have begun to work.
+/// The engines that were started.
 pub(crate) fn engines() -> Result<Vec<Arc<Engine>>> {
     Ok(state()?.devices.iter().filter_map(|device| device.engine_if_started()).collect())
 }
 
-/// The client's functions that streams call must not call the driver: they would wait for themselves.
+/// Refuses calls of the driver by client functions that a stream calls: they would wait for themselves.
 pub(crate) fn permitted() -> Result<()> {
     if is_engine_thread() { Err(Status::NOT_PERMITTED) } else { Ok(()) }
 }
 
-/// The device of a context, at work.
+/// The engine of a context.
 pub(crate) fn of(context: &Context) -> Result<Arc<Engine>> {
     context.device.engine().cloned()
 }
 
-/// What the virtual GPU says, in the driver's words.
+/// The driver's status for an error of the virtual GPU.
 pub(crate) fn status(error: &warpwright_vm::DeviceError) -> Status {
     use warpwright_vm::DeviceError;
     match error {
@@ -135,7 +135,7 @@ pub(crate) fn status(error: &warpwright_vm::DeviceError) -> Status {
     }
 }
 
-/// What an operation's failure means for its context.
+/// The status of a context after a failed operation.
 pub(crate) fn status_of(failure: &Failure) -> Status {
     match failure.cause {
         // An error of the driver's own, which an operation came across.

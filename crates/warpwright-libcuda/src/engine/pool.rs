@@ -1,7 +1,7 @@
 //! Pools of stream-ordered memory.
 //!
-//! A pool keeps nothing: what is given back is the device's again, so that its addresses stay unknown and its bounds
-//! are checked to the byte. So what is reserved is what is used.
+//! A pool caches nothing: freed memory returns to the device, so that its addresses become invalid and its bounds are
+//! checked to the byte. Reserved memory therefore equals used memory.
 
 use crate::lock;
 use crate::state::{Handles, Kind};
@@ -16,12 +16,12 @@ pub(crate) static POOLS: Handles<Pool> = Handles::new(Kind::Pool);
 pub(crate) struct Pool {
     pub(crate) handle: CUmemoryPool,
     pub(crate) device: CUdevice,
-    /// Most bytes at once; 0 for what the device has.
+    /// The maximum number of bytes; 0 for the device's memory.
     max: u64,
     used: AtomicU64,
     used_high: AtomicU64,
     reserved_high: AtomicU64,
-    /// Wishes of the client's about what is kept and shared, which it reads again.
+    /// Attributes of the client about caching and sharing, which it may read again.
     pub(crate) release_threshold: AtomicU64,
     pub(crate) reuse: [AtomicBool; 3],
 }
@@ -44,7 +44,7 @@ impl Pool {
         Ok(POOLS.insert_with(make)?.1)
     }
 
-    /// Whether it has room for so many bytes more.
+    /// Whether it has room for that many more bytes.
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
         self.max == 0 || self.used().saturating_add(bytes) <= self.max
     }
@@ -54,7 +54,7 @@ impl Pool {
         self.used.load(Relaxed)
     }
 
-    /// Most bytes that were allocated at once since it was set back, and most that were reserved.
+    /// The maximum of allocated bytes since it was reset, and the maximum of reserved bytes.
     pub(crate) fn high(&self) -> [&AtomicU64; 2] {
         [&self.used_high, &self.reserved_high]
     }
@@ -71,7 +71,7 @@ impl Pool {
     }
 }
 
-/// The pools of a device that clients find without making them.
+/// The pools of a device that exist by default.
 #[derive(Default)]
 pub(crate) struct Pools {
     default: Mutex<Option<Arc<Pool>>>,
@@ -79,7 +79,7 @@ pub(crate) struct Pools {
 }
 
 impl Pools {
-    /// The one that the device has by itself.
+    /// The default pool.
     pub(crate) fn own(&self, device: CUdevice) -> Result<Arc<Pool>> {
         let mut slot = lock(&self.default);
         if let Some(pool) = &*slot {
@@ -88,19 +88,19 @@ impl Pools {
         Ok(slot.insert(Pool::create(device, 0)?).clone())
     }
 
-    /// Whether a pool is the one that the device has by itself.
+    /// Whether a pool is the default pool.
     pub(crate) fn is_own(&self, pool: &Pool) -> bool {
         let slot = lock(&self.default);
         slot.as_ref().is_some_and(|own| own.handle == pool.handle)
     }
 
-    /// The one that allocations come from.
+    /// The current pool.
     pub(crate) fn current(&self, device: CUdevice) -> Result<Arc<Pool>> {
         let current = lock(&self.current).clone();
         current.map_or_else(|| self.own(device), Ok)
     }
 
-    /// From now on allocations come from that one.
+    /// Sets the current pool.
     pub(crate) fn set_current(&self, pool: Option<Arc<Pool>>) {
         *lock(&self.current) = pool;
     }

@@ -1,7 +1,7 @@
-//! Streams: operations that are done one after the other.
+//! Streams: operations in order.
 //!
-//! A context has a default stream that waits for its blocking streams, and they for it; and one for each thread, which
-//! is a blocking stream. A stream that was destroyed does what it was asked for.
+//! A context has a default stream, which synchronises with its blocking streams, and one for each thread, which is a
+//! blocking stream. A destroyed stream completes its operations.
 
 use super::{Engine, HostFunction, StreamCallback};
 use crate::graph::guard;
@@ -29,18 +29,18 @@ pub(crate) struct Stream {
     recorder: Mutex<Option<Arc<dyn Recorder>>>,
 }
 
-/// What becomes of a stream's operations while it captures.
+/// Receives the operations of a stream during a capture.
 pub(crate) trait Recorder: Send + Sync {
-    /// An operation is asked for.
+    /// An operation.
     fn record(&self, stream: &Arc<Stream>, op: Op) -> Result<()>;
 
-    /// A function of the client's is asked for.
+    /// A call of a client's function.
     fn record_host(&self, stream: &Arc<Stream>, function: HostFunction) -> Result<()>;
 
-    /// An event is recorded.
+    /// A record of an event.
     fn record_event(&self, stream: &Arc<Stream>, event: &Arc<super::Event>) -> Result<()>;
 
-    /// An event is recorded that each run of the graph is to record for those outside.
+    /// An external record of an event, made by each launch of the graph.
     fn record_outside(&self, stream: &Arc<Stream>, event: &Arc<super::Event>) -> Result<()>;
 }
 
@@ -63,7 +63,7 @@ impl Stream {
         STREAMS.insert(Stream::new(context, kind, priority)?).map(CUstream)
     }
 
-    /// The stream of a handle, whose context can be used. Null is not among them: what it means depends on the call.
+    /// The stream of a handle, whose context must be usable. Null is not accepted: its meaning depends on the call.
     pub(crate) fn get(handle: CUstream) -> Result<Arc<Stream>> {
         let stream = Stream::find(handle)?;
         stream.context.check()?;
@@ -112,17 +112,17 @@ impl Stream {
         kept.map(|()| stream).ok_or(Status::INVALID_CONTEXT)
     }
 
-    /// A number that no other stream of the process ever has.
+    /// Its unique number in the process.
     pub(crate) fn id(&self) -> u64 {
         self.work.id()
     }
 
-    /// How it stands to the default stream.
+    /// Its relation to the default stream.
     pub(crate) fn kind(&self) -> StreamKind {
         self.work.kind()
     }
 
-    /// Asks for an operation, or has the capture record it.
+    /// Issues an operation, or passes it to the capture.
     pub(crate) fn submit(self: &Arc<Self>, op: Op) -> Result<()> {
         match self.recorder() {
             Some(recorder) => recorder.record(self, op),
@@ -134,12 +134,12 @@ impl Stream {
         }
     }
 
-    /// Whether operations are recorded and not done.
+    /// Whether operations are recorded instead of executed.
     pub(crate) fn is_capturing(&self) -> bool {
         self.is_capturing.load(Acquire)
     }
 
-    /// What records its operations.
+    /// Its capture.
     pub(crate) fn recorder(&self) -> Option<Arc<dyn Recorder>> {
         if !self.is_capturing() {
             return None;
@@ -147,7 +147,7 @@ impl Stream {
         lock(&self.recorder).clone()
     }
 
-    /// From now on operations are recorded, or, with `None`, done again.
+    /// Sets the capture that records operations; with `None` they are executed again.
     pub(crate) fn capture(&self, recorder: Option<Arc<dyn Recorder>>) {
         let mut slot = lock(&self.recorder);
         self.is_capturing.store(recorder.is_some(), Release);
@@ -156,7 +156,7 @@ impl Stream {
         drop(old);
     }
 
-    /// Asks for a function of the client's, or has the capture record it.
+    /// Issues a call of a client's function, or passes it to the capture.
     pub(crate) fn submit_host(self: &Arc<Self>, function: HostFunction) -> Result<()> {
         match self.recorder() {
             Some(recorder) => recorder.record_host(self, function),
@@ -164,25 +164,25 @@ impl Stream {
         }
     }
 
-    /// A function of the client's that is told how the stream fares, and is called after an error too.
+    /// Issues a call of a client's function that takes the stream's status, and is called even after an error.
     pub(crate) fn callback(&self, function: StreamCallback) -> Op {
         self.engine.stream_call(&self.context, function)
     }
 
-    /// Whether everything is done that was asked for.
+    /// Whether all operations are complete.
     pub(crate) fn query(&self) -> Result<()> {
         let idle = self.work.is_idle();
         self.context.check()?;
         if idle { Ok(()) } else { Err(Status::NOT_READY) }
     }
 
-    /// Waits for what was asked for so far.
+    /// Waits for its operations so far.
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.work.synchronize();
         self.context.check()
     }
 
-    /// Waits for what was asked for on it so far, and on no other one.
+    /// Waits for its operations so far, and for no other stream.
     pub(crate) fn wait(&self) {
         self.work.wait();
     }
@@ -195,7 +195,7 @@ pub(super) struct Defaults {
 }
 
 impl Defaults {
-    /// A context ends.
+    /// Removes the streams of a destroyed context.
     pub(super) fn release(&self, context: u64) {
         let old = lock(&self.legacy).remove(&context);
         drop(old);

@@ -1,11 +1,11 @@
-//! Capture: what is asked for on streams becomes nodes of a graph instead of being done.
+//! Capture: operations of streams become nodes of a graph instead of being executed.
 //!
-//! A capture begins on one stream. Others take part from when they wait for an event that was recorded in it, until it
-//! ends; it ends on the stream that it began on, when all that the others were asked for comes before that one's last
-//! node. For each stream the capture knows the nodes that the next one comes behind.
+//! A capture begins on one stream. Others join when they wait for an event recorded in it, and leave when it ends. It
+//! ends on the stream that it began on, after all operations of the others were joined to that stream's last node. For
+//! each stream the capture knows the dependencies of the next node.
 //!
-//! **A capture in which something was done that cannot be captured is invalid**: it records nothing more, and ends
-//! without a graph. The lock of a capture is taken before that of its graph, and no stream's lock is held meanwhile.
+//! **An operation that cannot be captured invalidates the capture**: it records nothing more, and ends without a graph.
+//! The lock of a capture is taken before that of its graph, and no stream's lock is held meanwhile.
 
 use super::nodes::{GRAPHS, Graph, NodeId};
 use super::task::Fill;
@@ -24,10 +24,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::ThreadId;
 use warpwright_device::{Op, StreamKind};
 
-/// The captures that have not ended.
+/// The active captures.
 static CAPTURES: Mutex<Vec<Arc<Capture>>> = Mutex::new(Vec::new());
 
-/// How many there are, for those who would look for them in vain.
+/// Their number, to skip the search when there are none.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// A capture.
@@ -37,16 +37,16 @@ pub(crate) struct Capture {
     pub(crate) thread: ThreadId,
     /// The stream that it began on.
     origin: u64,
-    /// Where its nodes go.
+    /// The graph of its nodes.
     graph: Arc<Graph>,
-    /// Whether the graph was the client's before.
+    /// Whether the graph existed before.
     is_clients: bool,
     state: Mutex<State>,
 }
 
 struct State {
     phase: Phase,
-    /// The streams that take part, by their numbers.
+    /// The streams in the capture, by their numbers.
     streams: BTreeMap<u64, Participant>,
 }
 
@@ -59,37 +59,37 @@ enum Phase {
 
 struct Participant {
     stream: Arc<Stream>,
-    /// What its next node comes behind.
+    /// The dependencies of its next node.
     behind: Vec<NodeId>,
-    /// The same as the client was told it last: it reads that until it asks again.
+    /// The same as last returned to the client, which may read it until the next query.
     told: Box<[CUgraphNode]>,
 }
 
-/// What a client is told of a capture.
+/// The state of a capture for a client.
 pub(crate) struct Info {
     pub(crate) status: CaptureStatus,
     pub(crate) id: u64,
     pub(crate) graph: CUgraph,
-    /// Good until the next call with the stream.
+    /// Valid until the next call with the stream.
     pub(crate) behind: *const CUgraphNode,
     pub(crate) count: usize,
 }
 
-/// An event that was recorded in a capture: the nodes that it comes behind.
+/// An event recorded in a capture: the nodes before it.
 struct Captured {
     capture: Arc<Capture>,
     behind: Vec<NodeId>,
 }
 
-/// A capture as its streams have it.
+/// A capture as its streams refer to it.
 struct Recording(Arc<Capture>);
 
-/// The captures that have not ended, of which there are most often none.
+/// The active captures; usually there are none.
 pub(super) fn ongoing() -> Vec<Arc<Capture>> {
     if COUNT.load(Relaxed) == 0 { Vec::new() } else { lock(&CAPTURES).clone() }
 }
 
-/// The capture that a stream takes part in.
+/// The capture of a stream.
 fn of(stream: &Stream) -> Option<Arc<Capture>> {
     if !stream.is_capturing() {
         return None;
@@ -98,18 +98,18 @@ fn of(stream: &Stream) -> Option<Arc<Capture>> {
 }
 
 impl Capture {
-    /// Whether it can still become a graph.
+    /// Whether it is valid.
     pub(super) fn is_active(&self) -> bool {
         lock(&self.state).phase == Phase::Active
     }
 
-    /// Whether a stream takes part that the condition holds for.
+    /// Whether it has a stream for which the condition holds.
     pub(super) fn has(&self, holds: impl FnMut(&Stream) -> bool) -> bool {
         let mut holds = holds;
         lock(&self.state).streams.values().any(|participant| holds(&participant.stream))
     }
 
-    /// It cannot become a graph any more.
+    /// Invalidates it.
     pub(super) fn invalidate(&self) {
         let mut state = lock(&self.state);
         if state.phase == Phase::Active {
@@ -129,14 +129,14 @@ impl Capture {
         Ok(())
     }
 
-    /// Something that cannot be captured: that is the end of it.
+    /// Invalidates it because of an operation that cannot be captured.
     fn refuse(&self, status: Status, why: &str) -> Status {
         log::misuse(&format_args!("{why}: the capture is invalid now"));
         self.invalidate();
         status
     }
 
-    /// Whether all nodes of all streams come before the last ones of the stream that it began on.
+    /// Whether all nodes of all streams precede the last nodes of its first stream.
     fn is_joined(&self, state: &State) -> bool {
         let nodes = lock(&self.graph.state);
         let Some(origin) = state.streams.get(&self.origin) else { return false };
@@ -151,7 +151,7 @@ impl Capture {
         last.all(|id| before.contains(id) || !nodes.contains_key(id))
     }
 
-    /// Lets go of its streams.
+    /// Releases its streams.
     fn release(&self) -> Vec<Arc<Stream>> {
         let mut state = lock(&self.state);
         state.phase = Phase::Ended;
@@ -165,7 +165,7 @@ impl Capture {
 }
 
 impl State {
-    /// A stream that takes part in a capture that is good.
+    /// A stream in a valid capture.
     fn participant(&mut self, stream: &Stream) -> Result<&mut Participant> {
         match self.phase {
             Phase::Active => self.streams.get_mut(&stream.id()).ok_or(Status::ILLEGAL_STATE),
@@ -264,7 +264,7 @@ impl CapturedEvent for Captured {
     }
 }
 
-/// Begins to capture, into a graph of the client's or a new one. The first node comes behind those.
+/// Begins a capture, into a client's graph or a new one. The first node depends on the given nodes.
 pub(crate) fn begin(stream: &Arc<Stream>, mode: Mode, into: Option<(Arc<Graph>, Vec<NodeId>)>) -> Result<()> {
     static IDS: AtomicU64 = AtomicU64::new(1);
     mode.check()?;
@@ -299,7 +299,7 @@ pub(crate) fn begin(stream: &Arc<Stream>, mode: Mode, into: Option<(Arc<Graph>, 
     Ok(())
 }
 
-/// Ends the capture that began on a stream: its graph.
+/// Ends the capture that began on a stream, and returns its graph.
 pub(crate) fn end(stream: &Arc<Stream>) -> Result<CUgraph> {
     let capture = of(stream).ok_or_else(|| {
         log::misuse(&"the stream does not capture");
@@ -338,7 +338,7 @@ pub(crate) fn end(stream: &Arc<Stream>) -> Result<CUgraph> {
     Err(failed)
 }
 
-/// What a stream's capture is like.
+/// The state of a stream's capture.
 pub(crate) fn info(stream: &Arc<Stream>) -> Result<Info> {
     guard::asks(stream)?;
     let none =
@@ -360,7 +360,7 @@ pub(crate) fn info(stream: &Arc<Stream>) -> Result<Info> {
     })
 }
 
-/// What the next node of a stream comes behind: these nodes too, or instead.
+/// Adds to, or replaces, the dependencies of a stream's next node.
 pub(crate) fn set_behind(stream: &Arc<Stream>, nodes: &[CUgraphNode], instead: bool) -> Result<()> {
     let capture = of(stream).ok_or(Status::ILLEGAL_STATE)?;
     let ids = super::nodes::ids(&capture.graph, nodes)?;
@@ -374,7 +374,7 @@ pub(crate) fn set_behind(stream: &Arc<Stream>, nodes: &[CUgraphNode], instead: b
     Ok(())
 }
 
-/// A stream is destroyed: a capture that it takes part in is invalid, and ends if it began there.
+/// Handles a destroyed stream: its capture becomes invalid, and ends if it began there.
 pub(crate) fn forget(stream: &Arc<Stream>) {
     let Some(capture) = of(stream) else { return };
     capture.invalidate();
@@ -386,7 +386,7 @@ pub(crate) fn forget(stream: &Arc<Stream>) {
     }
 }
 
-/// A context is destroyed: captures of its streams end.
+/// Ends the captures of a destroyed context's streams.
 pub(crate) fn forget_context(context: &Context) {
     for capture in ongoing() {
         if capture.has(|stream| stream.context.id == context.id) {
@@ -395,12 +395,12 @@ pub(crate) fn forget_context(context: &Context) {
     }
 }
 
-/// Adds a node to those of a stream that captures.
+/// Adds a node to a stream's capture.
 pub(crate) fn add(stream: &Arc<Stream>, task: Task) -> Result<()> {
     of(stream).ok_or(Status::ILLEGAL_STATE)?.add(stream, task)
 }
 
-/// Launches a kernel on a stream, or has the capture of the stream hold it.
+/// Launches a kernel on a stream, or adds it to the stream's capture.
 pub(crate) fn launch(stream: &Arc<Stream>, launch: Launch) -> Result<()> {
     match of(stream) {
         Some(capture) => capture.add(stream, Task::Kernel(Kernel::new(launch))),

@@ -1,7 +1,7 @@
-//! Graphs that are ready to run: their nodes one after the other, by turns that the edges allow.
+//! Executable graphs: their nodes in an order that the edges allow.
 //!
-//! A run is one operation of a stream. **What was launched does not change**: parameters that are set later are those of
-//! later runs. Runs of one executable graph follow one another, whatever streams they are on.
+//! A launch of a graph is one operation of a stream. **Issued launches do not change**: parameters that are set later
+//! apply to later launches. Launches of one executable graph follow one another, whatever their streams.
 
 use super::nodes::{self, DEEPEST, Graph, NodeId};
 use super::turns::turns;

@@ -1,9 +1,9 @@
-//! What must not be called while streams capture.
+//! Calls that are forbidden during a capture.
 //!
-//! A stream that captures has nothing that could be waited for. The default stream would wait for a blocking stream that
-//! captures, so it cannot be used meanwhile. And what may wait for a device behind the client's back, as allocating
-//! does, is forbidden to threads as the capture's mode says and their own. **Each of these makes the captures that it is
-//! about invalid**, except asking whether a stream captures.
+//! A stream that captures has nothing to wait for. The default stream would wait for a blocking stream that captures,
+//! so it cannot be used meanwhile. Calls that may implicitly wait for a device, such as allocation, are forbidden to
+//! threads according to the capture's mode and their own. **Each of these invalidates the captures concerned**, except
+//! querying the capture status.
 
 use super::capture::{Capture, ongoing};
 use crate::engine::Stream;
@@ -18,7 +18,7 @@ thread_local! {
     static MODE: Cell<Mode> = const { Cell::new(Mode::GLOBAL) };
 }
 
-/// Sets which captures bind the calling thread; the mode that it had.
+/// Exchanges the capture mode of the calling thread.
 pub(crate) fn exchange_mode(mode: Mode) -> Result<Mode> {
     mode.check()?;
     Ok(MODE.replace(mode))
@@ -34,7 +34,7 @@ fn invalidate(captures: &[Arc<Capture>]) {
     captures.iter().for_each(|capture| capture.invalidate());
 }
 
-/// Something is asked for on a stream.
+/// Checks an operation on a stream.
 pub(crate) fn submits(stream: &Stream) -> Result<()> {
     if stream.kind() != StreamKind::Legacy {
         return Ok(());
@@ -48,13 +48,13 @@ pub(crate) fn submits(stream: &Stream) -> Result<()> {
     Err(Status::STREAM_CAPTURE_IMPLICIT)
 }
 
-/// A client asks whether a stream captures.
+/// Checks a query of the capture status.
 pub(super) fn asks(stream: &Stream) -> Result<()> {
     let implicit = stream.kind() == StreamKind::Legacy && !of_blocking(&stream.context).is_empty();
     if implicit { Err(Status::STREAM_CAPTURE_IMPLICIT) } else { Ok(()) }
 }
 
-/// A client waits for a stream, or asks whether all is done.
+/// Checks a wait for, or a query of, a stream.
 pub(crate) fn waits(stream: &Stream) -> Result<()> {
     submits(stream)?;
     if !stream.is_capturing() {
@@ -70,7 +70,7 @@ pub(crate) fn waits(stream: &Stream) -> Result<()> {
     Err(Status::STREAM_CAPTURE_UNSUPPORTED)
 }
 
-/// A client waits for all of a context.
+/// Checks a wait for a context.
 pub(crate) fn waits_for_all(context: &Context) -> Result<()> {
     let here = |stream: &Stream| stream.context.id == context.id;
     let captures: Vec<_> = ongoing().into_iter().filter(|capture| capture.has(here)).collect();
@@ -82,7 +82,7 @@ pub(crate) fn waits_for_all(context: &Context) -> Result<()> {
     Err(Status::STREAM_CAPTURE_UNSUPPORTED)
 }
 
-/// A call that may wait for a device, or make others wait, without being asked on a stream.
+/// Checks a call that may implicitly wait for a device, or make others wait.
 pub(crate) fn may_wait() -> Result<()> {
     let captures = ongoing();
     if captures.is_empty() {

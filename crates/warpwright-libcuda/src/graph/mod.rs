@@ -1,4 +1,4 @@
-//! Graphs: made by hand or by capture, made ready to run, run.
+//! Graphs: made by hand or by capture, instantiated, and launched.
 //!
 //! | file | what it is |
 //! | --- | --- |
@@ -11,8 +11,8 @@
 //! | `object` | what the client has graphs keep |
 //! | `dot` | a picture |
 //!
-//! Nodes hold code and the descriptions of memory, but keep neither: **whether code is still loaded and memory still
-//! allocated is asked before each run**, and what is gone is an error of the client's.
+//! Nodes refer to code and memory but keep neither alive: **each launch checks that the code is still loaded and the
+//! memory still allocated**; otherwise the client has made a mistake.
 
 pub(crate) mod capture;
 mod dot;

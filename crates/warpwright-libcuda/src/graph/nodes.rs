@@ -1,7 +1,7 @@
-//! Graphs: nodes and which of them come before which.
+//! Graphs: nodes and their dependencies.
 //!
-//! Nodes are numbered over the whole process in the order in which they are made, so that a number is one node for ever.
-//! **A node comes behind nodes that were there before it**, so that the order of their numbers is one in which they can run.
+//! Nodes are numbered over the whole process in the order of their creation, so a number always means the same node.
+//! **A node depends only on earlier nodes**, so the order of their numbers is a valid execution order.
 
 use super::{References, Task};
 use crate::lock;
@@ -18,7 +18,7 @@ pub(crate) static GRAPHS: Handles<Graph> = Handles::new(Kind::Graph);
 /// The nodes of all graphs.
 pub(crate) static NODES: Handles<Node> = Handles::new(Kind::GraphNode);
 
-/// How many graphs are inside of one another, at most.
+/// The maximum nesting depth of graphs.
 pub(crate) const DEEPEST: usize = 64;
 
 /// The number of a node.

@@ -1,8 +1,8 @@
-//! User objects: what the client has graphs keep for as long as they need it.
+//! User objects: resources of the client that graphs keep alive as long as they need them.
 //!
-//! An object counts its references: the client's own, and those of graphs, executable graphs and runs that are not done.
-//! With the last one it ends, and **its destructor is called by a thread that does nothing else**, on which the driver
-//! cannot be called.
+//! An object counts its references: the client's own, and those of graphs, executable graphs and launches that are not
+//! complete. The last release ends it, and **its destructor is called by a thread that does nothing else**, from which
+//! the driver cannot be called.
 
 use crate::engine::{Call, Callbacks, HostFunction};
 use crate::lock;

@@ -1,4 +1,4 @@
-//! What a node does, and what clients set of it.
+//! The operation of a node, and its attributes.
 
 use super::Graph;
 use crate::code::{Launch, Shape};
@@ -11,7 +11,7 @@ use crate::types::{
 use std::sync::Arc;
 use warpwright_device::{Bytes, Copy, Memory, Op, Pattern, Side};
 
-/// What a node does.
+/// The operation of a node.
 #[derive(Clone)]
 pub(crate) enum Task {
     /// It launches a kernel.
@@ -34,14 +34,14 @@ pub(crate) enum Task {
     Values(Arc<[Op]>),
 }
 
-/// A launch, with what else a client sets of it.
+/// A launch, with the attributes that a client sets.
 #[derive(Clone)]
 pub(crate) struct Kernel {
     pub(crate) launch: Arc<Launch>,
     pub(super) priority: i32,
 }
 
-/// Memory that becomes a pattern, in rows.
+/// A fill of rows with a pattern.
 #[derive(Clone)]
 pub(crate) struct Fill {
     pub(super) target: Bytes,
@@ -53,7 +53,7 @@ pub(crate) struct Fill {
 }
 
 impl Task {
-    /// What kind of node does it.
+    /// The type of its node.
     pub(crate) fn kind(&self) -> CUgraphNodeType {
         match self {
             Task::Kernel(_) => CUgraphNodeType::KERNEL,
@@ -76,7 +76,7 @@ impl Task {
         })
     }
 
-    /// Whether it can run now: its code is loaded, its memory not given back.
+    /// Whether it can run now: its code is loaded, and its memory allocated.
     pub(crate) fn check(&self) -> Result<()> {
         let memory = |bytes: &Bytes| {
             bytes_at(bytes.address(), bytes.len()).map(drop).inspect_err(|_| {

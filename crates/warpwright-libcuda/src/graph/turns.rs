@@ -1,4 +1,4 @@
-//! When the nodes of a run have their turns: any order that the edges allow is as good as that of the nodes.
+//! The execution order of nodes: any order that the edges allow is legal.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Calls of the driver, numbered over all threads, so that a report can say which one it is about.
+//! Calls of the driver, numbered over all threads, so that a report can refer to one.
 
 use std::cell::Cell;
 use std::fmt;

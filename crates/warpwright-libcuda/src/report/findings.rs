@@ -1,7 +1,7 @@
-//! What the launches have found.
+//! Findings of launches.
 //!
-//! A program that launches a kernel a thousand times would find the same a thousand times: what is the same thing at
-//! the same instruction of the same kernel is told once, and counted always.
+//! A program that launches a kernel a thousand times would report the same finding a thousand times. Equal findings at
+//! the same instruction of the same kernel are reported once, and always counted.
 
 use super::calls::Call;
 use super::sink::{self, VERSION};

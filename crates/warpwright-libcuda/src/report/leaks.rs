@@ -1,4 +1,4 @@
-//! What a client has made and not given back: what is alive when the process ends, and what was when its context did.
+//! Leaks: objects of a client that are alive when the process or their context ends.
 
 use super::calls::Call;
 use super::findings::call_json;
@@ -11,23 +11,23 @@ use crate::state::{CONTEXTS, config, has_forked, started};
 use serde_json::json;
 use std::sync::Mutex;
 
-/// Something that is alive.
+/// A live object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LiveObject {
-    /// What it is, in a word that stays.
+    /// Its kind, in a fixed word.
     pub(crate) what: &'static str,
-    /// How much memory it has; 0 for what is no memory.
+    /// The size of its memory; 0 if it is not memory.
     pub(crate) bytes: u64,
-    /// The context that it goes with, if it does.
+    /// Its context, if it has one.
     pub(crate) context: Option<u64>,
     /// The call that made it.
     pub(crate) made_by: Call,
 }
 
-/// What contexts had when they ended.
+/// The objects of contexts that were destroyed.
 static LEFT: Mutex<Vec<LiveObject>> = Mutex::new(Vec::new());
 
-/// Everything that is alive, by the calls that have made it.
+/// All live objects, in the order of the calls that made them.
 pub(crate) fn alive() -> Vec<LiveObject> {
     let mut all = Vec::new();
     let Some(state) = started().filter(|_| !has_forked()) else { return all };
@@ -85,14 +85,14 @@ pub(crate) fn alive() -> Vec<LiveObject> {
     all
 }
 
-/// A context ends. What is in it ends too, and is told at the end of the process.
+/// Notes the objects of a context that is destroyed, which are reported at the end of the process.
 pub(crate) fn context_ends(context: u64) {
     if config().is_ok_and(|config| config.leaks) {
         lock(&LEFT).extend(alive().into_iter().filter(|kept| kept.context == Some(context)));
     }
 }
 
-/// Tells what was not given back, and how much it is.
+/// Reports the leaks and their size.
 pub(super) fn tell() -> u64 {
     let mut all = std::mem::take(&mut *lock(&LEFT));
     all.extend(alive());

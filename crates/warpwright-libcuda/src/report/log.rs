@@ -1,6 +1,6 @@
-//! The log: lines to stderr that say what is missing, misused or refused, and on request every call.
+//! The log: lines on stderr about missing, misused and refused functions, and on request about every call.
 //!
-//! The same line is written once, so that a loop does not fill the terminal.
+//! Equal lines are written once, so that a loop does not fill the terminal.
 
 use super::calls;
 use crate::lock;
@@ -12,7 +12,7 @@ use std::fmt::Display;
 use std::io::Write;
 use std::sync::Mutex;
 
-/// Different lines that are written; then the log says that it is full.
+/// The maximum number of different lines; then the log says that it is full.
 const MAX_LINES: usize = 200;
 
 static WRITTEN: Mutex<Option<HashSet<String>>> = Mutex::new(None);
@@ -22,12 +22,12 @@ fn level() -> LogLevel {
     state::log_level()
 }
 
-/// One line, or several that belong together, whole, whatever other threads write. Nobody can be told where stderr is closed.
+/// Writes lines that belong together without interleaving with other threads. If stderr is closed, they are lost.
 pub(super) fn line(text: &str) {
     let _ = std::io::stderr().lock().write_all(format!("warpwright: {text}\n").as_bytes());
 }
 
-/// Something that the user should know, once.
+/// Logs a note to the user, once.
 pub(crate) fn note(message: &dyn Display) {
     if level() == LogLevel::Off {
         return;
@@ -44,26 +44,26 @@ pub(crate) fn note(message: &dyn Display) {
     }
 }
 
-/// Something that the client does wrong, with the function in which it does.
+/// Logs a mistake of the client, with the function.
 pub(crate) fn misuse(message: &dyn Display) {
     if level() > LogLevel::Off {
         note(&format_args!("{}: {message}", calls::current().function));
     }
 }
 
-/// A function that is not there.
+/// Logs a missing function.
 pub(crate) fn missing(function: &str) {
     note(&format_args!("{function} is not supported"));
 }
 
-/// A panic of ours, which the client sees as `CUDA_ERROR_UNKNOWN`.
+/// Logs a panic of this library, which the client sees as `CUDA_ERROR_UNKNOWN`.
 pub(crate) fn panicked(function: &str, panic: &(dyn Any + Send)) {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
     line(&format!("{function} panicked, which is a mistake of this library: {text}"));
 }
 
-/// A call that is over.
+/// Logs a call that has returned.
 pub(crate) fn called(function: &str, status: Status) {
     if level() == LogLevel::Calls {
         line(&format!("{} {function}: {status:?}", calls::current().number));

@@ -1,8 +1,8 @@
-//! What the user is told: the log, what launches have found, what is left at the end, and the exit status.
+//! Reports to the user: the log, findings of launches, leaks, and the exit status.
 //!
 //! Findings and leaks go to stderr as text or, with `WARPWRIGHT_FINDINGS`, to a file as lines of JSON, each an object
 //! with `version` and `event`: `finding`, `trap`, `leak`, and at the end of the process `end`. **Each is written when
-//! it is found**, so that a program that dies has told what it had found before.
+//! it is found**, so that a program that crashes has reported everything before.
 
 pub(crate) mod calls;
 pub(crate) mod findings;
@@ -12,12 +12,12 @@ mod sink;
 
 use serde_json::json;
 
-/// How much is alive that nobody has given back.
+/// The number of live objects.
 pub(crate) fn alive() -> usize {
     leaks::alive().len()
 }
 
-/// The process ends: what is left is told, and how much was found. Gives whether there was an error.
+/// Reports leaks and totals at the end of the process. Returns whether there was an error.
 pub(crate) fn finish(are_leaks_errors: bool) -> bool {
     let left = if are_leaks_errors { leaks::tell() } else { 0 };
     let findings::Totals { errors, warnings, launches } = findings::totals();

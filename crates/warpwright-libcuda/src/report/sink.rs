@@ -1,4 +1,4 @@
-//! Where reports go: stderr as text, or a file as lines of JSON.
+//! The target of reports: stderr as text, or a file as lines of JSON.
 
 use super::log;
 use crate::state;
@@ -29,7 +29,7 @@ pub(super) fn is_file() -> bool {
     file().is_some()
 }
 
-/// Tells something, in one form or the other.
+/// Writes a report in either form.
 pub(super) fn tell(text: impl FnOnce() -> String, json: impl FnOnce() -> Value) {
     let Some(mut file) = file() else { return log::line(&text()) };
     if let Err(error) = file.write_all(format!("{}\n", json()).as_bytes()) {

@@ -1,8 +1,8 @@
 //! The attributes of a device: `cuDeviceGetAttribute`.
 //!
-//! What the architecture decides is taken from its limits, what only a card has from a card of that architecture, and
-//! **what says whether the interface can do something is asked of the table of its functions**, so that a client is not
-//! told of what is missing.
+//! Values that depend on the architecture come from its limits, others from a card of that architecture. **Whether the
+//! interface supports a feature is derived from the table of its functions**, so that a client is never told of a
+//! missing one.
 
 use super::{Device, Model};
 use crate::api;

@@ -23,10 +23,10 @@ use warpwright_device::Order;
 use warpwright_ptx::ir::Arch;
 use warpwright_vm::Checks;
 
-/// How the library behaves.
+/// The configuration of the library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Config {
-    /// What is looked for in launches.
+    /// The checks of launches.
     pub(crate) checks: Checks,
     /// The architectures of the devices that the client sees.
     pub(crate) devices: Vec<Arch>,
@@ -34,15 +34,15 @@ pub(crate) struct Config {
     pub(crate) memory: u64,
     /// Host threads of each device, 0 for one for each core.
     pub(crate) workers: u32,
-    /// Which of the streams that can go on goes on.
+    /// The execution order of streams.
     pub(crate) order: Order,
     /// 1000 · major + 10 · minor.
     pub(crate) driver_version: u32,
-    /// Functions that do nothing, and what they return.
+    /// Functions that are refused, and their results.
     pub(crate) refused: Vec<(&'static str, Status)>,
-    /// What the log tells.
+    /// The verbosity of the log.
     pub(crate) log: LogLevel,
-    /// Where findings go as lines of JSON; `None` for stderr as text.
+    /// The file for findings as lines of JSON; `None` for stderr as text.
     pub(crate) findings: Option<PathBuf>,
     /// The exit status after errors.
     pub(crate) exit_status: Option<u8>,
@@ -50,18 +50,18 @@ pub(crate) struct Config {
     pub(crate) leaks: bool,
 }
 
-/// What the log tells.
+/// The verbosity of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LogLevel {
     /// Nothing.
     Off,
-    /// What is missing, misused or refused.
+    /// Missing, misused and refused functions.
     Missing,
-    /// Every call too.
+    /// Every call as well.
     Calls,
 }
 
-/// A variable that says nothing that can be done.
+/// A variable with an invalid value.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{variable}={value}: {rule}")]
 pub(crate) struct ConfigError {
@@ -89,7 +89,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What the environment says.
+    /// Reads the configuration from the environment.
     pub(crate) fn from_environment() -> Result<Config, ConfigError> {
         Config::read(|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
     }
@@ -171,7 +171,7 @@ impl Config {
 struct Variables<'a>(&'a dyn Fn(&str) -> Option<String>);
 
 impl Variables<'_> {
-    /// What a variable says, or what holds without it.
+    /// The value of a variable, or its default.
     fn read<T>(
         &self,
         variable: &'static str,
@@ -184,7 +184,7 @@ impl Variables<'_> {
     }
 }
 
-/// What stands between commas.
+/// The items between commas.
 fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }

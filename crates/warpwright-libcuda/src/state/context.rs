@@ -1,9 +1,8 @@
-//! Contexts: what belongs together on a device, lives and fails together; and which one a thread works in.
+//! Contexts: resources on a device that live and fail together; and the current context of a thread.
 //!
-//! A thread has a stack of contexts, the top of which is current. **A context that was destroyed stays where it is on
-//! the stacks of other threads**, and using it there says so. An error of a kernel stays with the context until it is
-//! destroyed, and is what every later call of it returns. A primary context that comes again has the handle that it
-//! had, and nothing else of what it had.
+//! A thread has a stack of contexts, the top of which is current. **A destroyed context stays on the stacks of other
+//! threads**, and using it there is an error. An error of a kernel stays with the context until it is destroyed, and
+//! every later call of it returns it. A primary context that is created again keeps its handle, and nothing else.
 
 use super::{Device, Handles, Kind, is_shutting_down};
 use crate::graph::{capture, guard};

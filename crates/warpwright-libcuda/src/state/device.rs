@@ -1,4 +1,4 @@
-//! A device as a client finds it, and the virtual GPU behind it.
+//! A device as clients see it, and the virtual GPU behind it.
 
 use super::context::{Context, ContextSettings};
 use super::{Config, Model};
@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 use warpwright_ptx::ir::Arch;
 use warpwright_vm::DeviceConfig;
 
-/// The greatest priority of a stream; the least is 0.
+/// The highest priority of a stream; the lowest is 0.
 pub(crate) const GREATEST_PRIORITY: c_int = -5;
 
-/// A device. The virtual GPU is made when it is first needed: many clients look at all devices and use one.
+/// A device. The virtual GPU is created on first use: many clients query all devices and use one.
 pub(crate) struct Device {
     pub(crate) ordinal: CUdevice,
     pub(crate) config: DeviceConfig,
@@ -61,7 +61,7 @@ impl Device {
         (sm / 10, sm % 10)
     }
 
-    /// What it is called.
+    /// Its name.
     pub(crate) fn name(&self) -> String {
         format!("Warpwright virtual GPU ({})", self.config.arch)
     }
@@ -74,7 +74,7 @@ impl Device {
         CUuuid { bytes }
     }
 
-    /// Where it is.
+    /// Its PCI address.
     pub(crate) fn pci_place(&self) -> PciPlace {
         // Each on a bus of its own, of which a domain has 255.
         let (domain, bus) = (self.ordinal / 255, self.ordinal % 255 + 1);
@@ -178,7 +178,7 @@ impl Device {
     }
 }
 
-/// Where a device is. Each has one function.
+/// The PCI address of a device. Each has one function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PciPlace {
     pub(crate) domain: u32,
@@ -193,8 +193,8 @@ impl std::fmt::Display for PciPlace {
 }
 
 impl PciPlace {
-    /// Reads `domain:bus:device.function`, which may lack the domain and the function. A place with another function
-    /// than 0 is none.
+    /// Parses `domain:bus:device.function`, which may lack the domain and the function. An address with another
+    /// function than 0 is invalid.
     pub(crate) fn parse(text: &str) -> Option<PciPlace> {
         let number = |text: &str| match text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             true => u32::from_str_radix(text, 16).ok(),

@@ -1,13 +1,13 @@
-//! Handles: opaque values that stand for objects.
+//! Handles: opaque values that refer to objects.
 //!
 //! ```text
 //! 63      56 55    48 47            24 23             0
 //! │ 0x57    │ kind   │ generation     │ place in table │
 //! ```
 //!
-//! The upper bits make it an address that no process has, so a client that follows one fails at once. **A handle is
-//! looked up, never followed**: one of another kind, one that was never given out and one that was destroyed are told
-//! apart. A place whose generations are used up is not used again, so no handle ever comes back.
+//! The upper bits make it an invalid address in every process, so a client that dereferences one fails at once. **A
+//! handle is looked up, never followed**: handles of another kind, invalid and destroyed ones are told apart. A slot
+//! whose generations are used up is not reused, so no handle ever comes back.
 
 use crate::report::calls::{self, Call};
 use crate::report::log;
@@ -17,7 +17,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 macro_rules! kinds {
     ($($kind:ident = $number:literal $name:literal,)*) => {
-        /// What a handle stands for.
+        /// The kind of a handle.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Kind {
             $($kind = $number,)*
@@ -59,16 +59,16 @@ kinds! {
     UserObject = 13 "user object",
 }
 
-/// Why a value is no handle that is good.
+/// Why a value is not a valid handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stale {
     /// It is zero.
     Null,
     /// It was never given out.
     Unknown,
-    /// It stands for something else.
+    /// It is of another kind.
     Wrong(Kind),
-    /// What it stood for was destroyed.
+    /// Its object was destroyed.
     Destroyed,
 }
 

@@ -1,7 +1,7 @@
-//! How much of something the kernels of a context may have.
+//! The limits of a context's kernels.
 //!
-//! The virtual GPU gives a thread the stack that its kernel declares, and has a heap whose size is the device's. What
-//! is set here is what a client gets back; what a device cannot do is refused.
+//! The virtual GPU gives each thread the stack that its kernel declares, and has a heap of the device's size. A client
+//! reads back the limits that it sets; limits that a device cannot support are refused.
 
 use super::Context;
 use crate::report::log;

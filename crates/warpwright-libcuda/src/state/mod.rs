@@ -1,7 +1,7 @@
-//! What the process has: configuration, devices, contexts, handles.
+//! The state of the process: configuration, devices, contexts, handles.
 //!
-//! It begins with `cuInit` and lasts as long as the process. **A child that was forked has none of it**: its threads are
-//! gone, so whatever needs it says that the driver is not initialised, as CUDA does.
+//! It begins with `cuInit` and lasts as long as the process. **A forked child has none of it**: its threads are gone,
+//! so functions that need them report that the driver is not initialised, as CUDA does.
 
 mod attributes;
 mod config;
@@ -26,7 +26,7 @@ use crate::report::log;
 use crate::types::{CUdevice, Result, Status};
 use std::sync::{Arc, OnceLock};
 
-/// What `cuInit` makes.
+/// The state that `cuInit` creates.
 pub(crate) struct State {
     pub(crate) devices: Vec<Arc<Device>>,
 }
@@ -53,13 +53,13 @@ pub(crate) fn config() -> Result<&'static Config> {
     config.as_ref().map_err(|status| *status)
 }
 
-/// What a function is to return without doing anything, if that was asked for.
+/// The status with which a function is refused, if it is.
 pub(crate) fn refusal(function: &str) -> Option<Status> {
     let refused = &config().ok()?.refused;
     refused.iter().find(|(name, _)| *name == function).map(|(_, status)| *status)
 }
 
-/// Begins. Doing it again says what it said before.
+/// Initialises the state. Calling it again returns the first result.
 pub(crate) fn initialise() -> Result<()> {
     process::check()?;
     let config = config()?;
@@ -74,12 +74,12 @@ pub(crate) fn initialise() -> Result<()> {
     state.as_ref().map(|_| ()).map_err(|status| *status)
 }
 
-/// What `cuInit` has made, if it has, also while the process ends.
+/// The state if `cuInit` has created it, also while the process ends.
 pub(crate) fn started() -> Option<&'static State> {
     STATE.get()?.as_ref().ok()
 }
 
-/// What `cuInit` has made.
+/// The state that `cuInit` has created.
 pub(crate) fn state() -> Result<&'static State> {
     process::check()?;
     started().ok_or(Status::NOT_INITIALIZED)

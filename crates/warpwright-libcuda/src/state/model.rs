@@ -1,4 +1,4 @@
-//! What the card of an architecture is like that people have: what the virtual GPU does not define itself.
+//! Properties of a typical card of each architecture that the virtual GPU does not define itself.
 
 use warpwright_ptx::ir::Arch;
 

@@ -1,8 +1,8 @@
 //! The process: forks, and its end.
 //!
-//! The end is a function in `.fini_array`, which the loader calls after everything that the program has registered for
-//! its exit. **It waits for nothing that may not come**: what runs gets a moment, is cancelled and gets another. Then
-//! leaks are told, and the exit status is changed if the user wants that.
+//! The end is a function in `.fini_array`, which the loader calls after all exit handlers of the program. **It never
+//! waits without limit**: running operations get a moment, are cancelled and get another. Then leaks are reported, and
+//! the exit status is changed if the user wants that.
 
 use super::{config, started};
 use crate::engine::Engine;
@@ -17,11 +17,11 @@ use warpwright_device::is_engine_thread;
 
 static FORKED: AtomicBool = AtomicBool::new(false);
 static ENDING: AtomicBool = AtomicBool::new(false);
-/// What the program says of itself at its end.
+/// The program's own exit status.
 static EXIT_STATUS: AtomicI32 = AtomicI32::new(0);
 
-/// What the operations that were asked for get, before they are cancelled and after; and what threads get that give
-/// things back.
+/// The time that operations get before they are cancelled, and again afterwards; and that threads get which are freeing
+/// resources.
 const MOMENT: Duration = Duration::from_secs(1);
 
 /// How long what is alive may stay the same until it is taken to be what nobody gives back.

@@ -1,9 +1,9 @@
-//! What belongs to a thread, and the end of a thread.
+//! Values of a thread, and the end of a thread.
 //!
-//! A thread's values are there until it ends, and **in the thread that ends the process they are there to the last**:
-//! clients give back what they have in destructors of their globals, which are called after those of the thread's own
-//! values. So what is a thread's here is not dropped as `thread_local!` does it, but where the platform tells of the end
-//! of a thread: however it ends, and not when the process does.
+//! A thread's values live until it ends, and **in the thread that ends the process they live to the last**: clients
+//! release resources in destructors of their globals, which run after those of thread-local values. So these values are
+//! not dropped by `thread_local!`, but where the platform reports the end of a thread: however the thread ends, but not
+//! when the process does.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_uint, c_void};

@@ -1,4 +1,4 @@
-//! Code and its launches: options of the compiler, attributes of functions, what a launch says.
+//! Code and launches: options of the compiler, attributes of functions and of launches.
 
 use super::device::enumerations;
 use super::{CUcontext, CUevent, CUfunction, CUkernel, CUstream, In};
@@ -26,7 +26,7 @@ enumerations! {
 }
 
 enumerations! {
-    /// What is given to the linker: `CUjitInputType`.
+    /// The kind of a linker input: `CUjitInputType`.
     CUjitInputType {
         CUBIN = 0,
         PTX = 1,
@@ -38,7 +38,7 @@ enumerations! {
 }
 
 enumerations! {
-    /// What a function is asked for: `CUfunction_attribute`.
+    /// An attribute of a function: `CUfunction_attribute`.
     CUfunction_attribute {
         MAX_THREADS_PER_BLOCK = 0,
         SHARED_SIZE_BYTES = 1,
@@ -60,7 +60,7 @@ enumerations! {
 }
 
 enumerations! {
-    /// What a launch is given beyond its shape: `CUlaunchAttributeID`.
+    /// An attribute of a launch: `CUlaunchAttributeID`.
     CUlaunchAttributeID {
         IGNORE = 0,
         ACCESS_POLICY_WINDOW = 1,
@@ -97,13 +97,13 @@ enumerations! {
     }
 }
 
-/// What a library is loaded with: `CUlibraryOption`.
+/// An option for loading a library: `CUlibraryOption`.
 pub type CUlibraryOption = c_uint;
 
-/// The dynamic shared memory that blocks of a size need, in bytes: `CUoccupancyB2DSize`.
+/// A function that returns the dynamic shared memory of a block of that size, in bytes: `CUoccupancyB2DSize`.
 pub type CUoccupancyB2DSize = Option<unsafe extern "C" fn(threads: c_int) -> usize>;
 
-/// The value of a launch attribute. What it is depends on the attribute, and all of its bytes are the client's.
+/// The value of a launch attribute. Its meaning depends on the attribute, and the client sets all of its bytes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub union CUlaunchAttributeValue {
@@ -141,15 +141,15 @@ impl CUlaunchAttributeValue {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CUlaunchAttribute {
-    /// Which one.
+    /// Its identifier.
     pub id: CUlaunchAttributeID,
-    /// Nothing.
+    /// Padding.
     pub pad: [c_char; 4],
-    /// What it is.
+    /// Its value.
     pub value: CUlaunchAttributeValue,
 }
 
-/// The shape of a launch, where it goes, and its attributes: `CUlaunchConfig`.
+/// The shape of a launch, its stream and its attributes: `CUlaunchConfig`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(missing_docs, reason = "the fields say what they are")]
@@ -166,13 +166,13 @@ pub struct CUlaunchConfig {
     pub numAttrs: c_uint,
 }
 
-/// Where the client has the values of a kernel's parameters: an array of pointers, one for each.
+/// The parameters of a kernel: an array with a pointer to each value.
 pub type KernelParams = In<In<u8>>;
 
-/// Where the client has the parameters as a buffer: a list of names and values.
+/// The parameters of a kernel as a buffer: a list of names and values.
 pub type Extra = In<usize>;
 
-/// A kernel and its launch, as node of a graph: `CUDA_KERNEL_NODE_PARAMS_v1`.
+/// A kernel node of a graph: `CUDA_KERNEL_NODE_PARAMS_v1`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(missing_docs, reason = "the fields say what they are")]
@@ -189,7 +189,7 @@ pub struct CUDA_KERNEL_NODE_PARAMS_v1 {
     pub extra: Extra,
 }
 
-/// The same where the kernel may be a library's: `CUDA_KERNEL_NODE_PARAMS_v2`.
+/// The same, for kernels of libraries too: `CUDA_KERNEL_NODE_PARAMS_v2`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(missing_docs, reason = "the fields say what they are")]

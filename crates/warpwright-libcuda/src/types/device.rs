@@ -1,34 +1,34 @@
-//! What is asked of devices and contexts.
+//! Types of devices and contexts.
 
 use std::ffi::{c_int, c_uint};
 
-/// A name that no other device has.
+/// The UUID of a device.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CUuuid {
-    /// Its bytes, in the order in which they are written.
+    /// Its bytes, in the order of its text.
     pub bytes: [u8; 16],
 }
 
-/// A part of the multiprocessors.
+/// An execution affinity: a number of multiprocessors.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CUexecAffinityParam {
-    /// What `value` is: 0 for a number of multiprocessors.
+    /// The kind of `value`: 0 for a number of multiprocessors.
     pub kind: c_int,
-    /// How many.
+    /// The number of multiprocessors.
     pub value: c_uint,
 }
 
-/// What a context is made with. Pointers are values here: none is followed.
+/// The parameters of a new context. Pointers are plain values here, and never followed.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CUctxCreateParams {
-    /// Leads to parts of the multiprocessors.
+    /// The address of the execution affinities.
     pub execAffinityParams: usize,
-    /// How many there are.
+    /// The number of execution affinities.
     pub numExecAffinityParams: c_int,
-    /// Leads to what graphics shares.
+    /// The address of the parameters for sharing with graphics.
     pub cigParams: usize,
 }
 
@@ -43,7 +43,7 @@ macro_rules! enumerations {
         impl $name {
             $(pub const $value: $name = $name($number);)*
 
-            /// Whether it is one of its values.
+            /// Whether it is a declared value.
             pub fn check(self) -> $crate::types::Result<()> {
                 match self.0 {
                     $($number => Ok(()),)*
@@ -57,7 +57,7 @@ macro_rules! enumerations {
 pub(super) use enumerations;
 
 enumerations! {
-    /// What a context may limit.
+    /// A limit of a context.
     CUlimit {
         STACK_SIZE = 0,
         PRINTF_FIFO_SIZE = 1,
@@ -71,7 +71,7 @@ enumerations! {
         CIG_SHMEM_FALLBACK_ENABLED = 9,
     }
 
-    /// What kernels want of the memory that caches and shared memory divide.
+    /// The preferred split of a multiprocessor's memory into L1 cache and shared memory.
     CUfunc_cache {
         PREFER_NONE = 0,
         PREFER_SHARED = 1,
@@ -79,7 +79,7 @@ enumerations! {
         PREFER_EQUAL = 3,
     }
 
-    /// What is between two devices.
+    /// An attribute of the link between two devices.
     CUdevice_P2PAttribute {
         PERFORMANCE_RANK = 1,
         ACCESS_SUPPORTED = 2,
@@ -88,7 +88,7 @@ enumerations! {
     }
 }
 
-/// What is asked of a device. The numbers stand with their values in `state/attributes.rs`.
+/// An attribute of a device. The numbers are listed with their values in `state/attributes.rs`.
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CUdevice_attribute(pub c_int);

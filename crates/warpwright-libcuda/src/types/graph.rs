@@ -5,7 +5,7 @@ use super::{CUdeviceptr, CUgraphNode, CUstream};
 use std::ffi::{c_uint, c_void};
 
 enumerations! {
-    /// What a node does: `CUgraphNodeType`.
+    /// The kind of a node: `CUgraphNodeType`.
     CUgraphNodeType {
         KERNEL = 0,
         MEMCPY = 1,
@@ -20,7 +20,7 @@ enumerations! {
 }
 
 enumerations! {
-    /// Whether a stream captures: `CUstreamCaptureStatus`.
+    /// The capture status of a stream: `CUstreamCaptureStatus`.
     CUstreamCaptureStatus {
         NONE = 0,
         ACTIVE = 1,
@@ -38,7 +38,7 @@ enumerations! {
 }
 
 enumerations! {
-    /// Why an executable graph could not be made what another graph is: `CUgraphExecUpdateResult`.
+    /// The result of updating an executable graph: `CUgraphExecUpdateResult`.
     CUgraphExecUpdateResult {
         SUCCESS = 0,
         ERROR = 1,
@@ -53,7 +53,7 @@ enumerations! {
 }
 
 enumerations! {
-    /// How instantiating a graph went: `CUgraphInstantiateResult`.
+    /// The result of instantiating a graph: `CUgraphInstantiateResult`.
     CUgraphInstantiateResult {
         SUCCESS = 0,
         ERROR = 1,
@@ -63,7 +63,7 @@ enumerations! {
     }
 }
 
-/// A function of the client's: `CUhostFn`.
+/// A function of the client: `CUhostFn`.
 pub type CUhostFn = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
 
 /// `CUDA_HOST_NODE_PARAMS`.
@@ -88,7 +88,7 @@ pub struct CUDA_MEMSET_NODE_PARAMS {
     pub height: usize,
 }
 
-/// What an edge is beyond its ends: `CUgraphEdgeData`. Zeros are an edge as there have always been.
+/// The annotation of an edge: `CUgraphEdgeData`. All zeros mean a plain dependency.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the fields say what they are")]

@@ -1,4 +1,4 @@
-//! Handles: what a client holds of an object. A handle is a value to look up, never a pointer to follow.
+//! Handles of objects. A handle is a value to look up, never a pointer to follow.
 
 macro_rules! handles {
     ($($(#[$meta:meta])* $name:ident)*) => {$(
@@ -8,10 +8,10 @@ macro_rules! handles {
         pub struct $name(pub usize);
 
         impl $name {
-            /// No object.
+            /// The null handle.
             pub const NULL: $name = $name(0);
 
-            /// Whether it is no object.
+            /// Whether it is null.
             pub fn is_null(self) -> bool {
                 self.0 == 0
             }
@@ -46,7 +46,7 @@ handles! {
     CUlibrary
     /// A kernel of a library.
     CUkernel
-    /// A linker at work.
+    /// A linker.
     CUlinkState
     /// A pool of stream-ordered memory.
     CUmemoryPool
@@ -54,16 +54,16 @@ handles! {
     CUgraph
     /// A node of a graph.
     CUgraphNode
-    /// A graph that is ready to run.
+    /// An executable graph.
     CUgraphExec
-    /// An object of the user's that graphs keep.
+    /// A user object, which graphs retain.
     CUuserObject
     /// An array.
     CUarray
 }
 
 impl CUstream {
-    /// The default stream that waits for all others, and they for it.
+    /// The legacy default stream, which synchronises with all blocking streams.
     pub const LEGACY: CUstream = CUstream(1);
     /// The default stream of the calling thread.
     pub const PER_THREAD: CUstream = CUstream(2);

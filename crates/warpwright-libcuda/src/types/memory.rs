@@ -1,13 +1,13 @@
-//! What is asked of memory, and of copies.
+//! Types of memory and of copies.
 
 use super::device::enumerations;
 use super::{CUarray, CUcontext, CUdeviceptr};
 use std::ffi::{c_int, c_uint, c_void};
 
 enumerations! {
-    /// What memory is.
+    /// The kind of memory.
     CUmemorytype { HOST = 1, DEVICE = 2, ARRAY = 3, UNIFIED = 4 }
-    /// What can be asked of an address.
+    /// An attribute of an address.
     CUpointer_attribute {
         CONTEXT = 1, MEMORY_TYPE = 2, DEVICE_POINTER = 3, HOST_POINTER = 4, P2P_TOKENS = 5, SYNC_MEMOPS = 6,
         BUFFER_ID = 7, IS_MANAGED = 8, DEVICE_ORDINAL = 9, IS_LEGACY_CUDA_IPC_CAPABLE = 10, RANGE_START_ADDR = 11,
@@ -15,7 +15,7 @@ enumerations! {
         MEMPOOL_HANDLE = 17, MAPPING_SIZE = 18, MAPPING_BASE_ADDR = 19, MEMORY_BLOCK_ID = 20,
         IS_HW_DECOMPRESS_CAPABLE = 21,
     }
-    /// What can be asked of a pool.
+    /// An attribute of a pool.
     CUmemPool_attribute {
         REUSE_FOLLOW_EVENT_DEPENDENCIES = 1, REUSE_ALLOW_OPPORTUNISTIC = 2, REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3,
         RELEASE_THRESHOLD = 4, RESERVED_MEM_CURRENT = 5, RESERVED_MEM_HIGH = 6, USED_MEM_CURRENT = 7, USED_MEM_HIGH = 8,
@@ -25,53 +25,53 @@ enumerations! {
         SET_READ_MOSTLY = 1, UNSET_READ_MOSTLY = 2, SET_PREFERRED_LOCATION = 3, UNSET_PREFERRED_LOCATION = 4,
         SET_ACCESSED_BY = 5, UNSET_ACCESSED_BY = 6,
     }
-    /// What kind of place memory is at.
+    /// The kind of a location.
     CUmemLocationType { INVALID = 0, DEVICE = 1, HOST = 2, HOST_NUMA = 3, HOST_NUMA_CURRENT = 4 }
-    /// Whether a device reaches memory.
+    /// The access of a device to memory.
     CUmemAccess_flags { NONE = 0, READ = 1, READWRITE = 3 }
-    /// What an operation on a value in memory is.
+    /// The kind of an operation on a value in memory.
     CUstreamBatchMemOpType {
         WAIT_VALUE_32 = 1, WRITE_VALUE_32 = 2, FLUSH_REMOTE_WRITES = 3, WAIT_VALUE_64 = 4, WRITE_VALUE_64 = 5, BARRIER = 6,
     }
 }
 
-/// A place where memory is.
+/// The location of memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CUmemLocation {
     /// Its kind.
     pub kind: CUmemLocationType,
-    /// Which one.
+    /// The number of the device or node.
     pub id: c_int,
 }
 
-/// Whether a device reaches memory.
+/// The access of a device to memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CUmemAccessDesc {
     /// The device.
     pub location: CUmemLocation,
-    /// How.
+    /// Its access.
     pub flags: CUmemAccess_flags,
 }
 
-/// What a pool is to be like.
+/// The properties of a new pool.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CUmemPoolProps {
-    /// How its memory is allocated: 1, pinned, is all that there is.
+    /// The type of allocation: only 1, pinned, is supported.
     pub allocation_type: c_uint,
-    /// Handles that other processes may have; 0 for none.
+    /// The kind of handles for other processes; 0 for none.
     pub handle_types: c_uint,
-    /// Where it is.
+    /// The location of its memory.
     pub location: CUmemLocation,
-    /// Of another system.
+    /// Security attributes of another operating system.
     pub security_attributes: *mut c_void,
-    /// Bytes at most; 0 for what there is.
+    /// The maximum size in bytes; 0 for no limit.
     pub max_size: usize,
-    /// 0.
+    /// Reserved: 0.
     pub usage: u16,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: [u8; 54],
 }
 
@@ -111,7 +111,7 @@ pub struct CUDA_MEMCPY3D {
     pub srcHost: *const c_void,
     pub srcDevice: CUdeviceptr,
     pub srcArray: CUarray,
-    /// Reserved, or, in a copy between contexts, the source's.
+    /// Reserved; in a copy between contexts, the source's context.
     pub srcContext: CUcontext,
     pub srcPitch: usize,
     pub srcHeight: usize,
@@ -123,7 +123,7 @@ pub struct CUDA_MEMCPY3D {
     pub dstHost: *mut c_void,
     pub dstDevice: CUdeviceptr,
     pub dstArray: CUarray,
-    /// Reserved, or, in a copy between contexts, the target's.
+    /// Reserved; in a copy between contexts, the target's context.
     pub dstContext: CUcontext,
     pub dstPitch: usize,
     pub dstHeight: usize,
@@ -136,20 +136,20 @@ pub struct CUDA_MEMCPY3D {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct CUstreamBatchMemOpParams {
-    /// What it is.
+    /// Its kind.
     pub operation: CUstreamBatchMemOpType,
-    /// Filling.
+    /// Padding.
     pub padding: c_uint,
-    /// Where.
+    /// The address.
     pub address: CUdeviceptr,
     /// The value.
     pub value: u64,
-    /// As of the function of that name.
+    /// The flags of the function of that name.
     pub flags: c_uint,
-    /// Filling.
+    /// Padding.
     pub padding2: c_uint,
-    /// What the driver may use; unused.
+    /// Reserved for the driver; unused.
     pub alias: CUdeviceptr,
-    /// Filling.
+    /// Padding.
     pub padding3: u64,
 }

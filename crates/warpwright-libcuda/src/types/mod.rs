@@ -1,7 +1,7 @@
-//! The interface's types and constants, as C has them.
+//! The interface's types and constants, as in C.
 //!
-//! Everything is an integer in a newtype, enumerations too: a client may pass any value, and a Rust enum must not hold
-//! one that it lacks. Names are the interface's own. Layouts are held against cudarc's in the tests.
+//! Every type is a newtype of an integer, enumerations too: a client may pass any value, and a Rust enum must not hold
+//! an undeclared one. Names are the interface's own. Tests compare the layouts with cudarc's.
 #![allow(non_camel_case_types, non_snake_case, reason = "the interface's names")]
 
 mod code;

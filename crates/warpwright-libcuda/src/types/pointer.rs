@@ -1,13 +1,13 @@
 //! Pointers to the client's memory.
 //!
-//! They are parameters of exported functions, or stand in memory that one leads to. So what the interface says of such a
-//! pointer (null, or good for one value; for several where there is a count) is what `unsafe` relies on here. **Any
-//! other that follows a pointer is made by an `unsafe` function of this file.**
+//! They are parameters of exported functions, or values in memory that such a parameter points to. The `unsafe` code
+//! here relies on what the interface says of them: null, or valid for one value, or for several where there is a count.
+//! **Any other pointer to follow is made by an `unsafe` function of this file.**
 
 use super::{Result, Status};
 use std::ffi::{CStr, c_char};
 
-/// Where the client wants a value.
+/// The address to which the client wants a value written.
 ///
 /// ```compile_fail,E0277
 /// # use warpwright_cuda::types::Out;
@@ -21,7 +21,7 @@ use std::ffi::{CStr, c_char};
 #[derive(Debug)]
 pub struct Out<T>(*mut T);
 
-/// Where the client has a value.
+/// The address of a value of the client.
 ///
 /// ```compile_fail,E0277
 /// # use warpwright_cuda::types::In;
@@ -58,57 +58,57 @@ impl<T> Copy for In<T> {}
 impl<T> Out<T> {
     /// # Safety
     ///
-    /// As long as this or a copy of it is used, the pointer is null, or good for what the interface says that is
+    /// As long as this or a copy of it is used, the pointer must be null, or valid for what the interface says is
     /// written and read there: one value, or as many as the count beside it.
     pub const unsafe fn new(pointer: *mut T) -> Self {
         Out(pointer)
     }
 
-    /// None.
+    /// The null pointer.
     pub const fn null() -> Self {
         Out(std::ptr::null_mut())
     }
 
-    /// The same place for a value of another type.
+    /// The same address, for a value of another type.
     ///
     /// # Safety
     ///
-    /// The interface says that it is good for that.
+    /// The interface must say that the address is valid for that type.
     pub(crate) unsafe fn cast<U>(self) -> Out<U> {
         Out(self.0.cast())
     }
 
-    /// The place of one of several values.
+    /// The address of one of several values.
     ///
     /// # Safety
     ///
-    /// The client says that there are more than `index`.
+    /// The client must have declared more than `index` values.
     pub(crate) unsafe fn at(self, index: usize) -> Self {
         Out(self.0.wrapping_add(index))
     }
 
-    /// What the client has put there before, where a parameter goes both ways.
+    /// The client's value before the call, for a parameter that is both input and output.
     pub(crate) fn given(self) -> In<T> {
         In(self.0)
     }
 
-    /// Whether the client wants none.
+    /// Whether it is null.
     pub(crate) fn is_null(self) -> bool {
         self.0.is_null()
     }
 
-    /// It must be there.
+    /// Checks that it is not null.
     pub(crate) fn required(self) -> Result<Self> {
         if self.is_null() { Err(Status::INVALID_VALUE) } else { Ok(self) }
     }
 
-    /// Writes where the client wants the value; it must be there.
+    /// Writes the value; the pointer must not be null.
     pub(crate) fn set(self, value: T) -> Result<()> {
         self.required()?.set_if(value);
         Ok(())
     }
 
-    /// Writes if the client wants the value.
+    /// Writes the value, unless the pointer is null.
     pub(crate) fn set_if(self, value: T) {
         if !self.is_null() {
             // SAFETY: the client's pointer, which the interface says is good for one value. C aligns its values;
@@ -130,7 +130,7 @@ impl<T> Out<T> {
 }
 
 impl Out<c_char> {
-    /// Writes a text and its end, cut to `room` bytes.
+    /// Writes a text and its terminating zero, cut to `room` bytes.
     pub(crate) fn set_text(self, text: &str, room: usize) -> Result<()> {
         if room == 0 {
             return Err(Status::INVALID_VALUE);
@@ -143,36 +143,36 @@ impl Out<c_char> {
 impl<T> In<T> {
     /// # Safety
     ///
-    /// As long as this or a copy of it is used, the pointer is null, or good for what the interface says that is
-    /// read there: one value, or as many as the count beside it.
+    /// As long as this or a copy of it is used, the pointer must be null, or valid for what the interface says is read
+    /// there: one value, or as many as the count beside it.
     pub const unsafe fn new(pointer: *const T) -> Self {
         In(pointer)
     }
 
-    /// None.
+    /// The null pointer.
     pub const fn null() -> Self {
         In(std::ptr::null())
     }
 
-    /// The same place with a value of another type.
+    /// The same address, with a value of another type.
     ///
     /// # Safety
     ///
-    /// The interface says that it has one.
+    /// The interface must say that the address has a value of that type.
     pub(crate) unsafe fn cast<U>(self) -> In<U> {
         In(self.0.cast())
     }
 
-    /// The place of one of several values.
+    /// The address of one of several values.
     ///
     /// # Safety
     ///
-    /// The client says that there are more than `index`.
+    /// The client must have declared more than `index` values.
     pub(crate) unsafe fn at(self, index: usize) -> Self {
         In(self.0.wrapping_add(index))
     }
 
-    /// Whether the client gives none.
+    /// Whether it is null.
     pub(crate) fn is_null(self) -> bool {
         self.0.is_null()
     }
@@ -184,19 +184,19 @@ impl<T> In<T> {
 }
 
 impl<T: Copy> In<T> {
-    /// The value; it must be there.
+    /// The value; the pointer must not be null.
     pub(crate) fn get(self) -> Result<T> {
         self.get_if().ok_or(Status::INVALID_VALUE)
     }
 
-    /// The value, if the client gives one.
+    /// The value, unless the pointer is null.
     pub(crate) fn get_if(self) -> Option<T> {
         // SAFETY: the client's pointer, which the interface says holds a value of this type. Types of the interface
         // are integers, pointers and structs of them, which may have any bits.
         (!self.is_null()).then(|| unsafe { self.0.read_unaligned() })
     }
 
-    /// Several values. None is needed where there are none of them.
+    /// Several values. The pointer may be null if there are none.
     pub(crate) fn get_all(self, count: usize) -> Result<Vec<T>> {
         if count == 0 {
             return Ok(Vec::new());
@@ -214,7 +214,7 @@ impl<T: Copy> In<T> {
 }
 
 impl In<u8> {
-    /// Copies as many bytes as there is room for. None is needed where there is none.
+    /// Fills a buffer with the client's bytes. The pointer may be null if the buffer is empty.
     pub(crate) fn copy_to(self, bytes: &mut [u8]) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -229,7 +229,7 @@ impl In<u8> {
     }
 }
 
-/// A text of the client's, which ends with a zero byte and must be UTF-8.
+/// A text of the client, which must be UTF-8 and end with a zero byte.
 pub(crate) fn text(pointer: In<c_char>) -> Result<String> {
     if pointer.is_null() {
         return Err(Status::INVALID_VALUE);

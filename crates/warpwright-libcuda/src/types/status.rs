@@ -1,13 +1,13 @@
-//! `CUresult`: what a call says of itself. Numbers and names are the interface's.
+//! `CUresult`, the result of a call. Numbers and names are the interface's.
 
 use std::ffi::{CStr, c_int};
 
-/// What a call says of itself: `CUresult`.
+/// The result of a call: `CUresult`.
 #[repr(transparent)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Status(pub c_int);
 
-/// What the inside of a call yields; `Err` is never [`Status::SUCCESS`].
+/// The result of a call's implementation; `Err` is never [`Status::SUCCESS`].
 pub type Result<T> = std::result::Result<T, Status>;
 
 macro_rules! statuses {
@@ -16,10 +16,10 @@ macro_rules! statuses {
         impl Status {
             $(pub const $name: Status = Status($value);)*
 
-            /// All that there are.
+            /// All results.
             pub const ALL: &[Status] = &[$(Status::$name),*];
 
-            /// Its name in C; `None` for a number that is none.
+            /// Its name in C; `None` for an undeclared number.
             pub fn name(self) -> Option<&'static CStr> {
                 Some(match self.0 {
                     $($value => $long,)*
@@ -27,7 +27,7 @@ macro_rules! statuses {
                 })
             }
 
-            /// What it means; `None` for a number that is none.
+            /// Its meaning; `None` for an undeclared number.
             pub fn description(self) -> Option<&'static CStr> {
                 Some(match self.0 {
                     $($value => $text,)*
@@ -54,7 +54,7 @@ impl From<Result<()>> for Status {
 }
 
 impl Status {
-    /// A result again.
+    /// The status of a Rust result.
     pub fn into_result(self) -> Result<()> {
         if self == Status::SUCCESS { Ok(()) } else { Err(self) }
     }

@@ -1,8 +1,9 @@
-//! What operations of ours use that somebody else captures: their graph keeps it, and whatever is made of that.
+//! Captured resources: what our operations use when another library captures them. Its graph keeps them alive, and so
+//! does everything made from it.
 //!
-//! The buffers of a captured operation may be dropped before their graph runs, and the operation with them. So the graph
-//! is given an object that holds them, which goes with the last replay. The driver says so by a call on a thread of its own
-//! that must not call the driver, as giving memory back does: **a thread of ours drops what is held**.
+//! The buffers of a captured operation, and the operation itself, may be dropped before its graph runs. So the graph
+//! gets a user object that holds them and ends with the last replay. The driver reports that end on a thread of its own
+//! that must not call the driver, as freeing memory does: **a thread of ours drops the resources**.
 
 use super::shutdown::{Busy, watch};
 use super::error::{CallError, check};
@@ -12,16 +13,16 @@ use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::mpsc::{SendError, Sender, channel};
 
-/// What is kept.
+/// The resources.
 type Held = Box<dyn Send>;
 
-/// An object, and how it gets to the thread that drops it.
+/// The resources of a user object, and the channel to the thread that drops them.
 struct CapturedResources {
     held: Held,
     dropper: Sender<(Held, Busy)>,
 }
 
-/// The thread that drops what graphs held, for as long as the process lives.
+/// The thread that drops resources of graphs, as long as the process lives.
 fn dropper() -> Result<Sender<(Held, Busy)>, CallError> {
     static DROPPER: OnceLock<Sender<(Held, Busy)>> = OnceLock::new();
     if let Some(dropper) = DROPPER.get() {
@@ -49,7 +50,7 @@ unsafe extern "C" fn let_go(data: *mut c_void) {
     }
 }
 
-/// A graph, and everything that is made of it, keeps something until it does not run any more. The context is bound.
+/// Makes a graph, and everything made from it, keep resources alive until it runs no more. The context is bound.
 pub(super) fn retain(graph: CUgraph, held: Held) -> Result<(), CallError> {
     let data = Box::into_raw(Box::new(CapturedResources { held, dropper: dropper()? })).cast::<c_void>();
     let mut object = null_mut();

@@ -1,7 +1,7 @@
 //! The context of a device, and which thread it is current on.
 //!
-//! It is the device's primary context, which every library in the process shares. **Whoever calls the driver binds it
-//! first** ([`Context::bind`]): what is current on a thread may be anybody's.
+//! It is the device's primary context, which every library of the process shares. **Bind it before calling the driver**
+//! ([`Context::bind`]): another library may have made its own context current on the thread.
 
 use super::error::{CallError, CudaError, check};
 use super::info::device;
@@ -55,8 +55,8 @@ impl Drop for Context {
     }
 }
 
-/// The primary context of a device, as the bindings have it. What the driver answers is met here and not in the bindings,
-/// for which a code that they do not know is undefined behaviour: they ask for what is there already.
+/// The primary context of a device, as cudarc has it. The driver is called here first, because a result code that
+/// cudarc does not know is undefined behaviour there: it only retains what exists already.
 pub(crate) fn retain(ordinal: u32) -> Result<Arc<CudaContext>, CudaError> {
     /// One more use of a primary context.
     struct Retained(CUdevice);
@@ -79,8 +79,8 @@ pub(crate) fn retain(ordinal: u32) -> Result<Arc<CudaContext>, CudaError> {
         .map_err(|DriverError(result)| CallError::new("cuDevicePrimaryCtxRetain", Status(result as u32)))?)
 }
 
-/// As long as this lives, no capture of anybody's forbids the thread calls that may wait for a device. Without it such a call
-/// fails, and ends the capture with an error, although what is done here has nothing to do with what is captured.
+/// While this lives, captures of other libraries do not forbid the thread calls that may wait for a device. Otherwise
+/// such a call fails and invalidates the capture, although it has nothing to do with the captured operations.
 pub(crate) struct Unbound {
     /// What the thread's mode was.
     before: Mode,
@@ -100,7 +100,7 @@ impl Drop for Unbound {
     }
 }
 
-/// Sets which captures forbid calls to this thread; which did before.
+/// Exchanges the thread's capture mode.
 fn exchange(mut mode: Mode) -> Mode {
     // SAFETY: reads and writes the mode. Where the call fails nothing has changed, and the mode is what it was.
     let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) };

@@ -1,15 +1,15 @@
-//! What the device may still use when the host has no use for it any more.
+//! Deferred frees: resources that the device may still use when the host drops them.
 //!
-//! Dropping something on the host says nothing about the device. What was asked for of streams until then may use it,
-//! and so it is given back in their order: a stream of its own waits for theirs, and is what frees.
+//! Dropping a resource on the host says nothing about the device. Operations that were issued before may use it, so it
+//! is freed in their order: a dedicated stream waits for theirs, and frees it.
 //!
-//! **Nothing here makes the host wait**, but for the end of the device: a kernel that runs until the host says so must
-//! not stand in the way of a buffer that is dropped meanwhile. What the driver frees at once, for which it may wait for
-//! all that runs (modules, memory of the host's), goes when nothing runs, or when there is too much of it.
+//! **Nothing here makes the host wait**, except the end of the device: a kernel that runs until the host says so must
+//! not delay the drop of a buffer. Resources that the driver frees at once, for which it may wait for everything that
+//! runs (modules, host memory), are freed when nothing runs, or when there are too many of them.
 //!
-//! While someone else captures on a stream of theirs nothing can be put behind it: what is given back then is kept until
-//! they are done. So is what the driver does not take for any other reason, unless it says that the context is lost: what
-//! may be in use does not go.
+//! While another library captures on its stream, nothing can be ordered after that stream: frees are postponed until
+//! the capture ends. So are frees that the driver refuses for any other reason, unless the context is lost: memory that
+//! may be in use is not freed.
 
 use super::context::{Context, Unbound};
 use super::error::{CallError, check};
@@ -20,22 +20,24 @@ use crate::lock;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
-/// Things that wait until nothing runs. When there are more, those that are not in use go, if the driver waits or not.
+/// The maximum number of resources that wait until nothing runs. Beyond it, unused ones are freed even if the driver
+/// waits.
 const MAX_PENDING: usize = 256;
 
-/// Gives back what streams may still use, behind them.
+/// Frees resources after the operations of the streams that may use them.
 pub(crate) struct DeferredFree {
     context: Arc<Context>,
     stream: Stream,
-    /// The device's streams by their number. One that is closed is none of them, and the own stream waits for it.
+    /// The device's streams by their numbers. When a stream is closed, it is removed, and the dedicated stream waits
+    /// for it.
     streams: Mutex<BTreeMap<u64, Arc<Stream>>>,
-    /// What the host gives back, and the event behind which it may. In the order of the own stream.
+    /// Resources that the host frees, each with the event after which it may. In the order of the dedicated stream.
     dying: Mutex<VecDeque<(Event, Box<dyn Send>)>>,
-    /// What was given back while someone captured.
+    /// Frees that were postponed by a capture.
     pending: Mutex<Vec<Pending>>,
 }
 
-/// What is given back later, behind these streams, or behind all of them.
+/// A postponed free, after these streams or after all of them.
 struct Pending {
     users: Option<Vec<u64>>,
     what: What,
@@ -44,11 +46,11 @@ struct Pending {
 enum What {
     /// Memory of the device's pool.
     Memory(u64),
-    /// What the host gives back.
+    /// A resource that the host frees.
     Thing(Box<dyn Send>),
 }
 
-/// What may use something: the streams of these numbers; `None` for every stream that there is.
+/// The users of a resource: the streams of these numbers; `None` for all streams.
 pub(crate) type Users<'a> = Option<&'a [u64]>;
 
 impl DeferredFree {
@@ -58,12 +60,12 @@ impl DeferredFree {
         Ok(DeferredFree { context: context.clone(), stream, streams, dying, pending })
     }
 
-    /// A stream is there.
+    /// Adds a stream.
     pub(crate) fn open(&self, id: u64, stream: &Arc<Stream>) {
         lock(&self.streams).insert(id, stream.clone());
     }
 
-    /// A stream is asked for nothing any more.
+    /// Removes a stream that has no handles.
     pub(crate) fn close(&self, id: u64) {
         // In one go: who gives something back meanwhile either waits for the stream, or comes behind what waits for it here.
         let mut streams = lock(&self.streams);
@@ -77,7 +79,7 @@ impl DeferredFree {
         drop(stream);
     }
 
-    /// What the own stream is asked for from now on waits for what that stream was asked for so far.
+    /// Makes the dedicated stream wait for the operations of that stream so far.
     fn behind(&self, stream: &Stream) -> Result<(), CallError> {
         if stream.is_captured()? {
             return Err(CallError::new("cuEventRecord", CAPTURED));
@@ -98,7 +100,7 @@ impl DeferredFree {
         }
     }
 
-    /// Frees memory of the device's pool behind the streams that may use it.
+    /// Frees memory of the device's pool after the streams that may use it.
     pub(crate) fn free(&self, address: u64, users: &[u64]) -> Result<(), CallError> {
         self.context.bind()?;
         match self.follow(Some(users)) {
@@ -113,7 +115,7 @@ impl DeferredFree {
         check("cuMemFreeAsync", unsafe { sys::cuMemFreeAsync(address, self.stream.handle) })
     }
 
-    /// Drops something behind the streams that may use it: not now, but when the device is past them and
+    /// Drops a resource after the streams that may use it: not now, but once the device is past them and
     /// [`sweep`](Self::sweep) is called.
     pub(crate) fn after(&self, users: Users<'_>, what: Box<dyn Send>) {
         self.put_behind(users, what);
@@ -144,12 +146,12 @@ impl DeferredFree {
         }
     }
 
-    /// Keeps something until nobody captures any more.
+    /// Postpones a free until the capture ends.
     fn postpone(&self, users: Users<'_>, what: What) {
         lock(&self.pending).push(Pending { users: users.map(<[u64]>::to_vec), what });
     }
 
-    /// Gives back what was kept. What still cannot be is kept again.
+    /// Retries the postponed frees. Those that still fail are postponed again.
     fn give_back_pending(&self) {
         let kept = std::mem::take(&mut *lock(&self.pending));
         for Pending { users, what } in kept {
@@ -161,7 +163,7 @@ impl DeferredFree {
         }
     }
 
-    /// Drops what is not in use any more.
+    /// Drops resources that are no longer in use.
     pub(crate) fn sweep(&self) {
         self.give_back_pending();
         let mut dead = Vec::new();
@@ -184,7 +186,7 @@ impl DeferredFree {
         drop(dead);
     }
 
-    /// Whether a stream has something to do. The context is bound.
+    /// Whether a stream is busy. The context is bound.
     fn is_busy(&self) -> bool {
         let busy = |stream: &Arc<Stream>| {
             // SAFETY: the stream lives. An error is the context's, in which nothing goes on.
@@ -194,7 +196,7 @@ impl DeferredFree {
         lock(&self.streams).values().any(busy)
     }
 
-    /// Waits until everything that was given back so far is free.
+    /// Waits until all frees so far are done.
     pub(crate) fn settle(&self) -> Result<(), CallError> {
         self.context.bind()?;
         self.give_back_pending();

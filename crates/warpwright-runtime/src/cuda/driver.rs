@@ -1,4 +1,4 @@
-//! A CUDA device as a backend: what it consists of, and what is asked of it as a whole.
+//! A CUDA device as a backend: its parts, and the functions that concern it as a whole.
 
 use super::config::CudaConfig;
 use super::context::{self, Context};
@@ -34,7 +34,7 @@ pub(crate) struct Driver {
     host_threads: Option<u32>,
     pub(super) sync_launches: bool,
     runs_clusters: bool,
-    /// Operations that were issued.
+    /// The number of operations issued.
     pub(super) tickets: AtomicU64,
     pub(super) counts: Counts,
     pub(super) faults: Faults,
@@ -44,11 +44,11 @@ pub(crate) struct Driver {
     loader: Loader,
     pub(super) allocator: Allocator,
     pub(super) deferred: Arc<DeferredFree>,
-    /// The first stream, where it is someone else's.
+    /// The first stream, if it belongs to cudarc.
     theirs: Option<Arc<CudaStream>>,
 }
 
-/// What was issued.
+/// Counts of issued operations.
 #[derive(Default)]
 pub(super) struct Counts {
     pub(super) launches: AtomicU64,
@@ -65,7 +65,7 @@ impl Driver {
         Self::new(context::retain(config.ordinal)?, None, properties, config)
     }
 
-    /// The device of a context of someone else's, whose stream is the first one of the device.
+    /// The device of an existing context of cudarc, whose stream becomes the first one.
     pub(crate) fn of(context: Arc<CudaContext>, stream: Arc<CudaStream>) -> Result<Self> {
         let ordinal = u32::try_from(context.ordinal()).unwrap_or(u32::MAX);
         let properties = info::describe(ordinal)?.properties;
@@ -108,7 +108,7 @@ impl Driver {
         })
     }
 
-    /// What it is like.
+    /// Its properties.
     pub(crate) fn properties(&self) -> &Properties {
         &self.properties
     }
@@ -206,7 +206,7 @@ impl Driver {
         self.answer("an allocation", self.allocator.reclaim())
     }
 
-    /// Bytes of memory that nobody has, in this process or another one.
+    /// Bytes of free memory: not in use by this process or another one.
     pub(crate) fn free_memory(&self) -> Result<u64> {
         self.answer("a query", self.allocator.room())
     }
@@ -236,7 +236,7 @@ impl Driver {
         }
     }
 
-    /// Notes that a call for `what` was answered with an error. No stream is locked.
+    /// Notes the error of a call for `what`. No stream is locked.
     pub(super) fn failed(&self, what: &str, error: &CallError) {
         self.faults.add(what, error, || {
             let mut suspects = Suspects::default();
@@ -245,8 +245,8 @@ impl Driver {
         });
     }
 
-    /// What a call for `what` is answered with at once. Where it is the first to meet an error that has ended the context, it
-    /// says what a call that waits would. No stream is locked.
+    /// The result of a call for `what`. If its error is the first sign that the context has ended, it becomes the error
+    /// of a call that waits. No stream is locked.
     pub(super) fn answer<T>(&self, what: &str, result: Result<T, CallError>) -> Result<T> {
         result.or_else(|error| {
             if ends_context(error.code) {
@@ -276,8 +276,8 @@ impl Driver {
 }
 
 impl Drop for Driver {
-    /// What the device does cannot be taken back, and nobody waits for it here: it may wait for what the dropping thread
-    /// does next. Memory of the host's that it may use stays until it is done, or the process ends.
+    /// Issued operations cannot be cancelled, and the host does not wait for them here: they may wait for what the
+    /// dropping thread does next. Host memory that they may use lives until they are complete, or the process ends.
     fn drop(&mut self) {
         let timelines = self.timelines.all();
         let held = (self.timelines.clone(), self.staging.clone(), self.deferred.clone());

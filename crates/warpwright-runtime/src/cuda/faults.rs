@@ -1,11 +1,11 @@
-//! What went wrong on a device, and who was told.
+//! Errors of a device, and whether they were returned.
 //!
-//! There are two kinds of errors. A call that the driver refused has done nothing: the error is told once, and then the
-//! device goes on. What goes wrong while the device runs ends the context: the error is told to everybody who waits
-//! from then on, since nothing is done any more.
+//! There are two kinds of errors. A call that the driver refused has done nothing: the error is returned once, and then
+//! the device goes on. An error of a running operation ends the context: every call that waits returns it from then on,
+//! since nothing is executed any more.
 //!
-//! **As long as an error stands nothing is issued**: operations behind one that failed are skipped, as on every kind
-//! of device.
+//! **While an error is pending, nothing is issued**: operations after a failed one are skipped, as on every kind of
+//! device.
 
 use super::error::CallError;
 use super::sys::Status;
@@ -20,22 +20,22 @@ use std::sync::{Arc, Mutex};
 /// Errors of a device.
 #[derive(Default)]
 pub(super) struct Faults {
-    /// Whether there is an error that stands in the way.
+    /// Whether an error is pending.
     standing: AtomicBool,
     state: Mutex<State>,
-    /// Errors that somebody was told of.
+    /// The number of errors that were returned.
     told: AtomicU64,
 }
 
 #[derive(Default)]
 struct State {
-    /// What nobody was told of.
+    /// The error that was not returned yet.
     error: Option<Box<Failure>>,
-    /// What has ended the context.
+    /// The error that has ended the context.
     lost: Option<Box<Failure>>,
 }
 
-/// Launches of which one may have failed: the first and the last that nobody has seen complete.
+/// Launches of which one may have failed: the first and the last that are not known to be complete.
 #[derive(Clone, Default)]
 pub(super) struct Suspects {
     first: Option<(Arc<str>, u64)>,
@@ -43,7 +43,7 @@ pub(super) struct Suspects {
 }
 
 impl Suspects {
-    /// Kernels were launched: the first and the last of `count`, which is not zero, and the number of the first.
+    /// Adds launches: the first and the last of `count`, which is not zero, and the number of the first.
     pub(super) fn add(&mut self, first: &Arc<str>, last: &Arc<str>, number: u64, count: u64) {
         if self.first.is_none() {
             self.first = Some((first.clone(), number));
@@ -63,7 +63,7 @@ impl Suspects {
         self.last = [self.last.take(), other.last].into_iter().flatten().max_by_key(number);
     }
 
-    /// What is said of an error that one of them has left; `what` is what has met it.
+    /// The failure for an error of one of them; `what` is the operation that met it.
     fn failure(self, what: &str, message: String) -> Failure {
         let (kernel, launch) = match self.first {
             Some((name, number)) => (name.to_string(), Some(number)),
@@ -76,7 +76,7 @@ impl Suspects {
 }
 
 impl Faults {
-    /// Whether nothing is to be issued.
+    /// Whether an error is pending, so that nothing must be issued.
     #[inline]
     pub(super) fn stand(&self) -> bool {
         self.standing.load(Acquire)
@@ -87,7 +87,7 @@ impl Faults {
         self.stand() && lock(&self.state).lost.is_some()
     }
 
-    /// A call of `what` was answered with an error; what has not been seen complete are `suspects`.
+    /// Notes the error of a call for `what`; `suspects` are the launches that are not known to be complete.
     pub(super) fn add(&self, what: &str, error: &CallError, suspects: impl FnOnce() -> Suspects) {
         let failure = if ends_context(error.code) {
             suspects().failure(what, error.to_string())
@@ -106,7 +106,7 @@ impl Faults {
         self.standing.store(true, Release);
     }
 
-    /// The error that nobody was told of, or that everybody is.
+    /// Returns the pending error, or the one that ended the context.
     pub(super) fn tell(&self) -> Result<()> {
         if !self.stand() {
             return Ok(());
@@ -123,13 +123,13 @@ impl Faults {
         }
     }
 
-    /// How many errors somebody was told of.
+    /// The number of errors that were returned.
     pub(super) fn told(&self) -> u64 {
         self.told.load(Relaxed)
     }
 }
 
-/// Whether a context in which that has happened does nothing any more.
+/// Whether an error of that code ends its context.
 pub(super) fn ends_context(code: u32) -> bool {
     const ENDING: &[Status] = &[
         Status::DEINITIALIZED,

@@ -1,12 +1,13 @@
-//! Graphs of the driver: a list of operations as nodes, each behind the one before, made once and launched with one call.
+//! Graphs of the driver: a list of operations as nodes, each depending on the one before, instantiated once and
+//! launched with one call.
 //!
-//! What was captured on a [`Stream`](crate::Stream) is a list, and its nodes are made one by one. No stream of the driver
-//! captures for it: as long as one does, nobody may wait for the whole context, in whatever mode, thread and library;
-//! who tries is refused, and ends the capture with an error. **Only what drivers do not take as a node is captured**, alone,
-//! and is a graph in the graph: memsets where they are refused, and launches with many arguments.
+//! A capture on a [`Stream`](crate::Stream) yields a list, and its nodes are made one by one, without a capture of the
+//! driver: during one, no thread may wait for the whole context, in any mode, thread or library; an attempt fails and
+//! invalidates the capture. **Only operations that drivers refuse as nodes are captured**, alone, as child graphs:
+//! refused memsets, and launches with many arguments.
 //!
-//! Replays that a list has are nodes of the operations that they have: graphs do not nest here otherwise. The driver orders
-//! replays of one graph behind one another, and keeps what a replay under way needs.
+//! Replays in a list become the nodes of their operations: graphs do not nest otherwise. The driver orders replays of
+//! one graph after one another, and keeps the resources of running replays alive.
 
 use super::context::{Context, Unbound};
 use super::error::{CallError, check};
@@ -54,7 +55,7 @@ unsafe impl Send for Handles {}
 /// An operation that cannot be in a graph.
 #[derive(Debug)]
 pub(crate) struct Refused {
-    /// Its place in the list; `None` where it is the whole graph.
+    /// Its index in the list; `None` if it is about the whole graph.
     pub(crate) node: Option<usize>,
     /// What the driver says.
     pub(crate) error: CallError,

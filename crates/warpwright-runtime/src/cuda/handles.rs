@@ -1,6 +1,6 @@
-//! Streams and events of the driver, which go when they are dropped.
+//! Streams and events of the driver, which are destroyed on drop.
 //!
-//! A handle that goes while the device still works for it is no mistake: the driver keeps what it needs.
+//! Destroying a handle while the device still uses it is legal: the driver keeps what it needs.
 
 use super::context::{Context, Unbound};
 use super::error::{CallError, check, is_done};
@@ -11,22 +11,22 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// What is not done in the order of a capture.
+/// The status of operations that cannot be captured.
 pub(super) const CAPTURED: Status = Status::STREAM_CAPTURE_UNSUPPORTED;
 
 /// A stream of the driver.
 pub(crate) struct Stream {
     pub(crate) context: Arc<Context>,
     pub(crate) handle: CUstream,
-    /// The stream of someone else that this is, which is not ours to destroy.
+    /// The cudarc stream that this is, which we must not destroy.
     theirs: Option<Arc<CudaStream>>,
     /// The same as the bindings have it, where they were given it. Someone else may have kept that.
     bound: OnceLock<Arc<CudaStream>>,
-    /// Someone else had it for a time, and may have kept it.
+    /// Whether it was lent, so that another library may have kept it.
     was_lent: AtomicBool,
 }
 
-/// Streams that nobody has here any more, and someone else has kept: they are destroyed when nobody does.
+/// Streams that are dropped here but kept by another library: they are destroyed when it drops them.
 static KEPT: Mutex<Vec<Arc<CudaStream>>> = Mutex::new(Vec::new());
 
 /// An event of the driver.
@@ -57,14 +57,14 @@ impl Stream {
         Ok(Stream { context: context.clone(), handle, theirs: None, bound, was_lent })
     }
 
-    /// Someone else's stream, of that context.
+    /// An existing stream of cudarc, of that context.
     pub(crate) fn theirs(context: &Arc<Context>, stream: Arc<CudaStream>) -> Self {
         let handle = stream.cu_stream();
         let (bound, was_lent) = Default::default();
         Stream { context: context.clone(), handle, theirs: Some(stream), bound, was_lent }
     }
 
-    /// The same as the bindings have it, for as long as anybody wants it.
+    /// The same stream for cudarc.
     pub(super) fn cudarc(&self) -> Arc<CudaStream> {
         let bind = || {
             // SAFETY: the stream is of that context, and is not destroyed as long as anybody has this.
@@ -73,19 +73,19 @@ impl Stream {
         self.theirs.as_ref().unwrap_or_else(|| self.bound.get_or_init(bind)).clone()
     }
 
-    /// The same for someone else, who may capture on it from now on.
+    /// The same stream for another library, which may capture on it from now on.
     pub(super) fn lend(&self) -> Arc<CudaStream> {
         self.was_lent.store(true, Relaxed);
         self.cudarc()
     }
 
-    /// Whether someone else has it too, who may capture on it.
+    /// Whether another library has it too, and may capture on it.
     #[inline]
     pub(crate) fn is_shared(&self) -> bool {
         self.theirs.is_some() || self.was_lent.load(Relaxed)
     }
 
-    /// The graph that what it is asked for becomes part of, where someone else captures on it now. The context is bound.
+    /// The graph of another library's capture on it, if there is one now. The context is bound.
     pub(super) fn capture(&self) -> Result<Option<CUgraph>, CallError> {
         if !self.is_shared() {
             return Ok(None);
@@ -107,7 +107,7 @@ impl Stream {
         Ok((status == CaptureStatus::ACTIVE && !graph.is_null()).then_some(graph))
     }
 
-    /// Whether someone else captures on it now. The context is bound.
+    /// Whether another library captures on it now. The context is bound.
     pub(super) fn is_captured(&self) -> Result<bool, CallError> {
         if !self.is_shared() {
             return Ok(false);
@@ -118,25 +118,25 @@ impl Stream {
         Ok(status != CaptureStatus::NONE)
     }
 
-    /// Refuses `call` where someone else captures on it now: what is meant for once would be replayed. The
-    /// context is bound.
+    /// Refuses `call` during another library's capture: an operation that is meant once would be replayed. The context
+    /// is bound.
     pub(super) fn must_not_capture(&self, call: &'static str) -> Result<(), CallError> {
         if self.is_captured()? { Err(CallError::new(call, CAPTURED)) } else { Ok(()) }
     }
 
-    /// What it is asked for from now on waits for what the event covers now. The context is bound.
+    /// Makes its later operations wait for what the event covers now. The context is bound.
     pub(crate) fn wait(&self, event: &Event) -> Result<(), CallError> {
         // SAFETY: both handles live.
         check("cuStreamWaitEvent", unsafe { sys::cuStreamWaitEvent(self.handle, event.handle, 0) })
     }
 
-    /// Whether it has done what it was asked for. The context is bound.
+    /// Whether its operations are complete. The context is bound.
     pub(crate) fn is_idle(&self) -> Result<bool, CallError> {
         // SAFETY: the handle lives.
         is_done("cuStreamQuery", unsafe { sys::cuStreamQuery(self.handle) })
     }
 
-    /// Waits until it has done what it was asked for. The context is bound.
+    /// Waits until its operations are complete. The context is bound.
     pub(crate) fn synchronize(&self) -> Result<(), CallError> {
         let _unbound = Unbound::new();
         // SAFETY: the handle lives.
@@ -173,7 +173,7 @@ fn destroy_kept() {
 ///
 /// # Safety
 ///
-/// Nobody uses it afterwards.
+/// It must not be used afterwards.
 unsafe fn destroy(context: &Context, stream: CUstream) {
     if context.bind().is_ok() {
         // SAFETY: the caller's promise. An error has nobody to be told to.

@@ -1,4 +1,5 @@
-//! What CUDA devices are like, by the driver's attributes: asked without a context, so that looking costs nothing.
+//! Properties of CUDA devices, from the driver's attributes: queried without a context, so that listing devices is
+//! cheap.
 
 use super::context::attribute;
 use super::error::{CallError, CudaError, check};

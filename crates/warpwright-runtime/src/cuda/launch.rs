@@ -1,6 +1,6 @@
 //! Launches as the driver takes them.
 //!
-//! Everything is laid out when a launch is prepared, so that issuing it is one call with nothing to compute.
+//! Everything is laid out when a launch is prepared, so that issuing it is one call without computation.
 
 use super::error::{CallError, check};
 use super::handles::Stream;

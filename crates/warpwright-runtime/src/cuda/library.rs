@@ -1,7 +1,7 @@
-//! The driver's library: whether it is there, and new enough.
+//! Finds the driver's library and checks its version.
 //!
-//! The bindings panic where there is no library. So **nothing here calls the driver before [`open`] has succeeded**: it
-//! looks for the library, asks for its version, and then looks for every [function](super::sys) that is called.
+//! cudarc panics without the library. So **the driver is not called before [`open`] has succeeded**: it looks for the
+//! library, asks for its version, and then looks for every [function](super::sys) that is called.
 
 use super::error::{CudaError, DriverVersion, check};
 use super::sys::{self, Status};

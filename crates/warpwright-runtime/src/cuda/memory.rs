@@ -1,10 +1,10 @@
-//! Memory of a CUDA device, and memory of the host's that it sees.
+//! Memory of a CUDA device, and host memory that it can access.
 //!
-//! Allocation is stream-ordered where the device has pools: memory is there for what the stream is asked for next, and
-//! is given back behind all streams that have used it, without anybody waiting. Devices without pools allocate at
-//! once, and free what is not in use any more when there is an opportunity.
+//! Allocation is stream-ordered if the device has pools: memory is ready for the stream's next operations, and is freed
+//! after all streams that have used it, without a wait. Devices without pools allocate at once, and free unused memory
+//! when there is an opportunity.
 //!
-//! What uses the memory is not known here: whoever drops it has said so ([`Memory::used_by`]).
+//! This module does not know the users of memory: they are set before it is dropped ([`Memory::used_by`]).
 
 use super::context::{Context, Unbound};
 use super::error::{CallError, check};

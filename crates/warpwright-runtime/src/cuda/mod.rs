@@ -1,21 +1,23 @@
-//! CUDA devices: what all streams ask for, given to NVIDIA's driver at once.
+//! CUDA devices: operations are issued to NVIDIA's driver at once.
 //!
-//! The driver's library is loaded when the first device is asked for; without it nothing here runs, and that is an
-//! error as any other. A device is its primary context, which other libraries of the process share.
+//! The driver's library is loaded when the first device is opened; a missing driver is an ordinary error. A device uses
+//! its primary context, which it shares with other libraries of the process.
 //!
-//! What is where:
+//! Modules:
 //!
-//! - `library`: whether the driver is there and new enough. Everything else calls it only after that. `sys`: its functions.
-//! - `error`: [`CudaError`], and [`check`](error::check) for what calls return.
-//! - `context`: the context, and that it is current on the calling thread.
-//! - `info`: what devices are like. `config`: how one is used.
-//! - `driver`: [`Driver`], the backend. `shutdown`: what is left of one that goes away while it is busy. `issue`: operations
-//!   as calls. `timeline`: streams and how far they are. `event`: events that are recorded. `faults`: errors, and who was
-//!   told.
+//! - `library`: finds the driver and checks its version. Everything else calls it only after that. `sys`: its
+//!   functions.
+//! - `error`: [`CudaError`], and [`check`](error::check) for results of calls.
+//! - `context`: the context, and making it current on the calling thread.
+//! - `info`: properties of devices. `config`: configuration of a device.
+//! - `driver`: [`Driver`], the backend. `shutdown`: the end of a device that is dropped while it is busy. `issue`:
+//!   operations as calls. `timeline`: the timelines of streams and their progress. `event`: recorded events. `faults`:
+//!   errors, and whether they were returned.
 //! - `module/`: images from PTX, their cache, functions, occupancy.
-//! - `handles`: streams and events of the driver's. `launch`: launches with their arguments. `graph`: graphs of the driver.
-//! - `memory`: allocations. `deferred_free`: giving back what the device may still use. `staging`: copies from and to the host.
-//!   `interop`: programs that have cudarc already. `captured`: what their graphs hold of ours.
+//! - `handles`: streams and events of the driver. `launch`: launches with their arguments. `graph`: graphs of the
+//!   driver.
+//! - `memory`: allocations. `deferred_free`: frees what the device may still use. `staging`: copies from and to the
+//!   host. `interop`: programs that use cudarc. `captured`: our resources that their graphs hold.
 //!
 //! **Nothing outside of this folder calls the driver.**
 #![allow(unsafe_code, reason = "the driver API is C")]

@@ -1,27 +1,27 @@
-//! Devices that go away while they are busy, and the end of the process.
+//! The shutdown of devices that are dropped while they are busy, and the end of the process.
 //!
-//! What such a device holds is given back when it is done, by a thread of its own. The process may end before that: its
-//! end waits for these threads, **for a moment and no longer**, since what keeps a device busy may be a kernel that waits
-//! for the host. So what was dropped is given back, and tools that look for what a program has forgotten find nothing.
+//! A thread frees the resources of such a device when it is idle. The process may end before that: its end waits for
+//! these threads, **for a moment and no longer**, since the device may be busy with a kernel that waits for the host.
+//! So dropped resources are freed, and leak detectors find nothing.
 
 use crate::lock;
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// How long the end of the process waits.
+/// The time for which the end of the process waits.
 #[cfg(unix)]
 const MOMENT: Duration = Duration::from_secs(2);
 
-/// How many of these threads there are.
+/// The number of these threads.
 static BUSY: Mutex<usize> = Mutex::new(0);
-/// One of them is done.
+/// Notified when one of them is done.
 static DONE: Condvar = Condvar::new();
 
-/// One of these threads, or what one of them has to do.
+/// One of these threads, or a task of one of them.
 pub(super) struct Busy;
 
 impl Busy {
-    /// From now on the end of the process waits for this to be dropped, once [`watch`] was called.
+    /// Makes the end of the process wait until this is dropped, once [`watch`] was called.
     pub(super) fn new() -> Self {
         *lock(&BUSY) += 1;
         Busy
@@ -35,8 +35,7 @@ impl Drop for Busy {
     }
 }
 
-/// Gives something back that the device has to be waited for with, on a thread of its own. Where none is to be had it is
-/// dropped here, and waits here.
+/// Frees resources that need a wait for the device, on a separate thread. If there is none, this waits here.
 pub(super) fn give_back(wait: impl FnOnce() + Send + 'static) {
     watch();
     let busy = Busy::new();
@@ -47,13 +46,13 @@ pub(super) fn give_back(wait: impl FnOnce() + Send + 'static) {
     let _ = std::thread::Builder::new().name("warpwright-cuda-end".into()).spawn(life);
 }
 
-/// From now on the end of the process waits.
+/// Makes the end of the process wait.
 pub(super) fn watch() {
     #[cfg(unix)]
     at_exit::watch();
 }
 
-/// Elsewhere threads do not live as long as the process, and there is nothing to wait for at its end.
+/// On other systems threads do not live as long as the process, and there is nothing to wait for at its end.
 #[cfg(unix)]
 mod at_exit {
     use super::{BUSY, DONE, MOMENT};

@@ -1,15 +1,14 @@
-//! Copies from and to memory of the host's that is not pinned.
+//! Copies from and to pageable host memory.
 //!
-//! The device copies pinned memory while the host goes on, and nothing else. So bytes go through pieces of pinned
-//! memory that streams take turns with:
+//! The device copies only pinned memory asynchronously. So bytes go through pieces of pinned memory that streams share:
 //!
 //! ```text
 //!  slice ──memcpy──► piece ──device──► buffer          a piece is full, or the stream goes: an event behind its copies
 //!                      ▲                               the event is complete: the piece is free
 //! ```
 //!
-//! A stream has one piece that small copies fill one after the other, with one event for all of them. Where a stream
-//! has many pieces that the device has not come to yet, the host waits for the first of them, and for nothing else.
+//! A stream fills one piece with small copies, one after the other, with one event for all of them. If a stream has
+//! many pieces that the device has not reached yet, the host waits for the first of them, and for nothing else.
 
 use super::context::{Context, Unbound};
 use super::error::{CallError, check};
@@ -23,14 +22,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of a piece: a copy of them takes the device much longer than it takes to ask for it.
 const PIECE: usize = 1 << 20;
-/// Pieces that a stream may have before it waits.
+/// The maximum number of full pieces of a stream before it waits.
 const MAX_PIECES: usize = 16;
-/// Pieces that a copy to the host is ahead of what the host has taken.
+/// The number of pieces that a copy to the host runs ahead of the host.
 const AHEAD: usize = 4;
 /// Copies in a piece begin at multiples of this.
 const ALIGN: usize = 64;
 
-/// The pieces of a device that no stream has.
+/// The free pieces of a device.
 pub(crate) struct Staging {
     context: Arc<Context>,
     pieces: Mutex<Pieces>,

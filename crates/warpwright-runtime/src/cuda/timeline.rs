@@ -1,16 +1,17 @@
-//! Streams of a CUDA device, and how far they are.
+//! Timelines of CUDA streams: the order of a stream's operations, and its progress.
 //!
-//! No event is recorded when an operation is issued, since that would take as long as the operation does. Who waits
-//! waits for the whole stream; who asks whether a ticket is complete is told that it is where the stream is idle. Else an
-//! event is recorded then, behind everything that was issued until then, which later questions ask again:
+//! Issuing an operation records no event, since that would take as long as issuing the operation. Waiting waits for the
+//! whole stream. A query whether a ticket is complete first asks whether the stream is idle. If not, an event is
+//! recorded then, after everything issued so far, and later queries use it again:
 //!
 //! ```text
 //!  tickets   3   5   6   9          is 5 complete?  no event covers it: one is recorded, which covers 9
 //!            ────────────▲──►       is 6 complete?  the same event is asked
 //! ```
 //!
-//! **Who asks, or waits, does not wait for those who issue**: an upload that waits for pinned memory behind a kernel that
-//! waits for the host has its stream's turn for as long. What is being issued is not complete, and that is the answer.
+//! **Queries and waits do not wait for threads that issue**: an upload may hold its stream's turn while it waits for
+//! pinned memory behind a kernel that waits for the host. An operation that is being issued is not complete, and a
+//! query says so.
 
 use super::context::Unbound;
 use super::error::CallError;
@@ -27,36 +28,36 @@ use std::sync::atomic::{
 };
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
-/// A stream as its handles have it. When it goes, what it was asked for goes on.
+/// A stream as its handles hold it. Its operations go on when it is dropped.
 pub(crate) struct StreamHandle {
     pub(super) timeline: Arc<Timeline>,
     timelines: Arc<Timelines>,
     deferred: Arc<DeferredFree>,
 }
 
-/// A stream, and how far it is.
+/// The timeline of a stream, and its progress.
 pub(super) struct Timeline {
     pub(crate) id: u64,
     stream: Arc<Stream>,
     order: Mutex<Order>,
     /// The last ticket whose operation was issued, all of it.
     issued: AtomicU64,
-    /// Taken for no longer than the driver's answer takes.
+    /// Locked only while the driver answers.
     covers: Mutex<Covers>,
     /// The last ticket that is known to be complete.
     pub(crate) completed: Arc<AtomicU64>,
-    /// Nobody asks it for anything any more.
+    /// Whether its handles are gone.
     closed: AtomicBool,
 }
 
-/// What is in the order of a stream. Its lock is held while an operation is issued, so that the order of tickets is the
-/// order of issue.
+/// The state that follows the order of a stream. It is locked while an operation is issued, so that the order of
+/// tickets is the order of issue.
 pub(super) struct Order {
     /// The last ticket.
     pub(super) issued: u64,
     /// Copies from the host.
     pub(super) lane: Lane,
-    /// Launches that nobody has seen complete.
+    /// Launches that are not known to be complete.
     pub(super) suspects: Suspects,
 }
 
@@ -71,11 +72,11 @@ pub(super) struct Turn<'a> {
 struct Covers {
     /// Each with the last ticket that it covers.
     events: VecDeque<(u64, Event)>,
-    /// Events that cover nothing any more.
+    /// Events for reuse.
     spare: Vec<Event>,
 }
 
-/// The streams of a device by their numbers, also those that are closed and not idle yet.
+/// The timelines of a device by their numbers, including those that are closed and not idle yet.
 #[derive(Default)]
 pub(super) struct Timelines {
     by_id: Mutex<HashMap<u64, Arc<Timeline>>>,
@@ -93,7 +94,7 @@ impl StreamHandle {
         &self.timeline.stream
     }
 
-    /// Whether someone else has the stream too, who may capture on it.
+    /// Whether another library has the stream too, and may capture on it.
     #[inline]
     pub(crate) fn is_shared(&self) -> bool {
         self.timeline.stream.is_shared()
@@ -141,12 +142,12 @@ impl Timeline {
         &self.stream
     }
 
-    /// The turn to issue to it, when those who have it are done.
+    /// Waits for the turn to issue to it.
     pub(super) fn order(&self) -> Turn<'_> {
         Turn { timeline: self, order: lock(&self.order) }
     }
 
-    /// The same where nobody has it.
+    /// Takes the turn if it is free.
     fn try_order(&self) -> Option<Turn<'_>> {
         let order = match self.order.try_lock() {
             Ok(order) => order,
@@ -194,7 +195,7 @@ impl Timeline {
         Ok(self.completed.load(Acquire) >= ticket)
     }
 
-    /// Whether everything that it was asked for is complete, and nobody asks it for more.
+    /// Whether all of its operations are complete, and none is being issued.
     pub(super) fn is_idle(&self) -> Result<bool, CallError> {
         match self.try_order().map(|order| order.issued) {
             Some(issued) => self.is_complete(issued),
@@ -202,12 +203,12 @@ impl Timeline {
         }
     }
 
-    /// Operations until that ticket are complete.
+    /// Notes that operations until that ticket are complete.
     fn passed(&self, ticket: u64) {
         self.completed.fetch_max(ticket, Release);
     }
 
-    /// Waits until everything that it was asked for is complete.
+    /// Waits until all operations issued so far are complete.
     pub(super) fn wait(&self) -> Result<(), CallError> {
         self.stream.context.bind()?;
         // Others may ask it for more meanwhile, which is not waited for.
@@ -219,7 +220,7 @@ impl Timeline {
         Ok(())
     }
 
-    /// Somebody has seen everything until that ticket complete, without an error.
+    /// Notes that everything until that ticket is complete, without an error.
     pub(super) fn seen(&self, ticket: u64) {
         self.passed(ticket);
         // Whoever has the turn issues what nobody has seen yet.
@@ -232,17 +233,17 @@ impl Timeline {
 }
 
 impl Timelines {
-    /// The stream of that number; `None` for one that is closed and idle.
+    /// The timeline of that number; `None` if it is closed and idle.
     pub(super) fn get(&self, id: u64) -> Option<Arc<Timeline>> {
         lock(&self.by_id).get(&id).cloned()
     }
 
-    /// Every stream.
+    /// All timelines.
     pub(super) fn all(&self) -> Vec<Arc<Timeline>> {
         lock(&self.by_id).values().cloned().collect()
     }
 
-    /// Forgets those that are closed and idle.
+    /// Removes those that are closed and idle.
     pub(super) fn sweep(&self) {
         let mut timelines = lock(&self.by_id);
         // In a context that is lost nothing goes on.

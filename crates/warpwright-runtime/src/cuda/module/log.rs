@@ -1,7 +1,7 @@
-//! What the driver's compiler says: its log, with what stands at the lines that it names.
+//! The log of the driver's compiler, with the source at the lines that it names.
 //!
-//! It names lines of the PTX, `ptxas application ptx input, line 12; error   : Unknown symbol 'x'`. Such a line leads to
-//! the instruction there, and that to the line of Rust by the `.loc` before it. A log of another shape stays as it is.
+//! It names lines of the PTX, `ptxas application ptx input, line 12; error   : Unknown symbol 'x'`. Such a line leads
+//! to its instruction, and the `.loc` before that to the line of Rust. A log of another format is left unchanged.
 
 use std::fmt::Write;
 use warpwright_ptx::diag::LineIndex;

@@ -1,4 +1,4 @@
-//! What goes when there is no room.
+//! Eviction of cached files.
 
 use super::{IMAGE, REFUSED, TEMPORARY};
 use std::fs::{self, DirEntry};

@@ -1,4 +1,4 @@
-//! What an image depends on, as one number.
+//! The key of an image: a hash of everything that it depends on.
 
 use sha2::{Digest, Sha256};
 use std::fmt;

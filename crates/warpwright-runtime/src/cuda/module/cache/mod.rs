@@ -34,7 +34,7 @@ const REFUSED: &str = ".ptx";
 #[derive(Debug)]
 pub(super) struct Cache {
     directory: PathBuf,
-    /// The most bytes of its files.
+    /// The maximum total size of its files, in bytes.
     max_bytes: u64,
     /// Bytes that were found when the directory was last looked through, with those written since; `u64::MAX` before
     /// that.
