@@ -1,11 +1,11 @@
-//! The corpus under `ptxas`: what we print assembles like what the compiler wrote.
+//! The corpus under `ptxas`: the printed text assembles like the compiler's.
 
 use crate::ptxas::{Ptxas, first_error};
 use crate::run::{parallel, ptx_files, read, relative, root};
 use crate::summary::{SuiteResult, Summary};
 use std::path::Path;
 
-/// What the comparison of a file found.
+/// The result for a file.
 enum Outcome {
     /// The same resources, and whether the code is the same to the byte.
     Same { identical: bool },

@@ -1,7 +1,7 @@
-//! The device tests once more, on CUDA devices: through the driver of `warpwright-libcuda`, or through a real one.
+//! Runs the device tests again on CUDA devices: through the driver of `warpwright-libcuda`, or through a real one.
 //!
-//! What is run is listed here, and nothing of it may go elsewhere unseen: each test binary says in its tally which
-//! devices its tests got, and the driver at the end what was launched on it.
+//! The tests are listed here, and none may silently run elsewhere: each test binary lists in its tally the devices of
+//! its tests, and the driver reports at the end what was launched on it.
 
 use crate::run::{cargo, root, target_dir};
 use crate::summary::{SuiteResult, Summary};
@@ -11,17 +11,17 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Which driver the tests get.
+/// The driver of the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Driver {
     /// The library of `warpwright-libcuda`, with its checks on.
     Virtual,
-    /// The one of the machine.
+    /// The machine's own driver.
     Real,
 }
 
 impl Driver {
-    /// The part of the summary.
+    /// Its suite in the summary.
     pub(crate) fn part(self) -> &'static str {
         match self {
             Driver::Virtual => "the device tests through CUDA, on the virtual driver",
@@ -30,7 +30,7 @@ impl Driver {
     }
 }
 
-/// Integration tests of a package whose tests run on CUDA devices too, but for those in modules called `on_the_vm`.
+/// Integration tests that run on CUDA devices too, except those in modules called `on_the_vm`.
 const SELECTED: &[(&str, &str)] = &[
     ("warpwright-runtime", "allocations contract cuda graphs kernels modules operands raw runtime"),
     (
@@ -47,15 +47,15 @@ const SELECTED: &[(&str, &str)] = &[
     ("warpwright-llm", "engine model"),
 ];
 
-/// Those that run whole models, on the virtual GPU without the checks that take long: here they take memory checks alone.
+/// Tests that run whole models. On the virtual GPU they use memory checks alone, since the others take long.
 const LONG: &[&str] = &["engine", "launches", "model", "models", "resident", "runner"];
 
-/// Tests of numbers: begins of names, by test binary.
+/// Numerical tests: prefixes of names, by test binary.
 ///
-/// Through CUDA the same virtual GPU runs the same PTX, so what a launch computes cannot differ. What can is what the
-/// driver does: modules, arguments, memory, copies, streams, captures, what runs at once, what is refused. Tests that hold
-/// the numbers of one kind of launch at many shapes, formats, inputs or seeds are left out, where another test of the
-/// binary has launches of that kind. A real driver gets all of them, and so does a full run.
+/// Through CUDA the same virtual GPU runs the same PTX, so the result of a launch cannot differ. The driver's part can:
+/// modules, arguments, memory, copies, streams, captures, concurrency, refusals. So numerical tests of one kind of
+/// launch at many shapes, formats, inputs or seeds are left out if another test of the binary has launches of that
+/// kind. A real driver, and a full run, get all of them.
 const NUMBERS: &[(&str, &str)] = &[
     (
         "flash_attention",
@@ -86,16 +86,16 @@ const NUMBERS: &[(&str, &str)] = &[
     ("model", "every_architecture_in_every_format every_head_dim what_models_may_have"),
 ];
 
-/// What is left out of a test binary.
+/// The tests of a binary that are left out.
 fn left_out(driver: Driver, full: bool, test: &str) -> Vec<&'static str> {
     let numbers = NUMBERS.iter().filter(|(of, _)| *of == test && driver == Driver::Virtual && !full);
     std::iter::once(LEFT_OUT).chain(numbers.flat_map(|(_, names)| names.split(' '))).collect()
 }
 
-/// The order in which the virtual driver does what different streams were asked for.
+/// The execution order of the virtual driver.
 ///
-/// Short tests have another one than that of the calls, so that a wait between streams that is missing shows: which one is
-/// the binary's name's, so that every run is the same. The long ones have few streams, and are what users run.
+/// Short tests use another order than that of the calls, which exposes a missing wait between streams. The order
+/// depends on the binary's name, so that every run is the same. Long tests have few streams, and use the default order.
 fn order(test: &str) -> String {
     if LONG.contains(&test) {
         return "issue".into();
@@ -106,13 +106,13 @@ fn order(test: &str) -> String {
     if seed.is_multiple_of(2) { "reverse".into() } else { format!("random:{seed}") }
 }
 
-/// What judges the virtual GPU alone.
+/// The modules of tests for the virtual GPU alone.
 const LEFT_OUT: &str = "on_the_vm::";
 
 /// The devices of the virtual driver: every architecture that a test asks for.
 const DEVICES: &str = "75,80,86,89,90,100,120";
 
-/// The exit status of a process in which the virtual driver has found something.
+/// The exit status of a process in which the virtual driver has reported a finding.
 const FOUND: &str = "97";
 
 /// A test binary.
@@ -122,7 +122,7 @@ struct Binary {
     path: PathBuf,
 }
 
-/// Runs the selected tests and adds a part to the summary.
+/// Runs the selected tests and adds a suite to the summary.
 pub(crate) fn check(driver: Driver, full: bool, summary: &mut Summary) {
     if driver == Driver::Virtual && !cfg!(target_os = "linux") {
         return summary.add_not_run(driver.part(), "the virtual driver is for Linux");
@@ -201,8 +201,8 @@ fn run(driver: Driver, full: bool) -> Result<SuiteResult, String> {
     Ok(SuiteResult { name: driver.part().to_string(), passed: counts.passed, failed: counts.failed, remark })
 }
 
-/// What Cargo says of the workspace's integration tests, built as `cargo test --workspace` builds them, and of those that
-/// are no part of that: a line of JSON for each artifact.
+/// Cargo's messages for the workspace's integration tests, built as `cargo test --workspace` builds them, and for tests
+/// outside of it: a line of JSON for each artifact.
 fn build() -> Result<String, String> {
     let mut command = cargo();
     command.args(["test", "--workspace", "--test", "*", "--example", "first_day", "--no-run"]);
@@ -246,7 +246,7 @@ fn select(built: &str) -> Result<Vec<Binary>, String> {
         .collect()
 }
 
-/// Makes the private directory in which the library of `warpwright-libcuda` is the driver's.
+/// Creates a private directory that has the library of `warpwright-libcuda` under the name of the driver's.
 fn place_driver(built: &str, folder: &Path) -> Result<(), String> {
     let library = artifacts(built, "warpwright-libcuda", "cdylib", "warpwright_cuda")
         .flat_map(|line| line.split('"'))
@@ -274,7 +274,7 @@ fn symlink(library: &Path, link: &Path) -> std::io::Result<()> {
     fs::copy(library, link).map(|_| ())
 }
 
-/// That what is left out by name is there, so that a test of another name is not left out unseen, nor the list grows old.
+/// Checks that the tests that are left out exist, so that the list cannot go stale.
 fn exist(left_out: &[&'static str], binary: &Binary) -> Result<(), String> {
     let output = Command::new(&binary.path).args(["--list", "--format", "terse"]).output();
     let output = output.map_err(|error| format!("{} cannot be run: {error}", binary.path.display()))?;
@@ -316,13 +316,13 @@ fn command(order: Option<&str>, left_out: &[&str], binary: &Binary, folder: &Pat
     command
 }
 
-/// Where a test binary says which devices its tests got, and the driver what was done with it.
+/// The tally of a test binary: the devices of its tests, and the driver's launches.
 struct Tally {
     tests: PathBuf,
     driver: PathBuf,
 }
 
-/// What came of a tally.
+/// The contents of a tally.
 struct Judged {
     devices: usize,
     launches: u64,

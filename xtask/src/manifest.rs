@@ -1,4 +1,4 @@
-//! The little of `Cargo.toml` that the tasks need to read.
+//! Reads the parts of `Cargo.toml` that the tasks need.
 
 /// The names of a manifest's normal and build dependencies.
 pub(crate) fn dependencies(manifest: &str) -> Vec<&str> {

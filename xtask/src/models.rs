@@ -1,4 +1,4 @@
-//! Models with random weights, and what `warpwright logits` makes of them against the exact logits in Python.
+//! Compares `warpwright logits`, on models with random weights, with the exact logits in Python.
 //!
 //! `tools/test-models` makes the files with the `gguf` package and computes the logits in float64, with nothing of this
 //! workspace. Both packages come from PyPI into a virtual environment under `target/tools`.
@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What the part is called.
+/// The name of the suite.
 pub(crate) const NAME: &str = "models with random weights against Python";
 
 /// Installs what the scripts need, and gives the Python that has it.
@@ -18,7 +18,7 @@ pub(crate) fn set_up() -> Result<PathBuf, String> {
     tools::python_with("models", &root().join("tools/test-models/requirements.txt"))
 }
 
-/// That part by itself.
+/// Runs the suite by itself.
 pub(crate) fn run() -> Result<(), String> {
     let mut summary = Summary::begin();
     check(&set_up()?, &mut summary);

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longer than any test needs; `ptxas` takes for ever on some malformed inputs.
+/// A time limit longer than any test needs: `ptxas` hangs on some malformed inputs.
 const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 /// The oldest architecture that the pinned `ptxas` assembles for.
@@ -20,11 +20,11 @@ pub(crate) struct Ptxas {
     next: AtomicU64,
 }
 
-/// What `ptxas` made of a text.
+/// The output of `ptxas` for a text.
 pub(crate) struct Assembled {
-    /// The cubin, where one was asked for.
+    /// The cubin, if one was requested.
     pub(crate) cubin: Vec<u8>,
-    /// What it wrote: resources under `-v`, warnings.
+    /// Its messages: resources under `-v`, warnings.
     pub(crate) log: String,
 }
 

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same for the same seed (SplitMix64).
+//! Pseudo-random numbers, the same for the same seed (SplitMix64).
 
 pub(crate) struct Random(u64);
 

@@ -29,9 +29,9 @@ pub(crate) fn cargo() -> Command {
 
 /// Builds the libraries, programs and examples of the workspace, and gives the folder where they are.
 ///
-/// Of all packages at once, as the tests are built: alone, one of them would ask for fewer features of what it depends on,
-/// and most would be built twice. So it would where the derives are asked for by name: by themselves they are built in
-/// another profile than for what uses them.
+/// Builds all packages at once, as for the tests: a single package would enable fewer features of its dependencies, and
+/// most would be built twice. The same would happen if the derives were named explicitly: alone they are built in
+/// another profile than for their users.
 pub(crate) fn build_workspace() -> Result<PathBuf, String> {
     let packages = ["--workspace", "--exclude", "warpwright-macros"];
     run(cargo().args(["build", "--quiet"]).args(packages).args(["--lib", "--bins", "--examples"]))?;

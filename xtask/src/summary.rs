@@ -1,13 +1,13 @@
-//! What ran, what passed, what it took, and what did not run.
+//! The summary of a run: results, times, and the suites that did not run.
 
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// The outcome of a run of several parts.
+/// The results of a run of several suites.
 pub(crate) struct Summary {
     parts: Vec<(SuiteResult, Took)>,
     not_run: Vec<(String, String)>,
-    /// When the part began that is added next.
+    /// When the next suite began.
     began: Began,
 }
 
@@ -19,11 +19,11 @@ struct Began {
     processor: Option<Duration>,
 }
 
-/// What something took.
+/// The time that a suite took.
 #[derive(Clone, Copy)]
 struct Took {
     wall: Duration,
-    /// Of this process and of those that it has waited for, where the system says so.
+    /// Processor time of this process and its children, if the system reports it.
     processor: Option<Duration>,
 }
 
@@ -48,8 +48,8 @@ impl fmt::Display for Took {
     }
 }
 
-/// Processor time of this process and of those that it has waited for: the 14th to the 17th number of Linux's
-/// `/proc/self/stat`, in hundredths of a second. The second one is a name in brackets, which may hold anything.
+/// Processor time of this process and its finished children: the 14th to the 17th number of Linux's `/proc/self/stat`,
+/// in hundredths of a second. The second field is a name in brackets, which may contain anything.
 fn processor() -> Option<Duration> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let (_, after) = stat.rsplit_once(')')?;
@@ -58,41 +58,41 @@ fn processor() -> Option<Duration> {
     (ticks.len() == 4).then(|| Duration::from_millis(ticks.iter().sum::<u64>() * 10))
 }
 
-/// The outcome of one part. One that tests nothing says what it took.
+/// The result of one suite. A step without tests only reports its time.
 #[derive(Default)]
 pub(crate) struct SuiteResult {
     pub(crate) name: String,
     pub(crate) passed: usize,
     pub(crate) failed: usize,
-    /// A figure worth a word.
+    /// A remark.
     pub(crate) remark: String,
 }
 
 impl Summary {
-    /// The first part begins now.
+    /// Starts the first suite.
     pub(crate) fn begin() -> Self {
         Summary { parts: Vec::new(), not_run: Vec::new(), began: Began::now() }
     }
 
-    /// Adds what ran since the last part was added.
+    /// Adds the result of a suite, which ran since the last one was added.
     pub(crate) fn add(&mut self, part: SuiteResult) {
         self.parts.push((part, self.began.took()));
         self.began = Began::now();
     }
 
-    /// Adds a part that could not even begin.
+    /// Adds a suite that could not start.
     pub(crate) fn add_failure(&mut self, name: &str, why: &str) {
         eprintln!("{name}: {why}");
         let remark = why.lines().next().unwrap_or_default().to_string();
         self.add(SuiteResult { name: name.to_string(), passed: 0, failed: 1, remark });
     }
 
-    /// Adds what did not run, and how to make it run.
+    /// Adds a suite that did not run, and how to make it run.
     pub(crate) fn add_not_run(&mut self, name: &str, how: &str) {
         self.not_run.push((name.to_string(), how.to_string()));
     }
 
-    /// Prints the table, with what each part took. The last line says how many passed and failed.
+    /// Prints the table, with the time of each suite. The last line counts passes and failures.
     pub(crate) fn finish(&self) -> Result<(), String> {
         let (passed, failed) =
             self.parts.iter().fold((0, 0), |(passed, failed), (p, _)| (passed + p.passed, failed + p.failed));

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that says whether the project works.
+//! `cargo xtask test`: all tests of the project.
 
 use crate::cuda::{self, Driver};
 use crate::ptxas::Ptxas;
@@ -20,21 +20,21 @@ pub(crate) struct Options {
     /// Leave out what needs Python
     #[arg(long)]
     no_python: bool,
-    /// A ptxas that cannot be had is a failure, and so is Python
+    /// Fail if ptxas or Python cannot be installed
     #[arg(long)]
     require_ptxas: bool,
-    /// More mutants and targets, the tests that take long, and through CUDA those of numbers too
+    /// More mutants and targets, the slow tests, and the numerical tests through CUDA
     #[arg(long)]
     full: bool,
-    /// The device tests on virtual GPUs alone; or on CUDA devices, and nothing else
+    /// Run the device tests on virtual GPUs alone, or nothing but the device tests on CUDA devices
     #[arg(long)]
     device: Option<Devices>,
-    /// Which driver CUDA devices are asked of
+    /// The driver of CUDA devices
     #[arg(long, default_value = "virtual")]
     driver: Driver,
 }
 
-/// On which devices the device tests run: else on virtual GPUs, as all other tests, and then on CUDA devices.
+/// The devices of the device tests: by default virtual GPUs, as for all other tests, and then CUDA devices.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Devices {
     Vm,
@@ -95,7 +95,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     summary.finish()
 }
 
-/// What `cargo test` would build first. A failure shows again there.
+/// Builds what `cargo test` would build first. A failure shows again there.
 fn build_tests(summary: &mut Summary) {
     let mut command = cargo();
     command.args(["test", "--workspace", "--quiet", "--no-run"]);
@@ -126,8 +126,8 @@ fn cargo_test(options: &Options, summary: &mut Summary) {
     }
 }
 
-/// The runtime's own tests on virtual GPUs that do what streams ask for in other orders than that of the calls: a wait
-/// that is missing shows in some of them.
+/// Runs the runtime's tests on virtual GPUs with other execution orders than that of the calls: some of them expose a
+/// missing wait.
 fn orders(summary: &mut Summary) {
     for order in ["reverse", "random:1", "random:2", "random:3"] {
         let name = format!("the runtime's tests, {order}");

@@ -1,7 +1,7 @@
 //! NVIDIA's `ptxas` and `nvdisasm`, in the versions that the tests are made for.
 //!
-//! They come from PyPI into a virtual environment under `target/tools` and are used as they are; so does what scripts in
-//! Python need, each into its own.
+//! They are installed from PyPI into a virtual environment under `target/tools` and used unchanged; the packages of
+//! Python scripts are installed likewise, each into an environment of its own.
 
 use crate::run::target_dir;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
-//! cudarc: a copy of its source, its examples, its tests.
+//! cudarc: its examples and tests, built from a copy of its source.
 //!
-//! A copy, since cargo builds examples and tests of no dependency. It is a workspace of its own with the dependencies
-//! that its own `Cargo.lock` names.
+//! A copy, since cargo does not build examples and tests of dependencies. It is a workspace of its own with the
+//! dependencies of its own `Cargo.lock`.
 
 use super::{FOUND, Host};
 use crate::run::{cargo, target_dir};
@@ -10,10 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Nothing but what the driver and nvrtc take; neither is linked, both are looked for when they are used.
+/// The features for the driver and nvrtc alone; neither is linked, both are looked for when they are used.
 const FEATURES: &str = "std,driver,nvrtc,f16,dynamic-loading,cuda-12080";
 
-/// Lines of an example's output that are shown.
+/// The maximum number of lines of an example's output that are shown.
 const MAX_LINES: usize = 20;
 
 /// An example, and what it needs.
@@ -22,7 +22,7 @@ struct Example {
     nvrtc: bool,
     /// The devices that it runs on.
     sm: &'static str,
-    /// Whether it gives back what it has.
+    /// Whether it frees its resources.
     tidy: bool,
 }
 
@@ -30,7 +30,7 @@ const fn example(name: &'static str, nvrtc: bool) -> Example {
     Example { name, nvrtc, sm: "90", tidy: true }
 }
 
-/// Those that are run. Of the others `08-cupti` needs NVIDIA's profiler, `cufile-copy` its storage library, and
+/// The examples that are run. Of the others, `08-cupti` needs NVIDIA's profiler, `cufile-copy` its storage library, and
 /// `nvrtc-compile` no driver.
 const EXAMPLES: &[Example] = &[
     example("01-allocate", false),
@@ -66,9 +66,9 @@ const COMPILING: &[&str] =
 /// A test whose kernel fails its assertion.
 const FAILING_KERNEL: &str = "test_device_side_assert";
 
-/// Why there is nothing to run.
+/// Why it cannot run.
 pub(super) enum Missing {
-    /// cargo does not get its source.
+    /// cargo cannot get its source.
     Source(String),
     /// It does not build.
     Build(String),
@@ -117,7 +117,7 @@ impl Client {
         Ok(Client { examples: target.join("debug/examples"), folder, tests })
     }
 
-    /// Runs what needs nvrtc, from that folder, or what does not.
+    /// Runs the programs that need nvrtc, from that folder, or the others.
     pub(super) fn run(&self, host: &Host, nvrtc: Option<&Path>, name: &str) -> SuiteResult {
         let mut part = SuiteResult { name: name.to_string(), passed: 0, failed: 0, remark: String::new() };
         let in_place = |command: &mut Command| {
@@ -257,7 +257,7 @@ fn fails_its_assertion(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// What a program says on both its outputs; where it fails, with its status.
+/// A program's output on both streams; after a failure, with its status.
 fn output(command: &mut Command) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| format!("`{program}` cannot be run: {error}"))?;

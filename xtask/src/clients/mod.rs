@@ -1,9 +1,9 @@
 //! Programs on virtual GPUs: `cargo xtask clients`.
 //!
-//! First the examples of our runtime, as programs that have a CUDA device. Then programs that nobody here wrote: what is run, under `warpwright exec --check all --fail`, is cudarc, in the version that `Cargo.lock` has, from the
-//! registry's source: its examples, and the unit tests of its driver module; and NVIDIA's Python bindings. Some need
-//! nothing but the driver; most compile their kernels with NVIDIA's nvrtc, which needs no GPU and comes from PyPI into
-//! `target/tools`, as the bindings do.
+//! First the examples of our runtime, as programs that use a CUDA device. Then third-party programs, under `warpwright
+//! exec --check all --fail`: cudarc, in the version of `Cargo.lock`, from the registry's source (its examples, and the
+//! unit tests of its driver module), and NVIDIA's Python bindings. Some need only the driver; most compile their
+//! kernels with NVIDIA's nvrtc, which needs no GPU and is installed from PyPI into `target/tools`, as the bindings are.
 
 mod cudarc;
 
@@ -13,23 +13,23 @@ use crate::tools;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the parts are called.
+/// The names of the suites.
 const OURS: &str = "examples of the runtime, on virtual GPUs";
 const DRIVER: &str = "cudarc's examples and tests on the driver alone";
 const NVRTC: &str = "cudarc's examples and tests that compile with nvrtc";
 const BINDINGS: &str = "NVIDIA's Python bindings of the driver API";
 
-/// Exit status of a program in whose kernels something was found.
+/// The exit status of a program with findings.
 const FOUND: i32 = 99;
 
-/// These parts by themselves.
+/// Runs these suites by themselves.
 pub(crate) fn run_all(python: bool) -> Result<(), String> {
     let mut summary = Summary::begin();
     check(python, &mut summary);
     summary.finish()
 }
 
-/// Runs the programs; with `python`, those too that need what comes from PyPI.
+/// Runs the programs; with `python`, also those that need packages from PyPI.
 pub(crate) fn check(python: bool, summary: &mut Summary) {
     if !cfg!(target_os = "linux") {
         for part in [OURS, DRIVER, NVRTC, BINDINGS] {
@@ -76,7 +76,7 @@ pub(crate) fn check(python: bool, summary: &mut Summary) {
     }
 }
 
-/// Runs the examples of the runtime, which say by their exit status whether what they compute is right.
+/// Runs the examples of the runtime, whose exit status says whether their results are right.
 fn ours(host: &Host) -> Result<SuiteResult, String> {
     // The one that has nothing of ours but what this prints.
     let emitted = target_dir().join("clients/rms_norm.json");
@@ -99,7 +99,7 @@ fn ours(host: &Host) -> Result<SuiteResult, String> {
     Ok(part)
 }
 
-/// Runs the script, which says what is well.
+/// Runs the script, which prints its passed tests.
 fn bindings(host: &Host, python: &Path, nvrtc: &Path, summary: &mut Summary) {
     println!("$ {BINDINGS}");
     let script = root().join("tools/clients/bindings.py").to_string_lossy().into_owned();
@@ -134,7 +134,7 @@ fn nvrtc(python: &Path) -> Result<PathBuf, String> {
     folders.find(|folder| folder.is_dir()).ok_or_else(|| "the package holds no nvrtc for this system".into())
 }
 
-/// What makes virtual GPUs of programs' drivers.
+/// Runs programs on virtual GPUs.
 struct Host {
     program: PathBuf,
     library: PathBuf,
@@ -149,8 +149,8 @@ impl Host {
         Ok(Host { program, library, examples: folder.join("examples") })
     }
 
-    /// A program on virtual GPUs of these architectures, all checks on, which ends with [`FOUND`] where something is
-    /// found; with `leaks`, also where something is not given back.
+    /// A program on virtual GPUs of these architectures, with all checks, which exits with [`FOUND`] after a finding;
+    /// with `leaks`, also after a leak.
     fn exec(&self, sm: &str, leaks: bool, program: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command.args(["exec", "--check", "all", &format!("--fail={FOUND}"), "--sm", sm, "--library"]);

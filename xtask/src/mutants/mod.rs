@@ -1,4 +1,4 @@
-//! The verifier against `ptxas`: both look at mutants of valid PTX, and should say the same.
+//! Compares the verifier with `ptxas` on mutants of valid PTX: both should accept or reject the same.
 //!
 //! A mutant is a module in which one thing was changed. In an instruction: a modifier, an operand, a
 //! literal, the guard, some of them so that the result is probably valid. In a module: the header, a
@@ -58,7 +58,7 @@ struct Mutant {
     from: String,
 }
 
-/// What the two say about a mutant.
+/// The verdicts on a mutant.
 struct Verdict {
     /// Our errors; none if we accept it.
     ours: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! What mutants are made of: modules in which one line is an instruction to change.
+//! The seeds of mutants: modules in which one line is an instruction to change.
 
 use crate::run::{ptx_files, read, relative, root};
 use crate::validate;

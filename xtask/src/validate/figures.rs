@@ -1,5 +1,4 @@
-//! The figures by which hot kernels are judged, each beside its goal: from the machine code, and from the virtual
-//! GPU's counters.
+//! Figures of hot kernels, each with its goal: from the machine code, and from the virtual GPU's counters.
 
 use super::emit;
 use super::sass::{Code, Disassembler};
@@ -23,20 +22,20 @@ pub(super) struct Figure {
     /// Sizes and scalars of the launch; buffers of `u32` of that name hold the number in every element.
     pub(super) launch: &'static [(&'static str, u64)],
     measure: fn(&Measured) -> Result<f64, String>,
-    /// What it should be at most.
+    /// Its goal.
     pub(super) goal: Goal,
 }
 
-/// What a figure should be.
+/// The goal of a figure.
 #[derive(Clone, Copy)]
 pub(super) enum Goal {
-    /// At most that.
+    /// A maximum.
     AtMost(f64),
-    /// What cannot be avoided.
+    /// The minimum that cannot be avoided.
     Floor(f64),
 }
 
-/// All of them. Those that decide come first.
+/// All figures, the decisive ones first.
 pub(super) const FIGURES: &[Figure] = &[
     per_weight("n=4096 k=14336", Goal::AtMost(3.4)),
     per_weight("n=14336 k=4096 warps=2", Goal::AtMost(3.4)),
@@ -119,7 +118,7 @@ const fn per_product(kernel: &'static str, assignments: &'static str, goal: Goal
     }
 }
 
-/// Machine instructions that run at half of the rate or less, of those that weights are unpacked with.
+/// Machine instructions for unpacking weights that run at half of the rate or less.
 const HALF_RATE: &[&str] = &["LOP3", "SHF", "PRMT", "I2F", "I2FP"];
 /// Bytes of a sector.
 const SECTOR: u64 = 32;
@@ -136,7 +135,7 @@ const fn per_weight(assignments: &'static str, goal: Goal) -> Figure {
     }
 }
 
-/// Bytes of activations that are asked for, beside those of the weights.
+/// Bytes of activations that are requested, per byte of weights.
 const fn activations(assignments: &'static str) -> Figure {
     Figure {
         what: "activation bytes requested per byte of weights",
@@ -210,7 +209,7 @@ struct Measured {
     counted: OnceCell<Result<Counted, String>>,
 }
 
-/// What counting on the virtual GPU has given.
+/// The counts of the virtual GPU.
 struct Counted {
     report: Report,
     /// Traffic of each buffer.

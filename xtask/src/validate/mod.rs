@@ -1,8 +1,8 @@
-//! The catalogue under the verifier and `ptxas`: every kernel at its defaults for every target, its examples for three or
-//! for all, and the page that says what came of it.
+//! Runs the catalogue through the verifier and `ptxas`: every kernel at its defaults for every target, its examples for
+//! three targets or all, and writes the page of results.
 //!
-//! That every example builds and verifies for every target is what the catalogue's tests say. What `ptxas` makes of it
-//! depends on the target in three ways: the oldest instructions, those of sm_80, those of sm_90 and later.
+//! The catalogue's tests check that every example builds and verifies for every target. The result of `ptxas` depends
+//! on the target in three ways: the oldest instructions, those of sm_80, those of sm_90 and later.
 //!
 //! ```text
 //!   catalogue ── PTX ──► ptxas ──► resources ──┐
@@ -26,16 +26,16 @@ use sass::Disassembler;
 use warpwright_dsl::{Domain, LaunchRule};
 use warpwright_ptx::ir::Arch;
 
-/// The targets that kernels claim, unless their launch rule asks for more.
+/// The targets that kernels support, unless their launch rule needs more.
 const TARGETS: [&str; 8] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120"];
 
-/// Those for which examples are assembled unless all is asked for.
+/// The targets for which examples are assembled by default.
 const EXAMPLES: [&str; 3] = ["sm_75", "sm_80", "sm_90"];
 
 /// A kernel of the catalogue in one configuration, for one target.
 struct Entry {
     kernel: &'static str,
-    /// What differs from the defaults.
+    /// The differences from the defaults.
     assignments: &'static str,
     target: &'static str,
     /// The PTX, or why there is none.
@@ -84,7 +84,7 @@ fn configurations(kernel: &warpwright_kernels::Entry) -> Vec<&'static str> {
     all
 }
 
-/// What is assembled of the catalogue, or of a kernel of it: each kernel in its configurations.
+/// What is assembled: the catalogue or one kernel of it, each kernel in its configurations.
 fn catalogue(only: Option<&str>, extent: Extent) -> Vec<Entry> {
     let mut chosen = Vec::new();
     for kernel in warpwright_kernels::catalogue() {
@@ -170,12 +170,12 @@ pub(crate) enum Extent {
     Full,
 }
 
-/// What the page has to be.
+/// What to do with the page.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Page {
-    /// What it is: a difference is a failure.
+    /// Compare it: a difference is a failure.
     Compared,
-    /// What is found now.
+    /// Write it.
     Written,
 }
 

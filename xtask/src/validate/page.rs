@@ -1,4 +1,4 @@
-//! `docs/kernels.md`: what the kernels take of a multiprocessor.
+//! `docs/kernels.md`: the resources of kernels.
 
 use super::figures::{self, Figure, Goal};
 use super::resources::Resources;
@@ -7,7 +7,7 @@ use crate::run::root;
 use std::fmt::Write;
 use warpwright_dsl::Block;
 
-/// Where it lies.
+/// Its path.
 const PATH: &str = "docs/kernels.md";
 
 /// Targets for which resident warps are shown.
@@ -69,7 +69,7 @@ pub(super) fn figures(figures: &[&Figure], taken: &Taken) -> String {
     rows
 }
 
-/// What the kernels among the entries take, a section for each.
+/// The resources of the kernels among the entries, a section for each.
 pub(super) fn resources(entries: &[Entry], results: &[Result<Resources, String>]) -> String {
     let mut page = String::new();
     let targets: Vec<_> = TARGETS.into_iter().filter(|target| *target != "sm_90a").collect();

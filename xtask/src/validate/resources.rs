@@ -1,24 +1,24 @@
-//! What a kernel takes of a multiprocessor, and how many of its warps fit.
+//! The resources of a kernel, and its occupancy.
 
 use warpwright_dsl::{Block, LaunchRule};
 use warpwright_ptx::ir::Arch;
 
-/// What `ptxas -v` says about a kernel.
+/// The resources that `ptxas -v` reports for a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Resources {
-    /// Of a thread.
+    /// Registers of a thread.
     pub(super) registers: u32,
     /// Static shared memory, in bytes.
     pub(super) shared: u32,
-    /// Local memory of a thread, in bytes: what registers do not suffice for, too.
+    /// Local memory of a thread, in bytes, including spilled registers.
     pub(super) local: u32,
 }
 
 /// Registers of a multiprocessor of every architecture since `sm_50`.
 const REGISTERS: u32 = 65536;
-/// Registers are handed to warps in units of so many.
+/// The unit in which registers are allocated to warps.
 const UNIT: u32 = 256;
-/// Shared memory that a block takes beside its own, since `sm_80`.
+/// Shared memory that is reserved for each block beside its own, since `sm_80`.
 const RESERVED: u32 = 1024;
 
 impl Resources {

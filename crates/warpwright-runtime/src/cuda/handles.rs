@@ -20,7 +20,7 @@ pub(crate) struct Stream {
     pub(crate) handle: CUstream,
     /// The cudarc stream that this is, which we must not destroy.
     theirs: Option<Arc<CudaStream>>,
-    /// The same as the bindings have it, where they were given it. Someone else may have kept that.
+    /// The same stream for cudarc, if it was given out. Another library may have kept it.
     bound: OnceLock<Arc<CudaStream>>,
     /// Whether it was lent, so that another library may have kept it.
     was_lent: AtomicBool,

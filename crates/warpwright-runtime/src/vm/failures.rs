@@ -1,4 +1,4 @@
-//! What has failed on a virtual GPU, until somebody is told.
+//! The failures of a virtual GPU, until they are returned.
 
 use crate::error::{Failure, Result, RuntimeError};
 use crate::lock;
@@ -12,12 +12,12 @@ use warpwright_device::{FailureDomain, Queue};
 /// The failures of a device. All of its streams fail together.
 #[derive(Default)]
 pub(super) struct Failures {
-    /// What went wrong, until somebody was told.
+    /// The error that was not returned yet.
     error: Mutex<Option<Box<Failure>>>,
     has_error: AtomicBool,
-    /// Operations up to this ticket are not done: somebody was told of an error before them.
+    /// Operations up to this ticket are skipped: an error before them was returned.
     skip_through: AtomicU64,
-    /// Errors that somebody was told of.
+    /// The number of errors that were returned.
     told: AtomicU64,
     queue: OnceLock<Arc<Queue>>,
 }
@@ -29,7 +29,7 @@ impl Failures {
         let _ = self.queue.set(queue.clone());
     }
 
-    /// The error that nobody was told of. What was asked for until now is not done.
+    /// Returns the pending error. Operations issued until now are skipped.
     pub(super) fn tell(&self) -> Result<()> {
         let mut error = lock(&self.error);
         let Some(failure) = error.take() else { return Ok(()) };
@@ -40,7 +40,7 @@ impl Failures {
         Err(RuntimeError::Failed(failure))
     }
 
-    /// How many errors somebody was told of. What is issued after one is counted is done again.
+    /// The number of errors that were returned. Operations issued after an error was counted are executed again.
     pub(super) fn told(&self) -> u64 {
         self.told.load(Acquire)
     }

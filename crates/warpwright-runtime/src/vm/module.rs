@@ -1,4 +1,4 @@
-//! Modules of the virtual GPU, and launches of their kernels as it takes them.
+//! Modules of the virtual GPU, and launches of their kernels.
 
 use super::launch::Launches;
 use super::{Code, Worker};
@@ -46,7 +46,7 @@ impl Worker {
 }
 
 impl Module {
-    /// What a kernel is like, of which the module declares that.
+    /// The attributes of a kernel, given those that the module declares.
     pub(crate) fn attributes(&self, kernel: &str, declared: FunctionAttributes) -> FunctionAttributes {
         let local_bytes = self.module.kernel(kernel).ok().map(|kernel| kernel.local_bytes);
         FunctionAttributes { local_bytes, ..declared }

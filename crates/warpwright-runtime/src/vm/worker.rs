@@ -1,4 +1,4 @@
-//! A virtual GPU with the engine that does what it is asked for.
+//! A virtual GPU with its engine.
 
 use super::failures::Failures;
 use super::launch::Launches;
@@ -16,10 +16,10 @@ use std::sync::{Arc, Mutex};
 use warpwright_device::{self as engine, Bytes, Copy, Engine, HostBytes, Pattern, Signal, StreamKind};
 use warpwright_vm::{Buffer, Device, DeviceConfig, DeviceError, Finding, Report};
 
-/// Shared memory that a block may have without being allowed more, on every architecture.
+/// The shared memory of a block without opt-in, on every architecture.
 const SHARED_PER_BLOCK: u64 = 48 << 10;
 
-/// A virtual GPU at work.
+/// A virtual GPU with its engine.
 pub(crate) struct Worker {
     engine: Engine,
     failures: Arc<Failures>,
@@ -38,12 +38,12 @@ impl Worker {
         Ok(Worker { engine, failures, launches, graph_launches: AtomicU64::new(0) })
     }
 
-    /// How its launches run, and what they have left.
+    /// The options and results of its launches.
     pub(super) fn launches(&self) -> &Arc<Launches> {
         &self.launches
     }
 
-    /// The virtual GPU itself, to load modules and to ask what it can do.
+    /// The virtual GPU itself, to load modules and query it.
     pub(crate) fn device(&self) -> &Device {
         self.engine.vm()
     }
@@ -214,7 +214,7 @@ impl Worker {
     }
 }
 
-/// An operation as the engine does it.
+/// An operation in the engine's form.
 fn operation(op: &Op) -> engine::Op {
     match op {
         Op::Launch(launch) => engine::Op::Launch(launch.clone()),
@@ -244,7 +244,7 @@ impl Replay {
     }
 }
 
-/// Where bytes come to that the host waits for, and whether they have come.
+/// The buffer of a download that the host waits for, and whether it is complete.
 struct Landing(Mutex<(Vec<u8>, bool)>);
 
 impl HostBytes for Landing {
@@ -278,7 +278,7 @@ fn known(range: &MemoryRange) -> engine::Memory {
     engine::Memory::Known(bytes(range))
 }
 
-/// What a virtual GPU of that configuration is like.
+/// The properties of a virtual GPU of that configuration.
 pub(crate) fn properties(config: &DeviceConfig) -> Properties {
     let limits = config.arch.limits();
     Properties {
