@@ -70,8 +70,7 @@ impl Bytes {
     fn reach<T>(&self, reach: impl FnOnce(&Span) -> Result<T, DeviceError>) -> Result<T> {
         if self.released.as_ref().is_some_and(|released| released.load(Relaxed)) {
             let message = format!(
-                "{} bytes at {:#x} are reached on one stream after another one has given them back: there is no wait \
-                 between",
+                "{} bytes at {:#x} are accessed on one stream after another one has freed them: a wait is missing",
                 self.len(),
                 self.address()
             );

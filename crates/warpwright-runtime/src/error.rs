@@ -52,7 +52,7 @@ pub enum RuntimeError {
         kernel: String,
     },
     /// A text is not PTX, or the verifier refuses it.
-    #[error("the text is no valid PTX:{}", lines(.0))]
+    #[error("the text is not valid PTX:{}", lines(.0))]
     Invalid(Diagnostics),
     /// The module has no such kernel.
     #[error("there is no kernel `{name}` in the module: it has {}",
@@ -77,9 +77,8 @@ pub enum RuntimeError {
     },
     /// There is not enough memory, even after cached memory was released.
     #[error(
-        "{asked} bytes of device memory were asked for: of {capacity} bytes {free} are free, in no block of that size, and \
-         {live} are in buffers that live; {cached} that the cache held have been given back; ask for less, or drop \
-         buffers first"
+        "out of device memory: {asked} bytes were asked for; of {capacity} bytes {free} are free, in smaller blocks, and \
+         {live} are in live buffers; {cached} cached bytes were released; ask for less, or drop buffers first"
     )]
     OutOfMemory {
         /// Bytes asked for.
@@ -94,15 +93,15 @@ pub enum RuntimeError {
         capacity: u64,
     },
     /// An operation that only CUDA devices support.
-    #[error("{operation}: the device is a virtual GPU, and this is between a CUDA device and cudarc")]
+    #[error("{operation} needs a CUDA device, and the device is a virtual GPU")]
     NotCuda {
         /// The operation.
         operation: &'static str,
     },
     /// An operation between a CUDA device and a virtual GPU of this process.
     #[error(
-        "{operation}: one side is of a CUDA device and the other one of a virtual GPU, which meet at the host alone: copy \
-         with `clone_dtoh` and `memcpy_htod`, and wait with `synchronize`"
+        "{operation}: one side belongs to a CUDA device and the other to a virtual GPU; go through the host: copy with \
+         `clone_dtoh` and `memcpy_htod`, and wait with `synchronize`"
     )]
     OtherKind {
         /// The operation.
@@ -110,7 +109,7 @@ pub enum RuntimeError {
     },
     /// A buffer of lent memory was used after the loan had ended.
     #[error(
-        "a buffer is used whose memory was lent, and the loan has ended; lend it again for as long as it is used"
+        "the loan of a buffer's memory has ended; lend it again for as long as it is used"
     )]
     LoanEnded,
     /// The two sides of a copy differ in their number of elements.
@@ -142,7 +141,7 @@ pub enum RuntimeError {
         len: usize,
     },
     /// Memory cannot be cast to elements of another type.
-    #[error("{bytes} bytes at {address:#x} cannot be seen as {to}: {rule}", to = to.name())]
+    #[error("{bytes} bytes at {address:#x} cannot be cast to {to}: {rule}", to = to.name())]
     Cast {
         /// Address of the buffer.
         address: u64,
@@ -154,7 +153,7 @@ pub enum RuntimeError {
         rule: &'static str,
     },
     /// A buffer has another element type than the one asked for.
-    #[error("the buffer holds {found} and not {asked}; `cast` sees its bytes as another type",
+    #[error("the buffer holds {found}, not {asked}; use `cast` to reinterpret its bytes",
         found = found.name(), asked = asked.name())]
     ElementType {
         /// The buffer's element type.
@@ -163,7 +162,7 @@ pub enum RuntimeError {
         asked: Type,
     },
     /// A stream, buffer, event or other argument belongs to another device.
-    #[error("{operation}: the {what} is of another device; what works together must be of one")]
+    #[error("{operation}: the {what} belongs to another device; all must belong to one")]
     OtherDevice {
         /// The operation.
         operation: &'static str,
@@ -175,7 +174,7 @@ pub enum RuntimeError {
     #[error(transparent)]
     Failed(Box<Failure>),
     /// The operation was skipped: an earlier one failed, and another call returned that error.
-    #[error("{operation} was not executed: an operation before it failed, which another call has returned")]
+    #[error("{operation} was skipped: an earlier operation failed, and another call returned that error")]
     Skipped {
         /// The operation.
         operation: &'static str,
@@ -187,7 +186,7 @@ pub enum RuntimeError {
         operation: &'static str,
     },
     /// The stream is not capturing.
-    #[error("the stream captures no graph; begin a capture first")]
+    #[error("the stream is not capturing; begin a capture first")]
     NotCapturing,
     /// An event is not complete, so its time is unknown.
     #[error(

@@ -139,7 +139,7 @@ impl Function {
                 let fits = u64::try_from(value).is_ok_and(|bytes| bytes <= max);
                 if !fits {
                     log::misuse(&format_args!(
-                        "{value} bytes of dynamic shared memory for kernel `{name}`: it can have from 0 to {max} on {arch}"
+                        "{value} bytes of dynamic shared memory for kernel `{name}`: from 0 to {max} are possible on {arch}"
                     ));
                 }
                 fits

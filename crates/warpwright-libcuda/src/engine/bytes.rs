@@ -83,7 +83,7 @@ pub(crate) fn memory_of_host(address: u64, bytes: u64) -> Result<Memory> {
     }
     // An address of a device that was given back may come here too.
     if !super::host::is_there(address, bytes) {
-        log::misuse(&format_args!("{bytes} bytes at {address:#x} are of no device, and not of the host"));
+        log::misuse(&format_args!("{bytes} bytes at {address:#x} are neither in memory of a device nor of the host"));
         return Err(Status::INVALID_VALUE);
     }
     Ok(Memory::Host(Arc::new(ClientMemory::new(address, bytes))))

@@ -81,7 +81,7 @@ impl Task {
         let memory = |bytes: &Bytes| {
             bytes_at(bytes.address(), bytes.len()).map(drop).inspect_err(|_| {
                 log::misuse(&format_args!(
-                    "a node of the graph reaches {} bytes at {:#x}, which were given back",
+                    "a node of the graph accesses {} bytes at {:#x}, which were freed",
                     bytes.len(),
                     bytes.address()
                 ));

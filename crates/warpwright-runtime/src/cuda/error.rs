@@ -63,7 +63,7 @@ pub enum CudaError {
         minor: u32,
     },
     /// A list of operations could not be made into a graph.
-    #[error("the graph was not made ready for replays{}: {error}", node.map_or(String::new(), |at| format!(", at node {at}")))]
+    #[error("the graph could not be instantiated{}: {error}", node.map_or(String::new(), |at| format!(", at node {at}")))]
     Graph {
         /// The index of the operation; `None` if it is about the whole list.
         node: Option<usize>,
