@@ -181,7 +181,7 @@ impl Worker {
         if domain.skips(entry.ticket) {
             return self.skip(&entry.op);
         }
-        // A mistake of ours fails the operation, and leaves nobody waiting.
+        // A bug of this library fails the operation, and leaves no thread waiting.
         let result = catch_unwind(AssertUnwindSafe(|| self.execute(&entry.op, *give_up)));
         match result.unwrap_or_else(|panic| Err(internal(panic.as_ref()))) {
             Ok(outcome) => outcome,

@@ -255,7 +255,7 @@ impl Queue {
     /// Reports the outcome of the last turn, and waits for the next one. `None` when the queue is closed.
     pub(crate) fn next(&self, last: Option<(Entry, Outcome)>) -> Option<Turn> {
         let (mut look, max) = POLL_EVERY;
-        // What the operation held is given back without the lock, and before anyone is told.
+        // The operation's resources are released without the lock, and before waiting threads are notified.
         let last = last.map(|(Entry { ticket, stream, op }, outcome)| {
             let left = match outcome {
                 Outcome::Done => {

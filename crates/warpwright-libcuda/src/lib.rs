@@ -4,15 +4,15 @@
 //! `warpwright exec -- PROGRAM` starts a program with it; it is never installed under the driver's name. Clients see
 //! only the C interface; the Rust library is for the tests of this package.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! | --- | --- |
-//! | [`types`] | the interface's types and constants, as C has them |
-//! | [`api`] | the exported functions: pointers checked, values converted, a call of what is inside |
-//! | `state` | what the process has: configuration, devices, contexts, handles |
-//! | `engine` | what a device does and in which order: memory, streams, events |
+//! | [`types`] | the interface's types and constants, as in C |
+//! | [`api`] | the exported functions: check pointers, convert values, call the implementation |
+//! | `state` | the state of the process: configuration, devices, contexts, handles |
+//! | `engine` | the engine of a device: memory, streams, events |
 //! | `code` | modules, functions, launches |
-//! | `graph` | capture of streams, graphs |
-//! | `report` | what the user is told: the log, findings, leaks, the exit status |
+//! | `graph` | graphs and their capture |
+//! | `report` | reports to the user: the log, findings, leaks, the exit status |
 //!
 //! Invariants: **handles and addresses from clients are looked up and never dereferenced**. The only pointers that are
 //! followed are those that the interface defines as the client's memory, and only in [`types::Out`] and [`types::In`],

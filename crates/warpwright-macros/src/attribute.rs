@@ -152,7 +152,7 @@ thread_local! {
     static GATHERED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs a derive for those who have the DSL as `warpwright::dsl`.
+/// Runs a derive for crates that use the DSL as `warpwright::dsl`.
 pub(crate) fn gathered<R>(derive: impl FnOnce() -> R) -> R {
     let before = GATHERED.replace(true);
     let derived = derive();

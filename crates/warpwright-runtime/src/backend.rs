@@ -12,7 +12,7 @@ use crate::contract::Param;
 use crate::device::DeviceStatistics;
 use crate::error::{Result, RuntimeError};
 use crate::function::FunctionAttributes;
-use crate::op::{Launch, Op, MemoryRange, Shape};
+use crate::op::{Launch, MemoryRange, Op, Shape};
 use crate::pool::Point;
 use crate::stream::StreamState;
 use crate::{cuda, vm};

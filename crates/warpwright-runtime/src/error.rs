@@ -108,9 +108,7 @@ pub enum RuntimeError {
         operation: &'static str,
     },
     /// A buffer of lent memory was used after the loan had ended.
-    #[error(
-        "the loan of a buffer's memory has ended; lend it again for as long as it is used"
-    )]
+    #[error("the loan of a buffer's memory has ended; lend it again for as long as it is used")]
     LoanEnded,
     /// The two sides of a copy differ in their number of elements.
     #[error(

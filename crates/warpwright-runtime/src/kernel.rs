@@ -6,7 +6,7 @@
 //! ```
 
 use crate::backend::Backend;
-use crate::bindings::{Bindings, LaunchMode, ArgumentSink};
+use crate::bindings::{ArgumentSink, Bindings, LaunchMode};
 use crate::buffer::{AnyBuffer, Element};
 use crate::contract::{Contract, Limits, Resolved};
 use crate::device::Device;
@@ -282,7 +282,7 @@ impl Device {
         // What the rule says without a build is judged without one.
         Contract::check_rule(&entry, &kernel.launch(), &limits)?;
         let (built, args) = match within {
-            // With the arguments that it was built with, whatever it says when it is asked again.
+            // The arguments that it was built with, even if it would return others now.
             Within::Checked => build_checked(kernel, limits.arch).map_err(failed)?,
             _ => (kernel.build(limits.arch).map_err(failed)?, kernel.args()),
         };

@@ -7,7 +7,7 @@ use crate::error::{Result, RuntimeError};
 use crate::event::Event;
 use crate::graph::Graph;
 use crate::lock;
-use crate::op::{Op, MemoryRange, Word};
+use crate::op::{MemoryRange, Op, Word};
 use crate::pool::Point;
 use std::fmt;
 use std::sync::atomic::{

@@ -13,9 +13,9 @@
 #![deny(unsafe_code)]
 
 mod apart;
-mod test_device;
 mod rig;
+mod test_device;
 
 pub use apart::{Apart, Ended, Running};
-pub use test_device::{TestDevice, cuda, device, orders, test_device};
 pub use rig::{Ran, Rig, RunError, RunHere};
+pub use test_device::{TestDevice, cuda, device, orders, test_device};

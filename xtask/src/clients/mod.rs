@@ -104,7 +104,7 @@ fn bindings(host: &Host, python: &Path, nvrtc: &Path, summary: &mut Summary) {
     println!("$ {BINDINGS}");
     let script = root().join("tools/clients/bindings.py").to_string_lossy().into_owned();
     let mut all = SuiteResult { name: BINDINGS.to_string(), passed: 0, failed: 0, remark: String::new() };
-    // Who ends in the middle gives nothing back.
+    // A program that exits early frees nothing.
     for (arguments, leaks) in [(&[script.as_str()][..], true), (&[script.as_str(), "end"], false)] {
         let mut command = host.exec("90", leaks, python, arguments);
         command.env("LD_LIBRARY_PATH", nvrtc).env("PYTHONDONTWRITEBYTECODE", "1");

@@ -261,7 +261,12 @@ fn assemble(
         }
     }
     let failed = entries.len() - passed;
-    summary.add(SuiteResult { name: "kernels, assembled".to_string(), passed, failed, remark: String::new() });
+    summary.add(SuiteResult {
+        name: "kernels, assembled".to_string(),
+        passed,
+        failed,
+        remark: String::new(),
+    });
 
     results
 }

@@ -80,7 +80,13 @@ fn rows(to: &CopyOperand, from: &CopyOperand, extent: Extent) -> Result<Option<C
     Ok(Some(Copy { target, source, width, height, depth }))
 }
 
-fn issue_rows(stream: CUstream, to: &CopyOperand, from: &CopyOperand, extent: Extent, waits: bool) -> Result<()> {
+fn issue_rows(
+    stream: CUstream,
+    to: &CopyOperand,
+    from: &CopyOperand,
+    extent: Extent,
+    waits: bool,
+) -> Result<()> {
     let stream = Stream::get(stream)?;
     match rows(to, from, extent)? {
         Some(copy) => issue(&stream, copy, waits),

@@ -27,7 +27,7 @@ fn check_options(
     }
     let is_known = |option: &CUlibraryOption| match *option {
         FUNCTION_AND_DATA_TABLE => true,
-        // Nobody can keep what is in a file.
+        // The client cannot keep the contents of a file.
         BINARY_IS_PRESERVED => is_in_memory,
         _ => false,
     };

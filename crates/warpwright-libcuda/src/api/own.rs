@@ -1,13 +1,13 @@
 //! Functions that only this library has. A client that finds them runs on this driver and not on NVIDIA's; the tests
 //! use them to inspect what the interface does not show. They may be called at any time and fail silently.
 //!
-//! | function | what it gives |
+//! | function | result |
 //! | --- | --- |
 //! | `const char *warpwrightVersion(void)` | the version of this library |
 //! | `int warpwrightHostThreads(int device)` | host threads that run the blocks of a device; 0 for no device |
-//! | `uint64_t warpwrightCalls(const char *function)` | how often a function was called; null for all of them |
-//! | `uint64_t warpwrightAlive(const char *what, uint64_t *bytes)` | what was made and not given back, as leak reports name it, and its memory |
-//! | `uint64_t warpwrightFindings(uint64_t *warnings)` | errors that launches have found, and warnings |
+//! | `uint64_t warpwrightCalls(const char *function)` | the number of calls of a function; null for all |
+//! | `uint64_t warpwrightAlive(const char *what, uint64_t *bytes)` | the number of live objects of a kind in leak reports, and their bytes |
+//! | `uint64_t warpwrightFindings(uint64_t *warnings)` | the number of errors found by launches, and of warnings |
 
 use super::all;
 use crate::report::{calls, findings, leaks};

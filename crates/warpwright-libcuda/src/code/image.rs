@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_damaged_image_is_refused() {
         let image = link(Arch::sm(90), TEXT);
-        // The last byte is the end of the text, which nobody reads.
+        // The last byte is the end of the text, which is not read.
         for at_byte in MAGIC.len()..image.len() - 1 {
             let mut damaged = image.clone();
             damaged[at_byte] ^= 0x10;

@@ -113,7 +113,7 @@ impl warpwright_device::Launch for Launch {
     fn end(&self, number: u64, report: Report) -> warpwright_device::Result<()> {
         if !report.output.is_empty() {
             let mut out = std::io::stdout().lock();
-            // Nobody can be told where the output is closed.
+            // If the output is closed, it is lost.
             let _ = out.write_all(report.output.as_bytes()).and_then(|()| out.flush());
         }
         findings::launched(&report, self.made_by);

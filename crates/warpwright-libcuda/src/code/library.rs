@@ -131,7 +131,7 @@ fn kernels_of(image: &Image, options: &mut Options) -> Result<Vec<CString>> {
 pub(crate) fn unload(handle: CUlibrary) -> Result<()> {
     let library = LIBRARIES.remove(handle.0)?;
     for kernel in &library.kernels {
-        // It is there, since nobody else takes the handles of kernels back.
+        // It exists, since only this code removes handles of kernels.
         let _ = KERNELS.remove(kernel.handle.0);
     }
     lock(&library.modules).drain().for_each(|(_, module)| unload_librarys(module));

@@ -2,13 +2,13 @@
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | `image` | what a client gives as code |
-//! | `options` | what it wants of the compiler, and to be told by it |
+//! | `image` | code from clients |
+//! | `options` | options of the compiler |
 //! | `compile` | from PTX to code that a device runs |
 //! | `module`, `function`, `library` | code in contexts |
 //! | `link` | the linker |
-//! | `launch` | a kernel, its shape and parameters: held against each other, and run |
-//! | `occupancy` | how many blocks a multiprocessor holds |
+//! | `launch` | checks and runs a kernel, its shape and its parameters |
+//! | `occupancy` | occupancy |
 //!
 //! Code is compiled when it is loaded, never later. This module does not know what a launch does with memory.
 

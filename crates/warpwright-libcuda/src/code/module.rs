@@ -110,7 +110,7 @@ impl Module {
     fn unload(&self) {
         self.code.is_loaded.store(false, Relaxed);
         for function in &self.functions {
-            // It is there, since nobody else takes the handles of functions back.
+            // It exists, since only this code removes handles of functions.
             let _ = FUNCTIONS.remove(function.handle.0);
         }
     }

@@ -142,7 +142,7 @@ impl Options {
 
     /// Writes an error to the client.
     pub(crate) fn error(&mut self, text: &str) {
-        // Whoever wants to be told nothing gets a number that says nothing.
+        // A client without a buffer would see only a status code.
         if self.errors.buffer.is_none() {
             log::misuse(&text);
         }

@@ -62,7 +62,7 @@ pub(crate) fn bytes_at(address: u64, bytes: u64) -> Result<Bytes> {
     }
     for engine in engines()? {
         if let Ok(span) = engine.vm().span(address, bytes) {
-            // Memory of the host that is being given back is held by nobody any more.
+            // Host memory that is being freed has no owner any more.
             if span.is_mapped() {
                 return Err(Status::INVALID_VALUE);
             }
@@ -81,9 +81,11 @@ pub(crate) fn memory_of_host(address: u64, bytes: u64) -> Result<Memory> {
     if hosts().touches(address, bytes) {
         return memory_of_device(address, bytes);
     }
-    // An address of a device that was given back may come here too.
+    // A freed address of a device may come here too.
     if !super::host::is_there(address, bytes) {
-        log::misuse(&format_args!("{bytes} bytes at {address:#x} are neither in memory of a device nor of the host"));
+        log::misuse(&format_args!(
+            "{bytes} bytes at {address:#x} are neither in memory of a device nor of the host"
+        ));
         return Err(Status::INVALID_VALUE);
     }
     Ok(Memory::Host(Arc::new(ClientMemory::new(address, bytes))))

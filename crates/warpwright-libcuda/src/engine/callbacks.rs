@@ -33,7 +33,7 @@ unsafe extern "C" {
 }
 
 unsafe extern "C-unwind" {
-    // They end the thread where that was asked for.
+    // They are cancellation points, and end the thread on a pending cancellation.
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
     fn pthread_testcancel();
 }
@@ -119,7 +119,7 @@ impl Callbacks {
 
     /// Ends the last call and waits for the next one. There is none in the child of a fork.
     fn next(&self) -> Option<Call> {
-        // Whoever had the lock when the process forked is not there to open it.
+        // The thread that held the lock at the fork does not exist in the child.
         while !has_forked() {
             let over = lock(&self.state).running.take();
             if let Some(signal) = over {
@@ -150,7 +150,7 @@ impl Callbacks {
         let mut over: Vec<Arc<Signal>> = state.running.take().into_iter().collect();
         state.has_thread = !state.waiting.is_empty() && self.start().is_ok();
         if !state.has_thread {
-            // Nobody will make them, and nobody is to wait for them.
+            // They will never be made, and no thread may wait for them.
             over.extend(state.waiting.drain(..).filter_map(|(_, signal)| signal));
         }
         drop(state);
@@ -174,7 +174,7 @@ unsafe extern "C-unwind" fn serve(callbacks: *mut c_void) -> *mut c_void {
             Call::Host(function) => function.call(),
             Call::Stream(callback, status) => callback.call(status),
         }
-        // Who was to be cancelled is, and not whoever is called next.
+        // A pending cancellation is for this function, and not for the next one.
         // SAFETY: it takes nothing, and there is nothing to drop here.
         unsafe { pthread_testcancel() };
         set(CANNOT_BE_CANCELLED);

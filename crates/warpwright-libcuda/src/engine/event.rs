@@ -103,7 +103,7 @@ pub(crate) fn record(stream: &Arc<Stream>, event: &Arc<Event>) -> Result<()> {
         return recorder.record_event(stream, event);
     }
     let signal = Signal::new(stream.engine.queue());
-    // An event whose signal nobody reaches would be waited for in vain: it has this one if the stream takes it.
+    // Waiting for a signal that is never reached would hang: the event gets the signal only if the stream takes it.
     stream.submit(Op::Signal(signal.clone()))?;
     event.set(Recorded::At(signal));
     Ok(())

@@ -295,7 +295,7 @@ impl Hosts {
     /// Frees the memory of a destroyed context. The devices have been waited for.
     pub(super) fn release(&self, context: u64) {
         for piece in self.alive().iter().filter(|piece| piece.context == context) {
-            // Somebody else may have given it back.
+            // Another thread may have freed it.
             let _ = self.free(piece.base, piece.kind);
         }
     }

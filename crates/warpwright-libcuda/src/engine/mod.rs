@@ -98,7 +98,7 @@ impl Engine {
         self.drain_context(context);
         self.memory.release(context.id);
         self.streams.release(context.id);
-        // Whoever removes a handle first has removed it.
+        // The thread that removes a handle first has removed it.
         for handle in STREAMS.handles(|stream| stream.context.id == context.id) {
             let _ = STREAMS.remove(handle);
         }

@@ -143,7 +143,7 @@ impl Exec {
         let run = [Op::Batch(ops, 0), Op::Signal(end.clone())];
         stream.submit(Op::batch(before.into_iter().chain(run).collect()))?;
         state.last = Some(end);
-        // Only now: nobody would reach the signals of a run that the stream has not taken.
+        // Only now: if the stream had not taken the launch, its signals would never be reached.
         recorded.into_iter().for_each(|(event, signal)| event.set(Recorded::At(signal)));
         Ok(())
     }

@@ -2,14 +2,14 @@
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | `nodes` | graphs: nodes and their order |
-//! | `task` | what a node does |
-//! | `exec` | a graph that is ready to run |
-//! | `turns` | when the nodes of a run have their turns |
-//! | `capture` | what is asked for on streams becomes nodes |
-//! | `guard` | what must not be called meanwhile |
-//! | `object` | what the client has graphs keep |
-//! | `dot` | a picture |
+//! | `nodes` | graphs: nodes and their dependencies |
+//! | `task` | operations of nodes |
+//! | `exec` | executable graphs |
+//! | `turns` | the execution order of nodes |
+//! | `capture` | operations of streams become nodes |
+//! | `guard` | calls that are forbidden during a capture |
+//! | `object` | user objects |
+//! | `dot` | graphs as Graphviz text |
 //!
 //! Nodes refer to code and memory but keep neither alive: **each launch checks that the code is still loaded and the
 //! memory still allocated**; otherwise the client has made a mistake.

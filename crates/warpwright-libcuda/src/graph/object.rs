@@ -40,7 +40,7 @@ fn destroyer() -> &'static Callbacks {
 }
 
 impl UserObject {
-    /// An object with so many references of the client's.
+    /// An object with that many references of the client.
     pub(crate) fn create(destructor: HostFunction, references: u32) -> Result<CUuserObject> {
         let counts = Mutex::new(Counts { client: references.into(), graphs: 0 });
         let object = |handle| Arc::new(UserObject { handle, destructor, counts });
@@ -63,8 +63,8 @@ impl UserObject {
         })
     }
 
-    /// Changes the numbers, and ends with the last reference: once, although somebody may have found the object just before.
-    /// `None` where there are not as many.
+    /// Changes the counts. The last reference ends the object, once, even if another thread has just looked it up.
+    /// `None` if there are not that many references.
     fn change(&self, change: impl FnOnce(&mut Counts) -> Option<()>) -> Result<()> {
         let mut counts = lock(&self.counts);
         let is_over = counts.client == 0 && counts.graphs == 0;

@@ -75,7 +75,7 @@ pub(crate) fn alive() -> Vec<LiveObject> {
         keep("linker", 0, None, link.made_by);
     }
     for pool in POOLS.alive() {
-        // Devices have pools that nobody made.
+        // Default pools are not made by the client.
         if engines.iter().any(|engine| engine.pools.is_own(&pool.object)) {
             continue;
         }

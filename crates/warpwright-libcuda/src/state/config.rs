@@ -1,19 +1,19 @@
 //! The configuration, which `warpwright exec` writes into the environment.
 //!
-//! | variable | what it says | default |
+//! | variable | value | default |
 //! | --- | --- | --- |
 //! | `WARPWRIGHT_CHECK` | `all`, `none`, or some of `memcheck,racecheck,initcheck,synccheck` | `memcheck` |
 //! | `WARPWRIGHT_DEVICES` | architectures, one device each: `75,80,90` | `90` |
-//! | `WARPWRIGHT_MEMORY` | bytes of each device, with `K`, `M`, `G` or `T` | `64G` |
+//! | `WARPWRIGHT_MEMORY` | memory of each device in bytes, with `K`, `M`, `G` or `T` | `64G` |
 //! | `WARPWRIGHT_WORKERS` | host threads of each device; 0 for one for each core | `0` |
-//! | `WARPWRIGHT_ORDER` | of what streams are asked for: `issue`, `reverse`, `random:SEED` | `issue` |
-//! | `WARPWRIGHT_DRIVER_VERSION` | what the driver says it is | `12080` |
-//! | `WARPWRIGHT_REFUSE` | functions that do nothing, and what they return: `cuMemAllocAsync=2` | none |
-//! | `WARPWRIGHT_LOG` | `missing`: what is missing or misused; `calls`: each call too; `off` | `missing` |
+//! | `WARPWRIGHT_ORDER` | execution order of streams: `issue`, `reverse`, `random:SEED` | `issue` |
+//! | `WARPWRIGHT_DRIVER_VERSION` | the CUDA version that the driver reports | `12080` |
+//! | `WARPWRIGHT_REFUSE` | functions that are refused, and their results: `cuMemAllocAsync=2` | none |
+//! | `WARPWRIGHT_LOG` | `missing`: missing and misused functions; `calls`: each call as well; `off` | `missing` |
 //! | `WARPWRIGHT_FINDINGS` | a file that findings are appended to as lines of JSON | text, to stderr |
-//! | `WARPWRIGHT_EXIT_STATUS` | exit status of a process that had errors and would have said 0 | none |
-//! | `WARPWRIGHT_LEAKS` | `1`: what is alive at exit is an error too, and reported | `0` |
-//! | `CUDA_VISIBLE_DEVICES` | as the driver has it: ordinals, until the first that is none | all |
+//! | `WARPWRIGHT_EXIT_STATUS` | exit status of a process with errors that would exit with 0 | none |
+//! | `WARPWRIGHT_LEAKS` | `1`: leaks are errors too, and reported | `0` |
+//! | `CUDA_VISIBLE_DEVICES` | as for the driver: ordinals, until the first invalid one | all |
 
 use crate::api;
 use crate::types::Status;
@@ -204,7 +204,7 @@ fn checks(text: &str) -> Option<Checks> {
     Some(checks)
 }
 
-/// `cuMemAllocAsync=2`: a function that is exported, and a status that is none of success.
+/// `cuMemAllocAsync=2`: an exported function, and a status other than success.
 fn refusal(text: &str) -> Option<(&'static str, Status)> {
     let (name, status) = text.split_once('=')?;
     let status = status.trim().parse().ok().filter(|status| *status > 0)?;

@@ -130,7 +130,7 @@ impl Context {
 
     /// From now on every call of the context returns this error. The first one stays.
     pub(crate) fn poison(&self, error: Status) {
-        // Somebody else's error was first: nothing to do.
+        // Another error was first: nothing to do.
         let _ = self.error.compare_exchange(Status::SUCCESS.0, error.0, Relaxed, Relaxed);
     }
 
@@ -142,9 +142,9 @@ impl Context {
         Status(self.error.load(Relaxed)).into_result()
     }
 
-    /// Ends it with all that is in it. Whoever comes second has nothing to do.
+    /// Ends it with everything in it. Only the first call has an effect.
     pub(crate) fn destroy(&self) {
-        // What it was asked for is done first, as long as it is there.
+        // Its operations are completed first, while it still exists.
         if let Some(engine) = self.device.engine_if_started() {
             engine.drain_context(self);
         }
@@ -152,7 +152,7 @@ impl Context {
             return;
         }
         if !self.is_primary {
-            // It is there: only who ends it takes the handle back.
+            // It exists: only this code removes the handle.
             let _ = CONTEXTS.remove(self.handle.0);
         }
         leaks::context_ends(self.id);
@@ -163,7 +163,7 @@ impl Context {
         code::forget(self);
     }
 
-    /// Waits for all that was asked for, and says whether all of it was done.
+    /// Waits for all operations, and says whether all of them were executed.
     pub(crate) fn synchronize(&self) -> Result<()> {
         engine::permitted()?;
         guard::waits_for_all(self)?;
@@ -234,7 +234,7 @@ pub(crate) mod stack {
         with(Vec::pop).flatten()
     }
 
-    /// Makes a context current in the place of the one that is; with `None` that one is popped.
+    /// Replaces the current context; `None` pops it.
     pub(crate) fn set(context: Option<Arc<Context>>) {
         with(|stack| {
             stack.pop();

@@ -151,7 +151,7 @@ impl Device {
         Ok(())
     }
 
-    /// Destroys it. Whoever has retained it has to release it nevertheless.
+    /// Destroys it. Clients that retained it must still release it.
     pub(crate) fn reset_primary(&self) -> Result<()> {
         let active = lock(&self.primary).active().cloned();
         if let Some(context) = active {

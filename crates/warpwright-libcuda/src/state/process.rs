@@ -24,7 +24,7 @@ static EXIT_STATUS: AtomicI32 = AtomicI32::new(0);
 /// resources.
 const MOMENT: Duration = Duration::from_secs(1);
 
-/// How long what is alive may stay the same until it is taken to be what nobody gives back.
+/// How long the number of live objects may stay the same before they count as leaked.
 const LATE: Duration = Duration::from_millis(200);
 
 type Handler = Option<unsafe extern "C" fn()>;

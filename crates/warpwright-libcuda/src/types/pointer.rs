@@ -205,7 +205,7 @@ impl<T: Copy> In<T> {
             return Err(Status::INVALID_VALUE);
         }
         let mut values = Vec::new();
-        // A count that cannot be meant: so many are nowhere.
+        // The count is larger than any allocation.
         values.try_reserve_exact(count).map_err(|_| Status::INVALID_VALUE)?;
         // SAFETY: as above, for as many values as the client says that there are.
         values.extend((0..count).map(|i| unsafe { self.0.add(i).read_unaligned() }));

@@ -73,7 +73,9 @@ impl HostOrDevice {
             HostOrDevice::Device(at) if !unified => (CUmemorytype::DEVICE, std::ptr::null_mut(), *at),
             HostOrDevice::Host(data) if !unified => (CUmemorytype::HOST, pointer_mut(data), 0),
             HostOrDevice::Pinned(at) if !unified => (CUmemorytype::HOST, host(*at), 0),
-            HostOrDevice::Device(at) | HostOrDevice::Pinned(at) => (CUmemorytype::UNIFIED, std::ptr::null_mut(), *at),
+            HostOrDevice::Device(at) | HostOrDevice::Pinned(at) => {
+                (CUmemorytype::UNIFIED, std::ptr::null_mut(), *at)
+            }
             HostOrDevice::Host(data) => {
                 (CUmemorytype::UNIFIED, std::ptr::null_mut(), pointer_mut(data).expose_provenance() as u64)
             }

@@ -77,7 +77,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // What its streams have been asked for until now may use it.
+        // The operations of its streams so far may use it.
         let foreign = self.foreign.get_mut().unwrap_or_else(PoisonError::into_inner);
         let others: Vec<Point> = foreign.iter().map(|stream| stream.point()).collect();
         match &self.home {

@@ -5,8 +5,8 @@
 //! gets a user object that holds them and ends with the last replay. The driver reports that end on a thread of its own
 //! that must not call the driver, as freeing memory does: **a thread of ours drops the resources**.
 
-use super::shutdown::{Busy, watch};
 use super::error::{CallError, check};
+use super::shutdown::{Busy, watch};
 use super::sys::{self, CUgraph, CUuserObject_flags, CUuserObjectRetain_flags, Status};
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -37,14 +37,15 @@ fn dropper() -> Result<Sender<(Held, Busy)>, CallError> {
             text: format!("there is no thread that could drop what the graph holds: {error}"),
             ..CallError::new("cuUserObjectCreate", Status::OPERATING_SYSTEM)
         })?;
-    // Somebody else may have been faster: then this thread ends.
+    // Another thread may have been faster: then this one ends.
     Ok(DROPPER.get_or_init(|| dropper).clone())
 }
 
 unsafe extern "C" fn let_go(data: *mut c_void) {
     // SAFETY: `data` is what `retain` has made, and the driver calls this once.
     let CapturedResources { held, dropper } = *unsafe { Box::from_raw(data.cast::<CapturedResources>()) };
-    // The thread lives as long as the process, unless it has panicked: here nothing may be given back.
+    // The thread lives as long as the process, unless it has panicked: then the resources leak, since nothing may be
+    // freed here.
     if let Err(SendError((held, _))) = dropper.send((held, Busy::new())) {
         std::mem::forget(held);
     }
@@ -66,7 +67,7 @@ pub(super) fn retain(graph: CUgraph, held: Held) -> Result<(), CallError> {
     // SAFETY: both handles are good: the graph is that of a capture under way.
     let kept = unsafe { sys::cuGraphRetainUserObject(graph, object, 1, flags) };
     check("cuGraphRetainUserObject", kept).inspect_err(|_| {
-        // SAFETY: the one reference is still ours. An error has nobody to be told to.
+        // SAFETY: the one reference is still ours. An error cannot be reported.
         let _ = unsafe { sys::cuUserObjectRelease(object, 1) };
     })
 }

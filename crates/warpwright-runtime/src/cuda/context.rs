@@ -63,7 +63,7 @@ pub(crate) fn retain(ordinal: u32) -> Result<Arc<CudaContext>, CudaError> {
 
     impl Drop for Retained {
         fn drop(&mut self) {
-            // SAFETY: it was retained. An error has nobody to be told to.
+            // SAFETY: it was retained. An error cannot be reported.
             let _ = unsafe { sys::cuDevicePrimaryCtxRelease_v2(self.0) };
         }
     }

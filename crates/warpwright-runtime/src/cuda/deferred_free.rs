@@ -67,7 +67,7 @@ impl DeferredFree {
 
     /// Removes a stream that has no handles.
     pub(crate) fn close(&self, id: u64) {
-        // In one go: who gives something back meanwhile either waits for the stream, or comes behind what waits for it here.
+        // Under one lock: a concurrent free either waits for the stream, or is ordered after the wait for it here.
         let mut streams = lock(&self.streams);
         if let Some(stream) = streams.get(&id) {
             // A context that is lost keeps nothing busy.
@@ -210,7 +210,7 @@ impl Drop for DeferredFree {
     fn drop(&mut self) {
         // Host memory under the hands of the device must not go. An error is the context's, and ends everything.
         let _ = self.settle();
-        // Somebody captures what may use it, and may launch it later.
+        // A capture may use them, and its graph may be launched later.
         std::mem::take(&mut *lock(&self.pending)).into_iter().for_each(std::mem::forget);
     }
 }

@@ -2,19 +2,19 @@
 
 use super::config::CudaConfig;
 use super::context::{self, Context};
-use super::shutdown;
+use super::deferred_free::DeferredFree;
 use super::error::CallError;
+use super::event::Spares;
 use super::faults::{Faults, Suspects, ends_context};
 use super::handles::Stream;
 use super::info;
 use super::library;
-use super::timeline::{Timeline, Timelines, StreamHandle};
-use super::event::Spares;
 use super::memory::{Allocator, Memory};
 use super::module::{Loader, Target};
-use super::deferred_free::DeferredFree;
+use super::shutdown;
 use super::staging::{Lane, Staging};
 use super::sys::CUdevice_attribute as Attribute;
+use super::timeline::{StreamHandle, Timeline, Timelines};
 use crate::backend;
 use crate::device::{DeviceStatistics, Properties};
 use crate::error::Result;

@@ -3,8 +3,8 @@
 use super::context::Unbound;
 use super::error::{CallError, check};
 use super::handles::{Event, Stream};
-use super::timeline::Timeline;
 use super::sys::{self, Status};
+use super::timeline::Timeline;
 use crate::lock;
 use std::sync::atomic::{
     AtomicU64,

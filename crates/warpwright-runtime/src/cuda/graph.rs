@@ -19,7 +19,7 @@ use super::sys::{
     CaptureMode, Status,
 };
 use crate::lock;
-use crate::op::{Op, MemoryRange, Word};
+use crate::op::{MemoryRange, Op, Word};
 use std::ptr::{null, null_mut};
 use std::sync::{Arc, Mutex};
 
@@ -72,18 +72,18 @@ struct Graph(CUgraph);
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: nothing else has the handle. An error has nobody to be told to.
+        // SAFETY: nothing else has the handle. An error cannot be reported.
         let _ = unsafe { sys::cuGraphDestroy(self.0) };
     }
 }
 
-/// What is asked for on a stream, as a graph. The context is bound.
+/// The operations that a function issues on a stream, as a graph. The context is bound.
 fn captured(
     context: &Arc<Context>,
     ask: impl FnOnce(&Stream) -> Result<(), CallError>,
 ) -> Result<Graph, CallError> {
     let stream = Stream::new(context, 0)?;
-    // SAFETY: the handle lives. Relaxed, the capture forbids nobody to allocate.
+    // SAFETY: the handle lives. In relaxed mode the capture does not forbid allocation.
     check("cuStreamBeginCapture", unsafe {
         sys::cuStreamBeginCapture_v2(stream.handle, CaptureMode::RELAXED)
     })?;
@@ -303,7 +303,7 @@ impl Exec {
 impl Drop for Handles {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
-            // SAFETY: nothing else has the handle; a replay under way goes on. An error has nobody to be told to.
+            // SAFETY: nothing else has the handle; a replay under way goes on. An error cannot be reported.
             let _ = unsafe { sys::cuGraphExecDestroy(self.exec) };
         }
     }

@@ -67,7 +67,7 @@ impl Stream {
     /// The same stream for cudarc.
     pub(super) fn cudarc(&self) -> Arc<CudaStream> {
         let bind = || {
-            // SAFETY: the stream is of that context, and is not destroyed as long as anybody has this.
+            // SAFETY: the stream is of that context, and is not destroyed while this lives.
             unsafe { self.context.cuda.wrap_borrowed_stream(self.handle) }
         };
         self.theirs.as_ref().unwrap_or_else(|| self.bound.get_or_init(bind)).clone()
@@ -151,7 +151,7 @@ impl Drop for Stream {
         }
         match self.bound.take().map(Arc::try_unwrap) {
             Some(Err(kept)) => lock(&KEPT).push(kept),
-            // SAFETY: nobody has the handle any more.
+            // SAFETY: the handle is not used any more.
             None | Some(Ok(_)) => unsafe { destroy(&self.context, self.handle) },
         }
     }
@@ -162,7 +162,7 @@ fn destroy_kept() {
     let mut kept = lock(&KEPT);
     for stream in std::mem::take(&mut *kept) {
         match Arc::try_unwrap(stream) {
-            // SAFETY: it was ours, and nobody has it any more.
+            // SAFETY: it was ours, and is not used any more.
             Ok(stream) => unsafe { destroy(&Context::new(stream.context().clone()), stream.cu_stream()) },
             Err(stream) => kept.push(stream),
         }
@@ -176,7 +176,7 @@ fn destroy_kept() {
 /// It must not be used afterwards.
 unsafe fn destroy(context: &Context, stream: CUstream) {
     if context.bind().is_ok() {
-        // SAFETY: the caller's promise. An error has nobody to be told to.
+        // SAFETY: the caller's promise. An error cannot be reported.
         let _ = unsafe { sys::cuStreamDestroy_v2(stream) };
     }
 }
@@ -193,7 +193,7 @@ impl Event {
         Ok(Event { context: context.clone(), handle })
     }
 
-    /// From now on it covers what the stream was asked for so far. The context is bound.
+    /// Records it after the stream's operations so far. The context is bound.
     pub(crate) fn record(&self, stream: &Stream) -> Result<(), CallError> {
         // SAFETY: both handles live.
         check("cuEventRecord", unsafe { sys::cuEventRecord(self.handle, stream.handle) })
@@ -216,7 +216,7 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
-            // SAFETY: nothing else has the handle. An error has nobody to be told to.
+            // SAFETY: nothing else has the handle. An error cannot be reported.
             let _ = unsafe { sys::cuEventDestroy_v2(self.handle) };
         }
     }

@@ -115,7 +115,7 @@ impl Stream {
         let slice = unsafe { ours.upgrade_device_ptr::<T>(buffer.device_ptr(), buffer.len()) };
         let mut lent = Returned { slice: Some(slice), ours: &ours, stream: self };
         let Some(slice) = &mut lent.slice else { return Err(RuntimeError::LoanEnded) };
-        // Other streams of cudarc wait for what this one was asked for.
+        // Other streams of cudarc wait for this one's operations.
         drop(slice.device_ptr_mut(&ours));
         Ok(call(slice.as_view_mut()))
     }

@@ -1,21 +1,21 @@
 //! Issuing operations: each is a call of the driver at once, under the lock of its stream.
 
+use super::captured::retain;
 use super::driver::{Counts, Driver};
 use super::error::{CallError, CudaError, check};
+use super::event::EventHandle;
 use super::faults::{Suspects, ends_context};
 use super::graph::{Exec, Refused};
 use super::handles::{CAPTURED, Stream};
-use super::captured::retain;
 use super::launch::Call;
-use super::timeline::{Timeline, Order};
-use super::event::EventHandle;
 use super::module::Module;
 use super::sys;
+use super::timeline::{Order, Timeline};
 use crate::backend::{self, Backend, Exec as AnyExec};
 use crate::buffer::AnyBuffer;
 use crate::contract::Param;
 use crate::error::{Result, RuntimeError};
-use crate::op::{Launch, Op, MemoryRange, Shape, Word};
+use crate::op::{Launch, MemoryRange, Op, Shape, Word};
 use crate::stream::StreamState;
 use std::ptr::null_mut;
 use std::sync::Arc;
@@ -220,7 +220,7 @@ impl Driver {
         target: &mut [u8],
     ) -> Result<()> {
         let timeline = &state.handle.cuda().timeline;
-        // Somebody else may be told of the error in whose way it was.
+        // Another call may return the error that caused the skip.
         let skipped = || self.faults.tell().and(Err(RuntimeError::Skipped { operation }));
         const WHAT: &str = "copy to the host";
         let Some(ticket) = self.ask(WHAT, state, |_, order| Ok(order.issued)) else { return skipped() };
@@ -235,7 +235,9 @@ impl Driver {
     }
 
     pub(crate) fn record(&self, state: &StreamState) -> backend::EventHandle {
-        let record = |timeline: &Timeline, order: &mut Order| EventHandle::record(&self.spares, timeline, order.issued);
+        let record = |timeline: &Timeline, order: &mut Order| {
+            EventHandle::record(&self.spares, timeline, order.issued)
+        };
         let event = self.ask("record an event", state, record);
         backend::EventHandle::Cuda(event.unwrap_or_else(|| EventHandle::skipped(&self.spares)))
     }
@@ -244,8 +246,9 @@ impl Driver {
         let backend::EventHandle::Cuda(event) = event else {
             return Err(RuntimeError::OtherKind { operation: "wait_event" });
         };
-        let wait =
-            |timeline: &Timeline, _: &mut Order| event.event().map_or(Ok(()), |event| timeline.stream().wait(event));
+        let wait = |timeline: &Timeline, _: &mut Order| {
+            event.event().map_or(Ok(()), |event| timeline.stream().wait(event))
+        };
         self.ask("wait for an event", state, wait);
         Ok(())
     }
@@ -294,8 +297,9 @@ impl Driver {
                 let (target, source) = (address(&target), address(&source));
                 // SAFETY: both sides have that many bytes, which buffers hold that know of the copy; the contexts live
                 // as long as their drivers do.
-                let asked =
-                    unsafe { sys::cuMemcpyPeerAsync(target, to, source, from, bytes, timeline.stream().handle) };
+                let asked = unsafe {
+                    sys::cuMemcpyPeerAsync(target, to, source, from, bytes, timeline.stream().handle)
+                };
                 check("cuMemcpyPeerAsync", asked)?;
             }
             self.copied(target.bytes);

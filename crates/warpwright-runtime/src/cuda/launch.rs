@@ -13,7 +13,7 @@ use crate::op::Shape;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-/// A launch of a function, with its arguments. Whoever has it keeps the function's module.
+/// A launch of a function, with its arguments. Its owner keeps the function's module.
 pub(crate) struct Call {
     function: CUfunction,
     shape: Shape,
@@ -123,7 +123,7 @@ impl Call {
 
     /// Room of the arguments: at least as much as the driver takes.
     pub(super) fn argument_bytes(&self) -> usize {
-        // The last word is nobody's.
+        // The last word belongs to no argument.
         (self.words.len() - 1) * size_of::<u64>()
     }
 

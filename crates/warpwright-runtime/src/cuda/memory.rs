@@ -7,9 +7,9 @@
 //! This module does not know the users of memory: they are set before it is dropped ([`Memory::used_by`]).
 
 use super::context::{Context, Unbound};
+use super::deferred_free::DeferredFree;
 use super::error::{CallError, check};
 use super::handles::Stream;
-use super::deferred_free::DeferredFree;
 use super::sys::{self, CUdevice_attribute as Attribute, Status};
 use crate::lock;
 use std::ffi::c_void;
@@ -27,7 +27,7 @@ pub(crate) struct Allocator {
     pooled: bool,
 }
 
-/// A piece of memory, given back when it is dropped.
+/// A piece of memory, which is freed when it is dropped.
 pub(crate) struct Memory {
     address: u64,
     bytes: u64,
@@ -45,7 +45,7 @@ enum Kind {
     Plain { context: Arc<Context>, deferred: Arc<DeferredFree> },
     /// Of the host's.
     Mapped { block: Option<HostBlock>, deferred: Arc<DeferredFree> },
-    /// Someone else's.
+    /// Memory of another owner.
     Borrowed,
 }
 
@@ -55,8 +55,8 @@ impl Allocator {
         Ok(Allocator { context: context.clone(), deferred: deferred.clone(), pooled })
     }
 
-    /// New memory of exactly that many bytes for what the stream, whose number is `id`, is asked for from now on.
-    /// `None` where there is no room.
+    /// Allocates exactly that many bytes for the later operations of the stream, whose number is `id`. `None` if there
+    /// is no room.
     pub(crate) fn allocate(&self, bytes: u64, stream: &Stream, id: u64) -> Result<Option<Memory>, CallError> {
         if bytes == 0 {
             return Ok(Some(Memory::new(0, 0, Kind::Empty, Vec::new())));
@@ -87,7 +87,7 @@ impl Allocator {
         Ok(Some(Memory::new(address, bytes, kind, vec![id])))
     }
 
-    /// New memory of the host's, zero, which the device sees. `None` where there is no room.
+    /// Allocates zeroed host memory that the device can access. `None` if there is no room.
     pub(crate) fn allocate_mapped(&self, bytes: u64) -> Result<Option<Memory>, CallError> {
         if bytes == 0 {
             return Ok(Some(Memory::new(0, 0, Kind::Empty, Vec::new())));
@@ -95,18 +95,18 @@ impl Allocator {
         let Ok(size) = usize::try_from(bytes) else { return Ok(None) };
         self.deferred.sweep();
         let Some(block) = HostBlock::new(&self.context, size)? else { return Ok(None) };
-        // SAFETY: the block has that many bytes, and nobody else knows it yet.
+        // SAFETY: the block has that many bytes, and is not known elsewhere yet.
         unsafe { block.start().write_bytes(0, size) };
         let (address, deferred) = (block.address()?, self.deferred.clone());
         Ok(Some(Memory::new(address, bytes, Kind::Mapped { block: Some(block), deferred }, Vec::new())))
     }
 
-    /// Someone else's memory, which is there for as long as they promise.
+    /// Memory of another owner, which promises how long it exists.
     pub(crate) fn borrowed(address: u64, bytes: u64) -> Memory {
         Memory::new(address, bytes, Kind::Borrowed, Vec::new())
     }
 
-    /// Gives what is free of the driver's pool back to the device, after waiting for what uses it.
+    /// Returns free memory of the driver's pool to the device, after waiting for its users.
     pub(crate) fn reclaim(&self) -> Result<(), CallError> {
         self.deferred.settle()?;
         if self.pooled {
@@ -120,7 +120,7 @@ impl Allocator {
         Ok(())
     }
 
-    /// Bytes of the device's memory that nobody has, in this process or another one.
+    /// Bytes of the device's memory that are free: not in use by this process or another one.
     pub(crate) fn room(&self) -> Result<u64, CallError> {
         self.context.bind()?;
         let (mut free, mut total) = (0, 0);
@@ -145,14 +145,14 @@ impl Memory {
         self.bytes
     }
 
-    /// The streams of these numbers may use it, and no others do. It is given back behind them.
+    /// Sets the streams that may use it, by their numbers. It is freed after their operations.
     pub(crate) fn used_by(&self, streams: impl IntoIterator<Item = u64>) {
         let mut users = lock(&self.users);
         users.clear();
         users.extend(streams);
     }
 
-    /// Memory of the host's, if it is that and has those bytes.
+    /// The address of host memory, if it is that and has those bytes.
     fn host(&self, offset: u64, bytes: usize) -> Option<*mut u8> {
         let Kind::Mapped { block: Some(block), .. } = &self.kind else { return None };
         let inside = offset.checked_add(bytes as u64).is_some_and(|end| end <= self.bytes);
@@ -160,8 +160,8 @@ impl Memory {
         inside.then(|| unsafe { block.start().add(offset as usize) })
     }
 
-    /// Reads memory of the host's as it is now; a number of up to 8 bytes at a multiple of its size as one value.
-    /// Whether it has those bytes.
+    /// Reads current host memory; a number of up to 8 bytes at a multiple of its size as one value. Returns whether it
+    /// has those bytes.
     pub(crate) fn peek(&self, offset: u64, value: &mut [u8]) -> bool {
         let Some(from) = self.host(offset, value.len()) else { return value.is_empty() };
         let mut rest = value;
@@ -185,7 +185,7 @@ impl Memory {
         true
     }
 
-    /// Changes memory of the host's now, as [`peek`](Self::peek) reads it.
+    /// Writes host memory at once, as [`peek`](Self::peek) reads it.
     pub(crate) fn poke(&self, offset: u64, value: &[u8]) -> bool {
         let Some(to) = self.host(offset, value.len()) else { return value.is_empty() };
         let mut rest = value;
@@ -257,7 +257,7 @@ impl Drop for Plain {
     }
 }
 
-/// Memory of the host's that every device of the process can reach. Whoever drops it knows that no device does.
+/// Host memory that every device of the process can access. It must be dropped only when no device uses it.
 pub(crate) struct HostBlock {
     context: Arc<Context>,
     start: NonNull<u8>,
@@ -309,7 +309,7 @@ impl HostBlock {
 impl Drop for HostBlock {
     fn drop(&mut self) {
         if self.context.bind().is_ok() {
-            // SAFETY: nobody uses the memory any more: see the type. An error is the context's, which is lost.
+            // SAFETY: the memory is not used any more: see the type. An error means that the context is lost.
             let _ = unsafe { sys::cuMemFreeHost(self.start.as_ptr().cast()) };
         }
     }

@@ -22,38 +22,38 @@
 //! **Nothing outside of this folder calls the driver.**
 #![allow(unsafe_code, reason = "the driver API is C")]
 
+mod captured;
 mod config;
 mod context;
+mod deferred_free;
 mod driver;
-mod shutdown;
 mod error;
+mod event;
 mod faults;
 mod graph;
 mod handles;
 mod info;
 mod interop;
 mod issue;
-mod captured;
 mod launch;
 mod library;
-mod timeline;
-mod event;
 mod memory;
 mod module;
 pub mod nvtx;
-mod deferred_free;
+mod shutdown;
 mod staging;
 mod sys;
+mod timeline;
 
 pub use config::CudaConfig;
 pub(crate) use driver::Driver;
 pub use error::{CallError, CudaError, DriverVersion};
+pub(crate) use event::EventHandle;
 pub(crate) use info::{count, describe};
 pub use interop::Lendable;
 pub(crate) use issue::{Code, Replay};
 pub(crate) use library::open as library;
-pub(crate) use timeline::StreamHandle;
-pub(crate) use event::EventHandle;
 pub(crate) use memory::Memory;
 pub(crate) use module::Module;
 pub use module::{CubinCache, JitError, ModuleError, PtxVersionError};
+pub(crate) use timeline::StreamHandle;

@@ -48,8 +48,8 @@ struct Piece {
     event: Event,
 }
 
-/// Parts of a copy to the host that the device has been asked for, first in, first out. No memory is allocated for them:
-/// most copies to the host are of a few bytes.
+/// Parts of a copy to the host that were issued to the device, first in, first out. It needs no allocation: most copies
+/// to the host are of a few bytes.
 #[derive(Default)]
 struct Ahead<'a> {
     parts: [Option<(Piece, &'a mut [u8])>; AHEAD],
@@ -117,7 +117,7 @@ impl Staging {
         lock(&self.pieces).free.extend(pieces);
     }
 
-    /// Copies to the host behind what the stream was asked for so far, and waits for that. The context is bound.
+    /// Copies to the host after the stream's operations so far, and waits for completion. The context is bound.
     pub(crate) fn download(&self, stream: &Stream, source: u64, target: &mut [u8]) -> Result<(), CallError> {
         stream.must_not_capture("cuMemcpyDtoHAsync")?;
         let _unbound = Unbound::new();
@@ -198,8 +198,8 @@ impl Lane {
         Lane { staging: staging.clone(), stream: stream.clone(), open: None, full: VecDeque::new() }
     }
 
-    /// Copies to the device behind what the stream was asked for so far. The bytes are not needed any more when this
-    /// returns. The context is bound.
+    /// Copies to the device after the stream's operations so far. The slice may be reused when this returns. The
+    /// context is bound.
     pub(crate) fn upload(&mut self, data: &[u8], target: u64) -> Result<(), CallError> {
         // The piece is of other bytes when their graph is replayed.
         self.stream.must_not_capture("cuMemcpyHtoDAsync")?;
@@ -209,7 +209,7 @@ impl Lane {
             let Some((piece, used)) = &mut self.open else { continue };
             // SAFETY: `room` has found that many bytes there which no copy uses.
             let from = unsafe { piece.block.start().add(at) };
-            // SAFETY: as above; the slice is none of our pieces.
+            // SAFETY: as above; the slice does not overlap our pieces.
             unsafe { from.copy_from_nonoverlapping(part.as_ptr(), part.len()) };
             *used = at + part.len();
             // SAFETY: the piece stays until an event behind this copy is complete; the caller says that the target

@@ -14,10 +14,10 @@
 //! query says so.
 
 use super::context::Unbound;
+use super::deferred_free::DeferredFree;
 use super::error::CallError;
 use super::faults::Suspects;
 use super::handles::{Event, Stream};
-use super::deferred_free::DeferredFree;
 use super::staging::Lane;
 use crate::lock;
 use std::collections::{HashMap, VecDeque};
@@ -83,7 +83,11 @@ pub(super) struct Timelines {
 }
 
 impl StreamHandle {
-    pub(super) fn new(timeline: Arc<Timeline>, timelines: &Arc<Timelines>, deferred: &Arc<DeferredFree>) -> Self {
+    pub(super) fn new(
+        timeline: Arc<Timeline>,
+        timelines: &Arc<Timelines>,
+        deferred: &Arc<DeferredFree>,
+    ) -> Self {
         lock(&timelines.by_id).insert(timeline.id, timeline.clone());
         deferred.open(timeline.id, &timeline.stream);
         StreamHandle { timeline, timelines: timelines.clone(), deferred: deferred.clone() }
@@ -164,9 +168,9 @@ impl Timeline {
         }
         self.stream.context.bind()?;
         let mut covers = lock(&self.covers);
-        // Others may issue more meanwhile: what the driver is asked below is about this much at least.
+        // Other threads may issue more meanwhile: the queries below cover at least this much.
         let issued = self.issued.load(Acquire);
-        // A capture that is asked how far it is ends with an error.
+        // Querying a stream invalidates its capture.
         if self.stream.is_captured()? {
             return Ok(false);
         }
@@ -211,9 +215,9 @@ impl Timeline {
     /// Waits until all operations issued so far are complete.
     pub(super) fn wait(&self) -> Result<(), CallError> {
         self.stream.context.bind()?;
-        // Others may ask it for more meanwhile, which is not waited for.
+        // Operations that other threads issue meanwhile are not waited for.
         let issued = self.issued.load(Acquire);
-        // A capture that is waited for ends with an error.
+        // Waiting for a stream invalidates its capture.
         self.stream.must_not_capture("cuStreamSynchronize")?;
         self.stream.synchronize()?;
         self.seen(issued);
@@ -223,7 +227,7 @@ impl Timeline {
     /// Notes that everything until that ticket is complete, without an error.
     pub(super) fn seen(&self, ticket: u64) {
         self.passed(ticket);
-        // Whoever has the turn issues what nobody has seen yet.
+        // A thread that has the turn issues an operation that is not complete.
         if let Some(mut order) = self.try_order()
             && order.issued == ticket
         {

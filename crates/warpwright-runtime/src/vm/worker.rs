@@ -3,12 +3,12 @@
 use super::failures::Failures;
 use super::launch::Launches;
 use super::{Memory, VmConfig};
-use crate::backend::{self, Backend, Exec, EventHandle, StreamHandle};
+use crate::backend::{self, Backend, EventHandle, Exec, StreamHandle};
 use crate::buffer::AnyBuffer;
 use crate::device::{DeviceStatistics, Properties};
 use crate::error::{Result, RuntimeError};
 use crate::lock;
-use crate::op::{Launch, Op, MemoryRange};
+use crate::op::{Launch, MemoryRange, Op};
 use crate::pool::Point;
 use crate::stream::StreamState;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -181,7 +181,9 @@ impl Worker {
     }
 
     pub(crate) fn wait_event(&self, event: &EventHandle, stream: &StreamState) -> Result<()> {
-        let EventHandle::Vm(signal) = event else { return Err(RuntimeError::OtherKind { operation: "wait_event" }) };
+        let EventHandle::Vm(signal) = event else {
+            return Err(RuntimeError::OtherKind { operation: "wait_event" });
+        };
         stream.handle.vm().submit(engine::Op::Wait(signal.clone()));
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! From PTX to an image, by the driver's compiler.
 //!
-//! The compiler is asked through the linker, which hands out what it has made, so that it can be kept. (A module that is
+//! The compiler is called through the linker, which returns the image, so that it can be cached. (A module that is
 //! loaded from PTX directly has its image inside of the driver.)
 
 use crate::cuda::CallError;
@@ -83,7 +83,7 @@ fn link(ptx: &str, line_info: bool, (logs, places): &mut LogOptions) -> Result<V
     let mut options = [log, log_size, info, info_size, JitOption::GENERATE_LINE_INFO];
     let [log, log_size, info, info_size] = *places;
     let mut values = [log, log_size, info, info_size, std::ptr::without_provenance_mut(line_info.into())];
-    // The text ends at a zero, for whoever has not sanitised it.
+    // The text ends at a zero, even if it was not sanitised.
     let text = CString::new(ptx.split('\0').next().unwrap_or_default()).unwrap_or_default();
     let count = options.len() as u32;
     let mut state = null_mut();

@@ -7,8 +7,8 @@ use std::fmt::Write;
 use warpwright_ptx::diag::LineIndex;
 use warpwright_ptx::ir::{Function, ItemKind, Module, Origin, Span, Statement, StatementKind};
 
-/// A log about that PTX. Behind each line of it that names a line of the PTX stands what is there: the instruction, its
-/// function, and the line of the source that asked for it, as far as that is known.
+/// A log about that PTX. Each line of it that names a line of the PTX is followed by what stands there: the
+/// instruction, its function and, if known, the line of the source that it comes from.
 pub(super) fn explained(log: &str, ptx: &str) -> String {
     let mut explained = String::new();
     // A text is read again only where the log speaks of its lines.

@@ -10,8 +10,9 @@
 //! - `cache/`: images on disk.
 //! - `kernel`: a kernel's attributes, shared memory and occupancy.
 //!
-//! The text has `.loc` directives for the Rust lines of kernels. The lines that the compiler's log names lead there by the
-//! text alone; what runs leads there where tables of lines are asked for, which profilers and debuggers read. **No lock is held while the compiler runs**: threads that load the same module compile it each.
+//! The text has `.loc` directives for the Rust lines of kernels, so the lines in the compiler's log lead there. Running
+//! code leads there if line tables are enabled, for profilers and debuggers. **No lock is held while the compiler
+//! runs**: threads that load the same module each compile it.
 
 mod cache;
 mod compile;
@@ -25,8 +26,8 @@ pub use error::{JitError, ModuleError};
 pub use version::PtxVersionError;
 
 use super::context::{Context, Unbound};
-use super::error::{CallError, DriverVersion};
 use super::deferred_free::DeferredFree;
+use super::error::{CallError, DriverVersion};
 use crate::cuda::sys::{self, CUmodule, Status};
 use crate::device::DeviceStatistics;
 use crate::error::{Result, RuntimeError};

@@ -65,7 +65,7 @@ impl Cache {
         let path = self.path(key, IMAGE);
         match entry::read(&path, key, self.max_bytes) {
             Read::Image { image, file } => {
-                // The file may belong to somebody else, and its system may want it open for writing.
+                // The file may belong to another user, and its system may want it open for writing.
                 let now = SystemTime::now();
                 let _ = file.set_modified(now).or_else(|_| {
                     fs::OpenOptions::new().append(true).open(&path).and_then(|file| file.set_modified(now))
