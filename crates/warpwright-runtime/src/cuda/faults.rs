@@ -190,7 +190,7 @@ mod tests {
         let hardware = [214, 220, 226];
         let kernels = [700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721];
         let all = [&[4], &hardware[..], &kernels, &[810, 911, 999]].concat();
-        assert_eq!(shutdown, all);
+        assert_eq!(ending, all);
     }
 
     #[test]
