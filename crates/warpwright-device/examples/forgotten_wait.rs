@@ -1,4 +1,4 @@
-//! Two streams, one of which should wait for the other and does not: some orders show it.
+//! Two streams with a missing wait between them, which some orders expose.
 //!
 //! ```text
 //! cargo run -p warpwright-device --example forgotten_wait

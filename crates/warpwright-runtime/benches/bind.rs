@@ -1,11 +1,11 @@
-//! Host time of launches under contract: binding and checking by name, and what that is on top of enqueueing.
+//! Host time of launches under contract: binding and checking arguments by name, on top of enqueueing.
 //!
 //! The kernel has ten arguments: seven buffers, three numbers. Nothing is executed meanwhile: launches are recorded,
-//! which costs what enqueueing costs (the bench `enqueue`) and a list of the buffers. Each figure is the best of several
-//! rounds, in nanoseconds for each launch. The goal for binding, checking and enqueueing ten arguments is 2 µs.
+//! which costs as much as enqueueing (the bench `enqueue`) and a list of the buffers. Each figure is the best of
+//! several rounds, in nanoseconds for each launch. The goal for binding, checking and enqueueing ten arguments is 2 µs.
 //!
-//! Beside that: looking up a kernel that the device knows, by the key of its configuration; and one that has no key, which
-//! is built to be compared.
+//! It also measures looking up a kernel that the device knows, by the key of its configuration; and a kernel without a
+//! key, which is built to be compared.
 //!
 //! `cargo bench -p warpwright-runtime --bench bind`
 

@@ -1,10 +1,10 @@
-//! Host time of what a stream is asked for: what a program pays for each operation, whatever the device does.
+//! Host time of enqueueing operations: the cost for the program, whatever the device does.
 //!
-//! The device is held by a kernel that waits for the host, so that nothing is executed while the clock runs, and
-//! the queue has its room already. Each figure is the best of several rounds of thousands of operations, in
-//! nanoseconds for each. The goal for a launch that was prepared is 1 µs; it takes a lock, an entry in the queue and
-//! two counts of references. The last lines are the whole way: an operation on an idle device and back, and
-//! launches that are executed while more are issued.
+//! A kernel that waits for the host blocks the device, so that nothing is executed while the clock runs, and the queue
+//! is already allocated. Each figure is the best of several rounds of thousands of operations, in nanoseconds for each.
+//! The goal for a prepared launch is 1 µs; it takes a lock, an entry in the queue and two reference counts. The last
+//! lines measure the whole way: an operation on an idle device and back, and launches that are executed while more are
+//! issued.
 //!
 //! On two cores of a busy virtual machine: 24 ns for a prepared launch (63 on a stream that is not its buffers' own),
 //! 0.43 µs for one that is bound and checked each time, 78 ns for a graph of 200 launches, 162 ns for a buffer of the

@@ -1,10 +1,9 @@
-//! What a launch costs the host on a CUDA device, beside the same launch by cudarc alone.
+//! Host time of a launch on a CUDA device, compared with the same launch by cudarc alone.
 //!
-//! The device is held by a kernel that waits for the host, so that the clock sees the asking alone. Kernel, buffers and
-//! stream are the same on both sides, and rounds of both take turns, so that what the machine does else meets both;
-//! each figure is the best round's, for one operation. What the driver takes is in all of them: the difference is ours.
-//! The goal is 1 µs at most for a launch that was prepared, and one call of the driver for a graph of 300 launches,
-//! which `warpwright exec` counts.
+//! A kernel that waits for the host blocks the device, so that the clock sees only the enqueueing. Kernel, buffers and
+//! stream are the same on both sides, and rounds of both alternate, so that other load affects both; each figure is the
+//! best round's, for one operation. All figures include the driver's time: the difference is ours. The goal is 1 µs at
+//! most for a prepared launch, and one call of the driver for a graph of 300 launches, which `warpwright exec` counts.
 //!
 //! `cargo bench -p warpwright-runtime --bench overhead`, with a CUDA device or by way of `warpwright exec`.
 

@@ -1,4 +1,4 @@
-//! A kernel of the library in a program that has cudarc: its context, its stream, its memory.
+//! Launches a kernel of the library in a program that uses cudarc: on its context, its stream and its memory.
 //!
 //! `cargo run -p warpwright-runtime --example beside_cudarc`, with a CUDA device or by way of `warpwright exec`.
 

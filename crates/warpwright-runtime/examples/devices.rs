@@ -1,4 +1,4 @@
-//! Which devices there are, and how one is asked for.
+//! Lists the devices, and opens one.
 //!
 //! `cargo run -p warpwright-runtime --example devices`
 

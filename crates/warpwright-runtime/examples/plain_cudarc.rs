@@ -1,14 +1,14 @@
-//! A kernel of the library, launched by a program that has cudarc and nothing of ours.
+//! Launches a kernel of the library with cudarc alone, without the runtime.
 //!
-//! The program takes what `warpwright emit --json` prints: the PTX, and with it everything that a launch needs. So an
-//! engine that has its own buffers and streams launches any kernel of the library:
+//! The program reads the output of `warpwright emit --json`: the PTX, and everything that a launch needs. So an engine
+//! that has its own buffers and streams can launch any kernel of the library:
 //!
 //! ```text
 //! warpwright emit rms_norm --set d=1024 --set epsilon=1e-5 --json -o rms_norm.json
 //! cargo run -p warpwright-runtime --example plain_cudarc -- rms_norm.json
 //! ```
 //!
-//! It needs a CUDA device, or `warpwright exec` in front of it, which has a virtual one.
+//! It needs a CUDA device, or `warpwright exec` in front of it, which provides a virtual one.
 
 use cudarc::driver::sys::{self, CUfunction_attribute_enum as Attribute};
 use cudarc::driver::{CudaContext, LaunchConfig, PushKernelArg};

@@ -1,4 +1,4 @@
-//! What a test of a kernel says when a barrier is missing.
+//! The report of a kernel test when a barrier is missing.
 //!
 //! ```text
 //! cargo run -p warpwright-test --example planted_bug

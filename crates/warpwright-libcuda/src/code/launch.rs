@@ -181,7 +181,7 @@ fn validate(function: &Function, shape: &Shape) -> Result<()> {
     Ok(())
 }
 
-/// Reads the parameters, which a client gives one by one or as a buffer.
+/// Reads the parameters, which a client passes one by one or as a buffer.
 fn read_params(function: &Function, params: KernelParams, extra: Extra) -> Result<Vec<u8>> {
     let wanted = &function.kernel.params;
     let total = wanted.last().map_or(0, |last| (last.offset + last.bytes) as usize);
@@ -222,7 +222,7 @@ fn read_params(function: &Function, params: KernelParams, extra: Extra) -> Resul
     }
 }
 
-/// The buffer that a list of names and values leads to, and its size in bytes.
+/// The buffer in a list of names and values, and its size in bytes.
 fn find_buffer(extra: Extra) -> Result<(In<u8>, usize)> {
     // SAFETY: the interface says that the list goes on until its end is read.
     let word = |at: usize| unsafe { extra.at(at) }.get();

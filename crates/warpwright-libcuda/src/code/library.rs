@@ -91,19 +91,19 @@ impl Library {
 }
 
 impl Kernel {
-    /// The library that it is in.
+    /// Its library.
     pub(crate) fn library(&self) -> Result<Arc<Library>> {
         self.library.upgrade().ok_or(Status::INVALID_HANDLE)
     }
 
-    /// The function that it is in a context.
+    /// Its function in a context.
     pub(crate) fn function(&self, context: &Arc<Context>) -> Result<Arc<Function>> {
         let module = MODULES.get(self.library()?.module(context)?.0)?;
         let name = self.c_name.to_str().map_err(|_| Status::NOT_FOUND)?;
         module.function(name).cloned()
     }
 
-    /// The function that it is on a device: in the primary context, or in the current one if that is the device's.
+    /// Its function on a device: in the primary context, or in the current one if that belongs to the device.
     pub(crate) fn function_on(&self, device: &Arc<Device>) -> Result<Arc<Function>> {
         let current = crate::state::current()?;
         if Arc::ptr_eq(&current.device, device) {

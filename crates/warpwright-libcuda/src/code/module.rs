@@ -11,13 +11,13 @@ use crate::types::{CUdeviceptr, CUfunction, CUmodule, Result, Status};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// All modules, those of libraries too.
+/// All modules, including those of libraries.
 pub(crate) static MODULES: Handles<Module> = Handles::new(Kind::Module);
 
 /// The functions of all modules.
 pub(crate) static FUNCTIONS: Handles<Function> = Handles::new(Kind::Function);
 
-/// The code of a module, which its functions hold.
+/// The code of a module, which its functions keep alive.
 pub(crate) struct Code {
     pub(crate) context: Arc<Context>,
     vm: warpwright_vm::Module,
@@ -127,7 +127,7 @@ pub(crate) fn module(handle: CUmodule) -> Result<Arc<Module>> {
     Ok(module)
 }
 
-/// Unloads a module of the client's.
+/// Unloads a client's module.
 pub(crate) fn unload(handle: CUmodule) -> Result<()> {
     if module(handle)?.is_librarys {
         log::misuse(&"the module belongs to a library: unload that");

@@ -60,7 +60,7 @@ pub(crate) struct Options {
 unsafe impl Send for Options {}
 
 impl Options {
-    /// Reads the arrays. An option that is not known has no effect.
+    /// Reads the arrays. An unknown option has no effect.
     pub(crate) fn read(count: c_uint, names: In<CUjit_option>, values: Out<usize>) -> Result<Options> {
         let mut options = Options::default();
         let names = names.get_all(count as usize)?;
@@ -158,7 +158,7 @@ impl Options {
     }
 }
 
-/// Some options do not belong there.
+/// Refuses some options.
 fn without(count: c_uint, names: In<CUjit_option>, refused: &[CUjit_option]) -> Result<()> {
     match names.get_all(count as usize)?.iter().find(|name| refused.contains(name)) {
         None => Ok(()),
@@ -169,7 +169,7 @@ fn without(count: c_uint, names: In<CUjit_option>, refused: &[CUjit_option]) -> 
     }
 }
 
-/// The client's buffer, which it gives as a number.
+/// The client's buffer, which it passes as a number.
 fn pointer(value: usize) -> Option<Out<c_char>> {
     // SAFETY: the interface says that the option's value is the address of a buffer, of the size that another one says.
     (value != 0).then(|| unsafe { Out::new(std::ptr::with_exposed_provenance_mut::<c_char>(value)) })

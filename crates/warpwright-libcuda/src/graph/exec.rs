@@ -22,7 +22,7 @@ use warpwright_device::{Op, Signal};
 /// All executable graphs.
 pub(crate) static EXECS: Handles<Exec> = Handles::new(Kind::GraphExec);
 
-/// How an executable graph may be made.
+/// The flags for instantiating a graph.
 const AUTO_FREE_ON_LAUNCH: u64 = 1;
 pub(crate) const UPLOAD: u64 = 2;
 const DEVICE_LAUNCH: u64 = 4;
@@ -38,51 +38,51 @@ pub(crate) struct Exec {
 
 struct State {
     nodes: Vec<Node>,
-    /// The places of the nodes in the order of a run.
+    /// The indices of the nodes in execution order.
     turns: Vec<usize>,
-    /// Where the nodes of the graph that it was made from are.
+    /// The indices of the original graph's nodes.
     places: HashMap<NodeId, usize>,
-    /// What a run does, where it is the same each time and was not changed since.
+    /// The operations of a launch, if they are always the same and have not changed since.
     ops: Option<Arc<[Op]>>,
-    /// What it keeps for the client itself, as its nodes do.
+    /// The user objects that it retains itself, as its nodes do.
     objects: Arc<References>,
-    /// The end of the last run.
+    /// The end of the last launch.
     last: Option<Arc<Signal>>,
 }
 
-/// A node. Those of a graph inside come behind the node that it is.
+/// A node. The nodes of a child graph follow the node of that graph.
 struct Node {
     handle: CUgraphNode,
     id: NodeId,
     task: Task,
-    /// The places of those that come before it in its graph.
+    /// The indices of its dependencies in its graph.
     dependencies: Vec<usize>,
-    /// The nodes of the graph that it is.
+    /// The nodes of its child graph.
     inside: Range<usize>,
-    /// What the graph that it is keeps for the client, and runs keep until they are done.
+    /// The user objects of its child graph, which launches retain until they are complete.
     objects: Arc<References>,
 }
 
-/// An event that a run records, and where.
+/// An event that a launch records, and its signal.
 type NewSignal = (Arc<Event>, Arc<Signal>);
 
-/// Why a graph cannot run, and the node that it is about.
+/// Why a graph cannot be instantiated, and the node concerned.
 pub(crate) struct Failure {
     pub(crate) result: Instantiated,
     pub(crate) status: Status,
     pub(crate) node: CUgraphNode,
 }
 
-/// Why an executable graph cannot become another graph, and the nodes that it is about.
+/// Why an executable graph cannot be updated, and the nodes concerned.
 pub(crate) struct Mismatch {
     pub(crate) result: Update,
     pub(crate) node: CUgraphNode,
-    /// What that one comes behind, where it is an edge that differs.
+    /// The dependency that differs, if an edge does.
     pub(crate) from: CUgraphNode,
 }
 
 impl Exec {
-    /// Makes a graph ready to run.
+    /// Instantiates a graph.
     pub(crate) fn create(graph: &Graph, flags: u64) -> std::result::Result<CUgraphExec, Failure> {
         let fail = |result, status, node| Failure { result, status, node };
         if flags & DEVICE_LAUNCH != 0 && flags & AUTO_FREE_ON_LAUNCH != 0 {
@@ -121,7 +121,7 @@ impl Exec {
         handle.map(CUgraphExec).map_err(|status| fail(Instantiated::ERROR, status, CUgraphNode::NULL))
     }
 
-    /// Asks for a run on a stream, or has the capture of the stream hold it.
+    /// Launches it on a stream, or adds it to the stream's capture.
     pub(crate) fn launch(&self, stream: &Arc<Stream>) -> Result<()> {
         if self.context.as_ref().is_some_and(|context| context.id != stream.context.id) {
             log::misuse(&"the kernels of the graph are loaded in another context than the stream's");
@@ -148,7 +148,7 @@ impl Exec {
         Ok(())
     }
 
-    /// Does something with a node of the graph that it was made from.
+    /// Changes a node, given as one of the original graph.
     pub(crate) fn with_node(
         &self,
         handle: CUgraphNode,
@@ -165,7 +165,7 @@ impl Exec {
         Ok(())
     }
 
-    /// A node becomes a graph of the same shape as the one that it is.
+    /// Updates a child graph node from a graph of the same shape.
     pub(crate) fn update_child(&self, handle: CUgraphNode, graph: &Graph) -> Result<()> {
         let mut state = lock(&self.state);
         let inside = match state.node(handle)? {
@@ -182,7 +182,7 @@ impl Exec {
         Ok(())
     }
 
-    /// Becomes another graph of the same shape.
+    /// Updates it from a graph of the same shape.
     pub(crate) fn update(&self, graph: &Graph) -> std::result::Result<(), Mismatch> {
         let mut state = lock(&self.state);
         let mut new = Vec::new();
@@ -196,7 +196,7 @@ impl Exec {
 }
 
 impl State {
-    /// The node that a client calls so.
+    /// The node of a client's handle.
     fn node(&mut self, handle: CUgraphNode) -> Result<&mut Node> {
         let (_, id) = nodes::node(handle)?;
         let place = self.places.get(&id).copied().ok_or_else(|| {
@@ -209,7 +209,7 @@ impl State {
         self.nodes.get_mut(place).ok_or(Status::INVALID_VALUE)
     }
 
-    /// Some of the nodes become others, one by one.
+    /// Replaces some of the nodes, one by one.
     fn become_those(&mut self, places: Range<usize>, new: Vec<Node>) {
         for (node, Node { task, objects, .. }) in self.nodes[places].iter_mut().zip(new) {
             (node.task, node.objects) = (task, objects);
@@ -217,7 +217,7 @@ impl State {
         self.ops = None;
     }
 
-    /// What a run does, and the signals that it gives to events: new ones each time.
+    /// The operations of a launch, and the new signals that it gives to events.
     fn ops(&mut self, stream: &Stream) -> (Arc<[Op]>, Vec<NewSignal>) {
         if let Some(ops) = &self.ops {
             return (ops.clone(), Vec::new());
@@ -258,7 +258,7 @@ impl State {
         (ops, recorded)
     }
 
-    /// Some of the nodes as the graph of a node.
+    /// Some of the nodes as a child graph.
     fn as_graph(&self, places: Range<usize>) -> Result<Arc<Graph>> {
         let graph = Graph::create(true)?;
         let mut ids = HashMap::new();
@@ -282,14 +282,14 @@ impl State {
     }
 }
 
-/// What an executable graph keeps that is made from a graph, or a node of one: of each object one reference.
+/// The user objects of an executable graph made from a graph, or of a node of one: one reference to each object.
 fn kept(graph: &Graph) -> Result<Arc<References>> {
     let mut references = References::default();
     references.add_each_of(&lock(&graph.objects))?;
     Ok(Arc::new(references))
 }
 
-/// The nodes of a graph in their order, each graph inside behind the node that it is; places count from `first` on.
+/// The nodes of a graph in their order, those of a child graph after its node; indices count from `first`.
 fn flatten(graph: &Graph, nodes: &mut Vec<Node>, first: usize) -> Result<()> {
     flatten_within(graph, nodes, first, DEEPEST)
 }
@@ -327,7 +327,7 @@ fn mismatch(result: Update, node: Option<&Node>) -> Mismatch {
     Mismatch { result, node: node.map_or(CUgraphNode::NULL, |node| node.handle), from: CUgraphNode::NULL }
 }
 
-/// Whether nodes can become others: as many, of the same kinds, in the same order. Places count from `first` on.
+/// Whether nodes can be replaced by others: as many, of the same types, in the same order. Indices count from `first`.
 fn compare(old: &[Node], new: &[Node], first: usize, flags: u64) -> std::result::Result<(), Mismatch> {
     if old.len() != new.len() {
         return Err(mismatch(Update::TOPOLOGY_CHANGED, None));

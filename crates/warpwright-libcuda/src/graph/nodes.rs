@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 
-/// All graphs, those inside of nodes too.
+/// All graphs, including child graphs of nodes.
 pub(crate) static GRAPHS: Handles<Graph> = Handles::new(Kind::Graph);
 
 /// The nodes of all graphs.
@@ -24,7 +24,7 @@ pub(crate) const DEEPEST: usize = 64;
 /// The number of a node.
 pub(crate) type NodeId = u64;
 
-/// A node as its handle has it.
+/// A node as its handle refers to it.
 pub(crate) struct Node {
     graph: Weak<Graph>,
     id: NodeId,
@@ -34,10 +34,10 @@ pub(crate) struct Node {
 pub(crate) struct Graph {
     pub(crate) handle: CUgraph,
     pub(crate) id: u64,
-    /// Whether a node of another graph has it, and it goes with that.
+    /// Whether it is a child graph of a node, and destroyed with it.
     pub(crate) is_nodes: bool,
     pub(crate) state: Mutex<State>,
-    /// What it keeps for the client.
+    /// The user objects that it retains.
     pub(crate) objects: Mutex<References>,
     this: Weak<Graph>,
 }
@@ -45,12 +45,12 @@ pub(crate) struct Graph {
 /// The nodes of a graph, by their numbers.
 pub(crate) type State = BTreeMap<NodeId, Entry>;
 
-/// A node as its graph has it.
+/// A node as its graph stores it.
 #[derive(Clone)]
 pub(crate) struct Entry {
     pub(crate) handle: CUgraphNode,
     pub(crate) task: Task,
-    /// What comes before it, each once.
+    /// Its dependencies, each once.
     pub(crate) dependencies: Vec<NodeId>,
 }
 
@@ -71,7 +71,7 @@ impl Graph {
         Ok(GRAPHS.insert_with(make)?.1)
     }
 
-    /// Adds a node behind others of this graph, each of which counts once.
+    /// Adds a node that depends on others of this graph, each of which counts once.
     pub(crate) fn add(&self, task: Task, dependencies: &[NodeId]) -> Result<(NodeId, CUgraphNode)> {
         static IDS: AtomicU64 = AtomicU64::new(1);
         let mut state = lock(&self.state);
@@ -87,7 +87,7 @@ impl Graph {
         Ok((id, handle))
     }
 
-    /// How many graphs are inside of one another here, with this one.
+    /// The nesting depth, including this graph.
     pub(crate) fn depth(&self) -> usize {
         let inside = |entry: &Entry| match &entry.task {
             Task::Child(graph) => Some(graph.clone()),
@@ -98,7 +98,7 @@ impl Graph {
         1 + inside.iter().map(|graph| graph.depth()).max().unwrap_or(0)
     }
 
-    /// The edges, in the order of the nodes that they lead to.
+    /// The edges, in the order of their targets.
     pub(crate) fn edges(&self) -> Vec<(CUgraphNode, CUgraphNode)> {
         let state = lock(&self.state);
         let to = |entry: &Entry| {
@@ -109,7 +109,7 @@ impl Graph {
         edges.filter_map(|(from, to)| Some((state.get(&from)?.handle, to))).collect()
     }
 
-    /// Takes all nodes away, and what it keeps.
+    /// Removes all nodes and user objects.
     pub(crate) fn clear(&self) {
         let nodes = std::mem::take(&mut *lock(&self.state));
         nodes.into_values().for_each(forget);
@@ -117,7 +117,7 @@ impl Graph {
         drop(objects);
     }
 
-    /// The same graph again.
+    /// A clone of the graph.
     pub(crate) fn copy(&self, is_nodes: bool) -> Result<Arc<Graph>> {
         let state = lock(&self.state).clone();
         let copy = Graph::create(is_nodes)?;
@@ -138,7 +138,7 @@ impl Drop for Graph {
     }
 }
 
-/// A node is gone: its handle, and the graph inside of it.
+/// Removes a node's handle and its child graph.
 fn forget(entry: Entry) {
     // It is there, since nodes go here alone.
     let _ = NODES.remove(entry.handle.0);
@@ -162,14 +162,14 @@ pub(crate) fn node(handle: CUgraphNode) -> Result<(Arc<Graph>, NodeId)> {
     Ok((node.graph.upgrade().ok_or(Status::INVALID_VALUE)?, node.id))
 }
 
-/// Does something with a node.
+/// Calls a function with a node.
 pub(crate) fn with_node<R>(handle: CUgraphNode, with: impl FnOnce(&mut Entry) -> Result<R>) -> Result<R> {
     let (graph, id) = node(handle)?;
     let mut state = lock(&graph.state);
     with(state.get_mut(&id).ok_or(Status::INVALID_VALUE)?)
 }
 
-/// The numbers of nodes that must be of one graph.
+/// The numbers of nodes, which must belong to one graph.
 pub(crate) fn ids(graph: &Graph, handles: &[CUgraphNode]) -> Result<Vec<NodeId>> {
     let id = |handle: &CUgraphNode| {
         let (of, id) = node(*handle)?;
@@ -184,7 +184,7 @@ pub(crate) fn ids(graph: &Graph, handles: &[CUgraphNode]) -> Result<Vec<NodeId>>
     handles.iter().map(id).collect()
 }
 
-/// Destroys a graph of the client's.
+/// Destroys a client's graph.
 pub(crate) fn destroy(handle: CUgraph) -> Result<()> {
     let graph = graph(handle)?;
     if graph.is_nodes {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 /// The objects that have references.
 pub(crate) static USER_OBJECTS: Handles<UserObject> = Handles::new(Kind::UserObject);
 
-/// Something of the client's.
+/// A user object.
 pub(crate) struct UserObject {
     handle: usize,
     destructor: HostFunction,
@@ -23,17 +23,17 @@ pub(crate) struct UserObject {
 }
 
 struct Counts {
-    /// References of the client's own.
+    /// References of the client.
     client: u64,
-    /// Those of graphs.
+    /// References of graphs.
     graphs: u64,
 }
 
-/// The references that a graph has, by the objects' handles.
+/// The references of a graph, by the objects' handles.
 #[derive(Default)]
 pub(crate) struct References(BTreeMap<usize, (Arc<UserObject>, u64)>);
 
-/// What calls the destructors.
+/// The thread that calls the destructors.
 fn destroyer() -> &'static Callbacks {
     static DESTROYER: OnceLock<&'static Callbacks> = OnceLock::new();
     DESTROYER.get_or_init(|| Callbacks::new("cuda-objects".into()))
@@ -47,7 +47,7 @@ impl UserObject {
         USER_OBJECTS.insert_with(object).map(|(handle, _)| CUuserObject(handle))
     }
 
-    /// The client has more references.
+    /// Adds references of the client.
     pub(crate) fn retain(&self, count: u32) -> Result<()> {
         self.change(|counts| {
             counts.client += u64::from(count);
@@ -55,7 +55,7 @@ impl UserObject {
         })
     }
 
-    /// The client has fewer references, of which it has as many.
+    /// Releases references of the client, which must have that many.
     pub(crate) fn release(&self, count: u32) -> Result<()> {
         self.change(|counts| {
             counts.client = counts.client.checked_sub(count.into())?;
@@ -84,7 +84,7 @@ impl UserObject {
 }
 
 impl References {
-    /// Adds references: new ones, or such that the client has and loses.
+    /// Adds references: new ones, or some of the client's.
     pub(crate) fn add(&mut self, object: &Arc<UserObject>, count: u32, takes: bool) -> Result<()> {
         let count = u64::from(count);
         object.change(|counts| {
@@ -98,7 +98,7 @@ impl References {
         Ok(())
     }
 
-    /// Gives references back, of which there are as many.
+    /// Releases references, of which there must be that many.
     pub(crate) fn remove(&mut self, object: &Arc<UserObject>, count: u32) -> Result<()> {
         let count = u64::from(count);
         let own = self.0.get_mut(&object.handle).filter(|(_, own)| *own >= count);
@@ -116,12 +116,12 @@ impl References {
         })
     }
 
-    /// A reference of each object that others have.
+    /// One reference to each object of another set.
     pub(crate) fn add_each_of(&mut self, others: &References) -> Result<()> {
         others.0.values().try_for_each(|(object, _)| self.add(object, 1, false))
     }
 
-    /// As many references again.
+    /// The same number of references again.
     pub(crate) fn again(&self) -> References {
         let again = |(object, count): &(Arc<UserObject>, u64)| {
             lock(&object.counts).graphs += count;

@@ -20,15 +20,15 @@ pub(crate) enum Task {
     Copy(Arc<Copy>),
     /// It fills memory.
     Fill(Fill),
-    /// It calls a function of the client's.
+    /// It calls a client's function.
     Host(HostFunction),
-    /// It is a graph.
+    /// It is a child graph.
     Child(Arc<Graph>),
     /// It does nothing.
     Empty,
-    /// It records an event, for those outside.
+    /// It records an external event.
     Record(Arc<Event>),
-    /// It waits for an event from outside.
+    /// It waits for an external event.
     Wait(Arc<Event>),
     /// It waits for values in memory, or writes them.
     Values(Arc<[Op]>),
@@ -46,7 +46,7 @@ pub(crate) struct Kernel {
 pub(crate) struct Fill {
     pub(super) target: Bytes,
     pub(super) pattern: Pattern,
-    /// Bytes of a row, rows, and bytes from row to row.
+    /// Bytes of a row, number of rows, pitch in bytes.
     pub(super) width: u64,
     pub(super) height: u64,
     pub(super) pitch: u64,
@@ -68,7 +68,7 @@ impl Task {
         }
     }
 
-    /// The same for a node of another graph, which has graphs of its own.
+    /// A copy for a node of another graph, with its own child graphs.
     pub(crate) fn copied(&self) -> Result<Task> {
         Ok(match self {
             Task::Child(graph) => Task::Child(graph.copy(true)?),
@@ -101,8 +101,8 @@ impl Task {
         }
     }
 
-    /// Whether an executable graph can do another task instead: copies and fills keep what their memory is mapped to,
-    /// and fills of rows their shape.
+    /// Whether an update can replace it by another task: copies and fills must keep the kind of their memory, and fills
+    /// of rows their shape.
     pub(crate) fn takes(&self, other: &Task) -> bool {
         let takes = |own: &Side, other: &Side| {
             Mapping::of_memory(&own.memory).takes(Mapping::of_memory(&other.memory))
@@ -116,8 +116,8 @@ impl Task {
         }
     }
 
-    /// Whether an executable graph can be told to do another task instead, by itself: copies must be of one row too, and
-    /// fills of as many rows.
+    /// Whether the node's parameters can be set to another task: copies must also be of one row, and fills of as many
+    /// rows.
     pub(crate) fn takes_alone(&self, other: &Task) -> bool {
         let of_one_row = |copy: &Copy| copy.height == 1 && copy.depth == 1;
         self.takes(other)
@@ -128,7 +128,7 @@ impl Task {
             }
     }
 
-    /// The operation, where it is the same each time.
+    /// The operation, if it is always the same.
     pub(crate) fn op(&self) -> Option<Op> {
         Some(match self {
             Task::Kernel(kernel) => Op::Launch(kernel.launch.clone()),
@@ -142,12 +142,12 @@ impl Task {
 }
 
 impl Kernel {
-    /// A launch without attributes but that it is cooperative.
+    /// A launch without attributes, except that it may be cooperative.
     pub(crate) fn new(launch: Launch) -> Kernel {
         Kernel { launch: Arc::new(launch), priority: 0 }
     }
 
-    /// Sets an attribute. Those that change how fast a launch is change nothing here.
+    /// Sets an attribute. Those that only affect speed have no effect.
     pub(crate) fn set_attribute(&mut self, id: Attribute, value: CUlaunchAttributeValue) -> Result<()> {
         match id {
             Attribute::COOPERATIVE => {
@@ -172,7 +172,7 @@ impl Kernel {
 }
 
 impl Fill {
-    /// Memory as the client describes it.
+    /// The memory that a client describes.
     pub(crate) fn new(given: &CUDA_MEMSET_NODE_PARAMS) -> Result<Fill> {
         let invalid = Status::INVALID_VALUE;
         let (pattern, limit) = match given.elementSize {

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use warpwright_device::{Chooser, Order};
 
-/// The places of nodes, which are in an order that their edges allow, by turns.
+/// The execution order of nodes, as indices, chosen from all orders that their edges allow.
 ///
-/// `node` gives what comes before a node in its graph, and the nodes of the graph that it is, which are behind it and
-/// have their turns with it. The same order of the same nodes has the same turns.
+/// `node` gives the dependencies of a node in its graph, and the nodes of its child graph, which follow it and are
+/// executed with it. The same [`Order`] yields the same result for the same nodes.
 pub(super) fn turns<'a>(
     count: usize,
     order: Order,

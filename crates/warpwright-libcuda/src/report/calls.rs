@@ -12,14 +12,14 @@ use std::sync::atomic::{
 pub(crate) struct Call {
     /// The first call of the process has number 1; 0 is outside of any.
     pub(crate) number: u64,
-    /// What was called.
+    /// The name of the function.
     pub(crate) function: &'static str,
 }
 
 const NONE: Call = Call { number: 0, function: "no call" };
 
 static CALLS: AtomicU64 = AtomicU64::new(0);
-/// Those that are over.
+/// The number of calls that have returned.
 static OVER: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
@@ -35,31 +35,31 @@ impl fmt::Display for Call {
     }
 }
 
-/// A call begins. Gives the one that it is made within, if a callback makes it.
+/// Begins a call. Returns the enclosing one, if a callback makes it.
 pub(crate) fn enter(function: &'static str) -> Call {
     let number = CALLS.fetch_add(1, Relaxed) + 1;
     CURRENT.replace(Call { number, function })
 }
 
-/// A call is over.
+/// Ends a call.
 pub(crate) fn leave(outer: Call) {
     CURRENT.set(outer);
     OVER.fetch_add(1, Release);
 }
 
-/// Whether there are calls that are not over.
+/// Whether any call has not returned.
 pub(crate) fn are_in_progress() -> bool {
     // In this order, so that none is over that was not counted before.
     let over = OVER.load(Acquire);
     over < CALLS.load(Relaxed)
 }
 
-/// The call that the thread is in.
+/// The current call of the thread.
 pub(crate) fn current() -> Call {
     CURRENT.get()
 }
 
-/// How many there were.
+/// The number of calls.
 pub(crate) fn total() -> u64 {
     CALLS.load(Relaxed)
 }

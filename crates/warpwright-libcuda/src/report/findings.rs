@@ -18,7 +18,7 @@ static ERRORS: AtomicU64 = AtomicU64::new(0);
 static WARNINGS: AtomicU64 = AtomicU64::new(0);
 static TOLD: Mutex<Option<HashSet<String>>> = Mutex::new(None);
 
-/// What was found in all launches together.
+/// The findings of all launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) launches: u64,
@@ -26,13 +26,13 @@ pub(crate) struct Totals {
     pub(crate) warnings: u64,
 }
 
-/// What was found so far.
+/// The totals so far.
 pub(crate) fn totals() -> Totals {
     let get = |counter: &AtomicU64| counter.load(Relaxed);
     Totals { launches: get(&LAUNCHES), errors: get(&ERRORS), warnings: get(&WARNINGS) }
 }
 
-/// Tells what a launch has found. `call` is what launched it.
+/// Reports the findings of a launch. `call` is the call that launched it.
 pub(crate) fn launched(report: &Report, call: Call) {
     LAUNCHES.fetch_add(1, Relaxed);
     if report.is_clean() {
@@ -59,7 +59,7 @@ fn is_new(key: &str) -> bool {
     told.get_or_insert_default().insert(key.to_owned())
 }
 
-/// What makes two findings the same.
+/// The properties in which equal findings agree.
 fn finding_key(finding: &Finding) -> String {
     let places = finding.accesses.iter().map(|site| (&site.function, site.statement));
     let places: Vec<_> = places.collect();
@@ -106,7 +106,7 @@ fn access_json(site: &AccessSite, lines: &Renderer<'_>) -> Value {
     })
 }
 
-/// A line of source, and of the calls by which it was inlined.
+/// A source line, with the calls by which it was inlined.
 fn source_json(line: Option<&SourceLine>) -> Value {
     let Some(line) = line else { return Value::Null };
     let mut json = json!({ "file": line.file, "line": line.line, "column": line.column });

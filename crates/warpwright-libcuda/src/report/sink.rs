@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::OnceLock;
 
-/// Version of the lines. It is raised when a field changes its meaning or goes away.
+/// The version of the lines. It is raised when a field changes its meaning or is removed.
 pub(super) const VERSION: u32 = 1;
 
 /// The file. Lines are appended, each with one write, so that several processes can share it.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use warpwright_device::{Cause, Failure, FailureDomain};
 
-/// All contexts, primary ones too.
+/// All contexts, including primary ones.
 pub(crate) static CONTEXTS: Handles<Context> = Handles::new(Kind::Context);
 
 /// A context.
@@ -30,7 +30,7 @@ pub(crate) struct Context {
     error: AtomicI32,
 }
 
-/// What a client can set.
+/// The settings of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ContextSettings {
     pub(crate) flags: u32,
@@ -38,14 +38,14 @@ pub(crate) struct ContextSettings {
     pub(crate) limits: super::limit::Limits,
 }
 
-/// Contexts wait in one of these ways.
+/// The flags for the way to wait, of which one may be set.
 const SCHEDULE_MASK: u32 = 7;
 const SCHEDULES: [u32; 4] = [0, 1, 2, 4];
-/// Flags beside the way to wait: host memory is mapped, local memory is kept, core dumps of two kinds, copies wait.
+/// The other flags: mapped host memory, resized local memory, two kinds of core dumps, synchronous copies.
 const OTHER_FLAGS: u32 = 8 | 16 | 32 | 64 | 128;
 
 impl ContextSettings {
-    /// What a context begins with.
+    /// The initial settings.
     pub(crate) fn with_flags(flags: u32) -> Result<Self> {
         let is_known =
             SCHEDULES.contains(&(flags & SCHEDULE_MASK)) && flags & !(SCHEDULE_MASK | OTHER_FLAGS) == 0;
@@ -61,7 +61,7 @@ impl ContextSettings {
 }
 
 impl Context {
-    /// A context that a client asks for.
+    /// Creates a context.
     pub(crate) fn create(
         device: &Arc<Device>,
         settings: ContextSettings,
@@ -72,7 +72,7 @@ impl Context {
         Ok(CONTEXTS.insert_with(make)?.1)
     }
 
-    /// The primary context of a device. It has the handle that it had before, if it was there before.
+    /// Creates the primary context of a device, with its former handle if it existed before.
     pub(super) fn create_primary(
         device: &Arc<Device>,
         settings: ContextSettings,
@@ -106,8 +106,7 @@ impl Context {
         }
     }
 
-    /// The context of a handle that a client gives. One that was destroyed is no context any more; a primary one that
-    /// is not there stays one.
+    /// The context of a client's handle. A destroyed context is invalid; a destroyed primary context stays valid.
     pub(crate) fn find(handle: CUcontext) -> Result<Arc<Context>> {
         let context = CONTEXTS.get(handle.0).map_err(|_| Status::INVALID_CONTEXT)?;
         if context.is_alive() { Ok(context) } else { Err(Status::CONTEXT_IS_DESTROYED) }
@@ -118,23 +117,23 @@ impl Context {
         self.is_alive.load(Relaxed)
     }
 
-    /// What was set.
+    /// The settings.
     pub(crate) fn settings(&self) -> ContextSettings {
         *lock(&self.settings)
     }
 
-    /// Sets something.
+    /// Changes the settings.
     pub(crate) fn change(&self, change: impl FnOnce(&mut ContextSettings)) {
         change(&mut lock(&self.settings));
     }
 
-    /// From now on every call of the context returns this error. The first one stays.
+    /// Makes every later call of the context return this error. The first error stays.
     pub(crate) fn poison(&self, error: Status) {
         // Another error was first: nothing to do.
         let _ = self.error.compare_exchange(Status::SUCCESS.0, error.0, Relaxed, Relaxed);
     }
 
-    /// Whether it can be used: it was not destroyed, and nothing in it has failed.
+    /// Checks that it is usable: it was not destroyed, and nothing in it has failed.
     pub(crate) fn check(&self) -> Result<()> {
         if !self.is_alive() {
             return Err(Status::CONTEXT_IS_DESTROYED);
@@ -206,12 +205,12 @@ pub(crate) mod stack {
         static STACK: Own<Stack> = const { Own::new(Vec::new()) };
     }
 
-    /// The stack, for a moment.
+    /// Accesses the stack.
     fn with<R>(f: impl FnOnce(&mut Stack) -> R) -> Option<R> {
         STACK.with(|stack| stack.with(&END, f))
     }
 
-    /// A primary context may have come again.
+    /// A primary context may have been created again.
     fn renewed(context: &Arc<Context>) -> Arc<Context> {
         if context.is_alive() || !context.is_primary {
             return context.clone();
@@ -229,7 +228,7 @@ pub(crate) mod stack {
         with(|stack| stack.push(context));
     }
 
-    /// Makes the context before the current one current.
+    /// Pops the current context.
     pub(crate) fn pop() -> Option<Arc<Context>> {
         with(Vec::pop).flatten()
     }
@@ -248,7 +247,7 @@ pub(crate) mod stack {
     }
 }
 
-/// The context that the calling thread works in, which can be used.
+/// The usable current context of the calling thread.
 pub(crate) fn current() -> Result<Arc<Context>> {
     engine::permitted()?;
     super::state()?;

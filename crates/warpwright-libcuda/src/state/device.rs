@@ -25,7 +25,7 @@ pub(crate) struct Device {
 /// The primary context.
 #[derive(Default)]
 struct Primary {
-    /// As it is now, or was before it was destroyed. Its handle stays.
+    /// The current one, or the last one that was destroyed. Its handle stays.
     context: Option<Arc<Context>>,
     retained: u32,
     flags: u32,
@@ -66,7 +66,7 @@ impl Device {
         format!("Warpwright virtual GPU ({})", self.config.arch)
     }
 
-    /// A name that depends on the ordinal and the architecture alone.
+    /// A UUID that depends on the ordinal and the architecture alone.
     pub(crate) fn uuid(&self) -> CUuuid {
         let mut bytes = *b"warpwright\0\0\0\0\0\0";
         bytes[10..12].copy_from_slice(&self.config.arch.sm.to_be_bytes());
@@ -86,7 +86,7 @@ impl Device {
         self.engine().map(|engine| engine.vm())
     }
 
-    /// The virtual GPU at work.
+    /// The engine of the virtual GPU.
     pub(crate) fn engine(&self) -> Result<&Arc<Engine>> {
         let mut starts = false;
         let engine = self.engine.get_or_init(|| {
@@ -105,7 +105,7 @@ impl Device {
         Ok(engine)
     }
 
-    /// The same, if something has needed it.
+    /// The engine, if it was started.
     pub(crate) fn engine_if_started(&self) -> Option<Arc<Engine>> {
         self.engine.get()?.as_ref().ok().cloned()
     }
@@ -118,7 +118,7 @@ impl Device {
         }
     }
 
-    /// Retains the primary context, which is made if it is not there.
+    /// Retains the primary context, which is created if it does not exist.
     pub(crate) fn retain_primary(self: &Arc<Self>) -> Result<CUcontext> {
         let mut primary = lock(&self.primary);
         let context = match primary.active() {
@@ -133,7 +133,7 @@ impl Device {
         Ok(context.handle)
     }
 
-    /// Releases it. The last one to do so destroys it.
+    /// Releases it. The last release destroys it.
     pub(crate) fn release_primary(&self) -> Result<()> {
         let mut primary = lock(&self.primary);
         primary.retained = primary.retained.checked_sub(1).ok_or(Status::INVALID_CONTEXT)?;
@@ -160,7 +160,7 @@ impl Device {
         Ok(())
     }
 
-    /// The flags of the primary context, of the one that is there and of later ones.
+    /// Sets the flags of the primary context, now and later.
     pub(crate) fn set_primary_flags(&self, flags: u32) -> Result<()> {
         let ContextSettings { flags, .. } = ContextSettings::with_flags(flags)?;
         let mut primary = lock(&self.primary);
@@ -171,7 +171,7 @@ impl Device {
         Ok(())
     }
 
-    /// The flags of the primary context, and whether it is there.
+    /// The flags of the primary context, and whether it exists.
     pub(crate) fn primary_state(&self) -> (u32, bool) {
         let primary = lock(&self.primary);
         (primary.flags, primary.active().is_some())

@@ -24,7 +24,7 @@ macro_rules! kinds {
         }
 
         impl Kind {
-            /// The kind that has this number in handles.
+            /// The kind with this number in handles.
             fn of(number: usize) -> Option<Kind> {
                 match number {
                     $($number => Some(Kind::$kind),)*
@@ -96,7 +96,7 @@ struct Slots<T> {
 }
 
 struct Slot<T> {
-    /// Of the object that is here, or of the next one.
+    /// The generation of the object in the slot, or of the next one.
     generation: u32,
     object: Option<(Arc<T>, Call)>,
 }
@@ -121,12 +121,12 @@ impl<T> Handles<T> {
         self.slots.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A handle for an object. There is room for 2²⁴ at once.
+    /// Creates a handle for an object. There is room for 2²⁴ at once.
     pub(crate) fn insert(&self, object: Arc<T>) -> Result<usize, Status> {
         self.insert_with(|_| object).map(|(handle, _)| handle)
     }
 
-    /// A handle for an object that knows its handle, and the object.
+    /// Creates a handle for an object that knows its handle. Returns both.
     pub(crate) fn insert_with(
         &self,
         object: impl FnOnce(usize) -> Arc<T>,
@@ -146,7 +146,7 @@ impl<T> Handles<T> {
         Ok((handle, object.clone()))
     }
 
-    /// Puts another object behind a handle that is good.
+    /// Replaces the object of a valid handle.
     pub(crate) fn replace_with(
         &self,
         handle: usize,
@@ -160,13 +160,13 @@ impl<T> Handles<T> {
         Ok(place.0.clone())
     }
 
-    /// The object of a handle. What is wrong with a bad one stands in the log.
+    /// The object of a handle. An invalid handle is logged.
     pub(crate) fn get(&self, handle: usize) -> Result<Arc<T>, Stale> {
         let found = self.find(handle);
         found.inspect_err(|stale| self.complain(handle, *stale))
     }
 
-    /// The object of a handle, without a word to the log.
+    /// The object of a handle, without logging.
     pub(crate) fn find(&self, handle: usize) -> Result<Arc<T>, Stale> {
         let (index, generation) = self.decode(handle)?;
         let slots = self.read();
@@ -178,7 +178,7 @@ impl<T> Handles<T> {
         }
     }
 
-    /// Takes a handle back.
+    /// Removes a handle.
     pub(crate) fn remove(&self, handle: usize) -> Result<Arc<T>, Stale> {
         let removed = self.take(handle);
         removed.inspect_err(|stale| self.complain(handle, *stale))
@@ -199,14 +199,14 @@ impl<T> Handles<T> {
         Ok(object)
     }
 
-    /// What has not been destroyed, in no order.
+    /// The live objects, in no order.
     pub(crate) fn alive(&self) -> Vec<Alive<T>> {
         let slots = self.read();
         let objects = slots.slots.iter().filter_map(|slot| slot.object.as_ref());
         objects.map(|(object, made_by)| Alive { object: object.clone(), made_by: *made_by }).collect()
     }
 
-    /// The handles of the objects that a condition holds for.
+    /// The handles of the objects for which a condition holds.
     pub(crate) fn handles(&self, mut holds: impl FnMut(&T) -> bool) -> Vec<usize> {
         let slots = self.read();
         let all = slots.slots.iter().enumerate();

@@ -7,19 +7,19 @@ use super::Context;
 use crate::report::log;
 use crate::types::{CUlimit, Result, Status};
 
-/// What was set, by the numbers of the limits.
+/// The limits that were set, by their numbers.
 pub(crate) type Limits = [Option<usize>; 7];
 
-/// Local memory of a thread.
+/// The maximum stack of a thread, in bytes.
 const MAX_STACK: usize = 512 << 10;
-/// What the cache fetches at once.
+/// The maximum granularity of L2 fetches, in bytes.
 const MAX_L2_FETCH: usize = 128;
-/// How deep launches of launches may wait for one another. From `sm_90` on they do not wait, and there is no limit.
+/// The maximum depth at which nested launches may be waited for. From `sm_90` on there is no such wait, and no limit.
 const MAX_SYNC_DEPTH: usize = 24;
 /// The first architecture without that limit.
 const NO_SYNC_DEPTH: u16 = 90;
 
-/// A limit that was not set: in bytes, but for the launches.
+/// The default of a limit: in bytes, or a number of launches.
 fn default(context: &Context, which: CUlimit) -> Result<usize> {
     Ok(match which {
         CUlimit::STACK_SIZE => 1024,
@@ -40,7 +40,7 @@ pub(crate) fn get(context: &Context, which: CUlimit) -> Result<usize> {
     Ok(context.settings().limits.get(which.0 as usize).copied().flatten().unwrap_or(default))
 }
 
-/// Changes a limit of a context. Values that a device bounds are cut to its bounds.
+/// Sets a limit of a context. Values beyond a device's bounds are clamped.
 pub(crate) fn set(context: &Context, which: CUlimit, value: usize) -> Result<()> {
     let default = default(context, which)?;
     let persisting = super::attributes::persisting_l2(&context.device) as usize;
@@ -61,7 +61,7 @@ pub(crate) fn set(context: &Context, which: CUlimit, value: usize) -> Result<()>
     Ok(())
 }
 
-/// Whether kernels of the device could wait for kernels that they have launched.
+/// Whether kernels of the device could wait for kernels that they launched.
 fn waits_in_kernels(context: &Context) -> bool {
     context.device.arch().sm < NO_SYNC_DEPTH
 }

@@ -85,7 +85,7 @@ pub(crate) fn state() -> Result<&'static State> {
     started().ok_or(Status::NOT_INITIALIZED)
 }
 
-/// What the log tells. While the configuration is being read it tells what is wrong with that.
+/// The verbosity of the log. Errors of the configuration are logged while it is read.
 pub(crate) fn log_level() -> LogLevel {
     match CONFIG.get() {
         Some(Ok(config)) => config.log,

@@ -2,23 +2,23 @@
 
 use warpwright_ptx::ir::Arch;
 
-/// A card.
+/// Properties of a card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Model {
     pub(crate) multiprocessors: u32,
-    /// Of its multiprocessors, in kHz.
+    /// Clock of the multiprocessors, in kHz.
     pub(crate) clock: u32,
-    /// Of its memory, in kHz.
+    /// Clock of the memory, in kHz.
     pub(crate) memory_clock: u32,
-    /// In bits.
+    /// Width of the memory bus, in bits.
     pub(crate) bus_width: u32,
-    /// In bytes.
+    /// L2 cache, in bytes.
     pub(crate) l2: u32,
-    /// What copies while kernels run.
+    /// Number of copy engines.
     pub(crate) copy_engines: u32,
-    /// How many times as fast single precision is as double precision.
+    /// Ratio of single to double precision throughput.
     pub(crate) double_ratio: u32,
-    /// It shares the memory of the host.
+    /// Whether it shares the host's memory.
     pub(crate) is_integrated: bool,
 }
 
@@ -46,12 +46,12 @@ impl Model {
         Model { is_integrated: true, ..self }
     }
 
-    /// A card for graphics.
+    /// A graphics card.
     const fn graphics(self) -> Model {
         Model { copy_engines: 2, ..self }
     }
 
-    /// The card of an architecture. One that is not known is like the known one before it.
+    /// The card of an architecture. An unknown one is like the known one before it.
     pub(crate) const fn of(arch: Arch) -> Model {
         match arch.sm {
             ..53 => Model::new(24, 1_216_000, (3_505_000, 384), 3, 32),

@@ -49,7 +49,7 @@ unsafe extern "C" fn exits(status: c_int, _: *mut c_void) {
     EXIT_STATUS.store(status, Relaxed);
 }
 
-/// From now on forks and the end are noticed.
+/// Registers handlers for forks and the end of the process.
 pub(super) fn watch() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -63,7 +63,7 @@ pub(super) fn watch() {
     });
 }
 
-/// Whether there is a driver: a child of a process that had one has none.
+/// Whether there is a driver: the child of a process that had one has none.
 pub(super) fn check() -> Result<()> {
     if has_forked() {
         Err(Status::NOT_INITIALIZED)
@@ -74,12 +74,12 @@ pub(super) fn check() -> Result<()> {
     }
 }
 
-/// Whether this is the child of a process that had a driver: of its threads it has the one that forked.
+/// Whether this is the child of a process that had a driver: of its threads only the forking one exists.
 pub(crate) fn has_forked() -> bool {
     FORKED.load(Relaxed)
 }
 
-/// Whether the process ends. The client's functions are not called any more.
+/// Whether the process is ending. The client's functions are then not called any more.
 pub(crate) fn is_shutting_down() -> bool {
     ENDING.load(Relaxed)
 }
@@ -100,7 +100,7 @@ extern "C" fn fini() {
     }
 }
 
-/// Threads of the client's that are giving back what is alive go on for as long as that becomes less.
+/// Waits for threads of the client that are freeing resources, as long as the number of live objects falls.
 fn let_give_back() {
     let begin = Instant::now();
     let (mut alive, mut since) = (report::alive(), begin);
@@ -113,7 +113,7 @@ fn let_give_back() {
     }
 }
 
-/// Ends the driver. Gives the exit status if it is to be another one than the program's.
+/// Ends the driver. Returns the exit status, if it must differ from the program's.
 fn end() -> Option<c_int> {
     let state = started().filter(|_| !has_forked())?;
     let config = config().ok()?;

@@ -16,22 +16,22 @@ unsafe extern "C" {
     fn pthread_setspecific(key: c_uint, value: *const c_void) -> c_int;
 }
 
-/// What is called at the end of a thread, in it.
+/// A function that is called in a thread at its end.
 pub(crate) type AtEnd = unsafe extern "C" fn(*mut c_void);
 
-/// Tells of the ends of threads.
+/// Watches the ends of threads.
 pub(crate) struct EndOfThread {
     told: AtEnd,
     key: OnceLock<Option<c_uint>>,
 }
 
 impl EndOfThread {
-    /// A function is told of them. It drops nothing that is in use, and does not panic.
+    /// Registers a function for them. It must drop nothing that is in use, and must not panic.
     pub(crate) const fn new(told: AtEnd) -> Self {
         EndOfThread { told, key: OnceLock::new() }
     }
 
-    /// Whether threads can be watched. There is room for some hundred functions in a process.
+    /// Whether threads can be watched. A process has room for some hundred functions.
     pub(crate) fn is_there(&self) -> bool {
         self.key().is_some()
     }
@@ -45,7 +45,7 @@ impl EndOfThread {
         })
     }
 
-    /// The function is called with this, which is not null, when the calling thread ends.
+    /// Makes the function be called with this non-null pointer when the calling thread ends.
     pub(crate) fn watch(&self, value: *const c_void) {
         if let Some(key) = self.key() {
             // SAFETY: the key is there. Where there is no room for the value, the end is not noticed.
@@ -54,24 +54,24 @@ impl EndOfThread {
     }
 }
 
-/// A value of a thread's, to be had by `thread_local!`.
+/// A thread's value, for use in `thread_local!`.
 pub(crate) struct Own<T> {
     value: ManuallyDrop<RefCell<T>>,
     is_watched: Cell<bool>,
 }
 
 impl<T: Default + 'static> Own<T> {
-    /// As it is in the beginning.
+    /// The initial value.
     pub(crate) const fn new(value: T) -> Self {
         Own { value: ManuallyDrop::new(RefCell::new(value)), is_watched: Cell::new(false) }
     }
 
-    /// What is told of the ends of threads that have one; one for all values of the name.
+    /// The watch for the ends of threads that have one; shared by all values of the name.
     pub(crate) const fn end() -> EndOfThread {
         EndOfThread::new(Self::ended)
     }
 
-    /// The value, for a moment. `None` where the thread has it already.
+    /// Accesses the value. `None` if the thread is accessing it already.
     pub(crate) fn with<R>(&self, end: &EndOfThread, look: impl FnOnce(&mut T) -> R) -> Option<R> {
         if !self.is_watched.replace(true) {
             end.watch(std::ptr::from_ref(self).cast());
