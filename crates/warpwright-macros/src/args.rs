@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{DeriveInput, Expr, GenericParam, Ident, LitStr, Type, TypeParamBound};
 
-/// What a field is, by the name of its type: `M::In<f32>`.
+/// The kind of a field, by the name of its type: `M::In<f32>`.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     In,
@@ -18,12 +18,12 @@ enum Kind {
     Dim,
 }
 
-/// How often a field is there.
+/// The multiplicity of a field.
 enum Times<'a> {
     Once,
     /// `Option`.
     Where(Option<&'a Expr>),
-    /// `Vec`: as many as this, with these names; of options, those of which this holds.
+    /// `Vec`: that many arguments, with these names; for options, the condition under which each is present.
     Each(&'a Expr, Vec<LitStr>, Option<&'a Expr>),
 }
 
@@ -31,7 +31,7 @@ struct Field<'a> {
     ident: &'a Ident,
     name: String,
     kind: Kind,
-    /// The element type that stands in the field's type.
+    /// The element type in the field's type.
     element: Option<Type>,
     times: Times<'a>,
     len: Option<&'a Expr>,
@@ -98,7 +98,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     })
 }
 
-/// The type that an expression such as `VectorAdd::<T>` or `RmsNorm` names.
+/// The type named by an expression such as `VectorAdd::<T>` or `RmsNorm`.
 fn config_type(of: &Expr) -> syn::Result<Type> {
     syn::parse2(quote!(#of)).map_err(|_| syn::Error::new_spanned(of, "this is the type of a configuration"))
 }
@@ -160,7 +160,7 @@ impl<'a> Field<'a> {
         Ok(field)
     }
 
-    /// That the attribute fits the field's type.
+    /// Checks that the attribute fits the field's type.
     fn check(&self, ty: &Type) -> syn::Result<()> {
         let refuse = |message: &str| Err(syn::Error::new_spanned(ty, message));
         let buffer = !matches!(self.kind, Kind::Scalar | Kind::Dim);
@@ -182,7 +182,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The expression of its description, with the name in `name` and, of a list, the number in `i`.
+    /// The expression for its description, with the name in `name` and, in a list, the index in `i`.
     fn description(&self, dtype: TokenStream) -> TokenStream {
         let dsl = dsl();
         let len = self.len;
@@ -242,7 +242,7 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The method of `Source` and `Sink` for it.
+    /// Its method of `Source` and `Sink`.
     fn method(&self) -> Ident {
         let name = match self.kind {
             Kind::In => "input",
@@ -257,7 +257,7 @@ impl<'a> Field<'a> {
         format_ident!("{name}")
     }
 
-    /// Asks for one, whose name is in `name`.
+    /// The expression that requests an argument, whose name is in `name`.
     fn ask_one(&self, dtype: TokenStream) -> TokenStream {
         let (method, element) = (self.method(), &self.element);
         match self.kind {
@@ -294,7 +294,7 @@ impl<'a> Field<'a> {
         Ok(quote!(#ident: #value))
     }
 
-    /// Gives its value to `sink`.
+    /// The statement that passes its value to `sink`.
     fn give(&self) -> TokenStream {
         let (ident, name, method) = (self.ident, &self.name, self.method());
         let element = match self.kind {
@@ -326,7 +326,7 @@ impl<'a> Field<'a> {
     }
 }
 
-/// The inputs whose buffer it may be, as a slice of names: `shares(x)`, or `shares = ...`.
+/// The inputs whose buffer it may share, as a slice of names: `shares(x)`, or `shares = ...`.
 fn shares(options: &Options) -> syn::Result<Option<TokenStream>> {
     if let Some(names) = options.assigned("shares") {
         return Ok(Some(quote!(#names)));
@@ -335,7 +335,7 @@ fn shares(options: &Options) -> syn::Result<Option<TokenStream>> {
     Ok((!names.is_empty()).then(|| quote!(&[#(#names),*])))
 }
 
-/// What `M::In<f32>` says.
+/// The parts of a type such as `M::In<f32>`.
 fn kind(ty: &Type, mode: &Ident) -> syn::Result<(Kind, Option<Type>)> {
     let wrong = || {
         let message = format!(

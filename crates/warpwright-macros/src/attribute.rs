@@ -1,11 +1,11 @@
-//! What the derives share: doc comments, names.
+//! Helpers of the derives: doc comments, names, attributes.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 use std::cell::Cell;
 use syn::{Attribute, Data, DeriveInput, Expr, ExprLit, Fields, Lit, Meta, Token, punctuated::Punctuated};
 
-/// The text of a doc comment, a line each.
+/// The text of a doc comment, line by line.
 fn doc_lines(attributes: &[Attribute]) -> Vec<String> {
     let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
         Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
@@ -17,7 +17,7 @@ fn doc_lines(attributes: &[Attribute]) -> Vec<String> {
     lines.collect()
 }
 
-/// The first sentence of a doc comment, as a line of a list: without marks of code and the period.
+/// The first sentence of a doc comment, for a list: without backquotes and the period.
 pub(crate) fn summary(attributes: &[Attribute]) -> String {
     let lines = doc_lines(attributes);
     let paragraph: Vec<_> = lines.iter().take_while(|line| !line.is_empty()).map(String::as_str).collect();
@@ -38,14 +38,14 @@ pub(crate) fn snake_case(name: &str) -> String {
     snake
 }
 
-/// What stands in the parentheses of the attribute `name`: `key = expression` and bare keys, one after the other.
+/// The contents of the parentheses of the attribute `name`: `key = expression` and bare keys, in order.
 pub(crate) struct Options {
     metas: Vec<Meta>,
     attribute: &'static str,
 }
 
 impl Options {
-    /// All attributes of that name together; a key that is not in `known` is refused.
+    /// All attributes of that name together. A key that is not in `known` is refused.
     pub(crate) fn of(
         attributes: &[Attribute],
         attribute: &'static str,
@@ -68,7 +68,7 @@ impl Options {
         self.metas.iter().find(|meta| meta.path().is_ident(key))
     }
 
-    /// Whether the bare key is there.
+    /// Whether the bare key is present.
     pub(crate) fn flag(&self, key: &str) -> syn::Result<bool> {
         match self.find(key) {
             None => Ok(false),
@@ -79,7 +79,7 @@ impl Options {
         }
     }
 
-    /// The expression behind `key =`.
+    /// The expression after `key =`.
     pub(crate) fn expression(&self, key: &str) -> syn::Result<Option<&Expr>> {
         match self.find(key) {
             None => Ok(None),
@@ -88,7 +88,7 @@ impl Options {
         }
     }
 
-    /// The expression behind `key =`, if that is how it is written, and not `key(...)`.
+    /// The expression after `key =`, if it is written so, and not as `key(...)`.
     pub(crate) fn assigned(&self, key: &str) -> Option<&Expr> {
         match self.find(key) {
             Some(Meta::NameValue(pair)) => Some(&pair.value),
@@ -96,12 +96,12 @@ impl Options {
         }
     }
 
-    /// The text behind `key =`.
+    /// The text after `key =`.
     pub(crate) fn text(&self, key: &str) -> syn::Result<Option<String>> {
         self.expression(key)?.map(literal).transpose()
     }
 
-    /// The items in the parentheses behind `key`.
+    /// The items in the parentheses after `key`.
     pub(crate) fn list<T: syn::parse::Parse>(&self, key: &str) -> syn::Result<Vec<T>> {
         match self.find(key) {
             None => Ok(Vec::new()),
@@ -148,7 +148,7 @@ pub(crate) fn inside<'a>(ty: &'a syn::Type, outer: &str) -> Option<&'a syn::Type
 }
 
 thread_local! {
-    /// Whether the DSL is reached through the crate that gathers the others.
+    /// Whether the DSL is used through the umbrella crate.
     static GATHERED: Cell<bool> = const { Cell::new(false) };
 }
 

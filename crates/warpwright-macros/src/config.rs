@@ -5,7 +5,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{DeriveInput, Expr, Generics, LitStr, Type, parse_quote};
 
-/// A field that has a text.
+/// A field with a text form.
 struct Field<'a> {
     ident: &'a syn::Ident,
     ty: &'a Type,
@@ -15,7 +15,7 @@ struct Field<'a> {
     default: Option<String>,
     /// The word for `None`.
     none: Option<String>,
-    /// Of a table the type of its rows, and how many there may be.
+    /// For a table, the type of its rows and their maximum number.
     table: Option<(&'a Type, TokenStream)>,
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
 }
 
 impl Field<'_> {
-    /// What is said of it, and of a table how many rows there may be.
+    /// Its description, and for a table the maximum number of rows.
     fn described(&self) -> TokenStream {
         let dsl = dsl();
         let Field { name, doc, domain, default, table, .. } = self;
@@ -157,7 +157,7 @@ impl Field<'_> {
         quote!(texts.value(|text| #parse))
     }
 
-    /// The text `from` as a value, or `None`.
+    /// The value of the text `from`, or `None`.
     fn parsed(&self, from: TokenStream) -> TokenStream {
         let (dsl, ty) = (dsl(), self.ty);
         match (&self.none, inside(ty, "Option")) {
@@ -186,7 +186,7 @@ impl Field<'_> {
     }
 }
 
-/// The type of a table's rows, and how many there may be.
+/// The type of a table's rows, and their maximum number.
 fn table<'a>(ty: &'a Type, options: &Options) -> syn::Result<Option<(&'a Type, TokenStream)>> {
     match (options.flag("table")?, inside(ty, "Vec")) {
         (false, _) => Ok(None),
@@ -195,12 +195,12 @@ fn table<'a>(ty: &'a Type, options: &Options) -> syn::Result<Option<(&'a Type, T
     }
 }
 
-/// How many values there may be.
+/// The maximum number of values.
 fn max(options: &Options) -> syn::Result<TokenStream> {
     Ok(options.expression("max")?.map_or(quote!(u32::MAX), |max| quote!(#max)))
 }
 
-/// The values that a field may have: those of its type, or those that its attribute says.
+/// The domain of a field: that of its type, or that of its attribute.
 fn domain(ty: &Type, options: &Options) -> syn::Result<TokenStream> {
     let dsl = dsl();
     if options.flag("table")? {
@@ -250,7 +250,7 @@ fn domain(ty: &Type, options: &Options) -> syn::Result<TokenStream> {
     })
 }
 
-/// Type parameters live as long as the program, so that the key can tell types.
+/// Adds `'static` bounds to type parameters, so that the key can distinguish types.
 fn bounded(generics: &Generics) -> Generics {
     let mut generics = generics.clone();
     let names: Vec<_> = generics.type_params().map(|parameter| parameter.ident.clone()).collect();
