@@ -42,13 +42,13 @@ const SELECTED: &[(&str, &str)] = &[
     (
         "warpwright-graph",
         "allocations dispatch execute execute_errors hazards launches layouts models penalties \
-         resident runner store",
+         persistent_kernel runner store",
     ),
     ("warpwright-llm", "engine model"),
 ];
 
 /// Tests that run whole models. On the virtual GPU they use memory checks alone, since the others take long.
-const LONG: &[&str] = &["engine", "launches", "model", "models", "resident", "runner"];
+const LONG: &[&str] = &["engine", "launches", "model", "models", "persistent_kernel", "runner"];
 
 /// Numerical tests: prefixes of names, by test binary.
 ///

@@ -20,7 +20,7 @@ const UNSAFE_PLACES: &[&str] = &[
     "crates/warpwright-libcuda/",
     "crates/warpwright-dsl/src/bounded.rs",
     "crates/warpwright-kernels/src/bounded.rs",
-    "crates/warpwright-graph/src/run/persistent/resident.rs",
+    "crates/warpwright-graph/src/run/persistent/bound.rs",
     "crates/warpwright-vm/src/simd.rs",
     "crates/warpwright-llm/src/gguf/map.rs",
     "crates/warpwright-llm/tests/common/counting.rs",

@@ -7,8 +7,8 @@ use warpwright_test::KernelTest;
 use warpwright_vm::{FindingKind, Options};
 
 /// Bytes of the buffers of a configuration that is run, and how many of an entry are: the smallest.
-const MOST_BYTES: u64 = 16 << 20;
-const MOST_RUNS: usize = 6;
+const MAX_BYTES: u64 = 16 << 20;
+const MAX_RUNS: usize = 6;
 
 /// The numbers that lengths, the grid and scalars depend on: those that must agree do not where they can be less, so
 /// that what is loaded has to be held against each of them.
@@ -98,16 +98,16 @@ fn kernels_of_the_catalogue_stay_within_their_arguments() {
             assert_eq!(kernel.bounded().expect("a promise").entry(), kernel.entry());
         }
         kernels.sort_by_cached_key(|kernel| bytes(&**kernel));
-        assert!(bytes(&*kernels[0]) <= MOST_BYTES, "{} has no example that is small enough", entry.name);
+        assert!(bytes(&*kernels[0]) <= MAX_BYTES, "{} has no example that is small enough", entry.name);
         // Where lists say which part of a buffer is whose, each example is run, and each way to be wrong.
         let has_lists = |kernel: &dyn AnyKernel| {
             kernel.args().iter().any(|arg| matches!(arg.name, "starts" | "sequences" | "positions"))
         };
         for (place, kernel) in
-            kernels.iter().enumerate().filter(|(_, kernel)| bytes(&***kernel) <= MOST_BYTES)
+            kernels.iter().enumerate().filter(|(_, kernel)| bytes(&***kernel) <= MAX_BYTES)
         {
             let seeds = if has_lists(&**kernel) { 0..2 } else { place as u64..place as u64 + 1 };
-            for seed in seeds.filter(|_| place < MOST_RUNS || has_lists(&**kernel)) {
+            for seed in seeds.filter(|_| place < MAX_RUNS || has_lists(&**kernel)) {
                 let outside = outside(&**kernel, seed);
                 assert_eq!(outside.first(), None);
             }

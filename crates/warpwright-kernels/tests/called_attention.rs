@@ -120,7 +120,7 @@ fn head_dims_that_no_run_of_lanes_holds_exactly() {
 }
 
 #[test]
-fn groups_of_several_passes_and_eights() {
+fn groups_of_several_passes_and_n8_tiles() {
     for (group, head_dim, cache) in [
         (9, 64, CacheDtype::F16),
         (16, 128, CacheDtype::F16),

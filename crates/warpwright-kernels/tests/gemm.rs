@@ -65,7 +65,7 @@ impl Class {
 }
 
 /// What is given to all products: activations, and what is added.
-struct Given {
+struct ProductInputs {
     tokens: usize,
     x: Vec<f32>,
     bias: bool,
@@ -88,7 +88,7 @@ struct Loss {
     products: usize,
 }
 
-impl Given {
+impl ProductInputs {
     fn bias(&self, n: usize) -> Vec<f32> {
         numbers(n, 5).into_iter().map(|x| x as f32).collect()
     }
@@ -239,7 +239,7 @@ fn check_quantised(sm: u16, kernel: QuantGemm, tokens: usize, class: Class, seed
         of_largest: 2.0 * of_largest,
         products: kernel.terms as usize * k,
     };
-    let given = Given { tokens, x, bias: kernel.bias, residual: kernel.residual };
+    let given = ProductInputs { tokens, x, bias: kernel.bias, residual: kernel.residual };
     let test = KernelTest::new(&kernel).arch(Arch::sm(sm));
     let test = test.input("x", &halves).input("scales", &scales).input("w", &planes);
     let weights = Weights::quantised(format, n, k, &bytes);
@@ -272,7 +272,7 @@ fn check_halves(sm: u16, kernel: Gemm, tokens: usize, class: Class, seed: Option
         }
     };
     let loss = Loss { relative, of_largest, products: terms as usize * k };
-    let given = Given { tokens, x, bias: kernel.bias, residual: kernel.residual };
+    let given = ProductInputs { tokens, x, bias: kernel.bias, residual: kernel.residual };
     given.check(&kernel, test, &weights, kernel.out, &loss, seed);
 }
 

@@ -8,7 +8,7 @@ mod common;
 #[path = "../examples/ladder/mod.rs"]
 mod ladder;
 
-use common::{Given, numbers, rounded, rounding, run_kernel};
+use common::{LaunchArg, numbers, rounded, rounding, run_kernel};
 use ladder::mat_vec::MatVec;
 use ladder::rms_norm::RmsNorm;
 use ladder::softmax::Softmax;
@@ -23,7 +23,7 @@ const TYPES: [(&str, Type); 3] =
 const U: f64 = 1.0 / (1 << 24) as f64;
 
 /// Runs a kernel; yields its one output.
-fn output(sm: u16, kernel: &dyn AnyKernel, dims: &[(&'static str, usize)], given: &[Given<'_>]) -> Vec<f64> {
+fn output(sm: u16, kernel: &dyn AnyKernel, dims: &[(&'static str, usize)], given: &[LaunchArg<'_>]) -> Vec<f64> {
     let dim = |name: &str| dims.iter().find(|dim| dim.0 == name).map(|dim| dim.1 as u64);
     let (mut outputs, _) = run_kernel(Arch::sm(sm), kernel, dim, given);
     outputs.remove(0)
@@ -58,10 +58,10 @@ fn vectors_are_added() {
                 let what = format!("{n} {dtype} on sm_{sm}");
                 let kernel = of_type!(ty, VectorAdd {}(threads));
                 let given = [
-                    Given::Input(ty, &x),
-                    Given::Input(ty, &y),
-                    Given::Output(ty, n),
-                    Given::Scalar(n as u32),
+                    LaunchArg::Input(ty, &x),
+                    LaunchArg::Input(ty, &y),
+                    LaunchArg::Output(ty, n),
+                    LaunchArg::Scalar(n as u32),
                 ];
                 let found = output(sm, &*kernel, &[("n", n)], &given);
                 // A sum in f32; of halves it is exact or rounded as well.
@@ -82,7 +82,7 @@ fn rows_are_normalised() {
                 let x = rounded(ty, &numbers(rows * d, 1));
                 let w = rounded(ty, &numbers(d, 2));
                 let kernel = of_type!(ty, RmsNorm { threads }(d as u32, epsilon));
-                let given = [Given::Input(ty, &x), Given::Input(ty, &w), Given::Output(ty, rows * d)];
+                let given = [LaunchArg::Input(ty, &x), LaunchArg::Input(ty, &w), LaunchArg::Output(ty, rows * d)];
                 let found = output(sm, &*kernel, &[("rows", rows)], &given);
                 let bound = (d as f64 / f64::from(threads) + 12.0) * U;
                 assert_within(&format!("{rows}x{d} {dtype} on sm_{sm}"), ty, &found, |i| {
@@ -103,7 +103,7 @@ fn matrices_are_transposed() {
             for (rows, columns) in [(1, 1), (1, 70), (33, 31), (64, 32), (100, 65)] {
                 let x = rounded(ty, &numbers(rows * columns, 1));
                 let kernel = of_type!(ty, Transpose {}(rows as u32, columns as u32));
-                let given = [Given::Input(ty, &x), Given::Output(ty, rows * columns)];
+                let given = [LaunchArg::Input(ty, &x), LaunchArg::Output(ty, rows * columns)];
                 let found = output(sm, &*kernel, &[], &given);
                 let exact: Vec<_> =
                     (0..columns).flat_map(|column| x.iter().skip(column).step_by(columns).copied()).collect();
@@ -123,7 +123,7 @@ fn rows_become_probabilities() {
                 let x: Vec<_> = numbers(rows * d, 1).iter().map(|x| x * 8.0 + 200.0).collect();
                 let x = rounded(ty, &x);
                 let kernel = of_type!(ty, Softmax { threads }(d as u32));
-                let given = [Given::Input(ty, &x), Given::Output(ty, rows * d)];
+                let given = [LaunchArg::Input(ty, &x), LaunchArg::Output(ty, rows * d)];
                 let found = output(sm, &*kernel, &[("rows", rows)], &given);
                 assert_within(&format!("{rows}x{d} {dtype} on sm_{sm}"), ty, &found, |i| {
                     let row = &x[i / d * d..][..d];
@@ -146,7 +146,7 @@ fn rows_are_multiplied_by_a_vector() {
                 let w = rounded(ty, &numbers(n * k, 1));
                 let x = rounded(ty, &numbers(k, 2));
                 let kernel = of_type!(ty, MatVec {}(n as u32, k as u32));
-                let given = [Given::Input(ty, &w), Given::Input(ty, &x), Given::Output(Type::F32, n)];
+                let given = [LaunchArg::Input(ty, &w), LaunchArg::Input(ty, &x), LaunchArg::Output(Type::F32, n)];
                 let found = output(sm, &*kernel, &[], &given);
                 let bound = (k as f64 / 32.0 + 8.0) * U;
                 assert_within(&format!("{n}x{k} {dtype} on sm_{sm}"), Type::F32, &found, |i| {

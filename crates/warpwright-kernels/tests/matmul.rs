@@ -15,7 +15,7 @@ mod common;
 #[path = "../examples/ladder/mod.rs"]
 mod ladder;
 
-use common::{Given, numbers, product, rounded, rounding, run_kernel};
+use common::{LaunchArg, numbers, product, rounded, rounding, run_kernel};
 use ladder::matmul::Matmul;
 use ladder::matmul_tiled::MatmulTiled;
 use warpwright_dsl::{Bf16, BuildError, F16, any::AnyKernel};
@@ -81,10 +81,10 @@ fn check(case: &Case<'_>, size: [usize; 3], a: &[f64], b: &[f64]) {
     let fields = sides.iter().map(String::as_str).chain(case.fields.iter().copied());
     let kernel = case.kernel.configure(fields).expect("a configuration");
     let given = [
-        Given::Input(case.factor, a),
-        Given::Input(case.factor, b),
-        Given::Output(case.out, m * n),
-        Given::Scalar(m as u32),
+        LaunchArg::Input(case.factor, a),
+        LaunchArg::Input(case.factor, b),
+        LaunchArg::Output(case.out, m * n),
+        LaunchArg::Scalar(m as u32),
     ];
     let dims = |name: &str| (name == "m").then_some(m as u64);
     let (outputs, _) = run_kernel(Arch::sm(case.sm), kernel.as_ref(), dims, &given);
@@ -224,10 +224,10 @@ fn a_sum_of_nothing_is_zero() {
     for kernel in kernels {
         for sm in [75, 80] {
             let given = [
-                Given::Input(Type::F32, &[]),
-                Given::Input(Type::F32, &[]),
-                Given::Output(Type::F32, 17 * 24),
-                Given::Scalar(17),
+                LaunchArg::Input(Type::F32, &[]),
+                LaunchArg::Input(Type::F32, &[]),
+                LaunchArg::Output(Type::F32, 17 * 24),
+                LaunchArg::Scalar(17),
             ];
             let dims = |name: &str| (name == "m").then_some(17);
             let (outputs, _) = run_kernel(Arch::sm(sm), kernel.as_ref(), dims, &given);

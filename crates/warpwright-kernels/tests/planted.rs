@@ -6,7 +6,7 @@ mod common;
 #[path = "../examples/ladder/mod.rs"]
 mod ladder;
 
-use common::{Given, numbers, run_unjudged, take_out};
+use common::{LaunchArg, numbers, run_unjudged, take_out};
 use ladder::matmul::Matmul;
 use ladder::matmul_tiled::MatmulTiled;
 use warpwright_dsl::{Built, F16, any::AnyKernel};
@@ -23,7 +23,7 @@ const DEPTH: usize = 160;
 /// A kernel and what it is given.
 struct Product<'a> {
     kernel: &'a dyn AnyKernel,
-    given: Vec<Given<'a>>,
+    given: Vec<LaunchArg<'a>>,
     /// The number that lengths and the grid depend on.
     dim: (&'static str, usize),
 }
@@ -62,10 +62,10 @@ impl Product<'_> {
 /// `C = A·B` with factors of the type.
 fn matmul<'a>(kernel: &'a dyn AnyKernel, factor: Type, [a, b]: [&'a [f64]; 2]) -> Product<'a> {
     let given = vec![
-        Given::Input(factor, a),
-        Given::Input(factor, b),
-        Given::Output(Type::F32, M * N),
-        Given::Scalar(M as u32),
+        LaunchArg::Input(factor, a),
+        LaunchArg::Input(factor, b),
+        LaunchArg::Output(Type::F32, M * N),
+        LaunchArg::Scalar(M as u32),
     ];
     Product { kernel, given, dim: ("m", M) }
 }
@@ -132,11 +132,11 @@ fn the_fed_pipeline_needs_its_barrier_and_wait() {
         // Words of any bits: what they mean is nothing to the order of things.
         let planes: Vec<_> = numbers(planes, 2).into_iter().map(|x| (x + 1.0) * 2e9).collect();
         let given = vec![
-            Given::Input(Type::F16, &x),
-            Given::Input(Type::U32, &planes),
-            Given::Input(Type::F32, &[1.0; TOKENS]),
-            Given::Output(Type::F32, TOKENS * 64),
-            Given::Scalar(TOKENS as u32),
+            LaunchArg::Input(Type::F16, &x),
+            LaunchArg::Input(Type::U32, &planes),
+            LaunchArg::Input(Type::F32, &[1.0; TOKENS]),
+            LaunchArg::Output(Type::F32, TOKENS * 64),
+            LaunchArg::Scalar(TOKENS as u32),
         ];
         let product = Product { kernel: &kernel, given, dim: ("tokens", TOKENS) };
         for sm in [75, 80] {

@@ -4,7 +4,7 @@
 mod common;
 
 use common::ops::{Buffers, NO_QUANT, U, assert_within, full, held, kinds, run};
-use common::{Given, run_unjudged};
+use common::{LaunchArg, run_unjudged};
 use std::f64::consts::TAU;
 use warpwright_dsl::{BuildError, Role, any::AnyKernel};
 use warpwright_kernels::{CacheDtype, Dtype, QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
@@ -469,13 +469,13 @@ mod on_the_vm {
             }
             assert_eq!(taken, 1, "{}", rope.entry());
             let x = common::numbers(width(&rope), 43);
-            let mut given = vec![Given::Input(Type::F32, &x[..128])];
+            let mut given = vec![LaunchArg::Input(Type::F32, &x[..128])];
             if rope.kv_heads > 0 {
-                given.extend([Given::Input(Type::F32, &x[128..192]), Given::Input(Type::F32, &x[192..])]);
+                given.extend([LaunchArg::Input(Type::F32, &x[128..192]), LaunchArg::Input(Type::F32, &x[192..])]);
             }
-            given.push(Given::Input(Type::U32, &[3.0]));
+            given.push(LaunchArg::Input(Type::U32, &[3.0]));
             if rope.kv_heads > 0 {
-                given.extend([Given::Output(Type::F32, 256), Given::Output(Type::F32, 256)]);
+                given.extend([LaunchArg::Output(Type::F32, 256), LaunchArg::Output(Type::F32, 256)]);
             }
             let (_, report) = run_unjudged(Arch::sm(80), &rope.entry(), &built, (1, 1, 1), &given);
             let found =

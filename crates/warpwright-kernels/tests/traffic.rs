@@ -7,7 +7,7 @@ mod common;
 #[path = "../examples/ladder/mod.rs"]
 mod ladder;
 
-use common::{Given, numbers, run_kernel};
+use common::{LaunchArg, numbers, run_kernel};
 use ladder::matmul::Matmul;
 use ladder::matmul_tiled::MatmulTiled;
 use std::sync::Arc;
@@ -27,10 +27,10 @@ const SECTOR: u64 = 32;
 fn report(sm: u16, kernel: &dyn AnyKernel, factor: Type, out: Type) -> Arc<Report> {
     let (a, b) = (numbers(M * DEPTH, 1), numbers(DEPTH * N, 2));
     let given = [
-        Given::Input(factor, &a),
-        Given::Input(factor, &b),
-        Given::Output(out, M * N),
-        Given::Scalar(M as u32),
+        LaunchArg::Input(factor, &a),
+        LaunchArg::Input(factor, &b),
+        LaunchArg::Output(out, M * N),
+        LaunchArg::Scalar(M as u32),
     ];
     let (_, report) = run_kernel(Arch::sm(sm), kernel, |name| (name == "m").then_some(M as u64), &given);
     report.expect("the report of a virtual GPU")

@@ -3,19 +3,19 @@
 #[path = "common/counting.rs"]
 mod counting;
 
-use counting::most_allocated;
+use counting::peak_allocated;
 use warpwright_llm::chat::{ChatError, ChatTemplate, Message, SpecialTokens};
 
 /// Bytes that no rendering of these tests may hold at once: what a whole one may make, and one value on the way.
-const MOST: usize = (512 + 128) << 20;
+const MAX_BYTES: usize = (512 + 128) << 20;
 
 fn render(source: &str) -> Result<String, ChatError> {
     let messages = [Message::new("user", "hello"), Message::new("assistant", "hi")];
-    let (result, most) = most_allocated(|| {
+    let (result, peak) = peak_allocated(|| {
         let template = ChatTemplate::new(source, &SpecialTokens::default())?;
         template.render(&messages, true)
     });
-    assert!(most < MOST, "{most} bytes for {} of a template: {source:.80}", source.len());
+    assert!(peak < MAX_BYTES, "{peak} bytes for {} of a template: {source:.80}", source.len());
     result
 }
 

@@ -11,17 +11,17 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 /// A folder with a library and a folder for temporary files.
-struct Place {
+struct Sandbox {
     folder: Folder,
     library: String,
 }
 
-impl Place {
+impl Sandbox {
     fn new(name: &str) -> Self {
         let folder = Folder::new(name);
         let library = folder.write("some.so", "a library");
         fs::create_dir(folder.path().join("temporary")).expect("the folder is made");
-        Place { folder, library }
+        Sandbox { folder, library }
     }
 
     /// `warpwright exec` with these arguments, and an environment that says nothing of ours.
@@ -56,15 +56,15 @@ fn output(mut command: Command) -> Output {
 
 #[test]
 fn options_become_the_environment_that_the_library_reads() {
-    let place = Place::new("exec_environment");
+    let sandbox = Sandbox::new("exec_environment");
     let show = "env | grep ^WARPWRIGHT_ | sort";
-    let unasked = output(place.script(&[], show));
+    let unasked = output(sandbox.script(&[], show));
     assert_eq!((stdout(&unasked), status(&unasked)), ("", 0), "what nobody asks for is not said");
     let options = [
         &["--check", "racecheck,initcheck", "--sm", "75,sm_90", "--memory", "8G", "--workers", "2"][..],
         &["--order", "random:7", "--findings", "found.json", "--fail", "--leaks", "--log", "calls"],
     ];
-    let file = place.folder.path().join("found.json");
+    let file = sandbox.folder.path().join("found.json");
     let expected = [
         "WARPWRIGHT_CHECK=racecheck,initcheck",
         "WARPWRIGHT_DEVICES=75,90",
@@ -79,38 +79,38 @@ fn options_become_the_environment_that_the_library_reads() {
     .map(|line| format!("{line}\n"))
     .concat();
     fs::write(&file, "of an earlier run").expect("the file is written");
-    assert_eq!(stdout(&output(place.script(&options.concat(), show))), expected);
+    assert_eq!(stdout(&output(sandbox.script(&options.concat(), show))), expected);
     assert_eq!(fs::read(&file).expect("the file is there"), b"");
-    let mut inherited = place.script(&["--fail=9"], show);
+    let mut inherited = sandbox.script(&["--fail=9"], show);
     inherited.env("WARPWRIGHT_CHECK", "all");
     assert_eq!(stdout(&output(inherited)), "WARPWRIGHT_CHECK=all\nWARPWRIGHT_EXIT_STATUS=9\n");
 }
 
 #[test]
 fn the_program_alone_sees_the_library_under_the_drivers_name() {
-    let place = Place::new("exec_folder");
+    let sandbox = Sandbox::new("exec_folder");
     let script = "dir=${LD_LIBRARY_PATH%%:*}; echo \"${LD_LIBRARY_PATH#*:}\"; stat -c %a \"$dir\"; \
                   cd \"$dir\" && for link in *; do echo \"$link\" \"$(readlink \"$link\")\"; done";
-    let mut command = place.script(&[], script);
+    let mut command = sandbox.script(&[], script);
     command.env("LD_LIBRARY_PATH", "some:folders");
-    let library = Path::new(&place.library).canonicalize().expect("it is there");
+    let library = Path::new(&sandbox.library).canonicalize().expect("it is there");
     let library = library.display();
     let expected = format!("some:folders\n700\nlibcuda.so {library}\nlibcuda.so.1 {library}\n");
     assert_eq!(stdout(&output(command)), expected);
-    assert!(place.is_clean());
+    assert!(sandbox.is_clean());
     // An entry without a name would be the current folder.
-    let alone = output(place.script(&[], "echo \"${LD_LIBRARY_PATH##*/temporary/}\""));
+    let alone = output(sandbox.script(&[], "echo \"${LD_LIBRARY_PATH##*/temporary/}\""));
     assert_eq!(stdout(&alone).matches(':').count(), 0);
 }
 
 #[test]
 fn the_exit_status_is_the_programs() {
-    let place = Place::new("exec_status");
-    assert_eq!(status(&output(place.script(&[], "exit 7"))), 7);
-    assert_eq!(status(&output(place.script(&[], "kill -KILL $$"))), 128 + 9);
-    let none = output(place.exec(&["--library", &place.library, "--", "./not-there"]));
+    let sandbox = Sandbox::new("exec_status");
+    assert_eq!(status(&output(sandbox.script(&[], "exit 7"))), 7);
+    assert_eq!(status(&output(sandbox.script(&[], "kill -KILL $$"))), 128 + 9);
+    let none = output(sandbox.exec(&["--library", &sandbox.library, "--", "./not-there"]));
     assert_eq!((status(&none), stdout(&none)), (2, ""));
-    assert!(place.is_clean());
+    assert!(sandbox.is_clean());
 }
 
 /// Sends a signal to a process.
@@ -122,11 +122,11 @@ fn send(signal: &str, pid: u32) {
 #[test]
 fn signals_go_on_to_the_program() {
     for (signal, expected) in [("-TERM", "TERM\n"), ("-USR1", "USR1\n"), ("-INT", "INT\n")] {
-        let place = Place::new(&format!("exec_signal{signal}"));
+        let sandbox = Sandbox::new(&format!("exec_signal{signal}"));
         let script = "for name in TERM USR1 INT; do trap \"echo $name; exit 3\" $name; done; \
                       echo ready; while :; do sleep 0.02; done";
         // In a session of its own: what comes from the terminal of these tests would not be passed on.
-        let exec = place.script(&[], script);
+        let exec = sandbox.script(&[], script);
         // A shell sets no trap for what was ignored when it began, as it is where these tests run in the background.
         let mut command = Command::new("env");
         command.args(["--default-signal=TERM,USR1,INT", "setsid", "--wait"]);
@@ -137,7 +137,7 @@ fn signals_go_on_to_the_program() {
                 None => command.env_remove(name),
             };
         }
-        command.current_dir(place.folder.path()).stdin(Stdio::null()).stdout(Stdio::piped());
+        command.current_dir(sandbox.folder.path()).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
         let mut lines = BufReader::new(child.stdout.take().expect("piped"));
         let mut line = String::new();
@@ -152,33 +152,33 @@ fn signals_go_on_to_the_program() {
         let mut rest = String::new();
         lines.read_to_string(&mut rest).expect("readable");
         assert_eq!((rest.as_str(), child.wait().expect("it ends").code()), (expected, Some(3)));
-        assert!(place.is_clean());
+        assert!(sandbox.is_clean());
     }
 }
 
 #[test]
 fn what_was_ignored_stays_so() {
-    let place = Place::new("exec_nohup");
-    let exec = place.script(&[], "kill -HUP $$; echo on");
+    let sandbox = Sandbox::new("exec_nohup");
+    let exec = sandbox.script(&[], "kill -HUP $$; echo on");
     let line = "trap '' HUP; exec \"$@\"";
     let mut command = Command::new("sh");
     command.args(["-c", line, "sh"]).arg(exec.get_program()).args(exec.get_args());
-    command.env("TMPDIR", place.folder.path().join("temporary"));
+    command.env("TMPDIR", sandbox.folder.path().join("temporary"));
     let output = output(command);
     assert_eq!((stdout(&output), status(&output)), ("on\n", 0));
 }
 
 #[test]
 fn without_the_library_nothing_starts() {
-    let place = Place::new("exec_library");
-    let named = output(place.exec(&["--library", "missing.so", "--", "echo", "started"]));
+    let sandbox = Sandbox::new("exec_library");
+    let named = output(sandbox.exec(&["--library", "missing.so", "--", "echo", "started"]));
     assert_eq!((status(&named), stdout(&named)), (2, ""));
-    let mut variable = place.exec(&["--", "echo", "started"]);
-    variable.env("WARPWRIGHT_LIBCUDA", place.folder.path());
+    let mut variable = sandbox.exec(&["--", "echo", "started"]);
+    variable.env("WARPWRIGHT_LIBCUDA", sandbox.folder.path());
     assert_eq!(status(&output(variable)), 2, "the folder has no library of that name");
 
     // A copy of the program in a folder of its own, where cargo has built nothing.
-    let bin = place.folder.path().join("installed/bin");
+    let bin = sandbox.folder.path().join("installed/bin");
     fs::create_dir_all(&bin).expect("the folder is made");
     let program = bin.join("warpwright");
     fs::hard_link(env!("CARGO_BIN_EXE_warpwright"), &program).expect("it is on the same disk");
@@ -189,7 +189,7 @@ fn without_the_library_nothing_starts() {
     };
     let alone = run();
     assert_eq!((status(&alone), stdout(&alone)), (2, ""));
-    let lib = place.folder.path().join("installed/lib");
+    let lib = sandbox.folder.path().join("installed/lib");
     fs::create_dir(&lib).expect("the folder is made");
     fs::write(lib.join("libwarpwright_cuda.so"), "a library").expect("it is written");
     let with_library = run();
@@ -198,7 +198,7 @@ fn without_the_library_nothing_starts() {
 
 #[test]
 fn options_that_make_no_sense_start_nothing() {
-    let place = Place::new("exec_usage");
+    let sandbox = Sandbox::new("exec_usage");
     for options in [
         &["--check", "none,all"][..],
         &["--check", "rececheck"],
@@ -211,9 +211,9 @@ fn options_that_make_no_sense_start_nothing() {
         &["--log", "some"],
         &["--findings", "no/such/folder/found.json"],
     ] {
-        let output = output(place.script(options, "echo started"));
+        let output = output(sandbox.script(options, "echo started"));
         assert_eq!((status(&output), stdout(&output)), (2, ""), "{options:?}");
     }
-    assert_eq!(status(&output(place.exec(&["--library", &place.library]))), 2, "a program is missing");
-    assert!(place.is_clean());
+    assert_eq!(status(&output(sandbox.exec(&["--library", &sandbox.library]))), 2, "a program is missing");
+    assert!(sandbox.is_clean());
 }

@@ -387,9 +387,9 @@ fn penalties(inputs: &[TensorType], params: PenaltyParams) -> Result<Vec<TensorT
         ("frequency", params.frequency, -1e6, 1e6, "from -1e6 to 1e6"),
         ("presence", params.presence, -1e6, 1e6, "from -1e6 to 1e6"),
     ];
-    for (name, setting, least, most, rule) in fixed {
+    for (name, setting, min, max, rule) in fixed {
         if let Setting::Fixed(value) = setting {
-            number(name, value, (least..=most).contains(&value), rule)?;
+            number(name, value, (min..=max).contains(&value), rule)?;
         }
     }
     let newest = [("tokens", U32S), ("positions", U32S)];
@@ -439,13 +439,13 @@ fn sample(inputs: &[TensorType], params: SampleParams) -> Result<Vec<TensorType>
 }
 
 /// States that a launch counts up at most.
-const MOST_COUNTERS: usize = 4;
+const MAX_COUNTERS: usize = 4;
 
 fn advance(inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
     let Some(&first) = inputs.first() else {
         return Err(OpError::Arity { needed: "1 to 4", given: 0 });
     };
-    if inputs.len() > MOST_COUNTERS {
+    if inputs.len() > MAX_COUNTERS {
         return Err(OpError::Arity { needed: "1 to 4", given: inputs.len() });
     }
     for &input in inputs {

@@ -150,7 +150,7 @@ impl TensorType {
         };
         match self.element {
             _ if elements == 0 => Some("not empty".into()),
-            _ if elements > MOST_ELEMENTS => Some("of no more than 2^40 elements".into()),
+            _ if elements > MAX_ELEMENTS => Some("of no more than 2^40 elements".into()),
             Element::Weights(_) if rank != 2 => Some("of 2 dimensions".into()),
             Element::Weights(format) => blocks(format.block()),
             Element::Cache(_) if rank != 4 => Some("of 4 dimensions".into()),
@@ -161,7 +161,7 @@ impl TensorType {
 }
 
 /// So many that bytes, and sums of them, are far from the largest number.
-const MOST_ELEMENTS: u64 = 1 << 40;
+const MAX_ELEMENTS: u64 = 1 << 40;
 
 impl fmt::Display for TensorType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

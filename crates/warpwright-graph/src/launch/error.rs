@@ -57,14 +57,14 @@ pub enum Unsupported {
     #[error("{0}")]
     Form(String),
     /// A number is larger than a kernel takes.
-    #[error("{what} is {value}: it must be at most {most}")]
+    #[error("{what} is {value}: it must be at most {max}")]
     Limit {
         /// Which number.
         what: String,
         /// Its value.
         value: u64,
         /// The largest.
-        most: u64,
+        max: u64,
     },
     /// The arguments that a step gives a kernel are not those that it takes: a mistake of the library's.
     #[error("`{kernel}` takes {needed}, and is given {given}")]

@@ -15,12 +15,12 @@ use warpwright_kernels::WeightFormat;
 /// quantised by the norm, once for all blocks, where [`Fusion::Quantize`] is allowed: then products do not take it.
 /// Products with weights of floats, which stay exact, are no launch with others.
 pub fn accepts(fusion: Fusion, step: &StepOp, program: &Program, options: &PlanOptions) -> bool {
-    judge(fusion, step, program, options).is_ok()
+    validate(fusion, step, program, options).is_ok()
 }
 
-fn judge(fusion: Fusion, step: &StepOp, program: &Program, options: &PlanOptions) -> Result<()> {
+fn validate(fusion: Fusion, step: &StepOp, program: &Program, options: &PlanOptions) -> Result<()> {
     match step {
-        StepOp::Products(products) => judge_products(fusion, products, program, options),
+        StepOp::Products(products) => validate_products(fusion, products, program, options),
         StepOp::Rope(step) => check(&rope::configure(program, step)?, options.arch()),
         StepOp::Norm(norm) => check(&rows::rms_norm(program.ty(norm.x), norm)?, options.arch()),
         StepOp::Quantize { x, .. } => check(&rows::quantizer(program.ty(*x))?, options.arch()),
@@ -28,7 +28,7 @@ fn judge(fusion: Fusion, step: &StepOp, program: &Program, options: &PlanOptions
     }
 }
 
-fn judge_products(
+fn validate_products(
     fusion: Fusion,
     products: &Products,
     program: &Program,

@@ -1,6 +1,6 @@
 //! Attention over a cache.
 
-use super::lowering::{Given, Lowering, Result, form};
+use super::lowering::{LaunchArg, Lowering, Result, form};
 use crate::graph::{AttentionMode, AttentionParams, CacheShape, Tensor};
 use crate::program::AttentionStep;
 use warpwright_kernels::tune::AttentionShape;
@@ -40,7 +40,7 @@ fn decode(
     };
     let shape = AttentionShape::of(&kernel, max_seq_len, lowering.options.tuning.batch(batch));
     kernel.splits = lowering.choose(&shape).splits;
-    let scales = |half| (dtype == CacheDtype::Q8_0).then(|| Given::part(half, 1, 0));
+    let scales = |half| (dtype == CacheDtype::Q8_0).then(|| LaunchArg::part(half, 1, 0));
     let mut args = IncrementalAttentionArgs {
         q: step.q.into(),
         k: step.k_cache.into(),
@@ -91,7 +91,7 @@ fn prefill(
         ..FlashAttention::new(heads, kv_heads, head_dim, max_seq_len)
     };
     super::kernels::check(&kernel, lowering.options.arch())?;
-    let mut sides = [Given::from(step.k_cache), Given::from(step.v_cache)];
+    let mut sides = [LaunchArg::from(step.k_cache), LaunchArg::from(step.v_cache)];
     if dtype == CacheDtype::Q8_0 {
         for (side, half) in sides.iter_mut().zip([step.k_cache, step.v_cache]) {
             let rows = lowering.rows(half)?;
@@ -99,9 +99,9 @@ fn prefill(
             let cast = Cast::new(head_dim, CacheDtype::Q8_0, CacheDtype::F16);
             let given = [
                 ("x", half.into()),
-                ("x_scales", Given::part(half, 1, 0)),
+                ("x_scales", LaunchArg::part(half, 1, 0)),
                 ("y", floats.into()),
-                ("rows", Given::u32(rows)),
+                ("rows", LaunchArg::u32(rows)),
             ];
             lowering.launch(cast, &[], &given)?;
             *side = floats.into();
@@ -118,8 +118,8 @@ fn prefill(
         q_len: None,
         kv_len: None,
         q_starts: Some(q_starts.into()),
-        starts: Some(Given::u32(batch + 1)),
-        q_tokens: Some(Given::u32(tokens)),
+        starts: Some(LaunchArg::u32(batch + 1)),
+        q_tokens: Some(LaunchArg::u32(tokens)),
         kv_lens: Some(kv_lens.into()),
         kv_starts: None,
         kv_tokens: None,

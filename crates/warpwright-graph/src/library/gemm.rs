@@ -1,6 +1,6 @@
 //! Products of many tokens on the tensor cores.
 
-use super::lowering::{Given, Lowering, Result, form};
+use super::lowering::{LaunchArg, Lowering, Result, form};
 use crate::graph::{Element, Tensor};
 use crate::options::PlanOptions;
 use crate::program::Products;
@@ -26,7 +26,7 @@ pub(super) fn scale(lowering: &mut Lowering<'_>, x: Tensor, out: Tensor) -> Resu
     };
     let kernel = ScaleRows { d: from.shape.columns(), dtype, half, terms };
     let tokens = lowering.rows(x)?.into();
-    let args = ScaleRowsArgs { x: x.into(), halves: out.into(), scales: Given::part(out, 1, 0), tokens };
+    let args = ScaleRowsArgs { x: x.into(), halves: out.into(), scales: LaunchArg::part(out, 1, 0), tokens };
     lowering.launch_with(kernel, args)
 }
 
@@ -45,11 +45,11 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, products: &Products) -> Result<
     let tokens = lowering.rows(products.x)?;
     let (n, k) = (super::lowering::rows(w)?, x.shape.columns());
     let Some(out) = matrix.out else { return form("a product without a result") };
-    let (x, w, scales) = (products.x.into(), Given::planes(matrix.weight), Given::part(products.x, 1, 0));
-    let (bias, residual, y) = (matrix.bias.map(Given::from), matrix.residual.map(Given::from), out.into());
+    let (x, w, scales) = (products.x.into(), LaunchArg::planes(matrix.weight), LaunchArg::part(products.x, 1, 0));
+    let (bias, residual, y) = (matrix.bias.map(LaunchArg::from), matrix.residual.map(LaunchArg::from), out.into());
     let shape = GemmShape { format, n, k, terms, tokens };
     let GemmChoice { rows, columns } = lowering.choose(&shape);
-    let (with_bias, with_residual, tokens) = (bias.is_some(), residual.is_some(), Given::u32(tokens));
+    let (with_bias, with_residual, tokens) = (bias.is_some(), residual.is_some(), LaunchArg::u32(tokens));
     if format.is_float() {
         let gemm =
             Gemm { terms, rows, columns, bias: with_bias, residual: with_residual, ..Gemm::new(half, n, k) };

@@ -21,7 +21,7 @@ pub(super) fn form<T>(rule: impl Into<String>) -> Result<T> {
 
 /// What a kernel is given as an argument.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Given {
+pub(super) struct LaunchArg {
     source: Source,
     /// Bytes that are read or written, where that is not all.
     moved: Option<u64>,
@@ -36,42 +36,42 @@ enum Source {
     U32(u32),
 }
 
-impl Given {
+impl LaunchArg {
     /// The scalar.
     pub(super) fn u32(value: u32) -> Self {
-        Given { source: Source::U32(value), moved: None }
+        LaunchArg { source: Source::U32(value), moved: None }
     }
 
     /// The weights, in the planes of products.
     pub(super) fn planes(tensor: Tensor) -> Self {
-        Given { source: Source::Weights(tensor, WeightLayout::Planes), moved: None }
+        LaunchArg { source: Source::Weights(tensor, WeightLayout::Planes), moved: None }
     }
 
     /// The weights, in rows.
     pub(super) fn rows(tensor: Tensor) -> Self {
-        Given { source: Source::Weights(tensor, WeightLayout::Rows), moved: None }
+        LaunchArg { source: Source::Weights(tensor, WeightLayout::Rows), moved: None }
     }
 
     /// Part `plane` of a tensor, from element `at` on.
     pub(super) fn part(tensor: Tensor, plane: usize, at: u64) -> Self {
-        Given { source: Source::Plane(tensor, plane, at), moved: None }
+        LaunchArg { source: Source::Plane(tensor, plane, at), moved: None }
     }
 
     /// Of which so many bytes are read or written.
     pub(super) fn moves(self, bytes: u64) -> Self {
-        Given { moved: Some(bytes), ..self }
+        LaunchArg { moved: Some(bytes), ..self }
     }
 }
 
-impl From<Tensor> for Given {
+impl From<Tensor> for LaunchArg {
     fn from(tensor: Tensor) -> Self {
-        Given::part(tensor, 0, 0)
+        LaunchArg::part(tensor, 0, 0)
     }
 }
 
-impl From<ScratchId> for Given {
+impl From<ScratchId> for LaunchArg {
     fn from(scratch: ScratchId) -> Self {
-        Given { source: Source::Scratch(scratch), moved: None }
+        LaunchArg { source: Source::Scratch(scratch), moved: None }
     }
 }
 
@@ -79,49 +79,49 @@ impl From<ScratchId> for Given {
 pub(super) struct Planned;
 
 impl Mode for Planned {
-    type In<T: Data> = Given;
-    type Out<T: Data> = Given;
-    type InOut<T: Data> = Given;
-    type Scalar<T: Data> = Given;
-    type AnyIn = Given;
-    type AnyOut = Given;
-    type AnyInOut = Given;
+    type In<T: Data> = LaunchArg;
+    type Out<T: Data> = LaunchArg;
+    type InOut<T: Data> = LaunchArg;
+    type Scalar<T: Data> = LaunchArg;
+    type AnyIn = LaunchArg;
+    type AnyOut = LaunchArg;
+    type AnyInOut = LaunchArg;
     type Dim = u64;
 }
 
 /// Arguments of a launch by name, and the numbers that it depends on beside them.
 #[derive(Default)]
 struct Names {
-    given: Vec<(&'static str, Given)>,
+    given: Vec<(&'static str, LaunchArg)>,
     dims: Vec<(&'static str, u64)>,
 }
 
 impl Sink<Planned> for Names {
-    fn input<T: Data>(&mut self, name: &'static str, value: Given) {
+    fn input<T: Data>(&mut self, name: &'static str, value: LaunchArg) {
         self.given.push((name, value));
     }
 
-    fn output<T: Data>(&mut self, name: &'static str, value: Given) {
+    fn output<T: Data>(&mut self, name: &'static str, value: LaunchArg) {
         self.given.push((name, value));
     }
 
-    fn in_out<T: Data>(&mut self, name: &'static str, value: Given) {
+    fn in_out<T: Data>(&mut self, name: &'static str, value: LaunchArg) {
         self.given.push((name, value));
     }
 
-    fn scalar<T: Data>(&mut self, name: &'static str, value: Given) {
+    fn scalar<T: Data>(&mut self, name: &'static str, value: LaunchArg) {
         self.given.push((name, value));
     }
 
-    fn any_input(&mut self, name: &'static str, value: Given) {
+    fn any_input(&mut self, name: &'static str, value: LaunchArg) {
         self.given.push((name, value));
     }
 
-    fn any_output(&mut self, name: &'static str, value: Given) {
+    fn any_output(&mut self, name: &'static str, value: LaunchArg) {
         self.given.push((name, value));
     }
 
-    fn any_in_out(&mut self, name: &'static str, value: Given) {
+    fn any_in_out(&mut self, name: &'static str, value: LaunchArg) {
         self.given.push((name, value));
     }
 
@@ -142,7 +142,7 @@ pub(super) struct Lowering<'a> {
 }
 
 /// The largest grid.
-const MOST_BLOCKS: [u64; 3] = [(1 << 31) - 1, 65_535, 65_535];
+const MAX_BLOCKS: [u64; 3] = [(1 << 31) - 1, 65_535, 65_535];
 const GRID: [&str; 3] = ["grid.x", "grid.y", "grid.z"];
 
 impl<'a> Lowering<'a> {
@@ -213,7 +213,7 @@ impl<'a> Lowering<'a> {
         &mut self,
         kernel: T,
         dims: &[(&'static str, u64)],
-        given: &[(&'static str, Given)],
+        given: &[(&'static str, LaunchArg)],
     ) -> Result<()>
     where
         T: AnyKernel + Send + Sync + 'static,
@@ -245,9 +245,9 @@ impl<'a> Lowering<'a> {
         let mut grid = [1; 3];
         for i in 0..3 {
             let blocks = kernel.rule.grid[i].evaluate(known).unwrap_or(u64::MAX);
-            if blocks > MOST_BLOCKS[i] {
+            if blocks > MAX_BLOCKS[i] {
                 let what = format!("{} of `{}`", GRID[i], kernel.entry);
-                return Err(Box::new(Unsupported::Limit { what, value: blocks, most: MOST_BLOCKS[i] }));
+                return Err(Box::new(Unsupported::Limit { what, value: blocks, max: MAX_BLOCKS[i] }));
             }
             grid[i] = blocks as u32;
         }
@@ -307,9 +307,9 @@ impl<'a> Lowering<'a> {
 /// Rows of a tensor, as kernels count them.
 pub(super) fn rows(ty: TensorType) -> Result<u32> {
     let rows = ty.shape.rows();
-    let most = u64::from(u32::MAX);
+    let max = u64::from(u32::MAX);
     let limit =
-        |_| Box::new(Unsupported::Limit { what: format!("the number of rows of {ty}"), value: rows, most });
+        |_| Box::new(Unsupported::Limit { what: format!("the number of rows of {ty}"), value: rows, max });
     u32::try_from(rows).map_err(limit)
 }
 

@@ -1,7 +1,7 @@
 //! Products of few tokens: one launch reads each weight once for up to eight of them.
 
 use super::gemm;
-use super::lowering::{Given, Lowering, Result, form};
+use super::lowering::{LaunchArg, Lowering, Result, form};
 use crate::graph::{Element, Tensor};
 use crate::launch::Unsupported;
 use crate::program::{Matrix, Products, Program};
@@ -12,7 +12,7 @@ use warpwright_kernels::{self as kernels, Activations, QuantGemv, QuantGemvArgs}
 pub(super) const TOKENS: u32 = 8;
 
 /// Tokens that so many launches serve as a plan may have for one step.
-const MOST_TOKENS: u32 = 1 << 16;
+const MAX_TOKENS: u32 = 1 << 16;
 
 /// The kernel for so many tokens.
 pub(super) fn gemv(program: &Program, products: &Products, batch: u32) -> Result<QuantGemv> {
@@ -50,11 +50,11 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, products: &Products) -> Result<
         return gemm::lower(lowering, products);
     }
     let tokens = lowering.rows(products.x)?;
-    if tokens > MOST_TOKENS {
+    if tokens > MAX_TOKENS {
         return Err(Box::new(Unsupported::Limit {
             what: "the number of tokens of products that tensor cores do not do".into(),
             value: tokens.into(),
-            most: MOST_TOKENS.into(),
+            max: MAX_TOKENS.into(),
         }));
     }
     for first in (0..tokens).step_by(TOKENS as usize) {
@@ -70,11 +70,11 @@ fn group(lowering: &mut Lowering<'_>, products: &Products, first: u32, batch: u3
     let gemv = lowering.choose(&shape).apply(gemv);
     let first = u64::from(first);
     let k = u64::from(gemv.k);
-    let part = |tensor, plane, row: u64| Given::part(tensor, plane, first * row);
+    let part = |tensor, plane, row: u64| LaunchArg::part(tensor, plane, first * row);
     let matrices = || products.matrices.iter().zip(&gemv.matrices);
     let of_rows = |tensor: Option<Tensor>, n: u32| tensor.map(|tensor| part(tensor, 0, n.into()));
-    let w = matrices().map(|(matrix, _)| Given::planes(matrix.weight)).collect();
-    let bias = matrices().map(|(matrix, _)| matrix.bias.map(Given::from)).collect();
+    let w = matrices().map(|(matrix, _)| LaunchArg::planes(matrix.weight)).collect();
+    let bias = matrices().map(|(matrix, _)| matrix.bias.map(LaunchArg::from)).collect();
     let residual = matrices().map(|(matrix, kernel)| of_rows(matrix.residual, kernel.n)).collect();
     let y = matrices().map(|(matrix, kernel)| of_rows(matrix.out, kernel.n)).collect();
     let floats = (gemv.activations != Activations::Int8).then(|| part(products.x, 0, k));

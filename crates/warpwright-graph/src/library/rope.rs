@@ -1,6 +1,6 @@
 //! Rotation, and the way into the cache.
 
-use super::lowering::{Given, Lowering, Result, form};
+use super::lowering::{LaunchArg, Lowering, Result, form};
 use crate::graph::CacheShape;
 use crate::program::{Program, RopeStep};
 use warpwright_kernels::tune::RopeShape;
@@ -71,9 +71,9 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, step: &RopeStep) -> Result<()> 
     let batch = append.and_then(|append| lowering.ty(append.k_cache.0).shape.dims().first().copied());
     // A row for each token and head is written, and nothing else.
     let rows = append.map_or(0, |append| lowering.ty(append.k).shape.elements());
-    let cache = |cache| Given::from(cache).moves(rows.saturating_mul(kernel.cache.bytes().into()));
+    let cache = |cache| LaunchArg::from(cache).moves(rows.saturating_mul(kernel.cache.bytes().into()));
     let scales =
-        |cache| (kernel.cache == CacheDtype::Q8_0).then(|| Given::part(cache, 1, 0).moves(rows / 16));
+        |cache| (kernel.cache == CacheDtype::Q8_0).then(|| LaunchArg::part(cache, 1, 0).moves(rows / 16));
     let args = RopeArgs {
         q: step.rotate.map(|rotate| rotate.x.into()),
         q_in_place: None,
@@ -81,12 +81,12 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, step: &RopeStep) -> Result<()> 
         v: append.map(|append| append.v.into()),
         qkv: None,
         qkv_in_place: None,
-        q_norm: step.rotate.and_then(|rotate| rotate.norm).map(Given::from),
-        k_norm: append.and_then(|append| append.k_norm).map(Given::from),
+        q_norm: step.rotate.and_then(|rotate| rotate.norm).map(LaunchArg::from),
+        k_norm: append.and_then(|append| append.k_norm).map(LaunchArg::from),
         positions: Some(step.positions.into()),
-        sequences: listed.map(Given::from),
-        batch: listed.map(|_| Given::u32(batch.unwrap_or(0))),
-        freq_factors: step.factors.map(Given::from),
+        sequences: listed.map(LaunchArg::from),
+        batch: listed.map(|_| LaunchArg::u32(batch.unwrap_or(0))),
+        freq_factors: step.factors.map(LaunchArg::from),
         rotated: step.rotate.map(|rotate| rotate.out.into()),
         k_cache: append.map(|append| cache(append.k_cache.1)),
         k_scales: append.and_then(|append| scales(append.k_cache.1)),

@@ -1,6 +1,6 @@
 //! Kernels on rows: one operand or two, and no choice but that of their shapes.
 
-use super::lowering::{Given, Lowering, Result, form};
+use super::lowering::{LaunchArg, Lowering, Result, form};
 use crate::graph::{Element, SampleParams, Tensor, TensorType};
 use crate::program::{NormStep, PenaltyStep, Pointwise};
 use warpwright_kernels::{
@@ -23,7 +23,7 @@ fn dtype(ty: TensorType) -> Result<Dtype> {
 pub(super) fn embedding(lowering: &mut Lowering<'_>, table: Tensor, ids: Tensor, out: Tensor) -> Result<()> {
     let ty = lowering.ty(table);
     let Element::Weights(format) = ty.element else { return form(format!("{ty} is no table of weights")) };
-    look_up(lowering, (format, table, Given::rows(table)), ids, out)
+    look_up(lowering, (format, table, LaunchArg::rows(table)), ids, out)
 }
 
 /// Rows of a matrix of `f32`: a table too.
@@ -33,7 +33,7 @@ pub(super) fn select_rows(lowering: &mut Lowering<'_>, x: Tensor, rows: Tensor, 
 
 fn look_up(
     lowering: &mut Lowering<'_>,
-    (format, table, given): (WeightFormat, Tensor, Given),
+    (format, table, given): (WeightFormat, Tensor, LaunchArg),
     ids: Tensor,
     out: Tensor,
 ) -> Result<()> {
@@ -55,12 +55,12 @@ pub(super) fn norm(lowering: &mut Lowering<'_>, step: &NormStep) -> Result<()> {
     let x = lowering.ty(step.x);
     let kernel = rms_norm(x, step)?;
     let rows = x.shape.elements() / u64::from(step.d.max(1));
-    let part = |plane| step.quants.map(|quants| Given::part(quants, plane, 0));
+    let part = |plane| step.quants.map(|quants| LaunchArg::part(quants, plane, 0));
     let args = RmsNormArgs {
         x: step.x.into(),
         residual: None,
         w: step.norm.weight.into(),
-        y: step.out.map(Given::from),
+        y: step.out.map(LaunchArg::from),
         quants: part(0),
         scales: part(1),
         rows,
@@ -93,10 +93,10 @@ pub(super) fn elementwise(
     }
     let args = ElementwiseArgs {
         a: Some(a.into()),
-        b: b.map(Given::from),
+        b: b.map(LaunchArg::from),
         ab: None,
         y: out.into(),
-        rows: Given::u32(lowering.rows(a)?),
+        rows: LaunchArg::u32(lowering.rows(a)?),
         factor: None,
     };
     lowering.launch_with(kernel, args)
@@ -116,7 +116,7 @@ pub(super) fn cast(lowering: &mut Lowering<'_>, x: Tensor, out: Tensor) -> Resul
         return Ok(());
     }
     let kernel = Cast::new(from.shape.columns(), dtype(from)?.into(), dtype(to)?.into());
-    let rows = Given::u32(lowering.rows(x)?);
+    let rows = LaunchArg::u32(lowering.rows(x)?);
     let args = CastArgs { x: x.into(), x_scales: None, y: out.into(), y_scales: None, rows };
     lowering.launch_with(kernel, args)
 }
@@ -132,7 +132,7 @@ pub(super) fn resize(
     let kernel = ResizeRows { dtype: dtype(ty)?, ..ResizeRows::new(from, to) };
     let heads = ty.shape.elements() / u64::from(from.max(1));
     let Ok(rows) = u32::try_from(heads) else { return form(format!("{heads} heads to resize")) };
-    lowering.launch_with(kernel, ResizeRowsArgs { x: x.into(), y: out.into(), rows: Given::u32(rows) })
+    lowering.launch_with(kernel, ResizeRowsArgs { x: x.into(), y: out.into(), rows: LaunchArg::u32(rows) })
 }
 
 /// The kernel that makes `int8` of rows of a type.
@@ -145,8 +145,8 @@ pub(super) fn quantize(lowering: &mut Lowering<'_>, x: Tensor, out: Tensor) -> R
     let args = QuantizeInt8Args {
         x: x.into(),
         quants: out.into(),
-        scales: Given::part(out, 1, 0),
-        rows: Given::u32(lowering.rows(x)?),
+        scales: LaunchArg::part(out, 1, 0),
+        rows: LaunchArg::u32(lowering.rows(x)?),
     };
     lowering.launch_with(kernel, args)
 }
@@ -155,7 +155,7 @@ pub(super) fn argmax(lowering: &mut Lowering<'_>, x: Tensor, out: Tensor) -> Res
     let ty = lowering.ty(x);
     let rows = ty.shape.rows();
     let kernel = Argmax { input: dtype(ty)?, ..Argmax::new(ty.shape.columns()) };
-    let mut merged = |dtype| (kernel.blocks > 1).then(|| Given::from(lowering.zeroed(dtype, rows)));
+    let mut merged = |dtype| (kernel.blocks > 1).then(|| LaunchArg::from(lowering.zeroed(dtype, rows)));
     let (best, arrived) = (merged(Type::U64), merged(Type::U32));
     lowering.launch_with(kernel, ArgmaxArgs { x: x.into(), best, arrived, indices: out.into(), rows })
 }
@@ -175,10 +175,10 @@ pub(super) fn penalties(lowering: &mut Lowering<'_>, step: &PenaltyStep) -> Resu
     lowering.copy(step.logits, step.out);
     let rows = ty.shape.rows();
     let moved = rows.saturating_mul((window * input.bytes()).into());
-    let recent = Given::from(step.next.unwrap_or(step.recent));
+    let recent = LaunchArg::from(step.next.unwrap_or(step.recent));
     let mut settings = step.settings.iter();
     let args = PenaltiesArgs {
-        logits: Given::from(step.out).moves(moved),
+        logits: LaunchArg::from(step.out).moves(moved),
         recent: (!kernel.remembers).then_some(recent),
         ring: kernel.remembers.then_some(recent),
         tokens: step.newest.map(|[tokens, _]| tokens.into()),
@@ -192,7 +192,7 @@ pub(super) fn penalties(lowering: &mut Lowering<'_>, step: &PenaltyStep) -> Resu
 }
 
 /// The next of the buffers, where the setting is in one.
-fn buffer<T: PartialEq>(setting: Setting<T>, buffers: &mut std::slice::Iter<'_, Tensor>) -> Option<Given> {
+fn buffer<T: PartialEq>(setting: Setting<T>, buffers: &mut std::slice::Iter<'_, Tensor>) -> Option<LaunchArg> {
     if setting == Setting::Buffer { buffers.next().map(|&buffer| buffer.into()) } else { None }
 }
 
@@ -229,5 +229,5 @@ pub(super) fn advance(lowering: &mut Lowering<'_>, counters: &[(Tensor, Tensor)]
     let Ok(rows) = u32::try_from(elements) else { return form(format!("{elements} counters in a state")) };
     let kernel = Advance::new(counters.len() as u32);
     let counters = counters.iter().map(|&(_, after)| after.into()).collect();
-    lowering.launch_with(kernel, AdvanceArgs { counters, rows: Given::u32(rows) })
+    lowering.launch_with(kernel, AdvanceArgs { counters, rows: LaunchArg::u32(rows) })
 }

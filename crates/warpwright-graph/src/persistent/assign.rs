@@ -50,10 +50,10 @@ pub struct Item {
 const ITEMS_OF_A_BLOCK: u64 = 4;
 
 /// Most blocks of a decoder.
-const MOST_BLOCKS: u32 = 65_535;
+const MAX_BLOCKS: u32 = 65_535;
 
 /// Tiles of an instance, by its place.
-type Part = (usize, Range<u32>);
+type TileRange = (usize, Range<u32>);
 
 impl Schedule {
     /// Assigns the tiles to so many blocks.
@@ -62,7 +62,7 @@ impl Schedule {
     ///
     /// [`ScheduleError::Blocks`] where there are none, or too many.
     pub fn assign(&self, blocks: u32, assignment: Assignment) -> Result<Assigned, ScheduleError> {
-        if !(1..=MOST_BLOCKS).contains(&blocks) {
+        if !(1..=MAX_BLOCKS).contains(&blocks) {
             return Err(ScheduleError::Blocks { blocks });
         }
         let phases = self.phases.len() as u32;
@@ -109,7 +109,7 @@ impl Schedule {
     }
 
     /// Contiguous ranges of about the same cost, with their blocks.
-    fn ranges(&self, stage: &Stage, assigned: &Assigned) -> Vec<(usize, Part)> {
+    fn ranges(&self, stage: &Stage, assigned: &Assigned) -> Vec<(usize, TileRange)> {
         let known = || stage.instances.iter().filter_map(|&i| Some((i, self.instances.get(i)?)));
         let large = known().any(|(_, instance)| instance.large);
         let grain = |i: usize| if large { 1 } else { self.teams_of(i) };
@@ -125,7 +125,7 @@ impl Schedule {
                 chunk_cost(i, instance) * u128::from(instance.tiles().div_ceil(grain(i).into()))
             })
             .sum();
-        let mut all: Vec<(usize, Part)> = Vec::new();
+        let mut all: Vec<(usize, TileRange)> = Vec::new();
         let mut before = 0u128;
         for (i, instance) in known() {
             let (own, grain) = (chunk_cost(i, instance), grain(i));
@@ -146,7 +146,7 @@ impl Schedule {
     }
 
     /// Items of a few tiles.
-    fn queued(&self, stage: &Stage, assigned: &Assigned) -> Vec<(usize, Part)> {
+    fn queued(&self, stage: &Stage, assigned: &Assigned) -> Vec<(usize, TileRange)> {
         let mut all = Vec::new();
         let known = || stage.instances.iter().filter_map(|&i| Some((i, self.instances.get(i)?)));
         let bytes: u128 = known().map(|(_, instance)| u128::from(instance.bytes.max(1))).sum();

@@ -9,7 +9,7 @@ use warpwright_dsl::BuildError;
 #[non_exhaustive]
 pub enum ScheduleError {
     /// A step is not done by launches of the library.
-    #[error("{step} of {} is done by the dispatcher, which a resident launch cannot ask: its launches must be the library's", names(.nodes))]
+    #[error("{step} of {} is done by the dispatcher, which a persistent kernel cannot ask: its launches must be the library's", names(.nodes))]
     Overridden {
         /// Names of the nodes whose work the step does.
         nodes: Vec<String>,
@@ -17,7 +17,7 @@ pub enum ScheduleError {
         step: &'static str,
     },
     /// The plan is for more than one token.
-    #[error("{} is for {tokens} tokens at a time: a resident launch decodes one sequence, token by token", names(.nodes))]
+    #[error("{} is for {tokens} tokens at a time: a persistent kernel decodes one sequence, token by token", names(.nodes))]
     Batch {
         /// Names of the nodes whose work the step does.
         nodes: Vec<String>,
@@ -25,12 +25,12 @@ pub enum ScheduleError {
         tokens: u64,
     },
     /// The plan is for a prompt.
-    #[error("{} attends to a prompt: a resident launch decodes one sequence, token by token", names(.nodes))]
+    #[error("{} attends to a prompt: a persistent kernel decodes one sequence, token by token", names(.nodes))]
     Prompt {
         /// Names of the nodes whose work the step does.
         nodes: Vec<String>,
     },
-    /// A kernel is none that a resident launch can call.
+    /// A kernel is none that a persistent kernel can call.
     #[error("`{kernel}`: {error}")]
     Op {
         /// The kernel.

@@ -28,7 +28,7 @@ pub(super) struct Parts<'a> {
 type Shared = Arc<dyn AnyKernel + Send + Sync>;
 
 /// What a launch, or a launch's piece, is given: arguments by name, and numbers.
-type Given<'g> = (&'g [(&'static str, Operand)], &'g [(&'static str, u64)]);
+type CallArgs<'g> = (&'g [(&'static str, Operand)], &'g [(&'static str, u64)]);
 
 impl<'a> Parts<'a> {
     pub(super) fn new(plan: &'a Plan, warps: u32, large: u64) -> Result<Self, ScheduleError> {
@@ -143,7 +143,7 @@ impl<'a> Parts<'a> {
     fn instance(
         &self,
         call: &Op,
-        (given, dims): Given<'_>,
+        (given, dims): CallArgs<'_>,
         origin: Origin,
     ) -> Result<Instance, ScheduleError> {
         let kernel = || call.name();

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Orders that are tried besides, at most; and how many pairs of units that meet are looked at for that, about.
-const MOST_TRIALS: usize = 256;
+const MAX_TRIALS: usize = 256;
 const PAIRS: usize = 1 << 19;
 /// Steps after which it does not matter how long something has been needed.
 const FAR: i64 = 16;
@@ -40,7 +40,7 @@ pub(super) fn best(units: &[Unit], enough: u64) -> Option<(Vec<u64>, u64)> {
         }
     }
     let mut found = found?;
-    let trials = (PAIRS / (fit.pairs() + 1)).min(MOST_TRIALS);
+    let trials = (PAIRS / (fit.pairs() + 1)).min(MAX_TRIALS);
     improve(&fit, &mut found, enough, trials);
     Some((found.offsets, found.peak))
 }

@@ -61,9 +61,9 @@ pub struct Placement {
 /// ```
 pub fn place(blocks: &[Block], alignment: u64) -> Option<Placement> {
     let (units, replaces) = unite(blocks, alignment)?;
-    let bound = most(&units, |unit| unit.bytes)?;
+    let bound = peak(&units, |unit| unit.bytes)?;
     // Sizes are rounded up, but for what lies last; and a few hundredths are not worth a search.
-    let enough = most(&units, |unit| unit.room)?.max(bound.saturating_add(bound / 64));
+    let enough = peak(&units, |unit| unit.room)?.max(bound.saturating_add(bound / 64));
     let (offsets, peak) = fit::best(&units, enough)?;
     let mut of_blocks = vec![0; blocks.len()];
     for (unit, offset) in units.iter().zip(offsets) {
@@ -129,7 +129,7 @@ fn unite(blocks: &[Block], alignment: u64) -> Option<(Vec<Unit>, Vec<Option<usiz
 }
 
 /// The largest sum of what is needed at one step.
-fn most(units: &[Unit], size: impl Fn(&Unit) -> u64) -> Option<u64> {
+fn peak(units: &[Unit], size: impl Fn(&Unit) -> u64) -> Option<u64> {
     let mut changes: Vec<(u32, bool, u64)> = Vec::with_capacity(2 * units.len());
     for unit in units {
         changes.push((unit.begin, true, size(unit)));
@@ -139,10 +139,10 @@ fn most(units: &[Unit], size: impl Fn(&Unit) -> u64) -> Option<u64> {
     }
     // What ends before a step does so before others begin at it.
     changes.sort_unstable_by_key(|&(step, begins, _)| (step, begins));
-    let (mut live, mut most) = (0u64, 0);
+    let (mut live, mut peak) = (0u64, 0);
     for (_, begins, bytes) in changes {
         live = if begins { live.checked_add(bytes)? } else { live - bytes };
-        most = most.max(live);
+        peak = peak.max(live);
     }
-    Some(most)
+    Some(peak)
 }

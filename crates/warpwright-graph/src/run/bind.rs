@@ -1,7 +1,7 @@
 //! A plan with every launch ready, in the memory of a device.
 
 use super::error::ExecuteError;
-use super::placed::{Given, Placed};
+use super::placed::{BoundArg, Placed};
 use super::store::Store;
 use crate::launch::{Action, PlannedLaunch};
 use crate::plan::Plan;
@@ -69,9 +69,9 @@ fn prepare_launch(placed: &Placed, launch: &PlannedLaunch) -> Result<PreparedLau
     let mut binder = kernel.bind();
     for (&(name, source), desc) in launch.args.iter().zip(launch.kernel.args()) {
         binder = match placed.given(source, desc.dtype)? {
-            Given::Buffer(buffer) => binder.buffer(name, buffer),
-            Given::U32(value) => binder.scalar(name, value),
-            Given::F32(value) => binder.scalar(name, value),
+            BoundArg::Buffer(buffer) => binder.buffer(name, buffer),
+            BoundArg::U32(value) => binder.scalar(name, value),
+            BoundArg::F32(value) => binder.scalar(name, value),
         };
     }
     for &(name, count) in &launch.dims {

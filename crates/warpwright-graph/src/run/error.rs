@@ -226,7 +226,7 @@ pub enum ExecuteError {
     Persistent(Box<PersistentFault>),
     /// A launch for many tokens was asked for more than its options say.
     #[error(
-        "a launch with {given} {what}: there can be from {least} to {most}, by the options it was bound with"
+        "a launch with {given} {what}: there can be from {min} to {max}, by the options it was bound with"
     )]
     PersistentLimit {
         /// What there are so many of.
@@ -234,9 +234,9 @@ pub enum ExecuteError {
         /// How many.
         given: usize,
         /// The fewest.
-        least: u32,
+        min: u32,
         /// The most.
-        most: u32,
+        max: u32,
     },
     /// The device refuses, or has failed.
     #[error(transparent)]

@@ -39,7 +39,7 @@ struct Input {
 }
 
 /// What a kernel is given for an argument of the plan's.
-pub(super) enum Given {
+pub(super) enum BoundArg {
     Buffer(AnyBuffer),
     U32(u32),
     F32(f32),
@@ -125,10 +125,10 @@ impl Placed {
     }
 
     /// What an argument is, whose elements have that type.
-    pub(super) fn given(&self, source: ArgSource, dtype: Type) -> Result<Given, ExecuteError> {
-        Ok(Given::Buffer(match source {
-            ArgSource::U32(value) => return Ok(Given::U32(value)),
-            ArgSource::F32(value) => return Ok(Given::F32(value)),
+    pub(super) fn given(&self, source: ArgSource, dtype: Type) -> Result<BoundArg, ExecuteError> {
+        Ok(BoundArg::Buffer(match source {
+            ArgSource::U32(value) => return Ok(BoundArg::U32(value)),
+            ArgSource::F32(value) => return Ok(BoundArg::F32(value)),
             // Weights that are floats are taken as such.
             ArgSource::Weights { tensor, layout } => self.matrix(tensor, layout)?.cast(dtype)?,
             ArgSource::Tensor { tensor, plane, at, len } => {

@@ -15,7 +15,7 @@ use warpwright_kernels::weights::Planes;
 use warpwright_ptx::ir::Type;
 
 /// The largest grid of CUDA.
-const MOST_BLOCKS: [u64; 3] = [(1 << 31) - 1, 65_535, 65_535];
+const MAX_BLOCKS: [u64; 3] = [(1 << 31) - 1, 65_535, 65_535];
 
 /// Holds a plan to everything.
 pub(crate) fn check(plan: &Plan) {
@@ -116,7 +116,7 @@ fn arguments(plan: &Plan, launch: &PlannedLaunch) {
     }
     assert!(launch.bytes > 0 && launch.bytes <= most_bytes, "{entry}: {} of {most_bytes}", launch.bytes);
 
-    for ((extent, given), most) in rule.grid.iter().zip(launch.grid).zip(MOST_BLOCKS) {
+    for ((extent, given), most) in rule.grid.iter().zip(launch.grid).zip(MAX_BLOCKS) {
         let blocks = extent.evaluate(known).unwrap_or_else(|| panic!("{entry}: no grid"));
         assert_eq!(u64::from(given), blocks, "{entry}");
         assert!((1..=most).contains(&blocks), "{entry}: a grid of {:?}", launch.grid);

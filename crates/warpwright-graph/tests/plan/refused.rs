@@ -88,13 +88,13 @@ fn more_rows_than_a_grid_has_blocks() {
     graph.softmax("y", x).expect("a node");
     let (nodes, _, reason) = refused(&graph, &exact());
     assert_eq!(nodes, ["y"]);
-    let Unsupported::Limit { value, most, .. } = reason else { panic!("{reason}") };
-    assert_eq!((value, most), (u32::MAX.into(), (1 << 31) - 1));
+    let Unsupported::Limit { value, max, .. } = reason else { panic!("{reason}") };
+    assert_eq!((value, max), (u32::MAX.into(), (1 << 31) - 1));
     // Of sequences, 65535.
     let model = ModelConfig { max_seq_len: 8, ..ModelConfig::small() };
     let (nodes, _, reason) = refused(&model.layer(65_536), &exact());
     assert!(nodes[0].starts_with("blk.0"));
-    assert!(matches!(reason, Unsupported::Limit { value: 65_536, most: 65_535, .. }), "{reason}");
+    assert!(matches!(reason, Unsupported::Limit { value: 65_536, max: 65_535, .. }), "{reason}");
 }
 
 /// A launch for every eight tokens is what a prompt may take, and not what numbers without bounds may.
@@ -109,10 +109,10 @@ fn more_tokens_than_launches_are_planned_for() {
     };
     let (nodes, _, reason) = refused(&of_tokens(1 << 28), &exact());
     assert_eq!(nodes, ["y"]);
-    let Unsupported::Limit { value, most, .. } = reason else { panic!("{reason}") };
+    let Unsupported::Limit { value, max, .. } = reason else { panic!("{reason}") };
     assert_eq!(value, 1 << 28);
-    let plan = try_plan(&of_tokens(most as u32), &exact()).expect("a plan");
-    assert_eq!(plan.launches().count() as u64, most / 8);
+    let plan = try_plan(&of_tokens(max as u32), &exact()).expect("a plan");
+    assert_eq!(plan.launches().count() as u64, max / 8);
 }
 
 #[test]

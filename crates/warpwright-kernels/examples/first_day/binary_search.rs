@@ -1,7 +1,7 @@
 //! The place of each key among sorted numbers.
 
 use super::Day;
-use super::common::Given;
+use super::common::LaunchArg;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 
@@ -49,11 +49,11 @@ fn searched(body: fn(K<'_>), n: usize, queries: usize, exact: impl Fn(u32, &[u32
         body,
         shape: (queries.div_ceil(64) as u32, 64),
         given: vec![
-            Given::Input(Type::U32, leak(&xs)),
-            Given::Input(Type::U32, leak(&keys)),
-            Given::Output(Type::U32, queries),
-            Given::Scalar(n as u32),
-            Given::Scalar(queries as u32),
+            LaunchArg::Input(Type::U32, leak(&xs)),
+            LaunchArg::Input(Type::U32, leak(&keys)),
+            LaunchArg::Output(Type::U32, queries),
+            LaunchArg::Scalar(n as u32),
+            LaunchArg::Scalar(queries as u32),
         ],
         exact: vec![(exact, 0.0)],
         ..Day::default()

@@ -1,7 +1,7 @@
 //! A product of matrices of any shape, with GELU on the way out.
 
 use super::Day;
-use super::common::{Given, numbers, product};
+use super::common::{LaunchArg, numbers, product};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 
@@ -40,12 +40,12 @@ pub(crate) fn day(m: usize, n: usize, depth: usize) -> Day<'static> {
         shape: (tiles as u32, TILE * TILE),
         exact: vec![(sums.into_iter().map(gelu).collect(), 1e-4)],
         given: vec![
-            Given::Input(Type::F32, a.leak()),
-            Given::Input(Type::F32, b.leak()),
-            Given::Output(Type::F32, m * n),
-            Given::Scalar(m as u32),
-            Given::Scalar(n as u32),
-            Given::Scalar(depth as u32),
+            LaunchArg::Input(Type::F32, a.leak()),
+            LaunchArg::Input(Type::F32, b.leak()),
+            LaunchArg::Output(Type::F32, m * n),
+            LaunchArg::Scalar(m as u32),
+            LaunchArg::Scalar(n as u32),
+            LaunchArg::Scalar(depth as u32),
         ],
         ..Day::default()
     }

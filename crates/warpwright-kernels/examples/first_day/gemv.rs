@@ -1,7 +1,7 @@
 //! A matrix of 8-bit numbers times a vector of them.
 
 use super::Day;
-use super::common::{Given, numbers};
+use super::common::{LaunchArg, numbers};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 
@@ -34,11 +34,11 @@ pub(crate) fn day(rows: usize, words: usize) -> Day<'static> {
         shape: (rows.div_ceil(WARPS as usize) as u32, WARPS * 32),
         exact: vec![(exact.collect(), 0.0)],
         given: vec![
-            Given::Input(Type::U32, words_of(&a)),
-            Given::Input(Type::U32, words_of(&x)),
-            Given::Output(Type::F32, rows),
-            Given::Scalar(rows as u32),
-            Given::Scalar(words as u32),
+            LaunchArg::Input(Type::U32, words_of(&a)),
+            LaunchArg::Input(Type::U32, words_of(&x)),
+            LaunchArg::Output(Type::F32, rows),
+            LaunchArg::Scalar(rows as u32),
+            LaunchArg::Scalar(words as u32),
         ],
         ..Day::default()
     }

@@ -1,7 +1,7 @@
 //! How many numbers fall into each bin.
 
 use super::Day;
-use super::common::{Given, numbers};
+use super::common::{LaunchArg, numbers};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 
@@ -32,9 +32,9 @@ pub(crate) fn day(n: usize) -> Day<'static> {
         shape: (3, 64),
         exact: vec![(counts, 0.0)],
         given: vec![
-            Given::Input(Type::F32, x.leak()),
-            Given::InOut(Type::U32, before.leak()),
-            Given::Scalar(n as u32),
+            LaunchArg::Input(Type::F32, x.leak()),
+            LaunchArg::InOut(Type::U32, before.leak()),
+            LaunchArg::Scalar(n as u32),
         ],
         ..Day::default()
     }

@@ -1,7 +1,7 @@
 //! Layer norm, its moments in one pass.
 
 use super::Day;
-use super::common::{Given, numbers};
+use super::common::{LaunchArg, numbers};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 
@@ -61,11 +61,11 @@ pub(crate) fn day(rows: usize, d: usize) -> Day<'static> {
         // The mean has an error of a few units of 300, 2⁻¹⁵ each, and rows vary by 0.58.
         exact: vec![(exact.collect(), 4.0 * 2f64.powi(-15) / 0.5)],
         given: vec![
-            Given::Input(Type::F32, x.leak()),
-            Given::Input(Type::F32, w.leak()),
-            Given::Input(Type::F32, b.leak()),
-            Given::Output(Type::F32, rows * d),
-            Given::Scalar(d as u32),
+            LaunchArg::Input(Type::F32, x.leak()),
+            LaunchArg::Input(Type::F32, w.leak()),
+            LaunchArg::Input(Type::F32, b.leak()),
+            LaunchArg::Output(Type::F32, rows * d),
+            LaunchArg::Scalar(d as u32),
         ],
         ..Day::default()
     }

@@ -14,7 +14,7 @@ mod segmented_scan;
 mod stencil;
 mod top_8;
 
-use common::{Given, Reported};
+use common::{LaunchArg, Reported};
 use warpwright_dsl::{Arch, Built, K, LaunchRule, build};
 
 /// Targets that do things in different ways.
@@ -27,7 +27,7 @@ struct Day<'a> {
     shape: (u32, u32),
     /// The oldest target, as `sm_N`.
     sm: u16,
-    given: Vec<Given<'a>>,
+    given: Vec<LaunchArg<'a>>,
     /// Each output, and how far from it the kernel may be.
     exact: Vec<(Vec<f64>, f64)>,
 }

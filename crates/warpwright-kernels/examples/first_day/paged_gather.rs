@@ -1,7 +1,7 @@
 //! Rows of a paged cache in their order.
 
 use super::Day;
-use super::common::{Given, numbers};
+use super::common::{LaunchArg, numbers};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 
@@ -40,10 +40,10 @@ pub(crate) fn day(rows: usize) -> Day<'static> {
         shape: (2, 64),
         exact: vec![(exact.collect(), 0.0)],
         given: vec![
-            Given::Input(Type::F32, cache.leak()),
-            Given::Input(Type::U32, table.iter().map(|&page| page.into()).collect::<Vec<f64>>().leak()),
-            Given::Output(Type::F32, rows * width),
-            Given::Scalar(rows as u32),
+            LaunchArg::Input(Type::F32, cache.leak()),
+            LaunchArg::Input(Type::U32, table.iter().map(|&page| page.into()).collect::<Vec<f64>>().leak()),
+            LaunchArg::Output(Type::F32, rows * width),
+            LaunchArg::Scalar(rows as u32),
         ],
         ..Day::default()
     }

@@ -1,7 +1,7 @@
 //! Sums from the head of each segment on, over the whole grid in one launch.
 
 use super::Day;
-use super::common::{Given, wholes};
+use super::common::{LaunchArg, wholes};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 
@@ -83,12 +83,12 @@ pub(crate) fn day(n: usize) -> Day<'static> {
         shape: (tiles as u32, THREADS),
         exact: vec![(exact.collect(), 0.0)],
         given: vec![
-            Given::Input(Type::U32, heads.leak()),
-            Given::Input(Type::F32, x.leak()),
-            Given::Output(Type::F32, n),
-            Given::Input(Type::U32, vec![0.0; 2 * tiles].leak()),
-            Given::Input(Type::U32, &[0.0]),
-            Given::Scalar(n as u32),
+            LaunchArg::Input(Type::U32, heads.leak()),
+            LaunchArg::Input(Type::F32, x.leak()),
+            LaunchArg::Output(Type::F32, n),
+            LaunchArg::Input(Type::U32, vec![0.0; 2 * tiles].leak()),
+            LaunchArg::Input(Type::U32, &[0.0]),
+            LaunchArg::Scalar(n as u32),
         ],
         ..Day::default()
     }

@@ -1,7 +1,7 @@
 //! A sum of neighbours, whose tiles come by asynchronous copies, one tile ahead.
 
 use super::Day;
-use super::common::{Given, wholes};
+use super::common::{LaunchArg, wholes};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 
@@ -43,7 +43,7 @@ pub(crate) fn day(n: usize) -> Day<'static> {
         shape: (2, THREADS),
         sm: 80,
         exact: vec![(exact, 0.0)],
-        given: vec![Given::Input(Type::F32, x.leak()), Given::Output(Type::F32, n), Given::Scalar(n as u32)],
+        given: vec![LaunchArg::Input(Type::F32, x.leak()), LaunchArg::Output(Type::F32, n), LaunchArg::Scalar(n as u32)],
     }
 }
 

@@ -1,18 +1,18 @@
 //! The eight largest numbers of each row, and where they are.
 
 use super::Day;
-use super::common::{Given, wholes};
+use super::common::{LaunchArg, wholes};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 
 /// A number and its place in the row. Of equal ones the first counts as the larger.
 #[derive(Clone, Copy, Carry)]
-struct Place<'k> {
+struct Candidate<'k> {
     value: Reg<'k, f32>,
     index: Reg<'k, u32>,
 }
 
-impl<'k> Place<'k> {
+impl<'k> Candidate<'k> {
     fn above(self, other: Self) -> Reg<'k, Pred> {
         self.value.gt(other.value) | self.value.eq(other.value) & self.index.lt(other.index)
     }
@@ -27,14 +27,14 @@ fn top_8(k: K<'_>) {
     let (x, n) = (k.ptr::<f32>("x"), k.scalar::<u32>("n"));
     let x = x.at(k.ctaid() * n);
     let (values, indices) = (k.ptr_mut::<f32>("values"), k.ptr_mut::<u32>("indices"));
-    let least = Place { value: k.f32(f32::NEG_INFINITY), index: k.u32(u32::MAX) };
-    let most = Place { value: k.f32(f32::INFINITY), index: k.u32(0) };
+    let least = Candidate { value: k.f32(f32::NEG_INFINITY), index: k.u32(u32::MAX) };
+    let most = Candidate { value: k.f32(f32::INFINITY), index: k.u32(0) };
     k.fold(k.range(0..8), most, |round, last| {
         let own = k.fold(k.strided(n), least, |index, best| {
-            let place = Place { value: x.ld(index), index };
-            (last.above(place) & place.above(best)).choose(place, best)
+            let candidate = Candidate { value: x.ld(index), index };
+            (last.above(candidate) & candidate.above(best)).choose(candidate, best)
         });
-        let best = k.block_reduce_by(own, Place::larger);
+        let best = k.block_reduce_by(own, Candidate::larger);
         k.when(k.tid().eq(0), || {
             values.st(k.ctaid() * 8 + round, best.value);
             indices.st(k.ctaid() * 8 + round, best.index);
@@ -58,10 +58,10 @@ pub(crate) fn day(rows: usize, n: usize) -> Day<'static> {
         shape: (rows as u32, 64),
         exact: vec![(values, 0.0), (indices, 0.0)],
         given: vec![
-            Given::Input(Type::F32, x.leak()),
-            Given::Scalar(n as u32),
-            Given::Output(Type::F32, rows * 8),
-            Given::Output(Type::U32, rows * 8),
+            LaunchArg::Input(Type::F32, x.leak()),
+            LaunchArg::Scalar(n as u32),
+            LaunchArg::Output(Type::F32, rows * 8),
+            LaunchArg::Output(Type::U32, rows * 8),
         ],
         ..Day::default()
     }

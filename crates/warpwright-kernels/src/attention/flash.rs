@@ -39,10 +39,9 @@ use warpwright_ptx::ir::Arch;
 /// need a mask or bounds come first, in a loop of their own: those on the diagonal, and the ragged end. Whole
 /// tiles that no query sees are never loaded.
 ///
-/// Scores are kept relative to a reference for each row, which the product `q·kᵀ` begins with in its
-/// accumulators. The reference rises to the row's maximum only when a score exceeds it by a factor of
-/// 2⁸ or more, as in FlashAttention-4, which after the first tiles is rare; then all that is relative to it is
-/// scaled down. Weights are rounded where they stand and become the left factor of the second product; their
+/// Scores are kept relative to a running maximum for each row; the accumulators of `q·kᵀ` start at minus this
+/// maximum. It is updated lazily: it rises to the row's maximum only when a weight exceeds it by a factor of 2⁸ or
+/// more, as in FlashAttention-4, which after the first tiles is rare; then the accumulator state is rescaled. Weights are rounded where they stand and become the left factor of the second product; their
 /// sum is a product with ones, of the same rounded weights.
 ///
 /// # Error
@@ -53,7 +52,7 @@ use warpwright_ptx::ir::Arch;
 /// their `scale · log₂e · Σ|q||k|`. Then
 ///
 /// - scores are off by `E = A · (2δ · ⌈head_dim / G⌉ + 2⁻²³ · (A / 4 + 8))`, in units of `ln 2`: what the products
-///   cut, and what rounding the reference, which rises `A / 4 + 4` times at most, and the exponent add;
+///   cut, and what rounding the running maximum, which rises `A / 4 + 4` times at most, and the exponent add;
 /// - so weights are off by `η = 2^E − 1 + u + (A / 4 + 5) · 2⁻²²`, each as a part of itself, and in half precision
 ///   by 2⁻³² of the largest besides;
 /// - the same rounded weights stand above and below the fraction, so that the result is a mean of `v`, and what is
@@ -184,11 +183,11 @@ pub enum Lengths {
 
 /// Queries of a warp.
 const WARP_ROWS: u32 = 16;
-/// Below it, no key has been seen.
+/// A row maximum at or below this means that the row has seen no key.
 const UNSEEN: f32 = -1e29;
-/// The reference of a row rises when the logarithm of a weight exceeds that of its reference by so much.
+/// The running maximum of a row rises when the base-2 logarithm of a weight exceeds its own by this much.
 const RISE: f32 = 8.0;
-/// The logarithm of the weight at the reference: half precision holds smaller ones the longer, and `RISE` more
+/// The base-2 logarithm of the weight at the running maximum: half precision holds smaller ones the longer, and `RISE` more
 /// still fits.
 const HEADROOM: f32 = 7.0;
 
@@ -278,10 +277,10 @@ impl FlashAttention {
                 S::fill(v_tiles.at(stage), values, first_key(turn));
             }
         };
-        // `q·kᵀ`, relative to the rows' references.
+        // `q·kᵀ`, relative to the rows' running maxima.
         let scores = |stage, state: &State<'k>| {
             let tile = k_tiles.at(stage);
-            (0..d).step_by(16).fold(state.minus_reference.repeated(keys), |scores, i| {
+            (0..d).step_by(16).fold(state.minus_running_max.repeated(keys), |scores, i| {
                 let q = held.map_or_else(|| q.columns(i, 16).load_a(), |q| q.k_step(i));
                 q.mma(tile.columns(i, 16).load_bt(), scores)
             })
@@ -304,7 +303,7 @@ impl FlashAttention {
             let scores =
                 scores(stage, &state).map_at(|i, j, score| sees(warp_row + i, key + j).select(score, MASKED));
             let top = scores.row_max();
-            // The first key that a row sees may also lower its reference.
+            // The first key that a row sees may also lower its running maximum.
             let rise = top.zip(least_rise, |top, least_rise| top.gt(UNSEEN).select(top.max(least_rise), 0.0));
             let least_rise = top.zip(least_rise, |top, least_rise| top.gt(UNSEEN).select(0.0, least_rise));
             (add(stage, scores - rise, state.risen(rise, rise.max(0.0) * -exponent)), least_rise)
@@ -321,7 +320,7 @@ impl FlashAttention {
         let state = State {
             out: k.accumulators(WARP_ROWS, d),
             sum: k.accumulators(WARP_ROWS, 8),
-            minus_reference: k.accumulators(WARP_ROWS, 8),
+            minus_running_max: k.accumulators(WARP_ROWS, 8),
         };
         let (state, _) = pipeline.run_split(
             tiles - whole,
@@ -335,8 +334,8 @@ impl FlashAttention {
         let out = state.out * sum.map(|sum| sum.gt(0.0).select(sum.rcp_approx(), 0.0));
         self.store(out, &operands, warp_row);
         if let Some(lse) = operands.lse {
-            let log = sum.zip(state.minus_reference.row_values(), |sum, minus_reference| {
-                let log = (sum.log2() - HEADROOM) * LN_2 - minus_reference * scale;
+            let log = sum.zip(state.minus_running_max.row_values(), |sum, minus_running_max| {
+                let log = (sum.log2() - HEADROOM) * LN_2 - minus_running_max * scale;
                 sum.gt(0.0).select(log, MASKED)
             });
             log.each(|i, log| lse.st_if((warp_row + i).lt(q_len), (warp_row + i) * self.heads, log));
@@ -344,22 +343,22 @@ impl FlashAttention {
     }
 }
 
-/// What goes from tile to tile, for the rows of a warp.
+/// The accumulator state of a warp's rows, carried from tile to tile.
 #[derive(Clone, Copy, Carry)]
 struct State<'k> {
-    /// `Σ 2^score · v`, relative to the reference.
+    /// `Σ 2^score · v`, relative to the running maximum.
     out: Tile<'k, Acc, f32>,
-    /// `Σ 2^score`, relative to the reference, in every column.
+    /// `Σ 2^score`, relative to the running maximum, in every column.
     sum: Tile<'k, Acc, f32>,
-    /// Minus the reference, in every column: where the product of the next scores begins.
-    minus_reference: Tile<'k, Acc, f32>,
+    /// Minus the running maximum, in every column: the initial accumulators of the next scores.
+    minus_running_max: Tile<'k, Acc, f32>,
 }
 
 impl<'k> State<'k> {
-    /// The same, relative to references that are higher by `rise`, where weights are `2^decay` of what they were.
+    /// Raises the running maxima by `rise`; the rescale factor of the weights is `2^decay`.
     fn risen(self, rise: Rows<'k>, decay: Rows<'k>) -> Self {
-        let fix = decay.exp2_ftz();
-        State { out: self.out * fix, sum: self.sum * fix, minus_reference: self.minus_reference - rise }
+        let rescale = decay.exp2_ftz();
+        State { out: self.out * rescale, sum: self.sum * rescale, minus_running_max: self.minus_running_max - rise }
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn attend<'k, P: ThinProducts<'k>>(
     k.if_else(whole.lt(end), ragged, || state)
 }
 
-/// The state after a step.
+/// The accumulator state after a step.
 fn add<'k, P: ThinProducts<'k>>(
     heads: &P,
     (scores, values): (P::Products, P::Addends),
@@ -61,8 +61,8 @@ fn add<'k, P: ThinProducts<'k>>(
     let grown = (exponents - origin).any(|exponent| exponent.gt(P::UNIT + P::SLACK));
     let rescaled = || {
         let raised = origin.max(exponents.row_max() - P::UNIT);
-        let factor = (origin - raised).exp2_ftz();
-        (raised, sum * factor, heads.scale(out, factor))
+        let rescale = (origin - raised).exp2_ftz();
+        (raised, sum * rescale, heads.scale(out, rescale))
     };
     let (origin, sum, out) = grown.kernel().if_else(grown, rescaled, || (origin, sum, out));
     let weights = (scores - origin).exp2_ftz();

@@ -66,16 +66,16 @@ impl<'k> Workspace<'k> {
     pub(super) fn merge(self, k: K<'k>, head: Reg<'k, u32>, used: Reg<'k, u32>, result: Floats<'k>) {
         let rows = head * self.splits;
         let (stats, out) = (self.stats.at(rows * 2), self.out.at(rows * self.head_dim));
-        let most = |split, most: Reg<'k, f32>| most.max(stats.ld(split * 2));
-        let largest = k.warp_max(k.fold(k.warp_strided(used), k.f32(f32::MIN), most));
+        let larger = |split, max: Reg<'k, f32>| max.max(stats.ld(split * 2));
+        let largest = k.warp_max(k.fold(k.warp_strided(used), k.f32(f32::MIN), larger));
         k.each(k.warp_strided(self.head_dim / 4), |vector| {
             let element = vector * 4;
             let zero = (k.f32(0.0), [k.f32(0.0); 4]);
             let (sum, sums) = k.fold(k.upto(used).unroll(8), zero, |split, (sum, sums)| {
                 let [origin, weights] = stats.ld_vec::<2>(split * 2);
-                let factor = (origin - largest).exp2_ftz();
+                let rescale = (origin - largest).exp2_ftz();
                 let part = out.ld_vec::<4>(split * self.head_dim + element);
-                (factor.mul_add(weights, sum), std::array::from_fn(|i| factor.mul_add(part[i], sums[i])))
+                (rescale.mul_add(weights, sum), std::array::from_fn(|i| rescale.mul_add(part[i], sums[i])))
             });
             let inverse = inverse(sum);
             result.at(head * self.head_dim).st_vec(element, &sums.map(|sum| sum * inverse));

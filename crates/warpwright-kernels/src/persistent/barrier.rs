@@ -6,17 +6,17 @@
 //! wrote before it arrived is seen by all blocks behind the barrier.
 
 use super::format::{ARRIVED, GENERATION};
-use super::wait::{Place, Sought, Waits};
+use super::wait::{ScheduleCursor, Sought, Waits};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Scope;
 
 /// What separates a phase from the next. The walk knows no more of it, so that something finer can take its place.
 pub(super) trait Between<'k> {
     /// The block has done its items of the phase. All threads call it.
-    fn leave(&self, place: Place<'k>);
+    fn leave(&self, cursor: ScheduleCursor<'k>);
 
     /// Waits until what the next phase reads has been written; yields 1 to go on, 0 to give up.
-    fn enter(&self, place: Place<'k>) -> Reg<'k, u32>;
+    fn enter(&self, cursor: ScheduleCursor<'k>) -> Reg<'k, u32>;
 }
 
 /// A barrier of all blocks.
@@ -45,25 +45,25 @@ impl<'k> GridBarrier<'k> {
     }
 
     /// The generation that begins when all blocks have left the phase.
-    fn next(&self, place: Place<'k>) -> Reg<'k, u32> {
-        self.first.ld(0) + 1 + place.token * self.phases + place.phase
+    fn next(&self, cursor: ScheduleCursor<'k>) -> Reg<'k, u32> {
+        self.first.ld(0) + 1 + cursor.token * self.phases + cursor.phase
     }
 }
 
 impl<'k> Between<'k> for GridBarrier<'k> {
-    fn leave(&self, place: Place<'k>) {
+    fn leave(&self, cursor: ScheduleCursor<'k>) {
         let GridBarrier { k, words, blocks, .. } = *self;
         k.sync();
         k.when(k.tid().eq(0), || {
             let before = words.acq_rel(Scope::Gpu).atomic_add(ARRIVED, 1);
             k.when(before.eq(blocks - 1), || {
                 words.relaxed(Scope::Gpu).st(ARRIVED, 0);
-                words.release(Scope::Gpu).st(GENERATION, self.next(place));
+                words.release(Scope::Gpu).st(GENERATION, self.next(cursor));
             });
         });
     }
 
-    fn enter(&self, place: Place<'k>) -> Reg<'k, u32> {
-        self.waits.until(place, Sought::Barrier, self.words.at(GENERATION), self.next(place))
+    fn enter(&self, cursor: ScheduleCursor<'k>) -> Reg<'k, u32> {
+        self.waits.until(cursor, Sought::Barrier, self.words.at(GENERATION), self.next(cursor))
     }
 }

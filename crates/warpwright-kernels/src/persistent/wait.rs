@@ -23,7 +23,7 @@ const AT_BARRIER_TIMES: u32 = 4;
 
 /// Where in the schedule a block is.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'k> {
+pub(super) struct ScheduleCursor<'k> {
     /// The token, from 0 in each launch.
     pub(super) token: Reg<'k, u32>,
     pub(super) phase: Reg<'k, u32>,
@@ -66,7 +66,7 @@ impl<'k> Waits<'k> {
     /// call it.
     pub(super) fn until(
         self,
-        place: Place<'k>,
+        cursor: ScheduleCursor<'k>,
         sought: Sought<'k>,
         word: Ptr<'k, Global, u32>,
         wanted: Reg<'k, u32>,
@@ -90,7 +90,7 @@ impl<'k> Waits<'k> {
                     (look(), looks + 1, gave_up)
                 },
             );
-            k.when(missing(seen) & gave_up.eq(0), || self.report(place, sought, wanted, seen));
+            k.when(missing(seen) & gave_up.eq(0), || self.report(cursor, sought, wanted, seen));
             verdict.st(0, missing(seen).select(0, 1));
         });
         k.sync();
@@ -98,7 +98,7 @@ impl<'k> Waits<'k> {
     }
 
     /// Raises the flag; the first to do so says why.
-    fn report(self, place: Place<'k>, sought: Sought<'k>, wanted: Reg<'k, u32>, seen: Reg<'k, u32>) {
+    fn report(self, cursor: ScheduleCursor<'k>, sought: Sought<'k>, wanted: Reg<'k, u32>, seen: Reg<'k, u32>) {
         let Waits { k, words, fault, .. } = self;
         let (code, counter) = match sought {
             Sought::Barrier => (AT_BARRIER, k.u32(0)),
@@ -106,7 +106,7 @@ impl<'k> Waits<'k> {
         };
         let before = words.atomic_cas(GAVE_UP, 0u32, 1u32);
         k.when(before.eq(0), || {
-            let values = [k.ctaid(), place.phase, place.token, counter, wanted, seen];
+            let values = [k.ctaid(), cursor.phase, cursor.token, counter, wanted, seen];
             for (value, word) in values.into_iter().zip(1u32..) {
                 fault.relaxed(Scope::Sys).st(word, value);
             }

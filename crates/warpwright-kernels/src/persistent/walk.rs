@@ -5,7 +5,7 @@
 
 use super::barrier::Between;
 use super::format::{COUNTER_STRIDE, ITEM_WORDS, NONE};
-use super::wait::{Place, Sought, Waits};
+use super::wait::{ScheduleCursor, Sought, Waits};
 use super::{Assignment, Op};
 use crate::Publish;
 use warpwright_dsl::*;
@@ -52,8 +52,8 @@ impl Kept {
     pub(super) const WORDS: u32 = 16;
 }
 
-fn place<'k>([token, phase, ..]: At<'k>) -> Place<'k> {
-    Place { token, phase }
+fn cursor<'k>([token, phase, ..]: At<'k>) -> ScheduleCursor<'k> {
+    ScheduleCursor { token, phase }
 }
 
 impl<'k> Walk<'k, '_> {
@@ -69,7 +69,7 @@ impl<'k> Walk<'k, '_> {
                     (k.u32(0), token, k.u32(1)),
                     |(phase, _, on)| phase.lt(phases) & on.ne(0),
                     |(phase, token, _)| {
-                        let (Place { token, phase }, on) = self.phase(Place { token, phase }, between);
+                        let (ScheduleCursor { token, phase }, on) = self.phase(ScheduleCursor { token, phase }, between);
                         (phase + 1, token, on)
                     },
                 );
@@ -83,25 +83,25 @@ impl<'k> Walk<'k, '_> {
     }
 
     /// The block's items of a phase, and the wait for the others: where it is then, and 1 to go on, 0 to give up.
-    fn phase(&self, place: Place<'k>, between: &impl Between<'k>) -> (Place<'k>, Reg<'k, u32>) {
+    fn phase(&self, cursor: ScheduleCursor<'k>, between: &impl Between<'k>) -> (ScheduleCursor<'k>, Reg<'k, u32>) {
         let k = self.k;
-        let (place, on) = match self.assignment {
-            Assignment::Static => self.list(place),
-            Assignment::Queue => self.queue(place),
+        let (cursor, on) = match self.assignment {
+            Assignment::Static => self.list(cursor),
+            Assignment::Queue => self.queue(cursor),
         };
         let on = k.if_else(
             on.ne(0),
             || {
-                between.leave(place);
-                between.enter(place)
+                between.leave(cursor);
+                between.enter(cursor)
             },
             || k.u32(0),
         );
-        (place, on)
+        (cursor, on)
     }
 
     /// The items of the block's own list.
-    fn list(&self, Place { token, phase }: Place<'k>) -> (Place<'k>, Reg<'k, u32>) {
+    fn list(&self, ScheduleCursor { token, phase }: ScheduleCursor<'k>) -> (ScheduleCursor<'k>, Reg<'k, u32>) {
         let k = self.k;
         let [first, end] = self.bounds.ld_vec::<2>((phase * k.nctaid() + k.ctaid()) * 2);
         let (at, on) = k.fold_while(
@@ -112,12 +112,12 @@ impl<'k> Walk<'k, '_> {
                 ([token, phase, item + 1, end], on)
             },
         );
-        (place(at), on)
+        (cursor(at), on)
     }
 
     /// Items that the block takes from the phase's queue. Each block takes one more than there are for it, so that the
     /// head goes up by a known number with each token.
-    fn queue(&self, Place { token, phase }: Place<'k>) -> (Place<'k>, Reg<'k, u32>) {
+    fn queue(&self, ScheduleCursor { token, phase }: ScheduleCursor<'k>) -> (ScheduleCursor<'k>, Reg<'k, u32>) {
         let k = self.k;
         let bounds = |phase: Reg<'k, u32>| self.bounds.ld_vec::<2>(phase * 2);
         let take = |[token, phase, _, count]: At<'k>| {
@@ -137,7 +137,7 @@ impl<'k> Walk<'k, '_> {
                 (k.if_else(on.ne(0), || take(at), || at), on)
             },
         );
-        (place(at), on)
+        (cursor(at), on)
     }
 
     /// One item: 1 to go on, 0 to give up, and where the block is, as before. Behind it all threads of the block have
@@ -152,7 +152,7 @@ impl<'k> Walk<'k, '_> {
             || {
                 let word = self.counters.at(counter * COUNTER_STRIDE);
                 let wanted = value * (at[0] + 1);
-                self.waits.until(place(at), Sought::Counter(counter), word, wanted)
+                self.waits.until(cursor(at), Sought::Counter(counter), word, wanted)
             },
             || k.u32(1),
         );

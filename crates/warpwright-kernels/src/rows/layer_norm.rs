@@ -1,7 +1,7 @@
 //! Normalisation by mean and variance.
 
 use crate::data::floats::{Dtype, Floats};
-use crate::rows::row::{Part, Walk, threads_for, vector};
+use crate::rows::row::{RowChunk, Walk, threads_for, vector};
 use warpwright_dsl::*;
 
 /// `y = (x − mean(x)) · rsqrt(variance(x) + epsilon) · w + b` over rows of length `d` (Ba, Kiros and Hinton 2016); one
@@ -104,7 +104,7 @@ impl Kernel for LayerNorm {
         let vector = vector(self.d, self.input.bytes().max(self.output.bytes()));
         let walk = Walk { k, d, columns, vector };
 
-        let read = |part: &Part<'k>| x.load(part.inside, part.at, vector);
+        let read = |part: &RowChunk<'k>| x.load(part.inside, part.at, vector);
         let (row, sum) = walk.first_sum(read, |part, sum| part.values.iter().fold(sum, |sum, &x| sum + x));
         let mean = sum / d.f32();
         let squares = row.sum(read, |part, sum| {

@@ -2,7 +2,7 @@
 
 use crate::data::eight_bits::{BLOCK, quantize};
 use crate::data::floats::{Dtype, Floats};
-use crate::rows::row::{Part, Walk, threads_for, vector};
+use crate::rows::row::{RowChunk, Walk, threads_for, vector};
 use warpwright_dsl::*;
 
 /// `y = h · rsqrt(mean(h²) + epsilon) · w` over rows of length `d` (Zhang and Sennrich 2019), where `h` is
@@ -137,7 +137,7 @@ impl Kernel for RmsNorm {
         let (vector, epsilon) = (self.vector(), k.factor(self.epsilon));
         let walk = Walk { k, d, columns: self.columns(), vector };
 
-        let read = |part: &Part<'k>| {
+        let read = |part: &RowChunk<'k>| {
             let x = x.load(part.inside, part.at, vector);
             let Some(stream) = residual else { return x };
             let before = stream.load(part.inside, part.at, vector);
@@ -146,7 +146,7 @@ impl Kernel for RmsNorm {
             stream.store(part.inside, part.at, &h);
             h
         };
-        let read_again = |part: &Part<'k>| residual.unwrap_or(x).load(part.inside, part.at, vector);
+        let read_again = |part: &RowChunk<'k>| residual.unwrap_or(x).load(part.inside, part.at, vector);
 
         let (row, squares) =
             walk.first_sum(read, |part, sum| part.values.iter().fold(sum, |sum, &h| h.mul_add(h, sum)));

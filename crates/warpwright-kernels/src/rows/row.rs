@@ -34,7 +34,7 @@ pub(crate) struct Walk<'k> {
 
 /// What a thread holds of a row in a round.
 #[derive(Clone, Debug)]
-pub(crate) struct Part<'k> {
+pub(crate) struct RowChunk<'k> {
     /// The index of the first number.
     pub(crate) at: Reg<'k, u32>,
     /// Whether the thread has any, where not all have.
@@ -55,8 +55,8 @@ impl<'k> Walk<'k> {
 
     /// The rounds of each column of a row that is kept.
     fn kept(self) -> Option<u32> {
-        let most = KEPT / (self.columns_of_thread() * self.vector);
-        (1..=most).find(|rounds| self.chunks().is_at_most(rounds * self.columns))
+        let max = KEPT / (self.columns_of_thread() * self.vector);
+        (1..=max).find(|rounds| self.chunks().is_at_most(rounds * self.columns))
     }
 
     /// What the thread has of a chunk, where there is such a chunk: all threads have one where rows are a multiple of
@@ -66,15 +66,15 @@ impl<'k> Walk<'k> {
         chunk: Reg<'k, u32>,
         together: u32,
         inside: Option<Reg<'k, Pred>>,
-        read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>,
-    ) -> Part<'k> {
+        read: impl Fn(&RowChunk<'k>) -> Vec<Reg<'k, f32>>,
+    ) -> RowChunk<'k> {
         let chunks = self.chunks();
         let there = (!chunks.is_multiple_of(together)).then(|| chunk.lt(chunks));
         let inside = match (inside, there) {
             (Some(inside), Some(there)) => Some(inside & there),
             (one, other) => one.or(other),
         };
-        let mut part = Part { at: chunk * self.vector, inside, values: Vec::new() };
+        let mut part = RowChunk { at: chunk * self.vector, inside, values: Vec::new() };
         part.values = read(&part);
         part
     }
@@ -84,9 +84,9 @@ impl<'k> Walk<'k> {
     #[track_caller]
     pub(crate) fn first<C: Carry<'k>>(
         self,
-        read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>,
+        read: impl Fn(&RowChunk<'k>) -> Vec<Reg<'k, f32>>,
         init: C,
-        step: impl Fn(&Part<'k>, C) -> C,
+        step: impl Fn(&RowChunk<'k>, C) -> C,
     ) -> (Row<'k>, C) {
         let row = self.keep(&read);
         let folded = row.fold(read, init, step);
@@ -98,8 +98,8 @@ impl<'k> Walk<'k> {
     #[track_caller]
     pub(crate) fn first_sum(
         self,
-        read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>,
-        add: impl Fn(&Part<'k>, Reg<'k, f32>) -> Reg<'k, f32>,
+        read: impl Fn(&RowChunk<'k>) -> Vec<Reg<'k, f32>>,
+        add: impl Fn(&RowChunk<'k>, Reg<'k, f32>) -> Reg<'k, f32>,
     ) -> (Row<'k>, Reg<'k, f32>) {
         let row = self.keep(&read);
         let sum = row.sum(read, add);
@@ -107,8 +107,8 @@ impl<'k> Walk<'k> {
     }
 
     /// The parts of a row that is kept, column by column.
-    fn keep(self, read: &impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>) -> Row<'k> {
-        let column = |number: u32, rounds: u32| -> Vec<Part<'k>> {
+    fn keep(self, read: &impl Fn(&RowChunk<'k>) -> Vec<Reg<'k, f32>>) -> Row<'k> {
+        let column = |number: u32, rounds: u32| -> Vec<RowChunk<'k>> {
             let (column, inside) = self.column(self.k.u32(number));
             let part = |round| self.part(column + self.columns * round, self.columns, inside, read);
             (0..rounds).map(part).collect()
@@ -130,8 +130,8 @@ impl<'k> Walk<'k> {
     #[track_caller]
     fn sum_of_columns(
         self,
-        read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>,
-        add: impl Fn(&Part<'k>, Reg<'k, f32>) -> Reg<'k, f32>,
+        read: impl Fn(&RowChunk<'k>) -> Vec<Reg<'k, f32>>,
+        add: impl Fn(&RowChunk<'k>, Reg<'k, f32>) -> Reg<'k, f32>,
     ) -> Reg<'k, f32> {
         let k = self.k;
         let chunks = self.chunks().reg();
@@ -151,8 +151,8 @@ impl<'k> Walk<'k> {
     #[track_caller]
     fn sum_of_parts(
         self,
-        columns: &[Vec<Part<'k>>],
-        add: impl Fn(&Part<'k>, Reg<'k, f32>) -> Reg<'k, f32>,
+        columns: &[Vec<RowChunk<'k>>],
+        add: impl Fn(&RowChunk<'k>, Reg<'k, f32>) -> Reg<'k, f32>,
     ) -> Reg<'k, f32> {
         let k = self.k;
         let sums = k.shared::<f32>(32);
@@ -186,7 +186,7 @@ impl<'k> Walk<'k> {
 /// A row that is kept, column by column, or read again.
 pub(crate) struct Row<'k> {
     walk: Walk<'k>,
-    kept: Option<Vec<Vec<Part<'k>>>>,
+    kept: Option<Vec<Vec<RowChunk<'k>>>>,
 }
 
 impl<'k> Row<'k> {
@@ -194,9 +194,9 @@ impl<'k> Row<'k> {
     #[track_caller]
     pub(crate) fn fold<C: Carry<'k>>(
         &self,
-        read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>,
+        read: impl Fn(&RowChunk<'k>) -> Vec<Reg<'k, f32>>,
         init: C,
-        step: impl Fn(&Part<'k>, C) -> C,
+        step: impl Fn(&RowChunk<'k>, C) -> C,
     ) -> C {
         if let Some(kept) = &self.kept {
             return kept.iter().flatten().fold(init, |carry, part| step(part, carry));
@@ -213,8 +213,8 @@ impl<'k> Row<'k> {
     #[track_caller]
     pub(crate) fn sum(
         &self,
-        read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>,
-        add: impl Fn(&Part<'k>, Reg<'k, f32>) -> Reg<'k, f32>,
+        read: impl Fn(&RowChunk<'k>) -> Vec<Reg<'k, f32>>,
+        add: impl Fn(&RowChunk<'k>, Reg<'k, f32>) -> Reg<'k, f32>,
     ) -> Reg<'k, f32> {
         let Walk { k, columns, .. } = self.walk;
         match &self.kept {
@@ -226,7 +226,7 @@ impl<'k> Row<'k> {
 
     /// Walks it.
     #[track_caller]
-    pub(crate) fn each(&self, read: impl Fn(&Part<'k>) -> Vec<Reg<'k, f32>>, see: impl Fn(&Part<'k>)) {
+    pub(crate) fn each(&self, read: impl Fn(&RowChunk<'k>) -> Vec<Reg<'k, f32>>, see: impl Fn(&RowChunk<'k>)) {
         self.fold(read, (), |part, ()| see(part));
     }
 }

@@ -1,7 +1,7 @@
 //! Softmax over rows.
 
 use crate::data::floats::{Dtype, Floats};
-use crate::rows::row::{Part, Walk, threads_for, vector};
+use crate::rows::row::{RowChunk, Walk, threads_for, vector};
 use std::f32::consts::LOG2_E;
 use warpwright_dsl::*;
 
@@ -93,7 +93,7 @@ impl Kernel for Softmax {
         let vector = self.vector();
         let walk = Walk { k, d, columns: self.columns(), vector };
 
-        let read = |part: &Part<'k>| {
+        let read = |part: &RowChunk<'k>| {
             let values = x.load(part.inside, part.at, vector);
             let finite = |x: Reg<'k, f32>| x.gt(f32::MAX).select(f32::MAX, x);
             let masked = |x| part.inside.map_or(x, |inside| inside.select(x, f32::NEG_INFINITY));

@@ -1,7 +1,7 @@
 //! How many of a row's tokens are kept: those from the top of the order down to a place in it.
 
 use super::logits::Logits;
-use super::radix::{Place, Radix, SHORT, WORD, Weight};
+use super::radix::{Selection, Radix, SHORT, WORD, Weight};
 use warpwright_dsl::{K, Pred, Reg};
 
 /// No index is larger: 2²¹ - 1.
@@ -39,7 +39,7 @@ impl<'k> Cut<'k> {
         token: impl Fn(Reg<'k, u32>, Reg<'k, f32>) -> (Reg<'k, Pred>, Reg<'k, u32>, Reg<'k, W>),
     ) -> Self {
         let cut = || {
-            let Place { word: least, wanted, there } = radix.select(WORD, logits, &wanted, &token);
+            let Selection { word: least, wanted, there } = radix.select(WORD, logits, &wanted, &token);
             let all = || k.u32(MAX_INDEX);
             let some = || {
                 let equal = |i, x| {

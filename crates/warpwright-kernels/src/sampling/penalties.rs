@@ -35,7 +35,7 @@ pub struct Penalties {
     #[field(range = 1..=1 << 24, default = 128256)]
     pub n: u32,
     /// Tokens of a row that are looked at: up to 1024.
-    #[field(range = 1..=MOST, default = 64)]
+    #[field(range = 1..=MAX_WINDOW, default = 64)]
     pub window: u32,
     /// Element type of `logits`.
     #[field(name = "dtype", default = "f32")]
@@ -82,7 +82,7 @@ pub struct PenaltiesArgs<M: Mode> {
 }
 
 /// The most tokens of a window.
-const MOST: u32 = 1024;
+const MAX_WINDOW: u32 = 1024;
 
 impl Penalties {
     /// None, for logits in `f32`: the other members say more.
@@ -102,7 +102,7 @@ impl Penalties {
 
     /// Threads of a block.
     fn threads(&self) -> u32 {
-        self.threads.unwrap_or(self.window.clamp(1, MOST).next_multiple_of(32))
+        self.threads.unwrap_or(self.window.clamp(1, MAX_WINDOW).next_multiple_of(32))
     }
 }
 
@@ -166,7 +166,7 @@ impl Kernel for Penalties {
             k.sync();
             lower(ids, place, inside, id);
         } else {
-            let (ids, all) = (k.shared::<u32>(MOST), k.pred(true));
+            let (ids, all) = (k.shared::<u32>(MAX_WINDOW), k.pred(true));
             k.each(k.strided(window), |place| ids.st(place, remembered(place, all)));
             k.sync();
             k.each(k.strided(window), |place| lower(ids, place, all, ids.ld(place)));

@@ -43,7 +43,7 @@ pub(super) struct Radix<'k, W> {
 }
 
 /// A word, and where among its like the place is.
-pub(super) struct Place<'k, W> {
+pub(super) struct Selection<'k, W> {
     pub(super) word: Reg<'k, u32>,
     /// What is wanted of the words like it.
     pub(super) wanted: Reg<'k, W>,
@@ -70,13 +70,13 @@ impl<'k, W: Weight> Radix<'k, W> {
         logits: Logits<'k>,
         wanted: impl Fn(Reg<'k, W>) -> Reg<'k, W>,
         word: impl Fn(Reg<'k, u32>, Reg<'k, f32>) -> (Reg<'k, Pred>, Reg<'k, u32>, Reg<'k, W>),
-    ) -> Place<'k, W> {
+    ) -> Selection<'k, W> {
         let Radix { k, sums, digit, found, .. } = self;
         let zero = W::zero(k);
-        let start = Place { word: k.u32(0), wanted: zero, there: zero };
+        let start = Selection { word: k.u32(0), wanted: zero, there: zero };
         digits.iter().enumerate().fold(
             start,
-            |Place { word: prefix, wanted: left, .. }, (number, &(shift, bits))| {
+            |Selection { word: prefix, wanted: left, .. }, (number, &(shift, bits))| {
                 let bins = 1 << bits;
                 k.each(k.strided(bins), |bin| sums.st(bin, zero));
                 k.sync();
@@ -111,7 +111,7 @@ impl<'k, W: Weight> Radix<'k, W> {
                     above + weight
                 });
                 k.sync();
-                Place { word: (prefix << bits) | digit.ld(0), wanted: found.ld(0), there: found.ld(1) }
+                Selection { word: (prefix << bits) | digit.ld(0), wanted: found.ld(0), there: found.ld(1) }
             },
         )
     }

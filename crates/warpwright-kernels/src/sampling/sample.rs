@@ -231,7 +231,7 @@ impl Kernel for Sample {
             tokens.st(row, u32::MAX);
         });
         k.sync();
-        for Part { column, own, up_to } in parts {
+        for ColumnSum { column, own, up_to } in parts {
             let before = up_to - own;
             k.when(before.le(at) & at.lt(up_to), || {
                 owner.st(0, column);
@@ -260,7 +260,7 @@ impl Kernel for Sample {
 }
 
 /// A column, the sum of its weights, and that of all columns up to it.
-struct Part<'k> {
+struct ColumnSum<'k> {
     column: Reg<'k, u32>,
     own: Reg<'k, u64>,
     up_to: Reg<'k, u64>,
@@ -274,14 +274,14 @@ impl Sample {
         &self,
         logits: Logits<'k>,
         weight: impl Fn(Reg<'k, f32>, Reg<'k, u32>) -> Reg<'k, u64>,
-    ) -> (Vec<Part<'k>>, Reg<'k, u64>) {
+    ) -> (Vec<ColumnSum<'k>>, Reg<'k, u64>) {
         let Logits { k, row, n, vector } = logits;
         let threads = k.threads();
         let neighbours = self.neighbours(threads);
         if self.columns == threads {
             let own = logits.fold(8, k.u64(0), |i, x, sum| sum + weight(x, i));
             let [up_to, total] = k.block_scan(own);
-            return (vec![Part { column: k.tid(), own, up_to }], total);
+            return (vec![ColumnSum { column: k.tid(), own, up_to }], total);
         }
         let group = threads * neighbours;
         let (mut parts, mut before) = (Vec::new(), k.u64(0));
@@ -310,7 +310,7 @@ impl Sample {
             let mut up_to = before + (up_to - own);
             for (column, own) in (0..neighbours).zip(sums) {
                 up_to = up_to + own;
-                parts.push(Part { column: first + column, own, up_to });
+                parts.push(ColumnSum { column: first + column, own, up_to });
             }
             before = before + all;
         }

@@ -60,8 +60,8 @@ impl Shape for AttentionShape {
         let batch = u64::from(self.batch.unwrap_or(1));
         let blocks = batch * u64::from(self.kv_heads) * u64::from(kernel.passes());
         let slots = u64::from(device.multiprocessors) * u64::from(device.resident(&kernel.launch()));
-        let most = u64::from(self.length / MIN_CHUNK);
-        let splits = (slots / blocks.max(1)).min(most).clamp(1, MAX_SPLITS.into());
+        let max = u64::from(self.length / MIN_CHUNK);
+        let splits = (slots / blocks.max(1)).min(max).clamp(1, MAX_SPLITS.into());
         AttentionChoice { splits: splits as u32 }
     }
 

@@ -93,8 +93,8 @@ impl DeviceModel {
             // A block has a KiB that the system takes.
             bytes => u32::try_from(self.shared / (u64::from(bytes) + 1024)).unwrap_or(self.blocks),
         };
-        let most = (self.warps / warps).min(self.blocks).min(of_shared);
-        rule.resident_blocks.unwrap_or(most).min(most).max(1)
+        let max = (self.warps / warps).min(self.blocks).min(of_shared);
+        rule.resident_blocks.unwrap_or(max).min(max).max(1)
     }
 
     /// Bytes that global memory moves in so many nanoseconds.

@@ -29,8 +29,8 @@ const GROUP: u32 = 8;
 impl<'k> GgufRow<'k> {
     /// Weights of a group: eight of a block; of numbers as many as divide `k` and fit 16 bytes.
     pub(crate) fn group(format: WeightFormat, k: u32) -> u32 {
-        let most = if format == WeightFormat::F32 { 4 } else { GROUP };
-        if format.is_float() { most.min(1 << k.trailing_zeros().min(3)) } else { most }
+        let max = if format == WeightFormat::F32 { 4 } else { GROUP };
+        if format.is_float() { max.min(1 << k.trailing_zeros().min(3)) } else { max }
     }
 
     /// The weights of a group, in their order.

@@ -28,12 +28,12 @@ pub(crate) struct HalfReader<'k> {
 }
 
 /// Scale and minimum of a part.
-type Part<'k> = (Reg<'k, f32>, Option<Reg<'k, f32>>);
+type ScaleAndMinimum<'k> = (Reg<'k, f32>, Option<Reg<'k, f32>>);
 
 /// What a thread has of a unit, as it was loaded: for each run its piece, its level there, its scale and minimum.
 #[derive(Clone, Debug)]
 pub(crate) struct Share<'k> {
-    runs: Vec<(Piece<'k>, u32, Part<'k>)>,
+    runs: Vec<(Piece<'k>, u32, ScaleAndMinimum<'k>)>,
     half: Dtype,
 }
 
@@ -94,7 +94,7 @@ impl<'k> HalfReader<'k> {
         };
         let scales = self.units.scales(at, plane);
         let part = |number: u32| scales.part((number * RUN / self.units.part()) as usize);
-        let choose = |upper: Reg<'k, Pred>, a: Part<'k>, b: Part<'k>| {
+        let choose = |upper: Reg<'k, Pred>, a: ScaleAndMinimum<'k>, b: ScaleAndMinimum<'k>| {
             (upper.select(a.0, b.0), a.1.zip(b.1).map(|(a, b)| upper.select(a, b)))
         };
         let run = |(i, (piece, level)): (usize, (u32, u32))| {
@@ -119,7 +119,7 @@ impl<'k> Share<'k> {
     /// The runs, each as pairs of halves in their order.
     #[track_caller]
     pub(crate) fn decode(&self) -> Vec<[Reg<'k, u32>; 8]> {
-        let run = |(piece, level, (scale, minimum)): &(Piece<'k>, u32, Part<'k>)| {
+        let run = |(piece, level, (scale, minimum)): &(Piece<'k>, u32, ScaleAndMinimum<'k>)| {
             let codes = piece.quants().device_codes();
             let zero = if minimum.is_some() { 1 << (codes.bits - 1) } else { codes.zero };
             let middle = minimum.map(|minimum| self.twice(scale.mul_add(zero as f32, -minimum)));

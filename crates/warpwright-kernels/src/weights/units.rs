@@ -121,8 +121,8 @@ impl Units {
 
     /// What a quant of 1 counts for when all parts are brought to the height of the one that is raised most.
     pub(crate) fn height(self) -> f32 {
-        let most = (0..self.parts()).map(|part| self.raise(part)).max();
-        2f32.powi(most.unwrap_or(0) as i32)
+        let max = (0..self.parts()).map(|part| self.raise(part)).max();
+        2f32.powi(max.unwrap_or(0) as i32)
     }
 
     /// What brings part `part` to that height.

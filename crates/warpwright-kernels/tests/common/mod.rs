@@ -19,7 +19,7 @@ use warpwright_testing::Rig;
 use warpwright_vm::{Arg, LaunchConfig, Options, Report};
 
 /// What a kernel is given.
-pub(crate) enum Given<'a> {
+pub(crate) enum LaunchArg<'a> {
     /// A buffer of numbers, rounded to the type.
     Input(Type, &'a [f64]),
     /// A buffer of so many elements, full of NaN.
@@ -88,7 +88,7 @@ pub(crate) fn run(
     entry: &str,
     built: &Built,
     grid_dim: (u32, u32, u32),
-    given: &[Given<'_>],
+    given: &[LaunchArg<'_>],
 ) -> (Vec<Vec<f64>>, Reported) {
     let rig = Rig::new(&launch(arch, entry, built, grid_dim, given), Options::checked());
     let rig = rig.unwrap_or_else(|error| panic!("{entry} on {arch}: {error}"));
@@ -111,7 +111,7 @@ pub(crate) fn run_unjudged(
     entry: &str,
     built: &Built,
     grid_dim: (u32, u32, u32),
-    given: &[Given<'_>],
+    given: &[LaunchArg<'_>],
 ) -> (Vec<Vec<f64>>, Report) {
     let ran = launch(arch, entry, built, grid_dim, given).run(&Options::checked());
     let (ran, report) = ran.unwrap_or_else(|error| panic!("{entry}: {error}"));
@@ -124,7 +124,7 @@ fn launch(
     entry: &str,
     built: &Built,
     grid_dim: (u32, u32, u32),
-    given: &[Given<'_>],
+    given: &[LaunchArg<'_>],
 ) -> TestLaunch {
     let Block::Exactly(block) = built.launch.block else { panic!("{entry} leaves its block open") };
     let config = LaunchConfig {
@@ -134,11 +134,11 @@ fn launch(
         cooperative: built.launch.cooperative,
     };
     let args = given.iter().zip(NAMES).map(|(given, name)| match given {
-        Given::Input(ty, values) | Given::InOut(ty, values) => {
+        LaunchArg::Input(ty, values) | LaunchArg::InOut(ty, values) => {
             TestArg::Data { name, bytes: encode(*ty, values) }
         }
-        Given::Output(ty, len) => TestArg::Data { name, bytes: vec![0xff; len * ty.bytes() as usize] },
-        Given::Scalar(value) => TestArg::Number(Arg::U32(*value)),
+        LaunchArg::Output(ty, len) => TestArg::Data { name, bytes: vec![0xff; len * ty.bytes() as usize] },
+        LaunchArg::Scalar(value) => TestArg::Number(Arg::U32(*value)),
     });
     let args: Vec<_> = args.collect();
     assert_eq!(args.len(), given.len(), "more arguments than there are names");
@@ -150,9 +150,9 @@ const NAMES: [&str; 16] =
     ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15"];
 
 /// The outputs among what is given.
-fn outputs(given: &[Given<'_>]) -> impl Iterator<Item = (&'static str, Type)> {
+fn outputs(given: &[LaunchArg<'_>]) -> impl Iterator<Item = (&'static str, Type)> {
     given.iter().zip(NAMES).filter_map(|(given, name)| match given {
-        Given::Output(ty, _) | Given::InOut(ty, _) => Some((name, *ty)),
+        LaunchArg::Output(ty, _) | LaunchArg::InOut(ty, _) => Some((name, *ty)),
         _ => None,
     })
 }
@@ -162,7 +162,7 @@ pub(crate) fn run_kernel(
     arch: Arch,
     kernel: &dyn AnyKernel,
     dims: impl Fn(&str) -> Option<u64>,
-    given: &[Given<'_>],
+    given: &[LaunchArg<'_>],
 ) -> (Vec<Vec<f64>>, Reported) {
     let built = kernel.build(arch).unwrap_or_else(|errors| panic!("{}: {errors}", kernel.entry()));
     let [x, y, z] = built.launch.grid.map(|extent| extent.evaluate(&dims).expect("a known size") as u32);

@@ -1,6 +1,6 @@
 //! Activation functions against their definitions in `f64`, at the bounds that their documentation states.
 
-use super::common::Given;
+use super::common::LaunchArg;
 use super::common::activation::Exact;
 use super::{TARGETS, outputs};
 use warpwright_dsl::*;
@@ -109,7 +109,7 @@ fn activations_keep_their_bounds() {
     let shape = (x.len() as u32 / 256, 256);
     for sm in TARGETS {
         for function in &FUNCTIONS {
-            let given = [Given::Input(Type::F32, &x), Given::Output(Type::F32, x.len())];
+            let given = [LaunchArg::Input(Type::F32, &x), LaunchArg::Output(Type::F32, x.len())];
             let found = outputs(sm, shape, &given, |k| {
                 let i = k.global_tid();
                 let x = k.ptr::<f32>("x").ld(i);

@@ -1,7 +1,7 @@
 //! Words of the DSL that attention on the tensor cores is made of, by their numbers, on the virtual GPU with
 //! every check on.
 
-use super::common::{Given, numbers, product, rounded, wholes};
+use super::common::{LaunchArg, numbers, product, rounded, wholes};
 use super::{TARGETS, outputs};
 use warpwright_dsl::*;
 use warpwright_ptx::diag::Code;
@@ -42,10 +42,10 @@ fn the_loops_of_a_split_pipeline_share_its_stages() {
             for (split, tiles) in [(0, 0), (0, 1), (1, 1), (0, 4), (1, 4), (2, 4), (3, 4), (4, 4), (2, 7)] {
                 let x = rounded(Type::F32, &numbers((tiles.max(1) * 256) as usize, 5));
                 let given = [
-                    Given::Input(Type::F32, &x),
-                    Given::Output(Type::F32, 256),
-                    Given::Scalar(split),
-                    Given::Scalar(tiles),
+                    LaunchArg::Input(Type::F32, &x),
+                    LaunchArg::Output(Type::F32, 256),
+                    LaunchArg::Scalar(split),
+                    LaunchArg::Scalar(tiles),
                 ];
                 let found = outputs(sm, (1, 64), &given, |k| split_sums(k, stages));
                 for (i, found) in found[0].iter().enumerate() {
@@ -64,7 +64,7 @@ fn the_loops_of_a_split_pipeline_share_its_stages() {
 
 #[test]
 fn state_goes_through_a_turn_or_stays() {
-    let found = outputs(80, (1, 64), &[Given::Output(Type::U32, 64 * 3)], |k| {
+    let found = outputs(80, (1, 64), &[LaunchArg::Output(Type::U32, 64 * 3)], |k| {
         let (tid, y) = (k.tid(), k.ptr_mut::<u32>("y"));
         // A swap: neither may be lost, and what the branch does not change stays.
         let (a, b, c) = (tid, tid + 100, k.u32(7));
@@ -97,7 +97,7 @@ fn check_rounded<T: Half + ToF32>(sm: u16, [columns, pitch]: [u32; 2], shape: [u
     values[5] = 1e6;
     values[columns as usize - 1] = -3e5;
     let values = rounded(Type::F32, &values);
-    let given = [Given::Input(Type::F32, &values), Given::Output(Type::F32, (height * width) as usize)];
+    let given = [LaunchArg::Input(Type::F32, &values), LaunchArg::Output(Type::F32, (height * width) as usize)];
     for staged in [false, true] {
         let found = outputs(sm, (1, 96), &given, |k| {
             let x = k.ptr::<f32>("x").matrix(rows, columns).pitch(pitch);
@@ -152,7 +152,7 @@ fn products_are_added_up_step_by_step() {
     for sm in TARGETS {
         let (a, b) = (wholes(32 * 48, 1), wholes(48 * 16, 2));
         let given =
-            [Given::Input(Type::F16, &a), Given::Input(Type::F16, &b), Given::Output(Type::F32, 32 * 16)];
+            [LaunchArg::Input(Type::F16, &a), LaunchArg::Input(Type::F16, &b), LaunchArg::Output(Type::F32, 32 * 16)];
         let found = outputs(sm, (1, 32), &given, |k| {
             let (a, b) = (k.ptr::<F16>("a").matrix(32, 48), k.ptr::<F16>("b").matrix(48, 16));
             let (a_tile, b_tile) = (k.shared_tile::<F16>(32, 48), k.shared_tile::<F16>(48, 16));
@@ -181,7 +181,7 @@ fn products_are_added_up_step_by_step() {
 #[test]
 fn products_with_ones_are_sums_of_rows() {
     for sm in TARGETS {
-        let given = [Given::Output(Type::F32, 32 * 24)];
+        let given = [LaunchArg::Output(Type::F32, 32 * 24)];
         let found = outputs(sm, (1, 32), &given, |k| {
             let a = k.accumulators(32, 16).map_at(|row, column, _| (row * 16 + column).f32());
             let sums = a.as_a::<F16>().mma(k.factor_b(16, 8, 2.0), k.accumulators(32, 8));
@@ -206,7 +206,7 @@ fn products_with_ones_are_sums_of_rows() {
 #[test]
 fn rows_are_asked_and_gone_through() {
     for limit in [30.5f32, 31.5] {
-        let given = [Given::Output(Type::F32, 32), Given::Output(Type::F32, 32)];
+        let given = [LaunchArg::Output(Type::F32, 32), LaunchArg::Output(Type::F32, 32)];
         let found = outputs(80, (1, 32), &given, |k| {
             let (y, z) = (k.ptr_mut::<f32>("y"), k.ptr_mut::<f32>("z"));
             let rows = k.accumulators(32, 8).map_at(|row, _, _| row.f32()).row_max();
@@ -222,7 +222,7 @@ fn rows_are_asked_and_gone_through() {
 #[test]
 fn exponentials_flush_what_is_too_small() {
     let x = [0.0, -1.0, 10.0, -125.5, -126.5, -140.0, -1e30, 0.5, f64::NEG_INFINITY];
-    let given = [Given::Input(Type::F32, &x), Given::Output(Type::F32, x.len())];
+    let given = [LaunchArg::Input(Type::F32, &x), LaunchArg::Output(Type::F32, x.len())];
     let found = outputs(80, (1, 32), &given, |k| {
         let (x, y) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"));
         k.when(k.tid().lt(9), || y.st(k.tid(), x.ld(k.tid()).exp2_ftz()));
@@ -236,7 +236,7 @@ fn exponentials_flush_what_is_too_small() {
 #[test]
 fn logarithms_flush_what_is_too_small() {
     let x = rounded(Type::F32, &[1.0, 2.0, 0.75, 1e-30, 2f64.powi(-24), 3e38, 1e-40, 0.0]);
-    let given = [Given::Input(Type::F32, &x), Given::Output(Type::F32, x.len())];
+    let given = [LaunchArg::Input(Type::F32, &x), LaunchArg::Output(Type::F32, x.len())];
     let found = outputs(80, (1, 32), &given, |k| {
         let (x, y) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"));
         k.when(k.tid().lt(8), || y.st(k.tid(), x.ld(k.tid()).log2_ftz()));
@@ -252,7 +252,7 @@ fn logarithms_flush_what_is_too_small() {
 fn stores_of_half_precision_stay_finite() {
     for sm in TARGETS {
         for pitch in [16, 17] {
-            let given = [Given::Output(Type::F16, 16 * 17)];
+            let given = [LaunchArg::Output(Type::F16, 16 * 17)];
             let found = outputs(sm, (1, 32), &given, |k| {
                 let tile = k.accumulators(16, 16).map_at(|row, column, _| {
                     row.f32().mul_add(1e4, -8e4) * column.eq(3).select(f32::INFINITY, 1.0)

@@ -1,13 +1,13 @@
 //! Loops that are left from the middle, chains of branches, guards that may be absent: by their numbers.
 
-use super::common::Given;
+use super::common::LaunchArg;
 use super::{TARGETS, outputs};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 
 /// Runs a body that stores two numbers for each of 96 threads; yields the pairs.
 fn pairs(sm: u16, body: impl for<'k> Fn(K<'k>, Reg<'k, u32>) -> [Reg<'k, u32>; 2]) -> Vec<(u32, u32)> {
-    let given = [Given::Output(Type::U32, 96), Given::Output(Type::U32, 96)];
+    let given = [LaunchArg::Output(Type::U32, 96), LaunchArg::Output(Type::U32, 96)];
     let found = outputs(sm, (1, 96), &given, |k| {
         let (x, y) = (k.ptr_mut::<u32>("x"), k.ptr_mut::<u32>("y"));
         let [a, b] = body(k, k.tid());

@@ -1,6 +1,6 @@
 //! What the warps of a block exchange, and loads that run ahead, by their numbers.
 
-use super::common::{Given, assert_no_conflicts, wholes};
+use super::common::{LaunchArg, assert_no_conflicts, wholes};
 use super::{TARGETS, outputs, run_body};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
@@ -10,7 +10,7 @@ use warpwright_ptx::ir::Type;
 fn sums_over_warps_are_shared_out() {
     for (threads, at_once) in [(32, 0), (64, 1), (128, 2), (256, 4), (96, 100)] {
         let x = wholes(threads as usize * 20, 3);
-        let given = [Given::Input(Type::F32, &x), Given::Output(Type::F32, 32 * 20)];
+        let given = [LaunchArg::Input(Type::F32, &x), LaunchArg::Output(Type::F32, 32 * 20)];
         let (found, report) = run_body(80, (1, threads), &given, |k| {
             let (x, y) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"));
             let vectors: Vec<[_; 4]> = (0..5).map(|i| x.ld_vec::<4>(k.tid() * 20 + i * 4)).collect();
@@ -28,7 +28,7 @@ fn factors_are_kept_for_all_warps() {
     for sm in TARGETS {
         for held in [false, true] {
             let a = wholes(32 * 48, 1);
-            let given = [Given::Input(Type::F32, &a), Given::Output(Type::F32, 3 * 32 * 8)];
+            let given = [LaunchArg::Input(Type::F32, &a), LaunchArg::Output(Type::F32, 3 * 32 * 8)];
             let (found, report) = run_body(sm, (1, 96), &given, |k| {
                 let (a, y) = (k.ptr::<f32>("a"), k.ptr_mut::<f32>("y"));
                 let tile =
@@ -51,7 +51,7 @@ fn factors_are_kept_for_all_warps() {
 
 #[test]
 fn what_warps_publish_all_can_read() {
-    let given = [Given::Output(Type::F32, 128 * 16), Given::Output(Type::F32, 128 * 16)];
+    let given = [LaunchArg::Output(Type::F32, 128 * 16), LaunchArg::Output(Type::F32, 128 * 16)];
     let found = outputs(80, (1, 128), &given, |k| {
         let (y, z) = (k.ptr_mut::<f32>("y"), k.ptr_mut::<f32>("z"));
         let own = |times: u32| k.rows_at(16, |row| (row * times + k.warp()).f32());
@@ -75,9 +75,9 @@ fn one_block_is_the_last_to_arrive() {
     for sm in TARGETS {
         let zeros = [0.0; 2];
         let given = [
-            Given::InOut(Type::U32, &zeros),
-            Given::InOut(Type::U32, &[0.0; 8]),
-            Given::Output(Type::U32, 2),
+            LaunchArg::InOut(Type::U32, &zeros),
+            LaunchArg::InOut(Type::U32, &[0.0; 8]),
+            LaunchArg::Output(Type::U32, 2),
         ];
         let found = outputs(sm, (8, 64), &given, |k| {
             let (counters, parts) = (k.ptr_mut::<u32>("counters"), k.ptr_mut::<u32>("parts"));
@@ -103,7 +103,7 @@ fn row<'k>(x: Ptr<'k, Global, f32>, ahead: Ahead<'k>, before: Reg<'k, f32>) -> R
 fn loads_run_a_step_ahead_and_no_further() {
     for steps in [0u32, 1, 2, 5] {
         let x = wholes(steps.max(1) as usize * 32, 8);
-        let given = [Given::Input(Type::F32, &x), Given::Scalar(steps), Given::Output(Type::F32, 32)];
+        let given = [LaunchArg::Input(Type::F32, &x), LaunchArg::Scalar(steps), LaunchArg::Output(Type::F32, 32)];
         let found = outputs(80, (1, 32), &given, |k| {
             let (x, n, y) = (k.ptr::<f32>("x"), k.scalar::<u32>("n"), k.ptr_mut::<f32>("y"));
             let sum = k.staged(

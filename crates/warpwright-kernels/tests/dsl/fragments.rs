@@ -1,6 +1,6 @@
 //! Fragments straight from global memory and factors that are sums of halves, by their numbers.
 
-use super::common::{Given, numbers, product, rounded, wholes};
+use super::common::{LaunchArg, numbers, product, rounded, wholes};
 use super::{TARGETS, outputs};
 use warpwright_dsl::*;
 use warpwright_ptx::diag::Code;
@@ -21,11 +21,11 @@ fn check<T: Direct>(sm: u16, width: u32, keys: u32, there: u32) {
     let [d, n] = [width, keys].map(|side| side as usize);
     let (q, k_rows, v_rows) = (wholes(8 * d, 1), wholes(n * d, 2), wholes(n * d, 3));
     let given = [
-        Given::Input(Type::F32, &q),
-        Given::Input(T::TYPE, &k_rows),
-        Given::Input(T::TYPE, &v_rows),
-        Given::Output(Type::F32, 8 * n),
-        Given::Output(Type::F32, 8 * d),
+        LaunchArg::Input(Type::F32, &q),
+        LaunchArg::Input(T::TYPE, &k_rows),
+        LaunchArg::Input(T::TYPE, &v_rows),
+        LaunchArg::Output(Type::F32, 8 * n),
+        LaunchArg::Output(Type::F32, 8 * d),
     ];
     let found = outputs(sm, (1, 32), &given, |k| {
         let q = k.ptr::<f32>("q");
@@ -79,7 +79,7 @@ fn rows_are_factors_as_they_are_loaded() {
 fn bytes_are_exact_as_halves() {
     let bytes: Vec<f64> = (0..256).map(|i| f64::from(i - 128)).collect();
     for sm in TARGETS {
-        let given = [Given::Input(Type::S8, &bytes), Given::Output(Type::F32, 16 * 16)];
+        let given = [LaunchArg::Input(Type::S8, &bytes), LaunchArg::Output(Type::F32, 16 * 16)];
         let found = outputs(sm, (1, 32), &given, |k| {
             let (x, y) = (k.ptr::<i8>("x").matrix(16, 16), k.ptr_mut::<f32>("y"));
             let x = x.fragments::<A>(0, 16, None, None).operand(k);
@@ -101,7 +101,7 @@ fn rows_of_a_narrow_matrix_stand_beside_columns() {
     for sm in TARGETS {
         for width in [1, 2, 3, 4, 6, 8, 16] {
             let x: Vec<f64> = (0..24 * width).map(f64::from).collect();
-            let given = [Given::Input(Type::F16, &x), Given::Output(Type::F32, (width * 8 * 24) as usize)];
+            let given = [LaunchArg::Input(Type::F16, &x), LaunchArg::Output(Type::F32, (width * 8 * 24) as usize)];
             let found = outputs(sm, (1, 32), &given, |k| {
                 let (x, y) = (k.ptr::<F16>("x").matrix(20, width), k.ptr_mut::<f32>("y"));
                 let loaded = x.per_column(0, 24, None, None);
@@ -129,7 +129,7 @@ fn check_terms<T: Half>(sm: u16, terms: u32, bits: i32) {
     }
     let a = rounded(Type::F32, &a);
     let b = rounded(T::TYPE, &numbers(8 * 32, 6));
-    let given = [Given::Input(Type::F32, &a), Given::Input(T::TYPE, &b), Given::Output(Type::F32, 16 * 8)];
+    let given = [LaunchArg::Input(Type::F32, &a), LaunchArg::Input(T::TYPE, &b), LaunchArg::Output(Type::F32, 16 * 8)];
     let found = outputs(sm, (1, 32), &given, |k| {
         let (a, b) = (k.ptr::<f32>("a"), k.ptr::<T>("b"));
         let b_tile = k.shared_tile::<T>(8, 32);
@@ -172,10 +172,10 @@ fn accumulators_become_factors_where_they_stand() {
     for sm in TARGETS {
         let (a, b) = (wholes(16 * 32, 1), wholes(24 * 32, 2));
         let given = [
-            Given::Input(Type::F32, &a),
-            Given::Input(Type::F32, &b),
-            Given::Output(Type::F32, 16 * 24),
-            Given::Output(Type::F32, 24 * 24),
+            LaunchArg::Input(Type::F32, &a),
+            LaunchArg::Input(Type::F32, &b),
+            LaunchArg::Output(Type::F32, 16 * 24),
+            LaunchArg::Output(Type::F32, 24 * 24),
         ];
         let found = outputs(sm, (1, 32), &given, |k| {
             let (a, b) = (k.ptr::<f32>("a"), k.ptr::<f32>("b"));
@@ -199,9 +199,9 @@ fn accumulators_become_factors_where_they_stand() {
 #[test]
 fn blocks_of_tiles_are_cut_folded_and_laid_over_one_another() {
     let given = [
-        Given::Output(Type::F32, 24 * 16),
-        Given::Output(Type::F32, 8 * 16),
-        Given::Output(Type::F32, 16 * 8),
+        LaunchArg::Output(Type::F32, 24 * 16),
+        LaunchArg::Output(Type::F32, 8 * 16),
+        LaunchArg::Output(Type::F32, 16 * 8),
     ];
     let found = outputs(80, (1, 32), &given, |k| {
         let tile = k.accumulators(24, 16).map_at(|row, column, _| (row * 100 + column).f32());

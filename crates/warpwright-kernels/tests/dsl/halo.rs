@@ -1,6 +1,6 @@
 //! Tiles that begin before their matrix and end behind it: a stencil over tiles with a rim.
 
-use super::common::{Given, wholes};
+use super::common::{LaunchArg, wholes};
 use super::{TARGETS, run_body};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
@@ -76,7 +76,7 @@ fn exact(x: &[f64], [rows, columns]: [u32; 2]) -> Vec<f64> {
 fn check<T: Float>(sm: u16, shape: [u32; 2], left: u32, load: Load) {
     let count = (shape[0] * shape[1]) as usize;
     let x = wholes(count, 3);
-    let given = [Given::Input(T::TYPE, &x), Given::Output(Type::F32, count)];
+    let given = [LaunchArg::Input(T::TYPE, &x), LaunchArg::Output(Type::F32, count)];
     let blocks = shape[0].div_ceil(SIDE);
     let (outputs, _) = run_body(sm, (blocks, SIDE * SIDE), &given, |k| stencil::<T>(k, shape, left, load));
     assert_eq!(outputs[0], exact(&x, shape), "{} {shape:?} from {left} before, {load:?}, sm_{sm}", T::TYPE);

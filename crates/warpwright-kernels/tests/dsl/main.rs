@@ -17,7 +17,7 @@ mod states;
 mod thin;
 mod tiles;
 
-use common::Given;
+use common::LaunchArg;
 use warpwright_dsl::{K, LaunchRule, build};
 use warpwright_ptx::ir::Arch;
 
@@ -28,7 +28,7 @@ const TARGETS: [u16; 3] = [75, 80, 90];
 fn run_body(
     sm: u16,
     (blocks, threads): (u32, u32),
-    given: &[Given<'_>],
+    given: &[LaunchArg<'_>],
     body: impl for<'k> Fn(K<'k>),
 ) -> (Vec<Vec<f64>>, common::Reported) {
     let arch = Arch::sm(sm);
@@ -38,6 +38,6 @@ fn run_body(
 }
 
 /// The outputs alone.
-fn outputs(sm: u16, shape: (u32, u32), given: &[Given<'_>], body: impl for<'k> Fn(K<'k>)) -> Vec<Vec<f64>> {
+fn outputs(sm: u16, shape: (u32, u32), given: &[LaunchArg<'_>], body: impl for<'k> Fn(K<'k>)) -> Vec<Vec<f64>> {
     run_body(sm, shape, given, body).0
 }

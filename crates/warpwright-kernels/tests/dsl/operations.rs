@@ -1,7 +1,7 @@
 //! Words of the DSL that kernels of a model's small operations are made of, by their numbers, on the virtual
 //! GPU with every check on.
 
-use super::common::{Given, numbers};
+use super::common::{LaunchArg, numbers};
 use super::{TARGETS, outputs};
 use warpwright_dsl::*;
 use warpwright_ptx::diag::Code;
@@ -14,9 +14,9 @@ fn any_number_of_neighbours() {
         let x = numbers(32 * count as usize, 3);
         let x: Vec<f64> = x.iter().map(|x| (x * 100.0).round().abs()).collect();
         let given = [
-            Given::Input(T::TYPE, &x),
-            Given::InOut(T::TYPE, &vec![7.0; x.len()]),
-            Given::Output(T::TYPE, x.len()),
+            LaunchArg::Input(T::TYPE, &x),
+            LaunchArg::InOut(T::TYPE, &vec![7.0; x.len()]),
+            LaunchArg::Output(T::TYPE, x.len()),
         ];
         let found = outputs(80, (1, 32), &given, |k| {
             let (x, some, all) = (k.ptr::<T>("x"), k.ptr_mut::<T>("some"), k.ptr_mut::<T>("all"));
@@ -54,9 +54,9 @@ fn turns_have_cosines_and_sines() {
     let words: Vec<f64> = phases.iter().map(|&phase| phase.into()).collect();
     for sm in TARGETS {
         let given = [
-            Given::Input(Type::U32, &words),
-            Given::Output(Type::F32, words.len()),
-            Given::Output(Type::F32, words.len()),
+            LaunchArg::Input(Type::U32, &words),
+            LaunchArg::Output(Type::F32, words.len()),
+            LaunchArg::Output(Type::F32, words.len()),
         ];
         let found = outputs(sm, (blocks, 256), &given, |k| {
             let i = k.global_tid();
@@ -83,9 +83,9 @@ fn nibbles_are_looked_up_in_a_table() {
     let given_words: Vec<f64> = words.iter().map(|&word| word.into()).collect();
     for sm in TARGETS {
         let given = [
-            Given::Input(Type::U32, &given_words),
-            Given::Output(Type::U32, words.len()),
-            Given::Output(Type::U32, words.len()),
+            LaunchArg::Input(Type::U32, &given_words),
+            LaunchArg::Output(Type::U32, words.len()),
+            LaunchArg::Output(Type::U32, words.len()),
         ];
         let found = outputs(sm, (1, 256), &given, |k| {
             let [low, high] = k.ptr::<u32>("words").ld(k.tid()).look_up(table);
@@ -107,7 +107,7 @@ fn runs_of_lanes_reduce_by_themselves() {
     for sm in TARGETS {
         for lanes in [1, 2, 4, 8, 16, 32u32] {
             let given =
-                [Given::Input(Type::F32, &x), Given::Output(Type::F32, 64), Given::Output(Type::F32, 64)];
+                [LaunchArg::Input(Type::F32, &x), LaunchArg::Output(Type::F32, 64), LaunchArg::Output(Type::F32, 64)];
             let found = outputs(sm, (1, 64), &given, |k| {
                 let x = k.ptr::<f32>("x").ld(k.tid());
                 k.ptr_mut::<f32>("sums").st(k.tid(), k.group_sum(x, lanes));
@@ -143,11 +143,11 @@ fn prefixes_of_the_block_are_summed() {
             let x: Vec<f64> = (0..threads).map(|i| f64::from(i.wrapping_mul(0x9e37_79b1) >> 16)).collect();
             let count = threads as usize;
             let given = [
-                Given::Input(Type::U32, &x),
-                Given::Output(Type::U32, count),
-                Given::Output(Type::U32, count),
-                Given::Output(Type::U32, count),
-                Given::Output(Type::U32, count),
+                LaunchArg::Input(Type::U32, &x),
+                LaunchArg::Output(Type::U32, count),
+                LaunchArg::Output(Type::U32, count),
+                LaunchArg::Output(Type::U32, count),
+                LaunchArg::Output(Type::U32, count),
             ];
             let found = outputs(sm, (1, threads), &given, |k| {
                 let x = k.ptr::<u32>("x").ld(k.tid());
@@ -179,7 +179,7 @@ fn halves_saturate() {
     let x = [1e6, -1e6, 65504.0, 65519.9, 65520.0, f64::INFINITY, f64::NEG_INFINITY, 1.5, f64::NAN, 2049.0];
     let halves = [65504.0, -65504.0, 65504.0, 65504.0, 65504.0, 65504.0, -65504.0, 1.5, f64::NAN, 2048.0];
     for sm in TARGETS {
-        let given = [Given::Input(Type::F32, &x), Given::Output(Type::F16, 10), Given::Output(Type::F16, 20)];
+        let given = [LaunchArg::Input(Type::F32, &x), LaunchArg::Output(Type::F16, 10), LaunchArg::Output(Type::F16, 20)];
         let found = outputs(sm, (1, 10), &given, |k| {
             let x = k.ptr::<f32>("x").ld(k.tid());
             k.ptr_mut::<F16>("y").st(k.tid(), x.to_f16_saturating());
@@ -197,7 +197,7 @@ fn halves_saturate() {
 fn lanes_read_a_table_of_constants() {
     let values: Vec<u64> = (0..40).map(|i| u64::MAX / 3 - i).collect();
     for sm in TARGETS {
-        let given = [Given::Output(Type::U32, 32)];
+        let given = [LaunchArg::Output(Type::U32, 32)];
         let found = outputs(sm, (1, 32), &given, |k| {
             let table = k.global_table::<u64>(&values).at(3);
             k.ptr_mut::<u32>("y").st(k.tid(), (table.ld(k.tid()) >> 8).to());

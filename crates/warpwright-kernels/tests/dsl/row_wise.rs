@@ -1,6 +1,6 @@
 //! Rows over lanes, and matrices whose rows are what is asked for, by their numbers.
 
-use super::common::{Given, numbers, rounded, wholes};
+use super::common::{LaunchArg, numbers, rounded, wholes};
 use super::{TARGETS, outputs};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
@@ -13,10 +13,10 @@ fn check<T: StripElement>(sm: u16, width: u32, there: u32) {
     let keys = 32 / (bytes / 16).clamp(1, 32).next_power_of_two() * depth;
     let (q, x) = (wholes(3 * d, 1), wholes(keys as usize * d, 2));
     let given = [
-        Given::Input(Type::F32, &q),
-        Given::Input(T::TYPE, &x),
-        Given::Output(Type::F32, (heads * keys) as usize),
-        Given::Output(Type::F32, heads as usize * d),
+        LaunchArg::Input(Type::F32, &q),
+        LaunchArg::Input(T::TYPE, &x),
+        LaunchArg::Output(Type::F32, (heads * keys) as usize),
+        LaunchArg::Output(Type::F32, heads as usize * d),
     ];
     let found = outputs(sm, (1, 32), &given, |k| {
         assert_eq!(of_warp(k), keys);
@@ -91,10 +91,10 @@ fn both_kinds_of_matrices_have_the_same_words() {
     for sm in TARGETS {
         let x = rounded(Type::F32, &numbers(8 * 16, 4)).iter().map(|x| x * 8.0).collect::<Vec<_>>();
         let given = [
-            Given::Input(Type::F32, &x),
-            Given::Output(Type::F32, 8),
-            Given::Output(Type::F32, 8),
-            Given::Output(Type::F32, 128),
+            LaunchArg::Input(Type::F32, &x),
+            LaunchArg::Output(Type::F32, 8),
+            LaunchArg::Output(Type::F32, 8),
+            LaunchArg::Output(Type::F32, 128),
         ];
         let found = outputs(sm, (1, 32), &given, |k| {
             let (x, y) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"));

@@ -1,6 +1,6 @@
 //! Words of the DSL that decode attention is made of, by their numbers, on the virtual GPU with every check on.
 
-use super::common::{Given, numbers, wholes};
+use super::common::{LaunchArg, numbers, wholes};
 use super::{TARGETS, outputs};
 use warpwright_dsl::*;
 use warpwright_ptx::diag::Code;
@@ -12,10 +12,10 @@ fn sums_are_spread_over_runs_of_lanes() {
         for count in [1, 2, 3, 4, 7, 8, 16, 28, 33usize] {
             let x = wholes(32 * count, 7);
             let given = [
-                Given::Input(Type::F32, &x),
-                Given::Output(Type::F32, 32 * count),
-                Given::Output(Type::F32, 32 * count),
-                Given::Output(Type::F32, 32 * count),
+                LaunchArg::Input(Type::F32, &x),
+                LaunchArg::Output(Type::F32, 32 * count),
+                LaunchArg::Output(Type::F32, 32 * count),
+                LaunchArg::Output(Type::F32, 32 * count),
             ];
             let found = outputs(80, (1, 32), &given, |k| {
                 let at = |i: usize| k.lane() * count as u32 + i as u32;
@@ -55,7 +55,7 @@ fn each_sum_has_one_lane_that_stores_it() {
             let runs = (32 / lanes) as usize;
             let x = wholes(32 * count, 9);
             // Twice the sum, and one for each time that it was stored.
-            let given = [Given::Input(Type::F32, &x), Given::InOut(Type::F32, &vec![0.0; runs * count])];
+            let given = [LaunchArg::Input(Type::F32, &x), LaunchArg::InOut(Type::F32, &vec![0.0; runs * count])];
             let found = outputs(80, (1, 32), &given, |k| {
                 let (x, y) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"));
                 let values: Vec<_> = (0..count).map(|i| x.ld(k.lane() * count as u32 + i as u32)).collect();
@@ -103,7 +103,7 @@ fn mistakes_of_spreads_are_reported() {
 #[test]
 fn lists_go_around_loops_and_out_of_branches() {
     for sm in TARGETS {
-        let given = [Given::Output(Type::U32, 32 * 5)];
+        let given = [LaunchArg::Output(Type::U32, 32 * 5)];
         let found = outputs(sm, (1, 32), &given, |k| {
             let zeros = k.list((0..5).map(|_| k.u32(0)));
             let sums = k.fold(k.upto(k.lane()), zeros, |i, sums| {
@@ -131,10 +131,10 @@ fn loads_keep_registers_where_the_predicate_does_not_hold() {
     let x: Vec<f64> = (0..256).map(f64::from).collect();
     for sm in TARGETS {
         let given = [
-            Given::Input(Type::F32, &x),
-            Given::Input(Type::F16, &x),
-            Given::Output(Type::F32, 128),
-            Given::Output(Type::F32, 256),
+            LaunchArg::Input(Type::F32, &x),
+            LaunchArg::Input(Type::F16, &x),
+            LaunchArg::Output(Type::F32, 128),
+            LaunchArg::Output(Type::F32, 256),
         ];
         let found = outputs(sm, (1, 32), &given, |k| {
             let wanted = k.lane().lt(20);
@@ -164,7 +164,7 @@ fn signed_bytes_become_floats() {
     let words: Vec<f64> =
         (0..64u32).map(|i| f64::from(u32::from_le_bytes([0, 1, 2, 3].map(|j| (4 * i + j) as u8)))).collect();
     for sm in TARGETS {
-        let given = [Given::Input(Type::U32, &words), Given::Output(Type::F32, 256)];
+        let given = [LaunchArg::Input(Type::U32, &words), LaunchArg::Output(Type::F32, 256)];
         let found = outputs(sm, (1, 64), &given, |k| {
             let bytes = k.ptr::<u32>("x").ld(k.tid()).signed_bytes_f32();
             k.ptr_mut::<f32>("y").st_vec(k.tid() * 4, bytes);
@@ -178,7 +178,7 @@ fn signed_bytes_become_floats() {
 fn powers_of_two_without_subnormals() {
     let x: Vec<f64> = (0..64).map(|i| f64::from(i) * 4.25 - 140.0).collect();
     for sm in TARGETS {
-        let given = [Given::Input(Type::F32, &x), Given::Output(Type::F32, 64)];
+        let given = [LaunchArg::Input(Type::F32, &x), LaunchArg::Output(Type::F32, 64)];
         let found = outputs(sm, (1, 64), &given, |k| {
             let x = k.ptr::<f32>("x").ld(k.tid());
             k.ptr_mut::<f32>("y").st(k.tid(), x.exp2_ftz());
@@ -195,7 +195,7 @@ fn powers_of_two_without_subnormals() {
 #[test]
 fn counters_wrap() {
     for sm in TARGETS {
-        let given = [Given::Output(Type::U32, 96), Given::Output(Type::U32, 1)];
+        let given = [LaunchArg::Output(Type::U32, 96), LaunchArg::Output(Type::U32, 1)];
         let found = outputs(sm, (1, 96), &given, |k| {
             let (y, z) = (k.ptr_mut::<u32>("y"), k.ptr_mut::<u32>("z"));
             let counter = k.shared::<u32>(1);
@@ -226,7 +226,7 @@ mod on_the_vm {
         })
         .expect("a kernel");
         let x = numbers(512, 1);
-        let given = [Given::Input(Type::F32, &x), Given::Output(Type::F32, 32)];
+        let given = [LaunchArg::Input(Type::F32, &x), LaunchArg::Output(Type::F32, 32)];
         let (_, report) = crate::common::run(Arch::sm(80), "body", &built, (1, 1, 1), &given);
         let report = report.expect("the report of a virtual GPU");
         assert_eq!(report.counters.by_opcode["shfl.sync"] / 32, 15);

@@ -1,6 +1,6 @@
 //! States as one: chosen, moved between lanes, and combined by operators of the kernel's own.
 
-use super::common::{Given, numbers};
+use super::common::{LaunchArg, numbers};
 use super::{TARGETS, outputs};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
@@ -53,7 +53,7 @@ fn exact_digest(t: usize) -> f64 {
 fn assert_digests(body: impl for<'k> Fn(K<'k>, State<'k>) -> State<'k>, from: impl Fn(usize) -> usize) {
     let threads = 96;
     for sm in TARGETS {
-        let found = outputs(sm, (1, threads), &[Given::Output(Type::F32, threads as usize)], |k| {
+        let found = outputs(sm, (1, threads), &[LaunchArg::Output(Type::F32, threads as usize)], |k| {
             k.ptr_mut::<f32>("y").st(k.tid(), digest(body(k, state(k, k.tid()))));
         });
         let exact: Vec<_> = (0..threads as usize).map(|t| exact_digest(from(t))).collect();
@@ -115,8 +115,8 @@ fn recurrences_are_scanned() {
         for threads in [32, 64, 96, 160, 1024u32] {
             let x: Vec<f64> =
                 numbers(threads as usize, 3).iter().map(|x| ((x + 1.0) * 1e9).floor()).collect();
-            let outputs_of = || Given::Output(Type::U32, threads as usize);
-            let given = [Given::Input(Type::U32, &x), outputs_of(), outputs_of(), outputs_of()];
+            let outputs_of = || LaunchArg::Output(Type::U32, threads as usize);
+            let given = [LaunchArg::Input(Type::U32, &x), outputs_of(), outputs_of(), outputs_of()];
             let found = outputs(sm, (1, threads), &given, |k| {
                 let [x, each, all, in_warp] = ["x", "each", "all", "warp"].map(|name| k.ptr_mut::<u32>(name));
                 let i = k.tid();

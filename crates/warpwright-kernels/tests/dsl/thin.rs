@@ -1,6 +1,6 @@
 //! Thin products by their numbers: on the tensor cores and on the lanes, with scales and without.
 
-use super::common::{Given, numbers, rounded};
+use super::common::{LaunchArg, numbers, rounded};
 use super::outputs;
 use warpwright_dsl::*;
 use warpwright_ptx::diag::Code;
@@ -80,14 +80,14 @@ fn check(way: Way, sm: u16, ty: Type, width: u32, held: bool) {
     let of_step = if way == Way::Tensor { 16 } else { 2 * 32 / lanes };
     let steps = ROWS.div_ceil(of_step) as usize;
     let given = [
-        Given::Input(Type::F32, &x),
-        Given::Input(ty, &rows.elements),
-        Given::Input(Type::F16, &rows.scales),
-        Given::Input(ty, &addends.elements),
-        Given::Input(Type::F16, &addends.scales),
-        Given::Output(Type::F32, VECTORS as usize * steps),
-        Given::Output(Type::F32, VECTORS as usize * steps),
-        Given::Output(Type::F32, VECTORS as usize * d),
+        LaunchArg::Input(Type::F32, &x),
+        LaunchArg::Input(ty, &rows.elements),
+        LaunchArg::Input(Type::F16, &rows.scales),
+        LaunchArg::Input(ty, &addends.elements),
+        LaunchArg::Input(Type::F16, &addends.scales),
+        LaunchArg::Output(Type::F32, VECTORS as usize * steps),
+        LaunchArg::Output(Type::F32, VECTORS as usize * steps),
+        LaunchArg::Output(Type::F32, VECTORS as usize * d),
     ];
     let found = outputs(sm, (1, 64), &given, |k| {
         let x = k.ptr::<f32>("x");

@@ -1,7 +1,7 @@
 //! Every tile operation by its numbers, on the virtual GPU with every check on: fragments, swizzles and
 //! pipelines for each type and target, and an attention made of them.
 
-use super::common::{Given, assert_no_conflicts, numbers, product, rounded, wholes};
+use super::common::{LaunchArg, assert_no_conflicts, numbers, product, rounded, wholes};
 use super::{TARGETS, run_body};
 use std::f64::consts::LOG2_E;
 use warpwright_dsl::*;
@@ -19,9 +19,9 @@ fn check_products<T: Factor>(sm: u16, [m, n, depth]: [u32; 3]) {
     for turned in [false, true] {
         let b_given = if turned { transposed(&b, size[1]) } else { b.clone() };
         let given = [
-            Given::Input(T::TYPE, &a),
-            Given::Input(T::TYPE, &b_given),
-            Given::Output(Type::F32, size[0] * size[1]),
+            LaunchArg::Input(T::TYPE, &a),
+            LaunchArg::Input(T::TYPE, &b_given),
+            LaunchArg::Output(Type::F32, size[0] * size[1]),
         ];
         let (outputs, report) = run_body(sm, (1, 32), &given, |k| {
             let (a, b, c) = (k.ptr::<T>("a"), k.ptr::<T>("b"), k.ptr_mut::<f32>("c"));
@@ -55,7 +55,7 @@ fn products_are_exact_and_free_of_bank_conflicts() {
 
 #[test]
 fn elements_know_their_row_and_column() {
-    let given = [Given::Output(Type::F32, 32 * 24)];
+    let given = [LaunchArg::Output(Type::F32, 32 * 24)];
     let (outputs, _) = run_body(80, (1, 32), &given, |k| {
         let tile = k.accumulators(32, 24).map_at(|row, column, _| (row * 100 + column).f32());
         tile.store(k.ptr_mut::<f32>("y").matrix(32, 24), 0, 0);
@@ -68,7 +68,7 @@ fn elements_know_their_row_and_column() {
 #[test]
 fn rows_are_reduced_and_stand_beside_tiles() {
     let x = wholes(32 * 16, 7);
-    let given = [Given::Input(Type::F32, &x), Given::Output(Type::F32, 32 * 16)];
+    let given = [LaunchArg::Input(Type::F32, &x), LaunchArg::Output(Type::F32, 32 * 16)];
     let (outputs, _) = run_body(80, (1, 32), &given, |k| {
         let (x, y) = (k.ptr::<f32>("x").matrix(32, 16), k.ptr_mut::<f32>("y").matrix(32, 16));
         let t = k.accumulators(32, 16).map_at(|row, column, _| x.ld(row, column));
@@ -87,7 +87,7 @@ fn rows_are_reduced_and_stand_beside_tiles() {
 #[test]
 fn rows_and_columns_have_values_by_their_numbers() {
     for (rows, columns) in [(16, 8), (32, 24), (48, 16)] {
-        let given = [Given::Output(Type::F32, (rows * columns) as usize)];
+        let given = [LaunchArg::Output(Type::F32, (rows * columns) as usize)];
         let (outputs, _) = run_body(80, (1, 32), &given, |k| {
             let row = k.rows_at(rows, |row| (row * 100).f32());
             let column = k.columns_at(columns, |column| (column * column).f32());
@@ -102,7 +102,7 @@ fn rows_and_columns_have_values_by_their_numbers() {
 #[test]
 fn stores_stop_at_the_edges_of_the_matrix() {
     for (rows, columns, pitch) in [(1, 1, 1), (5, 7, 9), (16, 15, 16), (17, 16, 20), (40, 40, 40)] {
-        let given = [Given::Output(Type::F16, 40 * 40)];
+        let given = [LaunchArg::Output(Type::F16, 40 * 40)];
         let (outputs, _) = run_body(80, (1, 32), &given, |k| {
             let tile = k.accumulators(16, 16).map_at(|row, column, _| (row * 16 + column).f32());
             tile.store(k.ptr_mut::<F16>("y").matrix(rows, columns).pitch(pitch), 0, 0);
@@ -120,7 +120,7 @@ fn stores_stop_at_the_edges_of_the_matrix() {
 fn accumulators_become_factors_where_they_stand() {
     for sm in TARGETS {
         let b = wholes(32 * 8, 3);
-        let given = [Given::Input(Type::F16, &b), Given::Output(Type::F32, 16 * 8)];
+        let given = [LaunchArg::Input(Type::F16, &b), LaunchArg::Output(Type::F32, 16 * 8)];
         let (outputs, _) = run_body(sm, (1, 32), &given, |k| {
             let (b, c) = (k.ptr::<F16>("b"), k.ptr_mut::<f32>("c"));
             let tile = k.shared_tile::<F16>(32, 8);
@@ -151,7 +151,7 @@ fn check_window<T: Data>(sm: u16, [columns, pitch]: [u32; 2], start: [u32; 2], s
     let values: Vec<_> = (0..rows * pitch).map(|i| f64::from(i % 251 + 1)).collect();
     let [height, width] = shape;
     for stages in [0, 2] {
-        let given = [Given::Input(T::TYPE, &values), Given::Output(T::TYPE, (height * width) as usize)];
+        let given = [LaunchArg::Input(T::TYPE, &values), LaunchArg::Output(T::TYPE, (height * width) as usize)];
         let (outputs, _) = run_body(sm, (1, 96), &given, |k| {
             let x = k.ptr::<T>("x").matrix(rows, columns).pitch(pitch);
             let y = k.ptr_mut::<T>("y");
@@ -199,7 +199,7 @@ fn copies_fill_with_zeros_beyond_the_edges() {
 #[test]
 fn windows_are_parts_of_their_tiles() {
     let x = wholes(64 * 64, 9);
-    let given = [Given::Input(Type::F16, &x), Given::Output(Type::F32, 32 * 32)];
+    let given = [LaunchArg::Input(Type::F16, &x), LaunchArg::Output(Type::F32, 32 * 32)];
     // Four warps, each a quarter of the product of two windows that its number chooses.
     let (outputs, report) = run_body(80, (1, 128), &given, |k| {
         let (x, c) = (k.ptr::<F16>("x").matrix(64, 64), k.ptr_mut::<f32>("c").matrix(32, 32));
@@ -227,9 +227,9 @@ fn pipelines_hand_every_tile_over_once() {
                 let x = numbers(tiles * 8 * 32, 5);
                 let x = rounded(Type::F32, &x);
                 let given = [
-                    Given::Input(Type::F32, if tiles == 0 { &[0.0] } else { &x }),
-                    Given::Output(Type::F32, 256),
-                    Given::Scalar(tiles as u32),
+                    LaunchArg::Input(Type::F32, if tiles == 0 { &[0.0] } else { &x }),
+                    LaunchArg::Output(Type::F32, 256),
+                    LaunchArg::Scalar(tiles as u32),
                 ];
                 let (outputs, _) = run_body(sm, (1, 64), &given, |k| {
                     let (x, y) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"));
@@ -270,10 +270,10 @@ fn pipelines_are_fed_with_every_tile_once() {
                 let count = (tiles * 16 * 16).max(1);
                 let (x, w) = (wholes(count, 5), wholes(count, 6));
                 let given = [
-                    Given::Input(Type::F16, &x),
-                    Given::Input(Type::F32, &w),
-                    Given::Output(Type::F32, 256),
-                    Given::Scalar(tiles as u32),
+                    LaunchArg::Input(Type::F16, &x),
+                    LaunchArg::Input(Type::F32, &w),
+                    LaunchArg::Output(Type::F32, 256),
+                    LaunchArg::Scalar(tiles as u32),
                 ];
                 let (outputs, _) = run_body(sm, (1, 64), &given, |k| {
                     let (x, w) = (k.ptr::<F16>("x"), k.ptr::<f32>("w"));
@@ -348,11 +348,11 @@ fn attention_is_softmax_of_the_scores_times_the_values() {
         let round = |x: Vec<f64>| rounded(Type::F16, &x);
         let (q, k, v) = (round(numbers(16 * dim, 1)), round(numbers(n * dim, 2)), round(numbers(n * dim, 3)));
         let given = [
-            Given::Input(Type::F16, &q),
-            Given::Input(Type::F16, &k),
-            Given::Input(Type::F16, &v),
-            Given::Output(Type::F32, 16 * dim),
-            Given::Scalar(len),
+            LaunchArg::Input(Type::F16, &q),
+            LaunchArg::Input(Type::F16, &k),
+            LaunchArg::Input(Type::F16, &v),
+            LaunchArg::Output(Type::F32, 16 * dim),
+            LaunchArg::Scalar(len),
         ];
         let (outputs, _) = run_body(sm, (1, 32), &given, |k| attention::<F16>(k, head_dim, 32));
         let (scores, _) = product(&q, &transposed(&k, dim), [16, n, dim]);

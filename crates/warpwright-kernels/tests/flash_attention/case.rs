@@ -56,17 +56,17 @@ impl Tensor {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Part {
+enum Operand {
     Queries,
     Keys,
     Values,
 }
 
 /// The numbers of a part of a sequence, `tokens × heads × head_dim`.
-fn make(case: &Case<'_>, (part, sequence): (Part, u64), tokens: usize, heads: usize) -> Vec<f64> {
+fn make(case: &Case<'_>, (part, sequence): (Operand, u64), tokens: usize, heads: usize) -> Vec<f64> {
     let d = case.kernel.head_dim as usize;
-    let memory = if part == Part::Queries { case.kernel.q } else { case.kernel.kv }.ty();
-    let is_values = part == Part::Values;
+    let memory = if part == Operand::Queries { case.kernel.q } else { case.kernel.kv }.ty();
+    let is_values = part == Operand::Values;
     let most = if case.kernel.factors == Dtype::F16 { 65504.0 } else { 1e6 };
     let x = numbers(tokens * heads * d, case.seed * 8 + sequence * 3 + part as u64);
     let values: Vec<_> = (x.into_iter().enumerate())
@@ -91,7 +91,7 @@ fn make(case: &Case<'_>, (part, sequence): (Part, u64), tokens: usize, heads: us
                 }
                 Class::Cancelling => {
                     let odd = column % 2 == 1;
-                    let sign = if part == Part::Queries && odd { -1.0 } else { 1.0 };
+                    let sign = if part == Operand::Queries && odd { -1.0 } else { 1.0 };
                     let pair = if is_values { x } else { 1.0 + ((i / 2 * 37) % 64) as f64 / 64.0 };
                     sign * pair * if odd { 1.0 + x / 1024.0 } else { 1.0 }
                 }
@@ -106,28 +106,28 @@ fn make(case: &Case<'_>, (part, sequence): (Part, u64), tokens: usize, heads: us
                 Class::Denormal => x * if memory == Type::F16 { 2f64.powi(-20) } else { 2f64.powi(-130) },
                 Class::Zeros => 0.0,
                 Class::Low => match part {
-                    Part::Queries => -8.0 + x / 8.0,
-                    Part::Keys => 8.0 + x / 8.0,
-                    Part::Values => x,
+                    Operand::Queries => -8.0 + x / 8.0,
+                    Operand::Keys => 8.0 + x / 8.0,
+                    Operand::Values => x,
                 },
                 Class::Rising => {
                     let climb = (token as f64 / 7.0) * if token % 2 == 0 { 1.0 } else { -0.5 };
                     match part {
-                        Part::Queries => {
+                        Operand::Queries => {
                             if column == 0 {
                                 8.0
                             } else {
                                 x / 8.0
                             }
                         }
-                        Part::Keys => {
+                        Operand::Keys => {
                             if column == 0 {
                                 climb
                             } else {
                                 x / 8.0
                             }
                         }
-                        Part::Values => x,
+                        Operand::Values => x,
                     }
                 }
             }
@@ -181,9 +181,9 @@ pub(crate) fn run(case: &Case<'_>) -> Outcome {
     let ragged = kernel.lengths == Lengths::Buffers;
     let sequences: Vec<_> = (case.sequences.iter().zip(0..))
         .map(|(&(q_len, kv_len), i)| {
-            let k = make(case, (Part::Keys, i), kv_len, kv_heads);
-            let v = make(case, (Part::Values, i), kv_len, kv_heads);
-            let mut q = make(case, (Part::Queries, i), q_len, heads);
+            let k = make(case, (Operand::Keys, i), kv_len, kv_heads);
+            let v = make(case, (Operand::Values, i), kv_len, kv_heads);
+            let mut q = make(case, (Operand::Queries, i), q_len, heads);
             if case.class == Class::OneHot && kv_len > 0 {
                 for (row, q) in q.chunks_exact_mut(d).enumerate() {
                     let (token, head) = (row / heads, row % heads);

@@ -258,7 +258,7 @@ pub(crate) fn check(case: &Case<'_>) -> Vec<Vec<u8>> {
             rig.write("out", &poison).expect("written");
             rig.run().unwrap_or_else(|error| panic!("{case:?}: {error}"));
             let bits = rig.read("out").expect("an output");
-            if let Some(wrong) = judge(case, &bits) {
+            if let Some(wrong) = validate(case, &bits) {
                 panic!("{case:?}: {wrong}");
             }
             bits
@@ -331,7 +331,7 @@ fn launch(case: &Case<'_>, built: &Built) -> TestLaunch {
 }
 
 /// What is wrong with the outputs, if anything is.
-pub(crate) fn judge(case: &Case<'_>, bits: &[u8]) -> Option<String> {
+pub(crate) fn validate(case: &Case<'_>, bits: &[u8]) -> Option<String> {
     let kernel = &case.kernel;
     let (query, keys, values) = inputs(case);
     let d = kernel.head_dim as usize;

@@ -25,7 +25,7 @@ pub(super) const TEXT: &str = "(text)";
 const LARGEST: u64 = 16;
 
 /// MiB that a rendering may make in all. One that adds message to message in a variable makes the square of them.
-const MOST: u64 = 512;
+const MAX_MIB: u64 = 512;
 
 /// Values may stand in each other this deep.
 const DEEPEST: usize = 64;
@@ -42,9 +42,9 @@ fn too_much(rule: String) -> Error {
 
 /// Counts what was made.
 fn charge(state: &mut State<'_, '_>, bytes: u64) -> Result<(), Error> {
-    let budget = state.get_or_insert_extension_with(|| Budget(MOST << 20));
+    let budget = state.get_or_insert_extension_with(|| Budget(MAX_MIB << 20));
     let left = budget.0.checked_sub(bytes);
-    budget.0 = left.ok_or_else(|| too_much(format!("it makes more than {MOST} MiB")))?;
+    budget.0 = left.ok_or_else(|| too_much(format!("it makes more than {MAX_MIB} MiB")))?;
     Ok(())
 }
 

@@ -8,12 +8,12 @@ use std::borrow::Cow;
 
 /// Steps of the renderer that a template may take; 64 bytes that it makes or looks at are one too. A long conversation
 /// takes tens of thousands, and one that adds message to message in a variable millions.
-pub(super) const MOST_STEPS: u64 = 30_000_000;
+pub(super) const MAX_STEPS: u64 = 30_000_000;
 
 /// What templates have around them.
 pub(super) fn environment() -> Environment<'static> {
     let mut environment = Environment::new();
-    environment.set_fuel(Some(MOST_STEPS));
+    environment.set_fuel(Some(MAX_STEPS));
     environment.set_unknown_method_callback(methods::call);
     environment.set_formatter(repr::format);
     filters::bounded(&mut environment);

@@ -53,12 +53,12 @@ fn at(line: &Option<usize>) -> String {
 }
 
 /// Characters of a template's own words that are shown.
-const MOST_SHOWN: usize = 300;
+const MAX_SHOWN: usize = 300;
 
 /// What a template says, as far as a line has room, with what a terminal would act on escaped.
 fn shown(text: &str) -> String {
     let mut chars = text.chars();
-    let mut shown: String = chars.by_ref().take(MOST_SHOWN).flat_map(escaped).collect();
+    let mut shown: String = chars.by_ref().take(MAX_SHOWN).flat_map(escaped).collect();
     if chars.next().is_some() {
         shown.push('…');
     }
@@ -90,7 +90,7 @@ impl ChatError {
         }
         match error.kind() {
             ErrorKind::OutOfFuel => {
-                let rule = format!("it takes more than {} steps", super::environment::MOST_STEPS);
+                let rule = format!("it takes more than {} steps", super::environment::MAX_STEPS);
                 ChatError::TooMuch { line: error.line(), rule }
             }
             _ => ChatError::Render { line: error.line(), message: message(&error) },

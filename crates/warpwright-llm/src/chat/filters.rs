@@ -187,9 +187,9 @@ pub(super) fn remainder(state: &mut State<'_, '_>, a: Value, b: Value) -> Result
 }
 
 /// `replace`, so many times at most.
-fn replaced(text: &str, from: &str, to: &str, most: Option<i64>) -> String {
-    match most.map(usize::try_from) {
-        Some(Ok(most)) => text.replacen(from, to, most),
+fn replaced(text: &str, from: &str, to: &str, max: Option<i64>) -> String {
+    match max.map(usize::try_from) {
+        Some(Ok(max)) => text.replacen(from, to, max),
         _ => text.replace(from, to),
     }
 }

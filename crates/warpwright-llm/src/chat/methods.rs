@@ -29,10 +29,10 @@ pub(super) fn call(
             "rfind" => return Ok(place(text.rfind(one()?)).into()),
             "count" => return Ok(text.matches(one()?).count().into()),
             "rsplit" if arguments.first().is_some_and(|separator| !separator.is_none()) => {
-                let (separator, most): (&str, Option<i64>) = from_args(arguments)?;
-                let parts = most
-                    .and_then(|most| usize::try_from(most).ok())
-                    .map_or(usize::MAX, |most| most.saturating_add(1));
+                let (separator, max): (&str, Option<i64>) = from_args(arguments)?;
+                let parts = max
+                    .and_then(|max| usize::try_from(max).ok())
+                    .map_or(usize::MAX, |max| max.saturating_add(1));
                 let mut parts: Vec<Value> = text.rsplitn(parts, separator).map(Value::from).collect();
                 parts.reverse();
                 return Ok(parts.into());

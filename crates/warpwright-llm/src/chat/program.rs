@@ -93,7 +93,7 @@ const LACKING: [(&str, &str); 4] = [
 
 /// What a token is to the one after it.
 #[derive(Clone, Copy)]
-enum Seen<'t> {
+enum TokenClass<'t> {
     Name(&'t str),
     Dot,
     Pipe,
@@ -102,8 +102,8 @@ enum Seen<'t> {
 }
 
 /// Refuses what the renderer lacks, by the last three tokens.
-fn lacking(tokens: [Seen<'_>; 3]) -> Result<(), String> {
-    use Seen::{Dot, Name, Paren, Pipe};
+fn lacking(tokens: [TokenClass<'_>; 3]) -> Result<(), String> {
+    use TokenClass::{Dot, Name, Paren, Pipe};
     let (kind, name) = match tokens {
         [_, Pipe | Name("filter"), Name(name)] => (0, name),
         [_, Name("is"), Name(name)] | [Name("is"), Name("not"), Name(name)] => (1, name),
@@ -126,17 +126,17 @@ fn chains(source: &str) -> Result<(), Error> {
     // Of each `if` that is open, how many branches it has.
     let mut branches: Vec<usize> = Vec::new();
     let (mut operators, mut begins) = (0, false);
-    let mut seen = [Seen::Other; 3];
+    let mut seen = [TokenClass::Other; 3];
     for token in tokenize(source, false, white_space()?) {
         // What is no token is the parser's to say.
         let Ok((token, span)) = token else { return Ok(()) };
         seen.rotate_left(1);
         seen[2] = match &token {
-            Token::Ident(name) => Seen::Name(name),
-            Token::Dot => Seen::Dot,
-            Token::Pipe => Seen::Pipe,
-            Token::ParenOpen => Seen::Paren,
-            _ => Seen::Other,
+            Token::Ident(name) => TokenClass::Name(name),
+            Token::Dot => TokenClass::Dot,
+            Token::Pipe => TokenClass::Pipe,
+            Token::ParenOpen => TokenClass::Paren,
+            _ => TokenClass::Other,
         };
         lacking(seen)
             .map_err(|why| Error::new(ErrorKind::SyntaxError, format!("line {}: {why}", span.start_line)))?;

@@ -18,7 +18,7 @@ pub struct Context {
     /// Why it is no more.
     pub limit: ContextLimit,
     /// The most that the model has.
-    pub most: u32,
+    pub max: u32,
 }
 
 /// What limits a context.
@@ -38,23 +38,23 @@ pub enum ContextLimit {
 impl Context {
     /// The longest that a model has.
     pub fn of(model: &ModelConfig) -> Context {
-        let most = model.max_context();
-        let limit = if most < model.context_length() { ContextLimit::Window } else { ContextLimit::Model };
-        Context { tokens: most, limit, most }
+        let max = model.max_context();
+        let limit = if max < model.context_length() { ContextLimit::Window } else { ContextLimit::Model };
+        Context { tokens: max, limit, max }
     }
 
     /// What is asked for, or what there is.
     pub(super) fn new(asked: Option<u32>, model: &ModelConfig) -> Result<Context, EngineError> {
         let whole = Context::of(model);
-        let most = whole.most;
+        let max = whole.max;
         match asked {
-            Some(tokens) if !(1..=most).contains(&tokens) => {
-                let rule = format!("from 1 to {most}, since {}", whole.why());
+            Some(tokens) if !(1..=max).contains(&tokens) => {
+                let rule = format!("from 1 to {max}, since {}", whole.why());
                 Err(EngineError::Option { option: "the context", value: tokens.to_string(), rule })
             }
-            Some(tokens) if tokens < most => Ok(Context { tokens, limit: ContextLimit::Asked, most }),
-            None if DEFAULT_CONTEXT < most => {
-                Ok(Context { tokens: DEFAULT_CONTEXT, limit: ContextLimit::Default, most })
+            Some(tokens) if tokens < max => Ok(Context { tokens, limit: ContextLimit::Asked, max }),
+            None if DEFAULT_CONTEXT < max => {
+                Ok(Context { tokens: DEFAULT_CONTEXT, limit: ContextLimit::Default, max })
             }
             _ => Ok(whole),
         }
@@ -76,7 +76,7 @@ impl Context {
     pub fn help(&self) -> String {
         match self.limit {
             ContextLimit::Asked | ContextLimit::Default => {
-                format!("a larger context helps, of up to {} tokens", self.most)
+                format!("a larger context helps, of up to {} tokens", self.max)
             }
             ContextLimit::Model | ContextLimit::Window => "there is no larger one".into(),
         }

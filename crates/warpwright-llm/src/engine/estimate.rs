@@ -120,8 +120,8 @@ struct Measured {
 impl Measured {
     /// How long so many bytes take.
     fn reckon(&self, bytes: u64) -> Duration {
-        let (most, time) = self.largest;
-        time.mul_f64(bytes as f64 / most.max(1) as f64)
+        let (max, time) = self.largest;
+        time.mul_f64(bytes as f64 / max.max(1) as f64)
     }
 }
 

@@ -8,10 +8,10 @@ use warpwright_kernels::tune::Tuning;
 use warpwright_runtime::Device;
 
 /// The longest chunk.
-const MOST_CHUNK: u32 = 1 << 16;
+const MAX_CHUNK: u32 = 1 << 16;
 
 /// The most tokens of a launch.
-const MOST_TOKENS_PER_LAUNCH: u32 = 1 << 16;
+const MAX_TOKENS_PER_LAUNCH: u32 = 1 << 16;
 
 /// How a model is loaded and run.
 #[derive(Clone, Debug)]
@@ -115,13 +115,13 @@ impl EngineOptions {
         // some ten single steps.
         let (chunk, least) = if self.device.is_virtual() { (16, 10) } else { (256, 2) };
         let chunk = self.chunk.unwrap_or(chunk);
-        if !(1..=MOST_CHUNK).contains(&chunk) {
-            let rule = format!("from 1 to {MOST_CHUNK}");
+        if !(1..=MAX_CHUNK).contains(&chunk) {
+            let rule = format!("from 1 to {MAX_CHUNK}");
             return Err(EngineError::Option { option: "the chunk", value: chunk.to_string(), rule });
         }
-        if !(1..=MOST_TOKENS_PER_LAUNCH).contains(&self.tokens_per_launch) {
+        if !(1..=MAX_TOKENS_PER_LAUNCH).contains(&self.tokens_per_launch) {
             let (option, value) = ("the number of tokens of a launch", self.tokens_per_launch.to_string());
-            let rule = format!("from 1 to {MOST_TOKENS_PER_LAUNCH}");
+            let rule = format!("from 1 to {MAX_TOKENS_PER_LAUNCH}");
             return Err(EngineError::Option { option, value, rule });
         }
         if self.blocks == Some(0) {

@@ -131,10 +131,10 @@ impl Engine {
 }
 
 /// Tokens that end a text, as far as a device is told: others end it on the host.
-const MOST_ENDS: usize = 1024;
+const MAX_ENDS: usize = 1024;
 
 /// What the device is told of the tokens that end a text, and that what is chosen where there is none ends it too.
 pub(super) fn ends(ids: &[u32], vocab: u32) -> Vec<u32> {
-    let known = ids.iter().copied().filter(|&id| id < vocab).take(MOST_ENDS);
+    let known = ids.iter().copied().filter(|&id| id < vocab).take(MAX_ENDS);
     known.chain([u32::MAX]).collect()
 }

@@ -7,7 +7,7 @@ use warpwright_graph::SampleParams;
 use warpwright_kernels::Setting;
 
 /// The most tokens that penalties look back on.
-const MOST_LAST_N: u32 = 1024;
+const MAX_LAST_N: u32 = 1024;
 
 /// How the next token is chosen, in this order: penalties, `top_k`, `top_p`, `min_p`, temperature, a draw.
 ///
@@ -91,10 +91,10 @@ impl SamplerOptions {
                 return Err(EngineError::Option { option, value: value.to_string(), rule: rule.into() });
             }
         }
-        if self.repeat_last_n > MOST_LAST_N {
+        if self.repeat_last_n > MAX_LAST_N {
             let (option, value) =
                 ("the number of tokens that penalties look back on", self.repeat_last_n.to_string());
-            return Err(EngineError::Option { option, value, rule: format!("from 0 to {MOST_LAST_N}") });
+            return Err(EngineError::Option { option, value, rule: format!("from 0 to {MAX_LAST_N}") });
         }
         Ok(())
     }

@@ -61,7 +61,7 @@ pub(super) fn run(
     options: &GenerateOptions,
     listener: &mut impl Listener,
 ) -> Result<Generation, EngineError> {
-    let most = options.max_tokens.unwrap_or(usize::MAX);
+    let max = options.max_tokens.unwrap_or(usize::MAX);
     let mut generation = Generation {
         tokens: Vec::new(),
         text: String::new(),
@@ -80,7 +80,7 @@ pub(super) fn run(
         generation.timings.prompt_tokens = done.min(prompt.len());
         generation.finish = Finish::Interrupted;
     }
-    if told.is_break() || most == 0 {
+    if told.is_break() || max == 0 {
         source.wait()?;
         generation.timings.prefill = start.elapsed();
         return Ok(generation);
@@ -88,8 +88,8 @@ pub(super) fn run(
     let mut stream = TextStream::new(tokenizer, options.special);
     let mut stops = StopMatcher::new(options.stop.iter().map(String::as_str));
     let mut first = None;
-    while generation.tokens.len() < most {
-        let id = match source.next(most - generation.tokens.len()) {
+    while generation.tokens.len() < max {
+        let id = match source.next(max - generation.tokens.len()) {
             Ok(id) => id,
             Err(EngineError::Full { .. }) => {
                 generation.finish = Finish::ContextFull;
@@ -211,7 +211,7 @@ mod tests {
         fn next(&mut self, wanted: usize) -> Result<u32, EngineError> {
             self.wanted.push(wanted);
             if self.next >= self.room {
-                let context = Context { tokens: 1, limit: ContextLimit::Asked, most: 1 };
+                let context = Context { tokens: 1, limit: ContextLimit::Asked, max: 1 };
                 return Err(EngineError::Full { prompt: 1, generated: self.next, context });
             }
             self.next += 1;

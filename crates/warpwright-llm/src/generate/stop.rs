@@ -130,8 +130,8 @@ mod tests {
             (state % below as u64) as usize
         };
         for _ in 0..20_000 {
-            let mut word = |most: usize| -> String {
-                let len = random(most + 1);
+            let mut word = |max: usize| -> String {
+                let len = random(max + 1);
                 (0..len).map(|_| ['a', 'b', 'é', '🦀'][random(4).min(random(4))]).collect()
             };
             let stops: Vec<String> = (0..3).map(|_| word(4)).collect();

@@ -106,9 +106,9 @@ impl<'a> Cursor<'a> {
 
     /// Whether the rest of the file has room for `found` things of at least `least` bytes each.
     pub(super) fn fits(&self, found: u64, field: Field<'_>, offset: u64, least: u64) -> Result<(), Problem> {
-        let most = self.left() as u64 / least;
-        match found > most {
-            true => Err(Problem::Count { field: field.to_string(), offset, found, most }),
+        let max = self.left() as u64 / least;
+        match found > max {
+            true => Err(Problem::Count { field: field.to_string(), offset, found, max }),
             false => Ok(()),
         }
     }
@@ -147,12 +147,12 @@ impl<'a> Cursor<'a> {
     }
 
     /// Text with a name's length.
-    pub(super) fn name(&mut self, field: Field<'_>, most: u64) -> Result<&'a str, Problem> {
+    pub(super) fn name(&mut self, field: Field<'_>, max: u64) -> Result<&'a str, Problem> {
         let offset = self.at as u64;
         let text = self.text(field)?;
         let found = text.len() as u64;
-        match found == 0 || found > most {
-            true => Err(Problem::NameLength { field: field.to_string(), offset, found, most }),
+        match found == 0 || found > max {
+            true => Err(Problem::NameLength { field: field.to_string(), offset, found, max }),
             false => Ok(text),
         }
     }

@@ -101,7 +101,7 @@ pub enum Problem {
         left: u64,
     },
     /// A count is larger than what the rest of the file could hold.
-    #[error("{field} at byte {offset} is {found}, but the rest of the file has room for {most} at most")]
+    #[error("{field} at byte {offset} is {found}, but the rest of the file has room for {max} at most")]
     Count {
         /// The field.
         field: String,
@@ -110,7 +110,7 @@ pub enum Problem {
         /// The count.
         found: u64,
         /// What there is room for.
-        most: u64,
+        max: u64,
     },
     /// Text that is not UTF-8.
     #[error("{field} is not UTF-8: byte {offset} of the file begins no character")]
@@ -121,7 +121,7 @@ pub enum Problem {
         offset: u64,
     },
     /// A name that is empty or too long.
-    #[error("{field} at byte {offset} has {found} bytes; a name has 1 to {most}")]
+    #[error("{field} at byte {offset} has {found} bytes; a name has 1 to {max}")]
     NameLength {
         /// The field.
         field: String,
@@ -130,7 +130,7 @@ pub enum Problem {
         /// Its length.
         found: u64,
         /// The most.
-        most: u64,
+        max: u64,
     },
     /// A number that is no type of values.
     #[error("{field} at byte {offset} is {found}, which is no type: types are 0 to 12")]
@@ -153,7 +153,7 @@ pub enum Problem {
         found: u8,
     },
     /// Arrays of arrays, deeper than anybody needs.
-    #[error("{field} at byte {offset} is an array {depth} deep; {most} deep is the most that is read")]
+    #[error("{field} at byte {offset} is an array {depth} deep; {max} deep is the most that is read")]
     Nesting {
         /// The field.
         field: String,
@@ -162,7 +162,7 @@ pub enum Problem {
         /// How deep it is.
         depth: u32,
         /// The most.
-        most: u32,
+        max: u32,
     },
     /// A key, or the name of a tensor, that the file has twice.
     #[error("{what} {} stands at byte {first} and again at byte {second}", shown(.name))]
@@ -183,7 +183,7 @@ pub enum Problem {
         found: String,
     },
     /// A tensor of more dimensions than there are.
-    #[error("tensor {} has {found} dimensions at byte {offset}; {most} is the most", shown(.tensor))]
+    #[error("tensor {} has {found} dimensions at byte {offset}; {max} is the most", shown(.tensor))]
     DimensionCount {
         /// The tensor.
         tensor: String,
@@ -192,7 +192,7 @@ pub enum Problem {
         /// The number.
         found: u32,
         /// The most.
-        most: u32,
+        max: u32,
     },
     /// A tensor that is larger than a file can be.
     #[error("tensor {} of {dims:?} at byte {offset} would take more than 2^63 bytes", shown(.tensor))]
@@ -365,9 +365,9 @@ impl fmt::Display for ValueKind {
 
 /// What a message shows of a name: without control characters, and not all of a long one.
 pub(super) fn shown(name: &str) -> String {
-    const MOST: usize = 80;
-    let mut text: String = name.chars().take(MOST).flat_map(char::escape_debug).collect();
-    if name.chars().nth(MOST).is_some() {
+    const MAX_SHOWN: usize = 80;
+    let mut text: String = name.chars().take(MAX_SHOWN).flat_map(char::escape_debug).collect();
+    if name.chars().nth(MAX_SHOWN).is_some() {
         text.push('…');
     }
     format!("`{text}`")

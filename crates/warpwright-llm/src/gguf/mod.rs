@@ -137,14 +137,14 @@ impl Gguf {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, GgufError> {
         let path = path.as_ref();
         let (part, tensors) = Part::open(path)?;
-        let Some(place) = split::Place::of(&part.metadata)? else {
+        let Some(place) = split::SplitInfo::of(&part.metadata)? else {
             return Gguf::join(vec![part], tensors);
         };
         let paths = place.paths(path).map_err(|problem| GgufError::new(&part.name, problem))?;
         Gguf::open_parts(paths, place)
     }
 
-    fn open_parts(paths: impl Iterator<Item = PathBuf>, place: split::Place) -> Result<Self, GgufError> {
+    fn open_parts(paths: impl Iterator<Item = PathBuf>, place: split::SplitInfo) -> Result<Self, GgufError> {
         let (mut parts, mut tensors) = (Vec::new(), Vec::new());
         for (number, path) in (0..place.count).zip(paths) {
             let (part, more) = Part::open_one_of(&path, number, place.count)?;
@@ -182,7 +182,7 @@ impl Gguf {
 
     fn whole(source: Source) -> Result<Self, GgufError> {
         let (part, tensors) = Part::read("<memory>", source, 0)?;
-        if let Some(split::Place { number, count, .. }) = split::Place::of(&part.metadata)? {
+        if let Some(split::SplitInfo { number, count, .. }) = split::SplitInfo::of(&part.metadata)? {
             return Err(part.metadata.error(Problem::PartOnly { number, count }));
         }
         Gguf::join(vec![part], tensors)

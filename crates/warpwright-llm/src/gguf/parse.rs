@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// What the specification allows to a key.
 const LONGEST_NAME: u64 = 65535;
 /// What ggml has.
-const MOST_DIMENSIONS: u32 = 4;
+const MAX_DIMENSIONS: u32 = 4;
 /// No known key has an array of arrays.
 const DEEPEST_ARRAY: u32 = 4;
 /// Where a file does not say.
@@ -143,7 +143,7 @@ fn skip_items(
                 let (field, offset) = (Field::Item(key, index), cursor.at() as u64);
                 if depth == DEEPEST_ARRAY {
                     let (field, depth) = (field.to_string(), depth + 1);
-                    return Err(Problem::Nesting { field, offset, depth, most: DEEPEST_ARRAY });
+                    return Err(Problem::Nesting { field, offset, depth, max: DEEPEST_ARRAY });
                 }
                 let ty = cursor.ty(field)?;
                 let len = cursor.count(field, ty.least_bytes())?;
@@ -187,9 +187,9 @@ fn tensor(cursor: &mut Cursor<'_>, index: u64, part: usize) -> Result<Placed, Pr
     let owned = || name.to_string();
     let dims_at = cursor.at() as u64;
     let count = cursor.u32(Field::DimensionCount(name))?;
-    if count > MOST_DIMENSIONS {
-        let most = MOST_DIMENSIONS;
-        return Err(Problem::DimensionCount { tensor: owned(), offset: dims_at, found: count, most });
+    if count > MAX_DIMENSIONS {
+        let max = MAX_DIMENSIONS;
+        return Err(Problem::DimensionCount { tensor: owned(), offset: dims_at, found: count, max });
     }
     let mut dims = Vec::new();
     for index in 0..count {
@@ -219,8 +219,8 @@ fn tensor(cursor: &mut Cursor<'_>, index: u64, part: usize) -> Result<Placed, Pr
 /// Bytes of a tensor's data; `None` if they, or its elements, or those that it would have if no dimension were
 /// zero, are too many to count.
 pub(super) fn data_bytes(dims: &[u64], ty: TensorFormat) -> Option<usize> {
-    let most = dims.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim.max(1)))?;
-    most.checked_mul(ty.block_bytes().into()).filter(|&bytes| bytes <= i64::MAX as u64)?;
+    let max = dims.iter().try_fold(1u64, |product, &dim| product.checked_mul(dim.max(1)))?;
+    max.checked_mul(ty.block_bytes().into()).filter(|&bytes| bytes <= i64::MAX as u64)?;
     let elements: u64 = dims.iter().product();
     usize::try_from(elements / u64::from(ty.block()) * u64::from(ty.block_bytes())).ok()
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// What a file says about the parts that it is one of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SplitInfo {
     /// From 0.
     pub(super) number: u16,
     pub(super) count: u16,
@@ -24,7 +24,7 @@ pub(super) const NUMBER_KEY: &str = "split.no";
 pub(super) const COUNT_KEY: &str = "split.count";
 pub(super) const TENSORS_KEY: &str = "split.tensors.count";
 
-impl Place {
+impl SplitInfo {
     /// `None` for a file that is a whole model.
     pub(super) fn of(metadata: &Metadata) -> Result<Option<Self>, GgufError> {
         let count: u16 = metadata.optional(COUNT_KEY)?.unwrap_or(0);
@@ -41,7 +41,7 @@ impl Place {
             };
             return Err(metadata.error(reason));
         }
-        Ok(Some(Place { number, count, tensors: metadata.optional(TENSORS_KEY)? }))
+        Ok(Some(SplitInfo { number, count, tensors: metadata.optional(TENSORS_KEY)? }))
     }
 
     /// How the name of part `number` ends.
@@ -62,11 +62,11 @@ impl Place {
 }
 
 /// Whether `part` is what follows `first` as part `number`.
-pub(super) fn check(first: &Part, place: Place, part: &Part, number: u16) -> Result<(), GgufError> {
+pub(super) fn check(first: &Part, place: SplitInfo, part: &Part, number: u16) -> Result<(), GgufError> {
     let mismatch = |reason: String| {
         part.metadata.error(Problem::PartMismatch { first: first.name().to_string(), reason })
     };
-    match Place::of(&part.metadata)? {
+    match SplitInfo::of(&part.metadata)? {
         None => return Err(mismatch("it is a whole file, not a part".to_string())),
         Some(found) if (found.number, found.count) != (number, place.count) => {
             return Err(mismatch(format!(
@@ -77,7 +77,7 @@ pub(super) fn check(first: &Part, place: Place, part: &Part, number: u16) -> Res
                 place.count
             )));
         }
-        Some(Place { tensors: Some(tensors), .. }) if place.tensors.is_some_and(|all| all != tensors) => {
+        Some(SplitInfo { tensors: Some(tensors), .. }) if place.tensors.is_some_and(|all| all != tensors) => {
             let all = place.tensors.unwrap_or_default();
             return Err(mismatch(format!("`{TENSORS_KEY}` is {tensors} here and {all} there")));
         }

@@ -4,7 +4,7 @@
 
 use super::format::TensorFormat;
 use super::parse::{ALIGNMENT_KEY, data_bytes};
-use super::split::{COUNT_KEY, NUMBER_KEY, Place, TENSORS_KEY};
+use super::split::{COUNT_KEY, NUMBER_KEY, SplitInfo, TENSORS_KEY};
 use super::value::{Value, encode_bytes};
 use std::collections::BTreeSet;
 use std::io;
@@ -155,7 +155,7 @@ impl GgufWriter {
         let count = u16::try_from(parts).ok().filter(|&count| count > 0);
         let count = count.ok_or(WriteError::Parts { parts })?;
         let all = Value::I32(i32::try_from(self.tensors.len()).unwrap_or(i32::MAX));
-        let place = Place { number: 0, count, tensors: None };
+        let place = SplitInfo { number: 0, count, tensors: None };
         let mut paths = Vec::new();
         for (number, tensors) in (0..count).zip(self.tensors.chunks(tensors.max(1))) {
             let (own, of) = (Value::U16(number), Value::U16(count));

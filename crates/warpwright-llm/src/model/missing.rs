@@ -6,7 +6,7 @@ use super::spec::{
 use std::fmt;
 
 /// The most elements of a head that kernels of attention take.
-const MOST_HEAD_DIM: u32 = 256;
+const MAX_HEAD_DIM: u32 = 256;
 
 macro_rules! blocks {
     ($($name:ident: $text:literal, $doc:literal;)*) => {
@@ -92,7 +92,7 @@ impl ModelSpec {
                         (own.mask.window != other.mask.window, Block::Windows),
                         (own.sinks, Block::Sinks),
                         (own.score_cap.is_some(), Block::ScoreCap),
-                        (own.head_dim > MOST_HEAD_DIM, Block::LongHeads),
+                        (own.head_dim > MAX_HEAD_DIM, Block::LongHeads),
                         (own.head_norms == HeadNorms::Whole, Block::WholeHeadNorms),
                         (own.value_norms, Block::ValueNorms),
                         (own.keys_as_values, Block::KeysAsValues),

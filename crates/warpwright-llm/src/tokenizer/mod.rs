@@ -31,7 +31,7 @@ pub use error::TokenizerError;
 pub use stream::TextStream;
 
 use bpe::Bpe;
-use partition::{Part, Specials};
+use partition::{Segment, Specials};
 use presets::Preset;
 use roles::{Defaults, Roles};
 use spm::Spm;
@@ -175,11 +175,11 @@ impl Tokenizer {
         let mut first = true;
         for part in self.specials.partition(text, options.parse_special) {
             match (part, &self.model) {
-                (Part::Token(id), _) => out.push(id),
-                (Part::Text(text), Model::Bpe(bpe)) => bpe.encode(&self.vocabulary, text, &mut out),
-                (Part::Text(text), Model::Spm(spm)) => spm.encode(&self.vocabulary, text, first, &mut out)?,
+                (Segment::Token(id), _) => out.push(id),
+                (Segment::Text(text), Model::Bpe(bpe)) => bpe.encode(&self.vocabulary, text, &mut out),
+                (Segment::Text(text), Model::Spm(spm)) => spm.encode(&self.vocabulary, text, first, &mut out)?,
             }
-            first = matches!(part, Part::Token(_));
+            first = matches!(part, Segment::Token(_));
         }
         if options.add_special && self.roles.add_eos {
             out.push(self.roles.eos.ok_or(TokenizerError::NoSpecial {

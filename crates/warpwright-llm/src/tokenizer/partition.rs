@@ -7,7 +7,7 @@ use super::vocabulary::{Kind, Vocabulary};
 
 /// A part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part<'t> {
+pub(super) enum Segment<'t> {
     Token(u32),
     /// Never empty.
     Text(&'t str),
@@ -53,10 +53,10 @@ impl Specials {
 
     /// The parts of a text. Control tokens are looked for only where `parse` says so, user-defined ones
     /// always.
-    pub(super) fn partition<'t>(&self, text: &'t str, parse: bool) -> Vec<Part<'t>> {
+    pub(super) fn partition<'t>(&self, text: &'t str, parse: bool) -> Vec<Segment<'t>> {
         let mut hits = self.hits(text.as_bytes(), parse);
         if hits.is_empty() {
-            return if text.is_empty() { Vec::new() } else { vec![Part::Text(text)] };
+            return if text.is_empty() { Vec::new() } else { vec![Segment::Text(text)] };
         }
         hits.sort_by_key(|hit| (std::cmp::Reverse(hit.end - hit.start), hit.special.id, hit.start));
 
@@ -87,13 +87,13 @@ impl Specials {
         let mut done = 0;
         for (start, end, id) in tokens {
             if start > done {
-                parts.push(Part::Text(&text[done..start]));
+                parts.push(Segment::Text(&text[done..start]));
             }
-            parts.push(Part::Token(id));
+            parts.push(Segment::Token(id));
             done = end;
         }
         if done < text.len() {
-            parts.push(Part::Text(&text[done..]));
+            parts.push(Segment::Text(&text[done..]));
         }
         parts
     }
@@ -124,7 +124,7 @@ impl Specials {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Part::{Text, Token};
+    use Segment::{Text, Token};
 
     fn specials(tokens: &[(&str, Kind)]) -> Specials {
         let mut sorted: Vec<Special> = tokens

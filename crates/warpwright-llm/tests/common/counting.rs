@@ -8,14 +8,14 @@ struct Counting;
 
 thread_local! {
     static LIVE: Cell<isize> = const { Cell::new(0) };
-    static MOST: Cell<isize> = const { Cell::new(0) };
+    static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
 fn count(bytes: isize) {
     // Threads that end may allocate when the counters are gone.
     let _ = LIVE.try_with(|live| {
         live.set(live.get() + bytes);
-        let _ = MOST.try_with(|most| most.set(most.get().max(live.get())));
+        let _ = PEAK.try_with(|peak| peak.set(peak.get().max(live.get())));
     });
 }
 
@@ -38,9 +38,9 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// The most bytes that the thread has during `run` beyond what it had.
-pub(crate) fn most_allocated<T>(run: impl FnOnce() -> T) -> (T, usize) {
+pub(crate) fn peak_allocated<T>(run: impl FnOnce() -> T) -> (T, usize) {
     let before = LIVE.get();
-    MOST.set(before);
+    PEAK.set(before);
     let result = run();
-    (result, MOST.get().saturating_sub(before) as usize)
+    (result, PEAK.get().saturating_sub(before) as usize)
 }

@@ -181,7 +181,7 @@ fn contexts_know_what_limits_them() {
         let gguf = gguf(Sizes { context: trained, window, ..SMALL }, 1);
         let engine = Engine::load(&gguf, options, |_| {})?;
         let context = engine.context();
-        Ok::<_, EngineError>((context.tokens, context.limit, context.most))
+        Ok::<_, EngineError>((context.tokens, context.limit, context.max))
     };
     let limit = |asked, trained, window| limits(asked, trained, window).expect("an engine");
     use ContextLimit::{Asked, Default, Model, Window};

@@ -1,7 +1,7 @@
 //! Files that somebody damaged on purpose: whatever a byte becomes and wherever the file ends, it is refused or
 //! read; nothing panics, and no count makes more memory be taken than the file is worth.
 
-use crate::counting::most_allocated;
+use crate::counting::peak_allocated;
 use std::hint::black_box;
 use warpwright_llm::gguf::write::GgufWriter;
 use warpwright_llm::gguf::{Array, Gguf, TensorFormat, Value};
@@ -11,9 +11,9 @@ use warpwright_llm::gguf::{Array, Gguf, TensorFormat, Value};
 fn try_open(bytes: Vec<u8>) -> bool {
     let len = bytes.len();
     let bytes: &'static [u8] = bytes.leak();
-    let (result, most) = most_allocated(|| Gguf::from_static(bytes));
+    let (result, peak) = peak_allocated(|| Gguf::from_static(bytes));
     // A key and its value take 14 bytes at least, and 64 here, in a vector that grows by doubling.
-    assert!(most <= 24 * len + 4096, "{most} bytes are allocated for a file of {len}");
+    assert!(peak <= 24 * len + 4096, "{peak} bytes are allocated for a file of {len}");
     match &result {
         Ok(gguf) => look_at_everything(gguf),
         Err(error) => drop(error.to_string()),

@@ -44,7 +44,7 @@ struct Finding {
     rule: &'static str,
     message: String,
     #[serde(flatten)]
-    place: Option<Place>,
+    place: Option<TextRange>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     related: Vec<Related>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,12 +55,12 @@ struct Finding {
 struct Related {
     message: String,
     #[serde(flatten)]
-    place: Option<Place>,
+    place: Option<TextRange>,
 }
 
 /// Lines and columns count from 1, columns in bytes; the end is just past the last byte.
 #[derive(Serialize)]
-struct Place {
+struct TextRange {
     line: u32,
     column: u32,
     end_line: u32,
@@ -95,8 +95,8 @@ fn finding(diagnostic: &Diagnostic, lines: &LineIndex<'_>) -> Finding {
     }
 }
 
-fn place(origin: Origin, lines: &LineIndex<'_>) -> Option<Place> {
+fn place(origin: Origin, lines: &LineIndex<'_>) -> Option<TextRange> {
     let Origin::Text(span) = origin else { return None };
     let (start, end) = lines.range(span);
-    Some(Place { line: start.line, column: start.column, end_line: end.line, end_column: end.column })
+    Some(TextRange { line: start.line, column: start.column, end_line: end.line, end_column: end.column })
 }

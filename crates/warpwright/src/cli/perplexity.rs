@@ -50,10 +50,10 @@ struct Sums {
 impl Sums {
     /// Adds a token that came after these logits.
     fn add(&mut self, logits: &[f32], token: u32) {
-        let most = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-        let sum: f64 = logits.iter().map(|&logit| f64::from(logit - most).exp()).sum();
+        let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let sum: f64 = logits.iter().map(|&logit| f64::from(logit - max).exp()).sum();
         let logit = logits.get(token as usize).copied().unwrap_or(f32::NEG_INFINITY);
-        let nll = sum.ln() - f64::from(logit - most);
+        let nll = sum.ln() - f64::from(logit - max);
         self.count += 1;
         self.nll += nll;
         self.squares += nll * nll;
@@ -93,7 +93,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let windows = ids.len() / window;
     let mut loaded = arguments.engine.load(file, wanted)?;
     let windows =
-        arguments.windows.map_or(windows, |most| windows.min(usize::try_from(most).unwrap_or(usize::MAX)));
+        arguments.windows.map_or(windows, |max| windows.min(usize::try_from(max).unwrap_or(usize::MAX)));
     loaded.announce()?;
     interrupt.begin();
 

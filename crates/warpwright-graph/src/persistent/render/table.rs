@@ -11,11 +11,11 @@ fn percent(part: f64) -> String {
 
 /// Tensors that something makes, as many as there is room for.
 fn names(makes: &[String]) -> String {
-    const MOST: usize = 40;
+    const MAX_WIDTH: usize = 40;
     let mut text = String::new();
     for (i, name) in makes.iter().enumerate() {
         let more = if i == 0 { name.clone() } else { format!(", {name}") };
-        if i > 0 && text.chars().count() + more.chars().count() > MOST {
+        if i > 0 && text.chars().count() + more.chars().count() > MAX_WIDTH {
             let _ = write!(text, ", … ({} in all)", makes.len());
             break;
         }

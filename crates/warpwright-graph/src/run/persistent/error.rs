@@ -15,7 +15,7 @@ pub enum PersistentError {
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
     /// The output that the options name is no token.
-    #[error("output `{name}` is {ty}: the token of a launch that stays is one u32")]
+    #[error("output `{name}` is {ty}: the token of a persistent kernel is one u32")]
     Token {
         /// The output.
         name: String,
@@ -23,7 +23,7 @@ pub enum PersistentError {
         ty: TensorType,
     },
     /// The plan is too small.
-    #[error("the plan's work for a token is one phase: a launch that stays has two at least")]
+    #[error("the plan's work for a token is one phase: a persistent kernel has two at least")]
     OnePhase,
     /// The device cannot hold such a block at all.
     #[error(
@@ -39,14 +39,14 @@ pub enum PersistentError {
         shared: u64,
     },
     /// More blocks than are resident at once.
-    #[error("{asked} blocks of `{kernel}` wait for one another: the device holds from 1 to {most} at once")]
+    #[error("{asked} blocks of `{kernel}` wait for one another: the device holds from 1 to {max} at once")]
     Blocks {
         /// The kernel.
         kernel: String,
         /// How many were asked for.
         asked: u32,
         /// How many there can be.
-        most: u64,
+        max: u64,
     },
     /// A number of the options.
     #[error("the options: {0}")]

@@ -18,18 +18,18 @@
 //! What it is told by the device it reads from memory of the host's: it waits for nothing that comes after the launch.
 //! **A launch begins with everything zero that kernels wait for**, whatever the one before it has left.
 
+mod bound;
 mod error;
 mod fault;
 mod launch;
 mod mailbox;
 mod operands;
 mod options;
-mod resident;
 #[cfg(test)]
 mod tests;
 
+pub use bound::Persistent;
 pub use error::PersistentError;
 pub use fault::PersistentFault;
 pub use launch::{Finished, PersistentLaunch};
 pub use options::PersistentOptions;
-pub use resident::Persistent;

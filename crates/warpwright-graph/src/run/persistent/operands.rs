@@ -1,7 +1,7 @@
 //! The operands of a schedule in device memory, held against the contracts of the kernels that are called.
 
 use super::super::error::ExecuteError;
-use super::super::placed::{Given, Placed};
+use super::super::placed::{BoundArg, Placed};
 use super::error::PersistentError;
 use crate::persistent::{Assigned, Encoded, Instance, Operand, Origin, Schedule};
 use warpwright_dsl::{Asked, BuildError, Role};
@@ -52,13 +52,13 @@ fn operands(
                 Operand::External(wanted) => {
                     let found = externals.iter().find(|(name, _)| *name == wanted);
                     let missing = || ExecuteError::NoBuffer { name: wanted.into() };
-                    Given::Buffer(found.ok_or_else(missing)?.1.clone())
+                    BoundArg::Buffer(found.ok_or_else(missing)?.1.clone())
                 }
             };
             binder = match given {
-                Given::Buffer(buffer) => binder.buffer(name, buffer),
-                Given::U32(value) => binder.scalar(name, value),
-                Given::F32(value) => binder.scalar(name, value),
+                BoundArg::Buffer(buffer) => binder.buffer(name, buffer),
+                BoundArg::U32(value) => binder.scalar(name, value),
+                BoundArg::F32(value) => binder.scalar(name, value),
             };
         }
         let is_number = |name: &str| descs.iter().any(|desc| desc.name == name && desc.role == Role::Scalar);

@@ -19,7 +19,7 @@ use crate::dispatch::KernelDispatch;
 use crate::graph::{ComputeGraph, GraphError, Role, TensorType, grown};
 use crate::options::PlanOptions;
 use crate::plan::Plan;
-use persistent::Resident;
+use persistent::BoundVariant;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ pub struct Runner {
     eager: bool,
     steps: HashMap<Key, Entry>,
     /// Steps that stay on the device, by variant.
-    resident: HashMap<u32, Resident>,
+    persistent: HashMap<u32, BoundVariant>,
     /// The shapes of the last steps: a token, a prompt.
     last: [Option<Key>; 2],
     /// Steps so far.
@@ -131,7 +131,7 @@ impl Runner {
             build: Box::new(build),
             eager: false,
             steps: HashMap::new(),
-            resident: HashMap::new(),
+            persistent: HashMap::new(),
             last: [None; 2],
             count: 0,
         }
@@ -222,11 +222,11 @@ impl Runner {
     fn plan(&self, shape: StepShape) -> Result<Arc<Plan>, RunnerError> {
         let StepShape { kind, batch, max_seq_len, variant } = shape;
         let of_step = self.steps.get(&(kind, batch, variant)).map(|entry| (entry.max_seq_len, &entry.plan));
-        let of_resident = match (kind, batch) {
-            (StepKind::Decode, 1) => self.resident.get(&variant).map(Resident::plan),
+        let of_persistent = match (kind, batch) {
+            (StepKind::Decode, 1) => self.persistent.get(&variant).map(BoundVariant::plan),
             _ => None,
         };
-        let known = of_step.into_iter().chain(of_resident).find(|(room, _)| *room == max_seq_len);
+        let known = of_step.into_iter().chain(of_persistent).find(|(room, _)| *room == max_seq_len);
         Ok(match known {
             Some((_, plan)) => plan.clone(),
             None => Arc::new(Plan::new(&(self.build)(&shape)?, &self.options, &*self.dispatch)?),
@@ -270,7 +270,7 @@ impl Runner {
             }
             // What is bound has memory that will be no state's any more, and that others need.
             self.steps.values_mut().for_each(|entry| entry.ready = None);
-            self.resident.values_mut().for_each(Resident::let_go);
+            self.persistent.values_mut().for_each(BoundVariant::let_go);
             if let Err(error) = self.store.resize_state(&info.name, needed) {
                 for (name, before) in moved {
                     // Where there is no memory for this either, the next step says so.

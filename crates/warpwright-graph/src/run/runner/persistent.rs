@@ -9,7 +9,7 @@ use std::sync::Arc;
 use warpwright_runtime as runtime;
 
 /// What is known of a variant that was asked for before.
-pub(super) struct Resident {
+pub(super) struct BoundVariant {
     plan: Arc<Plan>,
     max_seq_len: u32,
     options: PersistentOptions,
@@ -17,7 +17,7 @@ pub(super) struct Resident {
     persistent: Option<Box<Persistent>>,
 }
 
-impl Resident {
+impl BoundVariant {
     /// The room that caches have in the plan, and the plan.
     pub(super) fn plan(&self) -> (u32, &Arc<Plan>) {
         (self.max_seq_len, &self.plan)
@@ -56,28 +56,28 @@ impl Runner {
     ) -> Result<PersistentStep<'_>, RunnerError> {
         let last = length.saturating_add(tokens.saturating_sub(1));
         let shape = self.shape(variant, StepKind::Decode, 1, last)?;
-        let known = self.resident.get(&variant);
+        let known = self.persistent.get(&variant);
         let other = known.is_some_and(|known| known.options != *options);
-        let why = self.why(shape, known.map(Resident::known));
+        let why = self.why(shape, known.map(BoundVariant::known));
         let replanned = why.or(other.then_some(Replanned::Options));
         if replanned.is_some() {
             let plan = self.plan(shape)?;
             let schedule = Persistent::schedule_of(&plan, options)?;
             let room = self.make_room(&plan);
             // What is there of the variant has memory that the new one may need.
-            self.resident.remove(&variant);
+            self.persistent.remove(&variant);
             room?;
             let max_seq_len = shape.max_seq_len;
             self.max_seq_len = max_seq_len;
             let persistent = Persistent::scheduled(plan.clone(), &mut self.store, options, schedule)?;
             let (options, persistent) = (options.clone(), Some(Box::new(persistent)));
-            self.resident.insert(variant, Resident { plan, max_seq_len, options, persistent });
+            self.persistent.insert(variant, BoundVariant { plan, max_seq_len, options, persistent });
         }
         self.last[0] = Some((StepKind::Decode, 1, variant));
         self.count += 1;
-        let resident =
-            self.resident.get_mut(&variant).and_then(|resident| resident.persistent.as_deref_mut());
-        let persistent = resident.ok_or(RunnerError::Execute(ExecuteError::Moved))?;
+        let bound =
+            self.persistent.get_mut(&variant).and_then(|bound| bound.persistent.as_deref_mut());
+        let persistent = bound.ok_or(RunnerError::Execute(ExecuteError::Moved))?;
         Ok(PersistentStep { persistent, shape, tokens, replanned })
     }
 }

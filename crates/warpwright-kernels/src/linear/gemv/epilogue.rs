@@ -5,7 +5,7 @@ use super::tile::{Operands, Product, Shape};
 use warpwright_dsl::*;
 
 /// Adds up what the lanes and warps have, and stores the tile's results.
-pub(super) fn finish<'k>(
+pub(super) fn merge<'k>(
     k: K<'k>,
     product: &Product,
     shape: &Shape<'k>,

@@ -238,7 +238,7 @@ impl QuantGemv {
         let results = if self.gate.is_some() { 1 } else { self.matrices.len() };
         let mut products: Vec<_> = self.matrices.iter().take(results).map(product).collect();
         let tiles = products.iter().map(|product| u64::from(product.tiles())).sum();
-        let near = |first: &Product| first.warps_near(WARPS, most_warps(&products, STATIC_SHARED));
+        let near = |first: &Product| first.warps_near(WARPS, max_warps(&products, STATIC_SHARED));
         let warps = self.warps.or(products.first().map(near)).unwrap_or(1).clamp(1, MAX_WARPS);
         products.iter_mut().for_each(|product| product.warps = warps);
         (products, tiles)
@@ -252,7 +252,7 @@ impl QuantGemv {
     /// About as many warps as are wanted, as the slices of a row can be shared evenly and shared memory allows.
     pub(crate) fn warps_near(&self, wanted: u32) -> u32 {
         let (products, _) = self.products();
-        products.first().map_or(1, |first| first.warps_near(wanted, most_warps(&products, STATIC_SHARED)))
+        products.first().map_or(1, |first| first.warps_near(wanted, max_warps(&products, STATIC_SHARED)))
     }
 
     /// Elements of the activations, of which so many count as one.
@@ -273,8 +273,8 @@ impl QuantGemv {
 }
 
 /// Most warps of a block with so many bytes of shared memory.
-fn most_warps(products: &[Product], shared: u32) -> u32 {
-    products.iter().map(|product| product.most_warps(shared)).min().unwrap_or(1)
+fn max_warps(products: &[Product], shared: u32) -> u32 {
+    products.iter().map(|product| product.max_warps(shared)).min().unwrap_or(1)
 }
 
 impl Kernel for QuantGemv {
@@ -318,14 +318,14 @@ impl Kernel for QuantGemv {
             let rule = "exact or rounded, since activations are quantised after they are normalised";
             return Err(BuildError::field("activations", self.activations, rule));
         }
-        let most = most_warps(&self.products().0, SHARED);
-        let fit = self.products().0.iter().map(Product::most_rows).min().unwrap_or(8);
+        let max = max_warps(&self.products().0, SHARED);
+        let fit = self.products().0.iter().map(Product::max_rows).min().unwrap_or(8);
         if let Some(rows) = self.rows.filter(|&rows| rows > fit) {
             let rule = format!("{fit} at most, which there are registers for");
             return Err(BuildError::field("rows", rows, rule));
         }
-        if let Some(warps) = self.warps.filter(|warps| !(1..=most).contains(warps)) {
-            let rule = format!("from 1 to {most}, so that the activations of a block fit its shared memory");
+        if let Some(warps) = self.warps.filter(|warps| !(1..=max).contains(warps)) {
+            let rule = format!("from 1 to {max}, so that the activations of a block fit its shared memory");
             return Err(BuildError::field("warps", warps, rule));
         }
         Ok(())

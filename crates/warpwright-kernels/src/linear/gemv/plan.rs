@@ -167,12 +167,12 @@ impl<'k> Slices<'k> {
 impl Product {
     /// About as many warps of a block as are wanted, `most` at most, and a number that shares the slices evenly. Fewer with
     /// more slices each would be better still, since a block's beginning and end cost as much as half a slice.
-    pub(super) fn warps_near(&self, wanted: u32, most: u32) -> u32 {
+    pub(super) fn warps_near(&self, wanted: u32, max: u32) -> u32 {
         let slices = self.k.div_ceil(self.layout().slice()).max(1);
         // What idles, in slices: all rounds are as long as the longest.
         let idle = |warps: u32| slices.div_ceil(warps) * warps - slices;
-        let most = (2 * wanted).min(most).min(slices).max(1);
-        let candidates = (wanted / 2).clamp(1, most)..=most;
+        let max = (2 * wanted).min(max).min(slices).max(1);
+        let candidates = (wanted / 2).clamp(1, max)..=max;
         candidates.min_by_key(|&warps| (idle(warps) * 16 / slices, warps.abs_diff(wanted))).unwrap_or(1)
     }
 }

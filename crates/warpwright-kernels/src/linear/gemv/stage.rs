@@ -166,7 +166,7 @@ impl<'k> Stage<'k> {
         let (k, stage) = (self.lanes.lane.kernel(), self.column(column).cast::<u32>());
         let (mut sums, mut scales) = (Vec::new(), Vec::new());
         for (block, runs) in (0..).zip(chunks.chunks((BLOCK / 16) as usize)) {
-            let largest = runs.iter().flatten().fold(k.f32(0.0), |most, x| most.max(x.abs()));
+            let largest = runs.iter().flatten().fold(k.f32(0.0), |max, x| max.max(x.abs()));
             let scale = self.over_turns().max_over_runs(largest) * (1.0 / 127.0);
             let inverse = scale.ge(f32::MIN_POSITIVE).select(scale.rcp_approx(), 0.0);
             for (run, chunk) in (block * 2..).zip(runs) {

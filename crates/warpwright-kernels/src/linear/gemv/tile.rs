@@ -60,16 +60,16 @@ impl Product {
     /// column of bytes takes the fewest, and a large matrix has tiles enough when they are large; two matrices have
     /// addresses of their own.
     pub(super) fn group_rows(&self) -> u32 {
-        let most = self.most_rows();
+        let max = self.max_rows();
         match self.rows {
-            Some(rows) => rows.min(most),
-            None if most == 8 && self.n < 2048 => 4,
-            None => most,
+            Some(rows) => rows.min(max),
+            None if max == 8 && self.n < 2048 => 4,
+            None => max,
         }
     }
 
     /// Rows that a group of lanes has registers for.
-    pub(super) fn most_rows(&self) -> u32 {
+    pub(super) fn max_rows(&self) -> u32 {
         match self.batch {
             1 if !self.exact && self.gate.is_none() => 8,
             1..=4 => 4,
@@ -113,7 +113,7 @@ impl Product {
     }
 
     /// Most warps of a block that has so many bytes of shared memory.
-    pub(super) fn most_warps(&self, shared: u32) -> u32 {
+    pub(super) fn max_warps(&self, shared: u32) -> u32 {
         (shared / 4 / self.warp_words()).clamp(1, MAX_WARPS)
     }
 
@@ -154,7 +154,7 @@ impl Product {
                 k.sync_warp();
             }
         });
-        epilogue::finish(k, self, &shape, memory, (&sums, &squares), operands);
+        epilogue::merge(k, self, &shape, memory, (&sums, &squares), operands);
     }
 }
 

@@ -1,7 +1,7 @@
 //! What the tests of decode attention are worth: mistakes planted in it are found. And its use of memory, by the
 //! virtual GPU's counters: K and V are read once for all heads that share them.
 
-use super::case::{Case, build, judge, run};
+use super::case::{Case, build, validate, run};
 use warpwright_dsl::{Built, any::AnyKernel};
 use warpwright_kernels::{CacheDtype, Dtype, IncrementalAttention};
 use warpwright_ptx::ir::{Arch, Imm, ItemKind, Semantics, Src, StatementKind};
@@ -34,17 +34,17 @@ fn another_stride_or_another_length_is_seen() {
     let right = kernel(4, 2, 64, CacheDtype::F16);
     let case = Case::new(right, &[100]);
     let (bits, _) = run(&case, &build(&case));
-    assert_eq!(judge(&case, &bits), None);
+    assert_eq!(validate(&case, &bits), None);
     for wrong in [
         IncrementalAttention { max_seq_len: 632, ..right },
         IncrementalAttention { scale: Some(right.score_scale() * 1.001), ..right },
     ] {
         let built = build(&Case { kernel: wrong, ..case });
         let (bits, _) = run(&case, &built);
-        assert!(judge(&case, &bits).is_some(), "{wrong:?}");
+        assert!(validate(&case, &bits).is_some(), "{wrong:?}");
     }
     for length in [99, 101] {
-        assert!(judge(&Case { lengths: &[length], ..case }, &bits).is_some(), "{length} tokens");
+        assert!(validate(&Case { lengths: &[length], ..case }, &bits).is_some(), "{length} tokens");
     }
 }
 
@@ -117,7 +117,7 @@ fn wrong_masks_permutations_and_lanes_are_seen() {
         });
         assert!(changed > 0, "{case:?}");
         let (bits, _) = run(case, &built);
-        assert!(judge(case, &bits).is_some(), "{changed} mistakes in {case:?} are not seen");
+        assert!(validate(case, &bits).is_some(), "{changed} mistakes in {case:?} are not seen");
     }
 }
 

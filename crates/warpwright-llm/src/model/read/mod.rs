@@ -11,7 +11,7 @@ use super::spec::{LayerSpec, Mixer, ModelSpec, Norm, NormKind, RecurrenceSpec};
 use crate::gguf::Gguf;
 
 /// The most layers of a model. No file says how many there are by its size, and each takes memory here.
-const MOST_LAYERS: u32 = 4096;
+const MAX_LAYERS: u32 = 4096;
 
 /// Parameters by which some models differ from what their architectures are declared to be, and the values with which
 /// they do not.
@@ -59,8 +59,8 @@ impl ModelSpec {
         for &(key, neutral, what) in NEUTRAL.iter().chain(rope::NEUTRAL) {
             keys.neutral(key, neutral, what)?;
         }
-        let too_many = (reader.counted > MOST_LAYERS)
-            .then(|| keys.parameter("block_count", reader.counted, format!("from 1 to {MOST_LAYERS}")));
+        let too_many = (reader.counted > MAX_LAYERS)
+            .then(|| keys.parameter("block_count", reader.counted, format!("from 1 to {MAX_LAYERS}")));
         Ok((architecture, spec, too_many))
     }
 }
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
             keys,
             architecture,
             counted,
-            layers: (counted - predicting).min(MOST_LAYERS),
+            layers: (counted - predicting).min(MAX_LAYERS),
             hidden: keys.size("embedding_length")?,
             context_length: keys.size("context_length")?,
             heads: keys.by_layer("attention.head_count", counted)?,
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
             logit_scale,
             logit_cap,
             tied: true,
-            predicting_layers: counted.min(MOST_LAYERS) - layers,
+            predicting_layers: counted.min(MAX_LAYERS) - layers,
             norm,
             layers: Vec::new(),
         };

@@ -116,8 +116,8 @@ impl Pattern {
 
     /// The end of the run of members of `set` from `at`, of at most `max`.
     fn take(&self, text: &Codes<'_>, set: usize, at: usize, end: usize, max: u32) -> usize {
-        let most = end.min(at.saturating_add(max as usize));
-        (at..most).find(|&at| !self.holds(text, set, at)).unwrap_or(most)
+        let limit = end.min(at.saturating_add(max as usize));
+        (at..limit).find(|&at| !self.holds(text, set, at)).unwrap_or(limit)
     }
 
     /// Runs from `op` at `at`; where the match ends.

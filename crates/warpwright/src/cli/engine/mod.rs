@@ -317,7 +317,7 @@ impl Counters {
 
 /// What helps where a context is too short, with the option that asks for another.
 pub(crate) fn context_help(context: &Context) -> String {
-    let option = if context.tokens < context.most { " (`-c`)" } else { "" };
+    let option = if context.tokens < context.max { " (`-c`)" } else { "" };
     format!("{}{option}", context.help())
 }
 

@@ -1,10 +1,10 @@
 //! Text of a file on a terminal, and quantities for people.
 
 /// Text without what would move the cursor or turn the direction of writing; at most `most` characters of it.
-pub(super) fn text(text: &str, most: usize) -> String {
+pub(super) fn text(text: &str, max: usize) -> String {
     let mut shown = String::new();
     for (index, character) in text.chars().enumerate() {
-        if index == most {
+        if index == max {
             shown.push('…');
             break;
         }

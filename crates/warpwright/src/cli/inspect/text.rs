@@ -125,9 +125,9 @@ fn metadata(out: &mut impl Write, entry: &Entry<'_>, width: usize) -> io::Result
     }
 }
 
-fn scalar(value: &Value, most: usize) -> String {
+fn scalar(value: &Value, max: usize) -> String {
     match value {
-        Value::String(text) => format!("`{}`", shown::text(text, most)),
+        Value::String(text) => format!("`{}`", shown::text(text, max)),
         Value::Bool(value) => value.to_string(),
         Value::F32(value) => value.to_string(),
         Value::F64(value) => value.to_string(),

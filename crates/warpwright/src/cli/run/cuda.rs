@@ -136,7 +136,7 @@ fn resources(function: &Function, block: [u32; 3], shared: u32) -> Resources {
     let attributes = function.attributes();
     let threads = block.iter().product::<u32>();
     let blocks = function.occupancy(threads, shared);
-    let most = function.device().properties().threads_per_multiprocessor;
+    let max = function.device().properties().threads_per_multiprocessor;
     Resources {
         registers: attributes.registers,
         local_bytes: attributes.local_bytes,
@@ -144,7 +144,7 @@ fn resources(function: &Function, block: [u32; 3], shared: u32) -> Resources {
         dynamic_shared: shared,
         blocks_per_multiprocessor: blocks,
         threads_per_multiprocessor: blocks * threads,
-        occupancy: f64::from(blocks * threads) / f64::from(most.max(1)),
+        occupancy: f64::from(blocks * threads) / f64::from(max.max(1)),
     }
 }
 

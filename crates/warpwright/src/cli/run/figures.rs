@@ -1,7 +1,7 @@
 //! The counters of a run: what the table shows, and the form that `--json` prints.
 
 use super::class::class;
-use super::locate::Place;
+use super::locate::Location;
 use crate::cli::json::object;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub(super) struct Counters<'a> {
 
 /// An instruction that was executed.
 pub(super) struct Line<'a> {
-    pub(super) place: Place,
+    pub(super) place: Location,
     pub(super) counters: &'a vm::LineCounters,
     /// Times that the warp's place was taken: once an instruction, and a request to memory takes it for every
     /// 128 bytes of sectors, or for every pass.
@@ -182,7 +182,7 @@ pub(super) fn hottest<'a>(counters: &'a vm::Counters, lines: &Renderer<'_>, top:
     hottest.sort_by_key(|line| std::cmp::Reverse(slots(line)));
     hottest.truncate(top);
     let line = |counters: &'a vm::LineCounters| {
-        let place = Place::new(counters.origin, counters.source.as_ref(), lines);
+        let place = Location::new(counters.origin, counters.source.as_ref(), lines);
         let slots = slots(counters);
         Line { place, counters, slots, share: ratio(slots, all) }
     };

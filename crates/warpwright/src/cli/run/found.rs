@@ -1,6 +1,6 @@
 //! What a run has found, in the form that `--json` prints.
 
-use super::locate::Place;
+use super::locate::Location;
 use crate::cli::json::object;
 use serde::Serialize;
 use warpwright_ptx::ir::Origin;
@@ -38,7 +38,7 @@ fn access(site: &vm::AccessSite, lines: &Renderer<'_>) -> impl Serialize + use<>
     let memory = site.memory.as_ref();
     object! {
         #[serde(flatten)]
-        place: Place::new(site.origin, site.source.as_ref(), lines),
+        place: Location::new(site.origin, site.source.as_ref(), lines),
         block: site.block,
         thread: site.thread,
         action: site.action.name(),
@@ -77,7 +77,7 @@ pub(super) fn trap(report: &vm::Report, lines: &Renderer<'_>) -> Option<impl Ser
     let waiting = waiting.into_iter().map(|waiting| {
         object! {
             #[serde(flatten)]
-            place: Place::new(waiting.origin, waiting.source.as_ref(), lines),
+            place: Location::new(waiting.origin, waiting.source.as_ref(), lines),
             threads: waiting.threads,
         }
     });
@@ -86,7 +86,7 @@ pub(super) fn trap(report: &vm::Report, lines: &Renderer<'_>) -> Option<impl Ser
         message: trap.message.clone(),
         kernel: trap.kernel.clone(),
         #[serde(flatten)]
-        place: Place::new(trap.origin.unwrap_or(Origin::Unknown), trap.source.as_ref(), lines),
+        place: Location::new(trap.origin.unwrap_or(Origin::Unknown), trap.source.as_ref(), lines),
         block: trap.thread.map(|(block, _)| block),
         thread: trap.thread.map(|(_, thread)| thread),
         // Where threads were that went no further, most threads first.

@@ -30,7 +30,7 @@ impl SourceLine {
 
 /// Where an instruction stands.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(super) struct Place {
+pub(super) struct Location {
     /// Line of the PTX file, from 1.
     pub(super) ptx_line: Option<u32>,
     /// The instruction.
@@ -38,10 +38,10 @@ pub(super) struct Place {
     pub(super) source: Option<SourceLine>,
 }
 
-impl Place {
+impl Location {
     /// All is `None` for what is neither in the text nor of a line of source.
-    pub(super) fn new(origin: Origin, source: Option<&vm::SourceLine>, lines: &Renderer<'_>) -> Place {
+    pub(super) fn new(origin: Origin, source: Option<&vm::SourceLine>, lines: &Renderer<'_>) -> Location {
         let (ptx_line, ptx) = lines.ptx(origin).unzip();
-        Place { ptx_line, ptx, source: source.map(|line| SourceLine::new(line, lines)) }
+        Location { ptx_line, ptx, source: source.map(|line| SourceLine::new(line, lines)) }
     }
 }

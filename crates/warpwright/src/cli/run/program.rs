@@ -76,19 +76,19 @@ pub(super) fn block_of(kernel: &Function, options: &Options) -> Result<[u32; 3],
         shape.iter_mut().zip(dims).for_each(|(extent, dim)| *extent = *dim);
         shape
     };
-    let mut most = String::new();
+    let mut limit = String::new();
     for directive in &kernel.directives {
         match directive {
             FunctionDirective::ReqNtid(dims) => return Ok(shape(dims)),
             FunctionDirective::MaxNtid(dims) => {
                 let [x, y, z] = shape(dims);
-                most = format!(", of at most {x},{y},{z} by its `.maxntid`");
+                limit = format!(", of at most {x},{y},{z} by its `.maxntid`");
             }
             _ => {}
         }
     }
     Err(Failure::Message(format!(
-        "`--block` is missing, and kernel `{}` has no `.reqntid` that says its block's shape{most}",
+        "`--block` is missing, and kernel `{}` has no `.reqntid` that says its block's shape{limit}",
         kernel.name
     )))
 }

@@ -59,7 +59,7 @@ fn integer(ty: Type, text: &str) -> Result<u64, String> {
     let ones = (1u128 << width) - 1;
     let half = 1u128 << (width - 1);
     // Untyped bits may be meant either way.
-    let most = match ty.kind() {
+    let max = match ty.kind() {
         TypeKind::Signed if radix == 10 => half - 1,
         _ => ones,
     };
@@ -67,9 +67,9 @@ fn integer(ty: Type, text: &str) -> Result<u64, String> {
         TypeKind::Unsigned => 0,
         _ => half,
     };
-    if value > if negative { least } else { most } {
+    if value > if negative { least } else { max } {
         let low = if least == 0 { "0".to_string() } else { format!("-{least}") };
-        return Err(format!("{text} does not fit .{}, which holds {low} to {most}", ty.name()));
+        return Err(format!("{text} does not fit .{}, which holds {low} to {max}", ty.name()));
     }
     let bits = if negative { value.wrapping_neg() } else { value };
     Ok((bits & ones) as u64)
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn integers_hold_their_type_s_range_and_no_more() {
-        for &(ty, least, most) in &[
+        for &(ty, least, max) in &[
             (Type::U8, 0, u8::MAX.into()),
             (Type::S8, i8::MIN.into(), i8::MAX.into()),
             (Type::B8, i8::MIN.into(), u8::MAX.into()),
@@ -157,11 +157,11 @@ mod tests {
             (Type::B64, i64::MIN.into(), i128::from(u64::MAX)),
         ] {
             let mask = u64::MAX >> (64 - ty.bits());
-            for value in [least, 0, 1, most] {
+            for value in [least, 0, 1, max] {
                 assert_eq!(bits(ty, &value.to_string()), Ok(value as u64 & mask), "{ty} {value}");
             }
             assert!(bits(ty, &(least - 1).to_string()).is_err(), "{ty}");
-            assert!(bits(ty, &(most + 1).to_string()).is_err(), "{ty}");
+            assert!(bits(ty, &(max + 1).to_string()).is_err(), "{ty}");
         }
         assert!(bits(Type::U64, "99999999999999999999999999999999999999999999").is_err());
     }

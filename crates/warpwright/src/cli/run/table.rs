@@ -166,11 +166,11 @@ fn note(line: &LineCounters) -> String {
 }
 
 /// At most `most` characters of a text, with a mark where something is left out.
-fn shorten(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
+fn shorten(text: &str, max: usize) -> String {
+    if text.chars().count() <= max {
         return text.to_string();
     }
-    let mut short: String = text.chars().take(most.saturating_sub(1)).collect();
+    let mut short: String = text.chars().take(max.saturating_sub(1)).collect();
     short.push('…');
     short
 }

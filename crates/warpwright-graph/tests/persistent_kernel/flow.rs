@@ -120,11 +120,11 @@ fn what_cannot_be_launched_is_refused() {
     for tokens in [0, 129] {
         let refused = pair.persistent.launch(tokens, &[]);
         assert!(
-            matches!(refused, Err(ExecuteError::PersistentLimit { what: "tokens", given, most: 128, .. }) if given == tokens as usize)
+            matches!(refused, Err(ExecuteError::PersistentLimit { what: "tokens", given, max: 128, .. }) if given == tokens as usize)
         );
     }
     let refused = pair.persistent.launch(1, &[1; 33]);
-    assert!(matches!(refused, Err(ExecuteError::PersistentLimit { given: 33, most: 32, .. })));
+    assert!(matches!(refused, Err(ExecuteError::PersistentLimit { given: 33, max: 32, .. })));
     let stream = pair.stores[1].stream().clone();
     stream.begin_capture().expect("captures");
     let refused = pair.persistent.launch(1, &[]);

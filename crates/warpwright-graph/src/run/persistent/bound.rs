@@ -244,8 +244,8 @@ impl Persistent {
     /// are more `ends`; where the device refuses; and where the launch before this has failed and nobody is there
     /// any more who could be told.
     pub fn launch(&mut self, tokens: u32, ends: &[u32]) -> Result<PersistentLaunch, ExecuteError> {
-        let refuse = |what, given: usize, least, most: u32| {
-            Err(ExecuteError::PersistentLimit { what, given, least, most })
+        let refuse = |what, given: usize, min, max: u32| {
+            Err(ExecuteError::PersistentLimit { what, given, min, max })
         };
         if !(1..=self.options.tokens).contains(&tokens) {
             return refuse("tokens", tokens as usize, 1, self.options.tokens);
@@ -334,16 +334,16 @@ fn schedule(plan: &Plan, options: &PersistentOptions) -> Result<Schedule, Persis
 fn blocks(kernel: &CompiledKernel, options: &PersistentOptions) -> Result<u32, PersistentError> {
     let rule = kernel.launch_rule();
     let (Block::Exactly([threads, ..]) | Block::AtMost([threads, ..])) = rule.block;
-    let most = kernel.function().max_cooperative_grid(threads, rule.dynamic_shared);
+    let max = kernel.function().max_cooperative_grid(threads, rule.dynamic_shared);
     let name = || kernel.entry().to_owned();
-    if most == 0 {
+    if max == 0 {
         let shared = u64::from(rule.static_shared) + u64::from(rule.dynamic_shared);
         return Err(PersistentError::NoBlock { kernel: name(), threads, shared });
     }
-    let all = u32::try_from(most).unwrap_or(u32::MAX);
+    let all = u32::try_from(max).unwrap_or(u32::MAX);
     match options.blocks {
         None => Ok(kernel.device().host_threads().unwrap_or(all).clamp(1, all)),
         Some(asked) if (1..=all).contains(&asked) => Ok(asked),
-        Some(asked) => Err(PersistentError::Blocks { kernel: name(), asked, most }),
+        Some(asked) => Err(PersistentError::Blocks { kernel: name(), asked, max }),
     }
 }
