@@ -1,9 +1,9 @@
-//! The library's promise: its kernels stay within their arguments, whatever their buffers hold.
+//! Marks the kernels that stay within their arguments, whatever their buffers hold.
 //!
-//! What bodies go by are numbers that lengths depend on, and what they load is held against those before it is an index:
-//! ids, positions, lengths, sequences. `tests/bounded.rs` runs every entry of the catalogue on buffers of any bits, where
-//! an access that goes beyond one is found. The one kernel that is missing here is the persistent decoder: it follows
-//! addresses that it finds in memory.
+//! Bodies use the numbers that buffer lengths depend on. Values loaded from memory (ids, positions, lengths, sequences)
+//! are checked against these numbers before they are used as an index. `tests/bounded.rs` runs every entry of the
+//! catalogue on buffers of arbitrary bits and reports any out-of-bounds access. The persistent decoder is the one
+//! kernel that is not marked: it follows addresses that it reads from memory.
 #![allow(unsafe_code, reason = "the promise that makes launches safe")]
 
 use crate::*;

@@ -1,7 +1,6 @@
-//! Kernels as text: what an entry of the catalogue says of a kernel, and how assignments of text become its
-//! configuration.
+//! Kernels as text: the catalogue entry of a kernel, and the parser from assignments of text to its configuration.
 //!
-//! Values are judged against the [`Domain`] of their field, and the kernel they make by its own
+//! Each value is validated against the [`Domain`] of its field, and the resulting kernel by its own
 //! [`check`](warpwright_dsl::Kernel::check).
 
 use std::fmt;
@@ -17,7 +16,7 @@ pub struct Entry {
     pub doc: &'static str,
     /// Its configuration.
     pub fields: &'static [Field],
-    /// Configurations of real models and at the edges, as assignments with spaces between them.
+    /// Configurations of real models and edge cases, as assignments separated by spaces.
     pub examples: &'static [&'static str],
     /// The kernel of the values of all fields, each in its domain.
     make: fn(&[&str]) -> Result<Made, BuildError>,
@@ -31,7 +30,7 @@ fn made(kernel: impl AnyKernel + Send + Sync + 'static) -> Made {
 }
 
 impl Entry {
-    /// The entry of a kernel whose configuration says all.
+    /// The entry of a kernel that is described by its configuration alone.
     pub const fn of<T: Configure + Kernel + Send + Sync>() -> Self {
         Entry {
             name: T::NAME,
@@ -59,11 +58,11 @@ impl Entry {
     }
 }
 
-/// Why there is no kernel for a name and its assignments.
+/// Why a name and its assignments do not give a kernel.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ConfigureError {
-    /// No kernel has that name.
+    /// There is no kernel of that name.
     UnknownKernel {
         /// The name that was given.
         name: String,
@@ -81,11 +80,11 @@ pub enum ConfigureError {
         /// The names that there are.
         known: Vec<&'static str>,
     },
-    /// A field was given twice.
+    /// A field is assigned twice.
     Twice(String),
-    /// A field that has no default was not given.
+    /// A field without a default is not assigned.
     Missing(&'static str),
-    /// A value that the kernel does not take.
+    /// The kernel does not accept a value.
     Build(BuildError),
 }
 
@@ -149,7 +148,7 @@ pub(crate) fn values<'a>(
 }
 
 impl Entry {
-    /// The kernel with the fields that are given as `field=value`, the others at their defaults.
+    /// Makes the kernel from assignments `field=value`; other fields keep their defaults.
     pub fn configure<'a>(
         &self,
         assignments: impl IntoIterator<Item = &'a str>,
@@ -160,7 +159,7 @@ impl Entry {
         Ok(kernel)
     }
 
-    /// The kernel in a configuration written as in [`examples`](Self::examples).
+    /// Makes the kernel from a configuration written as in [`examples`](Self::examples).
     pub fn configure_text(
         &self,
         assignments: &str,

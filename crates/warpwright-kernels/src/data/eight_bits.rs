@@ -1,5 +1,5 @@
-//! Quantising to eight bits with a scale for each 32 numbers: what activations of bytes and q8_0 rows of the
-//! KV cache are made of.
+//! Quantisation to eight bits with one scale for each 32 numbers, as used for `int8` activations and for q8_0 rows of
+//! the KV cache.
 
 use warpwright_dsl::{Global, K, Pred, Ptr, Reg};
 

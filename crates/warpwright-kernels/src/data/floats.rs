@@ -1,5 +1,4 @@
-//! Floats of a type that is configuration: kernels whose buffers may be `f32`, `f16` or `bf16` and that
-//! compute in `f32`.
+//! Floats whose type is configuration: kernels whose buffers may be `f32`, `f16` or `bf16` and that compute in `f32`.
 
 use warpwright_dsl::{AnyPtr, Bf16, Bf16x2, Dim, Domain, F16, F16x2, Global, Guard, Index, Pred, Ptr, Reg};
 use warpwright_ptx::ir::Type;
@@ -34,7 +33,7 @@ impl Dtype {
         }
     }
 
-    /// As PTX names it.
+    /// The PTX type.
     pub fn ty(self) -> Type {
         match self {
             Dtype::F32 => Type::F32,

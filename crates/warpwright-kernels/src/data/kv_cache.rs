@@ -1,4 +1,4 @@
-//! The KV cache: what its elements are.
+//! Element types of the KV cache.
 
 use crate::Dtype;
 use crate::data::eight_bits::BLOCK;
@@ -19,7 +19,7 @@ pub enum CacheDtype {
 }
 
 impl CacheDtype {
-    /// The type of the elements in the buffers `k` and `v`: of the quants, for `q8_0`.
+    /// The type of the elements in the buffers `k` and `v`; for `q8_0`, the type of the quants.
     pub fn ty(self) -> Type {
         match self {
             CacheDtype::F32 => Type::F32,
@@ -29,12 +29,12 @@ impl CacheDtype {
         }
     }
 
-    /// Bytes of an element; those of the scales are not counted.
+    /// Bytes of an element, without its share of a scale.
     pub fn bytes(self) -> u32 {
         self.ty().bytes()
     }
 
-    /// What a head dimension is a multiple of: of 16 bytes, and of the elements that share a scale.
+    /// A head dimension must be a multiple of this: 16 bytes, and the number of elements that share a scale.
     pub fn granule(self) -> u32 {
         if self == CacheDtype::Q8_0 { BLOCK } else { 8 }
     }

@@ -1,5 +1,4 @@
-//! What buffers hold, where a configuration says it: floats of a type, bytes with a scale for each 32, the KV
-//! cache.
+//! Element types of buffers: floats of a configurable type, bytes with a scale for each 32, and the KV cache.
 
 pub(crate) mod eight_bits;
 pub(crate) mod floats;

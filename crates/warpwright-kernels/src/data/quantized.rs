@@ -1,4 +1,4 @@
-//! Floats, or eight bits with a scale for each 32: rows as kernels write them that may be told either.
+//! Output rows that are either floats, or eight-bit quants with a scale for each 32.
 
 use crate::data::eight_bits::{BLOCK, quantize};
 use crate::data::floats::{Dtype, Floats};

@@ -1,9 +1,9 @@
-//! How the blocks of the grid wait for one another between two phases.
+//! The grid barrier between two phases.
 //!
-//! Blocks count their arrivals; the last one sets the count back to zero and begins the next generation, for which the
-//! others wait. So the words are ready for the next barrier, and for the next launch. The count is taken with acquire and
-//! release, the generation is stored with release and looked at with acquire, all at the scope of the device: what a block
-//! wrote before it arrived is seen by all blocks behind the barrier.
+//! Blocks count their arrivals; the last one resets the count to zero and starts the next generation, which the others
+//! wait for. So the words are ready for the next barrier and for the next launch. The count uses acquire and release;
+//! the generation is stored with release and polled with acquire, all at device scope. Whatever a block wrote before it
+//! arrived is visible to all blocks after the barrier.
 
 use super::format::{ARRIVED, GENERATION};
 use super::wait::{ScheduleCursor, Sought, Waits};

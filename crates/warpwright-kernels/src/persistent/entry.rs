@@ -1,6 +1,6 @@
-//! The decoder as the catalogue shows it: by what a model's step of decoding needs, from which its ops follow.
+//! The decoder's catalogue entry: its fields describe a model's decode step, and its ops follow from them.
 //!
-//! Plans of the graph have the last word on which ops there are; these are those of a typical model, so that tools can
+//! The ops of a real decoder come from a graph's plan. Those given here are of a typical model, so that tools can
 //! print, assemble and measure the kernel.
 
 use super::kernel::BLOCK_WARPS;

@@ -1,6 +1,6 @@
-//! The schedule as it lies in device memory: what the host writes and the kernel reads, word by word.
+//! The schedule's layout in device memory: the words that the host writes and the kernel reads.
 //!
-//! Knows neither graphs nor devices: numbers in, words out. All words are little-endian.
+//! This module does not depend on graphs or devices: it turns numbers into words. All words are little-endian.
 //!
 //! | buffer | element | holds | written by |
 //! | --- | --- | --- | --- |
@@ -12,9 +12,10 @@
 //! | `fault` | `u32` | [`FAULT_WORDS`]: see [`Fault`] | the kernel; zeroed by the host |
 //! | `progress` | `u32` | what [`Publish`](crate::Publish) says | that op; the host, as it says |
 //!
-//! The first three do not change while the kernel runs. **The host zeroes `barrier`, `counters` and `fault` before each
-//! launch**: one that has given up leaves them as they were, and counters begin at zero in each launch. Within a launch nothing is reset:
-//! counters and heads of queues go on from token to token, and what they are compared with does too, modulo 2³².
+//! The first three buffers are read-only while the kernel runs. **The host zeroes `barrier`, `counters` and `fault`
+//! before each launch**: a launch that gave up leaves them unchanged, and counters start at zero in each launch. Within
+//! a launch nothing is reset: counters and queue heads continue from token to token, and so do the values that they are
+//! compared with, modulo 2³².
 
 use std::fmt;
 use std::ops::Range;
@@ -28,13 +29,13 @@ pub const ITEM_WORDS: u32 = 8;
 /// Words of the buffer `barrier`.
 pub const BARRIER_WORDS: u32 = 96;
 
-/// Words from one counter to the next: each has a sector of memory to itself.
+/// Words from one counter to the next: each counter has its own memory sector.
 pub const COUNTER_STRIDE: u32 = 8;
 
 /// Words of the buffer `fault`.
 pub const FAULT_WORDS: u32 = 8;
 
-/// Words of `u64` that a record has before its arguments.
+/// Words (`u64`) of a record's head, before its arguments.
 pub const RECORD_HEAD: usize = 2;
 
 /// Where the blocks count their arrivals at the grid's barrier.
@@ -44,20 +45,20 @@ pub(crate) const GENERATION: u32 = 32;
 /// Not zero: a wait has run out of polls, and all others give up.
 pub(crate) const GAVE_UP: u32 = 64;
 
-/// An item of work: tiles of one instance of an op, by the teams of one block.
+/// An item of work: tiles of one instance of an op, done by the warp groups of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Item {
-    /// The op, by its index in the kernel's list.
+    /// The op: an index into the kernel's list.
     pub op: u32,
-    /// Where in `operands` the record of its instance begins, in elements: a multiple of 2.
+    /// Where the record of the op's instance begins in `operands`, in elements: a multiple of 2.
     pub operands: u32,
     /// The first tile: x fastest, then y, then z.
     pub first: u32,
-    /// The tile behind the last.
+    /// The end of the tiles: one past the last.
     pub end: u32,
-    /// What must have happened before it begins.
+    /// The wait before the item begins.
     pub wait: Option<Wait>,
-    /// The counter that goes up by 1 when it is done.
+    /// The counter that is incremented when the item is done.
     pub signal: Option<u32>,
 }
 
@@ -66,12 +67,12 @@ pub struct Item {
 pub struct Wait {
     /// The counter.
     pub counter: u32,
-    /// How many items count it up in each token.
+    /// How many items increment the counter in each token.
     pub value: u32,
 }
 
 impl Item {
-    /// Its words:
+    /// The item's words:
     ///
     /// | word | holds |
     /// | --- | --- |
@@ -86,7 +87,7 @@ impl Item {
         [self.op, self.operands, self.first, self.end, counter, value, self.signal.unwrap_or(NONE), 0]
     }
 
-    /// The item of such words.
+    /// The item with these words.
     pub fn decode(words: [u32; ITEM_WORDS as usize]) -> Self {
         let [op, operands, first, end, counter, value, signal, _] = words;
         let some = |counter| (counter != NONE).then_some(counter);
@@ -100,18 +101,18 @@ pub fn encode_items(items: impl IntoIterator<Item = Item>) -> Vec<u32> {
     items.into_iter().flat_map(|item| item.encode()).collect()
 }
 
-/// The words of `bounds`: of each list the index of its first item, and of the one behind its last. With a static
-/// assignment there is a list for each phase and block, block by block within a phase; with a queue one for each phase.
-/// A list may be empty.
+/// The words of `bounds`: for each list the index of its first item and the index past its last. A static assignment
+/// has a list for each phase and block, block by block within a phase; a queue has one list for each phase. A list may
+/// be empty.
 pub fn encode_bounds(lists: impl IntoIterator<Item = Range<u32>>) -> Vec<u32> {
     lists.into_iter().flat_map(|list| [list.start, list.end]).collect()
 }
 
-/// The record of an instance, in the order in which the kernel reads it: the grid's x in the low half of the first word
-/// and y in the high half, z in the second, then `words`, one for each of the op's
-/// [operands](super::Op::operands) (the address of a buffer, the bits of a number, the element of `operands` that a table
-/// begins at; tables lie between records, and instances may share them), and zero where their number is odd: a record is
-/// a multiple of 16 bytes.
+/// The record of an instance, in the order in which the kernel reads it. The first word holds the grid's x in its low
+/// half and y in its high half, the second holds z. Then come `words`, one for each of the op's
+/// [operands](super::Op::operands): the address of a buffer, the bits of a number, or the element of `operands` at
+/// which a table begins. Tables lie between records, and instances may share them. A zero pads the record to a multiple
+/// of 16 bytes.
 pub fn record(grid: [u32; 3], words: &[u64]) -> Vec<u64> {
     let [x, y, z] = grid.map(u64::from);
     let mut record = vec![x | y << 32, z];
@@ -120,7 +121,7 @@ pub fn record(grid: [u32; 3], words: &[u64]) -> Vec<u64> {
     record
 }
 
-/// Why a launch gave up: a wait has run out of polls.
+/// Why a launch gave up: a wait ran out of polls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fault {
     /// What was waited for.
@@ -131,9 +132,9 @@ pub struct Fault {
     pub phase: u32,
     /// The token, counted from 0 in each launch.
     pub token: u32,
-    /// What the word was to become.
+    /// The value that the word was to reach.
     pub wanted: u32,
-    /// What it was at the last look.
+    /// The value that the last poll saw.
     pub seen: u32,
 }
 
@@ -141,11 +142,11 @@ pub struct Fault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Awaited {
-    /// All blocks, at the end of a phase: `wanted` and `seen` are generations of the barrier.
+    /// All blocks, at the end of a phase; `wanted` and `seen` are generations of the barrier.
     Barrier,
     /// A counter of items.
     Counter(u32),
-    /// Something that this version does not know, by its code.
+    /// An unknown code.
     Unknown(u32),
 }
 
@@ -154,18 +155,18 @@ pub(crate) const AT_BARRIER: u32 = 1;
 pub(crate) const AT_COUNTER: u32 = 2;
 
 impl Fault {
-    /// The fault of the words of `fault`; `None` where they say that there was none.
+    /// Decodes the words of `fault`; `None` if they report no fault.
     ///
     /// | word | holds |
     /// | --- | --- |
     /// | 0 | the code: 0 none, 1 the barrier, 2 a counter |
     /// | 1, 2, 3 | block, phase, token |
     /// | 4 | the counter |
-    /// | 5, 6 | what was wanted, what was seen |
+    /// | 5, 6 | the wanted value, the value seen |
     /// | 7 | zero |
     ///
-    /// The code is written last, with release at system scope: a host that looks while the kernel runs, and sees it,
-    /// sees the others.
+    /// The code is written last, with release at system scope: a host that polls while the kernel runs and sees the
+    /// code also sees the other words.
     pub fn decode(words: [u32; FAULT_WORDS as usize]) -> Option<Self> {
         let [code, block, phase, token, counter, wanted, seen, _] = words;
         let awaited = match code {

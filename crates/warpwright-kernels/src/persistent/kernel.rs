@@ -1,4 +1,4 @@
-//! The kernel: its arguments, how it is launched, and what it is called.
+//! The kernel: its arguments, its launch rule, and its name.
 
 use super::Op;
 use super::barrier::GridBarrier;
@@ -19,8 +19,8 @@ use warpwright_dsl::*;
 /// | `fault` | in and out, `u32` | 8, zero before each launch |
 /// | `progress` | in and out, `u32` | 3, those of [`Publish`](crate::Publish): when it says that it is finished, so is the launch |
 /// | `phases` | `u32` | phases of a token: one or more |
-/// | `tokens` | `u32` | tokens at most |
-/// | `budget` | `u32` | polls of a wait at most |
+/// | `tokens` | `u32` | maximum number of tokens |
+/// | `budget` | `u32` | maximum number of polls of a wait |
 ///
 /// Words are laid out by [`format`](super::format). [`Publish`](crate::Publish) is an op of any phase but the first, so
 /// that no block is still looking at `progress` when it is written; a schedule of one phase needs an empty one more. Operands are addresses of device memory: what bodies access through
@@ -33,13 +33,13 @@ use warpwright_dsl::*;
     doc = "the whole of many steps of decoding in one cooperative launch: a schedule in memory over these ops"
 )]
 pub struct PersistentDecoder {
-    /// What items may be of, by their index.
+    /// The ops that items may refer to by index.
     #[field(opaque)]
     pub ops: Vec<Op>,
-    /// Warps of a block, which the teams of each op divide.
+    /// Warps of a block, which are divided into the warp groups of each op.
     #[field(domain = BLOCK_WARPS, default = 8)]
     pub warps: u32,
-    /// How items come to blocks.
+    /// How items are assigned to blocks.
     #[field(default = "static")]
     pub assignment: Assignment,
 }
@@ -69,18 +69,18 @@ pub struct PersistentDecoderArgs<M: Mode> {
     pub blocks: M::Dim,
 }
 
-/// How the items of a phase come to blocks.
+/// How the items of a phase are assigned to blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Choice)]
 pub enum Assignment {
-    /// Each block has a list of its own.
+    /// Each block has its own list.
     #[default]
     Static,
-    /// Blocks take items one by one, in the order of one list.
+    /// Blocks take items one by one from a shared queue.
     Queue,
 }
 
 impl Assignment {
-    /// Lists of items that a schedule has.
+    /// How many lists of items a schedule has.
     pub fn lists(self, phases: u32, blocks: u32) -> u64 {
         match self {
             Assignment::Static => u64::from(phases) * u64::from(blocks),
@@ -88,7 +88,7 @@ impl Assignment {
         }
     }
 
-    /// The first counter that items may use.
+    /// The first counter that items may use; the heads of queues come before it.
     pub fn first_counter(self, phases: u32) -> u32 {
         match self {
             Assignment::Static => 0,
@@ -107,13 +107,13 @@ pub(super) const BLOCK_WARPS: Domain = Domain::OneOf(&["1", "2", "4", "8"]);
 const FEWEST_WARPS: u32 = 8;
 
 impl PersistentDecoder {
-    /// A decoder with those ops, blocks of 8 warps, and a static assignment.
+    /// A decoder with these ops, blocks of 8 warps, and a static assignment.
     pub fn new(ops: Vec<Op>) -> Self {
         PersistentDecoder { ops, warps: WARPS, assignment: Assignment::Static }
     }
 
-    /// Blocks that should be resident on each multiprocessor: as many as the ops have registers for by their own launch
-    /// rules.
+    /// The wanted number of resident blocks per multiprocessor: as many as the launch rules of the ops leave registers
+    /// for.
     pub fn resident_blocks(&self) -> u32 {
         let warps = self.ops.iter().filter_map(Op::resident_warps).min().unwrap_or(FEWEST_WARPS);
         (warps / self.warps.max(1)).max(1)

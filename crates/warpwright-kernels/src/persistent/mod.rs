@@ -1,8 +1,8 @@
-//! A kernel that stays: all the launches of many steps of decoding in one.
+//! A persistent kernel: many decode steps, with all their launches, in one launch.
 //!
-//! [`PersistentDecoder`] does not know what it computes. Its work is a *schedule* in device memory: for each token the
-//! same *phases*, in each phase *items*, each of them tiles of one instance of an [`Op`], a kernel of the library whose
-//! body is called.
+//! [`PersistentDecoder`] does not know what it computes. Its work is a *schedule* in device memory. Each token has the
+//! same *phases*, and each phase has *items*. An item is a range of tiles of one instance of an [`Op`]: a kernel of the
+//! library whose body is called as a function.
 //!
 //! ```text
 //!   token 0                                      token 1
@@ -18,26 +18,26 @@
 //!          (counts a counter up)                    op 2   …
 //! ```
 //!
-//! A block runs one item at a time. The *teams* of its warps, each as large as the op wants it, walk the item's tiles;
-//! then the block waits for itself, since the next item uses the same shared memory.
+//! A block runs one item at a time. Its warps form warp groups (*teams*) of the size that the op wants, and these walk
+//! the item's tiles. Then the block synchronises, because the next item uses the same shared memory.
 //!
-//! Between phases stands the grid's barrier. Within a phase a later *stage* may need an earlier one: its items wait until
-//! all items of the earlier stage have counted a counter up. Each list and each queue has its items in the order of the
-//! stages, so that what is waited for has been begun by somebody who does not wait for it in turn.
+//! The grid barrier separates phases. Within a phase a later *stage* may need an earlier one: its items wait until all
+//! items of the earlier stage have incremented a counter. Each list and each queue has its items in the order of the
+//! stages, so an item only waits for items that other blocks have started and that do not wait for it in turn.
 //!
-//! No wait is for ever: one that has run out of its polls writes down what it waited for ([`Fault`](format::Fault)), and
-//! raises a flag at which all others give up. A block that gives up arrives at no further barrier, so that nobody gets
-//! beyond the next one, and nothing that depends on its work is done.
+//! Every wait ends. A wait that runs out of polls records what it waited for ([`Fault`](format::Fault)) and raises a
+//! flag; all other waits see the flag and give up too. A block that gives up does not arrive at any further barrier, so
+//! no block gets past the next one, and no work that depends on it is done.
 //!
-//! | file | knows |
+//! | file | contains |
 //! | --- | --- |
 //! | `format` | the words of the schedule, of counters and faults |
-//! | `op` | how the operands of an item are read and its body is called |
+//! | `op` | reading an item's operands and calling its body |
 //! | `wait` | polls, budgets, faults |
-//! | `barrier` | how blocks wait for one another |
+//! | `barrier` | the grid barrier |
 //! | `walk` | tokens, phases, items |
 //! | `kernel` | arguments, the launch rule, names |
-//! | `entry` | what the catalogue says |
+//! | `entry` | the catalogue entry |
 
 mod barrier;
 pub(crate) mod entry;

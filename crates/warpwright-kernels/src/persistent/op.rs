@@ -1,7 +1,7 @@
-//! An op: the body of a kernel, or a piece of it, as the decoder calls it.
+//! An op: the body of a kernel, or a piece of it, as a function that the decoder calls.
 //!
-//! Calling a body makes code, and the list of what the code takes from a record of `operands`. Two launches are instances
-//! of one op where the code is the same text: then they differ in what their records hold, and in nothing else.
+//! Tracing a body gives its code and the list of values that the code loads from a record of `operands`. Two launches
+//! are instances of one op if their code is the same text: then they differ in their records only.
 
 use super::format;
 use super::walk::Kept;
@@ -11,7 +11,7 @@ use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::{Arch, Type};
 
-/// A body, or a piece of one, that a [`PersistentDecoder`](super::PersistentDecoder) calls.
+/// The body of a kernel, or a piece of one, that a [`PersistentDecoder`](super::PersistentDecoder) calls.
 #[derive(Clone)]
 pub struct Op {
     kernel: Arc<dyn AnyKernel + Send + Sync>,
@@ -56,9 +56,9 @@ impl Op {
     /// each [piece](K::pieces) of its body.
     ///
     /// # Errors
-    /// Where the kernel refuses its configuration, or its body has mistakes when it is called; and where it cannot be
-    /// called: its blocks are not whole warps along x, or no part of `warps` of them, it wants dynamic shared memory,
-    /// clusters or a cooperative launch, or it has an argument that is no buffer and no number of 32 or 64 bits.
+    /// If the kernel refuses its configuration, if its body has mistakes, or if it cannot be called from the decoder:
+    /// its blocks are not whole warps along x or do not divide `warps`; it wants dynamic shared memory, clusters or a
+    /// cooperative launch; or it has an argument that is neither a buffer nor a number of 32 or 64 bits.
     pub fn of(
         kernel: &Arc<dyn AnyKernel + Send + Sync>,
         warps: u32,
@@ -118,7 +118,7 @@ impl Op {
         &self.kernel
     }
 
-    /// Warps of the blocks that it is for.
+    /// Warps of the blocks that the op is for.
     pub fn block_warps(&self) -> u32 {
         self.block
     }
@@ -134,12 +134,12 @@ impl Op {
         self.target
     }
 
-    /// Which piece of the kernel's body it is.
+    /// The index of the piece of the kernel's body.
     pub fn piece(&self) -> usize {
         self.piece
     }
 
-    /// How many pieces the kernel's body has; none where its grid is not divided.
+    /// How many pieces the kernel's body has; 0 if its grid is not divided.
     pub fn pieces(&self) -> usize {
         self.pieces.len()
     }
@@ -152,12 +152,12 @@ impl Op {
         }
     }
 
-    /// Its name for people: the entry of the kernel that it was made of.
+    /// A readable name: the entry name of the op's kernel.
     pub fn name(&self) -> String {
         self.kernel.entry()
     }
 
-    /// The arguments of the kernel that its code needs, in the order of its record.
+    /// The arguments of the kernel that the code uses, in the order of the op's record.
     pub fn args(&self) -> impl Iterator<Item = &ArgDesc> {
         self.operands().filter_map(|asked| match asked {
             Asked::Arg(name) => self.args.iter().find(|arg| arg.name == *name),
@@ -165,18 +165,18 @@ impl Op {
         })
     }
 
-    /// What a record of the launch that it was made of holds, word by word behind its head.
+    /// The contents of a record, word by word after its head.
     pub fn operands(&self) -> impl Iterator<Item = &Asked> {
         self.asked.iter()
     }
 
-    /// Warps of a team that runs it.
+    /// Warps of a warp group that runs the op.
     pub fn warps(&self) -> u32 {
         self.warps
     }
 
-    /// Its grid, by the numbers that the kernel's launch rule depends on; `None` where one is missing, or there are too
-    /// many blocks.
+    /// The op's grid, from the numbers that the kernel's launch rule depends on; `None` if a number is missing or there
+    /// are too many blocks.
     pub fn grid(&self, number: impl Fn(&str) -> Option<u64>) -> Option<[u32; 3]> {
         if let Some(&blocks) = self.pieces.get(self.piece) {
             return Some([blocks, 1, 1]);
@@ -188,16 +188,16 @@ impl Op {
         Some(grid)
     }
 
-    /// Warps that its own launch rule wants on a multiprocessor at once; `None` where it does not say.
+    /// Warps that the kernel's launch rule wants resident on a multiprocessor; `None` if it does not say.
     pub fn resident_warps(&self) -> Option<u32> {
         let rule = self.kernel.launch();
         let Block::Exactly([threads, ..]) = rule.block else { return None };
         rule.resident_blocks.map(|blocks| blocks.saturating_mul(threads / 32))
     }
 
-    /// The record in `operands` of the launch that it was made of: see [`format::record`]. `grid` is in blocks of the
-    /// op's kernel. `word` gives the address of a buffer or the bits of a number for [`Asked::Arg`], and the element of
-    /// `operands` that the words begin at for [`Asked::Table`].
+    /// The record in `operands` of the launch that the op was made from: see [`format::record`]. `grid` is in blocks of
+    /// the op's kernel. `word` returns the address of a buffer or the bits of a number for [`Asked::Arg`], and the
+    /// element of `operands` at which the words begin for [`Asked::Table`].
     ///
     /// # Errors
     /// Those of `word`.

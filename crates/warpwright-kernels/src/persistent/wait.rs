@@ -1,11 +1,11 @@
-//! Waiting that ends: a word of global memory is looked at until it has been counted far enough, or until too many
-//! looks were in vain.
+//! Bounded waits: a thread polls a word of global memory until the word reaches a count, or until the poll budget runs
+//! out.
 //!
-//! One thread looks, with acquire at the scope of the device, and the block waits for it at its own barrier: what was
-//! released with the count is seen by all of the block. Words count up, modulo 2³².
+//! One thread polls with acquire at device scope, and the block waits for it at a block barrier, so all of the block
+//! sees what was released with the count. Words count up, modulo 2³².
 //!
-//! The first block whose budget runs out writes the fault and raises the flag; all others see the flag between two
-//! looks, and give up too.
+//! The first block whose budget runs out writes the fault and raises the flag. All others see the flag between two
+//! polls and give up too.
 
 use super::format::{AT_BARRIER, AT_COUNTER, GAVE_UP};
 use warpwright_dsl::*;

@@ -1,7 +1,7 @@
-//! The way through a schedule: tokens, phases, items.
+//! The walk through a schedule: tokens, phases, items.
 //!
-//! All that decides where a block goes is the same for all of its threads: words of the schedule, which nobody changes,
-//! and what one thread has found out and told the others.
+//! All control flow is uniform within a block: it depends on read-only words of the schedule, and on values that one
+//! thread has read and shared with the others.
 
 use super::barrier::Between;
 use super::format::{COUNTER_STRIDE, ITEM_WORDS, NONE};

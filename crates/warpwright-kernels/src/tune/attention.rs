@@ -21,15 +21,15 @@ pub struct AttentionShape {
     /// Element type of the cache.
     #[field(default = "f16")]
     pub cache: CacheDtype,
-    /// Tokens of a sequence, at most.
+    /// Maximum number of tokens of a sequence.
     #[field(range = 1..=u32::MAX)]
     pub length: u32,
-    /// Sequences, or `any` number of them.
+    /// Sequences; `any` for a choice that does not depend on their number.
     #[field(none = "any", range = 1..=u32::MAX, default = 1)]
     pub batch: Option<u32>,
 }
 
-/// How many blocks share a sequence: this fixes the order of the sums.
+/// How many blocks share a sequence. This fixes the order of the sums.
 #[derive(Clone, Debug, PartialEq, Config)]
 pub struct AttentionChoice {
     /// Blocks that share a sequence.
@@ -38,7 +38,7 @@ pub struct AttentionChoice {
 }
 
 impl AttentionShape {
-    /// That of a kernel, for sequences of up to `length` tokens and such a batch, or any.
+    /// The shape of a kernel's launch, for sequences of up to `length` tokens and this batch, or any batch.
     pub fn of(kernel: &IncrementalAttention, length: u32, batch: Option<u32>) -> Self {
         let &IncrementalAttention { heads, kv_heads, head_dim, cache, .. } = kernel;
         AttentionShape { heads, kv_heads, head_dim, cache, length: length.min(kernel.max_seq_len), batch }

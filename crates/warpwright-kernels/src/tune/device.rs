@@ -1,13 +1,13 @@
-//! What a device is like, as numbers that choices are made by.
+//! Device properties that choices depend on.
 
 use warpwright_dsl::LaunchRule;
 use warpwright_ptx::ir::Arch;
 
-/// A device, as far as choices depend on it.
+/// The properties of a device that choices depend on.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DeviceModel {
-    /// Its name: whose rows of a [`Table`](super::Table) are for it.
+    /// Its name, which selects the rows of a [`Table`](super::Table).
     pub name: String,
     /// Its architecture.
     pub arch: Arch,
@@ -17,21 +17,21 @@ pub struct DeviceModel {
     pub registers: u32,
     /// Shared memory of a multiprocessor, in bytes.
     pub shared: u64,
-    /// Warps that are resident on a multiprocessor at once.
+    /// Maximum number of resident warps on a multiprocessor.
     pub warps: u32,
-    /// Blocks that are resident on a multiprocessor at once.
+    /// Maximum number of resident blocks on a multiprocessor.
     pub blocks: u32,
-    /// What global memory moves, in bytes per second.
+    /// Bandwidth of global memory, in bytes per second.
     pub bandwidth: u64,
     /// The L2 cache, in bytes.
     pub l2: u64,
-    /// Cycles that a quarter of a multiprocessor takes for an `mma` of 16 × 8 × 16 halves with sums of `f32`.
+    /// Cycles that a quarter of a multiprocessor takes for an `mma` of 16 × 8 × 16 halves with `f32` accumulators.
     pub mma_cycles: u32,
-    /// What a launch of a graph adds to the time of its kernel, in nanoseconds.
+    /// Overhead of a launch in a graph beyond the time of its kernel, in nanoseconds.
     pub launch: u32,
-    /// What a barrier of all blocks takes, in nanoseconds.
+    /// Time of a grid barrier, in nanoseconds.
     pub barrier: u32,
-    /// What the beginning and the end of a block's tile take besides its loads, in nanoseconds.
+    /// Time that the beginning and the end of a block's tile take besides its loads, in nanoseconds.
     pub wave: u32,
 }
 
@@ -52,8 +52,7 @@ const TYPICAL: [(u16, &str, u32, u64, u64); 11] = [
 ];
 
 impl DeviceModel {
-    /// A card that is typical of an architecture. The costs of launches, barriers and waves are assumptions that no
-    /// measurement has replaced yet.
+    /// A typical card of an architecture. The costs of launches, barriers and waves are assumptions, not measurements.
     pub fn typical(arch: Arch) -> Self {
         let known = TYPICAL.iter().rev().find(|&&(sm, ..)| sm <= arch.sm).unwrap_or(&TYPICAL[0]);
         let &(_, name, multiprocessors, gigabytes, l2) = known;
@@ -79,13 +78,13 @@ impl DeviceModel {
         }
     }
 
-    /// The same with so many multiprocessors.
+    /// The same device with this number of multiprocessors.
     pub fn with_multiprocessors(self, multiprocessors: u32) -> Self {
         DeviceModel { multiprocessors: multiprocessors.max(1), ..self }
     }
 
-    /// Blocks of a launch that a multiprocessor holds at once: what the rule asks for, as far as warps, blocks and dynamic
-    /// shared memory fit. At least one.
+    /// Blocks of a launch that are resident on a multiprocessor at once: as many as the rule asks for, limited by
+    /// warps, blocks and dynamic shared memory, and at least one.
     pub fn resident(&self, rule: &LaunchRule) -> u32 {
         let warps = rule.block.threads().div_ceil(32).max(1);
         let of_shared = match rule.dynamic_shared {
@@ -97,12 +96,12 @@ impl DeviceModel {
         rule.resident_blocks.unwrap_or(max).min(max).max(1)
     }
 
-    /// Bytes that global memory moves in so many nanoseconds.
+    /// Bytes that global memory moves in this many nanoseconds.
     pub fn bytes_in(&self, nanoseconds: u32) -> u64 {
         self.bandwidth / 1000 * u64::from(nanoseconds) / 1_000_000
     }
 
-    /// Nanoseconds that launches take at least which move so many bytes of global memory.
+    /// The minimum time, in nanoseconds, of launches that move this many bytes of global memory.
     pub fn at_least(&self, bytes: u64, launches: u64) -> u64 {
         let moving = u128::from(bytes) * 1_000_000_000 / u128::from(self.bandwidth.max(1));
         u64::try_from(moving).unwrap_or(u64::MAX).saturating_add(launches.saturating_mul(self.launch.into()))

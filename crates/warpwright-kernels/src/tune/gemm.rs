@@ -19,7 +19,7 @@ pub struct GemmShape {
     /// Columns of the weights.
     #[field(range = 1..=1 << 22)]
     pub k: u32,
-    /// Terms of each activation.
+    /// Split terms of each activation.
     #[field(range = 1..=2, default = 1)]
     pub terms: u32,
     /// Tokens of the launch.
@@ -27,7 +27,7 @@ pub struct GemmShape {
     pub tokens: u32,
 }
 
-/// The tile that a block makes. The order of the sums is the same in all.
+/// The tile of a block. The order of the sums does not depend on it.
 #[derive(Clone, Debug, PartialEq, Config)]
 pub struct GemmChoice {
     /// Tokens of the tile.

@@ -18,10 +18,10 @@ pub struct GemvShape {
     /// Columns of the matrices.
     #[field(range = 1..=MAX_COLUMNS)]
     pub k: u32,
-    /// Columns of activations, or `any` number of them.
+    /// Columns of activations; `any` for a choice that does not depend on their number.
     #[field(none = "any", range = 1..=MAX_BATCH, default = 1)]
     pub batch: Option<u32>,
-    /// What the activations are.
+    /// The form of the activations.
     #[field(default = "exact")]
     pub activations: Activations,
     /// Whether two matrices make one result.
@@ -41,14 +41,14 @@ pub struct GemvChoice {
 }
 
 impl GemvChoice {
-    /// The kernel with what was chosen.
+    /// Applies the choice to a kernel.
     pub fn apply(&self, kernel: QuantGemv) -> QuantGemv {
         QuantGemv { warps: Some(self.warps), rows: Some(self.rows), ..kernel }
     }
 }
 
 impl GemvShape {
-    /// That of a kernel, for such a batch, or for any.
+    /// The shape of a kernel's launch, for this batch, or for any.
     pub fn of(kernel: &QuantGemv, batch: Option<u32>) -> Self {
         let results = if kernel.gate.is_some() { 1 } else { kernel.matrices.len() };
         GemvShape {

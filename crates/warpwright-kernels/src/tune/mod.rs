@@ -1,20 +1,20 @@
-//! Choices that depend on the device: warps, splits, tiles, rounds, and what the persistent decoder shares out.
+//! Choices that depend on the device: warps, splits, tiles, rounds, and the work split of the persistent decoder.
 //!
 //! ```text
 //!   DeviceModel ──┐
 //!   Shape ────────┴──► measured row of the Table, else Shape::estimate ──► Choice ──► fields of a kernel
 //! ```
 //!
-//! A [`Shape`] is what a choice depends on, as data: sizes, formats, the batch. Its [`Choice`](Shape::Choice) is the fields
-//! of the kernel that it decides. [`Tuning`] answers with a measured row where its [`Table`] has one for the device and the
-//! shape, and else with an estimate from the [`DeviceModel`]. No other module names a number of a device.
+//! A [`Shape`] is the input of a choice, as data: sizes, formats, the batch. Its [`Choice`](Shape::Choice) holds the
+//! fields of the kernel that it decides. [`Tuning`] returns a measured row if its [`Table`] has one for the device and
+//! the shape, and otherwise an estimate from the [`DeviceModel`]. No other module contains device-specific numbers.
 //!
-//! Some choices fix the order in which sums are added, and so the last bits of results: how many warps share a row, and how
-//! many blocks share a sequence. The batch is a field of these shapes, and `any` is one of its values: the choice for any
-//! batch does not depend on it. With [`Tuning::batch_invariant`], all choices are for any batch.
+//! Some choices fix the order of sums, and so the last bits of results: how many warps share a row, and how many blocks
+//! share a sequence. The batch is a field of these shapes, and `any` is one of its values; a choice for `any` does not
+//! depend on the batch. With [`Tuning::batch_invariant`], all choices are for `any`.
 //!
-//! What depends on the shape alone stays with the kernel, and what depends on the target alone (registers, instructions)
-//! in its launch rule.
+//! Choices that depend on the shape alone are made by the kernel; choices that depend on the target alone (registers,
+//! instructions) are in its launch rule.
 
 mod attention;
 mod device;
@@ -35,7 +35,7 @@ pub use table::{Table, TableError, TableProblem};
 use std::sync::Arc;
 use warpwright_dsl::Configure;
 
-/// What a choice depends on besides the device. Its fields are the key of the table's rows.
+/// The input of a choice besides the device. Its fields are the key of the table's rows.
 pub trait Shape: Configure {
     /// The fields of kernels that are chosen.
     type Choice: Configure;
@@ -47,7 +47,7 @@ pub trait Shape: Configure {
     fn check(&self, choice: &Self::Choice) -> Result<(), warpwright_dsl::BuildError>;
 }
 
-/// How choices are made for a device.
+/// Makes choices for a device.
 ///
 /// ```
 /// use warpwright_kernels::IncrementalAttention;
@@ -65,25 +65,25 @@ pub trait Shape: Configure {
 pub struct Tuning {
     /// The device that launches are for.
     pub device: DeviceModel,
-    /// What was measured.
+    /// The measured choices.
     pub measured: Arc<Table>,
-    /// Whether the order of sums is to be the same for every batch, so that a token's result does not depend on the others
-    /// that are computed with it.
+    /// Whether the order of sums is the same for every batch, so that a token's result does not depend on the other
+    /// tokens computed with it.
     pub batch_invariant: bool,
 }
 
 impl Tuning {
-    /// By estimates alone, each batch by itself.
+    /// Uses estimates only, and chooses for each batch separately.
     pub fn new(device: DeviceModel) -> Self {
         Tuning { device, measured: Arc::default(), batch_invariant: false }
     }
 
-    /// The batch that choices are for.
+    /// The batch to choose for: `None` if choices are batch-invariant.
     pub fn batch(&self, batch: u32) -> Option<u32> {
         (!self.batch_invariant).then_some(batch)
     }
 
-    /// The choice for a shape: what was measured for it on this device, else an estimate.
+    /// The choice for a shape: the measured one for this device if there is one, otherwise an estimate.
     pub fn choose<S: Shape>(&self, shape: &S) -> S::Choice {
         self.measured.get(&self.device, shape).unwrap_or_else(|| shape.estimate(&self.device))
     }

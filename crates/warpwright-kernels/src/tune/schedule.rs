@@ -1,4 +1,4 @@
-//! The persistent decoder: what all of its blocks share, and what a round of tiles costs.
+//! The persistent decoder: which work all blocks share, and the cost of a round of tiles.
 
 use super::{DeviceModel, Shape};
 use warpwright_dsl::{BuildError, Config};
@@ -8,13 +8,13 @@ use warpwright_dsl::{BuildError, Config};
 #[config(name = "schedule")]
 pub struct ScheduleShape {}
 
-/// Costs, in bytes of global memory that are moved meanwhile.
+/// Costs, expressed as bytes of global memory moved in the same time.
 #[derive(Clone, Debug, PartialEq, Config)]
 pub struct ScheduleChoice {
-    /// Work of so many bytes is shared by all blocks: the device moves them in the time of a barrier.
+    /// Work of at least this many bytes is shared by all blocks: the device moves them in the time of a barrier.
     #[field(range = 1..=u64::MAX)]
     pub large: u64,
-    /// What a round of a block's tiles costs besides the bytes that it moves.
+    /// The cost of a round of a block's tiles besides the bytes that it moves.
     #[field(range = 0..=u64::MAX)]
     pub round: u64,
 }

@@ -8,8 +8,8 @@
 //! attention heads=32 kv_heads=8 head_dim=128 length=131072 -> splits=64
 //! ```
 //!
-//! The rows below a device's name are for it. A row has the fields of a [`Shape`], those at their defaults left out, and
-//! those of its choice.
+//! The rows below a device's name apply to that device. A row has the fields of a [`Shape`], without those at their
+//! defaults, and the fields of its choice.
 
 use super::{AttentionShape, DeviceModel, GemmShape, GemvShape, RopeShape, ScheduleShape, Shape};
 use crate::entry::{ConfigureError, values};
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use warpwright_dsl::{Config, Configure, Field};
 
-/// Rows of a table by device and shape: measurements, or what somebody wants instead of an estimate.
+/// Choices by device and shape: measurements, or overrides of an estimate.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// By device, the shape and its choice in the texts of their fields.
@@ -30,7 +30,7 @@ type Texts = Vec<String>;
 /// The name of a shape, and the values of its fields.
 type Row = (&'static str, Texts);
 
-/// Why a text is no table.
+/// Why a text is not a valid table.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TableError {
@@ -44,20 +44,20 @@ pub struct TableError {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum TableProblem {
-    /// It stands before the first `[device]`.
+    /// The line is before the first `[device]`.
     NoDevice,
-    /// It has no `->` between a shape and a choice.
+    /// The line has no `->` between a shape and a choice.
     NoArrow,
-    /// Nothing is chosen for shapes of this name.
+    /// There is no shape of this name.
     Unknown {
         /// The name.
         name: String,
         /// The names that there are.
         known: Vec<&'static str>,
     },
-    /// A field or its value is wrong, or the kernel does not take the choice.
+    /// A field or its value is wrong, or the kernel does not accept the choice.
     Field(ConfigureError),
-    /// The shape has a row before.
+    /// The shape already has a row.
     Twice,
 }
 
@@ -121,7 +121,7 @@ impl Table {
     ///
     /// # Errors
     ///
-    /// The first line that is none of a table, or whose kernel does not take the choice.
+    /// The first line that is invalid, or whose choice the kernel does not accept.
     pub fn parse(text: &str) -> Result<Self, TableError> {
         let (mut table, mut device) = (Table::default(), None);
         for (i, line) in text.lines().enumerate() {
@@ -157,7 +157,7 @@ impl Table {
         self.rows.insert((device.into(), (S::NAME, shape.texts())), choice.texts());
     }
 
-    /// The choice for a shape on a device, if it has a row.
+    /// The choice for a shape on a device, if the table has a row for it.
     pub fn get<S: Shape>(&self, device: &DeviceModel, shape: &S) -> Option<S::Choice> {
         if self.rows.is_empty() {
             return None;
@@ -166,7 +166,7 @@ impl Table {
         S::Choice::from_texts(&texts.iter().map(String::as_str).collect::<Vec<_>>()).ok()
     }
 
-    /// Whether it has no rows.
+    /// Whether the table has no rows.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
