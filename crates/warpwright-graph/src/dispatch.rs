@@ -1,8 +1,8 @@
-//! Who runs steps: the kernel library, or in part a user's own kernels.
+//! Dispatch of steps to the kernel library or to a user's own kernels.
 //!
-//! A dispatcher is asked twice. While a plan is made it says which fused steps there are kernels for, and which
-//! families of steps it runs itself: fusion forms nothing else, and for those families no kernels of the library are
-//! planned. When the plan runs, each step goes to the method of its family.
+//! A dispatcher is called at two times. While a plan is made it accepts or refuses fused steps, and names the families
+//! of steps that it runs itself: fusion forms no other steps, and the library plans no kernels for those families. When
+//! the plan runs, each step goes to the method of its family.
 
 use crate::graph::Tensor;
 use crate::launch::{PlannedStep, WeightLayout};
@@ -13,10 +13,10 @@ use crate::run::{Bound, ExecuteError};
 use std::fmt;
 use warpwright_runtime::{self as runtime, AnyBuffer, Buffer, Stream};
 
-/// Who runs a plan's steps: one method for each family of them.
+/// Runs a plan's steps: one method for each family of steps.
 ///
-/// Methods issue work on the step's stream and do not wait for it, unless they compute on the host. What a method
-/// does not override goes to the kernel library.
+/// A method issues work on the step's stream and does not wait for it, unless it computes on the host. Methods that are
+/// not overridden use the kernel library.
 ///
 /// ```
 /// use warpwright_graph::{ExecuteError, Family, KernelDispatch, StepOp, StepRun};
@@ -121,7 +121,7 @@ pub struct KernelLibrary;
 
 impl KernelDispatch for KernelLibrary {}
 
-/// Does the same with every step, whatever its family: looks on, or leaves something out.
+/// Does the same with every step, whatever its family, for example to observe steps or to skip some.
 #[derive(Clone, Copy, Debug)]
 pub struct EachStep<F>(pub F);
 
@@ -131,7 +131,7 @@ impl<F: Fn(&mut StepRun<'_>) -> Result<(), ExecuteError> + Send + Sync> KernelDi
     }
 }
 
-/// A step whose turn it is: what it does, and where its operands are.
+/// The step to run: its op, and the buffers of its operands.
 pub struct StepRun<'a> {
     bound: &'a Bound,
     index: usize,
@@ -142,12 +142,12 @@ impl<'a> StepRun<'a> {
         StepRun { bound, index }
     }
 
-    /// Its place in the program.
+    /// Its index in the program.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// The program that it belongs to: shapes and names of tensors.
+    /// The program that it belongs to, with the shapes and names of tensors.
     pub fn program(&self) -> &'a Program {
         self.bound.placed.plan.program()
     }
@@ -157,20 +157,20 @@ impl<'a> StepRun<'a> {
         &self.program().steps()[self.index]
     }
 
-    /// What it does.
+    /// Its op.
     pub fn op(&self) -> &'a StepOp {
         &self.step().op
     }
 
-    /// The stream that everything of the plan is issued on.
+    /// The stream that the plan's work is issued on.
     pub fn stream(&self) -> &'a Stream {
         &self.bound.placed.stream
     }
 
-    /// The parts of an operand, in the order of [`planes`](crate::planes). Of matrices of weights see
+    /// The parts of an operand, in the order of [`planes`](crate::planes). For matrices of weights see
     /// [`weights`](Self::weights).
     ///
-    /// What the step reads must not be written, unless it is a state that the step changes.
+    /// Do not write operands that the step reads, except for states that the step changes.
     pub fn parts(&self, tensor: Tensor) -> Result<&'a [AnyBuffer], ExecuteError> {
         self.must_be_operand(tensor)?;
         self.bound.placed.parts(tensor)
@@ -188,7 +188,7 @@ impl<'a> StepRun<'a> {
         Ok(part.typed()?)
     }
 
-    /// A matrix of weights, in the layout that the dispatcher has asked for.
+    /// A matrix of weights, in the layout that the dispatcher asked for.
     pub fn weights(&self, tensor: Tensor, layout: WeightLayout) -> Result<Buffer<u8>, ExecuteError> {
         self.must_be_operand(tensor)?;
         Ok(self.bound.placed.matrix(tensor, layout)?.typed()?)

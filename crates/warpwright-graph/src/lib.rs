@@ -7,10 +7,10 @@
 //!                                              execute_graph, or captured and replayed
 //! ```
 //!
-//! A [`ComputeGraph`] says what is computed, node by node: what an op takes and gives is checked as it is
-//! added. A [`Program`] says in which steps: it begins with one for each node, and passes
-//! merge those for which the dispatcher has one kernel. Nothing here knows a device's addresses: a plan names
-//! tensors, and is bound to buffers of a [`warpwright_runtime::Device`] when it is run.
+//! A [`ComputeGraph`] is the computation, node by node; the inputs and outputs of an op are checked when it is added. A
+//! [`Program`] is the steps that compute it: it begins with one step for each node, and passes merge steps for which
+//! the dispatcher has one kernel. Plans do not depend on a device's addresses: a plan names tensors, and is bound to
+//! buffers of a [`warpwright_runtime::Device`] when it runs.
 #![deny(unsafe_code)]
 
 mod dispatch;

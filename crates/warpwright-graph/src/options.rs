@@ -1,11 +1,11 @@
-//! What a plan is made for.
+//! Options of a plan.
 
 use std::fmt;
 use warpwright_kernels::tune::{DeviceModel, Tuning};
 use warpwright_ptx::ir::Arch;
 use warpwright_runtime::Device;
 
-/// What a plan is made for, and how.
+/// The device that a plan is made for, and how it is made.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct PlanOptions {
@@ -13,23 +13,23 @@ pub struct PlanOptions {
     pub tuning: Tuning,
     /// How activations are multiplied.
     pub arithmetic: Arithmetic,
-    /// The fusions that may be formed, as far as the dispatcher accepts them.
+    /// The fusions that may be formed if the dispatcher accepts them.
     pub fusions: Fusions,
 }
 
 impl PlanOptions {
-    /// Exact arithmetic and all fusions, for a [typical](DeviceModel::typical) device of an architecture with so many
-    /// multiprocessors.
+    /// Exact arithmetic and all fusions, for a [typical](DeviceModel::typical) device of an architecture with this
+    /// number of multiprocessors.
     pub fn new(arch: Arch, multiprocessors: u32) -> Self {
         Self::of(Tuning::new(DeviceModel::typical(arch).with_multiprocessors(multiprocessors)))
     }
 
-    /// The same for a device whose kernels are chosen like this.
+    /// Exact arithmetic and all fusions, with this tuning.
     pub fn of(tuning: Tuning) -> Self {
         PlanOptions { tuning, arithmetic: Arithmetic::Exact, fusions: Fusions::all() }
     }
 
-    /// The same for this device.
+    /// Exact arithmetic and all fusions, for this device.
     pub fn for_device(device: &Device) -> Self {
         Self::of(Tuning::new(device_model(device)))
     }
@@ -49,7 +49,7 @@ impl PlanOptions {
 /// Tokens that a product with vectors has room for.
 const FEW_TOKENS: u64 = 8;
 
-/// What a device is like, as far as it says so itself; for the rest it is taken for a typical one of its architecture.
+/// The properties of a device as it reports them; all others are those of a typical device of its architecture.
 pub fn device_model(device: &Device) -> DeviceModel {
     let properties = device.properties();
     let mut model = DeviceModel::typical(properties.arch).with_multiprocessors(properties.multiprocessors);
@@ -82,23 +82,23 @@ impl Arithmetic {
     }
 }
 
-/// A way of doing several nodes' work in one launch.
+/// A way of combining the work of several nodes in one launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Fusion {
-    /// Gate and up products make `activation(gate) · up`: with SiLU, SwiGLU.
+    /// Gate and up products yield `activation(gate) · up`: with SiLU, SwiGLU.
     Glu,
-    /// Products of the same activations are one launch: q, k and v; gate and up of different formats.
+    /// Products of the same activations become one launch: q, k and v; gate and up of different formats.
     SharedProducts,
-    /// A product adds what is added to its result.
+    /// A product adds the residual to its result.
     Residual,
-    /// Products norm their activations.
+    /// Products normalise their activations.
     NormProduct,
-    /// Rotations of q and k and the way into the cache are one launch.
+    /// Rotations of q and k and the write into the cache become one launch.
     RopeAppend,
-    /// A rotation norms the heads first.
+    /// A rotation normalises the heads first.
     HeadNormRope,
-    /// A norm makes `int8` for the products that take it; activations are quantised once for all of their products.
+    /// A norm yields `int8` for the products that take it; activations are quantised once for all of their products.
     Quantize,
 }
 

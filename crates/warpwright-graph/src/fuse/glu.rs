@@ -1,8 +1,7 @@
-//! Gate and up products make `activation(gate) · up`: SwiGLU, GeGLU.
+//! Gate and up products yield `activation(gate) · up`: SwiGLU, GeGLU.
 //!
-//! In a graph that is one node, or two, `mul(activation(gate), up)` either way round. Where the products cannot take
-//! part, because somebody else needs their results or because no kernel does such a step, the two nodes become
-//! one step still.
+//! In a graph that is one node, or two: `mul(activation(gate), up)` in either order. If the products cannot take part,
+//! because their results have other readers or because no kernel does such a step, the two nodes still become one step.
 
 use super::Work;
 use crate::graph::Tensor;

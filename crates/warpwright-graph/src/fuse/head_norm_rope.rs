@@ -1,6 +1,7 @@
-//! A rotation norms the heads first.
+//! A rotation normalises the heads first.
 //!
-//! Kernels norm queries and keys alike, so both norms join at once if they can; else one of them may.
+//! Kernels normalise both queries and keys or neither. Both norms join the rotation at once if they can; otherwise a
+//! single one may.
 
 use super::Work;
 use crate::graph::Tensor;

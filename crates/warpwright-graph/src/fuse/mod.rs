@@ -1,25 +1,26 @@
-//! Fusion: one step for the work of several nodes, where the dispatcher has a kernel for it.
+//! Fusion: merges the work of several nodes into one step if the dispatcher has a kernel for it.
 //!
-//! Each fusion is a pass in a file of its own. It looks for steps that a [`StepOp`] could do at once, builds
-//! that one, and asks; only what is accepted takes its parts' place. What a pass knows is how the work of the
-//! parts becomes that of one step. Whether nobody else needs what vanishes, and whether the steps can be put in
-//! order around the new one, is the same for all passes, and is known by the program's schedule alone.
+//! Each fusion is a pass in its own file. It looks for steps that a [`StepOp`] could do at once, builds that step and
+//! asks the dispatcher; an accepted step replaces its parts. A pass only defines how to merge the work of the parts.
+//! The program's schedule decides for all passes whether a merged tensor has other readers, and whether the steps can
+//! be ordered around the new one.
 //!
 //! | fusion | from | to |
 //! | --- | --- | --- |
 //! | `glu` | gate and up products of one input, `activation(gate) · up` as one node or as two | one step with both matrices |
 //! | `shared_products` | products of one input | one step with all matrices, or as few as are accepted |
 //! | `residual` | a product, and the sum of its result and another tensor | a product with a residual |
-//! | `norm_product` | a norm, and the one step of products that takes it | products that norm |
-//! | `rope_append` | rotations of `q` and `k`, the way of `k` and `v` into the cache | one step |
+//! | `norm_product` | a norm, and the only step of products that takes it | products that norm |
+//! | `rope_append` | rotations of `q` and `k`, the write of `k` and `v` into the cache | one step |
 //! | `head_norm_rope` | norms of heads, and the rotation that takes them | a rotation that norms |
 //!
-//! The order matters. A pair of gate and up is found before all products of their input are gathered, since a
-//! launch with a gate has room for nothing else; products are gathered before their norm joins them, since it
-//! joins one step only; rotations meet before their norms join them, since kernels norm both or none. Passes
-//! are repeated until none of them finds anything, so fusing what was fused changes nothing.
+//! The order matters. A pair of gate and up is found before all products of their input are gathered, because a launch
+//! with a gate has no room for other products. Products are gathered before their norm joins them, because a norm joins
+//! one step only. Rotations merge before their norms join them, because kernels norm both or none. Passes repeat until
+//! none of them changes anything, so fusing a fused program changes nothing.
 //!
-//! Nothing here knows kernels: how many matrices a launch may have, or which formats, is the dispatcher's to say.
+//! The passes do not depend on kernels: the dispatcher decides how many matrices a launch may have, and of which
+//! formats.
 
 mod glu;
 mod head_norm_rope;
@@ -33,8 +34,8 @@ use crate::options::{Fusion, Fusions};
 use crate::program::{Program, Schedule, StepOp, Uses};
 use std::mem;
 
-/// Whether a dispatcher does such a step, which such a fusion would form. The program is the one before fusion: types of
-/// tensors are found there.
+/// Whether a dispatcher accepts a step that a fusion would form. The program is the one before fusion, for the types of
+/// tensors.
 pub type Accepts<'a> = dyn Fn(Fusion, &StepOp, &Program) -> bool + 'a;
 
 /// A step that a fusion has formed.
@@ -42,14 +43,14 @@ pub type Accepts<'a> = dyn Fn(Fusion, &StepOp, &Program) -> bool + 'a;
 pub struct Formed {
     /// The fusion.
     pub fusion: Fusion,
-    /// The nodes whose work the step did then, in the graph's order. Another fusion may have taken it further.
+    /// The nodes whose work the step did at that time, in the graph's order. Another fusion may have extended the step.
     pub nodes: Vec<NodeId>,
 }
 
-/// Forms the fusions of a set, as far as they are accepted, and says which were formed, in order.
+/// Forms the fusions of a set as far as they are accepted, and returns those that were formed, in order.
 ///
-/// What is computed stays the same, node by node: outputs and states are made, and each node's work is done
-/// once. [`Fusion::Quantize`] is not formed here: it is a choice among kernels.
+/// The computation does not change: outputs and states are made, and each node's work is done once.
+/// [`Fusion::Quantize`] is not formed here: it is a choice among kernels.
 pub fn fuse(program: &mut Program, fusions: Fusions, accepts: &Accepts<'_>) -> Vec<Formed> {
     let steps = program.steps().to_vec();
     let schedule = Schedule::new(program.tensors(), steps);

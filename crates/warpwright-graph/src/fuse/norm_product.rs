@@ -1,6 +1,6 @@
-//! Products norm their activations.
+//! Products normalise their activations.
 //!
-//! A norm joins the one step that takes it, if that is a step of products; a norm that several steps take stays,
+//! A norm joins its reader if that is a single step of products. A norm with several readers stays a step of its own
 //! and is done once.
 
 use super::Work;

@@ -1,7 +1,7 @@
-//! A product adds what is added to its result.
+//! A product adds the residual to its result.
 //!
-//! The sum of two products can be taken by either; the one that is made later is asked first, since the other
-//! one's result is there by then.
+//! Either product can take the sum of two products. The later one is tried first, because the result of the other one
+//! exists by then.
 
 use super::Work;
 use crate::graph::Tensor;

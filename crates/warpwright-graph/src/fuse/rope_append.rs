@@ -1,7 +1,7 @@
-//! Rotations of q and k and the way into the cache are one launch.
+//! Rotations of q and k and the write into the cache become one launch.
 //!
-//! Which rotation is the queries' is known by who reads the cache: attention over the version that the keys make.
-//! Both must turn alike: the same parameters, positions and factors.
+//! The rotation of the queries is found through the reader of the cache: attention over the version that the keys make.
+//! Both rotations must have the same parameters, positions and factors.
 
 use super::Work;
 use crate::graph::Tensor;

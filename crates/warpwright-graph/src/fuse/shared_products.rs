@@ -1,8 +1,8 @@
-//! Products of one input are one step.
+//! Products of one input become one step.
 //!
-//! Of the products of an input as many as can be become one step: all of them if they may, else fewer, the
-//! largest group first. What is left is grouped the same way. Inputs with many products (experts, the layers that
-//! attend to an encoder) are asked about in runs of neighbours, so that what is asked grows with their number alone.
+//! As many products of an input as possible become one step: all of them if accepted, otherwise fewer, the largest
+//! group first. The remaining ones are grouped in the same way. For inputs with many products (experts, layers that
+//! attend to an encoder) only runs of neighbours are tried, so that the number of queries grows linearly.
 
 use super::Work;
 use crate::graph::Tensor;

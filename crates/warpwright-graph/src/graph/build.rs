@@ -6,18 +6,18 @@ use super::op::TensorOp;
 use super::tensor::{Role, Tensor, TensorType};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// A node of a graph: its place in the list of nodes.
+/// A node of a graph: its index in the list of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub(crate) u32);
 
 impl NodeId {
-    /// Its place in the list of the graph's nodes.
+    /// Its index in the graph's list of nodes.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What is known of a tensor.
+/// Properties of a tensor.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct TensorInfo {
@@ -27,7 +27,7 @@ pub struct TensorInfo {
     pub ty: TensorType,
     /// Where it comes from.
     pub role: Role,
-    /// Of a version of a state, the state: it has that one's memory.
+    /// For a version of a state, the state: the version has its memory.
     pub state: Option<Tensor>,
 }
 
@@ -56,17 +56,17 @@ impl TensorInfo {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Node {
-    /// Its name, for people.
+    /// Its name, for messages.
     pub name: String,
     /// What it computes.
     pub op: TensorOp,
-    /// What it takes, in the order that the op says.
+    /// The tensors that it reads, in the order of the op.
     pub inputs: Vec<Tensor>,
-    /// What it makes.
+    /// The tensors that it makes.
     pub outputs: Vec<Tensor>,
 }
 
-/// Both halves of a layer's KV cache, as of some node.
+/// Both halves of a layer's KV cache, in the version of some node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KvCache {
     /// The keys.
@@ -75,11 +75,12 @@ pub struct KvCache {
     pub v: Tensor,
 }
 
-/// What is computed: tensors, and operations that make some of others.
+/// A computation: tensors, and operations that make tensors from others.
 ///
-/// A node is added after those whose results it takes. One that changes a state may be added before others that read what
-/// the state was: [`order`](Self::order) finds an order in which all can run, or says why there is none. A clone has the same
-/// handles. What is added to one of the two afterwards is the other one's under no handle, or under one of another tensor.
+/// Add a node after those whose results it takes. A node that changes a state may be added before nodes that read the
+/// old version: [`order`](Self::order) finds an order in which all can run, or reports why there is none. A clone has
+/// the same handles. If you add a tensor to one of two clones, its handle is invalid in the other, or refers to a
+/// different tensor there.
 ///
 /// ```
 /// use warpwright_graph::{ComputeGraph, Element, TensorType};
@@ -114,7 +115,7 @@ impl Default for ComputeGraph {
 }
 
 impl ComputeGraph {
-    /// A graph of nothing.
+    /// An empty graph.
     pub fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         ComputeGraph { id: NEXT.fetch_add(1, Relaxed), tensors: Vec::new(), nodes: Vec::new() }
@@ -135,7 +136,7 @@ impl ComputeGraph {
         self.nodes.get(id.index())
     }
 
-    /// What is known of a tensor.
+    /// Properties of a tensor.
     ///
     /// # Errors
     ///
@@ -177,12 +178,12 @@ impl ComputeGraph {
         self.add_tensor(name, ty, Role::Input, None)
     }
 
-    /// A tensor that never changes: floats, integers, or a weight matrix.
+    /// A read-only tensor: floats, integers, or a weight matrix.
     pub fn weight(&mut self, name: &str, ty: TensorType) -> Tensor {
         self.add_tensor(name, ty, Role::Weight, None)
     }
 
-    /// A tensor that stays from one execution to the next: floats, integers, or half of a cache. It is zero at
+    /// A tensor that persists from one execution to the next: floats, integers, or half of a cache. It is zero at
     /// first.
     pub fn state(&mut self, name: &str, ty: TensorType) -> Tensor {
         self.add_tensor(name, ty, Role::State, None)
@@ -193,11 +194,11 @@ impl ComputeGraph {
         KvCache { k: self.state(&format!("{name}.k"), ty), v: self.state(&format!("{name}.v"), ty) }
     }
 
-    /// Marks a tensor that a node makes as one that the host reads after each execution, and finds by its name.
+    /// Marks a tensor that a node makes as an output: the host reads it after each execution, by its name.
     ///
     /// # Errors
     ///
-    /// [`GraphError::NoOutput`] for what no node makes, and for states, which the host can read as they are;
+    /// [`GraphError::NoOutput`] for a tensor that no node makes, and for a state, which the host can read anyway;
     /// [`GraphError::OtherGraph`] for a tensor of another graph.
     pub fn output(&mut self, tensor: Tensor) -> Result<(), GraphError> {
         let TensorInfo { role, name, .. } = self.info(tensor)?;
@@ -208,12 +209,12 @@ impl ComputeGraph {
         Ok(())
     }
 
-    /// Adds a node, and gives what it makes.
+    /// Adds a node, and returns its outputs.
     ///
     /// # Errors
     ///
-    /// [`GraphError::Op`] where the op does not take such inputs, [`GraphError::Foreign`] for tensors of another
-    /// graph, and what is said of changes of states: [`GraphError::NoState`], [`GraphError::ChangedTwice`].
+    /// [`GraphError::Op`] if the op does not accept the inputs, [`GraphError::Foreign`] for tensors of another graph,
+    /// and for changes of states [`GraphError::NoState`] and [`GraphError::ChangedTwice`].
     pub fn node(&mut self, name: &str, op: TensorOp, inputs: &[Tensor]) -> Result<Vec<Tensor>, GraphError> {
         let types = self.inferred(name, &op, inputs)?;
         let states = self.states_changed(name, &op, inputs)?;
@@ -263,8 +264,8 @@ impl ComputeGraph {
         Ok(states)
     }
 
-    /// An order in which the nodes can run: that in which they were added, but that nodes which read a version of a state
-    /// come before the one that makes the next.
+    /// An order in which the nodes can run: the order in which they were added, except that nodes which read a version
+    /// of a state come before the node that makes the next version.
     ///
     /// # Errors
     ///
@@ -274,13 +275,12 @@ impl ComputeGraph {
         super::order::order(self)
     }
 
-    /// Whether the graph can be run. What a node's inputs must be was checked when it was added; this is what
-    /// only the whole graph shows:
+    /// Whether the graph can be run. A node's inputs were checked when it was added; this checks the whole graph:
     ///
-    /// - inputs, weights, states and outputs have names of their own, and so have nodes;
-    /// - inputs, weights and states have elements that their role allows, and any at all;
+    /// - inputs, weights, states and outputs have unique names, and so have nodes;
+    /// - inputs, weights and states have elements that their role allows, and at least one;
     /// - no version of a state is changed twice;
-    /// - nodes do not wait for one another.
+    /// - nodes do not wait for one another in a cycle.
     pub fn check(&self) -> Result<(), GraphError> {
         self.order().map(drop)
     }

@@ -1,4 +1,4 @@
-//! What only the whole graph shows, but for the order of its nodes.
+//! Checks of the whole graph, except for the order of its nodes.
 
 use super::build::{ComputeGraph, TensorInfo};
 use super::error::GraphError;

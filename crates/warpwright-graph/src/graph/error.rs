@@ -1,14 +1,14 @@
-//! What is wrong with a graph, and where.
+//! Errors in a graph, with their location.
 
 use super::tensor::{Role, TensorType};
 use std::fmt;
 use thiserror::Error;
 
-/// Why an op does not take its inputs.
+/// Why an op does not accept its inputs.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OpError {
-    /// There are too few or too many.
+    /// There are too few or too many inputs.
     #[error("it takes {needed} inputs and was given {given}")]
     Arity {
         /// What it takes: `2`, `5 or 6`.
@@ -16,7 +16,7 @@ pub enum OpError {
         /// How many there are.
         given: usize,
     },
-    /// An input, or what would be made of them, has the wrong elements or shape by itself.
+    /// An input, or the result, has the wrong elements or shape by itself.
     #[error("`{input}` is {given}, but must be {rule}")]
     Type {
         /// Which input; `result` for what would be made.
@@ -26,7 +26,7 @@ pub enum OpError {
         /// What it must be.
         rule: String,
     },
-    /// The shapes of two inputs do not go together.
+    /// The shapes of two inputs are incompatible.
     #[error("`{input}` is {given} and `{other}` is {beside}: {rule}")]
     Shapes {
         /// Which input.
@@ -40,7 +40,7 @@ pub enum OpError {
         /// How they must go together.
         rule: String,
     },
-    /// A parameter has a value that the op does not take, or that an input contradicts.
+    /// A parameter has a value that the op does not accept, or that contradicts an input.
     #[error("`{parameter}` is {value}: it must be {rule}")]
     Parameter {
         /// The parameter.
@@ -56,7 +56,7 @@ pub enum OpError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum GraphError {
-    /// An op does not take its inputs.
+    /// An op does not accept its inputs.
     #[error("node `{node}` ({op}): {error}")]
     Op {
         /// The node's name.
@@ -80,7 +80,7 @@ pub enum GraphError {
         /// Its place in the list of that graph's tensors.
         index: usize,
     },
-    /// An input, a weight or a state is what none can be.
+    /// An input, a weight or a state has a type that its role does not allow.
     #[error("{role} `{tensor}` is {ty}, but must be {rule}")]
     Given {
         /// The tensor's name.
@@ -92,7 +92,7 @@ pub enum GraphError {
         /// What it must be.
         rule: String,
     },
-    /// No output can be such a tensor.
+    /// The tensor cannot be an output.
     #[error("{role} `{tensor}` cannot be an output: only what a node makes, and no version of a state, can")]
     NoOutput {
         /// The tensor's name.
@@ -100,14 +100,14 @@ pub enum GraphError {
         /// Its role.
         role: Role,
     },
-    /// Nodes wait for one another.
+    /// Nodes wait for one another in a cycle.
     #[error("the nodes {} wait for one another", Names(.nodes))]
     Cycle {
         /// Their names: each must come after the one before it, and the first after the last. It takes what that one
         /// makes, or changes a state that that one reads.
         nodes: Vec<String>,
     },
-    /// A graph needs a weight that there is not.
+    /// A graph needs a weight that does not exist.
     #[error("there is no weight `{weight}`")]
     Missing {
         /// The weight's name.
@@ -125,7 +125,7 @@ pub enum GraphError {
         /// The other.
         second: String,
     },
-    /// A name is given to two tensors that a program knows by it, or to two nodes.
+    /// Two tensors that a program finds by name, or two nodes, have the same name.
     #[error("two {what} have the name `{name}`")]
     Name {
         /// What they are: `tensors`, `nodes`.
@@ -143,7 +143,7 @@ pub enum GraphError {
         /// The state's name.
         state: String,
     },
-    /// What is changed is no state.
+    /// The tensor to change is not a state.
     #[error("node `{node}` ({op}) would change `{tensor}`, which is no state")]
     NoState {
         /// The node's name.

@@ -1,4 +1,4 @@
-//! What an op makes of what it takes: shapes and elements, and why they do not go together.
+//! The types of an op's results, and the rules for its inputs.
 
 use super::error::OpError;
 use super::op::{AttentionMode, AttentionParams, PenaltyParams, RopeParams, SampleParams, TensorOp};
@@ -20,7 +20,7 @@ use warpwright_kernels::{RopeScaling, Setting, TokenSequences};
 ///
 /// # Errors
 ///
-/// An [`OpError`] names the input and, where two do not go together, the other one, and says the rule.
+/// An [`OpError`] names the input, and the other one if two are incompatible, and states the rule.
 pub fn infer(op: &TensorOp, inputs: &[TensorType]) -> Result<Vec<TensorType>, OpError> {
     let results = results(op, inputs)?;
     match results.iter().find_map(|&result| Some((result, result.broken_rule()?))) {

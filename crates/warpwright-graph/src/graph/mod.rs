@@ -1,4 +1,4 @@
-//! What is computed: tensors, operations, and the graph that they make.
+//! Graphs: tensors, operations, and their connections.
 
 mod build;
 mod check;

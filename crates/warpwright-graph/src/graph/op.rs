@@ -3,7 +3,7 @@
 use std::fmt;
 use warpwright_kernels::{Activation, Dtype, RopePairs, RopeScaling, Setting, TokenSequences};
 
-/// What a node computes. Parameters are in the op; tensors are the node's inputs and outputs, in this order:
+/// The operation of a node. The op holds the parameters; tensors are the node's inputs and outputs, in this order:
 ///
 /// | op | inputs | outputs |
 /// | --- | --- | --- |
@@ -28,7 +28,7 @@ use warpwright_kernels::{Activation, Dtype, RopePairs, RopeScaling, Setting, Tok
 /// | `Advance` | up to four states of `u32`, of one shape | the same states, each number one more |
 /// | `Assign` | a state, a value of its type | the state |
 ///
-/// What changes a state gives its next version: nodes that read the state afterwards take that one.
+/// An op that changes a state returns its next version: nodes that read the state afterwards take that one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum TensorOp {

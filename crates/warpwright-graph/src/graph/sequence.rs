@@ -1,4 +1,5 @@
-//! What is kept of a sequence's tokens, and how it lies in memory. No other module knows which dimension is which.
+//! The state that a model keeps of a sequence's tokens, and its layout. Only this module knows the meaning of each
+//! dimension.
 
 use super::{Element, Shape, TensorType};
 use warpwright_kernels::CacheDtype;
@@ -6,20 +7,20 @@ use warpwright_kernels::CacheDtype;
 /// A cache of keys, or of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CacheShape {
-    /// What its elements are.
+    /// The element type.
     pub dtype: CacheDtype,
     /// Sequences.
     pub batch: u32,
     /// Heads of a sequence.
     pub kv_heads: u32,
-    /// Tokens that a head has room for.
+    /// The capacity of a head, in tokens.
     pub max_seq_len: u32,
     /// Elements of a head.
     pub head_dim: u32,
 }
 
 impl CacheShape {
-    /// The cache that a tensor is; `None` for others.
+    /// The cache shape of a tensor; `None` if the tensor is not a cache.
     pub fn of(ty: TensorType) -> Option<Self> {
         match (ty.element, ty.shape.dims()) {
             (Element::Cache(dtype), &[batch, kv_heads, max_seq_len, head_dim]) => {
@@ -92,7 +93,7 @@ pub(crate) fn runs(ty: TensorType, scale: u64) -> (u64, u64) {
     (outer, ty.shape.elements() / outer.max(1) / scale)
 }
 
-/// What a layer keeps of the tokens of each sequence, so that later ones can go on from there.
+/// The state that a layer keeps of the tokens of each sequence, for later tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SequenceState {
     /// Keys and values of each token.
@@ -108,7 +109,8 @@ pub enum SequenceState {
         /// Tokens of a page, where sequences share a pool of pages.
         page: Option<u32>,
     },
-    /// A vector of each token that keys and values of all heads are products with, and the part of keys that turns.
+    /// For each token, a vector from which products make the keys and values of all heads, and the part of the keys
+    /// that turns.
     Latent {
         /// Its elements.
         dtype: CacheDtype,
@@ -117,7 +119,8 @@ pub enum SequenceState {
         /// How many turn.
         rotary_dim: u32,
     },
-    /// A matrix for each head, which all tokens before have made. It is `f32`: errors add up over a sequence.
+    /// A matrix for each head, accumulated over all previous tokens. It is `f32`, because errors add up over a
+    /// sequence.
     Recurrence {
         /// Heads.
         heads: u32,
@@ -136,7 +139,7 @@ pub enum SequenceState {
 }
 
 impl SequenceState {
-    /// The tensors, by the ends of their names, for so many sequences with room for so many tokens each.
+    /// The tensors, by the suffixes of their names, for this many sequences with this capacity in tokens.
     pub fn tensors(&self, batch: u32, max_seq_len: u32) -> Vec<(&'static str, TensorType)> {
         let kept = self.kept(max_seq_len);
         match *self {
@@ -167,8 +170,8 @@ impl SequenceState {
         }
     }
 
-    /// Tokens whose place is their own, of a sequence with room for so many: a window's worth at most, and for what does
-    /// not grow with a sequence none.
+    /// How many tokens of a sequence with this capacity keep a slot of their own: at most a window, and none if the
+    /// state does not grow with the sequence.
     pub fn kept(&self, max_seq_len: u32) -> u32 {
         match *self {
             SequenceState::KeysValues { window, .. } => max_seq_len.min(window.unwrap_or(u32::MAX)),
@@ -177,13 +180,14 @@ impl SequenceState {
         }
     }
 
-    /// Where a position lies among the tokens that are kept: with a window, in the place of one that is no longer seen.
-    /// `None` for what does not keep tokens apart.
+    /// The slot of a position among the kept tokens; with a window, it replaces a token that is no longer visible.
+    /// `None` for states that do not keep tokens separately.
     pub fn slot(&self, position: u32, max_seq_len: u32) -> Option<u32> {
         position.checked_rem(self.kept(max_seq_len))
     }
 
-    /// Whether a sequence of `length` tokens can go back to its first `prefix`: nothing that these need is overwritten.
+    /// Whether a sequence of `length` tokens can go back to its first `prefix` tokens: nothing that these need was
+    /// overwritten.
     pub fn can_return(&self, length: u32, prefix: u32) -> bool {
         match *self {
             _ if prefix >= length || prefix == 0 => true,

@@ -1,4 +1,4 @@
-//! Tensors: what their elements are, their shapes, their roles.
+//! Tensors: their elements, shapes and roles.
 
 use std::fmt;
 use warpwright_kernels::{CacheDtype, Dtype, WeightFormat};
@@ -11,13 +11,13 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Its place in the list of the graph's tensors.
+    /// Its index in the graph's list of tensors.
     pub fn index(self) -> usize {
         self.index as usize
     }
 }
 
-/// What the elements of a tensor are.
+/// The elements of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Element {
@@ -31,7 +31,7 @@ pub enum Element {
     Weights(WeightFormat),
     /// One half, keys or values, of a layer's KV cache: `batch × kv_heads × max_seq_len × head_dim`.
     Cache(CacheDtype),
-    /// Rows of `f32` as signed bytes with a scale and a sum for each 32. Only steps have such tensors.
+    /// Rows of `f32` as signed bytes with a scale for each 32. Only steps have such tensors.
     Int8,
     /// Rows of `f32` as so many halves each, with a scale for each row. Only steps have such tensors.
     Scaled {
@@ -81,12 +81,12 @@ impl Shape {
         &self.dims[..usize::from(self.rank)]
     }
 
-    /// Elements in all. Products beyond `u64` end at its largest number.
+    /// Number of elements; saturates at the maximum of `u64`.
     pub fn elements(&self) -> u64 {
         self.dims().iter().fold(1, |product: u64, &dim| product.saturating_mul(dim.into()))
     }
 
-    /// The last dimension: 1 where there is none.
+    /// The last dimension; 1 for a scalar.
     pub fn columns(&self) -> u32 {
         self.dims().last().copied().unwrap_or(1)
     }
@@ -123,14 +123,14 @@ impl fmt::Debug for Shape {
 /// Elements and shape of a tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TensorType {
-    /// What its elements are.
+    /// Its elements.
     pub element: Element,
     /// Its shape.
     pub shape: Shape,
 }
 
 impl TensorType {
-    /// A tensor of such elements and shape.
+    /// A tensor with these elements and this shape.
     pub fn new(element: Element, shape: impl Into<Shape>) -> Self {
         TensorType { element, shape: shape.into() }
     }
@@ -169,7 +169,7 @@ impl fmt::Display for TensorType {
     }
 }
 
-/// Where a tensor comes from, and how long its memory is its own.
+/// The origin of a tensor, and the lifetime of its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Written by the host before each execution.
@@ -180,7 +180,7 @@ pub enum Role {
     State,
     /// Computed, and read by the host after each execution.
     Output,
-    /// Computed, and gone after its last use.
+    /// Computed, and freed after its last use.
     Intermediate,
 }
 

@@ -1,4 +1,4 @@
-//! Why there is no plan for a graph.
+//! Reasons why a graph cannot be planned.
 
 use crate::graph::GraphError;
 use crate::program::ProgramError;
@@ -6,14 +6,14 @@ use thiserror::Error;
 use warpwright_dsl::BuildError;
 use warpwright_ptx::ir::Arch;
 
-/// Why there is no plan for a graph.
+/// Why a graph cannot be planned.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// The graph cannot be run by anyone.
+    /// The graph is invalid.
     #[error(transparent)]
     Graph(#[from] GraphError),
-    /// The steps that the graph has become cannot be run: nothing makes an output, or a pass has made a mistake.
+    /// The program's steps cannot be run: no step makes an output, or a pass has made a mistake.
     #[error(transparent)]
     Program(#[from] ProgramError),
     /// The library has no kernel for a step.
@@ -26,7 +26,7 @@ pub enum PlanError {
         /// What stands against it.
         reason: Box<Unsupported>,
     },
-    /// What the plan needs at a time has more bytes than there are addresses.
+    /// A single step needs more bytes than there are addresses.
     #[error("the tensors of the plan need more than 2⁶⁴ bytes at a time")]
     TooLarge,
 }
@@ -35,7 +35,7 @@ pub enum PlanError {
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum Unsupported {
-    /// The kernel does not take the configuration.
+    /// The kernel does not accept the configuration.
     #[error("`{kernel}`: {error}")]
     Configuration {
         /// The kernel that would be asked for.
@@ -43,7 +43,7 @@ pub enum Unsupported {
         /// What it says.
         error: BuildError,
     },
-    /// The kernel is for later architectures.
+    /// The kernel needs a later architecture.
     #[error("`{kernel}` needs sm_{needed}, and the device is {given}")]
     Target {
         /// The kernel.
@@ -56,7 +56,7 @@ pub enum Unsupported {
     /// No kernel has that form.
     #[error("{0}")]
     Form(String),
-    /// A number is larger than a kernel takes.
+    /// A number exceeds the kernel's limit.
     #[error("{what} is {value}: it must be at most {max}")]
     Limit {
         /// Which number.
@@ -66,7 +66,7 @@ pub enum Unsupported {
         /// The largest.
         max: u64,
     },
-    /// The arguments that a step gives a kernel are not those that it takes: a mistake of the library's.
+    /// A step passes other arguments than the kernel takes: a bug of the library.
     #[error("`{kernel}` takes {needed}, and is given {given}")]
     Argument {
         /// The kernel.

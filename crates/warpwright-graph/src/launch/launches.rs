@@ -1,4 +1,4 @@
-//! Launches as a plan has them: a kernel, and what its arguments are.
+//! Launches as a plan has them: kernels and their arguments.
 
 use super::storage::WeightLayout;
 use crate::graph::Tensor;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use warpwright_dsl::{ArgDesc, LaunchRule, any::AnyKernel};
 use warpwright_ptx::ir::Type;
 
-/// What is done for a step.
+/// An action of a step.
 #[derive(Clone, Debug)]
 pub enum Action {
     /// A kernel is launched.
     Launch(PlannedLaunch),
-    /// A tensor's bytes are copied to another one's memory.
+    /// A tensor's bytes are copied to another tensor's memory.
     Copy {
         /// From here.
         from: Tensor,
@@ -21,10 +21,10 @@ pub enum Action {
     },
 }
 
-/// What is done for a step of the program.
+/// The actions for a step of the program.
 #[derive(Clone, Debug, Default)]
 pub struct PlannedStep {
-    /// One after the other; none where the dispatcher overrides the step's family.
+    /// The actions in order; none if the dispatcher overrides the step's family.
     pub actions: Vec<Action>,
     /// Whether the dispatcher overrides the step's family.
     pub overridden: bool,
@@ -40,8 +40,7 @@ impl PlannedStep {
     }
 }
 
-/// A kernel that has been asked whether it has its configuration, with what it says of itself. Launches of one
-/// configuration share it.
+/// A kernel whose configuration was checked, with its description. Launches of one configuration share it.
 #[derive(Clone)]
 pub struct ConfiguredKernel {
     pub(crate) kernel: Arc<dyn AnyKernel + Send + Sync>,
@@ -56,7 +55,7 @@ impl ConfiguredKernel {
         &self.kernel
     }
 
-    /// The entry point's name, unique to the configuration.
+    /// The entry name, unique to the configuration.
     pub fn entry(&self) -> &str {
         &self.entry
     }
@@ -66,7 +65,7 @@ impl ConfiguredKernel {
         &self.args
     }
 
-    /// How it is launched, without the shared memory that is known once it is built.
+    /// Its launch rule, without the shared memory that is known only after the build.
     pub fn rule(&self) -> &LaunchRule {
         &self.rule
     }
@@ -85,23 +84,23 @@ pub struct PlannedLaunch {
     pub kernel: Arc<ConfiguredKernel>,
     /// The arguments by name, in the kernel's order.
     pub args: Vec<(&'static str, ArgSource)>,
-    /// Numbers that lengths and the grid depend on, beside scalar arguments.
+    /// Numbers that lengths and the grid depend on, in addition to scalar arguments.
     pub dims: Vec<(&'static str, u64)>,
     /// The grid, in blocks.
     pub grid: [u32; 3],
     /// The block, in threads.
     pub block: [u32; 3],
-    /// Bytes that the launch moves, by its arguments: what it reads and what it writes of each, once, whatever it
-    /// reads again. Of caches that attention reads it is all that there is room for; of tables and caches of which
-    /// some rows are read or written, those rows.
+    /// Bytes that the launch moves according to its arguments: what it reads and writes of each, counted once even if
+    /// it reads them again. For caches that attention reads, the whole capacity counts; for tables and caches of which
+    /// only some rows are read or written, those rows.
     pub bytes: u64,
 }
 
-/// What an argument is.
+/// The value of an argument.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ArgSource {
-    /// Elements of a tensor, counted in elements of the argument's type, which need not be the tensor's.
+    /// Elements of a tensor, counted in elements of the argument's type, which may differ from the tensor's.
     Tensor {
         /// The tensor.
         tensor: Tensor,
@@ -119,7 +118,7 @@ pub enum ArgSource {
         /// The layout.
         layout: WeightLayout,
     },
-    /// Memory that only such launches need: all of it.
+    /// All of a piece of scratch memory.
     Scratch(ScratchId),
     /// A number.
     U32(u32),
@@ -127,18 +126,18 @@ pub enum ArgSource {
     F32(f32),
 }
 
-/// A piece of scratch memory, by its place in the plan's list.
+/// A piece of scratch memory, by its index in the plan's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ScratchId(pub(crate) u32);
 
 impl ScratchId {
-    /// Its place in the plan's list.
+    /// Its index in the plan's list.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Memory that kernels need beside their operands.
+/// Memory that kernels need in addition to their operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scratch {
     /// Type of its elements.
@@ -146,9 +145,9 @@ pub struct Scratch {
     /// Number of its elements.
     pub len: u64,
     /// Whether it is zero before the first launch. Kernels leave such memory zero, so that launches of one plan, which
-    /// never overlap, share it; other scratch lives for one step.
+    /// never overlap, share it; other scratch memory lives for one step.
     pub zeroed: bool,
-    /// The step that needs it, by its place in the program.
+    /// The index of the step that needs it.
     pub step: usize,
 }
 

@@ -1,6 +1,6 @@
-//! Launches as plans have them: which kernel, with which parts of which tensors, and why there may be none.
+//! Launches as plans have them: kernels, and the parts of tensors that are their arguments; and the errors.
 //!
-//! What a tensor's bytes are is known here: its parts, and the layouts of weights.
+//! This module defines the layout of a tensor's bytes: its parts, and the layouts of weights.
 
 mod error;
 mod launches;

@@ -1,4 +1,4 @@
-//! How a tensor lies in memory: in one range, or in several behind one another.
+//! The layout of a tensor in memory: one range, or several one after another.
 
 use crate::graph::{Element, TensorType};
 use warpwright_kernels::weights::Planes;
@@ -8,14 +8,14 @@ use warpwright_ptx::ir::Type;
 /// Bytes that the parts of a tensor begin at multiples of.
 pub(crate) const ALIGNMENT: u64 = 256;
 
-/// A part of a tensor's memory: what one argument of a kernel takes.
+/// A part of a tensor's memory: one argument of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plane {
     /// Type of its elements.
     pub dtype: Type,
     /// Number of its elements.
     pub len: u64,
-    /// Where it begins in the tensor's memory, in bytes.
+    /// Its offset in the tensor's memory, in bytes.
     pub offset: u64,
 }
 
@@ -26,7 +26,7 @@ impl Plane {
     }
 }
 
-/// How weights lie on the device.
+/// The layout of weights on the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WeightLayout {
     /// Row after row, as in a GGUF file: for lookups.
@@ -45,8 +45,8 @@ impl WeightLayout {
     }
 }
 
-/// The parts of a tensor, in the order in which kernels take them: one, but for q8_0 caches (quants, scales),
-/// `int8` (quants, scales) and scaled halves (halves, scales). Of weights it is their bytes in planes.
+/// The parts of a tensor, in the order in which kernels take them: a single one, except for q8_0 caches (quants,
+/// scales), `int8` (quants, scales) and scaled halves (halves, scales). For weights it is their bytes in planes.
 pub fn planes(ty: TensorType) -> Vec<Plane> {
     let (all, rows, columns) = (ty.shape.elements(), ty.shape.rows(), ty.shape.columns());
     let parts = match ty.element {

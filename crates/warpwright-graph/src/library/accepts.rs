@@ -1,4 +1,4 @@
-//! Which fused steps there is a kernel for.
+//! Which fused steps the library has a kernel for.
 
 use super::kernels::check;
 use super::lowering::{Result, form};
@@ -8,12 +8,12 @@ use crate::options::{Arithmetic, Fusion, PlanOptions};
 use crate::program::{Products, Program, StepOp};
 use warpwright_kernels::WeightFormat;
 
-/// Whether the library has a kernel for a step that a fusion would form, and would have it formed.
+/// Whether the library has a kernel for a step that a fusion would form, and prefers the fused step.
 ///
-/// Up to eight tokens, a launch takes the products of the same activations, their norm, gate and what is added to
-/// the results; of more tokens only what is added. With [`Arithmetic::Int8`], activations that are normalised are
-/// quantised by the norm, once for all blocks, where [`Fusion::Quantize`] is allowed: then products do not take it.
-/// Products with weights of floats, which stay exact, are no launch with others.
+/// For up to eight tokens, a launch takes the products of the same activations with their norm, gate and residual; for
+/// more tokens only the residual. With [`Arithmetic::Int8`] and [`Fusion::Quantize`], the norm quantises the
+/// activations once for all blocks, so products do not take the norm. Products with float weights stay exact and do not
+/// share a launch with quantised ones.
 pub fn accepts(fusion: Fusion, step: &StepOp, program: &Program, options: &PlanOptions) -> bool {
     validate(fusion, step, program, options).is_ok()
 }

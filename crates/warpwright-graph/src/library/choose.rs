@@ -1,4 +1,4 @@
-//! Ways of computing: what products make of their activations first.
+//! The form in which products take their activations.
 //!
 //! ```text
 //!   int8, up to eight tokens                        more tokens
@@ -16,14 +16,14 @@ use crate::program::{Family, NormStep, Products, Program, Step, StepOp};
 use std::collections::{HashMap, HashSet};
 use warpwright_kernels::{Activations, Dtype};
 
-/// Chooses how products take their activations, and adds the steps that make them so; gives the fused steps that
-/// it has formed. Steps of overridden families stay as they are.
+/// Chooses the form in which products take their activations, adds the steps that convert them, and returns the fused
+/// steps that it has formed. Steps of overridden families do not change.
 ///
-/// - Up to eight tokens, [`Arithmetic::Exact`]: as `f32`. [`Arithmetic::Int8`], where weights are quants: as `int8`,
-///   which the norm before them makes, or a step for all products of the same activations; a product that shares
-///   its activations with no other rounds them itself. Without [`Fusion::Quantize`] all round them themselves.
-/// - More tokens: as scaled halves, two for each number or with [`Arithmetic::Int8`] one, which a step makes once for
-///   all products of the same activations; weights without a kernel on the tensor cores take `f32`.
+/// - Up to eight tokens, [`Arithmetic::Exact`]: `f32`. [`Arithmetic::Int8`] with quantised weights: `int8`, made by the
+///   preceding norm or by one step for all products of the same activations; a product that shares its activations with
+///   no other quantises them itself. Without [`Fusion::Quantize`] all products quantise them themselves.
+/// - More tokens: scaled halves, two for each number, or one with [`Arithmetic::Int8`]; a step makes them once for all
+///   products of the same activations. Weights without a kernel on the tensor cores take `f32`.
 pub fn choose(
     program: &mut Program,
     options: &PlanOptions,

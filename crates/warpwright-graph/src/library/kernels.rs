@@ -1,4 +1,4 @@
-//! Kernels by configuration: what a kernel says of itself is asked once, however many layers launch it.
+//! Kernels by configuration: each is checked and described once, however many layers launch it.
 
 use super::lowering::Result;
 use crate::launch::{ConfiguredKernel, Unsupported};

@@ -1,4 +1,4 @@
-//! From a kernel and what it is given to a launch.
+//! Lowering of a kernel and its arguments to a launch.
 
 use super::kernels::Kernels;
 use crate::graph::{Element, Tensor, TensorType};

@@ -1,4 +1,4 @@
-//! What the kernel library does for a step: whether it has a kernel, which one, and with which arguments.
+//! The kernel library as a dispatcher: whether it has a kernel for a step, which one, and its arguments.
 //!
 //! | step | kernel |
 //! | --- | --- |
@@ -15,9 +15,8 @@
 //! | softmax, cast, quantize, argmax, sample, advance | the kernel of that name |
 //! | assign, a cast to the same type | a copy |
 //!
-//! The library chooses by shapes, formats and [`PlanOptions`] alone. It knows neither memory nor devices: launches
-//! name tensors. Whether a kernel has a configuration the kernel itself says, by its
-//! [`check`](warpwright_dsl::Kernel::check).
+//! The library chooses by shapes, formats and [`PlanOptions`] alone. It does not depend on memory or devices: launches
+//! name tensors. The kernel itself validates its configuration in [`check`](warpwright_dsl::Kernel::check).
 //!
 //! [`QuantGemv`]: warpwright_kernels::QuantGemv
 //! [`ScaleRows`]: warpwright_kernels::ScaleRows
@@ -56,15 +55,15 @@ use warpwright_kernels::tune::Table;
 /// The launches of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Lowered {
-    /// What is done for each step, in the program's order.
+    /// The actions of each step, in the program's order.
     pub steps: Vec<PlannedStep>,
-    /// Memory that the launches need beside tensors.
+    /// Memory that the launches need in addition to tensors.
     pub scratch: Vec<Scratch>,
-    /// What was chosen for the device.
+    /// The choices made for the device.
     pub choices: Table,
 }
 
-/// The launches of each step, but for those of overridden families.
+/// The launches of each step, except for steps of overridden families.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Rotation, and the way into the cache.
+//! Rotation, and the write into the cache.
 
 use super::lowering::{LaunchArg, Lowering, Result, form};
 use crate::graph::CacheShape;

@@ -1,4 +1,4 @@
-//! Kernels on rows: one operand or two, and no choice but that of their shapes.
+//! Kernels on rows with one or two operands, chosen by shape alone.
 
 use super::lowering::{LaunchArg, Lowering, Result, form};
 use crate::graph::{Element, SampleParams, Tensor, TensorType};
