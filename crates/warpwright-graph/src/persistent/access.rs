@@ -1,4 +1,4 @@
-//! Which bytes instances touch: what two of them have in common decides their order.
+//! The bytes that instances access; overlaps between two instances decide their order.
 
 use super::schedule::{Instance, Operand};
 use crate::graph::{Role, Tensor};

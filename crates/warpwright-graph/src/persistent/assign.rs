@@ -1,4 +1,4 @@
-//! Who does what: the tiles of each stage as items of blocks, and what items wait for.
+//! Assignment of work: the tiles of each stage as items of blocks, and the waits of items.
 //!
 //! ```text
 //!  a stage     q: 24 tiles          k: 8 tiles  v: 8 tiles, twice as large
@@ -7,7 +7,7 @@
 //!  queue       ├──┬──┬──┬──┬──┬──┼──┬──┼──┬──┬──┬──┤         items of a few tiles, to whoever comes next
 //! ```
 //!
-//! What is small is cut only between rounds of the teams of a block, so that few blocks have to wait.
+//! Small instances are cut only between rounds of a block's warp groups, so that few blocks have to wait.
 
 use super::error::ScheduleError;
 use super::schedule::{Instance, Schedule, Stage};
@@ -19,30 +19,31 @@ pub use warpwright_kernels::persistent::format::Wait;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Assigned {
-    /// How items come to blocks.
+    /// How items are assigned to blocks.
     pub assignment: Assignment,
     /// The blocks of the decoder.
     pub blocks: u32,
     /// The items, list after list.
     pub items: Vec<Item>,
-    /// The items of each list: of each phase and block, block by block within a phase; with a queue of each phase.
+    /// The items of each list: one list per phase and block, block by block within a phase, or with a queue one per
+    /// phase.
     pub lists: Vec<Range<u32>>,
-    /// How many counters there are, with those at the beginning that are heads of queues.
+    /// Number of counters, including the queue heads at the beginning.
     pub counters: u32,
 }
 
-/// Tiles of an instance that one block does.
+/// Tiles of an instance that one block computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Item {
-    /// The instance: a place in [`Schedule::instances`].
+    /// The instance: an index into [`Schedule::instances`].
     pub instance: usize,
     /// The first tile: x fastest, then y, then z.
     pub first: u32,
-    /// The tile behind the last.
+    /// The end of the tiles: one past the last.
     pub end: u32,
-    /// The counter that is waited for, and how many items count it.
+    /// The counter to wait for, and how many items increment it.
     pub wait: Option<Wait>,
-    /// The counter that is counted when it is done.
+    /// The counter that is incremented when the item is done.
     pub signal: Option<u32>,
 }
 
@@ -56,11 +57,11 @@ const MAX_BLOCKS: u32 = 65_535;
 type TileRange = (usize, Range<u32>);
 
 impl Schedule {
-    /// Assigns the tiles to so many blocks.
+    /// Assigns the tiles to this many blocks.
     ///
     /// # Errors
     ///
-    /// [`ScheduleError::Blocks`] where there are none, or too many.
+    /// [`ScheduleError::Blocks`] if the number of blocks is zero or too large.
     pub fn assign(&self, blocks: u32, assignment: Assignment) -> Result<Assigned, ScheduleError> {
         if !(1..=MAX_BLOCKS).contains(&blocks) {
             return Err(ScheduleError::Blocks { blocks });

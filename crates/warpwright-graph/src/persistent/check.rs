@@ -1,15 +1,15 @@
-//! Whether a schedule does what its plan does, however it was made.
+//! Validation of a schedule against its plan, however the schedule was made.
 //!
-//! A plan runs its launches one after the other. A schedule does the same if it has the same launches, all tiles of
-//! each once, and of any two that touch the same bytes, one of them to change them, it has the first one in the plan
-//! done before the second begins. *Done before* is: in an earlier phase; or in the same phase, and every item of the
-//! second waits for a counter that all items of the first count, or for items that wait so. What the host finds after a
-//! token then is what it would find after the plan, states included: whatever changes them comes behind all that reads
-//! what they were.
+//! A plan runs its launches one after the other. A schedule is equivalent if it has the same launches, all tiles of
+//! each exactly once, and keeps the plan's order for any two launches that access the same bytes with at least one
+//! write: the first one is done before the second begins. *Done before* means: in an earlier phase; or in the same
+//! phase, and every item of the second waits for a counter that all items of the first increment, or for items that
+//! wait so. After a token the host then finds what it would find after the plan, states included: a change to a state
+//! comes after all reads of the old value.
 //!
-//! That it comes to an end is the same: waits are for items of earlier stages of the same phase, and lists have items in
-//! the order of stages. So of all items that are not done one of the earliest stage waits for nothing that is not done,
-//! and nothing before it in its list waits either.
+//! Termination follows from the same rules: waits are for items of earlier stages of the same phase, and lists have
+//! their items in the order of stages. So among the unfinished items, one of the earliest stage waits for nothing
+//! unfinished, and neither does anything before it in its list.
 
 use super::access::{Access, accesses};
 use super::assign::Assigned;
@@ -23,8 +23,8 @@ use warpwright_dsl::any::AnyKernel;
 use warpwright_kernels::persistent::Assignment;
 use warpwright_ptx::ir::Arch;
 
-/// Checks that an assigned schedule does what the plan does, and comes to an end. Launches that are not the plan's are
-/// held to the order in which they are, after all of the plan's.
+/// Checks that an assigned schedule is equivalent to the plan, and terminates. Appended launches must run in their
+/// order, after all of the plan's.
 ///
 /// # Errors
 ///

@@ -1,9 +1,9 @@
-//! What a schedule takes, by a model that is as simple as it can be: bytes, and a cost for each round of a block's teams.
+//! A minimal cost model for schedules: bytes, and a cost for each round of a block's warp groups.
 //!
-//! Blocks share the device's bandwidth equally, and a round of tiles costs as much as
-//! [so many bytes](warpwright_kernels::tune::ScheduleChoice) beside those that it moves: reading operands, filling shared memory, adding up. Barriers and waits themselves cost nothing here, only what
-//! they make blocks wait for. It is what work is balanced by, and tells which blocks idle and where; it is no
-//! prediction of time.
+//! Blocks share the device's bandwidth equally. Beside its bytes, a round of tiles has a
+//! [fixed cost](warpwright_kernels::tune::ScheduleChoice) for reading operands, filling shared memory and adding up.
+//! Barriers and waits cost only the time that blocks wait. The model balances work and shows which blocks idle, and where;
+//! it does not predict times.
 
 use super::assign::Assigned;
 use super::schedule::{Instance, Schedule};
@@ -14,11 +14,11 @@ use warpwright_kernels::persistent::Assignment;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timeline {
-    /// By item: the block that does it, from when to when.
+    /// For each item the block that runs it, and its time range.
     pub items: Vec<(u32, Range<u64>)>,
-    /// By phase, from when to when it is.
+    /// For each phase its time range.
     pub phases: Vec<Range<u64>>,
-    /// By block, how long it works.
+    /// For each block its working time.
     pub busy: Vec<u64>,
 }
 
@@ -28,13 +28,13 @@ impl Timeline {
         self.phases.last().map_or(0, |phase| phase.end)
     }
 
-    /// Which part of a phase or of all of it a block waits: from 0 to 1.
+    /// The share of the total time for which a block is idle: from 0 to 1.
     pub fn idle(&self, block: usize) -> f64 {
         let (busy, total) = (self.busy.get(block).copied().unwrap_or(0), self.total());
         if total == 0 { 0.0 } else { 1.0 - busy as f64 / total as f64 }
     }
 
-    /// The mean of what blocks wait.
+    /// The mean of the blocks' idle shares.
     pub fn mean_idle(&self) -> f64 {
         let blocks = self.busy.len().max(1) as f64;
         (0..self.busy.len()).map(|block| self.idle(block)).sum::<f64>() / blocks
@@ -50,8 +50,9 @@ impl Schedule {
         bytes.saturating_add(rounds.saturating_mul(self.costs.round)).max(1)
     }
 
-    /// When each item runs by this model: as soon as its block has done what comes before, and all that it waits for is
-    /// done. Items of a queue go to the block that is free first. Of a schedule with faults the times mean nothing.
+    /// When each item runs by this model: as soon as its block has finished the preceding items and its waits are
+    /// satisfied. Items of a queue go to the block that is free first. The times of an invalid schedule are
+    /// meaningless.
     pub fn timeline(&self, assigned: &Assigned) -> Timeline {
         let blocks = assigned.blocks.max(1) as usize;
         let mut items = vec![(0, 0..0); assigned.items.len()];

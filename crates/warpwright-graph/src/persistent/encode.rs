@@ -1,6 +1,6 @@
-//! From a schedule to the words that the decoder reads: `warpwright_kernels::persistent::format` says how they lie.
+//! Encoding of a schedule in the words that the decoder reads: see `warpwright_kernels::persistent::format`.
 //!
-//! Numbers are known here. Addresses are not: whoever binds a schedule to memory is asked for each buffer.
+//! Numbers are encoded here. Addresses are not known here: a callback provides the address of each buffer.
 
 use super::assign::Assigned;
 use super::schedule::{Instance, Operand, Schedule};
@@ -16,13 +16,13 @@ use warpwright_kernels::persistent::{Assignment, PersistentDecoder, format};
 pub struct Encoded {
     /// Records of the instances in their order, and tables between them.
     pub operands: Vec<u64>,
-    /// Where the record of each instance begins.
+    /// The offset of each instance's record.
     pub records: Vec<u32>,
     /// Items.
     pub items: Vec<u32>,
     /// Bounds of lists.
     pub bounds: Vec<u32>,
-    /// How many counters there are.
+    /// Number of counters.
     pub counters: u32,
     /// Phases of a token.
     pub phases: u32,
@@ -30,7 +30,7 @@ pub struct Encoded {
     pub blocks: u32,
 }
 
-/// A buffer that an instance is given.
+/// A buffer argument of an instance.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Buffer<'a> {
@@ -38,7 +38,7 @@ pub struct Buffer<'a> {
     pub instance: &'a Instance,
     /// The argument's name.
     pub name: &'static str,
-    /// What it is.
+    /// Its operand.
     pub operand: Operand,
 }
 
@@ -48,12 +48,13 @@ impl Schedule {
         PersistentDecoder { warps: self.warps, assignment, ..PersistentDecoder::new(self.ops.clone()) }
     }
 
-    /// The words of the schedule. `address` gives the address of each buffer of each instance, in their order.
+    /// Encodes the schedule. `address` returns the address of each buffer of each instance; it is called in their
+    /// order.
     ///
     /// # Errors
     ///
-    /// Those of `address`, and where an instance is none of its op: of a schedule that [`check`](super::check) takes each
-    /// is.
+    /// Those of `address`, and an instance that does not match its op. Schedules that pass [`check`](super::check) have
+    /// no such instance.
     pub fn encode<E: From<BuildError>>(
         &self,
         assigned: &Assigned,

@@ -1,10 +1,9 @@
-//! Why there is no schedule for a plan, and what is wrong with one.
+//! Errors of planning a schedule, and faults of schedules.
 
 use thiserror::Error;
 use warpwright_dsl::BuildError;
 
-/// Why there is no schedule for a plan. What runs such plans is [`execute_graph`](crate::execute_graph), or a
-/// captured launch of it.
+/// Why a plan has no schedule. Such plans run with [`execute_graph`](crate::execute_graph), or as a captured graph.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum ScheduleError {
@@ -30,7 +29,7 @@ pub enum ScheduleError {
         /// Names of the nodes whose work the step does.
         nodes: Vec<String>,
     },
-    /// A kernel is none that a persistent kernel can call.
+    /// A kernel cannot be called from a persistent kernel.
     #[error("`{kernel}`: {error}")]
     Op {
         /// The kernel.
@@ -56,7 +55,7 @@ pub enum ScheduleError {
         /// Its argument.
         argument: &'static str,
     },
-    /// A kernel's argument is constant, and it is given what others may write while the decoder runs.
+    /// A kernel's argument is constant, but another instance may write its operand while the decoder runs.
     #[error("`{argument}` of `{kernel}` is constant while the kernel runs: it must be a weight")]
     NotConstant {
         /// The kernel.
@@ -70,13 +69,13 @@ pub enum ScheduleError {
         /// The kernel.
         kernel: String,
     },
-    /// The decoder cannot have such blocks.
+    /// The decoder does not support this number of warps per block.
     #[error("blocks of {warps} warps: there must be 1, 2, 4 or 8")]
     BlockWarps {
         /// Warps of a block.
         warps: u32,
     },
-    /// There is nobody to do the work.
+    /// The number of blocks is zero or too large.
     #[error("a schedule for {blocks} blocks: there must be from 1 to 65535")]
     Blocks {
         /// How many.
@@ -92,11 +91,11 @@ fn names(nodes: &[String]) -> String {
     names.join(", ")
 }
 
-/// What is wrong with a schedule. Instances are named by their places, and by their kernels' entry points.
+/// What is wrong with a schedule. Instances are named by index and by their kernels' entry names.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ScheduleFault {
-    /// A launch of the plan is not in the schedule, or in part.
+    /// A launch of the plan is missing in the schedule, entirely or in part.
     #[error("action {action} of step {step} of the plan has {found} instances: there must be {needed}")]
     Instances {
         /// The step's place in the program.
@@ -108,7 +107,7 @@ pub enum ScheduleFault {
         /// How many there are.
         found: usize,
     },
-    /// An instance is not what the plan says.
+    /// An instance differs from the plan.
     #[error("instance {instance}, `{kernel}`, differs from the plan in its {what}")]
     NotThePlans {
         /// The instance.
@@ -128,7 +127,7 @@ pub enum ScheduleFault {
         /// In how many stages it is.
         stages: usize,
     },
-    /// A stage or a phase has nothing in it, or what no instance is.
+    /// A stage or a phase is empty, or refers to an instance that does not exist.
     #[error("stage {stage} of phase {phase} is empty, or names an instance that does not exist")]
     Stage {
         /// The phase.
@@ -136,7 +135,7 @@ pub enum ScheduleFault {
         /// The stage.
         stage: usize,
     },
-    /// The plan has no schedule at all.
+    /// The plan has no schedule.
     #[error("the plan has no schedule: {error}")]
     Plan {
         /// Why.
@@ -148,7 +147,7 @@ pub enum ScheduleFault {
         /// The instance.
         instance: usize,
     },
-    /// The lists are not those of all items.
+    /// The lists do not hold all items.
     #[error("there must be {needed} lists, one behind the other, of all {items} items")]
     Lists {
         /// How many there must be.
@@ -156,7 +155,7 @@ pub enum ScheduleFault {
         /// Items.
         items: usize,
     },
-    /// An item is of no instance, of no tiles, or of tiles beyond the last.
+    /// An item refers to an instance or to tiles that do not exist, or has no tiles.
     #[error("item {item} is of instance {instance} and tiles {first}..{end}, which is nothing")]
     Item {
         /// The item.
@@ -198,7 +197,7 @@ pub enum ScheduleFault {
         /// The tile.
         tile: u32,
     },
-    /// An item comes behind one of a later stage in the same list.
+    /// An item comes after one of a later stage in the same list.
     #[error(
         "item {item} of stage {stage} is listed behind an item of stage {before}: it might never be reached"
     )]
@@ -210,7 +209,7 @@ pub enum ScheduleFault {
         /// The stage of the item before it.
         before: usize,
     },
-    /// An item counts or waits for a counter that there is not.
+    /// An item increments or waits for a counter that does not exist.
     #[error("item {item} names counter {counter}: those of items are from {heads} to {counters}")]
     Counter {
         /// The item.
@@ -222,7 +221,7 @@ pub enum ScheduleFault {
         /// How many there are.
         counters: u32,
     },
-    /// An item waits for what is not before it.
+    /// An item waits for something that does not come before it.
     #[error(
         "item {item} of stage {stage} of phase {phase} waits for counter {counter}, which item {signaller} counts that is in no earlier stage of the phase"
     )]
@@ -238,7 +237,7 @@ pub enum ScheduleFault {
         /// An item that counts it.
         signaller: usize,
     },
-    /// An item waits for another value than its counter has when all have counted.
+    /// An item waits for another value than the final value of its counter.
     #[error("item {item} waits for {value} of counter {counter}, which {signallers} items count")]
     WaitValue {
         /// The item.
@@ -264,7 +263,7 @@ pub enum ScheduleFault {
         /// The instance that writes.
         writer: usize,
     },
-    /// An instance may write what another has still to read.
+    /// An instance may overwrite what another has yet to read.
     #[error(
         "instance {writer}, `{kernel}`, writes `{argument}`, and does not wait for instance {reader} that reads what was there"
     )]
@@ -278,7 +277,7 @@ pub enum ScheduleFault {
         /// The instance that reads.
         reader: usize,
     },
-    /// Two instances may write the same at the same time.
+    /// Two instances may write the same bytes at the same time.
     #[error(
         "instance {second}, `{kernel}`, writes `{argument}`, and does not wait for instance {first} that writes it too"
     )]

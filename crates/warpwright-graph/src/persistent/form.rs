@@ -1,17 +1,17 @@
-//! How instances become phases and stages.
+//! How instances form phases and stages.
 //!
-//! One rule: *a phase ends where something reads what a large instance of it makes.* What is large all blocks share in, so
-//! that all of them have to wait for its end anyway, and a barrier is the cheapest way. What is small keeps a few
-//! blocks busy for a moment: what depends on that waits for those few, as a later stage of the same phase. So does
-//! what has only its memory from something large: products of the same activations may come in several launches.
+//! One rule: *a phase ends where an instance reads the result of a large one.* All blocks share a large instance, so
+//! all of them must wait for its end anyway, and a barrier is the cheapest way. A small instance keeps a few blocks
+//! busy for a moment; its readers wait for those few blocks, as a later stage of the same phase. So does an instance
+//! that only reuses the memory of a large one: products of the same activations may come in several launches.
 //!
 //! ```text
 //!  embedding, q · k · v │ rope and append, attention │ o │ gate · up │ down, ...│ logits │ penalties, draw, advance
 //!  small      large     │ small            large     │   │           │          │        │ small
 //! ```
 //!
-//! So a layer has five phases, as it has five large instances or groups of them that wait for one another; and whatever
-//! a plan leaves unfused, such as norms or heads of another length, is a stage before what needs it.
+//! So a layer has five phases, because it has five large instances (or groups of them) that depend on one another.
+//! Instances that a plan leaves unfused, such as norms or resized heads, form a stage before their reader.
 
 use super::access::{Conflict, accesses, conflict};
 use super::schedule::{Instance, Phase, Stage};

@@ -1,4 +1,4 @@
-//! A plan as the work of one resident launch: the schedule of the persistent decoder.
+//! A plan as the work of one persistent kernel: the schedule of the persistent decoder.
 //!
 //! ```text
 //!  Plan ──► parts ──► form ──► Schedule ──► assign ──► Assigned ──► encode ──► words for the device
@@ -16,17 +16,17 @@
 //!                       embedding             rope
 //! ```
 //!
-//! An *instance* is a launch of the plan, or an independent part of one; its tiles are the blocks of its grid. An *item*
-//! is a run of tiles of an instance that one block of the decoder does. Items are in *stages*, stages in *phases*.
-//! Between phases all blocks meet at a barrier; within a phase, items of a later stage wait until all items of the stage
-//! before have been counted, and blocks without such items do not wait.
+//! An *instance* is a launch of the plan, or an independent part of one; its tiles are the blocks of its grid. An
+//! *item* is a run of tiles of an instance that one block of the decoder computes. Phases consist of *stages*, and
+//! stages of items. Between phases all blocks meet at a barrier. Within a phase, items of a later stage wait until all
+//! items of the previous stage have been counted; blocks without such items do not wait.
 //!
-//! Invariants, which [`check`] tells of any schedule however it was made: an instance does what the plan says; each of
-//! its tiles is in one item; whatever two instances have in common in memory, and one of them writes, they touch in the
-//! order of the plan; waits are for earlier stages of the phase, and every block has its items in the order of stages,
-//! so that some item can always run.
+//! [`check`] verifies these invariants of any schedule, however it was made: an instance matches the plan; each of its
+//! tiles is in one item; instances that share memory access it in the order of the plan if one of them writes it; waits are
+//! for earlier stages of the phase, and every block has its items in the order of stages, so that some item can always
+//! run.
 //!
-//! It knows neither devices nor addresses, and nothing of how the kernel waits.
+//! The module does not depend on devices, on addresses, or on how the kernel waits.
 
 mod access;
 mod assign;

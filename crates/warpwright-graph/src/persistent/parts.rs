@@ -1,7 +1,7 @@
-//! From launches to instances: each launch, or each piece of one that its kernel's body divides its grid into.
+//! Conversion of launches to instances: each launch, or each piece of its grid if its kernel's body divides it.
 //!
-//! A copy is an instance of the library's kernel for copies. What a resident launch cannot do is refused here, by what
-//! stands against it.
+//! A copy is an instance of the library's copy kernel. Launches that a persistent kernel cannot do are refused here,
+//! with the reason.
 
 use super::error::ScheduleError;
 use super::schedule::{Appended, Instance, Operand, Origin};

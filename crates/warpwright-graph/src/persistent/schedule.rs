@@ -1,4 +1,4 @@
-//! What a schedule is: ops, instances of them, and in which phases and stages those are.
+//! Schedules: ops, their instances, and the phases and stages of these.
 
 use super::error::ScheduleError;
 use super::form;
@@ -14,8 +14,8 @@ use warpwright_kernels::Publish;
 use warpwright_kernels::persistent::Op;
 use warpwright_kernels::tune::{ScheduleChoice, ScheduleShape};
 
-/// The work of a plan's step as phases and stages, for a launch that stays resident. It is data: blocks get their share
-/// of it by [`assign`](Schedule::assign), and [`check`](super::check) says whether that does what the plan does.
+/// The work of a plan's step as phases and stages, for a persistent kernel. It is data: [`assign`](Schedule::assign)
+/// distributes it to blocks, and [`check`](super::check) compares the result with the plan.
 ///
 /// ```
 /// use warpwright_graph::persistent::{Schedule, ScheduleOptions, check};
@@ -43,15 +43,15 @@ use warpwright_kernels::tune::{ScheduleChoice, ScheduleShape};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Schedule {
-    /// The codes that the decoder needs, each once, in the order in which they are needed first.
+    /// The ops that the decoder needs, each once, in the order of their first use.
     pub ops: Vec<Op>,
-    /// What is done for a token, in the order of the plan.
+    /// The instances of a token, in the order of the plan.
     pub instances: Vec<Instance>,
-    /// In which phases, one after the other.
+    /// The phases, in order.
     pub phases: Vec<Phase>,
     /// Warps of a block of the decoder.
     pub warps: u32,
-    /// What work costs on the plan's device.
+    /// The costs of work on the plan's device.
     pub costs: ScheduleChoice,
 }
 
@@ -61,7 +61,7 @@ pub struct Schedule {
 pub struct ScheduleOptions {
     /// Warps of a block of the decoder: a power of two up to 8.
     pub warps: u32,
-    /// What is done after the plan's work, such as telling the host of the token.
+    /// Launches after the plan's work, such as publishing the token to the host.
     pub appended: Vec<Appended>,
 }
 
@@ -72,14 +72,14 @@ impl Default for ScheduleOptions {
     }
 }
 
-/// A launch that is not the plan's, after all of those.
+/// A launch that is not part of the plan and runs after it.
 #[derive(Clone)]
 pub struct Appended {
     /// The kernel.
     pub kernel: Arc<dyn AnyKernel + Send + Sync>,
     /// Its arguments by name, in its order.
     pub args: Vec<(&'static str, Operand)>,
-    /// Numbers that lengths and the grid depend on, beside scalar arguments.
+    /// Numbers that lengths and the grid depend on, in addition to scalar arguments.
     pub dims: Vec<(&'static str, u64)>,
 }
 
@@ -89,40 +89,40 @@ impl fmt::Debug for Appended {
     }
 }
 
-/// What an argument of an instance is.
+/// The operand of an instance's argument.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Operand {
-    /// What the plan has, in the plan's memory, or a number.
+    /// An argument of the plan, in the plan's memory, or a number.
     Plan(ArgSource),
-    /// A buffer of this name that is not the plan's: whoever binds the schedule has it.
+    /// A buffer of this name that is not part of the plan; provide it when you bind the schedule.
     External(&'static str),
 }
 
-/// Whose work an instance does.
+/// The origin of an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Origin {
-    /// That of an action of a step of the plan, or a part of it.
+    /// An action of a step of the plan, or a part of it.
     Plan {
         /// The step's place in the program.
         step: usize,
         /// The action's place in the step.
         action: usize,
     },
-    /// That of a launch behind the plan's, by its place in [`ScheduleOptions::appended`].
+    /// A launch after the plan's: an index into [`ScheduleOptions::appended`].
     Appended(usize),
 }
 
 /// A launch of the plan, or a part of one that does not depend on the others.
 #[derive(Clone)]
 pub struct Instance {
-    /// How it is called: the kernel and which piece of it, with the numbers that its record holds.
+    /// The call: the kernel and its piece, with the numbers of its record.
     pub call: Op,
-    /// Its code: a place in [`Schedule::ops`].
+    /// Its op: an index into [`Schedule::ops`].
     pub op: usize,
     /// The arguments of the launch by name, in the kernel's order. A piece takes those of [`Op::args`].
     pub args: Vec<(&'static str, Operand)>,
-    /// Numbers that lengths and the grid depend on, beside scalar arguments.
+    /// Numbers that lengths and the grid depend on, in addition to scalar arguments.
     pub dims: Vec<(&'static str, u64)>,
     /// The grid, in tiles.
     pub grid: [u32; 3],
@@ -188,7 +188,7 @@ impl Schedule {
     ///
     /// # Errors
     ///
-    /// Where the plan is none that a resident launch can do: see [`ScheduleError`].
+    /// If a persistent kernel cannot run the plan: see [`ScheduleError`].
     pub fn new(plan: &Plan, options: &ScheduleOptions) -> Result<Self, ScheduleError> {
         if !matches!(options.warps, 1 | 2 | 4 | 8) {
             return Err(ScheduleError::BlockWarps { warps: options.warps });

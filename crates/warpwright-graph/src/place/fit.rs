@@ -1,7 +1,7 @@
-//! Places by best fit, in several orders.
+//! Placement by best fit, in several orders.
 //!
-//! Units of one size that are needed for as long, beside others like them, are a class, such as the same tensor of
-//! each layer of a model. An order is one of classes, so that what helps one layer helps all.
+//! Units of the same size and lifetime length next to others like them form a class, such as the same tensor of each
+//! layer of a model. Classes are ordered rather than units, so that an improvement for one layer applies to all.
 
 use super::Unit;
 use std::cmp::Reverse;

@@ -1,4 +1,4 @@
-//! Where in one range of memory each of many blocks lies that are needed for a time.
+//! Placement of memory blocks with lifetimes in one address range.
 //!
 //! ```text
 //!   offset ▲  ┌───────┐     ┌─────────┐
@@ -9,10 +9,10 @@
 //!          └──┴───────────────────────────► step
 //! ```
 //!
-//! Nothing here knows what the blocks are for: sizes and times go in, offsets come out. Invariants: two blocks whose
-//! times meet lie apart, but for one that takes the place of another at the step where that one is needed for the
-//! last time; offsets are multiples of the alignment; the peak is at least the bound, the largest sum of what is
-//! needed at one step.
+//! The module does not depend on the blocks' purpose: sizes and lifetimes go in, offsets come out. Invariants: two
+//! blocks whose lifetimes overlap do not overlap in memory, except that a block may replace another at the step where
+//! that one is used for the last time; offsets are multiples of the alignment; the peak is at least the bound, the
+//! largest sum of bytes needed at one step.
 
 mod fit;
 
@@ -25,30 +25,30 @@ pub struct Block {
     pub begin: u32,
     /// The last step that needs it.
     pub end: u32,
-    /// Blocks of the same size, needed for the last time at `begin`, whose place it may have: the first that no
+    /// Blocks of the same size, last needed at `begin`, that this block may replace: it takes the first one that no
     /// other block has taken.
     pub may_replace: Vec<usize>,
 }
 
-/// Where blocks lie.
+/// The offsets of blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Where each block begins.
+    /// The offset of each block.
     pub offsets: Vec<u64>,
-    /// Which block's place each has.
+    /// The block that each block replaces.
     pub replaces: Vec<Option<usize>>,
     /// Bytes from the beginning of the range to the end of the last block.
     pub peak: u64,
-    /// No placement has a smaller peak: the largest sum of the bytes that one step needs.
+    /// The lower bound of the peak of any placement: the largest sum of the bytes that one step needs.
     pub bound: u64,
 }
 
-/// Places the blocks; `None` where what a step needs has more bytes than there are addresses.
+/// Places the blocks; `None` if a step needs more bytes than there are addresses.
 ///
-/// Blocks that replace one another are one, with the time of all. They are placed one after the other where they fit
-/// most tightly (Sekiyama et al. 2018; Pisarchyk and Lee 2020, *greedy by size*), in several orders, of which the
-/// best counts; where that wastes more than a hundredth or two, others like it are tried, in a number that keeps
-/// the time bounded. An optimal placement is NP-hard to find.
+/// Blocks that replace one another count as one block with the lifetime of all. Blocks are placed one after the other
+/// where they fit most tightly (Sekiyama et al. 2018; Pisarchyk and Lee 2020, *greedy by size*), in several orders, and
+/// the best result is taken. If that wastes more than one or two per cent, similar orders are tried, in a number that
+/// bounds the time. Finding an optimal placement is NP-hard.
 ///
 /// ```
 /// use warpwright_graph::place::{Block, place};

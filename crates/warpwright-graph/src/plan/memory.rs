@@ -1,22 +1,22 @@
-//! Which memory each tensor and each piece of scratch has, and for how long.
+//! The memory of each tensor and each piece of scratch, and its lifetime.
 //!
-//! Inputs and outputs have theirs from the first step to the last, so that the host may write and read them between
-//! executions. What is computed and not read by the host has it from the step that makes it to the last that reads
-//! it, scratch for its step. A result has the place of an operand that is not needed afterwards where every launch of
-//! the step may write it there. States and weights are elsewhere, and outlive the plan.
+//! Inputs and outputs have their memory from the first step to the last, so that the host may write and read them
+//! between executions. Intermediates have it from the step that makes them to the last step that reads them; scratch
+//! has it for one step. A result replaces an operand that is not needed afterwards if every launch of the step may
+//! write it there. States and weights are stored elsewhere and outlive the plan.
 
 use crate::graph::{Role, Tensor};
 use crate::launch::{ALIGNMENT, Action, ArgSource, PlanError, PlannedStep, Scratch, bytes};
 use crate::place::{Block, Placement, place};
 use crate::program::Program;
 
-/// Where a tensor or a piece of scratch is.
+/// The location of a tensor or a piece of scratch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Location {
-    /// In the plan's memory, from this byte on.
+    /// In the plan's memory, at this byte offset.
     Arena(u64),
-    /// In the plan's memory that is zero before the first launch and after each, from this byte on.
+    /// In the plan's memory that is zero before the first launch and after each, at this byte offset.
     Zeroed(u64),
     /// It is a weight.
     Weight,
@@ -24,14 +24,14 @@ pub enum Location {
     State(Tensor),
 }
 
-/// What memory a plan needs beside states and weights.
+/// The memory that a plan needs in addition to states and weights.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
     /// Bytes for inputs, outputs, intermediates and scratch.
     pub arena_bytes: u64,
     /// Bytes that are zero before the first launch. Each launch leaves them zero, so that all share them.
     pub zeroed_bytes: u64,
-    /// What `arena_bytes` cannot be less than: the largest sum of what is needed at one step.
+    /// The lower bound of `arena_bytes`: the largest sum of bytes needed at one step.
     pub bound: u64,
     pub(super) tensors: Vec<Option<Location>>,
     pub(super) scratch: Vec<Location>,
@@ -39,7 +39,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Results that have the place of an operand of the step that makes them: each with that operand.
+    /// Results that replace an operand of the step that makes them, each with that operand.
     pub fn in_place(&self) -> &[(Tensor, Tensor)] {
         &self.replaces
     }

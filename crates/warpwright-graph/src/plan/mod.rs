@@ -1,12 +1,12 @@
-//! From a graph to launches: the passes one after the other, and what they make.
+//! From a graph to launches: the sequence of passes, and the resulting plan.
 //!
 //! ```text
 //!   ComputeGraph ──► Program ──► fuse ──► choose ──► check ──► lower ──► memory ──► Plan
 //!                                └─────────┴── the dispatcher is asked
 //! ```
 //!
-//! A plan is complete and it is data: kernels with their configurations, arguments as parts of tensors, offsets in
-//! an arena. What it has to do with a device, other than its architecture and size, is known by what binds it.
+//! A plan is complete, and it is data: kernels with their configurations, arguments as parts of tensors, offsets in an
+//! arena. Of the device it depends on the architecture and the size only; binding it provides the rest.
 
 mod memory;
 mod planned;

@@ -1,7 +1,7 @@
-//! The plan: what the passes have made of a graph, for others to read.
+//! The plan: the result of the passes.
 //!
-//! Invariants: there are as many planned steps as the program has; a launch has what its kernel says that it takes,
-//! in its order; every tensor of a step has a place, and so has every piece of scratch.
+//! Invariants: there is one planned step for each step of the program; a launch has the arguments that its kernel
+//! takes, in its order; every tensor of a step and every piece of scratch has a location.
 
 use super::memory::{self, Location, Memory};
 use crate::dispatch::KernelDispatch;
@@ -13,8 +13,8 @@ use crate::options::{Fusion, PlanOptions};
 use crate::program::{Family, Program, StepOp};
 use warpwright_kernels::tune::Table;
 
-/// How a graph is computed on a kind of device: in which steps, by which launches, in which memory. It knows no
-/// device and has no memory itself: it is bound to buffers to be run, as often as one likes.
+/// How a graph is computed on a kind of device: the steps, the launches and the memory. A plan does not hold a device
+/// or memory. To run it, bind it to buffers, as often as you like.
 #[derive(Clone, Debug)]
 pub struct Plan {
     program: Program,
@@ -32,13 +32,13 @@ pub struct Plan {
 pub struct PlannedWeight {
     /// The tensor.
     pub tensor: Tensor,
-    /// The layouts that it is needed in, one or both; none for floats that are no matrix, such as biases, which lie as
-    /// they are.
+    /// The layouts that it is needed in, one or both; none for floats that are not a matrix, such as biases, which have
+    /// only one layout.
     pub layouts: Vec<WeightLayout>,
 }
 
 impl Plan {
-    /// Plans a graph for such a device and dispatcher.
+    /// Plans a graph for a device and a dispatcher.
     pub fn new(
         graph: &ComputeGraph,
         options: &PlanOptions,
@@ -66,7 +66,7 @@ impl Plan {
         &self.program
     }
 
-    /// What it was made for.
+    /// The options of the plan.
     pub fn options(&self) -> &PlanOptions {
         &self.options
     }
@@ -76,12 +76,12 @@ impl Plan {
         &self.formed
     }
 
-    /// What is done for each step of the program.
+    /// The actions for each step of the program.
     pub fn steps(&self) -> &[PlannedStep] {
         &self.steps
     }
 
-    /// All launches, in order, each with the step that it is for.
+    /// All launches in order, each with its step.
     pub fn launches(&self) -> impl Iterator<Item = (usize, &PlannedLaunch)> {
         let steps = self.steps.iter().enumerate();
         steps.flat_map(|(i, step)| step.launches().map(move |launch| (i, launch)))
@@ -92,12 +92,12 @@ impl Plan {
         self.launches().fold(0, |sum, (_, launch)| sum.saturating_add(launch.bytes))
     }
 
-    /// Memory that kernels need beside their operands.
+    /// Memory that kernels need in addition to their operands.
     pub fn scratch(&self) -> &[Scratch] {
         &self.scratch
     }
 
-    /// What was chosen for the device: rows of a table that makes the same choices again, and that can be changed.
+    /// The choices made for the device: rows of a table that reproduces the same choices and can be edited.
     pub fn choices(&self) -> &Table {
         &self.choices
     }
@@ -107,12 +107,12 @@ impl Plan {
         &self.memory
     }
 
-    /// Where a tensor of the program is; `None` where no step has it, and where it is another graph's.
+    /// The location of a tensor of the program; `None` if no step uses it, or if it belongs to another graph.
     pub fn location(&self, tensor: Tensor) -> Option<Location> {
         self.program.has(tensor).then(|| self.memory.tensors[tensor.index()])?
     }
 
-    /// Where a piece of scratch is; `None` where it is another plan's.
+    /// The location of a piece of scratch; `None` if it belongs to another plan.
     pub fn scratch_location(&self, scratch: ScratchId) -> Option<Location> {
         self.memory.scratch.get(scratch.index()).copied()
     }
@@ -122,7 +122,7 @@ impl Plan {
         &self.weights
     }
 
-    /// The tensors of a role, in the graph's order; of states, not their later versions.
+    /// The tensors of a role, in the graph's order; of a state only the first version.
     pub fn tensors(&self, role: Role) -> impl Iterator<Item = Tensor> {
         let is = move |&tensor: &Tensor| {
             let info = self.program.info(tensor);
@@ -131,7 +131,7 @@ impl Plan {
         self.program.handles().filter(is)
     }
 
-    /// The tensor of that name, if the graph has one; of several, the first.
+    /// The tensor of that name, if the graph has one; the first if there are several.
     pub fn tensor(&self, name: &str) -> Option<Tensor> {
         self.program.handles().find(|&tensor| self.program.info(tensor).name == name)
     }

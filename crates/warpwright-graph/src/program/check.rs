@@ -1,6 +1,6 @@
-//! What holds of every program, whatever passes have made of it.
+//! Rules for every program, whichever passes have changed it.
 //!
-//! The rules are [`Program::check`]'s; they know nothing of kernels.
+//! [`Program::check`] lists the rules; they do not depend on kernels.
 
 use super::Program;
 use super::step::{Access, Step};
@@ -8,11 +8,11 @@ use crate::graph::{NodeId, Role, Tensor};
 use std::collections::{HashMap, HashSet};
 use thiserror::Error;
 
-/// A program that cannot be run: a pass has made a mistake.
+/// A program that cannot be run, because a pass has made a mistake.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ProgramError {
-    /// A step reads what is not there yet.
+    /// A step reads a tensor that was not made yet.
     #[error("step {step} ({name}) reads `{tensor}`, which no step before it makes")]
     Unmade {
         /// The step's place.
@@ -22,7 +22,7 @@ pub enum ProgramError {
         /// The tensor's name.
         tensor: String,
     },
-    /// A step makes what is there already.
+    /// A step makes a tensor that was already made.
     #[error("step {step} ({name}) makes `{tensor}`, which is there already")]
     MadeTwice {
         /// The step's place.
@@ -32,7 +32,7 @@ pub enum ProgramError {
         /// The tensor's name.
         tensor: String,
     },
-    /// A step reads or changes a version of a state that is gone.
+    /// A step reads or changes an outdated version of a state.
     #[error("step {step} ({name}) takes `{tensor}` of a state, but the state is `{now}` by then")]
     Version {
         /// The step's place.
@@ -44,7 +44,7 @@ pub enum ProgramError {
         /// The version that is there.
         now: String,
     },
-    /// Nothing makes an output.
+    /// No step makes an output.
     #[error("no step makes the output `{tensor}`")]
     Output {
         /// The tensor's name.
@@ -60,7 +60,7 @@ pub enum ProgramError {
         /// The step's name.
         name: &'static str,
     },
-    /// A node's work is done by no step.
+    /// No step does a node's work.
     #[error("no step does the work of node {}", .node.index())]
     Lost {
         /// The node.
@@ -69,18 +69,18 @@ pub enum ProgramError {
 }
 
 impl Program {
-    /// Whether the program can be run as it stands, and does what its graph says once:
+    /// Whether the program can be run, and does the work of its graph once:
     ///
-    /// - a step reads what is given (inputs, weights, states) or what a step before it makes;
-    /// - a tensor is made once, and what is given is not made;
-    /// - of a state a step reads and changes the newest version, since memory has no other;
+    /// - a step reads tensors that are given (inputs, weights, states) or that an earlier step makes;
+    /// - a tensor is made once, and given tensors are not made;
+    /// - a step reads and changes only the newest version of a state, because memory holds no other;
     /// - outputs are made, and each node's work is done by one step.
     ///
-    /// What a pass makes of such a program is such a program; this is how its tests know.
+    /// Passes preserve these rules; their tests call this function.
     ///
     /// # Errors
     ///
-    /// The first rule that is broken, in the order of the steps, and by which step.
+    /// The first broken rule, in the order of the steps, with the step that breaks it.
     pub fn check(&self) -> Result<(), ProgramError> {
         let mut state = Checked { program: self, made: HashSet::new(), newest: HashMap::new() };
         let mut done = vec![false; self.nodes.len()];

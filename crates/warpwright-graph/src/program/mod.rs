@@ -1,8 +1,8 @@
-//! In which steps a graph is computed.
+//! The steps that compute a graph.
 //!
-//! A [`Program`] has the graph's tensors, and steps instead of nodes: one for each node at first. Passes
-//! merge steps, and add tensors and steps that only a way of computing needs, such as activations as `int8`. A step
-//! is a form for which a kernel may exist; what it does is what its nodes do, but for rounding.
+//! A [`Program`] has the graph's tensors, and steps instead of nodes: one for each node at first. Passes merge steps,
+//! and add tensors and steps that only a method of computation needs, such as activations as `int8`. A step is a form
+//! for which a kernel may exist; it computes the same as its nodes, up to rounding.
 
 mod check;
 mod convert;
@@ -21,7 +21,7 @@ pub use uses::Uses;
 use crate::graph::{ComputeGraph, GraphError, NodeId, Role, Tensor, TensorInfo, TensorOp, TensorType};
 use std::sync::Arc;
 
-/// Steps that compute a graph, in an order in which they can run.
+/// Steps that compute a graph, in an executable order.
 #[derive(Clone, Debug)]
 pub struct Program {
     graph: u32,
@@ -44,13 +44,13 @@ impl Program {
     ///
     /// # Panics
     ///
-    /// Where the graph has no such node.
+    /// If the graph has no such node.
     pub fn node(&self, id: NodeId) -> (&str, TensorOp) {
         let (name, op) = &self.nodes[id.index()];
         (name, *op)
     }
 
-    /// Whether a tensor is one of this program's.
+    /// Whether a tensor belongs to this program.
     pub fn has(&self, tensor: Tensor) -> bool {
         tensor.graph == self.graph && tensor.index() < self.tensors.len()
     }
@@ -65,12 +65,12 @@ impl Program {
         &mut self.steps
     }
 
-    /// Who makes and who reads each tensor, by the places of the steps.
+    /// The maker and the readers of each tensor, as indices of steps.
     pub fn uses(&self) -> Uses {
         Uses::of(&self.steps, self.tensors.len())
     }
 
-    /// What is known of the tensors: those of the graph, and behind them those that passes have added.
+    /// Properties of the tensors: those of the graph, then those that passes have added.
     pub fn tensors(&self) -> &[TensorInfo] {
         &self.tensors
     }
@@ -81,11 +81,11 @@ impl Program {
         (0..self.tensors.len() as u32).map(move |index| Tensor { graph, index })
     }
 
-    /// What is known of a tensor of this program.
+    /// Properties of a tensor of this program.
     ///
     /// # Panics
     ///
-    /// Where the tensor is another graph's.
+    /// If the tensor belongs to another graph.
     pub fn info(&self, tensor: Tensor) -> &TensorInfo {
         assert_eq!(tensor.graph, self.graph, "the tensor is of another graph");
         &self.tensors[tensor.index()]
@@ -95,12 +95,12 @@ impl Program {
     ///
     /// # Panics
     ///
-    /// Where the tensor is another graph's.
+    /// If the tensor belongs to another graph.
     pub fn ty(&self, tensor: Tensor) -> TensorType {
         self.info(tensor).ty
     }
 
-    /// The tensor whose memory a tensor has: the state, of its versions; else itself.
+    /// The tensor that owns a tensor's memory: for a version of a state the state, otherwise the tensor itself.
     pub fn root(&self, tensor: Tensor) -> Tensor {
         self.info(tensor).state.unwrap_or(tensor)
     }

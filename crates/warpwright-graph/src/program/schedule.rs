@@ -1,15 +1,15 @@
-//! Steps in an order, while passes make one step of several.
+//! Reordering of steps while passes merge several steps into one.
 //!
 //! ```text
 //!  before    a   P₁   b   c   P₂   d        b takes what P₁ makes, c does not
 //!  after     a   c   [P₁ P₂]   b   d
 //! ```
 //!
-//! What stands between the parts goes before the new step, unless it depends on a part: then it goes behind it.
-//! Where a part depends on such a step there is no order, and nothing is merged. All else stays where it is.
+//! Steps between the parts move before the merged step; those that depend on a part move after it. If a part depends on
+//! such a step, there is no order and nothing is merged. All other steps keep their positions.
 //!
-//! One step depends on another that makes what it reads, and one that changes a state on those that read the
-//! version before: the change is in place.
+//! A step depends on the step that makes what it reads. A step that changes a state depends on those that read the
+//! previous version, because the change is in place.
 
 use super::step::{Access, Step, StepOp};
 use super::uses::Uses;

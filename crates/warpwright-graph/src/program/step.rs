@@ -1,4 +1,4 @@
-//! Steps: what one launch may do.
+//! Steps: units of work that one launch may do.
 
 use crate::graph::{AttentionMode, AttentionParams, NodeId, PenaltyParams, RopeParams, SampleParams, Tensor};
 use warpwright_kernels::{Activation, Activations, TokenSequences};
@@ -6,13 +6,13 @@ use warpwright_kernels::{Activation, Activations, TokenSequences};
 /// A step, with the nodes whose work it does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Step {
-    /// What it does.
+    /// Its operation.
     pub op: StepOp,
-    /// The nodes whose work that is, in the graph's order; none for a step that a pass has added.
+    /// The nodes whose work the step does, in the graph's order; none for a step that a pass has added.
     pub nodes: Vec<NodeId>,
 }
 
-/// What a step does.
+/// The operation of a step.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum StepOp {
@@ -38,7 +38,7 @@ pub enum StepOp {
     Products(Products),
     /// The norm of rows, or of heads.
     Norm(NormStep),
-    /// Rotation, and the way into the cache.
+    /// Rotation, and the write into the cache.
     Rope(RopeStep),
     /// Attention over a cache.
     Attention(AttentionStep),
@@ -99,7 +99,7 @@ pub enum StepOp {
         /// The indices.
         out: Tensor,
     },
-    /// Logits of tokens that came lately are lowered.
+    /// Penalties for recent tokens.
     Penalties(PenaltyStep),
     /// A draw from each row.
     Sample {

@@ -1,7 +1,7 @@
-//! Who makes a tensor, and who reads it.
+//! The makers and readers of tensors.
 //!
-//! Steps are numbers here; what they are numbers of is the caller's. A step that reads a tensor twice is twice
-//! among its readers, so that a tensor with one reader is needed in one place.
+//! Steps are indices into the caller's list. A step that reads a tensor twice is listed twice among its readers, so a
+//! tensor with one reader is needed in one place.
 
 use super::step::{Access, Step, StepOp};
 use crate::graph::Tensor;
@@ -19,7 +19,7 @@ impl Uses {
         Uses { makers: vec![None; tensors], readers: vec![Vec::new(); tensors] }
     }
 
-    /// Makers and readers by their places in the list.
+    /// The makers and readers of `tensors` tensors, as indices into `steps`.
     pub fn of(steps: &[Step], tensors: usize) -> Self {
         let mut uses = Uses::none(tensors);
         for (i, step) in steps.iter().enumerate() {
@@ -42,17 +42,17 @@ impl Uses {
         });
     }
 
-    /// The step that makes a tensor; none where it is given.
+    /// The step that makes a tensor; `None` for a given tensor.
     pub fn maker(&self, tensor: Tensor) -> Option<usize> {
         self.makers[tensor.index()]
     }
 
-    /// The steps that read a tensor, each as often as it does.
+    /// The steps that read a tensor, each as often as it reads it.
     pub fn readers(&self, tensor: Tensor) -> &[usize] {
         &self.readers[tensor.index()]
     }
 
-    /// The step that alone reads a tensor, once.
+    /// The only reader of a tensor, if there is exactly one read.
     pub fn sole_reader(&self, tensor: Tensor) -> Option<usize> {
         match *self.readers(tensor) {
             [reader] => Some(reader),

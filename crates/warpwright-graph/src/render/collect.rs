@@ -1,4 +1,4 @@
-//! From a plan to its report.
+//! Conversion of a plan to its report.
 
 use super::report::{
     ArgReport, CopyReport, InPlaceReport, LaunchReport, MemoryReport, NodeReport, PlanReport, SourceReport,

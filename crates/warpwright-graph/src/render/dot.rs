@@ -1,6 +1,6 @@
-//! Graphviz's language.
+//! Output for Graphviz.
 //!
-//! Boxes are `node0`, … in a cluster and `step0`, … in another; an edge is a tensor, by name.
+//! Boxes are `node0`, … in one cluster and `step0`, … in another; an edge is a tensor, by name.
 
 use super::edges::edges;
 use super::report::PlanReport;

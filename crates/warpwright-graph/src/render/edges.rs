@@ -1,4 +1,4 @@
-//! Who takes what whom makes, by numbers of boxes.
+//! Edges from makers to readers, by box numbers.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,8 @@
-//! Plans to look at: what the graph was, what became of it, which launches that takes.
+//! Reports of plans: the graph, the steps after fusion, and the launches.
 //!
-//! A [`PlanReport`] has a plan's content by names. It is a table for a terminal, JSON for programs (its fields,
-//! as `serde` writes them), or a graph for Graphviz, which makes a picture of it: one half is the graph and the other the
+//! A [`PlanReport`] holds a plan's content by names. It can be printed as a table for a terminal, as JSON for programs
+//! (its fields, as `serde` writes them), or as a Graphviz graph with the nodes in one half and the steps in the other.
+//! Boxes have the colour of their step's family, and the number of their step.
 //! steps; boxes have the colour of their family of steps, and the number of their step.
 
 mod collect;
@@ -19,13 +20,13 @@ use crate::graph::ComputeGraph;
 use crate::plan::Plan;
 
 impl PlanReport {
-    /// The report of a plan of that graph: the one that was planned, with nothing added to it. Of another graph it is
-    /// the report with nodes that have no steps.
+    /// The report of a plan. Pass the graph that was planned, unchanged; with another graph, nodes may have no step in
+    /// the report.
     pub fn new(graph: &ComputeGraph, plan: &Plan) -> Self {
         collect::collect(graph, plan)
     }
 
-    /// With the sums of another plan of the same graph beside it: one with nothing fused.
+    /// Adds the totals of another plan of the same graph, one without fusion.
     pub fn with_unfused(mut self, plan: &Plan) -> Self {
         self.unfused = Some(collect::totals(plan));
         self
@@ -35,7 +36,7 @@ impl PlanReport {
     ///
     /// # Errors
     ///
-    /// Where an argument of a launch is no number that JSON has.
+    /// If an argument of a launch is a number that JSON cannot represent.
     pub fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self)
     }

@@ -1,7 +1,7 @@
-//! A plan as data that people and programs read: names instead of handles.
+//! A plan as data for people and programs, with names instead of handles.
 //!
-//! The JSON of a report is its fields, in this order and by these names. `version` is [`VERSION`]: it grows where
-//! a field changes its meaning or goes; fields may be added without that.
+//! The JSON of a report has its fields in this order and with these names. `version` is [`VERSION`]: it increases when
+//! a field is removed or changes its meaning; added fields do not change it.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,7 @@ pub struct PlanReport {
     pub memory: MemoryReport,
     /// Sums.
     pub totals: TotalsReport,
-    /// The sums of the same graph with nothing fused, where that was planned too.
+    /// The sums of the same graph without fusion, if that was planned too.
     pub unfused: Option<TotalsReport>,
 }
 
@@ -58,7 +58,7 @@ pub struct NodeReport {
     pub reads: Vec<String>,
     /// Names of the tensors that it makes.
     pub writes: Vec<String>,
-    /// The step that does its work: a place in `steps`.
+    /// The step that does its work: an index into `steps`.
     pub step: usize,
 }
 
@@ -70,7 +70,7 @@ pub struct StepReport {
     pub op: String,
     /// The method of a dispatcher that it goes to: `mat_mul`.
     pub family: String,
-    /// Names of the nodes whose work it does; none where a pass has added it.
+    /// Names of the nodes whose work it does; none if a pass has added it.
     pub nodes: Vec<String>,
     /// The fusions that made it.
     pub fusions: Vec<String>,
@@ -78,11 +78,11 @@ pub struct StepReport {
     pub reads: Vec<String>,
     /// Names of the tensors that it makes.
     pub writes: Vec<String>,
-    /// Its launches: places in `launches`.
+    /// Its launches: indices into `launches`.
     pub launches: Vec<usize>,
-    /// Its copies, which are no launches.
+    /// Its copies, which are not launches.
     pub copies: Vec<CopyReport>,
-    /// Whether the dispatcher runs it, and the library has nothing planned for it.
+    /// Whether the dispatcher runs it, so that the library has no launches for it.
     pub overridden: bool,
 }
 
@@ -100,9 +100,9 @@ pub struct CopyReport {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LaunchReport {
-    /// The kernel's entry point, which names its configuration.
+    /// The kernel's entry name, which identifies its configuration.
     pub kernel: String,
-    /// The step that it is for: a place in `steps`.
+    /// Its step: an index into `steps`.
     pub step: usize,
     /// Names of the nodes whose work that step does.
     pub nodes: Vec<String>,
@@ -163,7 +163,7 @@ pub enum SourceReport {
     U32(u32),
     /// A float.
     F32(f32),
-    /// Something that this version has no name for, as the plan writes it.
+    /// An unknown kind, as the plan writes it.
     Other(String),
 }
 
@@ -180,20 +180,20 @@ pub struct TensorReport {
     pub role: String,
     /// Its size as steps have it.
     pub bytes: u64,
-    /// Of a later version of a state, the state's name.
+    /// For a later version of a state, the state's name.
     pub version_of: Option<String>,
-    /// Where it begins in the plan's memory, in bytes; none for weights, for states, and for what fusion has done
-    /// away with.
+    /// Its offset in the plan's memory, in bytes; none for weights, for states, and for tensors that fusion has
+    /// removed.
     pub offset: Option<u64>,
 }
 
-/// What memory a plan needs.
+/// The memory that a plan needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MemoryReport {
     /// Bytes for inputs, outputs, intermediates and scratch: the peak.
     pub arena_bytes: u64,
-    /// No placement needs fewer.
+    /// The lower bound of `arena_bytes` for any placement.
     pub bound_bytes: u64,
     /// Bytes that are zero before and after each launch.
     pub zeroed_bytes: u64,
@@ -201,11 +201,11 @@ pub struct MemoryReport {
     pub weight_bytes: u64,
     /// Bytes of the states.
     pub state_bytes: u64,
-    /// Results that have an operand's place.
+    /// Results that replace an operand in memory.
     pub in_place: Vec<InPlaceReport>,
 }
 
-/// A result that has an operand's place.
+/// A result that replaces an operand in memory.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InPlaceReport {

@@ -1,4 +1,4 @@
-//! A plan with every launch ready, in the memory of a device.
+//! A plan with every launch prepared, in the memory of a device.
 
 use super::error::ExecuteError;
 use super::placed::{BoundArg, Placed};

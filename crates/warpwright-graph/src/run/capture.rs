@@ -1,4 +1,4 @@
-//! A plan as one launch: recorded once, replayed for every token.
+//! A plan as one graph launch: recorded once, replayed for every token.
 
 use super::error::ExecuteError;
 use super::executable::Executable;
@@ -9,8 +9,8 @@ use warpwright_runtime::{self as runtime, Graph, GraphExec, Stream};
 
 /// A plan whose launches were recorded, to be replayed as one.
 ///
-/// What changes from replay to replay is in device memory: inputs that the host writes between replays, and states
-/// that steps change. A replay does what an execution would, bit by bit, and allocates nothing.
+/// Data that changes from replay to replay is in device memory: inputs that the host writes between replays, and states
+/// that steps change. A replay has the same results as an execution, bit by bit, and allocates nothing.
 ///
 /// ```
 /// use warpwright_graph::{ComputeGraph, Element, KernelLibrary, Plan, PlanOptions, Store, TensorType};
@@ -46,10 +46,10 @@ pub struct Captured {
 }
 
 impl Executable {
-    /// Records what the dispatcher does for every step; nothing is executed. Inputs need not have been written.
+    /// Records the dispatcher's work for every step; nothing is executed. Inputs need not have been written.
     ///
-    /// A dispatcher that waits for the device, allocates on the stream or copies from or to the host in a step
-    /// cannot be recorded: the error is the device's, with the step.
+    /// A dispatcher that waits for the device, allocates on the stream, or copies from or to the host in a step cannot
+    /// be recorded: the error is the device's, with the step.
     pub fn capture(self, dispatch: &dyn KernelDispatch) -> Result<Captured, ExecuteError> {
         let stream = self.stream();
         stream.begin_capture()?;
@@ -80,13 +80,13 @@ impl Drop for Recording<'_> {
 }
 
 impl Captured {
-    /// Replays the plan: one launch of a graph, issued and not waited for.
+    /// Replays the plan: issues one graph launch and does not wait.
     pub fn replay(&self) -> Result<(), ExecuteError> {
         self.executable.must_be_ready()?;
         Ok(self.exec.launch(self.executable.stream())?)
     }
 
-    /// Replays the plan, waits for it and says what the device counted.
+    /// Replays the plan, waits for it and returns the device's counters.
     pub fn execute(&mut self) -> Result<Execution, ExecuteError> {
         counted(&self.executable, || self.replay())
     }
@@ -101,7 +101,7 @@ impl Captured {
         &mut self.executable
     }
 
-    /// What was recorded.
+    /// The recorded graph.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }

@@ -1,4 +1,4 @@
-//! Why plans cannot be bound or run.
+//! Errors of binding and running plans.
 
 use super::persistent::PersistentFault;
 use crate::graph::{Role, TensorType};
@@ -7,17 +7,17 @@ use crate::program::Family;
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_runtime::RuntimeError;
 
-/// Why a [`Store`](super::Store) does not hold what it was given, or does not give what it was asked for.
+/// Why a [`Store`](super::Store) rejects data or a request.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// A weight was given twice.
+    /// A weight was added twice.
     #[error("weight `{name}` is in the store already; `remove_weight` takes it out")]
     Twice {
         /// Its name.
         name: String,
     },
-    /// A type that no weight or state has, or that kernels have no layout for.
+    /// A type that weights or states cannot have, or that has no layout for kernels.
     #[error("`{name}` cannot be {ty}: {rule}")]
     Type {
         /// The tensor.
@@ -27,7 +27,7 @@ pub enum StoreError {
         /// What a type must be.
         rule: String,
     },
-    /// As many bytes or elements as the type does not have.
+    /// The number of bytes or elements does not match the type.
     #[error("`{name}`, {ty}, has {needed} {unit}; {given} were given")]
     Length {
         /// The tensor.
@@ -41,7 +41,7 @@ pub enum StoreError {
         /// How many it has.
         needed: u64,
     },
-    /// A weight that was never given.
+    /// A weight that was never added.
     #[error("weight `{name}`, {ty}, is not in the store; add it before the plan is bound")]
     MissingWeight {
         /// The weight.
@@ -59,7 +59,7 @@ pub enum StoreError {
         /// What the plan takes.
         needed: TensorType,
     },
-    /// Weights that are no matrix have one layout.
+    /// Weights that are not a matrix have only one layout.
     #[error("weight `{name}`, {ty}, has no {layout:?} layout: only matrices of weights have")]
     Layout {
         /// The weight.
@@ -89,7 +89,7 @@ pub enum StoreError {
         /// The state.
         name: String,
     },
-    /// Elements of another type than the tensor's.
+    /// The elements have another type than the tensor's.
     #[error("`{name}` holds {needed}, and not {given}", needed = needed.name(), given = given.name())]
     Element {
         /// The tensor.
@@ -99,7 +99,7 @@ pub enum StoreError {
         /// The type of the tensor's.
         needed: Type,
     },
-    /// The device refuses, or has failed.
+    /// The device refused, or has failed.
     #[error("`{name}`: {error}")]
     Device {
         /// The weight or state that it is about.
@@ -118,7 +118,7 @@ impl StoreError {
 }
 
 impl StoreError {
-    /// What the device says, where that is why.
+    /// The device's error, if that is the cause.
     pub fn device_error(&self) -> Option<&RuntimeError> {
         if let StoreError::Device { error, .. } = self { Some(error) } else { None }
     }
@@ -128,7 +128,7 @@ impl StoreError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExecuteError {
-    /// A weight or a state is not there, or not as the plan takes it.
+    /// A weight or a state is missing, or does not match the plan.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The plan was made for another architecture.
@@ -139,7 +139,7 @@ pub enum ExecuteError {
         /// What the device is.
         needed: Arch,
     },
-    /// There is no room for a plan's memory.
+    /// There is not enough memory for a plan.
     #[error("{bytes} bytes for {what}: {error}")]
     Memory {
         /// What for.
@@ -168,7 +168,7 @@ pub enum ExecuteError {
         /// Its type.
         ty: TensorType,
     },
-    /// As many elements as the tensor does not have.
+    /// The number of elements does not match the tensor.
     #[error("`{name}`, {ty}, has {needed} elements; {given} were given")]
     Length {
         /// The tensor.
@@ -180,7 +180,7 @@ pub enum ExecuteError {
         /// How many it has.
         needed: usize,
     },
-    /// Elements of another type than the tensor's.
+    /// The elements have another type than the tensor's.
     #[error("`{name}` holds {needed}, and not {given}", needed = needed.name(), given = given.name())]
     Element {
         /// The tensor.
@@ -190,13 +190,13 @@ pub enum ExecuteError {
         /// The type of the tensor's.
         needed: Type,
     },
-    /// A tensor that has no memory of its own, or is in several pieces where one is needed.
+    /// A tensor without memory of its own, or in several pieces where one is needed.
     #[error("`{name}` is not one buffer: it has none, or several")]
     NoBuffer {
         /// The tensor.
         name: String,
     },
-    /// Weights are not there in a layout: what dispatchers get is what they have said when the plan was made.
+    /// Weights are missing in a layout: a dispatcher gets the layouts that it requested when the plan was made.
     #[error("`{name}` is not there in the layout {layout:?}")]
     Layout {
         /// The tensor.
@@ -204,13 +204,13 @@ pub enum ExecuteError {
         /// The layout.
         layout: WeightLayout,
     },
-    /// A dispatcher asks for a tensor that is no operand of its step.
+    /// A dispatcher requested a tensor that is not an operand of its step.
     #[error("`{name}` is no operand of the step")]
     NotAnOperand {
         /// The tensor.
         name: String,
     },
-    /// The plan has no library launches for a step, because its dispatcher said that it runs the family itself.
+    /// The plan has no library launches for a step, because its dispatcher runs the family itself.
     #[error(
         "the plan has no launches of the kernel library for steps of the family {family}: its dispatcher overrides them"
     )]
@@ -218,13 +218,13 @@ pub enum ExecuteError {
         /// The family.
         family: Family,
     },
-    /// States have other memory than when the plan was bound.
+    /// States have moved in memory since the plan was bound.
     #[error("states of the store were resized after the plan was bound; bind it again")]
     Moved,
-    /// A launch for many tokens gave up.
+    /// A launch of a persistent kernel gave up.
     #[error(transparent)]
     Persistent(Box<PersistentFault>),
-    /// A launch for many tokens was asked for more than its options say.
+    /// A launch of a persistent kernel exceeds the limits of its options.
     #[error(
         "a launch with {given} {what}: there can be from {min} to {max}, by the options it was bound with"
     )]
@@ -238,13 +238,13 @@ pub enum ExecuteError {
         /// The most.
         max: u32,
     },
-    /// The device refuses, or has failed.
+    /// The device refused, or has failed.
     #[error(transparent)]
     Runtime(Box<RuntimeError>),
     /// A dispatcher's own error.
     #[error(transparent)]
     Dispatch(Box<dyn std::error::Error + Send + Sync>),
-    /// What went wrong in a step, or in making it ready.
+    /// An error in a step, or in preparing it.
     #[error("{op} of {}: {error}", list(nodes))]
     Step {
         /// What the step does.
@@ -263,7 +263,7 @@ impl ExecuteError {
         ExecuteError::Dispatch(error.into())
     }
 
-    /// What went wrong, without the step that it went wrong in.
+    /// The error without the step.
     pub fn cause(&self) -> &ExecuteError {
         match self {
             ExecuteError::Step { error, .. } => error.cause(),
@@ -271,7 +271,7 @@ impl ExecuteError {
         }
     }
 
-    /// What the device says, where that is why.
+    /// The device's error, if that is the cause.
     pub fn device_error(&self) -> Option<&RuntimeError> {
         match self.cause() {
             ExecuteError::Store(error) => error.device_error(),

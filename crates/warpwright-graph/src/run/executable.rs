@@ -11,21 +11,21 @@ use std::fmt;
 use std::sync::Arc;
 use warpwright_runtime::{self as runtime, AnyBuffer, Buffer, Event, Stream};
 
-/// A plan that is bound to the weights and states of a [`Store`], with memory of its own for everything else, and
-/// every launch prepared.
+/// A plan that is bound to the weights and states of a [`Store`], with its own memory for everything else and every
+/// launch prepared.
 ///
-/// Inputs keep what was written to them until they are written again; each must have been written before the
-/// first execution. Outputs are what the last execution has left.
+/// Inputs keep their values until they are written again; write each input before the first execution. Outputs hold the
+/// results of the last execution.
 pub struct Executable {
     bound: Bound,
 }
 
 impl Plan {
-    /// Binds the plan to a store: lays out the weights that it takes, makes the states that are not there yet, allocates
-    /// memory for everything else, builds the kernels and prepares every launch.
+    /// Binds the plan to a store: lays out its weights, makes missing states, allocates memory for everything else,
+    /// builds the kernels and prepares every launch.
     ///
-    /// Refused where the store lacks a weight or has it otherwise, where a state is of another type, where the plan was
-    /// made for another architecture than the device's, and where the device refuses memory or a kernel.
+    /// Fails if the store lacks a weight or has it with another type, if a state is of another type, if the plan was
+    /// made for another architecture than the device's, or if the device refuses memory or a kernel.
     pub fn bind(self, store: &mut Store) -> Result<Executable, ExecuteError> {
         Executable::new(Arc::new(self), store)
     }
@@ -47,22 +47,22 @@ impl Executable {
         &self.bound.placed.stream
     }
 
-    /// Names and types of what the host writes.
+    /// Names and types of the inputs, which the host writes.
     pub fn inputs(&self) -> impl Iterator<Item = (&str, TensorType)> {
         self.bound.placed.inputs()
     }
 
-    /// Names and types of what the host reads.
+    /// Names and types of the outputs, which the host reads.
     pub fn outputs(&self) -> impl Iterator<Item = (&str, TensorType)> {
         self.bound.placed.outputs()
     }
 
-    /// Writes an input: all of it. The slice may be used again at once.
+    /// Writes an input completely. The slice may be reused at once.
     pub fn write_input<T: runtime::Element>(&mut self, name: &str, values: &[T]) -> Result<(), ExecuteError> {
         self.bound.placed.write_input(name, values)
     }
 
-    /// Writes an input from memory of the device, after what the stream was asked for so far.
+    /// Writes an input from memory of the device, in stream order.
     pub fn copy_input<T: runtime::Element>(
         &mut self,
         name: &str,
@@ -71,7 +71,7 @@ impl Executable {
         self.bound.placed.copy_input(name, source)
     }
 
-    /// Reads an output, after everything that the stream was asked for; waits for that.
+    /// Reads an output in stream order, and waits for it.
     pub fn read_output<T: runtime::Element>(&self, name: &str) -> Result<Vec<T>, ExecuteError> {
         self.bound.placed.read_output(name)
     }
@@ -90,10 +90,10 @@ impl Executable {
         self.bound.placed.output_buffer(name)
     }
 
-    /// Issues every step through the dispatcher, and returns without waiting for any.
+    /// Issues every step through the dispatcher, and returns without waiting.
     ///
-    /// What goes wrong on the device later is returned by the next call that waits for the stream. What a
-    /// failed kernel has left behind is cleared before anything is issued after that.
+    /// Errors of the device are returned by the next call that waits for the stream. Memory that a failed kernel has
+    /// left is cleared before anything else is issued.
     pub fn issue(&mut self, dispatch: &dyn KernelDispatch) -> Result<(), ExecuteError> {
         self.must_be_ready()?;
         self.issue_steps(dispatch)

@@ -1,4 +1,4 @@
-//! Execution step by step, and what is known afterwards.
+//! Execution step by step, and its statistics.
 
 use super::error::ExecuteError;
 use super::executable::Executable;
@@ -6,7 +6,8 @@ use crate::dispatch::KernelDispatch;
 use std::time::Duration;
 use warpwright_runtime::DeviceStatistics;
 
-/// What an execution did, as the device counted it: what else ran on the device at the same time is counted too.
+/// The statistics of an execution, as the device counted them; other work on the device at the same time is counted
+/// too.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Execution {
@@ -16,19 +17,19 @@ pub struct Execution {
     pub graph_launches: u64,
     /// Copies.
     pub copies: u64,
-    /// Bytes that these copied.
+    /// Bytes copied.
     pub bytes_copied: u64,
-    /// Bytes that kernels read from and wrote to global memory, lane by lane, where the device counts them: virtual
+    /// Bytes that kernels read from and wrote to global memory, summed over lanes, if the device counts them: virtual
     /// GPUs with counters do.
     pub bytes_accessed: u64,
-    /// Bytes that the plan's launches move by their arguments, each counted once: what an execution would move that
-    /// reads and writes nothing twice.
+    /// Bytes that the plan's launches move according to their arguments, each counted once: the minimum for an
+    /// execution that reads and writes nothing twice.
     pub bytes_planned: u64,
-    /// From before the first step to after the last one, on the device.
+    /// Device time from before the first step to after the last one.
     pub time: Duration,
 }
 
-/// Executes a plan: each step goes to the dispatcher's method for its family, in order. Waits for the end.
+/// Executes a plan, and waits for the end. Each step goes to the dispatcher's method for its family, in order.
 ///
 /// ```
 /// use warpwright_graph::{

@@ -1,4 +1,4 @@
-//! Running plans: what stays on the device between them, how one is bound to it, executed, captured and replayed.
+//! Running plans: the state of a device between plans, and binding, execution, capture and replay.
 //!
 //! ```text
 //!  Store ── weights, states ──┐
@@ -11,7 +11,7 @@
 //!  Runner: all of this from token to token, for batches and sequences that change
 //! ```
 //!
-//! Everything of a store runs on one stream, in its order: uploads, states, executions, results.
+//! All work of a store runs on one stream, in order: uploads, states, executions, results.
 
 mod bind;
 mod capture;

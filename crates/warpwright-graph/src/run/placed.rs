@@ -1,7 +1,7 @@
-//! A plan with the memory of a device: where each tensor is, and what the host writes and reads there.
+//! A plan with the memory of a device: the location of each tensor, and the host's reads and writes.
 //!
-//! Whatever runs a plan has one of these: launches that are issued one by one, a recorded graph, a launch that stays. It
-//! does not know how the plan is run.
+//! All ways to run a plan use it: launches issued one by one, a recorded graph, a persistent kernel. It does not depend
+//! on how the plan is run.
 
 use super::error::ExecuteError;
 use super::store::Store;

@@ -1,9 +1,9 @@
-//! States of a store: they begin as zeros, and stay when plans change.
+//! States of a store: they are zero at first, and persist when plans change.
 //!
-//! A state has the memory of the largest plan that has asked for it. **A plan may have fewer of a state's
-//! first dimension, the sequences of a batch: it has the first ones.** So plans of several batch sizes share one
-//! cache. Of a cache the third dimension, the tokens that a sequence has room for, is the distance between heads: it
-//! is the same for all plans, and grows only by [`Store::resize_state`], which moves what is there.
+//! A state has the memory of the largest plan that has asked for it. **A plan may use fewer elements of a state's first
+//! dimension, the sequences of a batch: it has the first ones.** So plans of several batch sizes share one cache. The
+//! third dimension of a cache, its capacity in tokens, is the stride between heads: it is the same for all plans, and
+//! grows only by [`Store::resize_state`], which moves the contents.
 
 use super::error::StoreError;
 use super::store::Store;
@@ -28,19 +28,19 @@ impl State {
 }
 
 impl Store {
-    /// Adds a state, of zeros, unless it is there. One that is there must be of the same type, but may have more
-    /// of the first dimension.
+    /// Adds a state of zeros unless it exists. An existing state must have the same type, but may be larger in the
+    /// first dimension.
     pub fn add_state(&mut self, name: &str, ty: TensorType) -> Result<(), StoreError> {
         self.state(name, ty).map(|_| ())
     }
 
-    /// Reads a state that is in one piece, after everything that the stream was asked for.
+    /// Reads a state that is in one piece, in stream order.
     pub fn read_state<T: runtime::Element>(&self, name: &str) -> Result<Vec<T>, StoreError> {
         let buffer = self.whole::<T>(name)?;
         self.stream.clone_dtoh(&buffer).map_err(StoreError::device(name))
     }
 
-    /// Writes a state that is in one piece: all of it.
+    /// Writes a state that is in one piece, completely.
     pub fn write_state<T: runtime::Element>(&mut self, name: &str, values: &[T]) -> Result<(), StoreError> {
         let buffer = self.whole::<T>(name)?;
         if values.len() != buffer.len() {
@@ -51,8 +51,8 @@ impl Store {
         self.stream.memcpy_htod(values, &buffer).map_err(StoreError::device(name))
     }
 
-    /// The parts of a state, in the order of [`planes`]: what plans that are bound have. They are other ones
-    /// after [`resize_state`](Self::resize_state).
+    /// The parts of a state, in the order of [`planes`]: the buffers of bound plans.
+    /// [`resize_state`](Self::resize_state) replaces them.
     pub fn state_buffers(&self, name: &str) -> Result<&[AnyBuffer], StoreError> {
         let missing = || StoreError::MissingState { name: name.into() };
         Ok(&self.states.get(name).ok_or_else(missing)?.parts)
@@ -66,9 +66,9 @@ impl Store {
         Ok(())
     }
 
-    /// Gives a state another size: in the first dimension, and of a cache in the third, the tokens that a
-    /// sequence has room for. What both sizes have stays, what is new is zero. Plans that were bound before
-    /// have the memory that the state had: bind them again.
+    /// Resizes a state: in the first dimension, and for a cache also in the third, its capacity in tokens. Elements
+    /// that both sizes have keep their values; new ones are zero. Plans that were bound before keep the old memory:
+    /// bind them again.
     pub fn resize_state(&mut self, name: &str, ty: TensorType) -> Result<(), StoreError> {
         let missing = || StoreError::MissingState { name: name.into() };
         let given = self.states.get(name).ok_or_else(missing)?.ty;

@@ -1,4 +1,4 @@
-//! What stays on a device from plan to plan: weights and states, by name.
+//! Data that persists on a device from plan to plan: weights and states, by name.
 
 use super::error::StoreError;
 use super::states::State;
@@ -13,13 +13,13 @@ use warpwright_runtime::{AnyBuffer, Device, Stream};
 
 /// Weights and states of a model on a device, for all plans that are bound to it.
 ///
-/// Weights are given as they lie in a GGUF file, and are laid out on the device as the plans that are bound ask:
-/// rows for lookups, planes for products, both where both are asked for. States (caches, positions, counters)
-/// begin as zeros when the first plan asks for them, and keep what they hold when another plan is bound.
+/// Add weights as they are in a GGUF file. The store lays them out on the device as bound plans ask: rows for lookups,
+/// planes for products, or both. States (caches, positions, counters) are zero when the first plan asks for them, and
+/// keep their values when another plan is bound.
 ///
-/// Everything happens on one stream, in its order. Writing and reading states are such operations too: they see
-/// what executions before them have left. Plans that are bound to one store share its states: what several host
-/// threads execute at once takes turns step by step, and so belongs to one thread, or to stores of their own.
+/// All work is on one stream, in order, including reads and writes of states: they see the results of previous
+/// executions. Plans that are bound to one store share its states. Executions from several host threads would
+/// interleave step by step, so use one thread, or one store per thread.
 ///
 /// ```
 /// use warpwright_graph::{Element, Store, TensorType};
@@ -51,26 +51,26 @@ pub struct Store {
     pub(super) moves: Arc<AtomicU64>,
 }
 
-/// What a [`Store`] holds on its device.
+/// The contents of a [`Store`] on its device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreStatistics {
-    /// Weights.
+    /// Number of weights.
     pub weights: usize,
-    /// Bytes of matrices that lie in rows: those that plans look up, and those that no plan has asked for yet.
+    /// Bytes of matrices in rows: those that plans look up, and those that no plan has asked for yet.
     pub row_bytes: u64,
-    /// Bytes of matrices that lie in planes.
+    /// Bytes of matrices in planes.
     pub plane_bytes: u64,
-    /// Bytes of weights that are no matrices of weights: norms, biases.
+    /// Bytes of weights that are not matrices: norms, biases.
     pub float_bytes: u64,
-    /// States.
+    /// Number of states.
     pub states: usize,
     /// Bytes of states.
     pub state_bytes: u64,
 }
 
 impl Store {
-    /// A store of nothing, whose work is done on that stream.
+    /// An empty store that works on this stream.
     pub fn new(stream: &Stream) -> Self {
         Store {
             stream: stream.clone(),
@@ -80,7 +80,7 @@ impl Store {
         }
     }
 
-    /// The stream that everything happens on.
+    /// The stream of all work.
     pub fn stream(&self) -> &Stream {
         &self.stream
     }
@@ -100,7 +100,7 @@ impl Store {
         self.states.iter().map(|(name, state)| (name.as_str(), state.ty))
     }
 
-    /// What it holds.
+    /// The contents of the store.
     pub fn statistics(&self) -> StoreStatistics {
         let bytes = |buffer: &Option<AnyBuffer>| buffer.as_ref().map_or(0, AnyBuffer::num_bytes);
         let mut statistics = StoreStatistics {

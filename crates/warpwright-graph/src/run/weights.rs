@@ -1,8 +1,8 @@
 //! Weights of a store: from the bytes of a GGUF file to the layouts that plans ask for.
 //!
-//! A matrix is on the device in rows, in planes or in both. It comes in rows, and planes are made on the device by
-//! [`Repack`]. Rows that no plan has asked for go when the planes are there: should a plan ask for them later,
-//! [`Unpack`] makes them again, bit for bit.
+//! A matrix is on the device in rows, in planes or in both. It is uploaded in rows, and [`Repack`] makes planes on the
+//! device. Rows that no plan has asked for are freed when the planes exist; if a plan asks for them later, [`Unpack`]
+//! restores them bit for bit.
 
 use super::error::StoreError;
 use super::store::Store;
@@ -36,7 +36,7 @@ impl Weight {
 }
 
 impl Store {
-    /// Adds a matrix of `n` rows of `k` weights, from the bytes that it has in a GGUF file.
+    /// Adds a matrix of `n` rows of `k` weights from its bytes in a GGUF file.
     pub fn add_matrix(
         &mut self,
         name: &str,
@@ -48,14 +48,14 @@ impl Store {
         self.add_weight(name, TensorType::new(Element::Weights(format), [n, k]), rows)
     }
 
-    /// Adds a vector of `f32`: the weights of a norm, a bias, factors of frequencies.
+    /// Adds a vector of `f32`: norm weights, a bias, frequency factors.
     pub fn add_vector(&mut self, name: &str, values: &[f32]) -> Result<(), StoreError> {
         let len = u32::try_from(values.len()).unwrap_or(u32::MAX);
         self.add_weight(name, TensorType::f32([len]), bytemuck::cast_slice(values))
     }
 
-    /// Adds a weight of any type: of a matrix of weights the bytes that it has in a GGUF file, of anything else
-    /// its elements, little-endian.
+    /// Adds a weight of any type: a weight matrix as its bytes in a GGUF file, anything else as its elements,
+    /// little-endian.
     pub fn add_weight(&mut self, name: &str, ty: TensorType, bytes: &[u8]) -> Result<(), StoreError> {
         if self.weights.contains_key(name) {
             return Err(StoreError::Twice { name: name.into() });
@@ -71,7 +71,7 @@ impl Store {
         Ok(())
     }
 
-    /// Reads a weight: the bytes that it was given with, whatever layout it has. Nothing where there is none of that name.
+    /// Reads a weight: the bytes that were added, whatever its layout. `None` if there is no weight of that name.
     pub fn read_weight(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(weight) = self.weights.get(name) else { return Ok(None) };
         let rows = match (&weight.rows, &weight.planes) {
@@ -84,8 +84,8 @@ impl Store {
         bytes.map(Some).map_err(StoreError::device(name))
     }
 
-    /// Takes a weight out. What is bound to it keeps it alive; its memory is free with the last such plan.
-    /// Whether it was there.
+    /// Removes a weight, and returns whether it existed. Bound plans keep it alive; its memory is freed with the last
+    /// of them.
     pub fn remove_weight(&mut self, name: &str) -> bool {
         self.weights.remove(name).is_some()
     }

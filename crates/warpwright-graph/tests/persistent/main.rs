@@ -1,4 +1,4 @@
-//! Schedules of resident launches: their form, that they do what plans do, and that the check tells when they do not.
+//! Schedules of persistent kernels: their form, their equivalence to plans, and that the check finds faults.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! Steps of a runner that stay on the device: planned, bound again, and beside others.
+//! Steps of a runner as persistent kernels: planned, bound again, and beside others.
 
 use crate::common::run::{add_weights, begin, device};
 use crate::common::{Choice, ModelConfig};

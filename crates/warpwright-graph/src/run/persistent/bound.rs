@@ -1,4 +1,4 @@
-//! A plan bound to be one launch for many tokens.
+//! A plan bound as a persistent kernel: one launch for many tokens.
 
 use super::super::error::ExecuteError;
 use super::super::placed::Placed;
@@ -21,11 +21,11 @@ use warpwright_runtime::{
     self as runtime, AnyBuffer, Binder, Buffer, CompiledKernel, PreparedLaunch, RuntimeError, Stream,
 };
 
-/// A plan of one token of one sequence that is bound to the weights and states of a [`Store`], and to one kernel that
-/// does all of it for many tokens: see [`Executable`](crate::Executable) for what is the same.
+/// A plan for one token of one sequence, bound to the weights and states of a [`Store`] and to one persistent kernel
+/// that runs it for many tokens: see [`Executable`](crate::Executable) for the common parts.
 ///
-/// A launch begins where the states say, and leaves them as so many executions would have. It has no inputs of its own:
-/// what was written to those of the plan holds for all its tokens. Outputs are those of its last token.
+/// A launch begins with the current states, and leaves them as the same number of executions would. It has no inputs of
+/// its own: the plan's inputs apply to all its tokens. Outputs are those of its last token.
 pub struct Persistent {
     pub(super) placed: Placed,
     schedule: Schedule,
@@ -45,11 +45,11 @@ pub struct Persistent {
 const NO_TOKEN: u32 = u32::MAX;
 
 impl Plan {
-    /// Binds the plan to a store as [`bind`](Self::bind) does, to be run as one launch for many tokens.
+    /// Binds the plan to a store like [`bind`](Self::bind), to be run as one launch for many tokens.
     ///
     /// # Errors
     ///
-    /// Those of [`bind`](Self::bind), and whatever stands against such a launch: see [`PersistentError`].
+    /// Those of [`bind`](Self::bind), and reasons why the plan cannot be such a launch: see [`PersistentError`].
     pub fn bind_persistent(
         self,
         store: &mut Store,
@@ -179,17 +179,17 @@ impl Persistent {
         &self.placed.stream
     }
 
-    /// What the launch does for a token.
+    /// The work of the launch for a token.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
     }
 
-    /// Which blocks do what of it.
+    /// The assignment of the work to blocks.
     pub fn assigned(&self) -> &Assigned {
         &self.assigned
     }
 
-    /// How it was made.
+    /// The options that it was bound with.
     pub fn options(&self) -> &PersistentOptions {
         &self.options
     }
@@ -199,50 +199,50 @@ impl Persistent {
         self.assigned.blocks
     }
 
-    /// Names and types of what the host writes.
+    /// Names and types of the inputs, which the host writes.
     pub fn inputs(&self) -> impl Iterator<Item = (&str, TensorType)> {
         self.placed.inputs()
     }
 
-    /// Names and types of what the host reads.
+    /// Names and types of the outputs, which the host reads.
     pub fn outputs(&self) -> impl Iterator<Item = (&str, TensorType)> {
         self.placed.outputs()
     }
 
-    /// Writes an input: all of it, for the launches after this.
+    /// Writes an input completely, for the following launches.
     ///
     /// # Errors
     ///
-    /// Where there is no such input, or it has another type or length.
+    /// If there is no such input, or it has another type or length.
     pub fn write_input<T: runtime::Element>(&mut self, name: &str, values: &[T]) -> Result<(), ExecuteError> {
         self.placed.write_input(name, values)
     }
 
-    /// Reads an output, as the last token has left it; waits for everything that the stream was asked for.
+    /// Reads an output of the last token, in stream order, and waits for it.
     ///
     /// # Errors
     ///
-    /// Where there is no such output, or it has another type, and where the device fails.
+    /// If there is no such output, if it has another type, and if the device fails.
     pub fn read_output<T: runtime::Element>(&self, name: &str) -> Result<Vec<T>, ExecuteError> {
         self.placed.read_output(name)
     }
 
-    /// Whether states have other memory than when this was bound.
+    /// Whether states have moved in memory since this was bound.
     pub fn has_moved(&self) -> bool {
         self.placed.has_moved()
     }
 
-    /// Issues one launch that makes up to so many tokens, and returns: it ends earlier with one of `ends`, which is its
-    /// last token, and when it is asked to.
+    /// Issues one launch of at most `tokens` tokens, and returns. The launch ends earlier with one of `ends`, which is
+    /// its last token, or when you stop it.
     ///
-    /// The first token follows those that states hold; caches have room for all. A launch before this one is waited for;
-    /// its tokens can still be taken. What one that gave up or failed has left is cleared first.
+    /// The first token follows the current states; caches have room for all. This call waits for the previous launch,
+    /// whose tokens you can still take; if it gave up or failed, its leftovers are cleared first.
     ///
     /// # Errors
     ///
-    /// Where states have moved or an input was not written; where `tokens` is 0 or more than the options say, or there
-    /// are more `ends`; where the device refuses; and where the launch before this has failed and nobody is there
-    /// any more who could be told.
+    /// If states have moved or an input was not written; if `tokens` is 0 or exceeds the options, or there are too many
+    /// `ends`; if the device refuses; and if the previous launch has failed and its [`PersistentLaunch`] was dropped
+    /// before it reported the error.
     pub fn launch(&mut self, tokens: u32, ends: &[u32]) -> Result<PersistentLaunch, ExecuteError> {
         let refuse = |what, given: usize, min, max: u32| {
             Err(ExecuteError::PersistentLimit { what, given, min, max })

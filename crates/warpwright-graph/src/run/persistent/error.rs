@@ -1,4 +1,4 @@
-//! Why a plan cannot stay on a device.
+//! Why a plan cannot be a persistent kernel.
 
 use super::super::error::ExecuteError;
 use crate::graph::TensorType;
@@ -11,7 +11,7 @@ use warpwright_runtime::RuntimeError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PersistentError {
-    /// The plan has no schedule.
+    /// The output that the options name is not a token.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
     /// The output that the options name is no token.
@@ -63,8 +63,8 @@ pub enum PersistentError {
 }
 
 impl PersistentError {
-    /// Whether it is the plan, the device or the options that stand against it, so that the plan runs in another way:
-    /// what is left are mistakes, and failures that would be met there too.
+    /// Whether the plan, the device or the options do not allow it, so that the plan can run in another way. Other
+    /// errors are bugs, or failures that would occur there too.
     pub fn is_unsupported(&self) -> bool {
         !matches!(self, PersistentError::Fault(_) | PersistentError::Execute(_))
     }

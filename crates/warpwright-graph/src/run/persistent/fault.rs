@@ -1,33 +1,33 @@
-//! A launch that gave up, in the words of its plan.
+//! A launch that gave up, described with the names of its plan.
 
 use super::super::placed::Placed;
 use crate::persistent::{Assigned, Instance, Origin, Schedule};
 use std::fmt;
 use warpwright_kernels::persistent::format::{Awaited, Fault};
 
-/// A block of a launch waited for something that did not come: the launch has ended, and its last token is not made.
+/// A block of a launch waited for something that did not come: the launch has ended, and its last token is missing.
 ///
-/// States are what that token has left of them: whoever goes on sets them anew.
+/// States may be partly updated by that token: reset them before you continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PersistentFault {
     /// The block that waited.
     pub block: u32,
-    /// The token, from 0 on in each launch.
+    /// The token, counted from 0 in each launch.
     pub token: u32,
     /// The phase of the schedule.
     pub phase: u32,
     /// The nodes whose work the phase does.
     pub nodes: Vec<String>,
-    /// What was waited for.
+    /// What the block waited for.
     pub awaited: Awaited,
-    /// The nodes whose work that is; at a barrier, those of the phase.
+    /// The nodes whose work it waited for; at a barrier, those of the phase.
     pub awaited_nodes: Vec<String>,
-    /// What the word was to become.
+    /// The value that the word was to reach.
     pub wanted: u32,
-    /// What it was in the end.
+    /// The last value seen.
     pub seen: u32,
-    /// How often it was looked at.
+    /// The number of polls.
     pub budget: u32,
 }
 

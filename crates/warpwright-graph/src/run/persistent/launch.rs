@@ -1,4 +1,4 @@
-//! A launch that runs: its tokens as they appear, and how it ends.
+//! A running launch: its tokens as they appear, and its end.
 
 use super::super::error::ExecuteError;
 use super::fault::PersistentFault;
@@ -10,19 +10,19 @@ use std::time::Duration;
 use warpwright_kernels::Finish;
 use warpwright_runtime::{Event, RuntimeError};
 
-/// How a launch has ended.
+/// The end of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finished {
-    /// Tokens that it has made.
+    /// The number of tokens that it has made.
     pub tokens: u32,
-    /// Why there are no more.
+    /// Why there are no more tokens.
     pub reason: Finish,
 }
 
-/// The tokens of a launch, from the device as it makes them. Dropped, it asks the launch to end, and does not wait.
+/// The tokens of a launch, read while the device makes them. Dropping it asks the launch to end, and does not wait.
 ///
-/// It has nothing of the plan's: while it is read the plan may be asked for whatever does not wait for the stream.
+/// It does not borrow the plan: while you read it you may use the plan for anything that does not wait for the stream.
 pub struct PersistentLaunch {
     pub(super) running: Arc<Running>,
 }
@@ -144,12 +144,12 @@ impl State {
 }
 
 impl PersistentLaunch {
-    /// The next token, if it is there. `None` does not say that there is none to come: see
+    /// The next token, if there is one yet. `None` does not mean that no more tokens follow: see
     /// [`is_over`](Self::is_over).
     ///
     /// # Errors
     ///
-    /// When all tokens that were made have been taken: what became of a launch that gave up, or failed.
+    /// When all tokens have been taken: the fault of a launch that gave up, or the device's error.
     pub fn poll(&mut self) -> Result<Option<u32>, ExecuteError> {
         let mut state = self.running.state();
         self.running.look(&mut state)?;
@@ -159,13 +159,13 @@ impl PersistentLaunch {
         }
     }
 
-    /// Whether the launch is over and all its tokens have been taken.
+    /// Whether the launch has ended and all its tokens have been taken.
     pub fn is_over(&self) -> bool {
         let state = self.running.state();
         state.outcome.is_some() && state.read.is_empty()
     }
 
-    /// Waits for the next token; `None` when there is none to come.
+    /// Waits for the next token; `None` at the end.
     ///
     /// # Errors
     ///
@@ -184,12 +184,12 @@ impl PersistentLaunch {
         }
     }
 
-    /// Asks the launch to end: with the token that it is making, or with the one after it. Those that it has made can
-    /// still be taken.
+    /// Asks the launch to end with the current token or with the next one. You can still take the tokens that it has
+    /// made.
     ///
     /// # Errors
     ///
-    /// Where the device refuses to write its memory.
+    /// If the device refuses to write its memory.
     pub fn stop(&self) -> Result<(), ExecuteError> {
         let state = self.running.state();
         // The flag is that of the launch that runs: one that is over has none.
@@ -199,11 +199,11 @@ impl PersistentLaunch {
         }
     }
 
-    /// Waits for the end of the launch, and says how it has ended. Tokens that have not been taken can still be.
+    /// Waits for the end of the launch, and returns how it ended. You can still take the remaining tokens.
     ///
     /// # Errors
     ///
-    /// [`ExecuteError::Persistent`] where it gave up, and what the device says where that has failed.
+    /// [`ExecuteError::Persistent`] if the launch gave up, and the device's error if that has failed.
     pub fn finish(&mut self) -> Result<Finished, ExecuteError> {
         self.running.wait()?;
         let skipped = || RuntimeError::Skipped { operation: "a launch for many tokens" };

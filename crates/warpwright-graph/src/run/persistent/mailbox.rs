@@ -1,8 +1,8 @@
-//! What the host and a launch tell one another while it runs: memory of the host's that the device sees.
+//! Communication between the host and a running launch: host memory that the device can access.
 //!
-//! The device writes a token and then counts it, both for the whole system; the host reads the count and then the token.
-//! The ring has room for all tokens of a launch, and the next launch begins when all of one have been read, so that no
-//! token is lost, however slow the host is.
+//! The device writes a token and then increments the count, both at system scope; the host reads the count and then the
+//! token. The ring has room for all tokens of a launch, and the next launch begins after all tokens have been read, so
+//! that no token is lost even if the host is slow.
 
 use super::super::error::ExecuteError;
 use super::fault::{Names, PersistentFault};

@@ -1,4 +1,4 @@
-//! A plan that stays on the device: one launch for many tokens.
+//! A plan as a persistent kernel: one launch for many tokens.
 //!
 //! ```text
 //!  host                                         device, one cooperative launch
@@ -11,12 +11,13 @@
 //!  finish      ◄──────── why it ended, or what a block waited for ──┘
 //! ```
 //!
-//! [`Persistent`] binds a plan as an [`Executable`](super::Executable) does, to the same weights and states, and its
-//! [`Schedule`](crate::persistent::Schedule) to one kernel. Its launches leave states as so many executions would.
-//! A [`PersistentLaunch`] reads tokens as they appear; it has what it reads to itself, and may outlive the plan.
+//! [`Persistent`] binds a plan like an [`Executable`](super::Executable), to the same weights and states, and its
+//! [`Schedule`](crate::persistent::Schedule) to one kernel. Its launches leave states as the same number of executions
+//! would. A [`PersistentLaunch`] reads tokens as they appear; it owns the memory that it reads, and may outlive the
+//! plan.
 //!
-//! What it is told by the device it reads from memory of the host's: it waits for nothing that comes after the launch.
-//! **A launch begins with everything zero that kernels wait for**, whatever the one before it has left.
+//! It reads the device's messages from host memory, so it does not wait for work after the launch. **All words that
+//! kernels wait for are zero when a launch begins**, whatever the previous one has left.
 
 mod bound;
 mod error;

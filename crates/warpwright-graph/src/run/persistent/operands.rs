@@ -1,4 +1,4 @@
-//! The operands of a schedule in device memory, held against the contracts of the kernels that are called.
+//! The operands of a schedule in device memory, checked against the contracts of the called kernels.
 
 use super::super::error::ExecuteError;
 use super::super::placed::{BoundArg, Placed};

@@ -1,26 +1,26 @@
-//! How a plan is made to stay.
+//! Options of a persistent kernel.
 
 use warpwright_kernels::persistent::Assignment;
 
-/// How a plan is made to stay on a device.
+/// How a plan is bound as a persistent kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct PersistentOptions {
-    /// Blocks of the launch. By default as many as can be resident at once; on a virtual device as many of them as it has
-    /// host threads, since more would only wait.
+    /// Blocks of the launch. By default as many as can be resident at once; on a virtual device at most as many as it
+    /// has host threads, since more would only wait.
     pub blocks: Option<u32>,
     /// Warps of a block: 1, 2, 4 or 8.
     pub warps: u32,
-    /// How items come to blocks.
+    /// How items are assigned to blocks.
     pub assignment: Assignment,
-    /// Tokens of a launch at most: there is room for as many that the host has not read.
+    /// Maximum number of tokens of a launch; the ring has room for as many unread tokens.
     pub tokens: u32,
-    /// Ids that end a text, at most.
+    /// Maximum number of ids that end a text.
     pub ends: u32,
-    /// Looks at a word before a block that waits for it gives up. By default so many that seconds pass; on a virtual
-    /// device, where a token of a large model takes that long, many more.
+    /// Polls of a word before a waiting block gives up. The default takes seconds; it is much higher on a virtual
+    /// device, where a token of a large model takes that long.
     pub budget: Option<u32>,
-    /// The output of the plan that is the token.
+    /// The output of the plan that holds the token.
     pub token: String,
 }
 

@@ -1,5 +1,5 @@
-//! Schedules that are wrong on purpose, which nothing but the kernel looks at: the host is told what was waited for, and
-//! launches after that are as if nothing had been.
+//! Schedules that are wrong on purpose, and that only the kernel checks: the host gets the fault, and later launches
+//! are not affected.
 
 use super::{Persistent, PersistentFault, PersistentOptions};
 use crate::dispatch::KernelLibrary;

@@ -1,8 +1,7 @@
-//! Steps of a model from token to token: planned and captured once for each shape, and again when a bound moves.
+//! Steps of a model from token to token: planned and captured once for each shape, and again when a bound grows.
 //!
-//! A step is asked for by what it is for: so many sequences, so long. What was planned for that is used again; what
-//! was not is planned, and the step says so and why. The runner knows no model: a function gives it the graph of a
-//! shape.
+//! A step is requested by its purpose: number of sequences and length. An existing plan is reused; otherwise a plan is
+//! made, and the step reports why. The runner does not depend on models: a callback builds the graph of a shape.
 
 mod persistent;
 mod shape;
@@ -25,10 +24,10 @@ use std::fmt;
 use std::sync::Arc;
 use step::Ready;
 
-/// What a model does from token to token.
+/// Runs a model from token to token.
 ///
-/// States that the graphs of several shapes have under one name are one state. Of a state of several batch sizes,
-/// smaller batches have the first sequences.
+/// States with the same name in the graphs of several shapes are one state. Smaller batches use the first sequences of
+/// a state.
 ///
 /// ```
 /// use warpwright_graph::{
@@ -113,8 +112,8 @@ impl Entry {
 const KEPT_PROMPTS: usize = 8;
 
 impl Runner {
-    /// A runner of a model whose weights are in the store. `build` gives the graph of a shape; nothing is planned
-    /// before it is asked for.
+    /// A runner of a model whose weights are in the store. `build` returns the graph of a shape; nothing is planned
+    /// before a step is requested.
     pub fn new(
         store: Store,
         options: PlanOptions,
@@ -143,31 +142,31 @@ impl Runner {
         self
     }
 
-    /// Weights and states.
+    /// The weights and states.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Weights and states, to write them between steps.
+    /// The weights and states, to write them between steps.
     pub fn store_mut(&mut self) -> &mut Store {
         &mut self.store
     }
 
-    /// Tokens that caches have room for now.
+    /// The current capacity of caches, in tokens.
     pub fn max_seq_len(&self) -> u32 {
         self.max_seq_len
     }
 
     /// A step of `batch` sequences, after which the longest has `length` tokens.
     ///
-    /// Where that is longer than caches have room for, they grow and keep what they hold. A shape that is new, or
-    /// that was planned for smaller caches, is planned, bound and captured; else what is there is used.
+    /// If that exceeds the capacity of the caches, they grow and keep their contents. A new shape, or one that was
+    /// planned for smaller caches, is planned, bound and captured; otherwise the existing step is used.
     pub fn step(&mut self, kind: StepKind, batch: u32, length: u32) -> Result<RunnerStep<'_>, RunnerError> {
         self.variant_step(0, kind, batch, length)
     }
 
-    /// As [`step`](Self::step), of another graph with such a shape: one that computes logits only, say, or chooses
-    /// tokens in another way. Variants have plans of their own, and share weights and states.
+    /// Like [`step`](Self::step), but for another graph of such a shape: for example one that computes logits only, or
+    /// chooses tokens in another way. Variants have their own plans, and share weights and states.
     pub fn variant_step(
         &mut self,
         variant: u32,

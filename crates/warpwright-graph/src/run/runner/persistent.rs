@@ -1,4 +1,4 @@
-//! Steps that stay on the device: one launch for many tokens of one sequence.
+//! Steps as a persistent kernel: one launch for many tokens of one sequence.
 
 use super::super::error::ExecuteError;
 use super::super::persistent::{Persistent, PersistentLaunch, PersistentOptions};
@@ -8,12 +8,12 @@ use std::fmt;
 use std::sync::Arc;
 use warpwright_runtime as runtime;
 
-/// What is known of a variant that was asked for before.
+/// A variant's bound persistent kernel.
 pub(super) struct BoundVariant {
     plan: Arc<Plan>,
     max_seq_len: u32,
     options: PersistentOptions,
-    /// Nothing where its states have moved.
+    /// `None` if its states have moved.
     persistent: Option<Box<Persistent>>,
 }
 
@@ -35,18 +35,17 @@ impl BoundVariant {
 }
 
 impl Runner {
-    /// Steps of one sequence, up to `tokens` of them in one launch, after the first of which it has `length` tokens: what
-    /// as many steps of [`StepKind::Decode`] do.
+    /// Up to `tokens` decode steps of one sequence in one launch; after the first of them the sequence has `length`
+    /// tokens. The result is that of the same number of steps of [`StepKind::Decode`].
     ///
-    /// Caches grow for all of them as for [`variant_step`](Self::variant_step), and the plan is that of such steps. The
-    /// dispatcher is not asked when they run. A launch that is under way, of whatever step, goes on; what this does comes
-    /// behind it.
+    /// Caches grow for all of them as in [`variant_step`](Self::variant_step), and the plan is that of such steps. The
+    /// dispatcher is not called when they run. A running launch of any step continues; this work is queued after it.
     ///
     /// # Errors
     ///
-    /// Those of [`variant_step`](Self::variant_step), and [`RunnerError::Persistent`] where the step cannot be such a
-    /// launch: [`RunnerError::is_unsupported`] says whether the steps can be had one by one. No more than a plan is made
-    /// before that is known.
+    /// Those of [`variant_step`](Self::variant_step), and [`RunnerError::Persistent`] if the step cannot be such a
+    /// launch: [`RunnerError::is_unsupported`] returns whether the steps can be run one by one. In that case only a
+    /// plan has been made.
     pub fn persistent_step(
         &mut self,
         variant: u32,
@@ -82,7 +81,7 @@ impl Runner {
     }
 }
 
-/// Steps that are ready to be one launch.
+/// Prepared steps, to be run as one launch.
 pub struct PersistentStep<'a> {
     persistent: &'a mut Persistent,
     shape: StepShape,
@@ -91,17 +90,17 @@ pub struct PersistentStep<'a> {
 }
 
 impl PersistentStep<'_> {
-    /// What each of them is for.
+    /// The shape of each step.
     pub fn shape(&self) -> StepShape {
         self.shape
     }
 
-    /// Why they were planned for this call; `None` where they were ready.
+    /// Why they were planned by this call; `None` if they were ready.
     pub fn replanned(&self) -> Option<Replanned> {
         self.replanned
     }
 
-    /// Their plan, with its inputs and outputs, and its schedule.
+    /// Their plan with its inputs and outputs, and its schedule.
     pub fn persistent(&self) -> &Persistent {
         self.persistent
     }
@@ -115,7 +114,7 @@ impl PersistentStep<'_> {
         self.persistent.write_input(name, values)
     }
 
-    /// Issues the launch, of as many tokens as were asked for or fewer: see [`Persistent::launch`].
+    /// Issues the launch, of at most the requested number of tokens: see [`Persistent::launch`].
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What steps are asked for, and why they are planned.
+//! The shapes of steps, and the reasons for planning.
 
 use super::super::error::{ExecuteError, StoreError};
 use super::super::persistent::PersistentError;
@@ -7,43 +7,43 @@ use crate::launch::PlanError;
 use std::fmt;
 use warpwright_runtime::RuntimeError;
 
-/// What a step computes.
+/// The computation of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StepKind {
     /// One token of each sequence.
     Decode,
-    /// So many tokens of all sequences together: prompts, or chunks of them.
+    /// This many tokens of all sequences together: prompts, or chunks of them.
     Prefill {
         /// Tokens of all sequences.
         tokens: u32,
     },
 }
 
-/// What a graph is asked for.
+/// The shape of a step's graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StepShape {
-    /// What it computes.
+    /// The computation.
     pub kind: StepKind,
     /// Sequences.
     pub batch: u32,
-    /// Tokens that the cache of a sequence has room for.
+    /// Capacity of a sequence's cache, in tokens.
     pub max_seq_len: u32,
-    /// Which of several graphs of such a shape: a number that means something to the function that builds them, and 0
-    /// unless [`Runner::variant_step`](super::Runner::variant_step) has asked for another.
+    /// Selects one of several graphs of the shape: a number that the graph's builder interprets, and 0 unless
+    /// [`Runner::variant_step`](super::Runner::variant_step) has requested another.
     pub variant: u32,
 }
 
-/// How long sequences may become.
+/// The maximum length of sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceBound {
-    /// Tokens that caches have room for at first.
+    /// Initial capacity of caches, in tokens.
     pub initial: u32,
-    /// Tokens that they have room for at most. Until then the room doubles whenever it is too small.
+    /// Maximum capacity, in tokens. The capacity doubles whenever it is too small, up to this limit.
     pub limit: u32,
 }
 
 impl SequenceBound {
-    /// Room for so many tokens, no more and no less.
+    /// A fixed capacity of this many tokens.
     pub fn fixed(tokens: u32) -> Self {
         SequenceBound { initial: tokens, limit: tokens }
     }
@@ -87,17 +87,17 @@ pub enum Replanned {
         /// The variant now.
         to: u32,
     },
-    /// Sequences became longer than caches had room for when the step was planned. What they hold was moved.
+    /// Sequences exceeded the capacity of the caches that the step was planned for. The contents of the caches were
+    /// moved.
     Cache {
         /// Tokens that there was room for.
         from: u32,
         /// Tokens that there is room for now.
         to: u32,
     },
-    /// The plan is the one that it was, but states have moved, to make room for more sequences: it was bound and
-    /// captured again.
+    /// The plan is unchanged, but states have moved to make room for more sequences: it was bound and captured again.
     Moved,
-    /// A step that stays on the device was bound with other options.
+    /// A persistent kernel was bound with other options.
     Options,
 }
 
@@ -141,13 +141,13 @@ pub enum RunnerError {
     /// The plan cannot be bound or run.
     #[error(transparent)]
     Execute(#[from] ExecuteError),
-    /// The plan cannot be one launch for many tokens.
+    /// The plan cannot be a persistent kernel.
     #[error(transparent)]
     Persistent(#[from] PersistentError),
-    /// The store refuses.
+    /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Sequences cannot be that long.
+    /// The sequences are too long.
     #[error("a sequence of {length} tokens: there is room for {limit} at most")]
     TooLong {
         /// Tokens that were asked for.
@@ -158,13 +158,13 @@ pub enum RunnerError {
 }
 
 impl RunnerError {
-    /// Whether a step cannot stay on the device, and can be had in another way: see
+    /// Whether a step cannot be a persistent kernel but can run in another way: see
     /// [`PersistentError::is_unsupported`].
     pub fn is_unsupported(&self) -> bool {
         matches!(self, RunnerError::Persistent(error) if error.is_unsupported())
     }
 
-    /// What the device says, where that is why.
+    /// The device's error, if that is the cause.
     pub fn device_error(&self) -> Option<&RuntimeError> {
         match self {
             RunnerError::Execute(error) | RunnerError::Persistent(PersistentError::Execute(error)) => {

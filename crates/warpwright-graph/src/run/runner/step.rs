@@ -1,4 +1,4 @@
-//! A step that is ready, and what makes it run.
+//! A prepared step, and its execution.
 
 use super::super::capture::Captured;
 use super::super::error::ExecuteError;
@@ -31,7 +31,7 @@ impl Ready {
     }
 }
 
-/// A step that is ready.
+/// A prepared step.
 pub struct RunnerStep<'a> {
     pub(super) ready: &'a mut Ready,
     pub(super) dispatch: &'a dyn KernelDispatch,
@@ -40,12 +40,12 @@ pub struct RunnerStep<'a> {
 }
 
 impl RunnerStep<'_> {
-    /// What it is for.
+    /// Its shape.
     pub fn shape(&self) -> StepShape {
         self.shape
     }
 
-    /// Why it was planned for this call; `None` where it was ready.
+    /// Why it was planned by this call; `None` if it was ready.
     pub fn replanned(&self) -> Option<Replanned> {
         self.replanned
     }
@@ -60,7 +60,7 @@ impl RunnerStep<'_> {
         self.ready.executable_mut().write_input(name, values)
     }
 
-    /// Issues the step, as one launch of a graph unless the runner is eager, and does not wait for it.
+    /// Issues the step, as one graph launch unless the runner is eager, and does not wait.
     pub fn run(&mut self) -> Result<(), ExecuteError> {
         match self.ready {
             Ready::Captured(captured) => captured.replay(),
@@ -68,13 +68,13 @@ impl RunnerStep<'_> {
         }
     }
 
-    /// Issues the step launch by launch through another dispatcher than the runner's: one that looks on, or leaves
-    /// something out. The plan is that of the runner's.
+    /// Issues the step launch by launch through another dispatcher than the runner's, for example one that observes
+    /// steps or skips some. The plan is that of the runner's dispatcher.
     pub fn issue(&mut self, dispatch: &dyn KernelDispatch) -> Result<(), ExecuteError> {
         self.ready.executable_mut().issue(dispatch)
     }
 
-    /// Runs the step, waits for it and says what the device counted.
+    /// Runs the step, waits for it and returns the device's counters.
     pub fn execute(&mut self) -> Result<Execution, ExecuteError> {
         match self.ready {
             Ready::Captured(captured) => captured.execute(),
