@@ -1,4 +1,4 @@
-//! How long sequences may be, and why no longer.
+//! The length limit of sequences, and its reason.
 
 use super::error::EngineError;
 use crate::model::{LoadError, ModelConfig};
@@ -9,15 +9,15 @@ use warpwright_runtime::RuntimeError;
 /// The context where none is asked for, if the model has it.
 const DEFAULT_CONTEXT: u32 = 4096;
 
-/// How many tokens a sequence has at most, prompts and answers together, and why.
+/// The maximum number of tokens of a sequence, prompts and answers together, and the reason for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Context {
-    /// Tokens.
+    /// The limit in tokens.
     pub tokens: u32,
-    /// Why it is no more.
+    /// The reason for the limit.
     pub limit: ContextLimit,
-    /// The most that the model has.
+    /// The maximum that the model supports.
     pub max: u32,
 }
 
@@ -25,18 +25,18 @@ pub struct Context {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ContextLimit {
-    /// No more were asked for.
+    /// The requested length.
     Asked,
-    /// Nothing was asked for, and the model has more.
+    /// The default: no length was requested, and the model supports more.
     Default,
-    /// The model was trained for no more.
+    /// The context length of the model's training.
     Model,
-    /// Tokens of the model see no more than a window, and attention to a part of the sequence is not supported.
+    /// The sliding window of the model's layers: attention to a part of the sequence is not supported.
     Window,
 }
 
 impl Context {
-    /// The longest that a model has.
+    /// The maximum context of a model.
     pub fn of(model: &ModelConfig) -> Context {
         let max = model.max_context();
         let limit = if max < model.context_length() { ContextLimit::Window } else { ContextLimit::Model };
@@ -72,7 +72,7 @@ impl Context {
         }
     }
 
-    /// What helps where it is too short, but for saying less.
+    /// A hint for a context that is too short, in addition to shortening the text.
     pub fn help(&self) -> String {
         match self.limit {
             ContextLimit::Asked | ContextLimit::Default => {

@@ -1,4 +1,4 @@
-//! Why an engine does not do what it is asked for.
+//! Errors of the engine.
 
 use super::context::Context;
 use super::not_finite::NotFinite;
@@ -7,7 +7,7 @@ use crate::model::{LoadError, ModelError};
 use warpwright_graph::{ExecuteError, GraphError, PlanError, RunnerError, StoreError};
 use warpwright_runtime::RuntimeError;
 
-/// Why an engine cannot be loaded, or does not go on.
+/// Why an engine cannot be loaded, or cannot continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
@@ -20,13 +20,13 @@ pub enum EngineError {
     /// A step cannot be planned, or has failed.
     #[error(transparent)]
     Step(#[from] RunnerError),
-    /// The device's weights and states refuse.
+    /// The store of weights and states refused.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The device refuses, or has failed.
+    /// The device refused, or has failed.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
-    /// An option is outside of what there is.
+    /// An option is out of range.
     #[error("{option} is {value}: it must be {rule}")]
     Option {
         /// Which.
@@ -36,7 +36,7 @@ pub enum EngineError {
         /// What it must be.
         rule: String,
     },
-    /// An executor that the device or the model cannot be used with.
+    /// The device or the model does not support the executor.
     #[error("executor {}: {why}", executor.name())]
     Executor {
         /// Which.
@@ -55,7 +55,7 @@ pub enum EngineError {
         /// What the device says.
         source: Box<EngineError>,
     },
-    /// An id that is no token of the model.
+    /// An id is not a token of the model.
     #[error("token {at} is {id}, but the vocabulary has {vocab} tokens, 0 to {}", vocab - 1)]
     Vocabulary {
         /// Its place in what was given.
@@ -65,7 +65,7 @@ pub enum EngineError {
         /// Tokens of the vocabulary.
         vocab: u32,
     },
-    /// A prompt that there is no room for.
+    /// The context has no room for a prompt.
     #[error(
         "a prompt of {prompt} tokens{} does not fit into {context}: shorten it; {}",
         after(*before),
@@ -79,7 +79,7 @@ pub enum EngineError {
         /// The context.
         context: Context,
     },
-    /// There is no room for another token.
+    /// The context has no room for another token.
     #[error("{context} is full: {prompt} of prompts and {generated} generated; {}", context.help())]
     Full {
         /// Tokens that were given.
@@ -89,7 +89,7 @@ pub enum EngineError {
         /// The context.
         context: Context,
     },
-    /// Logits are NaN or infinite: no token is chosen by them.
+    /// Logits are NaN or infinite, so no token was chosen.
     #[error(
         "the logits after {after} tokens are not finite{}",
         first.as_ref().map(|first| format!(": {first}")).unwrap_or_default()
@@ -101,10 +101,10 @@ pub enum EngineError {
         /// that was computed again.
         first: Option<Box<NotFinite>>,
     },
-    /// Nothing was given that a token could follow.
+    /// The sequence is empty, so no token can follow.
     #[error("there is nothing to go on from: give at least one token first")]
     Empty,
-    /// A prefix that is longer than the sequence.
+    /// A prefix is longer than the sequence.
     #[error("a prefix of {asked} tokens of a sequence of {held}")]
     Prefix {
         /// Tokens that were asked for.

@@ -1,8 +1,9 @@
-//! How long a token will take, before it is computed.
+//! Estimate of the time per token, before tokens are computed.
 //!
-//! Layers are alike: the beginning of a step is run, launch by launch, for as long as there is time, and the rest is
-//! reckoned from that. What is launched as something that was measured takes as long, and anything else for its bytes as
-//! long as the largest product that was. A step that fits into the time is measured whole.
+//! Layers are alike, so the beginning of a step is run, launch by launch, within a time limit, and the rest is
+//! extrapolated. A launch of a measured kernel counts with the measured time; any other launch counts in proportion to
+//! its bytes, at the speed of the largest measured product. A step that fits into the time limit is measured
+//! completely.
 
 use super::error::EngineError;
 use super::load::Engine;
@@ -20,22 +21,22 @@ const BUDGET: Duration = Duration::from_millis(120);
 /// The position that steps are measured at, if there is room: attention takes longer the more there is to see.
 const POSITION: usize = 64;
 
-/// How long tokens will take on this device.
+/// Time per token on this device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Estimate {
-    /// A token that is chosen.
+    /// A generated token.
     pub token: Duration,
     /// A token of a long prompt.
     pub prompt_token: Duration,
 }
 
 impl Engine {
-    /// Estimates how long tokens will take, in some tenths of a second. The sequence stays as it is.
+    /// Estimates the time per token, in a few tenths of a second. The sequence does not change.
     ///
     /// # Errors
     ///
-    /// What the device says.
+    /// The device's error.
     pub fn estimate(&mut self) -> Result<Estimate, EngineError> {
         self.sequence.settle();
         // Behind what the cache holds, where nothing sees what is written; there may be one place too few.

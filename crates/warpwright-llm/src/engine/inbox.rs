@@ -1,4 +1,4 @@
-//! Tokens of single steps on their way to the host.
+//! Transfer of the tokens of single steps to the host.
 
 use super::error::EngineError;
 use warpwright_runtime::{AnyBuffer, Device, Event, HostBuffer, Stream};

@@ -1,4 +1,4 @@
-//! The engine itself, and how it comes to be.
+//! The engine, and how it is loaded.
 
 use super::context::{Context, not_loaded};
 use super::error::EngineError;
@@ -20,14 +20,14 @@ use warpwright_runtime::{Device, Stream};
 
 /// A model on a device, with one sequence of tokens.
 ///
-/// The sequence is what prompts and choices have made it. [`prefill`](Self::prefill) adds a prompt, and
-/// [`decode`](Self::decode) chooses a token, adds it and gives it; [`truncate`](Self::truncate) goes back to a prefix, whose
-/// keys and values stay in the cache.
+/// The sequence consists of prompts and generated tokens. [`prefill`](Self::prefill) adds a prompt.
+/// [`decode`](Self::decode) chooses a token, adds it and returns it. [`truncate`](Self::truncate) goes back to a
+/// prefix, whose keys and values stay in the cache.
 ///
-/// What goes wrong on the device while a call has not waited for it is the error of a later call. After any error the
-/// engine is as it was before the step that failed, and can be asked again.
+/// A device error that a call has not waited for is returned by a later call. After any error the engine is in the
+/// state before the failed step, and can be used again.
 ///
-/// Several engines may share a device: each has a stream and memory of its own.
+/// Several engines may share a device: each has its own stream and memory.
 pub struct Engine {
     /// Before what it works on: a launch that is running is stopped first.
     pub(super) sequence: Sequence,
@@ -69,13 +69,13 @@ impl Outcomes {
 }
 
 impl Engine {
-    /// Loads the model of a file, which is not needed afterwards, and makes a step of decoding ready. `progress` is
-    /// told of each tensor.
+    /// Loads the model of a file and prepares a decode step. The file is not needed afterwards. `progress` is called
+    /// for each tensor.
     ///
     /// # Errors
     ///
-    /// [`EngineError::Model`] for a model that is not known, [`EngineError::Option`] for options that it does not have,
-    /// and where the device has no room or no kernel for it what that says.
+    /// [`EngineError::Model`] for an unknown model, [`EngineError::Option`] for unsupported options, and the device's
+    /// errors if it lacks memory or a kernel.
     pub fn load(
         gguf: &Gguf,
         options: EngineOptions,
@@ -134,12 +134,12 @@ impl Engine {
         &self.options.device
     }
 
-    /// How long a sequence may be.
+    /// The maximum length of a sequence.
     pub fn context(&self) -> Context {
         self.context
     }
 
-    /// What the cache holds keys and values as.
+    /// The element type of the KV cache.
     pub fn cache(&self) -> CacheDtype {
         self.options.cache
     }

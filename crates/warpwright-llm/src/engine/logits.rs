@@ -12,19 +12,20 @@ pub enum By {
     /// Token by token, as in decoding.
     #[default]
     Token,
-    /// In chunks of up to so many tokens, as prompts.
+    /// In chunks of up to this many tokens, like prompts.
     Chunk(u32),
 }
 
 impl Engine {
-    /// Adds tokens to the sequence, and gives the logits after each: `each` is told the number of the token among `ids`
-    /// and as many numbers as the vocabulary has tokens, and may end it. A chunk's rows are held at once, and no more.
-    /// The sequence ends with the last token of which logits were given, or, where it was ended in a chunk, with that.
+    /// Adds tokens to the sequence, and passes the logits after each to `each`, with the index of the token in `ids`;
+    /// there is one logit per token of the vocabulary. `each` may end the computation. At most the rows of one chunk
+    /// are in memory at once. The sequence ends with the last token whose logits were passed, or, if `each` ended it
+    /// within a chunk, with that chunk.
     ///
     /// # Errors
     ///
-    /// Those of [`prefill`](Self::prefill); [`EngineError::Option`] for a chunk of no tokens; [`EngineError::NotFinite`] where
-    /// a logit is NaN or infinite.
+    /// Those of [`prefill`](Self::prefill); [`EngineError::Option`] for a chunk of no tokens;
+    /// [`EngineError::NotFinite`] if a logit is NaN or infinite.
     pub fn logits(
         &mut self,
         ids: &[u32],

@@ -8,20 +8,20 @@
 //!                                                    └──► the host, when it asks
 //! ```
 //!
-//! It knows ids, not text: tokenizers and templates are elsewhere. All plans of a model work on one
-//! [`Store`](warpwright_graph::Store), whose states are the sequence; the host keeps the ids of it, and nothing else.
+//! The engine works on ids, not text: tokenizers and templates are separate. All plans of a model share one
+//! [`Store`](warpwright_graph::Store), whose states are the sequence; the host keeps only its ids.
 //!
-//! What holds:
+//! Invariants:
 //!
-//! - **Ids that a kernel reads are in the vocabulary**: others are refused before. A step that is ahead may read the one that
-//!   says that no token could be chosen, for which a table has zeros.
-//! - **The cache holds a prefix of the sequence**, and attention sees no more of it than that: what padding, a step
-//!   issued ahead or a failure has left behind it is overwritten before it is seen.
-//! - **No token is chosen by logits that are not finite**: that is an error, which names the first tensor that has such a
+//! - **Ids that a kernel reads are in the vocabulary**: others are refused before. A step issued ahead may read the id
+//!   that means "no token could be chosen"; a table lookup returns zeros for it.
+//! - **The cache holds a prefix of the sequence**, and attention sees only that prefix: entries after it, left by
+//!   padding, a step issued ahead or a failure, are overwritten before they are seen.
+//! - **No token is chosen from logits that are not finite**: that is an error, which names the first tensor with such a
 //!   number.
-//! - **A token is a function of the ids before it, the sampler's options and the seed**, up to the rounding of steps and
-//!   chunks: however the ids came into the cache, a draw takes the random number of its seed and position. Which
-//!   executor decodes, and where its launches begin and end, changes no token.
+//! - **A token is a function of the ids before it, the sampler's options and the seed**, up to the rounding of steps
+//!   and chunks: a draw takes the random number of its seed and position, however the ids came into the cache. The
+//!   choice of executor, and where its launches begin and end, changes no token.
 
 mod context;
 mod error;

@@ -1,8 +1,8 @@
-//! Numbers that are none: which tensor has the first.
+//! Detection of NaN and infinities: finds the first tensor that has one.
 //!
-//! What chooses tokens says whether there was one among the logits, by an id that no token has, and where the host has the
-//! logits it looks at them. Only then is the sequence computed again, step by step, and what each step has written is
-//! looked at, up to the first that has NaN or an infinity. Where a weight that this step takes has one itself, it is named.
+//! The sampling kernels report such a number among the logits by an id that no token has; if the host has the logits,
+//! it checks them. Only then is the sequence computed again, step by step, and the output of each step is checked until
+//! one has NaN or an infinity. If a weight of this step has one itself, the weight is reported.
 
 use super::error::EngineError;
 use super::load::Engine;
@@ -16,17 +16,17 @@ use warpwright_graph::{
 };
 use warpwright_runtime::AnyBuffer;
 
-/// A number that is NaN or infinite, where none may be.
+/// A NaN or an infinity in a model's numbers.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct NotFinite {
     /// The tensor, by its name in the file or in the graph of the model.
     pub tensor: String,
-    /// Whether it is a weight: then it stands in the file. Else it was computed.
+    /// Whether the tensor is a weight of the file; otherwise it was computed.
     pub weight: bool,
-    /// The row of a weight; of what was computed the position of the token.
+    /// The row of a weight, or the token position of a computed tensor.
     pub row: u64,
-    /// The place in the row.
+    /// The index in the row.
     pub column: u64,
     /// The number.
     pub value: f32,

@@ -1,4 +1,4 @@
-//! How a model is loaded and run.
+//! Options for loading and running a model.
 
 use super::error::EngineError;
 use super::sampler::SamplerOptions;
@@ -13,47 +13,47 @@ const MAX_CHUNK: u32 = 1 << 16;
 /// The most tokens of a launch.
 const MAX_TOKENS_PER_LAUNCH: u32 = 1 << 16;
 
-/// How a model is loaded and run.
+/// Options for loading and running a model.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EngineOptions {
     /// The device.
     pub device: Device,
-    /// How kernels are chosen for it: by estimates at first.
+    /// How kernels are chosen for the device. Default: by estimates.
     pub tuning: Tuning,
-    /// How activations are multiplied: [`Arithmetic::Exact`] at first.
+    /// How activations are multiplied. Default: [`Arithmetic::Exact`].
     pub arithmetic: Arithmetic,
-    /// What the cache of keys and values holds: `f16` at first.
+    /// The element type of the KV cache. Default: `f16`.
     pub cache: CacheDtype,
-    /// Tokens of prompts and answers together; without it 4096, or what the model has if that is less.
+    /// Maximum number of tokens, prompts and answers together. Default: 4096, or the model's maximum if that is less.
     pub context: Option<u32>,
-    /// Tokens that the cache has room for at first: 512, or the context if that is less. The room doubles whenever it is
-    /// too small, up to the context; each time steps are planned again.
+    /// Initial capacity of the cache in tokens. Default: 512, or the context if that is less. The capacity doubles
+    /// whenever it is too small, up to the context; each time steps are planned again.
     pub room: u32,
-    /// How tokens are decoded: as graphs at first.
+    /// How tokens are decoded. Default: as graphs.
     pub executor: Executor,
-    /// Tokens of a launch of [`Executor::Persistent`] at most: 128 at first. A launch has fewer where the cache has no
-    /// room for more, and ends at a token that ends the text.
+    /// Maximum number of tokens per launch of [`Executor::Persistent`]. Default: 128. A launch makes fewer tokens if
+    /// the cache has no room for more, and ends at a token that ends the text.
     pub tokens_per_launch: u32,
-    /// Blocks of such a launch; without it as many as are resident at once, and on a virtual GPU as many as it has
-    /// threads for.
+    /// Blocks of such a launch. Default: as many as can be resident at once, and on a virtual GPU as many as it has
+    /// threads.
     pub blocks: Option<u32>,
-    /// Whether graphs are used where an executor cannot do what is asked for:
-    /// [`Engine::fallback`](super::Engine::fallback) says so then. Without it that is an error. It is so at first.
+    /// Whether to use graphs if an executor is not supported; [`Engine::fallback`](super::Engine::fallback) reports it.
+    /// If false, that is an error. Default: true.
     pub fall_back: bool,
-    /// Tokens of a prompt that are computed at once. Without it 256, and 16 on a virtual GPU: there a token costs
-    /// the same in larger chunks, which would only answer later.
+    /// Tokens of a prompt that are computed at once. Default: 256, and 16 on a virtual GPU, where larger chunks cost
+    /// the same per token and only respond later.
     pub chunk: Option<u32>,
     /// Whether [`Engine::decode`](super::Engine::decode) issues the step after the one that it waits for, or the launch
-    /// after a prompt. Without it devices have something to do while the host looks at a token, but not virtual GPUs: to
-    /// those the host's time is nothing, and a step that nobody wanted is long.
+    /// after a prompt. Default: true on devices, so that they are busy while the host handles a token; false on virtual
+    /// GPUs, where the host's time is negligible and an unneeded step is slow.
     pub ahead: Option<bool>,
     /// How tokens are chosen.
     pub sampler: SamplerOptions,
 }
 
 impl EngineOptions {
-    /// What is said of each member.
+    /// The default options for a device.
     pub fn new(device: Device) -> Self {
         EngineOptions {
             tuning: Tuning::new(device_model(&device)),
@@ -73,17 +73,17 @@ impl EngineOptions {
     }
 }
 
-/// How the launches of a step are issued. Tokens are the same.
+/// How the launches of a step are issued. All executors give the same tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Executor {
-    /// Recorded once and replayed as one.
+    /// Recorded once and replayed as one graph launch.
     #[default]
     Graph,
     /// One by one.
     Eager,
-    /// One launch for many tokens: a kernel that stays resident, and goes on with the token that it has chosen.
-    /// Prompts are computed as with `Graph`.
+    /// A persistent kernel: one launch for many tokens, which continues with the token that it has chosen. Prompts are
+    /// computed as with `Graph`.
     Persistent,
 }
 

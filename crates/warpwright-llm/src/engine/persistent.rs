@@ -1,4 +1,4 @@
-//! Decoding by launches of many tokens: how long they are, and what is used where there are none.
+//! Decoding by a persistent kernel: the length of launches, and the fallback.
 
 use super::error::EngineError;
 use super::load::Engine;
@@ -6,15 +6,15 @@ use super::options::Executor;
 use std::fmt;
 use warpwright_graph::{PersistentLaunch, PersistentOptions, PersistentStep, RunnerError};
 
-/// What is used in place of the executor that was asked for, and why.
+/// The fallback for an unsupported executor, and the reason.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Fallback {
-    /// What was asked for.
+    /// The requested executor.
     pub asked: Executor,
-    /// What is used.
+    /// The executor in use.
     pub used: Executor,
-    /// Why the device or the model cannot do what was asked for.
+    /// Why the device or the model does not support the requested executor.
     pub why: RunnerError,
 }
 
@@ -24,7 +24,7 @@ impl fmt::Display for Fallback {
     }
 }
 
-/// What persistent launches have done, and how they are made.
+/// Statistics of persistent launches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PersistentStatistics {
@@ -32,14 +32,14 @@ pub struct PersistentStatistics {
     pub launches: u64,
     /// Tokens that were read from them.
     pub tokens: u64,
-    /// Blocks of a launch: all are resident.
+    /// Blocks of a launch, all of them resident.
     pub blocks: u32,
-    /// How often all of them wait for one another for a token.
+    /// Grid barriers per token.
     pub barriers_per_token: u32,
 }
 
 impl PersistentStatistics {
-    /// What was done since then, by launches of the same kind.
+    /// The difference to an earlier reading, for launches of the same kind.
     pub fn since(&self, before: &PersistentStatistics) -> PersistentStatistics {
         PersistentStatistics {
             launches: self.launches - before.launches,
@@ -48,15 +48,15 @@ impl PersistentStatistics {
         }
     }
 
-    /// Launches for each token that was read from them; nothing where there is nothing to divide.
+    /// Launches per token read; `None` if no token was read.
     pub fn launches_per_token(&self) -> Option<f64> {
         (self.tokens > 0).then(|| self.launches as f64 / self.tokens as f64)
     }
 }
 
 impl Engine {
-    /// What is used in place of the executor that was asked for, since the device or the model cannot do that. It may
-    /// turn out at any time: another way of choosing tokens has another plan.
+    /// The fallback in use, if the device or the model does not support the requested executor. It may start at any
+    /// time, because another way of choosing tokens has another plan.
     pub fn fallback(&self) -> Option<&Fallback> {
         self.fallback.as_ref()
     }

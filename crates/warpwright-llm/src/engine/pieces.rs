@@ -1,10 +1,9 @@
-//! How the tokens of a prompt are divided into what is computed at once.
+//! Division of a prompt into chunks that are computed at once.
 //!
-//! Each size of a chunk is a plan of its own, so that there are few of them: whole chunks, and for what is left the
-//! powers of two. Of a chunk that is larger than what is left the rest is padding: tokens behind the last one, whose
-//! keys and values lie in the cache where nothing sees them before they are overwritten, so that it must have room for
-//! them; where it has not, the largest power of two that needs none comes first. What is too little for a chunk goes
-//! token by token.
+//! Each chunk size has its own plan, so there are few sizes: whole chunks, and powers of two for the rest. A chunk
+//! larger than the rest is padded: the cache needs room for the padding tokens, whose keys and values are overwritten
+//! before anything sees them. If it has no room, the largest power of two without padding comes first. A rest that is
+//! too small for a chunk is computed token by token.
 
 use super::options::Chosen;
 

@@ -9,13 +9,13 @@ use std::ops::ControlFlow;
 use warpwright_graph::RunnerStep;
 use warpwright_runtime::{Event, nvtx};
 
-/// How far a prompt is.
+/// Progress of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
-    /// Tokens that are done.
+    /// Tokens done.
     pub done: usize,
-    /// Tokens that there are to do.
+    /// Tokens in total.
     pub total: usize,
 }
 
@@ -26,18 +26,19 @@ pub(super) type Told<'a> = dyn FnMut(Progress) -> ControlFlow<()> + 'a;
 const IN_FLIGHT: usize = 2;
 
 impl Engine {
-    /// Adds a prompt to the sequence, and issues what chooses the token after it: [`decode`](Self::decode) gives that.
+    /// Adds a prompt to the sequence, and issues the choice of the next token, which [`decode`](Self::decode) returns.
     ///
     /// # Errors
     ///
-    /// Before anything is done, [`EngineError::Vocabulary`] for ids that are none, and [`EngineError::Overflow`] where
-    /// the context has no room; [`EngineError::Empty`] where there is nothing at all. Others are the device's.
+    /// Before anything is computed: [`EngineError::Vocabulary`] for invalid ids, [`EngineError::Overflow`] if the
+    /// context has no room, [`EngineError::Empty`] if there are no tokens at all. Other errors are the device's.
     pub fn prefill(&mut self, prompt: &[u32]) -> Result<(), EngineError> {
         self.prefill_with(prompt, |_| ControlFlow::Continue(())).map(|_| ())
     }
 
-    /// The same; `progress` is told how many tokens are done, from time to time and at the end, and may end it: then the
-    /// sequence ends with what was computed, and the result is a break.
+    /// Like [`prefill`](Self::prefill), with a callback: `progress` gets the number of finished tokens from time to
+    /// time and at the end. It may stop the prompt: then the sequence ends with what was computed, and the result is a
+    /// break.
     ///
     /// # Errors
     ///
@@ -58,12 +59,12 @@ impl Engine {
         computed
     }
 
-    /// Whether [`prefill`](Self::prefill) would take this prompt. Nothing is computed.
+    /// Whether [`prefill`](Self::prefill) would accept this prompt. Nothing is computed.
     ///
     /// # Errors
     ///
-    /// [`EngineError::Vocabulary`] for ids that are none, [`EngineError::Overflow`] where the context has no room,
-    /// [`EngineError::Empty`] where there is nothing at all.
+    /// [`EngineError::Vocabulary`] for invalid ids, [`EngineError::Overflow`] if the context has no room,
+    /// [`EngineError::Empty`] if there are no tokens at all.
     pub fn check_prompt(&self, ids: &[u32]) -> Result<(), EngineError> {
         let vocab = self.model.vocab();
         if let Some((at, &id)) = ids.iter().enumerate().find(|&(_, &id)| id >= vocab) {

@@ -11,29 +11,29 @@ const MAX_LAST_N: u32 = 1024;
 
 /// How the next token is chosen, in this order: penalties, `top_k`, `top_p`, `min_p`, temperature, a draw.
 ///
-/// What each does exactly is said of the kernels, [`Penalties`](warpwright_kernels::Penalties) and
-/// [`Sample`](warpwright_kernels::Sample). At a temperature of 0 it is the token with the largest logit after
-/// penalties, of several the first; `top_k`, `top_p`, `min_p` and the seed then mean nothing.
+/// The kernels [`Penalties`](warpwright_kernels::Penalties) and [`Sample`](warpwright_kernels::Sample) define each step
+/// exactly. At a temperature of 0 the token with the largest logit after penalties is taken, the first of several;
+/// `top_k`, `top_p`, `min_p` and the seed are then ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct SamplerOptions {
-    /// Seed of the draws: the same one draws the same tokens.
+    /// Seed of the draws: the same seed draws the same tokens.
     pub seed: u64,
-    /// What logits are divided by: from 0 on, where 0 takes the largest.
+    /// Logits are divided by it: 0 or more, where 0 takes the largest.
     pub temperature: f32,
-    /// So many of the largest are kept; 0 keeps all.
+    /// Keeps this many of the largest; 0 keeps all.
     pub top_k: u32,
-    /// As few of the largest are kept as have that share of the probability: from 0 to 1, where 1 keeps all.
+    /// Keeps the fewest of the largest that have this share of the probability: from 0 to 1, where 1 keeps all.
     pub top_p: f32,
-    /// Those are kept that are at least so likely, as a share of the most likely: from 0 to 1, where 0 keeps all.
+    /// Keeps tokens with at least this probability relative to the most likely: from 0 to 1, where 0 keeps all.
     pub min_p: f32,
-    /// What the logits of tokens that came lately are divided by, or multiplied where they are negative: from 0.001
-    /// to 1000, where 1 changes nothing.
+    /// Divides the logits of recent tokens, or multiplies them if they are negative: from 0.001 to 1000, where 1
+    /// changes nothing.
     pub repeat_penalty: f32,
-    /// So many tokens are lately, up to 1024, those of prompts too; 0 for no penalties.
+    /// Number of recent tokens, up to 1024, including those of prompts; 0 for no penalties.
     pub repeat_last_n: u32,
-    /// What is taken off once if it came at all: up to 10⁶ to either side.
+    /// Subtracted once if a token is recent: from -10⁶ to 10⁶.
     pub presence_penalty: f32,
-    /// What is taken off for each time that a token came lately: up to 10⁶ to either side.
+    /// Subtracted for each recent occurrence of a token: from -10⁶ to 10⁶.
     pub frequency_penalty: f32,
 }
 
@@ -60,19 +60,19 @@ impl SamplerOptions {
         SamplerOptions { temperature: 0.0, ..SamplerOptions::default() }
     }
 
-    /// Whether there are draws.
+    /// Whether tokens are drawn at random.
     pub fn draws(&self) -> bool {
         self.temperature > 0.0
     }
 
-    /// How many tokens penalties look back on; none where there are none.
+    /// How many recent tokens penalties use; `None` without penalties.
     pub fn window(&self) -> Option<u32> {
         let neutral =
             self.repeat_penalty == 1.0 && self.frequency_penalty == 0.0 && self.presence_penalty == 0.0;
         (!neutral && self.repeat_last_n > 0).then_some(self.repeat_last_n)
     }
 
-    /// Whether everything is in its range.
+    /// Checks that all options are in range.
     ///
     /// # Errors
     ///

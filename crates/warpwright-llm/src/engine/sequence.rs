@@ -1,4 +1,4 @@
-//! The sequence: which tokens there are, which of them the cache holds, and the next one.
+//! The sequence: its tokens, those that the cache holds, and the next one.
 //!
 //! ```text
 //!            held: in the cache
@@ -7,14 +7,14 @@
 //!                                    └─► coming: on the device, not read yet
 //! ```
 //!
-//! A step of decoding takes the token that comes next from device memory, where the step before has put it: the host
-//! need not have seen it. So steps can be issued ahead, and then the device is ahead of the host:
+//! A decode step reads its token from device memory, where the previous step has stored it: the host need not have seen
+//! it. So steps can be issued ahead, and the device is then ahead of the host:
 //!
-//! - by one step, whose token is sent behind it: the cache will hold one token that the host does not know yet. That is
+//! - by one step, whose token is sent after it. The cache will hold one token that the host does not know yet; this is
 //!   known when the step is issued, and `held` counts it;
-//! - by as many tokens as a persistent launch has chosen so far. How many that are the host learns token by token, and
-//!   `held` counts those that it has read. Of what lies behind them in the cache nobody knows, and nothing sees it: who
-//!   goes on otherwise than by reading stops the launch, and writes the states anew.
+//! - by as many tokens as a persistent launch has chosen so far. The host learns of them token by token, and `held`
+//!   counts those that it has read. Cache entries after these are unknown and never seen: a call that does not continue
+//!   reading stops the launch and writes the states anew.
 
 use super::error::EngineError;
 use super::inbox::Sent;
@@ -91,27 +91,27 @@ impl Sequence {
 }
 
 impl Engine {
-    /// The tokens of the sequence: prompts, and what was chosen.
+    /// The tokens of the sequence: prompts and generated tokens.
     pub fn tokens(&self) -> &[u32] {
         &self.sequence.tokens
     }
 
-    /// How many tokens the sequence has.
+    /// The number of tokens of the sequence.
     pub fn position(&self) -> usize {
         self.sequence.tokens.len()
     }
 
-    /// Forgets the sequence.
+    /// Clears the sequence.
     pub fn reset(&mut self) {
         self.cut(0);
     }
 
-    /// Goes back to the first `len` tokens. Nothing is computed: the cache holds them, but for the last one that was
-    /// chosen. [`decode`](Self::decode) then goes on from there, and so does [`prefill`](Self::prefill).
+    /// Goes back to the first `len` tokens. Nothing is computed: the cache holds them, except perhaps the last
+    /// generated token. Continue with [`decode`](Self::decode) or [`prefill`](Self::prefill).
     ///
     /// # Errors
     ///
-    /// [`EngineError::Prefix`] where the sequence is shorter.
+    /// [`EngineError::Prefix`] if the sequence is shorter.
     pub fn truncate(&mut self, len: usize) -> Result<(), EngineError> {
         let held = self.position();
         if len > held {
@@ -131,9 +131,8 @@ impl Engine {
         sequence.settle();
     }
 
-    /// Ends a launch that is ahead of the tokens that were asked for, at its next token: for who asks for no more, or not
-    /// soon. What it has chosen until then is given when it is asked for. Other executors are ahead by a step at most, and
-    /// go on with it.
+    /// Ends a launch that is ahead at its next token. Call this if you need no more tokens, or not soon; you can still
+    /// read the tokens that it has chosen until then. Other executors are ahead by at most one step, and finish it.
     pub fn pause(&mut self) {
         if let Some(Coming::Launch(launch)) = &self.sequence.coming {
             // What the device refuses it says again where a token is asked for.
@@ -147,12 +146,12 @@ impl Engine {
         self.sampler_written = false;
     }
 
-    /// Waits until everything that was issued is done: a prompt, say. A launch that is ahead is [paused](Self::pause).
+    /// Waits until all issued work is done, for example a prompt. A launch that is ahead is [paused](Self::pause).
     ///
     /// # Errors
     ///
-    /// What has failed on the device. The sequence keeps its tokens, and what the cache lacks of them is computed again
-    /// when the next one is asked for.
+    /// The device's error. The sequence keeps its tokens, and those missing in the cache are computed again when the
+    /// next token is requested.
     pub fn wait(&mut self) -> Result<(), EngineError> {
         self.pause();
         match self.stream.synchronize() {
@@ -165,12 +164,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Chooses tokens in another way from the next one on. Other numbers need no other plan; with penalties or draws
-    /// where there were none, or another window, the next step is planned.
+    /// Changes how tokens are chosen, from the next one on. New values need no new plan. If penalties or draws are
+    /// turned on, or the window changes, the next step is planned.
     ///
     /// # Errors
     ///
-    /// [`EngineError::Option`] for what is out of range; nothing changes then.
+    /// [`EngineError::Option`] for a value out of range; nothing changes then.
     pub fn set_sampler(&mut self, sampler: SamplerOptions) -> Result<(), EngineError> {
         sampler.check()?;
         if sampler != self.options.sampler {
@@ -182,24 +181,25 @@ impl Engine {
         Ok(())
     }
 
-    /// Tells which tokens end a text: a launch of several tokens chooses none after one of these. Who goes on all the same
-    /// gets what comes after it, by another launch. At first there are none; what is no token of the model never comes.
+    /// Sets the tokens that end a text: a launch of several tokens stops after one of these. If you continue anyway,
+    /// another launch makes the following tokens. By default there are none; ids that are not tokens of the model never
+    /// occur.
     pub fn set_ends(&mut self, ids: &[u32]) {
         self.ends = persistent::ends(ids, self.model.vocab());
     }
 
-    /// Chooses the next token, adds it to the sequence and gives it.
+    /// Chooses the next token, adds it to the sequence and returns it.
     ///
-    /// With [`EngineOptions::ahead`](super::EngineOptions::ahead) the step after it has been issued when this returns, and
-    /// a launch of [`Executor::Persistent`](super::Executor::Persistent) is some tokens ahead: who stops at the token, since
-    /// it ends a text, stops late on the device, and nothing more of it is seen: the next call of
-    /// [`truncate`](Self::truncate), [`prefill`](Self::prefill) or [`reset`](Self::reset) forgets it.
+    /// With [`EngineOptions::ahead`](super::EngineOptions::ahead) the following step has been issued when this returns,
+    /// and a launch of [`Executor::Persistent`](super::Executor::Persistent) is some tokens ahead. If you stop at this
+    /// token, the device stops later; the next call of [`truncate`](Self::truncate), [`prefill`](Self::prefill) or
+    /// [`reset`](Self::reset) discards the surplus, which nothing sees.
     ///
     /// # Errors
     ///
-    /// [`EngineError::Empty`] of an empty sequence, [`EngineError::Full`] when the cache has no room for the last
-    /// token: so the last one that is given may be one more than the context has; [`EngineError::NotFinite`] where there is
-    /// NaN or `+inf` among the logits. Others are the device's.
+    /// [`EngineError::Empty`] for an empty sequence; [`EngineError::Full`] if the cache has no room for the last token
+    /// (so the last token returned may be one more than the context has); [`EngineError::NotFinite`] if there is NaN or
+    /// `+inf` among the logits. Other errors are the device's.
     pub fn decode(&mut self) -> Result<u32, EngineError> {
         self.decode_of(usize::MAX)
     }

@@ -1,4 +1,4 @@
-//! What the host writes of the sequence into the states of the device, where steps cannot go on from what they left.
+//! The host's writes of the sequence into the device's states, when steps cannot continue from the current ones.
 
 use super::error::EngineError;
 use super::load::Engine;

@@ -1,4 +1,4 @@
-//! What an engine is and has, for people and programs.
+//! Properties and statistics of an engine, for people and programs.
 
 use super::load::Engine;
 use super::options::Executor;
@@ -8,54 +8,54 @@ use warpwright_graph::{Arithmetic, StoreStatistics};
 use warpwright_kernels::CacheDtype;
 use warpwright_runtime::PoolStatistics;
 
-/// What an engine holds now.
+/// The current contents of an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EngineStatistics {
     /// Tokens of the sequence.
     pub position: usize,
-    /// Tokens that the cache has room for. It grows up to the context.
+    /// Current capacity of the cache in tokens. It grows up to the context.
     pub room: u32,
-    /// Weights and states on the device, those of the cache included.
+    /// Weights and states on the device, including the cache.
     pub store: StoreStatistics,
-    /// What the pool of the device has done, for all that use it.
+    /// Statistics of the device's memory pool, for all its users.
     pub pool: PoolStatistics,
-    /// What persistent launches have done.
+    /// Statistics of persistent launches.
     pub persistent: PersistentStatistics,
 }
 
-/// How an engine does what it does.
+/// The configuration of an engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Description {
     /// The architecture of the model.
     pub architecture: &'static str,
-    /// Numbers of the model that were learnt.
+    /// Number of learnt parameters of the model.
     pub parameters: u64,
     /// The device.
     pub device: String,
     /// How activations are multiplied.
     pub arithmetic: Arithmetic,
-    /// What the cache holds.
+    /// The element type of the KV cache.
     pub cache: CacheDtype,
-    /// How tokens are decoded: by the executor that is used, which may be another one than was asked for.
+    /// The executor in use, which may differ from the requested one.
     pub executor: Executor,
-    /// Tokens of a persistent launch at most.
+    /// Maximum number of tokens of a persistent launch.
     pub tokens_per_launch: u32,
-    /// Blocks of a persistent launch; nothing where another executor is used.
+    /// Blocks of a persistent launch; `None` for other executors.
     pub blocks: Option<u32>,
-    /// Tokens of a sequence at most.
+    /// Maximum number of tokens of a sequence.
     pub context: u32,
     /// Tokens of a prompt that are computed at once.
     pub chunk: u32,
-    /// Fewer tokens than that are computed one by one.
+    /// Fewer tokens than this are computed one by one.
     pub least_chunk: u32,
     /// Whether a step is issued ahead.
     pub ahead: bool,
 }
 
 impl Engine {
-    /// What it holds now.
+    /// The current contents of the engine.
     pub fn statistics(&self) -> EngineStatistics {
         EngineStatistics {
             position: self.position(),
@@ -66,7 +66,7 @@ impl Engine {
         }
     }
 
-    /// How it does what it does.
+    /// The configuration of the engine.
     pub fn describe(&self) -> Description {
         Description {
             architecture: self.model.architecture().name,

@@ -7,8 +7,8 @@
 //!                         └──► ends of generation, counts, times
 //! ```
 //!
-//! It knows neither devices nor terminals: who listens gets text as it comes, and may end it. What a listener has been
-//! given, all pieces together, is the text of the [`Generation`].
+//! Generation does not depend on devices or terminals: the listener gets text as it comes, and may stop the generation.
+//! All pieces together are the text of the [`Generation`].
 
 mod run;
 mod stop;
@@ -23,19 +23,19 @@ use std::time::Duration;
 /// When generation ends, and what is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GenerateOptions {
-    /// The most tokens; without it, until the model ends the text or the context is full.
+    /// Maximum number of tokens; `None` continues until the model ends the text or the context is full.
     pub max_tokens: Option<usize>,
-    /// Texts that end it. They are not shown.
+    /// Stop strings. They are not shown.
     pub stop: Vec<String>,
     /// Shows control tokens as their text.
     pub special: bool,
-    /// Goes on behind tokens that end a text.
+    /// Continues after tokens that end a text.
     pub ignore_end: bool,
 }
 
-/// Who is told what happens, and says whether to go on.
+/// Receives the text, and decides whether to continue.
 ///
-/// Any `FnMut(&str) -> ControlFlow<()>` is one.
+/// Any `FnMut(&str) -> ControlFlow<()>` is a listener.
 pub trait Listener {
     /// So much of the prompt is done.
     fn prompt(&mut self, progress: Progress) -> ControlFlow<()> {
@@ -61,16 +61,16 @@ pub enum Finish {
     EndOfText,
     /// This stop string appeared.
     Stop(String),
-    /// There are as many tokens as were asked for.
+    /// The maximum number of tokens is reached.
     Length,
-    /// The listener ended it.
+    /// The listener stopped it.
     Interrupted,
     /// The context has no room for another token.
     ContextFull,
 }
 
 impl Finish {
-    /// A word for it that stays: `end`, `stop`, `length`, `interrupted` or `context-full`.
+    /// A stable name: `end`, `stop`, `length`, `interrupted` or `context-full`.
     pub fn name(&self) -> &'static str {
         match self {
             Finish::EndOfText => "end",
@@ -82,26 +82,26 @@ impl Finish {
     }
 }
 
-/// How long it took.
+/// The times of a generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timings {
     /// Tokens of the prompt that were computed.
     pub prompt_tokens: usize,
-    /// From the beginning until the first token was chosen, or, where none was, until the prompt was done.
+    /// Time until the first token was chosen, or, if there was none, until the prompt was done.
     pub prefill: Duration,
-    /// Tokens that were chosen after the first.
+    /// Tokens after the first.
     pub decoded: usize,
-    /// The time of those.
+    /// The time for these.
     pub decode: Duration,
 }
 
 impl Timings {
-    /// Tokens of the prompt in a second; nothing where there is nothing to divide.
+    /// Prompt tokens per second; `None` if it is not defined.
     pub fn prefill_rate(&self) -> Option<f64> {
         rate(self.prompt_tokens, self.prefill)
     }
 
-    /// Tokens after the first in a second; nothing where there is nothing to divide.
+    /// Tokens after the first per second; `None` if it is not defined.
     pub fn decode_rate(&self) -> Option<f64> {
         rate(self.decoded, self.decode)
     }
@@ -111,25 +111,25 @@ fn rate(tokens: usize, time: Duration) -> Option<f64> {
     (tokens > 0 && !time.is_zero()).then(|| tokens as f64 / time.as_secs_f64())
 }
 
-/// What was generated.
+/// The result of a generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generation {
-    /// The tokens that were chosen, with the one that ended the text.
+    /// The generated tokens, including the one that ended the text.
     pub tokens: Vec<u32>,
-    /// Their text, without the stop string that ended it and what came with it.
+    /// Their text, without the stop string that ended it and anything after it in the same piece.
     pub text: String,
-    /// Why there is no more.
+    /// Why it ended.
     pub finish: Finish,
-    /// How long it took.
+    /// The times.
     pub timings: Timings,
 }
 
-/// Adds a prompt to the engine's sequence and goes on from there.
+/// Adds a prompt to the engine's sequence and generates text from there.
 ///
 /// # Errors
 ///
-/// Those of [`Engine::prefill_with`] and [`Engine::decode`]; a context that becomes full is no error but the end. What
-/// was given to the listener before stays valid.
+/// Those of [`Engine::prefill_with`] and [`Engine::decode`]; a full context is not an error but ends the generation.
+/// Text that the listener got before an error stays valid.
 pub fn generate(
     engine: &mut Engine,
     tokenizer: &Tokenizer,

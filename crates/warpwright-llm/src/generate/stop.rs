@@ -1,12 +1,12 @@
-//! Stop strings: where one appears, the text ends before it.
+//! Stop strings: the text ends before the first one.
 //!
-//! Text comes in pieces, as tokens make it. What may still become a stop string is held back, so that no part of one
-//! is ever shown; everything else goes on at once.
+//! Text comes in pieces, one per token. A piece that may become part of a stop string is held back, so that no part of
+//! a stop string is ever shown; everything else is passed on at once.
 
-/// Looks for stop strings in a text that comes in pieces.
+/// Finds stop strings in a text that comes in pieces.
 ///
-/// The stop string that is whole first ends the text; of several that end at the same place, the longest. How the
-/// text is cut into pieces makes no difference.
+/// The first complete stop string ends the text; if several end at the same place, the longest counts. The division
+/// into pieces makes no difference.
 #[derive(Clone, Debug)]
 pub struct StopMatcher {
     stops: Vec<String>,
@@ -14,7 +14,7 @@ pub struct StopMatcher {
     held: String,
 }
 
-/// What a piece of text leads to.
+/// The result of a piece of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Matched<'s> {
     /// Text that can be shown.
@@ -24,13 +24,13 @@ pub struct Matched<'s> {
 }
 
 impl StopMatcher {
-    /// Looks for these strings. Empty ones, which would end every text before it begins, are left out.
+    /// Looks for these strings. Empty ones, which would end every text at once, are ignored.
     pub fn new<S: Into<String>>(stops: impl IntoIterator<Item = S>) -> StopMatcher {
         let stops = stops.into_iter().map(S::into).filter(|stop| !stop.is_empty()).collect();
         StopMatcher { stops, held: String::new() }
     }
 
-    /// Takes the next piece. Once a stop string was found, the text is over: what comes after it belongs to a new one.
+    /// Takes the next piece. After a stop string the text is over, and the next piece begins a new one.
     pub fn push(&mut self, text: &str) -> Matched<'_> {
         self.held.push_str(text);
         // The first to be whole; from the earliest place, if there are several.
@@ -51,7 +51,7 @@ impl StopMatcher {
         Matched { text: std::mem::replace(&mut self.held, held), stop: None }
     }
 
-    /// What was held back when the text ends by itself.
+    /// The text held back, when the text ends by itself.
     pub fn finish(&mut self) -> String {
         std::mem::take(&mut self.held)
     }

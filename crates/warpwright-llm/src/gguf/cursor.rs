@@ -1,5 +1,5 @@
-//! Reading a file's header from front to back. Every read is checked against the end of the file, and says
-//! which field it was about.
+//! Reading a file's header from front to back. Every read is checked against the end of the file, and its error names
+//! the field.
 
 use super::error::{Problem, shown};
 use super::value::ValueType;

@@ -1,4 +1,4 @@
-//! What is wrong with a file, and where in it.
+//! Errors in a file, with their location.
 
 use super::format::TensorFormat;
 use super::value::ValueType;
@@ -6,10 +6,10 @@ use std::fmt;
 use std::io;
 use thiserror::Error;
 
-/// Why a file cannot be read, or does not have what is asked of it.
+/// Why a file cannot be read, or lacks requested data.
 ///
-/// The message is one line: the file, then the field and the byte where it stands, then the rule. Names from the
-/// file are escaped and shortened in it.
+/// The message is one line: the file, then the field and its byte offset, then the rule. Names from the file are
+/// escaped and shortened.
 #[derive(Debug, Error)]
 #[error("{file}: {problem}")]
 pub struct GgufError {
@@ -22,7 +22,7 @@ impl GgufError {
         GgufError { file: file.to_string(), problem: Box::new(problem) }
     }
 
-    /// The file, as it was named.
+    /// The name of the file, as it was passed.
     pub fn file(&self) -> &str {
         &self.file
     }
@@ -37,7 +37,7 @@ impl GgufError {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The system does not give the file's bytes.
+    /// The file cannot be read.
     #[error("cannot {action} the file: {error}")]
     Io {
         /// What was tried: `open`, `map`.
@@ -45,7 +45,7 @@ pub enum Problem {
         /// Why it failed.
         error: io::Error,
     },
-    /// The system does not give the bytes of a part of the model.
+    /// A part of the model cannot be read.
     #[error("cannot {action} the file, which is part {} of {count} of the model: {error}", u32::from(*number) + 1)]
     PartIo {
         /// What was tried: `open`, `map`.
@@ -69,7 +69,7 @@ pub enum Problem {
         /// What it begins with.
         found: [u8; 4],
     },
-    /// It is written for computers that have the most significant byte first.
+    /// It is big-endian.
     #[error(
         "is in big-endian byte order (version {version}), which is not read: convert it to little-endian"
     )]
@@ -77,7 +77,7 @@ pub enum Problem {
         /// The version that it then has.
         version: u32,
     },
-    /// Its version is not one that is known.
+    /// Its version is unknown.
     #[error(
         "the version at byte 4 is {found}; versions 2 and 3 are read{}",
         if *.found == 1 { ", version 1 must be converted by the program that made it" } else { "" }
@@ -100,7 +100,7 @@ pub enum Problem {
         /// What there is.
         left: u64,
     },
-    /// A count is larger than what the rest of the file could hold.
+    /// A count exceeds what the rest of the file could hold.
     #[error("{field} at byte {offset} is {found}, but the rest of the file has room for {max} at most")]
     Count {
         /// The field.
@@ -132,7 +132,7 @@ pub enum Problem {
         /// The most.
         max: u64,
     },
-    /// A number that is no type of values.
+    /// An unknown type of values.
     #[error("{field} at byte {offset} is {found}, which is no type: types are 0 to 12")]
     UnknownType {
         /// The field.
@@ -152,7 +152,7 @@ pub enum Problem {
         /// The byte.
         found: u8,
     },
-    /// Arrays of arrays, deeper than anybody needs.
+    /// Arrays are nested too deeply.
     #[error("{field} at byte {offset} is an array {depth} deep; {max} deep is the most that is read")]
     Nesting {
         /// The field.
@@ -164,7 +164,7 @@ pub enum Problem {
         /// The most.
         max: u32,
     },
-    /// A key, or the name of a tensor, that the file has twice.
+    /// A key or a tensor's name that occurs twice.
     #[error("{what} {} stands at byte {first} and again at byte {second}", shown(.name))]
     Duplicate {
         /// `key` or `tensor`.
@@ -176,13 +176,13 @@ pub enum Problem {
         /// Where it stands again.
         second: u64,
     },
-    /// `general.alignment` is not what it must be.
+    /// `general.alignment` is invalid.
     #[error("`general.alignment` is {found}; it must be a u32 that is a power of two")]
     Alignment {
         /// What it is.
         found: String,
     },
-    /// A tensor of more dimensions than there are.
+    /// A tensor has too many dimensions.
     #[error("tensor {} has {found} dimensions at byte {offset}; {max} is the most", shown(.tensor))]
     DimensionCount {
         /// The tensor.
@@ -204,7 +204,7 @@ pub enum Problem {
         /// Its dimensions.
         dims: Vec<u64>,
     },
-    /// A tensor in a format that nobody knows.
+    /// A tensor has an unknown format.
     #[error("tensor {} has format {number} at byte {offset}, {}", shown(.tensor),
         TensorFormat::removed(*.number).unwrap_or("which is not known"))]
     UnknownFormat {
@@ -228,7 +228,7 @@ pub enum Problem {
         /// Its format.
         format: TensorFormat,
     },
-    /// A tensor that does not begin where the alignment wants it.
+    /// A tensor's data is not aligned.
     #[error("tensor {} has offset {found} at byte {offset}, which is no multiple of the alignment {alignment}",
         shown(.tensor))]
     Misaligned {
@@ -241,7 +241,7 @@ pub enum Problem {
         /// The file's alignment.
         alignment: u32,
     },
-    /// A tensor that is not in the file.
+    /// A tensor's data is not in the file.
     #[error("tensor {} has {bytes} bytes of data at byte {begin}, but the file has {length} bytes (its offset \
              stands at byte {offset}): the file is not complete", shown(.tensor))]
     BeyondEnd {
@@ -277,7 +277,7 @@ pub enum Problem {
         /// The key.
         key: String,
     },
-    /// A key has a value of another type.
+    /// A key's value has another type.
     #[error("{} is {found}, but should be {expected}", shown(.key))]
     WrongType {
         /// The key.
@@ -287,7 +287,7 @@ pub enum Problem {
         /// What it is.
         found: ValueKind,
     },
-    /// A key has a number that what is made of it does not hold.
+    /// A key's number does not fit the requested type.
     #[error("{}{} is {found}, which does not fit into {expected}", shown(.key), place(*.index))]
     DoesNotFit {
         /// The key.
@@ -299,7 +299,7 @@ pub enum Problem {
         /// The number.
         found: String,
     },
-    /// An item of an array that is asked for as text and is not UTF-8.
+    /// An array item that was requested as text is not UTF-8.
     #[error("{}[{index}] is not UTF-8", shown(.key))]
     ItemNotUtf8 {
         /// The key.
@@ -307,7 +307,7 @@ pub enum Problem {
         /// Which item.
         index: usize,
     },
-    /// One of several parts of a model, without its path.
+    /// A part of a model was passed without its path.
     #[error("is part {} of {count} of a split model: open it by its path, so that the others are found",
         u32::from(*number) + 1)]
     PartOnly {
@@ -316,7 +316,7 @@ pub enum Problem {
         /// How many there are.
         count: u16,
     },
-    /// One of several parts of a model whose name does not tell the names of the others.
+    /// The name of a part does not tell the names of the others.
     #[error("is part {} of {count} of a split model, so its name should end in `{expected}`",
         u32::from(*number) + 1)]
     PartName {
@@ -327,7 +327,7 @@ pub enum Problem {
         /// How its name should end.
         expected: String,
     },
-    /// All parts together do not have the tensors that they say.
+    /// The number of tensors in all parts does not match the declared one.
     #[error("the parts of the model have {found} tensors; `split.tensors.count` is {all}")]
     PartTensors {
         /// What the parts say.
@@ -335,7 +335,7 @@ pub enum Problem {
         /// How many there are.
         found: u64,
     },
-    /// A part of a model is not what its name says, or not of the same model.
+    /// A part does not match its name, or belongs to another model.
     #[error("does not belong to `{first}`: {reason}")]
     PartMismatch {
         /// The part it was held against.
@@ -345,12 +345,12 @@ pub enum Problem {
     },
 }
 
-/// The type of a value, and for an array of its items.
+/// The type of a value; for an array, also that of its items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueKind {
     /// The type.
     pub ty: ValueType,
-    /// Of an array, its items' type and their number.
+    /// For an array, the type and number of its items.
     pub items: Option<(ValueType, usize)>,
 }
 

@@ -1,6 +1,6 @@
-//! The formats of tensors that GGUF files may have, and those of them that the kernels know.
+//! The tensor formats of GGUF files, and which of them the kernels support.
 //!
-//! A row is a whole number of blocks; a block is so many weights in so many bytes.
+//! A row is a whole number of blocks; a block stores a fixed number of weights in a fixed number of bytes.
 
 use std::fmt;
 use warpwright_kernels::weights::WeightFormat;
@@ -110,7 +110,7 @@ impl TensorFormat {
         }
     }
 
-    /// The kernels' name for it, if they read it.
+    /// The kernels' name for the format, if they support it.
     pub fn weight_format(self) -> Option<WeightFormat> {
         WeightFormat::from_ggml_type(self.number())
     }

@@ -1,11 +1,10 @@
-//! Where the bytes of a file are: mapped, compiled in, or in a vector.
+//! The bytes of a file: mapped, compiled in, or in a vector.
 //!
-//! The one file of the crate that says `unsafe`: mapping a file. **Whoever changes or truncates a model file
-//! while it is mapped changes it under the running program.** Changed bytes give other numbers, and never
-//! more: what is read from the mapping is checked each time that it is read (text is checked again to be UTF-8,
-//! lengths are compared with what is there), and nothing relies on two reads agreeing. A file that becomes
-//! shorter ends the program: touching what is no longer there raises `SIGBUS` on Unix. Replace a model by
-//! renaming a new file over it, which leaves what is mapped as it was.
+//! The one file of the crate with `unsafe`: it maps a file. **Changing or truncating a model file while it is mapped
+//! changes it under the running program.** Changed bytes give other numbers, and nothing worse: all data from the
+//! mapping is checked each time that it is read (text is checked again to be UTF-8, lengths are compared with the
+//! data), and no code relies on two reads being equal. A truncated file ends the program: access beyond its end raises
+//! `SIGBUS` on Unix. To replace a model, rename a new file over it, which leaves the mapped one unchanged.
 #![allow(unsafe_code)]
 
 use super::error::Problem;

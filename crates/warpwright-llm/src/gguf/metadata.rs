@@ -1,4 +1,4 @@
-//! The metadata of a file: keys and values in the file's order, and the values as Rust types.
+//! The metadata of a file: keys and values in the file's order, converted to Rust types.
 
 use super::error::{GgufError, Problem};
 use super::value::{Array, Value, ValueType};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 /// Keys and values.
 ///
-/// Integers are given in any width that holds the value, floats in either; nothing else is converted.
+/// Integers can be read in any width that holds the value, and floats in either width; there are no other conversions.
 #[derive(Clone, Debug)]
 pub struct Metadata {
     /// The file, for messages.
@@ -34,12 +34,12 @@ impl Metadata {
         Some(&self.entries[self.sorted[at] as usize].1)
     }
 
-    /// How many keys there are.
+    /// Number of keys.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -49,11 +49,11 @@ impl Metadata {
         self.entries.iter().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// The value of a key, if the file has that key, as one of the types that [`FromValue`] lists.
+    /// The value of a key as one of the types that [`FromValue`] lists; `None` if the file does not have the key.
     ///
     /// # Errors
     ///
-    /// It has another type, or does not fit.
+    /// The value has another type, or does not fit.
     pub fn optional<'a, T: FromValue<'a>>(&'a self, key: &str) -> Result<Option<T>, GgufError> {
         let value = self.get(key).map(|value| T::from_value(key, value));
         value.transpose().map_err(|problem| self.error(problem))
@@ -63,7 +63,7 @@ impl Metadata {
     ///
     /// # Errors
     ///
-    /// As [`optional`](Self::optional), and there is no such key.
+    /// Those of [`optional`](Self::optional), and a missing key.
     pub fn required<'a, T: FromValue<'a>>(&'a self, key: &str) -> Result<T, GgufError> {
         let missing = || self.error(Problem::MissingKey { key: key.to_string() });
         self.optional(key)?.ok_or_else(missing)
@@ -134,8 +134,8 @@ pub(super) fn sorted_by_name<'a>(
     Ok(sorted)
 }
 
-/// A type that values of metadata are asked for as: integers, floats, `bool`, `&str`, `&Array`, and vectors of
-/// integers, of floats and of `&str`.
+/// A type that metadata values can be read as: integers, floats, `bool`, `&str`, `&Array`, and vectors of integers, of
+/// floats and of `&str`.
 pub trait FromValue<'a>: Sized {
     /// The value of `key`, or what is wrong with it.
     #[doc(hidden)]

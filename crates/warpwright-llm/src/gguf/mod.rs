@@ -1,16 +1,15 @@
 //! GGUF files: read by mapping them, checked before use, and written.
 //!
-//! A [`Gguf`] is a model's metadata and tensors, from one file or from the parts of one. It knows ggml's types of
-//! tensors and the types of values; it does not know what a key means, apart from those that describe the file
+//! A [`Gguf`] is a model's metadata and tensors, from one file or from several parts. The module knows ggml's tensor
+//! formats and the types of values. It does not interpret keys, except those that describe the file
 //! (`general.alignment`, `split.*`).
 //!
-//! **What is opened has been checked**: every count, offset, length, type and name, so that what is read later is
-//! there. The price of opening is one pass over the header. [`GgufError`] says which field is wrong and at which
-//! byte it stands; no file makes this panic, or allocate more than a small multiple of its header. Arrays and the
-//! data of tensors stay in the mapping.
+//! **Opening checks the whole header**: every count, offset, length, type and name, so that later reads succeed. It
+//! takes one pass over the header. [`GgufError`] names the wrong field and its byte offset. No file makes this panic,
+//! or allocate more than a small multiple of its header. Arrays and tensor data stay in the mapping.
 //!
-//! Whoever truncates a file while it is open ends the program, as with everything that is mapped: replace a
-//! model by renaming a new file over it.
+//! Truncating a file while it is open ends the program, as with every mapped file: to replace a model, rename a new
+//! file over it.
 //!
 //! ```
 //! use warpwright_llm::gguf::write::GgufWriter;
@@ -61,7 +60,7 @@ pub struct Gguf {
     sorted: Vec<u32>,
 }
 
-/// A file, of which a model has one or several.
+/// One file of a model; a model has one or several.
 #[derive(Debug)]
 pub struct Part {
     name: Arc<str>,
@@ -102,7 +101,7 @@ impl Part {
         Part::read(&name, source, number.into())
     }
 
-    /// Its path, as it was opened; for bytes, `<memory>`.
+    /// Its path, as it was opened; `<memory>` for bytes.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -112,7 +111,7 @@ impl Part {
         self.version
     }
 
-    /// What the places of its tensors are multiples of, in bytes.
+    /// The alignment of its tensors, in bytes.
     pub fn alignment(&self) -> u32 {
         self.alignment
     }
@@ -122,18 +121,18 @@ impl Part {
         self.source.bytes().len() as u64
     }
 
-    /// How many tensors it has.
+    /// Number of its tensors.
     pub fn tensors(&self) -> usize {
         self.tensors
     }
 }
 
 impl Gguf {
-    /// Opens a file, and with any part of a model all of its parts, which lie beside it.
+    /// Opens a file; for a part of a model, opens all parts, which must be in the same folder.
     ///
     /// # Errors
     ///
-    /// A file cannot be opened, is not what it says, or parts do not belong together.
+    /// A file cannot be opened or is invalid, or the parts do not belong together.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, GgufError> {
         let path = path.as_ref();
         let (part, tensors) = Part::open(path)?;
@@ -166,7 +165,7 @@ impl Gguf {
     ///
     /// # Errors
     ///
-    /// They are not a file, or a part of several.
+    /// They are not a valid file, or they are one of several parts.
     pub fn from_static(bytes: &'static [u8]) -> Result<Self, GgufError> {
         Gguf::whole(Source::Static(bytes))
     }
@@ -175,7 +174,7 @@ impl Gguf {
     ///
     /// # Errors
     ///
-    /// They are not a file, or a part of several.
+    /// They are not a valid file, or they are one of several parts.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, GgufError> {
         Gguf::whole(Source::Owned(bytes))
     }
@@ -202,17 +201,17 @@ impl Gguf {
         }
     }
 
-    /// The metadata; of several parts, that of the first.
+    /// The metadata; for several parts, that of the first.
     pub fn metadata(&self) -> &Metadata {
         &self.parts[0].metadata
     }
 
-    /// The file, or all parts in their order.
+    /// The file, or all parts in order.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// The path of the file, or of the first part; for bytes, `<memory>`.
+    /// The path of the file, or of the first part; `<memory>` for bytes.
     pub fn name(&self) -> &str {
         self.parts[0].name()
     }
@@ -229,10 +228,10 @@ impl Gguf {
         Some(&self.tensors[self.sorted[at] as usize])
     }
 
-    /// The data of a tensor of this model, [`bytes`](TensorInfo::bytes) of them: rows one after the other, each
-    /// of whole blocks. The first byte of a mapped file is aligned as the file says, others are not.
+    /// The data of a tensor of this model, [`bytes`](TensorInfo::bytes) long: rows one after the other, each of whole
+    /// blocks. Data of a mapped file is aligned as the file declares; other data is not.
     ///
-    /// What another model's tensor gives is of no use, or empty.
+    /// For a tensor of another model the result is meaningless or empty.
     pub fn data(&self, tensor: &TensorInfo) -> &[u8] {
         let part = self.parts.get(tensor.part);
         part.and_then(|part| part.source.bytes().get(tensor.range.clone())).unwrap_or_default()

@@ -10,8 +10,8 @@
 //! A string is a `u64` and so many bytes; an array is a `u32` type, a `u64` count and the items. All numbers are
 //! little-endian.
 //!
-//! **Nothing is believed**: a count is held against what the rest of the file has room for before anything is
-//! made for it, so that memory is at most a small multiple of the header's bytes.
+//! **The file is not trusted**: a count is compared with the size of the rest of the file before anything is allocated
+//! for it, so that memory use is at most a small multiple of the header's bytes.
 
 use super::cursor::{Cursor, Field};
 use super::error::Problem;

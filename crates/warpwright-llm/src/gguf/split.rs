@@ -1,8 +1,8 @@
-//! Models in several files, and how those are named: `name-00001-of-00003.gguf`.
+//! Models in several files, and their names: `name-00001-of-00003.gguf`.
 //!
-//! Every part says which it is (`split.no`, from 0), how many there are (`split.count`) and how many tensors all
-//! of them have (`split.tensors.count`). The metadata of the model is in the first; what another part says too
-//! must be the same.
+//! Every part has its number (`split.no`, from 0), the number of parts (`split.count`) and the number of tensors in all
+//! of them (`split.tensors.count`). The first part has the model's metadata; keys that other parts repeat must have the
+//! same values.
 
 use super::error::Problem;
 use super::metadata::Metadata;

@@ -1,18 +1,18 @@
-//! What a file says about a tensor.
+//! Description of a tensor in a file.
 
 use super::format::TensorFormat;
 use std::ops::Range;
 
-/// A tensor's name, shape, format and place.
+/// A tensor's name, shape, format and location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TensorInfo {
     /// Its name: `blk.0.attn_q.weight`.
     pub name: String,
-    /// Its dimensions in ggml's order, four at most: the length of a row first, then the number of rows. A
-    /// matrix that takes `k` numbers to `n` has `[k, n]`.
+    /// Its dimensions in ggml's order, at most four: the length of a row first, then the number of rows. A matrix that
+    /// maps `k` numbers to `n` has `[k, n]`.
     pub dims: Vec<u64>,
-    /// How its elements are stored.
+    /// The format of its elements.
     pub ty: TensorFormat,
     /// Which of the file's parts it is in.
     pub(super) part: usize,
@@ -21,7 +21,7 @@ pub struct TensorInfo {
 }
 
 impl TensorInfo {
-    /// How many elements it has.
+    /// Number of its elements.
     pub fn elements(&self) -> u64 {
         self.dims.iter().product()
     }
@@ -31,12 +31,12 @@ impl TensorInfo {
         self.range.len() as u64
     }
 
-    /// Where its data begins, in bytes from the beginning of its part.
+    /// The offset of its data in its part, in bytes.
     pub fn offset(&self) -> u64 {
         self.range.start as u64
     }
 
-    /// Which of the file's parts it is in, from 0.
+    /// The index of the part that it is in, from 0.
     pub fn part(&self) -> usize {
         self.part
     }

@@ -1,6 +1,6 @@
 //! Values of metadata: numbers, text, and arrays of them.
 //!
-//! An array stays as the file has it (vocabularies are megabytes) and is decoded when it is asked for.
+//! An array stays in the file's encoding (vocabularies are megabytes) and is decoded on access.
 
 use super::error::ValueKind;
 use super::map::Bytes;
@@ -150,8 +150,8 @@ impl Array {
         Array { ty, len, bytes }
     }
 
-    /// An array of arrays, or of any values: all have the type of the first one (`u8` where there is none).
-    /// `None` where one has another.
+    /// An array of arrays, or of any values of the type of the first one (`u8` if there is none). `None` if the types
+    /// differ.
     pub fn of(values: &[Value]) -> Option<Self> {
         let ty = values.first().map_or(ValueType::U8, Value::ty);
         let mut bytes = Vec::new();
@@ -169,23 +169,23 @@ impl Array {
         self.ty
     }
 
-    /// How many there are.
+    /// Number of items.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The items one after the other, as values. Text that is not UTF-8 has U+FFFD in it.
+    /// The items in order, as values. Invalid UTF-8 becomes U+FFFD.
     pub fn iter(&self) -> impl Iterator<Item = Value> {
         let mut items = Items(self.bytes.as_slice());
         (0..self.len).map_while(move |_| items.value(self.ty, &self.bytes))
     }
 
-    /// Of an array of strings, the bytes of each.
+    /// The bytes of each string, if this is an array of strings.
     pub fn byte_strings(&self) -> Option<impl Iterator<Item = &[u8]>> {
         let mut items = Items(self.bytes.as_slice());
         let strings = (0..self.len).map_while(move |_| items.string());

@@ -1,6 +1,6 @@
 //! Writing files: for tests and tools.
 //!
-//! The writer keeps what it is given and checks it when the file is made, so that calls can be chained.
+//! The writer only stores its data, and checks it when the file is made, so that calls can be chained.
 
 use super::format::TensorFormat;
 use super::parse::{ALIGNMENT_KEY, data_bytes};
@@ -23,16 +23,16 @@ pub enum WriteError {
         /// The name.
         name: String,
     },
-    /// Two tensors have one name.
+    /// Two tensors have the same name.
     #[error("there are two tensors `{name}`")]
     Duplicate {
         /// The name.
         name: String,
     },
-    /// `general.alignment` is not what it must be.
+    /// `general.alignment` is invalid.
     #[error("`general.alignment` must be a u32 that is a power of two")]
     Alignment,
-    /// A shape that the format does not have.
+    /// The format does not allow the shape.
     #[error("tensor `{name}` of {dims:?} cannot be {format}: it has 4 dimensions at most, rows are a multiple of \
              {}, and all of it is less than 2^63 bytes", .format.block())]
     Shape {
@@ -43,7 +43,7 @@ pub enum WriteError {
         /// Its format.
         format: TensorFormat,
     },
-    /// Data of another length than the shape says.
+    /// The length of the data does not match the shape.
     #[error("tensor `{name}` of {dims:?} in {format} has {expected} bytes and was given {given}")]
     DataLength {
         /// The tensor.
@@ -57,7 +57,7 @@ pub enum WriteError {
         /// What was given.
         given: usize,
     },
-    /// More parts than files can number, or none.
+    /// Zero parts, or more than files can number.
     #[error("a model cannot be split into {parts} parts: 1 to 65535")]
     Parts {
         /// How many there would be.
@@ -89,13 +89,13 @@ pub struct GgufWriter {
 }
 
 impl GgufWriter {
-    /// A file with nothing in it.
+    /// An empty file.
     pub fn new() -> Self {
         GgufWriter::default()
     }
 
-    /// Sets the value of a key, which stays where it is if the file has it already. `general.alignment` is also
-    /// what is kept to.
+    /// Sets the value of a key; an existing key keeps its position. `general.alignment` also sets the alignment of the
+    /// file.
     pub fn set(&mut self, key: impl Into<String>, value: impl Into<Value>) -> &mut Self {
         let (key, value) = (key.into(), value.into());
         match self.entries.iter_mut().find(|(known, _)| *known == key) {
@@ -105,7 +105,7 @@ impl GgufWriter {
         self
     }
 
-    /// Takes a key away.
+    /// Removes a key.
     pub fn remove(&mut self, key: &str) -> &mut Self {
         self.entries.retain(|(known, _)| known != key);
         self
@@ -127,7 +127,7 @@ impl GgufWriter {
     ///
     /// # Errors
     ///
-    /// Something that was given cannot be in a file.
+    /// Some of the data cannot be in a file.
     pub fn to_bytes(&self) -> Result<Vec<u8>, WriteError> {
         let alignment = self.check()?;
         let entries: Vec<_> = self.entries.iter().map(|(key, value)| (key.as_str(), value)).collect();
@@ -138,17 +138,17 @@ impl GgufWriter {
     ///
     /// # Errors
     ///
-    /// As [`to_bytes`](Self::to_bytes), and that of the system.
+    /// Those of [`to_bytes`](Self::to_bytes), and the system's.
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), WriteError> {
         write_file(path.as_ref(), &self.to_bytes()?)
     }
 
-    /// Writes parts of `tensors` tensors each beside one another, `prefix-00001-of-00003.gguf` and so on, and
-    /// returns their paths. The metadata is in the first.
+    /// Writes parts of `tensors` tensors each into one folder, `prefix-00001-of-00003.gguf` and so on, and returns
+    /// their paths. The metadata is in the first.
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write), and there are more parts than files can number.
+    /// Those of [`write`](Self::write), and more parts than files can number.
     pub fn write_split(&self, prefix: impl AsRef<Path>, tensors: usize) -> Result<Vec<PathBuf>, WriteError> {
         let alignment = self.check()?;
         let parts = self.tensors.len().div_ceil(tensors.max(1));

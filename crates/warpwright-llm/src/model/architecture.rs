@@ -1,5 +1,5 @@
-//! The architectures, as declarations: how the layers of each are made of the blocks of [`ModelSpec`], and what its
-//! files call the numbers of it.
+//! The architectures as declarations: how their layers consist of the blocks of [`ModelSpec`], and the names of their
+//! parameters in files.
 //!
 //! Keys and names of tensors are those that llama.cpp reads.
 //!
@@ -10,14 +10,14 @@ use super::spec::{Around, Factors, GatedActivation, Gating, HeadNorms, NormKind}
 use std::fmt;
 use warpwright_kernels::{Activation, RopePairs};
 
-/// The declaration of an architecture: by what its models differ from those of others.
+/// The declaration of an architecture.
 ///
-/// Every row begins with that of `llama` and says what is different. A key that a row does not ask for must be missing,
-/// or have a value that changes nothing.
+/// Every row begins with that of `llama` and states the differences. A key that a row does not use must be missing, or
+/// have a value that changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Architecture {
-    /// What a file calls it in `general.architecture`; the keys of its parameters begin with that.
+    /// Its name in `general.architecture`, which is also the prefix of its parameters' keys.
     pub name: &'static str,
     pub(super) norm: NormKind,
     pub(super) mixer_norms: Around,
@@ -335,7 +335,7 @@ const GRANITE: Architecture = Architecture {
 };
 
 impl Architecture {
-    /// Those that are known. Which of their models run is what [`ModelSpec::missing`](super::ModelSpec::missing) says.
+    /// The known architectures. [`ModelSpec::missing`](super::ModelSpec::missing) tells which models of them run.
     pub const ALL: &'static [Architecture] = &[
         LLAMA,
         QWEN2,
@@ -509,7 +509,7 @@ impl Architecture {
     ///
     /// # Errors
     ///
-    /// [`ModelError::Architecture`], which says which are known.
+    /// [`ModelError::Architecture`], which lists the known ones.
     pub fn named(name: &str) -> Result<&'static Architecture, ModelError> {
         let found = Self::ALL.iter().find(|architecture| architecture.name == name);
         found.ok_or_else(|| ModelError::Architecture {

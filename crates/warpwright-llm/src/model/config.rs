@@ -1,4 +1,4 @@
-//! What is known of a model: its sizes and parameters by the metadata, and its tensors.
+//! Properties of a model: sizes and parameters from the metadata, and its tensors.
 
 use super::architecture::Architecture;
 use super::error::ModelError;
@@ -9,8 +9,8 @@ use warpwright_graph::{RopeParams, TensorType};
 
 /// A model, as its file describes it.
 ///
-/// It is only made by [`from_gguf`](Self::from_gguf), and holds what was found to be consistent: sizes are not zero,
-/// and every tensor of the architecture is there, with the shape that the sizes say.
+/// Only [`from_gguf`](Self::from_gguf) makes one, and its contents are consistent: sizes are not zero, and every tensor
+/// of the architecture exists with the shape that the sizes require.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelConfig {
     architecture: &'static Architecture,
@@ -28,9 +28,9 @@ impl ModelConfig {
     ///
     /// # Errors
     ///
-    /// [`ModelError`], which names the key, the block or the tensor: for an architecture that is not known, parameters
-    /// that are missing or contradict one another, what is not computed, and tensors that are missing, that are not
-    /// what parameters say, or that no part of the model takes.
+    /// [`ModelError`], which names the key, the block or the tensor: for an unknown architecture, missing or
+    /// contradictory parameters, unsupported blocks, and tensors that are missing, do not match the parameters, or are
+    /// unused.
     pub fn from_gguf(gguf: &Gguf) -> Result<ModelConfig, ModelError> {
         let (architecture, spec, too_many) = ModelSpec::read(gguf)?;
         let needs = |blocks| ModelError::Needs { architecture: architecture.name, blocks };
@@ -46,7 +46,7 @@ impl ModelConfig {
         self.architecture
     }
 
-    /// What the model is, layer by layer.
+    /// The specification of the model, layer by layer.
     pub fn spec(&self) -> &ModelSpec {
         &self.spec
     }
@@ -56,7 +56,7 @@ impl ModelConfig {
         self.spec.layers.len() as u32
     }
 
-    /// Elements of the vector that stands for a token between layers.
+    /// Elements of a token's vector between layers.
     pub fn hidden(&self) -> u32 {
         self.spec.hidden
     }
@@ -81,48 +81,48 @@ impl ModelConfig {
         self.ffn
     }
 
-    /// Tokens of the vocabulary: rows of the table of embeddings.
+    /// Tokens of the vocabulary: rows of the embedding table.
     pub fn vocab(&self) -> u32 {
         self.spec.vocab
     }
 
-    /// What is added to the mean square in norms.
+    /// The epsilon of norms, added to the mean square.
     pub fn epsilon(&self) -> f32 {
         self.spec.norm.epsilon
     }
 
-    /// How heads turn.
+    /// The parameters of the rotation.
     pub fn rope(&self) -> RopeParams {
         self.rope
     }
 
-    /// What scores are multiplied by.
+    /// The scale of attention scores.
     pub fn attention_scale(&self) -> f32 {
         self.attention.scale
     }
 
-    /// The longest sequence of the training, as the file says.
+    /// The context length of the training, as in the file.
     pub fn context_length(&self) -> u32 {
         self.spec.context_length
     }
 
-    /// How many tokens a token sees at most, where the file says so.
+    /// The sliding window: the maximum number of tokens that a token attends to, if the file has one.
     pub fn sliding_window(&self) -> Option<u32> {
         self.attention.mask.window
     }
 
-    /// The longest sequence for which the graphs compute what the model means: that of the training, and not more
-    /// than the sliding window, since all tokens are attended to.
+    /// The longest sequence for which the graphs are correct: the context length of the training, but not more than the
+    /// sliding window, because all tokens are attended to.
     pub fn max_context(&self) -> u32 {
         self.context_length().min(self.sliding_window().unwrap_or(u32::MAX))
     }
 
-    /// Whether logits are products with the table of embeddings.
+    /// Whether the logits use the embedding table as their matrix.
     pub fn is_tied(&self) -> bool {
         self.weight_type("output.weight").is_none()
     }
 
-    /// The weights with their types, by the names that they have in the file.
+    /// The weights with their types, by their names in the file.
     pub fn weights(&self) -> impl Iterator<Item = (&str, TensorType)> {
         self.weights.iter()
     }
@@ -132,7 +132,7 @@ impl ModelConfig {
         self.weights.get(name)
     }
 
-    /// Numbers that were learnt, or are there as if they were.
+    /// Number of learnt parameters, and of numbers stored like them.
     pub fn parameters(&self) -> u64 {
         self.weights().map(|(_, ty)| ty.shape.elements()).fold(0, u64::saturating_add)
     }

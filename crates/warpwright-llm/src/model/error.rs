@@ -1,4 +1,4 @@
-//! Why a file's model is not one of these.
+//! Errors of models in files.
 
 use super::missing::Block;
 use crate::gguf::GgufError;
@@ -8,10 +8,10 @@ use warpwright_kernels::WeightFormat;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// A parameter is missing, or has another type than it must have.
+    /// A parameter is missing or has the wrong type.
     #[error(transparent)]
     Metadata(#[from] GgufError),
-    /// Another architecture than those of [`Architecture::ALL`](super::Architecture::ALL).
+    /// An architecture that is not in [`Architecture::ALL`](super::Architecture::ALL).
     #[error("architecture `{name}` is not known; these are: {known}")]
     Architecture {
         /// What the file says.
@@ -19,7 +19,7 @@ pub enum ModelError {
         /// The names of those that are known.
         known: String,
     },
-    /// The model has blocks that are not computed yet.
+    /// The model has unsupported blocks.
     #[error("architecture `{architecture}` is known, but this model needs what is not computed yet: {}", list(.blocks))]
     Needs {
         /// The architecture.
@@ -27,7 +27,7 @@ pub enum ModelError {
         /// The blocks, each once.
         blocks: Vec<Block>,
     },
-    /// A parameter has a value that it may not have, by itself or beside others.
+    /// A parameter has an invalid value, by itself or together with others.
     #[error("`{key}` is {value}: it must be {rule}")]
     Parameter {
         /// Its key in the metadata.
@@ -37,7 +37,7 @@ pub enum ModelError {
         /// What it must be.
         rule: String,
     },
-    /// A parameter asks for what is not computed.
+    /// A parameter requires an unsupported computation.
     #[error("`{key}` is {value}: {what}, which is not supported")]
     Unsupported {
         /// Its key in the metadata.
@@ -47,7 +47,7 @@ pub enum ModelError {
         /// What it asks for.
         what: &'static str,
     },
-    /// A tensor is not there.
+    /// A tensor is missing.
     #[error("tensor `{tensor}` is missing; it is {shape}")]
     MissingTensor {
         /// Its name.
@@ -55,7 +55,7 @@ pub enum ModelError {
         /// The shape that it must have, the length of rows last.
         shape: String,
     },
-    /// A tensor has another shape than the parameters say.
+    /// A tensor's shape does not match the parameters.
     #[error("tensor `{tensor}` is {shape}; by the metadata it must be {expected}")]
     Shape {
         /// Its name.
@@ -65,7 +65,7 @@ pub enum ModelError {
         /// The shape that it must have.
         expected: String,
     },
-    /// A tensor is stored in a format that kernels do not read.
+    /// A tensor has a format that kernels do not read.
     #[error("tensor `{tensor}` is stored as {format}; it must be one of {known}")]
     Format {
         /// Its name.
@@ -75,7 +75,7 @@ pub enum ModelError {
         /// Those that it may be stored in.
         known: String,
     },
-    /// Rows of a matrix are not whole blocks.
+    /// Rows of a matrix do not consist of whole blocks.
     #[error("tensor `{tensor}` has rows of {columns} weights; in {format} they must be a multiple of {}", .format.block())]
     Row {
         /// Its name.
@@ -85,8 +85,8 @@ pub enum ModelError {
         /// The format.
         format: WeightFormat,
     },
-    /// A tensor is there that no model of the architecture has, or that is not computed. The result without it would
-    /// be another one.
+    /// An unexpected tensor, which the architecture does not have or which is not supported. Ignoring it would change
+    /// the result.
     #[error(
         "tensor `{tensor}` has no place in the models of architecture `{architecture}` that are supported"
     )]
@@ -96,7 +96,7 @@ pub enum ModelError {
         /// The architecture.
         architecture: &'static str,
     },
-    /// A scale is beside a matrix whose format has none.
+    /// A matrix has a separate scale, but its format has none.
     #[error(
         "`{tensor}` is a scale of `{matrix}`, which is stored as {format}: matrices of nvfp4 alone have one"
     )]
@@ -108,7 +108,7 @@ pub enum ModelError {
         /// How the matrix is stored.
         format: WeightFormat,
     },
-    /// The scale of a matrix is no number that one may have.
+    /// The scale of a matrix has an invalid value.
     #[error("`{tensor}` is {value}; the scale of a matrix must be a finite number")]
     Scale {
         /// The tensor with the scale.
@@ -116,7 +116,7 @@ pub enum ModelError {
         /// What it holds.
         value: f32,
     },
-    /// Factors of frequencies that no rotation has.
+    /// Frequency factors have invalid values.
     #[error("`rope_freqs.weight` has {value} for pair {pair}; factors must be finite, from 1/64 on")]
     Factor {
         /// Which pair.

@@ -1,7 +1,7 @@
 //! A transformer as a graph.
 //!
-//! A step of decoding and the computation of prompts are graphs with the same weights and states. Weights have their
-//! names in the file; the others are
+//! Decode steps and prompts are graphs with the same weights and states. Weights have the names of the file; the other
+//! tensors are
 //!
 //! | name | what | in |
 //! | --- | --- | --- |
@@ -21,9 +21,9 @@
 //! | `logits` | output `batch × vocab`, with [`Outcome::AllLogits`] `tokens × vocab` | where they are wanted |
 //! | `tokens` | output `batch`: those that were chosen, which `ids` become | where one is chosen |
 //!
-//! Every step counts `positions` and `lengths` up by its tokens. Where a graph chooses no token, `ids` stay what they
-//! are, and the host writes them before the next step of decoding. A step of decoding with penalties adds its token to
-//! the last ones; those of prompts the host writes.
+//! Every step advances `positions` and `lengths` by its tokens. If a graph chooses no token, `ids` do not change, and
+//! the host writes them before the next decode step. A decode step with penalties adds its token to the recent ones;
+//! the host adds those of prompts.
 
 use super::config::ModelConfig;
 use super::spec::{
@@ -35,19 +35,19 @@ use warpwright_graph::{
 };
 use warpwright_kernels::{CacheDtype, Setting, TokenSequences};
 
-/// What a graph is built for, besides its [`StepShape`].
+/// Options of a graph besides its [`StepShape`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GraphOptions {
-    /// What caches hold.
+    /// The element type of caches.
     pub cache: CacheDtype,
-    /// What comes out.
+    /// The outputs.
     pub outcome: Outcome,
 }
 
-/// What a step is computed for.
+/// The purpose of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Outcome {
-    /// Only what later tokens attend to: all chunks of a prompt but the last.
+    /// Only the cache entries for later tokens: all chunks of a prompt except the last.
     Cached,
     /// The logits after each sequence's last token.
     Logits,
@@ -62,7 +62,7 @@ pub enum Outcome {
     },
 }
 
-/// How a token is chosen by its logits.
+/// How a token is chosen from its logits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Choice {
     /// The most likely one.
@@ -76,7 +76,7 @@ impl ModelConfig {
     ///
     /// # Errors
     ///
-    /// [`GraphError`] where the shape is none that a graph can have: no sequences, no tokens, no room for any.
+    /// [`GraphError`] for an invalid shape: no sequences, no tokens, or no capacity.
     pub fn graph(&self, shape: &StepShape, options: &GraphOptions) -> Result<ComputeGraph, GraphError> {
         let mut graph = ComputeGraph::new();
         let tokens = Tokens::of(&mut graph, shape, options.outcome);

@@ -1,4 +1,4 @@
-//! The parameters of an architecture in a file's metadata: keys that begin with its name.
+//! The parameters of an architecture in a file's metadata: keys with its name as prefix.
 
 use super::error::ModelError;
 use crate::gguf::{Metadata, Value};

@@ -1,4 +1,4 @@
-//! Weights: from a file to a store on a device.
+//! Loading of weights from a file to a store on a device.
 
 use super::config::ModelConfig;
 use super::error::ModelError;
@@ -8,15 +8,15 @@ use half::{bf16, f16};
 use warpwright_graph::{Element, Store, StoreError, TensorType};
 use warpwright_kernels::WeightFormat;
 
-/// How far loading is.
+/// Progress of loading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LoadProgress<'a> {
     /// The tensor that has just been loaded.
     pub tensor: &'a str,
-    /// Bytes of the file that have been loaded.
+    /// Bytes of the file loaded so far.
     pub loaded: u64,
-    /// Bytes of the file that there are to load.
+    /// Bytes of the file to load in total.
     pub total: u64,
 }
 
@@ -27,19 +27,18 @@ pub enum LoadError {
     /// The file is not the one that the configuration was made from.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The store refuses.
+    /// The store refused.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Puts the weights of a model into a store, in the order in which they lie in the file: matrices as they are, all
-/// else as `f32`. `progress` is told of each tensor.
+/// Loads the weights of a model into a store, in the order of the file: matrices in their formats, everything else as
+/// `f32`. `progress` is called for each tensor.
 ///
 /// # Errors
 ///
-/// [`LoadError::Store`] where the device has no room, or the store has a weight of that name;
-/// [`LoadError::Model`] where the file is another one than that of `model`, or has factors of frequencies that no
-/// rotation has.
+/// [`LoadError::Store`] if the device has no room, or the store has a weight of that name; [`LoadError::Model`] if the
+/// file is not that of `model`, or has invalid frequency factors.
 pub fn load_weights(
     gguf: &Gguf,
     model: &ModelConfig,

@@ -1,4 +1,4 @@
-//! What of a model is not computed yet.
+//! Unsupported parts of models.
 
 use super::spec::{
     Factors, GatedActivation, HeadNorms, LayerSpec, Mixer, ModelSpec, Network, NormKind, Rotary,
@@ -63,9 +63,9 @@ blocks! {
 }
 
 impl ModelSpec {
-    /// The blocks of the model that are not computed yet, each once: none where the model runs.
+    /// The unsupported blocks of the model, each once; none if the model runs.
     ///
-    /// A window that all layers have is no such block: contexts end where it would begin to matter.
+    /// A window that all layers have does not count: the context is limited to it.
     pub fn missing(&self) -> Vec<Block> {
         let mut blocks = Vec::new();
         let mut all = |is_there: &[(bool, Block)]| {

@@ -1,4 +1,4 @@
-//! Models: what a file says about one, and the graphs that compute it.
+//! Models: their description in a file, and the graphs that compute them.
 //!
 //! ```text
 //!             Architecture (a row of a table)
@@ -10,11 +10,11 @@
 //!    └───────────────────────────────┴──► load_weights ──► Store
 //! ```
 //!
-//! A [`ModelConfig`] is only made from a file, and then file and configuration agree: every tensor that the graphs
-//! take is there with its shape and in a format that kernels read, and **no tensor and no parameter of the file is
-//! left out that would change the result**: what is not understood is refused by name.
+//! A [`ModelConfig`] is only made from a file, and then file and configuration agree: every tensor that the graphs use
+//! exists with its shape and in a format that kernels read, and **no tensor and no parameter of the file that would
+//! change the result is ignored**: an unknown one is an error that names it.
 //!
-//! Nothing here knows devices, tokenizers or how tokens are chosen beyond the graph's own operations.
+//! This module does not depend on devices or tokenizers, and chooses tokens only by operations of the graph.
 
 mod architecture;
 mod config;

@@ -1,16 +1,16 @@
-//! How a file says that heads turn.
+//! Rotation parameters in a file.
 //!
-//! | key `rope.…` | meaning | where it is missing |
+//! | key `rope.…` | meaning | default |
 //! | --- | --- | --- |
 //! | `dimension_count` | elements of a head that turn | all |
 //! | `freq_base` | base of the frequencies | 10000 |
 //! | `scaling.type` | `none`, `linear`, `yarn` | `linear` |
-//! | `scaling.factor`, or `scale_linear` in old files | how much longer contexts are than in training; 0 for no scaling | 0 |
+//! | `scaling.factor`, or `scale_linear` in old files | ratio of the context to that of the training; 0 for no scaling | 0 |
 //! | `scaling.original_context_length` | with `yarn`, the context of the training | `context_length` |
 //! | `scaling.yarn_beta_fast`, `scaling.yarn_beta_slow` | with `yarn`, where its ramp begins and ends | 32, 1 |
-//! | `scaling.attn_factor` | what turned vectors are multiplied by, besides what `yarn` does | 1 |
+//! | `scaling.attn_factor` | factor of the rotated vectors, in addition to that of `yarn` | 1 |
 //!
-//! Factors of frequencies are tensors; `longrope` is for those that depend on the length of the context.
+//! Frequency factors are tensors; `longrope` means factors that depend on the length of the context.
 
 use super::error::ModelError;
 use super::keys::Keys;

@@ -1,4 +1,5 @@
-//! What a model is: its layers, one by one, as data. Nothing below this knows the name of an architecture.
+//! Specification of a model: its layers, one by one, as data. The modules below do not depend on the name of an
+//! architecture.
 //!
 //! ```text
 //!  Architecture (a row of a table) ─┐
@@ -10,39 +11,39 @@
 use warpwright_graph::{RopeParams, SequenceState};
 use warpwright_kernels::{Activation, CacheDtype};
 
-/// A model: what is around its layers, and the layers.
+/// A model: its layers, and the parts around them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelSpec {
-    /// Elements of the vector that stands for a token between layers.
+    /// Elements of a token's vector between layers.
     pub hidden: u32,
-    /// Tokens of the vocabulary: rows of the table of embeddings.
+    /// Tokens of the vocabulary: rows of the embedding table.
     pub vocab: u32,
-    /// The longest sequence of the training.
+    /// The context length of the training.
     pub context_length: u32,
-    /// What embeddings are multiplied by.
+    /// The factor of embeddings.
     pub embedding_scale: f32,
-    /// Elements that each layer has for each token in a second table of embeddings.
+    /// Elements per token and layer in a second embedding table.
     pub layer_embedding: Option<u32>,
-    /// The norm before the logits: the name of its tensor.
+    /// The name of the norm before the logits.
     pub output_norm: &'static str,
-    /// What logits are multiplied by.
+    /// The factor of logits.
     pub logit_scale: f32,
-    /// `c` where logits become `c · tanh(logits / c)`.
+    /// `c`, if logits become `c · tanh(logits / c)`.
     pub logit_cap: Option<f32>,
-    /// Whether logits may be products with the table of embeddings: they are where the file has no other matrix.
+    /// Whether the embedding table may be the matrix of the logits: it is if the file has no other.
     pub tied: bool,
-    /// Layers behind the others that predict more tokens.
+    /// Additional layers at the end that predict more tokens.
     pub predicting_layers: u32,
     /// The norms of the model.
     pub norm: Norm,
-    /// The layers, in their order.
+    /// The layers, in order.
     pub layers: Vec<LayerSpec>,
 }
 
 /// A layer: `x + mixer(x)`, then that plus its feed-forward network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerSpec {
-    /// What lets a token see others.
+    /// The part that lets tokens see one another.
     pub mixer: Mixer,
     /// The norms around it.
     pub mixer_norms: Around,
@@ -50,11 +51,11 @@ pub struct LayerSpec {
     pub network: Network,
     /// The norms around it.
     pub network_norms: Around,
-    /// Whether both have the same input and their sum is added: the network has no norm of its own then.
+    /// Whether both parts have the same input and their sum is added: then the network has no norm of its own.
     pub parallel: bool,
-    /// What both are multiplied by before they are added.
+    /// The factor of both results before they are added.
     pub residual_scale: f32,
-    /// Whether the layer's result is multiplied by a number of the file, where that has one: `layer_output_scale`.
+    /// Whether the layer's result is multiplied by `layer_output_scale`, if the file has it.
     pub output_scale: bool,
 }
 
@@ -63,11 +64,11 @@ pub struct LayerSpec {
 pub struct Norm {
     /// What is computed.
     pub kind: NormKind,
-    /// What is added to the mean square, or to the variance.
+    /// Added to the mean square, or to the variance.
     pub epsilon: f32,
 }
 
-/// What a norm computes.
+/// The kind of a norm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NormKind {
     /// `x / √mean(x²)`, times weights.
@@ -78,39 +79,39 @@ pub enum NormKind {
     LayerBias,
 }
 
-/// The norms around a block: names of their tensors in a layer, where they are there.
+/// The names of the norms around a block, in a layer; `None` if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Around {
     /// Before the block.
     pub before: Option<&'static str>,
-    /// Behind it, before its result is added.
+    /// After the block, before its result is added.
     pub after: Option<&'static str>,
 }
 
-/// What lets a token see others.
+/// The part of a layer that lets tokens see one another.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mixer {
     /// Attention over keys and values.
     Attention(AttentionSpec),
-    /// Attention over keys and values that are products with a short vector: multi-head latent attention.
+    /// Attention over keys and values that are computed from a short vector: multi-head latent attention.
     Latent(LatentSpec),
     /// Mamba 2, a recurrence.
     Mamba2(RecurrenceSpec),
     /// A gated delta net: linear attention whose state forgets.
     DeltaNet(RecurrenceSpec),
-    /// A gated convolution over so many tokens.
+    /// A gated convolution over this many tokens.
     ShortConvolution {
         /// Tokens that it sees.
         tokens: u32,
     },
 }
 
-/// Which tokens a token sees.
+/// Which tokens a token attends to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mask {
-    /// No later ones.
+    /// Not to later ones.
     pub causal: bool,
-    /// So many, itself among them.
+    /// To this many, including itself.
     pub window: Option<u32>,
 }
 
@@ -119,31 +120,31 @@ pub struct Mask {
 pub struct AttentionSpec {
     /// Heads of queries.
     pub heads: u32,
-    /// Heads of keys and values, a divisor of them.
+    /// Heads of keys and values; a divisor of `heads`.
     pub kv_heads: u32,
     /// Elements of a head.
     pub head_dim: u32,
-    /// Which tokens are seen.
+    /// Which tokens a token attends to.
     pub mask: Mask,
-    /// What `q · k` is multiplied by.
+    /// The factor of `q · k`.
     pub scale: f32,
-    /// `c` where scores become `c · tanh(score / c)`.
+    /// `c`, if scores become `c · tanh(score / c)`.
     pub score_cap: Option<f32>,
-    /// Whether each head has a score that takes part in the softmax and has no value: `attn_sinks`.
+    /// Whether each head has an additional score in the softmax without a value: `attn_sinks`.
     pub sinks: bool,
-    /// Norms of queries and keys, before they turn.
+    /// Norms of queries and keys, before the rotation.
     pub head_norms: HeadNorms,
-    /// Whether values have a norm of heads, without weights.
+    /// Whether values have a norm per head, without weights.
     pub value_norms: bool,
-    /// How queries and keys turn, if they do.
+    /// The rotation of queries and keys, if there is one.
     pub rotary: Option<Rotary>,
-    /// Whether products for queries, keys and values are one matrix: `attn_qkv`.
+    /// Whether queries, keys and values have one matrix: `attn_qkv`.
     pub fused: bool,
-    /// Whether `attn_q` has a gate behind each head of queries: its sigmoid is multiplied with the head's result.
+    /// Whether `attn_q` has a gate after each head of queries: the head's result is multiplied by the gate's sigmoid.
     pub gated: bool,
-    /// Whether products of keys are the values too, where the file has no `attn_v`.
+    /// Whether keys are also the values if the file has no `attn_v`.
     pub keys_as_values: bool,
-    /// The earlier layer whose keys and values are seen instead of own ones.
+    /// The earlier layer whose keys and values are used instead of own ones.
     pub shares: Option<u32>,
 }
 
@@ -158,52 +159,52 @@ pub enum HeadNorms {
     Whole,
 }
 
-/// How elements of heads turn.
+/// The rotation of heads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rotary {
     /// The rotation.
     pub params: RopeParams,
-    /// Where the factors of frequencies are.
+    /// The frequency factors.
     pub factors: Factors,
-    /// How many pairs turn by which coordinate of a position: for models that see pictures.
+    /// How many pairs turn by each coordinate of a position, in models that process pictures.
     pub sections: Option<[u32; 4]>,
 }
 
-/// Factors of frequencies.
+/// Frequency factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Factors {
     /// None.
     None,
-    /// Those of `rope_freqs.weight`, where the file has them.
+    /// Those of `rope_freqs.weight`, if the file has them.
     Optional,
     /// Those of `rope_freqs.weight`.
     Required,
-    /// Those of `rope_factors_long.weight` or `rope_factors_short.weight`, by the length of the context, where the
-    /// file has them.
+    /// Those of `rope_factors_long.weight` or `rope_factors_short.weight`, depending on the length of the context, if
+    /// the file has them.
     ByContext,
 }
 
-/// Latent attention. Of each head, the last `rotary_dim` elements of queries and keys turn; those of keys are shared by
-/// all heads.
+/// Latent attention. The last `rotary_dim` elements of each head of queries and keys are rotated; those of the keys are
+/// shared by all heads.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LatentSpec {
     /// Heads.
     pub heads: u32,
-    /// Elements of the vector that queries are products with; without it they are products with the layer's input.
+    /// Elements of the vector from which queries are computed; `None` if they are computed from the layer's input.
     pub query_rank: Option<u32>,
-    /// Elements of the vector that keys and values are products with.
+    /// Elements of the vector from which keys and values are computed.
     pub kv_rank: u32,
     /// Elements of a head of queries and keys.
     pub key_dim: u32,
     /// Elements of a head of values.
     pub value_dim: u32,
-    /// Whether the matrices for keys and for values are apart: `attn_k_b` and `attn_v_b`, else `attn_kv_b`.
+    /// Whether keys and values have separate matrices: `attn_k_b` and `attn_v_b` instead of `attn_kv_b`.
     pub split: bool,
-    /// Which tokens are seen.
+    /// Which tokens a token attends to.
     pub mask: Mask,
-    /// What `q · k` is multiplied by.
+    /// The factor of `q · k`.
     pub scale: f32,
-    /// How heads turn.
+    /// The rotation of heads.
     pub rotary: Rotary,
 }
 
@@ -218,16 +219,16 @@ pub struct RecurrenceSpec {
     pub state: u32,
     /// Heads.
     pub heads: u32,
-    /// Groups of heads that share what they read and write the state by.
+    /// Groups of heads that share the vectors for reading and writing the state.
     pub groups: u32,
 }
 
 /// A feed-forward network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Network {
-    /// One.
+    /// A single one.
     Dense(DenseSpec),
-    /// Some of many, by token.
+    /// Several experts, of which each token uses some.
     Experts(ExpertsSpec),
 }
 
@@ -236,21 +237,21 @@ pub enum Network {
 pub struct DenseSpec {
     /// Elements between its products.
     pub width: u32,
-    /// What is between its products.
+    /// The activation between its products.
     pub activation: GatedActivation,
     /// Whether gate and up are one matrix, in this order: `ffn_up`.
     pub fused: bool,
 }
 
-/// What is between the products of a feed-forward network.
+/// The operation between the products of a feed-forward network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum GatedActivation {
     /// `activation(gate) · up`.
     Gated(Activation),
     /// `activation(up)`, without a gate.
     Plain(Activation),
-    /// `g · sigmoid(alpha · g) · (u + 1)`, where `g` is the gate, at most `limit`, and `u` is `up`, between `-limit` and
-    /// `limit`.
+    /// `g · sigmoid(alpha · g) · (u + 1)`, with `g` the gate, capped at `limit`, and `u` the value of `up`, clamped to
+    /// `-limit` … `limit`.
     Clamped {
         /// What the gate is multiplied by in the sigmoid.
         alpha: f32,
@@ -260,38 +261,38 @@ pub enum GatedActivation {
 }
 
 impl GatedActivation {
-    /// Whether there is a matrix for a gate.
+    /// Whether the network has a gate matrix.
     pub fn is_gated(self) -> bool {
         !matches!(self, GatedActivation::Plain(_))
     }
 }
 
-/// Experts: feed-forward networks of which each token takes some.
+/// Experts: feed-forward networks, of which each token uses some.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ExpertsSpec {
-    /// How many there are.
+    /// Number of experts.
     pub count: u32,
-    /// How many a token takes.
+    /// Number of experts that a token uses.
     pub used: u32,
-    /// Groups of experts and how many of them a token takes experts from.
+    /// Number of groups of experts, and of groups that a token takes experts from.
     pub groups: Option<[u32; 2]>,
-    /// Elements between the products of one.
+    /// Elements between the products of an expert.
     pub width: u32,
-    /// What is between them.
+    /// The activation between them.
     pub activation: GatedActivation,
     /// How scores become weights.
     pub gating: Gating,
-    /// Whether weights of those that are taken are divided by their sum.
+    /// Whether the weights of the chosen experts are divided by their sum.
     pub normalized: bool,
-    /// What weights are multiplied by.
+    /// The factor of the weights.
     pub scale: f32,
-    /// Whether the products have biases: of the router and of each expert.
+    /// Whether the router and the experts have biases.
     pub biases: bool,
-    /// Whether a bias may be added to scores for the choice alone: `exp_probs_b`.
+    /// Whether a bias may be added to scores, only for the choice: `exp_probs_b`.
     pub choice_bias: bool,
-    /// Whether router, experts and the shared expert have norms and scales of their own.
+    /// Whether the router, the experts and the shared expert have norms and scales of their own.
     pub norms: bool,
-    /// The expert that every token takes.
+    /// The expert that every token uses.
     pub shared: Option<SharedExpert>,
 }
 
@@ -302,24 +303,24 @@ pub enum Gating {
     Softmax,
     /// The sigmoid of each.
     Sigmoid,
-    /// A softmax over those that are taken.
+    /// A softmax over the chosen experts.
     ChosenSoftmax,
 }
 
-/// An expert that every token takes.
+/// An expert that every token uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedExpert {
     /// Elements between its products.
     pub width: u32,
-    /// Whether its result is multiplied by a sigmoid: of a product with `ffn_gate_inp_shexp`.
+    /// Whether its result is multiplied by the sigmoid of a product with `ffn_gate_inp_shexp`.
     pub gated: bool,
-    /// How its tensors' names end, behind `ffn_gate` and the like.
+    /// The suffix of its tensors' names, after `ffn_gate` and the like.
     pub suffix: &'static str,
 }
 
 impl LayerSpec {
-    /// What it keeps of the tokens of a sequence, with caches of such elements: nothing where it sees what another layer
-    /// keeps, and what its convolution and its recurrence need.
+    /// The states that it keeps of a sequence, with this element type of caches: none if it uses another layer's, and
+    /// those of its convolution and its recurrence.
     pub fn states(&self, cache: CacheDtype, hidden: u32) -> Vec<SequenceState> {
         match self.mixer {
             Mixer::Attention(AttentionSpec { shares: Some(_), .. }) => Vec::new(),
@@ -366,7 +367,7 @@ pub(super) fn head_dim_of_cache(head_dim: u32, cache: CacheDtype) -> u32 {
 }
 
 impl ModelSpec {
-    /// Bytes that a sequence with room for so many tokens takes, in all layers.
+    /// Bytes of a sequence's states in all layers, with a capacity of this many tokens.
     pub fn state_bytes(&self, cache: CacheDtype, max_seq_len: u32) -> u64 {
         let states = self.layers.iter().flat_map(|layer| layer.states(cache, self.hidden));
         states.fold(0, |sum: u64, state| sum.saturating_add(state.bytes(1, max_seq_len)))

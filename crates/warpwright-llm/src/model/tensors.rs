@@ -1,4 +1,4 @@
-//! The tensors of a model: names, as files have them, and shapes.
+//! The tensors of a model: their names in files, and their shapes.
 
 use super::spec::{
     AttentionSpec, DenseSpec, ExpertsSpec, Factors, HeadNorms, LatentSpec, LayerSpec, Mixer, ModelSpec,
@@ -23,7 +23,7 @@ struct Tensors {
 }
 
 impl ModelSpec {
-    /// The tensors of the model: first those that layers do not have, then layer by layer.
+    /// The tensors of the model: first those outside the layers, then layer by layer.
     pub fn tensors(&self) -> impl Iterator<Item = ExpectedTensor> {
         let layers = self.layers.iter().enumerate();
         let layers = layers.flat_map(|(index, layer)| self.of_layer(&format!("blk.{index}."), layer));

@@ -1,4 +1,4 @@
-//! The tensors of a file: those that its model must have, those that it may have, and no others.
+//! The tensors of a file: those that its model requires, optional ones, and no others.
 
 use super::error::ModelError;
 use super::spec::ModelSpec;

@@ -6,15 +6,15 @@ use crate::persistent::{ScheduleError, ScheduleFault};
 use warpwright_dsl::BuildError;
 use warpwright_runtime::RuntimeError;
 
-/// Why a plan was not made to stay on a device. What runs it all the same is an [`Executable`](crate::Executable), or
-/// that [captured](crate::Captured).
+/// Why a plan was not bound as a persistent kernel. It can still run as an [`Executable`](crate::Executable), also
+/// [captured](crate::Captured).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PersistentError {
     /// The output that the options name is not a token.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
-    /// The output that the options name is no token.
+    /// The output that the options name is not a token.
     #[error("output `{name}` is {ty}: the token of a persistent kernel is one u32")]
     Token {
         /// The output.
@@ -25,7 +25,7 @@ pub enum PersistentError {
     /// The plan is too small.
     #[error("the plan's work for a token is one phase: a persistent kernel has two at least")]
     OnePhase,
-    /// The device cannot hold such a block at all.
+    /// The device cannot hold even one such block.
     #[error(
         "the device holds no block of `{kernel}`, of {threads} threads and {shared} bytes of shared memory: take blocks \
          of fewer warps"
@@ -38,23 +38,23 @@ pub enum PersistentError {
         /// Bytes of shared memory of a block.
         shared: u64,
     },
-    /// More blocks than are resident at once.
+    /// More blocks than can be resident at once.
     #[error("{asked} blocks of `{kernel}` wait for one another: the device holds from 1 to {max} at once")]
     Blocks {
         /// The kernel.
         kernel: String,
-        /// How many were asked for.
+        /// How many were requested.
         asked: u32,
-        /// How many there can be.
+        /// The maximum.
         max: u64,
     },
-    /// A number of the options.
+    /// An option is out of range.
     #[error("the options: {0}")]
     Option(BuildError),
     /// The device refuses the kernel.
     #[error("the device does not take the kernel: {0}")]
     Kernel(Box<RuntimeError>),
-    /// The schedule does not do what the plan does: a mistake of this crate's, found before anything ran.
+    /// The schedule is not equivalent to the plan: a bug of this crate, found before anything ran.
     #[error("the schedule is wrong, which is a mistake in it and not in the plan: {0}")]
     Fault(Box<ScheduleFault>),
     /// The plan cannot be bound.
