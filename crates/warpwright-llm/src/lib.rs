@@ -5,8 +5,8 @@
 //!    └────► Tokenizer, ChatTemplate ────────────────┘
 //! ```
 //!
-//! A file is opened and checked; its tokenizer makes ids of a text; an engine holds the model on a device, and the sequence
-//! that it is at; [`generate`](generate::generate) goes on from a prompt and tells a listener the text as it comes.
+//! Opening a file checks it. Its tokenizer converts text to ids. An engine holds the model and the current sequence on
+//! a device. [`generate`](generate::generate) continues a prompt and passes the text to a listener as it is made.
 //!
 //! ```
 //! use std::ops::ControlFlow;

@@ -1,9 +1,9 @@
-//! What a template may make of memory.
+//! Memory limits of templates.
 //!
-//! A value weighs what its text and its parts would weigh if nothing of it were shared, so that a list that holds
-//! another twice, which holds another twice, weighs what it would take to print it. A value has a limit, its depth has
-//! one, and what a whole rendering makes and prints has one. Values that are not above their limit can be printed,
-//! compared and copied by recursion, and cost no more than that.
+//! A value's weight is the size of its text and its parts as if nothing were shared, so that a list which holds another
+//! twice, which holds another twice, weighs as much as its printed text. There are limits for the weight of a value,
+//! for its depth, and for the total of what a rendering makes and prints. Values within these limits can be printed,
+//! compared and copied by recursion.
 
 use super::error::TooMuch;
 use minijinja::value::{Value, ValueKind};

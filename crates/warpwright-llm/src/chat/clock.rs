@@ -1,4 +1,4 @@
-//! `strftime_now`: templates that tell a model what day it is.
+//! `strftime_now`: for templates that tell a model the date.
 
 use chrono::format::{Item, StrftimeItems};
 use chrono::{DateTime, Local, TimeZone};

@@ -1,4 +1,4 @@
-//! The renderer's settings and functions, as Hugging Face's `transformers` has them.
+//! The renderer's settings and functions, the same as in Hugging Face's `transformers`.
 
 use super::error::Raised;
 use super::{bounds, clock, filters, json, methods, repr};

@@ -1,4 +1,4 @@
-//! Why a template gives no text.
+//! Errors of chat templates.
 
 use minijinja::{Error, ErrorKind};
 use std::fmt;
@@ -7,10 +7,10 @@ use std::fmt;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChatError {
-    /// The model file has something else where its template should be.
+    /// The model file has something else in place of its template.
     #[error(transparent)]
     File(#[from] crate::gguf::GgufError),
-    /// The template is not one.
+    /// The template has a syntax error.
     #[error("chat template{}: {}", at(line), shown(message))]
     Syntax {
         /// Where it stops making sense.
@@ -24,13 +24,13 @@ pub enum ChatError {
         /// What it says.
         message: String,
     },
-    /// There is nothing to write.
+    /// There are no messages.
     #[error("a conversation needs at least one message")]
     NoMessages,
     /// The renderer itself failed.
     #[error("the chat template makes its renderer fail")]
     Renderer,
-    /// The template would take more than it may have: steps, memory, values in values.
+    /// The template exceeds a limit: steps, memory or nesting of values.
     #[error("chat template{}: {rule}", at(line))]
     TooMuch {
         /// Where.
@@ -38,7 +38,7 @@ pub enum ChatError {
         /// What it does too much of, and what the limit is.
         rule: String,
     },
-    /// The template does what cannot be done.
+    /// The template fails while it is rendered.
     #[error("chat template{}: {}", at(line), shown(message))]
     Render {
         /// Where.

@@ -1,7 +1,7 @@
-//! Filters and methods that make much of little: how much they would make, before they do.
+//! Filters and methods whose result may be much larger than their input: bounds on the result, before they run.
 //!
-//! The numbers are bounds from above, of bytes, and not what comes out. What is not here makes no more than a few times
-//! what it is given.
+//! The bounds are upper bounds in bytes, not exact sizes. Functions that are not listed here produce at most a few
+//! times the size of their input.
 
 use super::bounds::{room, weight};
 use super::repr;

@@ -1,7 +1,7 @@
-//! JSON as Python's `json.dumps` writes it: what `tojson` means in a chat template.
+//! JSON as Python's `json.dumps` writes it: the meaning of `tojson` in a chat template.
 //!
-//! It differs from Jinja's own filter, which writes for HTML, and from compact JSON: there is a space behind
-//! commas and colons, as the models have seen it.
+//! It differs from Jinja's own filter, which writes for HTML, and from compact JSON: there is a space after commas and
+//! colons, as in the models' training data.
 
 use super::{bounds, repr};
 use minijinja::value::{Kwargs, Rest, ValueKind};

@@ -1,7 +1,7 @@
-//! Methods that values have in Python, and templates call.
+//! Python methods of values that templates call.
 //!
-//! Most of them come with the renderer. Here are those that it lacks, and those that it has for bytes where
-//! Python means characters.
+//! The renderer has most of them. This module adds missing ones, and replaces those that work on bytes where Python
+//! works on characters.
 
 use super::filters;
 use minijinja::value::{Tuple, Value, ValueKind, from_args};

@@ -1,13 +1,12 @@
 //! Chat templates: messages become the text that a model was trained to continue.
 //!
-//! A GGUF file carries its template as a Jinja program (`tokenizer.chat_template`), written for the renderer of
-//! Hugging Face's `transformers`. This room runs it as that renderer does: the same settings of white space, the
-//! same functions beside Jinja's own (`raise_exception`, `strftime_now`, `tojson` as Python writes JSON), Python's
-//! methods of strings, lists and dicts, loop controls, `{% generation %}` blocks.
+//! A GGUF file carries its template as a Jinja program (`tokenizer.chat_template`), written for the renderer of Hugging
+//! Face's `transformers`. This module runs it like that renderer: with the same white-space settings, the same
+//! functions in addition to Jinja's own (`raise_exception`, `strftime_now`, `tojson` as Python writes JSON), Python's
+//! methods of strings, lists and dicts, loop controls, and `{% generation %}` blocks.
 //!
-//! It knows text: special tokens come and go as what they are written as. A template is part of a file that
-//! somebody else made, so that what it may do is bounded: it reaches nothing but what it is given, and the
-//! steps that it may take and the memory that it may fill are counted.
+//! The module works on text, including the texts of special tokens. A template is part of an untrusted file, so it is
+//! restricted: it can access only its variables, and its steps and its memory are limited.
 
 mod bounds;
 mod clock;
@@ -33,9 +32,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Message {
-    /// Who says it: `system`, `user`, `assistant`, or what else the template knows.
+    /// The speaker: `system`, `user`, `assistant`, or another role that the template supports.
     pub role: String,
-    /// What is said.
+    /// The text.
     pub content: String,
 }
 
@@ -46,7 +45,7 @@ impl Message {
     }
 }
 
-/// Texts of the special tokens that templates name; empty where a model has none.
+/// Texts of the special tokens that templates use; empty if a model has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SpecialTokens {
     /// `bos_token`: begins a text.
@@ -56,7 +55,7 @@ pub struct SpecialTokens {
 }
 
 impl SpecialTokens {
-    /// Those of a model.
+    /// The special tokens of a model.
     pub fn of(tokenizer: &Tokenizer) -> SpecialTokens {
         let text = |id: Option<u32>| {
             let bytes = id.and_then(|id| tokenizer.token_bytes(id)).unwrap_or_default();
@@ -80,11 +79,11 @@ impl std::fmt::Debug for ChatTemplate {
 }
 
 impl ChatTemplate {
-    /// The template of a file (`tokenizer.chat_template`); nothing where it has none.
+    /// The template of a file (`tokenizer.chat_template`); `None` if the file has none.
     ///
     /// # Errors
     ///
-    /// Those of [`ChatTemplate::new`], and [`ChatError::File`] where the key is no text.
+    /// Those of [`ChatTemplate::new`], and [`ChatError::File`] if the key is not text.
     pub fn from_gguf(gguf: &Gguf, tokenizer: &Tokenizer) -> Result<Option<ChatTemplate>, ChatError> {
         let source = gguf.metadata().optional::<&str>("tokenizer.chat_template")?;
         source.map(|source| ChatTemplate::new(source, &SpecialTokens::of(tokenizer))).transpose()
@@ -94,8 +93,8 @@ impl ChatTemplate {
     ///
     /// # Errors
     ///
-    /// [`ChatError::Syntax`] if it is no template, or if its tags are chains of more operators and branches than any
-    /// template needs.
+    /// [`ChatError::Syntax`] if the template is invalid, or if its tags are chains of more operators and branches than
+    /// any template needs.
     pub fn new(source: &str, tokens: &SpecialTokens) -> Result<ChatTemplate, ChatError> {
         let source = environment::generation_blocks(source).into_owned();
         Program::new(&source).map_err(ChatError::syntax)?;
@@ -109,19 +108,19 @@ impl ChatTemplate {
         Ok(template)
     }
 
-    /// Gives the template a variable, as some have for what a model can do: `enable_thinking`, `date_string`.
-    /// `messages` and `add_generation_prompt` are always those of [`ChatTemplate::render`].
+    /// Sets a variable of the template; some templates have variables for a model's features: `enable_thinking`,
+    /// `date_string`. `messages` and `add_generation_prompt` are always those of [`ChatTemplate::render`].
     pub fn set(&mut self, name: &str, value: &impl Serialize) {
         self.variables.insert(name.to_string(), Serde(value).into());
     }
 
-    /// The text of a conversation; with `add_generation_prompt` also what begins the answer of the assistant.
+    /// The text of a conversation; with `add_generation_prompt` also the beginning of the assistant's answer.
     ///
     /// # Errors
     ///
-    /// [`ChatError::NoMessages`] for none, [`ChatError::Refused`] where the template itself says that it does not take the conversation,
-    /// [`ChatError::TooMuch`] where it takes more steps or memory than a conversation needs, [`ChatError::Render`] where
-    /// it does what cannot be done.
+    /// [`ChatError::NoMessages`] if there are none, [`ChatError::Refused`] if the template rejects the conversation,
+    /// [`ChatError::TooMuch`] if it takes more steps or memory than a conversation needs, [`ChatError::Render`] if it
+    /// fails while it is rendered.
     pub fn render(&self, messages: &[Message], add_generation_prompt: bool) -> Result<String, ChatError> {
         if messages.is_empty() {
             return Err(ChatError::NoMessages);

@@ -1,18 +1,17 @@
-//! Templates as programs in which memory is counted.
+//! Rewriting of templates so that memory is counted.
 //!
 //! The renderer counts steps, but one step may double a text, and thirty may fill any memory. So a template is
-//! rewritten before it is compiled: what an operator, a filter, a call, a slice or a literal makes passes through
-//! [`bounds::KEPT`](super::bounds::KEPT), and text between tags is printed like a value, so that the formatter sees
-//! everything that is printed, also what a block or a macro captures.
+//! rewritten before it is compiled: the result of an operator, a filter, a call, a slice or a literal passes through
+//! [`bounds::KEPT`](super::bounds::KEPT), and text between tags is printed like a value, so that the formatter sees all
+//! output, including the output that a block or a macro captures.
 //!
 //! ```text
 //!  {% set ns.x = ns.x ~ ns.x %} ──► {% set ns.x = kept(ns.x ~ ns.x) %}{% do kept(ns) %}
 //! ```
 //!
-//! The renderer's parser follows chains (`a ~ b ~ …`, `elif` after `elif`) without limit into a tree that is as deep
-//! as they are long, and everything after it goes through that tree by recursion. So chains have a limit here, which
-//! holds before anything is parsed. Its lexer looks for the next tag up to the end of the text, again and again, so that
-//! templates have one too.
+//! The renderer's parser turns chains (`a ~ b ~ …`, `elif` after `elif`) into a tree whose depth is their length, and
+//! later stages traverse it by recursion. So chains have a limit here, which is checked before parsing. The lexer
+//! searches for the next tag up to the end of the text, again and again, so the length of templates has a limit too.
 
 use super::bounds;
 use minijinja::machinery::ast::{self, CallArg, Expr, Spanned, Stmt};

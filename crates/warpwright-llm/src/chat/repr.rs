@@ -1,4 +1,4 @@
-//! What Python shows of a list or a dict: a template that prints one gets this.
+//! Python's `repr` of lists and dicts, for templates that print them.
 
 use super::bounds;
 use minijinja::value::ValueKind;

@@ -204,8 +204,8 @@ impl Engine {
         self.decode_of(usize::MAX)
     }
 
-    /// As [`decode`](Self::decode), where no more than `wanted` tokens will be asked for, this one included: nothing is
-    /// issued for more of them. Who asks for more all the same gets them.
+    /// Like [`decode`](Self::decode), if you will request at most `wanted` tokens, including this one: nothing is
+    /// issued beyond them. You may still request more.
     ///
     /// # Errors
     ///

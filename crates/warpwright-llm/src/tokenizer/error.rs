@@ -1,4 +1,4 @@
-//! What can be wrong with a vocabulary, or with a text for it.
+//! Errors of vocabularies, and of texts to encode.
 
 use crate::gguf::GgufError;
 
@@ -9,13 +9,13 @@ pub enum TokenizerError {
     /// A key is missing or of another type.
     #[error(transparent)]
     Gguf(#[from] GgufError),
-    /// Another kind of tokenizer.
+    /// An unsupported kind of tokenizer.
     #[error("tokenizer `{model}` is not supported; `tokenizer.ggml.model` may be gpt2, gemma4 or llama")]
     Model {
         /// What `tokenizer.ggml.model` says.
         model: String,
     },
-    /// A byte-pair vocabulary with a pre-tokenizer of another name.
+    /// A byte-pair vocabulary with an unknown pre-tokenizer.
     #[error("pre-tokenizer `{name}` is not known; `tokenizer.ggml.pre` may be {known}")]
     PreTokenizer {
         /// What `tokenizer.ggml.pre` says.
@@ -23,7 +23,7 @@ pub enum TokenizerError {
         /// The names that are known.
         known: String,
     },
-    /// A pre-tokenizer's own pattern is broken.
+    /// A pre-tokenizer's own pattern is invalid.
     #[error("the pattern of pre-tokenizer `{name}` is wrong: {rule}")]
     Pattern {
         /// The name of the pre-tokenizer.
@@ -31,10 +31,10 @@ pub enum TokenizerError {
         /// The rule that it breaks.
         rule: &'static str,
     },
-    /// No tokens.
+    /// There are no tokens.
     #[error("`tokenizer.ggml.tokens` is empty: there is no vocabulary to encode with")]
     Empty,
-    /// An array that goes with the tokens is shorter than they are.
+    /// An array that belongs to the tokens is shorter than their number.
     #[error("`{key}` has {entries} entries for {tokens} tokens: each token needs one")]
     Entries {
         /// The array.
@@ -44,7 +44,7 @@ pub enum TokenizerError {
         /// How many tokens there are.
         tokens: usize,
     },
-    /// More tokens and merges than ids.
+    /// There are more tokens and merges than ids.
     #[error("{tokens} tokens and merges are more than a vocabulary can have")]
     TooMany {
         /// How many there are.
@@ -58,19 +58,19 @@ pub enum TokenizerError {
         /// The key that would name it.
         key: &'static str,
     },
-    /// A byte of the text that the vocabulary cannot express.
+    /// The vocabulary cannot express a byte of the text.
     #[error("the vocabulary has no token for byte 0x{byte:02X}, and none for what is unknown")]
     Byte {
         /// The byte.
         byte: u8,
     },
-    /// A text too long for the positions in it.
+    /// The text is too long for 32-bit positions.
     #[error("a text of {bytes} bytes is too long: encode it in parts of less than 1 GiB")]
     TextTooLong {
         /// Its length.
         bytes: usize,
     },
-    /// No such token.
+    /// There is no such token.
     #[error("token {id} does not exist: ids are 0 to {last}")]
     Id {
         /// The id.

@@ -1,8 +1,8 @@
-//! Where a text can be cut without a change to its tokens.
+//! Cuts of a text that do not change its tokens.
 //!
-//! Merging joins two neighbours only into a text that a token has. Two characters that stand beside each other in
-//! no token are never joined, so a text may be cut between them and its parts merged one by one: parts of a
-//! few characters where the whole may be a book.
+//! A merge joins two neighbours only into the text of a token. Two characters that are not adjacent in any token are
+//! never joined, so a text may be cut between them and its parts merged one by one: parts of a few characters instead
+//! of a whole book.
 
 /// The pairs of characters that some token has beside each other; as a filter, which may take a pair that none
 /// has for one, and cuts less.

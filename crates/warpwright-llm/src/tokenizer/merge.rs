@@ -1,4 +1,4 @@
-//! Merging neighbours, the best pair first: what byte-pair and SentencePiece vocabularies have in common.
+//! Merging of neighbours, best pair first: the common part of byte-pair and SentencePiece vocabularies.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,13 +1,13 @@
-//! Text to tokens and back, as the vocabulary of a GGUF file says.
+//! Conversion of text to tokens and back, with the vocabulary of a GGUF file.
 //!
 //! ```text
 //!  text ──► special tokens ──► words ──► merges ──► ids         byte-pair vocabularies (`gpt2`, `gemma4`)
 //!                   └────────► spaces ─► merges ──► ids         SentencePiece (`llama`)
 //! ```
 //!
-//! The ids are those of llama.cpp, on every text: where its patterns differ from those of the model's own
-//! tokenizer, this follows llama.cpp, since that is what its users' models were tried with.
-//! Nothing here knows a model: what is peculiar to one is a line of a table, chosen by the metadata.
+//! The ids are those of llama.cpp, for every text: where its patterns differ from those of the model's own tokenizer,
+//! this follows llama.cpp, because its users' models were tested with it. The code does not depend on a model: a
+//! model's special rules are a row of a table, selected by the metadata.
 
 use crate::gguf::Gguf;
 
@@ -48,9 +48,9 @@ const LONGEST_SHOWN: usize = 128;
 /// How a text is encoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Encode {
-    /// Put BOS before and EOS after the text, where the file asks for it.
+    /// Put BOS before and EOS after the text, if the file asks for it.
     pub add_special: bool,
-    /// Take the texts of control tokens, such as `<|im_start|>`, for those tokens; otherwise they are text.
+    /// Encode the texts of control tokens, such as `<|im_start|>`, as those tokens; otherwise they are plain text.
     pub parse_special: bool,
 }
 
@@ -77,8 +77,8 @@ impl Tokenizer {
     ///
     /// # Errors
     ///
-    /// A key is missing or of another type, arrays do not go together, or the file asks for a tokenizer or a
-    /// pre-tokenizer that is not known; the message says which are.
+    /// A key is missing or of another type, arrays do not match, or the tokenizer or pre-tokenizer is unknown; the
+    /// message lists the known ones.
     pub fn from_gguf(gguf: &Gguf) -> Result<Self, TokenizerError> {
         let metadata = gguf.metadata();
         let kind = metadata.str("tokenizer.ggml.model")?;
@@ -190,11 +190,10 @@ impl Tokenizer {
         Ok(out)
     }
 
-    /// The bytes that tokens stand for; they may end inside a character. `special` shows control tokens as
-    /// their text.
+    /// The bytes of tokens; they may end inside a character. `special` shows control tokens as their text.
     ///
-    /// Where the vocabulary puts a space before a text, the one at the start, or after BOS at the start, is
-    /// taken away again. An id that no token has adds nothing; [`check`](Self::check) finds it.
+    /// If the vocabulary puts a space before a text, the space at the start, or after BOS at the start, is removed. An
+    /// unknown id adds nothing; [`check`](Self::check) finds it.
     pub fn decode(&self, ids: &[u32], special: bool) -> Vec<u8> {
         let prefixed = matches!(&self.model, Model::Spm(spm) if spm.space_prefix);
         let begin = usize::from(self.roles.bos.is_some() && ids.first().copied() == self.roles.bos);
@@ -210,11 +209,11 @@ impl Tokenizer {
         out
     }
 
-    /// That every id is a token's.
+    /// Checks that every id is a token.
     ///
     /// # Errors
     ///
-    /// Names the first that is not.
+    /// Names the first id that is not.
     pub fn check(&self, ids: &[u32]) -> Result<(), TokenizerError> {
         match ids.iter().find(|&&id| !self.vocabulary.is_token(id)) {
             Some(&id) => Err(TokenizerError::Id { id, last: self.vocabulary.len() - 1 }),
@@ -228,37 +227,37 @@ impl Tokenizer {
         self.pieces.get(id as usize).map(|piece| if hidden { &[] } else { piece })
     }
 
-    /// The bytes that a token stands for; those of its text for a control token.
+    /// The bytes of a token; for a control token, those of its text.
     pub fn token_bytes(&self, id: u32) -> Option<&[u8]> {
         self.pieces.get(id as usize)
     }
 
-    /// The text of a token as the file writes it: in the byte-level alphabet, or with `▁` for a space.
+    /// The text of a token as in the file: in the byte-level alphabet, or with `▁` for a space.
     pub fn token_text(&self, id: u32) -> Option<&str> {
         self.vocabulary.text(id).filter(|_| self.vocabulary.is_token(id))
     }
 
-    /// The token with this text, written as the file writes it.
+    /// The token with this text, written as in the file.
     pub fn token(&self, text: &str) -> Option<u32> {
         self.vocabulary.find(text)
     }
 
-    /// How many tokens there are; ids are below.
+    /// Number of tokens; ids are smaller than it.
     pub fn vocab_len(&self) -> u32 {
         self.vocabulary.len()
     }
 
-    /// The token that a text begins with.
+    /// The BOS token: the beginning of a text.
     pub fn bos(&self) -> Option<u32> {
         self.roles.bos
     }
 
-    /// The token that a text ends with.
+    /// The EOS token: the end of a text.
     pub fn eos(&self) -> Option<u32> {
         self.roles.eos
     }
 
-    /// The token that a turn of a conversation ends with.
+    /// The EOT token: the end of a turn of a conversation.
     pub fn eot(&self) -> Option<u32> {
         self.roles.eot
     }
@@ -283,12 +282,12 @@ impl Tokenizer {
         self.roles.ends.iter().copied()
     }
 
-    /// Whether the token steers the model and is not text.
+    /// Whether the token is a control token and not text.
     pub fn is_control(&self, id: u32) -> bool {
         self.vocabulary.kind(id).is(Kind::CONTROL)
     }
 
-    /// What the file leaves open and was decided by default; for a person to read.
+    /// Warnings for people: what the file leaves open, and the default that was used.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }

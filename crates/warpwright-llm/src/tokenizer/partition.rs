@@ -1,7 +1,7 @@
-//! Finds the special tokens in a text; what lies between them is encoded.
+//! Finds the special tokens in a text; the text between them is encoded.
 //!
-//! Longer tokens are found first, of equally long ones those with the lower id, and each from left to right:
-//! a token is not found where it overlaps one that was.
+//! Longer tokens are found first, and among equally long ones those with the lower id, each from left to right: a token
+//! is not found if it overlaps an earlier match.
 
 use super::vocabulary::{Kind, Vocabulary};
 

@@ -1,7 +1,7 @@
-//! The pre-tokenizers of byte-pair vocabularies, by the name that `tokenizer.ggml.pre` gives.
+//! The pre-tokenizers of byte-pair vocabularies, by their names in `tokenizer.ggml.pre`.
 //!
-//! Each is data: the steps that cut text into words, and what else the name decides. They are those that
-//! llama.cpp knows, and cut as it cuts: where its patterns differ from the model's own, so do these.
+//! Each is data: the steps that cut text into words, and other settings that depend on the name. They are those of
+//! llama.cpp and cut like it, also where its patterns differ from the model's own.
 
 /// One way to cut every word that the steps before it made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

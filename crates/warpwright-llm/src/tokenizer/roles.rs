@@ -1,7 +1,7 @@
-//! What single tokens are for: where a text begins and ends, what ends generation.
+//! The roles of single tokens: the beginning and the end of a text, and the end of generation.
 //!
-//! Files name some of these tokens by id; others are known by their text alone, and files call some of
-//! those normal that a model uses as control tokens. The rules, with their exceptions, are llama.cpp's.
+//! Files name some of these tokens by id. Others are found by their text only, and files mark some as normal that a
+//! model uses as control tokens. The rules and their exceptions are llama.cpp's.
 
 use super::error::TokenizerError;
 use super::vocabulary::{Kind, Vocabulary};

@@ -1,4 +1,4 @@
-//! Cuts text into the words that merges do not cross.
+//! Cuts text into words; merges do not cross their borders.
 
 use super::pattern::{Codes, Pattern, Ways};
 use super::presets::Step;

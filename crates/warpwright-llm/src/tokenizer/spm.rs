@@ -1,5 +1,5 @@
-//! SentencePiece vocabularies of byte-pair kind: neighbours become a token if they are one's text, the best
-//! score first.
+//! SentencePiece vocabularies of the byte-pair kind: neighbours merge if their joined text is a token, the best score
+//! first.
 
 use super::error::TokenizerError;
 use super::joints::Joints;

@@ -1,8 +1,8 @@
-//! Text out of tokens as they come.
+//! Conversion of tokens to text, one by one.
 
 use super::Tokenizer;
 
-/// Turns tokens into text one by one, and gives whole characters only: a token may end inside one.
+/// Turns tokens into text one by one, in whole characters: a token may end inside a character.
 ///
 /// What is not UTF-8 becomes U+FFFD, as in [`String::from_utf8_lossy`].
 ///
@@ -19,13 +19,13 @@ pub struct TextStream<'t> {
 }
 
 impl<'t> TextStream<'t> {
-    /// A stream that begins in the middle of a text: the first token keeps its leading space. `special`
-    /// shows control tokens.
+    /// A stream that begins in the middle of a text: the first token keeps its leading space. `special` shows control
+    /// tokens.
     pub fn new(tokenizer: &'t Tokenizer, special: bool) -> Self {
         TextStream { tokenizer, special, held: Vec::new(), text: String::new() }
     }
 
-    /// The characters that this token completes; nothing for an id that no token has.
+    /// The characters that this token completes; empty for an unknown id.
     pub fn push(&mut self, id: u32) -> &str {
         self.text.clear();
         if let Some(bytes) = self.tokenizer.piece(id, self.special) {
@@ -49,7 +49,7 @@ impl<'t> TextStream<'t> {
         &self.text
     }
 
-    /// What is left: U+FFFD if a character never became whole.
+    /// The rest: U+FFFD if a character was never completed.
     pub fn finish(&mut self) -> &str {
         self.text.clear();
         if !self.held.is_empty() {

@@ -1,4 +1,4 @@
-//! Many short texts in one allocation, found by number and by what they say.
+//! Many short texts in one allocation, found by number and by content.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 

@@ -1,6 +1,6 @@
-//! The tokens of a file: their texts, what kind of token each is, and how well each scores.
+//! The tokens of a file: their texts, kinds and scores.
 //!
-//! It knows nothing of how a text is cut or merged. Texts that merges name although no token has them come
+//! The vocabulary does not depend on how a text is cut or merged. Texts that merges name but that are not tokens come
 //! after the tokens, so that every text has one number.
 
 use super::error::TokenizerError;

@@ -1,9 +1,8 @@
 //! Patterns that cut text into words: a small regular-expression machine over [codes](super::unicode).
 //!
-//! It is leftmost and prefers the first alternative and the longest repetition, as the pre-tokenizers of
-//! model files ask. Runs of one set, which is nearly all that such patterns are made of, are taken in one
-//! step and given back one code point at a time, so a long run costs no memory.
-//! It knows nothing of bytes: positions are counted in code points.
+//! Matching is leftmost, and prefers the first alternative and the longest repetition, as the pre-tokenizers of model
+//! files require. Runs of one set, which make up nearly all of such patterns, are matched in one step and backtracked
+//! one code point at a time, so a long run costs no memory. Positions are counted in code points, not bytes.
 
 mod parse;
 mod set;

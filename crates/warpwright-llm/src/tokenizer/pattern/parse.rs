@@ -1,6 +1,6 @@
-//! Text of a pattern into its tree.
+//! Parser from the text of a pattern to its tree.
 //!
-//! The syntax is what pre-tokenizers need of regular expressions: alternatives, groups (they capture
+//! The syntax is the subset of regular expressions that pre-tokenizers need: alternatives, groups (they capture
 //! nothing), greedy repetition, lookahead, the end `$`, classes with ranges, negation and `&&[…]`;
 //! `\s \S \d \p{L} \p{M} \p{N} \p{P} \p{S} \p{Han}`. `\d` is an ASCII digit.
 

@@ -1,4 +1,4 @@
-//! A set of code points, over their codes; ranges of code points that are not ASCII come on top.
+//! A set of code points by their codes, plus ranges of non-ASCII code points.
 
 use crate::tokenizer::unicode::{Class, NOT_ASCII};
 

@@ -1,11 +1,11 @@
 //! Classes of code points, and the codes that patterns are matched against.
 //!
-//! A text is collapsed to one byte per code point: ASCII stays itself, everything else becomes
-//! [`NOT_ASCII`] plus its class. Pre-tokenizers ask for little more than "letter, number, space", so that
-//! one byte decides nearly every step, and a set of code points is 256 bits.
+//! A text is reduced to one byte per code point: ASCII stays the same, and everything else becomes [`NOT_ASCII`] plus
+//! its class. Pre-tokenizers distinguish little more than letters, numbers and spaces, so one byte decides nearly every
+//! step, and a set of code points has 256 bits.
 //!
-//! The classes are those that llama.cpp knows: of Unicode 15.1, without the finer divisions of the letters;
-//! what is white space is that and no longer a separator or a control character.
+//! The classes are llama.cpp's: those of Unicode 15.1, without the subdivisions of letters. White space is a class of
+//! its own, and not a separator or a control character.
 
 use std::sync::OnceLock;
 
