@@ -1,19 +1,19 @@
-//! NVIDIA GPU kernels in pure Rust: write, prove, run and ship them with `cargo` alone.
+//! NVIDIA GPU kernels in pure Rust: write, check, run and ship them with `cargo` alone.
 //!
-//! This crate gathers the others under one name:
+//! This crate collects the others under one name:
 //!
 //! - [`ptx`]: the intermediate representation of PTX, with its parser, printer and verifier;
-//! - [`dsl`]: the typed DSL that kernels are written in;
+//! - [`dsl`]: the typed DSL for kernels;
 //! - [`kernels`]: the kernel library;
 //! - [`vm`]: the virtual GPU, which runs and checks PTX on the CPU;
-//! - [`runtime`]: devices, memory, streams, and launches that are checked before they are made;
-//! - [`graph`]: what models compute, fused and planned into few launches;
+//! - [`runtime`]: devices, memory, streams, and checked launches;
+//! - [`graph`]: compute graphs of models, fused and planned into few launches;
 //! - [`llm`]: the GGUF engine (feature `llm`).
 //!
-//! [`prelude`] has what a program begins with that writes kernels and launches them.
+//! Start with [`prelude`] to write kernels and launch them.
 #![forbid(unsafe_code)]
 
-/// The typed DSL that kernels are written in, with derives that name it by this path.
+/// The typed DSL for kernels, with derives that refer to it by this path.
 ///
 /// ```
 /// use warpwright::dsl::*;
@@ -60,7 +60,7 @@ pub mod dsl {
     };
 }
 
-/// What a program begins with that writes kernels and launches them: the DSL, devices, and what they hand out.
+/// Imports for a program that writes kernels and launches them: the DSL, devices, and their types.
 ///
 /// ```
 /// use warpwright::prelude::*;

@@ -64,7 +64,7 @@ pub enum TokenizerError {
         /// The byte.
         byte: u8,
     },
-    /// The text is too long for 32-bit positions.
+    /// The text is too long: the limit is 1 GiB.
     #[error("a text of {bytes} bytes is too long: encode it in parts of less than 1 GiB")]
     TextTooLong {
         /// Its length.

@@ -10,19 +10,19 @@ use warpwright_llm::engine::{Context, EngineError, PersistentStatistics, Sampler
 /// Measure how fast a model computes prompts and generates text
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Tokens of a prompt; 0 leaves prompts out
+    /// Length of the prompt in tokens; 0 skips prompts
     #[arg(short = 'p', long = "n-prompt", value_name = "TOKENS", default_value_t = 512)]
     prompt: u32,
-    /// Tokens of a text; 0 leaves texts out
+    /// Length of the generated text in tokens; 0 skips texts
     #[arg(short = 'n', long = "n-gen", value_name = "TOKENS", default_value_t = 128)]
     text: u32,
-    /// How often each is measured
+    /// Number of measurements of each
     #[arg(short, long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     repetitions: u32,
-    /// Tokens of a prompt that are computed at once
+    /// Compute this many prompt tokens at once
     #[arg(long, value_name = "TOKENS")]
     chunk: Option<u32>,
-    /// Measure at once, without a round beforehand that does not count
+    /// Skip the warm-up round, which is not counted
     #[arg(long)]
     no_warmup: bool,
     /// Print a JSON document

@@ -1,4 +1,4 @@
-//! `warpwright devices`: what kernels can run on.
+//! `warpwright devices`: the available devices.
 
 use super::json::{self, object};
 use super::{Failure, Outcome};
@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::io::Write;
 use warpwright_runtime::{Device, DeviceInfo, DeviceSpec, cuda_driver, devices};
 
-/// List the devices, and which one is used where none is named
+/// List the devices, and the default device
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Print the list as JSON

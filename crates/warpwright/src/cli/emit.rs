@@ -28,8 +28,8 @@ pub(crate) struct Arguments {
     /// Add `.loc` directives that name the kernel's Rust lines
     #[arg(long)]
     locations: bool,
-    /// Print a JSON document: the PTX with entry name, arguments and launch rule. Lengths and grids may be
-    /// formulas in sizes that the caller chooses, such as `rows/128`: quotients are rounded up
+    /// Print a JSON document: the PTX with entry name, arguments and launch rule. Lengths and grids may be formulas of
+    /// sizes that the caller chooses, such as `rows/128`; quotients are rounded up
     #[arg(long)]
     json: bool,
 }

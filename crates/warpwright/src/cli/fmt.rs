@@ -10,7 +10,7 @@ pub(crate) struct Arguments {
     /// PTX files; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
-    /// Print nothing; name the files that would change, and exit with 1 if there are any
+    /// Print nothing; list the files that would change, and exit with 1 if there are any
     #[arg(long, conflicts_with = "write")]
     check: bool,
     /// Rewrite the files in place

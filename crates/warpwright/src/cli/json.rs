@@ -1,5 +1,5 @@
-//! What `--json` prints. Each document has a `version`, raised when a field changes its meaning or
-//! goes away; new fields may appear without that.
+//! The output of `--json`. Each document has a `version`, which increases when a field is removed or changes its
+//! meaning; added fields do not change it.
 
 use super::Failure;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! `warpwright logits`: what a model makes of tokens, as an array.
+//! `warpwright logits`: a model's logits as an array.
 
 use super::engine::interrupt::Interrupt;
 use super::engine::{EngineArguments, Wanted, failure, show_findings};
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     /// The file to write: float32, a row for each token, a column for each token of the vocabulary
     #[arg(short, long, value_name = "FILE.npy")]
     output: PathBuf,
-    /// Compute so many tokens at once, as prompts are computed [default: token by token, as text is generated]
+    /// Compute this many tokens at once, like prompts [default: token by token, like generated text]
     #[arg(long, value_name = "TOKENS")]
     chunk: Option<u32>,
     #[command(flatten)]

@@ -1,7 +1,7 @@
-//! The command line: one subcommand a file.
+//! The command line, with one file for each subcommand.
 //!
-//! Every subcommand returns an [`Outcome`], which is the exit status: 0 where all is well, 1 where
-//! something was found, 2 where the program could not do what was asked.
+//! Every subcommand returns an [`Outcome`], which determines the exit status: 0 for success, 1 if there are findings, 2
+//! if the program could not do its work.
 
 #[cfg(feature = "llm")]
 mod bench;
@@ -79,30 +79,30 @@ enum Command {
     Detokenize(tokenize::DetokenizeArguments),
 }
 
-/// How a subcommand ended.
+/// The result of a subcommand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
-    /// All is well.
+    /// Success.
     Fine,
-    /// Something was found.
+    /// There are findings.
     Found,
-    /// Somebody wanted an end.
+    /// The user interrupted it.
     #[cfg(feature = "llm")]
     Interrupted,
-    /// A program that was run ended with this exit status.
+    /// The program that was run exited with this status.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "programs are run on Linux"))]
     Status(u8),
 }
 
-/// The exit status of what was interrupted, as shells have it: 128 and the number of the signal.
+/// The exit status after an interrupt, as in shells: 128 plus the number of the signal.
 #[cfg(feature = "llm")]
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Why a subcommand could not do what was asked.
+/// Why a subcommand failed.
 pub(crate) enum Failure {
-    /// The reader of the output went away.
+    /// The reader of the output has closed it.
     OutputClosed,
-    /// Something was found that ended it, and has been shown.
+    /// Findings ended it, and they have been shown.
     #[cfg(feature = "llm")]
     Found,
     /// A message for the user.

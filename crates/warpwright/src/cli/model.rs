@@ -1,4 +1,4 @@
-//! Which model: a file, or the one that is built in.
+//! Selection of the model: a file, or the built-in model.
 
 use super::Failure;
 use std::fmt::Display;
@@ -10,17 +10,17 @@ use warpwright_llm::gguf::Gguf;
 use warpwright_llm::model::{ModelConfig, ModelError};
 use warpwright_llm::tokenizer::{Tokenizer, TokenizerError};
 
-/// The model that is used where none is named: `models/README.md` says what it is.
+/// The default model: see `models/README.md`.
 static TINY: &[u8] = include_bytes!("../../models/tiny.gguf");
 
 /// The form of a conversation with it.
 static TINY_TEMPLATE: &str = include_str!("../../models/tiny.jinja");
 
-/// Which model
+/// The model to use
 #[derive(clap::Args)]
 pub(crate) struct ModelArguments {
-    /// The model, a GGUF file; of one that is split into several, any of them [default: a tiny one that tells stories,
-    /// which is built in]
+    /// The model, a GGUF file; of a model in several files, any of them [default: a tiny built-in one that tells
+    /// stories]
     #[arg(short, long, value_name = "MODEL.gguf")]
     model: Option<PathBuf>,
 }

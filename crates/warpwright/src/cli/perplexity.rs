@@ -1,8 +1,8 @@
-//! `warpwright perplexity`: how well a model foresees a text.
+//! `warpwright perplexity`: how well a model predicts a text.
 //!
-//! The text is cut into windows of the context, each of which begins with BOS where the model wants that; what is
-//! foreseen of a window's second half counts, so that every token has at least half a window before it. That is how
-//! llama.cpp measures it, so that figures can be compared.
+//! The text is cut into windows of the context, each of which begins with BOS if the model wants that. Only the second
+//! half of a window is scored, so that every scored token has at least half a window before it. llama.cpp measures it
+//! in the same way, so that figures can be compared.
 
 use super::engine::interrupt::Interrupt;
 use super::engine::{EngineArguments, Wanted, failure, show_findings};
@@ -13,19 +13,19 @@ use std::time::Instant;
 use warpwright_llm::engine::{By, SamplerOptions};
 use warpwright_llm::tokenizer::Encode;
 
-/// Measure how well a model foresees a text
+/// Measure how well a model predicts a text
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The text, `-` for standard input
     #[arg(value_name = "FILE.txt")]
     file: String,
-    /// Tokens of a window [default: 512, or what the model has if that is less]
+    /// Tokens of a window [default: 512, or the model's maximum if that is less]
     #[arg(short, long = "ctx", value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(4..))]
     context: Option<u32>,
-    /// Windows to measure at most
+    /// Maximum number of windows to measure
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     windows: Option<u64>,
-    /// Tokens that are computed at once
+    /// Compute this many tokens at once
     #[arg(long, value_name = "TOKENS")]
     chunk: Option<u32>,
     /// Print a JSON document

@@ -1,4 +1,4 @@
-//! `warpwright plan`: the launches of a step of a model, or the schedule of one launch that makes many tokens.
+//! `warpwright plan`: the launches of a model's step, or the schedule of the persistent decoder.
 
 use super::engine::{arithmetic, cache};
 use super::model::ModelArguments;
@@ -17,25 +17,25 @@ use warpwright_llm::model::{Choice, GraphOptions, ModelConfig, Outcome as GraphO
 use warpwright_ptx::ir::Arch;
 use warpwright_runtime::{Device, DeviceSpec};
 
-/// Show the launches that a step of a model takes, before and after fusion, or what one launch that stays for many tokens
-/// does. Nothing is loaded or run
+/// Show the launches of a model's step, before and after fusion, or the schedule of the persistent decoder, which makes
+/// many tokens in one launch. Nothing is loaded or run
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     model: ModelArguments,
-    /// Sequences
+    /// Number of sequences
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     batch: u32,
     /// New tokens of each sequence: 1 decodes, more are a prompt
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65536))]
     tokens: u32,
-    /// Tokens that the cache has room for [default: the model's context, 4096 at most]
+    /// Capacity of the cache in tokens [default: the model's context, at most 4096]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     context: Option<u32>,
     /// How activations are multiplied
     #[arg(long, default_value = "exact", value_parser = arithmetic())]
     act: Arithmetic,
-    /// What the cache holds
+    /// The element type of the KV cache
     #[arg(long, default_value = "f16", value_parser = cache())]
     kv: CacheDtype,
     /// The device to plan for: auto, vm (the virtual GPU) or cuda:N
@@ -44,10 +44,10 @@ pub(crate) struct Arguments {
     /// The architecture to plan for, such as sm_90 [default: the device's]
     #[arg(long, value_name = "TARGET")]
     target: Option<Arch>,
-    /// Multiprocessors to plan for [default: the device's]
+    /// Number of multiprocessors to plan for [default: the device's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65536))]
     multiprocessors: Option<u32>,
-    /// Show the schedule of the persistent decoder: what its blocks do for each token
+    /// Show the schedule of the persistent decoder: the work of its blocks for each token
     #[arg(long, conflicts_with = "dot")]
     persistent: bool,
     /// Blocks of the persistent decoder [default: one for each multiprocessor]
@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     form: Form,
 }
 
-/// What is printed; a table where nothing is said.
+/// The output format; a table by default.
 #[derive(clap::Args)]
 #[group(multiple = false)]
 struct Form {
@@ -75,7 +75,7 @@ struct Form {
     /// Print a picture of the schedule
     #[arg(long, requires = "persistent")]
     svg: bool,
-    /// Print what was chosen for the device, as a file for `--tuning`
+    /// Print the choices made for the device, as a file for `--tuning`
     #[arg(long, conflicts_with = "persistent")]
     choices: bool,
 }

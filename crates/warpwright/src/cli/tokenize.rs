@@ -5,7 +5,7 @@ use super::{Failure, Outcome, json, source};
 use std::io::{Read, Write};
 use warpwright_llm::tokenizer::Encode;
 
-/// Show the tokens of a text: a line for each, with its id and its bytes
+/// Show the tokens of a text, one per line, with id and bytes
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -13,16 +13,16 @@ pub(crate) struct Arguments {
     /// Print the ids alone, as `1,2,3`
     #[arg(long, conflicts_with = "json")]
     ids: bool,
-    /// Do not put BOS before the text nor EOS after it
+    /// Do not add BOS before the text or EOS after it
     #[arg(long)]
     no_bos: bool,
-    /// Take the texts of control tokens, such as `<|im_start|>`, for those tokens
+    /// Encode the texts of control tokens, such as `<|im_start|>`, as those tokens
     #[arg(long)]
     parse_special: bool,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// The text; `-`, or nothing, is standard input
+    /// The text; `-`, or no text, reads standard input
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     text: Option<String>,
 }
@@ -35,7 +35,7 @@ pub(crate) struct DetokenizeArguments {
     /// Show control tokens too
     #[arg(long)]
     special: bool,
-    /// Ids, separated by spaces or commas, or a JSON list; `-`, or nothing, is standard input
+    /// Ids, separated by spaces or commas, or a JSON list; `-`, or no ids, reads standard input
     #[arg(value_name = "IDS")]
     ids: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Options that say how kernels are chosen for a device.
+//! Options for choosing kernels for a device.
 
 use super::Failure;
 use std::path::PathBuf;
@@ -7,11 +7,11 @@ use warpwright_kernels::tune::{Table, Tuning};
 
 #[derive(clap::Args)]
 pub(crate) struct TuningArguments {
-    /// A file of measured choices, in the form that `plan --choices` prints; what it does not have is estimated
+    /// A file of measured choices, in the format of `plan --choices`; other choices are estimated
     #[arg(long, value_name = "FILE", help_heading = "Kernels")]
     tuning: Option<PathBuf>,
-    /// Add in an order that is the same for every batch, so that a token's result does not depend on how many tokens are
-    /// computed with it. It costs speed
+    /// Add numbers in an order that is the same for every batch, so that a token's result does not depend on the other
+    /// tokens computed with it. This is slower
     #[arg(long, help_heading = "Kernels")]
     batch_invariant: bool,
 }

@@ -1,28 +1,29 @@
-//! What may be typed in place of a message.
+//! Commands in a conversation.
 
-/// A line of a conversation, and what it asks for.
+/// A line of a conversation, parsed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line<'l> {
-    /// Nothing was typed.
+    /// An empty line.
     Nothing,
     Message(&'l str),
     Help,
     Reset,
-    /// A new conversation, before which the model is told this.
+    /// A new conversation with this system prompt.
     System(&'l str),
     Exit,
-    /// It looks like a command, and is none.
+    /// An unknown command.
     Unknown(&'l str),
 }
 
-/// What `/help` shows.
+/// The output of `/help`.
 pub(super) const HELP: &str = "\
 /help           shows this
 /reset, /clear  begins a new conversation
-/system TEXT    begins a new conversation, before which the model is told TEXT; without TEXT, nothing
-/exit, /quit    leaves, as Ctrl-D does
+/system TEXT    begins a new conversation with the system prompt TEXT, or with none
+/exit, /quit    leaves, like Ctrl-D
 Ctrl-C          stops an answer
-All else is a message, and so is a command with a space before it. Pasted lines are one message.
+Everything else is a message. To send a line that looks like a command, put a space before it. Pasted lines are
+one message.
 ";
 
 /// What a line asks for. A command begins in the first column, and has letters alone: a path is none.

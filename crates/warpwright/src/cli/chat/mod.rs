@@ -30,30 +30,30 @@ Ctrl-D leaves, Ctrl-C stops an answer.
 Exit status: 0 all is well, 1 the virtual GPU's checks found something, 2 it could not be done, or messages that did not come
 from a terminal were refused, 130 it was interrupted.")]
 pub(crate) struct Arguments {
-    /// What the model is told before the conversation
+    /// The system prompt: instructions to the model before the conversation
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     system: Option<String>,
-    /// A Jinja template of the conversation [default: the model's own; the model that is built in begins a story with each
-    /// message]
+    /// A Jinja template for the conversation [default: the model's own; with the built-in model, each message begins a
+    /// story]
     #[arg(long, value_name = "FILE")]
     template: Option<PathBuf>,
-    /// Give the template a variable, such as enable_thinking=false: JSON, or else text
+    /// Set a variable of the template, such as enable_thinking=false; the value is JSON, otherwise text
     #[arg(long = "set", value_name = "NAME=VALUE")]
     variables: Vec<String>,
-    /// Tokens of an answer at most; -1: until the model ends it or the context is full
+    /// Maximum number of tokens of an answer; -1: until the model ends it or the context is full
     #[arg(short, long = "predict", value_name = "N", default_value_t = -1, allow_negative_numbers = true,
         value_parser = clap::value_parser!(i64).range(-1..))]
     n: i64,
-    /// Tokens of the whole conversation [default: 4096, or what the model has if that is less]
+    /// Maximum number of tokens of the whole conversation [default: 4096, or the model's maximum if that is less]
     #[arg(short, long = "ctx", value_name = "TOKENS")]
     context: Option<u32>,
-    /// End an answer where this text appears; may be given several times
+    /// Stop an answer at this text; may be given several times
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     stop: Vec<String>,
-    /// Say on standard error what the model is given for each message: the conversation as the template writes it
+    /// Print the model's input for each message on standard error: the conversation as the template writes it
     #[arg(long)]
     show_prompt: bool,
-    /// Say on standard error how long each answer took
+    /// Print the time of each answer on standard error
     #[arg(long)]
     stats: bool,
     #[command(flatten)]

@@ -1,11 +1,11 @@
-//! Ctrl-C: what is going on ends cleanly. Pressed again, or where nothing is going on, the program ends.
+//! Ctrl-C ends the current work cleanly. If pressed again, or without current work, it ends the program.
 
 use crate::cli::{Failure, INTERRUPTED};
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 
-/// Whether somebody wants an end.
+/// Whether the user has pressed Ctrl-C.
 #[derive(Clone, Default)]
 pub(crate) struct Interrupt {
     state: Arc<State>,
@@ -34,18 +34,18 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Something begins that can be ended.
+    /// Marks the beginning of work that can be interrupted.
     pub(crate) fn begin(&self) {
         self.state.pressed.store(false, SeqCst);
         self.state.busy.store(true, SeqCst);
     }
 
-    /// It is over.
+    /// Marks its end.
     pub(crate) fn end(&self) {
         self.state.busy.store(false, SeqCst);
     }
 
-    /// Whether it should end.
+    /// Whether the work should end.
     pub(crate) fn pressed(&self) -> bool {
         self.state.pressed.load(SeqCst)
     }

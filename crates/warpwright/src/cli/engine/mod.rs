@@ -1,6 +1,6 @@
-//! What the commands that run a model have in common: its options, loading it, what is said of it.
+//! Common parts of the commands that run a model: options, loading, and messages.
 //!
-//! Standard output belongs to the result; everything here that speaks speaks on standard error.
+//! Standard output is for the result only; all messages go to standard error.
 
 mod findings;
 pub(crate) mod interrupt;
@@ -29,35 +29,35 @@ use warpwright_llm::engine::{
 };
 use warpwright_runtime::{Device, DeviceSpec, Order, VmConfig};
 
-/// Which model, and how it is run
+/// The model, and how it runs
 #[derive(clap::Args)]
 pub(crate) struct EngineArguments {
     #[command(flatten)]
     pub(crate) model: ModelArguments,
-    /// Where to run it: auto, vm (the virtual GPU) or cuda:N
+    /// The device: auto, vm (the virtual GPU) or cuda:N
     #[arg(long, value_name = "DEVICE", default_value = "auto", help_heading = "Engine")]
     device: DeviceSpec,
-    /// How launches are issued: `graph` replays a step as one, `persistent` decodes many tokens in one
+    /// How launches are issued: `graph` replays a whole step at once, `persistent` decodes many tokens in one launch
     #[arg(long, value_name = "EXECUTOR", default_value = "graph", value_parser = executor(), help_heading = "Engine")]
     executor: Executor,
-    /// With `--executor persistent`: tokens of a launch at most [default: 128]
+    /// With `--executor persistent`: maximum number of tokens of a launch [default: 128]
     #[arg(long, value_name = "N", help_heading = "Engine")]
     tokens_per_launch: Option<u32>,
-    /// With `--executor persistent`: blocks of a launch [default: as many as are resident at once]
+    /// With `--executor persistent`: blocks of a launch [default: as many as can be resident at once]
     #[arg(long, value_name = "N", help_heading = "Engine")]
     blocks: Option<u32>,
-    /// With `--executor persistent`: fail where that cannot be used, instead of using graphs
+    /// With `--executor persistent`: fail if it is not supported, instead of using graphs
     #[arg(long, help_heading = "Engine")]
     no_fallback: bool,
-    /// How activations are multiplied: `exact`, or `int8` where weights are quantised
+    /// How activations are multiplied: `exact`, or `int8` with quantised weights
     #[arg(long = "act", value_name = "ARITHMETIC", default_value = "exact", value_parser = arithmetic(),
         help_heading = "Engine")]
     arithmetic: Arithmetic,
-    /// What the cache holds keys and values as
+    /// The element type of the KV cache
     #[arg(long = "kv", value_name = "TYPE", default_value = "f16", value_parser = cache(), help_heading = "Engine")]
     cache: CacheDtype,
-    /// What the virtual GPU checks besides every access's bounds: all, none, or some of memcheck, racecheck, initcheck
-    /// and synccheck [default: memcheck]
+    /// Checks of the virtual GPU besides the bounds of every access: all, none, or some of memcheck, racecheck,
+    /// initcheck and synccheck [default: memcheck]
     #[arg(
         long,
         value_name = "CHECKS",
@@ -66,8 +66,8 @@ pub(crate) struct EngineArguments {
         help_heading = "Engine"
     )]
     check: Vec<Check>,
-    /// In which order the virtual GPU does what different streams ask for: `issue`, `reverse`, `random:SEED`. The results
-    /// are the same unless a wait is missing [default: issue]
+    /// The order in which the virtual GPU runs the work of different streams: `issue`, `reverse`, `random:SEED`. The
+    /// results are the same unless a wait is missing [default: issue]
     #[arg(long, value_name = "ORDER", help_heading = "Engine")]
     order: Option<Order>,
     #[command(flatten)]

@@ -1,7 +1,7 @@
-//! A bar for what takes a while: on a terminal, and gone when it is full.
+//! A progress bar for slow work: only on a terminal, and removed when it is full.
 //!
-//! It is drawn on a line of its own, from the first column on, since it takes its own line away again: whoever shows a bar
-//! has ended the line before it.
+//! It is drawn on its own line from the first column on, because it clears its line: end the current line before you
+//! show a bar.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 

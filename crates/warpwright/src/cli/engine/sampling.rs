@@ -1,4 +1,4 @@
-//! How tokens are chosen, as options.
+//! Options of token sampling.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use warpwright_llm::engine::SamplerOptions;
@@ -7,31 +7,31 @@ use warpwright_llm::engine::SamplerOptions;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Sampling")]
 pub(crate) struct SamplingArguments {
-    /// Seed of the draws: the same one gives the same text [default: another one each time]
+    /// Seed of the random draws: the same seed gives the same text [default: a random one]
     #[arg(short, long, value_name = "SEED", value_parser = parse_seed, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// Temperature; 0 takes the most likely token
     #[arg(long = "temp", value_name = "T", default_value_t = 0.8, allow_negative_numbers = true)]
     temperature: f32,
-    /// Draw from so many of the most likely tokens; 0 takes all
+    /// Keep this many of the most likely tokens; 0 keeps all
     #[arg(long, value_name = "K", default_value_t = 40, allow_negative_numbers = true)]
     top_k: u32,
-    /// Draw from as few tokens as have this share of the probability; 1 takes all
+    /// Keep the fewest tokens that have this share of the probability; 1 keeps all
     #[arg(long, value_name = "P", default_value_t = 0.95, allow_negative_numbers = true)]
     top_p: f32,
-    /// Draw from tokens that are at least so likely, as a share of the most likely; 0 takes all
+    /// Keep tokens with at least this probability relative to the most likely; 0 keeps all
     #[arg(long, value_name = "P", default_value_t = 0.05, allow_negative_numbers = true)]
     min_p: f32,
-    /// Divide the logits of tokens that came lately; 1 changes nothing
+    /// Divide the logits of recent tokens by this; 1 changes nothing
     #[arg(long, value_name = "X", default_value_t = 1.0, allow_negative_numbers = true)]
     repeat_penalty: f32,
-    /// So many tokens are lately
+    /// Number of recent tokens for penalties
     #[arg(long, value_name = "N", default_value_t = 64, allow_negative_numbers = true)]
     repeat_last_n: u32,
-    /// Take this off the logits of tokens that came lately
+    /// Subtract this from the logits of recent tokens
     #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
     presence_penalty: f32,
-    /// Take this off for each time that a token came lately
+    /// Subtract this for each recent occurrence of a token
     #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
     frequency_penalty: f32,
 }

@@ -1,4 +1,4 @@
-//! What a person sees of a generation: how far the prompt is, and the text as it comes.
+//! The display of a generation: the progress of the prompt, and the text as it is made.
 
 use super::interrupt::Interrupt;
 use super::progress::Bar;
@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use warpwright_llm::engine::Progress;
 use warpwright_llm::generate::Listener;
 
-/// Shows text as it comes, until Ctrl-C or until nobody reads it.
+/// Shows text as it is made, until Ctrl-C or until the reader closes the output.
 pub(crate) struct Screen<'a, W: Write> {
     /// Nothing is shown of it where there is a document at the end.
     out: Option<&'a mut W>,

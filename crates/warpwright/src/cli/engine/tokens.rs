@@ -1,10 +1,10 @@
-//! Texts as the tokens that a model goes on from.
+//! Encoding of prompts.
 
 use crate::cli::Failure;
 use warpwright_llm::tokenizer::{Encode, Tokenizer};
 
-/// The tokens of a prompt: with BOS before it if the model wants that and `bos`, and never with EOS behind it, since it
-/// goes on. An empty prompt is BOS alone.
+/// The tokens of a prompt: with BOS before it if the model wants that and `bos` is set, and without EOS, because the
+/// text continues. An empty prompt is BOS alone.
 pub(crate) fn encode(tokenizer: &Tokenizer, text: &str, bos: bool) -> Result<Vec<u32>, Failure> {
     let options = Encode { add_special: bos, parse_special: true };
     let mut ids =

@@ -1,5 +1,5 @@
-//! What is asked of the library, as the environment that it reads: a variable for each option that was given. What
-//! was not asked for is left as the user's environment has it.
+//! The library's options as environment variables: one variable for each option on the command line. Other variables
+//! stay as in the user's environment.
 
 use super::{Arguments, Log};
 use crate::cli::{Failure, virtual_gpu};

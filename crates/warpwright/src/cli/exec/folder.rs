@@ -1,4 +1,4 @@
-//! The folder where the library has the driver's name: for one program alone, and gone with it.
+//! The temporary folder in which the library has the driver's name: for one program only.
 
 use crate::cli::Failure;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! Where the library is: named, or near the program.
+//! Search for the library: by an option, or near the program.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -5,9 +5,9 @@
 //! library ── folder ───────┴── process ── its exit status
 //! ```
 //!
-//! The library is found under the name that the loader looks for in one folder alone, which is there for one program
-//! and gone after it: nothing else on this machine can take it for a driver. What the library does with its
-//! environment is its own business; this command writes it.
+//! A temporary folder holds the library under the name that the loader looks for; it exists for one program only and is
+//! removed after it, so nothing else on this machine can load the library as a driver. The library interprets its
+//! environment; this command only sets it.
 
 mod environment;
 #[cfg(target_os = "linux")]
@@ -28,8 +28,7 @@ use warpwright_runtime::Order;
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Arguments {
-    /// What to check besides every access's bounds: all, none, or some of memcheck, racecheck, initcheck and
-    /// synccheck
+    /// Checks besides the bounds of every access: all, none, or some of memcheck, racecheck, initcheck and synccheck
     #[arg(long, value_name = "CHECKS", value_delimiter = ',', hide_possible_values = true)]
     check: Vec<Check>,
     /// Compute capabilities of the devices, such as 90, or 75,90 for two of them [default: 90]
@@ -46,14 +45,14 @@ pub(crate) struct Arguments {
     /// Host threads that run blocks [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     workers: Option<u32>,
-    /// Which of the streams that can go on goes on: issue, as they were asked; reverse, none before somebody waits, and
-    /// then the one that was asked last; or random:SEED [default: issue]
+    /// The order in which streams run: issue, in the order of calls; reverse, only when the program waits, and then the
+    /// stream of the latest call first; or random:SEED [default: issue]
     #[arg(long, value_name = "ORDER")]
     order: Option<Order>,
     /// Write findings to this file, one JSON object a line, instead of to standard error
     #[arg(long, value_name = "FILE")]
     findings: Option<PathBuf>,
-    /// Make the exit status of the program this (1 if it is left out) where something was found or a kernel trapped
+    /// Replace the program's exit status by this (1 if omitted) if there are findings or a kernel trapped
     #[arg(
         long,
         value_name = "STATUS",
@@ -63,11 +62,11 @@ pub(crate) struct Arguments {
         value_parser = clap::value_parser!(u8).range(1..)
     )]
     fail: Option<u8>,
-    /// Report memory, modules, streams and events that the program never gave back
+    /// Report memory, modules, streams and events that the program never released
     #[arg(long)]
     leaks: bool,
-    /// What to say on standard error of calls: those that are missing, each once, all of them, or none [default:
-    /// missing]
+    /// Calls to report on standard error: unsupported ones, each once (missing), all of them (calls), or none (off)
+    /// [default: missing]
     #[arg(long, value_name = "CALLS", hide_possible_values = true)]
     log: Option<Log>,
     /// The library, or the folder where it is [default: WARPWRIGHT_LIBCUDA, or beside this program]
@@ -78,13 +77,13 @@ pub(crate) struct Arguments {
     command: Vec<OsString>,
 }
 
-/// What `--help` says of programs.
+/// The part of `--help` on programs.
 const HELP: &str = "\
-Exit status: that of the program, 128 + N where signal N ended it; 2 if it was not started.
+Exit status: that of the program, 128 + N if signal N ended it; 2 if it was not started.
 
-The program finds the driver as the loader does. It does not find this one where it opens the driver by a path of \
-its own, where an `RPATH` names a folder with another one, or where it is setuid: then the loader passes over \
-LD_LIBRARY_PATH. Programs that it starts find it too.";
+The loader finds this library as the driver, also for programs that the program starts. It does not if the program \
+opens the driver by a path, if an `RPATH` names a folder with another driver, or if the program is setuid: then the \
+loader ignores LD_LIBRARY_PATH.";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Log {

@@ -1,8 +1,8 @@
-//! The program: started with its environment, told of signals, waited for.
+//! The program's process: started with its environment, sent signals, waited for.
 //!
-//! Signals that end a program, or that programs give a meaning to, go on to it. Ctrl-C and Ctrl-\ come from the
-//! terminal to every process of the foreground, and so to the program without our doing: there they are left out,
-//! since for many programs a second one means something else than the first.
+//! Signals that end a program, or that programs handle, are passed on. Ctrl-C and Ctrl-\ reach every foreground process
+//! of the terminal, and so also the program: these are not passed on, because many programs treat a second one
+//! differently.
 
 use super::environment::Variables;
 use super::folder::Folder;

@@ -1,4 +1,4 @@
-//! `warpwright generate`: a prompt goes on.
+//! `warpwright generate`: continues a prompt.
 //!
 //! Standard output has the prompt and the text as it comes, or with `--json` one document and nothing else.
 
@@ -17,7 +17,7 @@ use super::{Failure, Outcome, json};
 use std::io::Write;
 use warpwright_llm::generate::{Finish, GenerateOptions, Generation, generate};
 
-/// Go on from a prompt with a model
+/// Continue a prompt with a model
 #[derive(clap::Args)]
 #[command(after_help = "\
 Exit status: 0 all is well, 1 the virtual GPU's checks found something, 2 it could not be done, 130 it was interrupted.")]
@@ -25,38 +25,38 @@ pub(crate) struct Arguments {
     /// The prompt
     #[arg(value_name = "PROMPT", conflicts_with_all = ["prompt", "file"])]
     text: Option<String>,
-    /// The prompt, for texts that begin with `-`
+    /// The prompt; use this for texts that begin with `-`
     #[arg(short, long, value_name = "PROMPT", allow_hyphen_values = true, conflicts_with = "file")]
     prompt: Option<String>,
-    /// A file with the prompt, `-` for standard input; a line break at its end is not part of it
+    /// A file with the prompt, `-` for standard input; a line break at its end is removed
     #[arg(short, long, value_name = "FILE")]
     file: Option<String>,
-    /// Tokens to generate at most; -1: until the model ends the text or the context is full
+    /// Maximum number of tokens to generate; -1: until the model ends the text or the context is full
     #[arg(short, long = "predict", value_name = "N", default_value_t = 128, allow_negative_numbers = true,
         value_parser = clap::value_parser!(i64).range(-1..))]
     n: i64,
-    /// Tokens of prompt and text together [default: 4096, or what the model has if that is less]
+    /// Maximum number of tokens of prompt and text together [default: 4096, or the model's maximum if that is less]
     #[arg(short, long = "ctx", value_name = "TOKENS")]
     context: Option<u32>,
-    /// End where this text appears; may be given several times
+    /// Stop at this text; may be given several times
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     stop: Vec<String>,
-    /// Tokens of the prompt that are computed at once
+    /// Compute this many prompt tokens at once
     #[arg(long, value_name = "TOKENS")]
     chunk: Option<u32>,
-    /// Put no token before the prompt that marks its beginning
+    /// Do not put a BOS token before the prompt
     #[arg(long)]
     no_bos: bool,
     /// Show control tokens
     #[arg(long)]
     special: bool,
-    /// Go on where the model ends the text
+    /// Continue after the model ends the text
     #[arg(long)]
     ignore_eos: bool,
     /// Print the text alone, without the prompt
     #[arg(long)]
     no_display_prompt: bool,
-    /// Say on standard error how long it took, and with which seed
+    /// Print times and the seed on standard error
     #[arg(long)]
     stats: bool,
     /// Print one JSON document at the end

@@ -1,4 +1,4 @@
-//! What is said of a generation at its end.
+//! Messages at the end of a generation.
 
 use crate::cli::engine::{Loaded, PersistentObject};
 use crate::cli::json::object;

@@ -1,12 +1,11 @@
-//! `warpwright inspect`: what is in a model file, and whether it can be run.
+//! `warpwright inspect`: the contents of a model file, and whether it can run.
 //!
 //! ```text
 //! file ── report (what is in it) ──┬── text
 //!                                  └── JSON
 //! ```
 //!
-//! Files come from anywhere: what is shown of their text has no control characters in it, and of what is long only
-//! the beginning.
+//! Files are untrusted: control characters of their text are not shown, and long text is shortened.
 
 mod report;
 mod shown;
@@ -18,17 +17,16 @@ use report::Report;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Show what is in a model file, and whether it can be run
+/// Show the contents of a model file, and whether it can run
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// The model, a GGUF file; of one that is split into several, any of them [default: the tiny one that is
-    /// built in]
+    /// The model, a GGUF file; of a model in several files, any of them [default: the tiny built-in one]
     #[arg(value_name = "MODEL.gguf")]
     model: Option<PathBuf>,
     /// List the tensors too
     #[arg(long)]
     tensors: bool,
-    /// Print a JSON document. Of long arrays it has the length and the first items
+    /// Print a JSON document. Long arrays are shown as their length and first items
     #[arg(long)]
     json: bool,
 }

@@ -1,6 +1,6 @@
 //! Text of a file on a terminal, and quantities for people.
 
-/// Text without what would move the cursor or turn the direction of writing; at most `most` characters of it.
+/// Text without characters that move the cursor or change the writing direction; at most `max` characters.
 pub(super) fn text(text: &str, max: usize) -> String {
     let mut shown = String::new();
     for (index, character) in text.chars().enumerate() {

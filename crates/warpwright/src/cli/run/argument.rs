@@ -1,14 +1,14 @@
-//! What a kernel is given, as it stands on the command line:
+//! Kernel arguments on the command line:
 //!
 //! ```text
 //! u32:5  s32:-1  f16:0.5  b32:0x3f800000     a scalar
 //! null                                       a null pointer
 //! raw:0100ff  raw:@file                      bytes, for a parameter of any type
 //! in:x.npy                                   a buffer with an array
-//! inout:x.npy                                the same; the file is rewritten
-//! out:f32:1024:y.npy  out:f32:64x128:y.npy   a buffer to be filled; the file is written
+//! inout:x.npy                                the same; the file is overwritten with the result
+//! out:f32:1024:y.npy  out:f32:64x128:y.npy   an output buffer, which is written to the file
 //! zeros:f32:1024                             a buffer of zeros
-//! poison:f32:1024                            a buffer that nobody has written
+//! poison:f32:1024                            an uninitialised buffer
 //! ```
 
 use super::scalar;

@@ -1,6 +1,6 @@
-//! Runs a kernel on a CUDA device, which tells how long it took, and what the kernel takes of a multiprocessor.
+//! Runs a kernel on a CUDA device, and reports its time and its resources on a multiprocessor.
 //!
-//! Nobody here sees what the kernel does; so what the virtual GPU alone can do is refused by name, and not left out.
+//! The device does not check the kernel, so options that need the virtual GPU are refused by name rather than ignored.
 
 use super::options::{Dims, Options, Race};
 use super::program::Program;

@@ -1,4 +1,4 @@
-//! What a run has found, in the form that `--json` prints.
+//! The findings of a run, in the form that `--json` prints.
 
 use super::locate::Location;
 use crate::cli::json::object;

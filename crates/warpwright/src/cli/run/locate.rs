@@ -1,4 +1,4 @@
-//! Where instructions stand, in the form that `--json` prints.
+//! Locations of instructions, in the form that `--json` prints.
 
 use serde::Serialize;
 use warpwright_ptx::ir::Origin;
@@ -28,7 +28,7 @@ impl SourceLine {
     }
 }
 
-/// Where an instruction stands.
+/// The location of an instruction.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Location {
     /// Line of the PTX file, from 1.

@@ -6,9 +6,9 @@
 //!                                                  └── cuda ── times, resources
 //! ```
 //!
-//! Files are written after the run, also where something was found, and not after a trap: what an
-//! unfinished kernel leaves is no result. Standard output has what the kernel prints, or the table
-//! of the profile, or with `--json` one document and nothing else; all else goes to standard error.
+//! Files are written after the run, even if there are findings, but not after a trap: the output of an unfinished
+//! kernel is no result. Standard output has the kernel's output, or the table of the profile, or with `--json` one
+//! document and nothing else; everything else goes to standard error.
 
 mod argument;
 mod class;
@@ -37,7 +37,7 @@ use warpwright_runtime::{Device, DeviceSpec};
 use warpwright_vm as vm;
 use warpwright_vm::render::{Renderer, symbol};
 
-/// Run a kernel on the virtual GPU, and check what it does; or on a CUDA device
+/// Run a kernel and check it on the virtual GPU, or run it on a CUDA device
 #[derive(clap::Args)]
 #[command(after_help = ARGUMENTS_HELP)]
 pub(crate) struct Arguments {
@@ -45,7 +45,7 @@ pub(crate) struct Arguments {
     options: Options,
 }
 
-/// Run a kernel on the virtual GPU, and show its counters and hottest instructions; or its time on a CUDA device
+/// Run a kernel on the virtual GPU and show its counters and hottest instructions, or time it on a CUDA device
 #[derive(clap::Args)]
 #[command(after_help = ARGUMENTS_HELP)]
 pub(crate) struct ProfileArguments {

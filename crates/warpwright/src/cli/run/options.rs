@@ -6,21 +6,21 @@ use warpwright_ptx::ir::Arch;
 use warpwright_runtime::DeviceSpec;
 use warpwright_vm::tensor::TensorCore;
 
-/// What `--help` says of arguments.
+/// The part of `--help` on arguments.
 pub(super) const ARGUMENTS_HELP: &str = "\
 Arguments of the kernel, in the order of its parameters:
   u8:1 s32:-1 u32:5 u64:9 b32:0xff      integers and bits
   f16:1 bf16:1 f32:1.5 f64:2            floating-point numbers
   null                                  a null pointer
-  raw:HEX  raw:@FILE                    bytes, for structs and all else
+  raw:HEX  raw:@FILE                    bytes, for structs and other types
   in:FILE.npy                           a buffer with the array of a NumPy file
-  inout:FILE.npy                        the same, and the file is rewritten
-  out:f32:64x128:FILE.npy               a buffer to be filled, and a file to be written
-  zeros:f32:1024  poison:f32:1024       a buffer of zeros, a buffer that nobody has written
+  inout:FILE.npy                        the same; the file is overwritten with the result
+  out:f32:64x128:FILE.npy               an output buffer, which is written to the file
+  zeros:f32:1024  poison:f32:1024       a buffer of zeros, an uninitialised buffer
 
-Exit status: 0 all is well, 1 something was found or the kernel trapped, 2 nothing could be run.";
+Exit status: 0 success, 1 findings or a trap of the kernel, 2 nothing was run.";
 
-/// What to run, where and how.
+/// The kernel, where it runs, and how.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// PTX file; `-` is standard input
@@ -28,16 +28,16 @@ pub(crate) struct Options {
     /// Arguments of the kernel: see below
     #[arg(value_name = "ARG")]
     pub(super) arguments: Vec<String>,
-    /// The kernel, where the file has several
+    /// The kernel, if the file has several
     #[arg(long, value_name = "NAME")]
     pub(super) entry: Option<String>,
-    /// Blocks of the grid
+    /// Grid size in blocks
     #[arg(long, value_name = "X[,Y[,Z]]")]
     pub(super) grid: Dims,
-    /// Threads of a block [default: what the kernel requires]
+    /// Block size in threads [default: the kernel's required size]
     #[arg(long, value_name = "X[,Y[,Z]]")]
     pub(super) block: Option<Dims>,
-    /// Dynamic shared memory of a block, in bytes
+    /// Dynamic shared memory per block, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(super) shared: u32,
     /// Keep all blocks resident, so that they may wait for each other
@@ -46,34 +46,34 @@ pub(crate) struct Options {
     /// Compute capability of the virtual GPU, such as 90 or 90a [default: the file's target]
     #[arg(long, value_name = "SM", value_parser = compute_capability)]
     pub(super) sm: Option<Arch>,
-    /// Where to run it: vm (the virtual GPU), cuda:N, or auto
+    /// The device: vm (the virtual GPU), cuda:N, or auto
     #[arg(long, value_name = "DEVICE", default_value = "vm")]
     pub(super) device: DeviceSpec,
-    /// What to check besides every access's bounds: all, none, or some of memcheck, racecheck, initcheck
-    /// and synccheck [default: memcheck]
+    /// Checks besides the bounds of every access: all, none, or some of memcheck, racecheck, initcheck and synccheck
+    /// [default: memcheck]
     #[arg(long, value_name = "CHECKS", value_delimiter = ',', hide_possible_values = true)]
     pub(super) check: Vec<Check>,
-    /// What counts as a race: `strict` follows the letter of the memory model
+    /// Definition of a race: `strict` follows the letter of the memory model
     #[arg(long, value_name = "RULE", default_value = "normal")]
     pub(super) race: Race,
-    /// Order warps and blocks by the schedule's seed instead of as they come
+    /// Order warps and blocks by the schedule's seed, so that runs are repeatable
     #[arg(long)]
     pub(super) deterministic: bool,
-    /// Another deterministic order [default: 0]
+    /// Seed of the schedule's order [default: 0]
     #[arg(long, value_name = "N")]
     pub(super) schedule_seed: Option<u64>,
-    /// Begin the blocks of the grid in an order by the schedule's seed, four at a time: no order is promised, and a block
-    /// that waits for another one that has not begun is a deadlock
+    /// Start the blocks of the grid in an order given by the schedule's seed, four at a time: CUDA promises no order,
+    /// and a block that waits for one that has not started is a deadlock
     #[arg(long)]
     pub(super) scatter: bool,
-    /// Whose tensor cores to follow to the bit: v100, a100, ada, h100, b200 or exact [default: the device's]
+    /// The tensor cores to match bit by bit: v100, a100, ada, h100, b200 or exact [default: the device's]
     #[arg(long, value_name = "MODEL", value_parser = tensor_core)]
     pub(super) tensor_core: Option<TensorCore>,
-    /// Stop a kernel that executes more instructions than this, each counted once a thread
+    /// Stop a kernel that executes more instructions than this; each counts once per thread
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) max_instructions: Option<u64>,
-    /// Give a module's variable a value before the launch, as an argument is given; `inout:FILE.npy` and
-    /// `out:FILE.npy` write what it is afterwards
+    /// Set a module's variable before the launch, with the syntax of an argument; `inout:FILE.npy` and `out:FILE.npy`
+    /// write its value afterwards
     #[arg(long = "global", value_name = "NAME=ARG")]
     pub(super) globals: Vec<String>,
     /// Host threads that run blocks [default: one per core]

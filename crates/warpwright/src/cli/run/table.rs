@@ -165,7 +165,7 @@ fn note(line: &LineCounters) -> String {
     if notes.is_empty() { String::new() } else { format!("   // {}", notes.join("; ")) }
 }
 
-/// At most `most` characters of a text, with a mark where something is left out.
+/// At most `max` characters of a text, with a mark for the omitted part.
 fn shorten(text: &str, max: usize) -> String {
     if text.chars().count() <= max {
         return text.to_string();
