@@ -64,7 +64,7 @@ impl Class {
     }
 }
 
-/// What is given to all products: activations, and what is added.
+/// The inputs of all products: activations, bias and residual.
 struct ProductInputs {
     tokens: usize,
     x: Vec<f32>,

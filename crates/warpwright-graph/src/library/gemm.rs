@@ -45,8 +45,10 @@ pub(super) fn lower(lowering: &mut Lowering<'_>, products: &Products) -> Result<
     let tokens = lowering.rows(products.x)?;
     let (n, k) = (super::lowering::rows(w)?, x.shape.columns());
     let Some(out) = matrix.out else { return form("a product without a result") };
-    let (x, w, scales) = (products.x.into(), LaunchArg::planes(matrix.weight), LaunchArg::part(products.x, 1, 0));
-    let (bias, residual, y) = (matrix.bias.map(LaunchArg::from), matrix.residual.map(LaunchArg::from), out.into());
+    let (x, w, scales) =
+        (products.x.into(), LaunchArg::planes(matrix.weight), LaunchArg::part(products.x, 1, 0));
+    let (bias, residual, y) =
+        (matrix.bias.map(LaunchArg::from), matrix.residual.map(LaunchArg::from), out.into());
     let shape = GemmShape { format, n, k, terms, tokens };
     let GemmChoice { rows, columns } = lowering.choose(&shape);
     let (with_bias, with_residual, tokens) = (bias.is_some(), residual.is_some(), LaunchArg::u32(tokens));

@@ -19,7 +19,7 @@ pub(super) fn form<T>(rule: impl Into<String>) -> Result<T> {
     Err(Box::new(Unsupported::Form(rule.into())))
 }
 
-/// What a kernel is given as an argument.
+/// An argument of a launch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaunchArg {
     source: Source,
@@ -57,7 +57,7 @@ impl LaunchArg {
         LaunchArg { source: Source::Plane(tensor, plane, at), moved: None }
     }
 
-    /// Of which so many bytes are read or written.
+    /// Sets how many bytes are read or written.
     pub(super) fn moves(self, bytes: u64) -> Self {
         LaunchArg { moved: Some(bytes), ..self }
     }
@@ -75,7 +75,7 @@ impl From<ScratchId> for LaunchArg {
     }
 }
 
-/// What a launch of a plan is given, as a [`Mode`] of a kernel's arguments.
+/// The arguments of a launch of a plan, as a [`Mode`] of a kernel's arguments.
 pub(super) struct Planned;
 
 impl Mode for Planned {
@@ -92,37 +92,37 @@ impl Mode for Planned {
 /// Arguments of a launch by name, and the numbers that it depends on beside them.
 #[derive(Default)]
 struct Names {
-    given: Vec<(&'static str, LaunchArg)>,
+    args: Vec<(&'static str, LaunchArg)>,
     dims: Vec<(&'static str, u64)>,
 }
 
 impl Sink<Planned> for Names {
     fn input<T: Data>(&mut self, name: &'static str, value: LaunchArg) {
-        self.given.push((name, value));
+        self.args.push((name, value));
     }
 
     fn output<T: Data>(&mut self, name: &'static str, value: LaunchArg) {
-        self.given.push((name, value));
+        self.args.push((name, value));
     }
 
     fn in_out<T: Data>(&mut self, name: &'static str, value: LaunchArg) {
-        self.given.push((name, value));
+        self.args.push((name, value));
     }
 
     fn scalar<T: Data>(&mut self, name: &'static str, value: LaunchArg) {
-        self.given.push((name, value));
+        self.args.push((name, value));
     }
 
     fn any_input(&mut self, name: &'static str, value: LaunchArg) {
-        self.given.push((name, value));
+        self.args.push((name, value));
     }
 
     fn any_output(&mut self, name: &'static str, value: LaunchArg) {
-        self.given.push((name, value));
+        self.args.push((name, value));
     }
 
     fn any_in_out(&mut self, name: &'static str, value: LaunchArg) {
-        self.given.push((name, value));
+        self.args.push((name, value));
     }
 
     fn dim(&mut self, name: &'static str, value: u64) {
@@ -156,7 +156,7 @@ impl<'a> Lowering<'a> {
         Lowering { program, options, step, kernels, scratch, choices, actions: Vec::new() }
     }
 
-    /// What was done for the step.
+    /// The actions of the step.
     pub(super) fn finish(self) -> Vec<Action> {
         self.actions
     }
@@ -205,7 +205,7 @@ impl<'a> Lowering<'a> {
     {
         let mut names = Names::default();
         args.give(&mut names);
-        self.launch(kernel, &names.dims, &names.given)
+        self.launch(kernel, &names.dims, &names.args)
     }
 
     /// Launches a kernel with its arguments, by name and in its order, and the numbers that it depends on beside them.

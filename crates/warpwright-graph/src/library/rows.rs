@@ -192,7 +192,10 @@ pub(super) fn penalties(lowering: &mut Lowering<'_>, step: &PenaltyStep) -> Resu
 }
 
 /// The next of the buffers, where the setting is in one.
-fn buffer<T: PartialEq>(setting: Setting<T>, buffers: &mut std::slice::Iter<'_, Tensor>) -> Option<LaunchArg> {
+fn buffer<T: PartialEq>(
+    setting: Setting<T>,
+    buffers: &mut std::slice::Iter<'_, Tensor>,
+) -> Option<LaunchArg> {
     if setting == Setting::Buffer { buffers.next().map(|&buffer| buffer.into()) } else { None }
 }
 

@@ -27,7 +27,7 @@ pub(super) struct Parts<'a> {
 
 type Shared = Arc<dyn AnyKernel + Send + Sync>;
 
-/// What a launch, or a launch's piece, is given: arguments by name, and numbers.
+/// The arguments of a launch or of a piece of one: operands by name, and numbers.
 type CallArgs<'g> = (&'g [(&'static str, Operand)], &'g [(&'static str, u64)]);
 
 impl<'a> Parts<'a> {
@@ -139,7 +139,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// An instance of a call, with what its launch is given.
+    /// An instance of a call, with the arguments of its launch.
     fn instance(
         &self,
         call: &Op,

@@ -68,7 +68,7 @@ fn prepare_launch(placed: &Placed, launch: &PlannedLaunch) -> Result<PreparedLau
     let kernel = placed.stream.device().kernel(&**launch.kernel.kernel())?;
     let mut binder = kernel.bind();
     for (&(name, source), desc) in launch.args.iter().zip(launch.kernel.args()) {
-        binder = match placed.given(source, desc.dtype)? {
+        binder = match placed.bound_arg(source, desc.dtype)? {
             BoundArg::Buffer(buffer) => binder.buffer(name, buffer),
             BoundArg::U32(value) => binder.scalar(name, value),
             BoundArg::F32(value) => binder.scalar(name, value),

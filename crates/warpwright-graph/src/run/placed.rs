@@ -38,7 +38,7 @@ struct Input {
     written: bool,
 }
 
-/// What a kernel is given for an argument of the plan's.
+/// An argument of the plan with its buffer.
 pub(super) enum BoundArg {
     Buffer(AnyBuffer),
     U32(u32),
@@ -125,7 +125,7 @@ impl Placed {
     }
 
     /// What an argument is, whose elements have that type.
-    pub(super) fn given(&self, source: ArgSource, dtype: Type) -> Result<BoundArg, ExecuteError> {
+    pub(super) fn bound_arg(&self, source: ArgSource, dtype: Type) -> Result<BoundArg, ExecuteError> {
         Ok(BoundArg::Buffer(match source {
             ArgSource::U32(value) => return Ok(BoundArg::U32(value)),
             ArgSource::F32(value) => return Ok(BoundArg::F32(value)),

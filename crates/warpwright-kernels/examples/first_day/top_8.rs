@@ -5,7 +5,7 @@ use super::common::{LaunchArg, wholes};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
 
-/// A number and its place in the row. Of equal ones the first counts as the larger.
+/// A number and its index in the row. Of equal ones the first counts as the larger.
 #[derive(Clone, Copy, Carry)]
 struct Candidate<'k> {
     value: Reg<'k, f32>,

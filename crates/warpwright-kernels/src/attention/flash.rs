@@ -358,7 +358,11 @@ impl<'k> State<'k> {
     /// Raises the running maxima by `rise`; the rescale factor of the weights is `2^decay`.
     fn risen(self, rise: Rows<'k>, decay: Rows<'k>) -> Self {
         let rescale = decay.exp2_ftz();
-        State { out: self.out * rescale, sum: self.sum * rescale, minus_running_max: self.minus_running_max - rise }
+        State {
+            out: self.out * rescale,
+            sum: self.sum * rescale,
+            minus_running_max: self.minus_running_max - rise,
+        }
     }
 }
 

@@ -11,17 +11,17 @@ use super::format::{AT_BARRIER, AT_COUNTER, GAVE_UP};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Scope;
 
-/// Looks in a row, before each further one waits a little.
+/// Polls without a pause.
 const EAGER: u32 = 16;
 
-/// Nanoseconds between looks after those.
+/// Nanoseconds between the following polls.
 const PAUSE: u32 = 64;
 
-/// How many times as many looks a block has at the barrier: those that wait for a counter know better what is missing,
-/// and are to be the first to give up.
+/// Factor of the poll budget at the barrier: blocks that wait for a counter know better what is missing, so they give up
+/// first.
 const AT_BARRIER_TIMES: u32 = 4;
 
-/// Where in the schedule a block is.
+/// A block's position in the schedule.
 #[derive(Clone, Copy)]
 pub(super) struct ScheduleCursor<'k> {
     /// The token, from 0 in each launch.
@@ -45,10 +45,10 @@ pub(super) struct Waits<'k> {
     /// The buffer `barrier`, which has the flag.
     words: Ptr<'k, Global, u32>,
     fault: Ptr<'k, Global, u32>,
-    /// Looks at most, for a counter.
+    /// Maximum number of polls, for a counter.
     budget: Reg<'k, u32>,
-    /// What the thread that looks tells the others: of the barrier, and of counters. The block is at its own barrier
-    /// between two waits for either, but not between one for the barrier and one for a counter.
+    /// The results that the polling thread shares with the block: of the barrier, and of counters. There is a block
+    /// barrier between two waits of the same kind, but not between one for the barrier and one for a counter.
     verdicts: [Ptr<'k, Shared, u32>; 2],
 }
 
@@ -77,17 +77,17 @@ impl<'k> Waits<'k> {
             Sought::Counter(_) => (of_counter, budget),
         };
         k.when(k.tid().eq(0), || {
-            let look = || word.acquire(Scope::Gpu).ld(0);
+            let poll = || word.acquire(Scope::Gpu).ld(0);
             let missing = |seen: Reg<'k, u32>| (seen - wanted).bits::<i32>().lt(0);
             let zero = k.u32(0);
             let (seen, _, gave_up) = k.fold_while(
-                (look(), zero, zero),
-                |(seen, looks, gave_up)| missing(seen) & looks.lt(budget) & gave_up.eq(0),
-                |(_, looks, _)| {
-                    k.when(looks.ge(EAGER), || k.nanosleep(PAUSE));
+                (poll(), zero, zero),
+                |(seen, polls, gave_up)| missing(seen) & polls.lt(budget) & gave_up.eq(0),
+                |(_, polls, _)| {
+                    k.when(polls.ge(EAGER), || k.nanosleep(PAUSE));
                     // Asked for first, so that both are under way at once.
                     let gave_up = words.relaxed(Scope::Gpu).ld(GAVE_UP);
-                    (look(), looks + 1, gave_up)
+                    (poll(), polls + 1, gave_up)
                 },
             );
             k.when(missing(seen) & gave_up.eq(0), || self.report(cursor, sought, wanted, seen));
@@ -98,7 +98,13 @@ impl<'k> Waits<'k> {
     }
 
     /// Raises the flag; the first to do so says why.
-    fn report(self, cursor: ScheduleCursor<'k>, sought: Sought<'k>, wanted: Reg<'k, u32>, seen: Reg<'k, u32>) {
+    fn report(
+        self,
+        cursor: ScheduleCursor<'k>,
+        sought: Sought<'k>,
+        wanted: Reg<'k, u32>,
+        seen: Reg<'k, u32>,
+    ) {
         let Waits { k, words, fault, .. } = self;
         let (code, counter) = match sought {
             Sought::Barrier => (AT_BARRIER, k.u32(0)),

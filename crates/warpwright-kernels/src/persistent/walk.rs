@@ -69,7 +69,8 @@ impl<'k> Walk<'k, '_> {
                     (k.u32(0), token, k.u32(1)),
                     |(phase, _, on)| phase.lt(phases) & on.ne(0),
                     |(phase, token, _)| {
-                        let (ScheduleCursor { token, phase }, on) = self.phase(ScheduleCursor { token, phase }, between);
+                        let (ScheduleCursor { token, phase }, on) =
+                            self.phase(ScheduleCursor { token, phase }, between);
                         (phase + 1, token, on)
                     },
                 );
@@ -83,7 +84,11 @@ impl<'k> Walk<'k, '_> {
     }
 
     /// The block's items of a phase, and the wait for the others: where it is then, and 1 to go on, 0 to give up.
-    fn phase(&self, cursor: ScheduleCursor<'k>, between: &impl Between<'k>) -> (ScheduleCursor<'k>, Reg<'k, u32>) {
+    fn phase(
+        &self,
+        cursor: ScheduleCursor<'k>,
+        between: &impl Between<'k>,
+    ) -> (ScheduleCursor<'k>, Reg<'k, u32>) {
         let k = self.k;
         let (cursor, on) = match self.assignment {
             Assignment::Static => self.list(cursor),
@@ -101,7 +106,10 @@ impl<'k> Walk<'k, '_> {
     }
 
     /// The items of the block's own list.
-    fn list(&self, ScheduleCursor { token, phase }: ScheduleCursor<'k>) -> (ScheduleCursor<'k>, Reg<'k, u32>) {
+    fn list(
+        &self,
+        ScheduleCursor { token, phase }: ScheduleCursor<'k>,
+    ) -> (ScheduleCursor<'k>, Reg<'k, u32>) {
         let k = self.k;
         let [first, end] = self.bounds.ld_vec::<2>((phase * k.nctaid() + k.ctaid()) * 2);
         let (at, on) = k.fold_while(
@@ -117,7 +125,10 @@ impl<'k> Walk<'k, '_> {
 
     /// Items that the block takes from the phase's queue. Each block takes one more than there are for it, so that the
     /// head goes up by a known number with each token.
-    fn queue(&self, ScheduleCursor { token, phase }: ScheduleCursor<'k>) -> (ScheduleCursor<'k>, Reg<'k, u32>) {
+    fn queue(
+        &self,
+        ScheduleCursor { token, phase }: ScheduleCursor<'k>,
+    ) -> (ScheduleCursor<'k>, Reg<'k, u32>) {
         let k = self.k;
         let bounds = |phase: Reg<'k, u32>| self.bounds.ld_vec::<2>(phase * 2);
         let take = |[token, phase, _, count]: At<'k>| {

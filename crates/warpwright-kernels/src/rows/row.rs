@@ -32,7 +32,7 @@ pub(crate) struct Walk<'k> {
     pub(crate) vector: u32,
 }
 
-/// What a thread holds of a row in a round.
+/// The chunk of a row that a thread holds in a round.
 #[derive(Clone, Debug)]
 pub(crate) struct RowChunk<'k> {
     /// The index of the first number.
@@ -226,7 +226,11 @@ impl<'k> Row<'k> {
 
     /// Walks it.
     #[track_caller]
-    pub(crate) fn each(&self, read: impl Fn(&RowChunk<'k>) -> Vec<Reg<'k, f32>>, see: impl Fn(&RowChunk<'k>)) {
+    pub(crate) fn each(
+        &self,
+        read: impl Fn(&RowChunk<'k>) -> Vec<Reg<'k, f32>>,
+        see: impl Fn(&RowChunk<'k>),
+    ) {
         self.fold(read, (), |part, ()| see(part));
     }
 }

@@ -1,7 +1,7 @@
 //! How many of a row's tokens are kept: those from the top of the order down to a place in it.
 
 use super::logits::Logits;
-use super::radix::{Selection, Radix, SHORT, WORD, Weight};
+use super::radix::{Radix, SHORT, Selection, WORD, Weight};
 use warpwright_dsl::{K, Pred, Reg};
 
 /// No index is larger: 2²¹ - 1.

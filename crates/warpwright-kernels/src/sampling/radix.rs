@@ -42,12 +42,12 @@ pub(super) struct Radix<'k, W> {
     found: Ptr<'k, Shared, W>,
 }
 
-/// A word, and where among its like the place is.
+/// The selected word, and the position of the cutoff among equal words.
 pub(super) struct Selection<'k, W> {
     pub(super) word: Reg<'k, u32>,
-    /// What is wanted of the words like it.
+    /// The weight wanted of the words equal to it.
     pub(super) wanted: Reg<'k, W>,
-    /// What the words like it weigh together.
+    /// The total weight of the words equal to it.
     pub(super) there: Reg<'k, W>,
 }
 
@@ -58,8 +58,8 @@ impl<'k, W: Weight> Radix<'k, W> {
     }
 
     /// Goes down from the largest word until what it has passed weighs at least what is `wanted`, which is more
-    /// than nothing, of the weight of all. `word` says of a logit, after its index, whether it takes part, its word
-    /// and its weight. Where all weigh less, the place is a word of zero.
+    /// than zero, of the total weight. `word` says of a logit, after its index, whether it takes part, its word
+    /// and its weight. If all weigh less, the selected word is zero.
     ///
     /// From the highest digit down, all words with the digits that were found are added up by their next
     /// digit. All threads of the block take part.

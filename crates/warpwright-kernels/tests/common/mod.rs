@@ -18,7 +18,7 @@ use warpwright_test::{TestArg, TestLaunch};
 use warpwright_testing::Rig;
 use warpwright_vm::{Arg, LaunchConfig, Options, Report};
 
-/// What a kernel is given.
+/// An argument of a kernel launch.
 pub(crate) enum LaunchArg<'a> {
     /// A buffer of numbers, rounded to the type.
     Input(Type, &'a [f64]),

@@ -90,7 +90,7 @@ const LACKING: [(&str, &str); 4] = [
     ("function", "cycler joiner lipsum"),
 ];
 
-/// What a token is to the one after it.
+/// The class of a token, as far as the following token depends on it.
 #[derive(Clone, Copy)]
 enum TokenClass<'t> {
     Name(&'t str),

@@ -136,23 +136,23 @@ impl Gguf {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, GgufError> {
         let path = path.as_ref();
         let (part, tensors) = Part::open(path)?;
-        let Some(place) = split::SplitInfo::of(&part.metadata)? else {
+        let Some(info) = split::SplitInfo::of(&part.metadata)? else {
             return Gguf::join(vec![part], tensors);
         };
-        let paths = place.paths(path).map_err(|problem| GgufError::new(&part.name, problem))?;
-        Gguf::open_parts(paths, place)
+        let paths = info.paths(path).map_err(|problem| GgufError::new(&part.name, problem))?;
+        Gguf::open_parts(paths, info)
     }
 
-    fn open_parts(paths: impl Iterator<Item = PathBuf>, place: split::SplitInfo) -> Result<Self, GgufError> {
+    fn open_parts(paths: impl Iterator<Item = PathBuf>, info: split::SplitInfo) -> Result<Self, GgufError> {
         let (mut parts, mut tensors) = (Vec::new(), Vec::new());
-        for (number, path) in (0..place.count).zip(paths) {
-            let (part, more) = Part::open_one_of(&path, number, place.count)?;
-            split::check(parts.first().unwrap_or(&part), place, &part, number)?;
+        for (number, path) in (0..info.count).zip(paths) {
+            let (part, more) = Part::open_one_of(&path, number, info.count)?;
+            split::check(parts.first().unwrap_or(&part), info, &part, number)?;
             parts.push(part);
             tensors.extend(more);
         }
         let gguf = Gguf::join(parts, tensors)?;
-        match place.tensors {
+        match info.tensors {
             Some(all) if all != gguf.tensors.len() as u64 => {
                 let found = gguf.tensors.len() as u64;
                 Err(gguf.metadata().error(Problem::PartTensors { all, found }))

@@ -10,7 +10,7 @@ use super::parse::ALIGNMENT_KEY;
 use super::{GgufError, Part};
 use std::path::{Path, PathBuf};
 
-/// What a file says about the parts that it is one of.
+/// The `split.*` keys of a file that is one of several parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SplitInfo {
     /// From 0.
@@ -62,23 +62,23 @@ impl SplitInfo {
 }
 
 /// Whether `part` is what follows `first` as part `number`.
-pub(super) fn check(first: &Part, place: SplitInfo, part: &Part, number: u16) -> Result<(), GgufError> {
+pub(super) fn check(first: &Part, info: SplitInfo, part: &Part, number: u16) -> Result<(), GgufError> {
     let mismatch = |reason: String| {
         part.metadata.error(Problem::PartMismatch { first: first.name().to_string(), reason })
     };
     match SplitInfo::of(&part.metadata)? {
         None => return Err(mismatch("it is a whole file, not a part".to_string())),
-        Some(found) if (found.number, found.count) != (number, place.count) => {
+        Some(found) if (found.number, found.count) != (number, info.count) => {
             return Err(mismatch(format!(
                 "it is part {} of {}, where part {} of {} should be",
                 u32::from(found.number) + 1,
                 found.count,
                 u32::from(number) + 1,
-                place.count
+                info.count
             )));
         }
-        Some(SplitInfo { tensors: Some(tensors), .. }) if place.tensors.is_some_and(|all| all != tensors) => {
-            let all = place.tensors.unwrap_or_default();
+        Some(SplitInfo { tensors: Some(tensors), .. }) if info.tensors.is_some_and(|all| all != tensors) => {
+            let all = info.tensors.unwrap_or_default();
             return Err(mismatch(format!("`{TENSORS_KEY}` is {tensors} here and {all} there")));
         }
         Some(_) => {}

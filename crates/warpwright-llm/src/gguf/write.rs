@@ -155,7 +155,7 @@ impl GgufWriter {
         let count = u16::try_from(parts).ok().filter(|&count| count > 0);
         let count = count.ok_or(WriteError::Parts { parts })?;
         let all = Value::I32(i32::try_from(self.tensors.len()).unwrap_or(i32::MAX));
-        let place = SplitInfo { number: 0, count, tensors: None };
+        let info = SplitInfo { number: 0, count, tensors: None };
         let mut paths = Vec::new();
         for (number, tensors) in (0..count).zip(self.tensors.chunks(tensors.max(1))) {
             let (own, of) = (Value::U16(number), Value::U16(count));
@@ -167,7 +167,7 @@ impl GgufWriter {
             });
             let entries: Vec<_> = entries.chain(of_part).collect();
             let mut path = prefix.as_ref().as_os_str().to_os_string();
-            path.push(place.suffix(number));
+            path.push(info.suffix(number));
             let path = PathBuf::from(path);
             write_file(&path, &encode(&entries, tensors, alignment))?;
             paths.push(path);

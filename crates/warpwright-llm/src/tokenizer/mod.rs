@@ -177,7 +177,9 @@ impl Tokenizer {
             match (part, &self.model) {
                 (Segment::Token(id), _) => out.push(id),
                 (Segment::Text(text), Model::Bpe(bpe)) => bpe.encode(&self.vocabulary, text, &mut out),
-                (Segment::Text(text), Model::Spm(spm)) => spm.encode(&self.vocabulary, text, first, &mut out)?,
+                (Segment::Text(text), Model::Spm(spm)) => {
+                    spm.encode(&self.vocabulary, text, first, &mut out)?
+                }
             }
             first = matches!(part, Segment::Token(_));
         }

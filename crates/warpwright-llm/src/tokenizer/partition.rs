@@ -5,7 +5,7 @@
 
 use super::vocabulary::{Kind, Vocabulary};
 
-/// A part of a text.
+/// A special token in a text, or the text between two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Segment<'t> {
     Token(u32),

@@ -44,7 +44,7 @@ struct Finding {
     rule: &'static str,
     message: String,
     #[serde(flatten)]
-    place: Option<TextRange>,
+    range: Option<TextRange>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     related: Vec<Related>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,7 +55,7 @@ struct Finding {
 struct Related {
     message: String,
     #[serde(flatten)]
-    place: Option<TextRange>,
+    range: Option<TextRange>,
 }
 
 /// Lines and columns count from 1, columns in bytes; the end is just past the last byte.
@@ -85,17 +85,17 @@ fn finding(diagnostic: &Diagnostic, lines: &LineIndex<'_>) -> Finding {
         severity: diagnostic.severity().to_string(),
         rule: diagnostic.code.title(),
         message: diagnostic.message.clone(),
-        place: place(diagnostic.origin, lines),
+        range: range(diagnostic.origin, lines),
         related: diagnostic
             .related
             .iter()
-            .map(|(origin, message)| Related { message: message.clone(), place: place(*origin, lines) })
+            .map(|(origin, message)| Related { message: message.clone(), range: range(*origin, lines) })
             .collect(),
         help: diagnostic.help.clone(),
     }
 }
 
-fn place(origin: Origin, lines: &LineIndex<'_>) -> Option<TextRange> {
+fn range(origin: Origin, lines: &LineIndex<'_>) -> Option<TextRange> {
     let Origin::Text(span) = origin else { return None };
     let (start, end) = lines.range(span);
     Some(TextRange { line: start.line, column: start.column, end_line: end.line, end_column: end.column })

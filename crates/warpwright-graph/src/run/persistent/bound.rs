@@ -244,9 +244,8 @@ impl Persistent {
     /// `ends`; if the device refuses; and if the previous launch has failed and its [`PersistentLaunch`] was dropped
     /// before it reported the error.
     pub fn launch(&mut self, tokens: u32, ends: &[u32]) -> Result<PersistentLaunch, ExecuteError> {
-        let refuse = |what, given: usize, min, max: u32| {
-            Err(ExecuteError::PersistentLimit { what, given, min, max })
-        };
+        let refuse =
+            |what, given: usize, min, max: u32| Err(ExecuteError::PersistentLimit { what, given, min, max });
         if !(1..=self.options.tokens).contains(&tokens) {
             return refuse("tokens", tokens as usize, 1, self.options.tokens);
         }

@@ -43,7 +43,7 @@ impl fmt::Display for PersistentFault {
             }
             other => write!(f, "it waited for {other:?}")?,
         }
-        write!(f, "; {wanted} was wanted, and {seen} seen after {budget} looks")
+        write!(f, "; {wanted} was wanted, and {seen} seen after {budget} polls")
     }
 }
 

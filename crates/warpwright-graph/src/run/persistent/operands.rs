@@ -36,7 +36,7 @@ pub(super) fn list(
     Ok((encoded, list))
 }
 
-/// What an instance is given.
+/// The operands of an instance.
 fn operands(
     placed: &Placed,
     instance: &Instance,
@@ -48,7 +48,7 @@ fn operands(
         let descs = kernel.args();
         for (&(name, operand), desc) in instance.args.iter().zip(&descs) {
             let given = match operand {
-                Operand::Plan(source) => placed.given(source, desc.dtype)?,
+                Operand::Plan(source) => placed.bound_arg(source, desc.dtype)?,
                 Operand::External(wanted) => {
                     let found = externals.iter().find(|(name, _)| *name == wanted);
                     let missing = || ExecuteError::NoBuffer { name: wanted.into() };

@@ -24,10 +24,10 @@ pub struct PersistentOptions {
     pub token: String,
 }
 
-/// Looks on a device, of about a tenth of a microsecond each at least.
+/// Polls on a device, of about a tenth of a microsecond each at least.
 const BUDGET: u32 = 1 << 25;
 
-/// Looks on a virtual device.
+/// Polls on a virtual device.
 const VIRTUAL_BUDGET: u32 = 1 << 30;
 
 impl PersistentOptions {

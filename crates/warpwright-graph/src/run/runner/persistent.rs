@@ -74,8 +74,7 @@ impl Runner {
         }
         self.last[0] = Some((StepKind::Decode, 1, variant));
         self.count += 1;
-        let bound =
-            self.persistent.get_mut(&variant).and_then(|bound| bound.persistent.as_deref_mut());
+        let bound = self.persistent.get_mut(&variant).and_then(|bound| bound.persistent.as_deref_mut());
         let persistent = bound.ok_or(RunnerError::Execute(ExecuteError::Moved))?;
         Ok(PersistentStep { persistent, shape, tokens, replanned })
     }
