@@ -1,13 +1,13 @@
-//! Activation functions: what each is on the device.
+//! Activation functions on the device.
 //!
-//! Kernels, plans and models name an [`Activation`] and ask it. So a new one is a variant with its row of the table, and
-//! an arm of the function; `tests/common/activation.rs` has what it is in `f64`, and how far the two may be apart.
+//! Kernels, plans and models refer to an [`Activation`] by name. To add one, add a variant with its row of the table
+//! and an arm of the function; add its `f64` definition and its error bound to `tests/common/activation.rs`.
 
 use warpwright_dsl::{Choice, Reg};
 
 /// An activation function.
 ///
-/// On the device it is computed in `f32`, in the DSL's fast form; `u` is 2⁻²⁴.
+/// The device computes it in `f32`, in the DSL's fast form; `u` is 2⁻²⁴.
 ///
 /// | activation | definition | slope, at most | own error, in `u` of the result |
 /// | --- | --- | --- | --- |
@@ -16,23 +16,23 @@ use warpwright_dsl::{Choice, Reg};
 /// | `GeluTanh` | `x / 2 · (1 + tanh z)` with `z = √(2 / π) · (x + 0.044715 x³)` | 1.13 | `4 max(-2 z, 0) + 9` |
 /// | `Relu` | `max(x, 0)` | 1 | 0 |
 ///
-/// To the own error come `2⁻¹²⁶ · (1 + |x|)` for what is flushed to zero, and the slope times the error of `x`. At minus
-/// infinity each is zero, and NaN stays NaN.
+/// Add `2⁻¹²⁶ · (1 + |x|)` for flushing to zero, and the slope times the error of `x`. At minus infinity each is zero,
+/// and NaN stays NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Choice)]
 #[non_exhaustive]
 pub enum Activation {
-    /// `x / (1 + e⁻ˣ)`: of SwiGLU (Shazeer 2020), the gate's.
+    /// `x / (1 + e⁻ˣ)`: the gate's activation in SwiGLU (Shazeer 2020).
     Silu,
     /// `x · Φ(x)` with the normal distribution's `Φ`.
     Gelu,
-    /// GELU with a tangent.
+    /// GELU by its tanh approximation.
     GeluTanh,
     /// `max(x, 0)`.
     Relu,
 }
 
 impl Activation {
-    /// The instructions that compute it.
+    /// Emits the instructions that compute it.
     #[track_caller]
     pub fn apply<'k>(self, x: Reg<'k, f32>) -> Reg<'k, f32> {
         match self {

@@ -1,10 +1,9 @@
 //! The kernel library: one configurable type per kernel idea.
 //!
-//! A kernel is a struct whose fields are its host-time configuration. It implements
-//! [`Kernel`](warpwright_dsl::Kernel): entry point, arguments, launch rule, PTX for a target. The
-//! crate knows no devices.
+//! A kernel is a struct; its fields are its host-time configuration. It implements [`Kernel`](warpwright_dsl::Kernel):
+//! entry name, arguments, launch rule, and PTX for a target. The crate does not depend on devices.
 //!
-//! Each kernel's file also says how the [catalogue] shows it: its name and its fields as text.
+//! Each kernel's file also contains its [catalogue] entry: its name, and its fields as text.
 #![deny(unsafe_code)]
 
 mod activation;

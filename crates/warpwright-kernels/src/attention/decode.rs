@@ -1,4 +1,4 @@
-//! What a block of decode attention does, from the lengths to the results.
+//! A block of decode attention, from the lengths to the results.
 
 use super::incremental::{IncrementalAttention, IncrementalAttentionArgs, Plan};
 use super::softmax;

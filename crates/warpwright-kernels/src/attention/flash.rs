@@ -12,10 +12,10 @@ use warpwright_ptx::ir::Arch;
 
 /// `out = softmax(scale · q·kᵀ)·v` for many queries at once, on the tensor cores.
 ///
-/// Queries stand at the end of the keys: query `i` of `q_len` is the token `kv_len − q_len + i` of `kv_len`,
-/// and where attention is [`causal`](Self::causal) it sees the keys up to itself. So a prompt may be computed
-/// in chunks against a cache that already holds the tokens before. Head `h` of the queries reads head
-/// `h / (heads / kv_heads)` of the keys and values. A query that sees no key yields zeros.
+/// The queries are the last tokens of the keys: query `i` of `q_len` is the token `kv_len − q_len + i` of `kv_len`, and
+/// with [`causal`](Self::causal) attention it sees the keys up to itself. So a prompt can be computed in chunks against
+/// a cache that already holds the previous tokens. Head `h` of the queries reads head `h / (heads / kv_heads)` of the
+/// keys and values. A query that sees no key yields zeros.
 ///
 /// | argument | type | elements |
 /// | --- | --- | --- |
@@ -33,16 +33,16 @@ use warpwright_ptx::ir::Arch;
 ///
 /// # Algorithm
 ///
-/// Online softmax (Milakov and Gimelshein, 2018) tile by tile without storing the scores (FlashAttention, Dao
-/// et al., 2022). A warp has 16 queries, in registers up to a head dimension of 128; keys and values come in
-/// tiles whose copies run ahead. The tiles are gone through from the last to the first, so that those which
-/// need a mask or bounds come first, in a loop of their own: those on the diagonal, and the ragged end. Whole
-/// tiles that no query sees are never loaded.
+/// Online softmax (Milakov and Gimelshein, 2018) tile by tile without storing the scores (FlashAttention, Dao et al.,
+/// 2022). A warp has 16 queries, in registers up to a head dimension of 128; the copies of tiles of keys and values run
+/// ahead. Tiles are processed from the last to the first, so that those which need a mask or bounds (on the diagonal,
+/// and at the ragged end) come first, in a loop of their own. Whole tiles that no query sees are never loaded.
 ///
-/// Scores are kept relative to a running maximum for each row; the accumulators of `q·kᵀ` start at minus this
-/// maximum. It is updated lazily: it rises to the row's maximum only when a weight exceeds it by a factor of 2⁸ or
-/// more, as in FlashAttention-4, which after the first tiles is rare; then the accumulator state is rescaled. Weights are rounded where they stand and become the left factor of the second product; their
-/// sum is a product with ones, of the same rounded weights.
+/// Scores are kept relative to a running maximum for each row; the accumulators of `q·kᵀ` start at minus this maximum.
+/// It is updated lazily: it rises to the row's maximum only when a weight exceeds it by a factor of 2⁸ or more, as in
+/// FlashAttention-4, which is rare after the first tiles; then the accumulator state is rescaled. Weights are rounded
+/// in registers and become the left operand of the second product; their sum is a product of the same rounded weights
+/// with ones.
 ///
 /// # Error
 ///

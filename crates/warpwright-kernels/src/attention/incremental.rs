@@ -7,9 +7,9 @@ use crate::Dtype;
 use crate::data::eight_bits::BLOCK;
 use warpwright_dsl::*;
 
-/// Attention of one query per head over a KV cache: `out = softmax(scale · q·Kᵀ) · V` for every sequence of a
-/// batch and every head, by online softmax (Milakov and Gimelshein 2018), with the sequence split over blocks
-/// where it is long (flash-decoding: Dao, Haziza, Massa and Sizov 2023).
+/// Attention of one query per head over a KV cache: `out = softmax(scale · q·Kᵀ) · V` for every sequence of a batch and
+/// every head, by online softmax (Milakov and Gimelshein 2018). Long sequences are split over blocks (flash-decoding:
+/// Dao, Haziza, Massa and Sizov 2023).
 ///
 /// | argument | type | elements |
 /// | --- | --- | --- |
@@ -22,29 +22,29 @@ use warpwright_dsl::*;
 /// | `partial_stats`, likewise | f32 | batch × heads × splits × 2 |
 /// | `arrivals`, likewise | u32 | batch × kv_heads × [passes](Self::passes) |
 ///
-/// All are row-major. Query head `h` uses kv head `h · kv_heads / heads`. A length counts tokens from the
-/// beginning of a sequence's cache, and what is beyond `max_seq_len` is left out; of no tokens the result is
-/// zero. `arrivals` is zeroed once, before the first launch, and every launch leaves it zero; the other two need
-/// no initialisation. Neither may be shared by launches that run at the same time. All buffers are
-/// aligned to 16 bytes.
+/// All are row-major and aligned to 16 bytes. Query head `h` uses kv head `h · kv_heads / heads`. A length counts
+/// tokens from the beginning of a sequence's cache; tokens beyond `max_seq_len` are ignored, and the result of no
+/// tokens is zero. Zero `arrivals` once, before the first launch; every launch leaves it zero. The other two workspace
+/// buffers need no initialisation. Launches that run at the same time must not share them.
 ///
 /// # How it runs
 ///
-/// A block serves the query heads that share a kv head, so that keys and values are read once, 16 bytes a lane; of a
-/// `q8_0` cache 8 bytes of a key and 4 of a value, so that one scale serves what is multiplied at once. Its warps take
-/// keys in turns, several in a step, with the next keys and values under way while these are used. With [`splits`](Self::splits) above 1 there are as many blocks for each kv head, every one with at
-/// least 256 tokens; those that a shorter sequence has no tokens for end at once, and the last of the others
-/// to finish merges what they have left in the workspace. The merge goes by the order of the
-/// sequence, so that results are the same, bit by bit, in every launch.
+/// A block serves the query heads that share a kv head, so that keys and values are read once, 16 bytes a lane; for a
+/// `q8_0` cache a lane reads 8 bytes of a key and 4 of a value, so that one scale applies to all of them. Its warps
+/// take keys in turns, several in a step, and load the next keys and values while they use the current ones. With
+/// [`splits`](Self::splits) above 1 there are that many blocks for each kv head, each with at least 256 tokens. Blocks
+/// without tokens end at once; of the others, the last to finish merges the results in the workspace. The merge is in
+/// the order of the sequence, so results are the same, bit by bit, in every launch.
 ///
-/// Products are [thin](ThinProducts). On the tensor cores, which take caches of `q8_0`, and those of 16 bits where
-/// [`tensor_cores`](Self::tensor_cores) allows it, what a lane loads of a row is fragments as it is; queries and weights
-/// are sums of two or three numbers of the factors' type where one does not hold them. Quants of `q8_0` become halves,
-/// exactly; the scales of keys multiply the products of each block, and those of values the weights, before these are
-/// split. Elsewhere lanes multiply in `f32`, and hand on parts of the scores so that each lane has some of them.
+/// Products are [thin](ThinProducts). The tensor cores multiply caches of `q8_0`, and 16-bit caches if
+/// [`tensor_cores`](Self::tensor_cores) allows it. What a lane loads of a row already has the layout of a fragment;
+/// queries and weights are sums of two or three numbers of the operands' type if one is not precise enough. Quants of
+/// `q8_0` become halves exactly; the scales of keys multiply the products of each block, and those of values multiply
+/// the weights before these are split. Without tensor cores, lanes multiply in `f32` and exchange parts of the scores
+/// so that each lane has some of them.
 ///
-/// The registers of a warp have room for 16 heads of 16-bit caches, and of `f32` up to head_dim 128, twice
-/// that; for 8 of `q8_0`. Larger groups are served in [`passes`](Self::passes), each of which reads K and V.
+/// The registers of a warp have room for 16 heads of 16-bit caches, and of `f32` up to head_dim 128, twice that; for 8
+/// of `q8_0`. Larger groups take several [`passes`](Self::passes), each of which reads K and V.
 ///
 /// # Error
 ///
@@ -54,17 +54,17 @@ use warpwright_dsl::*;
 ///
 /// `|err| ≤ (2 (2^ε - 1) + 2⁻²⁰ + 2 (n + 16) u) · Σ pᵢ|vᵢ|`
 ///
-/// with the exact softmax `p` of `n` tokens, and one rounding to the type of `out`. Tensor cores truncate sums: there
+/// with the exact softmax `p` of `n` tokens, and one rounding to the type of `out`. Tensor cores truncate sums; then
 /// `ε = (4 head_dim + 48) u · c Σ|q||k| + 2⁻³⁸ · c max|q| Σ|k|`, and
 ///
 /// `|err| ≤ (2 (2^ε - 1) + 2⁻²⁰ + (14 n + 80) u) · Σ pᵢ|vᵢ| + n 2⁻³⁸ · max|vᵢ|`.
 ///
-/// Of a `q8_0` cache the products of a block are scaled and added up in `f32`, which makes it `5 head_dim`; a weight is
-/// rounded once more when it is scaled, which makes it `15 n`; and what a weight may lack is relative to the largest weight
-/// times the largest scale of its row, so that `max|v|` is that of all elements of all values.
+/// For a `q8_0` cache the products of a block are scaled and added up in `f32`, which makes it `5 head_dim`; a weight
+/// is rounded once more when it is scaled, which makes it `15 n`; and the absolute error of a weight is relative to the
+/// largest weight times the largest scale of its row, so that `max|v|` is that of all elements of all values.
 ///
-/// Scores up to `10³⁰` are finite, and so are sums; where `ε` is large, as for inputs of 10⁶, results still are
-/// means of values.
+/// Scores up to `10³⁰` are finite, and so are sums; for large `ε`, as with inputs of 10⁶, results still are means of
+/// values.
 #[derive(Clone, Copy, Debug, PartialEq, Config)]
 #[config(
     doc = "out = softmax(scale * q * transpose(K)) * V, one query per head over a KV cache",

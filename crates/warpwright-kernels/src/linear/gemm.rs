@@ -8,21 +8,21 @@ use warpwright_dsl::*;
 
 /// `y = scale · (x · Wᵀ) + bias + residual` for `W` of `f16` or `bf16`.
 ///
-/// - `w` is the plane of `n` rows of `k` weights (see [`Planes`]): row-major, rows filled up with zeros to a
-///   multiple of 8 weights;
-/// - `x` is `tokens × k` of the type of the weights, row-major, or, with `terms` and `scales`, what
-///   [`ScaleRows`](crate::ScaleRows) makes of activations of any type and size;
-/// - `bias`, if there is one, is `n` numbers of `f32`; `residual`, if there is one, is `tokens × n` like `y`, and
-///   may be the same buffer;
-/// - `y` is `tokens × n`, row-major, of type `out`; what `f16` cannot hold becomes ±65504.
+/// - `w` is the plane of `n` rows of `k` weights (see [`Planes`]): row-major, rows padded with zeros to a multiple of 8
+///   weights;
+/// - `x` is `tokens × k` of the type of the weights, row-major; or, with `terms` and `scales`, the output of
+///   [`ScaleRows`](crate::ScaleRows) for activations of any type and size, in split terms;
+/// - `bias`, if there is one, is `n` numbers of `f32`; `residual`, if there is one, is `tokens × n` like `y`, and may
+///   be the same buffer;
+/// - `y` is `tokens × n`, row-major, of type `out`; values beyond the range of `f16` become ±65504.
 ///
-/// A block makes a tile of `rows` tokens by `columns` from tiles of 64 weights of each row in shared memory,
-/// whose copies run ahead. Any sizes will do; rows of `x` that are not a multiple of 16 bytes are copied in
-/// smaller units.
+/// A block makes a tile of `rows` tokens by `columns` from tiles of 64 weights of each row in shared memory, whose
+/// copies run ahead. All sizes are allowed; rows of `x` that are not a multiple of 16 bytes are copied in smaller
+/// units.
 ///
-/// Products of halves are exact and are added in `f32`, so that for plain activations
-/// `|err| ≤ (2k + 16) · 2⁻²³ · Σ|xᵢ||wᵢ|`, and one rounding to `out`. With scaled ones `k` counts once for
-/// each term, and `ScaleRows` says what is lost of `x`.
+/// Products of halves are exact and are added in `f32`, so that for plain activations `|err| ≤ (2k + 16) · 2⁻²³ ·
+/// Σ|xᵢ||wᵢ|`, and one rounding to `out`. For scaled activations `k` counts once per term, and `ScaleRows` gives the
+/// error of `x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "y = scale * (x * transpose(W)) + bias + residual for W of f16 or bf16, on the tensor cores",

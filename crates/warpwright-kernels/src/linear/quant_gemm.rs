@@ -9,25 +9,24 @@ use warpwright_dsl::*;
 
 /// `y = scale · (x · Wᵀ) + bias + residual` for quantised `W`: prefill, and decoding of more than eight tokens.
 ///
-/// - `x` and `scales` are what [`ScaleRows`](crate::ScaleRows) makes of `tokens × k` activations, with `terms`
-///   of [`WeightFormat::half`]: `f16`, and `bf16` for MXFP4, whose scales exceed the other;
+/// - `x` and `scales` are the output of [`ScaleRows`](crate::ScaleRows) for `tokens × k` activations, with `terms`
+///   split terms of [`WeightFormat::half`]: `f16`, and `bf16` for MXFP4, whose scales exceed the range of `f16`;
 /// - `w` is the planes of `n` rows of `k` weights, see [`Planes`];
-/// - `bias`, if there is one, is `n` numbers of `f32`; `residual`, if there is one, is `tokens × n` like `y`, and
-///   may be the same buffer;
-/// - `y` is `tokens × n`, row-major, of type `out`; what `f16` cannot hold becomes ±65504.
+/// - `bias`, if there is one, is `n` numbers of `f32`; `residual`, if there is one, is `tokens × n` like `y`, and may
+///   be the same buffer;
+/// - `y` is `tokens × n`, row-major, of type `out`; values beyond the range of `f16` become ±65504.
 ///
-/// A block makes a tile of `rows` tokens by 128 columns (or 64). A turn of its loop takes 64 weights of each row: while
-/// the warps multiply, `cp.async` brings the next activations to shared memory, and the next chunks of 16 bytes
-/// of quants come to registers; then these are decoded in pairs of halves, and stored beside. Decoding is by the
-/// bits of half precision: a byte below the exponent of 1024 is 1024 more than the byte, so that numbers come
-/// out of bytes by one permutation and one exact subtraction (Kim et al., *Who Says Elephants Can't Run*,
-/// 2022, for the trick).
+/// A block makes a tile of `rows` tokens by 128 columns (or 64). An iteration takes 64 weights of each row: while the
+/// warps multiply, `cp.async` brings the next activations to shared memory, and the next chunks of 16 bytes of quants
+/// are loaded to registers; then these are decoded in pairs of halves and stored to shared memory. Decoding uses the
+/// bits of half precision: a byte in the mantissa of 1024 gives 1024 plus the byte, so that one permutation and one
+/// exact subtraction convert bytes to numbers (Kim et al., *Who Says Elephants Can't Run*, 2022).
 ///
 /// # Error
 ///
 /// Products of halves are exact and are added in `f32`. Let `u = 2⁻¹¹`, `X = |xᵢ|`, and `S` the magnitude of each
-/// weight; of formats with a minimum, and `3/2 · |d·sc·z - dmin·m|` more: of the weight that the code in the middle
-/// stands for, `z = 2` of 2 bits, 8 of 4, 16 of 5. Then
+/// weight; for formats with a minimum add `3/2 · |d·sc·z - dmin·m|`, the weight of the middle code `z`: 2 for codes of
+/// 2 bits, 8 of 4, 16 of 5. Then
 ///
 /// ```text
 /// |err| ≤ Σ X·S · (a + w + (2·terms·k + 16)·2⁻²³) · (1 + 2⁻⁹)  +  2⁻³⁸ · max X · Σ S  +  |y|·2⁻²³
@@ -35,9 +34,9 @@ use warpwright_dsl::*;
 ///    weights      w = 0 for mxfp4 and nvfp4, u where a part's scale is a half, 2u where it is a product
 /// ```
 ///
-/// and one rounding to `out`. Weights smaller than 2⁻¹³ are exact. Activations may be any finite numbers; of the
-/// weights that become `f16`, `d·sc·q` with the format's largest `q`, and `dmin·m`, must be less than 65504, where half
-/// precision ends.
+/// and one rounding to `out`. Weights smaller than 2⁻¹³ are exact. Activations may be any finite numbers. For weights
+/// that become `f16`, `d·sc·q` with the format's largest `q`, and `dmin·m`, must be less than 65504, the limit of half
+/// precision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "y = scale * (x * transpose(W)) + bias + residual for quantised W, on the tensor cores",

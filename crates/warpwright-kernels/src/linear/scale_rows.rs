@@ -1,9 +1,9 @@
-//! Activations for the tensor cores: halves that can hold any finite `f32`.
+//! Activations for the tensor cores: scaled halves that can hold any finite `f32`.
 
 use crate::data::floats::{Dtype, Floats, HALVES};
 use warpwright_dsl::*;
 
-/// Makes activations for [`Gemm`](crate::Gemm) and [`QuantGemm`](crate::QuantGemm): rows of halves with a scale
+/// Converts activations for [`Gemm`](crate::Gemm) and [`QuantGemm`](crate::QuantGemm) to rows of halves with a scale
 /// each, once for all products with the same `x`. One block per row.
 ///
 /// `x` is `tokens × d`, row-major, of type `dtype`. The outputs are
@@ -11,8 +11,7 @@ use warpwright_dsl::*;
 /// - `scales`, an `f32` for each token: the power of two that puts the row's largest magnitude between 2¹⁴ and
 ///   2¹⁵ (no smaller than 2⁻¹²⁶, and 2⁻¹²⁶ for a row of zeros);
 /// - `halves`, `tokens × terms × pitch` of type `half`, where `pitch` is `d` rounded up to a multiple of 64 and
-///   what is beyond `d` is zero: the first term is `x / scale` rounded, the second what the first leaves,
-///   rounded.
+///   elements beyond `d` are zero. The first split term is `x / scale`, rounded; the second is the remainder, rounded.
 ///
 /// Division by the scale is exact, so with `u = 2⁻¹¹` for `f16` and `2⁻⁸` for `bf16`
 ///
@@ -21,7 +20,7 @@ use warpwright_dsl::*;
 /// |x - scale · Σ terms| ≤ max(u^terms · |x|, 2⁻¹⁴⁷ · max|row|)      bf16
 /// ```
 ///
-/// where the second part is what the smallest half, 2⁻²⁵ after rounding, makes of the scale. `x` is finite.
+/// The second bound comes from the smallest half, 2⁻²⁵ after rounding, times the scale. `x` is finite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "rows of activations as halves with a scale, for products on the tensor cores",

@@ -22,12 +22,12 @@ use warpwright_dsl::*;
 /// | `tokens` | `u32` | maximum number of tokens |
 /// | `budget` | `u32` | maximum number of polls of a wait |
 ///
-/// Words are laid out by [`format`](super::format). [`Publish`](crate::Publish) is an op of any phase but the first, so
-/// that no block is still looking at `progress` when it is written; a schedule of one phase needs an empty one more. Operands are addresses of device memory: what bodies access through
-/// them no argument shows. The grid is `blocks`, which all must be resident at once, and for which a static schedule has
-/// been made.
+/// [`format`](super::format) defines the layout of the words. [`Publish`](crate::Publish) may be an op of any phase but
+/// the first, so that no block still polls `progress` when it is written; a schedule of one phase needs an additional
+/// empty phase. Operands are addresses in device memory, so the arguments do not show what bodies access. The grid is
+/// `blocks`: all of them must be resident at once, and a static schedule must have been made for that number.
 ///
-/// One binary does for all schedules over the same ops: shapes are numbers in records.
+/// One binary serves all schedules over the same ops: shapes are numbers in records.
 #[derive(Clone, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "the whole of many steps of decoding in one cooperative launch: a schedule in memory over these ops"

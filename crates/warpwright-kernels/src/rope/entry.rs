@@ -1,4 +1,4 @@
-//! Which configurations the kernel has, and how the catalogue shows them.
+//! Validation of the kernel's configuration, and its catalogue entry.
 
 use super::{QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
 use crate::CacheDtype;

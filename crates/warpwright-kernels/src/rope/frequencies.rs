@@ -1,12 +1,11 @@
-//! How fast the pairs of a head turn, and how that is stretched for contexts longer than those of the
-//! training.
+//! The frequencies at which the pairs of a head turn, and their scaling for contexts longer than those of the training.
 
 use std::f64::consts::TAU;
 
-/// How rotations are slowed down for long contexts.
+/// How rotation frequencies are scaled for long contexts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, warpwright_dsl::KeyPart)]
 pub enum RopeScaling {
-    /// Not at all.
+    /// Not scaled.
     #[default]
     None,
     /// Positions are divided: position interpolation (Chen et al. 2023).
@@ -14,9 +13,8 @@ pub enum RopeScaling {
         /// By how much.
         factor: f32,
     },
-    /// YaRN (Peng et al. 2023): pairs that turn often within the original context keep their frequency, those
-    /// that turn less than about once are interpolated, and between them there is a ramp over the pairs;
-    /// scores are sharpened.
+    /// YaRN (Peng et al. 2023): pairs that turn often within the original context keep their frequency, pairs that turn
+    /// less than about once are interpolated, and a ramp over the pairs connects the two; scores are sharpened.
     ///
     /// Pair `i` of `d / 2` turns `original_context / (2π) · base^(−2i/d)` times. The ramp goes from the last
     /// pair (rounded down) with `beta_fast` turns to the first (rounded up) with `beta_slow`, linearly in `i`,

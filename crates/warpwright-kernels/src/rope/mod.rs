@@ -1,5 +1,4 @@
-//! Rotary position embedding, with what stands before and after it: the norm of each head, and the way into
-//! the KV cache.
+//! Rotary position embedding, with the norm of each head before it and the write into the KV cache after it.
 
 mod entry;
 mod frequencies;
@@ -19,17 +18,16 @@ use warpwright_ptx::ir::Type;
 /// Warps of a block.
 const WARPS: u32 = 4;
 
-/// Rotates `q` and `k` by their positions (Su et al. 2021) and puts `k` and `v` into the KV cache, in one
-/// launch; with a norm, each head of `q` and `k` is normalised first, as in Qwen3. It has parts too: only the
-/// rotation of one tensor ([`rotation`](Rope::rotation)), or only the way into the cache
+/// Rotates `q` and `k` by their positions (Su et al. 2021) and writes `k` and `v` into the KV cache, in one launch.
+/// With a norm, each head of `q` and `k` is normalised first, as in Qwen3. A configuration may also do part of this:
+/// only the rotation of one tensor ([`rotation`](Rope::rotation)), or only the write into the cache
 /// ([`append`](Rope::append)).
 ///
-/// `q` is `tokens × heads × head_dim`, `k` and `v` are `tokens × kv_heads × head_dim`, or all three are parts
-/// of one row `qkv`. Pair `i` of a head, out of the first `rotary_dim` elements, turns by
-/// `position · base^(−2i / rotary_dim)`, scaled; what is behind them stays. `positions` has a position for each
-/// token; both caches are `batch × kv_heads × max_seq_len × head_dim`, and the token's row there is that of its
-/// sequence and its position. A position of `max_seq_len` or more reaches no cache: so are tokens marked that
-/// only fill up a batch.
+/// `q` is `tokens × heads × head_dim`, `k` and `v` are `tokens × kv_heads × head_dim`, or all three are parts of one
+/// row `qkv`. Pair `i` of a head, out of the first `rotary_dim` elements, turns by `position · base^(−2i /
+/// rotary_dim)`, scaled; the remaining elements do not turn. `positions` has a position for each token. Both caches are
+/// `batch × kv_heads × max_seq_len × head_dim`; a token's row is given by its sequence and its position. A token at a
+/// position of `max_seq_len` or more is not written to a cache: use such positions for tokens that pad a batch.
 ///
 /// ```text
 ///  q ──► norm? ──► rotate? ──► rotated (or q itself)       if heads > 0
@@ -37,10 +35,9 @@ const WARPS: u32 = 4;
 ///  v ────────────────────────► v_cache[sequence, head, position]     if kv_heads > 0
 /// ```
 ///
-/// Without `heads` there is no `q`, without `kv_heads` neither `k` and `v` nor a cache, and with a `rotary_dim` of
-/// zero nothing turns (layers without positions are such). What has no part in a configuration is no argument:
-/// `freq_factors` where nothing turns, `sequences` where nothing goes into a cache, `positions` where neither
-/// happens.
+/// Without `heads` there is no `q`; without `kv_heads` there are no `k`, `v` and caches; with a `rotary_dim` of zero
+/// nothing turns (as in layers without positions). An argument that a configuration does not use does not exist:
+/// `freq_factors` if nothing turns, `sequences` if nothing is written to a cache, `positions` if neither happens.
 ///
 /// An angle is an integer fraction of a turn times the position, so that whole turns vanish exactly, however
 /// many they are; cosine and sine are to 2⁻²³. Frequencies are computed in `f64` when the kernel is built, and
@@ -196,7 +193,7 @@ struct Split {
 }
 
 impl Rope {
-    /// Heads that turn whole, in NEOX pairs with a base of 10⁴, all in `f32`, with a sequence for each token.
+    /// Heads that turn whole, in NEOX pairs with a base of 10⁴, all in `f32`, with one sequence per token.
     pub fn new(heads: u32, kv_heads: u32, head_dim: u32, max_seq_len: u32) -> Self {
         Rope {
             heads,
@@ -218,13 +215,13 @@ impl Rope {
         }
     }
 
-    /// Only the rotation: of `heads` heads, as [`new`](Self::new) turns them, from `q` to `rotated`. `k` is turned by
-    /// itself as the `q` of such a kernel.
+    /// Only the rotation: of `heads` heads, as in [`new`](Self::new), from `q` to `rotated`. To rotate `k`, pass it as
+    /// the `q` of such a kernel.
     pub fn rotation(heads: u32, head_dim: u32) -> Self {
         Rope::new(heads, 0, head_dim, 0)
     }
 
-    /// Only the way into the cache: `k` and `v` as they are, each token to a sequence of its own, in `f32`.
+    /// Only the write into the cache: `k` and `v` unchanged, one sequence per token, in `f32`.
     pub fn append(kv_heads: u32, head_dim: u32, max_seq_len: u32) -> Self {
         Rope { rotary_dim: 0, ..Rope::new(0, kv_heads, head_dim, max_seq_len) }
     }

@@ -1,4 +1,4 @@
-//! How a head lies over lanes, and how they turn it.
+//! The distribution of a head over lanes, and its rotation.
 
 use super::{Rope, RopePairs, Split};
 use crate::data::floats::Floats;

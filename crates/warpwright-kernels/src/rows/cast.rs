@@ -5,15 +5,14 @@ use crate::data::eight_bits::BLOCK;
 use crate::data::quantized::Rows;
 use warpwright_dsl::*;
 
-/// `y = x`, element by element, over `rows × columns`, row-major, each with a pitch of its own: a copy where
-/// the types are the same, else a conversion. 16 bytes to a thread where the types, the pitches and `columns`
-/// allow; what is between the rows of `y` stays as it is.
+/// `y = x`, element by element, over `rows × columns`, row-major, each with its own pitch: a copy if the types are the
+/// same, otherwise a conversion. Each thread takes 16 bytes if the types, the pitches and `columns` allow it. The gaps
+/// between the rows of `y` are not written.
 ///
-/// To a smaller type, numbers are rounded to nearest; what is beyond the largest half, infinities included,
-/// becomes ±65504, so that no finite number becomes infinite. NaN stays NaN. `q8_0` (rows of the KV cache) is in
-/// two buffers, signed bytes and behind them in the argument list their scales, `f16`, one for each 32: from
-/// there the result is exact and rounded once; to there it is within 0.57 of its scale, numbers up to
-/// 127 · 65504.
+/// Conversion to a smaller type rounds to nearest. Values beyond the largest half, infinities included, become ±65504,
+/// so that no finite number becomes infinite. NaN stays NaN. `q8_0` (rows of the KV cache) uses two buffers: signed
+/// bytes, and after them in the argument list their `f16` scales, one for each 32. Conversion from `q8_0` is exact and
+/// rounded once; conversion to it is within 0.57 of the scale, for numbers up to 127 · 65504.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "y = x over rows with pitches, from one element type to another; q8_0 is that of the KV cache",

@@ -1,9 +1,9 @@
-//! Bytes as they are.
+//! A copy of bytes.
 
 use warpwright_dsl::*;
 
-/// `y = x`, so many bytes, whatever they hold: 16 to a thread, and what is left over one to a thread. The buffers are
-/// apart.
+/// `y = x` for a number of bytes of any content: 16 to a thread, and the remainder one to a thread. The buffers must
+/// not overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "y = x, byte by byte, whatever they hold",

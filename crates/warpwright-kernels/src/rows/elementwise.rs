@@ -4,14 +4,13 @@ use crate::activation::Activation;
 use crate::data::floats::{Dtype, Floats};
 use warpwright_dsl::*;
 
-/// `y = op(a, b)`, element by element, over `rows × columns`, row-major; 16 bytes to a thread where the types and
-/// `columns` allow. `y` may be the buffer `a` or `b`, where they are apart and the types are the same. Where the
-/// operation has one operand there is no `b`.
+/// `y = op(a, b)`, element by element, over `rows × columns`, row-major; 16 bytes to a thread if the types and
+/// `columns` allow it. `y` may be the buffer `a` or `b` if these are separate and the types are the same. Operations
+/// with one operand have no `b`.
 ///
-/// Computed in `f32` and rounded once more to the type of `y`; what is beyond the largest half becomes the
-/// largest half. Of sums, products and multiples `|err| ≤ 2⁻²⁴` of the result; of
-/// an activation what [`Activation`] says; where `b` is gated, which is one product more, that times `|b|` and 2⁻²⁴ of the
-/// result.
+/// The result is computed in `f32` and rounded once to the type of `y`; values beyond the largest half become the
+/// largest half. For sums, products and multiples `|err| ≤ 2⁻²⁴` of the result. For an activation, [`Activation`] gives
+/// the error; a gated `b` multiplies it by `|b|` and adds 2⁻²⁴ of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "y = a + b, a * b, a * factor, activation(a), or activation(a) * b",
@@ -89,17 +88,17 @@ pub enum ElementwiseOp {
     Glu,
 }
 
-/// Where two operands are.
+/// Where the two operands are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Choice)]
 pub enum Operands {
     /// In buffers `a` and `b`.
     Separate,
-    /// In one buffer `ab` of `rows × 2 columns`: each row has its `a` and behind it its `b`.
+    /// In one buffer `ab` of `rows × 2 columns`: each row holds its `a`, then its `b`.
     Halves,
 }
 
 impl Elementwise {
-    /// The operation on buffers of `f32`, with SiLU where there is an activation.
+    /// The operation on buffers of `f32`; SiLU if it has an activation.
     pub fn new(op: ElementwiseOp, columns: u32) -> Self {
         Elementwise { op, columns, ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! Rows of a table of weights by number: what begins a model.
+//! Lookup of rows in a table of weights: the first step of a model.
 
 use crate::data::floats::{Dtype, Floats};
 use crate::weights::WeightFormat;
@@ -7,13 +7,14 @@ use warpwright_dsl::*;
 
 /// `y[t] = table[ids[t]]`, one row of `d` weights for each token.
 ///
-/// `table` is `rows × d` as it lies in a GGUF file (the output matrix, where it is tied to the embedding, is
-/// repacked besides); `ids` holds a `u32` for each of `tokens` tokens, read from device memory so that a
-/// captured graph can be replayed; `y` is `tokens × d`, row-major, of type `out`. An id that the table does
-/// not have gives a row of zeros, and nothing outside of the table is read.
+/// `table` is `rows × d` as in a GGUF file (an output matrix that is tied to the embedding is repacked in addition).
+/// `ids` holds a `u32` for each of `tokens` tokens; it is read from device memory so that a captured graph can be
+/// replayed. `y` is `tokens × d`, row-major, of type `out`. An id outside the table gives a row of zeros, and nothing
+/// outside the table is read.
 ///
-/// Weights are exact in `f32`, or rounded once where the format subtracts a minimum, and once where the matrix has a
-/// scale of its own, and are rounded to `out`, where what `f16` cannot hold becomes ±65504. A thread decodes eight.
+/// Weights are exact in `f32`; they are rounded once if the format subtracts a minimum, and once if the matrix has a
+/// scale of its own. Then they are rounded to `out`; values beyond the range of `f16` become ±65504. A thread decodes
+/// eight weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "y[t] = table[ids[t]]: rows of a table in a GGUF file's layout, zeros for ids that it has not",

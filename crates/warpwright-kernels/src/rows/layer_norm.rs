@@ -9,9 +9,9 @@ use warpwright_dsl::*;
 ///
 /// `x` and `y` are `rows × d`, row-major; `w` and, where there is a bias, `b` have `d` elements.
 ///
-/// A row is read once where a thread's part is 32 numbers or fewer, else three times, by 16 bytes where the type and `d`
-/// allow: the deviations are taken from the mean itself, so that rows far from zero keep their digits. Sums are in `f32`,
-/// so that numbers up to 10¹⁵ have a finite result.
+/// A row is read once if a thread's part is at most 32 numbers, otherwise three times, by 16 bytes if the type and `d`
+/// allow it: deviations are computed from the mean itself, so that rows far from zero keep their digits. Sums are in
+/// `f32`, so that numbers up to 10¹⁵ have a finite result.
 ///
 /// With `n = ⌈d / columns⌉ + 7` numbers to a column, `r = rsqrt(variance + epsilon)` and `z = (x − mean) · r` the error of
 /// `y` is at most `((n / 2 + 12) |z · w| + |y|) · 2⁻²⁴ + |w| · e · (1 + |z| · e / 2)`, where

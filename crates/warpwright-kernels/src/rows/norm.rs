@@ -8,17 +8,17 @@ use warpwright_dsl::*;
 /// `y = h · rsqrt(mean(h²) + epsilon) · w` over rows of length `d` (Zhang and Sennrich 2019), where `h` is
 /// `x`, or `x` added to a residual stream; one block per row.
 ///
-/// `x` is `rows × d`, row-major, and so are `residual` and `y`; `w` has `d` elements. With a residual, `h`
-/// is `x + residual` as the residual's type holds it, and is written back there. `y` is written as floats, as
-/// int8 for the integer products that follow, or as both. int8 is `quants` (`rows × d` signed bytes) and for
-/// each 32 neighbours of a row in `scales` what a quant is worth.
+/// `x` is `rows × d`, row-major, and so are `residual` and `y`; `w` has `d` elements. With a residual, `h` is `x +
+/// residual`, rounded to the residual's type and written back there. `y` is written as floats, as int8 for the integer
+/// products that follow, or as both. int8 is `quants` (`rows × d` signed bytes) and `scales`, one for each 32
+/// neighbours of a row.
 ///
-/// A row is read once where a thread's part is 32 numbers or fewer, else twice, by 16 bytes where the type
-/// and `d` allow. Sums are in `f32`, so that rows of any length of numbers up to 10¹⁵ have a finite result, as
-/// have rows of zeros, with an epsilon of zero too. With `n = ⌈d / columns⌉` the relative error of `y` is
-/// at most `(n / 2 + 11) · 2⁻²⁴`, and one rounding to its type: `n` squares and ten partial sums are added,
-/// the root halves what they err, and the rest is its approximation (2⁻²²·⁹) and two products. Of int8
-/// `scale · q` is within `0.501 · scale` of that `y`; blocks whose scale would be below 2⁻¹²⁶ are zeros.
+/// A row is read once if a thread's part is at most 32 numbers, otherwise twice, by 16 bytes if the type and `d` allow
+/// it. Sums are in `f32`, so that rows of any length of numbers up to 10¹⁵ have a finite result, and so have rows of
+/// zeros, even with an epsilon of zero. With `n = ⌈d / columns⌉` the relative error of `y` is at most `(n / 2 + 11) ·
+/// 2⁻²⁴`, and one rounding to its type: `n` squares and ten partial sums are added, the root halves their error, and
+/// the rest is its approximation (2⁻²²·⁹) and two products. For int8, `scale · q` is within `0.501 · scale` of that
+/// `y`; blocks whose scale would be below 2⁻¹²⁶ are zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Config)]
 #[config(
     doc = "y = h * rsqrt(mean(h^2) + epsilon) * w over rows, where h is x, or the residual with x added to it",

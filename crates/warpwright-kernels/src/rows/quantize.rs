@@ -9,12 +9,11 @@ const PART: u32 = 8;
 
 /// Rows of `d` floats as signed bytes, 32 neighbours at a time: `q = round(x / scale)` with `scale = max |x| / 127`.
 ///
-/// `x` and `quants` are `rows × d`, row-major; `scales` is `rows × d / 32` and of `f32`, since halves overflow where
-/// activations have outliers. `|x - scale · q| ≤ 0.501 · scale` for
-/// numbers up to 10³⁷; blocks whose scale would be below 2⁻¹²⁶ are zeros. The format is ggml's `q8_0`,
-/// with wider scales, apart from the quants.
+/// `x` and `quants` are `rows × d`, row-major; `scales` is `rows × d / 32` of `f32`, because halves overflow for
+/// activations with outliers. `|x - scale · q| ≤ 0.501 · scale` for numbers up to 10³⁷; blocks whose scale would be
+/// below 2⁻¹²⁶ are zeros. The format is ggml's `q8_0`, with wider scales in a separate buffer.
 ///
-/// Each thread takes eight numbers, which it reads and writes at once.
+/// Each thread reads and writes eight numbers at once.
 #[derive(Clone, Copy, Debug, PartialEq, Config)]
 #[config(
     doc = "rows of floats as signed bytes, with a scale for each 32",

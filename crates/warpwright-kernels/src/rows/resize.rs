@@ -1,12 +1,12 @@
-//! Rows made longer or shorter: heads of a length that kernels of attention take.
+//! Rows made longer or shorter, to head lengths that attention kernels support.
 
 use crate::data::floats::{Dtype, Floats};
 use warpwright_dsl::*;
 
-/// Rows of `to` numbers from rows of `from`: the same numbers, cut off at the end or followed by zeros.
+/// Rows of `to` numbers from rows of `from`: the same numbers, truncated or padded with zeros.
 ///
-/// `x` is `rows × from`, `y` is `rows × to`, both row-major, of one type. Numbers are copied as they are. 16 bytes to a
-/// thread where the type and both lengths allow.
+/// `x` is `rows × from`, `y` is `rows × to`, both row-major, of one type. Numbers are copied unchanged, 16 bytes to a
+/// thread if the type and both lengths allow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "rows of another length: cut off at the end, or filled up with zeros",

@@ -1,9 +1,9 @@
-//! A row of numbers that a block walks several times: kept in registers from the first time on where it
-//! fits there, read again where it does not.
+//! A row of numbers that a block reads several times: it stays in registers if it fits, and is read again if it does
+//! not.
 //!
-//! Sums are in the order of *columns*: column `c` adds up chunks `c`, `c + columns` and so on, 32 neighbouring columns
-//! are added as the lanes of a warp are, and then these sums as those of a block's warps are. A block with a thread to
-//! each column does just that; a block of any other size has the same sums.
+//! Sums are in the order of *columns*: column `c` adds up chunks `c`, `c + columns` and so on; 32 neighbouring columns
+//! are added like the lanes of a warp, and the results like the warps of a block. A block with one thread per column
+//! does just that; a block of any other size gets the same sums.
 
 use warpwright_dsl::{Carry, Dim, K, Pred, Ptr, Reg, Shared};
 

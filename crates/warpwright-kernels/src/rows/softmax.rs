@@ -7,14 +7,14 @@ use warpwright_dsl::*;
 
 /// `y = eˣ / Σ eˣ` over rows of length `d`; one block per row. `x` and `y` are `rows × d`, row-major.
 ///
-/// The maximum is subtracted first, so that no finite input overflows. `-inf` is a mask: its probability is
-/// zero, and a row of nothing else becomes zeros. `+inf` counts as the largest finite number: the `+inf` of a
-/// row share it. A row with a NaN becomes NaN.
+/// The maximum is subtracted first, so that no finite input overflows. `-inf` is a mask: its probability is zero, and a
+/// row of only `-inf` becomes zeros. `+inf` counts as the largest finite number: several `+inf` of a row share the
+/// probability. A row with a NaN becomes NaN.
 ///
-/// A row is read once where a thread's part is 32 numbers or fewer, else three times, by 16 bytes where the
-/// type and `d` allow. Exponentials are to 2 ulp of an argument that was rounded three times, and sums are
-/// in `f32`: with `n = ⌈d / columns⌉` it is `|err| ≤ (n + 3 (max − x + ln d) + 23) · 2⁻²⁴` of the result, and
-/// one rounding to its type; what is below 2⁻¹²⁶ may become zero.
+/// A row is read once if a thread's part is at most 32 numbers, otherwise three times, by 16 bytes if the type and `d`
+/// allow it. Exponentials have an error of 2 ulp for an argument that was rounded three times, and sums are in `f32`:
+/// with `n = ⌈d / columns⌉`, `|err| ≤ (n + 3 (max − x + ln d) + 23) · 2⁻²⁴` of the result, and one rounding to its
+/// type; values below 2⁻¹²⁶ may become zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "y = exp(x) / sum(exp(x)) over rows, one block per row",

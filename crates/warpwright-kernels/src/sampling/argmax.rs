@@ -1,20 +1,20 @@
-//! The largest of a row.
+//! The index of the largest number of a row.
 
 use super::rank;
 use crate::data::floats::{Dtype, Floats};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Scope;
 
-/// The index of the largest number of each row: greedy sampling. `x` is `rows × n`, row-major, `indices` has a
-/// `u32` for each row.
+/// The index of the largest number of each row: greedy sampling. `x` is `rows × n`, row-major; `indices` has a `u32`
+/// for each row.
 ///
-/// Of several that are equal, -0 and 0 among them, it is the first. A row that has NaN or `+inf` has no largest: its
+/// Of several equal numbers (-0 and 0 are equal) it is the first. A row with NaN or `+inf` has no largest number: its
 /// index is `u32::MAX`. Nothing is rounded, and the order of execution makes no difference.
 ///
-/// A row is read by several blocks, 16 bytes to a thread where the type and `n` allow. Each merges its best
-/// into `best[row]`, an integer that orders as numbers do and then by index, and the last to arrive, counted
-/// in `arrived[row]`, writes the index. Both are zero before the first launch, and each launch leaves them so. A
-/// single block needs neither.
+/// Several blocks read a row, 16 bytes to a thread if the type and `n` allow it. Each block merges its result into
+/// `best[row]`, an integer ordered by number and then by index. The last block to arrive, counted in `arrived[row]`,
+/// writes the index. Both buffers must be zero before the first launch, and each launch leaves them zero. A single
+/// block needs neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "the index of the largest number of each row, the first of several",

@@ -1,4 +1,4 @@
-//! How many of a row's tokens are kept: those from the top of the order down to a place in it.
+//! How many of a row's tokens are kept: those from the top of the order down to a cutoff.
 
 use super::logits::Logits;
 use super::radix::{Radix, SHORT, Selection, WORD, Weight};

@@ -1,4 +1,4 @@
-//! The logits of a row, as a block goes through them.
+//! Iteration of a block over the logits of a row.
 
 use crate::data::floats::Floats;
 use warpwright_dsl::{Carry, K, Range, Reg};

@@ -1,4 +1,4 @@
-//! From logits to a token: the largest, or a draw; and what makes tokens less likely before.
+//! From logits to a token: the largest or a random draw, and the penalties before it.
 
 pub(crate) mod argmax;
 mod cut;

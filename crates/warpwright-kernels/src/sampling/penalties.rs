@@ -1,21 +1,20 @@
-//! Tokens that came lately become less likely.
+//! Penalties for recent tokens.
 
 use super::setting::{Setting, or_buffer};
 use crate::data::floats::{Dtype, Floats};
 use warpwright_dsl::*;
 
-/// Lowers the logits of the tokens among the last `window` of each row, in place, before a token is drawn. A token
-/// that is there `count` times, once or more, gets
-/// `logit · repeat` if its logit is negative, else `logit / repeat` (Keskar et al. 2019), less
-/// `count · frequency + presence`: the order of llama.cpp.
+/// Lowers the logits of the tokens among the last `window` of each row, in place, before a token is drawn. A token that
+/// occurs `count ≥ 1` times gets `logit · repeat` if its logit is negative, otherwise `logit / repeat` (Keskar et al.
+/// 2019), minus `count · frequency + presence`: the order of llama.cpp.
 ///
 /// `logits` is `rows × n`, row-major. `recent` is `rows × window`, tokens as `u32` in any order; an id of `n` or more,
-/// `u32::MAX` for one, is a place where there is none. What is not finite stays as it is. With a `repeat` of 1 and
-/// zeros nothing changes.
+/// such as `u32::MAX`, marks an empty slot. Logits that are not finite do not change. With a `repeat` of 1 and zeros
+/// nothing changes.
 ///
-/// With `remembers`, each row's newest token, `tokens[row]`, first takes the place `positions[row]` modulo `window` in
-/// `recent`, which is a ring then: of a step of decoding, these are its token and its position, and the step
-/// can be replayed. To do it again changes nothing.
+/// With `remembers`, `recent` is a ring: each row's newest token, `tokens[row]`, is first written to slot
+/// `positions[row]` modulo `window`. In a decode step these are its token and its position, so the step can be
+/// replayed. Repeating the write changes nothing.
 ///
 /// A block to a row; a thread to a token of the window, or to several where the block has fewer. `|err| ≤ 2⁻²³ · (|s| + count · |frequency| + |presence|)`,
 /// where `s` is the logit after `repeat`, and one rounding to its type.

@@ -1,5 +1,5 @@
-//! A place in the order of many words, by adding up digits: how far from the top a number of words, or a share of
-//! what they weigh, reaches.
+//! Radix selection without sorting: finds how far down from the top of many words a number of words, or a share of
+//! their weight, reaches.
 
 use super::logits::Logits;
 use warpwright_dsl::{AtomicAdd, K, Pred, Ptr, Reg, Scan, Shared};

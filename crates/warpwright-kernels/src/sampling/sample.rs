@@ -10,11 +10,11 @@ use crate::data::floats::{Dtype, Floats};
 use std::f32::consts::LOG2_E;
 use warpwright_dsl::*;
 
-/// Draws a token of each row by its logits: of those that are kept, with probabilities in proportion to
-/// `exp(logit / temperature)`. `logits` is `rows × n`, row-major; `tokens` has a `u32` for each row.
+/// Draws a token of each row by its logits, with probabilities in proportion to `exp(logit / temperature)` among the
+/// kept tokens. `logits` is `rows × n`, row-major; `tokens` has a `u32` for each row.
 ///
-/// Which are kept is decided step by step, each among those that the one before has left, before the temperature
-/// has a say (the order of llama.cpp):
+/// Three filters decide which tokens are kept. Each applies to the tokens that the previous one kept, before the
+/// temperature (the order of llama.cpp):
 ///
 /// 1. `top_k`: those with the `top_k` largest logits. Of equal logits those with the lower index come first, so
 ///    that exactly `top_k` are kept. Zero keeps all.
@@ -24,17 +24,16 @@ use warpwright_dsl::*;
 ///    less keeps all, as does NaN; more than 1 counts as 1, which keeps the largest and its equals.
 ///
 /// - A temperature of zero or less (or NaN) takes the largest logit.
-/// - `-inf` is never drawn. A row that has NaN or `+inf`, or nothing else than `-inf`, has nothing to draw: it yields
-///   `u32::MAX`.
+/// - `-inf` is never drawn. A row with NaN or `+inf`, or with only `-inf`, has nothing to draw: it yields `u32::MAX`.
 /// - The random number is a function of the row's seed (`seeds`, `u64`) and step (`steps`, `u32`), both read
 ///   from device memory: word 0 and 1 of Philox4x32-10 with the seed as its key and the step as its counter.
 ///
-/// One block per row. The last of the `top_k` and of `top_p` is found by counting digits, not by sorting. A weight
-/// is `exp((logit − max) / temperature)` in units of 2⁻⁴⁴, an integer: their sums are exact and do not depend on
-/// the order of execution, and `top_p` compares such sums, at a temperature of 1, with the product of `top_p` and
-/// the whole, exactly. A random fraction of the sum falls to a token in a fixed order, by index modulo
-/// `columns` and then by index, so that the token does not depend on `threads`. A weight is right to `(3 |logit − max| / temperature + 6) · 2⁻²⁴` of itself
-/// and 2⁻⁴³; what is below 2⁻⁴⁴ of the most likely is never drawn.
+/// One block per row. The cutoffs of `top_k` and `top_p` are found by counting digits, not by sorting. A weight is
+/// `exp((logit − max) / temperature)` in units of 2⁻⁴⁴, an integer: sums of weights are exact and do not depend on the
+/// order of execution, and `top_p` compares such sums, at a temperature of 1, exactly with the product of `top_p` and
+/// the total. A random fraction of the sum selects a token in a fixed order, by index modulo `columns` and then by
+/// index, so that the token does not depend on `threads`. The error of a weight is at most `(3 |logit − max| /
+/// temperature + 6) · 2⁻²⁴` of itself plus 2⁻⁴³; a token below 2⁻⁴⁴ of the most likely is never drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Config)]
 #[config(
     doc = "a token of each row, drawn with a temperature from those that top_k, top_p and min_p keep",

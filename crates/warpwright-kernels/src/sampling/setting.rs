@@ -1,8 +1,8 @@
-//! Numbers of a row that a configuration has, or device memory.
+//! Per-row numbers, either in the configuration or in device memory.
 
 use warpwright_dsl::{Domain, FieldValue, Global, K, KeyPart, Ptr, Reg};
 
-/// A number that all rows share, or that each row has in device memory.
+/// A number that all rows share, or one for each row in device memory.
 ///
 /// Its text is the number, or `buffer`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, KeyPart)]

@@ -1,12 +1,12 @@
-//! Counters of a batch that go on by one.
+//! Counters of a batch that advance by one.
 
 use warpwright_dsl::*;
 
-/// Adds 1 to each of `rows` counters in each of up to four buffers: the positions, lengths and steps of a batch,
-/// once at the end of each step of decoding.
+/// Adds 1 to each of `rows` counters in each of up to four buffers: the positions, lengths and steps of a batch, once
+/// at the end of each decode step.
 ///
-/// The buffers, `counters_0` and so on, hold a `u32` for each row. A counter at `u32::MAX` stays there: such
-/// positions mark rows that only fill up a batch, and go on doing so.
+/// The buffers, `counters_0` and so on, hold a `u32` for each row. A counter at `u32::MAX` stays there: such positions
+/// mark rows that pad a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "adds 1 to the counters of each row: positions, lengths, steps",

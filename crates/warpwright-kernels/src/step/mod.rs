@@ -1,5 +1,5 @@
-//! What a step of decoding does to its own state and tells of itself, so that a step needs nothing from the host before
-//! the next one. What the state means, its kernels do not know.
+//! How a decode step updates its own state and reports it, so that the next step needs nothing from the host. These
+//! kernels do not know what the state means.
 
 pub(crate) mod advance;
 pub(crate) mod publish;

@@ -1,27 +1,27 @@
-//! What a step of decoding tells the host, and whether it is the last one.
+//! Reports a token to the host, and decides whether another decode step follows.
 
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Scope;
 
-/// Hands the token of a step to the host, while the kernel that made it goes on, and decides whether another step
+/// Hands the token of a step to the host while the kernel that made it continues, and decides whether another step
 /// follows: one launch for many tokens.
 ///
 /// - `tokens`: the token, a `u32`.
-/// - `ends`: ids that end a text, a `u32` each; the first [`ends`](Self::ends) count, and the buffer has one at least.
-/// - `ring`: [`capacity`](Self::capacity) tokens in memory that is mapped for the host. Token number `i` of all that
-///   were ever published, from 0 on, lies at `i` modulo the capacity. Nothing waits for the host: a launch may publish
-///   as many as the ring has room for beside those that were not read yet.
-/// - `control`: two words in memory that is mapped for the host, [`Publish::STOP`] and [`Publish::COUNT`]. The host sets
-///   the first one to anything but 0 to end the launch; the second one is the number of tokens published so far, modulo
-///   2³², and goes on from launch to launch.
-/// - `progress`: three words, [`Publish::TOKENS`], [`Publish::FINISHED`] and [`Publish::LIMIT`]: tokens of this launch so
-///   far; 0 while another one follows, else a [`Finish`] ([`Finish::from_word`]); and the most tokens of this launch.
-///   The host sets them to 0, 0 and the limit.
+/// - `ends`: ids that end a text, a `u32` each; the first [`ends`](Self::ends) count, and the buffer has at least one.
+/// - `ring`: [`capacity`](Self::capacity) tokens in memory mapped for the host. Token number `i` of all that were ever
+///   published, from 0 on, is at `i` modulo the capacity. The kernel does not wait for the host: a launch may publish
+///   as many tokens as the ring has room for beside the unread ones.
+/// - `control`: two words in memory mapped for the host, [`Publish::STOP`] and [`Publish::COUNT`]. The host sets the
+///   first one to a nonzero value to end the launch; the second one counts published tokens, modulo 2³², and continues
+///   from launch to launch.
+/// - `progress`: three words, [`Publish::TOKENS`], [`Publish::FINISHED`] and [`Publish::LIMIT`]: the tokens of this
+///   launch so far; 0 while another token follows, otherwise a [`Finish`] ([`Finish::from_word`]); and the maximum
+///   number of tokens of this launch. The host sets them to 0, 0 and the limit.
 ///
-/// At system scope the token is stored, relaxed, and then the count, releasing: a host that has read the count,
-/// acquiring, reads the tokens that it counts, and whatever the kernel had written before. After that the stop flag is
-/// read, acquiring. `progress` is for threads of the device, which order themselves. Whoever sets the stop flag sees
-/// the launch end with the token that is being made, or with the one after it.
+/// The token is stored relaxed and then the count releasing, both at system scope: a host that reads the count
+/// acquiring can read the tokens that it counts, and everything that the kernel wrote before. Then the stop flag is
+/// read, acquiring. `progress` is for threads of the device, which order themselves. After the host sets the stop flag,
+/// the launch ends with the current token or with the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "hands a token to the host while a launch for many goes on, and says whether another one follows",
@@ -56,22 +56,21 @@ pub struct PublishArgs<M: Mode> {
 /// Why no token follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Finish {
-    /// The host has set the stop flag, and the token ends no text.
+    /// The host has set the stop flag, and the token does not end the text.
     Stopped,
-    /// The token ends a text, whatever else holds.
+    /// The token ends the text. This takes precedence over the other reasons.
     EndOfText,
-    /// The launch has made as many as it may, and nothing else has ended it.
+    /// The launch has reached its limit, and there is no other reason.
     Limit,
 }
 
 impl Finish {
-    /// The reason that stands in [`Publish::FINISHED`]; `None` for 0, while another token follows, and for what no
-    /// kernel writes there.
+    /// The reason encoded in [`Publish::FINISHED`]; `None` for 0, while another token follows, and for unknown words.
     pub fn from_word(word: u32) -> Option<Self> {
         [Finish::Stopped, Finish::EndOfText, Finish::Limit].into_iter().find(|finish| finish.word() == word)
     }
 
-    /// What stands for it: 1, 2 or 3.
+    /// The encoding: 1, 2 or 3.
     pub fn word(self) -> u32 {
         match self {
             Finish::Stopped => 1,
@@ -84,13 +83,13 @@ impl Finish {
 impl Publish {
     /// The word of `control` that the host sets to end the launch.
     pub const STOP: u32 = 0;
-    /// The word of `control` that counts the tokens that were published.
+    /// The word of `control` that counts published tokens.
     pub const COUNT: u32 = 1;
     /// The word of `progress` that counts the tokens of this launch.
     pub const TOKENS: u32 = 0;
     /// The word of `progress` that is not 0 once no token follows.
     pub const FINISHED: u32 = 1;
-    /// The word of `progress` that says how many tokens the launch may make.
+    /// The word of `progress` that holds the maximum number of tokens of the launch.
     pub const LIMIT: u32 = 2;
 
     /// A ring of that capacity, and so many ids that end a text.

@@ -1,8 +1,8 @@
-//! How the codes of a unit of 64 weights are cut into words of its planes.
+//! How the codes of a unit of 64 weights are stored in words of its planes.
 //!
-//! The plane `codes` has the 8, 4 or 2 bits of each code that fill words evenly, in *pieces* of 16 bytes, the plane `rest`
-//! what is over. A word of a piece has a byte for each of four neighbours, and in each byte a *level* for each set of
-//! four; which weights these are:
+//! The plane `codes` holds the 8, 4 or 2 bits of each code that fill words evenly, in *pieces* of 16 bytes; the plane
+//! `rest` holds the remaining bits. A word of a piece has a byte for each of four neighbours, and each byte has a
+//! *level* for each set of four. The weights of a piece are:
 //!
 //! ```text
 //!   unit:     0 .. 16       16 .. 32      32 .. 48      48 .. 64
@@ -11,9 +11,9 @@
 //!   2 bits    level 0       level 1       level 2       level 3          of the one piece
 //! ```
 //!
-//! A code stays where it is in its byte when it is used: `raise` bits up, which whoever multiplies takes off again. Above
-//! or below what `codes` has of it stand its bits of the other plane, so that two operations put it together; a word of
-//! `rest` serves several words, turned right by as much as brings their bits into place.
+//! A code is used in place, without shifting it down in its byte: it is `raise` bits up, and the product divides by
+//! that power of two. The bits from `rest` are placed above or below those from `codes`, so that two operations combine
+//! them. A word of `rest` serves several words, each with its own rotation.
 
 use super::format::{Quants, Values};
 use crate::data::floats::Dtype;

@@ -1,7 +1,7 @@
-//! What a format says of itself: all that differs between formats, and nothing else. What can be derived of that (planes,
-//! repacking, decoding for every kind of product) is derived, for all of them alike.
+//! The definition of a weight format: everything that differs between formats, and nothing else. Planes, repacking and
+//! decoding for every kind of product are derived from it, in the same way for all formats.
 //!
-//! A *code* is the number of a few bits that a quantised weight is stored as. It stands for a *quant*, a small integer:
+//! A *code* is the number of a few bits that stores a quantised weight. It stands for a *quant*, a small integer:
 //! `weight = d · scale · quant - dmin · minimum`, with a scale (and a minimum) for each *part* of 16 or 32 weights.
 
 use super::planes::UNIT;
@@ -124,14 +124,14 @@ impl Record {
     }
 }
 
-/// What a weight is made of: `scale · quant - minimum`.
+/// The components of a weight: `scale · quant - minimum`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weight {
-    /// What the quant is multiplied by; 1 for numbers.
+    /// The factor of the quant; 1 for floats.
     pub scale: f64,
-    /// The quant, or the number itself.
+    /// The quant, or the float itself.
     pub quant: f64,
-    /// What is taken off.
+    /// The minimum, which is subtracted.
     pub minimum: f64,
 }
 

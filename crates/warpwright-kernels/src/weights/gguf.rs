@@ -1,10 +1,10 @@
-//! Weights from the bytes of a GGUF file, on the device.
+//! Decoding of weights on the device from the bytes of a GGUF file.
 //!
-//! A row is decoded in *groups* of consecutive weights, one thread a group, so that neighbours store neighbours. A group
-//! lies within one part of a block.
+//! A thread decodes a *group* of consecutive weights, so that neighbouring threads store to neighbouring addresses. A
+//! group lies within one part of a block.
 //!
-//! Numbers are exact where the format has no minima, and rounded once, by the sum with the minimum, where it has. A scale
-//! of the matrix rounds them once more.
+//! Results are exact if the format has no minima, and rounded once by the subtraction of the minimum if it has. A scale
+//! of the matrix adds one more rounding.
 
 use super::WeightFormat;
 use super::codes::{four, spread};

@@ -1,15 +1,15 @@
 //! Weights as halves, for the tensor cores.
 //!
-//! One thread decodes a unit, or two halves of it: all pieces, or half of them, or half of the levels of the one piece that
-//! there is. What a thread has are *runs* of 16 neighbours.
+//! One thread decodes a unit, or two threads decode its halves: half of the pieces each, or half of the levels of a
+//! single piece. A thread's weights form *runs* of 16 neighbours.
 //!
-//! Every `f16` is a multiple of 2⁻²⁴, and so is a weight that is made of `f16` and whole numbers. What is small is
-//! therefore exact in half precision, and what is not is rounded to 11 bits: once where the scale is a half by itself, and
-//! where it is a product, twice (the scale, the weight).
+//! Every `f16` is a multiple of 2⁻²⁴, and so is a weight that is a product of an `f16` and an integer. Small weights
+//! are therefore exact in half precision. Larger ones are rounded to 11 bits: once if the scale is a half by itself,
+//! and twice if the scale is a product (the scale, then the weight).
 //!
-//! With a minimum, weights are differences of numbers that are larger than they: what rounding leaves of these would be
-//! much of the weight. So the weight of the code in the middle is made first, in `f32`, and others are counted from there:
-//! `scale · (code - middle) + (scale · middle - minimum)`.
+//! With a minimum, weights are differences of larger numbers, whose rounding errors could exceed the weight. So the
+//! weight of the middle code is computed first, in `f32`, and the others relative to it: `scale · (code - middle) +
+//! (scale · middle - minimum)`.
 
 use super::WeightFormat;
 use super::codes::Piece;

@@ -1,4 +1,4 @@
-//! Weights: their formats in a GGUF file, their planes on the device, and the kernels between the two.
+//! Weights: their formats in a GGUF file, their planes on the device, and the kernels that convert between the two.
 //!
 //! ```text
 //!   GGUF rows ──► Repack ──► planes ──► units ──► matrix products
@@ -6,10 +6,10 @@
 //!      └────► Embedding
 //! ```
 //!
-//! A format is a file of `formats`, and says what its blocks are (`format`, `scales`). Everything else here serves
-//! all of them: [`Planes`] is where the parts of a matrix lie on the device, as `docs/weights.md` says, `codes` how bits
-//! are cut there, `units` reads 64
-//! weights of a row for a product, `halves` such as the tensor cores take, `gguf` eight of a file's row.
+//! Each format is a file in `formats` that defines its blocks (`format`, `scales`). The rest serves all formats:
+//! [`Planes`] is the layout of a matrix on the device (`docs/weights.md`), `codes` the layout of bits there, `units`
+//! reads 64 weights of a row for a product, `halves` converts them for the tensor cores, and `gguf` decodes eight
+//! weights of a file's row.
 
 mod codes;
 mod format;
@@ -34,17 +34,17 @@ use format::Quants;
 use warpwright_dsl::{BuildError, Choice, Domain};
 
 impl WeightFormat {
-    /// The number by which a GGUF file names it.
+    /// The number of the format in a GGUF file.
     pub const fn ggml_type(self) -> u32 {
         self.format().ggml_type
     }
 
-    /// The format that a GGUF file names by that number, if it is one of these.
+    /// The format with this number in a GGUF file, if it is supported.
     pub fn from_ggml_type(number: u32) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.ggml_type() == number)
     }
 
-    /// Weights of a block: the length of a row is a multiple of it.
+    /// Weights of a block; the length of a row is a multiple of it.
     pub const fn block(self) -> u32 {
         self.format().block
     }
@@ -54,7 +54,7 @@ impl WeightFormat {
         self.format().bytes
     }
 
-    /// Blocks of a row of `k` weights; what is less than a block is not counted.
+    /// Whole blocks in a row of `k` weights.
     pub const fn blocks(self, k: u32) -> u32 {
         k / self.block()
     }
@@ -64,27 +64,26 @@ impl WeightFormat {
         self.blocks(k) as u64 * self.block_bytes() as u64
     }
 
-    /// Bytes of a matrix of `n` rows of `k` weights: the rows as they lie in the file, and where the format has a scale of
-    /// the matrix, [`has_tensor_scale`](Self::has_tensor_scale), that `f32` behind them.
+    /// Bytes of a matrix of `n` rows of `k` weights: the rows as in the file, followed by an `f32` scale of the matrix
+    /// if the format has one ([`has_tensor_scale`](Self::has_tensor_scale)).
     pub const fn matrix_bytes(self, n: u64, k: u32) -> u64 {
         let scale = if self.has_tensor_scale() { 4 } else { 0 };
         n.saturating_mul(self.row_bytes(k)).saturating_add(scale)
     }
 
-    /// Bytes that the address of every block in the file is a multiple of, where rows begin at a multiple
-    /// of 32.
+    /// Alignment of every block in the file, in bytes, if rows begin at a multiple of 32.
     pub const fn alignment(self) -> u32 {
         let bytes = self.block_bytes();
         let power = 1 << bytes.trailing_zeros();
         if power < 16 { power } else { 16 }
     }
 
-    /// Whether weights are numbers by themselves, with no scale beside them.
+    /// Whether weights are stored as floats, without a scale.
     pub const fn is_float(self) -> bool {
         self.block() == 1
     }
 
-    /// Whether a matrix has a scale of its own beside its blocks: a tensor of one `f32` in a file.
+    /// Whether a matrix has a scale of its own in addition to its blocks: a tensor of one `f32` in a file.
     pub const fn has_tensor_scale(self) -> bool {
         match self.quants() {
             Some(quants) => quants.tensor_scale,
@@ -92,8 +91,8 @@ impl WeightFormat {
         }
     }
 
-    /// What the weights of rows of blocks are made of, without rounding: the reference that kernels are held to. Bytes
-    /// beyond the last whole block are left out, and so is a scale of the matrix.
+    /// The components of the weights in these blocks, without rounding: the reference for kernels. Bytes after the last
+    /// whole block and a scale of the matrix are ignored.
     pub fn weights(self, rows: &[u8]) -> Vec<Weight> {
         let number = |quant| Weight { scale: 1.0, quant, minimum: 0.0 };
         let blocks = rows.chunks_exact(self.block_bytes() as usize);
@@ -113,7 +112,7 @@ impl WeightFormat {
         }
     }
 
-    /// The weights of a matrix, from the bytes that [`matrix_bytes`](Self::matrix_bytes) counts.
+    /// The weights of a matrix from its bytes, [`matrix_bytes`](Self::matrix_bytes) in number.
     pub fn dequantize(self, n: u64, k: u32, bytes: &[u8]) -> Vec<f64> {
         let (rows, scale) = bytes.split_at((n * self.row_bytes(k)) as usize);
         let scale = <[u8; 4]>::try_from(scale).map_or(1.0, |bytes| f32::from_le_bytes(bytes).into());
@@ -134,7 +133,7 @@ impl WeightFormat {
         }
     }
 
-    /// The type of halves that products on the tensor cores are made of.
+    /// The half type for products of this format on the tensor cores.
     pub fn half(self) -> Dtype {
         self.quants().map_or(self.float(), |quants| quants.half)
     }

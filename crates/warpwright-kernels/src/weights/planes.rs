@@ -1,4 +1,4 @@
-//! Where the planes of a weight matrix lie in its buffer: the numbers of `docs/weights.md`.
+//! The layout of the planes of a weight matrix in its buffer, as in `docs/weights.md`.
 
 use super::WeightFormat;
 use super::codes::Cut;
@@ -6,16 +6,16 @@ use super::codes::Cut;
 /// Weights of a unit, for which planes have records.
 pub(crate) const UNIT: u32 = 64;
 
-/// A plane: rows of as many bytes, without gaps.
+/// A plane: rows of equal length in bytes, without gaps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plane {
-    /// What it holds: `values`, or `codes`, `rest`, and what the format's records are called.
+    /// What it holds: `values`, or `codes`, `rest`, and the format's records by their names.
     pub name: &'static str,
     /// Rows: those of the matrix, or one.
     pub rows: u32,
     /// Bytes of a row.
     pub row_bytes: u64,
-    /// Where it begins in the buffer, in bytes: a multiple of [`Planes::ALIGNMENT`].
+    /// The offset of the plane in the buffer, in bytes: a multiple of [`Planes::ALIGNMENT`].
     pub offset: u64,
 }
 
@@ -38,11 +38,11 @@ pub struct Planes {
 }
 
 impl Planes {
-    /// Bytes that planes begin at multiples of.
+    /// Alignment of planes, in bytes.
     pub const ALIGNMENT: u64 = 256;
 
-    /// The planes of `n` rows of `k` weights. Where `k` is not a multiple of the format's block, what is
-    /// beyond the last whole block has no room; kernels refuse such a `k` when they are built.
+    /// The planes of `n` rows of `k` weights. If `k` is not a multiple of the format's block, the weights after the
+    /// last whole block get no room; kernels refuse such a `k` when they are built.
     pub fn new(format: WeightFormat, n: u32, k: u32) -> Self {
         let mut offset = 0u64;
         let planes = parts(format, n, k)
@@ -73,17 +73,17 @@ impl Planes {
         self.k
     }
 
-    /// The planes, in the order in which they lie.
+    /// The planes, in memory order.
     pub fn iter(&self) -> impl Iterator<Item = Plane> + '_ {
         self.planes.iter().copied()
     }
 
-    /// The plane of that name, if the format has one.
+    /// The plane of that name, if the format has it.
     pub fn get(&self, name: &str) -> Option<Plane> {
         self.iter().find(|plane| plane.name == name)
     }
 
-    /// Bytes of the buffer: to the end of the last plane.
+    /// Bytes of the buffer, up to the end of the last plane.
     pub fn bytes(&self) -> u64 {
         let end =
             |last: &Plane| last.offset.saturating_add(u64::from(last.rows).saturating_mul(last.row_bytes));

@@ -1,7 +1,7 @@
-//! From the bytes of a GGUF file to planes, and back, bit for bit: see `docs/weights.md`.
+//! Conversion from the bytes of a GGUF file to planes, and back, bit for bit: see `docs/weights.md`.
 //!
-//! A thread moves a block and no less than a unit, or 16 bytes of a row of numbers. Codes move in words of four
-//! neighbours, whose bytes go through the same shifts and masks; what is beside them moves as it is.
+//! A thread moves at least a block and at least a unit, or 16 bytes of a row of floats. Codes move in words of four
+//! neighbours, whose bytes go through the same shifts and masks; all other bytes are copied.
 
 use super::codes::{Cut, Piece, four, gathered, spread};
 use super::format::{Quants, Values};
@@ -12,11 +12,11 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use warpwright_dsl::*;
 
-/// Makes the planes of a matrix from its bytes in a GGUF file.
+/// Converts a matrix from its bytes in a GGUF file to planes.
 ///
-/// `gguf` holds `n` rows of `k` weights as they lie in the file, and behind them the scale of the matrix where the format
-/// has one: [`WeightFormat::matrix_bytes`]. `planes` is the buffer that [`Planes`] describes. Every byte of every plane is
-/// written; what lies between planes is not.
+/// `gguf` holds `n` rows of `k` weights as in the file, followed by the scale of the matrix if the format has one:
+/// [`WeightFormat::matrix_bytes`]. `planes` is the buffer that [`Planes`] describes. Every byte of every plane is
+/// written; the gaps between planes are not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "the planes of a weight matrix from its bytes in a GGUF file",
@@ -57,9 +57,9 @@ pub struct RepackArgs<M: Mode> {
     pub planes: M::Out<u8>,
 }
 
-/// Makes the bytes of a GGUF file from the planes: the inverse of [`Repack`].
+/// Converts planes to the bytes of a GGUF file: the inverse of [`Repack`].
 ///
-/// `planes` is the buffer that [`Planes`] describes; `gguf`, what [`Repack`] reads, is written, all of it.
+/// `planes` is the buffer that [`Planes`] describes. `gguf`, the input of [`Repack`], is written completely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Config)]
 #[config(
     doc = "the bytes of a GGUF file from the planes of a weight matrix",

@@ -1,4 +1,4 @@
-//! The scales of a unit of 64 weights, on the device: what formats make of the bytes beside their codes.
+//! The scales of a unit of 64 weights, decoded on the device from the bytes beside the codes.
 
 use warpwright_dsl::*;
 

@@ -1,7 +1,7 @@
-//! A unit of 64 weights of a row, as products read it out of planes.
+//! A unit of 64 weights of a row, as products read it from planes.
 //!
-//! Who reads says where the row begins in each plane, by number; the planes are `codes`, `rest` where the format has it,
-//! and its records, in the order of [`Planes`].
+//! The caller passes the address of the row in each plane, by number: `codes`, `rest` if the format has it, and the
+//! format's records, in the order of [`Planes`].
 
 use super::WeightFormat;
 use super::codes::{Cut, Piece};

@@ -1,5 +1,4 @@
-//! What a block of [`FlashAttention`] works on: its arguments, and where its sequence and its head lie in
-//! them.
+//! The operands of a block of [`FlashAttention`]: its arguments, and where its sequence and its head lie in them.
 
 use super::{FlashAttention, FlashAttentionArgs, KvLayout, Lengths};
 use crate::data::floats::Floats;

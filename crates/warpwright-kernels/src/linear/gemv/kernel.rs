@@ -28,12 +28,11 @@ static RESIDUALS: [&str; MAX_MATRICES] = ["residual0", "residual1", "residual2",
 pub enum Activations {
     /// `f32`: nothing is rounded before it is multiplied.
     Exact,
-    /// Signed bytes with an `f32` scale for each 32, as
-    /// [`QuantizeInt8`](crate::QuantizeInt8) makes them. About two and a half times fewer instructions, for an
-    /// error of up to 2⁻⁸ of the largest of each 32 activations.
+    /// Signed bytes with an `f32` scale for each 32, as made by [`QuantizeInt8`](crate::QuantizeInt8). This takes about
+    /// two and a half times fewer instructions; the error is up to 2⁻⁸ of the largest of each 32 activations.
     Int8,
-    /// `f32` that each block quantises for itself on the way to shared memory: the error of
-    /// [`Int8`](Self::Int8) without a kernel before this one, for a few instructions more.
+    /// `f32` that each block quantises on the way to shared memory: the error of [`Int8`](Self::Int8) without a
+    /// preceding kernel, for a few more instructions.
     Rounded,
 }
 
@@ -55,18 +54,18 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// A matrix of `n` rows, with nothing added to its product.
+    /// A matrix of `n` rows, without bias or residual.
     pub fn new(format: WeightFormat, n: u32) -> Self {
         Matrix { format, n, ..Self::default() }
     }
 }
 
-/// `yᵢ = Wᵢ · x + biasᵢ + residualᵢ` for each matrix of the launch, or `y₀ = a(W₀ · x) · (W₁ · x)` with
-/// an [`Activation`] `a`: of two matrices, biases included, before the residual.
+/// `yᵢ = Wᵢ · x + biasᵢ + residualᵢ` for each matrix of the launch, or, with a gate, `y₀ = a(W₀ · x) · (W₁ · x)` with
+/// an [`Activation`] `a` and two matrices: their biases are included before the gate, the residual is added after it.
 ///
-/// `Wᵢ` is `n × k` in the planes of `docs/weights.md`; there are `batch` columns of activations, each of `k`
-/// side by side, and each result has `batch` rows of `n`. Biases have `n` elements, residuals as many as the
-/// result, which may be the same buffer.
+/// `Wᵢ` is `n × k` in the planes of `docs/weights.md`. There are `batch` columns of activations, each of `k` contiguous
+/// elements, and each result has `batch` rows of `n`. A bias has `n` elements. A residual has the shape of the result
+/// and may be the same buffer.
 ///
 /// | argument | elements |
 /// | --- | --- |
@@ -78,13 +77,13 @@ impl Matrix {
 /// | `residual0` …, where the matrix has one | `f32`, batch × n |
 /// | `y0` …; `y0` alone where there is a gate | `f32`, batch × n |
 ///
-/// With an [`epsilon`](Self::epsilon) the activations are normalised (RMSNorm: Zhang and Sennrich 2019): in the place of `x`
-/// stands `x · rsqrt(mean(x²) + epsilon) · norm`. They are multiplied by `norm` on their way to shared memory, where their
-/// squares are summed too; the factor that all have in common is applied to the finished sums, so that `x` is read once.
+/// With an [`epsilon`](Self::epsilon) the activations are normalised (RMSNorm: Zhang and Sennrich 2019): `x` is
+/// replaced by `x · rsqrt(mean(x²) + epsilon) · norm`. They are multiplied by `norm` on their way to shared memory,
+/// where their squares are summed too; the common factor is applied to the finished sums, so that `x` is read once.
 ///
-/// A group of eight lanes reads two to eight rows at a time, 16 bytes a lane, and each weight once. The warps of a block
-/// divide `k` among themselves and bring their own activations to shared memory; nothing waits for the block
-/// before the sums are added up.
+/// A group of eight lanes reads two to eight rows at a time, 16 bytes a lane, and each weight once. The warps of a
+/// block divide `k` among themselves and load their own activations to shared memory; there is no block barrier before
+/// the final sums.
 ///
 /// # Error
 ///

@@ -1,4 +1,4 @@
-//! Products of quantised matrices with a few columns of activations: what decoding a token consists of.
+//! Products of quantised matrices with a few columns of activations: the main work of a decode step.
 //!
 //! ```text
 //!   kernel ──► tile ──┬── plan        rows to lanes, slices to warps
@@ -8,7 +8,7 @@
 //!                     └── epilogue    sums to results
 //! ```
 //!
-//! A tile is a function over its number, scratch memory and operands; the kernel runs one for each block.
+//! A tile is a function of its number, scratch memory and operands; the kernel runs one tile per block.
 
 mod dot;
 mod epilogue;
