@@ -9,7 +9,7 @@ use crate::graph::Tensor;
 use crate::options::Fusion;
 use crate::program::{HeadNorm, Products, StepOp};
 
-/// Up to so many products, every group of them is tried; of more, runs of neighbours.
+/// Maximum number of products of which every group is tried; of more, only runs of neighbours.
 const ALL_GROUPS: usize = 8;
 /// The longest run that is not all of them.
 const LONGEST_RUN: usize = 16;
@@ -60,7 +60,7 @@ fn merge(work: &mut Work<'_>, siblings: &[usize], group: &[usize]) -> bool {
     work.try_merge(Fusion::SharedProducts, &parts, op).is_some()
 }
 
-/// Groups of a size out of so many, each in ascending order.
+/// Groups of a size out of a number of products, each in ascending order.
 fn groups(count: usize, size: usize) -> Box<dyn Iterator<Item = Vec<usize>>> {
     if count <= ALL_GROUPS {
         let sets = (0..1_u32 << count).filter(move |set| set.count_ones() as usize == size);

@@ -95,7 +95,7 @@ const U64S: Kind = (|element| element == Element::U64, "u64");
 const WEIGHTS: Kind = (|element| matches!(element, Element::Weights(_)), "weights");
 const CACHES: Kind = (|element| matches!(element, Element::Cache(_)), "a cache");
 
-/// An input of so many dimensions, which is what every tensor must be.
+/// An input with this number of dimensions.
 fn ranked(
     input: &'static str,
     given: TensorType,
@@ -209,7 +209,7 @@ fn rms_norm(inputs: &[TensorType], epsilon: f32) -> Result<Vec<TensorType>, OpEr
     Ok(vec![x])
 }
 
-/// Rows of so many heads.
+/// Rows of this many heads.
 fn heads_of(input: &'static str, x: TensorType, head_dim: u32) -> Result<u32, OpError> {
     matrix(input, x, F32S)?;
     let columns = x.shape.columns();

@@ -180,9 +180,9 @@ impl SampleParams {
 pub struct PenaltyParams {
     /// What a logit is divided by, or multiplied where it is negative: 1 for nothing.
     pub repeat: Setting<f32>,
-    /// What is taken off for each time that the token came: 0 for nothing.
+    /// Subtracted for each occurrence of the token: 0 for nothing.
     pub frequency: Setting<f32>,
-    /// What is taken off once: 0 for nothing.
+    /// Subtracted once: 0 for nothing.
     pub presence: Setting<f32>,
     /// Whether each row's newest token is put into `recent` first, at its position modulo the window.
     pub remembers: bool,

@@ -33,7 +33,8 @@ pub enum Element {
     Cache(CacheDtype),
     /// Rows of `f32` as signed bytes with a scale for each 32. Only steps have such tensors.
     Int8,
-    /// Rows of `f32` as so many halves each, with a scale for each row. Only steps have such tensors.
+    /// Rows of `f32` as split terms: `terms` halves for each number, with a scale for each row. Only steps have such
+    /// tensors.
     Scaled {
         /// The halves: `f16` or `bf16`.
         half: Dtype,

@@ -257,7 +257,7 @@ impl<'a> Lowering<'a> {
         Ok(())
     }
 
-    /// What an argument of so many elements is.
+    /// The source of an argument with this many elements.
     fn source(
         &self,
         kernel: &ConfiguredKernel,

@@ -11,10 +11,10 @@ use warpwright_kernels::{self as kernels, Activations, QuantGemv, QuantGemvArgs}
 /// Tokens that a launch has room for.
 pub(super) const TOKENS: u32 = 8;
 
-/// Tokens that so many launches serve as a plan may have for one step.
+/// Maximum number of tokens of a step: more would need too many launches.
 const MAX_TOKENS: u32 = 1 << 16;
 
-/// The kernel for so many tokens.
+/// The kernel for this many tokens.
 pub(super) fn gemv(program: &Program, products: &Products, batch: u32) -> Result<QuantGemv> {
     let x = program.ty(products.x);
     let matrix = |matrix: &Matrix| {

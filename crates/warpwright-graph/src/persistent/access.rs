@@ -16,7 +16,7 @@ pub(super) enum Space {
     Zeroed,
     /// A part of a state.
     State(Tensor, usize),
-    /// What is not the plan's.
+    /// A buffer outside the plan.
     External(&'static str),
 }
 
@@ -56,7 +56,7 @@ pub(super) fn accesses(plan: &Plan, instance: &Instance) -> Vec<Access> {
     all
 }
 
-/// Where an operand is, whose elements have so many bytes.
+/// The memory of an operand whose elements have this size.
 fn place(plan: &Plan, operand: &Operand, size: u64) -> Option<(Space, Range<u64>)> {
     match *operand {
         Operand::External(name) => Some((Space::External(name), 0..u64::MAX)),

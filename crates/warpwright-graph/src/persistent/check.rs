@@ -313,7 +313,7 @@ impl Check<'_> {
     }
 }
 
-/// What is done before what.
+/// The order of instances.
 struct Before<'a> {
     check: &'a Check<'a>,
     /// By counter, the instances all items of which are done when it has its value, by their places.

@@ -42,7 +42,7 @@ impl Timeline {
 }
 
 impl Schedule {
-    /// What an item of so many tiles costs, in rounds of so many teams.
+    /// The cost of an item of `tiles` tiles, in rounds of `teams` warp groups.
     pub(super) fn item_cost(&self, instance: &Instance, tiles: u64, teams: u32) -> u64 {
         let bytes = u128::from(instance.bytes) * u128::from(tiles) / u128::from(instance.tiles().max(1));
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);

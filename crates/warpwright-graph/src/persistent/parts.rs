@@ -193,7 +193,7 @@ impl<'a> Parts<'a> {
         Ok(Instance { call, op: 0, args, dims, grid, bytes, weight_bytes, large, origin })
     }
 
-    /// Whether nobody writes an operand while the decoder runs: weights, and what is not the plan's.
+    /// Whether an operand is read-only while the decoder runs: weights, and buffers outside the plan.
     fn is_constant(&self, operand: &Operand) -> bool {
         match *operand {
             Operand::Plan(ArgSource::Tensor { tensor, .. }) => {

@@ -217,7 +217,7 @@ impl Schedule {
         self.phases.len()
     }
 
-    /// Bytes that a token moves: what its instances move by their arguments.
+    /// Bytes that a token moves, according to the arguments of its instances.
     pub fn bytes(&self) -> u64 {
         self.instances.iter().fold(0, |sum, instance| sum.saturating_add(instance.bytes))
     }

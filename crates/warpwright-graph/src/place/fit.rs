@@ -45,7 +45,7 @@ pub(super) fn best(units: &[Unit], enough: u64) -> Option<(Vec<u64>, u64)> {
     Some((found.offsets, found.peak))
 }
 
-/// An order of classes, and what it gives.
+/// An order of classes, and its result.
 struct Found {
     classes: Vec<Vec<usize>>,
     offsets: Vec<u64>,
@@ -121,7 +121,7 @@ impl<'a> Fit<'a> {
         self.meets.iter().map(Vec::len).sum()
     }
 
-    /// What is alike: size, duration, and those of all that it meets with when they begin.
+    /// The key of a class: size, duration, and those of all units that it overlaps, with their starts.
     fn likeness(&self, i: usize) -> u64 {
         let unit = &self.units[i];
         let mut others: Vec<(i64, u32, u64)> = (self.meets[i].iter())

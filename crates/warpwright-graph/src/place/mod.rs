@@ -91,7 +91,7 @@ impl Unit {
     }
 }
 
-/// Decides who replaces whom.
+/// Decides which blocks replace which.
 fn unite(blocks: &[Block], alignment: u64) -> Option<(Vec<Unit>, Vec<Option<usize>>)> {
     let mut replaces: Vec<Option<usize>> = vec![None; blocks.len()];
     let mut taken = vec![false; blocks.len()];
@@ -128,7 +128,7 @@ fn unite(blocks: &[Block], alignment: u64) -> Option<(Vec<Unit>, Vec<Option<usiz
     Some((units, replaces))
 }
 
-/// The largest sum of what is needed at one step.
+/// The largest sum of bytes needed at one step.
 fn peak(units: &[Unit], size: impl Fn(&Unit) -> u64) -> Option<u64> {
     let mut changes: Vec<(u32, bool, u64)> = Vec::with_capacity(2 * units.len());
     for unit in units {

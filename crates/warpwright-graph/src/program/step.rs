@@ -62,7 +62,7 @@ pub enum StepOp {
     },
     /// A conversion, or a copy.
     Cast {
-        /// What is converted.
+        /// The tensor to convert.
         x: Tensor,
         /// The result.
         out: Tensor,
@@ -187,9 +187,9 @@ pub struct HeadNorm {
 pub struct Matrix {
     /// The weights, `n × k`.
     pub weight: Tensor,
-    /// What is added to each row of the result.
+    /// The bias: added to each row of the result.
     pub bias: Option<Tensor>,
-    /// What is added to the result.
+    /// The residual: added to the result.
     pub residual: Option<Tensor>,
     /// The result; none of the second matrix of a gated product.
     pub out: Option<Tensor>,
@@ -433,7 +433,7 @@ impl StepOp {
         }
     }
 
-    /// What is changed in place: versions of states, before and after.
+    /// The states that it changes in place: versions before and after.
     pub fn changes(&self) -> Vec<(Tensor, Tensor)> {
         match self {
             StepOp::Rope(RopeStep { append: Some(append), .. }) => vec![append.k_cache, append.v_cache],

@@ -105,7 +105,7 @@ impl Placed {
         Ok(())
     }
 
-    /// Finds the parts of what is in the arena, and of versions of states.
+    /// Finds the parts of tensors in the arena, and of versions of states.
     fn place(&mut self) -> Result<(), ExecuteError> {
         let plan = self.plan.clone();
         for tensor in plan.program().handles() {

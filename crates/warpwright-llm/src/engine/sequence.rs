@@ -51,7 +51,7 @@ pub(super) enum Coming {
 }
 
 impl Sequence {
-    /// Forgets what was issued and not read; the cache may hold what nobody knows.
+    /// Discards work that was issued and not read; the cache may hold unknown entries after the sequence.
     pub(super) fn settle(&mut self) {
         self.coming = None;
         self.held = self.held.min(self.tokens.len());

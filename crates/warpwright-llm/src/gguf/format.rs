@@ -121,7 +121,7 @@ impl TensorFormat {
     }
 }
 
-/// Each has one, or this is not compiled: whoever adds a format that ggml does not have adds its row.
+/// Each format has one, or this does not compile: if you add a format that ggml does not have, add its row.
 const _: () = {
     let mut at = 0;
     while at < WeightFormat::ALL.len() {

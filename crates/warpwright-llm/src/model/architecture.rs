@@ -276,7 +276,7 @@ const QWEN2: Architecture = Architecture { name: "qwen2", pairs: RopePairs::Neox
 
 const QWEN3: Architecture = Architecture { name: "qwen3", head_norms: HeadNorms::Each, ..QWEN2 };
 
-/// Qwen3.5, and what it has of Qwen3-Next.
+/// Qwen3.5, with its parts of Qwen3-Next.
 const QWEN35: Architecture = Architecture {
     name: "qwen35",
     network_norms: around(Some("post_attention_norm"), None),

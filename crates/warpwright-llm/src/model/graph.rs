@@ -198,7 +198,7 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
-    /// A layer: what its tokens add to what is known of them. Of the last one only what is wanted is computed.
+    /// A layer. For the last one only the wanted tokens are computed.
     fn layer(
         &mut self,
         index: usize,
@@ -351,7 +351,7 @@ impl Step<'_> {
         self.graph.head_norm(name, x, w, attention.head_dim, self.model.epsilon())
     }
 
-    /// From what is known of tokens to how likely each token is to follow them.
+    /// The logits of the next token.
     fn logits(&mut self, x: Tensor, table: Tensor) -> Result<Tensor, GraphError> {
         let x = self.norm(self.model.spec().output_norm, x)?;
         // Without a matrix of its own, the output is tied to the table of embeddings.

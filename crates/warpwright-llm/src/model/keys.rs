@@ -74,7 +74,7 @@ impl<'a> Keys<'a> {
         self.not_zero(key, self.metadata.u32(&self.ask(key))?)
     }
 
-    /// A number for each of so many layers: an array, or one for all.
+    /// A number for each layer: an array, or one number for all.
     pub(super) fn by_layer(&self, key: &'static str, layers: u32) -> Result<ByLayer, ModelError> {
         let full = self.ask(key);
         let error = match self.metadata.u32(&full) {
@@ -110,7 +110,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// Numbers, so many of them.
+    /// An array of numbers of this length.
     pub(super) fn numbers<const N: usize>(&self, key: &'static str) -> Result<[u32; N], ModelError> {
         let numbers = self.metadata.u32s(&self.ask(key))?;
         let count = numbers.len();
@@ -122,7 +122,7 @@ impl<'a> Keys<'a> {
         if size == 0 { Err(self.parameter(key, size, "1 or more")) } else { Ok(size) }
     }
 
-    /// Refuses a parameter that nobody asked for, with any value but these, which change nothing.
+    /// Refuses an unused parameter, unless it has one of these values, which change nothing.
     pub(super) fn neutral(
         &self,
         key: &'static str,
@@ -156,7 +156,7 @@ impl<'a> Keys<'a> {
         ModelError::Parameter { key: self.full(key), value: value.to_string(), rule: rule.into() }
     }
 
-    /// The error for a value of a parameter that asks for what is not computed.
+    /// The error for a parameter value that requires an unsupported computation.
     pub(super) fn unsupported(
         &self,
         key: &'static str,

@@ -40,7 +40,7 @@ pub(crate) fn display_name(name: &str) -> &str {
     if name == STDIN { "<stdin>" } else { name }
 }
 
-/// Replaces the content of a file that is there: whoever looks sees the old text or the new.
+/// Replaces the content of an existing file atomically: readers see the old text or the new.
 pub(crate) fn replace(name: &str, text: &str) -> Result<(), Failure> {
     // The file that a link points to is the one to replace.
     let path =
@@ -48,7 +48,7 @@ pub(crate) fn replace(name: &str, text: &str) -> Result<(), Failure> {
     write_whole(&path, text.as_bytes())
 }
 
-/// Writes a file as one step: whoever looks sees the old content, if there was one, or all of the new.
+/// Writes a file atomically: readers see the old content, if there was any, or all of the new.
 /// Devices and pipes are written to as they are.
 pub(crate) fn write_whole(path: &Path, content: &[u8]) -> Result<(), Failure> {
     let mut file = Replacement::create(path)?;

@@ -1,4 +1,4 @@
-//! Schedules to look at: which items there are, who does them, and who waits meanwhile.
+//! Reports of schedules: the items, their blocks, and the blocks that wait meanwhile.
 //!
 //! A [`ScheduleReport`] has an assigned schedule's content by names, with the times of [`Schedule::timeline`]: its model counts bytes,
 //! and so many more for each round of a block's teams. It is a table for a terminal, JSON for programs, or a picture with

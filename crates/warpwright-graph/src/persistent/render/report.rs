@@ -98,7 +98,7 @@ pub struct InstanceReport {
     pub does: String,
     /// The family of the step: `mat_mul`.
     pub family: String,
-    /// The step: its place in the plan. None of what is not the plan's.
+    /// The step's index in the plan; `None` for launches outside the plan.
     pub step: Option<usize>,
     /// Names of the tensors that it makes.
     pub makes: Vec<String>,

@@ -9,7 +9,7 @@ fn percent(part: f64) -> String {
     format!("{:.0}%", 100.0 * part)
 }
 
-/// Tensors that something makes, as many as there is room for.
+/// The tensors that an instance makes, as many as fit.
 fn names(makes: &[String]) -> String {
     const MAX_WIDTH: usize = 40;
     let mut text = String::new();

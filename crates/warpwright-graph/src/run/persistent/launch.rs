@@ -27,7 +27,7 @@ pub struct PersistentLaunch {
     pub(super) running: Arc<Running>,
 }
 
-/// A launch, as the plan and whoever reads it know it.
+/// The state of a launch, shared by the plan and the reader.
 pub(super) struct Running {
     mailbox: Arc<Mailbox>,
     over: Event,
@@ -38,10 +38,10 @@ struct State {
     /// The number of the next token to be read from the ring, and of the first.
     next: u32,
     first: u32,
-    /// Tokens that were read, and that nobody has taken.
+    /// Tokens that were read from the device and not taken yet.
     read: VecDeque<u32>,
     outcome: Option<Outcome>,
-    /// Whether somebody was told of it.
+    /// Whether it was reported.
     told: bool,
 }
 
@@ -49,15 +49,15 @@ struct State {
 enum Outcome {
     Finished(Finished),
     Fault(PersistentFault),
-    /// The device has failed; nobody was told yet of what it said.
+    /// The device has failed; holds its error until it is reported.
     Failed(Option<ExecuteError>),
 }
 
-/// How long the host sleeps between two looks, at first and at most: the device is not to wait for who looks.
-const LOOKS: [Duration; 2] = [Duration::from_micros(20), Duration::from_micros(500)];
+/// How long the host sleeps between two polls, at first and at most, so that polling does not slow the device.
+const PAUSES: [Duration; 2] = [Duration::from_micros(20), Duration::from_micros(500)];
 
 impl Running {
-    /// A launch that was issued when so many tokens had been counted; the event is behind all of it.
+    /// A launch that was issued at this token count; the event follows all of its work.
     pub(super) fn new(mailbox: Arc<Mailbox>, over: Event, first: u32) -> Self {
         let state = State { next: first, first, read: VecDeque::new(), outcome: None, told: false };
         Running { mailbox, over, state: Mutex::new(state) }
@@ -102,7 +102,7 @@ impl Running {
 
     /// Waits until the launch is over and has been read.
     pub(super) fn wait(&self) -> Result<(), ExecuteError> {
-        let mut pause = LOOKS[0];
+        let mut pause = PAUSES[0];
         loop {
             let mut state = self.state();
             self.look(&mut state)?;
@@ -111,16 +111,16 @@ impl Running {
             }
             drop(state);
             std::thread::sleep(pause);
-            pause = (pause * 2).min(LOOKS[1]);
+            pause = (pause * 2).min(PAUSES[1]);
         }
     }
 
-    /// Whether it gave up, or failed: what it has left in memory means nothing. It is over.
+    /// Whether it gave up or failed, so that its memory is invalid. The launch has ended.
     pub(super) fn gave_up(&self) -> bool {
         !matches!(self.state().outcome, Some(Outcome::Finished(_)))
     }
 
-    /// What became of it, where that is an error that nobody was told of.
+    /// Its error, if there is one that was not reported.
     pub(super) fn untold(&self) -> Option<ExecuteError> {
         let mut state = self.state();
         if state.told { None } else { state.ended()?.err() }
@@ -171,7 +171,7 @@ impl PersistentLaunch {
     ///
     /// Those of [`poll`](Self::poll).
     pub fn next_token(&mut self) -> Result<Option<u32>, ExecuteError> {
-        let mut pause = LOOKS[0];
+        let mut pause = PAUSES[0];
         loop {
             if let Some(token) = self.poll()? {
                 return Ok(Some(token));
@@ -180,7 +180,7 @@ impl PersistentLaunch {
                 return Ok(None);
             }
             std::thread::sleep(pause);
-            pause = (pause * 2).min(LOOKS[1]);
+            pause = (pause * 2).min(PAUSES[1]);
         }
     }
 

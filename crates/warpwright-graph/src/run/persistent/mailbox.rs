@@ -26,7 +26,7 @@ pub(super) struct Mailbox {
 }
 
 impl Mailbox {
-    /// A mailbox with room for so many tokens.
+    /// A mailbox with room for this many tokens.
     pub(super) fn new(device: &Device, capacity: u32, names: Names) -> Result<Self, RuntimeError> {
         Ok(Mailbox {
             ring: device.alloc_mapped(capacity as usize)?,

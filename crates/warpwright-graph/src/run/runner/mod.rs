@@ -83,7 +83,7 @@ type Build = dyn Fn(&StepShape) -> Result<ComputeGraph, GraphError> + Send + Syn
 /// What a plan is found by: kind, sequences, variant.
 type Key = (StepKind, u32, u32);
 
-/// What is known of a shape that was asked for before.
+/// The step of a shape that was requested before.
 struct Entry {
     plan: Arc<Plan>,
     max_seq_len: u32,

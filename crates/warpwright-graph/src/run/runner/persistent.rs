@@ -23,7 +23,7 @@ impl BoundVariant {
         (self.max_seq_len, &self.plan)
     }
 
-    /// Gives up what is bound.
+    /// Drops the bound kernel.
     pub(super) fn let_go(&mut self) {
         self.persistent = None;
     }

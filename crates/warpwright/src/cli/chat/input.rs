@@ -35,7 +35,7 @@ impl Input {
         Ok(Input::Editor(Box::new(editor)))
     }
 
-    /// Whether somebody is there.
+    /// Whether a person is at a terminal.
     pub(super) fn is_watched(&self) -> bool {
         matches!(self, Input::Editor(_) | Input::Lines { watched: true })
     }

@@ -15,7 +15,7 @@ const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    /// A new folder that nobody else may look into, where the library is the driver.
+    /// A new folder, accessible only to this user, with the library as the driver.
     pub(super) fn new(library: &Path) -> Result<Folder, Failure> {
         let parent = std::env::temp_dir();
         let cannot = |error| {
@@ -55,7 +55,7 @@ impl Drop for Folder {
     }
 }
 
-/// A folder that was not there before: one that somebody else has made is never used.
+/// Makes a new folder; an existing one is never used.
 fn make(parent: &Path) -> std::io::Result<PathBuf> {
     let mut builder = DirBuilder::new();
     builder.mode(0o700);
