@@ -61,7 +61,7 @@ pub enum TensorOp {
     Glu(Activation),
     /// Rotary position embedding.
     Rope(RopeParams),
-    /// New keys and values go into the cache.
+    /// Writes new keys and values into the cache.
     KvAppend {
         /// Which sequence a token belongs to.
         sequences: TokenSequences,
@@ -77,8 +77,8 @@ pub enum TensorOp {
         /// The type of the result.
         to: Dtype,
     },
-    /// Heads of another length: each cut off at its end, or filled up with zeros there. Kernels of attention take heads
-    /// of some lengths only; zeros at the end of queries, keys and values change no result but for zeros.
+    /// Heads of another length: each truncated, or padded with zeros. Attention kernels support some lengths only;
+    /// zeros at the end of queries, keys and values add only zeros to the result.
     ResizeHeads {
         /// Elements of a head.
         from: u32,
@@ -87,13 +87,13 @@ pub enum TensorOp {
     },
     /// The index of the largest number of a row.
     ArgMax,
-    /// Logits of tokens that came lately are lowered.
+    /// Lowers the logits of recent tokens.
     Penalties(PenaltyParams),
     /// A draw from the distribution of logits.
     Sample(SampleParams),
-    /// Counts states up.
+    /// Increments states.
     Advance,
-    /// A state takes a value.
+    /// Assigns a value to a state.
     Assign,
 }
 
@@ -137,19 +137,19 @@ pub struct AttentionParams {
     pub kv_heads: u32,
     /// Elements of a head.
     pub head_dim: u32,
-    /// What `q·k` is multiplied by.
+    /// The factor of `q·k`.
     pub scale: f32,
-    /// How queries belong to sequences.
+    /// The mapping of queries to sequences.
     pub mode: AttentionMode,
 }
 
-/// How queries belong to sequences.
+/// The mapping of queries to sequences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AttentionMode {
-    /// One query for each sequence, which sees as many tokens as `lengths` says.
+    /// One query for each sequence, which attends to `lengths` tokens.
     Decode,
-    /// The queries of a sequence are its last tokens, or with `q_starts` and `kv_lens` those of several, one
-    /// sequence after the other: prompts, whole or in chunks. Each sees the tokens up to itself.
+    /// The queries of a sequence are its last tokens; with `q_starts` and `kv_lens`, the queries of several sequences
+    /// follow one another: prompts, whole or in chunks. Each query attends to the tokens up to itself.
     Prefill,
 }
 
@@ -158,11 +158,11 @@ pub enum AttentionMode {
 pub struct SampleParams {
     /// The temperature.
     pub temperature: Setting<f32>,
-    /// How many tokens are kept: 0 for all.
+    /// How many tokens are kept; 0 for all.
     pub top_k: Setting<u32>,
-    /// Which share of the probability is kept: 1 for all.
+    /// The share of the probability that is kept; 1 for all.
     pub top_p: Setting<f32>,
-    /// How much less likely than the most likely a token may be: 0 for any.
+    /// The minimum probability relative to the most likely token; 0 for any.
     pub min_p: Setting<f32>,
 }
 
@@ -174,17 +174,17 @@ impl SampleParams {
     }
 }
 
-/// Parameters of penalties: those of [`warpwright_kernels::Penalties`], where their window is the length of the rows of
-/// `recent`.
+/// Parameters of penalties: those of [`warpwright_kernels::Penalties`], with the length of the rows of `recent` as the
+/// window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PenaltyParams {
-    /// What a logit is divided by, or multiplied where it is negative: 1 for nothing.
+    /// Divides a logit, or multiplies it if it is negative; 1 changes nothing.
     pub repeat: Setting<f32>,
     /// Subtracted for each occurrence of the token: 0 for nothing.
     pub frequency: Setting<f32>,
     /// Subtracted once: 0 for nothing.
     pub presence: Setting<f32>,
-    /// Whether each row's newest token is put into `recent` first, at its position modulo the window.
+    /// Whether each row's newest token is first written into `recent`, at its position modulo the window.
     pub remembers: bool,
 }
 
@@ -223,7 +223,7 @@ impl TensorOp {
         }
     }
 
-    /// Which inputs the op changes in place, and which outputs they become.
+    /// The inputs that the op changes in place, and the outputs that they become.
     pub fn changes(&self, inputs: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
         let count = match self {
             TensorOp::KvAppend { .. } => 2,

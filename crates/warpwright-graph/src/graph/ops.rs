@@ -99,8 +99,8 @@ impl ComputeGraph {
         self.one(name, TensorOp::Rope(params), &inputs)
     }
 
-    /// Puts keys and values of tokens into the cache. `listed` has a sequence for each token; without it token
-    /// `t` belongs to sequence `t`, or all to the only one.
+    /// Writes keys and values of tokens into the cache. `listed` has a sequence for each token; without it, token `t`
+    /// belongs to sequence `t`, or all tokens to the only sequence.
     pub fn kv_append(
         &mut self,
         name: &str,
@@ -115,7 +115,8 @@ impl ComputeGraph {
         Ok(KvCache { k: outputs[0], v: outputs[1] })
     }
 
-    /// Attention of `q` over a cache. `lengths` is `lengths` for decoding, `q_starts` and `kv_lens` for prompts.
+    /// Attention of `q` over a cache. For decoding, `lengths` is the op's `lengths`; for prompts it is `q_starts` and
+    /// `kv_lens`.
     pub fn attention(
         &mut self,
         name: &str,
@@ -143,7 +144,7 @@ impl ComputeGraph {
         self.one(name, TensorOp::Cast { to }, &[x])
     }
 
-    /// Heads of `to` elements instead of `from`: cut off, or filled up with zeros.
+    /// Heads of `to` elements instead of `from`: truncated, or padded with zeros.
     pub fn resize_heads(&mut self, name: &str, x: Tensor, from: u32, to: u32) -> Result<Tensor, GraphError> {
         self.one(name, TensorOp::ResizeHeads { from, to }, &[x])
     }
@@ -153,9 +154,9 @@ impl ComputeGraph {
         self.one(name, TensorOp::ArgMax, &[x])
     }
 
-    /// Lowers the logits of tokens among `recent`; with `newest`, each row's newest token and its position, that one is
-    /// put into `recent` first, which is a state then. Gives the logits, and the state's next version. `settings` are
-    /// the buffers that the parameters ask for.
+    /// Lowers the logits of tokens among `recent`. With `newest`, each row's newest token and its position, the token
+    /// is first written into `recent`, which is a state then. Returns the logits, and the state's next version.
+    /// `settings` are the buffers that the parameters require.
     pub fn penalties(
         &mut self,
         name: &str,
@@ -175,7 +176,7 @@ impl ComputeGraph {
         }
     }
 
-    /// A draw from each row of logits; `settings` are the buffers that the parameters ask for.
+    /// A draw from each row of logits; `settings` are the buffers that the parameters require.
     pub fn sample(
         &mut self,
         name: &str,
@@ -189,12 +190,12 @@ impl ComputeGraph {
         self.one(name, TensorOp::Sample(params), &inputs)
     }
 
-    /// Counts up to four states up, each number by one; gives their next versions.
+    /// Increments up to four states, each number by one, and returns their next versions.
     pub fn advance(&mut self, name: &str, counters: &[Tensor]) -> Result<Vec<Tensor>, GraphError> {
         self.node(name, TensorOp::Advance, counters)
     }
 
-    /// A state takes a value; gives the state's next version.
+    /// Assigns a value to a state, and returns the state's next version.
     pub fn assign(&mut self, name: &str, state: Tensor, value: Tensor) -> Result<Tensor, GraphError> {
         self.one(name, TensorOp::Assign, &[state, value])
     }

@@ -91,28 +91,28 @@ pub struct FlashAttention {
     /// Heads of the keys and values.
     #[field(range = 1..=65535, default = 8)]
     pub kv_heads: u32,
-    /// Element type of `q`: `f32`, or that of the factors.
+    /// Element type of `q`: `f32`, or that of `factors`.
     #[field(default = "f16")]
     pub q: Dtype,
-    /// Element type of `k` and `v`: `f32`, or that of the factors.
+    /// Element type of `k` and `v`: `f32`, or that of `factors`.
     #[field(default = "f16")]
     pub kv: Dtype,
     /// Element type of `out`.
     #[field(default = "f16")]
     pub out: Dtype,
-    /// What the tensor cores multiply: `f16`, or from `sm_80` on `bf16`, which keeps numbers of any magnitude.
+    /// Operand type of the tensor cores: `f16`, or from `sm_80` on `bf16`, which keeps numbers of any magnitude.
     #[field(domain = HALVES, default = "f16")]
     pub factors: Dtype,
     /// Whether a query sees only the keys up to its own token.
     #[field(default = true)]
     pub causal: bool,
-    /// What scores are multiplied by before the softmax; `auto` is `1 / √head_dim`.
+    /// The factor of scores before the softmax; `auto` is `1 / √head_dim`.
     #[field(none = "auto", range = 1e-9..=1e3, default = "auto")]
     pub scale: Option<f32>,
-    /// How keys and values lie.
+    /// The layout of keys and values.
     #[field(default = "cache")]
     pub kv_layout: KvLayout,
-    /// Tokens that a cache has room for.
+    /// Capacity of a cache, in tokens.
     #[field(range = 1..=1 << 24, default = 4096)]
     pub max_seq_len: u32,
     /// Where lengths come from.
@@ -160,7 +160,7 @@ pub struct FlashAttentionArgs<M: Mode> {
     pub batch: M::Dim,
 }
 
-/// How keys and values of [`FlashAttention`] lie in memory.
+/// The layout of keys and values of [`FlashAttention`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, warpwright_dsl::Choice)]
 pub enum KvLayout {
     /// A cache, `batch × kv_heads × max_seq_len × head_dim`. Lengths beyond `max_seq_len` count as that.
@@ -198,7 +198,7 @@ impl FlashAttention {
         FlashAttention { head_dim, heads, kv_heads, max_seq_len, ..Self::default() }
     }
 
-    /// What scores are multiplied by.
+    /// The factor of scores.
     pub fn score_scale(&self) -> f32 {
         super::score_scale(self.scale, self.head_dim)
     }

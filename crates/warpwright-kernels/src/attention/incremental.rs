@@ -92,7 +92,7 @@ pub struct IncrementalAttention {
     /// Heads of the cache.
     #[field(range = 1..=1024, default = 8)]
     pub kv_heads: u32,
-    /// Tokens that the cache has room for: the stride between its heads.
+    /// Capacity of the cache in tokens: the stride between its heads.
     #[field(range = 1..=1 << 20, default = 8192)]
     pub max_seq_len: u32,
     /// Element type of the cache.
@@ -104,14 +104,14 @@ pub struct IncrementalAttention {
     /// Element type of `out`.
     #[field(default = "f32")]
     pub out: Dtype,
-    /// What scores are multiplied by; `auto` is `1 / √head_dim`.
+    /// The factor of scores; `auto` is `1 / √head_dim`.
     #[field(none = "auto", range = 1e-9..=1e3, default = "auto")]
     pub scale: Option<f32>,
     /// Whether every sequence's length is read from device memory, so that a captured graph serves all tokens;
     /// else one length is given for all.
     #[field(default = false)]
     pub lengths_in_memory: bool,
-    /// Blocks that share a sequence. How many keep a device busy is a [choice](crate::tune::AttentionShape).
+    /// Blocks that share a sequence. The number that keeps a device busy is a [choice](crate::tune::AttentionShape).
     #[field(range = 1..=MAX_SPLITS, default = 1)]
     pub splits: u32,
     /// Whether tensor cores may be used for caches of `f16`, and from `sm_80` on `bf16`, where head_dim is up to 128. A
@@ -178,7 +178,7 @@ impl IncrementalAttention {
         IncrementalAttention { head_dim, heads, kv_heads, max_seq_len, ..Self::default() }
     }
 
-    /// What scores are multiplied by.
+    /// The factor of scores.
     pub fn score_scale(&self) -> f32 {
         super::score_scale(self.scale, self.head_dim)
     }

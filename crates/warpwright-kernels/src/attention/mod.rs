@@ -10,11 +10,11 @@ pub(crate) mod incremental;
 mod softmax;
 pub(crate) mod split;
 
-/// The score of a key that does not count, relative to any other, and the maximum of none: finite, so that differences
-/// are numbers.
+/// The score of a masked key, relative to any other, and the maximum of no keys: finite, so that differences are not
+/// NaN.
 const MASKED: f32 = -1e30;
 
-/// What scores are multiplied by where a configuration says `scale`.
+/// The factor of scores for a configuration's `scale`.
 fn score_scale(scale: Option<f32>, head_dim: u32) -> f32 {
     scale.unwrap_or(1.0 / (head_dim.max(1) as f32).sqrt())
 }

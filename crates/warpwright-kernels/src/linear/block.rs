@@ -1,4 +1,4 @@
-//! What the products on the tensor cores share: the tile of a block, and what is done with its sums.
+//! Common parts of the products on the tensor cores: the tile of a block, and its epilogue.
 //!
 //! ```text
 //!             n: 128 or 64 columns of y, rows of W

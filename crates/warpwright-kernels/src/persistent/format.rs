@@ -150,7 +150,7 @@ pub enum Awaited {
     Unknown(u32),
 }
 
-/// Codes of what is awaited; zero where there is no fault.
+/// Codes of the targets of waits; zero if there is no fault.
 pub(crate) const AT_BARRIER: u32 = 1;
 pub(crate) const AT_COUNTER: u32 = 2;
 

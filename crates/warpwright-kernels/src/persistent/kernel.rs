@@ -103,7 +103,7 @@ const WARPS: u32 = 8;
 /// Those that a block may have.
 pub(super) const BLOCK_WARPS: Domain = Domain::OneOf(&["1", "2", "4", "8"]);
 
-/// Registers of a multiprocessor are enough for so many warps with 255 each.
+/// A multiprocessor has registers for this many warps of threads with 255 each.
 const FEWEST_WARPS: u32 = 8;
 
 impl PersistentDecoder {

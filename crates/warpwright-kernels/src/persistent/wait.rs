@@ -29,7 +29,7 @@ pub(super) struct ScheduleCursor<'k> {
     pub(super) phase: Reg<'k, u32>,
 }
 
-/// What is waited for.
+/// The target of a wait.
 #[derive(Clone, Copy)]
 pub(super) enum Sought<'k> {
     /// The grid's barrier.

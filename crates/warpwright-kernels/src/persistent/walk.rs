@@ -35,8 +35,7 @@ pub(super) struct Walk<'k, 'a> {
 /// Token, phase, item and end: where a block is in its list, or in the phase's queue.
 type At<'k> = [Reg<'k, u32>; 4];
 
-/// Words of shared memory that keep what is needed again behind a body, which wants all registers. They begin with those
-/// of [`At`].
+/// Words of shared memory that keep values across a body, which uses all registers. They begin with those of [`At`].
 pub(super) struct Kept;
 
 impl Kept {

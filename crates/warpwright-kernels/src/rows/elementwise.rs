@@ -26,7 +26,7 @@ use warpwright_dsl::*;
     )
 )]
 pub struct Elementwise {
-    /// What is computed.
+    /// The operation.
     #[field(default = "glu")]
     pub op: ElementwiseOp,
     /// The activation of `activate` and `glu`; of no matter for the others.

@@ -55,9 +55,9 @@ pub struct RmsNorm {
     /// Whether `y` is written as int8. `d` is a multiple of 32 then.
     #[field(default = false)]
     pub int8: bool,
-    /// How many sums of squares are added up beside one another, which is what `y` depends on in its last bits: a
-    /// multiple of 32 up to 1024, and as many as there are threads where that is not said. So a block of other threads
-    /// can have the same result to the bit; each thread has its own sum where they are as many.
+    /// Number of parallel sums of squares, which decides the last bits of `y`: a multiple of 32 up to 1024; by default
+    /// the number of threads. With the same value, a block with another number of threads has the same result to the
+    /// bit.
     #[field(none = "auto", range = 32..=1024, multiple_of = 32, default = "auto")]
     pub columns: Option<u32>,
     /// Threads of a block: a multiple of 32.

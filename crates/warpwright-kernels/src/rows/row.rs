@@ -7,7 +7,7 @@
 
 use warpwright_dsl::{Carry, Dim, K, Pred, Ptr, Reg, Shared};
 
-/// The most numbers of a row that a thread keeps.
+/// Maximum number of a row's numbers that a thread keeps.
 const KEPT: u32 = 32;
 
 /// Neighbours of a row of `d` numbers that a thread takes at a time, in buffers whose widest elements have `bytes`

@@ -33,25 +33,25 @@ pub struct Penalties {
     /// Numbers of a row.
     #[field(range = 1..=1 << 24, default = 128256)]
     pub n: u32,
-    /// Tokens of a row that are looked at: up to 1024.
+    /// Tokens of a row that count as recent: up to 1024.
     #[field(range = 1..=MAX_WINDOW, default = 64)]
     pub window: u32,
     /// Element type of `logits`.
     #[field(name = "dtype", default = "f32")]
     pub input: Dtype,
-    /// What logits are divided or multiplied by, more than 0; in a buffer `repeats`, an `f32` for each row.
+    /// Divides or multiplies logits, more than 0; in a buffer `repeats`, an `f32` for each row.
     #[field(domain = or_buffer(&Domain::Float { from: 1e-3, to: 1e3 }), default = 1.1)]
     pub repeat: Setting<f32>,
-    /// What is taken off for each time; in a buffer `frequencies`, an `f32` for each row.
+    /// Subtracted for each occurrence; in a buffer `frequencies`, an `f32` for each row.
     #[field(domain = or_buffer(&Domain::Float { from: -1e6, to: 1e6 }), default = 0.0)]
     pub frequency: Setting<f32>,
-    /// What is taken off once; in a buffer `presences`, an `f32` for each row.
+    /// Subtracted once; in a buffer `presences`, an `f32` for each row.
     #[field(domain = or_buffer(&Domain::Float { from: -1e6, to: 1e6 }), default = 0.0)]
     pub presence: Setting<f32>,
     /// Whether the newest token is written into `recent` first.
     #[field(default = false)]
     pub remembers: bool,
-    /// Threads of a block, a multiple of 32: as many as the window has tokens where that is not said.
+    /// Threads of a block, a multiple of 32: by default as many as the window has tokens.
     #[field(none = "auto", range = 32..=1024, multiple_of = 32, default = "auto")]
     pub threads: Option<u32>,
 }
@@ -80,7 +80,7 @@ pub struct PenaltiesArgs<M: Mode> {
     pub rows: M::Dim,
 }
 
-/// The most tokens of a window.
+/// Maximum number of tokens of a window.
 const MAX_WINDOW: u32 = 1024;
 
 impl Penalties {

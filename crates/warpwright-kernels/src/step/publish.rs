@@ -92,7 +92,7 @@ impl Publish {
     /// The word of `progress` that holds the maximum number of tokens of the launch.
     pub const LIMIT: u32 = 2;
 
-    /// A ring of that capacity, and so many ids that end a text.
+    /// A ring of this capacity, and this many ids that end a text.
     pub fn new(capacity: u32, ends: u32) -> Self {
         Publish { capacity, ends }
     }

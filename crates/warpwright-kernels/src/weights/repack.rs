@@ -403,7 +403,7 @@ impl<'k> Sides<'k> {
         }
     }
 
-    /// Moves what is beside the codes, as it is.
+    /// Copies everything except the codes.
     fn records(&self, way: Way) {
         let (k, first) = (self.item.kernel(), self.quants.first_record());
         for (i, record) in self.quants.records.iter().enumerate() {

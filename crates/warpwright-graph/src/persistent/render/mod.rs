@@ -1,8 +1,8 @@
 //! Reports of schedules: the items, their blocks, and the blocks that wait meanwhile.
 //!
-//! A [`ScheduleReport`] has an assigned schedule's content by names, with the times of [`Schedule::timeline`]: its model counts bytes,
-//! and so many more for each round of a block's teams. It is a table for a terminal, JSON for programs, or a picture with
-//! blocks from top to bottom and time from left to right.
+//! A [`ScheduleReport`] holds an assigned schedule's content by names, with the times of [`Schedule::timeline`], in
+//! bytes plus a cost for each round of a block's warp groups. It can be printed as a table for a terminal, as JSON for
+//! programs, or as a picture with blocks from top to bottom and time from left to right.
 
 mod report;
 mod svg;
@@ -20,8 +20,8 @@ use crate::plan::Plan;
 use warpwright_dsl::Role;
 
 impl ScheduleReport {
-    /// The report of a schedule of that plan, for the blocks that it is assigned to. It takes schedules that
-    /// [`check`](super::check) takes; of others it leaves out what makes no sense.
+    /// The report of a schedule of this plan with its assignment to blocks. The schedule should pass
+    /// [`check`](super::check); invalid parts of others are left out.
     pub fn new(schedule: &Schedule, plan: &Plan, assigned: &Assigned) -> Self {
         let timeline = schedule.timeline(assigned);
         let mut places = vec![(0, 0); schedule.instances.len()];
@@ -123,7 +123,7 @@ impl ScheduleReport {
     ///
     /// # Errors
     ///
-    /// Those of `serde_json`: a report that [`new`](Self::new) has made has none.
+    /// Those of `serde_json`: a report made by [`new`](Self::new) has none.
     pub fn to_json(&self) -> serde_json::Result<String> {
         serde_json::to_string_pretty(self)
     }

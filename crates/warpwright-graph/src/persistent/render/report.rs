@@ -1,7 +1,7 @@
-//! A schedule as data that people and programs read: names instead of handles.
+//! A schedule as data for people and programs, with names instead of handles.
 //!
-//! The JSON of a report is its fields, in this order and by these names. `version` is [`VERSION`]: it grows where a field
-//! changes its meaning or goes; fields may be added without that. Times are costs: bytes.
+//! The JSON of a report has its fields in this order and with these names. `version` is [`VERSION`]: it increases when
+//! a field is removed or changes its meaning; added fields do not change it. Times are costs: bytes.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,11 +14,11 @@ pub const VERSION: u32 = 1;
 pub struct ScheduleReport {
     /// The version of this form: [`VERSION`].
     pub version: u32,
-    /// How items come to blocks: `static` or `queue`.
+    /// How items are assigned to blocks: `static` or `queue`.
     pub assignment: String,
     /// Warps of a block.
     pub warps: u32,
-    /// What a round of tiles costs beside the bytes that it moves.
+    /// The cost of a round of tiles in addition to its bytes.
     pub round_bytes: u64,
     /// Sums.
     pub totals: ScheduleTotals,
@@ -26,7 +26,7 @@ pub struct ScheduleReport {
     pub phases: Vec<PhaseReport>,
     /// The blocks.
     pub blocks: Vec<BlockReport>,
-    /// The codes that the decoder has.
+    /// The ops of the decoder.
     pub ops: Vec<OpReport>,
     /// The instances, in the order of the plan.
     pub instances: Vec<InstanceReport>,
@@ -38,7 +38,7 @@ pub struct ScheduleReport {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ScheduleTotals {
-    /// Barriers of all blocks: one behind each phase.
+    /// Grid barriers: one after each phase.
     pub barriers: usize,
     /// Stages of all phases.
     pub stages: usize,
@@ -48,17 +48,17 @@ pub struct ScheduleTotals {
     pub items: usize,
     /// Tiles.
     pub tiles: u64,
-    /// Bytes that are moved.
+    /// Bytes moved.
     pub bytes: u64,
     /// Bytes of the matrices of products among them.
     pub weight_bytes: u64,
-    /// How long it takes.
+    /// The total time.
     pub cost: u64,
-    /// Which part of that a block waits, in the mean: from 0 to 1.
+    /// The mean share of the time for which a block is idle: from 0 to 1.
     pub idle: f64,
 }
 
-/// What happens between two barriers.
+/// The work between two barriers.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PhaseReport {
@@ -66,7 +66,7 @@ pub struct PhaseReport {
     pub from: u64,
     /// When it ends.
     pub to: u64,
-    /// Which part of it a block waits, in the mean: from 0 to 1.
+    /// The mean share of the phase for which a block is idle: from 0 to 1.
     pub idle: f64,
 }
 
@@ -74,13 +74,13 @@ pub struct PhaseReport {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BlockReport {
-    /// How long it works.
+    /// Its working time.
     pub busy: u64,
-    /// Which part of a token it waits: from 0 to 1.
+    /// The share of a token's time for which it is idle: from 0 to 1.
     pub idle: f64,
 }
 
-/// A code of the decoder.
+/// An op of the decoder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OpReport {
@@ -104,9 +104,9 @@ pub struct InstanceReport {
     pub makes: Vec<String>,
     /// The kernel, with its sizes.
     pub kernel: String,
-    /// Its code: a place in `ops`.
+    /// Its op: an index into `ops`.
     pub op: usize,
-    /// Its phase: a place in `phases`.
+    /// Its phase: an index into `phases`.
     pub phase: usize,
     /// Its stage, from 0 in each phase.
     pub stage: usize,
@@ -114,7 +114,7 @@ pub struct InstanceReport {
     pub grid: [u32; 3],
     /// Tiles in all.
     pub tiles: u64,
-    /// Warps of a team, which does a tile at a time.
+    /// Warps of a warp group, which computes one tile at a time.
     pub warps: u32,
     /// Its items.
     pub items: usize,
@@ -124,7 +124,7 @@ pub struct InstanceReport {
     pub weight_bytes: u64,
 }
 
-/// Tiles that one block does.
+/// Tiles that one block computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ItemReport {

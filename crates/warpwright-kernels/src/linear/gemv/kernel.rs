@@ -20,7 +20,7 @@ pub(crate) const MAX_BATCH: u32 = 8;
 pub(crate) const MAX_MATRICES: usize = 4;
 /// Warps of a block, where nothing else is asked for.
 const WARPS: u32 = 8;
-/// What is added to the result of each matrix.
+/// The bias and residual of each matrix.
 static RESIDUALS: [&str; MAX_MATRICES] = ["residual0", "residual1", "residual2", "residual3"];
 
 /// How a [`QuantGemv`] takes its activations.
@@ -152,16 +152,16 @@ pub struct QuantGemv {
     /// One to four matrices.
     #[field(table, max = MAX_MATRICES as u32)]
     pub matrices: Vec<Matrix>,
-    /// The activation `a` of the gate, where two matrices of one shape and format make one result, `a(W₀ x) · (W₁ x)`.
+    /// The activation `a` of the gate, if two matrices of one shape and format make one result, `a(W₀ x) · (W₁ x)`.
     #[field(default = "none")]
     pub gate: Option<Activation>,
     /// Columns of activations.
     #[field(range = 1..=MAX_BATCH, default = 1)]
     pub batch: u32,
-    /// What is added to the mean square, where the activations are normalised first.
+    /// Added to the mean square, if the activations are normalised first.
     #[field(none = "none", range = 0.0..=1e30, default = "none")]
     pub epsilon: Option<f32>,
-    /// What the activations are.
+    /// The form of the activations.
     #[field(default = "exact")]
     pub activations: Activations,
     /// Warps of a block: `None` for about eight, as the slices of a row can be shared evenly. How many keep a device
@@ -271,7 +271,7 @@ impl QuantGemv {
     }
 }
 
-/// Most warps of a block with so many bytes of shared memory.
+/// Maximum number of warps of a block with this much shared memory, in bytes.
 fn max_warps(products: &[Product], shared: u32) -> u32 {
     products.iter().map(|product| product.max_warps(shared)).min().unwrap_or(1)
 }

@@ -26,7 +26,7 @@ pub(super) struct Product {
     pub(super) gate: Option<Activation>,
     /// Whether activations are multiplied as `f32`, not as bytes.
     pub(super) exact: bool,
-    /// What is added to the mean square, where the activations are normalised.
+    /// Added to the mean square, if the activations are normalised.
     pub(super) epsilon: Option<f32>,
     /// Warps of the block.
     pub(super) warps: u32,
@@ -112,7 +112,7 @@ impl Product {
         (self.staged_words() + self.sums() + squares).next_multiple_of(4)
     }
 
-    /// Most warps of a block that has so many bytes of shared memory.
+    /// Maximum number of warps of a block with this much shared memory, in bytes.
     pub(super) fn max_warps(&self, shared: u32) -> u32 {
         (shared / 4 / self.warp_words()).clamp(1, MAX_WARPS)
     }
