@@ -95,7 +95,7 @@ fn arguments(plan: &Plan, launch: &PlannedLaunch) {
         args.iter().map(|arg| arg.name).collect::<Vec<_>>(),
         "{entry}"
     );
-    let mut most_bytes = 0;
+    let mut max_bytes = 0;
     for (arg, &(_, source)) in args.iter().zip(&launch.args) {
         let scalar = matches!(source, ArgSource::U32(_) | ArgSource::F32(_));
         assert_eq!(arg.role == Role::Scalar, scalar, "{entry}: `{}`", arg.name);
@@ -112,9 +112,9 @@ fn arguments(plan: &Plan, launch: &PlannedLaunch) {
             Role::In | Role::Out => 1,
             Role::InOut => 2,
         };
-        most_bytes += times * needed * u64::from(arg.dtype.bytes());
+        max_bytes += times * needed * u64::from(arg.dtype.bytes());
     }
-    assert!(launch.bytes > 0 && launch.bytes <= most_bytes, "{entry}: {} of {most_bytes}", launch.bytes);
+    assert!(launch.bytes > 0 && launch.bytes <= max_bytes, "{entry}: {} of {most_bytes}", launch.bytes);
 
     for ((extent, given), most) in rule.grid.iter().zip(launch.grid).zip(MAX_BLOCKS) {
         let blocks = extent.evaluate(known).unwrap_or_else(|| panic!("{entry}: no grid"));

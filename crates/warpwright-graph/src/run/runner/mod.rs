@@ -69,7 +69,7 @@ pub struct Runner {
     build: Box<Build>,
     eager: bool,
     steps: HashMap<Key, Entry>,
-    /// Steps that stay on the device, by variant.
+    /// Bound persistent kernels, by variant.
     persistent: HashMap<u32, BoundVariant>,
     /// The shapes of the last steps: a token, a prompt.
     last: [Option<Key>; 2],
