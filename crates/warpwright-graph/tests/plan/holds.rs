@@ -114,7 +114,7 @@ fn arguments(plan: &Plan, launch: &PlannedLaunch) {
         };
         max_bytes += times * needed * u64::from(arg.dtype.bytes());
     }
-    assert!(launch.bytes > 0 && launch.bytes <= max_bytes, "{entry}: {} of {most_bytes}", launch.bytes);
+    assert!(launch.bytes > 0 && launch.bytes <= max_bytes, "{entry}: {} of {max_bytes}", launch.bytes);
 
     for ((extent, given), most) in rule.grid.iter().zip(launch.grid).zip(MAX_BLOCKS) {
         let blocks = extent.evaluate(known).unwrap_or_else(|| panic!("{entry}: no grid"));
