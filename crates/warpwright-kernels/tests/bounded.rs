@@ -103,8 +103,7 @@ fn kernels_of_the_catalogue_stay_within_their_arguments() {
         let has_lists = |kernel: &dyn AnyKernel| {
             kernel.args().iter().any(|arg| matches!(arg.name, "starts" | "sequences" | "positions"))
         };
-        for (place, kernel) in
-            kernels.iter().enumerate().filter(|(_, kernel)| bytes(&***kernel) <= MAX_BYTES)
+        for (place, kernel) in kernels.iter().enumerate().filter(|(_, kernel)| bytes(&***kernel) <= MAX_BYTES)
         {
             let seeds = if has_lists(&**kernel) { 0..2 } else { place as u64..place as u64 + 1 };
             for seed in seeds.filter(|_| place < MAX_RUNS || has_lists(&**kernel)) {

@@ -23,7 +23,12 @@ const TYPES: [(&str, Type); 3] =
 const U: f64 = 1.0 / (1 << 24) as f64;
 
 /// Runs a kernel; yields its one output.
-fn output(sm: u16, kernel: &dyn AnyKernel, dims: &[(&'static str, usize)], given: &[LaunchArg<'_>]) -> Vec<f64> {
+fn output(
+    sm: u16,
+    kernel: &dyn AnyKernel,
+    dims: &[(&'static str, usize)],
+    given: &[LaunchArg<'_>],
+) -> Vec<f64> {
     let dim = |name: &str| dims.iter().find(|dim| dim.0 == name).map(|dim| dim.1 as u64);
     let (mut outputs, _) = run_kernel(Arch::sm(sm), kernel, dim, given);
     outputs.remove(0)
@@ -82,7 +87,8 @@ fn rows_are_normalised() {
                 let x = rounded(ty, &numbers(rows * d, 1));
                 let w = rounded(ty, &numbers(d, 2));
                 let kernel = of_type!(ty, RmsNorm { threads }(d as u32, epsilon));
-                let given = [LaunchArg::Input(ty, &x), LaunchArg::Input(ty, &w), LaunchArg::Output(ty, rows * d)];
+                let given =
+                    [LaunchArg::Input(ty, &x), LaunchArg::Input(ty, &w), LaunchArg::Output(ty, rows * d)];
                 let found = output(sm, &*kernel, &[("rows", rows)], &given);
                 let bound = (d as f64 / f64::from(threads) + 12.0) * U;
                 assert_within(&format!("{rows}x{d} {dtype} on sm_{sm}"), ty, &found, |i| {
@@ -146,7 +152,8 @@ fn rows_are_multiplied_by_a_vector() {
                 let w = rounded(ty, &numbers(n * k, 1));
                 let x = rounded(ty, &numbers(k, 2));
                 let kernel = of_type!(ty, MatVec {}(n as u32, k as u32));
-                let given = [LaunchArg::Input(ty, &w), LaunchArg::Input(ty, &x), LaunchArg::Output(Type::F32, n)];
+                let given =
+                    [LaunchArg::Input(ty, &w), LaunchArg::Input(ty, &x), LaunchArg::Output(Type::F32, n)];
                 let found = output(sm, &*kernel, &[], &given);
                 let bound = (k as f64 / 32.0 + 8.0) * U;
                 assert_within(&format!("{n}x{k} {dtype} on sm_{sm}"), Type::F32, &found, |i| {

@@ -471,7 +471,10 @@ mod on_the_vm {
             let x = common::numbers(width(&rope), 43);
             let mut given = vec![LaunchArg::Input(Type::F32, &x[..128])];
             if rope.kv_heads > 0 {
-                given.extend([LaunchArg::Input(Type::F32, &x[128..192]), LaunchArg::Input(Type::F32, &x[192..])]);
+                given.extend([
+                    LaunchArg::Input(Type::F32, &x[128..192]),
+                    LaunchArg::Input(Type::F32, &x[192..]),
+                ]);
             }
             given.push(LaunchArg::Input(Type::U32, &[3.0]));
             if rope.kv_heads > 0 {

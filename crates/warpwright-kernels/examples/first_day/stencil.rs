@@ -43,7 +43,11 @@ pub(crate) fn day(n: usize) -> Day<'static> {
         shape: (2, THREADS),
         sm: 80,
         exact: vec![(exact, 0.0)],
-        given: vec![LaunchArg::Input(Type::F32, x.leak()), LaunchArg::Output(Type::F32, n), LaunchArg::Scalar(n as u32)],
+        given: vec![
+            LaunchArg::Input(Type::F32, x.leak()),
+            LaunchArg::Output(Type::F32, n),
+            LaunchArg::Scalar(n as u32),
+        ],
     }
 }
 

@@ -97,7 +97,8 @@ fn check_rounded<T: Half + ToF32>(sm: u16, [columns, pitch]: [u32; 2], shape: [u
     values[5] = 1e6;
     values[columns as usize - 1] = -3e5;
     let values = rounded(Type::F32, &values);
-    let given = [LaunchArg::Input(Type::F32, &values), LaunchArg::Output(Type::F32, (height * width) as usize)];
+    let given =
+        [LaunchArg::Input(Type::F32, &values), LaunchArg::Output(Type::F32, (height * width) as usize)];
     for staged in [false, true] {
         let found = outputs(sm, (1, 96), &given, |k| {
             let x = k.ptr::<f32>("x").matrix(rows, columns).pitch(pitch);
@@ -151,8 +152,11 @@ fn loads_round_on_the_way_and_fill_with_zeros() {
 fn products_are_added_up_step_by_step() {
     for sm in TARGETS {
         let (a, b) = (wholes(32 * 48, 1), wholes(48 * 16, 2));
-        let given =
-            [LaunchArg::Input(Type::F16, &a), LaunchArg::Input(Type::F16, &b), LaunchArg::Output(Type::F32, 32 * 16)];
+        let given = [
+            LaunchArg::Input(Type::F16, &a),
+            LaunchArg::Input(Type::F16, &b),
+            LaunchArg::Output(Type::F32, 32 * 16),
+        ];
         let found = outputs(sm, (1, 32), &given, |k| {
             let (a, b) = (k.ptr::<F16>("a").matrix(32, 48), k.ptr::<F16>("b").matrix(48, 16));
             let (a_tile, b_tile) = (k.shared_tile::<F16>(32, 48), k.shared_tile::<F16>(48, 16));

@@ -103,7 +103,8 @@ fn row<'k>(x: Ptr<'k, Global, f32>, ahead: Ahead<'k>, before: Reg<'k, f32>) -> R
 fn loads_run_a_step_ahead_and_no_further() {
     for steps in [0u32, 1, 2, 5] {
         let x = wholes(steps.max(1) as usize * 32, 8);
-        let given = [LaunchArg::Input(Type::F32, &x), LaunchArg::Scalar(steps), LaunchArg::Output(Type::F32, 32)];
+        let given =
+            [LaunchArg::Input(Type::F32, &x), LaunchArg::Scalar(steps), LaunchArg::Output(Type::F32, 32)];
         let found = outputs(80, (1, 32), &given, |k| {
             let (x, n, y) = (k.ptr::<f32>("x"), k.scalar::<u32>("n"), k.ptr_mut::<f32>("y"));
             let sum = k.staged(

@@ -101,7 +101,8 @@ fn rows_of_a_narrow_matrix_stand_beside_columns() {
     for sm in TARGETS {
         for width in [1, 2, 3, 4, 6, 8, 16] {
             let x: Vec<f64> = (0..24 * width).map(f64::from).collect();
-            let given = [LaunchArg::Input(Type::F16, &x), LaunchArg::Output(Type::F32, (width * 8 * 24) as usize)];
+            let given =
+                [LaunchArg::Input(Type::F16, &x), LaunchArg::Output(Type::F32, (width * 8 * 24) as usize)];
             let found = outputs(sm, (1, 32), &given, |k| {
                 let (x, y) = (k.ptr::<F16>("x").matrix(20, width), k.ptr_mut::<f32>("y"));
                 let loaded = x.per_column(0, 24, None, None);
@@ -129,7 +130,11 @@ fn check_terms<T: Half>(sm: u16, terms: u32, bits: i32) {
     }
     let a = rounded(Type::F32, &a);
     let b = rounded(T::TYPE, &numbers(8 * 32, 6));
-    let given = [LaunchArg::Input(Type::F32, &a), LaunchArg::Input(T::TYPE, &b), LaunchArg::Output(Type::F32, 16 * 8)];
+    let given = [
+        LaunchArg::Input(Type::F32, &a),
+        LaunchArg::Input(T::TYPE, &b),
+        LaunchArg::Output(Type::F32, 16 * 8),
+    ];
     let found = outputs(sm, (1, 32), &given, |k| {
         let (a, b) = (k.ptr::<f32>("a"), k.ptr::<T>("b"));
         let b_tile = k.shared_tile::<T>(8, 32);

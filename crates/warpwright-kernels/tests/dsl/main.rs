@@ -38,6 +38,11 @@ fn run_body(
 }
 
 /// The outputs alone.
-fn outputs(sm: u16, shape: (u32, u32), given: &[LaunchArg<'_>], body: impl for<'k> Fn(K<'k>)) -> Vec<Vec<f64>> {
+fn outputs(
+    sm: u16,
+    shape: (u32, u32),
+    given: &[LaunchArg<'_>],
+    body: impl for<'k> Fn(K<'k>),
+) -> Vec<Vec<f64>> {
     run_body(sm, shape, given, body).0
 }

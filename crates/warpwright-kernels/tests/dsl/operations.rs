@@ -106,8 +106,11 @@ fn runs_of_lanes_reduce_by_themselves() {
     let x: Vec<f64> = (0..64).map(|i| f64::from(i * i % 37)).collect();
     for sm in TARGETS {
         for lanes in [1, 2, 4, 8, 16, 32u32] {
-            let given =
-                [LaunchArg::Input(Type::F32, &x), LaunchArg::Output(Type::F32, 64), LaunchArg::Output(Type::F32, 64)];
+            let given = [
+                LaunchArg::Input(Type::F32, &x),
+                LaunchArg::Output(Type::F32, 64),
+                LaunchArg::Output(Type::F32, 64),
+            ];
             let found = outputs(sm, (1, 64), &given, |k| {
                 let x = k.ptr::<f32>("x").ld(k.tid());
                 k.ptr_mut::<f32>("sums").st(k.tid(), k.group_sum(x, lanes));
@@ -179,7 +182,11 @@ fn halves_saturate() {
     let x = [1e6, -1e6, 65504.0, 65519.9, 65520.0, f64::INFINITY, f64::NEG_INFINITY, 1.5, f64::NAN, 2049.0];
     let halves = [65504.0, -65504.0, 65504.0, 65504.0, 65504.0, 65504.0, -65504.0, 1.5, f64::NAN, 2048.0];
     for sm in TARGETS {
-        let given = [LaunchArg::Input(Type::F32, &x), LaunchArg::Output(Type::F16, 10), LaunchArg::Output(Type::F16, 20)];
+        let given = [
+            LaunchArg::Input(Type::F32, &x),
+            LaunchArg::Output(Type::F16, 10),
+            LaunchArg::Output(Type::F16, 20),
+        ];
         let found = outputs(sm, (1, 10), &given, |k| {
             let x = k.ptr::<f32>("x").ld(k.tid());
             k.ptr_mut::<F16>("y").st(k.tid(), x.to_f16_saturating());

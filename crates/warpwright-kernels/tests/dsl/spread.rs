@@ -55,7 +55,8 @@ fn each_sum_has_one_lane_that_stores_it() {
             let runs = (32 / lanes) as usize;
             let x = wholes(32 * count, 9);
             // Twice the sum, and one for each time that it was stored.
-            let given = [LaunchArg::Input(Type::F32, &x), LaunchArg::InOut(Type::F32, &vec![0.0; runs * count])];
+            let given =
+                [LaunchArg::Input(Type::F32, &x), LaunchArg::InOut(Type::F32, &vec![0.0; runs * count])];
             let found = outputs(80, (1, 32), &given, |k| {
                 let (x, y) = (k.ptr::<f32>("x"), k.ptr_mut::<f32>("y"));
                 let values: Vec<_> = (0..count).map(|i| x.ld(k.lane() * count as u32 + i as u32)).collect();

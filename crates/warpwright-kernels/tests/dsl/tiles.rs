@@ -151,7 +151,8 @@ fn check_window<T: Data>(sm: u16, [columns, pitch]: [u32; 2], start: [u32; 2], s
     let values: Vec<_> = (0..rows * pitch).map(|i| f64::from(i % 251 + 1)).collect();
     let [height, width] = shape;
     for stages in [0, 2] {
-        let given = [LaunchArg::Input(T::TYPE, &values), LaunchArg::Output(T::TYPE, (height * width) as usize)];
+        let given =
+            [LaunchArg::Input(T::TYPE, &values), LaunchArg::Output(T::TYPE, (height * width) as usize)];
         let (outputs, _) = run_body(sm, (1, 96), &given, |k| {
             let x = k.ptr::<T>("x").matrix(rows, columns).pitch(pitch);
             let y = k.ptr_mut::<T>("y");

@@ -1,7 +1,7 @@
 //! What the tests of decode attention are worth: mistakes planted in it are found. And its use of memory, by the
 //! virtual GPU's counters: K and V are read once for all heads that share them.
 
-use super::case::{Case, build, validate, run};
+use super::case::{Case, build, run, validate};
 use warpwright_dsl::{Built, any::AnyKernel};
 use warpwright_kernels::{CacheDtype, Dtype, IncrementalAttention};
 use warpwright_ptx::ir::{Arch, Imm, ItemKind, Semantics, Src, StatementKind};
