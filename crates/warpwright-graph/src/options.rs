@@ -38,16 +38,7 @@ impl PlanOptions {
     pub fn arch(&self) -> Arch {
         self.tuning.device.arch
     }
-
-    /// Whether a launch for so few tokens reads each weight for itself, as products with vectors do. Where results are not
-    /// to depend on the batch there are none: all products are on the tensor cores, in one order of sums.
-    pub(crate) fn few(&self, tokens: u64) -> bool {
-        tokens <= FEW_TOKENS && !self.tuning.batch_invariant
-    }
 }
-
-/// Tokens that a product with vectors has room for.
-const FEW_TOKENS: u64 = 8;
 
 /// The properties of a device as it reports them; all others are those of a typical device of its architecture.
 pub fn device_model(device: &Device) -> DeviceModel {

@@ -60,6 +60,8 @@ fn results_do_not_depend_on_the_batch_where_that_is_asked_for() {
         let config = ModelConfig { formats: Formats::all(format), ..ModelConfig::small() };
         let first = |invariant, batch| {
             let mut options = PlanOptions::for_device(&device);
+            // Few, so that a larger batch would share sequences and rows in another way.
+            options.tuning.device.multiprocessors = 2;
             options.tuning.batch_invariant = invariant;
             let mut runner = runner_of(&device, &config, bound, (options, KernelLibrary));
             let (logits, _) = decode(&mut runner, batch, 0, 2);

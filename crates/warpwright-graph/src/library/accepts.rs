@@ -36,7 +36,7 @@ fn validate_products(
 ) -> Result<()> {
     let tokens = super::lowering::rows(program.ty(products.x))?;
     let quantised = quantised(program, products);
-    if !options.few(tokens.into()) {
+    if !products::are_few(tokens.into(), options) {
         if products.matrices.len() != 1 || products.norm.is_some() || products.gate.is_some() {
             return form("of more than eight tokens, a launch makes one plain product");
         }

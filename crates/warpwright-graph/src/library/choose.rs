@@ -8,7 +8,7 @@
 //! ```
 
 use super::accepts::{formats, on_tensor_cores, quantised};
-use super::gemm;
+use super::{gemm, products};
 use crate::fuse::{Accepts, Formed};
 use crate::graph::{Element, Role, Tensor, TensorType};
 use crate::options::{Arithmetic, Fusion, PlanOptions};
@@ -40,7 +40,7 @@ pub fn choose(
     let (mut choice, mut scaled) = (Choice::default(), HashSet::new());
     for (x, consumers) in consumers(program) {
         let tokens = program.ty(x).shape.rows();
-        if !options.few(tokens) {
+        if !products::are_few(tokens, options) {
             scaled.extend(scale(program, options, x, &consumers, &mut choice));
         } else if options.arithmetic == Arithmetic::Int8 {
             let maker = uses.maker(x).filter(|_| !overridden(Family::Norm));

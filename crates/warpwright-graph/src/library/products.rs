@@ -4,12 +4,20 @@ use super::gemm;
 use super::lowering::{LaunchArg, Lowering, Result, form};
 use crate::graph::{Element, Tensor};
 use crate::launch::Unsupported;
+use crate::options::PlanOptions;
 use crate::program::{Matrix, Products, Program};
 use warpwright_kernels::tune::GemvShape;
 use warpwright_kernels::{self as kernels, Activations, QuantGemv, QuantGemvArgs};
 
 /// Tokens that a launch has room for.
 pub(super) const TOKENS: u32 = 8;
+
+/// Whether products of so many tokens are one launch of [`QuantGemv`]. With
+/// [`batch_invariant`](warpwright_kernels::tune::Tuning::batch_invariant) none are: the tensor cores multiply all of them,
+/// in one order of sums.
+pub(super) fn are_few(tokens: u64, options: &PlanOptions) -> bool {
+    tokens <= u64::from(TOKENS) && !options.tuning.batch_invariant
+}
 
 /// Maximum number of tokens of a step: more would need too many launches.
 const MAX_TOKENS: u32 = 1 << 16;

@@ -3,7 +3,7 @@
 use warpwright_dsl::LaunchRule;
 use warpwright_ptx::ir::Arch;
 
-/// The properties of a device that choices depend on.
+/// The properties of a device that choices depend on. No choice reads `registers`, `l2` and `launch` yet.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DeviceModel {
@@ -99,11 +99,5 @@ impl DeviceModel {
     /// Bytes that global memory moves in this many nanoseconds.
     pub fn bytes_in(&self, nanoseconds: u32) -> u64 {
         self.bandwidth / 1000 * u64::from(nanoseconds) / 1_000_000
-    }
-
-    /// The minimum time, in nanoseconds, of launches that move this many bytes of global memory.
-    pub fn at_least(&self, bytes: u64, launches: u64) -> u64 {
-        let moving = u128::from(bytes) * 1_000_000_000 / u128::from(self.bandwidth.max(1));
-        u64::try_from(moving).unwrap_or(u64::MAX).saturating_add(launches.saturating_mul(self.launch.into()))
     }
 }

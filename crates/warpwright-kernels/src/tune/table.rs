@@ -1,15 +1,4 @@
 //! Measured choices, as text.
-//!
-//! ```text
-//! # A comment.
-//! [NVIDIA H200]
-//! gemv n=4096 k=14336 -> warps=8
-//! gemm n=4096 k=14336 terms=2 tokens=512 -> rows=128 columns=128
-//! attention heads=32 kv_heads=8 head_dim=128 length=131072 -> splits=64
-//! ```
-//!
-//! The rows below a device's name apply to that device. A row has the fields of a [`Shape`], without those at their
-//! defaults, and the fields of its choice.
 
 use super::{AttentionShape, DeviceModel, GemmShape, GemvShape, RopeShape, ScheduleShape, Shape};
 use crate::entry::{ConfigureError, values};
@@ -18,6 +7,25 @@ use std::fmt;
 use warpwright_dsl::{Config, Configure, Field};
 
 /// Choices by device and shape: measurements, or overrides of an estimate.
+///
+/// The rows below a device's name apply to that device. A row has the fields of a [`Shape`], without those at their
+/// defaults, and the fields of its choice.
+///
+/// ```
+/// use warpwright_kernels::tune::Table;
+///
+/// let table = Table::parse(
+///     "# A comment.
+///     [NVIDIA H200]
+///     gemv n=4096 k=14336 -> warps=8 rows=4
+///     gemm n=4096 k=14336 terms=2 tokens=512 -> rows=128 columns=128
+///     attention heads=32 kv_heads=8 head_dim=128 length=131072 -> splits=64
+///     rope heads=48 tokens=4096 -> rounds=4
+///     schedule -> large=4194304 round=2048",
+/// )?;
+/// assert_eq!(table.devices().collect::<Vec<_>>(), ["NVIDIA H200"]);
+/// # Ok::<(), warpwright_kernels::tune::TableError>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// By device, the shape and its choice in the texts of their fields.
@@ -166,9 +174,13 @@ impl Table {
         S::Choice::from_texts(&texts.iter().map(String::as_str).collect::<Vec<_>>()).ok()
     }
 
-    /// Whether the table has no rows.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+    /// The names of the devices that have rows, each once.
+    pub fn devices(&self) -> impl Iterator<Item = &str> {
+        let mut last = None;
+        self.rows
+            .keys()
+            .map(|(device, _)| device.as_str())
+            .filter(move |&device| last.replace(device) != Some(device))
     }
 }
 

@@ -55,49 +55,38 @@ fn a_kernel_waits_for_what_is_asked_for_later() {
 
 #[test]
 fn kernels_talk_to_one_another() {
-    // `n` times: waits until `q[0]` is what it has counted to, and then counts `p[0]` up.
-    const VOLLEY: &str = ".version 7.8\n.target sm_80\n.address_size 64
-.visible .entry volley(.param .u64 p, .param .u64 q, .param .u32 n)
-{
+    // `n` times: waits until `seen[0]` is what it has counted to, and then sets `own[0]` to the next number.
+    let player = |name: &str, first: u32, own: &str, seen: &str| {
+        format!(
+            ".visible .entry {name}(.param .u64 p, .param .u64 q, .param .u32 n)
+{{
     .reg .pred %p<2>;
     .reg .b32 %r<4>;
     .reg .b64 %rd<3>;
-    ld.param.u64 %rd1, [p];
-    ld.param.u64 %rd2, [q];
+    ld.param.u64 %rd1, [{own}];
+    ld.param.u64 %rd2, [{seen}];
     ld.param.u32 %r1, [n];
     mov.u32 %r2, 0;
-$volley:
-    ld.acquire.gpu.global.u32 %r3, [%rd2];
-    setp.ne.u32 %p1, %r3, %r2;
-    @%p1 bra $volley;
+$turn:
     add.u32 %r2, %r2, 1;
+    sub.u32 %r3, %r2, {first};
+$wait:
+    ld.acquire.gpu.global.u32 %r0, [%rd2];
+    setp.ne.u32 %p1, %r0, %r3;
+    @%p1 bra $wait;
     st.release.gpu.global.u32 [%rd1], %r2;
     setp.ne.u32 %p1, %r2, %r1;
-    @%p1 bra $volley;
+    @%p1 bra $turn;
     ret;
-}
-.visible .entry answer(.param .u64 p, .param .u64 q, .param .u32 n)
-{
-    .reg .pred %p<2>;
-    .reg .b32 %r<4>;
-    .reg .b64 %rd<3>;
-    ld.param.u64 %rd1, [p];
-    ld.param.u64 %rd2, [q];
-    ld.param.u32 %r1, [n];
-    mov.u32 %r2, 1;
-$answer:
-    ld.acquire.gpu.global.u32 %r3, [%rd1];
-    setp.ne.u32 %p1, %r3, %r2;
-    @%p1 bra $answer;
-    st.release.gpu.global.u32 [%rd2], %r2;
-    add.u32 %r2, %r2, 1;
-    setp.le.u32 %p1, %r2, %r1;
-    @%p1 bra $answer;
-    ret;
-}
-";
+}}
+"
+        )
+    };
+    // The first to play sees the other's last number, the other one sees this one's.
+    let players = player("volley", 1, "p", "q") + &player("answer", 0, "q", "p");
+    let text = format!(".version 7.8\n.target sm_80\n.address_size 64\n{players}");
     let device = Gpu::plain().device;
-    let gpu = Gpu { module: device.load_ptx(VOLLEY).unwrap(), device };
+    let gpu = Gpu { module: device.load_ptx(&text).unwrap(), device };
     let [(one, ball), (two, answer)] = streams(&gpu);
     gpu.launch(&one, "volley", &ball, &answer, 60);
     gpu.launch(&two, "answer", &ball, &answer, 60);

@@ -24,7 +24,16 @@ impl TuningArguments {
             let message =
                 |error: &dyn std::fmt::Display| Failure::Message(format!("{}: {error}", path.display()));
             let text = std::fs::read_to_string(path).map_err(|error| message(&error))?;
-            tuning.measured = Arc::new(Table::parse(&text).map_err(|error| message(&error))?);
+            let table = Table::parse(&text).map_err(|error| message(&error))?;
+            // Rows for other devices only would change nothing, without a word.
+            let (device, known) = (&tuning.device.name, table.devices().collect::<Vec<_>>());
+            if !known.contains(&device.as_str()) {
+                let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+                return Err(message(&format!(
+                    "the file has no rows for `{device}`; it has rows for: {known}"
+                )));
+            }
+            tuning.measured = Arc::new(table);
         }
         Ok(())
     }
