@@ -57,14 +57,28 @@ fn results_do_not_depend_on_the_batch_where_that_is_asked_for() {
     let device = device(false);
     let bound = SequenceBound { initial: 700, limit: 700 };
     for format in [WeightFormat::Q4K, WeightFormat::Bf16, WeightFormat::F32] {
-        let config = ModelConfig { formats: Formats::all(format), ..ModelConfig::small() };
-        let first = |invariant, batch| {
+        let cache = CacheDtype::F32;
+        let config = ModelConfig { formats: Formats::all(format), cache, ..ModelConfig::small() };
+        let first = |invariant, batch: u32| {
             let mut options = PlanOptions::for_device(&device);
             // Few, so that a larger batch would share sequences and rows in another way.
             options.tuning.device.multiprocessors = 2;
             options.tuning.batch_invariant = invariant;
             let mut runner = runner_of(&device, &config, bound, (options, KernelLibrary));
-            let (logits, _) = decode(&mut runner, batch, 0, 2);
+            decode(&mut runner, batch, 0, 1);
+            // Long sequences, so that blocks may share one, and the same in all: attention sees 600 tokens.
+            let states = runner.store().states().map(|(name, ty)| (name.to_owned(), ty));
+            for (name, ty) in
+                states.filter(|(_, ty)| matches!(ty.element, Element::Cache(_))).collect::<Vec<_>>()
+            {
+                let of_one = ty.shape.elements() / u64::from(batch);
+                let values =
+                    (0..ty.shape.elements()).map(|at| ((at % of_one * 7919) % 1009) as f32 / 1009.0 - 0.5);
+                let values: Vec<f32> = values.collect();
+                runner.store_mut().write_state(&name, &values).expect("a cache");
+            }
+            begin(runner.store_mut(), &vec![3; batch as usize], &vec![600; batch as usize]);
+            let (logits, _) = decode(&mut runner, batch, 600, 602);
             logits.into_iter().flat_map(|all| all[..config.vocab as usize].to_vec()).collect::<Vec<_>>()
         };
         let alone = first(true, 1);
