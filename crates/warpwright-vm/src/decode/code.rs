@@ -1,5 +1,6 @@
 //! Decoded code: the executable form of a module.
 
+use super::loops::Loops;
 use crate::machine::{Base, Inst, LANES, Machine, Registers, Step};
 use crate::memory::MemoryOp;
 use std::fmt;
@@ -60,6 +61,8 @@ pub(crate) struct FunctionCode {
     pub(crate) local_regions: Vec<(u64, u64)>,
     pub(crate) params: Vec<ParamSlot>,
     pub(crate) returns: Vec<ParamSlot>,
+    /// A kernel's; empty for other functions.
+    pub(crate) loops: Loops,
 }
 
 impl FunctionCode {

@@ -8,12 +8,14 @@
 mod assigned;
 mod cas_loop;
 mod code;
+mod loops;
 mod operand;
 mod slots;
 mod symbols;
 
 pub use code::Unsupported;
 pub(crate) use code::{Code, FunctionCode, Meta, NO_STATEMENT, ParamSlot};
+pub(crate) use loops::Deciding;
 pub(crate) use operand::{SymbolValue, immediate};
 pub(crate) use slots::File;
 pub(crate) use symbols::{Builtin, Callable, Symbols, function_at};
@@ -337,6 +339,9 @@ impl Decoder<'_, '_> {
         self.guard = UNGUARDED;
         self.frame.exit = self.code.insts.len() as u32;
         crate::op::control::end(self);
+        if function.kind == FunctionKind::Entry {
+            self.frame.loops = loops::loops(function, self.cfg, &self.slots, &starts, self.frame.exit);
+        }
         self.resolve(&starts);
         Ok(())
     }

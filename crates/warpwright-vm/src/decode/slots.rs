@@ -9,6 +9,7 @@
 
 use crate::machine::Base;
 use std::collections::BinaryHeap;
+use std::ops::RangeInclusive;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::{Access, Visitor};
 use warpwright_ptx::verify::{BlockId, Cfg};
@@ -46,10 +47,19 @@ pub(crate) struct Slots {
     pub(crate) count: Base,
     /// Registers that may be read before they are written.
     pub(crate) unassigned: Vec<Reg>,
+    intervals: Vec<Interval>,
+}
+
+impl Slots {
+    /// The statements from the first to the last at which a register has its row.
+    pub(super) fn live(&self, reg: Reg) -> RangeInclusive<u32> {
+        let Interval { start, end } = self.intervals[reg.0 as usize];
+        start..=end
+    }
 }
 
 /// Where a register is live: from and to which statement.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Interval {
     start: u32,
     end: u32,
@@ -132,7 +142,7 @@ pub(crate) fn allocate(function: &Function, cfg: &Cfg, entry: &[Reg]) -> Slots {
     for &reg in entry {
         intervals[reg.0 as usize].extend(0);
     }
-    let mut slots = scan(function, &intervals);
+    let mut slots = scan(function, intervals);
     slots.unassigned = unassigned.into_iter().filter(|reg| !entry.contains(reg)).collect();
     slots
 }
@@ -221,7 +231,7 @@ fn flow(function: &Function, cfg: &Cfg, global: &[Reg], intervals: &mut [Interva
 }
 
 /// The linear scan.
-fn scan(function: &Function, intervals: &[Interval]) -> Slots {
+fn scan(function: &Function, intervals: Vec<Interval>) -> Slots {
     let mut order: Vec<u32> =
         (0..intervals.len() as u32).filter(|&reg| intervals[reg as usize].start != u32::MAX).collect();
     order.sort_by_key(|&reg| intervals[reg as usize].start);
@@ -245,7 +255,7 @@ fn scan(function: &Function, intervals: &[Interval]) -> Slots {
         };
     }
     let count = Base { w32: pools[0].count, w64: pools[1].count, pred: pools[2].count };
-    Slots { rows, count, unassigned: Vec::new() }
+    Slots { rows, count, unassigned: Vec::new(), intervals }
 }
 
 /// The rows of one file.

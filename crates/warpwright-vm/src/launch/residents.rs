@@ -154,7 +154,7 @@ impl Residents {
                     if m.worker.steady {
                         let (awaited, again) = (launch.awaited.load(Acquire), patience == PATIENCE_AGAIN);
                         let around = Around { changes: now, awaited, again };
-                        self.blocks[turn].look(around, read);
+                        self.blocks[turn].look(&launch.code, around, read);
                         let circles = self.blocks.iter().all(|block| block.circles(now));
                         if circles && launch.stands_still(self.index, now) {
                             launch.stall(&self.blocks);

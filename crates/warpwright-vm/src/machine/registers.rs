@@ -6,6 +6,7 @@
 //! the frame ([`Base`]): a call moves the base up.
 
 use super::{Inst, Machine};
+use crate::decode::{Deciding, File};
 
 /// All lanes of a warp.
 pub(crate) const FULL: u32 = u32::MAX;
@@ -116,6 +117,16 @@ impl Registers {
     pub(crate) fn set_predicate(&mut self, row: u32, value: u32, mask: u32) {
         let slot = &mut self.pred[(self.base.pred + row) as usize];
         *slot = *slot & !mask | value & mask;
+    }
+
+    /// Clears all other bits of a row of the first frame, in the lanes of `mask`.
+    pub(crate) fn keep(&mut self, Deciding { file, row, bits }: Deciding, mask: u32) {
+        for lane in LanesOf(mask) {
+            match file {
+                File::Wide => self.w64[row as usize][lane] &= bits,
+                _ => self.w32[row as usize][lane] &= bits as u32,
+            }
+        }
     }
 
     /// Writes the lanes of `mask`.

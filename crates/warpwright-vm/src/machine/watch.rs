@@ -4,12 +4,14 @@
 //! computation. The state can: if a block's registers, positions and own memory are the same as before, and nothing
 //! around it has changed, it repeats itself for ever. A digest of the state is compared with that of one earlier
 //! sample, which is replaced each time the number of samples has doubled; so cycles of any length are found
-//! eventually.
+//! eventually. Of the registers, what counts is what a loop that a lane is in uses ([`crate::decode`]): a search may
+//! count its steps for ever.
 //!
 //! The host may change global memory until it waits for the launch. This does not affect a block that reads no global
 //! memory: when its cycle is found depends on its instructions alone, not on the host's threads.
 
 use super::{Barrier, Block, Park, Warp};
+use crate::decode::{Code, NO_STATEMENT};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Instructions of the block between two samples of its state; the second where the launch has stood still before.
@@ -46,12 +48,12 @@ pub(crate) struct Watch {
 impl Block {
     /// Samples the block's state between two of its turns; `read` says whether it has read global memory in the last
     /// one.
-    pub(crate) fn look(&mut self, around: Around, read: bool) {
+    pub(crate) fn look(&mut self, code: &Code, around: Around, read: bool) {
         self.watch.read |= read;
         let before = self.watch.around;
         let host_differs = self.watch.read && before.awaited != around.awaited;
         if self.watch.samples == 0 || before.changes != around.changes || host_differs {
-            let earlier = self.digest();
+            let earlier = self.digest(code);
             self.watch =
                 Watch { around, clock: self.clock, samples: 1, earlier, read: false, circles: false };
             return;
@@ -60,7 +62,7 @@ impl Block {
         if self.watch.circles || self.clock - self.watch.clock < interval {
             return;
         }
-        let now = self.digest();
+        let now = self.digest(code);
         let watch = &mut self.watch;
         watch.circles = now == watch.earlier;
         watch.clock = self.clock;
@@ -81,14 +83,14 @@ impl Block {
         watch.circles && watch.around.changes == changes && (watch.around.awaited || !watch.read)
     }
 
-    fn digest(&self) -> u64 {
+    fn digest(&self, code: &Code) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.shared.hash(&mut hasher);
         for barrier in &self.barriers {
             barrier.digest(&mut hasher);
         }
         for warp in self.warps.iter().filter(|warp| warp.live != 0) {
-            warp.digest(&mut hasher);
+            warp.digest(code, &mut hasher);
         }
         hasher.finish()
     }
@@ -105,8 +107,17 @@ impl Barrier {
 }
 
 impl Warp {
-    fn digest(&self, hasher: &mut DefaultHasher) {
-        self.registers.hash(hasher);
+    fn digest(&self, code: &Code, hasher: &mut DefaultHasher) {
+        let mut registers = self.registers.clone();
+        // Not the functions that it calls: a lane may have left one, and have come into it again.
+        let kernel = &code.functions[self.frames[0].function as usize];
+        for (pc, lanes) in self.places() {
+            let statement = Some(code.meta[pc as usize].statement).filter(|&at| at != NO_STATEMENT);
+            for deciding in kernel.loops.deciding(pc, statement) {
+                registers.keep(deciding, lanes);
+            }
+        }
+        registers.hash(hasher);
         for path in &self.paths {
             (path.pc, path.mask, path.reconverges_at, path.frame, path.resume).hash(hasher);
             match path.park {

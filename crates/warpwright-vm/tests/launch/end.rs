@@ -46,14 +46,17 @@ fn a_hung_launch_says_where_all_its_threads_are() {
 fn what_may_still_change_is_not_hung() {
     // Time goes on, a counter counts, another block still works: all of it ends by the budget at most.
     for (poll, what) in [
-        ("mov.u64 %rd2, %clock64;", "the clock"),
-        ("mov.u64 %rd2, %globaltimer;", "the time"),
+        (
+            "mov.u64 %rd2, %clock64; setp.gt.u64 %p3, %rd2, 0xffffffffffff; selp.u32 %r1, 1, 0, %p3;",
+            "the clock",
+        ),
+        ("mov.u64 %rd2, %globaltimer; setp.eq.u64 %p3, %rd2, 0; selp.u32 %r1, 1, 0, %p3;", "the time"),
         (
             "mov.u64 %rd2, %clock64; setp.gt.u64 %p3, %rd2, 0xffffffffffff; selp.u32 %r1, 1, 0, %p3;
              mov.u64 %rd2, 0; ld.volatile.global.u32 %r3, [%rd1];",
             "a time limit, of which nothing is left where the warp gives way",
         ),
-        ("add.u64 %rd3, %rd3, 1;", "a counter"),
+        ("add.u64 %rd3, %rd3, 1; shr.u64 %rd2, %rd3, 40; cvt.u32.u64 %r1, %rd2;", "a counter"),
         ("atom.global.add.u32 %r3, [%rd1], 1;", "memory"),
     ] {
         let device = device();
@@ -89,6 +92,101 @@ fn a_loop_that_reads_no_memory_is_hung_whatever_the_host_does() {
         let alone = executed(&|running| until(|| running.is_complete()));
         assert_eq!(executed(&|_| ()), alone, "{schedule:?}");
         assert_eq!(executed(&|_| std::thread::sleep(Duration::from_millis(1))), alone, "{schedule:?}");
+    }
+}
+
+/// A loop of one thread: `step` makes `%r1` of the count in `%r3` and `%rd3`, and the loop ends when `%r1` is not 0.
+fn count(step: &str) -> String {
+    kernel(&format!(
+        "    mov.u32 %r3, 0;
+    mov.u64 %rd3, 0;
+    mov.u32 %r4, 0;
+    mov.u32 %r8, 3;
+$trip:
+    add.u32 %r3, %r3, 1;
+    add.u64 %rd3, %rd3, 1;
+    {step}
+    setp.eq.u32 %p2, %r1, 0;
+    @%p2 bra $trip;
+    st.global.u32 [%rd1], %r3;
+    st.global.u32 [%rd1+4], %r4;
+    ret;"
+    ))
+}
+
+#[test]
+fn a_loop_whose_count_decides_nothing_is_hung() {
+    let probe = |index: &str| {
+        format!("{index} mul.wide.u32 %rd2, %r5, 4; add.u64 %rd2, %rd1, %rd2; ld.global.u32 %r1, [%rd2];")
+    };
+    for step in [
+        // Nobody reads it, or only what comes after the loop does.
+        probe("mov.u32 %r5, 1;"),
+        probe("mov.u32 %r5, 1; add.u32 %r4, %r4, 2; mad.lo.u32 %r7, %r4, %r3, %r7;"),
+        // An index into a table of 32 words.
+        probe("and.b32 %r5, %r3, 31;"),
+        probe("add.u32 %r6, %r3, 77; and.b32 %r5, %r6, 31;"),
+        probe("sub.u32 %r6, 77, %r3; and.b32 %r5, %r6, 31;"),
+        probe("rem.u32 %r5, %r3, 32;"),
+        probe("shl.b32 %r6, %r3, 2; and.b32 %r7, %r6, 127; shr.u32 %r5, %r7, 2;"),
+        probe("mul.lo.u32 %r6, %r3, %r3; xor.b32 %r7, %r6, 5; and.b32 %r5, %r7, 31;"),
+        probe("mad.lo.u32 %r6, %r3, 7, %r3; or.b32 %r7, %r6, 5; and.b32 %r5, %r7, 31;"),
+        probe("cvt.u32.u64 %r6, %rd3; not.b32 %r7, %r6; and.b32 %r5, %r7, 31;"),
+        probe("cvt.u16.u32 %rs1, %r3; and.b16 %rs2, %rs1, 31; cvt.u32.u16 %r5, %rs2;"),
+        probe("setp.eq.u32 %p1, %r1, 0; selp.b32 %r6, %r3, 5, %p1; mov.u32 %r7, %r6; and.b32 %r5, %r7, 31;"),
+        probe("shl.b32 %r6, %r3, %r8; and.b32 %r5, %r6, 31;"),
+    ] {
+        let device = device();
+        let table = device.alloc_zeros::<u32>(32).unwrap();
+        let options = Options { max_instructions: 100_000_000, ..Options::checked() };
+        let running = launch(&device, &count(&step), &LaunchConfig::new(1, 1), &table, &options);
+        let trap = running.wait().trap.expect("it never ends");
+        assert_eq!(trap.kind, TrapKind::Deadlock, "{step}");
+    }
+}
+
+#[test]
+fn a_loop_whose_count_decides_is_not_hung() {
+    // Each loop ends after 2^17 trips or so, when one bit of the count has come through the instructions.
+    for (step, trips) in [
+        ("shr.u32 %r1, %r3, 17;", 1 << 17),
+        ("shr.u64 %rd2, %rd3, 17; cvt.u32.u64 %r1, %rd2;", 1 << 17),
+        ("and.b32 %r1, %r3, 0x20000;", 1 << 17),
+        ("shl.b32 %r5, %r3, 14; and.b32 %r1, %r5, 0x80000000;", 1 << 17),
+        ("shl.b32 %r5, %r3, %r8; and.b32 %r1, %r5, 0x100000;", 1 << 17),
+        ("shl.b32 %r5, %r3, 14; shr.s32 %r5, %r5, 31; and.b32 %r1, %r5, 1;", 1 << 17),
+        ("mov.u32 %r5, %r3; or.b32 %r5, %r5, 1; xor.b32 %r5, %r5, 1; shr.u32 %r1, %r5, 17;", 1 << 17),
+        ("not.b32 %r5, %r3; shr.u32 %r5, %r5, 17; xor.b32 %r1, %r5, 0x7fff;", 1 << 17),
+        ("rem.u32 %r5, %r3, 0x40000; shr.u32 %r1, %r5, 17;", 1 << 17),
+        ("mul.lo.u32 %r5, %r3, 2; and.b32 %r1, %r5, 0x40000;", 1 << 17),
+        ("mul.wide.u32 %rd2, %r3, 0x10000; shr.u64 %rd2, %rd2, 33; cvt.u32.u64 %r1, %rd2;", 1 << 17),
+        ("mul.wide.s32 %rd2, %r3, 0x10000; shr.u64 %rd2, %rd2, 33; cvt.u32.u64 %r1, %rd2;", 1 << 17),
+        ("mul.hi.u32 %r1, %r3, 0x8000;", 1 << 17),
+        ("mad.lo.u32 %r5, %r8, 0, %r3; shr.u32 %r1, %r5, 17;", 1 << 17),
+        ("mad.wide.u32 %rd2, %r8, 0, %rd3; shr.u64 %rd2, %rd2, 17; cvt.u32.u64 %r1, %rd2;", 1 << 17),
+        ("sub.u32 %r5, 0x20000, %r3; setp.eq.u32 %p1, %r5, 0; selp.b32 %r1, 1, 0, %p1;", 1 << 17),
+        // The sign of a narrower value fills the higher bits.
+        ("shr.u32 %r5, %r3, 2; cvt.s32.s16 %r5, %r5; shr.u32 %r1, %r5, 31;", 1 << 17),
+        (
+            "shr.u32 %r5, %r3, 10; cvt.s64.s8 %rd2, %r5; shr.u64 %rd2, %rd2, 60; cvt.u32.u64 %r1, %rd2;",
+            1 << 17,
+        ),
+        ("shr.u32 %r5, %r3, 10; cvt.s8.u32 %r5, %r5; shr.u32 %r1, %r5, 31;", 1 << 17),
+        // A predicate, a guard, and a carry between registers.
+        ("setp.ge.u32 %p1, %r3, 0x20000; selp.b32 %r1, 1, 0, %p1;", 1 << 17),
+        ("setp.ge.u32 %p1, %r3, 0x20000; mov.u32 %r1, 0; @%p1 mov.u32 %r1, 1;", 1 << 17),
+        ("add.cc.u32 %r5, %r3, 0xfffe0000; addc.u32 %r1, 0, 0;", 1 << 17),
+        ("min.u32 %r5, %r3, 0x20000; and.b32 %r1, %r5, 0x20000;", 1 << 17),
+        // The count of the trip before, and one that only every other trip changes.
+        ("shr.u32 %r1, %r5, 17; mov.u32 %r5, %r3;", (1 << 17) + 1),
+        ("and.b32 %r6, %r3, 1; add.u32 %r5, %r5, %r6; shr.u32 %r1, %r5, 16;", (1 << 17) - 1),
+    ] {
+        let device = device();
+        let words = device.alloc_zeros::<u32>(2).unwrap();
+        let text = count(step).replace("    mov.u32 %r4, 0;", "    mov.u32 %r4, 0;\n    mov.u32 %r5, 0;");
+        let report = launch(&device, &text, &LaunchConfig::new(1, 1), &words, &Options::default()).wait();
+        assert!(report.is_clean(), "{step}: {report}");
+        assert_eq!(words.peek(0), Some(trips), "{step}");
     }
 }
 
