@@ -5,16 +5,16 @@ use super::spec::{
 };
 use std::fmt;
 
-/// The most elements of a head that kernels of attention take.
+/// The longest head that the attention kernels take.
 const MAX_HEAD_DIM: u32 = 256;
 
 macro_rules! blocks {
-    ($($name:ident: $text:literal, $doc:literal;)*) => {
-        /// A block that models have and that is not computed yet.
+    ($($name:ident: $text:literal;)*) => {
+        /// A block that models have and that is not implemented yet.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Block {
-            $(#[doc = $doc] $name,)*
+            $(#[doc = concat!("Needs ", $text, ".")] $name,)*
         }
 
         impl fmt::Display for Block {
@@ -26,40 +26,40 @@ macro_rules! blocks {
 }
 
 blocks! {
-    Bidirectional: "attention to later tokens", "Attention to later tokens.";
-    Windows: "attention with windows that differ by layer", "Windows in some layers, or of different lengths.";
-    Sinks: "attention with sinks", "Scores that take part in the softmax without a value.";
-    ScoreCap: "attention with a soft cap of scores", "A soft cap of scores.";
-    LongHeads: "heads of more than 256 elements", "Longer heads than kernels take.";
-    WholeHeadNorms: "norms of all heads as one row", "Norms of all heads of queries, and of keys, as one row.";
-    ValueNorms: "norms of values", "Norms of values.";
-    KeysAsValues: "keys that are the values too", "Products of keys that are the values too.";
-    AttentionGate: "attention with a gate on its result", "A gate on the result of attention.";
-    SharedCache: "layers that share a cache", "Layers that see the cache of another layer.";
-    FusedProjections: "one matrix for queries, keys and values", "One matrix for queries, keys and values.";
-    Unrotated: "layers whose heads do not turn", "Layers whose heads do not turn.";
-    Rotations: "rotations that differ by layer", "Different rotations in different layers.";
-    RotarySections: "rotations by positions of several coordinates", "Positions of several coordinates.";
-    ContextFactors: "rotations with factors by the length of the context", "Factors of frequencies that depend on the length of the context.";
-    LatentAttention: "latent attention", "Multi-head latent attention.";
-    Mamba2: "Mamba 2", "Mamba 2.";
-    DeltaNet: "gated delta nets", "Gated delta nets.";
-    ShortConvolution: "short convolutions", "Gated convolutions.";
-    LayerNorm: "norms with a mean", "Norms with a mean.";
-    NormsAfter: "norms behind blocks", "Blocks with a norm behind them, or none before.";
-    ParallelResiduals: "attention and network side by side", "Attention and network side by side.";
-    ResidualScale: "scaled residuals", "Residuals that are scaled.";
-    OutputScale: "layers with a scaled result", "Layers whose result is scaled.";
-    Experts: "a mixture of experts", "Mixtures of experts.";
-    UngatedNetwork: "feed-forward networks without a gate", "Networks without a gate.";
-    ClampedActivation: "a gate with limits", "A gate with limits.";
-    FusedGate: "one matrix for gate and up", "One matrix for gate and up.";
-    UnequalLayers: "layers of different sizes", "Layers of different sizes.";
-    EmbeddingScale: "scaled embeddings", "Embeddings that are scaled.";
-    LayerEmbeddings: "embeddings for each layer", "Embeddings for each layer.";
-    LogitScale: "scaled logits", "Logits that are scaled.";
-    LogitCap: "logits with a soft cap", "A soft cap of logits.";
-    PredictingLayers: "layers that predict several tokens", "Layers that predict several tokens.";
+    Bidirectional: "bidirectional attention";
+    Windows: "attention windows that differ by layer";
+    Sinks: "attention sinks";
+    ScoreCap: "a soft cap of attention scores";
+    LongHeads: "heads of more than 256 elements";
+    WholeHeadNorms: "norms of all heads as one row";
+    ValueNorms: "norms of values";
+    KeysAsValues: "keys that are also the values";
+    AttentionGate: "a gate on the output of attention";
+    SharedCache: "layers that share a cache";
+    FusedProjections: "one matrix for q, k and v";
+    Unrotated: "layers without RoPE";
+    Rotations: "RoPE that differs by layer";
+    RotarySections: "multi-dimensional RoPE positions";
+    ContextFactors: "RoPE factors that depend on the context length";
+    LatentAttention: "latent attention";
+    Mamba2: "Mamba 2";
+    DeltaNet: "gated delta nets";
+    ShortConvolution: "short convolutions";
+    LayerNorm: "LayerNorm";
+    NormsAfter: "norms after blocks";
+    ParallelResiduals: "attention and feed-forward network in parallel";
+    ResidualScale: "scaled residuals";
+    OutputScale: "scaled layer outputs";
+    Experts: "a mixture of experts";
+    UngatedNetwork: "feed-forward networks without a gate";
+    ClampedActivation: "a clamped gate";
+    FusedGate: "one matrix for gate and up";
+    UnequalLayers: "layers of different sizes";
+    EmbeddingScale: "scaled embeddings";
+    LayerEmbeddings: "embeddings per layer";
+    LogitScale: "scaled logits";
+    LogitCap: "a soft cap of logits";
+    PredictingLayers: "layers that predict further tokens";
 }
 
 impl ModelSpec {
@@ -85,8 +85,7 @@ impl ModelSpec {
                 Mixer::Attention(own) => {
                     let rotary = own.rotary;
                     let other = first.and_then(attention).unwrap_or_else(|| own.clone());
-                    let turns_otherwise =
-                        rotary.zip(other.rotary).is_some_and(|(own, other)| turn_otherwise(own, other));
+                    let differs = rotary.zip(other.rotary).is_some_and(|(own, other)| differ(own, other));
                     all(&[
                         (!own.mask.causal, Block::Bidirectional),
                         (own.mask.window != other.mask.window, Block::Windows),
@@ -100,7 +99,7 @@ impl ModelSpec {
                         (own.shares.is_some(), Block::SharedCache),
                         (own.fused, Block::FusedProjections),
                         (rotary.is_none(), Block::Unrotated),
-                        (turns_otherwise, Block::Rotations),
+                        (differs, Block::Rotations),
                         (rotary.is_some_and(|rotary| rotary.sections.is_some()), Block::RotarySections),
                         (
                             rotary.is_some_and(|rotary| rotary.factors == Factors::ByContext),
@@ -158,8 +157,8 @@ impl ModelSpec {
     }
 }
 
-/// Whether two rotations differ in more than the length of heads, of which sizes say enough.
-fn turn_otherwise(own: Rotary, other: Rotary) -> bool {
+/// Whether two rotations differ in more than the head length, which [`Block::UnequalLayers`] reports.
+fn differ(own: Rotary, other: Rotary) -> bool {
     let mut params = other.params;
     if params.head_dim != own.params.head_dim {
         (params.head_dim, params.rotary_dim) = (own.params.head_dim, own.params.rotary_dim);

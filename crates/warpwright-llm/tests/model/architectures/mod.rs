@@ -164,7 +164,7 @@ fn normed(attention: AttentionSpec) -> LayerSpec {
     }
 }
 
-/// The same with norms behind blocks alone.
+/// The same with norms after blocks alone.
 fn normed_after(attention: AttentionSpec) -> LayerSpec {
     LayerSpec {
         mixer_norms: around(None, Some("post_attention_norm")),
