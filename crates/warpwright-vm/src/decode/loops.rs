@@ -107,7 +107,8 @@ fn strongly_connected(cfg: &Cfg) -> Vec<Vec<BlockId>> {
     sets
 }
 
-/// The registers that statements name, by rows, with the bits that have effects there.
+/// The registers that statements name, by rows, with the bits that have effects there. Predicates count as a whole:
+/// what they depend on, a comparison for one, has an effect already.
 fn used<I: Iterator<Item = usize>>(
     function: &Function,
     slots: &Slots,
@@ -119,9 +120,6 @@ fn used<I: Iterator<Item = usize>>(
         let StatementKind::Instruction(instruction) = &function.statements()[statement].kind else {
             continue;
         };
-        if let Some(guard) = instruction.guard {
-            bits.insert(guard.reg, u64::MAX);
-        }
         let flow = Flow::of(&instruction.op);
         let reads = if flow.is_some() { 0 } else { u64::MAX };
         instruction.op.visit(&mut |access, reg| {
