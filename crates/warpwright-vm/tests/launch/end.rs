@@ -155,6 +155,7 @@ fn a_loop_whose_count_decides_is_not_hung() {
         ("shl.b32 %r5, %r3, 14; and.b32 %r1, %r5, 0x80000000;", 1 << 17),
         ("shl.b32 %r5, %r3, %r8; and.b32 %r1, %r5, 0x100000;", 1 << 17),
         ("shl.b32 %r5, %r3, 14; shr.s32 %r6, %r5, 31; and.b32 %r1, %r6, 1;", 1 << 17),
+        ("shl.b32 %r5, %r3, 14; shr.s32 %r6, %r5, 4; and.b32 %r1, %r6, 0x80000000;", 1 << 17),
         ("mov.u32 %r5, %r3; or.b32 %r6, %r5, 1; xor.b32 %r7, %r6, 1; shr.u32 %r1, %r7, 17;", 1 << 17),
         ("not.b32 %r5, %r3; shr.u32 %r6, %r5, 17; xor.b32 %r1, %r6, 0x7fff;", 1 << 17),
         ("rem.u32 %r5, %r3, 0x40000; shr.u32 %r1, %r5, 17;", 1 << 17),
