@@ -37,6 +37,9 @@ use std::time::Duration;
 const PATIENCE: u64 = 1 << 18;
 const SEEDED_PATIENCE: u64 = 1 << 20;
 
+/// What a turn counts for in which all threads of a block gave way, however few instructions they took.
+const WAITING: u64 = 1 << 12;
+
 /// The same once the launch has stood still: most of it waits for the same again.
 const PATIENCE_AGAIN: u64 = 1 << 11;
 

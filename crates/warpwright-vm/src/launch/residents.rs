@@ -1,8 +1,8 @@
 //! Runs the resident blocks of a host thread in turn, until they are over, wait, or repeat themselves.
 
 use super::report;
-use super::{Launch, PATIENCE_AGAIN};
-use crate::machine::{Around, Block, BlockStatus, Machine, room_of_block};
+use super::{Launch, WAITING};
+use crate::machine::{Around, Block, BlockStatus, Machine, Turn, room_of_block};
 use std::mem::take;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
@@ -148,13 +148,14 @@ impl Residents {
                 }
                 BlockStatus::Running | BlockStatus::Waiting => {
                     let now = launch.changes.load(Acquire);
-                    stalled = if now == seen { stalled + (self.blocks[turn].clock - before) } else { 0 };
+                    let spent = (self.blocks[turn].clock - before).max(if waiting > 0 { WAITING } else { 0 });
+                    stalled = if now == seen { stalled + spent } else { 0 };
                     seen = now;
                     m.worker.steady = stalled > patience;
                     if m.worker.steady {
-                        let (awaited, again) = (launch.awaited.load(Acquire), patience == PATIENCE_AGAIN);
-                        let around = Around { changes: now, awaited, again };
-                        self.blocks[turn].look(&launch.code, around, read);
+                        let around = Around { changes: now, awaited: launch.awaited.load(Acquire) };
+                        let did = Turn { read, wrote: progressed };
+                        self.blocks[turn].look(&launch.code, around, did);
                         let circles = self.blocks.iter().all(|block| block.circles(now));
                         if circles && launch.stands_still(self.index, now) {
                             launch.stall(&self.blocks);

@@ -2,10 +2,14 @@
 //!
 //! Threads that wait in a loop are busy, so an instruction count cannot distinguish a hopeless wait from a long
 //! computation. The state can: if a block's registers, positions and own memory are the same as before, and nothing
-//! around it has changed, it repeats itself for ever. A digest of the state is compared with that of one earlier
-//! sample, which is replaced each time the number of samples has doubled; so cycles of any length are found
-//! eventually. Of the registers, what counts is what a loop that a lane is in uses ([`crate::decode`]): a search may
-//! count its steps for ever.
+//! around it has changed, it repeats itself for ever. After each turn of the block, a digest of the state is compared
+//! with that of one earlier turn, which is replaced each time the number of turns has doubled; so cycles of any length
+//! are found eventually (Brent). Of the registers, what counts is what a loop that a lane is in uses
+//! ([`crate::decode`]): a search may count its steps for ever.
+//!
+//! Warps that search by themselves have cycles of different lengths, and the block's is their common multiple. As long
+//! as no memory and no barrier changes, a warp's next state depends on its own alone: it is enough that each warp has
+//! come back to a state of its own.
 //!
 //! The host may change global memory until it waits for the launch. This does not affect a block that reads no global
 //! memory: when its cycle is found depends on its instructions alone, not on the host's threads.
@@ -14,10 +18,6 @@ use super::{Barrier, Block, Park, Warp};
 use crate::decode::{Code, NO_STATEMENT};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Instructions of the block between two samples of its state; the second where the launch has stood still before.
-const INTERVAL: u64 = 1 << 14;
-const INTERVAL_AGAIN: u64 = 1 << 11;
-
 /// What else there is to a block's going on, at a look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Around {
@@ -25,8 +25,15 @@ pub(crate) struct Around {
     pub(crate) changes: u64,
     /// The host waits, and so changes nothing.
     pub(crate) awaited: bool,
-    /// The launch has stood still before.
-    pub(crate) again: bool,
+}
+
+/// What a turn of a block did.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn {
+    /// It has read global memory.
+    pub(crate) read: bool,
+    /// It may have changed memory.
+    pub(crate) wrote: bool,
 }
 
 /// What is known of a block's states since something around it changed.
@@ -34,41 +41,70 @@ pub(crate) struct Around {
 pub(crate) struct Watch {
     /// At the time of all that follows.
     around: Around,
-    /// The block's clock at the last look.
-    clock: u64,
-    samples: u64,
-    /// A state from before.
-    earlier: u64,
+    turns: u64,
+    /// The state after an earlier turn.
+    earlier: State,
+    /// The digest of shared memory after the last turn.
+    shared: u64,
+    /// No turn since then may have changed memory or barriers.
+    still: bool,
+    /// For each warp, whether it has come back to its earlier state.
+    returned: Vec<bool>,
     /// The block has read global memory since then.
     read: bool,
     /// It has come back.
     circles: bool,
 }
 
+/// Digests of a block's state.
+#[derive(Debug, Default)]
+struct State {
+    shared: u64,
+    /// The barriers, but for how often they were passed.
+    barriers: u64,
+    /// How often barriers were passed, which nothing depends on.
+    passed: u64,
+    warps: Vec<u64>,
+}
+
+impl State {
+    fn is_that_of(&self, other: &State) -> bool {
+        (self.shared, self.barriers, &self.warps) == (other.shared, other.barriers, &other.warps)
+    }
+}
+
 impl Block {
-    /// Samples the block's state between two of its turns; `read` says whether it has read global memory in the last
-    /// one.
-    pub(crate) fn look(&mut self, code: &Code, around: Around, read: bool) {
-        self.watch.read |= read;
+    /// Compares the block's state after a turn with an earlier one.
+    pub(crate) fn look(&mut self, code: &Code, around: Around, turn: Turn) {
+        self.watch.read |= turn.read;
         let before = self.watch.around;
         let host_differs = self.watch.read && before.awaited != around.awaited;
-        if self.watch.samples == 0 || before.changes != around.changes || host_differs {
-            let earlier = self.digest(code);
-            self.watch =
-                Watch { around, clock: self.clock, samples: 1, earlier, read: false, circles: false };
+        let begins = self.watch.turns == 0 || before.changes != around.changes || host_differs;
+        if self.watch.circles && !begins {
             return;
         }
-        let interval = if around.again { INTERVAL_AGAIN } else { INTERVAL };
-        if self.watch.circles || self.clock - self.watch.clock < interval {
-            return;
+        if begins || turn.wrote {
+            self.watch.shared = digest(&self.shared);
         }
-        let now = self.digest(code);
+        let now = State {
+            shared: self.watch.shared,
+            barriers: digest(&self.barriers.each_ref().map(Barrier::digest)),
+            passed: self.barriers.iter().map(|barrier| barrier.generation).sum(),
+            warps: self.warps.iter().map(|warp| warp.digest(code)).collect(),
+        };
         let watch = &mut self.watch;
-        watch.circles = now == watch.earlier;
-        watch.clock = self.clock;
-        watch.samples += 1;
-        if watch.samples.is_power_of_two() && !watch.circles {
-            (watch.earlier, watch.read, watch.around) = (now, false, around);
+        let earlier = &watch.earlier;
+        watch.turns = if begins { 1 } else { watch.turns + 1 };
+        watch.still &= !turn.wrote && (now.barriers, now.passed) == (earlier.barriers, earlier.passed);
+        for ((returned, now), earlier) in watch.returned.iter_mut().zip(&now.warps).zip(&earlier.warps) {
+            *returned |= now == earlier;
+        }
+        let all_returned = watch.still && watch.returned.iter().all(|returned| *returned);
+        watch.circles = !begins && (all_returned || now.is_that_of(earlier));
+        if watch.turns.is_power_of_two() && !watch.circles {
+            watch.returned.clear();
+            watch.returned.resize(now.warps.len(), false);
+            (watch.earlier, watch.still, watch.read, watch.around) = (now, true, false, around);
         }
     }
 
@@ -82,32 +118,27 @@ impl Block {
         let watch = &self.watch;
         watch.circles && watch.around.changes == changes && (watch.around.awaited || !watch.read)
     }
+}
 
-    fn digest(&self, code: &Code) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.shared.hash(&mut hasher);
-        for barrier in &self.barriers {
-            barrier.digest(&mut hasher);
-        }
-        for warp in self.warps.iter().filter(|warp| warp.live != 0) {
-            warp.digest(code, &mut hasher);
-        }
-        hasher.finish()
-    }
+fn digest(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Barrier {
     /// All but how often it was passed.
-    fn digest(&self, hasher: &mut DefaultHasher) {
-        if self.is_busy() {
-            self.occupation().hash(hasher);
-        }
-        self.is_busy().hash(hasher);
+    fn digest(&self) -> u64 {
+        if self.is_busy() { digest(&self.occupation()) } else { 0 }
     }
 }
 
 impl Warp {
-    fn digest(&self, code: &Code, hasher: &mut DefaultHasher) {
+    fn digest(&self, code: &Code) -> u64 {
+        if self.live == 0 {
+            return 0;
+        }
+        let hasher = &mut DefaultHasher::new();
         let mut registers = self.registers.clone();
         // Not the functions that it calls: a lane may have left one, and have come into it again.
         let kernel = &code.functions[self.frames[0].function as usize];
@@ -127,5 +158,6 @@ impl Warp {
             }
         }
         self.rest(hasher);
+        hasher.finish()
     }
 }
