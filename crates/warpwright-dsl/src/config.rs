@@ -298,7 +298,7 @@ impl fmt::Display for Domain {
                 Some((last, others)) => write!(f, "{} or {last}", others.join(", ")),
                 None => f.write_str("nothing"),
             },
-            Domain::List { of, max } => write!(f, "up to {max}, with + between them, each {of}"),
+            Domain::List { of, max } => write!(f, "up to {max} values with + between them, each {of}"),
         }
     }
 }

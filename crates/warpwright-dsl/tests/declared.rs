@@ -110,7 +110,7 @@ fn fields_are_described_by_the_struct() {
         "up or downwards",
         "auto or a multiple of 8 from 8 to 64",
         "false or true",
-        "up to 2, with + between them, each up or downwards",
+        "up to 2 values with + between them, each up or downwards",
     ];
     assert_eq!(domains, expected);
     assert_eq!(Rows::EXAMPLES.len(), 2);
@@ -165,7 +165,7 @@ fn the_columns_of_a_table_are_fields() {
         ("last", Some("auto"), ""),
     ];
     assert_eq!(fields, expected);
-    let listed = "up to 3, with + between them, each from 1 to 64";
+    let listed = "up to 3 values with + between them, each from 1 to 64";
     assert_eq!(Stack::FIELDS[1].domain.to_string(), listed);
     assert_eq!(Layer::FIELDS[0].domain, Domain::int(1, 64));
     assert_eq!(Stack::default(), stack(&[(8, Order::Up)]));

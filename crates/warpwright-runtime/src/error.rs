@@ -11,7 +11,7 @@ use warpwright_ptx::ir::Type;
 pub type Result<T, E = RuntimeError> = std::result::Result<T, E>;
 
 /// Why an operation failed or was refused.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum RuntimeError {
     /// A name is not the name of a device.
@@ -191,6 +191,13 @@ pub enum RuntimeError {
         "an event is not complete, or was skipped after an error; synchronize it before asking for its time"
     )]
     Incomplete,
+}
+
+/// The same text as `Display`: a program or a test that returns the error prints it.
+impl fmt::Debug for RuntimeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl From<ContractError> for RuntimeError {

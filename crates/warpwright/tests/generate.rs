@@ -91,8 +91,8 @@ fn a_context_that_does_not_suffice_is_refused_with_its_numbers() {
     assert_eq!(
         stderr.lines().last(),
         Some(
-            "error: the context of 16 tokens (no more were asked for) is full after 5 of the prompt and 12 of 64 (`-n`) that \
-             were asked for: ask for fewer; a larger context helps, of up to 512 tokens (`-c`)"
+            "error: the context of 16 tokens (no more were asked for) is full after a prompt of 5 and 12 of 64 new tokens \
+             (`-n`), of which the last needs no place: ask for fewer; a larger context helps, of up to 512 tokens (`-c`)"
         )
     );
     // As many as there is room for: nothing is wrong.

@@ -67,8 +67,8 @@ pub struct Tuning {
     pub device: DeviceModel,
     /// The measured choices.
     pub measured: Arc<Table>,
-    /// Whether the order of sums is the same for every batch, so that a token's result does not depend on the other
-    /// tokens computed with it.
+    /// Whether the order of sums is the same for every batch, so that the results of a sequence do not depend on the
+    /// sequences computed with it.
     pub batch_invariant: bool,
 }
 

@@ -54,6 +54,8 @@ pub struct TableError {
 pub enum TableProblem {
     /// The line is before the first `[device]`.
     NoDevice,
+    /// The line begins with `[` and does not end with `]`.
+    Unclosed,
     /// The line has no `->` between a shape and a choice.
     NoArrow,
     /// There is no shape of this name.
@@ -74,6 +76,7 @@ impl fmt::Display for TableError {
         write!(f, "line {}: ", self.line)?;
         match &self.problem {
             TableProblem::NoDevice => write!(f, "no `[name of a device]` stands above the row"),
+            TableProblem::Unclosed => write!(f, "the name of a device ends with `]`"),
             TableProblem::NoArrow => write!(f, "a row is `shape field=value … -> field=value …`"),
             TableProblem::Unknown { name, known } => {
                 write!(f, "nothing is chosen for `{name}`; there are {}", known.join(", "))
@@ -136,6 +139,8 @@ impl Table {
             let line = line.split('#').next().unwrap_or_default().trim();
             if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
                 device = Some(name.trim().to_owned());
+            } else if line.starts_with('[') {
+                return Err(TableError { line: i + 1, problem: TableProblem::Unclosed });
             } else if !line.is_empty() {
                 let added = device.as_ref().ok_or(TableProblem::NoDevice);
                 let added = added.and_then(|device| table.add(device, line));

@@ -78,7 +78,7 @@ impl Context {
             ContextLimit::Asked | ContextLimit::Default => {
                 format!("a larger context helps, of up to {} tokens", self.max)
             }
-            ContextLimit::Model | ContextLimit::Window => "there is no larger one".into(),
+            ContextLimit::Model | ContextLimit::Window => "this model takes no larger one".into(),
         }
     }
 }

@@ -115,7 +115,7 @@ pub enum EngineError {
 }
 
 fn after(before: usize) -> String {
-    if before == 0 { String::new() } else { format!(" after {before} that are held") }
+    if before == 0 { String::new() } else { format!(" after {before} that are in the cache") }
 }
 
 impl From<ExecuteError> for EngineError {

@@ -219,7 +219,7 @@ fn contexts_know_what_limits_them() {
     assert_eq!(
         refused(None),
         "a prompt of 257 tokens does not fit into the context of 256 tokens (the model was trained for no more): shorten \
-         it; there is no larger one"
+         it; this model takes no larger one"
     );
 }
 

@@ -176,8 +176,12 @@ impl FindingKind {
         Some(match (between, same_value) {
             (_, true) => "both write the same value, which works but is a race",
             (Between::Copy, _) => "wait for the copy with `cp.async.wait_group` or an mbarrier first",
-            (Between::Lanes, _) => "a `bar.warp.sync` is missing between the two",
-            (Between::Warps, _) => "a barrier of the block is missing between the two",
+            (Between::Lanes, _) => {
+                "a `bar.warp.sync` is missing between the two, or an atomic operation if both update one value"
+            }
+            (Between::Warps, _) => {
+                "a barrier of the block is missing between the two, or an atomic operation if both update one value"
+            }
             (Between::Blocks, _) => {
                 "order them with a release and an acquire, or use atomics for both; barriers of a block do not \
                  reach others"

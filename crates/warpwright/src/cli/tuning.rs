@@ -10,8 +10,8 @@ pub(crate) struct TuningArguments {
     /// A file of measured choices, in the format of `plan --choices`; other choices are estimated
     #[arg(long, value_name = "FILE", help_heading = "Kernels")]
     tuning: Option<PathBuf>,
-    /// Add numbers in an order that is the same for every batch, so that a token's result does not depend on the other
-    /// tokens computed with it. This is slower
+    /// Add numbers in an order that is the same for every batch, so that the results of a sequence do not depend on the
+    /// sequences computed with it. The size of a prompt's chunks still counts. This is slower
     #[arg(long, help_heading = "Kernels")]
     batch_invariant: bool,
 }
@@ -28,10 +28,12 @@ impl TuningArguments {
             // Rows for other devices only would change nothing, without a word.
             let (device, known) = (&tuning.device.name, table.devices().collect::<Vec<_>>());
             if !known.contains(&device.as_str()) {
-                let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-                return Err(message(&format!(
-                    "the file has no rows for `{device}`; it has rows for: {known}"
-                )));
+                let others = if known.is_empty() {
+                    "no rows".into()
+                } else {
+                    format!("rows for {}", known.join(", "))
+                };
+                return Err(message(&format!("the file has no rows for `{device}`; it has {others}")));
             }
             tuning.measured = Arc::new(table);
         }

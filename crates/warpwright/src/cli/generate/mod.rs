@@ -154,8 +154,8 @@ fn outcome(
             let made = generation.tokens.len();
             let prompt = generation.timings.prompt_tokens;
             Err(Failure::Message(format!(
-                "{context} is full after {prompt} of the prompt and {made} of {} (`-n`) that were asked for: ask for fewer; \
-                 {}",
+                "{context} is full after a prompt of {prompt} and {made} of {} new tokens (`-n`), of which the last needs no \
+                 place: ask for fewer; {}",
                 arguments.n,
                 context_help(&context)
             )))
