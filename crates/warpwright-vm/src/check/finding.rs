@@ -397,7 +397,7 @@ impl fmt::Display for Thread<'_> {
 }
 
 /// Writes where an access went.
-struct ShownSite<'a>(&'a MemorySite);
+pub(super) struct ShownSite<'a>(pub(super) &'a MemorySite);
 
 impl fmt::Display for ShownSite<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,6 @@
 //! Turns raw findings into those of a report, with names, lines and allocations.
 
-use super::finding::message;
+use super::finding::{ShownSite, message};
 use super::{
     AccessSite, AllocationRef, ArgumentRef, Finding, FindingKind, MemorySite, RawFinding, RawPlace, RawSite,
     SourceLines,
@@ -83,6 +83,11 @@ impl Launch {
             _ => None,
         }
     }
+}
+
+/// Where a place is, in words.
+pub(crate) fn shown(launch: &Launch, place: RawPlace) -> String {
+    ShownSite(&memory(launch, place)).to_string()
 }
 
 fn memory(launch: &Launch, place: RawPlace) -> MemorySite {

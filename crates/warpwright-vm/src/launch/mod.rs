@@ -276,7 +276,7 @@ impl Launch {
         if self.may_stand.load(Relaxed) && blocks.iter().any(Block::has_read) {
             self.leaving.store(true, Release);
         } else {
-            self.trap(report::stall(self, blocks.len()));
+            self.trap(report::stall(self, blocks.iter()));
         }
     }
 
@@ -339,10 +339,10 @@ impl Launch {
     /// It stands still for good: ended with the trap that says so.
     pub(crate) fn give_up(&self) {
         let shares = lock(&self.shares);
-        let blocks =
-            shares.iter().filter_map(|share| share.left.as_ref()).map(|(_, left)| left.blocks.len()).sum();
+        let left = shares.iter().filter_map(|share| share.left.as_ref());
+        let trap = report::stall(self, left.flat_map(|(_, left)| &left.blocks));
         drop(shares);
-        self.trap(report::stall(self, blocks));
+        self.trap(trap);
     }
 
     /// Ends it with a trap. The first one counts.

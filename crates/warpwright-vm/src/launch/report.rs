@@ -1,7 +1,7 @@
 //! Reports of launches.
 
 use super::{Launch, State};
-use crate::check::{Finding, SourceLine, SourceLines, resolve};
+use crate::check::{Finding, SourceLine, SourceLines, resolve, shown};
 use crate::counters::{BarrierWaits, MemoryCounters, SpaceTraffic, Traffic};
 use crate::decode::NO_STATEMENT;
 use crate::machine::{Block, CLUSTER_BARRIER, Counts, LANES, Warp, Worker, too_much};
@@ -270,11 +270,22 @@ pub(super) fn deadlock(launch: &Launch, block: &Block) -> Trap {
 }
 
 /// The trap of a launch that does nothing any more.
-pub(super) fn stall(launch: &Launch, resident: usize) -> Trap {
+pub(super) fn stall<'a>(launch: &Launch, blocks: impl Iterator<Item = &'a Block>) -> Trap {
+    let mut resident = 0;
+    let mut polled = Vec::new();
+    for block in blocks {
+        resident += 1;
+        polled.extend(block.warps.iter().filter(|warp| warp.live != 0).filter_map(|warp| warp.polled));
+    }
     let mut message =
         "every thread that has not exited does the same again and again, and nothing changes: they \
                        wait for something that never comes"
             .to_owned();
+    if let Some(&first) = polled.first() {
+        let elsewhere = polled.iter().any(|place| *place != first);
+        let more = if elsewhere { ", among others" } else { "" };
+        let _ = write!(message, "; they poll {}{more}", shown(launch, first));
+    }
     let begun = launch.next_block.load(Relaxed);
     if !launch.options.cooperative && begun < launch.shape.blocks() {
         let _ = write!(

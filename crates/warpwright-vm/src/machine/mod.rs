@@ -25,7 +25,9 @@ pub(crate) use step::{BlockStatus, Counts, Worker};
 pub(crate) use warp::{Frame, NONE, Park, Resume, Warp};
 pub(crate) use watch::{Around, Turn};
 
+use crate::check::RawPlace;
 use crate::launch::Launch;
+use crate::memory::AccessSpec;
 use crate::simd::Handler;
 
 /// No guard.
@@ -151,12 +153,14 @@ impl Machine<'_> {
     /// The warp has polled memory that other threads change, and has changed it or not. A warp that keeps polling
     /// gives way to the others, and to its own lanes that wait at a reconvergence point.
     #[inline(always)]
-    pub(crate) fn polled(&mut self, changed: bool) {
+    pub(crate) fn polled(&mut self, spec: AccessSpec, addresses: &Row64, changed: bool) {
         self.worker.progress |= changed;
         if changed {
             self.warp.polls = 0;
             return;
         }
+        let address = addresses[self.mask.trailing_zeros() as usize % LANES];
+        self.warp.polled = Some(RawPlace { space: spec.space, address, bytes: spec.bytes });
         self.warp.polls += 1;
         if self.warp.polls.is_multiple_of(POLLS) {
             self.give_way();

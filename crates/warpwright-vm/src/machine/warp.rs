@@ -12,7 +12,7 @@
 
 use super::copies::Copies;
 use super::meet::Exchange;
-use crate::check::LocalWritten;
+use crate::check::{LocalWritten, RawPlace};
 
 use std::hash::{Hash, Hasher};
 
@@ -114,6 +114,8 @@ pub(crate) struct Warp {
     pub(crate) clock: u64,
     /// How often it has polled memory that other threads change, since it last changed some itself.
     pub(crate) polls: u32,
+    /// The memory that it has polled last in vain, since the watch over its block took the earlier state.
+    pub(crate) polled: Option<RawPlace>,
     /// What lanes bring to collectives.
     pub(crate) exchange: Exchange,
     /// Asynchronous copies that are under way.
@@ -131,6 +133,7 @@ impl Warp {
         self.slices = 0;
         self.clock = 0;
         self.polls = 0;
+        self.polled = None;
         self.exchange.clear();
         self.copies.clear();
         self.live = live;

@@ -102,6 +102,7 @@ impl Block {
         let all_returned = watch.still && watch.returned.iter().all(|returned| *returned);
         watch.circles = !begins && (all_returned || now.is_that_of(earlier));
         if watch.turns.is_power_of_two() && !watch.circles {
+            self.warps.iter_mut().for_each(|warp| warp.polled = None);
             watch.returned.clear();
             watch.returned.resize(now.warps.len(), false);
             (watch.earlier, watch.still, watch.read, watch.around) = (now, true, false, around);

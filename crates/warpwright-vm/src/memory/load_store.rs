@@ -246,7 +246,7 @@ impl<'a> Machine<'a> {
         let addresses = self.addresses(&op.address);
         let spec = op.spec(false);
         if op.order.strong.is_some() {
-            self.polled(false);
+            self.polled(spec, &addresses, false);
         }
         let mut todo = self.mask;
         while let Some(group) = self.next_group(spec, &addresses, &mut todo) {

@@ -309,7 +309,7 @@ impl<'a> Machine<'a> {
         }
         // An attempt that changed nothing is but a look.
         self.worker.outward = outward;
-        self.polled(changed);
+        self.polled(op.spec(), &addresses, changed);
         for (values, &(_, element)) in old.iter().zip(&op.elements) {
             self.keep(element, values, mask);
         }
@@ -370,7 +370,7 @@ impl<'a> Machine<'a> {
             m.observed(op.touch(), &group);
         }
         self.worker.outward = outward;
-        self.polled(changed);
+        self.polled(op.spec(), &addresses, changed);
         if stop.is_some() {
             return self.not_atomic();
         }

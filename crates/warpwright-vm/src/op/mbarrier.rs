@@ -407,7 +407,8 @@ impl<'a> Machine<'a> {
         // Looking changes nothing.
         self.worker.progress = progress;
         if over != self.mask {
-            self.polled(false);
+            let spec = AccessSpec { space: at.space, bytes: 8, align: 8, write: false };
+            self.polled(spec, &self.addresses(&at.address), false);
         }
         for row in wait.complete.into_iter().flatten() {
             self.registers.set_predicate(row, over, self.mask);

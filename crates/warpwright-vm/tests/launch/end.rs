@@ -43,6 +43,39 @@ fn a_hung_launch_says_where_all_its_threads_are() {
 }
 
 #[test]
+fn a_hung_launch_says_what_it_polls() {
+    let hung = "every thread that has not exited does the same again and again, and nothing changes: they wait for \
+                something that never comes";
+    for (poll, end) in [
+        (
+            "ld.volatile.shared.u32 %r1, [seen+4];",
+            "; they poll 0x4 in shared memory, byte 4 of `seen` of 8 bytes",
+        ),
+        (
+            "atom.shared.cas.b32 %r1, [seen], 1, 2;",
+            "; they poll 0x0 in shared memory, byte 0 of `seen` of 8 bytes",
+        ),
+        // What nobody else can change is not polled; what was polled before is not what they wait for.
+        ("mov.u32 %r3, 0;", ""),
+        ("setp.eq.u32 %p3, %r4, 0; @%p3 ld.volatile.shared.u32 %r1, [seen]; mov.u32 %r4, 1;", ""),
+    ] {
+        let device = device();
+        let flag = device.alloc_zeros::<u32>(1).unwrap();
+        let text = spin(poll).replace(
+            "    ld.param",
+            "    .shared .align 4 .b8 seen[8];
+    mov.u32 %r4, 0;
+    st.shared.u32 [seen], %r4;
+    st.shared.u32 [seen+4], %r4;
+    ld.param",
+        );
+        let report = launch(&device, &text, &LaunchConfig::new(1, 32), &flag, &Options::default()).wait();
+        let trap = report.trap.expect("a deadlock");
+        assert_eq!(trap.message, format!("{hung}{end}"), "{poll}");
+    }
+}
+
+#[test]
 fn what_may_still_change_is_not_hung() {
     // Time goes on, a counter counts, another block still works: all of it ends by the budget at most.
     for (poll, what) in [
