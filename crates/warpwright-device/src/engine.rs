@@ -122,13 +122,14 @@ impl Drop for Engine {
 }
 
 /// A stalled launch: all its threads wait for something that the launch itself does not cause. It stays resident, and
-/// gets another turn after another operation has had one.
+/// gets another turn after another operation has had one. Or a launch that makes way for others.
 pub struct Standing {
     launch: Arc<dyn Launch>,
     running: Mutex<Option<Running>>,
     /// The number of turns of operations when it stalled.
     seen: AtomicU64,
     polls_host: bool,
+    makes_way: bool,
     since: Instant,
 }
 
@@ -143,15 +144,21 @@ impl Standing {
         self.seen.store(turns, Relaxed);
     }
 
-    /// Whether to give it another turn: another operation has had one, or the interval has passed.
+    /// Whether to give it another turn: it can go on by itself, another operation has had one, or the interval has
+    /// passed.
     pub(crate) fn may_go_on(&self, turns: u64) -> bool {
         let pause = if self.polls_host { POLL_HOST } else { POLL_OTHERS };
-        self.seen.load(Relaxed) != turns || self.since.elapsed() >= pause
+        self.makes_way || self.seen.load(Relaxed) != turns || self.since.elapsed() >= pause
     }
 
     /// How long it has been stalled.
     pub(crate) fn since(&self) -> Duration {
         self.since.elapsed()
+    }
+
+    /// Whether it can go on by itself.
+    pub(crate) fn makes_way(&self) -> bool {
+        self.makes_way
     }
 
     /// Whether it waits for memory that the host may change.
@@ -270,12 +277,13 @@ impl Worker {
                 launch.end(number, running.wait())?;
                 Ok(Outcome::Done)
             }
-            Progress::Standing { changed, polls_host } => {
+            Progress::Standing { changed, polls_host, makes_way } => {
                 let standing = Standing {
                     launch: launch.clone(),
                     running: Mutex::new(Some(running)),
                     seen: AtomicU64::new(0),
                     polls_host,
+                    makes_way,
                     since: Instant::now(),
                 };
                 Ok(Outcome::Stands(Op::Standing(Arc::new(standing)), changed))

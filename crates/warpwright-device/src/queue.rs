@@ -522,7 +522,9 @@ impl State {
     fn take_hung(&mut self) -> Option<Entry> {
         let lively = self.heads().any(|head| head.op.is_up_to_others());
         self.lively.set(lively);
-        let hangs = |head: &&Entry| head.op.standing().is_some_and(|standing| !standing.polls_host());
+        let hangs = |head: &&Entry| {
+            head.op.standing().is_some_and(|standing| !standing.polls_host() && !standing.makes_way())
+        };
         let stream = self.heads().find(hangs)?.stream.id();
         let waits = self.waits.values().any(|until| !until.holds(self));
         if !waits && self.asked_at.is_none() {

@@ -40,6 +40,13 @@ const SEEDED_PATIENCE: u64 = 1 << 20;
 /// What a turn counts for in which all threads of a block gave way, however few instructions they took.
 const WAITING: u64 = 1 << 12;
 
+/// Instructions of a host thread, without anything that others may notice, after which a launch makes way for others.
+/// Until then a standstill has been found, if it is one.
+const SLICE: u64 = 4 * PATIENCE;
+
+/// Instructions of a host thread after which a launch makes way for others though it may change memory all the time.
+const LONG: u64 = 1 << 24;
+
 /// The same once the launch has stood still: most of it waits for the same again.
 const PATIENCE_AGAIN: u64 = 1 << 11;
 
@@ -115,6 +122,10 @@ pub(crate) struct Launch {
     resting: Box<[AtomicBool]>,
     /// It was left because its blocks look at memory of the host.
     polls_host: AtomicBool,
+    /// It was left to make way, and can go on.
+    makes_way: AtomicBool,
+    /// Instructions of a host thread, without anything that others may notice, after which it makes way.
+    slice: AtomicU64,
     /// Counts what blocks have done that others may notice.
     acts: AtomicU64,
     /// The number of changes when it was resumed.
@@ -160,12 +171,15 @@ struct Share {
 pub enum Progress {
     /// The launch is over.
     Complete,
-    /// Every thread that has not exited repeats the same steps until something else changes memory.
+    /// Every thread that has not exited repeats the same steps until something else changes memory; or the launch has
+    /// run for long and only looked at memory, so that it may wait for others.
     Standing {
         /// Whether, since it began or last stood still, it has done something that others may notice.
         changed: bool,
         /// Whether it polls memory that the host may change.
         polls_host: bool,
+        /// Whether it can go on by itself: it has run for long, and makes way for others.
+        makes_way: bool,
     },
 }
 
@@ -204,6 +218,8 @@ impl Launch {
             leaving: AtomicBool::new(false),
             resting: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             polls_host: AtomicBool::new(false),
+            makes_way: AtomicBool::new(false),
+            slice: AtomicU64::new(SLICE),
             acts: AtomicU64::new(0),
             resumed_at: AtomicU64::new(0),
             patience: AtomicU64::new(if seeded { SEEDED_PATIENCE } else { PATIENCE }),
@@ -280,12 +296,13 @@ impl Launch {
         }
     }
 
-    /// The blocks of a host thread have looked at memory of the host, and done nothing else for long that others may
-    /// notice. If that is so of all, they leave the launch for a moment, where that is wished for.
-    fn rest(&self, index: u32) {
+    /// The blocks of a host thread have looked at memory, and done nothing else for long that others may notice. If that
+    /// is so of all, they leave the launch for a moment, where that is wished for.
+    fn rest(&self, index: u32, polls_host: bool) {
         self.resting[index as usize].store(true, Release);
         if self.may_stand.load(Relaxed) && self.resting.iter().all(|resting| resting.load(Acquire)) {
-            self.polls_host.store(true, Relaxed);
+            self.polls_host.store(polls_host, Relaxed);
+            self.makes_way.store(!polls_host, Relaxed);
             self.leaving.store(true, Release);
         }
     }
@@ -309,7 +326,12 @@ impl Launch {
         state.left = 0;
         drop(state);
         self.leaving.store(false, Relaxed);
-        self.patience.store(PATIENCE_AGAIN, Relaxed);
+        if self.makes_way.swap(false, Relaxed) {
+            // It may be no wait at all, but a long computation.
+            self.slice.store((2 * self.slice.load(Relaxed)).min(LONG), Relaxed);
+        } else {
+            self.patience.store(PATIENCE_AGAIN, Relaxed);
+        }
         self.standing.iter().for_each(|standing| {
             let gone = standing.load(Relaxed) == GONE;
             standing.store(if gone { GONE } else { 0 }, Relaxed);
@@ -333,6 +355,7 @@ impl Launch {
         Progress::Standing {
             changed: self.acts.load(Acquire) != self.resumed_at.load(Relaxed),
             polls_host: self.polls_host.load(Relaxed),
+            makes_way: self.makes_way.load(Relaxed),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Runs the resident blocks of a host thread in turn, until they are over, wait, or repeat themselves.
 
 use super::report;
-use super::{Launch, WAITING};
+use super::{LONG, Launch, WAITING};
 use crate::machine::{Around, Block, BlockStatus, Machine, Turn, room_of_block};
 use std::mem::take;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -92,7 +92,8 @@ impl Residents {
     pub(super) fn run<'a>(&mut self, launch: &'a Launch, m: &mut Machine<'a>) {
         let mut turn = 0;
         let mut waiting = 0;
-        let (mut stalled, mut idle) = (0, 0);
+        let (mut stalled, mut idle, mut total) = (0, 0, 0);
+        let slice = launch.slice.load(Relaxed);
         let mut seen = launch.changes.load(Acquire);
         let patience = launch.patience.load(Relaxed);
         let mut awake = Awake { launch, is: false };
@@ -119,16 +120,18 @@ impl Residents {
             account(launch, m);
             let progressed = take(&mut m.worker.progress);
             let (read, polled) = (take(&mut m.worker.read), take(&mut m.worker.polled_host));
-            let acted = take(&mut m.worker.outward);
+            let (acted, timed) = (take(&mut m.worker.outward), take(&mut m.worker.timed));
             if acted {
                 launch.acts.fetch_add(1, AcqRel);
             }
-            if acted || polled {
+            if acted || polled || timed {
                 launch.changed();
             }
-            idle = if acted || progressed { 0 } else { idle + (self.blocks[turn].clock - before) };
-            if idle > patience && polled {
-                launch.rest(self.index);
+            let spent = self.blocks[turn].clock - before;
+            (idle, total) = (if acted { 0 } else { idle + spent }, total + spent);
+            let polls_host = idle > patience && polled;
+            if polls_host || idle > slice && read || total > slice.max(LONG) {
+                launch.rest(self.index, polls_host);
             } else {
                 launch.resting[self.index as usize].store(idle > patience, Release);
             }
@@ -148,8 +151,8 @@ impl Residents {
                 }
                 BlockStatus::Running | BlockStatus::Waiting => {
                     let now = launch.changes.load(Acquire);
-                    let spent = (self.blocks[turn].clock - before).max(if waiting > 0 { WAITING } else { 0 });
-                    stalled = if now == seen { stalled + spent } else { 0 };
+                    let counted = spent.max(if waiting > 0 { WAITING } else { 0 });
+                    stalled = if now == seen { stalled + counted } else { 0 };
                     seen = now;
                     m.worker.steady = stalled > patience;
                     if m.worker.steady {

@@ -44,9 +44,10 @@ pub(crate) struct Worker {
     pub(crate) checks: WorkerChecks,
     /// Something was written since this was last cleared.
     pub(crate) progress: bool,
-    /// Since this was last cleared, something was done that other blocks or the host may notice, or the clock was
-    /// read.
+    /// Since this was last cleared, something was done that other blocks or the host may notice.
     pub(crate) outward: bool,
+    /// Since this was last cleared, the clock was read, which changes by itself.
+    pub(crate) timed: bool,
     /// Since this was last cleared, memory was accessed that is the host's as well, and changes by itself.
     pub(crate) polled_host: bool,
     /// Memory that the host can change was accessed since this was last cleared.
@@ -78,6 +79,7 @@ impl Worker {
             checks: WorkerChecks::default(),
             progress: false,
             outward: false,
+            timed: false,
             polled_host: false,
             read: false,
             faults: ((0, 0), 0),

@@ -42,7 +42,7 @@ pub(crate) fn emit(d: &mut Decoder<'_, '_>, special: Special, file: File, row: u
         ),
         (register, _) => d.emit_boxed(move |m, _| {
             // Time changes by itself.
-            m.worker.outward |=
+            m.worker.timed |=
                 matches!(register, Clock | Clock64 | ClockHi | GlobalTimer | GlobalTimerLo | GlobalTimerHi);
             let values: [u64; LANES] = std::array::from_fn(|lane| value(m, register, axis as usize, lane));
             match file {

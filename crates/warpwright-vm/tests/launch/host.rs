@@ -137,7 +137,10 @@ fn a_launch_may_stand_still_many_times() {
     let (flags, options) = (device.alloc_mapped::<u32>(2).unwrap(), Options::default());
     let waiting = launch(&device, &wait_for_host(), &LaunchConfig::new(2, 1), &flags, &options);
     for _ in 0..2000 {
-        assert!(matches!(waiting.run(), Progress::Standing { changed: false, polls_host: true }));
+        assert!(matches!(
+            waiting.run(),
+            Progress::Standing { changed: false, polls_host: true, makes_way: false }
+        ));
     }
     // It does not hold up others, nor itself.
     let other = device.alloc_zeros::<u32>(2).unwrap();
