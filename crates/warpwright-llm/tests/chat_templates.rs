@@ -169,3 +169,20 @@ fn variables_reach_the_template_and_messages_stay_what_they_are() {
     template.set("messages", &[1, 2, 3]);
     assert_eq!(template.render(&messages, false).expect("text"), "True 1");
 }
+
+#[test]
+fn lines_of_a_template_end_as_pythons_reader_ends_them() {
+    let message = [Message::new("user", "one\r\ntwo")];
+    let template = template("a\r\nb\rc\n{{ 'd\r\ne' }}{{ messages[0].content }}").expect("it is a template");
+    // What comes from outside stays as it is.
+    assert_eq!(template.render(&message, false).expect("a text"), "a\nb\nc\nd\neone\r\ntwo");
+}
+
+#[test]
+fn keys_of_json_keep_their_order() {
+    let mut template = template("{{ tools | tojson }}").expect("it is a template");
+    let tools = r#"[{"type": "function", "function": {"name": "f", "a": 1}}]"#;
+    template.set_json("tools", tools).expect("it is JSON");
+    assert_eq!(template.render(&[Message::new("user", "x")], false).expect("a text"), tools);
+    assert!(template.set_json("tools", "[").is_err());
+}

@@ -325,7 +325,7 @@ fn format(arguments: &[Value]) -> Result<u64, Error> {
     let widths = format.split(|c: char| !c.is_ascii_digit()).filter(|digits| !digits.is_empty());
     let widths = widths.map(|digits| digits.parse().unwrap_or(u64::MAX)).fold(0, u64::saturating_add);
     // A width that is an argument is a `*`, or stands in the braces of another.
-    let nested = format.split('{').any(|part| !part.is_empty() && !part.contains('}'));
+    let nested = format.split('{').skip(1).any(|part| !part.is_empty() && !part.contains('}'));
     let mut largest_part = if nested || format.contains('*') { largest(given) } else { 0 };
     for value in given {
         largest_part = largest_part.max(weight(value)?);

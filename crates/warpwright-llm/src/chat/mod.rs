@@ -96,7 +96,9 @@ impl ChatTemplate {
     /// [`ChatError::Syntax`] if the template is invalid, or if its tags are chains of more operators and branches than
     /// any template needs.
     pub fn new(source: &str, tokens: &SpecialTokens) -> Result<ChatTemplate, ChatError> {
-        let source = environment::generation_blocks(source).into_owned();
+        // As Python's reader does, in texts of the template too.
+        let source = source.replace("\r\n", "\n").replace('\r', "\n");
+        let source = environment::generation_blocks(&source).into_owned();
         Program::new(&source).map_err(ChatError::syntax)?;
         let environment = environment::environment();
         let mut template = ChatTemplate { source, environment, variables: BTreeMap::new() };
@@ -112,6 +114,16 @@ impl ChatTemplate {
     /// `date_string`. `messages` and `add_generation_prompt` are always those of [`ChatTemplate::render`].
     pub fn set(&mut self, name: &str, value: &impl Serialize) {
         self.variables.insert(name.to_string(), Serde(value).into());
+    }
+
+    /// Sets a variable to the value of a JSON text. The keys of its objects keep their order.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not JSON.
+    pub fn set_json(&mut self, name: &str, json: &str) -> Result<(), serde_json::Error> {
+        self.variables.insert(name.to_string(), serde_json::from_str(json)?);
+        Ok(())
     }
 
     /// The text of a conversation; with `add_generation_prompt` also the beginning of the assistant's answer.

@@ -86,8 +86,9 @@ fn template(arguments: &Arguments, file: &ModelFile, tokenizer: &Tokenizer) -> R
         let (name, value) = variable
             .split_once('=')
             .ok_or_else(|| Failure::Message(format!("`--set {variable}`: what is set is NAME=VALUE")))?;
-        let value = serde_json::from_str(value).unwrap_or_else(|_| serde_json::Value::from(value));
-        template.set(name, &value);
+        if template.set_json(name, value).is_err() {
+            template.set(name, &value);
+        }
     }
     Ok(template)
 }
