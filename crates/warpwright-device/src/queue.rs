@@ -11,7 +11,7 @@
 use crate::lock;
 use crate::op::Op;
 use crate::order::{Chooser, LONGEST, MAX_DEFERRED, Order};
-use crate::quiet::{Lively, noticed, quiet_for};
+use crate::quiet::{Lively, has_other_threads, noticed, quiet_for};
 use crate::signal::Signal;
 use crate::stream::{Stream, StreamKind};
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -25,8 +25,7 @@ const POLL_EVERY: (Duration, Duration) = (Duration::from_micros(20), Duration::f
 /// The number of empty lanes that are kept.
 const KEPT_LANES: usize = 64;
 
-/// How long the process must be idle before a stalled launch is aborted: if one thread issues all operations, and is
-/// waiting; and otherwise.
+/// How long the process must be idle before a stalled launch is aborted: if its only thread waits; and otherwise.
 const PATIENCE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(3));
 
 /// The state shared by the threads that issue operations and the one that executes them.
@@ -531,9 +530,11 @@ impl State {
             return None;
         }
         // One thread that waits asks for nothing any more. Of several, another one may.
-        let patience = if waits && !self.has_clients { PATIENCE.0 } else { PATIENCE.1 };
-        let rests = self.active.is_none_or(|active| active.elapsed() >= patience) && quiet_for() >= patience;
-        if rests { self.pop(stream) } else { None }
+        let rests = |patience| {
+            self.active.is_none_or(|active| active.elapsed() >= patience) && quiet_for() >= patience
+        };
+        let alone = || waits && !self.has_clients && !has_other_threads();
+        if rests(PATIENCE.0) && (rests(PATIENCE.1) || alone()) { self.pop(stream) } else { None }
     }
 
     /// The signals of other devices that streams wait for, if a thread waits for these streams.

@@ -43,6 +43,16 @@ pub(crate) fn noticed() {
     LAST.store(microseconds(), Release);
 }
 
+/// Whether the process has more threads than one that are not of this library: any of them may still make a call.
+pub(crate) fn has_other_threads() -> bool {
+    // The names of threads of devices.
+    let is_ours = |name: &str| ["warpwright-", "cuda-device-"].iter().any(|ours| name.starts_with(ours));
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return false };
+    let names =
+        threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok());
+    names.filter(|name| !is_ours(name)).count() > 1
+}
+
 /// How long all devices have rested.
 pub(crate) fn quiet_for() -> Duration {
     if LIVELY.load(Acquire) > 0 {

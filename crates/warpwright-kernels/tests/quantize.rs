@@ -73,3 +73,22 @@ fn inputs_of_every_kind() {
         check(&kernel, 2, &of(kind), 1);
     }
 }
+
+#[test]
+fn what_is_not_finite_is_not_lost() {
+    for d in [32, 128] {
+        for (at, value) in [(0, f64::NAN), (17, -f64::NAN), (31, f64::INFINITY), (5, f64::NEG_INFINITY)] {
+            let mut x = numbers(2 * d, 3);
+            x[d + at] = value;
+            let (run, _) = run(&QuantizeInt8::new(d as u32), 2, &x, 1);
+            let scales = run.output::<f32>("scales");
+            // A product with the block is NaN, or infinite; the other blocks are as ever.
+            let bad: Vec<_> = scales.iter().map(|scale| !scale.is_finite()).collect();
+            assert_eq!(
+                bad,
+                (0..2 * d / 32).map(|block| block == d / 32).collect::<Vec<_>>(),
+                "{value} of {d}"
+            );
+        }
+    }
+}

@@ -14,12 +14,18 @@ pub(crate) struct Quantized<'k> {
     lanes: u32,
 }
 
+/// The bits of a magnitude, in the order of the magnitudes. NaN is the largest, so that a maximum does not lose it.
+pub(crate) fn magnitude<'k>(value: Reg<'k, f32>) -> Reg<'k, u32> {
+    value.bits::<u32>() & 0x7fff_ffff
+}
+
 /// Quantises the lanes' numbers, as many in each lane: neighbouring lanes hold the parts of a block of
 /// [`BLOCK`], and all lanes of the warp take part.
 ///
 /// `q = round(x / scale)` within ±127, where `scale` is what `rounded` makes of the largest magnitude
 /// divided by 127: the scale as it is stored, so that its rounding costs nothing. `|x - scale · q| ≤
-/// 0.5 · scale` and what `rounded` took from 127 · scale. A scale whose reciprocal is not finite is zero.
+/// 0.5 · scale` and what `rounded` took from 127 · scale. A scale whose reciprocal is not finite is zero. The scale of a
+/// block with a NaN is NaN.
 #[track_caller]
 pub(crate) fn quantize<'k>(
     k: K<'k>,
@@ -27,9 +33,9 @@ pub(crate) fn quantize<'k>(
     rounded: impl Fn(Reg<'k, f32>) -> Reg<'k, f32>,
 ) -> Quantized<'k> {
     let lanes = BLOCK / values.len() as u32;
-    let largest = values.iter().fold(k.f32(0.0), |largest, value| largest.max(value.abs()));
-    let scale = rounded(k.group_max(largest, lanes) * (1.0 / 127.0));
-    let scale = scale.ge(f32::MIN_POSITIVE).select(scale, 0.0);
+    let largest = values.iter().fold(k.u32(0), |largest, &value| largest.max(magnitude(value)));
+    let scale = rounded(k.group_max(largest, lanes).bits::<f32>() * (1.0 / 127.0));
+    let scale = scale.lt(f32::MIN_POSITIVE).select(0.0, scale);
     let inverse = scale.gt(0.0).select(scale.rcp_approx(), 0.0);
     let quants = values.iter().map(|&value| (value * inverse).round_i32().max(-127).min(127)).collect();
     Quantized { quants, scale, lanes }

@@ -12,7 +12,7 @@
 use super::plan::{LANES, Lanes, Slice};
 use super::tile::Product;
 use super::weights::{CHUNK, Layout, MIN_PART};
-use crate::data::eight_bits::BLOCK;
+use crate::data::eight_bits::{BLOCK, magnitude};
 use std::ops::Range;
 use warpwright_dsl::*;
 
@@ -166,8 +166,8 @@ impl<'k> Stage<'k> {
         let (k, stage) = (self.lanes.lane.kernel(), self.column(column).cast::<u32>());
         let (mut sums, mut scales) = (Vec::new(), Vec::new());
         for (block, runs) in (0..).zip(chunks.chunks((BLOCK / 16) as usize)) {
-            let largest = runs.iter().flatten().fold(k.f32(0.0), |max, x| max.max(x.abs()));
-            let scale = self.over_turns().max_over_runs(largest) * (1.0 / 127.0);
+            let largest = runs.iter().flatten().fold(k.u32(0), |max, &x| max.max(magnitude(x)));
+            let scale = self.over_turns().max_over_runs(largest).bits::<f32>() * (1.0 / 127.0);
             let inverse = scale.ge(f32::MIN_POSITIVE).select(scale.rcp_approx(), 0.0);
             for (run, chunk) in (block * 2..).zip(runs) {
                 let [a, b, c, d] = chunk.map(|x| x.mul_add(inverse, TO_INTEGER).bits::<u32>());
