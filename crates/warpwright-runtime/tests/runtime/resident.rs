@@ -95,6 +95,55 @@ $wait:
     assert_eq!(two.clone_dtoh(&answer).unwrap(), [60, 0]);
 }
 
+#[test]
+fn a_kernel_that_waits_makes_way_whatever_it_does_meanwhile() {
+    // What a kernel does each time that it looks at `q[0]`, until that is 1: then it stores `n` in `p[0]`.
+    for meanwhile in [
+        "add.u32 %r2, %r2, 1;",
+        "add.u32 %r2, %r2, 1; setp.gt.u32 %p2, %r2, 0x7fffffff; @%p2 trap;",
+        "mad.lo.u32 %r2, %r2, 1664525, 1013904223; shr.u32 %r3, %r2, 28; @%p2 add.u32 %r2, %r2, %r3;",
+        "mov.u64 %rd3, %clock64; setp.eq.u64 %p2, %rd3, 0; @%p2 trap;",
+        "mov.u64 %rd3, %globaltimer; setp.eq.u64 %p2, %rd3, 0; @%p2 trap;",
+        "add.u32 %r2, %r2, 1; st.shared.u32 [beats], %r2;",
+        "add.u32 %r2, %r2, 1; nanosleep.u32 20;",
+        "add.u32 %r2, %r2, 1; st.global.u32 [%rd1+4], %r2;",
+        "atom.global.add.u32 %r3, [%rd1+4], 1;",
+    ] {
+        let text = format!(
+            ".version 7.8
+.target sm_80
+.address_size 64
+.visible .entry waits(.param .u64 p, .param .u64 q, .param .u32 n)
+{{
+    .reg .pred %p<3>;
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<4>;
+    .shared .align 4 .b8 beats[4];
+    ld.param.u64 %rd1, [p];
+    ld.param.u64 %rd2, [q];
+    ld.param.u32 %r1, [n];
+    mov.u32 %r2, 0;
+    setp.ne.u32 %p2, %r2, 0;
+$wait:
+    {meanwhile}
+    ld.acquire.gpu.global.u32 %r0, [%rd2];
+    setp.ne.u32 %p1, %r0, 1;
+    @%p1 bra $wait;
+    st.global.u32 [%rd1], %r1;
+    ret;
+}}
+"
+        );
+        let device = Gpu::plain().device;
+        let gpu = Gpu { module: device.load_ptx(&text).unwrap(), device };
+        let [(one, x), (two, flags)] = streams(&gpu);
+        gpu.launch(&one, "waits", &x, &flags, 7);
+        two.memcpy_htod(&[1], &flags.slice(..1).unwrap()).unwrap();
+        one.synchronize().unwrap();
+        assert_eq!(one.clone_dtoh(&x).unwrap()[0], 7, "{meanwhile}");
+    }
+}
+
 mod on_the_vm {
     use super::*;
 
