@@ -45,7 +45,7 @@ use warpwright_vm::{
 pub enum TestError {
     /// The kernel does not build, or the verifier refuses it.
     Build(BuildError),
-    /// An argument is missing, unknown, or of the wrong type or length.
+    /// An argument is missing, unknown, or of the wrong width or length.
     Argument(String),
     /// The device refused it.
     Device(DeviceError),
@@ -145,7 +145,8 @@ impl<'a> KernelTest<'a> {
         self
     }
 
-    /// Sets the contents of a buffer before the launch.
+    /// Sets the contents of a buffer before the launch. The elements must be as wide as the argument's: `u16` holds the
+    /// bits of an `f16`.
     pub fn input<T: Element>(mut self, name: &str, data: &[T]) -> Self {
         let mut bytes = vec![0; T::BYTES * data.len()];
         for (chunk, &value) in bytes.chunks_exact_mut(T::BYTES).zip(data) {
@@ -290,6 +291,14 @@ impl<'a> KernelTest<'a> {
                 return Err(TestError::Argument(format!("`{name}` was not given: use `dim` or `scalar`")));
             }
         };
+        let bits = dtype.bits().min(64) as i32;
+        let range = match dtype.is_signed() {
+            true => -(2f64.powi(bits - 1))..2f64.powi(bits - 1),
+            false => 0.0..2f64.powi(bits),
+        };
+        if !dtype.is_float() && (value.fract() != 0.0 || !range.contains(&value)) {
+            return Err(TestError::Argument(format!("`{name}` is {}, and cannot be {value}", dtype.name())));
+        }
         Ok(match dtype {
             Type::F32 => Arg::F32(value as f32),
             Type::F64 => Arg::F64(value),
@@ -417,7 +426,7 @@ pub struct TestRun {
 }
 
 impl TestRun {
-    /// The contents of a buffer.
+    /// The contents of a buffer, as elements of any width.
     ///
     /// # Panics
     /// If there is no buffer of that name.

@@ -102,9 +102,10 @@ pub mod dsl {
 /// # }
 /// ```
 pub mod prelude {
+    pub use crate::dsl::any::AnyKernel;
     pub use crate::dsl::*;
     pub use warpwright_runtime::{
-        Buffer, Device, DeviceSpec, Event, HostBuffer, Order, RuntimeError, Stream, VmConfig,
+        Buffer, Device, DeviceSpec, Event, HostBuffer, Order, RuntimeError, Stream, VmConfig, nvtx,
     };
 }
 

@@ -61,7 +61,7 @@ fn output(line: &str, folder: &Path) -> String {
     commands.truncate(commands.len() - usize::from(most.is_some()));
     let mut errors = Vec::new();
     for command in commands {
-        let words = command.strip_prefix("cargo run -q --").or(command.strip_prefix("warpwright"));
+        let words = command.strip_prefix("cargo run --release -q --").or(command.strip_prefix("warpwright"));
         let mut program = program();
         let mut child = program
             .args(split(words.unwrap_or_else(|| panic!("no command of the program: {command}"))))

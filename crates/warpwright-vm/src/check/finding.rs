@@ -364,10 +364,12 @@ impl Finding {
         first: u64,
     ) -> Finding {
         let kind = FindingKind::UnwrittenOutput { argument: argument.to_owned(), elements, missing, first };
-        let message = format!(
-            "{missing} of the {elements} elements of the output `{argument}` were never written, the first of them is \
-             element {first}"
-        );
+        let which = if missing == 1 {
+            format!("1 element of {elements} that was never written: element {first}")
+        } else {
+            format!("{missing} elements of {elements} that were never written: the first is element {first}")
+        };
+        let message = format!("the output `{argument}` has {which}");
         let (tool, severity, kernel) = (kind.tool(), kind.severity(), kernel.to_owned());
         Finding { tool, kind, severity, kernel, count: 1, accesses: Vec::new(), message }
     }
