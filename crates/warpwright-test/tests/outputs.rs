@@ -55,7 +55,7 @@ fn what_nobody_wrote_is_found() {
         said(test(&COPY, 35)),
         "\
 kernel `copy`: 1 finding
-error[initcheck]: 3 of the 35 elements of the output `y` were never written, the first of them is element 32
+error[initcheck]: the output `y` has 3 elements of 35 that were never written: the first is element 32
  |
  = note: in kernel `copy`"
     );
@@ -63,7 +63,7 @@ error[initcheck]: 3 of the 35 elements of the output `y` were never written, the
         said(test(&Copy { step: 2 }, 32)),
         "\
 kernel `copy`: 1 finding
-error[initcheck]: 16 of the 32 elements of the output `y` were never written, the first of them is element 1
+error[initcheck]: the output `y` has 16 elements of 32 that were never written: the first is element 1
  |
  = note: in kernel `copy`"
     );
