@@ -54,6 +54,21 @@ fn a_kernel_waits_for_what_is_asked_for_later() {
 }
 
 #[test]
+fn a_thread_that_has_not_used_the_device_may_end_the_wait() {
+    let gpu = Gpu::plain();
+    let [(one, x), (two, flags)] = streams(&gpu);
+    gpu.launch(&one, "spin", &x, &flags, 4);
+    // Its first call comes long after the only client so far has begun to wait.
+    let fresh = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        two.memcpy_htod(&[1], &flags.slice(..1).unwrap()).unwrap();
+    });
+    one.synchronize().unwrap();
+    fresh.join().unwrap();
+    assert_eq!(one.clone_dtoh(&x).unwrap(), [4, 0]);
+}
+
+#[test]
 fn kernels_talk_to_one_another() {
     // `n` times: waits until `seen[0]` is what it has counted to, and then sets `own[0]` to the next number.
     let player = |name: &str, first: u32, own: &str, seen: &str| {

@@ -188,7 +188,10 @@ fn a_loop_whose_count_decides_is_not_hung() {
         ("shl.b32 %r5, %r3, 14; and.b32 %r1, %r5, 0x80000000;", 1 << 17),
         ("shl.b32 %r5, %r3, %r8; and.b32 %r1, %r5, 0x100000;", 1 << 17),
         ("shl.b32 %r5, %r3, 14; shr.s32 %r6, %r5, 31; and.b32 %r1, %r6, 1;", 1 << 17),
-        ("shl.b32 %r5, %r3, 14; shr.s32 %r6, %r5, 4; and.b32 %r1, %r6, 0x80000000;", 1 << 17),
+        (
+            "shl.b64 %rd2, %rd3, 46; shr.s64 %rd4, %rd2, 4; and.b64 %rd5, %rd4, 0x8000000000000000; shr.u64 %rd6, %rd5, 63; cvt.u32.u64 %r1, %rd6;",
+            1 << 17,
+        ),
         ("mov.u32 %r5, %r3; or.b32 %r6, %r5, 1; xor.b32 %r7, %r6, 1; shr.u32 %r1, %r7, 17;", 1 << 17),
         ("not.b32 %r5, %r3; shr.u32 %r6, %r5, 17; xor.b32 %r1, %r6, 0x7fff;", 1 << 17),
         ("rem.u32 %r5, %r3, 0x40000; shr.u32 %r1, %r5, 17;", 1 << 17),
