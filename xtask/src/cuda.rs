@@ -33,11 +33,11 @@ impl Driver {
 /// Integration tests that run on CUDA devices too, except those in modules called `on_the_vm`.
 const SELECTED: &[(&str, &str)] = &[
     ("warpwright-runtime", "allocations contract cuda graphs kernels modules operands raw runtime"),
+    ("warpwright-kernels", "first_day ladder matmul"),
     (
-        "warpwright-kernels",
-        "advance dsl elementwise embedding first_day flash_attention gemm gemv in_place \
-         incremental_attention ladder matmul norm penalties publish quantize repack rope \
-         sampling",
+        "warpwright-qualify",
+        "advance dsl elementwise embedding flash_attention gemm gemv in_place incremental_attention \
+         norm penalties publish quantize repack rope sampling",
     ),
     (
         "warpwright-graph",

@@ -25,7 +25,7 @@ const UNSAFE_PLACES: &[&str] = &[
     "crates/warpwright-llm/src/gguf/map.rs",
     "crates/warpwright-llm/tests/common/counting.rs",
     "crates/warpwright-testing/src/rig.rs",
-    "crates/warpwright-kernels/tests/publish.rs",
+    "crates/warpwright-qualify/src/cases/publish.rs",
     "crates/warpwright-graph/tests/",
     "crates/warpwright-graph/benches/",
     "crates/warpwright/src/cli/run/cuda.rs",
@@ -47,6 +47,18 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     (
         "warpwright-testing",
         &["warpwright-dsl", "warpwright-ptx", "warpwright-runtime", "warpwright-test", "warpwright-vm"],
+    ),
+    (
+        "warpwright-qualify",
+        &[
+            "warpwright-dsl",
+            "warpwright-kernels",
+            "warpwright-ptx",
+            "warpwright-runtime",
+            "warpwright-test",
+            "warpwright-testing",
+            "warpwright-vm",
+        ],
     ),
 ];
 

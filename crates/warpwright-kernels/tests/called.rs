@@ -1,13 +1,10 @@
 //! Bodies that another kernel calls, by teams of its warps: they do what they do where they are launched.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::called::Calls;
 use std::sync::Arc;
 use warpwright_dsl::any::AnyKernel;
 use warpwright_dsl::*;
 use warpwright_kernels::{Op, PersistentDecoder, QuantGemv, RmsNorm, WeightFormat};
+use warpwright_qualify::common::called::Calls;
 
 #[test]
 fn a_norm_by_teams() {

@@ -1,10 +1,6 @@
 //! Decode attention that another kernel calls: heads, rows and scale are registers, and it does what it does where it is
 //! launched, bit for bit.
 
-mod common;
-
-use common::called::{Calls, called_ptx};
-use common::{encode, numbers};
 use std::collections::HashMap;
 use std::sync::Arc;
 use warpwright_dsl::any::AnyKernel;
@@ -13,6 +9,8 @@ use warpwright_kernels::{
     CacheDtype, Dtype, IncrementalAttention, IncrementalAttentionArgs, Op, Rope, RopeArgs,
 };
 use warpwright_ptx::ir::Arch;
+use warpwright_qualify::common::called::{Calls, called_ptx};
+use warpwright_qualify::common::{encode, numbers};
 use warpwright_test::{KernelTest, TestError};
 use warpwright_vm::{Finding, FindingKind, Options};
 

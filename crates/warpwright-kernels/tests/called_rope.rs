@@ -1,15 +1,13 @@
 //! RoPE and the way into the cache, called by another kernel: heads, strides, angles and epsilon are not in the code,
 //! and it does what it does where it is launched, bit for bit.
 
-mod common;
-
-use common::called::{Calls, called_ptx};
-use common::{encode, numbers};
 use std::collections::HashMap;
 use warpwright_dsl::ArgDesc;
 use warpwright_dsl::any::AnyKernel;
 use warpwright_kernels::{CacheDtype, Dtype, QkvLayout, Rope, RopePairs, RopeScaling, TokenSequences};
 use warpwright_ptx::ir::Arch;
+use warpwright_qualify::common::called::{Calls, called_ptx};
+use warpwright_qualify::common::{encode, numbers};
 
 const POSITIONS: [u32; 6] = [3, 0, 6, 2, 7, u32::MAX];
 const SEQUENCES: [u32; 6] = [1, 2, 0, 0, 1, 2];

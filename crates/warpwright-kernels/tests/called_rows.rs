@@ -1,10 +1,6 @@
 //! Kernels on rows, of sampling and of a step's own state, called by another kernel: they do what they do where they are
 //! launched, bit for bit, with the code of another configuration whose numbers are their own.
 
-mod common;
-
-use common::called::{Calls, alike};
-use common::numbers;
 use std::collections::HashMap;
 use warpwright_dsl::{Role, any::AnyKernel, bf16_bits, f16_bits};
 use warpwright_kernels::{
@@ -13,6 +9,8 @@ use warpwright_kernels::{
     WeightFormat,
 };
 use warpwright_ptx::ir::{Arch, Type};
+use warpwright_qualify::common::called::{Calls, alike};
+use warpwright_qualify::common::numbers;
 
 /// What is given for arguments that are no random numbers.
 type Words = HashMap<&'static str, Vec<u64>>;

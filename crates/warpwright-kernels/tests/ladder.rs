@@ -3,12 +3,10 @@
 //!
 //! `u` is 2⁻²⁴, the relative error of one rounding to `f32`.
 
-mod common;
 #[allow(dead_code, reason = "the products have tests of their own")]
 #[path = "../examples/ladder/mod.rs"]
 mod ladder;
 
-use common::{LaunchArg, numbers, rounded, rounding, run_kernel};
 use ladder::mat_vec::MatVec;
 use ladder::rms_norm::RmsNorm;
 use ladder::softmax::Softmax;
@@ -16,6 +14,7 @@ use ladder::transpose::Transpose;
 use ladder::vector_add::VectorAdd;
 use warpwright_dsl::{Bf16, F16, any::AnyKernel};
 use warpwright_ptx::ir::{Arch, Type};
+use warpwright_qualify::common::{LaunchArg, numbers, rounded, rounding, run_kernel};
 
 const TARGETS: [u16; 5] = [75, 80, 89, 90, 120];
 const TYPES: [(&str, Type); 3] =

@@ -10,18 +10,17 @@
 //!   `((1 + δ)^⌈k/G⌉ − 1) · S` in all. `G` and `n` are those of the hardware that the virtual GPU follows.
 //! - Factors that are rounded to `tf32` are off by 2⁻¹¹ each.
 
-mod common;
 #[allow(dead_code, reason = "the other steps have tests of their own")]
 #[path = "../examples/ladder/mod.rs"]
 mod ladder;
 
-use common::{LaunchArg, numbers, product, rounded, rounding, run_kernel};
 use ladder::matmul::Matmul;
 use ladder::matmul_tiled::MatmulTiled;
 use warpwright_dsl::{Bf16, BuildError, F16, any::AnyKernel};
 use warpwright_kernels::Entry;
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::{Arch, Type};
+use warpwright_qualify::common::{LaunchArg, numbers, product, rounded, rounding, run_kernel};
 use warpwright_vm::tensor::{FloatElement, TensorCore};
 
 /// m, n, k.

@@ -1,12 +1,10 @@
 //! Mistakes planted in the matrix products: each barrier and each wait that they need is taken out in turn,
 //! and the checks say what it was for. So a clean report of the products as they are means something.
 
-mod common;
 #[allow(dead_code, reason = "the other steps have tests of their own")]
 #[path = "../examples/ladder/mod.rs"]
 mod ladder;
 
-use common::{LaunchArg, numbers, run_unjudged, take_out};
 use ladder::matmul::Matmul;
 use ladder::matmul_tiled::MatmulTiled;
 use warpwright_dsl::{Built, F16, any::AnyKernel};
@@ -14,6 +12,7 @@ use warpwright_kernels::QuantGemm;
 use warpwright_kernels::weights::{Planes, WeightFormat};
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_ptx::op::Op;
+use warpwright_qualify::common::{LaunchArg, numbers, run_unjudged, take_out};
 use warpwright_vm::{FindingKind, Report, SpaceKind};
 
 const M: usize = 130;

@@ -2,18 +2,17 @@
 //! is fetched for nothing, no fragment loaded twice, and copies that are under way while others are
 //! computed.
 
-mod common;
 #[allow(dead_code, reason = "the other steps have tests of their own")]
 #[path = "../examples/ladder/mod.rs"]
 mod ladder;
 
-use common::{LaunchArg, numbers, run_kernel};
 use ladder::matmul::Matmul;
 use ladder::matmul_tiled::MatmulTiled;
 use std::sync::Arc;
 use warpwright_dsl::{Bf16, F16, Factor, any::AnyKernel};
 use warpwright_ptx::ir::{Arch, Imm, Src, StatementKind, Type};
 use warpwright_ptx::op::Op;
+use warpwright_qualify::common::{LaunchArg, numbers, run_kernel};
 use warpwright_vm::{Report, SpaceTraffic};
 
 /// Sizes that are whole tiles, several along each side.

@@ -1,10 +1,8 @@
 //! The formats of weights: what ggml says of them, what the `gguf` package makes of their blocks, and where their planes
 //! lie by the table of `docs/weights.md`.
 
-mod common;
-
-use common::gguf::dequantized;
 use warpwright_kernels::weights::{Planes, WeightFormat};
+use warpwright_qualify::common::gguf::dequantized;
 
 /// Names, ggml's number, weights and bytes of a block, and the planes with the bytes of a row of 512 weights.
 type Row = (WeightFormat, &'static str, u32, u32, u32, &'static [(&'static str, u64)]);
@@ -89,7 +87,7 @@ fn rows_are_filled_up_to_16_bytes_of_numbers_and_to_units() {
 #[test]
 fn the_reference_is_that_of_the_gguf_package() {
     for format in WeightFormat::ALL.into_iter().filter(|format| !format.is_float()) {
-        let (blocks, weights) = common::gguf::fixture(format);
+        let (blocks, weights) = warpwright_qualify::common::gguf::fixture(format);
         let reference: Vec<_> =
             dequantized(format, &blocks).into_iter().map(|weight| (weight as f32).to_bits()).collect();
         assert_eq!(reference.len(), weights.len());
@@ -105,7 +103,7 @@ fn numbers_are_themselves_and_a_matrix_may_have_a_scale() {
     assert_eq!(dequantized(WeightFormat::F16, &[0x00, 0x3e, 0x01, 0x80]), [1.5, -(2f64.powi(-24))]);
     assert_eq!(dequantized(WeightFormat::Bf16, &[0xc0, 0x3f, 0x80, 0xbe]), [1.5, -0.25]);
     let format = WeightFormat::Nvfp4;
-    let (mut blocks, _) = common::gguf::fixture(format);
+    let (mut blocks, _) = warpwright_qualify::common::gguf::fixture(format);
     let rows = blocks.len() as u64 / 36;
     let plain = dequantized(format, &blocks);
     blocks.extend(0.75f32.to_le_bytes());

@@ -9,23 +9,12 @@ mod sampling;
 use common::{Biases, Choice, Formats, ModelConfig, Prompt, Random, random_bytes, random_weights};
 use reference::{Exact, Memory, ReferenceError, Value, dequantize, execute, execute_with};
 use std::collections::HashMap;
-use std::path::Path;
 use warpwright_graph::{
     AttentionMode, AttentionParams, ComputeGraph, Element, GraphError, KvCache, Role, RopeParams, Tensor,
     TensorType,
 };
 use warpwright_kernels::{Activation, CacheDtype, Dtype, RopePairs, TokenSequences, WeightFormat};
-
-/// Blocks of a format, and the bits of the `f32` that the `gguf` package of PyPI makes of them.
-fn fixture(format: WeightFormat) -> (Vec<u8>, Vec<u32>) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../warpwright-kernels/tests/fixtures/gguf");
-    let read = |extension| {
-        let path = folder.join(format!("{format}.{extension}"));
-        std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-    };
-    let bits = read("f32").chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
-    (read("blocks"), bits)
-}
+use warpwright_qualify::common::gguf::fixture;
 
 #[test]
 fn weights_are_those_of_the_gguf_package() {

@@ -1,9 +1,9 @@
 //! The place of each key among sorted numbers.
 
 use super::Day;
-use super::common::LaunchArg;
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
+use warpwright_qualify::common::LaunchArg;
 
 /// Each thread finds the first of `n` sorted numbers that is not less than its key; `n` where all are.
 fn lower_bound(k: K<'_>) {

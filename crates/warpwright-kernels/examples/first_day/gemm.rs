@@ -1,9 +1,9 @@
 //! A product of matrices of any shape, with GELU on the way out.
 
 use super::Day;
-use super::common::{LaunchArg, numbers, product};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
+use warpwright_qualify::common::{LaunchArg, numbers, product};
 
 /// Rows and columns of a tile of each matrix.
 const TILE: u32 = 16;

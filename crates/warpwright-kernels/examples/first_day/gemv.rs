@@ -1,9 +1,9 @@
 //! A matrix of 8-bit numbers times a vector of them.
 
 use super::Day;
-use super::common::{LaunchArg, numbers};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
+use warpwright_qualify::common::{LaunchArg, numbers};
 
 const WARPS: u32 = 2;
 

@@ -1,9 +1,9 @@
 //! How many numbers fall into each bin.
 
 use super::Day;
-use super::common::{LaunchArg, numbers};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
+use warpwright_qualify::common::{LaunchArg, numbers};
 
 const BINS: u32 = 40;
 

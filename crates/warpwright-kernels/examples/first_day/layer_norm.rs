@@ -1,9 +1,9 @@
 //! Layer norm, its moments in one pass.
 
 use super::Day;
-use super::common::{LaunchArg, numbers};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
+use warpwright_qualify::common::{LaunchArg, numbers};
 
 /// Number, mean and sum of squared deviations (Welford, 1962).
 #[derive(Clone, Copy, Carry)]

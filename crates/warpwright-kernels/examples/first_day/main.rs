@@ -3,8 +3,6 @@
 //! numbers.
 
 mod binary_search;
-#[path = "../../tests/common/mod.rs"]
-mod common;
 mod gemm;
 mod gemv;
 mod histogram;
@@ -14,8 +12,8 @@ mod segmented_scan;
 mod stencil;
 mod top_8;
 
-use common::{LaunchArg, Reported};
 use warpwright_dsl::{Arch, Built, K, LaunchRule, build};
+use warpwright_qualify::common::{self, LaunchArg, Reported};
 
 /// Targets that do things in different ways.
 const TARGETS: [u16; 3] = [75, 80, 90];

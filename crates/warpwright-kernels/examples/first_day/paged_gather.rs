@@ -1,9 +1,9 @@
 //! Rows of a paged cache in their order.
 
 use super::Day;
-use super::common::{LaunchArg, numbers};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
+use warpwright_qualify::common::{LaunchArg, numbers};
 
 /// Rows of a page.
 const PAGE: u32 = 8;

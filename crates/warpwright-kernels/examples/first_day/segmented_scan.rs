@@ -1,9 +1,9 @@
 //! Sums from the head of each segment on, over the whole grid in one launch.
 
 use super::Day;
-use super::common::{LaunchArg, wholes};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
+use warpwright_qualify::common::{LaunchArg, wholes};
 
 const THREADS: u32 = 96;
 

@@ -1,9 +1,9 @@
 //! A sum of neighbours, whose tiles come by asynchronous copies, one tile ahead.
 
 use super::Day;
-use super::common::{LaunchArg, wholes};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
+use warpwright_qualify::common::{LaunchArg, wholes};
 
 const THREADS: u32 = 64;
 /// A tile with two neighbours on either side.

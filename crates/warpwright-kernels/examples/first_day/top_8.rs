@@ -1,9 +1,9 @@
 //! The eight largest numbers of each row, and where they are.
 
 use super::Day;
-use super::common::{LaunchArg, wholes};
 use warpwright_dsl::*;
 use warpwright_ptx::ir::Type;
+use warpwright_qualify::common::{LaunchArg, wholes};
 
 /// A number and its index in the row. Of equal ones the first counts as the larger.
 #[derive(Clone, Copy, Carry)]

@@ -7,8 +7,6 @@
 
 #![allow(dead_code, unused_imports, reason = "each test takes what it needs")]
 
-#[path = "../../../../warpwright-kernels/tests/common/activation.rs"]
-mod activation;
 mod attention;
 mod error;
 mod memory;
@@ -18,11 +16,11 @@ pub(crate) mod sampling;
 mod value;
 mod weights;
 
-pub(crate) use activation::Exact;
 pub(crate) use error::ReferenceError;
 pub(crate) use memory::Memory;
 pub(crate) use sampling::{Draw, Settings, draw, probabilities};
 pub(crate) use value::Value;
+pub(crate) use warpwright_qualify::common::activation::Exact;
 pub(crate) use weights::dequantize;
 
 use std::collections::HashMap;

@@ -1,6 +1,5 @@
 //! What each op makes of what it takes. Kinds and lengths were checked.
 
-use super::activation::Exact;
 use super::attention::{Queries, attention};
 use super::error::ReferenceError;
 use super::rope::rope;
@@ -8,6 +7,7 @@ use super::sampling::{Settings, argmax, draw, penalise, probabilities};
 use super::value::{Value, hold_row};
 use warpwright_graph::{AttentionMode, CacheShape, Node, PenaltyParams, SampleParams, TensorOp, TensorType};
 use warpwright_kernels::{Sample, Setting, TokenSequences};
+use warpwright_qualify::common::activation::Exact;
 
 /// What a node makes of what it takes.
 pub(super) fn compute(
