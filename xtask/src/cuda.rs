@@ -30,7 +30,8 @@ impl Driver {
     }
 }
 
-/// Integration tests that run on CUDA devices too, except those in modules called `on_the_vm`.
+/// Integration tests that run on CUDA devices too, except those in modules called `on_the_vm`. Those of
+/// `warpwright-qualify` are modules of its cases.
 const SELECTED: &[(&str, &str)] = &[
     ("warpwright-runtime", "allocations contract cuda graphs kernels modules operands raw runtime"),
     ("warpwright-kernels", "first_day ladder matmul"),
@@ -71,13 +72,13 @@ const NUMBERS: &[(&str, &str)] = &[
     ("matmul", "tensor_core_products_are any_shape_of_a_block"),
     (
         "incremental_attention",
-        "numbers::every_group numbers::every_head_dim numbers::every_length numbers::every_type \
-         numbers::inputs_that_are_hard numbers::random_seeds",
+        "numbers::tests::every_group numbers::tests::every_head_dim numbers::tests::every_length \
+         numbers::tests::every_type numbers::tests::inputs_that_are_hard numbers::tests::random_seeds",
     ),
     (
         "sampling",
-        "argmax::the_first_of_the_largest cuts::logits_of_every_kind cuts::masks_and_infinities \
-         cuts::shares_of_equals draws_are_distributed draws_are_where draws_do_not_depend \
+        "argmax::tests::the_first_of_the_largest cuts::tests::logits_of_every_kind \
+         cuts::tests::masks_and_infinities cuts::tests::shares_of_equals draws_are_distributed draws_are_where draws_do_not_depend \
          logits_of_every_kind ties_masks",
     ),
     ("models", "every_fusion planted:: with_integer_arithmetic"),
@@ -115,11 +116,21 @@ const DEVICES: &str = "75,80,86,89,90,100,120";
 /// The exit status of a process in which the virtual driver has reported a finding.
 const FOUND: &str = "97";
 
-/// A test binary.
+/// The package whose tests are cases, by module.
+const CASES: &str = "warpwright-qualify";
+
+/// A test binary, or one of the modules with cases.
 struct Binary {
     package: &'static str,
     test: &'static str,
     path: PathBuf,
+}
+
+impl Binary {
+    /// What the binary is to run, if not all.
+    fn filter(&self) -> Option<String> {
+        (self.package == CASES).then(|| format!("cases::{}::", self.test))
+    }
 }
 
 /// Runs the selected tests and adds a suite to the summary.
@@ -205,7 +216,7 @@ fn run(driver: Driver, full: bool) -> Result<SuiteResult, String> {
 /// outside of it: a line of JSON for each artifact.
 fn build() -> Result<String, String> {
     let mut command = cargo();
-    command.args(["test", "--workspace", "--test", "*", "--example", "first_day", "--no-run"]);
+    command.args(["test", "--workspace", "--lib", "--test", "*", "--example", "first_day", "--no-run"]);
     command.arg("--message-format=json-render-diagnostics");
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("cargo cannot be run: {error}"))?;
@@ -238,8 +249,13 @@ fn select(built: &str) -> Result<Vec<Binary>, String> {
         SELECTED.iter().flat_map(|&(package, tests)| tests.split(' ').map(move |test| (package, test)));
     tests
         .map(|(package, test)| {
-            let of = |kind| artifacts(built, package, kind, test).find_map(|line| value(line, "executable"));
-            let path = of("test").or_else(|| of("example"));
+            let of = |kind, target| {
+                artifacts(built, package, kind, target).find_map(|line| value(line, "executable"))
+            };
+            let path = match package {
+                CASES => of("lib", "warpwright_qualify"),
+                _ => of("test", test).or_else(|| of("example", test)),
+            };
             let path = path.ok_or_else(|| format!("{package} has no test `{test}`"))?;
             Ok(Binary { package, test, path: path.into() })
         })
@@ -276,15 +292,16 @@ fn symlink(library: &Path, link: &Path) -> std::io::Result<()> {
 
 /// Checks that the tests that are left out exist, so that the list cannot go stale.
 fn exist(left_out: &[&'static str], binary: &Binary) -> Result<(), String> {
-    let output = Command::new(&binary.path).args(["--list", "--format", "terse"]).output();
+    let output =
+        Command::new(&binary.path).args(["--list", "--format", "terse"]).args(binary.filter()).output();
     let output = output.map_err(|error| format!("{} cannot be run: {error}", binary.path.display()))?;
     let listed = String::from_utf8_lossy(&output.stdout);
     let missing =
-        left_out.iter().find(|&&name| name != LEFT_OUT && !listed.lines().any(|test| test.starts_with(name)));
+        left_out.iter().find(|&&name| name != LEFT_OUT && !listed.lines().any(|test| test.contains(name)));
     match missing {
         None => Ok(()),
         Some(name) => {
-            Err(format!("`NUMBERS` in xtask/src/cuda.rs leaves out `{name}`, and no test begins with that"))
+            Err(format!("`NUMBERS` in xtask/src/cuda.rs leaves out `{name}`, and no test is called that"))
         }
     }
 }
@@ -293,7 +310,7 @@ fn exist(left_out: &[&'static str], binary: &Binary) -> Result<(), String> {
 fn command(order: Option<&str>, left_out: &[&str], binary: &Binary, folder: &Path, tally: &Tally) -> Command {
     let mut command = Command::new(&binary.path);
     command.current_dir(root().join("crates").join(binary.package));
-    command.args(left_out.iter().flat_map(|name| ["--skip", name]));
+    command.args(left_out.iter().flat_map(|name| ["--skip", name])).args(binary.filter());
     command.env("WARPWRIGHT_TEST_DEVICE", "cuda").env("WARPWRIGHT_TEST_TALLY", &tally.tests);
     // A cache of its own, so that a run depends on no other.
     command.env("WARPWRIGHT_CACHE_DIR", folder.join("cache"));
