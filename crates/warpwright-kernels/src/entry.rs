@@ -5,7 +5,7 @@
 
 use std::fmt;
 use warpwright_dsl::any::AnyKernel;
-use warpwright_dsl::{BuildError, Configure, Field, Kernel};
+use warpwright_dsl::{BuildError, Configure, Domain, Field, Kernel};
 
 /// A kernel of the catalogue.
 #[derive(Clone, Copy, Debug)]
@@ -148,6 +148,37 @@ pub(crate) fn values<'a>(
 }
 
 impl Entry {
+    /// Configurations that show what a kernel is like, as assignments separated by spaces: its defaults, its examples,
+    /// and each format of weights that no example has, in each kind of activations.
+    pub fn configurations(&self) -> Vec<String> {
+        let mut all: Vec<String> =
+            std::iter::once("").chain(self.examples.iter().copied()).map(Into::into).collect();
+        let choices = |name: &str| match self
+            .fields
+            .iter()
+            .find(|field| field.name == name)
+            .map(|field| field.domain)
+        {
+            Some(Domain::OneOf(choices) | Domain::List { of: &Domain::OneOf(choices), .. }) => choices,
+            _ => &[],
+        };
+        let int8 = choices("activations").contains(&"int8").then_some(" activations=int8");
+        for format in choices("format") {
+            for kind in std::iter::once("").chain(int8) {
+                let has = |example: &&str| {
+                    let mut fields = example.split(' ');
+                    fields.clone().any(|field| field == format!("format={format}"))
+                        && fields.any(|field| field.starts_with("activations")) != kind.is_empty()
+                };
+                let one = format!("format={format}{kind}");
+                if self.configure_text(&one).is_ok() && !self.examples.iter().any(has) {
+                    all.push(one);
+                }
+            }
+        }
+        all
+    }
+
     /// Makes the kernel from assignments `field=value`; other fields keep their defaults.
     pub fn configure<'a>(
         &self,

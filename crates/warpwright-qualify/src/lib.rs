@@ -1,14 +1,26 @@
-//! Whether a device computes what it should.
+//! Whether a device computes what it should, and how fast.
+//!
+//! A [`Stage`] is a list of items, each of which succeeds or fails by itself. [`run`] runs stages in processes of their
+//! own, which call [`work`] and say in [`Event`]s what they do; so what fails, crashes or hangs ends nothing but its own
+//! item.
 //!
 //! [`MODULES`] has the correctness cases of the kernels: each runs kernels on the device of the process
 //! ([`warpwright_testing`] says which one that is) and holds their results to float64.
 #![deny(unsafe_code)]
 
 mod cases;
+mod child;
 #[doc(hidden)]
 pub mod common;
+mod event;
+mod parent;
+mod stages;
 
 pub use cases::MODULES;
+pub use child::{Work, work};
+pub use event::{Event, Figure, Finding, Loaded};
+pub use parent::{ItemReport, Observer, Plan, StageReport, run};
+pub use stages::Stage;
 
 /// A correctness case.
 #[derive(Clone, Copy, Debug)]

@@ -1,6 +1,6 @@
 //! Runs the same device tests on the virtual GPU or on CUDA devices.
 //!
-//! `WARPWRIGHT_TEST_DEVICE` chooses: `vm`, which is the default, or `cuda`. Every test gets its device from [`device`],
+//! `WARPWRIGHT_TEST_DEVICE` chooses: `vm`, which is the default, `cuda`, or `cuda:N` for one of them. Every test gets its device from [`device`],
 //! and [`RunHere`] runs the kernel of a [`KernelTest`](warpwright_test::KernelTest) on one. `cargo xtask test` runs the
 //! tests a second time with `cuda`, through the driver of `warpwright-libcuda`. `WARPWRIGHT_TEST_ORDER` sets the order
 //! of virtual GPUs (`issue`, `reverse`, `random:SEED`).
@@ -17,5 +17,5 @@ mod rig;
 mod test_device;
 
 pub use apart::{Apart, Ended, Running};
-pub use rig::{Ran, Rig, RunError, RunHere};
+pub use rig::{Ran, Rig, RunError, RunHere, observe_launches};
 pub use test_device::{TestDevice, cuda, device, orders, test_device};

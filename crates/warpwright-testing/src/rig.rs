@@ -2,7 +2,7 @@
 
 use crate::test_device::device;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use warpwright_ptx::verify;
 use warpwright_runtime::{
     Buffer, Function, LaunchAttributes, LaunchConfig, RawArg, RuntimeError, Stream, VmConfig,
@@ -49,6 +49,14 @@ impl From<RuntimeError> for RunError {
     fn from(error: RuntimeError) -> Self {
         RunError::Runtime(error)
     }
+}
+
+static OBSERVER: OnceLock<Box<dyn Fn(&str) + Send + Sync>> = OnceLock::new();
+
+/// Calls a function with the name of each kernel that a [`Rig`] of this process launches, before it does. Only the first
+/// call has an effect.
+pub fn observe_launches(observer: impl Fn(&str) + Send + Sync + 'static) {
+    let _ = OBSERVER.set(Box::new(observer));
 }
 
 /// A kernel on the device of the test, with its buffers.
@@ -108,6 +116,9 @@ impl Rig {
         let mut launch = self.stream.launch_builder(&self.function).attributes(self.attributes);
         for arg in &self.args {
             launch = launch.arg(arg.clone());
+        }
+        if let Some(observer) = OBSERVER.get() {
+            observer(self.function.name());
         }
         // SAFETY: the buffers are of the lengths that the kernel says, and nothing else uses them. Where a kernel under
         // test is wrong, a driver that checks every access finds that before this runs on one that does not.

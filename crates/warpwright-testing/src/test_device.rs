@@ -34,8 +34,14 @@ pub fn test_device() -> TestDevice {
     *PLACED.get_or_init(|| match std::env::var(PLACE).as_deref() {
         Err(_) | Ok("" | "vm") => TestDevice::Vm,
         Ok("cuda") => TestDevice::Cuda,
-        Ok(other) => panic!("{PLACE} is `{other}`: it must be `vm` or `cuda`"),
+        Ok(place) if only(place).is_some() => TestDevice::Cuda,
+        Ok(other) => panic!("{PLACE} is `{other}`: it must be `vm`, `cuda` or `cuda:N`"),
     })
+}
+
+/// The number of the CUDA device that a place names, if it names one.
+fn only(place: &str) -> Option<u32> {
+    place.strip_prefix("cuda:")?.parse().ok()
 }
 
 /// The seeds for the order of blocks. On a CUDA device they have no effect, so one run is enough.
@@ -102,8 +108,11 @@ fn cuda_devices() -> &'static [(u32, Arch)] {
         if all.iter().any(|info| !info.is_virtual) {
             stay_open();
         }
+        let only = std::env::var(PLACE).ok().and_then(|place| only(&place));
         let cuda = all.iter().filter_map(|info| match info.spec {
-            DeviceSpec::Cuda(ordinal) => Some((ordinal, info.properties.arch)),
+            DeviceSpec::Cuda(ordinal) if only.is_none_or(|only| only == ordinal) => {
+                Some((ordinal, info.properties.arch))
+            }
             _ => None,
         });
         cuda.collect()

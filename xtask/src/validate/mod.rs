@@ -23,7 +23,7 @@ use clap::builder::PossibleValuesParser;
 use figures::{FIGURES, Figure};
 use resources::Resources;
 use sass::Disassembler;
-use warpwright_dsl::{Domain, LaunchRule};
+use warpwright_dsl::LaunchRule;
 use warpwright_ptx::ir::Arch;
 
 /// The targets that kernels support, unless their launch rule needs more.
@@ -55,33 +55,9 @@ impl Entry {
     }
 }
 
-/// The configurations of a kernel that are assembled: its defaults, its examples, and each format of weights that no
-/// example has, in each kind of activations.
-fn configurations(kernel: &warpwright_kernels::Entry) -> Vec<&'static str> {
-    let mut all: Vec<&'static str> = std::iter::once("").chain(kernel.examples.iter().copied()).collect();
-    let choices =
-        |name: &str| match kernel.fields.iter().find(|field| field.name == name).map(|field| field.domain) {
-            Some(Domain::OneOf(choices) | Domain::List { of: &Domain::OneOf(choices), .. }) => choices,
-            _ => &[],
-        };
-    let kinds = choices("activations").iter().filter(|kind| **kind == "int8");
-    let kinds: Vec<_> =
-        std::iter::once(String::new()).chain(kinds.map(|kind| format!(" activations={kind}"))).collect();
-    for format in choices("format") {
-        for kind in &kinds {
-            let has = |example: &&str| {
-                let mut fields = example.split(' ');
-                fields.clone().any(|field| field == format!("format={format}"))
-                    && fields.any(|field| field.starts_with("activations")) != kind.is_empty()
-            };
-            let one = format!("format={format}{kind}");
-            let possible = kernel.configure_text(&one).is_ok_and(|kernel| kernel.check().is_ok());
-            if possible && !kernel.examples.iter().any(has) {
-                all.push(one.leak());
-            }
-        }
-    }
-    all
+/// The configurations of a kernel that are assembled, for as long as the program runs.
+fn configurations(kernel: &warpwright_kernels::Entry) -> impl Iterator<Item = &'static str> {
+    kernel.configurations().into_iter().map(|assignments| &*assignments.leak())
 }
 
 /// What is assembled: the catalogue or one kernel of it, each kernel in its configurations.

@@ -293,7 +293,7 @@ fn masks_have_no_share_and_infinities_share_evenly() {
     let mut x = vec![0.5; 80];
     x[50] = f64::NAN;
     let found = run(80, &Softmax::new(40), &[("rows", 2)], &Buffers::from([("x", x)]));
-    assert!(found["y"][..40].iter().all(|y| *y == 0.025_f32.into()));
+    assert!(found["y"][..40].iter().all(|y| *y == f64::from(0.025_f32)));
     assert!(found["y"][40..].iter().all(|y| y.is_nan()));
 }
 

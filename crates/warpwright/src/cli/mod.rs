@@ -29,6 +29,7 @@ mod npy;
 mod perplexity;
 #[cfg(feature = "llm")]
 mod plan;
+mod qualify;
 mod run;
 mod source;
 #[cfg(feature = "llm")]
@@ -59,6 +60,7 @@ enum Command {
     Emit(emit::Arguments),
     Run(run::Arguments),
     Profile(run::ProfileArguments),
+    Qualify(qualify::Arguments),
     #[cfg(feature = "llm")]
     Generate(generate::Arguments),
     #[cfg(feature = "llm")]
@@ -138,6 +140,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Emit(arguments) => emit::run(arguments, &mut out),
         Command::Run(arguments) => run::run(arguments, &mut out),
         Command::Profile(arguments) => run::profile(arguments, &mut out),
+        Command::Qualify(arguments) => qualify::run(arguments, &mut out),
         #[cfg(feature = "llm")]
         Command::Generate(arguments) => generate::run(arguments, &mut out),
         #[cfg(feature = "llm")]

@@ -1,0 +1,65 @@
+//! What a stage says while it works: lines of JSON on the standard output of its process.
+
+use serde::{Deserialize, Serialize};
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// The stage has this many items.
+    Items(usize),
+    /// An item begins: its number, and its name.
+    Begin(usize, String),
+    /// A kernel is about to be launched.
+    Launch(String),
+    /// A result of the item that is under way.
+    Result(Finding),
+    /// The item that is under way has ended; `None` if it is as it should be, else what is wrong.
+    End(Option<String>),
+    /// The time of the stage is spent: the items from this number on were not begun.
+    OutOfTime(usize),
+}
+
+/// A result of an item.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Finding {
+    /// What loading a kernel gave.
+    Loaded(Loaded),
+    /// A measurement.
+    Figure(Figure),
+}
+
+/// What a driver says of a kernel that it has loaded.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Loaded {
+    /// Registers of a thread; `None` for virtual GPUs.
+    pub registers: Option<u32>,
+    /// Local memory of a thread, in bytes; `None` for virtual GPUs.
+    pub local_bytes: Option<u64>,
+    /// Static shared memory of a block, in bytes.
+    pub shared_bytes: u64,
+    /// Seconds that the driver took to compile it; 0 where it had compiled it before.
+    pub compile_seconds: f64,
+    /// What the compiler says about spilled registers, line by line.
+    pub compiler: Vec<String>,
+}
+
+/// A measurement: the median of repetitions, and the range of their middle half.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// What was measured.
+    pub name: String,
+    /// The unit: `s`, `B/s`, `flop/s`.
+    pub unit: String,
+    /// The median.
+    pub median: f64,
+    /// The lower and the upper quartile.
+    pub quartiles: (f64, f64),
+    /// The number of repetitions.
+    pub repetitions: usize,
+    /// The bytes that the work has to move, if they bound it.
+    pub bytes: Option<u64>,
+    /// The operations that the work has to do, if they bound it.
+    pub operations: Option<u64>,
+}

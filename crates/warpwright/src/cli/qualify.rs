@@ -1,0 +1,155 @@
+//! `warpwright qualify`: whether a device computes what it should, and how fast.
+
+use super::{Failure, Outcome};
+use serde::Serialize;
+use std::io::{Write, stderr, stdout};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use warpwright_qualify::{ItemReport, Observer, Plan, Stage, StageReport, Work, work};
+use warpwright_runtime::{Device, DeviceSpec};
+
+/// Check and measure a device with every kernel
+///
+/// Each stage is a process of its own: what fails, crashes or hangs ends nothing else. Results are in DIR/qualify.json.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The device: `cuda:N` or `vm`; the best one if absent
+    #[arg(long, value_name = "DEVICE", default_value_t)]
+    device: DeviceSpec,
+    /// Do a small part of each stage
+    #[arg(long)]
+    quick: bool,
+    /// Stop after this time: seconds, or minutes as `8m`
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    budget: Option<Duration>,
+    /// Do these stages only
+    #[arg(long = "only", value_name = "STAGE", value_delimiter = ',', value_parser = stage)]
+    only: Vec<Stage>,
+    /// Seconds without a sign of life after which a process counts as hung
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    patience: u64,
+    /// The folder of the results
+    #[arg(short, long, value_name = "DIR", default_value = "qualify")]
+    output: PathBuf,
+    /// Be the process of a stage
+    #[arg(long, hide = true, value_name = "STAGE", value_parser = stage)]
+    child: Option<Stage>,
+    /// The first item
+    #[arg(long, hide = true, default_value_t = 0)]
+    from: usize,
+}
+
+fn stage(name: &str) -> Result<Stage, String> {
+    let known = || Stage::ALL.map(Stage::name).join(", ");
+    Stage::ALL.into_iter().find(|stage| stage.name() == name).ok_or_else(|| format!("there are {}", known()))
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.strip_suffix('m') {
+        Some(minutes) => (minutes, 60.0),
+        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
+    };
+    let seconds = number.parse::<f64>().ok().map(|number| number * unit);
+    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    time.ok_or_else(|| "it must be seconds, as 90, or minutes, as 8m".to_string())
+}
+
+/// What is written to the file.
+#[derive(Serialize)]
+struct Report<'a> {
+    device: &'a str,
+    arch: String,
+    r#virtual: bool,
+    quick: bool,
+    stages: &'a [StageReport],
+}
+
+pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
+    let device = Device::open(arguments.device).map_err(|error| error.to_string())?;
+    if let Some(stage) = arguments.child {
+        let mut own = Work::new(stage);
+        (own.from, own.quick, own.time) = (arguments.from, arguments.quick, arguments.budget);
+        work(&own, &device, stdout())?;
+        return Ok(Outcome::Fine);
+    }
+    let properties = device.properties();
+    let (name, arch, is_virtual) =
+        (properties.name.clone(), properties.arch.to_string(), properties_virtual(&device));
+    // The processes of the stages have the device for themselves.
+    drop(device);
+    let program =
+        std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
+    let mut plan = Plan::new();
+    plan.budget = arguments.budget;
+    plan.patience = Duration::from_secs(arguments.patience);
+    if !arguments.only.is_empty() {
+        plan.stages.clone_from(&arguments.only);
+    }
+    writeln!(out, "{name}, {arch}")?;
+    out.flush()?;
+    let command = |stage: Stage, from, time: Option<Duration>| {
+        let mut command = Command::new(&program);
+        command.args(["qualify", "--child", stage.name(), "--from", &format!("{from}")]);
+        command.args(["--device", &arguments.device.to_string()]);
+        command.args(arguments.quick.then_some("--quick"));
+        if let Some(time) = time {
+            command.args(["--budget", &format!("{:.3}", time.as_secs_f64())]);
+        }
+        command
+    };
+    let stages = warpwright_qualify::run(&plan, command, &mut Lines);
+    let report =
+        Report { device: &name, arch, r#virtual: is_virtual, quick: arguments.quick, stages: &stages };
+    write(&arguments.output, &report)?;
+    for report in &stages {
+        summarise(out, report)?;
+    }
+    Ok(if stages.iter().all(StageReport::is_right) { Outcome::Fine } else { Outcome::Found })
+}
+
+fn properties_virtual(device: &Device) -> bool {
+    device.is_virtual()
+}
+
+fn write(folder: &Path, report: &Report<'_>) -> Result<(), Failure> {
+    let path = folder.join("qualify.json");
+    let said = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    std::fs::create_dir_all(folder).map_err(|error| said(&error))?;
+    let mut text = serde_json::to_string_pretty(report).map_err(|error| said(&error))?;
+    text.push('\n');
+    std::fs::write(&path, text).map_err(|error| said(&error))?;
+    Ok(())
+}
+
+fn summarise(out: &mut impl Write, report: &StageReport) -> std::io::Result<()> {
+    let wrong: Vec<_> = report.items.iter().filter_map(|item| Some((item, item.wrong.as_ref()?))).collect();
+    let StageReport { stage, items, left_out, seconds, .. } = report;
+    let right = items.len() - wrong.len();
+    write!(out, "{:<10} {right} of {} right in {seconds:.1} s", stage.name(), items.len() + left_out)?;
+    if *left_out > 0 {
+        write!(out, ", no time for {left_out}")?;
+    }
+    writeln!(out, ": {}", stage.description())?;
+    for (item, wrong) in wrong {
+        writeln!(out, "  {}: {wrong}", item.name)?;
+    }
+    match &report.failure {
+        Some(why) => writeln!(out, "  {why}"),
+        None => Ok(()),
+    }
+}
+
+/// Says what goes on, on standard error.
+struct Lines;
+
+impl Observer for Lines {
+    fn stage(&mut self, stage: Stage) {
+        let _ = writeln!(stderr(), "{stage}: {}", stage.description());
+    }
+
+    fn item(&mut self, item: &ItemReport, done: usize, of: usize) {
+        let verdict = if item.wrong.is_some() { "WRONG" } else { "right" };
+        let _ = writeln!(stderr(), "  {done}/{of} {verdict} {:.2} s {}", item.seconds, item.name);
+    }
+}
