@@ -66,7 +66,8 @@ struct Report<'a> {
 }
 
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
-    let device = Device::open(arguments.device).map_err(|error| error.to_string())?;
+    let spec = chosen(arguments.device);
+    let device = Device::open(spec).map_err(|error| error.to_string())?;
     if let Some(stage) = arguments.child {
         let mut own = Work::new(stage);
         (own.from, own.quick, own.time) = (arguments.from, arguments.quick, arguments.budget);
@@ -75,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     }
     let properties = device.properties();
     let (name, arch, is_virtual) =
-        (properties.name.clone(), properties.arch.to_string(), properties_virtual(&device));
+        (properties.name.clone(), properties.arch.to_string(), device.is_virtual());
     // The processes of the stages have the device for themselves.
     drop(device);
     let program =
@@ -91,7 +92,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let command = |stage: Stage, from, time: Option<Duration>| {
         let mut command = Command::new(&program);
         command.args(["qualify", "--child", stage.name(), "--from", &format!("{from}")]);
-        command.args(["--device", &arguments.device.to_string()]);
+        let device = spec.to_string();
+        command.args(["--device", &device]).env("WARPWRIGHT_TEST_DEVICE", device);
         command.args(arguments.quick.then_some("--quick"));
         if let Some(time) = time {
             command.args(["--budget", &format!("{:.3}", time.as_secs_f64())]);
@@ -108,8 +110,13 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     Ok(if stages.iter().all(StageReport::is_right) { Outcome::Fine } else { Outcome::Found })
 }
 
-fn properties_virtual(device: &Device) -> bool {
-    device.is_virtual()
+/// The device by its own name, for other processes.
+fn chosen(device: DeviceSpec) -> DeviceSpec {
+    match device {
+        DeviceSpec::Auto if Device::cuda(0).is_ok() => DeviceSpec::Cuda(0),
+        DeviceSpec::Auto => DeviceSpec::Vm,
+        named => named,
+    }
 }
 
 fn write(folder: &Path, report: &Report<'_>) -> Result<(), Failure> {
