@@ -154,11 +154,14 @@ fn process(
                 }
             }
             Ok(Ok(Event::OutOfTime(from))) => report.left_out = of.unwrap_or(from) - from,
-            Ok(Err(why)) => break Some(why),
+            Ok(Err(why)) => {
+                let _ = child.kill();
+                break Some(why);
+            }
             Err(RecvTimeoutError::Timeout) => {
                 // It has not said anything for long: nothing that it does is of use any more.
                 let _ = child.kill();
-                break Some(format!("no sign of life for {} s", patience.as_secs()));
+                break Some(format!("no sign of life for {} s", patience.as_secs_f64()));
             }
             Err(RecvTimeoutError::Disconnected) => break None,
         }
