@@ -49,7 +49,7 @@ pub fn work(work: &Work, device: &Device, out: impl Write + Send + 'static) -> s
     // A launch that cannot be written shows when its item has ended.
     let launches = say.clone();
     observe_launches(move |kernel| drop(launches(&Event::Launch(kernel.into()))));
-    let items = work.stage.items(work.quick);
+    let items = work.stage.items(device, work.quick);
     say(&Event::Items(items.len()))?;
     let broken = device.failures();
     for (number, item) in items.iter().enumerate().skip(work.from) {
@@ -59,7 +59,7 @@ pub fn work(work: &Work, device: &Device, out: impl Write + Send + 'static) -> s
         say(&Event::Begin(number, item.name.clone()))?;
         let outcome = (item.run)(device, &mut |finding| drop(say(&Event::Result(finding))));
         let failed = outcome.is_err();
-        say(&Event::End(outcome.err()))?;
+        say(&Event::End(outcome.err().map(|wrong| wrong.to_string())))?;
         if failed && (device.failures() != broken || !device.is_virtual()) {
             break;
         }

@@ -28,6 +28,23 @@ pub enum Finding {
     Loaded(Loaded),
     /// A measurement.
     Figure(Figure),
+    /// A launch on the device and on the virtual GPU.
+    Compared(Compared),
+}
+
+/// What a launch left on the device and on the virtual GPU.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compared {
+    /// The entry name of the kernel.
+    pub kernel: String,
+    /// The buffer with the most words that differ.
+    pub buffer: String,
+    /// Words of four bytes that it has.
+    pub words: u64,
+    /// Words that differ.
+    pub differ: u64,
+    /// Whether every bit is defined, by PTX or by the model of the tensor cores.
+    pub defined: bool,
 }
 
 /// What a driver says of a kernel that it has loaded.
@@ -50,7 +67,7 @@ pub struct Loaded {
 pub struct Figure {
     /// What was measured.
     pub name: String,
-    /// The unit: `s`, `B/s`, `flop/s`.
+    /// The unit: `s`, or `Hz`.
     pub unit: String,
     /// The median.
     pub median: f64,

@@ -13,12 +13,15 @@ mod child;
 #[doc(hidden)]
 pub mod common;
 mod event;
+mod measure;
+#[doc(hidden)]
+pub mod models;
 mod parent;
 mod stages;
 
 pub use cases::MODULES;
 pub use child::{Work, work};
-pub use event::{Event, Figure, Finding, Loaded};
+pub use event::{Compared, Event, Figure, Finding, Loaded};
 pub use parent::{ItemReport, Observer, Plan, StageReport, run};
 pub use stages::Stage;
 

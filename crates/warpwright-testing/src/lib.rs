@@ -17,5 +17,5 @@ mod rig;
 mod test_device;
 
 pub use apart::{Apart, Ended, Running};
-pub use rig::{Ran, Rig, RunError, RunHere, observe_launches};
+pub use rig::{Comparison, Ran, Rig, RunError, RunHere, compare_launches, observe_launches};
 pub use test_device::{TestDevice, cuda, device, orders, test_device};

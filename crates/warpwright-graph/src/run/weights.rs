@@ -26,6 +26,11 @@ pub(super) struct Weight {
 }
 
 impl Weight {
+    /// A weight as it was added.
+    fn of(ty: TensorType, rows: AnyBuffer) -> Self {
+        Weight { ty, rows: Some(rows), planes: None, wanted_rows: false }
+    }
+
     /// Format, rows and columns, where it is a matrix of weights.
     pub(super) fn matrix(&self) -> Option<(WeightFormat, u32, u32)> {
         match (self.ty.element, self.ty.shape.dims()) {
@@ -66,8 +71,28 @@ impl Store {
             return Err(StoreError::Length { name: name.into(), ty, unit: "bytes", given, needed });
         }
         let buffer = self.stream.clone_htod(bytes).and_then(|buffer| buffer.as_any().cast(element));
-        let rows = Some(buffer.map_err(StoreError::device(name))?);
-        self.weights.insert(name.into(), Weight { ty, rows, planes: None, wanted_rows: false });
+        let rows = buffer.map_err(StoreError::device(name))?;
+        self.weights.insert(name.into(), Weight::of(ty, rows));
+        Ok(())
+    }
+
+    /// As [`add_weight`](Self::add_weight), with bytes that are on the device already. The store uses the buffer itself
+    /// where a plan takes the weight as it is, so its contents must not change.
+    pub fn add_weight_buffer(&mut self, name: &str, ty: TensorType, buffer: &AnyBuffer) -> Result<(), StoreError> {
+        if self.weights.contains_key(name) {
+            return Err(StoreError::Twice { name: name.into() });
+        }
+        let (needed, element) = size(name, ty)?;
+        if buffer.num_bytes() != needed {
+            let given = buffer.num_bytes();
+            return Err(StoreError::Length { name: name.into(), ty, unit: "bytes", given, needed });
+        }
+        if buffer.device() != self.device() {
+            let error = RuntimeError::OtherDevice { operation: "add_weight_buffer", what: "buffer" };
+            return Err(StoreError::device(name)(error));
+        }
+        let rows = buffer.cast(element).map_err(StoreError::device(name))?;
+        self.weights.insert(name.into(), Weight::of(ty, rows));
         Ok(())
     }
 

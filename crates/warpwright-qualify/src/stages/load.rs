@@ -3,6 +3,7 @@
 
 use super::Item;
 use crate::event::{Finding, Loaded};
+use crate::measure::Failure;
 use warpwright_kernels::{Entry, catalogue};
 use warpwright_ptx::verify;
 use warpwright_runtime::{Device, RuntimeError};
@@ -21,13 +22,13 @@ pub(super) fn items(quick: bool) -> Vec<Item> {
     catalogue().iter().flat_map(of).collect()
 }
 
-fn load(device: &Device, entry: &Entry, assignments: &str) -> Result<Loaded, String> {
-    let kernel = entry.configure_text(assignments).map_err(|error| error.to_string())?;
-    let built = kernel.build(device.properties().arch).map_err(|errors| errors.to_string())?;
-    let info = verify(&built.module).map_err(|errors| RuntimeError::Invalid(errors).to_string())?;
+fn load(device: &Device, entry: &Entry, assignments: &str) -> Result<Loaded, Failure> {
+    let kernel = entry.configure_text(assignments)?;
+    let built = kernel.build(device.properties().arch)?;
+    let info = verify(&built.module).map_err(RuntimeError::Invalid)?;
     let before = device.statistics().compile_time;
-    let module = device.load(&built.module, &info).map_err(|error| error.to_string())?;
-    let function = module.load_function(&kernel.entry()).map_err(|error| error.to_string())?;
+    let module = device.load(&built.module, &info)?;
+    let function = module.load_function(&kernel.entry())?;
     let attributes = function.attributes();
     let compiled = device.statistics().compile_time - before;
     Ok(Loaded {

@@ -22,45 +22,45 @@ use warpwright_kernels::{CacheDtype, Setting, TokenSequences, WeightFormat};
 
 /// A model.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct ModelConfig {
-    pub(crate) layers: u32,
-    pub(crate) hidden: u32,
-    pub(crate) heads: u32,
-    pub(crate) kv_heads: u32,
-    pub(crate) head_dim: u32,
-    pub(crate) ffn: u32,
-    pub(crate) vocab: u32,
-    pub(crate) formats: Formats,
-    pub(crate) biases: Biases,
+pub struct ModelConfig {
+    pub layers: u32,
+    pub hidden: u32,
+    pub heads: u32,
+    pub kv_heads: u32,
+    pub head_dim: u32,
+    pub ffn: u32,
+    pub vocab: u32,
+    pub formats: Formats,
+    pub biases: Biases,
     /// Whether heads of q and k go through a norm, as in Qwen3.
-    pub(crate) head_norms: bool,
+    pub head_norms: bool,
     /// Whether logits are products with the table of embeddings.
-    pub(crate) tied: bool,
-    pub(crate) rope: RopeParams,
-    pub(crate) epsilon: f32,
-    pub(crate) cache: CacheDtype,
-    pub(crate) max_seq_len: u32,
+    pub tied: bool,
+    pub rope: RopeParams,
+    pub epsilon: f32,
+    pub cache: CacheDtype,
+    pub max_seq_len: u32,
 }
 
 /// How the matrices of a model are stored.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Formats {
-    pub(crate) embedding: WeightFormat,
-    pub(crate) q: WeightFormat,
-    pub(crate) k: WeightFormat,
+pub struct Formats {
+    pub embedding: WeightFormat,
+    pub q: WeightFormat,
+    pub k: WeightFormat,
     /// In most layers, and in those that get more bits.
-    pub(crate) v: [WeightFormat; 2],
-    pub(crate) o: WeightFormat,
-    pub(crate) gate: WeightFormat,
-    pub(crate) up: WeightFormat,
+    pub v: [WeightFormat; 2],
+    pub o: WeightFormat,
+    pub gate: WeightFormat,
+    pub up: WeightFormat,
     /// In most layers, and in those that get more bits.
-    pub(crate) down: [WeightFormat; 2],
-    pub(crate) output: WeightFormat,
+    pub down: [WeightFormat; 2],
+    pub output: WeightFormat,
 }
 
 impl Formats {
     /// One for all.
-    pub(crate) fn all(format: WeightFormat) -> Self {
+    pub fn all(format: WeightFormat) -> Self {
         Formats {
             embedding: format,
             q: format,
@@ -75,7 +75,7 @@ impl Formats {
     }
 
     /// The mix that files call Q4_K_M.
-    pub(crate) fn q4_k_m() -> Self {
+    pub fn q4_k_m() -> Self {
         let mixed = [WeightFormat::Q4K, WeightFormat::Q6K];
         let output = WeightFormat::Q6K;
         Formats { v: mixed, down: mixed, output, ..Formats::all(WeightFormat::Q4K) }
@@ -84,7 +84,7 @@ impl Formats {
 
 /// Which products have biases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Biases {
+pub enum Biases {
     None,
     /// Those of q, k and v, as in Qwen2.
     Qkv,
@@ -94,41 +94,41 @@ pub(crate) enum Biases {
 
 /// How the next token is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Choice {
+pub enum Choice {
     ArgMax,
     Sample(SampleParams),
 }
 
 impl Choice {
     /// A draw with such a temperature.
-    pub(crate) fn at_temperature(temperature: f32) -> Self {
+    pub fn at_temperature(temperature: f32) -> Self {
         Choice::Sample(SampleParams::new(Setting::Fixed(temperature)))
     }
 }
 
 /// The tokens that a model computes at once, of one or several sequences: prompts, or chunks of them.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Prompt {
+pub struct Prompt {
     /// Of each sequence, at least one token.
-    pub(crate) tokens: Vec<Vec<u32>>,
+    pub tokens: Vec<Vec<u32>>,
     /// How many tokens of each sequence are in the cache already.
-    pub(crate) before: Vec<u32>,
+    pub before: Vec<u32>,
 }
 
 impl Prompt {
     /// The beginnings of sequences.
-    pub(crate) fn new(tokens: &[Vec<u32>]) -> Self {
+    pub fn new(tokens: &[Vec<u32>]) -> Self {
         Prompt { tokens: tokens.to_vec(), before: vec![0; tokens.len()] }
     }
 
     /// Tokens of all sequences.
-    pub(crate) fn len(&self) -> u32 {
+    pub fn len(&self) -> u32 {
         self.tokens.iter().map(|tokens| tokens.len() as u32).sum()
     }
 
     /// In as many chunks as it takes for at most so many tokens of each sequence, and no more than leave each a
     /// token.
-    pub(crate) fn chunks(&self, tokens: usize) -> Vec<Prompt> {
+    pub fn chunks(&self, tokens: usize) -> Vec<Prompt> {
         let lens = || self.tokens.iter().map(Vec::len);
         let count = lens().map(|len| len.div_ceil(tokens)).max().unwrap_or(0);
         let count = count.min(lens().min().unwrap_or(0));
@@ -146,7 +146,7 @@ impl Prompt {
     }
 
     /// The inputs of [`ModelConfig::prefill`], by name.
-    pub(crate) fn inputs(&self) -> Vec<(&'static str, Vec<u32>)> {
+    pub fn inputs(&self) -> Vec<(&'static str, Vec<u32>)> {
         let sequences = || self.tokens.iter().zip(&self.before);
         let positions = sequences().flat_map(|(own, &before)| before..before + own.len() as u32);
         let of = (0..).zip(&self.tokens).flat_map(|(sequence, own)| vec![sequence; own.len()]);
@@ -177,7 +177,7 @@ struct Tokens {
 
 impl ModelConfig {
     /// A model of two layers, small enough to be run many times: 8 heads over 2 of the cache, all weights Q8_0.
-    pub(crate) fn small() -> Self {
+    pub fn small() -> Self {
         ModelConfig {
             layers: 2,
             hidden: 256,
@@ -202,7 +202,7 @@ impl ModelConfig {
     /// # Panics
     ///
     /// Where the model cannot be.
-    pub(crate) fn decode(&self, batch: u32, choice: Choice) -> ComputeGraph {
+    pub fn decode(&self, batch: u32, choice: Choice) -> ComputeGraph {
         self.try_decode(batch, choice).unwrap_or_else(|error| panic!("{self:?}: {error}"))
     }
 
@@ -211,7 +211,7 @@ impl ModelConfig {
     /// # Panics
     ///
     /// Where the model cannot be.
-    pub(crate) fn prefill(&self, batch: u32, tokens: u32, choice: Choice) -> ComputeGraph {
+    pub fn prefill(&self, batch: u32, tokens: u32, choice: Choice) -> ComputeGraph {
         self.try_prefill(batch, tokens, choice).unwrap_or_else(|error| panic!("{self:?}: {error}"))
     }
 
@@ -221,7 +221,7 @@ impl ModelConfig {
     /// # Panics
     ///
     /// Where the model cannot be.
-    pub(crate) fn layer(&self, batch: u32) -> ComputeGraph {
+    pub fn layer(&self, batch: u32) -> ComputeGraph {
         self.try_layer(batch).unwrap_or_else(|error| panic!("{self:?}: {error}"))
     }
 

@@ -6,7 +6,7 @@ use warpwright_kernels::{CacheDtype, RopePairs, WeightFormat};
 
 impl ModelConfig {
     /// Llama-3.2-1B in Q4_K_M: its table is Q6_K, since it is tied.
-    pub(crate) fn llama_3_2_1b() -> Self {
+    pub fn llama_3_2_1b() -> Self {
         ModelConfig {
             layers: 16,
             hidden: 2048,
@@ -27,7 +27,7 @@ impl ModelConfig {
     }
 
     /// Llama-3-8B in Q4_K_M.
-    pub(crate) fn llama_3_8b() -> Self {
+    pub fn llama_3_8b() -> Self {
         ModelConfig {
             layers: 32,
             hidden: 4096,
@@ -44,7 +44,7 @@ impl ModelConfig {
     }
 
     /// Qwen2.5-1.5B in Q4_K_M: q, k and v have biases.
-    pub(crate) fn qwen_2_5_1_5b() -> Self {
+    pub fn qwen_2_5_1_5b() -> Self {
         ModelConfig {
             layers: 28,
             hidden: 1536,
@@ -61,7 +61,7 @@ impl ModelConfig {
     }
 
     /// Qwen3-1.7B in Q4_K_M: heads of q and k go through norms.
-    pub(crate) fn qwen_3_1_7b() -> Self {
+    pub fn qwen_3_1_7b() -> Self {
         ModelConfig {
             layers: 28,
             hidden: 2048,
@@ -77,8 +77,13 @@ impl ModelConfig {
         }
     }
 
-    /// All of them, by name.
-    pub(crate) fn real() -> [(&'static str, Self); 4] {
+    /// Qwen3-4B in Q4_K_M.
+    pub fn qwen_3_4b() -> Self {
+        ModelConfig { layers: 36, hidden: 2560, heads: 32, ffn: 9728, ..Self::qwen_3_1_7b() }
+    }
+
+    /// Models of all kinds, by name.
+    pub fn real() -> [(&'static str, Self); 4] {
         [
             ("Llama-3.2-1B", Self::llama_3_2_1b()),
             ("Llama-3-8B", Self::llama_3_8b()),

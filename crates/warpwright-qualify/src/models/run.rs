@@ -8,13 +8,13 @@ use warpwright_vm::Options;
 
 /// The device of the test; as a virtual GPU with all checks and counters for tests of what plans do, or without for
 /// many steps.
-pub(crate) fn device(checks: bool) -> Device {
+pub fn device(checks: bool) -> Device {
     let options = if checks { Options::checked() } else { Options::default() };
     warpwright_testing::device(VmConfig { options, ..VmConfig::default() })
 }
 
 /// Adds random weights for everything that a graph takes and the store lacks.
-pub(crate) fn add_weights(store: &mut Store, graph: &ComputeGraph, seed: u64) {
+pub fn add_weights(store: &mut Store, graph: &ComputeGraph, seed: u64) {
     for info in graph.tensors().iter().filter(|info| info.role == Role::Weight) {
         if store.weights().all(|(name, _)| name != info.name) {
             let bytes = random_bytes(&info.name, info.ty, seed);
@@ -24,14 +24,14 @@ pub(crate) fn add_weights(store: &mut Store, graph: &ComputeGraph, seed: u64) {
 }
 
 /// A store for a graph: random weights, and states of zeros.
-pub(crate) fn store(device: &Device, graph: &ComputeGraph, seed: u64) -> Store {
+pub fn store(device: &Device, graph: &ComputeGraph, seed: u64) -> Store {
     let mut store = Store::new(&device.default_stream());
     add_weights(&mut store, graph, seed);
     store
 }
 
 /// Sets the states of a model's sequences: the tokens that come next, and how many tokens were before them.
-pub(crate) fn begin(store: &mut Store, ids: &[u32], before: &[u32]) {
+pub fn begin(store: &mut Store, ids: &[u32], before: &[u32]) {
     let numbers = TensorType::new(Element::U32, [ids.len() as u32]);
     let lengths: Vec<u32> = before.iter().map(|before| before + 1).collect();
     for (name, values) in [("ids", ids), ("positions", before), ("lengths", &lengths)] {
@@ -42,7 +42,7 @@ pub(crate) fn begin(store: &mut Store, ids: &[u32], before: &[u32]) {
 
 impl ModelConfig {
     /// A model of the same form that a virtual GPU computes in a moment: its heads as they are, fewer of them.
-    pub(crate) fn scaled_down(&self, layers: u32) -> Self {
+    pub fn scaled_down(&self, layers: u32) -> Self {
         let group = self.heads / self.kv_heads;
         let kv_heads = self.kv_heads.min(2);
         ModelConfig {

@@ -2,16 +2,16 @@
 
 /// A source of random numbers.
 #[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
+pub struct Random(u64);
 
 impl Random {
     /// The numbers of a seed.
-    pub(crate) fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         Random(seed)
     }
 
     /// Those of a seed that belong to a name.
-    pub(crate) fn named(seed: u64, name: &str) -> Self {
+    pub fn named(seed: u64, name: &str) -> Self {
         let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         let mut random = Random(name.bytes().fold(0xcbf2_9ce4_8422_2325, mix) ^ seed.rotate_left(17));
         random.bits();
@@ -19,7 +19,7 @@ impl Random {
     }
 
     /// 64 bits.
-    pub(crate) fn bits(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -27,22 +27,22 @@ impl Random {
     }
 
     /// A whole number below `end`.
-    pub(crate) fn below(&mut self, end: u32) -> u32 {
+    pub fn below(&mut self, end: u32) -> u32 {
         (((self.bits() >> 32) * u64::from(end)) >> 32) as u32
     }
 
     /// One of these.
-    pub(crate) fn of<T: Clone>(&mut self, list: &[T]) -> T {
+    pub fn of<T: Clone>(&mut self, list: &[T]) -> T {
         list[self.below(list.len() as u32) as usize].clone()
     }
 
     /// True once in so many times.
-    pub(crate) fn once_in(&mut self, times: u32) -> bool {
+    pub fn once_in(&mut self, times: u32) -> bool {
         self.below(times) == 0
     }
 
     /// A number in (-1, 1).
-    pub(crate) fn signed(&mut self) -> f64 {
+    pub fn signed(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
 }

@@ -7,7 +7,7 @@ use warpwright_kernels::{Dtype, WeightFormat};
 
 /// Bytes of all weights of a graph, by name: a function of the seed, the name and the type, so that graphs of one
 /// model have the same.
-pub(crate) fn random_weights(graph: &ComputeGraph, seed: u64) -> BTreeMap<String, Vec<u8>> {
+pub fn random_weights(graph: &ComputeGraph, seed: u64) -> BTreeMap<String, Vec<u8>> {
     let weights = graph.tensors().iter().filter(|info| info.role == Role::Weight);
     weights.map(|info| (info.name.clone(), random_bytes(&info.name, info.ty, seed))).collect()
 }
@@ -20,7 +20,7 @@ pub(crate) fn random_weights(graph: &ComputeGraph, seed: u64) -> BTreeMap<String
 /// # Panics
 ///
 /// Where no weight has such a type.
-pub(crate) fn random_bytes(name: &str, ty: TensorType, seed: u64) -> Vec<u8> {
+pub fn random_bytes(name: &str, ty: TensorType, seed: u64) -> Vec<u8> {
     let mut random = Random::named(seed, name);
     let (elements, k) = (ty.shape.elements() as usize, ty.shape.columns());
     match ty.element {
@@ -38,7 +38,7 @@ pub(crate) fn random_bytes(name: &str, ty: TensorType, seed: u64) -> Vec<u8> {
 }
 
 /// So many weights in whole rows, with a mean of about 0 and such a deviation.
-pub(crate) fn random_matrix(
+pub fn random_matrix(
     format: WeightFormat,
     elements: usize,
     deviation: f64,
