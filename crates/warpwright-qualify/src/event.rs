@@ -28,22 +28,37 @@ pub enum Finding {
     Loaded(Loaded),
     /// A measurement.
     Figure(Figure),
-    /// A launch on the device and on the virtual GPU.
+    /// Launches on the device and on the virtual GPU.
     Compared(Compared),
 }
 
-/// What a launch left on the device and on the virtual GPU.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// What launches left on the device and on the virtual GPU.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Compared {
+    /// Launches.
+    pub launches: u64,
+    /// Those of them for which every bit is defined, by PTX or by the model of the tensor cores.
+    pub defined: u64,
+    /// Words of four bytes in their buffers.
+    pub words: u64,
+    /// Those that differ.
+    pub differ: u64,
+    /// Launches with differing words: those of defined ones first, and not all if there are many.
+    pub differences: Vec<Difference>,
+}
+
+/// A launch that left something else on the device than on the virtual GPU.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
     /// The entry name of the kernel.
     pub kernel: String,
     /// The buffer with the most words that differ.
     pub buffer: String,
     /// Words of four bytes that it has.
     pub words: u64,
-    /// Words that differ.
+    /// Those that differ.
     pub differ: u64,
-    /// Whether every bit is defined, by PTX or by the model of the tensor cores.
+    /// Whether every bit is defined.
     pub defined: bool,
 }
 

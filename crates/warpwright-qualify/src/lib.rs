@@ -17,12 +17,14 @@ mod measure;
 #[doc(hidden)]
 pub mod models;
 mod parent;
+mod report;
 mod stages;
 
 pub use cases::MODULES;
 pub use child::{Work, work};
-pub use event::{Compared, Event, Figure, Finding, Loaded};
+pub use event::{Compared, Difference, Event, Figure, Finding, Loaded};
 pub use parent::{ItemReport, Observer, Plan, StageReport, run};
+pub use report::{Described, Report};
 pub use stages::Stage;
 
 /// A correctness case.

@@ -244,6 +244,14 @@ impl Module {
         }
     }
 
+    /// What the compiler of a driver said.
+    pub(crate) fn compiler_log(&self) -> &str {
+        match self {
+            Module::Vm(_) => "",
+            Module::Cuda(module) => module.log(),
+        }
+    }
+
     /// Allows launches of a kernel that much dynamic shared memory, within the device's limit.
     pub(crate) fn allow_dynamic_shared(&self, kernel: &str, bytes: u32) -> Result<()> {
         match self {

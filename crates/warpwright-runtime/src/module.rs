@@ -1,5 +1,6 @@
 //! Modules: PTX loaded on a device.
 
+use crate::backend;
 use crate::device::Device;
 use crate::error::{Result, RuntimeError};
 use crate::function::{self, Function, Kernel};
@@ -16,6 +17,7 @@ pub struct Module {
     device: Device,
     /// By name.
     kernels: Arc<BTreeMap<String, Arc<Kernel>>>,
+    loaded: Arc<backend::Module>,
 }
 
 impl Device {
@@ -38,7 +40,8 @@ impl Device {
             let kernel = Kernel::new(&name, loaded.clone(), attributes);
             (name, Arc::new(kernel))
         });
-        Ok(Module { device: self.clone(), kernels: Arc::new(kernels.collect()) })
+        let kernels = Arc::new(kernels.collect());
+        Ok(Module { device: self.clone(), kernels, loaded })
     }
 }
 
@@ -51,6 +54,12 @@ impl Module {
     /// The names of its kernels, sorted.
     pub fn function_names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.kernels.keys().map(String::as_str)
+    }
+
+    /// What the driver's compiler said when it compiled the module: registers, stack and spills of its kernels. Empty
+    /// for modules that came from the cache, and on virtual GPUs, which do not compile.
+    pub fn compiler_log(&self) -> &str {
+        self.loaded.compiler_log()
     }
 
     /// The kernel of that name.

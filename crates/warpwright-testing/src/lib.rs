@@ -13,9 +13,11 @@
 #![deny(unsafe_code)]
 
 mod apart;
+mod compare;
 mod rig;
 mod test_device;
 
 pub use apart::{Apart, Ended, Running};
-pub use rig::{Comparison, Ran, Rig, RunError, RunHere, compare_launches, observe_launches};
+pub use compare::{Comparison, compare_launches};
+pub use rig::{Ran, Rig, RunError, RunHere, observe_launches};
 pub use test_device::{TestDevice, cuda, device, orders, test_device};

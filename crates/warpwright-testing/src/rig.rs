@@ -1,6 +1,7 @@
 //! Launches single kernels, with any parameters, on the device of the test.
 
-use crate::test_device::{TestDevice, device, test_device};
+use crate::compare::{comparable, compare};
+use crate::test_device::device;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use warpwright_ptx::verify;
@@ -59,30 +60,14 @@ pub fn observe_launches(observer: impl Fn(&str) + Send + Sync + 'static) {
     let _ = OBSERVER.set(Box::new(observer));
 }
 
-static COMPARER: OnceLock<Box<dyn Fn(&Comparison<'_>) + Send + Sync>> = OnceLock::new();
-
-/// Runs each launch of a [`Rig`] of this process a second time, on a virtual GPU of the device's architecture and from the
-/// same memory, and calls a function with what both left. Only the first call has an effect.
-pub fn compare_launches(comparer: impl Fn(&Comparison<'_>) + Send + Sync + 'static) {
-    let _ = COMPARER.set(Box::new(comparer));
-}
-
-/// A launch on a device and on the virtual GPU.
-pub struct Comparison<'a> {
-    /// What was launched. Its arguments have the contents from before the first launch.
-    pub launch: &'a TestLaunch,
-    /// The contents of each buffer afterwards: its name, on the device, on the virtual GPU.
-    pub buffers: Vec<(&'static str, Vec<u8>, Vec<u8>)>,
-}
-
 /// A kernel on the device of the test, with its buffers.
 pub struct Rig {
-    stream: Stream,
+    pub(crate) stream: Stream,
     function: Function,
     config: LaunchConfig,
     attributes: LaunchAttributes,
     args: Vec<RawArg>,
-    buffers: Vec<(&'static str, Buffer<u8>)>,
+    pub(crate) buffers: Vec<(&'static str, Buffer<u8>)>,
     /// The launch itself, where it is compared.
     compared: Option<TestLaunch>,
 }
@@ -93,13 +78,13 @@ impl Rig {
         let mut config = VmConfig { options, ..VmConfig::default() };
         config.device.arch = launch.arch;
         let device = device(config);
-        // A virtual GPU that stands in for a missing device says nothing about it.
-        let compare = COMPARER.get().is_some() && device.is_virtual() == (test_device() == TestDevice::Vm);
-        let rig = Rig::on(&device, launch)?;
-        Ok(Rig { compared: compare.then(|| launch.clone()), ..rig })
+        match comparable(&device, launch) {
+            None => Rig::on(&device, launch),
+            Some(launch) => Ok(Rig { compared: Some(launch.clone()), ..Rig::on(&device, &launch)? }),
+        }
     }
 
-    fn on(device: &Device, launch: &TestLaunch) -> Result<Self, RunError> {
+    pub(crate) fn on(device: &Device, launch: &TestLaunch) -> Result<Self, RunError> {
         let stream = device.default_stream();
         let info = verify(&launch.module).map_err(RuntimeError::Invalid)?;
         let function = device.load(&launch.module, &info)?.load_function(&launch.entry)?;
@@ -137,29 +122,14 @@ impl Rig {
 
     /// Launches it and waits. Findings of a virtual GPU are errors. Returns its report, if there is one.
     pub fn run(&self) -> Result<Option<Arc<Report>>, RunError> {
-        let (Some(launch), Some(comparer)) = (&self.compared, COMPARER.get()) else { return self.run_once() };
-        let contents = |rig: &Rig| {
-            let buffers = rig.buffers.iter();
-            buffers.map(|(_, buffer)| Ok(rig.stream.clone_dtoh(buffer)?)).collect::<Result<Vec<_>, RunError>>()
-        };
-        let before = contents(self)?;
-        let report = self.run_once()?;
-        let mut config = VmConfig::default();
-        config.device.arch = self.stream.device().properties().arch;
-        let model = Rig::on(&Device::vm(config)?, launch)?;
-        for ((_, buffer), before) in model.buffers.iter().zip(&before) {
-            model.stream.memcpy_htod(before, buffer)?;
+        match &self.compared {
+            Some(launch) => compare(self, launch),
+            None => self.run_once(),
         }
-        model.run_once()?;
-        let (here, there) = (contents(self)?, contents(&model)?);
-        let names = self.buffers.iter().map(|(name, _)| *name);
-        let buffers = names.zip(here).zip(there).map(|((name, here), there)| (name, here, there));
-        comparer(&Comparison { launch, buffers: buffers.collect() });
-        Ok(report)
     }
 
     #[allow(unsafe_code, reason = "kernels of any parameters are launched raw")]
-    fn run_once(&self) -> Result<Option<Arc<Report>>, RunError> {
+    pub(crate) fn run_once(&self) -> Result<Option<Arc<Report>>, RunError> {
         let mut launch = self.stream.launch_builder(&self.function).attributes(self.attributes);
         for arg in &self.args {
             launch = launch.arg(arg.clone());

@@ -462,9 +462,9 @@ fn configurations_that_cannot_be_name_their_field() {
 }
 
 crate::case_list! {
+    the_epilogue_adds_and_rounds,
     quantised_products_of_any_size_are_within_their_bound,
     quantised_products_hold_any_activations,
-    the_epilogue_adds_and_rounds,
     products_of_halves_of_any_size_are_within_their_bound,
     products_of_halves_hold_any_activations,
     rows_are_scaled_as_it_is_said,

@@ -17,6 +17,9 @@ use warpwright_runtime::{Device, Stream};
 /// Why a measurement could not be made.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
+/// What the names of virtual GPUs say, behind a driver too.
+pub(crate) const VIRTUAL: &str = "virtual GPU";
+
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Size {
@@ -31,7 +34,7 @@ pub(crate) enum Size {
 impl Size {
     /// What suits a device. The virtual GPU behind a driver says what it is in its name.
     pub(crate) fn of(device: &Device, quick: bool) -> Self {
-        let is_virtual = device.is_virtual() || device.properties().name.contains("virtual GPU");
+        let is_virtual = device.is_virtual() || device.properties().name.contains(VIRTUAL);
         match (is_virtual, quick) {
             (true, _) => Size::Tiny,
             (false, true) => Size::Quick,

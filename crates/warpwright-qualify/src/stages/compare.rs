@@ -1,82 +1,86 @@
 //! The device against the virtual GPU, bit for bit, launch by launch of the correctness cases.
 //!
 //! Where PTX or the model of the tensor cores defines every bit of a kernel's results, a difference is a mistake of one of
-//! the two. Where it does not (approximated functions, products and sums that a compiler may contract, floats that are
-//! added atomically) the differing words are counted.
+//! the two. Where it does not (approximated functions, floats that are added atomically), differing words are counted.
 
 use super::cases;
 use super::{Item, Outcome};
-use crate::event::{Compared, Finding};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use crate::event::{Compared, Difference, Finding};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use warpwright_ptx::ir::Module;
 use warpwright_ptx::print;
 use warpwright_testing::{Comparison, compare_launches};
 
+/// Differences of an item that are listed.
+const LISTED: usize = 20;
+
 /// What the launches of the item under way came to.
-fn results() -> &'static Mutex<Vec<Compared>> {
-    static RESULTS: OnceLock<Mutex<Vec<Compared>>> = OnceLock::new();
-    RESULTS.get_or_init(Mutex::default)
+static UNDER_WAY: Mutex<Compared> =
+    Mutex::new(Compared { launches: 0, defined: 0, words: 0, differ: 0, differences: Vec::new() });
+
+fn under_way() -> MutexGuard<'static, Compared> {
+    UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 pub(super) fn items(quick: bool) -> Vec<Item> {
-    compare_launches(|comparison| {
-        results().lock().unwrap_or_else(PoisonError::into_inner).push(compared(comparison));
-    });
+    compare_launches(|comparison| add(&mut under_way(), comparison));
     let compare = |item: Item| Item {
         name: item.name,
         run: Box::new(move |device, found| {
             let outcome = (item.run)(device, &mut |_| ());
-            let all = std::mem::take(&mut *results().lock().unwrap_or_else(PoisonError::into_inner));
-            let wrong = wrong(&all);
-            all.into_iter().for_each(|compared| found(Finding::Compared(compared)));
+            let mut compared = std::mem::take(&mut *under_way());
+            compared.differences.sort_by_key(|difference| !difference.defined);
+            compared.differences.truncate(LISTED);
+            let wrong = wrong(&compared.differences);
+            found(Finding::Compared(compared));
             outcome.and(wrong)
         }),
     };
-    cases::items(quick, cases::Part::All).into_iter().map(compare).collect()
+    let part = if quick { cases::Part::DecodePath } else { cases::Part::All };
+    cases::items(quick, part).into_iter().map(compare).collect()
 }
 
-/// The first launch that differs where it must not.
-fn wrong(all: &[Compared]) -> Outcome {
-    let differs = |compared: &&Compared| compared.defined && compared.differ > 0;
-    all.iter().find(differs).map_or(Ok(()), |Compared { kernel, buffer, words, differ, .. }| {
+/// A launch that differs where it must not.
+fn wrong(differences: &[Difference]) -> Outcome {
+    let first = differences.iter().find(|difference| difference.defined);
+    first.map_or(Ok(()), |Difference { kernel, buffer, words, differ, .. }| {
         Err(format!("{kernel}: {differ} of {words} words of `{buffer}` differ from the virtual GPU's").into())
     })
 }
 
-/// The buffer with the most differing words.
-fn compared(comparison: &Comparison<'_>) -> Compared {
-    let differ = |here: &[u8], there: &[u8]| {
-        let (here, there) = (here.chunks(4), there.chunks(4));
-        here.zip(there).filter(|(here, there)| here != there).count() as u64
-    };
-    let buffers = comparison.buffers.iter().map(|(name, here, there)| (differ(here, there), *name, here.len()));
-    let (differ, buffer, bytes) = buffers.max_by_key(|(differ, ..)| *differ).unwrap_or((0, "", 0));
-    Compared {
-        kernel: comparison.launch.entry.clone(),
-        buffer: buffer.into(),
-        words: bytes.div_ceil(4) as u64,
-        differ,
-        defined: is_defined(&comparison.launch.module),
+fn add(all: &mut Compared, comparison: &Comparison<'_>) {
+    let defined = is_defined(&comparison.launch.module);
+    all.launches += 1;
+    all.defined += u64::from(defined);
+    let mut most: Option<Difference> = None;
+    for (buffer, here, there) in &comparison.buffers {
+        let words = here.len().div_ceil(4) as u64;
+        let differ = here.chunks(4).zip(there.chunks(4)).filter(|(here, there)| here != there).count() as u64;
+        all.words += words;
+        all.differ += differ;
+        if differ > most.as_ref().map_or(0, |most| most.differ) {
+            let (kernel, buffer) = (comparison.launch.entry.clone(), buffer.to_string());
+            most = Some(Difference { kernel, buffer, words, differ, defined });
+        }
     }
+    all.differences.extend(most);
 }
 
-/// Whether every bit of the results is defined: by the operations, and by the order in which threads do them.
+/// Whether every bit of the results is defined: by the operations, and by the order in which threads do them. Sums and
+/// products are, since they are [rounded one by one](compare_launches).
 fn is_defined(module: &Module) -> bool {
     print(module).lines().all(has_one_result)
 }
 
-/// Whether the instruction of a line, if it has one, has the same result on every device, whatever the other threads do.
-fn has_one_result(text: &str) -> bool {
+/// Whether the instruction of a line, if it has one, has the same result on every device, whatever other threads do.
+fn has_one_result(line: &str) -> bool {
     // Behind the guard.
-    let opcode = text.split_whitespace().find(|word| !word.starts_with('@')).unwrap_or_default();
+    let opcode = line.split_whitespace().find(|word| !word.starts_with('@')).unwrap_or_default();
     let words: Vec<_> = opcode.trim_end_matches(';').split('.').collect();
     let has = |word: &str| words.contains(&word);
     let is_float = ["f16", "f16x2", "bf16", "bf16x2", "f32", "f64"].iter().any(|word| has(word));
-    let is_rounded = ["rn", "rz", "rm", "rp"].iter().any(|word| has(word));
     match words[0] {
-        "atom" | "red" => !is_float || !has("add"),
-        // Without a rounding a compiler may make one operation of two.
-        "add" | "sub" | "mul" => !is_float || is_rounded,
+        "atom" | "red" => !(is_float && has("add")),
         _ => !has("approx") && !has("full"),
     }
 }
@@ -89,15 +93,12 @@ mod tests {
     fn what_has_one_result() {
         for (text, defined) in [
             ("ex2.approx.ftz.f32 %f0, %f1;", false),
+            ("@!%p1 rcp.approx.ftz.f32 %f0, %f1;", false),
             ("div.full.f32 %f0, %f1, %f2;", false),
             ("div.rn.f32 %f0, %f1, %f2;", true),
-            ("mul.f32 %f0, %f1, %f2;", false),
-            ("mul.rn.f32 %f0, %f1, %f2;", true),
-            ("add.s32 %r0, %r1, %r2;", true),
             ("atom.global.add.f32 %f0, [%rd0], %f1;", false),
             ("atom.global.max.f32 %f0, [%rd0], %f1;", true),
             ("red.global.add.u32 [%rd0], %r1;", true),
-            ("@!%p1 rcp.approx.ftz.f32 %f0, %f1;", false),
             ("ret;", true),
             ("", true),
         ] {

@@ -36,6 +36,27 @@ fn load(device: &Device, entry: &Entry, assignments: &str) -> Result<Loaded, Fai
         local_bytes: attributes.local_bytes,
         shared_bytes: attributes.static_shared,
         compile_seconds: compiled.as_secs_f64(),
-        compiler: Vec::new(),
+        compiler: spills(module.compiler_log()),
     })
+}
+
+/// The lines of a compiler's log that say how much of a stack a kernel takes, and what is spilled there.
+fn spills(log: &str) -> Vec<String> {
+    log.lines().map(str::trim).filter(|line| line.contains("spill")).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spills;
+
+    #[test]
+    fn the_stack_is_found_in_a_compilers_log() {
+        let log = "ptxas info    : 0 bytes gmem\n\
+                   ptxas info    : Compiling entry function 'f' for 'sm_90'\n\
+                   ptxas info    : Function properties for f\n    \
+                   16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n\
+                   ptxas info    : Used 255 registers, used 1 barriers, 16 bytes cumulative stack size\n";
+        assert_eq!(spills(log), ["16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads"]);
+        assert!(spills("").is_empty());
+    }
 }

@@ -1,17 +1,17 @@
 //! `warpwright qualify`: whether a device computes what it should, and how fast.
 
 use super::{Failure, Outcome};
-use serde::Serialize;
 use std::io::{Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
-use warpwright_qualify::{ItemReport, Observer, Plan, Stage, StageReport, Work, work};
+use warpwright_qualify::{Described, ItemReport, Observer, Plan, Report, Stage, StageReport, Work, work};
 use warpwright_runtime::{Device, DeviceSpec};
 
 /// Check and measure a device with every kernel
 ///
-/// Each stage is a process of its own: what fails, crashes or hangs ends nothing else. Results are in DIR/qualify.json.
+/// Each stage is a process of its own: what fails, crashes or hangs ends nothing else. DIR gets qualify.json, qualify.md and
+/// roofline.svg.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The device: `cuda:N` or `vm`; the best one if absent
@@ -55,16 +55,6 @@ fn duration(text: &str) -> Result<Duration, String> {
     time.ok_or_else(|| "it must be seconds, as 90, or minutes, as 8m".to_string())
 }
 
-/// What is written to the file.
-#[derive(Serialize)]
-struct Report<'a> {
-    device: &'a str,
-    arch: String,
-    r#virtual: bool,
-    quick: bool,
-    stages: &'a [StageReport],
-}
-
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
     let spec = chosen(arguments.device);
     let device = Device::open(spec).map_err(|error| error.to_string())?;
@@ -74,9 +64,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         work(&own, &device, stdout())?;
         return Ok(Outcome::Fine);
     }
-    let properties = device.properties();
-    let (name, arch, is_virtual) =
-        (properties.name.clone(), properties.arch.to_string(), device.is_virtual());
+    let mut report = Report::new(Described::new(&device), arguments.quick);
     // The processes of the stages have the device for themselves.
     drop(device);
     let program =
@@ -87,11 +75,15 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     if !arguments.only.is_empty() {
         plan.stages.clone_from(&arguments.only);
     }
-    writeln!(out, "{name}, {arch}")?;
+    writeln!(out, "{}, {}", report.device.name, report.device.arch)?;
     out.flush()?;
     let command = |stage: Stage, from, time: Option<Duration>| {
         let mut command = Command::new(&program);
         command.args(["qualify", "--child", stage.name(), "--from", &format!("{from}")]);
+        if stage == Stage::Load {
+            // What compiling takes shows when it is done.
+            command.env("WARPWRIGHT_CACHE", "off");
+        }
         let device = spec.to_string();
         command.args(["--device", &device]).env("WARPWRIGHT_TEST_DEVICE", device);
         command.args(arguments.quick.then_some("--quick"));
@@ -100,14 +92,13 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         }
         command
     };
-    let stages = warpwright_qualify::run(&plan, command, &mut Lines);
-    let report =
-        Report { device: &name, arch, r#virtual: is_virtual, quick: arguments.quick, stages: &stages };
-    write(&arguments.output, &report)?;
-    for report in &stages {
-        summarise(out, report)?;
+    report.stages = warpwright_qualify::run(&plan, command, &mut Lines);
+    let written = write(&arguments.output, &report)?;
+    for stage in &report.stages {
+        summarise(out, stage)?;
     }
-    Ok(if stages.iter().all(StageReport::is_right) { Outcome::Fine } else { Outcome::Found })
+    writeln!(out, "{}", written.display())?;
+    Ok(if report.is_right() { Outcome::Fine } else { Outcome::Found })
 }
 
 /// The device by its own name, for other processes.
@@ -119,21 +110,26 @@ fn chosen(device: DeviceSpec) -> DeviceSpec {
     }
 }
 
-fn write(folder: &Path, report: &Report<'_>) -> Result<(), Failure> {
-    let path = folder.join("qualify.json");
-    let said = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    std::fs::create_dir_all(folder).map_err(|error| said(&error))?;
-    let mut text = serde_json::to_string_pretty(report).map_err(|error| said(&error))?;
-    text.push('\n');
-    std::fs::write(&path, text).map_err(|error| said(&error))?;
-    Ok(())
+/// Writes all forms of the report; yields the page's path.
+fn write(folder: &Path, report: &Report) -> Result<PathBuf, Failure> {
+    let said = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    std::fs::create_dir_all(folder).map_err(|error| said(folder, &error))?;
+    let mut json = serde_json::to_string_pretty(report).map_err(|error| said(folder, &error))?;
+    json.push('\n');
+    let page = folder.join("qualify.md");
+    let mut files = vec![(folder.join("qualify.json"), json), (page.clone(), report.page())];
+    files.extend(report.roofline().map(|drawing| (folder.join("roofline.svg"), drawing)));
+    for (path, text) in files {
+        std::fs::write(&path, text).map_err(|error| said(&path, &error))?;
+    }
+    Ok(page)
 }
 
 fn summarise(out: &mut impl Write, report: &StageReport) -> std::io::Result<()> {
     let wrong: Vec<_> = report.items.iter().filter_map(|item| Some((item, item.wrong.as_ref()?))).collect();
     let StageReport { stage, items, left_out, seconds, .. } = report;
     let right = items.len() - wrong.len();
-    write!(out, "{:<10} {right} of {} right in {seconds:.1} s", stage.name(), items.len() + left_out)?;
+    write!(out, "{:<15} {right} of {} right in {seconds:.1} s", stage.name(), items.len() + left_out)?;
     if *left_out > 0 {
         write!(out, ", no time for {left_out}")?;
     }

@@ -70,19 +70,22 @@ impl Logs {
     }
 }
 
-/// The image of a PTX text for the device whose context is current on this thread.
-pub(super) fn compile(ptx: &str, line_info: bool) -> Result<Vec<u8>, Refused> {
+/// The image of a PTX text for the device whose context is current on this thread, and what the compiler says about its
+/// registers.
+pub(super) fn compile(ptx: &str, line_info: bool) -> Result<(Vec<u8>, String), Refused> {
     let mut logs = Logs::new();
     let image = link(ptx, line_info, &mut logs.options());
-    image.map_err(|error| logs.refused(error))
+    image.map(|image| (image, said(&logs.infos))).map_err(|error| logs.refused(error))
 }
 
 /// The same, with options whose places outlive the call.
 fn link(ptx: &str, line_info: bool, (logs, places): &mut LogOptions) -> Result<Vec<u8>, CallError> {
     let [log, log_size, info, info_size] = *logs;
-    let mut options = [log, log_size, info, info_size, JitOption::GENERATE_LINE_INFO];
+    let [line_info_option, verbose] = [JitOption::GENERATE_LINE_INFO, JitOption::LOG_VERBOSE];
+    let mut options = [log, log_size, info, info_size, line_info_option, verbose];
     let [log, log_size, info, info_size] = *places;
-    let mut values = [log, log_size, info, info_size, std::ptr::without_provenance_mut(line_info.into())];
+    let on = |is_on: bool| std::ptr::without_provenance_mut(is_on.into());
+    let mut values = [log, log_size, info, info_size, on(line_info), on(true)];
     // The text ends at a zero, even if it was not sanitised.
     let text = CString::new(ptx.split('\0').next().unwrap_or_default()).unwrap_or_default();
     let count = options.len() as u32;

@@ -73,6 +73,8 @@ pub(crate) struct Module {
     context: Arc<Context>,
     deferred: Arc<DeferredFree>,
     kernels: HashMap<String, Kernel>,
+    /// What the compiler said; empty where the image was there already.
+    log: String,
 }
 
 // SAFETY: a module's handle may be used from any thread on which its context is current; every use binds it first.
@@ -131,7 +133,11 @@ impl Loader {
         let image = compile::compile(&ptx, self.target.line_info);
         let time = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.compile_nanoseconds.fetch_add(time, Relaxed);
-        let loaded = image.and_then(|image| Ok((self.load_image(&image, &declared)?, image)));
+        let loaded = image.and_then(|(image, log)| {
+            let mut module = self.load_image(&image, &declared)?;
+            module.log = log;
+            Ok((module, image))
+        });
         let (module, image) = loaded.map_err(|refused| self.refused(&key, &declared, refused, ptx))?;
         self.compiled.fetch_add(1, Relaxed);
         if let Some(cache) = &self.cache {
@@ -162,7 +168,7 @@ impl Loader {
     fn load_image(&self, image: &[u8], declared: &[(String, FunctionAttributes)]) -> Result<Module, Refused> {
         let handle = compile::load(image)?;
         let (context, deferred) = (self.context.clone(), self.deferred.clone());
-        let mut module = Module { handle, context, deferred, kernels: HashMap::new() };
+        let mut module = Module { handle, context, deferred, kernels: HashMap::new(), log: String::new() };
         for (name, attributes) in declared {
             let kernel = Kernel::of(handle, name, attributes);
             let kernel = kernel.map_err(|error| Refused { error, log: String::new() })?;
@@ -198,6 +204,11 @@ impl Loader {
 }
 
 impl Module {
+    /// What the compiler said; empty where the image was there already.
+    pub(crate) fn log(&self) -> &str {
+        &self.log
+    }
+
     /// A kernel; `None` where the module has none of that name.
     pub(crate) fn kernel(&self, name: &str) -> Option<&Kernel> {
         self.kernels.get(name)
