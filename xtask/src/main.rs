@@ -12,6 +12,7 @@ mod manifest;
 mod models;
 mod mutants;
 mod ptxas;
+mod qualify;
 mod random;
 mod run;
 mod summary;

@@ -4,7 +4,7 @@ use crate::cuda::{self, Driver};
 use crate::ptxas::Ptxas;
 use crate::run::cargo;
 use crate::summary::{SuiteResult, Summary};
-use crate::{clients, corpus, filetests, models, mutants, tools, validate};
+use crate::{clients, corpus, filetests, models, mutants, qualify, tools, validate};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -69,6 +69,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     }
     orders(&mut summary);
     clients::check(!options.no_python, &mut summary);
+    qualify::check(&mut summary);
     match ptxas {
         Ok((ptxas, tools)) => {
             filetests::check(&ptxas, &mut summary);

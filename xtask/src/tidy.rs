@@ -26,6 +26,7 @@ const UNSAFE_PLACES: &[&str] = &[
     "crates/warpwright-llm/tests/common/counting.rs",
     "crates/warpwright-testing/src/rig.rs",
     "crates/warpwright-qualify/src/cases/publish.rs",
+    "crates/warpwright-qualify/src/measure/probes.rs",
     "crates/warpwright-graph/tests/",
     "crates/warpwright-graph/benches/",
     "crates/warpwright/src/cli/run/cuda.rs",
@@ -52,6 +53,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
         "warpwright-qualify",
         &[
             "warpwright-dsl",
+            "warpwright-graph",
             "warpwright-kernels",
             "warpwright-ptx",
             "warpwright-runtime",

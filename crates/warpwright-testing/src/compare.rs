@@ -17,7 +17,9 @@ pub struct Comparison<'a> {
     pub buffers: Vec<(&'static str, Vec<u8>, Vec<u8>)>,
 }
 
-static COMPARER: OnceLock<Box<dyn Fn(&Comparison<'_>) + Send + Sync>> = OnceLock::new();
+type Comparer = Box<dyn Fn(&Comparison<'_>) + Send + Sync>;
+
+static COMPARER: OnceLock<Comparer> = OnceLock::new();
 
 /// Runs each launch of a [`Rig`] of this process a second time, on a virtual GPU of the device's architecture and from the
 /// same memory, and calls a function with what both left. Only the first call has an effect.

@@ -52,7 +52,9 @@ impl From<RuntimeError> for RunError {
     }
 }
 
-static OBSERVER: OnceLock<Box<dyn Fn(&str) + Send + Sync>> = OnceLock::new();
+type Observer = Box<dyn Fn(&str) + Send + Sync>;
+
+static OBSERVER: OnceLock<Observer> = OnceLock::new();
 
 /// Calls a function with the name of each kernel that a [`Rig`] of this process launches, before it does. Only the first
 /// call has an effect.

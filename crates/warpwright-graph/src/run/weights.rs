@@ -78,7 +78,12 @@ impl Store {
 
     /// As [`add_weight`](Self::add_weight), with bytes that are on the device already. The store uses the buffer itself
     /// where a plan takes the weight as it is, so its contents must not change.
-    pub fn add_weight_buffer(&mut self, name: &str, ty: TensorType, buffer: &AnyBuffer) -> Result<(), StoreError> {
+    pub fn add_weight_buffer(
+        &mut self,
+        name: &str,
+        ty: TensorType,
+        buffer: &AnyBuffer,
+    ) -> Result<(), StoreError> {
         if self.weights.contains_key(name) {
             return Err(StoreError::Twice { name: name.into() });
         }

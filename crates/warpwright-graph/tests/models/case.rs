@@ -138,7 +138,7 @@ impl Case {
 
     pub(crate) fn graph(&self, step: &Step) -> ComputeGraph {
         match step {
-            Step::Prefill(prompt) => self.model.prefill(self.batch(), prompt.len(), self.choice),
+            Step::Prefill(prompt) => self.model.prefill(self.batch(), prompt.count(), self.choice),
             Step::Decode => self.model.decode(self.batch(), self.choice),
         }
     }

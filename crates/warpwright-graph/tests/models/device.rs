@@ -86,7 +86,7 @@ pub(crate) fn follow(
     let mut all = Vec::new();
     for (number, (step, expected)) in case.list().iter().zip(&trace.steps).enumerate() {
         let tokens = match step {
-            Step::Prefill(prompt) => Some(prompt.len()),
+            Step::Prefill(prompt) => Some(prompt.count()),
             Step::Decode => None,
         };
         let ready = match plans.entry(tokens) {

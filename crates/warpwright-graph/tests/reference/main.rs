@@ -285,7 +285,7 @@ impl Run {
     }
 
     fn prefill(&mut self, prompt: &Prompt) {
-        let graph = self.model.prefill(self.batch, prompt.len(), Choice::ArgMax);
+        let graph = self.model.prefill(self.batch, prompt.count(), Choice::ArgMax);
         self.execute(&graph, prompt.inputs());
     }
 

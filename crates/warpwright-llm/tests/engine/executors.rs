@@ -1,6 +1,5 @@
 //! Which executor decodes, and where its launches begin and end, changes no token.
 
-use crate::random::Random;
 use crate::run::Fails;
 use crate::spec::{Formats, Spec};
 use crate::{decode, device, greedy, load, prompt};
@@ -8,6 +7,7 @@ use warpwright_graph::Arithmetic;
 use warpwright_kernels::{CacheDtype, WeightFormat};
 use warpwright_llm::engine::{Engine, EngineError, EngineOptions, Executor, SamplerOptions};
 use warpwright_llm::gguf::Gguf;
+use warpwright_qualify::models::Random;
 use warpwright_runtime::VmConfig;
 use warpwright_vm::{Options, Schedule};
 

@@ -1,12 +1,7 @@
 //! What holds of engines: a token is a function of those before it, the sampler and the seed, however it came about.
 
-#[path = "../../../warpwright-graph/tests/common/random.rs"]
-mod random;
 #[path = "../../../warpwright-graph/tests/common/reference/mod.rs"]
 mod reference;
-#[expect(dead_code, reason = "the weights of a file are asked for by format, not by the tensors of a graph")]
-#[path = "../../../warpwright-graph/tests/common/weights.rs"]
-mod weights;
 
 mod executors;
 mod model;

@@ -2,12 +2,12 @@
 
 use crate::device::OnDevice;
 use crate::exact;
-use crate::random::Random;
 use crate::spec::Spec;
 use std::fmt;
 use warpwright_graph::Arithmetic;
 use warpwright_kernels::CacheDtype;
 use warpwright_llm::model::{ModelConfig, Outcome};
+use warpwright_qualify::models::Random;
 use warpwright_vm::Options;
 
 /// How logits are computed.

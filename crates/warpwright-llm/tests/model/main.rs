@@ -4,13 +4,8 @@
 //! What is compared is the error of the logits after each token, relative to their length, and which token is the most
 //! likely one, where what is promised decides it. `WARPWRIGHT_FULL=1` runs more models.
 
-#[path = "../../../warpwright-graph/tests/common/random.rs"]
-mod random;
 #[path = "../../../warpwright-graph/tests/common/reference/mod.rs"]
 mod reference;
-#[expect(dead_code, reason = "the weights of a file are asked for by format, not by the tensors of a graph")]
-#[path = "../../../warpwright-graph/tests/common/weights.rs"]
-mod weights;
 
 mod architectures;
 mod config;
@@ -22,10 +17,10 @@ mod spec;
 
 use device::OnDevice;
 use held::{Path, Tokens, hold, tokens};
-use random::Random;
 use spec::{ALL_BIASES, Formats, QKV, Spec};
 use warpwright_kernels::{CacheDtype, WeightFormat};
 use warpwright_llm::model::{ModelConfig, Outcome};
+use warpwright_qualify::models::Random;
 use warpwright_vm::Options;
 
 const ARCHITECTURES: [&str; 3] = ["llama", "qwen2", "qwen3"];

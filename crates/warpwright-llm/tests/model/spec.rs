@@ -1,11 +1,10 @@
 //! Models of any kind as GGUF files, with random weights.
 
-use crate::random::Random;
-use crate::weights::random_matrix;
 use half::{bf16, f16};
 use warpwright_kernels::WeightFormat;
 use warpwright_llm::gguf::write::GgufWriter;
 use warpwright_llm::gguf::{Gguf, TensorFormat, Value};
+use warpwright_qualify::models::{Random, random_matrix};
 
 /// A model.
 #[derive(Clone, Debug)]

@@ -107,7 +107,9 @@ impl<'a> Bench<'a> {
         let once = timed(1)?.max(Duration::from_nanos(1));
         let rounds = match self.size {
             Size::Tiny => 1,
-            Size::Quick | Size::Full => (SAMPLE.as_nanos().div_ceil(once.as_nanos()) as usize).clamp(1, REPLAYS),
+            Size::Quick | Size::Full => {
+                (SAMPLE.as_nanos().div_ceil(once.as_nanos()) as usize).clamp(1, REPLAYS)
+            }
         };
         let per_work = (rounds * works.max(1)) as f64;
         let samples = (0..self.samples()).map(|_| Ok(timed(rounds)?.as_secs_f64() / per_work));
@@ -129,7 +131,12 @@ pub(crate) struct Samples(pub(crate) Vec<f64>);
 
 impl Samples {
     /// The figure. `bytes` and `operations` are the least that the work has to move and to compute.
-    pub(crate) fn figure(self, name: impl Into<String>, bytes: Option<u64>, operations: Option<u64>) -> Figure {
+    pub(crate) fn figure(
+        self,
+        name: impl Into<String>,
+        bytes: Option<u64>,
+        operations: Option<u64>,
+    ) -> Figure {
         let mut sorted = self.0;
         sorted.sort_by(f64::total_cmp);
         let at = |share: f64| {

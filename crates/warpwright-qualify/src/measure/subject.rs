@@ -48,9 +48,10 @@ impl Subject<'_> {
                     (Some(given), ..) => given,
                     (None, Role::In, ty) if ty != Type::U32 => numbers(stream, ty, len, 64 * seed + i)?,
                     // Written first, or counters.
-                    (None, _, ty) => {
-                        stream.alloc_zeros::<u8>(usize::try_from(len * u64::from(ty.bytes()))?)?.as_any().cast(ty)?
-                    }
+                    (None, _, ty) => stream
+                        .alloc_zeros::<u8>(usize::try_from(len * u64::from(ty.bytes()))?)?
+                        .as_any()
+                        .cast(ty)?,
                 };
                 binder = binder.buffer(arg.name, &buffer);
             }
@@ -69,6 +70,10 @@ impl Subject<'_> {
 }
 
 /// Issues launches in turn, `works` of them.
-pub(crate) fn in_turn(stream: &Stream, launches: &[PreparedLaunch], works: usize) -> Result<(), RuntimeError> {
+pub(crate) fn in_turn(
+    stream: &Stream,
+    launches: &[PreparedLaunch],
+    works: usize,
+) -> Result<(), RuntimeError> {
     launches.iter().cycle().take(works).try_for_each(|launch| stream.launch(launch))
 }

@@ -122,7 +122,7 @@ impl Prompt {
     }
 
     /// Tokens of all sequences.
-    pub fn len(&self) -> u32 {
+    pub fn count(&self) -> u32 {
         self.tokens.iter().map(|tokens| tokens.len() as u32).sum()
     }
 

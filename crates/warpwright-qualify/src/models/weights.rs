@@ -38,12 +38,7 @@ pub fn random_bytes(name: &str, ty: TensorType, seed: u64) -> Vec<u8> {
 }
 
 /// So many weights in whole rows, with a mean of about 0 and such a deviation.
-pub fn random_matrix(
-    format: WeightFormat,
-    elements: usize,
-    deviation: f64,
-    random: &mut Random,
-) -> Vec<u8> {
+pub fn random_matrix(format: WeightFormat, elements: usize, deviation: f64, random: &mut Random) -> Vec<u8> {
     let blocks = elements / format.block() as usize;
     let mut all: Vec<u8> = (0..blocks).flat_map(|_| block(format, deviation, random)).collect();
     if format.has_tensor_scale() {

@@ -97,7 +97,8 @@ fn measured(report: &Report, stage: Stage, out: &mut String) -> std::fmt::Result
             (Some(rate), Some(of)) if of > 0.0 => format!("{:.1} %", 100.0 * rate / of),
             _ => String::new(),
         };
-        let scaled = |rate: Option<f64>, by: f64| rate.map_or(String::new(), |rate| format!("{:.1}", rate / by));
+        let scaled =
+            |rate: Option<f64>, by: f64| rate.map_or(String::new(), |rate| format!("{:.1}", rate / by));
         let (bandwidth, rate) = (figure.bandwidth(), figure.rate());
         writeln!(
             out,
@@ -128,7 +129,8 @@ fn quantity(value: f64, unit: &str) -> String {
 
 /// What the compiler made of the kernels: those that spill first, and those that take it longest.
 fn loaded(report: &Report, out: &mut String) -> std::fmt::Result {
-    let items = report.stages.iter().filter(|report| report.stage == Stage::Load).flat_map(|stage| &stage.items);
+    let items =
+        report.stages.iter().filter(|report| report.stage == Stage::Load).flat_map(|stage| &stage.items);
     let loaded: Vec<_> = items
         .filter_map(|item| match item.findings.first() {
             Some(Finding::Loaded(loaded)) => Some((&item.name, loaded)),
@@ -188,10 +190,17 @@ fn compared(report: &Report, out: &mut String) -> std::fmt::Result {
     if differences.is_empty() {
         return Ok(());
     }
-    writeln!(out, "| kernel | buffer | words | differ | every bit defined |\n| --- | --- | ---: | ---: | --- |")?;
+    writeln!(
+        out,
+        "| kernel | buffer | words | differ | every bit defined |\n| --- | --- | ---: | ---: | --- |"
+    )?;
     for difference in differences {
         let crate::Difference { kernel, buffer, words, differ, defined } = difference;
-        writeln!(out, "| {kernel} | {buffer} | {words} | {differ} | {} |", if *defined { "yes" } else { "no" })?;
+        writeln!(
+            out,
+            "| {kernel} | {buffer} | {words} | {differ} | {} |",
+            if *defined { "yes" } else { "no" }
+        )?;
     }
     writeln!(out)
 }

@@ -99,7 +99,12 @@ fn draw(
     for decade in y.first..=y.last {
         let (at, low, high) = (y.place(10f64.powi(decade)), x.place(left), x.place(right));
         line(out, (low, at), (high, at), "#dddddd", 1.0)?;
-        writeln!(out, r#"<text x="{:.1}" y="{:.1}" text-anchor="end">10^{decade}</text>"#, low - 6.0, at + 4.0)?;
+        writeln!(
+            out,
+            r#"<text x="{:.1}" y="{:.1}" text-anchor="end">10^{decade}</text>"#,
+            low - 6.0,
+            at + 4.0
+        )?;
     }
     let (middle, below) = (WIDTH / 2.0, HEIGHT - 18.0);
     writeln!(out, r#"<text x="{middle}" y="{below}" text-anchor="middle">operations for each byte</text>"#)?;
@@ -130,13 +135,7 @@ fn draw(
     writeln!(out, "</svg>")
 }
 
-fn line(
-    out: &mut String,
-    from: (f64, f64),
-    to: (f64, f64),
-    colour: &str,
-    width: f64,
-) -> std::fmt::Result {
+fn line(out: &mut String, from: (f64, f64), to: (f64, f64), colour: &str, width: f64) -> std::fmt::Result {
     writeln!(
         out,
         r#"<line x1="{:.1}" y1="{:.1}" x2="{:.1}" y2="{:.1}" stroke="{colour}" stroke-width="{width}"/>"#,

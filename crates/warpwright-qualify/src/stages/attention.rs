@@ -28,9 +28,15 @@ pub(super) fn decode(size: Size) -> Vec<Item> {
     caches.into_iter().flat_map(of).collect()
 }
 
-fn decode_item((heads, kv_heads, head_dim): (u32, u32, u32), cache: CacheDtype, context: u32, size: Size) -> Item {
-    let name =
-        format!("attention {heads}/{kv_heads} heads of {head_dim}, {cache} cache of {context} tokens, one query");
+fn decode_item(
+    (heads, kv_heads, head_dim): (u32, u32, u32),
+    cache: CacheDtype,
+    context: u32,
+    size: Size,
+) -> Item {
+    let name = format!(
+        "attention {heads}/{kv_heads} heads of {head_dim}, {cache} cache of {context} tokens, one query"
+    );
     let title = name.clone();
     Item::measure(name, size, move |bench, found| {
         let kernel =
@@ -55,7 +61,8 @@ fn flash_item(head_dim: u32, length: u32, size: Size) -> Item {
     let name = format!("attention {heads}/{kv_heads} heads of {head_dim}, {length} tokens, causal");
     let title = name.clone();
     Item::measure(name, size, move |bench, found| {
-        let kernel = FlashAttention { heads, kv_heads, head_dim, max_seq_len: length, ..FlashAttention::default() };
+        let kernel =
+            FlashAttention { heads, kv_heads, head_dim, max_seq_len: length, ..FlashAttention::default() };
         // Queries see half of the keys.
         let operations = 2 * u64::from(heads) * u64::from(head_dim) * u64::from(length) * u64::from(length);
         let numbers = [("batch", 1), ("q_len", length.into()), ("kv_len", length.into())];

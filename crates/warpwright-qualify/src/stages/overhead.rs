@@ -23,7 +23,8 @@ fn prepared(bench: &Bench<'_>, kernel: &dyn AnyKernel) -> Result<Vec<PreparedLau
 
 /// Cycles a second, as the device is found.
 fn clock(bench: &Bench<'_>, found: &mut dyn FnMut(Finding)) -> Result<(), Failure> {
-    let kernel = bench.device.kernel(&Ticks { nanoseconds: bench.size.pick(10_000, 1_000_000, 10_000_000) })?;
+    let kernel =
+        bench.device.kernel(&Ticks { nanoseconds: bench.size.pick(10_000, 1_000_000, 10_000_000) })?;
     let ticks = bench.stream.alloc::<u64>(2)?;
     let sample = || {
         kernel.with(TicksArgs { ticks: &ticks }).launch(&bench.stream)?;
@@ -64,7 +65,11 @@ fn node(bench: &Bench<'_>, found: &mut dyn FnMut(Finding)) -> Result<(), Failure
 
 /// A barrier of a block for each multiprocessor: the difference between many and none.
 fn barrier(bench: &Bench<'_>, found: &mut dyn FnMut(Finding)) -> Result<(), Failure> {
-    let blocks = bench.size.pick(2, bench.device.properties().multiprocessors, bench.device.properties().multiprocessors);
+    let blocks = bench.size.pick(
+        2,
+        bench.device.properties().multiprocessors,
+        bench.device.properties().multiprocessors,
+    );
     let rounds = bench.size.pick(4, 500, 1000);
     let mut times = Vec::new();
     for rounds in [0, rounds] {

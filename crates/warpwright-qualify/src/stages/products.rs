@@ -6,9 +6,7 @@ use crate::measure::{Bench, Failure, Size, Subject, in_turn, planes};
 use warpwright_dsl::any::AnyKernel;
 use warpwright_graph::device_model;
 use warpwright_kernels::tune::{GemmShape, GemvShape, Tuning};
-use warpwright_kernels::{
-    Activation, Activations, Dtype, Gemm, Matrix, QuantGemm, QuantGemv, WeightFormat,
-};
+use warpwright_kernels::{Activation, Activations, Dtype, Gemm, Matrix, QuantGemm, QuantGemv, WeightFormat};
 use warpwright_ptx::ir::Type;
 
 /// A product with a vector: formats, rows of the matrices, whether they are a gate, columns, the form of activations.
@@ -38,7 +36,10 @@ pub(super) fn gemv(size: Size) -> Vec<Item> {
     let formats = WeightFormat::ALL.into_iter().flat_map(move |format| {
         let activations = [Activations::Exact, Activations::Int8];
         let fits = move |activations: &Activations| *activations == Activations::Exact || !format.is_float();
-        activations.into_iter().filter(fits).map(move |activations| (format, &[4096][..], 14_336, activations))
+        activations
+            .into_iter()
+            .filter(fits)
+            .map(move |activations| (format, &[4096][..], 14_336, activations))
     });
     let all: Vec<Product> = match size {
         Size::Full => MODELS.into_iter().chain(formats).collect(),
@@ -111,7 +112,8 @@ const SHAPES: [(u32, u32, u32); 4] =
 pub(super) fn gemm(size: Size) -> Vec<Item> {
     let formats = [WeightFormat::F16, WeightFormat::Q4K, WeightFormat::Q6K];
     let shapes: Vec<_> = size.pick(vec![(32, 64, 16)], SHAPES[..1].to_vec(), SHAPES.to_vec());
-    let all = formats.into_iter().flat_map(|format| shapes.clone().into_iter().map(move |shape| (format, shape)));
+    let all =
+        formats.into_iter().flat_map(|format| shapes.clone().into_iter().map(move |shape| (format, shape)));
     all.map(|(format, shape)| gemm_item(format, shape, size)).collect()
 }
 

@@ -121,7 +121,7 @@ fn both_kinds_of_matrices_have_the_same_words() {
             let most = scores.iter().copied().fold(f64::MIN, f64::max);
             let weights: Vec<f64> = scores.iter().map(|score| (score - most).exp2()).collect();
             let sum: f64 = weights.iter().sum();
-            assert!((found[1 - 1][row] - sum).abs() < sum * 1e-6, "row {row} on sm_{sm}");
+            assert!((found[0][row] - sum).abs() < sum * 1e-6, "row {row} on sm_{sm}");
             // The spread's sums less themselves but one: two.
             assert_eq!(found[1][row], 2.0, "row {row} on sm_{sm}");
             for (found, weight) in found[2][row * 16..][..16].iter().zip(&weights) {
