@@ -37,7 +37,7 @@ pub use launch::{
     Action, ArgSource, ConfiguredKernel, PlanError, Plane, PlannedLaunch, PlannedStep, Scratch, ScratchId,
     Unsupported, WeightLayout, planes,
 };
-pub use options::{Arithmetic, Fusion, Fusions, PlanOptions, device_model};
+pub use options::{Arithmetic, Fusion, Fusions, PlanOptions, device_model, tuning_file};
 pub use plan::{Location, Memory, Plan, PlannedWeight};
 pub use program::{
     Access, Append, AttentionStep, Family, HeadNorm, Matrix, NormStep, Operand, PenaltyStep, Pointwise,

@@ -1,9 +1,10 @@
 //! Options of a plan.
 
 use std::fmt;
+use std::path::PathBuf;
 use warpwright_kernels::tune::{DeviceModel, Tuning};
 use warpwright_ptx::ir::Arch;
-use warpwright_runtime::Device;
+use warpwright_runtime::{CubinCache, Device};
 
 /// The device that a plan is made for, and how it is made.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,6 +52,17 @@ pub fn device_model(device: &Device) -> DeviceModel {
     model.l2 = properties.l2_cache.unwrap_or(model.l2);
     model.bandwidth = properties.bandwidth.unwrap_or(model.bandwidth);
     model
+}
+
+/// The file where `warpwright tune` keeps the choices that it has measured: `WARPWRIGHT_TUNING` (`off` for none), else
+/// `tuning` beside the cache of compiled kernels. The file need not exist. A [`Table`](warpwright_kernels::tune::Table)
+/// reads it.
+pub fn tuning_file() -> Option<PathBuf> {
+    match std::env::var_os("WARPWRIGHT_TUNING") {
+        Some(off) if off.eq_ignore_ascii_case("off") => None,
+        Some(path) if !path.is_empty() => Some(path.into()),
+        _ => Some(CubinCache::default().directory?.parent()?.join("tuning")),
+    }
 }
 
 /// How activations are multiplied with weights.

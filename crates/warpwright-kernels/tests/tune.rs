@@ -5,7 +5,7 @@ use warpwright_kernels::tune::{
     AttentionChoice, AttentionShape, DeviceModel, GemmChoice, GemmShape, GemvShape, RopeShape, ScheduleShape,
     Shape, Table, TableProblem, Tuning,
 };
-use warpwright_kernels::{CacheDtype, IncrementalAttention, QuantGemv, WeightFormat};
+use warpwright_kernels::{Activations, CacheDtype, IncrementalAttention, QuantGemv, WeightFormat};
 use warpwright_ptx::ir::Arch;
 
 /// Small and large devices of all kinds.
@@ -125,7 +125,7 @@ fn what_is_printed_is_read_again() {
     assert_eq!(Table::parse(&text).expect("the printed table").to_string(), text);
     // Set by code as by text.
     let mut other = Table::default();
-    other.set("card", &attention(8192, Some(1)), &AttentionChoice { splits: 7 });
+    other.set("card", &attention(8192, Some(1)), &AttentionChoice { splits: 7, warps: 4 });
     let read = Table::parse("[card]\nattention heads=32 kv_heads=8 head_dim=128 length=8192 -> splits=7\n");
     assert_eq!(other, read.expect("a table"));
     assert!(Table::parse("\n# nothing\n").expect("an empty table").devices().next().is_none());
@@ -173,4 +173,76 @@ fn resident_blocks_are_what_a_multiprocessor_has_room_for() {
     assert_eq!(of(128, 31 << 10, Some(1)), 1);
     assert_eq!(of(128, 31 << 10, Some(8)), 2);
     assert_eq!(of(1024, 63 << 10, Some(8)), 1);
+}
+
+/// What is estimated comes first, and kernels take and build every candidate.
+#[test]
+fn spaces_have_what_kernels_take() {
+    let table = Table::parse(TABLE).expect("a table");
+    for sm in [75, 80, 90] {
+        let device = DeviceModel::typical(Arch::sm(sm));
+        let spaces = table.spaces(&device);
+        // The schedule of the persistent decoder is no single launch.
+        assert_eq!(spaces.len(), 4, "sm_{sm}");
+        for space in spaces {
+            let rows: Vec<_> = space
+                .candidates
+                .iter()
+                .map(|candidate| format!("{} -> {}", space.shape, candidate.choice))
+                .collect();
+            let mut one = rows.clone();
+            one.sort();
+            one.dedup();
+            assert!(one.len() == rows.len() && rows.len() > 3, "sm_{sm}: {rows:?}");
+            let text = format!("[card]\n{}", rows[0]);
+            let first = Table::parse(&text).expect("a row");
+            assert_eq!(estimated(&space.shape, &device), first.to_string(), "sm_{sm}");
+            for (row, candidate) in rows.iter().zip(&space.candidates) {
+                Table::parse(&format!("[card]\n{row}")).unwrap_or_else(|error| panic!("{row}: {error}"));
+                let built = candidate.launch.kernel.build(device.arch);
+                built.unwrap_or_else(|error| panic!("{row}: {error}"));
+            }
+        }
+    }
+}
+
+/// The row that a device without measurements has for a shape, as a table.
+fn estimated(shape: &str, device: &DeviceModel) -> String {
+    let mut table = Table::default();
+    let attention = |batch| attention(8192, batch);
+    match shape.split(' ').next() {
+        Some("gemm") => {
+            let shape = GemmShape { format: WeightFormat::Q4K, n: 4096, k: 14_336, terms: 1, tokens: 512 };
+            table.set("card", &shape, &shape.estimate(device));
+        }
+        Some("attention") => {
+            let shape = attention(if shape.contains("any") { None } else { Some(1) });
+            table.set("card", &shape, &shape.estimate(device));
+        }
+        _ => {
+            let shape = GemvShape {
+                format: WeightFormat::Q6K,
+                n: vec![1024, 256],
+                k: 4096,
+                batch: Some(1),
+                activations: Activations::Int8,
+                gate: false,
+            };
+            table.set("card", &shape, &shape.estimate(device));
+        }
+    }
+    table.to_string()
+}
+
+#[test]
+fn merged_rows_replace_those_of_the_same_shape() {
+    let mut table =
+        Table::parse("[a]\nrope heads=1 tokens=1 -> rounds=2\nrope heads=2 tokens=1 -> rounds=2\n")
+            .expect("a");
+    table.merge(
+        Table::parse("[a]\nrope heads=1 tokens=1 -> rounds=4\n[b]\nrope heads=1 tokens=1 -> rounds=8\n")
+            .expect("b"),
+    );
+    let wanted = "[a]\nrope heads=1 tokens=1 -> rounds=4\nrope heads=2 tokens=1 -> rounds=2\n[b]\nrope heads=1 tokens=1 -> rounds=8\n";
+    assert_eq!(table, Table::parse(wanted).expect("both"));
 }

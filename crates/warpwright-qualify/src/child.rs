@@ -5,6 +5,7 @@ use crate::stages::Stage;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use warpwright_kernels::tune::Table;
 use warpwright_runtime::Device;
 use warpwright_testing::observe_launches;
 
@@ -20,12 +21,14 @@ pub struct Work {
     pub quick: bool,
     /// No item begins after that time.
     pub time: Option<Duration>,
+    /// The shapes that [`Stage::Tune`] tunes: those of the rows for the device. By default those of well-known models.
+    pub shapes: Option<Table>,
 }
 
 impl Work {
     /// All of a stage.
     pub fn new(stage: Stage) -> Self {
-        Work { stage, from: 0, quick: false, time: None }
+        Work { stage, from: 0, quick: false, time: None, shapes: None }
     }
 }
 
@@ -35,7 +38,7 @@ impl Work {
 /// goes on with the next item.
 ///
 /// # Errors
-/// If the events cannot be written.
+/// If the events cannot be written, or a stage has no items on this device.
 pub fn work(work: &Work, device: &Device, out: impl Write + Send + 'static) -> std::io::Result<()> {
     let start = Instant::now();
     let out = Arc::new(Mutex::new(out));
@@ -49,7 +52,7 @@ pub fn work(work: &Work, device: &Device, out: impl Write + Send + 'static) -> s
     // A launch that cannot be written shows when its item has ended.
     let launches = say.clone();
     observe_launches(move |kernel| drop(launches(&Event::Launch(kernel.into()))));
-    let items = work.stage.items(device, work.quick);
+    let items = work.stage.items(device, work.quick, work.shapes.as_ref()).map_err(std::io::Error::other)?;
     say(&Event::Items(items.len()))?;
     let broken = device.failures();
     for (number, item) in items.iter().enumerate().skip(work.from) {

@@ -30,6 +30,21 @@ pub enum Finding {
     Figure(Figure),
     /// Launches on the device and on the virtual GPU.
     Compared(Compared),
+    /// The best choice of a shape.
+    Tuned(Tuned),
+}
+
+/// The best choice of a shape.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Tuned {
+    /// The row of a [`Table`](warpwright_kernels::tune::Table).
+    pub row: String,
+    /// Seconds of a launch with this choice.
+    pub seconds: f64,
+    /// Seconds of a launch with the choice that is estimated.
+    pub estimated: f64,
+    /// Choices that were measured.
+    pub candidates: usize,
 }
 
 /// What launches left on the device and on the virtual GPU.

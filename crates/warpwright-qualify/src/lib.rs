@@ -22,7 +22,7 @@ mod stages;
 
 pub use cases::MODULES;
 pub use child::{Work, work};
-pub use event::{Compared, Difference, Event, Figure, Finding, Loaded};
+pub use event::{Compared, Difference, Event, Figure, Finding, Loaded, Tuned};
 pub use parent::{ItemReport, Observer, Plan, StageReport, run};
 pub use report::{Described, Report};
 pub use stages::Stage;

@@ -55,6 +55,8 @@ pub struct StageReport {
     pub items: Vec<ItemReport>,
     /// Items for which there was no time.
     pub left_out: usize,
+    /// Whether there was no time for any, so that their number is not known.
+    pub not_begun: bool,
     /// Why the stage as a whole could not be done.
     pub failure: Option<String>,
     /// Seconds.
@@ -85,19 +87,29 @@ pub fn run(
 ) -> Vec<StageReport> {
     let start = Instant::now();
     let mut reports = Vec::new();
-    for &stage in &plan.stages {
+    for (place, &stage) in plan.stages.iter().enumerate() {
         observer.stage(stage);
-        let begun = Instant::now();
-        let mut report = StageReport { stage, items: Vec::new(), left_out: 0, failure: None, seconds: 0.0 };
+        let (before, begun) = (start.elapsed(), Instant::now());
+        let mut report = StageReport {
+            stage,
+            items: Vec::new(),
+            left_out: 0,
+            not_begun: false,
+            failure: None,
+            seconds: 0.0,
+        };
         let mut of = None;
         loop {
-            let left = plan.budget.map(|budget| budget.saturating_sub(start.elapsed()));
+            // A stage leaves half of the time to those behind it.
+            let share = if place + 1 == plan.stages.len() { 1 } else { 2 };
+            let left = plan.budget.map(|budget| budget.saturating_sub(before) / share);
+            let left = left.map(|time| time.saturating_sub(begun.elapsed()));
             let from = report.items.len();
             let ended = match left {
                 // What no process has said is not known.
                 Some(Duration::ZERO) => {
                     report.left_out = of.map_or(0, |of| of - from);
-                    report.failure = of.is_none().then(|| "no time was left".to_string());
+                    report.not_begun = of.is_none();
                     break;
                 }
                 left => process(command(stage, from, left), plan.patience, &mut report, &mut of, observer),

@@ -32,14 +32,14 @@ fn decode(
 ) -> Result<()> {
     let AttentionParams { heads, kv_heads, head_dim, scale, .. } = step.params;
     let &CacheShape { dtype, batch, max_seq_len, .. } = cache;
-    let mut kernel = IncrementalAttention {
+    let kernel = IncrementalAttention {
         cache: dtype,
         scale: Some(scale),
         lengths_in_memory: true,
         ..IncrementalAttention::new(heads, kv_heads, head_dim, max_seq_len)
     };
     let shape = AttentionShape::of(&kernel, max_seq_len, lowering.options.tuning.batch(batch));
-    kernel.splits = lowering.choose(&shape).splits;
+    let kernel = lowering.choose(&shape).apply(kernel);
     let scales = |half| (dtype == CacheDtype::Q8_0).then(|| LaunchArg::part(half, 1, 0));
     let mut args = IncrementalAttentionArgs {
         q: step.q.into(),

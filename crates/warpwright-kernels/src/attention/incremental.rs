@@ -119,9 +119,12 @@ pub struct IncrementalAttention {
     #[field(default = true)]
     pub tensor_cores: bool,
     /// Warps of a block.
-    #[field(domain = Domain::OneOf(&["1", "2", "4", "8"]), default = 4)]
+    #[field(domain = WARPS, default = 4)]
     pub warps: u32,
 }
+
+/// How many warps a block may have.
+pub(crate) const WARPS: Domain = Domain::OneOf(&["1", "2", "4", "8"]);
 
 /// The arguments of [`IncrementalAttention`].
 #[derive(Args)]

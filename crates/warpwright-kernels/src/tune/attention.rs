@@ -1,6 +1,7 @@
 //! Decode attention: how many blocks share a sequence.
 
-use super::{DeviceModel, Shape};
+use super::{DeviceModel, Launch, Shape};
+use crate::attention::incremental::WARPS;
 use crate::attention::split::{MAX_SPLITS, MIN_CHUNK};
 use crate::{CacheDtype, IncrementalAttention};
 use warpwright_dsl::{BuildError, Config, Kernel};
@@ -35,6 +36,17 @@ pub struct AttentionChoice {
     /// Blocks that share a sequence.
     #[field(range = 1..=MAX_SPLITS)]
     pub splits: u32,
+    /// Warps of a block.
+    #[field(domain = WARPS, default = 4)]
+    pub warps: u32,
+}
+
+impl AttentionChoice {
+    /// Applies the choice to a kernel.
+    pub fn apply(&self, kernel: IncrementalAttention) -> IncrementalAttention {
+        let &AttentionChoice { splits, warps } = self;
+        IncrementalAttention { splits, warps, ..kernel }
+    }
 }
 
 impl AttentionShape {
@@ -62,10 +74,21 @@ impl Shape for AttentionShape {
         let slots = u64::from(device.multiprocessors) * u64::from(device.resident(&kernel.launch()));
         let max = u64::from(self.length / MIN_CHUNK);
         let splits = (slots / blocks.max(1)).min(max).clamp(1, MAX_SPLITS.into());
-        AttentionChoice { splits: splits as u32 }
+        AttentionChoice { splits: splits as u32, warps: kernel.warps }
     }
 
     fn check(&self, choice: &AttentionChoice) -> Result<(), BuildError> {
-        IncrementalAttention { splits: choice.splits, ..self.kernel() }.check()
+        choice.apply(self.kernel()).check()
+    }
+
+    fn space(&self) -> Vec<AttentionChoice> {
+        let splits = (0..).map(|power| 1 << power).take_while(|&splits| splits <= MAX_SPLITS);
+        let splits = splits.filter(|&splits| splits == 1 || splits <= self.length / MIN_CHUNK);
+        splits.flat_map(|splits| [2, 4, 8].map(|warps| AttentionChoice { splits, warps })).collect()
+    }
+
+    fn launch(&self, choice: &AttentionChoice) -> Option<Launch> {
+        let numbers = [("batch", self.batch.unwrap_or(1).into()), ("length", self.length.into())];
+        Some(Launch::new(choice.apply(self.kernel()), &numbers))
     }
 }

@@ -1,6 +1,6 @@
 //! Products of many tokens: the tile of a block.
 
-use super::{DeviceModel, Shape};
+use super::{DeviceModel, Launch, Shape};
 use crate::linear::block::{COLUMNS, ROWS};
 use crate::{Gemm, QuantGemm, WeightFormat};
 use warpwright_dsl::any::AnyKernel;
@@ -79,8 +79,7 @@ impl Shape for GemmShape {
             let slots = u64::from(device.multiprocessors) * u64::from(device.resident(&rule));
             blocks.div_ceil(slots) * (multiply.max(load) + decode + WAIT)
         };
-        let tiles = [256, 128, 64, 32, 16].into_iter().flat_map(|rows| [(rows, 128), (rows, 64)]);
-        let possible = tiles.map(|(rows, columns)| GemmChoice { rows, columns }).filter(|choice| {
+        let possible = self.space().into_iter().filter(|choice| {
             let kernel = self.kernel(choice);
             kernel.check().is_ok() && kernel.launch().min_sm <= device.arch.sm
         });
@@ -89,5 +88,15 @@ impl Shape for GemmShape {
 
     fn check(&self, choice: &GemmChoice) -> Result<(), BuildError> {
         self.kernel(choice).check()
+    }
+
+    fn space(&self) -> Vec<GemmChoice> {
+        let tiles = [256, 128, 64, 32, 16].into_iter().flat_map(|rows| [(rows, 128), (rows, 64)]);
+        tiles.map(|(rows, columns)| GemmChoice { rows, columns }).collect()
+    }
+
+    fn launch(&self, choice: &GemmChoice) -> Option<Launch> {
+        let (kernel, weights) = (self.kernel(choice), vec![(self.format, self.n, self.k)]);
+        Some(Launch { kernel, numbers: vec![("tokens", self.tokens.into())], weights })
     }
 }

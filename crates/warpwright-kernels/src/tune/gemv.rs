@@ -1,6 +1,6 @@
 //! Products of a few columns: how many warps share the rows of a tile.
 
-use super::{DeviceModel, Shape};
+use super::{DeviceModel, Launch, Shape};
 use crate::linear::gemv::{MAX_BATCH, MAX_COLUMNS, MAX_MATRICES, MAX_ROWS, MAX_WARPS};
 use crate::{Activation, Activations, Matrix, QuantGemv, WeightFormat};
 use warpwright_dsl::{BuildError, Config, Domain, Kernel};
@@ -44,6 +44,14 @@ impl GemvChoice {
     /// Applies the choice to a kernel.
     pub fn apply(&self, kernel: QuantGemv) -> QuantGemv {
         QuantGemv { warps: Some(self.warps), rows: Some(self.rows), ..kernel }
+    }
+}
+
+impl QuantGemv {
+    /// The launch that it is measured by.
+    pub fn measured(self) -> Launch {
+        let weights = self.matrices.iter().map(|matrix| (matrix.format, matrix.n, self.k)).collect();
+        Launch { weights, ..Launch::new(self, &[]) }
     }
 }
 
@@ -100,5 +108,15 @@ impl Shape for GemvShape {
 
     fn check(&self, choice: &GemvChoice) -> Result<(), BuildError> {
         choice.apply(self.kernel()).check()
+    }
+
+    fn space(&self) -> Vec<GemvChoice> {
+        let even = |&warps: &u32| self.kernel().warps_near(warps) == warps;
+        let warps = [1, 2, 3, 4, 6, 8, 12, 16].into_iter().filter(even);
+        warps.flat_map(|warps| [2, 4, 8].map(|rows| GemvChoice { warps, rows })).collect()
+    }
+
+    fn launch(&self, choice: &GemvChoice) -> Option<Launch> {
+        Some(choice.apply(self.kernel()).measured())
     }
 }

@@ -13,6 +13,9 @@
 //! share a sequence. The batch is a field of these shapes, and `any` is one of its values; a choice for `any` does not
 //! depend on the batch. With [`Tuning::batch_invariant`], all choices are for `any`.
 //!
+//! A shape also knows its space, the choices that may be the best on some device, and the launch to measure one by.
+//! [`Table::spaces`] lists them for the rows of a table; `warpwright tune` measures them and writes a table.
+//!
 //! Choices that depend on the shape alone are made by the kernel; choices that depend on the target alone (registers,
 //! instructions) are in its launch rule.
 
@@ -30,10 +33,12 @@ pub use gemm::{GemmChoice, GemmShape};
 pub use gemv::{GemvChoice, GemvShape};
 pub use rope::{RopeChoice, RopeShape};
 pub use schedule::{ScheduleChoice, ScheduleShape};
-pub use table::{Table, TableError, TableProblem};
+pub use table::{Candidate, Space, Table, TableError, TableProblem};
 
+use crate::WeightFormat;
 use std::sync::Arc;
-use warpwright_dsl::Configure;
+use warpwright_dsl::any::AnyKernel;
+use warpwright_dsl::{BuildError, Configure};
 
 /// The input of a choice besides the device. Its fields are the key of the table's rows.
 pub trait Shape: Configure {
@@ -44,7 +49,35 @@ pub trait Shape: Configure {
     fn estimate(&self, device: &DeviceModel) -> Self::Choice;
 
     /// Why a kernel of this shape does not take a choice.
-    fn check(&self, choice: &Self::Choice) -> Result<(), warpwright_dsl::BuildError>;
+    fn check(&self, choice: &Self::Choice) -> Result<(), BuildError>;
+
+    /// The choices that may be the best one on some device. Those that [`check`](Self::check) refuses are left out later.
+    /// None if a single launch does not tell which is best.
+    fn space(&self) -> Vec<Self::Choice> {
+        Vec::new()
+    }
+
+    /// The launch that a choice is measured by; `None` if there is no space.
+    fn launch(&self, _choice: &Self::Choice) -> Option<Launch> {
+        None
+    }
+}
+
+/// A launch to be measured: a kernel, and what its arguments are like.
+pub struct Launch {
+    /// The kernel.
+    pub kernel: Box<dyn AnyKernel>,
+    /// Scalars and dimensions, by name.
+    pub numbers: Vec<(&'static str, u64)>,
+    /// Format, rows and columns of the weights: `w` or `w0`, `w1` and so on.
+    pub weights: Vec<(WeightFormat, u32, u32)>,
+}
+
+impl Launch {
+    /// A launch whose arguments are buffers of numbers.
+    pub fn new(kernel: impl AnyKernel + 'static, numbers: &[(&'static str, u64)]) -> Self {
+        Launch { kernel: Box::new(kernel), numbers: numbers.to_vec(), weights: Vec::new() }
+    }
 }
 
 /// Makes choices for a device.

@@ -1,8 +1,8 @@
 //! Measured choices, as text.
 
-use super::{AttentionShape, DeviceModel, GemmShape, GemvShape, RopeShape, ScheduleShape, Shape};
+use super::{AttentionShape, DeviceModel, GemmShape, GemvShape, Launch, RopeShape, ScheduleShape, Shape};
 use crate::entry::{ConfigureError, values};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use warpwright_dsl::{Config, Configure, Field};
 
@@ -97,6 +97,24 @@ struct Kind {
     choice: &'static [Field],
     /// The row of a shape and a choice, in the texts of all fields.
     row: fn(&str, &str) -> Result<[Texts; 2], ConfigureError>,
+    /// The choices of a shape, the estimated one first, with their launches.
+    space: fn(&Texts, &DeviceModel) -> Vec<(Texts, Launch)>,
+}
+
+/// A shape of a [`Table`] and the choices that it may have.
+pub struct Space {
+    /// The shape, as in a row before the arrow.
+    pub shape: String,
+    /// The choices, the estimated one first.
+    pub candidates: Vec<Candidate>,
+}
+
+/// A choice that may be the best one.
+pub struct Candidate {
+    /// The choice, as in a row behind the arrow.
+    pub choice: String,
+    /// The launch to measure it by.
+    pub launch: Launch,
 }
 
 impl Kind {
@@ -111,7 +129,34 @@ impl Kind {
                 shape.check(&choice)?;
                 Ok([shape.texts(), choice.texts()])
             },
+            space: |shape, device| {
+                let shape = S::from_texts(&shape.iter().map(String::as_str).collect::<Vec<_>>());
+                let Ok(shape) = shape else { return Vec::new() };
+                let runs = |launch: &Launch| launch.kernel.launch().min_sm <= device.arch.sm;
+                let mut all: Vec<(Texts, Launch)> = Vec::new();
+                for choice in std::iter::once(shape.estimate(device)).chain(shape.space()) {
+                    let Some(launch) = shape.launch(&choice).filter(runs) else { continue };
+                    let texts = choice.texts();
+                    if shape.check(&choice).is_ok() && all.iter().all(|(known, _)| *known != texts) {
+                        all.push((texts, launch));
+                    }
+                }
+                all
+            },
         }
+    }
+
+    /// The fields of a shape, without those at their defaults.
+    fn shape_text(&self, shape: &Texts) -> String {
+        let fields = self.shape.iter().zip(shape).filter(|(field, value)| field.default != Some(value));
+        let fields = fields.map(|(field, value)| format!(" {}={value}", field.name));
+        std::iter::once(self.name.to_owned()).chain(fields).collect()
+    }
+
+    /// The fields of a choice.
+    fn choice_text(&self, choice: &Texts) -> String {
+        let fields = self.choice.iter().zip(choice).map(|(field, value)| format!("{}={value}", field.name));
+        fields.collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -179,6 +224,26 @@ impl Table {
         S::Choice::from_texts(&texts.iter().map(String::as_str).collect::<Vec<_>>()).ok()
     }
 
+    /// The shapes of all rows, with the choices that they may have on a device. Shapes that a single launch does not tell
+    /// the best choice of are left out.
+    pub fn spaces(&self, device: &DeviceModel) -> Vec<Space> {
+        let shapes: BTreeSet<&Row> = self.rows.keys().map(|(_, row)| row).collect();
+        let spaces = shapes.into_iter().filter_map(|(name, shape)| {
+            let kind = KINDS.iter().find(|kind| kind.name == *name)?;
+            let candidates = (kind.space)(shape, device).into_iter();
+            let candidates = candidates
+                .map(|(texts, launch)| Candidate { choice: kind.choice_text(&texts), launch })
+                .collect();
+            Some(Space { shape: kind.shape_text(shape), candidates })
+        });
+        spaces.filter(|space| !space.candidates.is_empty()).collect()
+    }
+
+    /// Takes over all rows of another table, in place of rows for the same shapes.
+    pub fn merge(&mut self, other: Table) {
+        self.rows.extend(other.rows);
+    }
+
     /// The names of the devices that have rows, each once.
     pub fn devices(&self) -> impl Iterator<Item = &str> {
         let mut last = None;
@@ -199,17 +264,7 @@ impl fmt::Display for Table {
                 last = Some(device);
             }
             let Some(kind) = KINDS.iter().find(|kind| kind.name == *name) else { continue };
-            write!(f, "{name}")?;
-            for (field, value) in kind.shape.iter().zip(shape) {
-                if field.default != Some(value) {
-                    write!(f, " {}={value}", field.name)?;
-                }
-            }
-            write!(f, " ->")?;
-            for (field, value) in kind.choice.iter().zip(choice) {
-                write!(f, " {}={value}", field.name)?;
-            }
-            writeln!(f)?;
+            writeln!(f, "{} -> {}", kind.shape_text(shape), kind.choice_text(choice))?;
         }
         Ok(())
     }

@@ -3,12 +3,13 @@
 //! Work is captured as a graph and replayed, so that the host's time does not count, or issued launch by launch, so that
 //! it does. A sample is long enough for the clock; a figure is the median of several samples.
 
+mod launches;
 mod memory;
 pub(crate) mod probes;
-mod subject;
 
-pub(crate) use memory::{numbers, planes, weights};
-pub(crate) use subject::{Subject, in_turn};
+pub(crate) use launches::in_turn;
+use memory::planes;
+pub(crate) use memory::{numbers, weights};
 
 use crate::event::Figure;
 use std::time::Duration;

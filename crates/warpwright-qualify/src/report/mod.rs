@@ -9,6 +9,7 @@ use crate::stages::{Stage, bandwidth};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 use warpwright_graph::device_model;
+use warpwright_kernels::tune::{Table, TableError};
 use warpwright_runtime::Device;
 
 /// A qualification.
@@ -87,6 +88,16 @@ impl Report {
     /// Rooflines of what was measured, as SVG; `None` if the roofs were not.
     pub fn roofline(&self) -> Option<String> {
         roofline::svg(self)
+    }
+
+    /// The best choices that were measured, as rows for the device.
+    pub fn tuning(&self) -> Result<Table, TableError> {
+        let rows = self.findings(Stage::Tune).filter_map(|finding| match finding {
+            Finding::Tuned(tuned) => Some(tuned.row.as_str()),
+            _ => None,
+        });
+        let heading = format!("[{}]", self.device.name);
+        Table::parse(&std::iter::once(heading.as_str()).chain(rows).collect::<Vec<_>>().join("\n"))
     }
 
     /// The findings of a stage.

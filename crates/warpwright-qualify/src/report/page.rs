@@ -47,13 +47,15 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
         let wrong = stage.items.iter().filter(|item| item.wrong.is_some()).count();
         let right = stage.items.len() - wrong;
         let (name, seconds) = (stage.stage.description(), stage.seconds);
-        writeln!(out, "| {name} | {right} | {wrong} | {} | {seconds:.1} |", stage.left_out)?;
+        let left_out = if stage.not_begun { "all".into() } else { stage.left_out.to_string() };
+        writeln!(out, "| {name} | {right} | {wrong} | {left_out} | {seconds:.1} |")?;
     }
     writeln!(out)?;
     what_is_wrong(report, out)?;
     for stage in MEASURED {
         measured(report, stage, out)?;
     }
+    tuned(report, out)?;
     loaded(report, out)?;
     compared(report, out)
 }
@@ -125,6 +127,26 @@ fn quantity(value: f64, unit: &str) -> String {
     // Four digits say more than any of these measurements can.
     let digits = if scaled.abs() >= 100.0 { 1 } else { 2 };
     format!("{scaled:.digits$} {prefix}{unit}")
+}
+
+/// The best choices, with what they gain.
+fn tuned(report: &Report, out: &mut String) -> std::fmt::Result {
+    let all = report.findings(Stage::Tune).filter_map(|finding| match finding {
+        Finding::Tuned(tuned) => Some(tuned),
+        _ => None,
+    });
+    let all: Vec<_> = all.collect();
+    if all.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## The best choices for the device\n")?;
+    writeln!(out, "| shape and choice | candidates | median | of what is estimated |")?;
+    writeln!(out, "| --- | ---: | ---: | ---: |")?;
+    for crate::Tuned { row, seconds, estimated, candidates } in all {
+        let share = format!("{:.1} %", 100.0 * seconds / estimated);
+        writeln!(out, "| `{row}` | {candidates} | {} | {share} |", quantity(*seconds, "s"))?;
+    }
+    writeln!(out)
 }
 
 /// What the compiler made of the kernels: those that spill first, and those that take it longest.

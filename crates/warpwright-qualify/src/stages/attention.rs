@@ -2,10 +2,9 @@
 
 use super::Item;
 use crate::event::Finding;
-use crate::measure::{Bench, Failure, Size, Subject, in_turn};
-use warpwright_dsl::any::AnyKernel;
+use crate::measure::{Bench, Failure, Size};
 use warpwright_graph::device_model;
-use warpwright_kernels::tune::{AttentionShape, Tuning};
+use warpwright_kernels::tune::{AttentionShape, Launch, Tuning};
 use warpwright_kernels::{CacheDtype, FlashAttention, IncrementalAttention};
 
 /// Heads, heads of the cache, elements of a head: Llama-3-8B and Llama-3.2-1B.
@@ -42,10 +41,10 @@ fn decode_item(
         let kernel =
             IncrementalAttention { cache, ..IncrementalAttention::new(heads, kv_heads, head_dim, context) };
         let shape = AttentionShape::of(&kernel, context, Some(1));
-        let splits = Tuning::new(device_model(bench.device)).choose(&shape).splits;
-        let kernel = IncrementalAttention { splits, ..kernel };
+        let kernel = Tuning::new(device_model(bench.device)).choose(&shape).apply(kernel);
         let operations = 4 * u64::from(heads) * u64::from(head_dim) * u64::from(context);
-        measure(bench, found, &title, &kernel, &[("batch", 1), ("length", context.into())], operations)
+        let launch = Launch::new(kernel, &[("batch", 1), ("length", context.into())]);
+        measure(bench, found, &title, &launch, operations)
     })
 }
 
@@ -66,7 +65,7 @@ fn flash_item(head_dim: u32, length: u32, size: Size) -> Item {
         // Queries see half of the keys.
         let operations = 2 * u64::from(heads) * u64::from(head_dim) * u64::from(length) * u64::from(length);
         let numbers = [("batch", 1), ("q_len", length.into()), ("kv_len", length.into())];
-        measure(bench, found, &title, &kernel, &numbers, operations)
+        measure(bench, found, &title, &Launch::new(kernel, &numbers), operations)
     })
 }
 
@@ -74,16 +73,10 @@ fn measure(
     bench: &Bench<'_>,
     found: &mut dyn FnMut(Finding),
     name: &str,
-    kernel: &dyn AnyKernel,
-    numbers: &[(&str, u64)],
+    launch: &Launch,
     operations: u64,
 ) -> Result<(), Failure> {
-    let subject = Subject { kernel, numbers, given: &|_, _, _| Ok(None) };
-    let bytes = subject.bytes()?;
-    let sets = bench.sets(bytes);
-    let launches = subject.prepare(bench, sets)?;
-    let works = bench.size.pick(2, 10, 20).max(sets);
-    let samples = bench.replayed(works, |stream| Ok(in_turn(stream, &launches, works)?))?;
+    let (samples, bytes) = bench.launches(launch, bench.size.pick(2, 10, 20))?;
     found(Finding::Figure(samples.figure(name, Some(bytes), Some(operations))));
     Ok(())
 }

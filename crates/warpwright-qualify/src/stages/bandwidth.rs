@@ -2,8 +2,9 @@
 
 use super::Item;
 use crate::event::Finding;
-use crate::measure::{Bench, Failure, Size, Subject, in_turn, numbers};
+use crate::measure::{Bench, Failure, Size, in_turn, numbers};
 use warpwright_kernels::CopyBytes;
+use warpwright_kernels::tune::Launch;
 use warpwright_ptx::ir::Type;
 
 /// The figure that shares of bandwidth refer to.
@@ -12,8 +13,7 @@ pub(crate) const COPY: &str = "copy by the driver";
 pub(super) fn items(size: Size) -> Vec<Item> {
     let bytes: u64 = size.pick(64 << 10, 512 << 20, 2 << 30);
     let kernel = move |bench: &Bench<'_>, found: &mut dyn FnMut(Finding)| {
-        let subject = Subject { kernel: &CopyBytes::new(bytes), numbers: &[], given: &|_, _, _| Ok(None) };
-        let launches = subject.prepare(bench, 1)?;
+        let launches = bench.prepare(&Launch::new(CopyBytes::new(bytes), &[]), 1)?;
         let samples = bench.replayed(1, |stream| Ok(in_turn(stream, &launches, 1)?))?;
         found(Finding::Figure(samples.figure("copy by a kernel", Some(2 * bytes), None)));
         Ok(())

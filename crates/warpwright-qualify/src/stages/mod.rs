@@ -8,11 +8,13 @@ mod decode;
 mod load;
 mod overhead;
 mod products;
+mod tune;
 
 use crate::event::Finding;
 use crate::measure::{Bench, Failure, Size};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use warpwright_kernels::tune::Table;
 use warpwright_runtime::Device;
 
 /// A stage.
@@ -26,6 +28,8 @@ pub enum Stage {
     Bandwidth,
     /// Steps of decoding.
     Decode,
+    /// The best choices for the device.
+    Tune,
     /// The cost of launches and barriers.
     Overhead,
     /// Products with vectors.
@@ -46,10 +50,11 @@ pub enum Stage {
 
 impl Stage {
     /// All stages, the most valuable first.
-    pub const ALL: [Stage; 11] = [
+    pub const ALL: [Stage; 12] = [
         Stage::DecodePath,
         Stage::Bandwidth,
         Stage::Decode,
+        Stage::Tune,
         Stage::Overhead,
         Stage::Gemv,
         Stage::Attention,
@@ -66,6 +71,7 @@ impl Stage {
             Stage::DecodePath => "decode-path",
             Stage::Bandwidth => "bandwidth",
             Stage::Decode => "decode",
+            Stage::Tune => "tune",
             Stage::Overhead => "overhead",
             Stage::Gemv => "gemv",
             Stage::Attention => "attention",
@@ -83,6 +89,7 @@ impl Stage {
             Stage::DecodePath => "kernels of decoding against float64",
             Stage::Bandwidth => "bandwidth of memory",
             Stage::Decode => "steps of decoding",
+            Stage::Tune => "the best choices for the device",
             Stage::Overhead => "launches, barriers, the clock",
             Stage::Gemv => "products with vectors",
             Stage::Attention => "attention of one token",
@@ -94,12 +101,19 @@ impl Stage {
         }
     }
 
-    pub(crate) fn items(self, device: &Device, quick: bool) -> Vec<Item> {
+    /// Its items: those of a quick qualification or of a whole one. `rows` has the shapes that are tuned.
+    pub(crate) fn items(
+        self,
+        device: &Device,
+        quick: bool,
+        rows: Option<&Table>,
+    ) -> Result<Vec<Item>, Failure> {
         let size = Size::of(device, quick);
-        match self {
+        Ok(match self {
             Stage::DecodePath => cases::items(quick, cases::Part::DecodePath),
             Stage::Bandwidth => bandwidth::items(size),
             Stage::Decode => decode::items(size),
+            Stage::Tune => tune::items(device, size, rows)?,
             Stage::Overhead => overhead::items(size),
             Stage::Gemv => products::gemv(size),
             Stage::Attention => attention::decode(size),
@@ -108,7 +122,7 @@ impl Stage {
             Stage::Gemm => products::gemm(size),
             Stage::Cases => cases::items(quick, cases::Part::Others),
             Stage::Compare => compare::items(quick),
-        }
+        })
     }
 }
 

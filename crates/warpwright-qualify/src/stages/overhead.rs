@@ -3,10 +3,9 @@
 use super::Item;
 use crate::event::Finding;
 use crate::measure::probes::{GridBarriers, StoreWord, Ticks, TicksArgs};
-use crate::measure::{Bench, Failure, Samples, Size, Subject, in_turn};
+use crate::measure::{Bench, Failure, Samples, Size, in_turn};
 use std::time::Instant;
-use warpwright_dsl::any::AnyKernel;
-use warpwright_runtime::PreparedLaunch;
+use warpwright_kernels::tune::Launch;
 
 pub(super) fn items(size: Size) -> Vec<Item> {
     vec![
@@ -15,10 +14,6 @@ pub(super) fn items(size: Size) -> Vec<Item> {
         Item::measure("node of a graph", size, node),
         Item::measure("grid barrier", size, barrier),
     ]
-}
-
-fn prepared(bench: &Bench<'_>, kernel: &dyn AnyKernel) -> Result<Vec<PreparedLaunch>, Failure> {
-    Subject { kernel, numbers: &[], given: &|_, _, _| Ok(None) }.prepare(bench, 1)
 }
 
 /// Cycles a second, as the device is found.
@@ -41,7 +36,7 @@ fn clock(bench: &Bench<'_>, found: &mut dyn FnMut(Finding)) -> Result<(), Failur
 
 /// Launches one by one: until the host has issued them, and until the device has done them.
 fn launch(bench: &Bench<'_>, found: &mut dyn FnMut(Finding)) -> Result<(), Failure> {
-    let launches = prepared(bench, &StoreWord)?;
+    let launches = bench.prepare(&Launch::new(StoreWord, &[]), 1)?;
     let works = bench.size.pick(10, 500, 1000);
     let mut issued = Vec::new();
     let samples = bench.repeated(works, || {
@@ -56,7 +51,7 @@ fn launch(bench: &Bench<'_>, found: &mut dyn FnMut(Finding)) -> Result<(), Failu
 }
 
 fn node(bench: &Bench<'_>, found: &mut dyn FnMut(Finding)) -> Result<(), Failure> {
-    let launches = prepared(bench, &StoreWord)?;
+    let launches = bench.prepare(&Launch::new(StoreWord, &[]), 1)?;
     let works = bench.size.pick(10, 500, 1000);
     let samples = bench.replayed(works, |stream| Ok(in_turn(stream, &launches, works)?))?;
     found(Finding::Figure(samples.figure("node after node of a graph", None, None)));
@@ -73,7 +68,7 @@ fn barrier(bench: &Bench<'_>, found: &mut dyn FnMut(Finding)) -> Result<(), Fail
     let rounds = bench.size.pick(4, 500, 1000);
     let mut times = Vec::new();
     for rounds in [0, rounds] {
-        let launches = prepared(bench, &GridBarriers { rounds, blocks })?;
+        let launches = bench.prepare(&Launch::new(GridBarriers { rounds, blocks }, &[]), 1)?;
         let samples = bench.replayed(1, |stream| Ok(in_turn(stream, &launches, 1)?))?;
         times.push(samples.0);
     }

@@ -2,12 +2,10 @@
 
 use super::Item;
 use crate::event::Finding;
-use crate::measure::{Bench, Failure, Size, Subject, in_turn, planes};
-use warpwright_dsl::any::AnyKernel;
+use crate::measure::Size;
 use warpwright_graph::device_model;
-use warpwright_kernels::tune::{GemmShape, GemvShape, Tuning};
-use warpwright_kernels::{Activation, Activations, Dtype, Gemm, Matrix, QuantGemm, QuantGemv, WeightFormat};
-use warpwright_ptx::ir::Type;
+use warpwright_kernels::tune::{GemmShape, GemvShape, Shape, Tuning};
+use warpwright_kernels::{Activation, Activations, Matrix, QuantGemv, WeightFormat};
 
 /// A product with a vector: formats, rows of the matrices, whether they are a gate, columns, the form of activations.
 type Product = (WeightFormat, &'static [u32], u32, Activations);
@@ -68,41 +66,10 @@ fn gemv_item((format, rows, k, activations): Product, size: Size) -> Item {
         let choice = Tuning::new(device_model(bench.device)).choose(&GemvShape::of(&kernel, Some(1)));
         let kernel = choice.apply(kernel);
         let operations = rows.iter().map(|&n| 2 * u64::from(n) * u64::from(k)).sum();
-        let planes: &Planes<'_> = &|number, seed| (format, rows[number], k, seed);
-        measure(bench, found, &title, &kernel, &[], operations, planes)
+        let (samples, bytes) = bench.launches(&kernel.measured(), bench.size.pick(2, 20, 40))?;
+        found(Finding::Figure(samples.figure(&title, Some(bytes), Some(operations))));
+        Ok(())
     })
-}
-
-/// Format, rows, columns and a seed of the weights with that number, of the set of buffers with that number.
-type Planes<'a> = dyn Fn(usize, u64) -> (WeightFormat, u32, u32, u64) + 'a;
-
-/// Measures a product whose weights are planes.
-fn measure(
-    bench: &Bench<'_>,
-    found: &mut dyn FnMut(Finding),
-    name: &str,
-    kernel: &dyn AnyKernel,
-    numbers: &[(&str, u64)],
-    operations: u64,
-    weights: &Planes<'_>,
-) -> Result<(), Failure> {
-    let subject = Subject {
-        kernel,
-        numbers,
-        given: &|stream, arg, seed| {
-            let Some(number) = arg.name.strip_prefix('w') else { return Ok(None) };
-            let (format, n, k, seed) = weights(number.parse().unwrap_or(0), seed);
-            let planes = planes(stream, format, n, k, seed)?;
-            Ok(Some(if arg.dtype == Type::U8 { planes } else { planes.cast(arg.dtype)? }))
-        },
-    };
-    let bytes = subject.bytes()?;
-    let sets = bench.sets(bytes);
-    let launches = subject.prepare(bench, sets)?;
-    let works = bench.size.pick(2, 20, 40).max(sets);
-    let samples = bench.replayed(works, |stream| Ok(in_turn(stream, &launches, works)?))?;
-    found(Finding::Figure(samples.figure(name, Some(bytes), Some(operations))));
-    Ok(())
 }
 
 /// Rows and columns of the weights, and tokens.
@@ -125,13 +92,10 @@ fn gemm_item(format: WeightFormat, (n, k, tokens): (u32, u32, u32), size: Size) 
     Item::measure(name, size, move |bench, found| {
         let shape = GemmShape { format, n, k, terms: 1, tokens };
         let choice = Tuning::new(device_model(bench.device)).choose(&shape);
-        let (rows, columns) = (choice.rows, choice.columns);
-        let kernel: Box<dyn AnyKernel> = match format.is_float() {
-            true => Box::new(Gemm { terms: 1, rows, columns, ..Gemm::new(Dtype::F16, n, k) }),
-            false => Box::new(QuantGemm { terms: 1, rows, columns, ..QuantGemm::new(format, n, k) }),
-        };
+        let launch = shape.launch(&choice).ok_or("no launch measures it")?;
         let operations = 2 * u64::from(n) * u64::from(k) * u64::from(tokens);
-        let planes: &Planes<'_> = &|_, seed| (format, n, k, seed);
-        measure(bench, found, &title, &*kernel, &[("tokens", tokens.into())], operations, planes)
+        let (samples, bytes) = bench.launches(&launch, bench.size.pick(2, 20, 40))?;
+        found(Finding::Figure(samples.figure(&title, Some(bytes), Some(operations))));
+        Ok(())
     })
 }

@@ -34,6 +34,7 @@ mod run;
 mod source;
 #[cfg(feature = "llm")]
 mod tokenize;
+mod tune;
 #[cfg(feature = "llm")]
 mod tuning;
 mod virtual_gpu;
@@ -61,6 +62,7 @@ enum Command {
     Run(run::Arguments),
     Profile(run::ProfileArguments),
     Qualify(qualify::Arguments),
+    Tune(tune::Arguments),
     #[cfg(feature = "llm")]
     Generate(generate::Arguments),
     #[cfg(feature = "llm")]
@@ -141,6 +143,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Run(arguments) => run::run(arguments, &mut out),
         Command::Profile(arguments) => run::profile(arguments, &mut out),
         Command::Qualify(arguments) => qualify::run(arguments, &mut out),
+        Command::Tune(arguments) => tune::run(arguments, &mut out),
         #[cfg(feature = "llm")]
         Command::Generate(arguments) => generate::run(arguments, &mut out),
         #[cfg(feature = "llm")]

@@ -5,13 +5,14 @@ use std::io::{Write, stderr, stdout};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
+use warpwright_kernels::tune::Table;
 use warpwright_qualify::{Described, ItemReport, Observer, Plan, Report, Stage, StageReport, Work, work};
 use warpwright_runtime::{Device, DeviceSpec};
 
 /// Check and measure a device with every kernel
 ///
-/// Each stage is a process of its own: what fails, crashes or hangs ends nothing else. DIR gets qualify.json, qualify.md and
-/// roofline.svg.
+/// Each stage is a process of its own: what fails, crashes or hangs ends nothing else. DIR gets qualify.json,
+/// qualify.md, roofline.svg and tuning, a file for `--tuning`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// The device: `cuda:N` or `vm`; the best one if absent
@@ -32,6 +33,9 @@ pub(crate) struct Arguments {
     /// The folder of the results
     #[arg(short, long, value_name = "DIR", default_value = "qualify")]
     output: PathBuf,
+    /// Tune the shapes of this file, as `plan --choices` prints them
+    #[arg(long, value_name = "FILE")]
+    shapes: Option<PathBuf>,
     /// Be the process of a stage
     #[arg(long, hide = true, value_name = "STAGE", value_parser = stage)]
     child: Option<Stage>,
@@ -57,24 +61,40 @@ fn duration(text: &str) -> Result<Duration, String> {
 
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
     let spec = chosen(arguments.device);
-    let device = Device::open(spec).map_err(|error| error.to_string())?;
     if let Some(stage) = arguments.child {
+        let device = Device::open(spec).map_err(|error| error.to_string())?;
         let mut own = Work::new(stage);
         (own.from, own.quick, own.time) = (arguments.from, arguments.quick, arguments.budget);
-        work(&own, &device, stdout())?;
+        own.shapes = arguments.shapes.as_deref().map(table).transpose()?;
+        work(&own, &device, stdout()).map_err(|error| error.to_string())?;
         return Ok(Outcome::Fine);
     }
-    let mut report = Report::new(Described::new(&device), arguments.quick);
-    // The processes of the stages have the device for themselves.
-    drop(device);
-    let program =
-        std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
     let mut plan = Plan::new();
     plan.budget = arguments.budget;
     plan.patience = Duration::from_secs(arguments.patience);
     if !arguments.only.is_empty() {
         plan.stages.clone_from(&arguments.only);
     }
+    let report = stages(spec, &plan, arguments.quick, arguments.shapes.as_deref(), out)?;
+    let written = write(&arguments.output, &report)?;
+    writeln!(out, "{}", written.display())?;
+    Ok(if report.is_right() { Outcome::Fine } else { Outcome::Found })
+}
+
+/// Runs the stages of a plan, each in a process of its own, and says what they came to.
+pub(super) fn stages(
+    spec: DeviceSpec,
+    plan: &Plan,
+    quick: bool,
+    shapes: Option<&Path>,
+    out: &mut impl Write,
+) -> Result<Report, Failure> {
+    let device = Device::open(spec).map_err(|error| error.to_string())?;
+    let mut report = Report::new(Described::new(&device), quick);
+    // The processes of the stages have the device for themselves.
+    drop(device);
+    let program =
+        std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
     writeln!(out, "{}, {}", report.device.name, report.device.arch)?;
     out.flush()?;
     let command = |stage: Stage, from, time: Option<Duration>| {
@@ -86,23 +106,30 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         }
         let device = spec.to_string();
         command.args(["--device", &device]).env("WARPWRIGHT_TEST_DEVICE", device);
-        command.args(arguments.quick.then_some("--quick"));
+        command.args(quick.then_some("--quick"));
         if let Some(time) = time {
             command.args(["--budget", &format!("{:.3}", time.as_secs_f64())]);
         }
+        if let Some(shapes) = shapes {
+            command.arg("--shapes").arg(shapes);
+        }
         command
     };
-    report.stages = warpwright_qualify::run(&plan, command, &mut Lines);
-    let written = write(&arguments.output, &report)?;
+    report.stages = warpwright_qualify::run(plan, command, &mut Lines);
     for stage in &report.stages {
         summarise(out, stage)?;
     }
-    writeln!(out, "{}", written.display())?;
-    Ok(if report.is_right() { Outcome::Fine } else { Outcome::Found })
+    Ok(report)
+}
+
+/// A file with rows for `--tuning`.
+pub(super) fn table(path: &Path) -> Result<Table, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Ok(Table::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?)
 }
 
 /// The device by its own name, for other processes.
-fn chosen(device: DeviceSpec) -> DeviceSpec {
+pub(super) fn chosen(device: DeviceSpec) -> DeviceSpec {
     match device {
         DeviceSpec::Auto if Device::cuda(0).is_ok() => DeviceSpec::Cuda(0),
         DeviceSpec::Auto => DeviceSpec::Vm,
@@ -118,6 +145,10 @@ fn write(folder: &Path, report: &Report) -> Result<PathBuf, Failure> {
     json.push('\n');
     let page = folder.join("qualify.md");
     let mut files = vec![(folder.join("qualify.json"), json), (page.clone(), report.page())];
+    let tuning = report.tuning().map_err(|error| format!("what was tuned: {error}"))?;
+    if tuning.devices().next().is_some() {
+        files.push((folder.join("tuning"), tuning.to_string()));
+    }
     files.extend(report.roofline().map(|drawing| (folder.join("roofline.svg"), drawing)));
     for (path, text) in files {
         std::fs::write(&path, text).map_err(|error| said(&path, &error))?;
@@ -128,6 +159,9 @@ fn write(folder: &Path, report: &Report) -> Result<PathBuf, Failure> {
 fn summarise(out: &mut impl Write, report: &StageReport) -> std::io::Result<()> {
     let wrong: Vec<_> = report.items.iter().filter_map(|item| Some((item, item.wrong.as_ref()?))).collect();
     let StageReport { stage, items, left_out, seconds, .. } = report;
+    if report.not_begun {
+        return writeln!(out, "{:<15} no time: {}", stage.name(), stage.description());
+    }
     let right = items.len() - wrong.len();
     write!(out, "{:<15} {right} of {} right in {seconds:.1} s", stage.name(), items.len() + left_out)?;
     if *left_out > 0 {

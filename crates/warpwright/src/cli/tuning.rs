@@ -3,11 +3,13 @@
 use super::Failure;
 use std::path::PathBuf;
 use std::sync::Arc;
-use warpwright_kernels::tune::{Table, Tuning};
+use warpwright_graph::tuning_file;
+use warpwright_kernels::tune::Tuning;
 
 #[derive(clap::Args)]
 pub(crate) struct TuningArguments {
-    /// A file of measured choices, in the format of `plan --choices`; other choices are estimated
+    /// A file of measured choices, in the format of `plan --choices`; other choices are estimated [default: the file of
+    /// `warpwright tune`]
     #[arg(long, value_name = "FILE", help_heading = "Kernels")]
     tuning: Option<PathBuf>,
     /// Add numbers in an order that is the same for every batch, so that the results of a sequence do not depend on the
@@ -23,8 +25,7 @@ impl TuningArguments {
         if let Some(path) = &self.tuning {
             let message =
                 |error: &dyn std::fmt::Display| Failure::Message(format!("{}: {error}", path.display()));
-            let text = std::fs::read_to_string(path).map_err(|error| message(&error))?;
-            let table = Table::parse(&text).map_err(|error| message(&error))?;
+            let table = super::qualify::table(path)?;
             // Rows for other devices only would change nothing, without a word.
             let (device, known) = (&tuning.device.name, table.devices().collect::<Vec<_>>());
             if !known.contains(&device.as_str()) {
@@ -36,6 +37,8 @@ impl TuningArguments {
                 return Err(message(&format!("the file has no rows for `{device}`; it has {others}")));
             }
             tuning.measured = Arc::new(table);
+        } else if let Some(path) = tuning_file().filter(|path| path.exists()) {
+            tuning.measured = Arc::new(super::qualify::table(&path)?);
         }
         Ok(())
     }

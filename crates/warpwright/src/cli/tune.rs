@@ -1,0 +1,58 @@
+//! `warpwright tune`: the best choices of kernels for a device, measured.
+
+use super::{Failure, Outcome, qualify};
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+use warpwright_graph::tuning_file;
+use warpwright_qualify::{Plan, Stage};
+use warpwright_runtime::DeviceSpec;
+
+/// Measure the choices of kernels on a device, and keep the best
+///
+/// Engines and plans on this device use them from then on. Rows of earlier runs for other shapes and devices stay.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// The shapes to tune, as `plan --choices` prints them; those of well-known models if absent
+    #[arg(value_name = "SHAPES")]
+    shapes: Option<PathBuf>,
+    /// The device: `cuda:N` or `vm`; the best one if absent
+    #[arg(long, value_name = "DEVICE", default_value_t)]
+    device: DeviceSpec,
+    /// Measure a few choices of a few shapes only
+    #[arg(long)]
+    quick: bool,
+    /// Seconds without a sign of life after which a process counts as hung
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    patience: u64,
+    /// The file; by default the one that is used without `--tuning`
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
+    let path = arguments.output.clone().or_else(tuning_file);
+    let path = path.ok_or_else(|| "there is no folder for the file: name one with `-o`".to_string())?;
+    // What cannot be kept is not measured.
+    let mut table = if path.exists() { qualify::table(&path)? } else { Default::default() };
+    if let Some(shapes) = &arguments.shapes {
+        qualify::table(shapes)?;
+    }
+    let mut plan = Plan::new();
+    plan.stages = vec![Stage::Tune];
+    plan.patience = Duration::from_secs(arguments.patience);
+    let spec = qualify::chosen(arguments.device);
+    let report = qualify::stages(spec, &plan, arguments.quick, arguments.shapes.as_deref(), out)?;
+    let tuned = report.tuning().map_err(|error| format!("what was tuned: {error}"))?;
+    write!(out, "{tuned}")?;
+    table.merge(tuned);
+    let said = |error: std::io::Error| format!("{}: {error}", path.display());
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(said)?;
+    }
+    // A reader finds the old file or the new one.
+    let new = path.with_extension("new");
+    std::fs::write(&new, table.to_string()).and_then(|()| std::fs::rename(&new, &path)).map_err(said)?;
+    writeln!(out, "{}", path.display())?;
+    Ok(if report.is_right() { Outcome::Fine } else { Outcome::Found })
+}
