@@ -7,6 +7,7 @@ mod bench;
 mod clients;
 mod corpus;
 mod cuda;
+mod dist;
 mod filetests;
 mod manifest;
 mod models;
@@ -56,6 +57,8 @@ enum Task {
         #[arg(long)]
         no_peers: bool,
     },
+    /// The program as one file for Linux machines with an old C library
+    Dist,
     /// Install the pinned ptxas and nvdisasm into target/tools, and say where they are
     Tools,
 }
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         Task::Models => models::run(),
         Task::Tidy => tidy::run(),
         Task::Bench { no_peers } => bench::run(!no_peers),
+        Task::Dist => dist::run_all(),
         Task::Tools => {
             tools::set_up().map(|tools| println!("{}\n{}", tools.ptxas.display(), tools.nvdisasm.display()))
         }
