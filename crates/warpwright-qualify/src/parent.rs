@@ -23,7 +23,7 @@ pub struct Plan {
 impl Plan {
     /// All stages, without a limit of time.
     pub fn new() -> Self {
-        Plan { stages: Stage::ALL.to_vec(), budget: None, patience: Duration::from_secs(60) }
+        Plan { stages: Stage::ALL.to_vec(), budget: None, patience: Duration::from_secs(120) }
     }
 }
 

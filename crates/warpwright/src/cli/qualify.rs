@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     #[arg(long = "only", value_name = "STAGE", value_delimiter = ',', value_parser = stage)]
     only: Vec<Stage>,
     /// Seconds without a sign of life after which a process counts as hung
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     patience: u64,
     /// The folder of the results
     #[arg(short, long, value_name = "DIR", default_value = "qualify")]

@@ -23,7 +23,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     quick: bool,
     /// Seconds without a sign of life after which a process counts as hung
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     patience: u64,
     /// The file; by default the one that is used without `--tuning`
     #[arg(short, long, value_name = "FILE")]
