@@ -165,6 +165,9 @@ fn loaded(report: &Report, out: &mut String) -> std::fmt::Result {
     let seconds: f64 = loaded.iter().map(|(_, loaded)| loaded.compile_seconds).sum();
     writeln!(out, "## Kernels through the compiler of the driver\n")?;
     writeln!(out, "{} kernels and configurations, compiled in {seconds:.1} s.\n", loaded.len())?;
+    for Figure { name, median, .. } in report.figures(Stage::Load) {
+        writeln!(out, "{name}: {}.\n", quantity(*median, "s"))?;
+    }
     writeln!(out, "| kernel | registers | local bytes | shared bytes | compiled in |")?;
     writeln!(out, "| --- | ---: | ---: | ---: | ---: |")?;
     let number = |number: Option<u64>| number.map_or("–".into(), |number| number.to_string());

@@ -3,12 +3,15 @@
 
 use super::Item;
 use crate::event::{Finding, Loaded};
-use crate::measure::Failure;
+use crate::measure::{Bench, Failure, Samples, Size};
+use crate::models::{Choice, ModelConfig};
+use std::time::Instant;
+use warpwright_graph::{KernelLibrary, Plan, PlanOptions};
 use warpwright_kernels::{Entry, catalogue};
 use warpwright_ptx::verify;
 use warpwright_runtime::{Device, RuntimeError};
 
-pub(super) fn items(quick: bool) -> Vec<Item> {
+pub(super) fn items(size: Size, quick: bool) -> Vec<Item> {
     let of = |entry: &'static Entry| {
         let configurations = if quick { vec![String::new()] } else { entry.configurations() };
         configurations.into_iter().map(move |assignments| Item {
@@ -19,7 +22,26 @@ pub(super) fn items(quick: bool) -> Vec<Item> {
             }),
         })
     };
-    catalogue().iter().flat_map(of).collect()
+    let model = Item::measure("all kernels of Llama-3-8B Q4_K_M", size, start);
+    std::iter::once(model).chain(catalogue().iter().flat_map(of)).collect()
+}
+
+/// The kernels of a token and of a prompt, one after the other, as the first start of a model compiles them.
+fn start(bench: &Bench<'_>, found: &mut dyn FnMut(Finding)) -> Result<(), Failure> {
+    let config = ModelConfig::llama_3_8b();
+    let config = bench.size.pick(config.scaled_down(1), config.clone(), config);
+    let mut seconds = 0.0;
+    for graph in [config.decode(1, Choice::ArgMax), config.prefill(1, 64, Choice::ArgMax)] {
+        let plan = Plan::new(&graph, &PlanOptions::for_device(bench.device), &KernelLibrary)?;
+        let begun = Instant::now();
+        for (_, launch) in plan.launches() {
+            bench.device.kernel(&**launch.kernel.kernel())?;
+        }
+        seconds += begun.elapsed().as_secs_f64();
+    }
+    let figure = Samples(vec![seconds]).figure("all kernels of Llama-3-8B Q4_K_M, compiled", None, None);
+    found(Finding::Figure(figure));
+    Ok(())
 }
 
 fn load(device: &Device, entry: &Entry, assignments: &str) -> Result<Loaded, Failure> {

@@ -117,7 +117,7 @@ impl Stage {
             Stage::Overhead => overhead::items(size),
             Stage::Gemv => products::gemv(size),
             Stage::Attention => attention::decode(size),
-            Stage::Load => load::items(quick),
+            Stage::Load => load::items(size, quick),
             Stage::FlashAttention => attention::flash(size),
             Stage::Gemm => products::gemm(size),
             Stage::Cases => cases::items(quick, cases::Part::Others),
