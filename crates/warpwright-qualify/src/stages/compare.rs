@@ -87,7 +87,43 @@ fn has_one_result(line: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::has_one_result;
+    use super::{Compared, add, has_one_result, wrong};
+    use warpwright_ptx::ir::Arch;
+    use warpwright_test::TestLaunch;
+    use warpwright_testing::Comparison;
+    use warpwright_vm::LaunchConfig;
+
+    /// A launch that left these bytes on the device and on the virtual GPU.
+    fn compared(all: &mut Compared, instruction: &str, buffers: &[(&'static str, [u8; 8], [u8; 8])]) {
+        let text = format!(
+            ".version 7.8\n.target sm_80\n.address_size 64\n.visible .entry f() {{ .reg .f32 %f<3>; {instruction} ret; }}"
+        );
+        let launch = TestLaunch {
+            arch: Arch::sm(80),
+            module: warpwright_ptx::parse(&text).expect("PTX"),
+            entry: "f".into(),
+            config: LaunchConfig::new(1, 32),
+            args: Vec::new(),
+            outputs: Vec::new(),
+        };
+        let buffers = buffers.iter().map(|(name, here, there)| (*name, here.to_vec(), there.to_vec()));
+        add(all, &Comparison { launch: &launch, buffers: buffers.collect() });
+    }
+
+    #[test]
+    fn a_difference_is_wrong_where_every_bit_is_defined() {
+        let same = ("x", [1; 8], [1; 8]);
+        let other = ("y", [1; 8], [1, 1, 1, 1, 1, 1, 1, 2]);
+        let mut all = Compared::default();
+        compared(&mut all, "add.f32 %f0, %f1, %f2;", &[same]);
+        compared(&mut all, "ex2.approx.f32 %f0, %f1;", &[same, other]);
+        assert_eq!((all.launches, all.defined, all.words, all.differ), (2, 1, 6, 1));
+        assert!(wrong(&all.differences).is_ok());
+        compared(&mut all, "add.f32 %f0, %f1, %f2;", &[same, other]);
+        let last = all.differences.last().expect("a difference");
+        assert_eq!((last.buffer.as_str(), last.words, last.differ, last.defined), ("y", 2, 1, true));
+        assert!(wrong(&all.differences).is_err());
+    }
 
     #[test]
     fn what_has_one_result() {
