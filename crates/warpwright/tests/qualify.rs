@@ -5,6 +5,7 @@ mod common;
 use common::{Folder, run, status, stdout};
 use serde_json::Value;
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 use warpwright::kernels::tune::Table;
 
@@ -52,8 +53,9 @@ fn what_cannot_be_asked_is_refused() {
         &["qualify", "--device", "vm", "--shapes", "/no/such/file", "--only", "tune"],
         &["tune", "/no/such/file", "--device", "vm", "-o", "/dev/null/x"],
     ] {
-        assert!(status(&run(wrong)) > 0, "{wrong:?}");
+        assert_eq!(status(&run(wrong)), 2, "{wrong:?}");
     }
+    assert!(!Path::new("qualify").exists(), "nothing has begun");
 }
 
 /// The program with a file of measured choices.

@@ -69,6 +69,8 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         work(&own, &device, stdout()).map_err(|error| error.to_string())?;
         return Ok(Outcome::Fine);
     }
+    // What the stages could not read is said before they begin.
+    arguments.shapes.as_deref().map(table).transpose()?;
     let mut plan = Plan::new();
     plan.budget = arguments.budget;
     plan.patience = Duration::from_secs(arguments.patience);
