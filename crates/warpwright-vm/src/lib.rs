@@ -80,8 +80,8 @@ pub use counters::{BarrierWaits, SpaceTraffic, Traffic};
 pub use decode::{LoadError, Unsupported};
 pub use device::{Arg, Buffer, Device, DeviceConfig, DeviceError, Element, Module, Running, Span};
 pub use launch::{
-    Checks, Counters, LaunchConfig, LaunchError, LineCounters, Options, Progress, Race, Report, Schedule,
-    Trap, TrapKind, Waiting,
+    Checks, Counters, Edge, Edges, LaunchConfig, LaunchError, LineCounters, Options, Progress, Race, Report,
+    Schedule, Trap, TrapKind, Waiting,
 };
 pub use memory::{FaultKind, HostWords, SpaceKind};
 pub use module::{KernelInfo, KernelParam};

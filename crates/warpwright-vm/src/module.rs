@@ -5,7 +5,7 @@ use crate::memory::{AllocationKind, GlobalMap};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 use warpwright_ptx::ir::{self, FunctionDirective, FunctionKind, Origin, Param, Type};
-use warpwright_ptx::verify::ModuleInfo;
+use warpwright_ptx::verify::{FunctionInfo, ModuleInfo};
 
 /// A parameter of a kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub struct KernelInfo {
     pub registers: u32,
     /// Its local variables and the arguments of its calls, in bytes of a thread's local memory.
     pub local_bytes: u64,
+    /// Whether it contains `griddepcontrol.wait`, so that it may be a programmatic dependent launch.
+    pub waits_for_grids: bool,
     pub(crate) function: u32,
     /// Static shared variables, sorted: offset and size.
     pub(crate) shared_regions: Vec<(u64, u64)>,
@@ -99,7 +101,7 @@ impl Loaded {
             module.functions().zip(&info.functions).filter(|(function, _)| function.body.is_some()).collect();
         for (number, (function, info)) in with_info.into_iter().enumerate() {
             if function.kind == FunctionKind::Entry {
-                let kernel = kernel_info(function, info.static_shared, number as u32, &symbols, &code);
+                let kernel = kernel_info(function, info, number as u32, &symbols, &code);
                 kernels.insert(kernel.name.clone(), kernel);
             }
         }
@@ -117,7 +119,7 @@ impl Loaded {
 
 fn kernel_info(
     function: &ir::Function,
-    static_shared: u64,
+    verified: &FunctionInfo,
     number: u32,
     symbols: &Symbols<'_>,
     code: &Code,
@@ -152,11 +154,12 @@ fn kernel_info(
     let mut info = KernelInfo {
         name: function.name.to_string(),
         params,
-        static_shared,
+        static_shared: verified.static_shared,
         required_block: None,
         max_threads: None,
         registers: frame.registers,
         local_bytes: frame.local_regions.iter().map(|(_, bytes)| bytes).sum(),
+        waits_for_grids: verified.waits_for_grids,
         function: number,
         shared_regions: shared.regions().to_vec(),
         shared_names: names.map(str::to_owned).collect(),

@@ -40,8 +40,8 @@ pub use uniformity::Uniformity;
 
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;
-use crate::op::Check;
-use crate::op::control::Way;
+use crate::op::control::{GridDependency, Way};
+use crate::op::{Check, Op};
 use assigned::Gap;
 use lowest::{Gate, Requirements};
 use uses::Uses;
@@ -78,6 +78,9 @@ pub struct FunctionInfo {
     pub static_shared: u64,
     /// The registers that it declares, by class.
     pub registers: RegisterCounts,
+    /// Whether its body contains `griddepcontrol.wait`. Functions that it calls do not count: without a wait of its own a
+    /// kernel is no programmatic dependent launch.
+    pub waits_for_grids: bool,
 }
 
 /// Numbers of declared registers, by size.
@@ -138,7 +141,12 @@ pub fn verify(module: &Module) -> Result<ModuleInfo, Diagnostics> {
         if function.body.is_some() {
             flow(function, &cfg, &uses, &mut out);
         }
-        functions.push(FunctionInfo { cfg, static_shared: 0, registers: RegisterCounts::of(function) });
+        functions.push(FunctionInfo {
+            cfg,
+            static_shared: 0,
+            registers: RegisterCounts::of(function),
+            waits_for_grids: function.statements().iter().any(waits_for_grids),
+        });
     }
     let sizes = shared::sizes(&index, &mut out);
     for (info, size) in functions.iter_mut().zip(sizes) {
@@ -148,6 +156,11 @@ pub fn verify(module: &Module) -> Result<ModuleInfo, Diagnostics> {
         return Err(out);
     }
     Ok(ModuleInfo { diagnostics: out, functions, requirements: gate.requirements })
+}
+
+fn waits_for_grids(statement: &Statement) -> bool {
+    let StatementKind::Instruction(instruction) = &statement.kind else { return false };
+    matches!(instruction.op, Op::Griddepcontrol(ref op) if op.action == GridDependency::Wait)
 }
 
 fn instructions(

@@ -5,6 +5,7 @@ use crate::memory::{FaultKind, SpaceKind};
 use crate::names::named;
 use crate::render::{Renderer, symbol};
 use std::fmt;
+use std::sync::Arc;
 use warpwright_ptx::ir::Origin;
 
 /// Arguments that are named where many point into one allocation.
@@ -63,6 +64,8 @@ pub enum Between {
     Warps,
     /// Blocks.
     Blocks,
+    /// Launches that may overlap: the later one is a programmatic dependent launch.
+    Launches,
 }
 
 /// The kind of a finding.
@@ -82,7 +85,8 @@ pub enum FindingKind {
         /// Whether both write the same value.
         same_value: bool,
     },
-    /// A read by `ld.global.nc` of memory that the launch writes, before or after the read.
+    /// A read by `ld.global.nc` of memory that the launch writes, before or after the read; or that a launch writes which
+    /// may overlap with it.
     NonCoherent,
     /// A read of memory that was never written.
     UninitializedMemory {
@@ -167,8 +171,8 @@ impl FindingKind {
             FindingKind::Race { between, same_value, .. } => (between, same_value),
             FindingKind::NonCoherent => {
                 return Some(
-                    "what is read with `.nc` is constant for the whole launch, whatever orders the two: read it \
-                     without",
+                    "what is read with `.nc` is constant for as long as the launch is in flight, whatever orders the \
+                     two: read it without",
                 );
             }
             _ => return None,
@@ -181,6 +185,10 @@ impl FindingKind {
             }
             (Between::Warps, _) => {
                 "a barrier of the block is missing between the two, or an atomic operation if both update one value"
+            }
+            (Between::Launches, _) => {
+                "the launches may overlap: put `griddepcontrol.wait` in front, in every thread that accesses what \
+                 launches in flight access, and in every block of the launches between the two"
             }
             (Between::Blocks, _) => {
                 "order them with a release and an acquire, or use atomics for both; barriers of a block do not \
@@ -230,6 +238,13 @@ named! {
         AsyncWrite = "async-write",
         /// It executed an instruction that does not access memory.
         Execute = "execute",
+    }
+}
+
+impl Action {
+    /// Whether it changes memory.
+    pub(crate) const fn changes_memory(self) -> bool {
+        matches!(self, Action::Write | Action::Atomic | Action::AsyncWrite)
     }
 }
 
@@ -330,6 +345,10 @@ pub struct AccessSite {
     pub thread: [u32; 3],
     /// The memory location, for accesses to memory.
     pub memory: Option<MemorySite>,
+    /// The kernel, if it is of an earlier launch.
+    pub kernel: Option<String>,
+    /// The PTX that the origin refers to, if it is another one than that of the finding's kernel.
+    pub text: Option<Arc<str>>,
 }
 
 /// A finding of a check. Findings of one kind at one location are merged and counted.
@@ -394,7 +413,11 @@ struct Thread<'a>(&'a AccessSite);
 impl fmt::Display for Thread<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ([bx, by, bz], [tx, ty, tz]) = (self.0.block, self.0.thread);
-        write!(f, "thread ({tx}, {ty}, {tz}) of block ({bx}, {by}, {bz})")
+        write!(f, "thread ({tx}, {ty}, {tz}) of block ({bx}, {by}, {bz})")?;
+        match &self.0.kernel {
+            Some(kernel) => write!(f, " of kernel `{}`", symbol(kernel)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -453,8 +476,10 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
             let advice = kind.advice().unwrap_or_default();
             let (read, written) =
                 if first.action == Action::Read { (first, second) } else { (second, first) };
+            let launch =
+                if written.kernel.is_some() { "a launch that may overlap" } else { "the same launch" };
             format!(
-                "non-coherent read by {} of what the {} by {} changes in the same launch, at {place}: {advice}",
+                "non-coherent read by {} of what the {} by {} changes in {launch}, at {place}: {advice}",
                 Thread(read),
                 written.action,
                 Thread(written)

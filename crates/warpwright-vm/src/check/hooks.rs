@@ -178,6 +178,25 @@ impl<'a> Machine<'a> {
         });
     }
 
+    /// The lanes that execute have passed `griddepcontrol.wait`.
+    pub(crate) fn passed_grid_wait(&mut self) {
+        if self.launch.is_dependent() {
+            let mask = self.mask;
+            self.tell(|races, warp| races.grid_wait(warp, mask));
+        }
+    }
+
+    /// The lanes that execute have released dependent launches; the first time in a block counts.
+    pub(crate) fn released_dependents(&mut self) {
+        let (launch, warp, mask) = (self.launch, self.warp_index as u8, self.mask);
+        if launch.is_dependent() && !std::mem::replace(&mut self.block.checks.released, true) {
+            let races = self.block.checks.races.as_ref();
+            if races.is_some_and(|races| races.before_grid_wait(warp, mask) != 0) {
+                launch.released_early();
+            }
+        }
+    }
+
     /// There is an mbarrier now, or none any more.
     pub(crate) fn began_mbarrier(&mut self, at: u32) {
         self.tell(|races, _| races.mbarrier_begin(at.into()));

@@ -21,6 +21,6 @@ pub use finding::{
 };
 pub(crate) use init::{InitBits, SharedInitBits};
 pub(crate) use observe::{BlockChecks, LocalWritten, Touch, WorkerChecks, set_local_written};
-pub(crate) use resolve::{resolve, shown};
+pub(crate) use resolve::{between, resolve, shown};
 pub use source::SourceLine;
 pub(crate) use source::SourceLines;

@@ -18,7 +18,9 @@ use warpwright_ptx::ir;
 /// What the checks keep for a resident block.
 #[derive(Debug, Default)]
 pub(crate) struct BlockChecks {
-    races: Option<Box<BlockRaces>>,
+    pub(super) races: Option<Box<BlockRaces>>,
+    /// It has released the dependent launches.
+    pub(super) released: bool,
     /// Which bytes of shared memory were written.
     written: InitBits,
 }
@@ -27,6 +29,7 @@ impl BlockChecks {
     /// Begins a block.
     pub(crate) fn start(&mut self, launch: &Launch, number: u64) {
         let checks = launch.options.checks;
+        self.released = false;
         if checks.race {
             let mode = mode(launch);
             // Numbers that differ by 2³² are of blocks long gone.
@@ -36,6 +39,13 @@ impl BlockChecks {
         }
         if checks.init {
             self.written.reset(launch.shape.shared_words as u64 * 4);
+        }
+    }
+
+    /// All threads of the block have exited.
+    pub(crate) fn ended(&self, launch: &Launch) {
+        if launch.is_dependent() && self.races.as_ref().is_some_and(|races| !races.has_grid_wait()) {
+            launch.ended_unpassed();
         }
     }
 }
@@ -242,6 +252,22 @@ impl<'a> Machine<'a> {
             _ => races.global(&launch.races, worker, &access, stored, &mut found),
         }
         let is_global = !matches!(region.kind, RegionKind::Shared);
+        if is_global && launch.has_neighbours() {
+            let footprints = &mut self.worker.footprints;
+            let (action, number) = (action(touch.kind), block.number);
+            footprints.all.add(&access, action, number);
+            let early = match launch.is_dependent() {
+                true => races.before_grid_wait(access.warp, access.mask),
+                false => 0,
+            };
+            if early != 0 {
+                footprints.early.add(&WarpAccess { mask: early, ..access }, action, number);
+            }
+            let late = access.mask & !early;
+            if launch.is_dependent() && touch.order.non_coherent && late != 0 {
+                footprints.non_coherent.add(&WarpAccess { mask: late, ..access }, action, number);
+            }
+        }
         if is_global && launch.code.non_coherent && (touch.order.non_coherent || touch.kind.is_write()) {
             races.non_coherent(&launch.races, worker, &access, &mut |both| {
                 let finding = pair(FindingKind::NonCoherent, SpaceKind::Global, &both);

@@ -48,6 +48,32 @@ fn tell(launch: &Launch, kernel: &str, raw: RawFinding, lines: &mut SourceLines<
     }
 }
 
+/// A finding about an access of an earlier launch, and one of the present launch.
+pub(crate) fn between(
+    earlier: (&Launch, &mut SourceLines<'_>),
+    later: (&Launch, &mut SourceLines<'_>),
+    raw: RawFinding,
+) -> Finding {
+    let mut first = site(earlier.0, raw.first, earlier.1);
+    let texts = [earlier.0, later.0].map(|launch| launch.module.text.get());
+    if texts[0] != texts[1] {
+        first.text = texts[0].cloned();
+    }
+    first.kernel = Some(earlier.0.kernel_name());
+    let accesses: Vec<_> =
+        std::iter::once(first).chain(raw.second.map(|second| site(later.0, second, later.1))).collect();
+    let message = message(&raw.kind, &accesses);
+    Finding {
+        tool: raw.kind.tool(),
+        severity: raw.kind.severity(),
+        kind: raw.kind,
+        kernel: later.0.kernel_name(),
+        count: raw.count,
+        accesses,
+        message,
+    }
+}
+
 fn site(launch: &Launch, raw: RawSite, lines: &mut SourceLines<'_>) -> AccessSite {
     let meta = &launch.code.meta[raw.pc as usize];
     let function = launch.function_at(raw.pc);
@@ -63,10 +89,17 @@ fn site(launch: &Launch, raw: RawSite, lines: &mut SourceLines<'_>) -> AccessSit
         block: launch.shape.block_index(raw.block),
         thread: [x, y, z],
         memory: raw.memory.map(|place| memory(launch, place)),
+        kernel: None,
+        text: None,
     }
 }
 
 impl Launch {
+    /// The kernel's name.
+    pub(crate) fn kernel_name(&self) -> String {
+        self.code.functions[self.kernel as usize].name.clone()
+    }
+
     /// The function that an instruction is of.
     pub(crate) fn function_at(&self, pc: u32) -> Option<&Function> {
         let function = self.code.meta[pc as usize].function;

@@ -3,7 +3,7 @@
 use super::argument::params;
 use super::{Arg, Device, DeviceError, Module};
 use crate::launch::{
-    Launch, LaunchConfig, LaunchError, Options, Progress, Report, Schedule, Settings, Shape,
+    Edges, Launch, LaunchConfig, LaunchError, Options, Progress, Report, Schedule, Settings, Shape,
 };
 use crate::memory::{AllocationKind, GlobalMap};
 use crate::module::KernelInfo;
@@ -26,6 +26,22 @@ impl Device {
         args: &[Arg],
         options: &Options,
     ) -> Result<Running, DeviceError> {
+        self.launch_between(module, kernel, config, args, options, &Edges::default())
+    }
+
+    /// The same with programmatic edges to the launches before and behind it: it may begin before the earlier one has
+    /// been launched, and stands still at `griddepcontrol.wait` until that one is over.
+    ///
+    /// The race check compares launches of a chain when their reports are made, which must be in their order.
+    pub fn launch_between(
+        &self,
+        module: &Module,
+        kernel: &str,
+        config: &LaunchConfig,
+        args: &[Arg],
+        options: &Options,
+        edges: &Edges,
+    ) -> Result<Running, DeviceError> {
         let info = module.kernel(kernel)?;
         let shape = self.shape(module, info, config, args)?;
         let mut settings = self.settings(info, config, options, &shape)?;
@@ -40,6 +56,7 @@ impl Device {
             shape,
             settings,
             self.inner.workers,
+            edges,
         );
         let launch = Arc::new(launch);
         self.inner.executor.submit(launch.clone());
@@ -230,12 +247,17 @@ impl Running {
         self.wait()
     }
 
-    /// Waits until it is over.
+    /// Waits until it is over. A launch that stands still for good is ended.
     pub fn wait(self) -> Report {
-        self.go_on();
-        self.device.inner.executor.help(&self.launch);
-        self.launch.wait();
-        self.launch.report()
+        loop {
+            self.go_on();
+            self.device.inner.executor.help(&self.launch);
+            match self.launch.wait_for_progress() {
+                Progress::Complete => return self.launch.report(),
+                Progress::Standing { makes_way: false, polls_host: false, .. } => self.launch.give_up(),
+                Progress::Standing { .. } => {}
+            }
+        }
     }
 
     /// Whether it is over.

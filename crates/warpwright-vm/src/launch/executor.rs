@@ -124,7 +124,8 @@ impl Executor {
         let last = self.shared.queue().launches.back().cloned();
         if let Some(last) = last {
             self.await_end(&last);
-            last.wait();
+            // One that stands still is not here any more.
+            last.wait_for_progress();
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A launch: a grid of blocks over host threads, from its start to its report.
 
+mod edge;
 mod error;
 mod executor;
 mod options;
@@ -7,19 +8,22 @@ mod report;
 mod residents;
 mod shape;
 
+pub(crate) use edge::Footprints;
+pub use edge::{Edge, Edges};
 pub use error::LaunchError;
 pub(crate) use executor::Executor;
 pub use options::{Checks, LaunchConfig, Options, Race, Schedule};
 pub use report::{Counters, LineCounters, Report, Trap, TrapKind, Waiting};
 pub(crate) use shape::Shape;
 
-use crate::check::Collector;
 use crate::check::race::LaunchRaces;
+use crate::check::{Collector, Finding};
 use crate::decode::Code;
 use crate::machine::{Block, MAX_HELD, Machine, Step, Worker};
 use crate::memory::GlobalMap;
 use crate::module::Loaded;
 use crate::random::Random;
+use edge::Neighbours;
 use report::{Places, Tally};
 use residents::Residents;
 use std::mem::take;
@@ -136,6 +140,8 @@ pub(crate) struct Launch {
     pub(crate) findings: Collector,
     /// What the race check knows of global memory.
     pub(crate) races: LaunchRaces,
+    /// The launches that it may overlap with.
+    neighbours: Neighbours,
     /// Host threads that have a block that does not wait, and those that sleep until something happens.
     awake: AtomicU32,
     sleepers: AtomicU32,
@@ -152,6 +158,8 @@ struct State {
     /// Where threads were that had not exited.
     places: Places,
     output: Vec<u8>,
+    /// What its workers accessed, if another launch may overlap.
+    footprints: Footprints,
     finished: u32,
     left: u32,
     /// All host threads have left it, and something is left to do.
@@ -192,6 +200,7 @@ impl Launch {
         shape: Shape,
         options: Settings,
         workers: u32,
+        edges: &Edges,
     ) -> Self {
         let seeded = options.seed.is_some();
         let max_workers = if seeded { 1 } else { workers };
@@ -214,7 +223,7 @@ impl Launch {
             changes: AtomicU64::new(0),
             standing: (0..workers).map(|_| AtomicU64::new(0)).collect(),
             awaited: AtomicBool::new(false),
-            may_stand: AtomicBool::new(false),
+            may_stand: AtomicBool::new(edges.before.is_some()),
             leaving: AtomicBool::new(false),
             resting: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             polls_host: AtomicBool::new(false),
@@ -225,6 +234,7 @@ impl Launch {
             patience: AtomicU64::new(if seeded { SEEDED_PATIENCE } else { PATIENCE }),
             findings: Collector::default(),
             races: LaunchRaces::new(),
+            neighbours: edges.into(),
             awake: AtomicU32::new(0),
             sleepers: AtomicU32::new(0),
             asleep: Mutex::new(()),
@@ -307,6 +317,14 @@ impl Launch {
         }
     }
 
+    /// The blocks of a host thread wait for the launch in front of this one. If that is so of all, they leave.
+    fn stay(&self, index: u32) {
+        self.resting[index as usize].store(true, Release);
+        if self.may_stand.load(Relaxed) && self.resting.iter().all(|resting| resting.load(Acquire)) {
+            self.leaving.store(true, Release);
+        }
+    }
+
     /// Whether host threads are to leave it where it is.
     fn is_leaving(&self) -> bool {
         self.leaving.load(Relaxed)
@@ -363,7 +381,10 @@ impl Launch {
     pub(crate) fn give_up(&self) {
         let shares = lock(&self.shares);
         let left = shares.iter().filter_map(|share| share.left.as_ref());
-        let trap = report::stall(self, left.flat_map(|(_, left)| &left.blocks));
+        let trap = match self.is_held() {
+            true => report::held(self),
+            false => report::stall(self, left.flat_map(|(_, left)| &left.blocks)),
+        };
         drop(shares);
         self.trap(trap);
     }
@@ -437,6 +458,9 @@ impl Launch {
         if state.finished + state.left == self.workers {
             state.complete = state.left == 0;
             state.standing = state.left > 0;
+            if state.complete {
+                self.open_dependents();
+            }
             self.done.notify_all();
         }
     }
@@ -455,6 +479,7 @@ impl Launch {
         self.leave(|state| {
             if let Some((worker, places)) = ended {
                 state.tally.merge(&worker);
+                state.footprints.merge(worker.footprints);
                 places.into_iter().for_each(|(pc, threads)| *state.places.entry(pc).or_default() += threads);
             }
             state.finished += 1;
@@ -466,14 +491,6 @@ impl Launch {
         let mut state = self.state();
         if state.output.len() + text.len() <= MAX_OUTPUT {
             state.output.extend_from_slice(text);
-        }
-    }
-
-    /// Waits for its end.
-    pub(crate) fn wait(&self) {
-        let mut state = self.state();
-        while !state.complete {
-            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -489,8 +506,10 @@ impl Launch {
     }
 
     /// What it has done and found; after its end.
-    pub(crate) fn report(&self) -> Report {
-        report::build(self, &self.state())
+    pub(crate) fn report(self: &Arc<Self>) -> Report {
+        let footprints = take(&mut self.state().footprints);
+        let overlaps: Vec<Finding> = if self.has_neighbours() { self.settle(footprints) } else { Vec::new() };
+        report::build(self, &self.state(), overlaps)
     }
 
     fn take_block(&self) -> Option<u64> {

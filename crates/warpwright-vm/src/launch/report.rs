@@ -239,7 +239,7 @@ fn site(launch: &Launch, block: u64, thread: u32) -> ([u32; 3], [u32; 3]) {
 }
 
 fn kernel(launch: &Launch) -> String {
-    launch.code.functions[launch.kernel as usize].name.clone()
+    launch.kernel_name()
 }
 
 /// The trap of a block whose threads all wait at barriers.
@@ -298,6 +298,12 @@ pub(super) fn stall<'a>(launch: &Launch, blocks: impl Iterator<Item = &'a Block>
     ended(launch, TrapKind::Deadlock, message)
 }
 
+/// The trap of a launch that waits for the one in front of it, which will never be over.
+pub(super) fn held(launch: &Launch) -> Trap {
+    let message = "it waits at `griddepcontrol.wait` for an earlier launch that does not end".to_owned();
+    ended(launch, TrapKind::Deadlock, message)
+}
+
 /// The trap of a launch that executes too much.
 pub(super) fn budget(launch: &Launch) -> Trap {
     let message = format!("more than {} instructions were executed", launch.options.max_instructions);
@@ -350,9 +356,10 @@ fn waiting(launch: &Launch, places: &Places) -> Vec<Waiting> {
     places.iter().map(waiting).collect()
 }
 
-pub(super) fn build(launch: &Launch, state: &State) -> Report {
+pub(super) fn build(launch: &Launch, state: &State, overlaps: Vec<Finding>) -> Report {
     let kernel = kernel(launch);
-    let findings = resolve(launch, &kernel);
+    let mut findings = resolve(launch, &kernel);
+    findings.extend(overlaps);
     let mut trap = state.trap.clone();
     if let Some(trap) = trap.as_mut().filter(|trap| trap.origin.is_none() && trap.waiting.is_empty()) {
         trap.waiting = waiting(launch, &state.places);

@@ -6,6 +6,9 @@ use crate::machine::{Around, Block, BlockStatus, Machine, Turn, room_of_block};
 use std::mem::take;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
+/// Blocks of a host thread that wait for the launch in front of theirs: enough for an order of them, and few to keep.
+const HELD_BLOCKS: usize = 4;
+
 /// The blocks that a host thread has begun and not finished.
 pub(super) struct Residents {
     pub(super) blocks: Vec<Block>,
@@ -91,7 +94,7 @@ impl Residents {
     /// Runs blocks until there are none any more, or the launch ends or stands still.
     pub(super) fn run<'a>(&mut self, launch: &'a Launch, m: &mut Machine<'a>) {
         let mut turn = 0;
-        let mut waiting = 0;
+        let (mut waiting, mut held_turns) = (0, 0);
         let (mut stalled, mut idle, mut total) = (0, 0, 0);
         let slice = launch.slice.load(Relaxed);
         let mut seen = launch.changes.load(Acquire);
@@ -129,11 +132,13 @@ impl Residents {
             }
             let spent = self.blocks[turn].clock - before;
             (idle, total) = (if acted { 0 } else { idle + spent }, total + spent);
+            let held = take(&mut m.worker.held) && status == BlockStatus::Waiting;
+            held_turns = if held { held_turns + 1 } else { 0 };
             let polls_host = idle > patience && polled;
             if polls_host || idle > slice && read || total > slice.max(LONG) {
                 launch.rest(self.index, polls_host);
             } else {
-                launch.resting[self.index as usize].store(idle > patience, Release);
+                launch.resting[self.index as usize].store(held || idle > patience, Release);
             }
             waiting = if matches!(status, BlockStatus::Waiting) { waiting + 1 } else { 0 };
             if waiting == 0 {
@@ -143,6 +148,7 @@ impl Residents {
                 BlockStatus::Stopped => break,
                 BlockStatus::Done => {
                     let block = self.blocks.swap_remove(turn);
+                    block.checks.ended(launch);
                     self.spare.push(block);
                     launch.changed();
                     if self.blocks.is_empty() || m.worker.random.is_some() {
@@ -165,7 +171,12 @@ impl Residents {
                         }
                     }
                     // It may wait for a block that has not begun.
-                    if !progressed {
+                    if held_turns >= self.blocks.len() {
+                        held_turns = 0;
+                        if self.blocks.len() >= HELD_BLOCKS || !self.admit_next(launch) {
+                            launch.stay(self.index);
+                        }
+                    } else if !progressed && !held {
                         self.admit_others(launch);
                     }
                     turn += 1;

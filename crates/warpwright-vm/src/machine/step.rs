@@ -3,7 +3,7 @@
 use super::{Block, LANES, Machine, NONE, Park, Resume, Step, UNGUARDED, Warp};
 use crate::check::WorkerChecks;
 use crate::counters::MemoryCounters;
-use crate::launch::Launch;
+use crate::launch::{Footprints, Launch};
 use crate::random::Random;
 use std::mem::swap;
 
@@ -42,6 +42,10 @@ pub(crate) struct Worker {
     pub(crate) memory: MemoryCounters,
     /// What the checks keep.
     pub(crate) checks: WorkerChecks,
+    /// What it accessed, if another launch may overlap.
+    pub(crate) footprints: Footprints,
+    /// Since this was last cleared, a warp has waited for an earlier launch.
+    pub(crate) held: bool,
     /// Something was written since this was last cleared.
     pub(crate) progress: bool,
     /// Since this was last cleared, something was done that other blocks or the host may notice.
@@ -77,6 +81,8 @@ impl Worker {
             divergent: vec![0; launch.code.insts.len()],
             memory: MemoryCounters::new(launch),
             checks: WorkerChecks::default(),
+            footprints: Footprints::default(),
+            held: false,
             progress: false,
             outward: false,
             timed: false,

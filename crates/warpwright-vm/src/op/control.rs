@@ -5,7 +5,7 @@ use crate::decode::{BranchTarget, Callable, Decoder, LoadError, ParamSlot, Rows,
 use crate::launch::TrapKind;
 use crate::machine::{Base, Frame, Inst, LANES, LanesOf, MAX_LOCAL, Machine, Row64, Step, lanewise};
 use warpwright_ptx::ir::*;
-use warpwright_ptx::op::control::{Call, CallReturn, Callee};
+use warpwright_ptx::op::control::{Call, CallReturn, Callee, GridDependency};
 use warpwright_ptx::op::family::Control as Op;
 
 /// Bytes of the stack that a call takes: where hardware keeps the return address. So recursion ends, whatever
@@ -36,12 +36,32 @@ pub(crate) fn decode(
             Rows::default(),
         ),
         Op::Brkpt(_) | Op::Pmevent(_) | Op::PmeventMask(_) => d.emit_nothing(),
-        // Launches follow one another: those before this one are over.
-        Op::Griddepcontrol(_) => d.emit_nothing(),
+        Op::Griddepcontrol(op) => match op.action {
+            GridDependency::Wait => d.emit_handler(grid_wait, Rows::default()),
+            GridDependency::LaunchDependents => d.emit_handler(
+                |m, _| {
+                    m.released_dependents();
+                    Step::Next
+                },
+                Rows::default(),
+            ),
+        },
         Op::SetmaxnregInc(_) | Op::SetmaxnregDec(_) => d.emit_nothing(),
         Op::Call(call) => decode_call(call, d)?,
     }
     Ok(true)
+}
+
+/// Waits until the launch in front of this one is over, if it may overlap with that one.
+fn grid_wait(m: &mut Machine<'_>, _: &Inst) -> Step {
+    if m.launch.is_held() {
+        m.not_yet();
+        m.give_way();
+        m.worker.held = true;
+        return Step::Goto(m.pc);
+    }
+    m.passed_grid_wait();
+    Step::Next
 }
 
 /// The labels of a `.branchtargets` table.

@@ -46,8 +46,9 @@ pub struct Renderer<'a> {
 
 /// A place that is shown: what stands there is marked.
 struct Spot<'s> {
-    /// The part of the PTX.
+    /// The part of the PTX, and that PTX if it is of another module than the rest.
     ptx: Option<Span>,
+    text: Option<&'s str>,
     source: Option<&'s SourceLine>,
     label: String,
 }
@@ -56,6 +57,12 @@ impl Default for Renderer<'_> {
     fn default() -> Self {
         Renderer::new()
     }
+}
+
+/// The part of a PTX text that something came from, if it is there.
+fn span(text: &str, origin: Origin) -> Option<Span> {
+    let Origin::Text(span) = origin else { return None };
+    text.get(span.range()).filter(|text| !text.is_empty()).map(|_| span)
 }
 
 impl<'a> Renderer<'a> {
@@ -143,7 +150,11 @@ impl<'a> Renderer<'a> {
             .accesses
             .iter()
             .map(|site| Spot {
-                ptx: self.span(site.origin),
+                ptx: match site.text.as_deref() {
+                    Some(text) => span(text, site.origin),
+                    None => self.span(site.origin),
+                },
+                text: site.text.as_deref(),
                 source: site.source.as_ref(),
                 label: words::deed(site),
             })
@@ -173,7 +184,7 @@ impl<'a> Renderer<'a> {
         let mut spots: Vec<Spot<'_>> = Vec::new();
         if let Some(origin) = trap.origin {
             let label = trap.thread.map(words::who).unwrap_or_default();
-            spots.push(Spot { ptx: self.span(origin), source: trap.source.as_ref(), label });
+            spots.push(Spot { ptx: self.span(origin), text: None, source: trap.source.as_ref(), label });
         }
         let mut waiting: Vec<_> = trap.waiting.iter().collect();
         // Stable: places with as many threads stay in the order of the text.
@@ -187,7 +198,7 @@ impl<'a> Renderer<'a> {
                     let and = if spot.label.is_empty() { "" } else { "; " };
                     let _ = write!(spot.label, "{and}{label}");
                 }
-                None => spots.push(Spot { ptx, source, label }),
+                None => spots.push(Spot { ptx, text: None, source, label }),
             }
         }
         let mut notes = Vec::new();
@@ -203,8 +214,7 @@ impl<'a> Renderer<'a> {
 
     /// The part of the PTX that something came from, if that is at hand.
     fn span(&self, origin: Origin) -> Option<Span> {
-        let Origin::Text(span) = origin else { return None };
-        self.lines.text().get(span.range()).filter(|text| !text.is_empty()).map(|_| span)
+        span(self.lines.text(), origin)
     }
 
     #[allow(clippy::too_many_arguments, reason = "a message has as many parts")]
@@ -220,10 +230,11 @@ impl<'a> Renderer<'a> {
     ) -> String {
         let kernel = symbol(kernel);
         let mut notes: Vec<String> = Vec::new();
+        let others: Vec<_> = spots.iter().map(|spot| spot.text.map(LineIndex::new)).collect();
         // The files of source, and the parts of them that are marked.
         let mut texts: Vec<(&str, Rc<str>)> = Vec::new();
         let mut marks: Vec<(usize, Span, &str)> = Vec::new();
-        for spot in spots {
+        for (spot, other) in spots.iter().zip(&others) {
             let own = if spot.ptx.is_some() { "" } else { spot.label.as_str() };
             for (depth, line) in spot.source.into_iter().flat_map(SourceLine::chain).enumerate() {
                 let label = if depth > 0 { "inlined here" } else { own };
@@ -243,7 +254,10 @@ impl<'a> Renderer<'a> {
                 }
                 let subject = match spot.ptx {
                     _ if depth > 0 => "that is inlined at".to_owned(),
-                    Some(span) => format!("line {} is", self.lines.position(span.start).line),
+                    Some(span) => {
+                        let lines = other.as_ref().unwrap_or(&self.lines);
+                        format!("line {} is", lines.position(span.start).line)
+                    }
                     None => format!("in kernel `{kernel}` {}, at", spot.label),
                 };
                 let note = format!("{subject} {}:{}", line.file, line.line);
@@ -261,8 +275,10 @@ impl<'a> Renderer<'a> {
             notes.push(format!("in kernel `{kernel}`"));
         }
         let indices: Vec<LineIndex<'_>> = texts.iter().map(|(_, text)| LineIndex::new(text)).collect();
-        let in_ptx = spots.iter().filter_map(|spot| Some((spot.ptx?, spot.label.as_str())));
-        let in_ptx = in_ptx.map(|(span, label)| (self.name, &self.lines, span, label));
+        let in_ptx = spots.iter().zip(&others).filter_map(|(spot, other)| {
+            let (name, lines) = other.as_ref().map_or((self.name, &self.lines), |other| (UNNAMED, other));
+            Some((name, lines, spot.ptx?, spot.label.as_str()))
+        });
         let in_sources = marks.iter().map(|&(at, span, label)| (texts[at].0, &indices[at], span, label));
         let places = in_ptx.chain(in_sources).map(|(name, lines, span, label)| MessagePlace {
             name,

@@ -1,5 +1,6 @@
 //! One-line descriptions of findings, and of the accesses involved.
 
+use super::symbol;
 use crate::check::{AccessSite, Action, AllocationRef, Between, Finding, FindingKind};
 use crate::memory::FaultKind;
 
@@ -34,11 +35,18 @@ pub(super) fn title(finding: &Finding) -> String {
                 Between::Lanes => "lanes of a warp",
                 Between::Warps => "warps",
                 Between::Blocks => "blocks",
+                Between::Launches => "launches",
             };
             let second = noun(finding.accesses.get(1).or(first));
             format!("{} and {second} of {space} memory race, between {between}", noun(first))
         }
-        FindingKind::NonCoherent => "a non-coherent read of global memory that the launch writes".to_owned(),
+        FindingKind::NonCoherent => {
+            let writes = match first.is_some_and(|access| access.kernel.is_some()) {
+                true => "a launch writes that may overlap",
+                false => "the launch writes",
+            };
+            format!("a non-coherent read of global memory that {writes}")
+        }
         FindingKind::UninitializedMemory { .. } => {
             format!("{} of {space} memory that was never written", noun(first))
         }
@@ -93,5 +101,7 @@ pub(super) fn deed(site: &AccessSite) -> String {
         Action::AsyncWrite => "copies to",
         Action::Execute => "accesses",
     };
-    format!("{who} {action} {} byte{plural} at {:#x}", memory.bytes, memory.address)
+    let of =
+        site.kernel.as_ref().map(|kernel| format!(", in kernel `{}`", symbol(kernel))).unwrap_or_default();
+    format!("{who} {action} {} byte{plural} at {:#x}{of}", memory.bytes, memory.address)
 }

@@ -2,6 +2,7 @@
 //! that the host changes while a kernel runs.
 
 mod bytes;
+mod dependent;
 mod end;
 mod findings;
 mod host;

@@ -187,6 +187,14 @@ impl Run {
         }
     }
 
+    /// The first lane, and how far behind each lane the next one accesses memory.
+    pub(super) fn first(&self) -> (u32, u32) {
+        match self.lanes {
+            RunLanes::Same(mask) => (mask.trailing_zeros(), 0),
+            RunLanes::Ascending { first, shift } => (first, 1 << shift),
+        }
+    }
+
     /// Calls `each` with the part in every row.
     #[inline]
     pub(super) fn pieces(&self, mut each: impl FnMut(Piece)) {

@@ -45,6 +45,7 @@ mod access;
 mod check;
 mod clock;
 mod entry;
+mod footprint;
 mod knowledge;
 mod list;
 mod location;
@@ -59,6 +60,7 @@ mod tests;
 pub(crate) use access::byte_runs;
 pub use access::{AccessKind, Stored, Strength, Unknown, WarpAccess};
 pub use entry::Scope;
+pub(crate) use footprint::{Footprint, Meeting, Touched};
 
 use access::Piece;
 use check::Check;
@@ -148,6 +150,11 @@ impl LaunchRaces {
     /// The initial state: everything that ended before the launch is ordered before it.
     pub fn new() -> LaunchRaces {
         LaunchRaces { rows: GlobalRows::new(), locations: GlobalLocations::new() }
+    }
+
+    /// Forgets everything: the launch is over.
+    pub(crate) fn clear(&self) {
+        self.rows.clear();
     }
 
     /// The kernel freed bytes of global memory, so they mean something else from now on.
@@ -276,6 +283,16 @@ impl BlockRaces {
         non_coherent::access(access, &entry, memory, &mut worker.pieces, found);
     }
 
+    /// Whether a thread of the block has passed `griddepcontrol.wait`.
+    pub(crate) fn has_grid_wait(&self) -> bool {
+        self.clocks.has_grid_wait()
+    }
+
+    /// The lanes whose accesses nothing orders behind `griddepcontrol.wait`.
+    pub(crate) fn before_grid_wait(&self, warp: u8, mask: u32) -> u32 {
+        self.clocks.before_grid_wait(warp, mask)
+    }
+
     /// Records the observation of a strong read of shared memory, after the read.
     pub fn shared_observed(&mut self, access: &WarpAccess<'_>) {
         if self.locations.is_empty() {
@@ -318,6 +335,8 @@ told! {
     warp_sync(warp: u8, mask: u32) => warp_sync(warp, mask);
     /// A fence by lanes of a warp.
     fence(warp: u8, mask: u32, scope: Scope, kind: FenceKind) => fence(warp, mask, scope, kind);
+    /// `griddepcontrol.wait`.
+    grid_wait(warp: u8, mask: u32) => grid_wait(warp, mask);
     /// `cp.async.commit_group`.
     commit_group(warp: u8, mask: u32) => commit_group(warp, mask);
     /// `cp.async.wait_group`: at most `pending` groups of each lane are incomplete now.

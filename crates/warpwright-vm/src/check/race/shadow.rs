@@ -83,6 +83,13 @@ impl GlobalRows {
         shard.entry(number).or_insert_with(Chunk::new).clone()
     }
 
+    /// Forgets all accesses.
+    pub(super) fn clear(&self) {
+        for shard in &self.shards {
+            *shard.write().unwrap_or_else(PoisonError::into_inner) = HashMap::new();
+        }
+    }
+
     /// Forgets the accesses to bytes of memory that were freed and become something else.
     pub(super) fn forget(&self, address: u64, bytes: u64) {
         let end = address.saturating_add(bytes);
