@@ -1,19 +1,21 @@
 //! The thread of a device that executes its operations.
 
+use crate::chain::{self, Chains, Early};
 use crate::failure::{Cause, Failure, Result};
 use crate::lock;
 use crate::op::{HostCall, Launch, Op};
 use crate::order::Order;
 use crate::queue::{Outcome, Queue, Turn};
 use crate::signal::Signal;
+use crate::stream::Stream;
 use std::any::Any;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use warpwright_vm::{Device, Progress, Running};
+use warpwright_vm::{Device, Edge, Edges, Progress, Running};
 
 thread_local! {
     static IS_ENGINE: Cell<bool> = const { Cell::new(false) };
@@ -60,7 +62,7 @@ impl Engine {
     /// Starts an engine for a virtual GPU, on a thread of that name.
     pub fn start(name: &str, vm: Device, order: Order) -> std::io::Result<Engine> {
         let (queue, counts) = (Arc::new(Queue::new(order)), Arc::<Counts>::default());
-        let worker = Worker { vm: vm.clone(), queue: queue.clone(), counts: counts.clone() };
+        let worker = Worker::new(&vm, &queue, &counts);
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || worker.serve())?;
         Ok(Engine { vm, queue, counts, thread: Mutex::new(Some(thread)) })
     }
@@ -98,8 +100,8 @@ impl Engine {
     /// Stops the engine: skips operations that have not begun, and cancels the one that runs.
     pub fn close(&self) {
         let Some(thread) = lock(&self.thread).take() else { return };
-        let worker = Worker { vm: self.vm.clone(), queue: self.queue.clone(), counts: self.counts.clone() };
-        self.queue.close().iter().for_each(|entry| drop(worker.skip(&entry.op)));
+        let worker = Worker::new(&self.vm, &self.queue, &self.counts);
+        self.queue.close().iter().for_each(|entry| drop(worker.skip(&entry.stream, &entry.op)));
         // What an operation held may have been the last handle of its own device.
         if thread.thread().id() == std::thread::current().id() {
             return;
@@ -171,9 +173,15 @@ struct Worker {
     vm: Device,
     queue: Arc<Queue>,
     counts: Arc<Counts>,
+    chains: RefCell<Chains>,
 }
 
 impl Worker {
+    fn new(vm: &Device, queue: &Arc<Queue>, counts: &Arc<Counts>) -> Worker {
+        let (vm, queue, counts) = (vm.clone(), queue.clone(), counts.clone());
+        Worker { vm, queue, counts, chains: RefCell::default() }
+    }
+
     fn serve(self) {
         enter_engine_thread();
         let mut last = None;
@@ -184,24 +192,32 @@ impl Worker {
     }
 
     fn turn(&self, Turn { entry, give_up }: &Turn) -> Outcome {
-        let domain = entry.stream.domain();
+        let (stream, domain) = (&entry.stream, entry.stream.domain());
         if domain.skips(entry.ticket) {
-            return self.skip(&entry.op);
+            return self.skip(stream, &entry.op);
         }
+        let behind = match entry.op {
+            Op::Launch(_) => self.queue.dependents(stream, entry.ticket),
+            _ => Vec::new(),
+        };
         // A bug of this library fails the operation, and leaves no thread waiting.
-        let result = catch_unwind(AssertUnwindSafe(|| self.execute(&entry.op, *give_up)));
+        let result = catch_unwind(AssertUnwindSafe(|| self.execute(stream, &entry.op, &behind, *give_up)));
         match result.unwrap_or_else(|panic| Err(internal(panic.as_ref()))) {
             Ok(outcome) => outcome,
             Err(failure) => {
                 domain.failed(*failure);
-                self.skip(&entry.op)
+                self.skip(stream, &entry.op)
             }
         }
     }
 
     /// The effects of an operation that is skipped.
-    fn skip(&self, op: &Op) -> Outcome {
+    fn skip(&self, stream: &Stream, op: &Op) -> Outcome {
         match op {
+            Op::Launch(launch) => {
+                let early = self.chains.borrow_mut().take(stream.id(), launch);
+                drop(early.map(|early| early.running.give_up()));
+            }
             Op::Signal(signal) => signal.reach(false),
             Op::Release(what) => what.release(),
             Op::Standing(standing) => drop(lock(&standing.running).take()),
@@ -209,7 +225,7 @@ impl Worker {
             Op::Call(call) => return self.call(call, true).unwrap_or(Outcome::Done),
             Op::Batch(ops, next) => {
                 for (index, op) in ops.iter().enumerate().skip(*next) {
-                    if let Outcome::Rest(rest) = self.skip(op) {
+                    if let Outcome::Rest(rest) = self.skip(stream, op) {
                         return Outcome::Rest(then(rest, ops, index + 1));
                     }
                 }
@@ -224,14 +240,22 @@ impl Worker {
         Ok(if call.begin(failed, &end)? { Outcome::Rest(Op::Running(end)) } else { Outcome::Done })
     }
 
-    fn execute(&self, op: &Op, give_up: bool) -> Result<Outcome> {
+    /// Executes an operation. `behind` are the launches behind it that may overlap with it.
+    fn execute(
+        &self,
+        stream: &Stream,
+        op: &Op,
+        behind: &[Arc<dyn Launch>],
+        give_up: bool,
+    ) -> Result<Outcome> {
+        self.chains.borrow_mut().pass(stream.id(), op);
         let named = |mut failure: Box<Failure>| {
             failure.operation = op.name().into();
             failure
         };
         match op {
             Op::Launch(launch) => {
-                let running = launch.start(&self.vm)?;
+                let running = self.begin(stream.id(), launch, behind)?;
                 return self.run(launch, running, false);
             }
             Op::Standing(standing) => {
@@ -260,9 +284,57 @@ impl Worker {
             Op::WriteValue { at, value } => at.set_value(*value).map_err(named)?,
             Op::Release(what) => what.release(),
             Op::Wait(_) | Op::Running(_) | Op::WaitValue { .. } | Op::Retain { .. } | Op::Nothing => {}
-            Op::Batch(ops, next) => return self.batch(ops, *next, give_up),
+            Op::Batch(ops, next) => return self.batch(stream, ops, *next, give_up),
         }
         Ok(Outcome::Done)
+    }
+
+    /// Begins a launch whose turn it is, if that has not happened; before it, if the order says so, launches behind it.
+    fn begin(&self, stream: u64, launch: &Arc<dyn Launch>, behind: &[Arc<dyn Launch>]) -> Result<Running> {
+        let (early, mut edge, known) = {
+            let mut chains = self.chains.borrow_mut();
+            let early = chains.take(stream, launch);
+            let known: Vec<Edge> = chains.early(stream).iter().map(|early| early.after.clone()).collect();
+            let edge = early.as_ref().map_or_else(Edge::new, |early| early.after.clone());
+            (early, edge, known)
+        };
+        let after = edge.clone();
+        let count = self.queue.early(behind.len());
+        let mut new = Vec::new();
+        for (at, launch) in behind.iter().enumerate().take(count.max(known.len())) {
+            let next = known.get(at).cloned().unwrap_or_else(Edge::new);
+            let before = std::mem::replace(&mut edge, next);
+            if at >= known.len() {
+                new.push((launch, Edges { before: Some(before), after: Some(edge.clone()) }));
+            }
+        }
+        let mut begun = Vec::new();
+        for (launch, edges) in new.into_iter().rev() {
+            // One that is refused is so again when its turn comes; those behind it are not early then.
+            let Ok(running) = launch.start(&self.vm, &edges) else {
+                begun.drain(..).for_each(|early: Early| drop(early.running.give_up()));
+                continue;
+            };
+            running.run();
+            let after = edges.after.unwrap_or_default();
+            begun.insert(0, Early { launch: launch.clone(), running, after });
+        }
+        let mut chains = self.chains.borrow_mut();
+        if !begun.is_empty() {
+            chains.begun(stream, begun);
+        }
+        let running = match early {
+            Some(early) => early.running,
+            None => {
+                let before = if launch.is_dependent() { chains.last(stream) } else { None };
+                // What no launch may overlap with need not be kept.
+                let overlaps = before.is_some() || !behind.is_empty() || self.vm.has_grid_waits();
+                let edges = Edges { before, after: overlaps.then(|| after.clone()) };
+                launch.start(&self.vm, &edges).inspect_err(|_| after.open())?
+            }
+        };
+        chains.launched(stream, after);
+        Ok(running)
     }
 
     /// Runs a launch until it completes or stalls.
@@ -292,14 +364,18 @@ impl Worker {
     }
 
     /// Executes the operations from an index on, until one must wait.
-    fn batch(&self, ops: &Arc<[Op]>, next: usize, give_up: bool) -> Result<Outcome> {
+    fn batch(&self, stream: &Stream, ops: &Arc<[Op]>, next: usize, give_up: bool) -> Result<Outcome> {
         for (index, op) in ops.iter().enumerate().skip(next) {
             let first = index == next;
             // The first one was ready when its turn came, and none behind stands still.
             if !first && !op.is_ready(0) {
                 return Ok(Outcome::Rest(Op::Batch(ops.clone(), index)));
             }
-            match self.execute(op, give_up && first)? {
+            let behind = match op {
+                Op::Launch(_) => chain::dependents(ops[index + 1..].iter()),
+                _ => Vec::new(),
+            };
+            match self.execute(stream, op, &behind, give_up && first)? {
                 Outcome::Done => {}
                 Outcome::Rest(rest) => return Ok(Outcome::Rest(then(rest, ops, index + 1))),
                 Outcome::Stands(rest, changed) => {
@@ -307,6 +383,7 @@ impl Worker {
                 }
             }
         }
+        self.chains.borrow_mut().end(stream.id());
         Ok(Outcome::Done)
     }
 }

@@ -28,6 +28,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod chain;
 mod copy;
 mod engine;
 mod failure;

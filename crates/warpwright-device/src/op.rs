@@ -7,12 +7,16 @@ use crate::failure::Result;
 use crate::signal::Signal;
 use std::any::Any;
 use std::sync::Arc;
-use warpwright_vm::{Device, Report, Running};
+use warpwright_vm::{Device, Edges, Report, Running};
 
 /// A kernel that a front end launches.
 pub trait Launch: Send + Sync {
-    /// Starts the launch.
-    fn start(&self, device: &Device) -> Result<Running>;
+    /// Starts the launch, with edges to the launches that it may overlap with.
+    fn start(&self, device: &Device, edges: &Edges) -> Result<Running>;
+
+    /// Whether it is a programmatic dependent launch: it may begin before the launch in front of it in its stream is
+    /// complete.
+    fn is_dependent(&self) -> bool;
 
     /// Called when the launch is complete, with its number on its device. An error fails its domain.
     fn end(&self, number: u64, report: Report) -> Result<()>;

@@ -108,6 +108,15 @@ impl Chooser {
         }
     }
 
+    /// How many of the launches that may begin early do so.
+    pub(crate) fn early(&mut self, candidates: usize) -> usize {
+        match self.order {
+            Order::Issue => 0,
+            Order::Reverse => candidates,
+            Order::Random(_) => (self.random() % (candidates as u64 + 1)) as usize,
+        }
+    }
+
     /// The next number of SplitMix64.
     fn random(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -8,8 +8,9 @@
 //! much of it. From then on, younger operations cannot delay it, and operations of the same age can delay the oldest
 //! only for a limited time.
 
+use crate::chain;
 use crate::lock;
-use crate::op::Op;
+use crate::op::{Launch, Op};
 use crate::order::{Chooser, LONGEST, MAX_DEFERRED, Order};
 use crate::quiet::{Lively, has_other_threads, noticed, quiet_for};
 use crate::signal::Signal;
@@ -226,6 +227,23 @@ impl Queue {
             self.ask_in(state, until);
         }
         idle
+    }
+
+    /// The launches behind the operation of a stream that is being executed which may overlap with it.
+    pub(crate) fn dependents(&self, stream: &Stream, ticket: u64) -> Vec<Arc<dyn Launch>> {
+        let state = self.state();
+        let Some(lane) = state.lanes.get(&stream.id()) else { return Vec::new() };
+        // Other streams may have come in between that the default stream waits for, or that wait for it.
+        let apart = stream.kind() == StreamKind::NonBlocking;
+        let follows = |(entry, ticket): &(&Entry, u64)| {
+            (apart || entry.ticket == *ticket) && !stream.domain().skips(entry.ticket)
+        };
+        chain::dependents(lane.iter().zip(ticket + 1..).take_while(follows).map(|(entry, _)| &entry.op))
+    }
+
+    /// How many of the launches that may begin early do so.
+    pub(crate) fn early(&self, candidates: usize) -> usize {
+        if candidates == 0 { 0 } else { self.state().chooser.early(candidates) }
     }
 
     /// Whether no operation is being executed, and none can be for now.

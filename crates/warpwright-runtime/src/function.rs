@@ -41,6 +41,8 @@ pub struct FunctionAttributes {
     /// Local memory of a thread, in bytes: its variables and, if a compiler allocated registers, those that were
     /// spilled.
     pub local_bytes: Option<u64>,
+    /// Whether it contains `griddepcontrol.wait`, so that its launches may be programmatic dependent launches.
+    pub waits_for_grids: bool,
 }
 
 /// A parameter of a kernel.
@@ -87,6 +89,7 @@ impl FunctionAttributes {
             required_block: None,
             registers: None,
             local_bytes: None,
+            waits_for_grids: info.waits_for_grids,
         };
         for directive in &function.directives {
             match directive {
@@ -126,10 +129,12 @@ impl Kernel {
     /// A fully checked launch of it.
     pub(crate) fn launch<'a>(
         &self,
-        shape: Shape,
+        mut shape: Shape,
         params: impl Iterator<Item = Param>,
         buffers: impl Iterator<Item = &'a AnyBuffer>,
     ) -> Launch {
+        // Without a wait nothing would order it behind anything; the blocks of a cooperative grid need the whole device.
+        shape.dependent &= self.attributes.waits_for_grids && !shape.cooperative;
         let mut memory = Vec::with_capacity(buffers.size_hint().0);
         buffers.for_each(|buffer| buffer.reach(&mut memory));
         Launch {

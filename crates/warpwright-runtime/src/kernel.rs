@@ -382,7 +382,8 @@ impl CompiledKernel {
     pub fn bind(&self) -> Binder<'_> {
         let contract = &self.compiled.contract;
         let (device, compiled, is_bounded) = (&self.device, &*self.compiled, self.is_bounded);
-        Binder { device, compiled, is_bounded, bindings: Bindings::new(contract), block: contract.block() }
+        let (bindings, block) = (Bindings::new(contract), contract.block());
+        Binder { device, compiled, is_bounded, bindings, block, dependent: true }
     }
 }
 
@@ -401,6 +402,7 @@ pub struct Binder<'a> {
     is_bounded: bool,
     bindings: Bindings,
     block: [u32; 3],
+    dependent: bool,
 }
 
 impl<'a> Binder<'a> {
@@ -427,6 +429,13 @@ impl<'a> Binder<'a> {
     /// choose.
     pub fn block(mut self, dims: [u32; 3]) -> Self {
         self.block = dims;
+        self
+    }
+
+    /// Whether the launch may begin before the one in front of it in its stream is complete (a programmatic dependent
+    /// launch). By default it may if its code contains `griddepcontrol.wait` and it is not cooperative.
+    pub fn dependent(mut self, dependent: bool) -> Self {
+        self.dependent = dependent;
         self
     }
 
@@ -508,7 +517,8 @@ impl<'a> Binder<'a> {
             Function::new(self.device.clone(), kernel.clone())
                 .max_cooperative_grid(threads(self.block), dynamic_shared)
         };
-        let Resolved { shape, params } = contract.resolve(&arguments, self.block, max_blocks)?;
+        let Resolved { mut shape, params } = contract.resolve(&arguments, self.block, max_blocks)?;
+        shape.dependent &= self.dependent;
         let launch = kernel.launch(shape, params.into_iter(), buffers.iter());
         Ok((launch, buffers))
     }
@@ -565,6 +575,11 @@ impl PreparedLaunch {
     /// The buffers among its arguments.
     pub fn buffers(&self) -> &[AnyBuffer] {
         &self.inner.buffers
+    }
+
+    /// Whether it may begin before the launch in front of it is complete.
+    pub fn is_dependent(&self) -> bool {
+        self.shape().dependent
     }
 
     fn shape(&self) -> &Shape {

@@ -46,12 +46,22 @@ pub struct LaunchAttributes {
     /// Blocks of a cluster, along x, y and z. Devices from sm_90 on support clusters of up to 8 blocks; the virtual GPU
     /// does not.
     pub cluster: Option<(u32, u32, u32)>,
+    /// Whether it is a programmatic dependent launch: it may begin before the launch in front of it in its stream is
+    /// complete, and waits for that one at `griddepcontrol.wait`. A launch of code without a wait of its own is plain all
+    /// the same, and so is a cooperative one.
+    pub dependent: bool,
 }
 
 impl LaunchAttributes {
     /// Makes the launch cooperative.
     pub fn cooperative(mut self) -> Self {
         self.cooperative = true;
+        self
+    }
+
+    /// Lets the launch begin before the one in front of it is complete.
+    pub fn dependent(mut self) -> Self {
+        self.dependent = true;
         self
     }
 
@@ -256,8 +266,9 @@ fn check(
     let cluster = attributes.cluster.map(<[u32; 3]>::from);
     limits.check_cluster(cluster, grid)?;
     let threads = block.iter().product();
-    let LaunchAttributes { cooperative, .. } = attributes;
-    let shape = Shape { grid, block, dynamic_shared: config.shared_mem_bytes, cooperative, cluster };
+    let LaunchAttributes { cooperative, dependent, .. } = attributes;
+    let dynamic_shared = config.shared_mem_bytes;
+    let shape = Shape { grid, block, dynamic_shared, cooperative, cluster, dependent };
     if shape.cooperative {
         let (given, needed) = (shape.blocks(), function.max_cooperative_grid(threads, shape.dynamic_shared));
         if given > needed {

@@ -62,12 +62,15 @@ pub(crate) struct Shape {
     pub(crate) cooperative: bool,
     /// Blocks of a cluster along x, y and z, where blocks go in clusters.
     pub(crate) cluster: Option<[u32; 3]>,
+    /// Whether it is a programmatic dependent launch.
+    pub(crate) dependent: bool,
 }
 
 impl Shape {
     /// Whether both differ at most in their dimensions. The other attributes of a graph's node cannot change.
     pub(crate) fn is_like(&self, other: &Shape) -> bool {
-        self.cooperative == other.cooperative && self.cluster == other.cluster
+        (self.cooperative, self.cluster, self.dependent)
+            == (other.cooperative, other.cluster, other.dependent)
     }
 
     /// Blocks of the grid.

@@ -2,6 +2,7 @@
 
 use super::entries;
 use crate::engine::{Stream, permitted};
+use crate::graph::nodes::Edge;
 use crate::graph::{capture, graph, guard, ids};
 use crate::types::{
     CUgraph, CUgraphEdgeData, CUgraphNode, CUstream, CUstreamCaptureMode, CUstreamCaptureStatus, In, Out,
@@ -125,15 +126,29 @@ fn here(stream: CUstream) -> Result<Arc<Stream>> {
     Stream::get(stream)
 }
 
-/// Checks that edges are plain: programmatic launches are not supported.
-pub(super) fn plain_edges(edges: In<CUgraphEdgeData>, count: usize) -> Result<()> {
+/// What the annotations of edges say; `None` where there are none. Programmatic ones lead from either of the ports of a
+/// kernel at which dependent launches may begin.
+pub(super) fn edges(edges: In<CUgraphEdgeData>, count: usize) -> Result<Vec<Edge>> {
     if edges.is_null() {
-        return Ok(());
+        return Ok(vec![Edge::Plain; count]);
     }
-    match edges.get_all(count)?.iter().all(|edge| *edge == CUgraphEdgeData::default()) {
+    let edge = |edge: &CUgraphEdgeData| match (edge.from_port, edge.to_port, edge.kind, edge.reserved) {
+        (0, 0, 0, [0, 0, 0, 0, 0]) => Ok(Edge::Plain),
+        (1 | 2, 0, 1, [0, 0, 0, 0, 0]) => Ok(Edge::Programmatic),
+        _ => {
+            crate::report::log::misuse(&format_args!("{edge:?} is no edge"));
+            Err(Status::INVALID_VALUE)
+        }
+    };
+    edges.get_all(count)?.iter().map(edge).collect()
+}
+
+/// Checks that the edges to the next node of a capture are plain: those of a captured launch come from its attributes.
+pub(super) fn plain_edges(edges: In<CUgraphEdgeData>, count: usize) -> Result<()> {
+    match self::edges(edges, count)?.iter().all(|edge| *edge == Edge::Plain) {
         true => Ok(()),
         false => {
-            crate::report::log::misuse(&"edges with ports or types are not supported");
+            crate::report::log::misuse(&"programmatic edges to the next node of a capture are not supported");
             Err(Status::NOT_SUPPORTED)
         }
     }

@@ -16,7 +16,8 @@ fn event(handle: CUevent) -> Result<Arc<Event>> {
     Ok(EVENTS.get(handle.0)?)
 }
 
-fn record(event: Arc<Event>, stream: Arc<Stream>) -> Result<()> {
+/// Records an event on a stream of its context.
+pub(super) fn record(event: Arc<Event>, stream: Arc<Stream>) -> Result<()> {
     if event.context.id != stream.context.id {
         return Err(Status::INVALID_HANDLE);
     }

@@ -3,12 +3,12 @@
 use super::entries;
 use crate::engine::{Stream, permitted};
 use crate::graph::exec::EXECS;
-use crate::graph::nodes::{destroy, with_node};
+use crate::graph::nodes::{Edge, destroy, with_node};
 use crate::graph::{self, Exec, Graph, Task, ids};
 use crate::lock;
 use crate::report::log;
 use crate::types::{
-    CUDA_GRAPH_INSTANTIATE_PARAMS, CUgraph, CUgraphExec, CUgraphExecUpdateResult,
+    CUDA_GRAPH_INSTANTIATE_PARAMS, CUgraph, CUgraphEdgeData, CUgraphExec, CUgraphExecUpdateResult,
     CUgraphExecUpdateResultInfo, CUgraphInstantiateResult, CUgraphNode, CUgraphNodeType, CUstream, In, Out,
     Result, Status, text,
 };
@@ -50,14 +50,37 @@ entries! {
         if from.is_null() != to.is_null() {
             return Err(Status::INVALID_VALUE);
         }
-        let (starts, ends): (Vec<_>, Vec<_>) = graph::graph(graph)?.edges().into_iter().unzip();
-        if from.is_null() {
-            return count.set(starts.len());
+        tell_edges(graph, from, to, Out::null(), count)
+    }
+
+    /// Returns the edges, and what they are.
+    fn cuGraphGetEdges_v2(
+        graph: CUgraph,
+        from: Out<CUgraphNode>,
+        to: Out<CUgraphNode>,
+        edges: Out<CUgraphEdgeData>,
+        count: Out<usize>,
+    ) {
+        if from.is_null() != to.is_null() {
+            return Err(Status::INVALID_VALUE);
         }
-        let room = count.given().get()?;
-        list(&starts, from, count)?;
-        count.set(room)?;
-        list(&ends, to, count)
+        tell_edges(graph, from, to, edges, count)
+    }
+
+    /// Adds edges, each from a node to one that was made later.
+    fn cuGraphAddDependencies(graph: CUgraph, from: In<CUgraphNode>, to: In<CUgraphNode>, count: usize) {
+        connect(graph, from, to, In::null(), count)
+    }
+
+    /// The same with annotations of the edges: plain and programmatic ones.
+    fn cuGraphAddDependencies_v2(
+        graph: CUgraph,
+        from: In<CUgraphNode>,
+        to: In<CUgraphNode>,
+        edges: In<CUgraphEdgeData>,
+        count: usize,
+    ) {
+        connect(graph, from, to, edges, count)
     }
 
     /// Returns the type of a node.
@@ -161,6 +184,54 @@ entries! {
         info.set(told)?;
         updated(told.result)
     }
+}
+
+fn connect(
+    graph: CUgraph,
+    from: In<CUgraphNode>,
+    to: In<CUgraphNode>,
+    edges: In<CUgraphEdgeData>,
+    count: usize,
+) -> Result<()> {
+    permitted()?;
+    let graph = graph::graph(graph)?;
+    let edges = super::capture::edges(edges, count)?;
+    let (from, to) = (ids(&graph, &from.get_all(count)?)?, ids(&graph, &to.get_all(count)?)?);
+    let pairs = from.into_iter().zip(to).zip(edges);
+    pairs.into_iter().try_for_each(|((from, to), edge)| graph.connect(from, to, edge))
+}
+
+/// Returns the edges. A client that does not ask what they are gets no programmatic ones.
+fn tell_edges(
+    graph: CUgraph,
+    from: Out<CUgraphNode>,
+    to: Out<CUgraphNode>,
+    data: Out<CUgraphEdgeData>,
+    count: Out<usize>,
+) -> Result<()> {
+    let edges = graph::graph(graph)?.edges();
+    if from.is_null() {
+        return count.set(edges.len());
+    }
+    let programmatic = CUgraphEdgeData { from_port: 1, kind: 1, ..CUgraphEdgeData::default() };
+    let kinds = edges.iter().map(|(_, _, edge)| match edge {
+        Edge::Plain => CUgraphEdgeData::default(),
+        Edge::Programmatic => programmatic,
+    });
+    let kinds: Vec<CUgraphEdgeData> = kinds.collect();
+    if data.is_null() && kinds.contains(&programmatic) {
+        log::misuse(&"the graph has programmatic edges, of which only cuGraphGetEdges_v2 tells");
+        return Err(Status::LOSSY_QUERY);
+    }
+    let (starts, ends): (Vec<_>, Vec<_>) = edges.into_iter().map(|(from, to, _)| (from, to)).unzip();
+    let room = count.given().get()?;
+    if !data.is_null() {
+        let filling = std::iter::repeat_n(CUgraphEdgeData::default(), room.saturating_sub(kinds.len()));
+        data.set_all(kinds.into_iter().take(room).chain(filling))?;
+    }
+    list(&starts, from, count)?;
+    count.set(room)?;
+    list(&ends, to, count)
 }
 
 /// Returns the number of items, or as many items as the client has room for; unused entries become null.

@@ -3,12 +3,12 @@
 use super::entries;
 use super::function::no_clusters;
 use crate::code::{self, Launch, Shape};
-use crate::engine::Stream;
+use crate::engine::{EVENTS, Stream};
 use crate::graph;
 use crate::report::log;
 use crate::types::{
-    CUfunction, CUlaunchAttribute, CUlaunchAttributeID as Attribute, CUlaunchConfig, CUstream, Extra, In,
-    KernelParams, Result, Status,
+    CUevent, CUfunction, CUlaunchAttribute, CUlaunchAttributeID as Attribute, CUlaunchConfig, CUstream,
+    Extra, In, KernelParams, Result, Status,
 };
 use std::ffi::c_uint;
 
@@ -29,7 +29,7 @@ entries! {
     ) {
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
         let shape = Shape { grid, block, shared, cooperative: false };
-        launch(function, shape, default.resolve(stream), params, extra)
+        launch(function, shape, default.resolve(stream), params, extra, Attributes::default())
     }
 
     /// Launches a cooperative kernel: all of its blocks are resident at once.
@@ -47,7 +47,7 @@ entries! {
     ) {
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
         let shape = Shape { grid, block, shared, cooperative: true };
-        launch(function, shape, default.resolve(stream), params, In::null())
+        launch(function, shape, default.resolve(stream), params, In::null(), Attributes::default())
     }
 
     /// Launches a kernel with attributes.
@@ -58,14 +58,14 @@ entries! {
         extra: Extra,
     ) {
         let config = config.get()?;
-        let attributes = config.attrs.get_all(config.numAttrs as usize)?;
+        let attributes = Attributes::read(&config.attrs.get_all(config.numAttrs as usize)?)?;
         let shape = Shape {
             grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
             block: [config.blockDimX, config.blockDimY, config.blockDimZ],
             shared: config.sharedMemBytes,
-            cooperative: is_cooperative(&attributes)?,
+            cooperative: attributes.cooperative,
         };
-        launch(function, shape, default.resolve(config.hStream), params, extra)
+        launch(function, shape, default.resolve(config.hStream), params, extra, attributes)
     }
 }
 
@@ -75,6 +75,7 @@ fn launch(
     stream: CUstream,
     params: KernelParams,
     extra: Extra,
+    attributes: Attributes,
 ) -> Result<()> {
     let function = code::function(function)?;
     let stream = Stream::get(stream)?;
@@ -85,42 +86,62 @@ fn launch(
         ));
         return Err(Status::INVALID_HANDLE);
     }
-    graph::launch(&stream, Launch::new(function, shape, params, extra)?)
+    let events = attributes.events.into_iter().map(|event| EVENTS.get(event.0));
+    let events = events.collect::<std::result::Result<Vec<_>, _>>()?;
+    let launch = Launch::new(function, shape, params, extra)?.overlapping(attributes.dependent);
+    graph::launch(&stream, launch)?;
+    events.into_iter().try_for_each(|event| super::event::record(event, stream.clone()))
 }
 
-/// Checks the attributes of a launch; returns whether it is cooperative. Attributes that only affect its speed, or how
-/// early it may begin, have no effect.
-fn is_cooperative(attributes: &[CUlaunchAttribute]) -> Result<bool> {
-    let mut cooperative = false;
-    for attribute in attributes {
-        match attribute.id {
-            Attribute::COOPERATIVE => cooperative = attribute.value.number() != 0,
-            Attribute::CLUSTER_DIMENSION | Attribute::PREFERRED_CLUSTER_DIMENSION => {
-                // A cluster of one block is a block.
-                if attribute.value.first::<3>().iter().any(|blocks| *blocks > 1) {
-                    no_clusters()?;
+/// The attributes of a launch that have an effect.
+#[derive(Default)]
+struct Attributes {
+    cooperative: bool,
+    /// It may begin before the launch in front of it is complete.
+    dependent: bool,
+    /// The events that are recorded when its blocks have begun, or have released dependent launches. Here that is when
+    /// it is complete, which is never too early.
+    events: Vec<CUevent>,
+}
+
+impl Attributes {
+    /// Checks the attributes of a launch. Those that only affect its speed have no effect.
+    fn read(attributes: &[CUlaunchAttribute]) -> Result<Attributes> {
+        let mut read = Attributes::default();
+        for attribute in attributes {
+            match attribute.id {
+                Attribute::COOPERATIVE => read.cooperative = attribute.value.number() != 0,
+                Attribute::PROGRAMMATIC_STREAM_SERIALIZATION => {
+                    read.dependent = attribute.value.number() != 0
+                }
+                Attribute::PROGRAMMATIC_EVENT | Attribute::LAUNCH_COMPLETION_EVENT => {
+                    // SAFETY: the interface says that the value of these begins with an event.
+                    read.events.push(unsafe { attribute.value.event });
+                }
+                Attribute::CLUSTER_DIMENSION | Attribute::PREFERRED_CLUSTER_DIMENSION => {
+                    // A cluster of one block is a block.
+                    if attribute.value.first::<3>().iter().any(|blocks| *blocks > 1) {
+                        no_clusters()?;
+                    }
+                }
+                Attribute::IGNORE
+                | Attribute::ACCESS_POLICY_WINDOW
+                | Attribute::CLUSTER_SCHEDULING_POLICY_PREFERENCE
+                | Attribute::PRIORITY
+                | Attribute::MEM_SYNC_DOMAIN_MAP
+                | Attribute::MEM_SYNC_DOMAIN
+                | Attribute::PREFERRED_SHARED_MEMORY_CARVEOUT
+                | Attribute::NVLINK_UTIL_CENTRIC_SCHEDULING => {}
+                Attribute::DEVICE_UPDATABLE_KERNEL_NODE => {
+                    log::misuse(&format_args!("launch attribute {} is not supported", attribute.id.0));
+                    return Err(Status::NOT_SUPPORTED);
+                }
+                _ => {
+                    log::misuse(&format_args!("{} is no launch attribute", attribute.id.0));
+                    return Err(Status::INVALID_VALUE);
                 }
             }
-            Attribute::IGNORE
-            | Attribute::ACCESS_POLICY_WINDOW
-            | Attribute::CLUSTER_SCHEDULING_POLICY_PREFERENCE
-            | Attribute::PROGRAMMATIC_STREAM_SERIALIZATION
-            | Attribute::PRIORITY
-            | Attribute::MEM_SYNC_DOMAIN_MAP
-            | Attribute::MEM_SYNC_DOMAIN
-            | Attribute::PREFERRED_SHARED_MEMORY_CARVEOUT
-            | Attribute::NVLINK_UTIL_CENTRIC_SCHEDULING => {}
-            Attribute::PROGRAMMATIC_EVENT
-            | Attribute::LAUNCH_COMPLETION_EVENT
-            | Attribute::DEVICE_UPDATABLE_KERNEL_NODE => {
-                log::misuse(&format_args!("launch attribute {} is not supported", attribute.id.0));
-                return Err(Status::NOT_SUPPORTED);
-            }
-            _ => {
-                log::misuse(&format_args!("{} is no launch attribute", attribute.id.0));
-                return Err(Status::INVALID_VALUE);
-            }
         }
+        Ok(read)
     }
-    Ok(cooperative)
 }

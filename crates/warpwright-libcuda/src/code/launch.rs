@@ -10,7 +10,7 @@ use crate::types::{Extra, In, KernelParams, Result, Status};
 use std::io::Write;
 use std::sync::Arc;
 use warpwright_device::Failure;
-use warpwright_vm::{Arg, Device, LaunchConfig, Options, Report, Running};
+use warpwright_vm::{Arg, Device, Edges, LaunchConfig, Options, Report, Running};
 
 /// The entries of `extra`: a name, its value, and at last the end.
 const END: usize = 0;
@@ -48,6 +48,8 @@ pub(crate) struct Launch {
     pub(crate) shape: Shape,
     /// The parameters in the kernel's layout, one after the other.
     params: Arc<[u8]>,
+    /// Whether it may begin before the launch in front of it in its stream is complete.
+    pub(crate) dependent: bool,
     /// The call that issued it, or put it into a graph.
     made_by: Call,
 }
@@ -66,13 +68,18 @@ impl Launch {
             return Err(Status::INVALID_VALUE);
         }
         let params = read_params(&function, params, extra)?;
-        Ok(Launch { function, shape, params: params.into(), made_by: calls::current() })
+        Ok(Launch { function, shape, params: params.into(), dependent: false, made_by: calls::current() })
     }
 
     /// The same launch in another shape.
     pub(crate) fn reshaped(&self, shape: Shape) -> Result<Launch> {
         validate(&self.function, &shape)?;
         Ok(Launch { shape, ..self.clone() })
+    }
+
+    /// The same launch, that may overlap with the one in front of it or not.
+    pub(crate) fn overlapping(&self, dependent: bool) -> Launch {
+        Launch { dependent, ..self.clone() }
     }
 
     /// Checks that the kernel is still loaded; otherwise the client has made a mistake.
@@ -99,15 +106,20 @@ impl Launch {
 }
 
 impl warpwright_device::Launch for Launch {
-    fn start(&self, device: &Device) -> warpwright_device::Result<Running> {
+    fn start(&self, device: &Device, edges: &Edges) -> warpwright_device::Result<Running> {
         let checks = config().map_err(engine::failure)?.checks;
         let options = Options { checks, ..Options::default() };
         let (code, name) = (&self.function.code, self.function.name());
-        let running = device.launch(code.vm(), name, &self.shape.config(), &self.args(), &options);
+        let (config, args) = (self.shape.config(), self.args());
+        let running = device.launch_between(code.vm(), name, &config, &args, &options, edges);
         running.map_err(|error| {
             log::note(&format_args!("kernel `{name}` could not be launched: {error}"));
             Failure::of_device(name, &error)
         })
+    }
+
+    fn is_dependent(&self) -> bool {
+        self.dependent
     }
 
     fn end(&self, number: u64, report: Report) -> warpwright_device::Result<()> {

@@ -124,7 +124,11 @@ impl Capture {
         let known = lock(&self.graph.state);
         participant.behind.retain(|id| known.contains_key(id));
         drop(known);
+        let dependent = matches!(&task, Task::Kernel(kernel) if kernel.launch.dependent);
         let (id, _) = self.graph.add(task, &participant.behind)?;
+        if dependent {
+            self.graph.overlap(id);
+        }
         participant.behind = vec![id];
         Ok(())
     }

@@ -44,7 +44,8 @@ fn write_graph(out: &mut String, graph: &Graph, flags: u32, depth: usize) -> fmt
     }
     for (node, entry) in &state {
         for from in &entry.dependencies {
-            writeln!(out, "\"graph_{id}_node_{from}\" -> \"graph_{id}_node_{node}\";")?;
+            let style = if entry.programmatic.contains(from) { " [style=\"dashed\"]" } else { "" };
+            writeln!(out, "\"graph_{id}_node_{from}\" -> \"graph_{id}_node_{node}\"{style};")?;
         }
     }
     for entry in state.values() {

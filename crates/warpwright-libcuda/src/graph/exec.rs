@@ -57,6 +57,8 @@ struct Node {
     task: Task,
     /// The indices of its dependencies in its graph.
     dependencies: Vec<usize>,
+    /// Those of them that it may overlap with.
+    programmatic: Vec<usize>,
     /// The nodes of its child graph.
     inside: Range<usize>,
     /// The user objects of its child graph, which launches retain until they are complete.
@@ -224,9 +226,14 @@ impl State {
         }
         let mut same = true;
         let mut recorded: Vec<NewSignal> = Vec::new();
-        let nodes = self.turns.iter().filter_map(|place| self.nodes.get(*place));
-        let ops = nodes.filter_map(|node| {
-            node.task.op().or_else(|| {
+        let before = std::iter::once(None).chain(self.turns.iter().map(Some));
+        let nodes = self.turns.iter().zip(before);
+        let nodes = nodes.filter_map(|(place, before)| Some((self.nodes.get(*place)?, before)));
+        let ops = nodes.filter_map(|(node, before)| {
+            // A launch overlaps with the one that it depends on if that comes next before it.
+            let overlaps =
+                node.dependencies.len() == 1 && node.programmatic.first() == before && before.is_some();
+            node.task.op(overlaps).or_else(|| {
                 same = false;
                 match &node.task {
                     Task::Record(event) => {
@@ -273,9 +280,15 @@ impl State {
                 }
                 task => task.clone(),
             };
-            let behind: Vec<NodeId> =
-                node.dependencies.iter().filter_map(|place| ids.get(place).copied()).collect();
-            ids.insert(place, graph.add(task, &behind)?.0);
+            let new = |places: &[usize]| -> Vec<NodeId> {
+                places.iter().filter_map(|place| ids.get(place).copied()).collect()
+            };
+            let (behind, programmatic) = (new(&node.dependencies), new(&node.programmatic));
+            let (id, _) = graph.add(task, &behind)?;
+            if let Some(entry) = lock(&graph.state).get_mut(&id) {
+                entry.programmatic = programmatic;
+            }
+            ids.insert(place, id);
             place = node.inside.end.max(place + 1);
         }
         Ok(graph)
@@ -306,6 +319,7 @@ fn flatten_within(graph: &Graph, nodes: &mut Vec<Node>, first: usize, depth: usi
             id,
             task: entry.task.clone(),
             dependencies: entry.dependencies.iter().filter_map(|id| places.get(id).copied()).collect(),
+            programmatic: entry.programmatic.iter().filter_map(|id| places.get(id).copied()).collect(),
             inside: 0..0,
             objects: match &entry.task {
                 Task::Child(graph) => kept(graph)?,
@@ -336,7 +350,10 @@ fn compare(old: &[Node], new: &[Node], first: usize, flags: u64) -> std::result:
         if old.task.kind() != node.task.kind() {
             return Err(mismatch(Update::NODE_TYPE_CHANGED, Some(node)));
         }
-        if old.dependencies.len() != node.dependencies.len() || old.inside != node.inside {
+        if old.dependencies.len() != node.dependencies.len()
+            || old.programmatic != node.programmatic
+            || old.inside != node.inside
+        {
             return Err(mismatch(Update::TOPOLOGY_CHANGED, Some(node)));
         }
         if let Some(place) = node.dependencies.iter().find(|place| !old.dependencies.contains(place)) {

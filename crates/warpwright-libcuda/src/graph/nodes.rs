@@ -42,6 +42,15 @@ pub(crate) struct Graph {
     this: Weak<Graph>,
 }
 
+/// What an edge is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edge {
+    /// The node begins when the one in front of it is complete.
+    Plain,
+    /// A kernel may begin before the one in front of it is complete, and waits for that one by itself.
+    Programmatic,
+}
+
 /// The nodes of a graph, by their numbers.
 pub(crate) type State = BTreeMap<NodeId, Entry>;
 
@@ -52,6 +61,8 @@ pub(crate) struct Entry {
     pub(crate) task: Task,
     /// Its dependencies, each once.
     pub(crate) dependencies: Vec<NodeId>,
+    /// Those of them that it may overlap with: the edge is a programmatic one, between two kernels.
+    pub(crate) programmatic: Vec<NodeId>,
 }
 
 impl Graph {
@@ -83,8 +94,44 @@ impl Graph {
         let handle = CUgraphNode(NODES.insert(Arc::new(Node { graph: self.this.clone(), id }))?);
         let mut seen = HashSet::new();
         let dependencies = dependencies.iter().copied().filter(|id| seen.insert(*id)).collect();
-        state.insert(id, Entry { handle, task, dependencies });
+        state.insert(id, Entry { handle, task, dependencies, programmatic: Vec::new() });
         Ok((id, handle))
+    }
+
+    /// Makes an edge of two nodes, or what it is.
+    pub(crate) fn connect(&self, from: NodeId, to: NodeId, edge: Edge) -> Result<()> {
+        let mut state = lock(&self.state);
+        if from >= to {
+            log::misuse(&"an edge leads from a node to one that was made earlier: make them in their order");
+            return Err(if from == to { Status::INVALID_VALUE } else { Status::NOT_SUPPORTED });
+        }
+        let is_kernel = |id| matches!(state.get(&id), Some(Entry { task: Task::Kernel(_), .. }));
+        if edge == Edge::Programmatic && !(is_kernel(from) && is_kernel(to)) {
+            log::misuse(&"a programmatic edge leads from a kernel to a kernel");
+            return Err(Status::INVALID_VALUE);
+        }
+        let entry = state.get_mut(&to).ok_or(Status::INVALID_VALUE)?;
+        if entry.dependencies.contains(&from) {
+            log::misuse(&"there is such an edge already");
+            return Err(Status::INVALID_VALUE);
+        }
+        entry.dependencies.push(from);
+        if edge == Edge::Programmatic {
+            entry.programmatic.push(from);
+        }
+        Ok(())
+    }
+
+    /// Lets a kernel overlap with the only node in front of it, if that is a kernel too.
+    pub(super) fn overlap(&self, id: NodeId) {
+        let mut state = lock(&self.state);
+        let Some([before]) = state.get(&id).map(|entry| &entry.dependencies[..]) else { return };
+        let before = *before;
+        if matches!(state.get(&before), Some(Entry { task: Task::Kernel(_), .. }))
+            && let Some(entry) = state.get_mut(&id)
+        {
+            entry.programmatic.push(before);
+        }
     }
 
     /// The nesting depth, including this graph.
@@ -99,14 +146,17 @@ impl Graph {
     }
 
     /// The edges, in the order of their targets.
-    pub(crate) fn edges(&self) -> Vec<(CUgraphNode, CUgraphNode)> {
+    pub(crate) fn edges(&self) -> Vec<(CUgraphNode, CUgraphNode, Edge)> {
         let state = lock(&self.state);
         let to = |entry: &Entry| {
-            let (handle, from) = (entry.handle, entry.dependencies.clone());
-            from.into_iter().map(move |id| (id, handle))
+            let edge = |from: &NodeId| match entry.programmatic.contains(from) {
+                true => Edge::Programmatic,
+                false => Edge::Plain,
+            };
+            entry.dependencies.iter().map(|from| (*from, entry.handle, edge(from))).collect::<Vec<_>>()
         };
         let edges = state.values().flat_map(to);
-        edges.filter_map(|(from, to)| Some((state.get(&from)?.handle, to))).collect()
+        edges.filter_map(|(from, to, edge)| Some((state.get(&from)?.handle, to, edge))).collect()
     }
 
     /// Removes all nodes and user objects.
@@ -124,9 +174,15 @@ impl Graph {
         *lock(&copy.objects) = lock(&self.objects).again();
         let mut copies = HashMap::new();
         for (id, entry) in &state {
-            let behind = entry.dependencies.iter().filter_map(|id| copies.get(id).copied());
-            let behind: Vec<NodeId> = behind.collect();
-            copies.insert(*id, copy.add(entry.task.copied()?, &behind)?.0);
+            let copied = |ids: &[NodeId]| -> Vec<NodeId> {
+                ids.iter().filter_map(|id| copies.get(id).copied()).collect()
+            };
+            let (behind, programmatic) = (copied(&entry.dependencies), copied(&entry.programmatic));
+            let (new, _) = copy.add(entry.task.copied()?, &behind)?;
+            if let Some(entry) = lock(&copy.state).get_mut(&new) {
+                entry.programmatic = programmatic;
+            }
+            copies.insert(*id, new);
         }
         Ok(copy)
     }

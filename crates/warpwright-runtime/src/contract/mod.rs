@@ -154,7 +154,7 @@ impl Contract {
         let LaunchRule { dynamic_shared, cooperative, cluster, .. } = self.rule;
         let grid = self.grid(arguments)?;
         self.limits.check_cluster(cluster, grid)?;
-        let shape = Shape { grid, block, dynamic_shared, cooperative, cluster };
+        let shape = Shape { grid, block, dynamic_shared, cooperative, cluster, dependent: true };
         if cooperative {
             let (given, needed) = (shape.blocks(), max_blocks());
             if given > needed {

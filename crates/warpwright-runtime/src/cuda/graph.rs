@@ -21,7 +21,36 @@ use super::sys::{
 use crate::lock;
 use crate::op::{MemoryRange, Op, Word};
 use std::ptr::{null, null_mut};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// An edge of a graph, as drivers from CUDA 12.3 on describe it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct EdgeData {
+    from_port: u8,
+    to_port: u8,
+    kind: u8,
+    reserved: [u8; 5],
+}
+
+/// From where a kernel lets its dependents begin, to the beginning of another one.
+const PROGRAMMATIC: EdgeData = EdgeData { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
+
+/// Adds edges: the graph, the nodes that they lead from and to, what they are, and how many there are.
+type AddEdges = unsafe extern "C" fn(
+    CUgraph,
+    *const CUgraphNode,
+    *const CUgraphNode,
+    *const EdgeData,
+    usize,
+) -> Status;
+
+/// The function for edges that are more than an order. Older drivers have none: what would overlap is in order there.
+fn programmatic_edges() -> Option<AddEdges> {
+    static FUNCTION: OnceLock<Option<AddEdges>> = OnceLock::new();
+    // SAFETY: there is a graph, and so the library; what has that name has that type.
+    *FUNCTION.get_or_init(|| unsafe { sys::lookup("cuGraphAddDependencies_v2\0") })
+}
 
 /// Bytes of arguments that every driver takes in a node. Launches may have more, of which some crash.
 const ARGUMENTS: usize = 4096;
@@ -107,6 +136,8 @@ struct Chain<'a> {
     context: &'a Arc<Context>,
     graph: Graph,
     last: Option<CUgraphNode>,
+    /// Whether the last one launches a kernel.
+    kernel: bool,
 }
 
 impl<'a> Chain<'a> {
@@ -115,7 +146,7 @@ impl<'a> Chain<'a> {
         let mut graph = null_mut();
         // SAFETY: writes the handle.
         check("cuGraphCreate", unsafe { sys::cuGraphCreate(&mut graph, 0) })?;
-        Ok(Chain { context, graph: Graph(graph), last: None })
+        Ok(Chain { context, graph: Graph(graph), last: None, kernel: false })
     }
 
     /// Adds an operation: its node, where it is one.
@@ -150,7 +181,7 @@ impl<'a> Chain<'a> {
             usize::from(behind.is_some()),
         );
         check(call, made)?;
-        self.last = Some(node);
+        (self.last, self.kernel) = (Some(node), false);
         Ok(Node { handle: node, is_graph: false })
     }
 
@@ -168,10 +199,20 @@ impl<'a> Chain<'a> {
             return self.graph(&captured_launch(self.context, call)?);
         }
         let params = call.node();
+        // What comes behind a copy or a memset waits for its end, whatever it is.
+        let edge = if self.kernel && call.is_dependent() { programmatic_edges() } else { None };
+        let before = self.last.filter(|_| edge.is_some());
         let node = self.node("cuGraphAddKernelNode", |node, graph, behind, count| {
+            let count = if edge.is_some() { 0 } else { count };
             // SAFETY: writes the handle; the function's module is loaded, and the driver copies the arguments.
             unsafe { sys::cuGraphAddKernelNode_v2(node, graph, behind, count, &params) }
         })?;
+        if let Some((add, before)) = edge.zip(before) {
+            // SAFETY: both nodes are of this graph.
+            let added = unsafe { add(self.graph.0, &before, &node.handle, &PROGRAMMATIC, 1) };
+            check("cuGraphAddDependencies", added)?;
+        }
+        self.kernel = true;
         let (attributes, count) = call.attributes();
         for attribute in &attributes[..count as usize] {
             // SAFETY: the node was just made; the value is that of the attribute, and is copied.

@@ -62,9 +62,10 @@ impl Call {
     /// in the order of the stream.
     #[inline]
     pub(crate) unsafe fn issue(&self, stream: &Stream) -> Result<(), CallError> {
-        let Shape { grid: [x, y, z], block: [bx, by, bz], dynamic_shared, cooperative, cluster } = self.shape;
+        let Shape { grid: [x, y, z], block: [bx, by, bz], dynamic_shared, cooperative, cluster, dependent } =
+            self.shape;
         let arguments = self.pointers.as_ptr().cast_mut();
-        if !cooperative && cluster.is_none() {
+        if !cooperative && cluster.is_none() && !dependent {
             // SAFETY: the arguments are those of the function, as the caller says, and the driver copies them.
             let asked = unsafe {
                 sys::cuLaunchKernel(
@@ -83,7 +84,13 @@ impl Call {
             };
             return check("cuLaunchKernel", asked);
         }
-        let (mut attributes, count) = self.attributes();
+        let (mut attributes, mut count) = self.attributes();
+        if dependent {
+            let serial = &mut attributes[count as usize];
+            serial.id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+            serial.value.programmaticStreamSerializationAllowed = 1;
+            count += 1;
+        }
         let config = CUlaunchConfig {
             gridDimX: x,
             gridDimY: y,
@@ -101,11 +108,12 @@ impl Call {
         check("cuLaunchKernelEx", asked)
     }
 
-    /// How it is launched, besides its dimensions, and how many of the attributes say so.
-    pub(super) fn attributes(&self) -> ([CUlaunchAttribute; 2], u32) {
+    /// How it is launched, besides its dimensions, and how many of the attributes say so. What it may overlap with is
+    /// an attribute in a stream, for which there is room, and an edge in a graph.
+    pub(super) fn attributes(&self) -> ([CUlaunchAttribute; 3], u32) {
         let attribute =
             |id| CUlaunchAttribute { id, pad: [0; 4], value: CUlaunchAttributeValue { pad: [0; 64] } };
-        let mut attributes = [attribute(CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_IGNORE); 2];
+        let mut attributes = [attribute(CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_IGNORE); 3];
         let mut count = 0;
         if self.shape.cooperative {
             attributes[count] = attribute(CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
@@ -125,6 +133,11 @@ impl Call {
     pub(super) fn argument_bytes(&self) -> usize {
         // The last word belongs to no argument.
         (self.words.len() - 1) * size_of::<u64>()
+    }
+
+    /// Whether it may begin before the launch in front of it is complete.
+    pub(super) fn is_dependent(&self) -> bool {
+        self.shape.dependent
     }
 
     /// What a graph's node of it is given. The arguments are `self`'s.

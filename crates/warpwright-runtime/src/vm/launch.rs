@@ -5,7 +5,7 @@ use crate::op;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use warpwright_device::{Failure, Result};
-use warpwright_vm::{Arg, Device, Finding, LaunchConfig, Module, Options, Report, Running, SpaceTraffic};
+use warpwright_vm::{Arg, Device, Edges, Finding, LaunchConfig, Module, Options, Report, Running, SpaceTraffic};
 
 /// The maximum number of findings that are kept.
 const MAX_FINDINGS: usize = 1024;
@@ -54,10 +54,14 @@ impl Launches {
 }
 
 impl warpwright_device::Launch for op::Launch {
-    fn start(&self, device: &Device) -> Result<Running> {
+    fn start(&self, device: &Device, edges: &Edges) -> Result<Running> {
         let Code { module, launches, kernel, config, args } = self.code.vm();
-        let running = device.launch(module, kernel, config, args, &launches.options);
+        let running = device.launch_between(module, kernel, config, args, &launches.options, edges);
         running.map_err(|error| Failure::of_device(self.kernel.clone(), &error))
+    }
+
+    fn is_dependent(&self) -> bool {
+        self.shape.dependent
     }
 
     fn end(&self, number: u64, report: Report) -> Result<()> {

@@ -54,7 +54,7 @@ impl Module {
 
     pub(crate) fn code(&self, kernel: &Arc<str>, shape: Shape, params: impl Iterator<Item = Param>) -> Code {
         // A launch with clusters is refused before it comes here.
-        let Shape { grid, block, dynamic_shared, cooperative, cluster: _ } = shape;
+        let Shape { grid, block, dynamic_shared, cooperative, cluster: _, dependent: _ } = shape;
         Code {
             module: self.module.clone(),
             launches: self.launches.clone(),

@@ -20,7 +20,7 @@ use crate::memory::GlobalMap;
 use crate::module::{KernelInfo, Loaded};
 use crate::tensor::TensorCore;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use warpwright_ptx::ir::{self, Arch};
 use warpwright_ptx::verify::ModuleInfo;
@@ -73,6 +73,8 @@ struct Inner {
     workers: u32,
     memory: Mutex<Memory>,
     launches: AtomicU64,
+    /// Whether a kernel was loaded that waits for earlier grids.
+    grid_waits: AtomicBool,
 }
 
 struct Memory {
@@ -94,7 +96,7 @@ impl Device {
         let (index, count) = config.addresses;
         let map = GlobalMap::new(config.memory, index, count);
         let memory = Mutex::new(Memory { map: Arc::new(map) });
-        let inner = Inner { config, executor, workers, memory, launches: AtomicU64::new(0) };
+        let inner = Inner { config, executor, workers, memory, launches: AtomicU64::new(0), grid_waits: AtomicBool::new(false) };
         Ok(Device { inner: Arc::new(inner) })
     }
 
@@ -119,6 +121,9 @@ impl Device {
         let before = map.len();
         let loaded = Loaded::new(module, info, map, self.inner.config.heap);
         let loaded = loaded.inspect_err(|_| map.free_variables(before..map.len()))?;
+        if loaded.kernels.values().any(|kernel| kernel.waits_for_grids) {
+            self.inner.grid_waits.store(true, Relaxed);
+        }
         let variables = Variables { device: self.clone(), allocations: before..map.len() };
         Ok(Module { loaded: Arc::new(loaded), _variables: Arc::new(variables) })
     }
@@ -143,6 +148,11 @@ impl Device {
     /// The number of launches that have begun or are waiting, since the device was created.
     pub fn launches(&self) -> u64 {
         self.inner.launches.load(Relaxed)
+    }
+
+    /// Whether a kernel was loaded that contains `griddepcontrol.wait`: launches may overlap then.
+    pub fn has_grid_waits(&self) -> bool {
+        self.inner.grid_waits.load(Relaxed)
     }
 
     /// The number of bytes of global memory that are free.
