@@ -33,7 +33,7 @@ impl Driver {
 /// Integration tests that run on CUDA devices too, except those in modules called `on_the_vm`. Those of
 /// `warpwright-qualify` are modules of its cases.
 const SELECTED: &[(&str, &str)] = &[
-    ("warpwright-runtime", "allocations contract cuda graphs kernels modules operands raw runtime"),
+    ("warpwright-runtime", "allocations contract cuda dependent graphs kernels modules operands raw runtime"),
     ("warpwright-kernels", "first_day ladder matmul"),
     (
         "warpwright-qualify",

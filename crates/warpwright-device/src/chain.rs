@@ -80,9 +80,12 @@ impl Chains {
 /// Whether a launch behind an operation cannot overlap with what is in front of it.
 fn ends_chain(op: &Op) -> bool {
     match op {
-        Op::Launch(_) | Op::Standing(_) | Op::Signal(_) | Op::Release(_) | Op::Retain { .. } | Op::Nothing => {
-            false
-        }
+        Op::Launch(_)
+        | Op::Standing(_)
+        | Op::Signal(_)
+        | Op::Release(_)
+        | Op::Retain { .. }
+        | Op::Nothing => false,
         // The rest of one is in the middle of it.
         Op::Batch(ops, next) => *next == 0 && ops.first().is_none_or(|first| !is_rest(first)),
         _ => true,

@@ -37,13 +37,8 @@ struct EdgeData {
 const PROGRAMMATIC: EdgeData = EdgeData { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
 
 /// Adds edges: the graph, the nodes that they lead from and to, what they are, and how many there are.
-type AddEdges = unsafe extern "C" fn(
-    CUgraph,
-    *const CUgraphNode,
-    *const CUgraphNode,
-    *const EdgeData,
-    usize,
-) -> Status;
+type AddEdges =
+    unsafe extern "C" fn(CUgraph, *const CUgraphNode, *const CUgraphNode, *const EdgeData, usize) -> Status;
 
 /// The function for edges that are more than an order. Older drivers have none: what would overlap is in order there.
 fn programmatic_edges() -> Option<AddEdges> {

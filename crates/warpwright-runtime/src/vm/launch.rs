@@ -5,7 +5,9 @@ use crate::op;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use warpwright_device::{Failure, Result};
-use warpwright_vm::{Arg, Device, Edges, Finding, LaunchConfig, Module, Options, Report, Running, SpaceTraffic};
+use warpwright_vm::{
+    Arg, Device, Edges, Finding, LaunchConfig, Module, Options, Report, Running, SpaceTraffic,
+};
 
 /// The maximum number of findings that are kept.
 const MAX_FINDINGS: usize = 1024;
