@@ -8,6 +8,7 @@ use std::panic::Location;
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::{Imm, Scope, Semantics, Space, Src};
 use warpwright_ptx::op::async_copy::*;
+use warpwright_ptx::op::control::{GridDependency, Griddepcontrol};
 use warpwright_ptx::op::sync::*;
 
 fn number(value: u32) -> Src {
@@ -69,6 +70,45 @@ impl<'k> K<'k> {
     #[track_caller]
     pub fn fence_sc(self, scope: Scope) {
         self.append(Fence { semantics: Some(Semantics::SeqCst), scope, restrict: None });
+    }
+
+    /// Waits until the launches in front of this one are complete, and their memory is visible. Launches of a kernel with
+    /// this may begin before that (programmatic dependent launches, from sm_90 on): before it, a thread accesses no memory
+    /// that a launch in flight may write, and writes none; every block executes it.
+    ///
+    /// It is nothing on targets below sm_90, and in a body that another kernel calls.
+    ///
+    /// ```
+    /// use warpwright_dsl::*;
+    ///
+    /// let built = build("scale", &LaunchRule::new(64), "sm_90".parse()?, |k| {
+    ///     let (x, weights) = (k.ptr_mut::<f32>("x"), k.ptr::<f32>("weights"));
+    ///     k.release_launches();
+    ///     let weight = weights.ld(k.tid());
+    ///     k.wait_for_launches();
+    ///     x.st(k.tid(), x.ld(k.tid()) * weight);
+    /// })?;
+    /// assert!(warpwright_ptx::verify(&built.module).is_ok_and(|info| info.functions[0].waits_for_grids));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn wait_for_launches(self) {
+        self.grid_dependency(GridDependency::Wait);
+    }
+
+    /// Lets the launch behind this one begin, once every block has executed this or ended. It makes nothing visible, so
+    /// it stands early. Nothing where [`wait_for_launches`](Self::wait_for_launches) is.
+    #[track_caller]
+    pub fn release_launches(self) {
+        self.grid_dependency(GridDependency::LaunchDependents);
+    }
+
+    #[track_caller]
+    fn grid_dependency(self, action: GridDependency) {
+        let is_called = self.state().frame.is_some();
+        if self.target().sm >= 90 && !is_called {
+            self.append(Griddepcontrol { action });
+        }
     }
 
     /// Suspends the thread for about that many nanoseconds (between zero and twice as many). Use it in loops that

@@ -144,7 +144,9 @@ fn launch_attributes_are_taken_or_refused() {
         (Attribute::COOPERATIVE, numbers(&[0]), 32 * 132 + 1, OK),
         (Attribute::CLUSTER_DIMENSION, numbers(&[1, 1, 1]), 2, OK),
         (Attribute::CLUSTER_DIMENSION, numbers(&[2, 1, 1]), 2, Status::NOT_SUPPORTED),
-        (Attribute::PROGRAMMATIC_EVENT, numbers(&[0]), 1, Status::NOT_SUPPORTED),
+        (Attribute::PROGRAMMATIC_EVENT, numbers(&[0]), 1, Status::INVALID_HANDLE),
+        (Attribute::LAUNCH_COMPLETION_EVENT, numbers(&[0]), 1, Status::INVALID_HANDLE),
+        (Attribute::DEVICE_UPDATABLE_KERNEL_NODE, numbers(&[1]), 1, Status::NOT_SUPPORTED),
         (CUlaunchAttributeID(200), numbers(&[0]), 1, Status::INVALID_VALUE),
     ] {
         let attribute = CUlaunchAttribute { id, pad: [0; 4], value };

@@ -96,7 +96,14 @@ impl Device {
         let (index, count) = config.addresses;
         let map = GlobalMap::new(config.memory, index, count);
         let memory = Mutex::new(Memory { map: Arc::new(map) });
-        let inner = Inner { config, executor, workers, memory, launches: AtomicU64::new(0), grid_waits: AtomicBool::new(false) };
+        let inner = Inner {
+            config,
+            executor,
+            workers,
+            memory,
+            launches: AtomicU64::new(0),
+            grid_waits: AtomicBool::new(false),
+        };
         Ok(Device { inner: Arc::new(inner) })
     }
 

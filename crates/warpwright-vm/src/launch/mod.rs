@@ -299,7 +299,9 @@ impl Launch {
     /// Decides about a launch in which nothing can happen any more: host threads leave it if the caller wants that
     /// and something outside could change it; otherwise it is ended. A launch that polls the host's memory goes on.
     fn stall(&self, blocks: &[Block]) {
-        if self.may_stand.load(Relaxed) && blocks.iter().any(Block::has_read) {
+        // The end of the launch in front of it changes something, too.
+        let may_change = self.is_held() || blocks.iter().any(Block::has_read);
+        if self.may_stand.load(Relaxed) && may_change {
             self.leaving.store(true, Release);
         } else {
             self.trap(report::stall(self, blocks.iter()));

@@ -29,6 +29,9 @@ const MAX_FINDINGS: usize = 16;
 /// The name of a text that has none.
 const UNNAMED: &str = "PTX";
 
+/// The name of the text of an earlier launch, if that is another one.
+const EARLIER: &str = "PTX of the earlier launch";
+
 /// The text in the brackets of a trap, where findings have the name of their check.
 const TRAP: &str = "trap";
 
@@ -276,7 +279,7 @@ impl<'a> Renderer<'a> {
         }
         let indices: Vec<LineIndex<'_>> = texts.iter().map(|(_, text)| LineIndex::new(text)).collect();
         let in_ptx = spots.iter().zip(&others).filter_map(|(spot, other)| {
-            let (name, lines) = other.as_ref().map_or((self.name, &self.lines), |other| (UNNAMED, other));
+            let (name, lines) = other.as_ref().map_or((self.name, &self.lines), |other| (EARLIER, other));
             Some((name, lines, spot.ptx?, spot.label.as_str()))
         });
         let in_sources = marks.iter().map(|&(at, span, label)| (texts[at].0, &indices[at], span, label));
