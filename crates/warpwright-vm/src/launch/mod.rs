@@ -192,6 +192,7 @@ pub enum Progress {
 }
 
 impl Launch {
+    #[allow(clippy::too_many_arguments, reason = "a launch consists of as many parts")]
     pub(crate) fn new(
         number: u64,
         module: Arc<Loaded>,
