@@ -141,8 +141,10 @@ fn process(
     of: &mut Option<usize>,
     observer: &mut dyn Observer,
 ) -> Result<(), String> {
-    let child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn();
+    let child = command.stdout(Stdio::piped()).stdin(Stdio::piped()).spawn();
     let mut child = child.map_err(|error| format!("its process cannot be started: {error}"))?;
+    // It ends when this process ends, however that may be, and with it this end of its input.
+    let _input = child.stdin.take();
     let events = read(&mut child);
     let mut item: Option<(ItemReport, Instant)> = None;
     let mut launch = String::new();

@@ -6,7 +6,7 @@ use common::{Folder, run, status, stdout};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use warpwright::kernels::tune::Table;
 
 /// The tables of a file: text by text, as its rows.
@@ -95,4 +95,14 @@ fn what_is_tuned_is_used() {
     // Without the file it is the estimate again.
     let without = with_tuning("off", &["plan", "--device", "vm", "--choices"]);
     assert_eq!(rows(stdout(&without)), planned);
+}
+
+/// The process of a stage ends when the one that holds its standard input has ended, whatever it is doing.
+#[test]
+fn nothing_goes_on_alone() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warpwright"));
+    command.args(["qualify", "--child", "cases", "--device", "vm"]).stdout(Stdio::null());
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("the program starts");
+    drop(child.stdin.take());
+    assert_eq!(child.wait().expect("it ends").code(), Some(2));
 }

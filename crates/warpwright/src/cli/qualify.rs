@@ -1,7 +1,7 @@
 //! `warpwright qualify`: whether a device computes what it should, and how fast.
 
 use super::{Failure, Outcome};
-use std::io::{Write, stderr, stdout};
+use std::io::{Write, stderr, stdin, stdout};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -24,11 +24,11 @@ pub(crate) struct Arguments {
     /// Stop after this time: seconds, or minutes as `8m`
     #[arg(long, value_name = "TIME", value_parser = duration)]
     budget: Option<Duration>,
-    /// Do these stages only
+    /// Do these stages only, in the usual order
     #[arg(long = "only", value_name = "STAGE", value_delimiter = ',', value_parser = stage)]
     only: Vec<Stage>,
     /// Seconds without a sign of life after which a process counts as hung
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
     patience: u64,
     /// The folder of the results
     #[arg(short, long, value_name = "DIR", default_value = "qualify")]
@@ -62,6 +62,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
     let spec = chosen(arguments.device);
     if let Some(stage) = arguments.child {
+        end_with_parent();
         let device = Device::open(spec).map_err(|error| error.to_string())?;
         let mut own = Work::new(stage);
         (own.from, own.quick, own.time) = (arguments.from, arguments.quick, arguments.budget);
@@ -69,18 +70,30 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         work(&own, &device, stdout()).map_err(|error| error.to_string())?;
         return Ok(Outcome::Fine);
     }
-    // What the stages could not read is said before they begin.
+    // What the stages could not read, or this could not write, is said before they begin.
     arguments.shapes.as_deref().map(table).transpose()?;
+    let folder = &arguments.output;
+    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut plan = Plan::new();
     plan.budget = arguments.budget;
     plan.patience = Duration::from_secs(arguments.patience);
     if !arguments.only.is_empty() {
-        plan.stages.clone_from(&arguments.only);
+        let mut asked = Stage::ALL.to_vec();
+        asked.retain(|stage| arguments.only.contains(stage));
+        plan.stages = asked;
     }
     let report = stages(spec, &plan, arguments.quick, arguments.shapes.as_deref(), out)?;
     let written = write(&arguments.output, &report)?;
     writeln!(out, "{}", written.display())?;
     Ok(if report.is_right() { Outcome::Fine } else { Outcome::Found })
+}
+
+/// Ends this process when the one that follows it has ended: that holds the other end of the standard input.
+fn end_with_parent() {
+    std::thread::spawn(|| {
+        let _ = std::io::copy(&mut stdin(), &mut std::io::sink());
+        std::process::exit(2);
+    });
 }
 
 /// Runs the stages of a plan, each in a process of its own, and says what they came to.
@@ -142,7 +155,6 @@ pub(super) fn chosen(device: DeviceSpec) -> DeviceSpec {
 /// Writes all forms of the report; yields the page's path.
 fn write(folder: &Path, report: &Report) -> Result<PathBuf, Failure> {
     let said = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
-    std::fs::create_dir_all(folder).map_err(|error| said(folder, &error))?;
     let mut json = serde_json::to_string_pretty(report).map_err(|error| said(folder, &error))?;
     json.push('\n');
     let page = folder.join("qualify.md");

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 use warpwright_graph::tuning_file;
+use warpwright_kernels::tune::Table;
 use warpwright_qualify::{Plan, Stage};
 use warpwright_runtime::DeviceSpec;
 
@@ -23,7 +24,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     quick: bool,
     /// Seconds without a sign of life after which a process counts as hung
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
     patience: u64,
     /// The file; by default the one that is used without `--tuning`
     #[arg(short, long, value_name = "FILE")]
@@ -34,7 +35,12 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let path = arguments.output.clone().or_else(tuning_file);
     let path = path.ok_or_else(|| "there is no folder for the file: name one with `-o`".to_string())?;
     // What cannot be kept is not measured.
-    let mut table = if path.exists() { qualify::table(&path)? } else { Default::default() };
+    let kept = || if path.exists() { qualify::table(&path) } else { Ok(Table::default()) };
+    kept()?;
+    let said = |error: std::io::Error| format!("{}: {error}", path.display());
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(said)?;
+    }
     if let Some(shapes) = &arguments.shapes {
         qualify::table(shapes)?;
     }
@@ -45,11 +51,9 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     let report = qualify::stages(spec, &plan, arguments.quick, arguments.shapes.as_deref(), out)?;
     let tuned = report.tuning().map_err(|error| format!("what was tuned: {error}"))?;
     write!(out, "{tuned}")?;
+    // Others may have written it meanwhile.
+    let mut table = kept()?;
     table.merge(tuned);
-    let said = |error: std::io::Error| format!("{}: {error}", path.display());
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(said)?;
-    }
     // A reader finds the old file or the new one.
     let new = path.with_extension("new");
     std::fs::write(&new, table.to_string()).and_then(|()| std::fs::rename(&new, &path)).map_err(said)?;

@@ -39,6 +39,8 @@ pub(crate) fn run(arguments: &[&str]) -> Output {
 pub(crate) fn run_with(arguments: &[&str], input: &str) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_warpwright"))
         .args(arguments)
+        // What somebody has tuned on this machine would change what plans print.
+        .env("WARPWRIGHT_TUNING", "off")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
