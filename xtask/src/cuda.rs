@@ -3,13 +3,14 @@
 //! The tests are listed here, and none may silently run elsewhere: each test binary lists in its tally the devices of
 //! its tests, and the driver reports at the end what was launched on it.
 
-use crate::run::{cargo, root, target_dir};
+use crate::artifacts::{artifacts, build, executable};
+use crate::run::{root, target_dir};
 use crate::summary::{SuiteResult, Summary};
 use crate::test::{Counts, stream_output};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 /// The driver of the tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -212,46 +213,12 @@ fn run(driver: Driver, full: bool) -> Result<SuiteResult, String> {
     Ok(SuiteResult { name: driver.part().to_string(), passed: counts.passed, failed: counts.failed, remark })
 }
 
-/// Cargo's messages for the workspace's integration tests, built as `cargo test --workspace` builds them, and for tests
-/// outside of it: a line of JSON for each artifact.
-fn build() -> Result<String, String> {
-    let mut command = cargo();
-    command.args(["test", "--workspace", "--lib", "--test", "*", "--example", "first_day", "--no-run"]);
-    command.arg("--message-format=json-render-diagnostics");
-    let output = command.stderr(Stdio::inherit()).output();
-    let output = output.map_err(|error| format!("cargo cannot be run: {error}"))?;
-    match output.status.success() {
-        true => String::from_utf8(output.stdout).map_err(|error| format!("what cargo says: {error}")),
-        false => Err("the workspace's tests do not build".into()),
-    }
-}
-
-/// The artifacts of a target of a package.
-fn artifacts<'a>(
-    built: &'a str,
-    package: &'a str,
-    kind: &'a str,
-    target: &'a str,
-) -> impl Iterator<Item = &'a str> {
-    let folder = format!("/crates/{package}/Cargo.toml\"");
-    let (kind, name) = (format!("\"target\":{{\"kind\":[\"{kind}\""), format!("\"name\":\"{target}\""));
-    built.lines().filter(move |line| line.contains(&folder) && line.contains(&kind) && line.contains(&name))
-}
-
-/// The text behind `key":"` up to the quote. Paths that need escapes are not understood.
-fn value<'a>(line: &'a str, key: &str) -> Option<&'a str> {
-    let (_, rest) = line.split_once(&format!("\"{key}\":\""))?;
-    rest.split_once('"').map(|(value, _)| value)
-}
-
 fn select(built: &str) -> Result<Vec<Binary>, String> {
     let tests =
         SELECTED.iter().flat_map(|&(package, tests)| tests.split(' ').map(move |test| (package, test)));
     tests
         .map(|(package, test)| {
-            let of = |kind, target| {
-                artifacts(built, package, kind, target).find_map(|line| value(line, "executable"))
-            };
+            let of = |kind, target| executable(built, package, kind, target);
             let path = match package {
                 CASES => of("lib", "warpwright_qualify"),
                 _ => of("test", test).or_else(|| of("example", test)),

@@ -3,6 +3,7 @@
 //! Exit status: 0 if what ran passed, 1 if something failed, 2 if the command line makes no sense.
 #![forbid(unsafe_code)]
 
+mod artifacts;
 mod bench;
 mod clients;
 mod corpus;

@@ -80,7 +80,7 @@ impl Chains {
 /// Whether a launch behind an operation cannot overlap with what is in front of it.
 fn ends_chain(op: &Op) -> bool {
     match op {
-        Op::Launch(_)
+        Op::Launch { .. }
         | Op::Standing(_)
         | Op::Signal(_)
         | Op::Release(_)
@@ -100,11 +100,16 @@ fn is_rest(op: &Op) -> bool {
     }
 }
 
-/// The launches at the beginning of a list that may overlap with the one in front of them.
+/// The launches at the beginning of a list that may overlap with the one in front of the list. What is behind a launch
+/// that waits first begins when all in front of that launch is complete.
 pub(crate) fn dependents<'o>(ops: impl Iterator<Item = &'o Op>) -> Vec<Arc<dyn Launch>> {
-    let dependent = |op: &'o Op| match op {
-        Op::Launch(launch) if launch.is_dependent() => Some(launch.clone()),
-        _ => None,
-    };
-    ops.map_while(dependent).take(MAX_EARLY).collect()
+    let mut launches = Vec::new();
+    for op in ops.take(MAX_EARLY) {
+        let Op::Launch { launch, overlaps: true } = op else { break };
+        launches.push(launch.clone());
+        if launch.waits_first() {
+            break;
+        }
+    }
+    launches
 }

@@ -197,7 +197,7 @@ impl Worker {
             return self.skip(stream, &entry.op);
         }
         let behind = match entry.op {
-            Op::Launch(_) => self.queue.dependents(stream, entry.ticket),
+            Op::Launch { .. } => self.queue.dependents(stream, entry.ticket),
             _ => Vec::new(),
         };
         // A bug of this library fails the operation, and leaves no thread waiting.
@@ -214,7 +214,7 @@ impl Worker {
     /// The effects of an operation that is skipped.
     fn skip(&self, stream: &Stream, op: &Op) -> Outcome {
         match op {
-            Op::Launch(launch) => {
+            Op::Launch { launch, .. } => {
                 let early = self.chains.borrow_mut().take(stream.id(), launch);
                 drop(early.map(|early| early.running.give_up()));
             }
@@ -254,8 +254,8 @@ impl Worker {
             failure
         };
         match op {
-            Op::Launch(launch) => {
-                let running = self.begin(stream.id(), launch, behind)?;
+            Op::Launch { launch, overlaps } => {
+                let running = self.begin(stream.id(), (launch, *overlaps), behind)?;
                 return self.run(launch, running, false);
             }
             Op::Standing(standing) => {
@@ -290,7 +290,12 @@ impl Worker {
     }
 
     /// Begins a launch whose turn it is, if that has not happened; before it, if the order says so, launches behind it.
-    fn begin(&self, stream: u64, launch: &Arc<dyn Launch>, behind: &[Arc<dyn Launch>]) -> Result<Running> {
+    fn begin(
+        &self,
+        stream: u64,
+        (launch, overlaps): (&Arc<dyn Launch>, bool),
+        behind: &[Arc<dyn Launch>],
+    ) -> Result<Running> {
         let (early, mut edge, known) = {
             let mut chains = self.chains.borrow_mut();
             let early = chains.take(stream, launch);
@@ -326,10 +331,10 @@ impl Worker {
         let running = match early {
             Some(early) => early.running,
             None => {
-                let before = if launch.is_dependent() { chains.last(stream) } else { None };
+                let before = if overlaps { chains.last(stream) } else { None };
                 // What no launch may overlap with need not be kept.
-                let overlaps = before.is_some() || !behind.is_empty() || self.vm.has_grid_waits();
-                let edges = Edges { before, after: overlaps.then(|| after.clone()) };
+                let is_kept = before.is_some() || !behind.is_empty() || self.vm.has_grid_waits();
+                let edges = Edges { before, after: is_kept.then(|| after.clone()) };
                 launch.start(&self.vm, &edges).inspect_err(|_| after.open())?
             }
         };
@@ -372,7 +377,7 @@ impl Worker {
                 return Ok(Outcome::Rest(Op::Batch(ops.clone(), index)));
             }
             let behind = match op {
-                Op::Launch(_) => chain::dependents(ops[index + 1..].iter()),
+                Op::Launch { .. } => chain::dependents(ops[index + 1..].iter()),
                 _ => Vec::new(),
             };
             match self.execute(stream, op, &behind, give_up && first)? {

@@ -14,9 +14,8 @@ pub trait Launch: Send + Sync {
     /// Starts the launch, with edges to the launches that it may overlap with.
     fn start(&self, device: &Device, edges: &Edges) -> Result<Running>;
 
-    /// Whether it is a programmatic dependent launch: it may begin before the launch in front of it in its stream is
-    /// complete.
-    fn is_dependent(&self) -> bool;
+    /// Whether each thread waits for earlier grids before it lets dependent ones begin and before it ends.
+    fn waits_first(&self) -> bool;
 
     /// Called when the launch is complete, with its number on its device. An error fails its domain.
     fn end(&self, number: u64, report: Report) -> Result<()>;
@@ -39,7 +38,13 @@ pub trait Release: Send + Sync {
 #[derive(Clone)]
 pub enum Op {
     /// Launches a kernel.
-    Launch(Arc<dyn Launch>),
+    Launch {
+        /// The launch.
+        launch: Arc<dyn Launch>,
+        /// Whether it is a programmatic dependent launch: it may begin before the launch in front of it in its stream
+        /// is complete.
+        overlaps: bool,
+    },
     /// The rest of a stalled launch.
     Standing(Arc<Standing>),
     /// Copies rows, or bytes from or to the host.

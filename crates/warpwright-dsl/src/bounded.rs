@@ -84,6 +84,8 @@ use super::any::AnyKernel;
 ///   writes it only inside those whose role is [`Out`](super::Role::Out) or [`InOut`](super::Role::InOut).
 /// - This holds whatever these buffers contain, and while other launches change them: a loaded index is compared with
 ///   a bound, and not loaded again after that.
+/// - If its body [waits for launches](super::K::wait_for_launches), it reads only [constant](super::ArgDesc::constant)
+///   arguments before, and every block waits. Other arguments it does not read with `nc`.
 /// - It stays within its shared and local memory.
 /// - Every method of the value, above all [`build`](AnyKernel::build), returns the same result each time, and its
 ///   [`key`](AnyKernel::key), if it has one, belongs to no other kernel.

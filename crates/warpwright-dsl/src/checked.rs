@@ -100,6 +100,7 @@ fn touches(op: &Op) -> Touches<'_> {
             (Src::Imm(Imm::Int(size)), Some(Src::Reg(read))) => Bytes(&op.from, *size as u32, Some(*read)),
             _ => Unknown,
         },
+        Op::Prefetch(op) => bytes(op.space, &op.address, Type::B8, None),
         op if computes(op) => Nothing,
         _ => Unknown,
     }
@@ -118,7 +119,7 @@ fn computes(op: &Op) -> bool {
         | Family::Convert(_) => true,
         Family::Control(op) => {
             use family::Control::*;
-            matches!(op, Bra(_) | BrxIdx(_) | Ret(_) | Exit(_) | Trap(_) | Brkpt(_))
+            matches!(op, Bra(_) | BrxIdx(_) | Ret(_) | Exit(_) | Trap(_) | Brkpt(_) | Griddepcontrol(_))
         }
         Family::Sync(op) => {
             use family::Sync::*;

@@ -90,7 +90,8 @@ pub struct ArgDesc {
     /// and another argument is an error of the caller.
     pub shares: &'static [&'static str],
     /// Whether an input does not change while the kernel runs, such as weights and tables. The kernel reads it
-    /// through the read-only cache (`ld.global.nc`).
+    /// through the read-only cache (`ld.global.nc`), and may do so before it
+    /// [waits for launches](K::wait_for_launches): it does not overlap with a launch that writes the input.
     pub constant: bool,
 }
 
@@ -311,6 +312,9 @@ pub(super) fn build_with(
     }
     body(K::new(&state));
     let mut state = state.into_inner();
+    if args.is_some() && !launch.cooperative {
+        state.wait_at_the_start(loc);
+    }
     for arg in args.unwrap_or_default() {
         if state.params.iter().any(|(param, asked)| *param.name == *arg.name && !asked) {
             state.mistake(

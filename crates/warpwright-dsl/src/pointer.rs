@@ -17,7 +17,9 @@ use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::{
     self, Address, Dsts, Scope, Semantics, Space, Src, Srcs, Type, Unified, VectorWidth,
 };
-use warpwright_ptx::op::memory::{L1Eviction, L2Eviction, Ld, LoadCache, PrefetchSize, St, StoreCache};
+use warpwright_ptx::op::memory::{
+    L1Eviction, L2Eviction, Ld, LoadCache, Prefetch, PrefetchLevel, PrefetchSize, St, StoreCache,
+};
 
 /// A pointer into `Space` to elements of type `T`: a handle, free to copy.
 ///
@@ -142,7 +144,8 @@ impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {
         }
     }
 
-    /// Loads through the read-only cache: nothing may write the memory while the kernel runs. Arguments declared
+    /// Loads through the read-only cache: nothing may write the memory while the kernel runs or waits for the launches in
+    /// front of it. Arguments declared
     /// [`constant`](super::ArgDesc::constant) are always loaded this way; arguments that the kernel writes never are.
     pub fn nc(mut self) -> Self {
         let state = self.k.state();
@@ -197,6 +200,20 @@ accesses! {
     acq_rel(scope) { semantics: Some(Semantics::AcqRel), scope: Some(scope) }
     /// Stores that release: earlier accesses stay before them.
     release(scope) { semantics: Some(Semantics::Release), scope: Some(scope) }
+}
+
+impl<'k, T: Data> Ptr<'k, Global, T> {
+    /// Begins to bring the line of element `index`, of 128 bytes, into the L2 cache, where the predicate holds. It reads
+    /// nothing, so that it may stand before [`wait_for_launches`](K::wait_for_launches) whoever writes the memory.
+    #[track_caller]
+    pub fn prefetch_if(self, condition: impl Guard<'k>, index: impl Index<'k>) {
+        let (index, condition, loc) = (index.into_index(self.k), condition.predicate(), Location::caller());
+        let mut state = self.k.state();
+        let pointer = state.offset(self.id, index, T::TYPE.bytes(), loc);
+        let Some(guard) = state.guard(condition, loc) else { return };
+        let address = state.address_of(pointer);
+        state.effect(Prefetch { space: Some(Space::Global), level: PrefetchLevel::L2, address }, guard, loc);
+    }
 }
 
 impl<'k, S: PointerSpace, T: Data> Ptr<'k, S, T> {

@@ -2,17 +2,37 @@
 
 use super::guard::Guard;
 use super::reg::Reg;
+use super::state::{BODY, Loc, Node, POISON, State};
 use super::types::*;
 use super::{K, Ptr};
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir::{Imm, Scope, Semantics, Space, Src};
+use warpwright_ptx::op::Op;
 use warpwright_ptx::op::async_copy::*;
 use warpwright_ptx::op::control::{GridDependency, Griddepcontrol};
 use warpwright_ptx::op::sync::*;
 
+/// From this architecture on, as `sm_N`, launches can overlap.
+const OVERLAPPING: u16 = 90;
+
 fn number(value: u32) -> Src {
     Src::Imm(Imm::Int(value.into()))
+}
+
+impl State {
+    /// Has a body that says nothing of other launches wait for the earlier ones, and then release the later ones, before
+    /// anything else.
+    pub(super) fn wait_at_the_start(&mut self, loc: Loc) {
+        let says = self.ops.iter().any(|op| matches!(op, Op::Griddepcontrol(_)));
+        if says || self.target.sm < OVERLAPPING {
+            return;
+        }
+        for action in [GridDependency::LaunchDependents, GridDependency::Wait] {
+            let inst = self.push_inst(Griddepcontrol { action }, None, POISON, loc);
+            self.blocks[BODY.0 as usize].nodes.insert(0, Node::Inst(inst));
+        }
+    }
 }
 
 impl<'k> K<'k> {
@@ -41,7 +61,7 @@ impl<'k> K<'k> {
         }
     }
 
-    fn named(self, id: u32, threads: u32, loc: super::state::Loc) -> bool {
+    fn named(self, id: u32, threads: u32, loc: Loc) -> bool {
         if !self.not_called("a numbered barrier", loc) {
             return false;
         }
@@ -76,7 +96,11 @@ impl<'k> K<'k> {
     /// this may begin before that (programmatic dependent launches, from sm_90 on): before it, a thread accesses no memory
     /// that a launch in flight may write, and writes none; every block executes it.
     ///
-    /// It is nothing on targets below sm_90, and in a body that another kernel calls.
+    /// It is nothing where [`can_overlap`](Self::can_overlap) says no.
+    ///
+    /// A [`Kernel`](super::Kernel) whose body has neither this nor a release begins with both, unless it is cooperative.
+    /// With the wait in it, it may read its [constant](super::ArgDesc::constant) arguments before: a launch does not
+    /// overlap with one that writes these.
     ///
     /// ```
     /// use warpwright_dsl::*;
@@ -103,10 +127,14 @@ impl<'k> K<'k> {
         self.grid_dependency(GridDependency::LaunchDependents);
     }
 
+    /// Whether launches of the kernel can overlap: not on targets below sm_90, nor in a body that another kernel calls.
+    pub fn can_overlap(self) -> bool {
+        self.target().sm >= OVERLAPPING && self.state().frame.is_none()
+    }
+
     #[track_caller]
     fn grid_dependency(self, action: GridDependency) {
-        let is_called = self.state().frame.is_some();
-        if self.target().sm >= 90 && !is_called {
+        if self.can_overlap() {
             self.append(Griddepcontrol { action });
         }
     }

@@ -197,7 +197,7 @@ ask! {
     fn instantiate(&self, ops: &[Op]) -> Result<Exec>;
 
     /// Replaces a launch in the list, by one of the same kernel, for later replays.
-    fn update(&self, exec: &Exec, node: usize, launch: &Arc<Launch>) -> Result<()>;
+    fn update(&self, exec: &Exec, node: usize, launch: (&Arc<Launch>, bool)) -> Result<()>;
 }
 
 /// The error for an access outside of host memory.

@@ -75,6 +75,18 @@ pub enum RuntimeError {
         /// The launch that was given for it.
         given: Box<GraphNode>,
     },
+    /// A node's new arguments, with which a launch would overlap with one that writes its constants. The edges of a graph
+    /// do not change when a node is updated.
+    #[error(
+        "an update of node {node}: node {constant_of} overlaps with the one before it, which would then write a constant of \
+         it; prepare the launches with `dependent(false)`, or record the graph anew"
+    )]
+    GraphOverlap {
+        /// The node that was to be updated.
+        node: usize,
+        /// The node of the constant: the same one, or the one behind it.
+        constant_of: usize,
+    },
     /// There is not enough memory, even after cached memory was released.
     #[error(
         "out of device memory: {asked} bytes were asked for; of {capacity} bytes {free} are free, in smaller blocks, and \

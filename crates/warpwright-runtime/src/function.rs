@@ -6,6 +6,7 @@ use crate::contract::{ContractError, Param, Violation};
 use crate::device::Device;
 use crate::error::Result;
 use crate::op::{Launch, Shape};
+use crate::overlap::Access;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -43,6 +44,8 @@ pub struct FunctionAttributes {
     pub local_bytes: Option<u64>,
     /// Whether it contains `griddepcontrol.wait`, so that its launches may be programmatic dependent launches.
     pub waits_for_grids: bool,
+    /// Whether each thread does so before it lets dependent grids begin and before it ends.
+    pub waits_first: bool,
 }
 
 /// A parameter of a kernel.
@@ -90,6 +93,7 @@ impl FunctionAttributes {
             registers: None,
             local_bytes: None,
             waits_for_grids: info.waits_for_grids,
+            waits_first: info.waits_first,
         };
         for directive in &function.directives {
             match directive {
@@ -129,7 +133,7 @@ impl Kernel {
     /// A fully checked launch of it.
     pub(crate) fn launch<'a>(
         &self,
-        mut shape: Shape,
+        (mut shape, access): (Shape, Access),
         params: impl Iterator<Item = Param>,
         buffers: impl Iterator<Item = &'a AnyBuffer>,
     ) -> Launch {
@@ -140,6 +144,8 @@ impl Kernel {
         Launch {
             kernel: self.name.clone(),
             shape,
+            access,
+            waits_first: self.attributes.waits_first,
             code: self.module.code(&self.name, shape, params),
             _memory: memory,
         }

@@ -10,6 +10,7 @@ use crate::device::Device;
 use crate::error::{Result, RuntimeError};
 use crate::kernel::PreparedLaunch;
 use crate::op::{Launch, Op};
+use crate::overlap::InFront;
 use crate::stream::{Captured, Stream};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -138,7 +139,9 @@ impl Graph {
     /// Prepares it for replays.
     pub fn instantiate(&self) -> Result<GraphExec> {
         let uses: Vec<_> = self.nodes.iter().map(|node| node.uses.clone()).collect();
-        let ops: Vec<_> = self.nodes.iter().map(|node| node.op.clone()).collect();
+        let mut ops: Vec<_> = self.nodes.iter().map(|node| node.op.clone()).collect();
+        let mut front = InFront::default();
+        ops.iter_mut().for_each(|op| front.next(op));
         Ok(GraphExec {
             device: self.device.clone(),
             exec: self.device.backend().instantiate(&ops)?,
@@ -160,7 +163,7 @@ impl fmt::Debug for Graph {
 
 fn describe(op: &Op) -> GraphNode {
     match op {
-        Op::Launch(launch) => {
+        Op::Launch { launch, .. } => {
             let Launch { kernel, shape, .. } = &**launch;
             GraphNode::Kernel {
                 kernel: kernel.to_string(),
@@ -226,7 +229,7 @@ impl GraphExec {
             return Err(RuntimeError::OtherDevice { operation: "update", what: "launch" });
         }
         match self.ops.get(at) {
-            Some(Op::Launch(launch))
+            Some(Op::Launch { launch, .. })
                 if *launch.kernel == *prepared.kernel() && launch.shape.is_like(&prepared.op().shape) => {}
             found => {
                 let (found, given) = (found.map(describe), given());
@@ -237,12 +240,36 @@ impl GraphExec {
                 });
             }
         }
-        self.device.backend().update(&self.exec, at, prepared.op())?;
+        let (launch, overlaps) = (prepared.op(), self.overlaps(at));
+        let op = Op::Launch { launch: launch.clone(), overlaps };
+        self.must_stay_apart(at, &op)?;
+        self.device.backend().update(&self.exec, at, (launch, overlaps))?;
         // Replays that are under way keep the list that they have.
-        Arc::make_mut(&mut self.ops)[at] = Op::Launch(prepared.op().clone());
+        Arc::make_mut(&mut self.ops)[at] = op;
         prepared.buffers().iter().for_each(|buffer| self.blocks.add(buffer));
         let before = std::mem::replace(&mut self.uses[at], prepared.buffers().to_vec());
         before.iter().for_each(|buffer| self.blocks.remove(buffer));
+        Ok(())
+    }
+}
+
+impl GraphExec {
+    fn overlaps(&self, node: usize) -> bool {
+        matches!(self.ops.get(node), Some(Op::Launch { overlaps: true, .. }))
+    }
+
+    /// Refuses a node's new operation where it overlaps with a neighbour, and one of the two would write what the other
+    /// takes to be constant.
+    fn must_stay_apart(&self, node: usize, op: &Op) -> Result<()> {
+        let before = node.checked_sub(1).and_then(|before| self.ops.get(before));
+        let pairs = [(before, Some(op), node), (Some(op), self.ops.get(node + 1), node + 1)];
+        for (front, behind, at) in pairs {
+            if let (Some(front), Some(Op::Launch { launch, overlaps: true })) = (front, behind)
+                && !InFront::behind(front).allows(launch)
+            {
+                return Err(RuntimeError::GraphOverlap { node, constant_of: at });
+            }
+        }
         Ok(())
     }
 }

@@ -13,7 +13,7 @@ use crate::device::Device;
 use crate::error::{Result, RuntimeError};
 use crate::function::{self, Function};
 use crate::lock;
-use crate::op::{Launch, Op, Shape};
+use crate::op::{Launch, Shape};
 use crate::stream::Stream;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
@@ -503,7 +503,7 @@ impl<'a> Binder<'a> {
     fn launched(self, stream: &Stream) -> Result<()> {
         must_run(stream, self.device)?;
         let (launch, buffers) = self.resolve()?;
-        stream.enqueue(Op::Launch(Arc::new(launch)), &buffers)
+        stream.enqueue(Arc::new(launch).into(), &buffers)
     }
 
     fn resolve(self) -> Result<(Launch, Vec<AnyBuffer>)> {
@@ -517,9 +517,13 @@ impl<'a> Binder<'a> {
             Function::new(self.device.clone(), kernel.clone())
                 .max_cooperative_grid(threads(self.block), dynamic_shared)
         };
-        let Resolved { mut shape, params } = contract.resolve(&arguments, self.block, max_blocks)?;
+        let Resolved { mut shape, params, mut access } =
+            contract.resolve(&arguments, self.block, max_blocks)?;
         shape.dependent &= self.dependent;
-        let launch = kernel.launch(shape, params.into_iter(), buffers.iter());
+        if !self.is_bounded {
+            access.writes = None;
+        }
+        let launch = kernel.launch((shape, access), params.into_iter(), buffers.iter());
         Ok((launch, buffers))
     }
 }
@@ -603,6 +607,6 @@ impl Stream {
     /// Issues a prepared launch on this stream. Only the device is checked again, and nothing is allocated.
     pub fn launch(&self, prepared: &PreparedLaunch) -> Result<()> {
         must_run(self, &prepared.inner.device)?;
-        self.enqueue(Op::Launch(prepared.inner.launch.clone()), &prepared.inner.buffers)
+        self.enqueue(prepared.inner.launch.clone().into(), &prepared.inner.buffers)
     }
 }

@@ -8,7 +8,8 @@ use crate::buffer::{AnyBuffer, Buffer, Element};
 use crate::contract::{Limits, Number, Param, Violation};
 use crate::error::{Result, RuntimeError};
 use crate::function::{Function, FunctionAttributes};
-use crate::op::{Op, Shape};
+use crate::op::Shape;
+use crate::overlap::Access;
 use crate::stream::Stream;
 use bytemuck::NoUninit;
 use std::sync::Arc;
@@ -216,8 +217,8 @@ impl LaunchBuilder<'_> {
             Value::Buffer(buffer) => Param::Address(buffer.device_ptr()),
             Value::Param(param) => param.clone(),
         });
-        let launch = function.kernel().launch(shape, params, buffers());
-        stream.enqueue(Op::Launch(Arc::new(launch)), buffers())
+        let launch = function.kernel().launch((shape, Access::default()), params, buffers());
+        stream.enqueue(Arc::new(launch).into(), buffers())
     }
 }
 

@@ -129,6 +129,7 @@ mod launch;
 mod module;
 mod op;
 mod operands;
+mod overlap;
 mod peer;
 mod pool;
 mod stream;

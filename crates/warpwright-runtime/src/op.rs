@@ -8,6 +8,7 @@
 //! [`Stream::enqueue`]: crate::Stream
 
 use crate::backend::{Code, Exec, Memory};
+use crate::overlap::Access;
 use std::sync::Arc;
 
 /// A range of bytes of device memory, within the bounds of that memory.
@@ -62,7 +63,7 @@ pub(crate) struct Shape {
     pub(crate) cooperative: bool,
     /// Blocks of a cluster along x, y and z, where blocks go in clusters.
     pub(crate) cluster: Option<[u32; 3]>,
-    /// Whether it is a programmatic dependent launch.
+    /// Whether it may be a programmatic dependent launch.
     pub(crate) dependent: bool,
 }
 
@@ -85,17 +86,33 @@ pub(crate) struct Launch {
     pub(crate) kernel: Arc<str>,
     /// Its dimensions.
     pub(crate) shape: Shape,
+    /// What decides whether it overlaps with the launch in front of it.
+    pub(crate) access: Access,
+    /// Whether the launches in front of it are complete when one behind it begins.
+    pub(crate) waits_first: bool,
     /// Kernel, shape and arguments, as the device takes them.
     pub(crate) code: Code,
     /// The memory that it may touch, kept alive.
     pub(crate) _memory: Vec<Arc<Memory>>,
 }
 
+impl From<Arc<Launch>> for Op {
+    fn from(launch: Arc<Launch>) -> Op {
+        Op::Launch { launch, overlaps: false }
+    }
+}
+
 /// An operation that a graph may have.
 #[derive(Clone)]
 pub(crate) enum Op {
     /// Launches a kernel.
-    Launch(Arc<Launch>),
+    Launch {
+        /// The launch.
+        launch: Arc<Launch>,
+        /// Whether it may overlap with the operation in front of it. [`InFront`](crate::overlap::InFront) says so when
+        /// it is issued or becomes part of a graph.
+        overlaps: bool,
+    },
     /// Copies bytes within the device, or from and to mapped memory. Both ranges have the same size and do not overlap.
     Copy {
         /// The source.

@@ -8,6 +8,7 @@ use crate::event::Event;
 use crate::graph::Graph;
 use crate::lock;
 use crate::op::{MemoryRange, Op, Word};
+use crate::overlap::InFront;
 use crate::pool::Point;
 use std::fmt;
 use std::sync::atomic::{
@@ -41,6 +42,8 @@ pub(crate) struct StreamState {
     tail: AtomicU64,
     /// The stream as the device has it.
     pub(crate) handle: StreamHandle,
+    /// What is in front of the next operation.
+    front: Mutex<InFront>,
 }
 
 /// An operation that was recorded.
@@ -56,7 +59,7 @@ impl StreamState {
     pub(crate) fn new(id: u64, handle: StreamHandle) -> Self {
         // The engine of a virtual GPU has numbers of its own, by which it is asked whether points are passed.
         let id = if let StreamHandle::Vm(stream) = &handle { stream.id() } else { id };
-        StreamState { id, tail: AtomicU64::new(0), handle }
+        StreamState { id, tail: AtomicU64::new(0), handle, front: Mutex::default() }
     }
 
     /// The point after its last operation.
@@ -266,7 +269,11 @@ impl Stream {
     ///
     /// The caller has checked everything: the buffers are on the stream's device, and the operation may be captured.
     /// Refused if a buffer was lent and the loan has ended.
-    pub(crate) fn enqueue<'a>(&self, op: Op, uses: impl IntoIterator<Item = &'a AnyBuffer>) -> Result<()> {
+    pub(crate) fn enqueue<'a>(
+        &self,
+        mut op: Op,
+        uses: impl IntoIterator<Item = &'a AnyBuffer>,
+    ) -> Result<()> {
         if self.inner.capturing.load(Acquire) {
             let mut captured = lock(&self.inner.captured);
             if self.inner.capturing.load(Relaxed) {
@@ -282,6 +289,12 @@ impl Stream {
                 used.push(buffer.clone());
             }
         }
+        // Who shares the stream may have issued anything.
+        let mut front = lock(&self.inner.state.front);
+        if used.is_some() {
+            front.forget();
+        }
+        front.next(&mut op);
         self.backend().push(op, used, &self.inner.state);
         Ok(())
     }

@@ -266,3 +266,211 @@ mod on_the_vm {
         }
     }
 }
+
+/// Launches by contract: whether they overlap is not the caller's concern.
+mod by_contract {
+    use super::*;
+    use warpwright_dsl::*;
+    use warpwright_runtime::{Order, PreparedLaunch, RuntimeError};
+    use warpwright_vm::Options;
+
+    /// When a kernel releases what is behind it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Choice)]
+    enum Release {
+        /// Behind its wait, as the DSL has it.
+        Default,
+        /// Before it.
+        Early,
+    }
+
+    /// `y = x + 1`.
+    #[derive(Clone, Debug, PartialEq, Config)]
+    struct Add {
+        release: Release,
+        bounded: bool,
+    }
+
+    #[derive(Args)]
+    #[args(of = Add)]
+    struct AddArgs<M: Mode> {
+        #[arg(len = N)]
+        x: M::In<u32>,
+        #[arg(len = N)]
+        y: M::Out<u32>,
+    }
+
+    // SAFETY: there are as many threads as elements, and each accesses its own.
+    unsafe impl Bounded for Add {}
+
+    impl Kernel for Add {
+        type Args<M: Mode> = AddArgs<M>;
+
+        fn launch(&self) -> LaunchRule {
+            LaunchRule::new(N)
+        }
+
+        fn bounded(&self) -> Option<&dyn Bounded> {
+            self.bounded.then_some(self)
+        }
+
+        fn body<'k>(&self, k: K<'k>, AddArgs { x, y }: AddArgs<Body<'k>>) {
+            if self.release == Release::Early {
+                k.release_launches();
+                k.wait_for_launches();
+            }
+            y.st(k.tid(), x.ld(k.tid()) + 1);
+        }
+    }
+
+    /// `y = x + w`, both read before the wait: the constant `w` as it should, and `x` so that results tell whether it has
+    /// begun early.
+    #[derive(Clone, Debug, PartialEq, Config)]
+    struct Peek;
+
+    #[derive(Args)]
+    #[args(of = Peek)]
+    struct PeekArgs<M: Mode> {
+        #[arg(len = N)]
+        x: M::In<u32>,
+        #[arg(len = N, constant)]
+        w: M::In<u32>,
+        #[arg(len = N)]
+        y: M::Out<u32>,
+    }
+
+    // SAFETY: as above.
+    unsafe impl Bounded for Peek {}
+
+    impl Kernel for Peek {
+        type Args<M: Mode> = PeekArgs<M>;
+
+        fn launch(&self) -> LaunchRule {
+            LaunchRule::new(N)
+        }
+
+        fn bounded(&self) -> Option<&dyn Bounded> {
+            Some(self)
+        }
+
+        fn body<'k>(&self, k: K<'k>, PeekArgs { x, w, y }: PeekArgs<Body<'k>>) {
+            let sum = x.ld(k.tid()) + w.ld(k.tid());
+            k.wait_for_launches();
+            y.st(k.tid(), sum);
+        }
+    }
+
+    /// The kernels with their buffers, which are zeros.
+    struct Rig {
+        device: Device,
+        stream: Stream,
+        x: Buffer<u32>,
+        w: Buffer<u32>,
+        y: Buffer<u32>,
+    }
+
+    /// A launch: to which buffer `Add` writes, or `Peek`.
+    #[derive(Clone, Copy, Debug)]
+    enum Call {
+        AddToX,
+        AddToW,
+        AddToXEarly,
+        AddToXUnbounded,
+        Peek,
+    }
+
+    impl Rig {
+        fn new(order: Order, checked: bool) -> Rig {
+            let options = if checked { Options::checked() } else { Options::default() };
+            let device = Device::vm(VmConfig { order, options, ..virtual_gpu() }).unwrap();
+            let stream = device.default_stream();
+            let [x, w, y] = [(); 3].map(|()| stream.alloc_zeros(N as usize).unwrap());
+            Rig { device, stream, x, w, y }
+        }
+
+        fn add(&self, release: Release, bounded: bool, to: &Buffer<u32>) -> PreparedLaunch {
+            let kernel = self.device.kernel(&Add { release, bounded }).unwrap();
+            let x = self.stream.alloc_zeros::<u32>(N as usize).unwrap();
+            kernel.with(AddArgs { x: &x, y: to }).prepare().unwrap()
+        }
+
+        fn peek(&self, w: &Buffer<u32>) -> PreparedLaunch {
+            let kernel = self.device.kernel(&Peek).unwrap();
+            kernel.with(PeekArgs { x: &self.x, w, y: &self.y }).prepare().unwrap()
+        }
+
+        fn prepare(&self, call: Call) -> PreparedLaunch {
+            match call {
+                Call::AddToX => self.add(Release::Default, true, &self.x),
+                Call::AddToW => self.add(Release::Default, true, &self.w),
+                Call::AddToXEarly => self.add(Release::Early, true, &self.x),
+                Call::AddToXUnbounded => self.add(Release::Default, false, &self.x),
+                Call::Peek => self.peek(&self.w),
+            }
+        }
+
+        /// What `y` is after these launches, in a stream or in a graph.
+        fn run(&self, calls: &[Call], in_graph: bool) -> Result<u32> {
+            let launches: Vec<_> = calls.iter().map(|call| self.prepare(*call)).collect();
+            assert!(launches.iter().all(PreparedLaunch::is_dependent));
+            // What is in front must not be complete before the others are issued.
+            self.stream.memset_zeros(&self.y)?;
+            let all = || launches.iter().try_for_each(|launch| self.stream.launch(launch));
+            if in_graph {
+                self.stream.begin_capture()?;
+                all()?;
+                self.stream.end_capture()?.instantiate()?.launch(&self.stream)?;
+            } else {
+                all()?;
+            }
+            let y = self.stream.clone_dtoh(&self.y)?;
+            assert!(y.iter().all(|value| *value == y[0]), "{y:?}");
+            Ok(y[0])
+        }
+    }
+
+    /// The launches, what they give if a launch does not overlap with one that may write its constants and with others
+    /// does, and whether an overlap is to be found.
+    const CASES: [(&[Call], u32, bool); 6] = [
+        (&[Call::AddToX, Call::Peek], 0, true),
+        (&[Call::AddToW, Call::Peek], 1, false),
+        (&[Call::AddToW, Call::AddToX, Call::Peek], 1, true),
+        (&[Call::AddToW, Call::AddToXEarly, Call::Peek], 2, false),
+        (&[Call::AddToXUnbounded, Call::Peek], 1, false),
+        (&[Call::AddToX, Call::AddToW, Call::Peek], 2, false),
+    ];
+
+    #[test]
+    fn a_launch_begins_behind_one_that_may_write_its_constants() {
+        for (calls, early, races) in CASES {
+            for in_graph in [false, true] {
+                let result = Rig::new(Order::Reverse, false).run(calls, in_graph).unwrap();
+                assert_eq!(result, early, "{calls:?}, graph: {in_graph}");
+                for order in [Order::Issue, Order::Reverse, Order::Random(1), Order::Random(2)] {
+                    let rig = Rig::new(order, true);
+                    let failed = rig.run(calls, in_graph).is_err();
+                    assert_eq!(failed, races, "{calls:?}, {order}, graph: {in_graph}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_node_is_not_updated_to_overlap_with_one_that_writes_its_constants() {
+        let rig = Rig::new(Order::Issue, false);
+        let [add, peek] = [Call::AddToX, Call::Peek].map(|call| rig.prepare(call));
+        rig.stream.begin_capture().unwrap();
+        [&add, &peek].iter().try_for_each(|launch| rig.stream.launch(launch)).unwrap();
+        let mut exec = rig.stream.end_capture().unwrap().instantiate().unwrap();
+        let nodes: Vec<_> = exec.nodes().map(|(id, _)| id).collect();
+        let mut update = |node: usize, launch: &PreparedLaunch| match exec.update(nodes[node], launch) {
+            Ok(()) => None,
+            Err(RuntimeError::GraphOverlap { node, constant_of }) => Some((node, constant_of)),
+            Err(other) => panic!("{other}"),
+        };
+        assert_eq!(update(0, &rig.prepare(Call::AddToW)), Some((0, 1)));
+        assert_eq!(update(1, &rig.peek(&rig.x)), Some((1, 1)));
+        let other = rig.stream.alloc_zeros(N as usize).unwrap();
+        assert_eq!(update(0, &rig.add(Release::Default, true, &other)), None);
+        assert_eq!(update(1, &rig.peek(&rig.w)), None);
+    }
+}

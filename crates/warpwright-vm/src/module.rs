@@ -48,6 +48,8 @@ pub struct KernelInfo {
     pub local_bytes: u64,
     /// Whether it contains `griddepcontrol.wait`, so that it may be a programmatic dependent launch.
     pub waits_for_grids: bool,
+    /// Whether each thread does so before it lets dependent grids begin and before it ends.
+    pub waits_first: bool,
     pub(crate) function: u32,
     /// Static shared variables, sorted: offset and size.
     pub(crate) shared_regions: Vec<(u64, u64)>,
@@ -160,6 +162,7 @@ fn kernel_info(
         registers: frame.registers,
         local_bytes: frame.local_regions.iter().map(|(_, bytes)| bytes).sum(),
         waits_for_grids: verified.waits_for_grids,
+        waits_first: verified.waits_first,
         function: number,
         shared_regions: shared.regions().to_vec(),
         shared_names: names.map(str::to_owned).collect(),

@@ -94,6 +94,8 @@ pub struct PlannedLaunch {
     /// it reads them again. For caches that attention reads, the whole capacity counts; for tables and caches of which
     /// only some rows are read or written, those rows.
     pub bytes: u64,
+    /// Whether it may begin before the launch in front of it is complete (a programmatic dependent launch).
+    pub overlaps: bool,
 }
 
 /// The value of an argument.
@@ -145,7 +147,7 @@ pub struct Scratch {
     /// Number of its elements.
     pub len: u64,
     /// Whether it is zero before the first launch. Kernels leave such memory zero, so that launches of one plan, which
-    /// never overlap, share it; other scratch memory lives for one step.
+    /// access it one after the other, share it; other scratch memory lives for one step.
     pub zeroed: bool,
     /// The index of the step that needs it.
     pub step: usize,

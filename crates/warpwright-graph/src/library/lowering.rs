@@ -253,7 +253,15 @@ impl<'a> Lowering<'a> {
         }
         let (Block::Exactly(block) | Block::AtMost(block)) = kernel.rule.block;
         let dims = dims.to_vec();
-        self.actions.push(Action::Launch(PlannedLaunch { kernel, args, dims, grid, block, bytes }));
+        self.actions.push(Action::Launch(PlannedLaunch {
+            kernel,
+            args,
+            dims,
+            grid,
+            block,
+            bytes,
+            overlaps: false,
+        }));
         Ok(())
     }
 

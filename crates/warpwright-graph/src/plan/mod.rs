@@ -9,6 +9,7 @@
 //! arena. Of the device it depends on the architecture and the size only; binding it provides the rest.
 
 mod memory;
+mod overlap;
 mod planned;
 
 pub use memory::{Location, Memory};

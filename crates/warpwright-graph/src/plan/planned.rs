@@ -4,6 +4,7 @@
 //! takes, in its order; every tensor of a step and every piece of scratch has a location.
 
 use super::memory::{self, Location, Memory};
+use super::overlap;
 use crate::dispatch::KernelDispatch;
 use crate::fuse::{Formed, fuse};
 use crate::graph::{ComputeGraph, Element, Role, Tensor};
@@ -52,7 +53,9 @@ impl Plan {
         let mut formed = fuse(&mut program, options.fusions, &accepts);
         formed.extend(library::choose(&mut program, options, &overridden, &accepts));
         program.check()?;
-        let library::Lowered { steps, scratch, choices } = library::lower(&program, options, &overridden)?;
+        let library::Lowered { mut steps, scratch, choices } =
+            library::lower(&program, options, &overridden)?;
+        overlap::mark(&program, &mut steps, &options.tuning);
         let memory = memory::plan(&program, &steps, &scratch)?;
         let layout = |family| {
             if overridden(family) { dispatch.weight_layout(family) } else { library::layout(family) }
@@ -90,6 +93,11 @@ impl Plan {
     /// Bytes that all launches move: see [`PlannedLaunch::bytes`].
     pub fn bytes(&self) -> u64 {
         self.launches().fold(0, |sum, (_, launch)| sum.saturating_add(launch.bytes))
+    }
+
+    /// How many launches may overlap with the one in front of them.
+    pub fn overlaps(&self) -> usize {
+        self.launches().filter(|(_, launch)| launch.overlaps).count()
     }
 
     /// Memory that kernels need in addition to their operands.

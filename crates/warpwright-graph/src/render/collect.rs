@@ -172,6 +172,7 @@ fn launch(
         grid: launch.grid,
         block: launch.block,
         bytes: launch.bytes,
+        overlaps: launch.overlaps,
         args: args.collect(),
     }
 }

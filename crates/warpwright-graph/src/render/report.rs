@@ -112,6 +112,9 @@ pub struct LaunchReport {
     pub block: [u32; 3],
     /// Bytes that it moves, by its arguments.
     pub bytes: u64,
+    /// Whether it may begin before the launch in front of it is complete.
+    #[serde(default)]
+    pub overlaps: bool,
     /// Its arguments, in the kernel's order.
     pub args: Vec<ArgReport>,
 }

@@ -57,7 +57,9 @@ fn header(text: &mut String, report: &PlanReport) -> std::fmt::Result {
     let target = &report.target;
     let TotalsReport { nodes, steps, launches, bytes, .. } = report.totals;
     writeln!(text, "{}, {} multiprocessors, {}", target.arch, target.multiprocessors, target.arithmetic)?;
-    writeln!(text, "{nodes} nodes → {steps} steps → {launches} launches, {}", size(bytes))?;
+    let overlaps = report.launches.iter().filter(|launch| launch.overlaps).count();
+    let overlaps = if overlaps > 0 { format!(", {overlaps} of which overlap") } else { String::new() };
+    writeln!(text, "{nodes} nodes → {steps} steps → {launches} launches{overlaps}, {}", size(bytes))?;
     if let Some(TotalsReport { steps, launches, bytes, arena_bytes, .. }) = report.unfused {
         let (moved, arena) = (size(bytes), size(arena_bytes));
         writeln!(text, "unfused: {steps} steps → {launches} launches, {moved}, in {arena} of memory")?;
@@ -78,18 +80,19 @@ fn nodes(text: &mut String, report: &PlanReport) {
 
 fn steps(text: &mut String, report: &PlanReport) {
     text.push_str("\nafter\n");
-    let mut rows = vec![["step", "does", "grid", "block", "bytes", "kernel"].map(String::from)];
+    let mut rows = vec![["step", "does", "grid", "block", "bytes", "overlaps", "kernel"].map(String::from)];
     for (i, step) in report.steps.iter().enumerate() {
         let first = [i.to_string(), step.op.clone()];
-        let mut lines: Vec<[String; 4]> = step
+        let mut lines: Vec<[String; 5]> = step
             .launches
             .iter()
             .filter_map(|&launch| report.launches.get(launch))
-            .map(|LaunchReport { grid, block, bytes, kernel, .. }| {
-                [dims(*grid), dims(*block), size(*bytes), kernel.clone()]
+            .map(|LaunchReport { grid, block, bytes, overlaps, kernel, .. }| {
+                let overlaps = if *overlaps { "yes" } else { "" };
+                [dims(*grid), dims(*block), size(*bytes), overlaps.into(), kernel.clone()]
             })
             .collect();
-        let plain = |what: String| ["".into(), "".into(), "".into(), what];
+        let plain = |what: String| ["".into(), "".into(), "".into(), "".into(), what];
         lines.extend(step.copies.iter().map(|copy| plain(format!("copy {} to {}", copy.from, copy.to))));
         if step.overridden {
             lines.push(plain("the dispatcher's own".into()));
@@ -99,9 +102,9 @@ fn steps(text: &mut String, report: &PlanReport) {
         let own = if fusions.is_empty() { nodes } else { format!("{nodes}  [{fusions}]") };
         lines.push(plain(format!("  {own}")));
         let mut first = Some(first);
-        for [grid, block, bytes, kernel] in lines {
+        for [grid, block, bytes, overlaps, kernel] in lines {
             let [number, op] = first.take().unwrap_or_default();
-            rows.push([number, op, grid, block, bytes, kernel]);
+            rows.push([number, op, grid, block, bytes, overlaps, kernel]);
         }
     }
     columns(text, &rows);

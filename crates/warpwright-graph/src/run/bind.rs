@@ -66,7 +66,7 @@ fn prepare(placed: &Placed, action: &Action) -> Result<Ready, ExecuteError> {
 
 fn prepare_launch(placed: &Placed, launch: &PlannedLaunch) -> Result<PreparedLaunch, ExecuteError> {
     let kernel = placed.stream.device().kernel(&**launch.kernel.kernel())?;
-    let mut binder = kernel.bind();
+    let mut binder = kernel.bind().dependent(launch.overlaps);
     for (&(name, source), desc) in launch.args.iter().zip(launch.kernel.args()) {
         binder = match placed.bound_arg(source, desc.dtype)? {
             BoundArg::Buffer(buffer) => binder.buffer(name, buffer),

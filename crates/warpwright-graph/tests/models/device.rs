@@ -11,6 +11,8 @@ use warpwright_graph::{
     Store, StoreError, TensorType, execute_graph,
 };
 use warpwright_kernels::CacheDtype;
+use warpwright_runtime::{Device, Order, VmConfig};
+use warpwright_vm::Options;
 
 /// How plans are made and run.
 #[derive(Clone, Copy, Debug)]
@@ -18,11 +20,20 @@ pub(crate) struct Mode {
     pub(crate) arithmetic: Arithmetic,
     pub(crate) fusions: Fusions,
     pub(crate) captured: bool,
+    /// Whether launches may overlap, and the order of the device.
+    pub(crate) overlap: bool,
+    pub(crate) order: Option<Order>,
 }
 
 impl Default for Mode {
     fn default() -> Self {
-        Mode { arithmetic: Arithmetic::Exact, fusions: Fusions::all(), captured: false }
+        Mode {
+            arithmetic: Arithmetic::Exact,
+            fusions: Fusions::all(),
+            captured: false,
+            overlap: true,
+            order: None,
+        }
     }
 }
 
@@ -62,7 +73,11 @@ pub(crate) fn follow(
     mode: Mode,
     change: impl Fn(&ComputeGraph) -> ComputeGraph,
 ) -> Result<Vec<Made>, String> {
-    let device = device(false);
+    let device = match mode.order {
+        None => device(false),
+        Some(order) => Device::vm(VmConfig { order, options: Options::checked(), ..VmConfig::default() })
+            .expect("a device"),
+    };
     let mut store = Store::new(&device.default_stream());
     let decode = case.graph(&Step::Decode);
     for (name, (ty, bytes)) in case.weights(&decode) {
@@ -130,6 +145,7 @@ fn write_cache(store: &mut Store, name: &str, ty: TensorType, values: &[f64]) ->
 fn prepare(graph: &ComputeGraph, store: &mut Store, mode: Mode) -> Result<Ready, String> {
     let mut options = PlanOptions::for_device(store.device());
     (options.arithmetic, options.fusions) = (mode.arithmetic, mode.fusions);
+    options.tuning.overlap = mode.overlap;
     let plan = Plan::new(graph, &options, &KernelLibrary).map_err(|error| error.to_string())?;
     let executable = plan.bind(store).map_err(|error| error.to_string())?;
     if !mode.captured {

@@ -21,6 +21,7 @@ use common::Random;
 use device::{Mode, follow};
 use trace::Trace;
 use warpwright_graph::{Arithmetic, Fusion, Fusions};
+use warpwright_runtime::Order;
 
 /// How many of a random kind are run.
 fn count(usual: u64) -> u64 {
@@ -83,7 +84,7 @@ fn every_fusion_by_itself_and_left_out_makes_the_same() {
             let all = Fusions::all();
             let each = Fusion::ALL.into_iter().flat_map(|f| [all.without(f), Fusions::none().with(f)]);
             for fusions in [Fusions::none(), all].into_iter().chain(each) {
-                choices.follow(&case, &trace, Mode { arithmetic, fusions, captured: false });
+                choices.follow(&case, &trace, Mode { arithmetic, fusions, ..Mode::default() });
             }
         }
     }
@@ -101,5 +102,26 @@ fn replays_are_executions_bit_by_bit() {
                 .unwrap_or_else(|error| panic!("{error}\n{case:#?}"))
         };
         assert_eq!(run(true), run(false), "{case:#?}");
+    }
+}
+
+/// With all checks: whatever runs before the launch in front of it is complete changes nothing, and is no finding.
+#[test]
+fn launches_that_overlap_make_the_same() {
+    for (seed, arithmetic) in [(4, Arithmetic::Exact), (5, Arithmetic::Int8)] {
+        let case = Case::random(&mut Random::new(seed));
+        let trace = Trace::new(&case, arithmetic);
+        let run = |mode: Mode| {
+            follow(&case, &trace, mode, |graph| graph.clone())
+                .unwrap_or_else(|error| panic!("{mode:?}: {error}\n{case:#?}"))
+        };
+        let mode = Mode { arithmetic, ..Mode::default() };
+        let apart = run(Mode { overlap: false, ..mode });
+        for order in [Order::Issue, Order::Reverse, Order::Random(1)] {
+            for captured in [false, true] {
+                let mode = Mode { captured, order: Some(order), ..mode };
+                assert!(run(mode) == apart, "{mode:?}\n{case:#?}");
+            }
+        }
     }
 }

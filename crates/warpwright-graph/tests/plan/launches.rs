@@ -2,7 +2,7 @@
 
 use crate::common::{Choice, Formats, ModelConfig};
 use crate::{exact, int8, plan, steps};
-use warpwright_graph::{Arithmetic, Plan, PlanOptions};
+use warpwright_graph::{Action, Arithmetic, Plan, PlanOptions};
 use warpwright_kernels::{CacheDtype, WeightFormat};
 use warpwright_ptx::ir::Arch;
 
@@ -98,4 +98,33 @@ fn of_one_configuration_share_their_kernel() {
     // Two mixes of formats in layers make two more; embedding, logits, argmax and counters have one each.
     assert_eq!(plan.options().arithmetic, Arithmetic::Exact);
     assert_eq!(kernels.len(), 6 + 2 + 4);
+}
+
+#[test]
+fn overlap_with_the_one_in_front_from_sm_90_on() {
+    for (name, model) in ModelConfig::real() {
+        let graph = model.decode(1, Choice::ArgMax);
+        for (sm, overlap) in [(80, true), (90, false), (90, true), (120, true)] {
+            let mut options = PlanOptions::new(Arch::sm(sm), 132);
+            options.tuning.overlap = overlap;
+            let plan = plan(&graph, &options);
+            // All but what is first, or behind a copy: no launch of a step writes what another takes as constant.
+            let actions: Vec<_> = plan.steps().iter().flat_map(|step| &step.actions).collect();
+            let mut front = false;
+            for action in actions {
+                let launch = match action {
+                    Action::Launch(launch) => launch,
+                    _ => {
+                        front = false;
+                        continue;
+                    }
+                };
+                let expected = front && overlap && sm >= 90;
+                assert_eq!(launch.overlaps, expected, "{name}, sm_{sm}: {}", launch.kernel.entry());
+                front = true;
+            }
+            let most = plan.overlaps() * 10 > plan.launches().count() * 9;
+            assert_eq!(most, overlap && sm >= 90, "{name}, sm_{sm}: {}", plan.overlaps());
+        }
+    }
 }

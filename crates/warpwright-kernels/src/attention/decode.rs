@@ -55,10 +55,9 @@ impl<'k> Block<'_, 'k> {
         (!group.is_multiple_of(heads)).then(|| self.head(head)[0].lt(group))
     }
 
-    /// The rows of the block's head in a buffer, `width` elements each. Those that are read nothing may write while the
-    /// body runs.
+    /// The rows of the block's head in a buffer, `width` elements each.
     fn rows<T: Data>(&self, all: Ptr<'k, Global, T>, width: u32) -> Ptr<'k, Global, T> {
-        all.nc().row(self.kv_head(), self.max_seq_len * width)
+        all.row(self.kv_head(), self.max_seq_len * width)
     }
 
     /// Keys and values.
@@ -78,7 +77,7 @@ impl<'k> Block<'_, 'k> {
         there: Option<Reg<'k, Pred>>,
         count: u32,
     ) -> Vec<Reg<'k, f32>> {
-        let row = Floats::from(self.args.q).nc().at(self.head(head)[1] * self.config.head_dim);
+        let row = Floats::from(self.args.q).at(self.head(head)[1] * self.config.head_dim);
         row.load([there, self.has(head)], element, count)
     }
 

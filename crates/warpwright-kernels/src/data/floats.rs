@@ -105,15 +105,6 @@ impl<'k> Floats<'k> {
         }
     }
 
-    /// Loads through the read-only cache: nothing may write the memory while the kernel runs.
-    pub(crate) fn nc(self) -> Self {
-        match self {
-            Floats::F32(ptr) => Floats::F32(ptr.nc()),
-            Floats::F16(ptr) => Floats::F16(ptr.nc()),
-            Floats::Bf16(ptr) => Floats::Bf16(ptr.nc()),
-        }
-    }
-
     /// Element `index`.
     #[track_caller]
     pub(crate) fn ld(self, index: impl Index<'k>) -> Reg<'k, f32> {

@@ -98,7 +98,7 @@ impl Kernel for ScaleRows {
 
     fn body<'k>(&self, k: K<'k>, ScaleRowsArgs { x, halves, scales, .. }: ScaleRowsArgs<Body<'k>>) {
         let (d, pitch) = (self.d, self.pitch());
-        let x = Floats::from(x).nc().at(k.ctaid() * d);
+        let x = Floats::from(x).at(k.ctaid() * d);
         let halves = Floats::from(halves).at(k.ctaid() * (self.terms * pitch));
         // A vector of the row; zeros beyond its end.
         let load = |i: Reg<'k, u32>| -> Vec<Reg<'k, f32>> {

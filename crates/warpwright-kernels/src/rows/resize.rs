@@ -64,7 +64,7 @@ impl Kernel for ResizeRows {
     }
 
     fn body<'k>(&self, k: K<'k>, args: ResizeRowsArgs<Body<'k>>) {
-        let (x, y) = (Floats::from(args.x).nc(), Floats::from(args.y));
+        let (x, y) = (Floats::from(args.x), Floats::from(args.y));
         let (from, to) = (k.dim(self.from), k.dim(self.to));
         let vector = self.vector();
         let chunks = (to / vector).reg();

@@ -103,12 +103,15 @@ pub struct Tuning {
     /// Whether the order of sums is the same for every batch, so that the results of a sequence do not depend on the
     /// sequences computed with it.
     pub batch_invariant: bool,
+    /// Whether launches may begin before the one in front of them is complete, on devices that can do that. Results have
+    /// the same bits.
+    pub overlap: bool,
 }
 
 impl Tuning {
-    /// Uses estimates only, and chooses for each batch separately.
+    /// Uses estimates only, and chooses for each batch separately; launches may overlap.
     pub fn new(device: DeviceModel) -> Self {
-        Tuning { device, measured: Arc::default(), batch_invariant: false }
+        Tuning { device, measured: Arc::default(), batch_invariant: false, overlap: true }
     }
 
     /// The batch to choose for: `None` if choices are batch-invariant.

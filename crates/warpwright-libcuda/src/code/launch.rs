@@ -118,8 +118,8 @@ impl warpwright_device::Launch for Launch {
         })
     }
 
-    fn is_dependent(&self) -> bool {
-        self.dependent
+    fn waits_first(&self) -> bool {
+        self.function.kernel.waits_first
     }
 
     fn end(&self, number: u64, report: Report) -> warpwright_device::Result<()> {

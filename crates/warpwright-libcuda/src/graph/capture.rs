@@ -201,7 +201,7 @@ impl Recorder for Recording {
                     "a stream that captures waits for an event that was recorded outside of the capture";
                 return Err(capture.refuse(Status::STREAM_CAPTURE_ISOLATION, why));
             }
-            Op::Launch(_)
+            Op::Launch { .. }
             | Op::Standing(_)
             | Op::Move { .. }
             | Op::Call(_)
@@ -408,6 +408,9 @@ pub(crate) fn add(stream: &Arc<Stream>, task: Task) -> Result<()> {
 pub(crate) fn launch(stream: &Arc<Stream>, launch: Launch) -> Result<()> {
     match of(stream) {
         Some(capture) => capture.add(stream, Task::Kernel(Kernel::new(launch))),
-        None => stream.submit(Op::Launch(Arc::new(launch))),
+        None => {
+            let overlaps = launch.dependent;
+            stream.submit(Op::Launch { launch: Arc::new(launch), overlaps })
+        }
     }
 }

@@ -131,8 +131,7 @@ impl Task {
     /// The operation, if it is always the same; `overlaps` if it may overlap with the launch in front of it.
     pub(crate) fn op(&self, overlaps: bool) -> Option<Op> {
         Some(match self {
-            Task::Kernel(kernel) if kernel.launch.dependent == overlaps => Op::Launch(kernel.launch.clone()),
-            Task::Kernel(kernel) => Op::Launch(Arc::new(kernel.launch.overlapping(overlaps))),
+            Task::Kernel(kernel) => Op::Launch { launch: kernel.launch.clone(), overlaps },
             Task::Copy(copy) => Op::Copy(copy.clone()),
             Task::Fill(fill) => fill.op(),
             Task::Values(ops) => Op::Batch(ops.clone(), 0),

@@ -9,6 +9,7 @@ mod captured;
 mod changed;
 mod fork;
 mod objects;
+mod overlap;
 #[path = "../support/mod.rs"]
 mod support;
 

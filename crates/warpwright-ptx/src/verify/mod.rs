@@ -27,6 +27,7 @@ mod function;
 mod grouped;
 mod lowest;
 mod module;
+mod overlap;
 mod shared;
 mod stack;
 pub mod uniformity;
@@ -40,8 +41,8 @@ pub use uniformity::Uniformity;
 
 use crate::diag::{Code, Diagnostic, Diagnostics};
 use crate::ir::*;
-use crate::op::control::{GridDependency, Way};
-use crate::op::{Check, Op};
+use crate::op::Check;
+use crate::op::control::Way;
 use assigned::Gap;
 use lowest::{Gate, Requirements};
 use uses::Uses;
@@ -81,6 +82,10 @@ pub struct FunctionInfo {
     /// Whether its body contains `griddepcontrol.wait`. Functions that it calls do not count: without a wait of its own a
     /// kernel is no programmatic dependent launch.
     pub waits_for_grids: bool,
+    /// Whether each of its threads executes that, whichever way it takes, before it executes
+    /// `griddepcontrol.launch_dependents` and before it ends. Then the launches in front of a launch are complete when
+    /// one behind it begins.
+    pub waits_first: bool,
 }
 
 /// Numbers of declared registers, by size.
@@ -142,10 +147,11 @@ pub fn verify(module: &Module) -> Result<ModuleInfo, Diagnostics> {
             flow(function, &cfg, &uses, &mut out);
         }
         functions.push(FunctionInfo {
-            cfg,
             static_shared: 0,
             registers: RegisterCounts::of(function),
-            waits_for_grids: function.statements().iter().any(waits_for_grids),
+            waits_for_grids: overlap::waits(function),
+            waits_first: overlap::waits_first(function, &cfg),
+            cfg,
         });
     }
     let sizes = shared::sizes(&index, &mut out);
@@ -156,11 +162,6 @@ pub fn verify(module: &Module) -> Result<ModuleInfo, Diagnostics> {
         return Err(out);
     }
     Ok(ModuleInfo { diagnostics: out, functions, requirements: gate.requirements })
-}
-
-fn waits_for_grids(statement: &Statement) -> bool {
-    let StatementKind::Instruction(instruction) = &statement.kind else { return false };
-    matches!(instruction.op, Op::Griddepcontrol(ref op) if op.action == GridDependency::Wait)
 }
 
 fn instructions(

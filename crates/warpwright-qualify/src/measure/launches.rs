@@ -12,17 +12,23 @@ impl Bench<'_> {
     pub(crate) fn launches(&self, launch: &Launch, works: usize) -> Result<(Samples, u64), Failure> {
         let bytes = bytes(launch)?;
         let sets = self.sets(bytes);
-        let prepared = self.prepare(launch, sets)?;
+        let prepared = self.prepare(launch, sets, true)?;
         let works = works.max(sets);
         Ok((self.replayed(works, |stream| Ok(in_turn(stream, &prepared, works)?))?, bytes))
     }
 
-    /// A launch with buffers of its own, as often as there are to be sets of buffers.
-    pub(crate) fn prepare(&self, launch: &Launch, sets: usize) -> Result<Vec<PreparedLaunch>, Failure> {
+    /// A launch with buffers of its own, as often as there are to be sets of buffers. If they may `overlap`, each begins
+    /// before the one in front of it is complete, on devices that can do that.
+    pub(crate) fn prepare(
+        &self,
+        launch: &Launch,
+        sets: usize,
+        overlap: bool,
+    ) -> Result<Vec<PreparedLaunch>, Failure> {
         let kernel = self.device.kernel(&*launch.kernel)?;
         let args = launch.kernel.args();
         let prepared = (0..sets as u64).map(|set| {
-            let mut binder = kernel.bind();
+            let mut binder = kernel.bind().dependent(overlap);
             for (place, arg) in (0..).zip(&args) {
                 binder = match arg.role {
                     Role::Scalar => binder.scalar(arg.name, u32::try_from(number(launch, arg.name)?)?),

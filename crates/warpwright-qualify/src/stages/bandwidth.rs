@@ -13,7 +13,7 @@ pub(crate) const COPY: &str = "copy by the driver";
 pub(super) fn items(size: Size) -> Vec<Item> {
     let bytes: u64 = size.pick(64 << 10, 512 << 20, 2 << 30);
     let kernel = move |bench: &Bench<'_>, found: &mut dyn FnMut(Finding)| {
-        let launches = bench.prepare(&Launch::new(CopyBytes::new(bytes), &[]), 1)?;
+        let launches = bench.prepare(&Launch::new(CopyBytes::new(bytes), &[]), 1, true)?;
         let samples = bench.replayed(1, |stream| Ok(in_turn(stream, &launches, 1)?))?;
         found(Finding::Figure(samples.figure("copy by a kernel", Some(2 * bytes), None)));
         Ok(())

@@ -15,17 +15,22 @@ const CONTEXT: u32 = 512;
 #[derive(Clone, Copy, Debug)]
 enum Executor {
     Eager,
+    /// One launch after the other.
     Graph,
+    /// With programmatic dependent launches; below sm_90 the same.
+    Overlapping,
     Persistent,
 }
 
 impl Executor {
-    const ALL: [Executor; 3] = [Executor::Graph, Executor::Eager, Executor::Persistent];
+    const ALL: [Executor; 4] =
+        [Executor::Overlapping, Executor::Graph, Executor::Eager, Executor::Persistent];
 
     fn name(self) -> &'static str {
         match self {
             Executor::Eager => "eager",
             Executor::Graph => "graph",
+            Executor::Overlapping => "graph, overlapping launches",
             Executor::Persistent => "persistent",
         }
     }
@@ -69,6 +74,7 @@ fn step(
     let graph = config.decode(1, Choice::ArgMax);
     let mut options = PlanOptions::for_device(bench.device);
     options.arithmetic = arithmetic;
+    options.tuning.overlap = matches!(executor, Executor::Overlapping);
     let plan = Plan::new(&graph, &options, &KernelLibrary)?;
     let mut store = Store::new(&bench.stream);
     let bytes = add_weights(bench, &mut store, &graph)?;
@@ -83,7 +89,7 @@ fn step(
                 (0..steps).try_for_each(|_| Ok(executable.issue(&KernelLibrary)?))
             })?
         }
-        Executor::Graph => {
+        Executor::Graph | Executor::Overlapping => {
             let captured = plan.bind(&mut store)?.capture(&KernelLibrary)?;
             fill_caches(bench, &store)?;
             bench.repeated(steps, || {

@@ -7,6 +7,9 @@ use crate::measure::{Bench, Failure, Samples, Size, in_turn};
 use std::time::Instant;
 use warpwright_kernels::tune::Launch;
 
+/// Launches one after the other, and programmatic dependent ones; below sm_90 both are the same.
+const OVERLAP: [(bool, &str); 2] = [(false, ""), (true, ", overlapping")];
+
 pub(super) fn items(size: Size) -> Vec<Item> {
     vec![
         Item::measure("clock", size, clock),
@@ -36,25 +39,29 @@ fn clock(bench: &Bench<'_>, found: &mut dyn FnMut(Finding)) -> Result<(), Failur
 
 /// Launches one by one: until the host has issued them, and until the device has done them.
 fn launch(bench: &Bench<'_>, found: &mut dyn FnMut(Finding)) -> Result<(), Failure> {
-    let launches = bench.prepare(&Launch::new(StoreWord, &[]), 1)?;
     let works = bench.size.pick(10, 500, 1000);
-    let mut issued = Vec::new();
-    let samples = bench.repeated(works, || {
-        let start = Instant::now();
-        in_turn(&bench.stream, &launches, works)?;
-        issued.push(start.elapsed().as_secs_f64() / works as f64);
-        Ok(())
-    })?;
-    found(Finding::Figure(Samples(issued).figure("launch, time of the host", None, None)));
-    found(Finding::Figure(samples.figure("launch after launch", None, None)));
+    for (overlap, how) in OVERLAP {
+        let launches = bench.prepare(&Launch::new(StoreWord, &[]), 1, overlap)?;
+        let mut issued = Vec::new();
+        let samples = bench.repeated(works, || {
+            let start = Instant::now();
+            in_turn(&bench.stream, &launches, works)?;
+            issued.push(start.elapsed().as_secs_f64() / works as f64);
+            Ok(())
+        })?;
+        found(Finding::Figure(Samples(issued).figure(format!("launch{how}, time of the host"), None, None)));
+        found(Finding::Figure(samples.figure(format!("launch after launch{how}"), None, None)));
+    }
     Ok(())
 }
 
 fn node(bench: &Bench<'_>, found: &mut dyn FnMut(Finding)) -> Result<(), Failure> {
-    let launches = bench.prepare(&Launch::new(StoreWord, &[]), 1)?;
     let works = bench.size.pick(10, 500, 1000);
-    let samples = bench.replayed(works, |stream| Ok(in_turn(stream, &launches, works)?))?;
-    found(Finding::Figure(samples.figure("node after node of a graph", None, None)));
+    for (overlap, how) in OVERLAP {
+        let launches = bench.prepare(&Launch::new(StoreWord, &[]), 1, overlap)?;
+        let samples = bench.replayed(works, |stream| Ok(in_turn(stream, &launches, works)?))?;
+        found(Finding::Figure(samples.figure(format!("node after node of a graph{how}"), None, None)));
+    }
     Ok(())
 }
 
@@ -68,7 +75,7 @@ fn barrier(bench: &Bench<'_>, found: &mut dyn FnMut(Finding)) -> Result<(), Fail
     let rounds = bench.size.pick(4, 500, 1000);
     let mut times = Vec::new();
     for rounds in [0, rounds] {
-        let launches = bench.prepare(&Launch::new(GridBarriers { rounds, blocks }, &[]), 1)?;
+        let launches = bench.prepare(&Launch::new(GridBarriers { rounds, blocks }, &[]), 1, false)?;
         let samples = bench.replayed(1, |stream| Ok(in_turn(stream, &launches, 1)?))?;
         times.push(samples.0);
     }

@@ -18,6 +18,7 @@ pub use error::{ContractError, Kind, Measure, Violation};
 pub(crate) use limits::Limits;
 
 use crate::op::Shape;
+use crate::overlap::Access;
 use std::sync::Arc;
 use warpwright_dsl::{ArgDesc, Block, Extent, LaunchRule, Role};
 use warpwright_ptx::ir::Type;
@@ -45,6 +46,8 @@ pub(crate) struct Resolved {
     pub(crate) shape: Shape,
     /// The parameters, in order.
     pub(crate) params: Vec<Param>,
+    /// What decides whether it overlaps with the launch in front of it.
+    pub(crate) access: Access,
 }
 
 /// The only block that a rule allows, or the largest.
@@ -161,7 +164,7 @@ impl Contract {
                 return Err(Violation::NotResident { given, needed });
             }
         }
-        Ok(Resolved { shape, params })
+        Ok(Resolved { shape, access: self.access(&params, &touched), params })
     }
 
     /// Checks the kind and the type of an argument, but not its size.
@@ -207,6 +210,21 @@ impl Contract {
             return Err(Violation::Misaligned { argument, given: span.address, needed: ALIGNMENT });
         }
         Ok(bytes)
+    }
+
+    /// The constants and what is written, where each argument's `touched` bytes are.
+    fn access(&self, params: &[Param], touched: &[u64]) -> Access {
+        let mut access = Access { constants: Vec::new(), writes: Some(Vec::new()) };
+        for ((arg, param), bytes) in self.args.iter().zip(params).zip(touched) {
+            let Param::Address(begin) = *param else { continue };
+            let range = begin..begin.saturating_add(*bytes);
+            match (arg.role, &mut access.writes) {
+                (Role::Out | Role::InOut, Some(writes)) => writes.push(range),
+                (Role::In, _) if arg.constant => access.constants.push(range),
+                _ => {}
+            }
+        }
+        access
     }
 
     /// Checks that a written buffer overlaps nothing else, or is exactly the buffer that it may share.

@@ -123,7 +123,7 @@ fn captured(
 /// A launch as a graph. The context is bound.
 fn captured_launch(context: &Arc<Context>, call: &Call) -> Result<Graph, CallError> {
     // SAFETY: nothing is launched: it is captured. The function's module is loaded, and the driver copies the arguments.
-    captured(context, |stream| unsafe { call.issue(stream) })
+    captured(context, |stream| unsafe { call.issue(stream, false) })
 }
 
 /// Nodes that come one behind the other.
@@ -147,14 +147,17 @@ impl<'a> Chain<'a> {
     /// Adds an operation: its node, where it is one.
     fn add(&mut self, op: &Op) -> Result<Option<Node>, CallError> {
         match op {
-            Op::Launch(launch) => self.launch(&launch.code.cuda().call).map(Some),
+            Op::Launch { launch, overlaps } => self.launch(&launch.code.cuda().call, *overlaps).map(Some),
             Op::Copy { target, .. } | Op::Fill { target, .. } if target.bytes == 0 => Ok(None),
             Op::Copy { source, target } => self.copy(source, target).map(Some),
             Op::Fill { target, word } => self.fill(target, *word).map(Some),
             Op::Replay { ops, .. } => {
+                // The beginning and the end of a graph end a chain.
+                self.kernel = false;
                 for op in ops.iter() {
                     self.add(op)?;
                 }
+                self.kernel = false;
                 Ok(None)
             }
         }
@@ -189,13 +192,13 @@ impl<'a> Chain<'a> {
         Ok(Node { is_graph: true, ..node })
     }
 
-    fn launch(&mut self, call: &Call) -> Result<Node, CallError> {
+    fn launch(&mut self, call: &Call, overlaps: bool) -> Result<Node, CallError> {
         if call.argument_bytes() > ARGUMENTS {
             return self.graph(&captured_launch(self.context, call)?);
         }
         let params = call.node();
         // What comes behind a copy or a memset waits for its end, whatever it is.
-        let edge = if self.kernel && call.is_dependent() { programmatic_edges() } else { None };
+        let edge = if self.kernel && overlaps { programmatic_edges() } else { None };
         let before = self.last.filter(|_| edge.is_some());
         let node = self.node("cuGraphAddKernelNode", |node, graph, behind, count| {
             let count = if edge.is_some() { 0 } else { count };

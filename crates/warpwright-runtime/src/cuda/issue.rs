@@ -65,7 +65,7 @@ struct Tally {
 impl Tally {
     fn add(&mut self, op: &Op) {
         match op {
-            Op::Launch(launch) => {
+            Op::Launch { launch, .. } => {
                 self.launches += 1;
                 let kernel = launch.kernel.clone();
                 let first = self.kernels.take().map_or_else(|| kernel.clone(), |(first, _)| first);
@@ -154,9 +154,9 @@ impl Driver {
     /// What it does with memory is in the order of the stream, and the memory lives as long.
     unsafe fn operate(&self, op: &Op, stream: &Stream, order: &mut Order) -> Result<(), CallError> {
         match op {
-            Op::Launch(launch) => {
+            Op::Launch { launch, overlaps } => {
                 // SAFETY: the code has the function's module; the rest is the caller's promise.
-                unsafe { launch.code.cuda().call.issue(stream) }?;
+                unsafe { launch.code.cuda().call.issue(stream, *overlaps) }?;
                 let number = self.counts.launches.fetch_add(1, Relaxed);
                 order.suspects.add(&launch.kernel, &launch.kernel, number, 1);
                 self.after_launch(stream, order)?;
@@ -274,7 +274,12 @@ impl Driver {
         Ok(AnyExec::Cuda(Arc::new(Replay { exec, tally })))
     }
 
-    pub(crate) fn update(&self, exec: &AnyExec, node: usize, launch: &Arc<Launch>) -> Result<()> {
+    pub(crate) fn update(
+        &self,
+        exec: &AnyExec,
+        node: usize,
+        (launch, _): (&Arc<Launch>, bool),
+    ) -> Result<()> {
         self.answer(&launch.kernel, exec.cuda().exec.update(node, &launch.code.cuda().call))
     }
 
@@ -341,7 +346,7 @@ pub(super) fn address(range: &MemoryRange) -> u64 {
 /// What an operation is called where it fails.
 fn name(op: &Op) -> &str {
     match op {
-        Op::Launch(launch) => &launch.kernel,
+        Op::Launch { launch, .. } => &launch.kernel,
         Op::Copy { .. } => "copy",
         Op::Fill { .. } => "memset",
         Op::Replay { .. } => "graph",

@@ -54,18 +54,18 @@ impl Call {
         Call { function, shape, words, pointers }
     }
 
-    /// Issues it. The context is bound.
+    /// Issues it; `overlaps` if it may begin before the launch in front of it is complete. The context is bound.
     ///
     /// # Safety
     ///
     /// The function's module is loaded, it takes these arguments, and what it does with the memory that they lead to is
     /// in the order of the stream.
     #[inline]
-    pub(crate) unsafe fn issue(&self, stream: &Stream) -> Result<(), CallError> {
-        let Shape { grid: [x, y, z], block: [bx, by, bz], dynamic_shared, cooperative, cluster, dependent } =
+    pub(crate) unsafe fn issue(&self, stream: &Stream, overlaps: bool) -> Result<(), CallError> {
+        let Shape { grid: [x, y, z], block: [bx, by, bz], dynamic_shared, cooperative, cluster, .. } =
             self.shape;
         let arguments = self.pointers.as_ptr().cast_mut();
-        if !cooperative && cluster.is_none() && !dependent {
+        if !cooperative && cluster.is_none() && !overlaps {
             // SAFETY: the arguments are those of the function, as the caller says, and the driver copies them.
             let asked = unsafe {
                 sys::cuLaunchKernel(
@@ -85,7 +85,7 @@ impl Call {
             return check("cuLaunchKernel", asked);
         }
         let (mut attributes, mut count) = self.attributes();
-        if dependent {
+        if overlaps {
             let serial = &mut attributes[count as usize];
             serial.id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
             serial.value.programmaticStreamSerializationAllowed = 1;
@@ -133,11 +133,6 @@ impl Call {
     pub(super) fn argument_bytes(&self) -> usize {
         // The last word belongs to no argument.
         (self.words.len() - 1) * size_of::<u64>()
-    }
-
-    /// Whether it may begin before the launch in front of it is complete.
-    pub(super) fn is_dependent(&self) -> bool {
-        self.shape.dependent
     }
 
     /// What a graph's node of it is given. The arguments are `self`'s.

@@ -151,7 +151,7 @@ impl OperandBinder {
         let OperandBinder { device, contract, bindings } = self;
         let (arguments, buffers) = bindings.finish()?;
         // Cooperative kernels, whose blocks would be counted, have no operands.
-        let Resolved { shape, params } = contract.resolve(&arguments, contract.block(), || u64::MAX)?;
+        let Resolved { shape, params, .. } = contract.resolve(&arguments, contract.block(), || u64::MAX)?;
         let words = params.iter().map(|param| match param {
             Param::Address(address) => *address,
             Param::Number(number) => u64::from_le_bytes(number.bytes),

@@ -62,8 +62,8 @@ impl warpwright_device::Launch for op::Launch {
         running.map_err(|error| Failure::of_device(self.kernel.clone(), &error))
     }
 
-    fn is_dependent(&self) -> bool {
-        self.shape.dependent
+    fn waits_first(&self) -> bool {
+        self.waits_first
     }
 
     fn end(&self, number: u64, report: Report) -> Result<()> {

@@ -143,9 +143,14 @@ impl Worker {
         Ok(Exec::Vm(Arc::new(Replay(Mutex::new(ops.iter().map(operation).collect())))))
     }
 
-    pub(crate) fn update(&self, exec: &Exec, node: usize, launch: &Arc<Launch>) -> Result<()> {
+    pub(crate) fn update(
+        &self,
+        exec: &Exec,
+        node: usize,
+        (launch, overlaps): (&Arc<Launch>, bool),
+    ) -> Result<()> {
         let mut ops = lock(&exec.vm().0);
-        Arc::make_mut(&mut ops)[node] = engine::Op::Launch(launch.clone());
+        Arc::make_mut(&mut ops)[node] = engine::Op::Launch { launch: launch.clone(), overlaps };
         Ok(())
     }
 
@@ -219,7 +224,7 @@ impl Worker {
 /// An operation in the engine's form.
 fn operation(op: &Op) -> engine::Op {
     match op {
-        Op::Launch(launch) => engine::Op::Launch(launch.clone()),
+        Op::Launch { launch, overlaps } => engine::Op::Launch { launch: launch.clone(), overlaps: *overlaps },
         Op::Copy { source, target } => engine::Op::Move { target: bytes(target), source: bytes(source) },
         Op::Fill { target, word } => {
             let pattern = match word.size {

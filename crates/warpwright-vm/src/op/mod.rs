@@ -8,6 +8,7 @@ pub(crate) mod arith;
 pub(crate) mod async_copy;
 pub(crate) mod atomic;
 pub(crate) mod builtin;
+mod bulk_copy;
 pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod convert;
@@ -55,7 +56,8 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, reconvergence: BranchTarg
             d.unsupported(op.name(), "use `mma.sync` with `ldmatrix`, which every target from sm_80 on has");
             true
         }
-        Family::BulkCopy(_) | Family::Cluster(_) | Family::Texture(_) => false,
+        Family::BulkCopy(op) => bulk_copy::decode(op, d),
+        Family::Cluster(_) | Family::Texture(_) => false,
     };
     if !known {
         d.unsupported(op.name(), "");

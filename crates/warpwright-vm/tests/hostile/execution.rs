@@ -462,6 +462,23 @@ fn heap() {
     ]);
 }
 
+/// A prefetch brings nothing that a program sees, and still has rules.
+#[test]
+fn prefetches() {
+    let bulk = |at: &str| Attack::body(&format!("cp.async.bulk.prefetch.L2.global {at};"));
+    check([
+        ("in bulk", bulk("[%d0], 16"), Nothing),
+        ("of nothing", bulk("[%d0], 0"), Nothing),
+        (
+            "of half a unit",
+            Attack::body("mov.u32 %r1, 24; cp.async.bulk.prefetch.L2.global [%d0], %r1;"),
+            Trap(TrapKind::BadOperand),
+        ),
+        ("from within a unit", bulk("[%d0+8], 16"), Trap(TrapKind::BadOperand)),
+        ("of a line that nobody has", Attack::body("mov.u64 %d1, 8; prefetch.global.L2 [%d1];"), Nothing),
+    ]);
+}
+
 #[test]
 fn matrices() {
     let wmma = |stride: &str| {
@@ -499,7 +516,11 @@ fn matrices() {
 fn unsupported() {
     let unsupported = Trap(TrapKind::Unsupported);
     check([
-        ("a copy in bulk", Attack::body("cp.async.bulk.prefetch.L2.global [%d0], 16;"), unsupported),
+        (
+            "a copy in bulk",
+            Attack::body("cp.async.bulk.global.shared::cta.bulk_group [%d0], [tile], 16;"),
+            unsupported,
+        ),
         (
             "a multiplication of warpgroups",
             Attack::module(Attack::body("wgmma.fence.sync.aligned;").module.replace("sm_90", "sm_90a")),

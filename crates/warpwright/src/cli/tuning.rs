@@ -16,12 +16,17 @@ pub(crate) struct TuningArguments {
     /// sequences computed with it. The size of a prompt's chunks still counts. This is slower
     #[arg(long, help_heading = "Kernels")]
     batch_invariant: bool,
+    /// Launch each kernel when the one before it is complete. From sm_90 on a kernel otherwise begins earlier, and waits
+    /// where it needs results; they are the same
+    #[arg(long, help_heading = "Kernels")]
+    no_overlap: bool,
 }
 
 impl TuningArguments {
     /// Has kernels be chosen as the options say.
     pub(crate) fn apply(&self, tuning: &mut Tuning) -> Result<(), Failure> {
         tuning.batch_invariant = self.batch_invariant;
+        tuning.overlap = !self.no_overlap;
         if let Some(path) = &self.tuning {
             let message =
                 |error: &dyn std::fmt::Display| Failure::Message(format!("{}: {error}", path.display()));

@@ -332,10 +332,8 @@ impl Kernel for QuantGemv {
 
     fn body<'k>(&self, k: K<'k>, args: QuantGemvArgs<Body<'k>>) {
         let x = match (args.x, args.x_quants, args.x_scales) {
-            (Some(x), ..) => Source::Floats { x: x.nc(), norm: args.norm },
-            (None, Some(quants), Some(scales)) => {
-                Source::Bytes { quants: quants.nc().cast(), scales: scales.nc() }
-            }
+            (Some(x), ..) => Source::Floats { x, norm: args.norm },
+            (None, Some(quants), Some(scales)) => Source::Bytes { quants: quants.cast(), scales },
             _ => return,
         };
         let (mut products, _) = self.products();

@@ -51,6 +51,9 @@ pub(super) struct Operands<'k> {
 /// Rows of a group that are read at once: those of bytes may be more, and only these may.
 const AT_ONCE: u32 = 4;
 
+/// Bytes of a line of the L2 cache.
+const LINE: u32 = 128;
+
 impl Product {
     pub(super) fn layout(&self) -> Layout {
         Layout::new(self.format)
@@ -123,9 +126,30 @@ impl Product {
         layout.units.filter(|_| !self.exact).map_or(layout.floating().step, Units::height)
     }
 
+    /// Brings the beginnings of the tile's rows of codes or numbers into L2, which needs nothing of the launches in front.
+    /// With the blocks of a device that is about what its memory has under way at a time.
+    fn fetch_ahead<'k>(&self, k: K<'k>, shape: &Shape<'k>) {
+        if !k.can_overlap() {
+            return;
+        }
+        // Each thread has a line of a row.
+        let rows = shape.rows.tile().min(self.n);
+        let (row, line) = (shape.rows.stored(k.tid() % rows).0, k.tid() / rows);
+        let row_bytes =
+            Planes::new(self.format, self.n, self.k).iter().next().map_or(0, |plane| plane.row_bytes);
+        let lines = (row_bytes as u32).div_ceil(LINE);
+        let inside = (lines < (self.warps * 32).div_ceil(rows)).then(|| line.lt(lines));
+        for matrix in &shape.matrices {
+            matrix.row(row)[0].prefetch_if(inside, line * LINE);
+        }
+    }
+
     /// Runs tile `tile`, with all threads of the block. When it returns, others may still read the shared memory.
     pub(super) fn run<'k>(&self, k: K<'k>, tile: Reg<'k, u32>, operands: &Operands<'k>) {
         let shape = Shape::new(k, self, tile, &operands.weights);
+        self.fetch_ahead(k, &shape);
+        k.wait_for_launches();
+        k.release_launches();
         let memory = k.shared::<f32>(self.warps * self.warp_words());
         let own = memory.at(shape.lanes.warp * self.warp_words());
         let zeros = |count: u32| (0..count).map(|_| k.var(0.0f32)).collect::<Vec<_>>();
