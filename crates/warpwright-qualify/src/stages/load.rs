@@ -5,11 +5,13 @@ use super::Item;
 use crate::event::{Finding, Loaded};
 use crate::measure::{Bench, Failure, Samples, Size};
 use crate::models::{Choice, ModelConfig};
+use std::env::temp_dir;
 use std::time::Instant;
-use warpwright_graph::{KernelLibrary, Plan, PlanOptions};
+use std::{fs, process};
+use warpwright_graph::{ComputeGraph, KernelLibrary, Plan, PlanOptions};
 use warpwright_kernels::{Entry, catalogue};
 use warpwright_ptx::verify;
-use warpwright_runtime::{Device, RuntimeError};
+use warpwright_runtime::{CubinCache, CudaConfig, Device, DeviceSpec, RuntimeError};
 
 pub(super) fn items(size: Size, quick: bool) -> Vec<Item> {
     let of = |entry: &'static Entry| {
@@ -26,22 +28,42 @@ pub(super) fn items(size: Size, quick: bool) -> Vec<Item> {
     std::iter::once(model).chain(catalogue().iter().flat_map(of)).collect()
 }
 
-/// The kernels of a token and of a prompt, one after the other, as the first start of a model compiles them.
+/// The kernels of a token and of a prompt, one after the other: as the first start of a model compiles them, and as later
+/// ones load them from the cache.
 fn start(bench: &Bench<'_>, found: &mut dyn FnMut(Finding)) -> Result<(), Failure> {
     let config = ModelConfig::llama_3_8b();
     let config = bench.size.pick(config.scaled_down(1), config.clone(), config);
-    let mut seconds = 0.0;
-    for graph in [config.decode(1, Choice::ArgMax), config.prefill(1, 64, Choice::ArgMax)] {
-        let plan = Plan::new(&graph, &PlanOptions::for_device(bench.device), &KernelLibrary)?;
+    let graphs = [config.decode(1, Choice::ArgMax), config.prefill(1, 64, Choice::ArgMax)];
+    let plan =
+        |graph: &ComputeGraph| Plan::new(graph, &PlanOptions::for_device(bench.device), &KernelLibrary);
+    let plans = [plan(&graphs[0])?, plan(&graphs[1])?];
+    let mut timed = |device: &Device, how: &str| -> Result<(), Failure> {
         let begun = Instant::now();
-        for (_, launch) in plan.launches() {
-            bench.device.kernel(&**launch.kernel.kernel())?;
+        for (_, launch) in plans.iter().flat_map(Plan::launches) {
+            device.kernel(&**launch.kernel.kernel())?;
         }
-        seconds += begun.elapsed().as_secs_f64();
-    }
-    let figure = Samples(vec![seconds]).figure("all kernels of Llama-3-8B Q4_K_M, compiled", None, None);
-    found(Finding::Figure(figure));
-    Ok(())
+        let name = format!("all kernels of Llama-3-8B Q4_K_M, {how}");
+        found(Finding::Figure(Samples(vec![begun.elapsed().as_secs_f64()]).figure(name, None, None)));
+        Ok(())
+    };
+    // A virtual GPU compiles nothing.
+    let DeviceSpec::Cuda(ordinal) = bench.device.spec() else { return timed(bench.device, "compiled") };
+    let directory = temp_dir().join(format!("warpwright-qualify-{}", process::id()));
+    let mut config = CudaConfig::new(ordinal);
+    config.cubin_cache = CubinCache::at(&directory);
+    let starts = ["compiled", "from the cache"].into_iter().try_for_each(|how| {
+        // A device of its own, which knows no kernel.
+        let device = Device::cuda_with(config.clone())?;
+        timed(&device, how)?;
+        match (how, device.statistics().modules_compiled) {
+            ("compiled", _) | (_, 0) => Ok(()),
+            (_, again) => {
+                Err(format!("{again} kernels that the cache should have were compiled again").into())
+            }
+        }
+    });
+    drop(fs::remove_dir_all(&directory));
+    starts
 }
 
 fn load(device: &Device, entry: &Entry, assignments: &str) -> Result<Loaded, Failure> {

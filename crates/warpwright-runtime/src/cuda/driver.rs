@@ -58,6 +58,11 @@ pub(super) struct Counts {
     pub(super) memsets: AtomicU64,
 }
 
+/// The number of a context's device.
+fn ordinal(context: &CudaContext) -> u32 {
+    u32::try_from(context.ordinal()).unwrap_or(u32::MAX)
+}
+
 impl Driver {
     /// The device of that ordinal, in its primary context.
     pub(crate) fn open(config: &CudaConfig) -> Result<Self> {
@@ -67,7 +72,7 @@ impl Driver {
 
     /// The device of an existing context of cudarc, whose stream becomes the first one.
     pub(crate) fn of(context: Arc<CudaContext>, stream: Arc<CudaStream>) -> Result<Self> {
-        let ordinal = u32::try_from(context.ordinal()).unwrap_or(u32::MAX);
+        let ordinal = ordinal(&context);
         let properties = info::describe(ordinal)?.properties;
         Self::new(context, Some(stream), properties, &CudaConfig::new(ordinal))
     }
@@ -106,6 +111,11 @@ impl Driver {
             deferred,
             context,
         })
+    }
+
+    /// The device's number.
+    pub(crate) fn ordinal(&self) -> u32 {
+        ordinal(&self.context.cuda)
     }
 
     /// Its properties.

@@ -115,6 +115,15 @@ impl Device {
         &self.inner.properties
     }
 
+    /// The specification that opens the same CUDA device again; of a virtual GPU, another one of the default
+    /// configuration.
+    pub fn spec(&self) -> DeviceSpec {
+        match &self.inner.backend {
+            Backend::Vm(_) => DeviceSpec::Vm,
+            Backend::Cuda(driver) => DeviceSpec::Cuda(driver.ordinal()),
+        }
+    }
+
     /// Whether it is a virtual GPU, directly or behind a CUDA driver. Operations then take longer, and the host is no
     /// slower than the device.
     pub fn is_virtual(&self) -> bool {

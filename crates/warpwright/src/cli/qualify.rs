@@ -116,8 +116,8 @@ pub(super) fn stages(
         let mut command = Command::new(&program);
         command.args(["qualify", "--child", stage.name(), "--from", &format!("{from}")]);
         if stage == Stage::Load {
-            // What compiling takes shows when it is done.
-            command.env("WARPWRIGHT_CACHE", "off");
+            // What compiling takes shows when it is done: neither our cache nor the driver's has it.
+            command.env("WARPWRIGHT_CACHE", "off").env("CUDA_CACHE_DISABLE", "1");
         }
         let device = spec.to_string();
         command.args(["--device", &device]).env("WARPWRIGHT_TEST_DEVICE", device);
