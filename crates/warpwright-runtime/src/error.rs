@@ -247,7 +247,7 @@ pub struct Failure {
     /// The kernel, or the name of the operation if it was not a launch. If several launches may have failed, the first
     /// of them.
     pub kernel: String,
-    /// The launch's number on its device, from 0, if it began.
+    /// The launch's number on its device, from 0 in the order in which launches begin, if it began.
     pub launch: Option<u64>,
     /// The kernel and number of the last launch that may have failed, if it is not known which one did: `kernel`, this
     /// one, or one between them.

@@ -368,7 +368,9 @@ mod on_the_vm {
         exec.launch(&stream).unwrap();
         match stream.synchronize() {
             Err(RuntimeError::Failed(failure)) => {
-                assert_eq!((failure.kernel.as_str(), failure.launch), ("trap_if", Some(4)));
+                assert_eq!(failure.kernel, "trap_if");
+                // The launches of the second replay begin in an order that the device's order decides.
+                assert!(matches!(failure.launch, Some(3..6)), "{:?}", failure.launch);
             }
             other => panic!("{other:?}"),
         }

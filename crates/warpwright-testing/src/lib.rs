@@ -19,5 +19,5 @@ mod test_device;
 
 pub use apart::{Apart, Ended, Running};
 pub use compare::{Comparison, compare_launches};
-pub use rig::{Ran, Rig, RunError, RunHere, observe_launches};
+pub use rig::{Ran, Rig, RunError, RunHere, announce_launch, observe_launches};
 pub use test_device::{TestDevice, cuda, device, orders, test_device};

@@ -56,10 +56,17 @@ type Observer = Box<dyn Fn(&str) + Send + Sync>;
 
 static OBSERVER: OnceLock<Observer> = OnceLock::new();
 
-/// Calls a function with the name of each kernel that a [`Rig`] of this process launches, before it does. Only the first
-/// call has an effect.
+/// Calls a function with the name of each kernel that a [`Rig`] of this process launches, before it does, and with those
+/// that are [announced](announce_launch). Only the first call has an effect.
 pub fn observe_launches(observer: impl Fn(&str) + Send + Sync + 'static) {
     let _ = OBSERVER.set(Box::new(observer));
+}
+
+/// Tells the function of [`observe_launches`] which kernel is launched next.
+pub fn announce_launch(kernel: &str) {
+    if let Some(observer) = OBSERVER.get() {
+        observer(kernel);
+    }
 }
 
 /// A kernel on the device of the test, with its buffers.
@@ -136,9 +143,7 @@ impl Rig {
         for arg in &self.args {
             launch = launch.arg(arg.clone());
         }
-        if let Some(observer) = OBSERVER.get() {
-            observer(self.function.name());
-        }
+        announce_launch(self.function.name());
         // SAFETY: the buffers are of the lengths that the kernel says, and nothing else uses them. Where a kernel under
         // test is wrong, a driver that checks every access finds that before this runs on one that does not.
         unsafe { launch.launch(self.config) }?;

@@ -5,6 +5,7 @@ use warpwright_dsl::{ArgDesc, Role};
 use warpwright_kernels::tune::Launch;
 use warpwright_ptx::ir::Type;
 use warpwright_runtime::{AnyBuffer, PreparedLaunch, RuntimeError, Stream};
+use warpwright_testing::announce_launch;
 
 impl Bench<'_> {
     /// Times a launch, with buffers in turn that do not fit in the L2 cache together. Yields the least bytes that it moves
@@ -18,13 +19,15 @@ impl Bench<'_> {
     }
 
     /// A launch with buffers of its own, as often as there are to be sets of buffers. If they may `overlap`, each begins
-    /// before the one in front of it is complete, on devices that can do that.
+    /// before the one in front of it is complete, on devices that can do that. Whoever follows the process is told that
+    /// the kernel comes next: nobody sees the replays of a graph.
     pub(crate) fn prepare(
         &self,
         launch: &Launch,
         sets: usize,
         overlap: bool,
     ) -> Result<Vec<PreparedLaunch>, Failure> {
+        announce_launch(&launch.kernel.entry());
         let kernel = self.device.kernel(&*launch.kernel)?;
         let args = launch.kernel.args();
         let prepared = (0..sets as u64).map(|set| {
