@@ -1,9 +1,9 @@
 //! The corpus under `ptxas`: the printed text assembles like the compiler's.
 
-use crate::ptxas::{Ptxas, first_error};
 use crate::run::{parallel, ptx_files, read, relative, root};
 use crate::summary::{SuiteResult, Summary};
 use std::path::Path;
+use warpwright_estimate::machine::{Ptxas, first_error};
 
 /// The result for a file.
 enum Outcome {

@@ -2,10 +2,10 @@
 //!
 //! A file that `// ptxas: differs REASON` marks is left out.
 
-use crate::ptxas::{Ptxas, first_error};
 use crate::run::{parallel, ptx_files, read, relative, root};
 use crate::summary::{SuiteResult, Summary};
 use std::path::Path;
+use warpwright_estimate::machine::{Ptxas, first_error};
 
 /// Gives every `verify` and `vm` file to `ptxas`.
 pub(crate) fn check(ptxas: &Ptxas, summary: &mut Summary) {

@@ -13,7 +13,6 @@ mod filetests;
 mod manifest;
 mod models;
 mod mutants;
-mod ptxas;
 mod qualify;
 mod random;
 mod run;

@@ -1,12 +1,12 @@
 //! `cargo xtask test`: all tests of the project.
 
 use crate::cuda::{self, Driver};
-use crate::ptxas::Ptxas;
 use crate::run::{cargo, root};
 use crate::summary::{SuiteResult, Summary};
 use crate::{artifacts, clients, corpus, filetests, models, mutants, qualify, tools, validate};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitStatus, Stdio};
+use warpwright_estimate::machine::Ptxas;
 
 /// Mutants of a full run.
 const FULL_MUTANTS: u64 = 20_000;
@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     // Installed first, so that a fresh machine learns early what it lacks.
     let ptxas = match options.no_ptxas {
         true => Err("leave out --no-ptxas to run it".to_string()),
-        false => tools::set_up().and_then(|tools| Ok((Ptxas::new(&tools.ptxas)?, tools))),
+        false => tools::set_up().and_then(|tools| Ok((Ptxas::new(&tools.ptxas, &tools::scratch())?, tools))),
     };
     let python = match options.no_python {
         true => Err("leave out --no-python to run it".to_string()),

@@ -16,6 +16,11 @@ pub(crate) struct Tools {
     pub(crate) nvdisasm: PathBuf,
 }
 
+/// The folder where the tools' files are made.
+pub(crate) fn scratch() -> PathBuf {
+    target_dir().join("tools/scratch")
+}
+
 /// Finds the tools, and installs them first if they are not there. The error says what is missing and
 /// how to get it.
 pub(crate) fn set_up() -> Result<Tools, String> {

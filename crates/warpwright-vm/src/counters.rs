@@ -8,11 +8,12 @@
 
 use crate::check::race::AccessKind;
 use crate::launch::Launch;
+use crate::locality::{BlockSectors, Fetches, LaunchSectors};
 use crate::machine::{LANES, LanesOf, Row64};
 use crate::memory::{AllocationKind, Group, RegionKind};
 
 /// Bytes of a sector, the unit in which caches are filled.
-const SECTOR: u64 = 32;
+pub(crate) const SECTOR: u64 = 32;
 
 /// Banks of shared memory, each four bytes wide.
 const BANKS: u64 = 32;
@@ -106,6 +107,7 @@ pub(crate) struct PlaceCounters {
     pub(crate) shared: Traffic,
     pub(crate) conflicts: u64,
     pub(crate) barrier: BarrierWaits,
+    pub(crate) fetches: Fetches,
 }
 
 impl PlaceCounters {
@@ -114,6 +116,7 @@ impl PlaceCounters {
         self.shared.merge(&other.shared);
         self.conflicts += other.conflicts;
         self.barrier.merge(&other.barrier);
+        self.fetches.merge(&other.fetches);
     }
 }
 
@@ -128,6 +131,8 @@ pub(crate) struct MemoryCounters {
     pub(crate) conflicts: u64,
     /// By number of the allocation.
     pub(crate) allocations: Vec<SpaceTraffic>,
+    /// What caches would be asked for, by number of the allocation.
+    pub(crate) fetches: Vec<Fetches>,
     /// By instruction.
     pub(crate) places: Vec<PlaceCounters>,
 }
@@ -139,6 +144,7 @@ impl MemoryCounters {
         }
         MemoryCounters {
             allocations: vec![SpaceTraffic::default(); launch.memory.len()],
+            fetches: vec![Fetches::default(); launch.memory.len()],
             places: vec![PlaceCounters::default(); launch.code.insts.len()],
             ..Self::default()
         }
@@ -158,6 +164,10 @@ impl MemoryCounters {
             self.allocations.resize(other.allocations.len(), SpaceTraffic::default());
         }
         self.allocations.iter_mut().zip(&other.allocations).for_each(|(into, from)| into.merge(from));
+        if self.fetches.len() < other.fetches.len() {
+            self.fetches.resize(other.fetches.len(), Fetches::default());
+        }
+        self.fetches.iter_mut().zip(&other.fetches).for_each(|(into, from)| into.merge(from));
         if self.places.len() < other.places.len() {
             self.places.resize(other.places.len(), PlaceCounters::default());
         }
@@ -195,6 +205,28 @@ impl MemoryCounters {
         }
     }
 
+    /// What an access asks of caches: by a block, at a time of the warp.
+    pub(crate) fn fetch(
+        &mut self,
+        (launch, block): (&LaunchSectors, &mut BlockSectors),
+        (pc, now): (u32, u64),
+        kind: AccessKind,
+        group: &Group<'_>,
+    ) {
+        let RegionKind::Global(allocation) = group.region.kind else { return };
+        if allocation.kind == AllocationKind::Constant {
+            return;
+        }
+        let place = self.places.get_mut(pc as usize);
+        let (Some(place), Some(whole)) = (place, self.fetches.get_mut(allocation.id as usize)) else {
+            return;
+        };
+        let sectors = touched(&group.offsets, allocation.base, group.bytes, group.mask);
+        let fetches = launch.access((kind, now), allocation, sectors.iter(), block);
+        place.fetches.merge(&fetches);
+        whole.merge(&fetches);
+    }
+
     /// A warp has waited at a barrier, for that many instructions of the slowest.
     pub(crate) fn waited(&mut self, pc: u32, instructions: u64) {
         if let Some(place) = self.places.get_mut(pc as usize) {
@@ -209,14 +241,19 @@ fn is_dense(offsets: &Row64, bytes: u32, mask: u32) -> bool {
     mask == u32::MAX && (0..LANES).all(|lane| offsets[lane] == step(lane))
 }
 
-/// Different sectors that the lanes touch; offsets are from `base`.
+/// How many different sectors the lanes touch; offsets are from `base`.
 fn sectors(offsets: &Row64, base: u64, bytes: u32, mask: u32) -> u64 {
     let of = |offset: u64| base.wrapping_add(offset) / SECTOR;
     if is_dense(offsets, bytes, mask) {
         return of(offsets[LANES - 1] + u64::from(bytes) - 1) - of(offsets[0]) + 1;
     }
+    touched(offsets, base, bytes, mask).len()
+}
+
+/// The different sectors that the lanes touch.
+fn touched(offsets: &Row64, base: u64, bytes: u32, mask: u32) -> Numbers {
+    let of = |offset: u64| base.wrapping_add(offset) / SECTOR;
     different(LanesOf(mask).flat_map(|lane| of(offsets[lane])..=of(offsets[lane] + u64::from(bytes) - 1)))
-        .len()
 }
 
 /// Different sectors of local memory: each word of a thread lies beside those of the other lanes.

@@ -59,6 +59,7 @@ mod counters;
 mod decode;
 mod device;
 mod launch;
+mod locality;
 mod machine;
 mod memory;
 mod module;
@@ -83,6 +84,7 @@ pub use launch::{
     Checks, Counters, Edge, Edges, LaunchConfig, LaunchError, LineCounters, Options, Progress, Race, Report,
     Schedule, Trap, TrapKind, Waiting,
 };
+pub use locality::{Fetches, LINE, WINDOWS};
 pub use memory::{FaultKind, HostWords, SpaceKind};
 pub use module::{KernelInfo, KernelParam};
 

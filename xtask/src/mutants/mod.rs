@@ -15,7 +15,6 @@ mod mutate;
 mod seeds;
 mod understood;
 
-use crate::ptxas::{Ptxas, first_error};
 use crate::random::Random;
 use crate::run::parallel;
 use crate::summary::{SuiteResult, Summary};
@@ -23,6 +22,7 @@ use crate::tools;
 use seeds::Seeds;
 use std::collections::HashSet;
 use understood::Understood;
+use warpwright_estimate::machine::{Ptxas, first_error};
 use warpwright_ptx::diag::Severity;
 
 /// Mutants of a run that does not say how many.
@@ -68,7 +68,7 @@ struct Verdict {
 
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let tools = tools::set_up()?;
-    let ptxas = Ptxas::new(&tools.ptxas)?;
+    let ptxas = Ptxas::new(&tools.ptxas, &tools::scratch())?;
     let mut summary = Summary::begin();
     check(&ptxas, options, &mut summary);
     summary.finish()

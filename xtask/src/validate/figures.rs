@@ -1,11 +1,10 @@
 //! Figures of hot kernels, each with its goal: from the machine code, and from the virtual GPU's counters.
 
 use super::emit;
-use super::sass::{Code, Disassembler};
-use crate::ptxas::{Ptxas, first_error};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use warpwright_dsl::{Block, Role, any::AnyKernel};
+use warpwright_estimate::machine::{Code, Disassembler, Ptxas, first_error};
 use warpwright_ptx::ir::{Arch, Module, Origin, StatementKind, Type};
 use warpwright_ptx::op::Op;
 use warpwright_vm::{Arg, Device, DeviceConfig, LaunchConfig, Options, Report, SpaceTraffic, Traffic};
@@ -400,7 +399,7 @@ pub(super) fn take(
         let kernel = entry.configure_text(assignments).map_err(|error| error.to_string())?;
         let emitted = emit(entry, assignments, target)?;
         let assembled = ptxas.assemble_whole(&emitted.ptx, target).map_err(|log| first_error(&log))?;
-        let code = disassembler.code(&assembled.cubin)?;
+        let code = disassembler.code(&assembled.cubin, None)?;
         // Read back, so that statements have places in the text, each its own.
         let module = warpwright_ptx::parse(&emitted.ptx).map_err(|errors| errors.to_string())?;
         let (arch, counted) = (emitted.arch, OnceCell::new());

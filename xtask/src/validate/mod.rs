@@ -12,18 +12,14 @@
 
 mod figures;
 mod page;
-mod resources;
-mod sass;
 
-use crate::ptxas::{Ptxas, first_error};
 use crate::run::parallel;
 use crate::summary::{SuiteResult, Summary};
 use crate::tools::{self, Tools};
 use clap::builder::PossibleValuesParser;
 use figures::{FIGURES, Figure};
-use resources::Resources;
-use sass::Disassembler;
-use warpwright_dsl::LaunchRule;
+use warpwright_dsl::{Block, LaunchRule};
+use warpwright_estimate::machine::{Disassembler, Ptxas, Resources, first_error};
 use warpwright_ptx::ir::Arch;
 
 /// The targets that kernels support, unless their launch rule needs more.
@@ -118,6 +114,12 @@ fn emit(kernel: &warpwright_kernels::Entry, assignments: &str, target: &str) -> 
     }
 }
 
+/// Blocks that are resident on a multiprocessor at once.
+fn resident_blocks(used: Resources, emitted: &Emitted) -> u32 {
+    let (Block::Exactly(block) | Block::AtMost(block)) = emitted.launch.block;
+    used.resident_blocks(emitted.arch, block.iter().product(), emitted.launch.dynamic_shared)
+}
+
 /// What to do with the kernels.
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -164,7 +166,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         return show(kernel, extent);
     }
     let tools = tools::set_up()?;
-    let ptxas = Ptxas::new(&tools.ptxas)?;
+    let ptxas = Ptxas::new(&tools.ptxas, &tools::scratch())?;
     let mut summary = Summary::begin();
     check(&ptxas, &tools, page, extent, &mut summary);
     summary.finish()
@@ -173,8 +175,8 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
 /// `cargo xtask validate --only KERNEL`: what the page would say of one kernel.
 fn show(kernel: &str, extent: Extent) -> Result<(), String> {
     let tools = tools::set_up()?;
-    let ptxas = Ptxas::new(&tools.ptxas)?;
-    let disassembler = Disassembler::new(&tools.nvdisasm)?;
+    let ptxas = Ptxas::new(&tools.ptxas, &tools::scratch())?;
+    let disassembler = Disassembler::new(&tools.nvdisasm, &tools::scratch())?;
     let mut summary = Summary::begin();
     let figures: Vec<_> = FIGURES.iter().filter(|figure| figure.kernel == kernel).collect();
     let taken = take_figures(&figures, &ptxas, &disassembler, &mut summary);
@@ -188,7 +190,7 @@ fn show(kernel: &str, extent: Extent) -> Result<(), String> {
 /// Assembles the catalogue, and writes the page or compares it.
 pub(crate) fn check(ptxas: &Ptxas, tools: &Tools, page: Page, extent: Extent, summary: &mut Summary) {
     let entries = catalogue(None, extent);
-    let disassembler = match Disassembler::new(&tools.nvdisasm) {
+    let disassembler = match Disassembler::new(&tools.nvdisasm, &tools::scratch()) {
         Ok(disassembler) => disassembler,
         Err(why) => return summary.add_failure("kernels, assembled", &why),
     };
@@ -218,13 +220,13 @@ fn assemble(
         let assembled = ptxas.assemble_whole(&emitted.ptx, entry.target).map_err(|log| first_error(&log))?;
         let used = Resources::read(&assembled.log);
         if used.local > 0 {
-            let code = disassembler.code(&assembled.cubin)?;
+            let code = disassembler.code(&assembled.cubin, None)?;
             let inside = code.loops().iter().map(|body| code.count(body.clone(), &["LDL", "STL"])).max();
             if inside.unwrap_or(0) > 0 {
                 return Err(format!("has {} bytes of local memory, and uses it in a loop", used.local));
             }
         }
-        match used.resident_blocks(emitted.arch, &emitted.launch) {
+        match resident_blocks(used, emitted) {
             0 => Err(format!("does not fit a multiprocessor: {used:?}")),
             _ => Ok(used),
         }

@@ -1,11 +1,12 @@
 //! `docs/kernels.md`: the resources of kernels.
 
 use super::figures::{self, Figure, Goal};
-use super::resources::Resources;
+use super::resident_blocks;
 use super::{Entry, Page, TARGETS, is_shown};
 use crate::run::root;
 use std::fmt::Write;
 use warpwright_dsl::Block;
+use warpwright_estimate::machine::Resources;
 
 /// Its path.
 const PATH: &str = "docs/kernels.md";
@@ -108,7 +109,7 @@ pub(super) fn resources(entries: &[Entry], results: &[Result<Resources, String>]
             });
             let warps = OCCUPANCY.iter().map(|target| match of(target) {
                 Some((Entry { built: Ok(emitted), .. }, Ok(used))) => {
-                    let blocks = used.resident_blocks(emitted.arch, &emitted.launch);
+                    let blocks = resident_blocks(*used, emitted);
                     (blocks * threads.div_ceil(32)).to_string()
                 }
                 _ => "-".into(),

@@ -33,6 +33,29 @@ pub struct DeviceModel {
     pub barrier: u32,
     /// Time that the beginning and the end of a block's tile take besides its loads, in nanoseconds.
     pub wave: u32,
+    /// How fast its parts are, if that is known.
+    pub speed: Option<Speed>,
+}
+
+/// How fast the parts of a device are, as measured: what estimates of times need.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Speed {
+    /// Cycles of a multiprocessor per second, under load.
+    pub clock: f64,
+    /// Bytes per second that memory moves for a copy, reads and writes counted.
+    pub copy: f64,
+    /// Bytes per second that the L2 cache moves.
+    pub l2: f64,
+    /// Cycles from a load to its data, if the first-level cache has them.
+    pub l1_latency: f64,
+    /// The same from the L2 cache.
+    pub l2_latency: f64,
+    /// The same from memory.
+    pub dram_latency: f64,
+    /// Cycles from a load to its data in shared memory.
+    pub shared_latency: f64,
+    /// Cycles that a quarter of a multiprocessor takes for an `mma` of 16 × 8 × 16 halves with `f32` accumulators.
+    pub mma_cycles: f64,
 }
 
 /// Cards that are typical of their architectures: the first `sm`, name, multiprocessors, GB/s and MiB of L2, by NVIDIA's
@@ -75,6 +98,7 @@ impl DeviceModel {
             launch: 2000,
             barrier: 1250,
             wave: 80,
+            speed: None,
         }
     }
 

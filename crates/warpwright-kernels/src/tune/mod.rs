@@ -20,6 +20,7 @@
 //! instructions) are in its launch rule.
 
 mod attention;
+mod cards;
 mod device;
 mod gemm;
 mod gemv;
@@ -28,7 +29,7 @@ mod schedule;
 mod table;
 
 pub use attention::{AttentionChoice, AttentionShape};
-pub use device::DeviceModel;
+pub use device::{DeviceModel, Speed};
 pub use gemm::{GemmChoice, GemmShape};
 pub use gemv::{GemvChoice, GemvShape};
 pub use rope::{RopeChoice, RopeShape};

@@ -211,6 +211,11 @@ impl<'a> Machine<'a> {
         }
         if self.launch.options.counters {
             self.worker.memory.access(self.pc, touch.kind, group);
+            if let Some(launch) = &self.launch.sectors {
+                let now = self.warp.clock - u64::from(self.fuel);
+                let block = &mut self.block.sectors;
+                self.worker.memory.fetch((launch, block), (self.pc, now), touch.kind, group);
+            }
         }
     }
 

@@ -109,7 +109,12 @@ impl Device {
                 Schedule::Seeded(seed) | Schedule::Scattered(seed) => Some(seed),
             },
             begin,
-            counters: options.counters,
+            counters: options.counters | options.fetches,
+            fetches: options.fetches,
+            blocks: match options.sample {
+                Some(sample) if !config.cooperative => shape.blocks().min(sample.max(1)),
+                _ => shape.blocks(),
+            },
             max_instructions: options.max_instructions,
             cooperative: config.cooperative,
             multiprocessors: device.multiprocessors,

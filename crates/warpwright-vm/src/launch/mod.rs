@@ -19,6 +19,7 @@ pub(crate) use shape::Shape;
 use crate::check::race::LaunchRaces;
 use crate::check::{Collector, Finding};
 use crate::decode::Code;
+use crate::locality::LaunchSectors;
 use crate::machine::{Block, MAX_HELD, Machine, Step, Worker};
 use crate::memory::GlobalMap;
 use crate::module::Loaded;
@@ -74,6 +75,9 @@ pub(crate) struct Settings {
     /// Which block begins first, and how far the next one is from it, modulo how many there are.
     pub(crate) begin: (u64, u64),
     pub(crate) counters: bool,
+    pub(crate) fetches: bool,
+    /// Blocks that are executed.
+    pub(crate) blocks: u64,
     pub(crate) max_instructions: u64,
     pub(crate) cooperative: bool,
     /// Streaming multiprocessors of the device.
@@ -140,6 +144,8 @@ pub(crate) struct Launch {
     pub(crate) findings: Collector,
     /// What the race check knows of global memory.
     pub(crate) races: LaunchRaces,
+    /// The sectors that it has touched, where these are counted.
+    pub(crate) sectors: Option<LaunchSectors>,
     /// The launches that it may overlap with.
     neighbours: Neighbours,
     /// Host threads that have a block that does not wait, and those that sleep until something happens.
@@ -205,7 +211,8 @@ impl Launch {
     ) -> Self {
         let seeded = options.seed.is_some();
         let max_workers = if seeded { 1 } else { workers };
-        let workers = shape.blocks().clamp(1, u64::from(max_workers.max(1))) as u32;
+        let workers = options.blocks.clamp(1, u64::from(max_workers.max(1))) as u32;
+        let sectors = options.fetches.then(|| LaunchSectors::new(&memory));
         Launch {
             number,
             code: module.code.clone(),
@@ -235,6 +242,7 @@ impl Launch {
             patience: AtomicU64::new(if seeded { SEEDED_PATIENCE } else { PATIENCE }),
             findings: Collector::default(),
             races: LaunchRaces::new(),
+            sectors,
             neighbours: edges.into(),
             awake: AtomicU32::new(0),
             sleepers: AtomicU32::new(0),
@@ -517,15 +525,31 @@ impl Launch {
 
     fn take_block(&self) -> Option<u64> {
         // Looked at first, so that the number does not run away.
-        if self.next_block.load(Relaxed) >= self.shape.blocks() {
+        if self.next_block.load(Relaxed) >= self.options.blocks {
             return None;
         }
         let turn = self.next_block.fetch_add(1, Relaxed);
+        if turn >= self.options.blocks {
+            return None;
+        }
         let blocks = u128::from(self.shape.blocks());
         let (first, stride) = self.options.begin;
-        let number = (u128::from(first) + u128::from(turn) * u128::from(stride)) % blocks.max(1);
-        (u128::from(turn) < blocks).then_some(number as u64)
+        let turn = sampled(turn, self.options.blocks, self.shape.blocks());
+        Some(((u128::from(first) + u128::from(turn) * u128::from(stride)) % blocks.max(1)) as u64)
     }
+}
+
+/// Runs of neighbours that a sample of a grid consists of.
+const RUNS: u64 = 4;
+
+/// Which block of a grid stands at a turn of a sample: the sample consists of runs, each in the middle of an equal part
+/// of the grid.
+fn sampled(turn: u64, sample: u64, blocks: u64) -> u64 {
+    let runs = RUNS.min(sample);
+    let run = turn * runs / sample.max(1);
+    let start = |run: u64, of: u64| (u128::from(run) * u128::from(of)).div_ceil(runs.into()) as u64;
+    let length = |of: u64| start(run + 1, of) - start(run, of);
+    start(run, blocks) + (length(blocks) - length(sample)) / 2 + turn - start(run, sample)
 }
 
 impl Machine<'_> {
@@ -546,5 +570,28 @@ impl Machine<'_> {
     /// Every thread of the block waits.
     pub(crate) fn report_deadlock(&mut self) {
         self.launch.trap(report::deadlock(self.launch, &self.block));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sampled;
+
+    #[test]
+    fn a_sample_has_different_blocks_from_all_over_the_grid() {
+        for blocks in 1..60 {
+            for sample in 1..=blocks {
+                let mut numbers: Vec<u64> = (0..sample).map(|turn| sampled(turn, sample, blocks)).collect();
+                if sample == blocks {
+                    assert!(numbers.iter().copied().eq(0..blocks), "all of {blocks}, in their order");
+                }
+                numbers.dedup();
+                assert_eq!(numbers.len() as u64, sample, "{sample} of {blocks}");
+                assert!(numbers.is_sorted() && numbers.last() < Some(&blocks), "{sample} of {blocks}");
+            }
+        }
+        assert!((0..8).map(|turn| sampled(turn, 8, 800)).eq([99, 100, 299, 300, 499, 500, 699, 700]));
+        assert_eq!(sampled(0, 1, 9), 4, "the middle");
+        assert_eq!(sampled(3, 4, u64::MAX >> 3), 2017612633061982207);
     }
 }

@@ -85,6 +85,11 @@ pub struct Options {
     pub schedule: Schedule,
     /// Whether memory traffic is counted. Instructions always are.
     pub counters: bool,
+    /// Whether it is also counted what caches would be asked for ([`Fetches`](crate::Fetches)).
+    pub fetches: bool,
+    /// Executes no more than this number of blocks, in a few runs of neighbours spread over the grid. A cooperative grid
+    /// is executed whole.
+    pub sample: Option<u64>,
     /// The launch ends with a trap after this number of instructions, summed over all lanes.
     pub max_instructions: u64,
 }
@@ -96,6 +101,8 @@ impl Default for Options {
             race: Race::Normal,
             schedule: Schedule::Parallel,
             counters: false,
+            fetches: false,
+            sample: None,
             max_instructions: 1 << 40,
         }
     }

@@ -4,6 +4,7 @@ use super::{Launch, State};
 use crate::check::{Finding, SourceLine, SourceLines, resolve, shown};
 use crate::counters::{BarrierWaits, MemoryCounters, SpaceTraffic, Traffic};
 use crate::decode::NO_STATEMENT;
+use crate::locality::Fetches;
 use crate::machine::{Block, CLUSTER_BARRIER, Counts, LANES, Warp, Worker, too_much};
 use crate::names::named;
 use crate::render::{Renderer, symbol};
@@ -108,12 +109,16 @@ pub struct LineCounters {
     pub bank_conflicts: u64,
     /// Waiting of warps at it.
     pub barrier: BarrierWaits,
+    /// What it asks of caches, if that was counted.
+    pub fetches: Fetches,
 }
 
 /// The counters that a profiler would show.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Counters {
+    /// Blocks that were executed: all of the grid, or a sample.
+    pub blocks: u64,
     /// Instructions × active lanes.
     pub instructions: u64,
     /// Instructions of warps.
@@ -136,6 +141,8 @@ pub struct Counters {
     pub barrier: BarrierWaits,
     /// Global and constant memory by allocation: name, address, traffic.
     pub allocations: Vec<(String, u64, SpaceTraffic)>,
+    /// What was asked of caches, if that was counted, by allocation: address, bytes, sectors.
+    pub fetches: Vec<(u64, u64, Fetches)>,
     /// By instruction, in the order of the text.
     pub lines: Vec<LineCounters>,
 }
@@ -287,12 +294,12 @@ pub(super) fn stall<'a>(launch: &Launch, blocks: impl Iterator<Item = &'a Block>
         let _ = write!(message, "; they poll {}{more}", shown(launch, first));
     }
     let begun = launch.next_block.load(Relaxed);
-    if !launch.options.cooperative && begun < launch.shape.blocks() {
+    if !launch.options.cooperative && begun < launch.options.blocks {
         let _ = write!(
             message,
             "; {} blocks of the grid have not begun, since {resident} are resident on this host thread and there \
              is no room for more: only a cooperative launch has all blocks resident",
-            launch.shape.blocks() - begun
+            launch.options.blocks - begun
         );
     }
     ended(launch, TrapKind::Deadlock, message)
@@ -376,6 +383,7 @@ pub(super) fn build(launch: &Launch, state: &State, overlaps: Vec<Finding>) -> R
 
 fn counters(launch: &Launch, tally: &Tally) -> Counters {
     let mut counters = Counters {
+        blocks: launch.options.blocks,
         global: tally.memory.global,
         constant: tally.memory.constant,
         shared: tally.memory.shared,
@@ -389,6 +397,13 @@ fn counters(launch: &Launch, tally: &Tally) -> Counters {
             && let Some(allocation) = launch.memory.get(index as u32)
         {
             counters.allocations.push((allocation.name.clone(), allocation.base, *traffic));
+        }
+    }
+    for (index, fetches) in tally.memory.fetches.iter().enumerate() {
+        if *fetches != Fetches::default()
+            && let Some(allocation) = launch.memory.get(index as u32)
+        {
+            counters.fetches.push((allocation.base, allocation.bytes, *fetches));
         }
     }
     let mut lines = SourceLines::new(launch);
@@ -413,6 +428,7 @@ fn counters(launch: &Launch, tally: &Tally) -> Counters {
             shared: place.shared,
             bank_conflicts: place.conflicts,
             barrier: place.barrier,
+            fetches: place.fetches,
         });
     }
     let executed = launch.code.opcodes.iter().copied().zip(lanes).filter(|(_, lanes)| *lanes != 0);

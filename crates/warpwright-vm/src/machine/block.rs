@@ -5,6 +5,7 @@ use super::{Barrier, LANES, Warp};
 use crate::check::BlockChecks;
 use crate::decode::Code;
 use crate::launch::Shape;
+use crate::locality::BlockSectors;
 
 /// Barriers of a block.
 const BARRIERS: usize = super::CLUSTER_BARRIER as usize + 1;
@@ -27,6 +28,8 @@ pub(crate) struct Block {
     pub(crate) barriers: [Barrier; BARRIERS],
     /// Instructions that its warps have executed: its clock.
     pub(crate) clock: u64,
+    /// The sectors that it has loaded, where these are counted.
+    pub(crate) sectors: BlockSectors,
     /// Whether it gets anywhere.
     pub(super) watch: Watch,
     /// For which kernel the constants stand in the registers.
@@ -41,6 +44,7 @@ impl Block {
         self.number = number;
         self.index = shape.block_index(number);
         self.clock = 0;
+        self.sectors.clear();
         self.watch = Watch::default();
         self.shared.clear();
         self.shared.resize(shape.shared_words, UNWRITTEN);

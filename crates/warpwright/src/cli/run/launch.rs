@@ -37,6 +37,15 @@ fn not_loaded(program: &Program, error: &vm::DeviceError) -> Failure {
     Failure::Message(format!("{place}: {error}"))
 }
 
+/// What is counted.
+#[derive(Clone, Copy)]
+pub(super) struct Counted {
+    pub(super) counters: bool,
+    pub(super) fetches: bool,
+    /// Blocks that are executed, if not all.
+    pub(super) sample: Option<u64>,
+}
+
 pub(super) fn launch(
     program: &Program,
     kernel: &Function,
@@ -44,7 +53,7 @@ pub(super) fn launch(
     values: Vec<Value>,
     globals: Vec<Global>,
     options: &Options,
-    counters: bool,
+    counted: Counted,
 ) -> Result<Finished, Failure> {
     let checks = virtual_gpu::checks(&options.check)?;
     let mut config = virtual_gpu::config();
@@ -95,7 +104,9 @@ pub(super) fn launch(
             (None, true) => vm::Schedule::Seeded(0),
             (None, false) => vm::Schedule::Parallel,
         },
-        counters,
+        counters: counted.counters,
+        fetches: counted.fetches,
+        sample: counted.sample,
         max_instructions: options.max_instructions.unwrap_or(vm::Options::default().max_instructions),
     };
     let start = Instant::now();

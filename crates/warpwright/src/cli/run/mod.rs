@@ -13,6 +13,7 @@
 mod argument;
 mod class;
 mod cuda;
+mod estimate;
 mod figures;
 mod found;
 mod launch;
@@ -54,6 +55,8 @@ pub(crate) struct ProfileArguments {
     /// Instructions to show
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
+    #[command(flatten)]
+    estimate: estimate::Options,
     /// Launches to time, on a CUDA device [default: 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     repeat: Option<u32>,
@@ -66,17 +69,31 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     }
 }
 
+/// What a profile on the virtual GPU shows.
+#[derive(Clone, Copy)]
+struct Shown<'a> {
+    /// The hottest instructions, so many.
+    top: usize,
+    estimate: &'a estimate::Options,
+}
+
 /// Launches that a profile times.
 const REPEAT: u32 = 10;
 
 pub(crate) fn profile(arguments: &ProfileArguments, out: &mut impl Write) -> Result<Outcome, Failure> {
     let repeat = arguments.repeat;
     match cuda_device(&arguments.options)? {
+        Some(_) if !arguments.estimate.cards.is_empty() || arguments.estimate.sample.is_some() => {
+            Err(Failure::Message("`--estimate` and `--sample` go with the virtual GPU: `--device vm`".into()))
+        }
         Some(device) => on_cuda(&device, &arguments.options, repeat.unwrap_or(REPEAT), true, out),
         None if repeat.is_some() => {
             Err(Failure::Message("`--repeat` goes with a CUDA device: `--device cuda:0`".into()))
         }
-        None => execute(&arguments.options, Some(arguments.top), out),
+        None => {
+            let shown = Shown { top: arguments.top, estimate: &arguments.estimate };
+            execute(&arguments.options, Some(shown), out)
+        }
     }
 }
 
@@ -153,8 +170,8 @@ fn on_cuda(
     }
 }
 
-/// Runs the kernel. With `top`, its counters are shown with that many instructions.
-fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Result<Outcome, Failure> {
+/// Runs the kernel. A profile shows its counters.
+fn execute(options: &Options, shown: Option<Shown<'_>>, out: &mut impl Write) -> Result<Outcome, Failure> {
     virtual_gpu::checks(&options.check)?;
     let program = Program::read(&options.file)?;
     let kernel = program.kernel(options.entry.as_deref())?;
@@ -162,7 +179,11 @@ fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Resul
     let values = values::arguments(&program.module, kernel, &options.arguments)?;
     let globals = values::globals(&program.module, &options.globals)?;
     values::check_outputs(&values, &globals)?;
-    let counted = top.is_some() || options.json;
+    let counted = launch::Counted {
+        counters: shown.is_some() || options.json,
+        fetches: shown.is_some_and(|shown| !shown.estimate.cards.is_empty()),
+        sample: shown.and_then(|shown| shown.estimate.sample),
+    };
     let finished = launch::launch(&program, kernel, block, values, globals, options, counted)?;
 
     let Finished { report, .. } = &finished;
@@ -185,7 +206,21 @@ fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Resul
         }
     }
     let counters = figures::Counters::new(&report.counters, &renderer, &finished.pointed);
-    let lines = top.map(|top| figures::hottest(&report.counters, &renderer, top));
+    let lines = shown.map(|shown| figures::hottest(&report.counters, &renderer, shown.top));
+    let estimates = match shown.filter(|_| report.trap.is_none()) {
+        Some(shown) => {
+            let launched = estimate::Launched {
+                program: &program,
+                kernel: &kernel.name,
+                grid: options.grid.0,
+                block,
+                shared: options.shared,
+                counters: &report.counters,
+            };
+            Some(estimate::estimates(&launched, shown.estimate)?)
+        }
+        None => None,
+    };
     if options.json {
         let document = object! {
             file: &program.name,
@@ -203,6 +238,11 @@ fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Resul
             lines: lines.as_ref().map(|lines| {
                 object! { lines: lines.iter().map(figures::Line::object).collect::<Vec<_>>() }
             }),
+            // How long it would take on cards, where that was asked for.
+            #[serde(flatten)]
+            estimates: estimates.as_ref().filter(|estimates| !estimates.is_empty()).map(|estimates| {
+                object! { estimates: estimate::objects(estimates) }
+            }),
             // What the kernel printed.
             output: &report.output,
             // The files that were written.
@@ -214,6 +254,7 @@ fn execute(options: &Options, top: Option<usize>, out: &mut impl Write) -> Resul
         if let Some(lines) = &lines {
             table::print(out, &counters)?;
             table::print_lines(out, lines)?;
+            estimate::print(out, estimates.as_deref().unwrap_or_default())?;
         }
         out.flush()?;
         show_report(&program.name, report, &renderer, !finished.results.is_empty())?;

@@ -1,17 +1,16 @@
 //! The resources of a kernel, and its occupancy.
 
-use warpwright_dsl::{Block, LaunchRule};
 use warpwright_ptx::ir::Arch;
 
 /// The resources that `ptxas -v` reports for a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Resources {
+pub struct Resources {
     /// Registers of a thread.
-    pub(super) registers: u32,
+    pub registers: u32,
     /// Static shared memory, in bytes.
-    pub(super) shared: u32,
+    pub shared: u32,
     /// Local memory of a thread, in bytes, including spilled registers.
-    pub(super) local: u32,
+    pub local: u32,
 }
 
 /// Registers of a multiprocessor of every architecture since `sm_50`.
@@ -23,7 +22,7 @@ const RESERVED: u32 = 1024;
 
 impl Resources {
     /// Reads the resources of the last function in a log of `ptxas -v`.
-    pub(super) fn read(log: &str) -> Self {
+    pub fn read(log: &str) -> Self {
         let number_before = |line: &str, unit: &str| {
             let before = line.split(unit).next().filter(|before| before.len() < line.len())?;
             before.split_whitespace().next_back()?.parse().ok()
@@ -37,14 +36,13 @@ impl Resources {
         used
     }
 
-    /// Blocks that are resident on a multiprocessor at once.
-    pub(super) fn resident_blocks(self, arch: Arch, launch: &LaunchRule) -> u32 {
-        let (Block::Exactly(dims) | Block::AtMost(dims)) = launch.block;
-        let threads = dims.iter().product::<u32>().max(1);
-        let warps = threads.div_ceil(32);
+    /// Blocks of so many threads, with so many bytes of dynamic shared memory, that are resident on a multiprocessor at
+    /// once.
+    pub fn resident_blocks(self, arch: Arch, threads: u32, dynamic_shared: u32) -> u32 {
+        let warps = threads.max(1).div_ceil(32);
         let limits = arch.limits();
         let reserved = if arch.sm >= 80 { RESERVED } else { 0 };
-        let shared = u64::from(self.shared + launch.dynamic_shared + reserved);
+        let shared = u64::from(self.shared) + u64::from(dynamic_shared) + u64::from(reserved);
         let of_registers = REGISTERS / ((self.registers.max(1) * 32).next_multiple_of(UNIT) * warps);
         let of_shared = limits.shared.checked_div(shared).unwrap_or(u64::MAX);
         let of_shared = u32::try_from(of_shared).unwrap_or(u32::MAX);
@@ -71,7 +69,7 @@ ptxas info    : Used 40 registers, used 1 barriers, 1024 bytes smem, 376 bytes c
     fn the_scarcest_resource_decides() {
         let blocks = |registers, shared, threads, sm| {
             let resources = Resources { registers, shared, ..Resources::default() };
-            resources.resident_blocks(Arch::sm(sm), &LaunchRule::new(threads))
+            resources.resident_blocks(Arch::sm(sm), threads, 0)
         };
         // Threads, registers (in whole units), blocks, shared memory.
         assert_eq!(blocks(32, 0, 256, 80), 8);

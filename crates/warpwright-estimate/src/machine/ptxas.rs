@@ -1,6 +1,5 @@
 //! Running `ptxas` on texts.
 
-use crate::run::target_dir;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -14,23 +13,24 @@ const TIME_LIMIT: Duration = Duration::from_secs(120);
 const OLDEST: &str = "sm_75";
 
 /// `ptxas` and a folder for its files.
-pub(crate) struct Ptxas {
+pub struct Ptxas {
     program: PathBuf,
     scratch: PathBuf,
     next: AtomicU64,
 }
 
 /// The output of `ptxas` for a text.
-pub(crate) struct Assembled {
+pub struct Assembled {
     /// The cubin, if one was requested.
-    pub(crate) cubin: Vec<u8>,
+    pub cubin: Vec<u8>,
     /// Its messages: resources under `-v`, warnings.
-    pub(crate) log: String,
+    pub log: String,
 }
 
 impl Ptxas {
-    pub(crate) fn new(program: &Path) -> Result<Self, String> {
-        let scratch = target_dir().join("tools/scratch").join(std::process::id().to_string());
+    /// Runs this program; files are made in a folder of the process below `scratch`, which goes in the end.
+    pub fn new(program: &Path, scratch: &Path) -> Result<Self, String> {
+        let scratch = scratch.join(std::process::id().to_string());
         std::fs::create_dir_all(&scratch)
             .map_err(|error| format!("cannot make {}: {error}", scratch.display()))?;
         Ok(Ptxas { program: program.to_path_buf(), scratch, next: AtomicU64::new(0) })
@@ -38,7 +38,7 @@ impl Ptxas {
 
     /// Assembles a text for the architecture that it names, or the oldest that is known where it is for
     /// an older one, as a relocatable object. The error is what `ptxas` says.
-    pub(crate) fn assemble(&self, text: &str) -> Result<Assembled, String> {
+    pub fn assemble(&self, text: &str) -> Result<Assembled, String> {
         let arch = target(text).unwrap_or(OLDEST);
         let number = |arch: &str| {
             let digits = arch.chars().filter_map(|c| c.to_digit(10));
@@ -48,13 +48,18 @@ impl Ptxas {
     }
 
     /// Assembles a text for an architecture, as a relocatable object.
-    pub(crate) fn assemble_for(&self, text: &str, arch: &str) -> Result<Assembled, String> {
+    pub fn assemble_for(&self, text: &str, arch: &str) -> Result<Assembled, String> {
         self.assemble_with(text, arch, &["-c"])
     }
 
     /// Assembles a text for an architecture, as it is executed: nothing is left to a linker.
-    pub(crate) fn assemble_whole(&self, text: &str, arch: &str) -> Result<Assembled, String> {
+    pub fn assemble_whole(&self, text: &str, arch: &str) -> Result<Assembled, String> {
         self.assemble_with(text, arch, &[])
+    }
+
+    /// Assembles one kernel of a text as it is executed, with lines of the text for its instructions.
+    pub fn assemble_kernel(&self, text: &str, arch: &str, kernel: &str) -> Result<Assembled, String> {
+        self.assemble_with(text, arch, &["-lineinfo", "--entry", kernel])
     }
 
     fn assemble_with(&self, text: &str, arch: &str, options: &[&str]) -> Result<Assembled, String> {
@@ -120,7 +125,7 @@ fn target(text: &str) -> Option<&str> {
 }
 
 /// The first error in what `ptxas` said, without the file's name.
-pub(crate) fn first_error(log: &str) -> String {
+pub fn first_error(log: &str) -> String {
     let line = log.lines().find(|line| line.contains("error") || line.contains("fatal"));
     let line = line.or_else(|| log.lines().next()).unwrap_or("no message");
     match line.split_once("; ") {

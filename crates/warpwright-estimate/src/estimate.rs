@@ -1,0 +1,397 @@
+//! From machine code and counters to times.
+
+use crate::machine::{Code, Instruction, Resources};
+use crate::path::Path;
+use crate::pipes::{Cost, Memory, PIPES, Pipe, cost};
+use crate::simulate::{Kind, Rates, Request, SCHEDULERS, Step, Work, simulate};
+use std::collections::HashMap;
+use std::ops::Range;
+use warpwright_kernels::tune::DeviceModel;
+use warpwright_ptx::ir::Origin;
+use warpwright_vm::{Counters, Fetches, LineCounters, WINDOWS};
+
+/// Bytes of a sector.
+pub(crate) const SECTOR: f64 = 32.0;
+
+/// Bytes of the first-level cache beyond the shared memory that a multiprocessor gives at most.
+const CACHE_BESIDE_SHARED: f64 = 28.0 * 1024.0;
+
+/// Bytes that a multiprocessor moves to and from the L2 cache in a cycle at most.
+const PORT: f64 = 64.0;
+
+/// The part of the L2 cache that keeps what a launch uses again.
+const KEPT: f64 = 0.8;
+
+/// Instructions that are simulated at most, of all warps together.
+const SIMULATED: f64 = 3e6;
+
+/// A launch that was counted.
+pub struct Workload<'a> {
+    /// The machine code, with lines of the PTX.
+    pub code: &'a Code,
+    /// What `ptxas` says of the kernel.
+    pub resources: Resources,
+    /// Blocks of the grid.
+    pub blocks: u64,
+    /// Threads of a block.
+    pub threads: u32,
+    /// Dynamic shared memory of a block, in bytes.
+    pub dynamic_shared: u32,
+    /// What the virtual GPU counted, fetches included, of the whole grid or of a sample.
+    pub counters: &'a Counters,
+    /// Which line of the PTX an instruction stands in, from 1.
+    pub line: &'a dyn Fn(Origin) -> Option<u32>,
+    /// Whether what fits into the L2 cache is there already, as in the second of two equal launches.
+    pub warm: bool,
+}
+
+/// Something that takes time by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// Slots of the schedulers.
+    Issue,
+    /// A unit that executes instructions.
+    Pipe(Pipe),
+    /// The L2 cache.
+    L2,
+    /// Global memory.
+    Memory,
+    /// A warp by itself, as often as places are taken one after the other.
+    Latency,
+}
+
+impl Resource {
+    /// The words for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Resource::Issue => "issue slots",
+            Resource::Pipe(pipe) => pipe.name(),
+            Resource::L2 => "L2 cache",
+            Resource::Memory => "memory",
+            Resource::Latency => "latency of a warp",
+        }
+    }
+}
+
+/// How long a launch takes, in seconds, and why.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Estimate {
+    /// From the first instruction to the last byte.
+    pub kernel: f64,
+    /// What the launch adds, between kernels of a stream or graph.
+    pub launch: f64,
+    /// What each resource takes by itself, the longest first.
+    pub resources: Vec<(Resource, f64)>,
+    /// What cannot be avoided: the bytes of memory and the products of matrices at full rate.
+    pub floor: f64,
+    /// Blocks that are resident on a multiprocessor at once.
+    pub resident: u32,
+    /// How often the places of all multiprocessors are taken.
+    pub waves: f64,
+    /// Machine instructions that a warp executes on average.
+    pub instructions: f64,
+    /// Bytes that come from memory or go to it.
+    pub dram_bytes: f64,
+    /// Bytes that go through the L2 cache.
+    pub l2_bytes: f64,
+    /// Executions of accesses and products in the PTX that the machine code accounts for: near 1 if the two fit together.
+    pub accounted: f64,
+}
+
+impl Estimate {
+    /// The whole time.
+    pub fn seconds(&self) -> f64 {
+        self.kernel + self.launch
+    }
+}
+
+/// Why there is no estimate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EstimateError {
+    /// The device has no figures.
+    #[error("there are no speeds of {0}: estimates know {1}")]
+    UnknownSpeed(String, String),
+    /// The machine code has no instructions.
+    #[error("the machine code of the kernel is empty")]
+    NoCode,
+    /// A block does not fit on a multiprocessor.
+    #[error(
+        "a block takes {registers} registers a thread and {shared} bytes of shared memory: none fits on a multiprocessor"
+    )]
+    NotResident {
+        /// Registers of a thread.
+        registers: u32,
+        /// Shared memory, in bytes.
+        shared: u64,
+    },
+    /// Nothing was executed.
+    #[error("no block was executed: there is nothing to estimate from")]
+    NothingCounted,
+}
+
+/// The time of a launch on a device. The code must be for its architecture.
+pub fn estimate(work: &Workload<'_>, device: &DeviceModel) -> Result<Estimate, EstimateError> {
+    let Some(speed) = &device.speed else {
+        return Err(EstimateError::UnknownSpeed(device.name.clone(), DeviceModel::names().join(", ")));
+    };
+    if work.code.is_empty() {
+        return Err(EstimateError::NoCode);
+    }
+    let shared = u64::from(work.resources.shared) + u64::from(work.dynamic_shared);
+    let resident = work.resources.resident_blocks(device.arch, work.threads, work.dynamic_shared);
+    if resident == 0 {
+        return Err(EstimateError::NotResident { registers: work.resources.registers, shared });
+    }
+    let warps = work.threads.div_ceil(32).max(1) as usize;
+    let counted = work.counters.blocks as f64 * warps as f64;
+    let mut lines: HashMap<u32, Vec<&LineCounters>> = HashMap::new();
+    for line in &work.counters.lines {
+        if let Some(number) = (work.line)(line.origin) {
+            lines.entry(number).or_default().push(line);
+        }
+    }
+    if lines.is_empty() || counted == 0.0 {
+        return Err(EstimateError::NothingCounted);
+    }
+    let executed =
+        |lines: &Vec<&LineCounters>| lines.iter().map(|line| line.warps as f64).sum::<f64>() / counted;
+    let costs: Vec<Cost> =
+        work.code.instructions().iter().map(|instruction| cost(instruction, device)).collect();
+    let path =
+        Path::new(work.code, &costs, &lines.iter().map(|(&line, all)| (line, executed(all))).collect());
+
+    let multiprocessors = u64::from(device.multiprocessors);
+    // The multiprocessor with the most blocks ends last, and its part of what all share is as large as its work.
+    let own = work.blocks.div_ceil(multiprocessors).max(1);
+    let share = own as f64 / work.blocks.max(1) as f64;
+    let places = u64::from(resident) * multiprocessors;
+    let waves = work.blocks as f64 / places as f64;
+
+    let cache = device.shared as f64 + CACHE_BESIDE_SHARED - f64::from(resident) * (shared as f64 + 1024.0);
+    let window = window(
+        work.counters,
+        counted,
+        (f64::from(resident) * warps as f64).min(own as f64 * warps as f64),
+        cache,
+    );
+    let dram_part = dram_part(work, device, places);
+    let steps: Vec<Step> = steps(work, &costs, &path, &lines, counted, window, dram_part);
+
+    let per_cycle = |bytes: f64| (bytes / speed.clock * share).min(PORT);
+    let rates = Rates {
+        l2_bytes: per_cycle(speed.l2),
+        dram_bytes: per_cycle(speed.copy),
+        l1_latency: speed.l1_latency,
+        l2_latency: speed.l2_latency - speed.l1_latency,
+        dram_latency: speed.dram_latency - speed.l1_latency,
+        shared_latency: speed.shared_latency,
+    };
+    let resident_here = u64::from(resident).min(own);
+    let cycles = cycles(&path, &steps, &rates, warps, own, resident_here);
+
+    // What each resource takes: sums over the warps of this multiprocessor.
+    let passes = |step: &Range<usize>| steps[step.clone()].iter();
+    let sum = |of: &dyn Fn(&Step) -> f64| -> f64 {
+        let block = |block: &crate::path::Block| block.times * passes(&block.range).map(of).sum::<f64>();
+        path.blocks.iter().map(block).sum::<f64>() * warps as f64 * own as f64
+    };
+    let seconds = |cycles: f64| cycles / speed.clock;
+    let mut resources = vec![(Resource::Issue, seconds(sum(&|_| 1.0) / SCHEDULERS as f64))];
+    for pipe in PIPES {
+        let of = |step: &Step| match step.cost.pipe {
+            Pipe::Memory if pipe == Pipe::Memory => {
+                step.cost.busy.max(step.request.passes) * SCHEDULERS as f64
+            }
+            other if other == pipe => step.cost.busy,
+            _ => 0.0,
+        };
+        resources.push((Resource::Pipe(pipe), seconds(sum(&of) / SCHEDULERS as f64)));
+    }
+    let l2_bytes = sum(&|step| step.request.l2) / share;
+    let dram_bytes = sum(&|step| step.request.dram) / share;
+    resources.push((Resource::L2, l2_bytes / speed.l2));
+    let memory = dram_bytes / speed.copy;
+    resources.push((Resource::Memory, memory));
+    let alone = Rates { l2_bytes: PORT, dram_bytes: PORT, ..rates };
+    let chain = cycles_of(&path, &steps, &alone, 1, 1, 1);
+    resources.push((Resource::Latency, seconds(chain) * own.div_ceil(resident_here) as f64));
+    resources.retain(|(_, seconds)| *seconds > 0.0);
+    resources.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let tensor = resources.iter().find(|(resource, _)| *resource == Resource::Pipe(Pipe::Tensor));
+    Ok(Estimate {
+        kernel: seconds(cycles).max(memory),
+        launch: f64::from(device.launch) * 1e-9,
+        floor: memory.max(tensor.map_or(0.0, |tensor| tensor.1)),
+        resources,
+        resident,
+        waves,
+        instructions: path.instructions(),
+        dram_bytes,
+        l2_bytes,
+        accounted: path.accounted,
+    })
+}
+
+/// The window of time in which the first-level cache keeps a sector: the longest in which the resident warps bring in no
+/// more than it holds.
+fn window(counters: &Counters, counted: f64, resident: f64, cache: f64) -> usize {
+    let instructions = counters.warp_instructions as f64 / counted;
+    let fits = |window: usize| {
+        let sectors: u64 = counters.lines.iter().map(|line| line.fetches.loaded[window]).sum();
+        let brought = sectors as f64 * SECTOR / counted * resident;
+        let part = (WINDOWS[window] as f64 / instructions).min(1.0);
+        brought * part <= cache.max(0.0)
+    };
+    (0..WINDOWS.len()).rev().find(|&window| fits(window)).unwrap_or(0)
+}
+
+/// Of the sectors that a sample touched first, the part that comes from memory in the whole launch. Neighbours that are
+/// resident at the same time share what they read; what fits into the L2 cache is read once, and not at all if it is there.
+fn dram_part(work: &Workload<'_>, device: &DeviceModel, places: u64) -> (f64, f64) {
+    let (sample, grid) = (work.counters.blocks.max(1) as f64, work.blocks as f64);
+    let wave = (places as f64).min(grid);
+    let of = |first: fn(&Fetches) -> u64, read: bool| {
+        let (mut sampled, mut needed) = (0.0, 0.0);
+        let used: f64 = work
+            .counters
+            .fetches
+            .iter()
+            .map(|(_, bytes, all)| {
+                let touched = (all.first_loaded + all.first_written) as f64 * SECTOR * grid / sample;
+                touched.min(*bytes as f64)
+            })
+            .sum();
+        let fits = used <= device.l2 as f64 * KEPT;
+        for (_, bytes, fetches) in &work.counters.fetches {
+            let first = first(fetches) as f64 * SECTOR;
+            let bytes = *bytes as f64;
+            let all = first * grid / sample;
+            let again = (first * wave / sample).min(bytes) * (grid / wave);
+            sampled += all;
+            needed += if fits {
+                if read && work.warm { 0.0 } else { all.min(bytes) }
+            } else {
+                all.min(again.max(bytes.min(all)))
+            };
+        }
+        if sampled > 0.0 { needed / sampled } else { 0.0 }
+    };
+    (of(|fetches| fetches.first_loaded, true), of(|fetches| fetches.first_written, false))
+}
+
+/// The instructions with what they ask of memory, on average.
+fn steps(
+    work: &Workload<'_>,
+    costs: &[Cost],
+    path: &Path,
+    lines: &HashMap<u32, Vec<&LineCounters>>,
+    counted: f64,
+    window: usize,
+    (loaded, written): (f64, f64),
+) -> Vec<Step> {
+    // Executions of the copies of each line, of all warps that were counted.
+    let mut executed: HashMap<u32, f64> = HashMap::new();
+    for block in &path.blocks {
+        for at in block.range.clone() {
+            if let (Some(line), Some(Memory::Global { .. } | Memory::Shared)) =
+                (work.code.instructions()[at].line, costs[at].memory)
+            {
+                *executed.entry(line).or_default() += block.times * counted;
+            }
+        }
+    }
+    let step = |(at, instruction): (usize, &Instruction)| {
+        let cost = costs[at];
+        let mut request = Request { passes: cost.busy, ..Request::default() };
+        let all = instruction.line.and_then(|line| Some((lines.get(&line)?, executed.get(&line).copied()?)));
+        if let (Some(memory), Some((all, times))) = (cost.memory, all.filter(|(_, times)| *times > 0.0)) {
+            let sum = |of: &dyn Fn(&LineCounters) -> u64| {
+                all.iter().map(|line| of(line)).sum::<u64>() as f64 / times
+            };
+            match memory {
+                Memory::Shared => request.passes = sum(&|line| line.shared.transactions).max(cost.busy),
+                Memory::Global { load } => {
+                    let lookups = sum(&|line| line.fetches.lines);
+                    let bytes = sum(&|line| line.global.bytes);
+                    request.passes = lookups.max(bytes / 128.0).max(cost.busy);
+                    let first = sum(&|line| line.fetches.first_loaded) * loaded
+                        + sum(&|line| line.fetches.first_written) * written;
+                    request.l2 = SECTOR
+                        * if load && instruction.base() != "ATOM" && instruction.base() != "ATOMG" {
+                            sum(&|line| line.fetches.loaded[window])
+                        } else {
+                            sum(&|line| line.global.transactions)
+                        };
+                    request.dram = (first * SECTOR).min(request.l2);
+                }
+                _ => {}
+            }
+        }
+        Step { cost, control: instruction.control, kind: kind(instruction), request }
+    };
+    work.code.instructions().iter().enumerate().map(step).collect()
+}
+
+/// What an instruction is to the scheduler.
+fn kind(instruction: &Instruction) -> Kind {
+    match instruction.base() {
+        "BRA" | "BRX" | "JMP" | "CALL" | "RET" => Kind::Branch,
+        "BAR" if !instruction.has("ARV") => Kind::Barrier,
+        "LDGSTS" => Kind::Copy,
+        "LDGDEPBAR" => Kind::Group,
+        "DEPBAR" => {
+            let mut numbers =
+                instruction.operands.split(',').map(|word| word.trim().trim_start_matches("SB"));
+            let scoreboard = numbers.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+            let left =
+                numbers.next().and_then(|word| u16::from_str_radix(word.trim_start_matches("0x"), 16).ok());
+            Kind::Drain { scoreboard, left: left.unwrap_or(0) }
+        }
+        _ => Kind::Plain,
+    }
+}
+
+/// Cycles of a multiprocessor for its blocks. Long ones are simulated in part, and continued in proportion.
+fn cycles(path: &Path, steps: &[Step], rates: &Rates, warps: usize, blocks: u64, resident: u64) -> f64 {
+    // Places are taken a third time at most.
+    let few = blocks.min(3 * resident);
+    let all = cycles_of(path, steps, rates, warps, few as usize, resident as usize);
+    if few == blocks {
+        return all;
+    }
+    let fewer = cycles_of(path, steps, rates, warps, (few - resident) as usize, resident as usize);
+    all + (all - fewer) / resident as f64 * (blocks - few) as f64
+}
+
+/// The same for few blocks.
+fn cycles_of(
+    path: &Path,
+    steps: &[Step],
+    rates: &Rates,
+    warps: usize,
+    blocks: usize,
+    resident: usize,
+) -> f64 {
+    let of = |share: f64| {
+        let order: Vec<Range<usize>> = path
+            .order(share)
+            .into_iter()
+            .map(|block| path.blocks[block].range.clone())
+            .filter(|range| !range.is_empty())
+            .collect();
+        let length: usize = order.iter().map(Range::len).sum();
+        let cycles = simulate(&Work { steps, order: &order, warps, blocks, resident }, rates);
+        (length as f64, cycles as f64)
+    };
+    let all = path.instructions() * (warps * blocks) as f64;
+    if all <= SIMULATED {
+        return of(1.0).1;
+    }
+    let (long, short) = (of(SIMULATED / all), of(SIMULATED / all / 2.0));
+    if long.0 <= short.0 {
+        return long.1 * path.instructions() / long.0.max(1.0);
+    }
+    long.1 + (long.1 - short.1) / (long.0 - short.0) * (path.instructions() - long.0)
+}

@@ -1,0 +1,175 @@
+//! Cards by name, with how fast their parts are.
+
+use super::{DeviceModel, Speed};
+use warpwright_ptx::ir::Arch;
+
+/// A card, in the units in which such figures are published.
+struct Card {
+    name: &'static str,
+    sm: u16,
+    multiprocessors: u32,
+    /// GB/s of the data sheet.
+    bandwidth: u64,
+    /// MiB.
+    l2: u64,
+    /// GHz under load.
+    clock: f64,
+    /// GB/s of a copy.
+    copy: f64,
+    /// GB/s of the L2 cache.
+    l2_rate: f64,
+    /// Cycles until data are there: of the first-level cache, the L2 cache, memory, shared memory.
+    latency: [f64; 4],
+    /// Cycles of a quarter of a multiprocessor for 16 × 8 × 16 halves.
+    mma: f64,
+}
+
+const CARDS: &[Card] = &[
+    Card {
+        name: "A100-40GB",
+        sm: 80,
+        multiprocessors: 108,
+        bandwidth: 1555,
+        l2: 40,
+        clock: 1.41,
+        copy: 1400.0,
+        l2_rate: 4500.0,
+        latency: [33.0, 240.0, 560.0, 29.0],
+        mma: 8.0,
+    },
+    Card {
+        name: "A100",
+        sm: 80,
+        multiprocessors: 108,
+        bandwidth: 2039,
+        l2: 40,
+        clock: 1.41,
+        copy: 1780.0,
+        l2_rate: 4500.0,
+        latency: [33.0, 240.0, 560.0, 29.0],
+        mma: 8.0,
+    },
+    Card {
+        name: "RTX A6000",
+        sm: 86,
+        multiprocessors: 84,
+        bandwidth: 768,
+        l2: 6,
+        clock: 1.80,
+        copy: 680.0,
+        l2_rate: 2400.0,
+        latency: [33.0, 230.0, 560.0, 29.0],
+        mma: 16.0,
+    },
+    Card {
+        name: "RTX 3090",
+        sm: 86,
+        multiprocessors: 82,
+        bandwidth: 936,
+        l2: 6,
+        clock: 1.80,
+        copy: 850.0,
+        l2_rate: 2500.0,
+        latency: [33.0, 230.0, 560.0, 29.0],
+        mma: 16.0,
+    },
+    Card {
+        name: "RTX 4090",
+        sm: 89,
+        multiprocessors: 128,
+        bandwidth: 1008,
+        l2: 72,
+        clock: 2.60,
+        copy: 920.0,
+        l2_rate: 5000.0,
+        latency: [33.0, 273.0, 700.0, 29.0],
+        mma: 16.0,
+    },
+    Card {
+        name: "H100",
+        sm: 90,
+        multiprocessors: 132,
+        bandwidth: 3350,
+        l2: 50,
+        clock: 1.75,
+        copy: 2950.0,
+        l2_rate: 5700.0,
+        latency: [33.0, 260.0, 700.0, 29.0],
+        mma: 6.4,
+    },
+    Card {
+        name: "H200",
+        sm: 90,
+        multiprocessors: 132,
+        bandwidth: 4800,
+        l2: 50,
+        clock: 1.80,
+        copy: 4200.0,
+        l2_rate: 5700.0,
+        latency: [33.0, 260.0, 700.0, 29.0],
+        mma: 6.4,
+    },
+    Card {
+        name: "B200",
+        sm: 100,
+        multiprocessors: 148,
+        bandwidth: 8000,
+        l2: 126,
+        clock: 1.90,
+        copy: 6900.0,
+        l2_rate: 10000.0,
+        latency: [36.0, 320.0, 800.0, 29.0],
+        mma: 8.0,
+    },
+    Card {
+        name: "RTX 5090",
+        sm: 120,
+        multiprocessors: 170,
+        bandwidth: 1792,
+        l2: 96,
+        clock: 2.60,
+        copy: 1620.0,
+        l2_rate: 8000.0,
+        latency: [36.0, 300.0, 800.0, 29.0],
+        mma: 16.0,
+    },
+];
+
+impl DeviceModel {
+    /// The names of the cards whose speeds are known.
+    pub fn names() -> Vec<&'static str> {
+        CARDS.iter().map(|card| card.name).collect()
+    }
+
+    /// A card by its name, in letters of any case and with or without its spaces and hyphens; `RTX` may be left out.
+    pub fn named(name: &str) -> Option<Self> {
+        let letters = |name: &str| -> String {
+            name.chars()
+                .filter(char::is_ascii_alphanumeric)
+                .map(|letter| letter.to_ascii_lowercase())
+                .collect()
+        };
+        let wanted = letters(name);
+        let is = |card: &&Card| {
+            letters(card.name) == wanted || letters(card.name).strip_prefix("rtx") == Some(&wanted)
+        };
+        let card = CARDS.iter().find(is)?;
+        let [l1_latency, l2_latency, dram_latency, shared_latency] = card.latency;
+        let mut model = DeviceModel::typical(Arch::sm(card.sm));
+        model.name = card.name.into();
+        model.multiprocessors = card.multiprocessors;
+        model.bandwidth = card.bandwidth * 1_000_000_000;
+        model.l2 = card.l2 << 20;
+        model.speed = Some(Speed {
+            clock: card.clock * 1e9,
+            copy: card.copy * 1e9,
+            l2: card.l2_rate * 1e9,
+            l1_latency,
+            l2_latency,
+            dram_latency,
+            shared_latency,
+            mma_cycles: card.mma,
+        });
+        Some(model)
+    }
+}

@@ -1,0 +1,203 @@
+//! How long the launch would take on cards that are not here: `profile --estimate`.
+
+use super::program::Program;
+use crate::cli::Failure;
+use crate::cli::json::object;
+use serde::Serialize;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use warpwright_estimate::machine::{Disassembler, Ptxas, Resources, first_error};
+use warpwright_estimate::{Estimate, Workload, estimate};
+use warpwright_kernels::tune::DeviceModel;
+use warpwright_ptx::diag::LineIndex;
+use warpwright_ptx::ir::Origin;
+use warpwright_vm as vm;
+
+/// What is estimated.
+#[derive(clap::Args)]
+pub(super) struct Options {
+    /// Estimate the time on these cards, from machine code: needs NVIDIA's `ptxas` and `nvdisasm`
+    #[arg(long = "estimate", value_name = "CARD", value_delimiter = ',', value_parser = card)]
+    pub(super) cards: Vec<DeviceModel>,
+    /// Execute and count only so many blocks, from all over the grid
+    #[arg(long, value_name = "BLOCKS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) sample: Option<u64>,
+    /// Estimate a launch whose data are in the L2 cache already, as far as they fit
+    #[arg(long, requires = "cards")]
+    warm: bool,
+    /// The folder with `ptxas` and `nvdisasm` [default: WARPWRIGHT_TOOLS, target/tools, the PATH]
+    #[arg(long, value_name = "DIR", requires = "cards")]
+    tools: Option<PathBuf>,
+}
+
+fn card(name: &str) -> Result<DeviceModel, String> {
+    DeviceModel::named(name).ok_or_else(|| format!("the cards are {}", DeviceModel::names().join(", ")))
+}
+
+/// Where the PTX's kernel was launched, and what was counted.
+pub(super) struct Launched<'a> {
+    pub(super) program: &'a Program,
+    pub(super) kernel: &'a str,
+    pub(super) grid: [u32; 3],
+    pub(super) block: [u32; 3],
+    pub(super) shared: u32,
+    pub(super) counters: &'a vm::Counters,
+}
+
+/// The estimates, by card.
+pub(super) fn estimates(
+    launched: &Launched<'_>,
+    options: &Options,
+) -> Result<Vec<(String, Estimate)>, Failure> {
+    if options.cards.is_empty() {
+        return Ok(Vec::new());
+    }
+    let [ptxas, nvdisasm] = tools(options.tools.as_deref())?;
+    let scratch = std::env::temp_dir().join(format!("warpwright-{}", std::process::id()));
+    let made = Scratch(scratch);
+    let ptxas = Ptxas::new(&ptxas, &made.0).map_err(Failure::Message)?;
+    let disassembler = Disassembler::new(&nvdisasm, &made.0).map_err(Failure::Message)?;
+    let index = LineIndex::new(&launched.program.text);
+    let line = |origin| match origin {
+        Origin::Text(span) => u32::try_from(index.position(span.start).line).ok(),
+        _ => None,
+    };
+    let of_card = |card: &DeviceModel| {
+        let failed = |why: String| Failure::Message(format!("no estimate for {}: {why}", card.name));
+        let text = &launched.program.text;
+        let assembled = ptxas.assemble_kernel(text, &card.arch.to_string(), launched.kernel);
+        let assembled = assembled.map_err(|log| failed(format!("ptxas: {}", first_error(&log))))?;
+        let code = disassembler.code(&assembled.cubin, Some(launched.kernel)).map_err(failed)?;
+        let work = Workload {
+            code: &code,
+            resources: Resources::read(&assembled.log),
+            blocks: launched.grid.iter().map(|&extent| u64::from(extent)).product(),
+            threads: launched.block.iter().product(),
+            dynamic_shared: launched.shared,
+            counters: launched.counters,
+            line: &line,
+            warm: options.warm,
+        };
+        let estimate = estimate(&work, card).map_err(|error| failed(error.to_string()))?;
+        Ok((card.name.clone(), estimate))
+    };
+    options.cards.iter().map(of_card).collect()
+}
+
+/// A folder that goes in the end.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Names of the programs.
+const PROGRAMS: [&str; 2] = ["ptxas", "nvdisasm"];
+
+/// Finds the programs: in the folder that was named, or where they usually are.
+fn tools(folder: Option<&Path>) -> Result<[PathBuf; 2], Failure> {
+    let named =
+        folder.map(Path::to_path_buf).or_else(|| std::env::var_os("WARPWRIGHT_TOOLS").map(PathBuf::from));
+    let runs = |program: &PathBuf| {
+        Command::new(program).arg("--version").output().is_ok_and(|out| out.status.success())
+    };
+    let in_folder = |folder: &Path| {
+        let programs = PROGRAMS.map(|name| folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX)));
+        programs.iter().all(runs).then_some(programs)
+    };
+    if let Some(folder) = &named {
+        return in_folder(folder).ok_or_else(|| {
+            Failure::Message(format!("{} does not have a working `ptxas` and `nvdisasm`", folder.display()))
+        });
+    }
+    // Where `cargo xtask tools` puts them.
+    let python = std::fs::read_dir("target/tools/venv/lib").into_iter().flatten().flatten();
+    let mut folders = vec![PathBuf::from("target/tools/bin")];
+    folders.extend(python.map(|version| version.path().join("site-packages/nvidia/cu13/bin")));
+    let found = folders.iter().find_map(|folder| in_folder(folder));
+    found.or_else(|| Some(PROGRAMS.map(PathBuf::from)).filter(|programs| programs.iter().all(runs))).ok_or_else(|| {
+        Failure::Message(
+            "an estimate needs NVIDIA's `ptxas` and `nvdisasm`, and neither the PATH nor target/tools has both: `pip \
+             install nvidia-cuda-nvcc nvidia-cuda-nvdisasm` has them, `--tools DIR` says where (in a checkout of the \
+             project, `cargo xtask tools` is enough)"
+                .into(),
+        )
+    })
+}
+
+/// Seconds in the unit that fits.
+fn time(seconds: f64) -> String {
+    match seconds {
+        long if long >= 1e-3 => format!("{:.2} ms", long * 1e3),
+        short => format!("{:.2} us", short * 1e6),
+    }
+}
+
+/// How far the machine code and the PTX may differ in what is executed, before that is said.
+const ACCOUNTED: std::ops::Range<f64> = 0.9..1.1;
+
+/// Prints the estimates.
+pub(super) fn print(out: &mut impl Write, estimates: &[(String, Estimate)]) -> io::Result<()> {
+    for (card, estimate) in estimates {
+        writeln!(out, "\nestimate for {card:<31} {:>11}", time(estimate.seconds()))?;
+        let row = |out: &mut dyn Write, name: &str, seconds: f64| {
+            writeln!(out, "  {name:<42} {:>11}", time(seconds))
+        };
+        row(out, "the kernel", estimate.kernel)?;
+        row(out, "its launch", estimate.launch)?;
+        row(out, "floor: memory or tensor cores at full rate", estimate.floor)?;
+        writeln!(out, "  by itself each of these takes")?;
+        for (resource, seconds) in &estimate.resources {
+            row(out, &format!("  {}", resource.name()), *seconds)?;
+        }
+        writeln!(
+            out,
+            "  {} blocks on a multiprocessor at once, {:.2} waves; {:.0} machine instructions a warp; {:.1} MB of \
+             memory, {:.1} MB of L2",
+            estimate.resident,
+            estimate.waves,
+            estimate.instructions,
+            estimate.dram_bytes / 1e6,
+            estimate.l2_bytes / 1e6,
+        )?;
+        if !ACCOUNTED.contains(&estimate.accounted) {
+            writeln!(
+                out,
+                "  doubtful: the machine code would execute {:.0} % of the accesses and products that were counted",
+                estimate.accounted * 100.0
+            )?;
+        }
+    }
+    if !estimates.is_empty() {
+        writeln!(out, "\nan estimate is no measurement: docs/performance.md says how far they were off")?;
+    }
+    Ok(())
+}
+
+/// The estimates, for `--json`.
+pub(super) fn objects(estimates: &[(String, Estimate)]) -> impl Serialize + use<> {
+    let object = |(card, estimate): &(String, Estimate)| {
+        let resource = |(resource, seconds): &(warpwright_estimate::Resource, f64)| {
+            object! { resource: resource.name(), seconds: *seconds }
+        };
+        object! {
+            card: card.clone(),
+            seconds: estimate.seconds(),
+            kernel: estimate.kernel,
+            launch: estimate.launch,
+            floor: estimate.floor,
+            // What each takes by itself, the longest first.
+            resources: estimate.resources.iter().map(resource).collect::<Vec<_>>(),
+            resident_blocks: estimate.resident,
+            waves: estimate.waves,
+            instructions_per_warp: estimate.instructions,
+            dram_bytes: estimate.dram_bytes,
+            l2_bytes: estimate.l2_bytes,
+            accounted: estimate.accounted,
+        }
+    };
+    estimates.iter().map(object).collect::<Vec<_>>()
+}
