@@ -19,6 +19,15 @@ const CACHE_BESIDE_SHARED: f64 = 28.0 * 1024.0;
 /// Bytes that a multiprocessor moves to and from the L2 cache in a cycle at most.
 const PORT: f64 = 64.0;
 
+/// Lines that the first-level cache looks up in a cycle.
+const TAGS: f64 = 4.0;
+
+/// What a sector costs the L2 cache beyond its bytes if only a part of it is written.
+const PARTIAL: f64 = 4.0;
+
+/// The part of the time in which the tensor cores are busy from which on they take the power of the clock.
+const BUSY: f64 = 0.3;
+
 /// The part of the L2 cache that keeps what a launch uses again.
 const KEPT: f64 = 0.8;
 
@@ -177,29 +186,16 @@ pub fn estimate(work: &Workload<'_>, device: &DeviceModel) -> Result<Estimate, E
         cache,
     );
     let dram_part = dram_part(work, device, places);
-    let steps: Vec<Step> = steps(work, &costs, &path, &lines, counted, window, dram_part);
-
-    let per_cycle = |bytes: f64| (bytes / speed.clock * share).min(PORT);
-    let rates = Rates {
-        l2_bytes: per_cycle(speed.l2),
-        dram_bytes: per_cycle(speed.copy),
-        l1_latency: speed.l1_latency,
-        l2_latency: speed.l2_latency - speed.l1_latency,
-        dram_latency: speed.dram_latency - speed.l1_latency,
-        shared_latency: speed.shared_latency,
-    };
-    let resident_here = u64::from(resident).min(own);
-    let cycles = cycles(&path, &steps, &rates, warps, own, resident_here);
+    let steps: Vec<Step> =
+        steps(work, &costs, &path, &lines, counted, window, dram_part, narrow_bytes(device));
 
     // What each resource takes: sums over the warps of this multiprocessor.
-    let passes = |step: &Range<usize>| steps[step.clone()].iter();
     let sum = |of: &dyn Fn(&Step) -> f64| -> f64 {
-        let block = |block: &crate::path::Block| block.times * passes(&block.range).map(of).sum::<f64>();
+        let block =
+            |block: &crate::path::Block| block.times * steps[block.range.clone()].iter().map(of).sum::<f64>();
         path.blocks.iter().map(block).sum::<f64>() * warps as f64 * own as f64
     };
-    let seconds = |cycles: f64| cycles / speed.clock;
-    let mut resources = vec![(Resource::Issue, seconds(sum(&|_| 1.0) / SCHEDULERS as f64))];
-    for pipe in PIPES {
+    let busy = |pipe: Pipe| {
         let of = |step: &Step| match step.cost.pipe {
             Pipe::Memory if pipe == Pipe::Memory => {
                 step.cost.busy.max(step.request.passes) * SCHEDULERS as f64
@@ -207,21 +203,49 @@ pub fn estimate(work: &Workload<'_>, device: &DeviceModel) -> Result<Estimate, E
             other if other == pipe => step.cost.busy,
             _ => 0.0,
         };
-        resources.push((Resource::Pipe(pipe), seconds(sum(&of) / SCHEDULERS as f64)));
-    }
+        sum(&of) / SCHEDULERS as f64
+    };
     let l2_bytes = sum(&|step| step.request.l2) / share;
     let dram_bytes = sum(&|step| step.request.dram) / share;
-    resources.push((Resource::L2, l2_bytes / speed.l2));
-    let memory = dram_bytes / speed.copy;
+    let written = sum(&|step| if is_store(step) { step.request.dram } else { 0.0 }) / share;
+    // A copy is half written.
+    let bandwidth = match dram_bytes > 0.0 {
+        true => speed.read + (speed.copy - speed.read) * (2.0 * written / dram_bytes).min(1.0),
+        false => speed.read,
+    };
+    let memory = dram_bytes / bandwidth;
+
+    let simulated = |clock: f64| {
+        let per_cycle = |bytes: f64| (bytes / clock * share).min(PORT);
+        let rates = Rates {
+            l2_bytes: per_cycle(speed.l2 * clock / speed.clock),
+            dram_bytes: per_cycle(bandwidth),
+            l1_latency: speed.l1_latency,
+            l2_latency: speed.l2_latency - speed.l1_latency,
+            dram_latency: speed.dram_latency - speed.l1_latency,
+            shared_latency: speed.shared_latency,
+        };
+        (rates, cycles(&path, &steps, &rates, warps, own, u64::from(resident).min(own)))
+    };
+    let mut clock = speed.clock;
+    let (mut rates, mut all) = simulated(clock);
+    if busy(Pipe::Tensor) > BUSY * all && speed.tensor_clock < clock {
+        clock = speed.tensor_clock;
+        (rates, all) = simulated(clock);
+    }
+    let seconds = |cycles: f64| cycles / clock;
+    let mut resources = vec![(Resource::Issue, seconds(sum(&|_| 1.0) / SCHEDULERS as f64))];
+    resources.extend(PIPES.map(|pipe| (Resource::Pipe(pipe), seconds(busy(pipe)))));
+    resources.push((Resource::L2, l2_bytes / speed.l2 * speed.clock / clock));
     resources.push((Resource::Memory, memory));
     let alone = Rates { l2_bytes: PORT, dram_bytes: PORT, ..rates };
     let chain = cycles_of(&path, &steps, &alone, 1, 1, 1);
-    resources.push((Resource::Latency, seconds(chain) * own.div_ceil(resident_here) as f64));
+    resources.push((Resource::Latency, seconds(chain) * own.div_ceil(u64::from(resident).min(own)) as f64));
     resources.retain(|(_, seconds)| *seconds > 0.0);
     resources.sort_by(|a, b| b.1.total_cmp(&a.1));
     let tensor = resources.iter().find(|(resource, _)| *resource == Resource::Pipe(Pipe::Tensor));
     Ok(Estimate {
-        kernel: seconds(cycles).max(memory),
+        kernel: seconds(all).max(memory),
         launch: f64::from(device.launch) * 1e-9,
         floor: memory.max(tensor.map_or(0.0, |tensor| tensor.1)),
         resources,
@@ -281,6 +305,12 @@ fn dram_part(work: &Workload<'_>, device: &DeviceModel, places: u64) -> (f64, f6
     (of(|fetches| fetches.first_loaded, true), of(|fetches| fetches.first_written, false))
 }
 
+/// Bytes of accesses of less than 16 bytes a lane that the first-level cache moves in a cycle: those of cards that are not
+/// for data centres are half as wide (measured by `gpu-benches`).
+fn narrow_bytes(device: &DeviceModel) -> f64 {
+    if matches!(device.arch.sm, 86 | 87 | 89) { 64.0 } else { 128.0 }
+}
+
 /// The instructions with what they ask of memory, on average.
 fn steps(
     work: &Workload<'_>,
@@ -290,6 +320,7 @@ fn steps(
     counted: f64,
     window: usize,
     (loaded, written): (f64, f64),
+    narrow: f64,
 ) -> Vec<Step> {
     // Executions of the copies of each line, of all warps that were counted.
     let mut executed: HashMap<u32, f64> = HashMap::new();
@@ -313,25 +344,42 @@ fn steps(
             match memory {
                 Memory::Shared => request.passes = sum(&|line| line.shared.transactions).max(cost.busy),
                 Memory::Global { load } => {
-                    let lookups = sum(&|line| line.fetches.lines);
+                    let tags = sum(&|line| line.fetches.lines) / TAGS;
                     let bytes = sum(&|line| line.global.bytes);
-                    request.passes = lookups.max(bytes / 128.0).max(cost.busy);
+                    let narrow = if all.iter().all(|line| line.global.bytes < 16 * line.lanes) {
+                        bytes / narrow
+                    } else {
+                        0.0
+                    };
+                    request.passes = sum(&|line| line.fetches.passes).max(tags).max(narrow).max(cost.busy);
                     let first = sum(&|line| line.fetches.first_loaded) * loaded
                         + sum(&|line| line.fetches.first_written) * written;
                     request.l2 = SECTOR
                         * if load && instruction.base() != "ATOM" && instruction.base() != "ATOMG" {
                             sum(&|line| line.fetches.loaded[window])
                         } else {
-                            sum(&|line| line.global.transactions)
+                            let sectors = sum(&|line| line.global.transactions);
+                            sectors + PARTIAL * (sectors - bytes / SECTOR).max(0.0)
                         };
                     request.dram = (first * SECTOR).min(request.l2);
                 }
                 _ => {}
             }
         }
-        Step { cost, control: instruction.control, kind: kind(instruction), request }
+        Step {
+            cost,
+            control: instruction.control,
+            reads: instruction.reads,
+            kind: kind(instruction),
+            request,
+        }
     };
     work.code.instructions().iter().enumerate().map(step).collect()
+}
+
+/// Whether it writes global memory.
+fn is_store(step: &Step) -> bool {
+    step.cost.memory == Some(Memory::Global { load: false })
 }
 
 /// What an instruction is to the scheduler.

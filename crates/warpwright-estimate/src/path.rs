@@ -38,7 +38,15 @@ impl Path {
         // Several branches back to one label are one loop.
         loops.sort_by_key(|body| (body.start, std::cmp::Reverse(body.end)));
         loops.dedup_by_key(|body| body.start);
-        let depth = |block: usize| loops.iter().filter(|body| body.contains(&block)).count();
+        // The innermost loop around a block.
+        let around = |block: usize| {
+            loops
+                .iter()
+                .enumerate()
+                .filter(|(_, body)| body.contains(&block))
+                .min_by_key(|(_, body)| body.len())
+                .map(|(number, _)| number)
+        };
 
         // Copies of each line in each block: of anchors, and of everything.
         let copies = |anchors: bool| {
@@ -56,12 +64,12 @@ impl Path {
             let blank: Vec<bool> = votes.iter().map(Vec::is_empty).collect();
             for (line, places) in copies(anchors) {
                 let Some(&count) = lines.get(&line) else { continue };
-                for (block, times) in divided(count, &places, &depth) {
+                for (block, times) in divided(count, &places, &around) {
                     // What everything says counts only where there are no anchors, and then for one pass.
                     match anchors {
                         true => votes[block].push(times),
                         false if blank[block] => {
-                            votes[block].push(if depth(block) == 0 { count.min(1.0) } else { times });
+                            votes[block].push(if around(block).is_none() { count.min(1.0) } else { times });
                         }
                         false => {}
                     }
@@ -79,7 +87,7 @@ impl Path {
         let mut blocks: Vec<Block> = ranges.iter().zip(&mut votes).map(block).collect();
         // A block about which nothing is known is executed as often as the one in front of it.
         for at in 0..blocks.len() {
-            if votes[at].is_empty() && at > 0 && depth(at) == depth(at - 1) {
+            if votes[at].is_empty() && at > 0 && around(at) == around(at - 1) {
                 blocks[at].times = blocks[at - 1].times;
             }
         }
@@ -125,24 +133,39 @@ fn is_anchor(cost: &Cost) -> bool {
         || cost.pipe == Pipe::Tensor
 }
 
-/// Divides the executions of a line among the blocks in which it has copies: how often each block is executed.
-fn divided(count: f64, places: &BTreeMap<usize, f64>, depth: &impl Fn(usize) -> usize) -> Vec<(usize, f64)> {
-    let outside = |block: &usize| depth(*block) == 0;
-    let in_loops: Vec<_> = places.iter().filter(|(block, _)| !outside(block)).collect();
-    let straight: Vec<_> = places.iter().filter(|(block, _)| outside(block)).collect();
-    let copies: f64 = straight.iter().map(|(_, copies)| **copies).sum();
-    if in_loops.is_empty() {
-        return straight.iter().map(|(block, _)| (**block, (count / copies).min(1.0))).collect();
+/// Divides the executions of a line among the blocks in which it has copies: how often each block is executed. `around`
+/// gives the loop that a block belongs to.
+fn divided(
+    count: f64,
+    places: &BTreeMap<usize, f64>,
+    around: &impl Fn(usize) -> Option<usize>,
+) -> Vec<(usize, f64)> {
+    // Copies by loop: all that one pass of it executes.
+    let mut copies: BTreeMap<Option<usize>, f64> = BTreeMap::new();
+    for (&block, number) in places {
+        *copies.entry(around(block)).or_default() += number;
     }
-    // A pass before or behind a loop, if there is one.
-    let once = if copies > 0.0 && count > copies { 1.0 } else { 0.0 };
-    let mut out: Vec<_> = straight.iter().map(|(block, _)| (**block, once)).collect();
-    let rest = count - copies * once;
-    let most = in_loops.iter().map(|(_, copies)| **copies).fold(0.0, f64::max);
-    let main: Vec<_> = in_loops.iter().filter(|(_, copies)| **copies >= most).collect();
-    let share = rest / (most * main.len() as f64);
-    out.extend(in_loops.iter().map(|(block, copies)| (**block, if **copies >= most { share } else { 0.0 })));
-    out
+    let straight = copies.remove(&None).unwrap_or(0.0);
+    let most = copies.values().copied().fold(0.0, f64::max);
+    let once = match copies.is_empty() {
+        true => (count / straight).min(1.0),
+        // A pass before or behind a loop, if there is one.
+        false => {
+            if straight > 0.0 && count > straight {
+                1.0
+            } else {
+                0.0
+            }
+        }
+    };
+    let main = copies.values().filter(|&&number| number >= most).count() as f64;
+    let share = (count - straight * once) / (most * main);
+    let times = |block: usize| match around(block) {
+        None => once,
+        Some(body) if copies[&Some(body)] >= most => share,
+        Some(_) => 0.0,
+    };
+    places.keys().map(|&block| (block, times(block))).collect()
 }
 
 /// Passes of a loop from which on it is long, and how many are left of it at least.

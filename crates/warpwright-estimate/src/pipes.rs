@@ -89,6 +89,9 @@ const SPECIAL: f64 = 8.0;
 /// Cycles from an operand to a result of the special-function unit, beyond its occupancy.
 const SPECIAL_LATENCY: f64 = 18.0;
 
+/// Cycles from an operand to a result of `f64` arithmetic.
+const DOUBLE_LATENCY: f64 = 8.0;
+
 /// Cycles that a shuffle takes; shared memory answers a little later.
 const LANES_LATENCY: f64 = 23.0;
 
@@ -104,6 +107,8 @@ pub(crate) fn cost(instruction: &Instruction, device: &DeviceModel) -> Cost {
     let unified = sm >= 100;
     let (fma, half_rate) = (if doubled { 1.0 } else { 2.0 }, 2.0);
     let plain = |pipe, busy| Cost { pipe, busy, latency: SPECIAL_LATENCY, memory: None };
+    // However much the lanes share: fitted to published timings.
+    let words = if instruction.has("128") { 2.0 } else { 1.0 };
     let memory = |memory, busy, latency| Cost { pipe: Pipe::Memory, busy, latency, memory: Some(memory) };
     let doubles = match sm {
         80 => 4.0,
@@ -128,17 +133,19 @@ pub(crate) fn cost(instruction: &Instruction, device: &DeviceModel) -> Cost {
         "I2F" | "F2I" | "F2F" | "I2I" | "FRND" | "POPC" | "FLO" | "BREV" | "BMSK" => {
             plain(Pipe::Special, SPECIAL)
         }
-        "DFMA" | "DADD" | "DMUL" | "DSETP" | "DMNMX" => plain(Pipe::Double, doubles),
+        "DFMA" | "DADD" | "DMUL" | "DSETP" | "DMNMX" => {
+            Cost { latency: DOUBLE_LATENCY.max(doubles), ..plain(Pipe::Double, doubles) }
+        }
         "HMMA" | "IMMA" | "BMMA" | "QMMA" | "OMMA" | "DMMA" => {
             let busy = tensor(instruction, device);
             Cost { pipe: Pipe::Tensor, busy, latency: busy + SPECIAL_LATENCY, memory: None }
         }
         "LDG" | "LD" | "LDGSTS" | "ATOM" | "ATOMG" | "TLD" | "TEX" => {
-            memory(Memory::Global { load: true }, 1.0, 0.0)
+            memory(Memory::Global { load: true }, words, 0.0)
         }
-        "STG" | "ST" | "RED" | "REDG" => memory(Memory::Global { load: false }, 1.0, 0.0),
-        "LDL" | "STL" => memory(Memory::Local, 1.0, 0.0),
-        "LDS" | "STS" | "LDSM" | "STSM" | "ATOMS" | "MOVM" => memory(Memory::Shared, 1.0, 0.0),
+        "STG" | "ST" | "RED" | "REDG" => memory(Memory::Global { load: false }, words, 0.0),
+        "LDL" | "STL" => memory(Memory::Local, words, 0.0),
+        "LDS" | "STS" | "LDSM" | "STSM" | "ATOMS" | "MOVM" => memory(Memory::Shared, words, 0.0),
         "SHFL" | "MATCH" => memory(Memory::Lanes, 1.0, LANES_LATENCY),
         "VOTE" | "VOTEU" => plain(Pipe::Alu, half_rate),
         "REDUX" => plain(Pipe::Special, SPECIAL),

@@ -5,6 +5,9 @@
 //! waits for are free, and the unit takes another instruction: that is what the compiler's [`Control`] says, so no
 //! dependence has to be found again. Results of variable latency free their scoreboard when they arrive.
 //!
+//! The register file of a scheduler has two banks, each of which gives one register of a warp a cycle, and operands have
+//! three cycles to arrive (Huerta, Shoushtary, Cruz and González, arXiv 2503.20481).
+//!
 //! What the multiprocessor shares are queues: the unit for loads and stores takes a request for as many cycles as it has
 //! passes; the L2 cache and the memory bring so many bytes a cycle, the part of this multiprocessor. So latencies grow by
 //! themselves when a queue is long.
@@ -29,6 +32,14 @@ const BRANCH: u64 = 6;
 /// Cycles that operands take to be read by the unit for loads and stores, after the request has had its turn.
 const READ: u64 = 8;
 
+/// Cycles in which the operands of an instruction must have been read.
+const OPERANDS: u64 = 3;
+
+/// Cycles from the end of a block to the first instruction of the one that takes its place, and from a warp of it to the
+/// next one.
+const BLOCK_START: u64 = 220;
+const WARP_START: u64 = 8;
+
 /// Cycles that requests may wait for the L2 cache or the memory before the unit takes no more of them.
 const BACKLOG: f64 = 3000.0;
 
@@ -37,6 +48,8 @@ const BACKLOG: f64 = 3000.0;
 pub(crate) struct Step {
     pub(crate) cost: Cost,
     pub(crate) control: crate::machine::Control,
+    /// Registers that it reads, by bank.
+    pub(crate) reads: [u8; 2],
     pub(crate) kind: Kind,
     /// For an access: what a request asks for.
     pub(crate) request: Request,
@@ -112,7 +125,7 @@ struct Warp {
 pub(crate) fn simulate(work: &Work<'_>, rates: &Rates) -> u64 {
     let mut sm = Multiprocessor::new(work, *rates);
     for _ in 0..work.resident.min(work.blocks) {
-        sm.begin_block();
+        sm.begin_block(0);
     }
     let mut now = 0;
     while sm.running > 0 {
@@ -129,6 +142,8 @@ struct Multiprocessor<'a> {
     warps: [Vec<Warp>; SCHEDULERS],
     last: [usize; SCHEDULERS],
     pipes: [[f64; PIPES.len()]; SCHEDULERS],
+    /// When each bank of registers has given what it was asked for.
+    banks: [[u64; 2]; SCHEDULERS],
     memory_free: f64,
     l2_free: f64,
     dram_free: f64,
@@ -138,6 +153,8 @@ struct Multiprocessor<'a> {
     running: usize,
     /// Warps of each block that are not done, and that are at a barrier.
     blocks: Vec<(usize, usize)>,
+    /// When the stores of each block have arrived: its place is taken until then.
+    stored: Vec<u64>,
 }
 
 impl<'a> Multiprocessor<'a> {
@@ -148,6 +165,7 @@ impl<'a> Multiprocessor<'a> {
             warps: Default::default(),
             last: [0; SCHEDULERS],
             pipes: [[0.0; PIPES.len()]; SCHEDULERS],
+            banks: [[0; 2]; SCHEDULERS],
             memory_free: 0.0,
             l2_free: 0.0,
             dram_free: 0.0,
@@ -155,18 +173,21 @@ impl<'a> Multiprocessor<'a> {
             begun: 0,
             running: 0,
             blocks: Vec::new(),
+            stored: Vec::new(),
         }
     }
 
     /// A block takes its place; its warps go to the schedulers with the fewest.
-    fn begin_block(&mut self) {
+    fn begin_block(&mut self, now: u64) {
         let block = self.begun;
         self.begun += 1;
         self.blocks.push((self.work.warps, 0));
-        for _ in 0..self.work.warps {
+        self.stored.push(0);
+        for warp in 0..self.work.warps {
+            let ready = now + BLOCK_START + WARP_START * warp as u64;
             let scheduler = (0..SCHEDULERS).min_by_key(|&scheduler| self.warps[scheduler].len()).unwrap_or(0);
             let done = self.work.order.is_empty();
-            self.warps[scheduler].push(Warp { block, done, ..Warp::default() });
+            self.warps[scheduler].push(Warp { block, done, ready, ..Warp::default() });
             self.running += usize::from(!done);
         }
     }
@@ -223,6 +244,11 @@ impl<'a> Multiprocessor<'a> {
         {
             at = at.max(holders.iter().take(last + 1).copied().max().unwrap_or(0));
         }
+        for (bank, reads) in self.banks[scheduler].iter().zip(step.reads) {
+            if reads > 0 {
+                at = at.max((bank + u64::from(reads)).saturating_sub(OPERANDS));
+            }
+        }
         let pipe = self.pipes[scheduler][step.cost.pipe as usize];
         at = at.max(pipe.ceil() as u64);
         if step.cost.pipe == Pipe::Memory {
@@ -239,13 +265,17 @@ impl<'a> Multiprocessor<'a> {
         let number = self.step(&self.warps[scheduler][index]);
         let step = &self.work.steps[number];
         let (cost, control) = (step.cost, step.control);
+        for (bank, reads) in self.banks[scheduler].iter_mut().zip(step.reads) {
+            *bank = (*bank).max(now) + u64::from(reads);
+        }
         let mut arrival = now as f64 + cost.latency;
         let mut read = now;
         if cost.pipe == Pipe::Memory {
             let start = self.memory_free.max(now as f64);
             self.memory_free = start + cost.busy.max(step.request.passes);
             read = self.memory_free as u64 + READ;
-            arrival = self.memory_free + self.answer(number, self.memory_free);
+            arrival =
+                self.memory_free + self.answer(number, self.warps[scheduler][index].block, self.memory_free);
         } else {
             let unit = &mut self.pipes[scheduler][cost.pipe as usize];
             *unit = unit.max(now as f64) + cost.busy;
@@ -315,13 +345,13 @@ impl<'a> Multiprocessor<'a> {
             }
             self.last = [0; SCHEDULERS];
             if self.begun < self.work.blocks {
-                self.begin_block();
+                self.begin_block(now.max(self.stored[block]));
             }
         }
     }
 
     /// Cycles until a request is answered that the unit passes on at a time.
-    fn answer(&mut self, number: usize, at: f64) -> f64 {
+    fn answer(&mut self, number: usize, block: usize, at: f64) -> f64 {
         let step = &self.work.steps[number];
         let rates = &self.rates;
         match step.cost.memory {
@@ -349,7 +379,11 @@ impl<'a> Multiprocessor<'a> {
                     self.dram_free = self.dram_free.max(at) + line / rates.dram_bytes;
                     end = end.max(self.dram_free + rates.dram_latency);
                 }
-                if load { end - at } else { 0.0 }
+                if load {
+                    return end - at;
+                }
+                self.stored[block] = self.stored[block].max((self.l2_free + rates.l2_latency) as u64);
+                0.0
             }
             _ => step.cost.latency,
         }

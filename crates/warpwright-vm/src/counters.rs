@@ -222,7 +222,8 @@ impl MemoryCounters {
             return;
         };
         let sectors = touched(&group.offsets, allocation.base, group.bytes, group.mask);
-        let fetches = launch.access((kind, now), allocation, sectors.iter(), block);
+        let mut fetches = launch.access((kind, now), allocation, sectors.iter(), block);
+        fetches.passes = passes(&group.offsets, group.bytes, group.mask).passes;
         place.fetches.merge(&fetches);
         whole.merge(&fetches);
     }

@@ -30,6 +30,8 @@ pub const WINDOWS: [u64; 6] = [1 << 6, 1 << 8, 1 << 10, 1 << 12, 1 << 14, u64::M
 pub struct Fetches {
     /// Lines of [`LINE`] bytes that requests touch, counted for each request.
     pub lines: u64,
+    /// Passes that requests take if the cache delivers from banks, as shared memory does.
+    pub passes: u64,
     /// Sectors of loads that the block has not touched for as many instructions of a warp as [`WINDOWS`] says, by
     /// window. Those of the last one, the block has never touched.
     pub loaded: [u64; WINDOWS.len()],
@@ -43,6 +45,7 @@ impl Fetches {
     /// Adds those of another.
     pub(crate) fn merge(&mut self, other: &Fetches) {
         self.lines += other.lines;
+        self.passes += other.passes;
         self.loaded.iter_mut().zip(other.loaded).for_each(|(into, from)| *into += from);
         self.first_loaded += other.first_loaded;
         self.first_written += other.first_written;

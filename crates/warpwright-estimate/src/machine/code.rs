@@ -1,6 +1,6 @@
 //! Machine code as `nvdisasm` prints it: instructions, with what the compiler tells the scheduler of each; loops.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// What the scheduler is told with an instruction, in its upper bits. The layout is that of Volta and later, as Jia,
@@ -40,6 +40,9 @@ pub struct Instruction {
     pub operands: String,
     /// Whether a predicate decides if it does anything.
     pub guarded: bool,
+    /// Registers that it reads of each of the two banks of the register file, as far as they are not kept from the
+    /// instruction before.
+    pub reads: [u8; 2],
     /// The line of the PTX that it was made of, from 1.
     pub line: Option<u32>,
     /// What the scheduler is told.
@@ -63,8 +66,8 @@ impl Instruction {
 pub struct Code {
     instructions: Vec<Instruction>,
     loops: Vec<Range<usize>>,
-    /// Where labels stand: basic blocks begin there.
-    labels: Vec<usize>,
+    /// Where control may come from elsewhere: basic blocks begin there.
+    targets: Vec<usize>,
 }
 
 impl Code {
@@ -74,10 +77,10 @@ impl Code {
     pub fn read(text: &str, function: Option<&str>) -> Self {
         let mut code = Code::default();
         let mut labels = HashMap::new();
-        let mut branches = Vec::new();
+        let (mut branches, mut targets) = (Vec::new(), HashSet::new());
         let (mut inside, mut line) = (function.is_none(), None);
         for text in text.lines().map(str::trim) {
-            if let Some(section) = text.strip_prefix(".section") {
+            if let Some((".section", section)) = text.split_once(char::is_whitespace) {
                 let name = section.trim().split(',').next().unwrap_or_default();
                 inside = function.is_none_or(|function| name.strip_prefix(".text.") == Some(function));
             }
@@ -122,10 +125,14 @@ impl Code {
                 let target = target.split(')').next().unwrap_or_default();
                 branches.push((code.instructions.len(), target.to_string()));
             }
+            if let Some((_, target)) = operands.split_once("`(") {
+                targets.insert(target.split(')').next().unwrap_or_default().to_string());
+            }
             code.instructions.push(Instruction {
                 opcode: opcode.to_string(),
                 operands: operands.trim().to_string(),
                 guarded,
+                reads: [0; 2],
                 line,
                 control: Control::default(),
             });
@@ -138,12 +145,16 @@ impl Code {
                 _ => {}
             }
         }
+        for at in 0..code.instructions.len() {
+            let kept =
+                at.checked_sub(1).map(|before| sources(&code.instructions[before])).unwrap_or_default();
+            code.instructions[at].reads = reads(&sources(&code.instructions[at]), &kept);
+        }
         let end = code.instructions.len();
         code.loops.retain(|body| body.end <= end);
         code.loops.sort_by_key(|body| (body.start, std::cmp::Reverse(body.end)));
-        code.labels = labels.into_values().filter(|&at| at < end).collect();
-        code.labels.sort_unstable();
-        code.labels.dedup();
+        let places = labels.into_iter().filter(|(label, at)| *at < end && targets.contains(label));
+        code.targets = places.map(|(_, at)| at).collect();
         code
     }
 
@@ -167,13 +178,13 @@ impl Code {
         &self.loops
     }
 
-    /// The basic blocks, in their order: straight runs that begin at labels and behind branches.
+    /// The basic blocks, in their order: straight runs that begin where branches lead and behind branches.
     pub fn blocks(&self) -> Vec<Range<usize>> {
         let ends = |at: usize| {
             let base = self.instructions[at].base();
             ["BRA", "BRX", "JMP", "JMX", "EXIT", "RET", "BRXU", "JMXU"].contains(&base)
         };
-        let mut starts: Vec<usize> = self.labels.clone();
+        let mut starts = self.targets.clone();
         starts.extend((0..self.len()).filter(|&at| ends(at)).map(|at| at + 1));
         starts.push(0);
         starts.sort_unstable();
@@ -204,6 +215,57 @@ impl Code {
             .max_by_key(|body| has(body))
             .cloned()
     }
+}
+
+/// A register that an instruction reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Source {
+    /// Which operand it is of.
+    place: usize,
+    register: u16,
+    /// Whether it reads the next register too.
+    pair: bool,
+    /// Whether it is kept for the next instruction.
+    kept: bool,
+}
+
+/// The registers that an instruction reads, except those of memory and of the tensor cores, which have time to.
+fn sources(instruction: &Instruction) -> Vec<Source> {
+    const SLOW: [&str; 12] =
+        ["LDG", "STG", "LDS", "STS", "LDSM", "HMMA", "IMMA", "LDGSTS", "LD", "ST", "MUFU", "SHFL"];
+    if SLOW.contains(&instruction.base()) {
+        return Vec::new();
+    }
+    let register = |word: &str| -> Option<u16> {
+        let digits = word.trim_start_matches(['-', '|', '~', '!']).strip_prefix('R')?;
+        digits.split(|other: char| !other.is_ascii_digit()).next()?.parse().ok()
+    };
+    let wide = instruction.base().starts_with('D');
+    let operands = instruction.operands.split(", ").enumerate();
+    // The first one is the result, if it is a register.
+    let source = |(place, word): (usize, &str)| {
+        let register = register(word.trim()).filter(|_| place > 0)?;
+        let pair = wide || word.contains(".64") || (place == 3 && instruction.has("WIDE"));
+        Some(Source { place, register, pair, kept: word.contains(".reuse") })
+    };
+    operands.filter_map(source).collect()
+}
+
+/// Reads of each bank: even registers are in one, odd ones in the other. Equal ones are read once.
+fn reads(sources: &[Source], before: &[Source]) -> [u8; 2] {
+    let mut reads = [0; 2];
+    for (index, source) in sources.iter().enumerate() {
+        let kept =
+            |other: &Source| other.kept && (other.place, other.register) == (source.place, source.register);
+        let again = sources[..index].iter().any(|other| other.register == source.register);
+        if again || before.iter().any(kept) {
+            continue;
+        }
+        let bank = usize::from(source.register % 2);
+        reads[bank] += 1;
+        reads[1 - bank] += u8::from(source.pair);
+    }
+    reads
 }
 
 #[cfg(test)]
@@ -250,6 +312,7 @@ mod tests {
                     /*0000*/    EXIT ;    /* 0x000000000000794d */
                                           /* 0x000fea0003800000 */
             .section	.text.kernel,\"ax\",@progbits
+            .sectioninfo	@\"SHI_REGISTERS=36\"
             .text.kernel:
             //## File \".nv_debug_ptx_txt\", line 35
                     /*0060*/    ISETP.GE.AND P0, PT, R10, UR4, PT ;  /* 0x000000040a007c0c */

@@ -42,6 +42,10 @@ pub struct DeviceModel {
 pub struct Speed {
     /// Cycles of a multiprocessor per second, under load.
     pub clock: f64,
+    /// The same while its tensor cores are busy, which take more power.
+    pub tensor_clock: f64,
+    /// Bytes per second that memory gives where nothing is written.
+    pub read: f64,
     /// Bytes per second that memory moves for a copy, reads and writes counted.
     pub copy: f64,
     /// Bytes per second that the L2 cache moves.

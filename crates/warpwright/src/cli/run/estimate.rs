@@ -16,7 +16,7 @@ use warpwright_vm as vm;
 
 /// What is estimated.
 #[derive(clap::Args)]
-pub(super) struct Options {
+pub(super) struct EstimateOptions {
     /// Estimate the time on these cards, from machine code: needs NVIDIA's `ptxas` and `nvdisasm`
     #[arg(long = "estimate", value_name = "CARD", value_delimiter = ',', value_parser = card)]
     pub(super) cards: Vec<DeviceModel>,
@@ -48,7 +48,7 @@ pub(super) struct Launched<'a> {
 /// The estimates, by card.
 pub(super) fn estimates(
     launched: &Launched<'_>,
-    options: &Options,
+    options: &EstimateOptions,
 ) -> Result<Vec<(String, Estimate)>, Failure> {
     if options.cards.is_empty() {
         return Ok(Vec::new());

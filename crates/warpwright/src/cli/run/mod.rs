@@ -56,7 +56,7 @@ pub(crate) struct ProfileArguments {
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
     #[command(flatten)]
-    estimate: estimate::Options,
+    estimate: estimate::EstimateOptions,
     /// Launches to time, on a CUDA device [default: 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     repeat: Option<u32>,
@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
 struct Shown<'a> {
     /// The hottest instructions, so many.
     top: usize,
-    estimate: &'a estimate::Options,
+    estimate: &'a estimate::EstimateOptions,
 }
 
 /// Launches that a profile times.
