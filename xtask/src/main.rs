@@ -7,8 +7,10 @@ mod artifacts;
 mod bench;
 mod clients;
 mod corpus;
+mod counted;
 mod cuda;
 mod dist;
+mod estimate;
 mod filetests;
 mod manifest;
 mod models;
@@ -57,6 +59,8 @@ enum Task {
         #[arg(long)]
         no_peers: bool,
     },
+    /// What the library's kernels are estimated to take on cards: the tables of docs/performance.md
+    Estimate(estimate::Options),
     /// The program as one file for Linux machines with an old C library
     Dist,
     /// Install the pinned ptxas and nvdisasm into target/tools, and say where they are
@@ -72,6 +76,7 @@ fn main() -> ExitCode {
         Task::Models => models::run(),
         Task::Tidy => tidy::run(),
         Task::Bench { no_peers } => bench::run(!no_peers),
+        Task::Estimate(options) => estimate::run(&options),
         Task::Dist => dist::run_all(),
         Task::Tools => {
             tools::set_up().map(|tools| println!("{}\n{}", tools.ptxas.display(), tools.nvdisasm.display()))

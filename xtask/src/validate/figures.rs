@@ -1,13 +1,14 @@
 //! Figures of hot kernels, each with its goal: from the machine code, and from the virtual GPU's counters.
 
 use super::emit;
+use crate::counted::{Counted, Launched, count};
 use std::cell::OnceCell;
 use std::collections::HashMap;
-use warpwright_dsl::{Block, Role, any::AnyKernel};
+use warpwright_dsl::any::AnyKernel;
 use warpwright_estimate::machine::{Code, Disassembler, Ptxas, first_error};
-use warpwright_ptx::ir::{Arch, Module, Origin, StatementKind, Type};
+use warpwright_ptx::ir::{Arch, Module, Origin, StatementKind};
 use warpwright_ptx::op::Op;
-use warpwright_vm::{Arg, Device, DeviceConfig, LaunchConfig, Options, Report, SpaceTraffic, Traffic};
+use warpwright_vm::{Options, Report, Traffic};
 
 /// The targets that figures are taken for.
 pub(super) const TARGETS: [&str; 2] = ["sm_80", "sm_90"];
@@ -92,7 +93,7 @@ pub(super) const FIGURES: &[Figure] = &[
         what: "bytes of sectors per byte of K and V",
         measure: |measured| {
             let counted = measured.run()?;
-            let sectors = counted.loads("k")?.transactions + counted.loads("v")?.transactions;
+            let sectors = loads(counted, "k")?.transactions + loads(counted, "v")?.transactions;
             Ok((sectors * SECTOR) as f64 / (2.0 * cached()))
         },
         goal: Goal::Floor(1.0),
@@ -140,7 +141,7 @@ const fn activations(assignments: &'static str) -> Figure {
         what: "activation bytes requested per byte of weights",
         measure: |measured| {
             let counted = measured.run()?;
-            let weights = counted.loads("w0")?.bytes as f64;
+            let weights = loads(counted, "w0")?.bytes as f64;
             let all = counted.buffers.iter().filter(|(name, _)| name.starts_with('x'));
             Ok(all.map(|(_, traffic)| traffic.loads.bytes).sum::<u64>() as f64 / weights)
         },
@@ -155,7 +156,7 @@ const fn weights_once(assignments: &'static str) -> Figure {
         what: "bytes of sectors per byte of weights",
         measure: |measured| {
             let counted = measured.run()?;
-            Ok((counted.loads("w0")?.transactions * SECTOR) as f64 / measured.bytes("w0")? as f64)
+            Ok((loads(counted, "w0")?.transactions * SECTOR) as f64 / measured.bytes("w0")? as f64)
         },
         goal: Goal::Floor(1.0),
         ..per_weight(assignments, Goal::Floor(0.0))
@@ -208,15 +209,6 @@ struct Measured {
     counted: OnceCell<Result<Counted, String>>,
 }
 
-/// The counts of the virtual GPU.
-struct Counted {
-    report: Report,
-    /// Traffic of each buffer.
-    buffers: HashMap<&'static str, SpaceTraffic>,
-    /// Warps of the launch.
-    warps: u64,
-}
-
 impl Measured {
     fn size(&self, name: &str) -> Option<u64> {
         self.launch.iter().find(|size| size.0 == name).map(|size| size.1)
@@ -228,62 +220,9 @@ impl Measured {
     }
 
     fn launch(&self) -> Result<Counted, String> {
-        let text = |error: &dyn std::fmt::Display| error.to_string();
-        let info = warpwright_ptx::verify(&self.module).map_err(|error| text(&error))?;
-        let mut config = DeviceConfig::default();
-        config.arch = self.arch;
-        let device = Device::new(config).map_err(|error| text(&error))?;
-        let loaded = device.load(&self.module, &info).map_err(|error| text(&error))?;
-        let extent = |extent: warpwright_dsl::Extent| {
-            extent.evaluate(|name| self.size(name)).ok_or_else(|| format!("`{extent}` is not known"))
-        };
-        let (mut args, mut buffers) = (Vec::new(), Vec::new());
-        for arg in self.kernel.args() {
-            if arg.role == Role::Scalar {
-                let value = self.size(arg.name).ok_or_else(|| format!("`{}` is not known", arg.name))?;
-                args.push(match arg.dtype {
-                    Type::U64 => Arg::U64(value),
-                    Type::F32 => Arg::F32(value as f32),
-                    _ => Arg::U32(value as u32),
-                });
-                continue;
-            }
-            let bytes = (extent(arg.len)? * u64::from(arg.dtype.bytes())) as usize;
-            let filled = match self.size(arg.name) {
-                Some(value) if arg.dtype == Type::U32 => (value as u32).to_le_bytes().repeat(bytes / 4),
-                _ => vec![0u8; bytes],
-            };
-            let buffer = device.clone_htod(&filled).map_err(|error| text(&error))?;
-            args.push(Arg::buffer(&buffer));
-            buffers.push((arg.name, buffer));
-        }
-        let built = self.kernel.build(self.arch).map_err(|error| text(&error))?;
-        let [x, y, z] = built.launch.grid.map(extent);
-        let grid = [x?, y?, z?].map(|count| count as u32);
-        let (Block::Exactly(block) | Block::AtMost(block)) = built.launch.block;
-        let config = LaunchConfig {
-            grid_dim: grid.into(),
-            block_dim: block.into(),
-            shared_mem_bytes: built.launch.dynamic_shared,
-            cooperative: built.launch.cooperative,
-        };
-        let options = Options { counters: true, ..Options::default() };
-        let launched = device.launch(&loaded, &self.kernel.entry(), &config, &args, &options);
-        let report = launched.map_err(|error| text(&error))?.wait();
-        if let Some(trap) = &report.trap {
-            return Err(trap.message.clone());
-        }
-        let traffic = |address: u64| {
-            let allocations = report.counters.allocations.iter();
-            allocations.clone().find(|allocation| allocation.1 == address).map(|allocation| allocation.2)
-        };
-        let buffers = buffers
-            .iter()
-            .map(|(name, buffer)| (*name, traffic(buffer.address()).unwrap_or_default()))
-            .collect();
-        let blocks = grid.iter().map(|&count| u64::from(count)).product::<u64>();
-        let warps = blocks * u64::from(block.iter().product::<u32>().div_ceil(32));
-        Ok(Counted { report, buffers, warps })
+        let launched =
+            Launched { kernel: &*self.kernel, module: &self.module, arch: self.arch, numbers: self.launch };
+        count(&launched, &Options { counters: true, ..Options::default() })
     }
 
     /// Machine instructions that warps execute, at most: each loop as often as its last instruction was
@@ -291,6 +230,7 @@ impl Measured {
     fn executed(&self, counted: &Counted, opcodes: Option<&[&str]>) -> Result<f64, String> {
         let trips = self.trips(&counted.report);
         let loops = self.code.loops();
+        let warps = counted.blocks() * u64::from(counted.threads().div_ceil(32));
         if trips.len() != loops.len() {
             return Err(format!("{} loops became {}", trips.len(), loops.len()));
         }
@@ -300,7 +240,7 @@ impl Measured {
         };
         let innermost = |at: usize| {
             let around = loops.iter().zip(&trips).filter(|(body, _)| body.contains(&at));
-            around.min_by_key(|(body, _)| body.len()).map_or(counted.warps, |(_, &trips)| trips)
+            around.min_by_key(|(body, _)| body.len()).map_or(warps, |(_, &trips)| trips)
         };
         Ok((0..self.code.len()).map(|at| count(at..at + 1) as f64 * innermost(at) as f64).sum())
     }
@@ -339,12 +279,10 @@ impl Measured {
     }
 }
 
-impl Counted {
-    /// What was loaded of an argument.
-    fn loads(&self, name: &str) -> Result<Traffic, String> {
-        let buffer = self.buffers.get(name).ok_or_else(|| format!("there is no buffer `{name}`"))?;
-        Ok(buffer.loads)
-    }
+/// What was loaded of an argument.
+fn loads(counted: &Counted, name: &str) -> Result<Traffic, String> {
+    let buffer = counted.buffers.get(name).ok_or_else(|| format!("there is no buffer `{name}`"))?;
+    Ok(buffer.loads)
 }
 
 impl Measured {

@@ -22,6 +22,8 @@ struct Card {
     latency: [f64; 4],
     /// Cycles of a quarter of a multiprocessor for 16 × 8 × 16 halves.
     mma: f64,
+    /// Nanoseconds from one empty kernel of a graph to the next.
+    launch: u32,
 }
 
 const CARDS: &[Card] = &[
@@ -36,6 +38,7 @@ const CARDS: &[Card] = &[
         l2_rate: 5400.0,
         latency: [36.0, 215.0, 570.0, 23.0],
         mma: 8.0,
+        launch: 1350,
     },
     Card {
         name: "A100",
@@ -48,6 +51,7 @@ const CARDS: &[Card] = &[
         l2_rate: 5400.0,
         latency: [36.0, 211.0, 565.0, 23.0],
         mma: 8.0,
+        launch: 1350,
     },
     Card {
         name: "H100",
@@ -60,6 +64,7 @@ const CARDS: &[Card] = &[
         l2_rate: 9300.0,
         latency: [36.0, 265.0, 660.0, 29.0],
         mma: 6.26,
+        launch: 1300,
     },
     Card {
         name: "H200",
@@ -72,6 +77,7 @@ const CARDS: &[Card] = &[
         l2_rate: 9800.0,
         latency: [36.0, 275.0, 680.0, 29.0],
         mma: 6.26,
+        launch: 1270,
     },
     Card {
         name: "B200",
@@ -84,6 +90,7 @@ const CARDS: &[Card] = &[
         l2_rate: 16900.0,
         latency: [40.0, 295.0, 860.0, 29.0],
         mma: 8.2,
+        launch: 800,
     },
     Card {
         name: "RTX 3090",
@@ -96,6 +103,7 @@ const CARDS: &[Card] = &[
         l2_rate: 2350.0,
         latency: [33.0, 225.0, 530.0, 23.0],
         mma: 32.0,
+        launch: 1100,
     },
     Card {
         name: "RTX A6000",
@@ -108,6 +116,7 @@ const CARDS: &[Card] = &[
         l2_rate: 2400.0,
         latency: [33.0, 225.0, 520.0, 23.0],
         mma: 16.0,
+        launch: 1100,
     },
     Card {
         name: "RTX 4090",
@@ -120,6 +129,7 @@ const CARDS: &[Card] = &[
         l2_rate: 5160.0,
         latency: [36.0, 285.0, 590.0, 29.0],
         mma: 32.0,
+        launch: 950,
     },
     Card {
         name: "RTX 5090",
@@ -132,6 +142,7 @@ const CARDS: &[Card] = &[
         l2_rate: 8500.0,
         latency: [44.0, 360.0, 930.0, 33.0],
         mma: 32.0,
+        launch: 840,
     },
 ];
 
@@ -160,6 +171,7 @@ impl DeviceModel {
         model.multiprocessors = card.multiprocessors;
         model.bandwidth = card.bandwidth * 1_000_000_000;
         model.l2 = card.l2 << 20;
+        model.launch = card.launch;
         model.speed = Some(Speed {
             clock: card.clock[0] * 1e9,
             tensor_clock: card.clock[1] * 1e9,

@@ -94,9 +94,10 @@ impl DeviceModel {
             blocks: limits.blocks,
             bandwidth: gigabytes * 1_000_000_000,
             l2: l2 << 20,
-            // Data-centre parts multiply at twice the rate of the others.
+            // Parts for games add in `f32` at half of the rate of their architecture, a quarter of data centres'.
             mma_cycles: match arch.sm {
                 80 | 90..104 => 8,
+                86 | 89 | 120 => 32,
                 _ => 16,
             },
             launch: 2000,
