@@ -15,7 +15,7 @@ const LANES: u32 = 32;
 /// Registers that move at once.
 const VECTOR: u32 = 4;
 
-/// Registers with the same values in all warps of a block, kept in registers or in shared memory: see [`K::keep`].
+/// Registers that are kept in registers or in shared memory: see [`K::keep`].
 #[derive(Clone, Copy, Debug)]
 pub enum Kept<'k> {
     /// In registers.
@@ -50,13 +50,16 @@ impl<'k> K<'k> {
             return Kept::Held(self.list(checked()));
         }
         let memory = self.shared_at::<u32>(count.max(1) * LANES, loc);
-        self.when(self.warp().eq(0), || {
-            let words = checked();
-            for (first, vector) in (0..).step_by(VECTOR as usize).zip(words.chunks_exact(VECTOR as usize)) {
-                memory.st_vec(place(self, first), [vector[0], vector[1], vector[2], vector[3]]);
-            }
-        });
+        self.when(self.warp().eq(0), || park(memory, &checked()));
         self.sync();
+        Kept::Parked(memory)
+    }
+
+    /// Parks registers of the warp, a multiple of 4, in shared memory that belongs to it. All lanes call it.
+    pub(crate) fn park(self, memory: Ptr<'k, Shared, u32>, words: &[Reg<'k, u32>]) -> Kept<'k> {
+        self.sync_warp();
+        park(memory, words);
+        self.sync_warp();
         Kept::Parked(memory)
     }
 
@@ -127,6 +130,13 @@ impl<'k> K<'k> {
                 self.sync();
             }
         }
+    }
+}
+
+/// Stores registers lane by lane.
+fn park<'k>(memory: Ptr<'k, Shared, u32>, words: &[Reg<'k, u32>]) {
+    for (first, vector) in (0..).step_by(VECTOR as usize).zip(words.chunks_exact(VECTOR as usize)) {
+        memory.st_vec(place(memory.k, first), [vector[0], vector[1], vector[2], vector[3]]);
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::super::exchange::Kept;
 use super::super::reg::Reg;
-use super::{A, Acc, Direct, Half, K, Tile};
+use super::{A, Acc, Direct, Half, K, SharedTile, Tile};
 use std::marker::PhantomData;
 
-/// A left factor with the same values in all warps of a block, in registers or in shared memory: see [`K::keep_a`].
+/// A left factor that is kept in registers or in shared memory: see [`K::keep_a`] and [`SharedTile::keep_a`].
 #[derive(Clone, Copy, Debug)]
 pub struct KeptTile<'k, T> {
     k: K<'k>,
@@ -24,14 +24,22 @@ impl<'k> K<'k> {
         [rows, columns]: [u32; 2],
         tile: impl Fn() -> Tile<'k, A, T>,
     ) -> KeptTile<'k, T> {
-        // By steps of the inner dimension, so that one has all rows.
-        let words = || {
-            let tile = tile();
-            let steps = (0..columns).step_by(16).flat_map(|column| tile.k_step(column).words());
-            steps.collect()
-        };
-        let kept = self.keep(held, rows * columns * T::TYPE.bytes() / 128, words);
+        let kept = self.keep(held, rows * columns * T::TYPE.bytes() / 128, || tile().steps());
         KeptTile { k: self, kept, rows, kind: PhantomData }
+    }
+}
+
+impl<'k, T: Half> SharedTile<'k, T> {
+    /// Rearranges rows of the tile, whole ones, in the order in which a left factor has them in registers, and in their own
+    /// memory. So they are loaded at one address and constants, without the registers of others. The rows belong to the
+    /// warp, all lanes of which call it after the tile was filled; from then on the tile has no rows there.
+    ///
+    /// They are a multiple of 16, and the columns too (`E0016` otherwise).
+    #[track_caller]
+    pub fn keep_a(self) -> KeptTile<'k, T> {
+        let words = self.load_a().steps();
+        let memory = self.base.cast::<u32>().at(self.row * (self.columns * T::TYPE.bytes() / 4));
+        KeptTile { k: self.k, kept: self.k.park(memory, &words), rows: self.rows, kind: PhantomData }
     }
 }
 
@@ -50,6 +58,12 @@ impl<'k, T: Half> KeptTile<'k, T> {
 }
 
 impl<'k, T: Half> Tile<'k, A, T> {
+    /// Its registers by steps of the inner dimension, so that one has all rows.
+    #[track_caller]
+    fn steps(self) -> Vec<Reg<'k, u32>> {
+        (0..self.columns()).step_by(16).flat_map(|column| self.k_step(column).words()).collect()
+    }
+
     fn words(self) -> Vec<Reg<'k, u32>> {
         let regs = self.registers().unwrap_or_default();
         regs.into_iter().map(|id| Reg::new(self.k, id)).collect()

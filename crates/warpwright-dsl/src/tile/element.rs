@@ -183,26 +183,6 @@ impl<'k> Tile<'k, Acc, f32> {
         Rows::from_registers(self.k, self.rows, &values)
     }
 
-    /// Accumulators with `columns` columns, a multiple of the tile's: copies of the tile side by side, which share
-    /// its registers.
-    #[track_caller]
-    pub fn repeated(self, columns: u32) -> Self {
-        let (k, loc) = (self.k, Location::caller());
-        if !columns.is_multiple_of(self.columns) {
-            let message = format!(
-                "{} is not repeated to {columns} columns: it fits no whole number of times",
-                self.describe()
-            );
-            k.state().mistake(Code::VectorShape, loc, message);
-            return Self::poison(k, self.rows, columns);
-        }
-        let Some(regs) = self.usable(loc) else { return Self::poison(k, self.rows, columns) };
-        let times = (columns / self.columns) as usize;
-        Tile::shaped(k, self.rows, columns, loc, |_| {
-            regs.chunks_exact(self.columns as usize / 4).flat_map(|row| row.repeat(times)).collect()
-        })
-    }
-
     /// Whether the predicate holds for at least one element: the same in all lanes of the warp.
     #[track_caller]
     pub fn any(self, f: impl Fn(Reg<'k, f32>) -> Reg<'k, Pred>) -> Reg<'k, Pred> {

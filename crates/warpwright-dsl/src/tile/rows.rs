@@ -4,7 +4,7 @@ use super::super::carry::Carry;
 use super::super::reg::{Binary, IntoReg, Reg};
 use super::super::state::{Loc, POISON};
 use super::super::types::Pred;
-use super::{K, POISONED};
+use super::{Acc, K, POISONED, Tile};
 use std::panic::Location;
 use warpwright_ptx::diag::Code;
 use warpwright_ptx::ir;
@@ -143,6 +143,16 @@ impl<'k> Rows<'k> {
             }
             None => self,
         }
+    }
+
+    /// Accumulators with `columns` columns, a multiple of 8, which have the row's value in each: they share its registers.
+    #[track_caller]
+    pub fn accumulators(self, columns: u32) -> Tile<'k, Acc, f32> {
+        let (k, loc) = (self.k, Location::caller());
+        let Some(values) = self.registers() else { return Tile::poison(k, self.rows, columns) };
+        Tile::shaped(k, self.rows, columns, loc, |_| {
+            values.iter().flat_map(|&value| vec![value; columns as usize / 4]).collect()
+        })
     }
 
     /// Applies the function to every row's value and the operand's value for it.

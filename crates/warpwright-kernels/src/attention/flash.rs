@@ -34,7 +34,8 @@ use warpwright_ptx::ir::Arch;
 /// # Algorithm
 ///
 /// Online softmax (Milakov and Gimelshein, 2018) tile by tile without storing the scores (FlashAttention, Dao et al.,
-/// 2022). A warp has 16 queries, in registers up to a head dimension of 128; the copies of tiles of keys and values run
+/// 2022). A warp has 16 queries, in registers up to a head dimension of 128. From 64 to 128, halves have 32, which each load
+/// of keys and values serves, in shared memory in the order of registers. The copies of tiles of keys and values run
 /// ahead. Tiles are processed from the last to the first, so that those which need a mask or bounds (on the diagonal,
 /// and at the ragged end) come first, in a loop of their own. Whole tiles that no query sees are never loaded.
 ///
@@ -181,8 +182,6 @@ pub enum Lengths {
     Buffers,
 }
 
-/// Queries of a warp.
-const WARP_ROWS: u32 = 16;
 /// A row maximum at or below this means that the row has seen no key.
 const UNSEEN: f32 = -1e29;
 /// The running maximum of a row rises when the base-2 logarithm of a weight exceeds its own by this much.
@@ -208,12 +207,23 @@ impl FlashAttention {
         if self.head_dim > 128 { 64 } else { 128 }
     }
 
+    /// Queries of a warp. What it loads of keys and values serves all of them, so that twice as many halve its loads; the
+    /// registers of the results are the limit.
+    fn warp_rows(&self) -> u32 {
+        let halves = self.q != Dtype::F32 && self.kv != Dtype::F32;
+        if halves && (64..=128).contains(&self.head_dim) { 32 } else { 16 }
+    }
+
     /// Keys of a tile. Before `sm_80`, where loads go through registers, there is less room for scores.
     fn keys(&self, target: Arch) -> u32 {
-        match self.head_dim {
-            ..=64 => 128,
-            65..=128 => 64,
-            209.. if target.sm < 80 => 16,
+        match (self.warp_rows(), self.head_dim) {
+            (32, 113..) if target.sm < 80 => 16,
+            (32, _) if target.sm < 80 => 32,
+            (32, ..=64) => 64,
+            (32, _) => 48,
+            (_, ..=64) => 128,
+            (_, 65..=128) => 64,
+            (_, 209..) if target.sm < 80 => 16,
             _ => 32,
         }
     }
@@ -245,7 +255,8 @@ impl FlashAttention {
         // The longest rows first: blocks begin in the order of their numbers.
         let row = (k.nctaid() - 1 - k.ctaid()) * rows;
         k.exit_if(row.ge(q_len));
-        let warp_row = row + k.warp() * WARP_ROWS;
+        let warp_rows = self.warp_rows();
+        let warp_row = row + k.warp() * warp_rows;
 
         // Keys that a row sees. The last tile that the first row sees is not counted among the whole ones, so
         // that every row that sees a key has seen one before them.
@@ -264,9 +275,12 @@ impl FlashAttention {
         let q = k.shared_tile::<T>(rows, d);
         Q::fill(q, operands.q, row);
         k.sync();
-        let q = q.rows(k.warp() * WARP_ROWS, WARP_ROWS);
+        let q = q.rows(k.warp() * warp_rows, warp_rows);
         // Where registers do not hold them beside the results, they are loaded anew for every tile.
-        let held = (d <= 128).then(|| q.load_a());
+        let (held, kept) = match warp_rows {
+            16 => ((d <= 128).then(|| q.load_a()), None),
+            _ => (None, Some(q.keep_a())),
+        };
 
         let pipeline = k.pipeline(if k.target().sm < 80 { 1 } else { 2 });
         let (k_tiles, v_tiles) = (pipeline.tile::<T>(keys, d), pipeline.tile::<T>(keys, d));
@@ -280,8 +294,12 @@ impl FlashAttention {
         // `q·kᵀ`, relative to the rows' running maxima.
         let scores = |stage, state: &State<'k>| {
             let tile = k_tiles.at(stage);
-            (0..d).step_by(16).fold(state.minus_running_max.repeated(keys), |scores, i| {
-                let q = held.map_or_else(|| q.columns(i, 16).load_a(), |q| q.k_step(i));
+            (0..d).step_by(16).fold(state.minus_running_max.accumulators(keys), |scores, i| {
+                let q = match (held, kept) {
+                    (Some(q), _) => q.k_step(i),
+                    (_, Some(q)) => q.k_steps(i, 16),
+                    _ => q.columns(i, 16).load_a(),
+                };
                 q.mma(tile.columns(i, 16).load_bt(), scores)
             })
         };
@@ -318,14 +336,14 @@ impl FlashAttention {
             (add(stage, scores, state), least_rise)
         };
         let state = State {
-            out: k.accumulators(WARP_ROWS, d),
-            sum: k.accumulators(WARP_ROWS, 8),
-            minus_running_max: k.accumulators(WARP_ROWS, 8),
+            out: k.accumulators(warp_rows, d),
+            sum: k.accumulators(warp_rows, 8),
+            minus_running_max: k.rows(warp_rows, 0.0),
         };
         let (state, _) = pipeline.run_split(
             tiles - whole,
             tiles,
-            (state, k.rows(WARP_ROWS, UNSEEN)),
+            (state, k.rows(warp_rows, UNSEEN)),
             (load(false), masked),
             (load(true), unmasked),
         );
@@ -334,7 +352,7 @@ impl FlashAttention {
         let out = state.out * sum.map(|sum| sum.gt(0.0).select(sum.rcp_approx(), 0.0));
         self.store(out, &operands, warp_row);
         if let Some(lse) = operands.lse {
-            let log = sum.zip(state.minus_running_max.row_values(), |sum, minus_running_max| {
+            let log = sum.zip(state.minus_running_max, |sum, minus_running_max| {
                 let log = (sum.log2() - HEADROOM) * LN_2 - minus_running_max * scale;
                 sum.gt(0.0).select(log, MASKED)
             });
@@ -350,8 +368,8 @@ struct State<'k> {
     out: Tile<'k, Acc, f32>,
     /// `Σ 2^score`, relative to the running maximum, in every column.
     sum: Tile<'k, Acc, f32>,
-    /// Minus the running maximum, in every column: the initial accumulators of the next scores.
-    minus_running_max: Tile<'k, Acc, f32>,
+    /// Minus the running maximum: the initial accumulators of the next scores.
+    minus_running_max: Rows<'k>,
 }
 
 impl<'k> State<'k> {
@@ -361,7 +379,7 @@ impl<'k> State<'k> {
         State {
             out: self.out * rescale,
             sum: self.sum * rescale,
-            minus_running_max: self.minus_running_max - rise,
+            minus_running_max: self.minus_running_max.zip(rise, |minus_max, rise| minus_max - rise),
         }
     }
 }
@@ -376,7 +394,7 @@ impl Kernel for FlashAttention {
     fn launch(&self) -> LaunchRule {
         let since = if self.factors == Dtype::Bf16 { Bf16::SINCE } else { F16::SINCE };
         let longest = if self.lengths == Lengths::Scalars { "q_len" } else { "max_q_len" };
-        let rule = LaunchRule::new(self.rows() / WARP_ROWS * 32).min_sm(since).grid_3d([
+        let rule = LaunchRule::new(self.rows() / self.warp_rows() * 32).min_sm(since).grid_3d([
             Extent::dim(longest).per(self.rows().into()),
             Extent::new(self.heads.into()),
             Extent::dim("batch"),

@@ -183,8 +183,8 @@ fn products_with_ones_are_sums_of_rows() {
         let found = outputs(sm, (1, 32), &given, |k| {
             let a = k.accumulators(32, 16).map_at(|row, column, _| (row * 16 + column).f32());
             let sums = a.as_a::<F16>().mma(k.factor_b(16, 8, 2.0), k.accumulators(32, 8));
-            // Beside one another, three times, and as values for rows.
-            let wide = sums.repeated(24) + sums.row_values();
+            // As values for rows, and these as accumulators.
+            let wide = sums.row_values().accumulators(24) + sums.row_values();
             wide.store(k.ptr_mut::<f32>("y").matrix(32, 24), 0, 0);
         });
         for (i, found) in found[0].iter().enumerate() {
@@ -195,7 +195,7 @@ fn products_with_ones_are_sums_of_rows() {
     }
     assert_eq!(
         mistakes(|k| {
-            k.accumulators(16, 16).repeated(24);
+            k.rows(16, 0.0).accumulators(12);
         }),
         [Code::VectorShape]
     );

@@ -222,10 +222,11 @@ mod on_the_vm {
         let outcome = run(&Case { kernel, sm: 80, sequences: &[lens], class: Class::Normal, seed: 1 });
         let counters = &outcome.run.report.expect("the report of a virtual GPU").counters;
         let [q, keys, values, out] = [0, 1, 2, 3].map(|i| counters.allocations[i].2);
-        // Two tiles of 128 queries for each head: of 64 keys, the first sees two, the second four.
-        let (tiles, heads, row) = (2 + 4, 2, 128 * 2);
+        // Two tiles of 128 queries for each head: of 48 keys, the first sees three, and the second six, of which the last
+        // has 16 keys.
+        let (tiles, heads, row) = (3 + 6, 2, 128 * 2);
         for loads in [keys.loads, values.loads] {
-            assert_eq!(loads.bytes, tiles * heads * 64 * row);
+            assert_eq!(loads.bytes, heads * (3 * 48 + 256) * row);
             assert_eq!(loads.bytes, loads.requests * 32 * 16, "less than 16 bytes a thread");
             assert_eq!(loads.bytes, loads.transactions * 32, "sectors are fetched in part");
         }
@@ -236,9 +237,10 @@ mod on_the_vm {
         assert_eq!(counters.local.loads.requests + counters.local.stores.requests, 0);
 
         let warps = |opcode: &str| counters.by_opcode.get(opcode).copied().unwrap_or(0) / 32;
-        // For a warp and a tile: 8 steps of 8 columns, 4 steps of 16, and the 4 that sum weights.
-        assert_eq!(warps("mma.sync.aligned"), tiles * heads * 8 * (64 + 64 + 4));
-        let q_fragments = 2 * heads * 8 * 8;
-        assert_eq!(warps("ldmatrix.sync.aligned"), tiles * heads * 8 * (32 + 32) + q_fragments);
+        // For each 16 rows of the 4 warps and a tile: 8 steps of 6 columns, 3 steps of 16, and the 3 that sum weights.
+        assert_eq!(warps("mma.sync.aligned"), tiles * heads * 4 * 2 * (48 + 48 + 3));
+        // Keys and values once for a warp, queries once at all.
+        let q_fragments = 2 * heads * 4 * 2 * 8;
+        assert_eq!(warps("ldmatrix.sync.aligned"), tiles * heads * 4 * (24 + 24) + q_fragments);
     }
 }
