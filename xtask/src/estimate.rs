@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use warpwright_dsl::any::AnyKernel;
 use warpwright_estimate::machine::{Disassembler, Ptxas, Resources, first_error};
 use warpwright_estimate::{Estimate, Workload, estimate};
-use warpwright_graph::{ArgSource, Element, KernelLibrary, Plan, PlanOptions};
+use warpwright_graph::{ArgSource, Arithmetic, Element, KernelLibrary, Plan, PlanOptions};
 use warpwright_kernels::tune::{AttentionShape, DeviceModel, GemvShape, Tuning};
 use warpwright_kernels::{
     Activations, FlashAttention, IncrementalAttention, Matrix, QuantGemv, WeightFormat,
@@ -101,6 +101,7 @@ type Row<T> = Result<T, String>;
 /// A token of a model on a card.
 struct Token {
     model: &'static str,
+    arithmetic: Arithmetic,
     card: DeviceModel,
     /// Seconds until the weights are read.
     floor: f64,
@@ -118,11 +119,19 @@ impl Token {
     }
 }
 
-fn token(estimator: &Estimator, model: &'static str, config: &ModelConfig, name: &str) -> Row<Token> {
+fn token(
+    estimator: &Estimator,
+    model: &'static str,
+    config: &ModelConfig,
+    arithmetic: Arithmetic,
+    name: &str,
+) -> Row<Token> {
     let card = card(name)?;
     let config = ModelConfig { max_seq_len: 2048, ..config.clone() };
     let graph = config.decode(1, Choice::ArgMax);
-    let plan = Plan::new(&graph, &PlanOptions::of(Tuning::new(card.clone())), &KernelLibrary);
+    let mut options = PlanOptions::of(Tuning::new(card.clone()));
+    options.arithmetic = arithmetic;
+    let plan = Plan::new(&graph, &options, &KernelLibrary);
     let plan = plan.map_err(|error| error.to_string())?;
     let mut known: BTreeMap<String, (usize, Estimate)> = BTreeMap::new();
     let (mut launches, mut kernels) = (0, 0.0);
@@ -153,7 +162,7 @@ fn token(estimator: &Estimator, model: &'static str, config: &ModelConfig, name:
     let short = |key: &str| key.split(" [").next().unwrap_or_default().to_string();
     let parts = known.into_iter().map(|(key, (times, estimate))| (short(&key), times, estimate)).collect();
     let floor = weights as f64 / speed.copy;
-    Ok(Token { model, floor, card, launches, kernels, parts })
+    Ok(Token { model, arithmetic, floor, card, launches, kernels, parts })
 }
 
 /// Bytes of weights that a token reads: what products take of them.
@@ -194,23 +203,27 @@ fn tokens(estimator: &Estimator, out: &mut String) -> Result<(), String> {
         ("Qwen3-4B", ModelConfig::qwen_3_4b()),
         ("Llama-3-8B", ModelConfig::llama_3_8b()),
     ];
-    let wanted: Vec<_> = models.iter().flat_map(|model| CARDS.map(|card| (model, card))).collect();
-    let rows = parallel(&wanted, |((model, config), card)| token(estimator, model, config, card));
+    let each = |arithmetic| models.iter().flat_map(move |model| CARDS.map(|card| (model, arithmetic, card)));
+    let wanted: Vec<_> = [Arithmetic::Exact, Arithmetic::Int8].into_iter().flat_map(each).collect();
+    let rows = parallel(&wanted, |((model, config), arithmetic, card)| {
+        token(estimator, model, config, *arithmetic, card)
+    });
     let rows: Vec<Token> = rows.into_iter().collect::<Result<_, _>>()?;
     let _ = writeln!(
         out,
-        "### A token, Q4_K_M, exact activations, {CONTEXT} tokens in the cache\n\n\
+        "### A token, Q4_K_M, {CONTEXT} tokens in the cache\n\n\
          Microseconds. The floor is what reading the weights takes at the bandwidth of a copy. Between \"kernels\" (all \
          gaps hidden by overlapping launches) and \"with gaps\" (none) lies what a graph takes.\n\n\
-         | model | card | floor | kernels | of the floor | launches | with gaps | of the floor |\n\
-         | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+         | model | activations | card | floor | kernels | of the floor | launches | with gaps | of the floor |\n\
+         | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     );
     for row in &rows {
         let share = |seconds: f64| format!("{:.0} %", 100.0 * row.floor / seconds);
         let _ = writeln!(
             out,
-            "| {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             row.model,
+            row.arithmetic.name(),
             row.card.name,
             us(row.floor),
             us(row.kernels),
@@ -220,14 +233,16 @@ fn tokens(estimator: &Estimator, out: &mut String) -> Result<(), String> {
             share(row.whole()),
         );
     }
-    let shown = rows.iter().find(|row| row.model == "Llama-3-8B" && row.card.name == "H200");
-    if let Some(row) = shown {
+    let shown = rows.iter().filter(|row| row.model == "Llama-3-8B" && row.card.name == "H200");
+    for row in shown {
         let _ = writeln!(
             out,
-            "\n### The kernels of a token of {} on an {}\n\n\
+            "\n### The kernels of a token of {} on an {}, {} activations\n\n\
              | kernel | times | microseconds | MB of memory | of a copy | longest by itself |\n\
              | --- | ---: | ---: | ---: | ---: | --- |",
-            row.model, row.card.name
+            row.model,
+            row.card.name,
+            row.arithmetic.name(),
         );
         let mut parts: Vec<_> = row.parts.iter().collect();
         parts.sort_by(|a, b| (b.1 as f64 * b.2.kernel).total_cmp(&(a.1 as f64 * a.2.kernel)));

@@ -443,3 +443,248 @@ fn cycles_of(
     }
     long.1 + (long.1 - short.1) / (long.0 - short.0) * (path.instructions() - long.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Control;
+    use warpwright_ptx::diag::LineIndex;
+    use warpwright_ptx::ir::Arch;
+    use warpwright_vm as vm;
+
+    /// Each thread copies sixteen bytes.
+    const COPY: &str = "\
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry copy(.param .u64 from, .param .u64 to)
+{
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<6>;
+    ld.param.u64 %rd0, [from];
+    ld.param.u64 %rd1, [to];
+    mov.u32 %r0, %tid.x;
+    mov.u32 %r1, %ctaid.x;
+    mad.lo.u32 %r2, %r1, 256, %r0;
+    mul.wide.u32 %rd2, %r2, 16;
+    add.u64 %rd3, %rd0, %rd2;
+    add.u64 %rd4, %rd1, %rd2;
+    ld.global.v4.u32 {%r4, %r5, %r6, %r7}, [%rd3];
+    st.global.v4.u32 [%rd4], {%r4, %r5, %r6, %r7};
+    ret;
+}
+";
+
+    /// The line of the text that an instruction stands in.
+    fn line_of(opcode: &str) -> u32 {
+        let found = COPY.lines().position(|line| line.trim_start().starts_with(opcode));
+        found.expect("it stands there") as u32 + 1
+    }
+
+    /// An instruction with its line of the PTX, as `nvdisasm` prints them.
+    fn printed(ptx: &str, instruction: &str, control: Control) -> String {
+        let scoreboard = |number: Option<u8>| u64::from(number.unwrap_or(7));
+        let upper = u64::from(control.stall) << 41
+            | scoreboard(control.write) << 46
+            | scoreboard(control.read) << 49
+            | u64::from(control.wait) << 52;
+        let line = line_of(ptx);
+        format!(
+            "//## File \".nv_debug_ptx_txt\", line {line}\n/*0000*/ {instruction} ;\n/* {upper:#018x} */\n"
+        )
+    }
+
+    /// What a compiler makes of the copy.
+    fn copy_code() -> Code {
+        let none = Control { stall: 4, ..Control::default() };
+        let writes = |scoreboard| Control { stall: 1, write: Some(scoreboard), ..none };
+        let waits = |wait| Control { wait, ..none };
+        let text = [
+            printed("mov.u32 %r0", "S2R R0, SR_TID.X", writes(0)),
+            printed("mov.u32 %r1", "S2R R3, SR_CTAID.X", writes(0)),
+            printed("mad.lo", "IMAD R0, R3, 0x100, R0", waits(1)),
+            printed("add.u64 %rd3", "IMAD.WIDE.U32 R2, R0, 0x10, c[0x0][0x160]", none),
+            printed("ld.global", "LDG.E.128 R4, [R2.64]", writes(2)),
+            printed("add.u64 %rd4", "IMAD.WIDE.U32 R8, R0, 0x10, c[0x0][0x168]", none),
+            printed("st.global", "STG.E.128 [R8.64], R4", waits(1 << 2)),
+            printed("ret", "EXIT", none),
+        ];
+        Code::read(&text.concat(), None)
+    }
+
+    /// What the virtual GPU counts of a copy by that many blocks, all of them or a sample.
+    fn count(blocks: u32, sample: Option<u64>) -> Counters {
+        let device = vm::Device::new(vm::DeviceConfig::default()).expect("there is a device");
+        let module = device.load_ptx(COPY).expect("it can be loaded");
+        let words = blocks as usize * 256 * 4;
+        let buffers = [(); 2].map(|()| device.alloc_zeros::<u32>(words).expect("there is room"));
+        let arguments: Vec<vm::Arg> = buffers.iter().map(vm::Arg::buffer).collect();
+        let options = vm::Options { counters: true, fetches: true, sample, ..vm::Options::default() };
+        let config = vm::LaunchConfig::new(blocks, 256);
+        let report = device.launch(&module, "copy", &config, &arguments, &options).expect("it starts").wait();
+        assert!(report.is_clean(), "{report}");
+        report.counters
+    }
+
+    fn line(origin: Origin) -> Option<u32> {
+        let Origin::Text(span) = origin else { return None };
+        Some(LineIndex::new(COPY).position(span.start).line)
+    }
+
+    /// A copy by blocks of 256 threads.
+    fn copy<'a>(code: &'a Code, counters: &'a Counters, blocks: u64) -> Workload<'a> {
+        Workload {
+            code,
+            resources: Resources { registers: 16, ..Resources::default() },
+            blocks,
+            threads: 256,
+            dynamic_shared: 0,
+            counters,
+            line: &line,
+            warm: false,
+        }
+    }
+
+    #[test]
+    fn a_large_copy_takes_its_bytes_by_the_bandwidth_of_copies() {
+        let blocks = 1 << 14;
+        let bytes = f64::from(blocks) * 256.0 * 16.0;
+        let (code, counters) = (copy_code(), count(blocks, Some(16)));
+        for card in DeviceModel::names() {
+            let device = DeviceModel::named(card).expect("it is known");
+            let found = estimate(&copy(&code, &counters, u64::from(blocks)), &device).expect("it has speeds");
+            let speed = device.speed.expect("they are known");
+            // However large the L2 cache is, what a launch uses once comes from memory.
+            let ideal = 2.0 * bytes / speed.copy;
+            let kernel = found.kernel;
+            assert!((ideal..1.1 * ideal).contains(&kernel), "{card}: {kernel} for {ideal} seconds");
+            assert_eq!(found.seconds(), kernel + f64::from(device.launch) * 1e-9, "{card}");
+            let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
+            assert!(near(found.dram_bytes, 2.0 * bytes), "{card}: {} bytes", found.dram_bytes);
+            assert!(near(found.l2_bytes, 2.0 * bytes), "{card}: {} bytes", found.l2_bytes);
+            assert!(near(found.floor, ideal), "{card}: nothing but memory is unavoidable");
+            assert_eq!(found.resources[0].0, Resource::Memory, "{card}: the longest comes first");
+            assert!(found.resources.is_sorted_by(|a, b| a.1 >= b.1), "{card}");
+            assert_eq!((found.accounted, found.instructions), (1.0, 8.0), "{card}");
+            let places = f64::from(found.resident) * f64::from(device.multiprocessors);
+            assert_eq!(found.waves, f64::from(blocks) / places, "{card}");
+        }
+    }
+
+    #[test]
+    fn threads_of_a_multiprocessor_bound_the_blocks_on_it() {
+        let (code, counters) = (copy_code(), count(8, None));
+        for (card, resident) in [("A100", 8), ("RTX 3090", 6), ("H100", 8), ("RTX 5090", 6)] {
+            let device = DeviceModel::named(card).expect("it is known");
+            let found = estimate(&copy(&code, &counters, 8), &device).expect("there is an estimate");
+            assert_eq!(found.resident, resident, "{card}");
+        }
+    }
+
+    #[test]
+    fn a_small_copy_reads_nothing_from_memory_if_its_data_are_in_the_cache() {
+        let device = DeviceModel::named("A100").expect("it is known");
+        let (code, counters) = (copy_code(), count(64, None));
+        let bytes = 64.0 * 256.0 * 16.0;
+        let of =
+            |warm| estimate(&Workload { warm, ..copy(&code, &counters, 64) }, &device).expect("an estimate");
+        let (cold, warm) = (of(false), of(true));
+        assert_eq!((cold.dram_bytes, warm.dram_bytes), (2.0 * bytes, bytes));
+        assert_eq!((cold.l2_bytes, warm.l2_bytes), (2.0 * bytes, 2.0 * bytes));
+        // Both wait for little but one load: of memory, or of the cache.
+        let speed = device.speed.expect("it is known");
+        let less = (cold.kernel - warm.kernel) * speed.clock;
+        let latencies = speed.dram_latency - speed.l2_latency;
+        assert!((0.9 * latencies..1.2 * latencies).contains(&less), "{less} cycles for {latencies}");
+    }
+
+    #[test]
+    fn a_sample_says_what_the_whole_grid_would() {
+        let device = DeviceModel::named("H100").expect("it is known");
+        let code = copy_code();
+        let [whole, part] = [None, Some(8)].map(|sample| count(1024, sample));
+        assert_eq!((whole.blocks, part.blocks), (1024, 8));
+        let [whole, part] = [&whole, &part]
+            .map(|counters| estimate(&copy(&code, counters, 1024), &device).expect("there is an estimate"));
+        let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
+        assert!(near(whole.dram_bytes, part.dram_bytes) && near(whole.l2_bytes, part.l2_bytes));
+        assert!(near(whole.kernel, part.kernel), "{} and {}", whole.kernel, part.kernel);
+    }
+
+    #[test]
+    fn what_cannot_be_estimated_is_an_error_that_says_why() {
+        let a100 = DeviceModel::named("A100").expect("it is known");
+        let (code, counters) = (copy_code(), count(2, None));
+        let (no_code, nothing) = (Code::default(), Counters::default());
+        let work = || copy(&code, &counters, 2);
+        let registers = Resources { registers: 255, ..Resources::default() };
+        let shared = Resources { registers: 16, shared: 1 << 10, ..Resources::default() };
+        let unknown = DeviceModel::typical(Arch::sm(90));
+        let names = "A100-40GB, A100, H100, H200, B200, RTX 3090, RTX A6000, RTX 4090, RTX 5090";
+        for (work, device, error, message) in [
+            (
+                work(),
+                &unknown,
+                EstimateError::UnknownSpeed(unknown.name.clone(), names.into()),
+                format!("there are no speeds of {}: estimates know {names}", unknown.name),
+            ),
+            (
+                Workload { code: &no_code, ..work() },
+                &a100,
+                EstimateError::NoCode,
+                "the machine code of the kernel is empty".into(),
+            ),
+            (
+                Workload { resources: registers, threads: 1024, ..work() },
+                &a100,
+                EstimateError::NotResident { registers: 255, shared: 0 },
+                "a block takes 255 registers a thread and 0 bytes of shared memory: none fits on a multiprocessor"
+                    .into(),
+            ),
+            (
+                Workload { resources: shared, dynamic_shared: 163 << 10, ..work() },
+                &a100,
+                EstimateError::NotResident { registers: 16, shared: 164 << 10 },
+                "a block takes 16 registers a thread and 167936 bytes of shared memory: none fits on a \
+                 multiprocessor"
+                    .into(),
+            ),
+            (
+                Workload { counters: &nothing, ..work() },
+                &a100,
+                EstimateError::NothingCounted,
+                "no block was executed: there is nothing to estimate from".into(),
+            ),
+            (
+                // Counters of another text.
+                Workload { line: &|_| None, ..work() },
+                &a100,
+                EstimateError::NothingCounted,
+                "no block was executed: there is nothing to estimate from".into(),
+            ),
+        ] {
+            let found = estimate(&work, device).expect_err(&message);
+            assert_eq!((found.to_string(), found), (message, error));
+        }
+    }
+
+    #[test]
+    fn the_scheduler_knows_what_instructions_are() {
+        for (opcode, operands, expected) in [
+            ("BRA", "`(.L_1)", Kind::Branch),
+            ("BAR.SYNC.DEFER_BLOCKING", "0x0", Kind::Barrier),
+            ("BAR.ARV", "0x0, 0x20", Kind::Plain),
+            ("LDGSTS.E.BYPASS.128", "[R4], [R2.64]", Kind::Copy),
+            ("LDGDEPBAR", "", Kind::Group),
+            ("DEPBAR.LE", "SB0, 0x1", Kind::Drain { scoreboard: 0, left: 1 }),
+            ("DEPBAR.LE", "SB2, 0x1f", Kind::Drain { scoreboard: 2, left: 31 }),
+            ("DEPBAR.LE", "SB0, 0x0, {1}", Kind::Drain { scoreboard: 0, left: 0 }),
+            ("LDG.E", "R4, [R2.64]", Kind::Plain),
+            ("EXIT", "", Kind::Plain),
+        ] {
+            let instruction =
+                Instruction { opcode: opcode.into(), operands: operands.into(), ..Instruction::default() };
+            assert_eq!(kind(&instruction), expected, "{opcode} {operands}");
+        }
+    }
+}

@@ -215,3 +215,224 @@ impl Walk<'_> {
         whole as usize
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipes::cost;
+    use warpwright_kernels::tune::DeviceModel;
+
+    /// Code as `nvdisasm` prints it. Here a line of it is a label, or a line of the PTX and an instruction.
+    fn listing(text: &str) -> Code {
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+        let line = |line: &str| match line.split_once(' ') {
+            None => format!("{line}\n"),
+            Some((number, instruction)) => {
+                format!("//## File \".nv_debug_ptx_txt\", line {number}\n/*0000*/ {instruction} ;\n")
+            }
+        };
+        Code::read(&lines.map(line).collect::<String>(), None)
+    }
+
+    /// The path of a warp that executes lines of the PTX so often.
+    fn path(text: &str, lines: &[(u32, f64)]) -> Path {
+        let device = DeviceModel::named("A100").expect("it is known");
+        let code = listing(text);
+        let costs: Vec<Cost> =
+            code.instructions().iter().map(|instruction| cost(instruction, &device)).collect();
+        Path::new(&code, &costs, &lines.iter().copied().collect())
+    }
+
+    fn times(path: &Path) -> Vec<f64> {
+        path.blocks.iter().map(|block| block.times).collect()
+    }
+
+    /// How often each block stands in an order.
+    fn passes(path: &Path, share: f64) -> Vec<usize> {
+        let order = path.order(share);
+        (0..path.blocks.len()).map(|block| order.iter().filter(|&&other| other == block).count()).collect()
+    }
+
+    #[test]
+    fn straight_code_is_executed_once() {
+        let path = path(
+            "1 S2R R0, SR_TID.X\n2 LDG.E R2, [R4.64]\n3 STG.E [R4.64], R2\n4 EXIT",
+            &[(1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0)],
+        );
+        assert_eq!((times(&path), path.order(1.0)), (vec![1.0], vec![0]));
+        assert_eq!((path.instructions(), path.accounted), (4.0, 1.0));
+    }
+
+    /// A loop that the compiler has unrolled by four, and the loop of its remainder.
+    const UNROLLED: &str = "
+        1 S2R R0, SR_TID.X
+        2 @P0 BRA `(.L_3)
+        .L_1:
+        5 LDG.E R2, [R4.64]
+        5 LDG.E R6, [R4.64+0x4]
+        5 LDG.E R7, [R4.64+0x8]
+        5 LDG.E R8, [R4.64+0xc]
+        6 IADD3 R9, R9, R2, RZ
+        7 @P1 BRA `(.L_1)
+        8 @!P2 BRA `(.L_4)
+        .L_3:
+        5 LDG.E R2, [R4.64]
+        7 @P1 BRA `(.L_3)
+        .L_4:
+        9 STG.E [R4.64], R9
+        9 EXIT";
+
+    #[test]
+    fn an_unrolled_loop_executes_what_its_copies_do() {
+        for count in [100.0, 103.0, 4.0] {
+            let path =
+                path(UNROLLED, &[(1, 1.0), (2, 1.0), (5, count), (6, count), (7, count), (8, 1.0), (9, 1.0)]);
+            // The remainder is counted among the passes of the loop with the most copies.
+            assert_eq!(times(&path), [1.0, count / 4.0, 1.0, 0.0, 1.0], "{count} loads");
+            assert_eq!(path.accounted, 1.0);
+            let whole = (count / 4.0_f64).floor() as usize;
+            assert_eq!(passes(&path, 1.0), [1, whole, 1, 0, 1], "{count} loads");
+        }
+    }
+
+    #[test]
+    fn a_copy_in_front_of_a_loop_is_executed_once() {
+        let text = "
+            1 S2R R0, SR_TID.X
+            5 LDG.E R2, [R4.64]
+            .L_1:
+            6 FFMA R9, R2, R2, R9
+            5 LDG.E R2, [R4.64]
+            7 @P1 BRA `(.L_1)
+            9 STG.E [R4.64], R9
+            9 EXIT";
+        // The loop executes the rest. What is executed once at most has no copy in front.
+        for (count, front, body) in [(10.0, 1.0, 9.0), (2.0, 1.0, 1.0), (1.0, 0.0, 1.0)] {
+            let path = path(text, &[(5, count)]);
+            assert_eq!(times(&path)[..2], [front, body], "{count} loads");
+            assert_eq!(path.accounted, 1.0, "{count} loads");
+        }
+        // Other accesses say how often the first block is executed if there are as many of them.
+        let more = text.replace("1 S2R R0, SR_TID.X", "1 LDG.E R0, [R6.64]\n2 LDG.E R1, [R6.64]");
+        let path = path(&more, &[(1, 1.0), (2, 1.0), (5, 1.0), (9, 1.0)]);
+        assert_eq!(times(&path), [1.0, 1.0, 1.0]);
+    }
+
+    /// A loop of a loop: line 5 is of the outer one, 6 of the inner one, 8 of the outer one behind it.
+    const NESTED: &str = "
+        1 S2R R0, SR_TID.X
+        .L_1:
+        5 LDG.E R2, [R4.64]
+        .L_2:
+        6 LDS R3, [R6]
+        7 @P1 BRA `(.L_2)
+        8 STG.E [R4.64], R3
+        9 @P2 BRA `(.L_1)
+        10 STG.E [R4.64], R9
+        10 EXIT";
+
+    #[test]
+    fn an_inner_loop_goes_around_in_each_pass_of_the_outer_one() {
+        let path = path(NESTED, &[(1, 1.0), (5, 3.0), (6, 12.0), (8, 3.0), (10, 1.0)]);
+        assert_eq!(times(&path), [1.0, 3.0, 12.0, 3.0, 1.0]);
+        let pass = [1, 2, 2, 2, 2, 3];
+        assert_eq!(path.order(1.0), [&[0][..], &pass, &pass, &pass, &[4]].concat());
+        assert_eq!(path.instructions(), 1.0 + 3.0 + 2.0 * 12.0 + 2.0 * 3.0 + 2.0);
+    }
+
+    #[test]
+    fn passes_of_an_inner_loop_add_up_to_whole_ones() {
+        // Two and a half passes of it on average.
+        let path = path(NESTED, &[(5, 4.0), (6, 10.0), (8, 4.0), (10, 1.0)]);
+        let inner: Vec<usize> = path
+            .order(1.0)
+            .split(|&block| block == 3)
+            .map(|pass| pass.iter().filter(|&&block| block == 2).count())
+            .collect();
+        assert_eq!(inner, [2, 3, 2, 3, 0], "and none behind the last pass");
+    }
+
+    #[test]
+    fn only_long_loops_are_shortened_and_only_the_outermost_of_them() {
+        for (outer, inner, share, expected) in [
+            // Neither is long.
+            (15.0, 15.0, 0.5, [15, 15 * 15]),
+            // The outer one is: the inner one goes around in each pass as it does.
+            (16.0, 3.0, 0.5, [8, 8 * 3]),
+            (40.0, 20.0, 0.5, [20, 20 * 20]),
+            // Only the inner one is.
+            (3.0, 16.0, 0.5, [3, 3 * 8]),
+            (15.0, 100.0, 0.25, [15, 15 * 25]),
+            // A few passes are left.
+            (1000.0, 2.0, 0.001, [4, 4 * 2]),
+            (2.0, 1000.0, 0.0, [2, 2 * 4]),
+            (100.0, 100.0, 1.0, [100, 100 * 100]),
+        ] {
+            let path = path(NESTED, &[(1, 1.0), (5, outer), (6, outer * inner), (8, outer), (10, 1.0)]);
+            let [around, inside] = expected;
+            assert_eq!(passes(&path, share), [1, around, inside, around, 1], "{outer} × {inner}, {share}");
+        }
+    }
+
+    /// A block in a loop that half of the passes go around.
+    const CONDITIONAL: &str = "
+        .L_1:
+        5 LDG.E R2, [R4.64]
+        6 @P0 BRA `(.L_2)
+        7 STG.E [R4.64], R3
+        .L_2:
+        8 STG.E [R6.64], R2
+        9 @P2 BRA `(.L_1)
+        10 EXIT";
+
+    #[test]
+    fn a_block_that_is_executed_half_of_the_time_is_in_every_second_pass() {
+        let path = path(CONDITIONAL, &[(5, 6.0), (7, 3.0), (8, 6.0), (10, 1.0)]);
+        assert_eq!(times(&path), [6.0, 3.0, 6.0, 1.0]);
+        assert_eq!(path.order(1.0), [0, 2, 0, 1, 2, 0, 2, 0, 1, 2, 0, 2, 0, 1, 2, 3]);
+        assert_eq!(path.accounted, 1.0);
+    }
+
+    #[test]
+    fn a_block_that_few_warps_execute_once_is_not_in_the_order_of_an_average_one() {
+        let text = "
+            1 LDG.E R2, [R4.64]
+            2 @P0 BRA `(.L_1)
+            3 STG.E [R4.64], R2
+            .L_1:
+            4 STG.E [R4.64], R3
+            5 EXIT";
+        for (part, order) in [(1.0, vec![0, 1, 2]), (0.5, vec![0, 2]), (0.0, vec![0, 2])] {
+            let path = path(text, &[(1, 1.0), (3, part), (4, 1.0)]);
+            assert_eq!(times(&path), [1.0, part, 1.0]);
+            assert_eq!(path.order(1.0), order, "{part}");
+            // The sums have its part all the same.
+            assert_eq!(path.instructions(), 4.0 + part);
+        }
+    }
+
+    #[test]
+    fn what_the_compiler_moves_decides_only_where_nothing_else_does() {
+        // Line 3 is counted once, but its sum has been moved into the loop: the loads there say how often that goes around.
+        let text = "
+            .L_1:
+            3 IADD3 R9, R9, R2, RZ
+            5 LDG.E R2, [R4.64]
+            6 @P1 BRA `(.L_1)
+            7 IADD3 R9, R9, R2, RZ
+            .L_2:
+            8 IADD3 R9, R9, R2, RZ
+            9 @P1 BRA `(.L_2)
+            10 EXIT";
+        let path = path(text, &[(3, 1.0), (5, 20.0), (7, 30.0), (8, 12.0), (10, 1.0)]);
+        // Without anchors a straight block is executed once at most, and a loop as often as its instructions are.
+        assert_eq!(times(&path), [20.0, 1.0, 12.0, 1.0]);
+    }
+
+    #[test]
+    fn executions_that_the_code_does_not_account_for_are_said() {
+        // The store of line 9 was executed five times, and stands in straight code once.
+        let path = path("1 LDG.E R2, [R4.64]\n9 STG.E [R4.64], R2\n9 EXIT", &[(1, 1.0), (9, 5.0)]);
+        assert_eq!(path.accounted, 2.0 / 6.0);
+    }
+}

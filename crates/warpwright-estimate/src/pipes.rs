@@ -191,3 +191,101 @@ fn tensor(instruction: &Instruction, device: &DeviceModel) -> f64 {
     };
     device.speed.as_ref().map_or(f64::from(device.mma_cycles), |speed| speed.mma_cycles) * work * rate
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(opcode: &str, card: &str) -> Cost {
+        let device = DeviceModel::named(card).expect("the card is known");
+        cost(&Instruction { opcode: opcode.into(), ..Instruction::default() }, &device)
+    }
+
+    #[test]
+    fn each_architecture_has_its_units() {
+        use Pipe::{Alu, Control, Double, Fma, Memory, Special, Tensor, Uniform};
+        // Cycles of sm_80, sm_86, sm_90, sm_120.
+        for (opcode, pipe, cycles) in [
+            // Twice the `f32` units from sm_86 on.
+            ("FFMA", Fma, [2.0, 1.0, 1.0, 1.0]),
+            ("FADD.FTZ", Fma, [2.0, 1.0, 1.0, 1.0]),
+            // Products of integers run on half of them.
+            ("IMAD", Fma, [2.0, 2.0, 2.0, 2.0]),
+            ("IMAD.WIDE.U32", Fma, [2.0, 2.0, 2.0, 2.0]),
+            // Two halves at once.
+            ("HFMA2.MMA", Fma, [1.0, 2.0, 1.0, 2.0]),
+            ("HADD2.F32", Fma, [1.0, 2.0, 1.0, 2.0]),
+            // Units for integers are as many as those for floats from Blackwell on, for what is common.
+            ("IADD3", Alu, [2.0, 2.0, 2.0, 1.0]),
+            ("LOP3.LUT", Alu, [2.0, 2.0, 2.0, 1.0]),
+            ("ISETP.GE.AND", Alu, [2.0, 2.0, 2.0, 1.0]),
+            ("SHF.R.U32.HI", Alu, [2.0, 2.0, 2.0, 2.0]),
+            ("PRMT", Alu, [2.0, 2.0, 2.0, 2.0]),
+            ("FSETP.GT.AND", Alu, [2.0, 2.0, 2.0, 2.0]),
+            ("VOTE.ANY", Alu, [2.0, 2.0, 2.0, 2.0]),
+            // What nobody knows is taken for such.
+            ("WHATEVER", Alu, [2.0, 2.0, 2.0, 2.0]),
+            ("MUFU.EX2", Special, [8.0, 8.0, 8.0, 8.0]),
+            ("F2I.TRUNC.NTZ", Special, [8.0, 8.0, 8.0, 8.0]),
+            ("POPC", Special, [8.0, 8.0, 8.0, 8.0]),
+            // Few units for `f64` where the card is not for data centres.
+            ("DFMA", Double, [4.0, 64.0, 2.0, 64.0]),
+            // 16 × 8 × 16 halves, then shapes and elements in proportion.
+            ("HMMA.16816.F32", Tensor, [8.0, 32.0, 6.26, 32.0]),
+            ("HMMA.16816.F32.BF16", Tensor, [8.0, 32.0, 6.26, 32.0]),
+            ("HMMA.1688.F32", Tensor, [4.0, 16.0, 3.13, 16.0]),
+            ("HMMA.16816.F16", Tensor, [8.0, 16.0, 6.26, 16.0]),
+            ("HMMA.1688.F32.TF32", Tensor, [8.0, 32.0, 6.26, 32.0]),
+            ("IMMA.16832.S8.S8", Tensor, [8.0, 32.0, 6.26, 32.0]),
+            ("LDG.E", Memory, [1.0; 4]),
+            ("LDG.E.64.CONSTANT", Memory, [1.0; 4]),
+            ("LDG.E.128", Memory, [2.0; 4]),
+            ("STG.E.128", Memory, [2.0; 4]),
+            ("LDS.U.128", Memory, [2.0; 4]),
+            ("SHFL.BFLY", Memory, [1.0; 4]),
+            ("ULDC.64", Uniform, [2.0; 4]),
+            ("UIADD3", Uniform, [2.0; 4]),
+            ("BRA", Control, [1.0; 4]),
+            ("BAR.SYNC.DEFER_BLOCKING", Control, [1.0; 4]),
+            ("S2R", Control, [2.0; 4]),
+        ] {
+            for (card, expected) in ["A100", "RTX 3090", "H100", "RTX 5090"].into_iter().zip(cycles) {
+                let found = of(opcode, card);
+                assert_eq!((found.pipe, found.busy), (pipe, expected), "{opcode} on {card}");
+            }
+        }
+    }
+
+    #[test]
+    fn accesses_go_to_their_memory() {
+        let global = |load| Some(Memory::Global { load });
+        for (opcode, memory) in [
+            ("LDG.E", global(true)),
+            ("LD.E", global(true)),
+            ("LDGSTS.E.BYPASS.128", global(true)),
+            // An atomic operation has a result.
+            ("ATOMG.E.ADD.STRONG.GPU", global(true)),
+            ("RED.E.ADD.F32.FTZ.RN.STRONG.GPU", global(false)),
+            ("STG.E.64", global(false)),
+            ("LDS.128", Some(Memory::Shared)),
+            ("LDSM.16.M88.4", Some(Memory::Shared)),
+            ("ATOMS.ADD", Some(Memory::Shared)),
+            ("STL", Some(Memory::Local)),
+            ("LDC", Some(Memory::Constant)),
+            ("SHFL.IDX", Some(Memory::Lanes)),
+            ("LDGDEPBAR", None),
+            ("DEPBAR.LE", None),
+            ("MEMBAR.SC.GPU", None),
+            ("FFMA", None),
+        ] {
+            assert_eq!(of(opcode, "A100").memory, memory, "{opcode}");
+        }
+    }
+
+    #[test]
+    fn units_stand_at_their_places() {
+        for (index, pipe) in PIPES.into_iter().enumerate() {
+            assert_eq!(pipe as usize, index, "tables of units are indexed by them");
+        }
+    }
+}

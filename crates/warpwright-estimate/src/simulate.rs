@@ -389,3 +389,285 @@ impl<'a> Multiprocessor<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Control;
+
+    /// An `f32` instruction, with the cycles until the next one.
+    fn plain(stall: u8) -> Step {
+        Step {
+            cost: Cost { pipe: Pipe::Fma, busy: 1.0, latency: 4.0, memory: None },
+            control: Control { stall, ..Control::default() },
+            reads: [0; 2],
+            kind: Kind::Plain,
+            request: Request::default(),
+        }
+    }
+
+    /// An instruction that needs no unit.
+    fn control(kind: Kind) -> Step {
+        let cost = Cost { pipe: Pipe::Control, ..plain(1).cost };
+        Step { cost, kind, ..plain(1) }
+    }
+
+    /// The instruction, behind what holds these scoreboards.
+    fn waits(wait: u8, step: Step) -> Step {
+        Step { control: Control { wait, ..step.control }, ..step }
+    }
+
+    /// The instruction, whose result holds a scoreboard.
+    fn writes(scoreboard: u8, step: Step) -> Step {
+        Step { control: Control { write: Some(scoreboard), ..step.control }, ..step }
+    }
+
+    /// An access that takes a cycle of the unit, of so many bytes of the L2 cache and of memory.
+    fn access(memory: Memory, l2: f64, dram: f64) -> Step {
+        Step {
+            cost: Cost { pipe: Pipe::Memory, busy: 1.0, latency: 0.0, memory: Some(memory) },
+            request: Request { passes: 1.0, l2, dram },
+            ..plain(1)
+        }
+    }
+
+    fn load(l2: f64, dram: f64) -> Step {
+        access(Memory::Global { load: true }, l2, dram)
+    }
+
+    /// Round numbers: a line of 128 bytes takes 2 cycles of the L2 cache and 4 of memory.
+    const RATES: Rates = Rates {
+        l2_bytes: 64.0,
+        dram_bytes: 32.0,
+        l1_latency: 30.0,
+        l2_latency: 200.0,
+        dram_latency: 500.0,
+        shared_latency: 20.0,
+    };
+
+    /// Cycles from the first instruction that is issued to behind the last one: of one block, all steps one behind the
+    /// other.
+    fn block_of(warps: usize, steps: &[Step]) -> u64 {
+        let all = 0..steps.len();
+        let order = std::slice::from_ref(&all);
+        simulate(&Work { steps, order, warps, blocks: 1, resident: 1 }, &RATES) - BLOCK_START
+    }
+
+    /// Cycles that each of these instructions takes if there are very many of them.
+    fn cycles_each(warps: usize, step: &Step) -> u64 {
+        let many = |count: usize| block_of(warps, &vec![step.clone(); count]);
+        let (long, short) = (many(3000), many(2000));
+        assert_eq!((long - short) % 1000, 0, "a steady pace");
+        (long - short) / 1000
+    }
+
+    #[test]
+    fn warps_hide_the_stalls_of_each_other() {
+        // A scheduler has a fourth of the warps, and issues an instruction a cycle.
+        for (warps, stall, cycles) in
+            [(1, 4, 4), (4, 4, 4), (8, 4, 4), (16, 4, 4), (32, 4, 8), (4, 1, 1), (4, 15, 15)]
+        {
+            assert_eq!(cycles_each(warps, &plain(stall)), cycles, "{warps} warps with a stall of {stall}");
+        }
+        assert_eq!(block_of(1, &vec![plain(4); 10]), 9 * 4 + 1, "nothing waits for the last stall");
+    }
+
+    #[test]
+    fn a_unit_takes_an_instruction_when_it_is_done_with_the_last_one() {
+        let on = |pipe, busy| Step { cost: Cost { pipe, busy, ..plain(1).cost }, ..plain(1) };
+        // Units belong to a scheduler each, except the one for loads and stores.
+        for (warps, step, cycles) in [
+            (1, on(Pipe::Alu, 2.0), 2),
+            (4, on(Pipe::Alu, 2.0), 2),
+            (8, on(Pipe::Alu, 2.0), 4),
+            (4, on(Pipe::Special, 8.0), 8),
+            (1, access(Memory::Shared, 0.0, 0.0), 1),
+            (4, access(Memory::Shared, 0.0, 0.0), 4),
+        ] {
+            assert_eq!(cycles_each(warps, &step), cycles, "{warps} warps on {:?}", step.cost.pipe);
+        }
+        // Different units take turns.
+        let both: Vec<Step> = (0..1000).flat_map(|_| [on(Pipe::Alu, 2.0), on(Pipe::Fma, 2.0)]).collect();
+        assert_eq!(block_of(4, &both).div_ceil(1000), 3, "two cycles each time, and some to begin");
+    }
+
+    #[test]
+    fn a_bank_gives_one_register_a_cycle() {
+        let reads = |reads| Step { reads, ..plain(1) };
+        for (registers, cycles) in
+            [([0, 0], 1), ([1, 1], 1), ([2, 0], 2), ([0, 2], 2), ([2, 1], 2), ([3, 0], 3)]
+        {
+            for warps in [4, 16] {
+                let each = cycles_each(warps, &reads(registers));
+                assert_eq!(each, cycles * warps as u64 / 4, "{registers:?}, {warps} warps");
+            }
+        }
+        // Operands have some cycles to arrive: what is between such instructions costs nothing.
+        let mixed: Vec<Step> = (0..1000).flat_map(|_| [reads([2, 0]), reads([0, 2])]).collect();
+        assert_eq!(block_of(4, &mixed).div_ceil(1000), 3, "two cycles each time, and some to begin");
+    }
+
+    #[test]
+    fn who_uses_a_load_waits_for_its_latency() {
+        let global = Memory::Global { load: true };
+        for (what, access, cycles) in [
+            ("first-level cache", access(global, 0.0, 0.0), 30),
+            ("L2 cache", access(global, 128.0, 0.0), 2 + 200),
+            ("memory", access(global, 128.0, 128.0), 4 + 500),
+            ("shared memory", access(Memory::Shared, 0.0, 0.0), 20),
+            ("local memory", access(Memory::Local, 0.0, 0.0), 30),
+        ] {
+            // The unit takes a cycle, and the user one.
+            let used = [writes(3, access.clone()), waits(1 << 3, plain(1))];
+            assert_eq!(block_of(1, &used), 1 + cycles + 1, "{what}");
+            let other = [writes(3, access.clone()), waits(1 << 2, plain(1))];
+            assert!(block_of(1, &other) <= 1 + 4 + 1, "{what}: who waits for another one does not wait");
+        }
+        let special = Step { cost: Cost { pipe: Pipe::Special, latency: 18.0, ..plain(1).cost }, ..plain(1) };
+        assert_eq!(block_of(1, &[writes(0, special), waits(1, plain(1))]), 18 + 1);
+    }
+
+    #[test]
+    fn operands_of_a_store_are_free_before_it_arrives() {
+        let store = access(Memory::Global { load: false }, 128.0, 0.0);
+        let held = Step { control: Control { read: Some(1), ..store.control }, ..store };
+        assert_eq!(block_of(1, &[held, waits(1 << 1, plain(1))]), 1 + READ + 1);
+    }
+
+    #[test]
+    fn a_part_of_the_requests_misses() {
+        // A quarter of a sector on average: each fourth request of an instruction asks for a whole one.
+        let steps = [waits(1, writes(0, load(8.0, 0.0))), waits(1, plain(1))];
+        let sector = (32.0 / RATES.l2_bytes).ceil() as u64;
+        for (count, misses) in [(3, 0), (4, 1), (7, 1), (8, 2)] {
+            let mut order = vec![0..1; count as usize];
+            order.push(1..2);
+            let work = Work { steps: &steps, order: &order, warps: 1, blocks: 1, resident: 1 };
+            let cycles = count * (1 + 30) + misses * (sector + 200 - 30) + 1;
+            assert_eq!(simulate(&work, &RATES) - BLOCK_START, cycles, "{count} loads");
+        }
+    }
+
+    #[test]
+    fn a_barrier_lets_warps_go_on_together() {
+        // Behind it each warp takes the unit of the multiprocessor for long, so the last of them begins so much later.
+        let long = Step { cost: Cost { busy: 100.0, ..load(0.0, 0.0).cost }, ..load(0.0, 0.0) };
+        for warps in 1..=4 {
+            let after = |step: Step| block_of(warps, &[step, long.clone()]);
+            // A request may be in front of the unit for the last 16 cycles.
+            let queue = if warps > 1 { (warps as u64 - 1) * 100 - 16 } else { 0 };
+            assert_eq!(after(plain(1)), 1 + queue + 1, "{warps} warps, the first of which does not wait");
+            let last = WARP_START * (warps as u64 - 1);
+            let barrier = control(Kind::Barrier);
+            assert_eq!(after(barrier), last + BARRIER + queue + 1, "{warps} warps");
+        }
+    }
+
+    #[test]
+    fn who_drains_copies_waits_for_those_that_it_needs() {
+        let copy = |l2, dram| Step { kind: Kind::Copy, ..load(l2, dram) };
+        let group = || writes(0, control(Kind::Group));
+        // One group comes from the first-level cache, the other one from memory, with an instruction more behind.
+        for (left, cycles) in [(0, 3 + 4 + 500 + 1), (1, 1 + 30 + 1), (2, 5)] {
+            let drain = control(Kind::Drain { scoreboard: 0, left });
+            let steps = [copy(0.0, 0.0), group(), copy(128.0, 128.0), group(), drain];
+            // The queue of memory is done earlier in any case but the last.
+            let expected = cycles.max(3 + 4);
+            assert_eq!(block_of(1, &steps), expected, "with {left} groups left");
+        }
+        // Groups arrive in their order: a quick one behind a slow one as well.
+        let steps = [
+            copy(128.0, 128.0),
+            group(),
+            copy(0.0, 0.0),
+            group(),
+            control(Kind::Drain { scoreboard: 0, left: 0 }),
+        ];
+        assert_eq!(block_of(1, &steps), 1 + 4 + 500 + 1);
+        // Copies that no group has are not waited for.
+        let steps = [group(), copy(128.0, 128.0), control(Kind::Drain { scoreboard: 0, left: 0 })];
+        assert_eq!(block_of(1, &steps), 2 + 4, "the end of the copy itself");
+    }
+
+    #[test]
+    fn bytes_by_rate_bound_the_time() {
+        let loads = 1000 * 16;
+        for (what, step, each) in [
+            ("memory", load(128.0, 128.0), 4.0),
+            ("the L2 cache", load(128.0, 0.0), 2.0),
+            ("memory for a half of the requests", load(128.0, 64.0), 2.0),
+            ("memory for a quarter of them", load(128.0, 32.0), 2.0),
+            ("sectors", load(32.0, 32.0), 1.0),
+            ("stores", access(Memory::Global { load: false }, 128.0, 128.0), 4.0),
+            (
+                "passes",
+                Step { request: Request { passes: 8.0, l2: 128.0, dram: 128.0 }, ..load(0.0, 0.0) },
+                8.0,
+            ),
+        ] {
+            let cycles = block_of(16, &vec![step; 1000]) as f64;
+            let bound = f64::from(loads) * each;
+            // Which requests miss is not spread evenly in time.
+            assert!((bound..1.05 * bound).contains(&cycles), "{what}: {cycles} cycles for {bound}");
+        }
+    }
+
+    #[test]
+    fn requests_wait_in_a_queue_of_limited_length() {
+        // Nobody uses the data, and still a warp cannot run ahead for ever: it ends about a backlog before the memory.
+        let ends = |loads: usize| {
+            let mut steps = vec![load(128.0, 128.0); loads];
+            // What it does at last takes longer than the queue, so that the end is its own.
+            steps.push(Step { control: Control { stall: 15, ..Control::default() }, ..plain(15) });
+            let last = vec![plain(15); 400];
+            steps.extend(last);
+            block_of(1, &steps)
+        };
+        assert_eq!(ends(3000) - ends(2000), 1000 * 4, "it goes at the pace of memory");
+        assert_eq!(ends(500) - ends(400), 100, "at first it goes at its own");
+    }
+
+    #[test]
+    fn blocks_begin_when_others_end() {
+        let steps = vec![plain(1); 50];
+        let all = 0..50;
+        let order = std::slice::from_ref(&all);
+        let of =
+            |blocks, resident| simulate(&Work { steps: &steps, order, warps: 1, blocks, resident }, &RATES);
+        let alone = BLOCK_START + 50;
+        assert_eq!(of(1, 1), alone);
+        // The next one begins in the cycle in which the last instruction is issued.
+        for (blocks, resident, turns) in
+            [(2, 1, 2), (5, 1, 5), (2, 2, 1), (3, 2, 2), (4, 2, 2), (5, 2, 3), (3, 8, 1)]
+        {
+            assert_eq!(of(blocks, resident), turns * (alone - 1) + 1, "{blocks} blocks in {resident} places");
+        }
+    }
+
+    #[test]
+    fn a_place_is_taken_until_the_stores_of_its_block_have_arrived() {
+        let steps = [access(Memory::Global { load: false }, 128.0, 0.0)];
+        let all = 0..1;
+        let order = std::slice::from_ref(&all);
+        let of = |blocks| simulate(&Work { steps: &steps, order, warps: 1, blocks, resident: 1 }, &RATES);
+        // A cycle of the unit, two of the L2 cache, and its latency; then another block begins.
+        assert_eq!(of(2) - of(1), BLOCK_START + 1 + 2 + 200);
+    }
+
+    #[test]
+    fn a_branch_that_is_taken_costs_more_than_one_that_is_not() {
+        let steps = vec![plain(1), control(Kind::Branch), plain(1), control(Kind::Branch)];
+        let of = |order: &[std::ops::Range<usize>]| {
+            simulate(&Work { steps: &steps, order, warps: 1, blocks: 1, resident: 1 }, &RATES) - BLOCK_START
+        };
+        assert_eq!(of(&[0..2, 2..4]), 4, "it falls through");
+        assert_eq!(of(&[0..2, 0..2]), 4 + BRANCH, "it goes back");
+        assert_eq!(of(&[0..2, 0..2, 0..2]), 6 + 2 * BRANCH);
+    }
+
+    #[test]
+    fn no_work_takes_no_time() {
+        assert_eq!(simulate(&Work { steps: &[], order: &[], warps: 4, blocks: 3, resident: 2 }, &RATES), 0);
+        assert_eq!(simulate(&Work { steps: &[], order: &[], warps: 4, blocks: 0, resident: 2 }, &RATES), 0);
+    }
+}

@@ -327,4 +327,73 @@ mod tests {
         assert_eq!(load.control, Control { stall: 4, write: Some(2), read: None, wait: 0 });
         assert_eq!((load.base(), load.has("CONSTANT"), load.has("64")), ("LDG", true, false));
     }
+
+    /// The registers that each of these instructions reads of the two banks.
+    fn reads_of(instructions: &[&str]) -> Vec<[u8; 2]> {
+        let text: String =
+            instructions.iter().map(|instruction| format!("/*0000*/ {instruction} ;\n")).collect();
+        Code::read(&text, None).instructions().iter().map(|instruction| instruction.reads).collect()
+    }
+
+    #[test]
+    fn even_registers_are_in_one_bank_and_odd_ones_in_the_other() {
+        for (instruction, expected) in [
+            ("FFMA R0, R2, R4, R6", [3, 0]),
+            ("FFMA R0, R2, R4, R7", [2, 1]),
+            ("FFMA R0, R1, R3, R5", [0, 3]),
+            ("@!P0 FADD R1, -R2, |R3|", [1, 1]),
+            ("LOP3.LUT R0, R9, ~R2, RZ, 0xc0, !PT", [1, 1]),
+            // Equal ones are read once, whatever is done to them.
+            ("FMUL R0, R2, R2", [1, 0]),
+            ("FFMA R0, R3, -R3, R3", [0, 1]),
+            // The result, constants, zero, predicates and uniform registers are not read of the banks.
+            ("MOV R1, c[0x0][0x28]", [0, 0]),
+            ("IADD3 R4, R4, 0x1, RZ", [1, 0]),
+            ("ISETP.GE.AND P0, PT, R10, UR4, PT", [1, 0]),
+            // Pairs are in both banks.
+            ("DADD R0, R2, R4", [2, 2]),
+            ("DFMA R0, R2, R4, R2", [2, 2]),
+            ("FADD2 R0, R2.64, R4.64", [2, 2]),
+            // Of a wide product only the sum is a pair.
+            ("IMAD.WIDE R0, R2, R4, R6", [3, 1]),
+            ("IMAD.WIDE.U32 R0, R2, 0x4, R7", [2, 1]),
+            ("IMAD R0, R2, R4, R6", [3, 0]),
+            // Memory and tensor cores take their time.
+            ("STG.E [R2.64], R4", [0, 0]),
+            ("HMMA.16816.F32 R8, R4, R6, R8", [0, 0]),
+            ("EXIT", [0, 0]),
+        ] {
+            assert_eq!(reads_of(&[instruction]), [expected], "{instruction}");
+        }
+    }
+
+    #[test]
+    fn a_register_is_kept_for_the_next_instruction_at_the_same_place() {
+        for (what, instructions, expected) in [
+            ("kept", ["FFMA R0, R2.reuse, R4, R6", "FFMA R1, R2, R5, R7", "NOP"], [[3, 0], [0, 2], [0, 0]]),
+            ("not kept", ["FFMA R0, R2, R4, R6", "FFMA R1, R2, R5, R7", "NOP"], [[3, 0], [1, 2], [0, 0]]),
+            (
+                "at another place",
+                ["FFMA R0, R2.reuse, R4, R6", "FFMA R1, R5, R2, R7", "NOP"],
+                [[3, 0], [1, 2], [0, 0]],
+            ),
+            (
+                "another register",
+                ["FFMA R0, R2.reuse, R4, R6", "FFMA R1, R8, R5, R7", "NOP"],
+                [[3, 0], [1, 2], [0, 0]],
+            ),
+            (
+                "for one instruction only",
+                ["FFMA R0, R2.reuse, R4, R6", "FADD R1, R2, R5", "FADD R3, R2, R5"],
+                [[3, 0], [0, 1], [1, 1]],
+            ),
+            (
+                "and on and on",
+                ["FADD R0, R2.reuse, R4", "FADD R1, R2.reuse, R5", "FADD R3, R2, R5"],
+                [[2, 0], [0, 1], [0, 1]],
+            ),
+        ] {
+            assert_eq!(reads_of(&instructions), expected, "{what}");
+        }
+    }
 }

@@ -187,3 +187,68 @@ impl DeviceModel {
         Some(model)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_has_one_name_in_many_spellings() {
+        for (spelling, name) in [
+            ("A100", Some("A100")),
+            ("a100", Some("A100")),
+            ("A100-40GB", Some("A100-40GB")),
+            ("a100 40gb", Some("A100-40GB")),
+            ("A10040GB", Some("A100-40GB")),
+            (" H100 ", Some("H100")),
+            ("RTX 4090", Some("RTX 4090")),
+            ("rtx4090", Some("RTX 4090")),
+            ("RTX-4090", Some("RTX 4090")),
+            ("4090", Some("RTX 4090")),
+            ("A6000", Some("RTX A6000")),
+            ("rtx_a6000", Some("RTX A6000")),
+            // A name has to be whole.
+            ("", None),
+            ("RTX", None),
+            ("A10", None),
+            ("A100-80GB", None),
+            ("H100 PCIe", None),
+            ("RTX 4080", None),
+            ("RTX RTX 4090", None),
+            // `RTX` is left out, not put in.
+            ("RTX A100", None),
+        ] {
+            let found = DeviceModel::named(spelling).map(|device| device.name);
+            assert_eq!(found.as_deref(), name, "{spelling:?}");
+        }
+    }
+
+    #[test]
+    fn every_card_is_found_with_figures_that_fit_together() {
+        for name in DeviceModel::names() {
+            let device = DeviceModel::named(name).expect("it is in the table");
+            assert_eq!(device.name, name);
+            let speed = device.speed.expect("its speeds are known");
+            assert!(speed.copy <= speed.read && speed.read <= device.bandwidth as f64, "{name}: memory");
+            assert!(speed.read < speed.l2, "{name}: a cache is faster than memory");
+            assert!(speed.tensor_clock <= speed.clock, "{name}: clocks");
+            let latencies = [speed.shared_latency, speed.l1_latency, speed.l2_latency, speed.dram_latency];
+            assert!(latencies.is_sorted(), "{name}: {latencies:?}");
+        }
+    }
+
+    #[test]
+    fn figures_come_in_their_units() {
+        let device = DeviceModel::named("A100").expect("it is in the table");
+        assert_eq!((device.arch, device.multiprocessors), (Arch::sm(80), 108));
+        assert_eq!((device.bandwidth, device.l2), (2_039_000_000_000, 40 << 20));
+        // Limits of residency are those of the architecture.
+        let limits = |device: &DeviceModel| (device.shared, device.warps, device.blocks);
+        assert_eq!(limits(&device), (164 << 10, 64, 32));
+        let speed = device.speed.expect("its speeds are known");
+        assert_eq!((speed.clock, speed.read, speed.l2), (1.41e9, 1.77e12, 5.4e12));
+        assert_eq!((speed.l1_latency, speed.dram_latency, speed.mma_cycles), (36.0, 565.0, 8.0));
+        let game = DeviceModel::named("RTX 4090").expect("it is in the table");
+        assert_eq!(limits(&game), (100 << 10, 48, 24));
+    }
+}

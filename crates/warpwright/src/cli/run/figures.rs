@@ -126,6 +126,8 @@ impl<'a> Counters<'a> {
             },
             arguments: self.arguments.iter().map(argument).collect::<Vec<_>>(),
             variables: self.variables.iter().map(variable).collect::<Vec<_>>(),
+            // Of the grid, those that were executed.
+            blocks: self.all.blocks,
             // Passes to shared memory beyond those that requests without conflicts take.
             shared_bank_conflicts: self.all.bank_conflicts,
             // Branches that divided a warp.
