@@ -73,7 +73,7 @@ impl Estimator {
         let counted = count(&launched, &options).map_err(failed)?;
         let index = LineIndex::new(&text);
         let line = |origin| match origin {
-            Origin::Text(span) => u32::try_from(index.position(span.start).line).ok(),
+            Origin::Text(span) => Some(index.position(span.start).line),
             _ => None,
         };
         let work = Workload {

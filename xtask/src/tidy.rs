@@ -40,6 +40,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("warpwright-dsl", &["warpwright-macros", "warpwright-ptx"]),
     ("warpwright-test", &["warpwright-dsl", "warpwright-ptx", "warpwright-vm"]),
     ("warpwright-kernels", &["warpwright-dsl", "warpwright-ptx"]),
+    ("warpwright-estimate", &["warpwright-kernels", "warpwright-ptx", "warpwright-vm"]),
     ("warpwright-device", &["warpwright-vm"]),
     ("warpwright-runtime", &["warpwright-device", "warpwright-dsl", "warpwright-ptx", "warpwright-vm"]),
     ("warpwright-graph", &["warpwright-dsl", "warpwright-ptx", "warpwright-kernels", "warpwright-runtime"]),

@@ -179,15 +179,15 @@ pub fn estimate(work: &Workload<'_>, device: &DeviceModel) -> Result<Estimate, E
     let waves = work.blocks as f64 / places as f64;
 
     let cache = device.shared as f64 + CACHE_BESIDE_SHARED - f64::from(resident) * (shared as f64 + 1024.0);
-    let window = window(
-        work.counters,
-        counted,
-        (f64::from(resident) * warps as f64).min(own as f64 * warps as f64),
-        cache,
-    );
-    let dram_part = dram_part(work, device, places);
-    let steps: Vec<Step> =
-        steps(work, &costs, &path, &lines, counted, window, dram_part, narrow_bytes(device));
+    let resident_warps = (f64::from(resident) * warps as f64).min(own as f64 * warps as f64);
+    let (loaded, written) = dram_part(work, device, places);
+    let caches = Caches {
+        window: window(work.counters, counted, resident_warps, cache),
+        loaded,
+        written,
+        narrow_bytes: narrow_bytes(device),
+    };
+    let steps: Vec<Step> = steps(work, &costs, &path, &lines, counted, &caches);
 
     // What each resource takes: sums over the warps of this multiprocessor.
     let sum = |of: &dyn Fn(&Step) -> f64| -> f64 {
@@ -311,6 +311,17 @@ fn narrow_bytes(device: &DeviceModel) -> f64 {
     if matches!(device.arch.sm, 86 | 87 | 89) { 64.0 } else { 128.0 }
 }
 
+/// What becomes of the sectors that are asked for.
+struct Caches {
+    /// The window in which the first-level cache keeps one.
+    window: usize,
+    /// Of those that the launch has not loaded before, and not written, the part that memory has to do with.
+    loaded: f64,
+    written: f64,
+    /// See [`narrow_bytes`].
+    narrow_bytes: f64,
+}
+
 /// The instructions with what they ask of memory, on average.
 fn steps(
     work: &Workload<'_>,
@@ -318,9 +329,7 @@ fn steps(
     path: &Path,
     lines: &HashMap<u32, Vec<&LineCounters>>,
     counted: f64,
-    window: usize,
-    (loaded, written): (f64, f64),
-    narrow: f64,
+    caches: &Caches,
 ) -> Vec<Step> {
     // Executions of the copies of each line, of all warps that were counted.
     let mut executed: HashMap<u32, f64> = HashMap::new();
@@ -347,16 +356,16 @@ fn steps(
                     let tags = sum(&|line| line.fetches.lines) / TAGS;
                     let bytes = sum(&|line| line.global.bytes);
                     let narrow = if all.iter().all(|line| line.global.bytes < 16 * line.lanes) {
-                        bytes / narrow
+                        bytes / caches.narrow_bytes
                     } else {
                         0.0
                     };
                     request.passes = sum(&|line| line.fetches.passes).max(tags).max(narrow).max(cost.busy);
-                    let first = sum(&|line| line.fetches.first_loaded) * loaded
-                        + sum(&|line| line.fetches.first_written) * written;
+                    let first = sum(&|line| line.fetches.first_loaded) * caches.loaded
+                        + sum(&|line| line.fetches.first_written) * caches.written;
                     request.l2 = SECTOR
                         * if load && instruction.base() != "ATOM" && instruction.base() != "ATOMG" {
-                            sum(&|line| line.fetches.loaded[window])
+                            sum(&|line| line.fetches.loaded[caches.window])
                         } else {
                             let sectors = sum(&|line| line.global.transactions);
                             sectors + PARTIAL * (sectors - bytes / SECTOR).max(0.0)

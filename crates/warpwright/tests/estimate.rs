@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::npy::{self, f32s, to_f32s};
+use common::npy::{self, f32s};
 use common::{Folder, json, run, status, stdout};
 use serde_json::json;
 use std::fs;
@@ -90,41 +90,44 @@ fn a_folder_without_the_programs_is_named() {
 }
 
 #[test]
-fn a_sample_runs_so_many_blocks_from_the_whole_grid() {
-    let folder = Folder::new("estimate_sample");
-    let y = folder.path().join("y.npy");
-    let y = y.to_str().expect("UTF-8");
-    let inout = format!("inout:{y}");
+fn a_sample_runs_so_many_blocks() {
+    let launch = ["profile", &kernel("axpy.ptx"), "--json", "--grid", "40", "--block", "32"];
     for (options, blocks) in [
-        (&["--sample", "1"][..], vec![19]),
-        // In the middle of each quarter.
-        (&["--sample", "4"], vec![4, 14, 24, 34]),
-        (&["--sample", "40"], (0..40).collect()),
-        (&["--sample", "1000"], (0..40).collect()),
-        (&[], (0..40).collect()),
+        (&["--sample", "1"][..], 1),
+        (&["--sample", "4"], 4),
+        (&["--sample", "40"], 40),
+        (&["--sample", "1000"], 40),
+        (&[], 40),
         // Blocks that may wait for each other all run.
-        (&["--sample", "4", "--cooperative"], (0..40).collect()),
+        (&["--sample", "4", "--cooperative"], 40),
     ] {
-        fs::write(y, npy::file("<f4", false, "(1280,)", &f32s(&[1.0; 1280]))).expect("it is written");
-        let launch = ["profile", &kernel("axpy.ptx"), "--json", "--grid", "40", "--block", "32"];
-        let x = folder.path().join("x.npy");
-        fs::write(&x, npy::file("<f4", false, "(1280,)", &f32s(&[2.0; 1280]))).expect("it is written");
-        let x = format!("in:{}", x.to_str().expect("UTF-8"));
-        let output = run(&[&launch, options, &[&x[..], &inout, "f32:1", "u32:1280"]].concat());
+        let output =
+            run(&[&launch, options, &["zeros:f32:1280", "zeros:f32:1280", "f32:1", "u32:1280"]].concat());
         assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
         let document = json(&output);
-        let count = blocks.len();
         let counters = &document["counters"];
+        assert_eq!(counters["blocks"], json!(blocks), "{options:?}");
         // Each has a warp, which executes 19 instructions, two of them loads.
-        assert_eq!(counters["instructions"]["warps"], json!(19 * count), "{options:?}");
-        assert_eq!(counters["memory"]["global"]["loads"]["requests"], json!(2 * count), "{options:?}");
+        assert_eq!(counters["instructions"]["warps"], json!(19 * blocks), "{options:?}");
+        assert_eq!(counters["memory"]["global"]["loads"]["requests"], json!(2 * blocks), "{options:?}");
         assert_eq!((&document["grid"], &document["findings"]), (&json!([40, 1, 1]), &json!([])));
         assert!(document.get("estimates").is_none(), "none was asked for");
-        let left = to_f32s(&npy::read(y).1);
-        let executed: Vec<usize> = (0..40).filter(|block| left[32 * block] != 1.0).collect();
-        assert_eq!(executed, blocks, "{options:?}");
-        assert!(left.iter().all(|&value| value == 1.0 || value == 3.0));
     }
+}
+
+#[test]
+fn a_part_of_a_result_is_not_written() {
+    let folder = Folder::new("estimate_sample");
+    let y = folder.path().join("y.npy");
+    let before = npy::file("<f4", false, "(1280,)", &f32s(&[1.0; 1280]));
+    fs::write(&y, &before).expect("it is written");
+    let inout = format!("inout:{}", y.to_str().expect("UTF-8"));
+    let launch = ["profile", &kernel("axpy.ptx"), "--grid", "40", "--block", "32", "--sample", "4"];
+    let output = run(&[&launch[..], &["zeros:f32:1280", &inout, "f32:1", "u32:1280"]].concat());
+    let said = "error: `--sample` executes a part of the grid, so `out:` and `inout:` files would have a part of the \
+                result: pass `in:`, `zeros:` or `poison:` instead\n";
+    refused(&output, said);
+    assert_eq!(fs::read(&y).expect("it is there"), before);
 }
 
 /// What goes with the virtual GPU only, and devices that are not there. A virtual one stands behind the driver API here,

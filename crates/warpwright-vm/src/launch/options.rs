@@ -85,7 +85,8 @@ pub struct Options {
     pub schedule: Schedule,
     /// Whether memory traffic is counted. Instructions always are.
     pub counters: bool,
-    /// Whether it is also counted what caches would be asked for ([`Fetches`](crate::Fetches)).
+    /// Whether it is also counted what caches would be asked for ([`Fetches`](crate::Fetches)): memory traffic is counted
+    /// then, too.
     pub fetches: bool,
     /// Executes no more than this number of blocks, in a few runs of neighbours spread over the grid. A cooperative grid
     /// is executed whole.

@@ -35,6 +35,19 @@ fn card(name: &str) -> Result<DeviceModel, String> {
     DeviceModel::named(name).ok_or_else(|| format!("the cards are {}", DeviceModel::names().join(", ")))
 }
 
+/// The programs that an estimate needs.
+pub(super) struct Tools([PathBuf; 2]);
+
+impl EstimateOptions {
+    /// Finds the programs, if an estimate is asked for.
+    pub(super) fn tools(&self) -> Result<Option<Tools>, Failure> {
+        if self.cards.is_empty() {
+            return Ok(None);
+        }
+        tools(self.tools.as_deref()).map(|programs| Some(Tools(programs)))
+    }
+}
+
 /// Where the PTX's kernel was launched, and what was counted.
 pub(super) struct Launched<'a> {
     pub(super) program: &'a Program,
@@ -49,18 +62,16 @@ pub(super) struct Launched<'a> {
 pub(super) fn estimates(
     launched: &Launched<'_>,
     options: &EstimateOptions,
+    tools: Option<Tools>,
 ) -> Result<Vec<(String, Estimate)>, Failure> {
-    if options.cards.is_empty() {
-        return Ok(Vec::new());
-    }
-    let [ptxas, nvdisasm] = tools(options.tools.as_deref())?;
+    let Some(Tools([ptxas, nvdisasm])) = tools else { return Ok(Vec::new()) };
     let scratch = std::env::temp_dir().join(format!("warpwright-{}", std::process::id()));
     let made = Scratch(scratch);
     let ptxas = Ptxas::new(&ptxas, &made.0).map_err(Failure::Message)?;
     let disassembler = Disassembler::new(&nvdisasm, &made.0).map_err(Failure::Message)?;
     let index = LineIndex::new(&launched.program.text);
     let line = |origin| match origin {
-        Origin::Text(span) => u32::try_from(index.position(span.start).line).ok(),
+        Origin::Text(span) => Some(index.position(span.start).line),
         _ => None,
     };
     let of_card = |card: &DeviceModel| {

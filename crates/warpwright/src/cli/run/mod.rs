@@ -184,6 +184,15 @@ fn execute(options: &Options, shown: Option<Shown<'_>>, out: &mut impl Write) ->
         fetches: shown.is_some_and(|shown| !shown.estimate.cards.is_empty()),
         sample: shown.and_then(|shown| shown.estimate.sample),
     };
+    // Whatever is missing is said before the kernel runs.
+    let tools = shown.map_or(Ok(None), |shown| shown.estimate.tools())?;
+    if counted.sample.is_some() && values.iter().any(values::Value::is_output) {
+        return Err(Failure::Message(
+            "`--sample` executes a part of the grid, so `out:` and `inout:` files would have a part of the result: pass \
+             `in:`, `zeros:` or `poison:` instead"
+                .into(),
+        ));
+    }
     let finished = launch::launch(&program, kernel, block, values, globals, options, counted)?;
 
     let Finished { report, .. } = &finished;
@@ -217,7 +226,7 @@ fn execute(options: &Options, shown: Option<Shown<'_>>, out: &mut impl Write) ->
                 shared: options.shared,
                 counters: &report.counters,
             };
-            Some(estimate::estimates(&launched, shown.estimate)?)
+            Some(estimate::estimates(&launched, shown.estimate, tools)?)
         }
         None => None,
     };

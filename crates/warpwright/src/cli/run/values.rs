@@ -18,6 +18,13 @@ pub(super) enum Value {
     Buffer(Contents),
 }
 
+impl Value {
+    /// Whether it is written to a file after the run.
+    pub(super) fn is_output(&self) -> bool {
+        matches!(self, Value::Buffer(Contents { output: Some(_), .. }))
+    }
+}
+
 /// A buffer, before there is a device.
 pub(super) struct Contents {
     /// Name of the parameter that points to it.
