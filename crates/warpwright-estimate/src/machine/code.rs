@@ -301,7 +301,7 @@ mod tests {
         assert_eq!(code.count(0..8, &["HMMA", "BRA"]), 4);
         assert_eq!(code.count(0..8, &["LDG"]), 1);
         assert_eq!(code.count(0..8, &["LDG.E.128"]), 1);
-        assert_eq!(code.instructions()[2].guarded, true);
+        assert!(code.instructions()[2].guarded);
         assert_eq!(code.instructions()[2].operands, "R8, R4, R6, R8");
     }
 
