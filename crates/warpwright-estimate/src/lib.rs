@@ -22,4 +22,4 @@ mod path;
 mod pipes;
 mod simulate;
 
-pub use estimate::{Estimate, EstimateError, Resource, Workload, estimate};
+pub use estimate::{Doubt, Estimate, EstimateError, Resource, Workload, estimate};

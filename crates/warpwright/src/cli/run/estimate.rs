@@ -147,9 +147,6 @@ fn time(seconds: f64) -> String {
     }
 }
 
-/// How far the machine code and the PTX may differ in what is executed, before that is said.
-const ACCOUNTED: std::ops::Range<f64> = 0.9..1.1;
-
 /// Prints the estimates.
 pub(super) fn print(out: &mut impl Write, estimates: &[(String, Estimate)]) -> io::Result<()> {
     for (card, estimate) in estimates {
@@ -166,7 +163,7 @@ pub(super) fn print(out: &mut impl Write, estimates: &[(String, Estimate)]) -> i
         }
         writeln!(
             out,
-            "  {} blocks on a multiprocessor at once, {:.2} waves; {:.0} machine instructions a warp; {:.1} MB of \
+            "  {} block(s) on a multiprocessor at once, {:.2} waves; {:.0} machine instructions a warp; {:.1} MB of \
              memory, {:.1} MB of L2",
             estimate.resident,
             estimate.waves,
@@ -174,12 +171,8 @@ pub(super) fn print(out: &mut impl Write, estimates: &[(String, Estimate)]) -> i
             estimate.dram_bytes / 1e6,
             estimate.l2_bytes / 1e6,
         )?;
-        if !ACCOUNTED.contains(&estimate.accounted) {
-            writeln!(
-                out,
-                "  doubtful: the machine code would execute {:.0} % of the accesses and products that were counted",
-                estimate.accounted * 100.0
-            )?;
+        for doubt in estimate.doubts() {
+            writeln!(out, "  doubtful: {doubt}")?;
         }
     }
     if !estimates.is_empty() {
@@ -208,6 +201,8 @@ pub(super) fn objects(estimates: &[(String, Estimate)]) -> impl Serialize + use<
             dram_bytes: estimate.dram_bytes,
             l2_bytes: estimate.l2_bytes,
             accounted: estimate.accounted,
+            // What speaks against it, in words.
+            doubts: estimate.doubts().iter().map(ToString::to_string).collect::<Vec<_>>(),
         }
     };
     estimates.iter().map(object).collect::<Vec<_>>()
