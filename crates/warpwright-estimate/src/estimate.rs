@@ -1,35 +1,21 @@
 //! From machine code and counters to times.
 
-use crate::machine::{Code, Instruction, Resources};
+use crate::machine::{Code, Resources};
 use crate::path::Path;
-use crate::pipes::{Cost, Memory, PIPES, Pipe, cost};
-use crate::simulate::{Kind, Rates, Request, SCHEDULERS, Step, Work, simulate};
+use crate::pipes::{Cost, PIPES, Pipe, cost};
+use crate::simulate::{Rates, SCHEDULERS, Step, Work, simulate};
+use crate::steps::{Caches, is_store, steps};
 use std::collections::HashMap;
 use std::ops::Range;
 use warpwright_kernels::tune::DeviceModel;
 use warpwright_ptx::ir::Origin;
-use warpwright_vm::{Counters, Fetches, LineCounters, WINDOWS};
-
-/// Bytes of a sector.
-pub(crate) const SECTOR: f64 = 32.0;
-
-/// Bytes of the first-level cache beyond the shared memory that a multiprocessor gives at most.
-const CACHE_BESIDE_SHARED: f64 = 28.0 * 1024.0;
+use warpwright_vm::{Counters, LineCounters};
 
 /// Bytes that a multiprocessor moves to and from the L2 cache in a cycle at most.
 const PORT: f64 = 64.0;
 
-/// Lines that the first-level cache looks up in a cycle.
-const TAGS: f64 = 4.0;
-
-/// What a sector costs the L2 cache beyond its bytes if only a part of it is written.
-const PARTIAL: f64 = 4.0;
-
 /// The part of the time in which the tensor cores are busy from which on they take the power of the clock.
 const BUSY: f64 = 0.3;
-
-/// The part of the L2 cache that keeps what a launch uses again.
-const KEPT: f64 = 0.8;
 
 /// Instructions that are simulated at most, of all warps together.
 const SIMULATED: f64 = 3e6;
@@ -52,6 +38,28 @@ pub struct Workload<'a> {
     pub line: &'a dyn Fn(Origin) -> Option<u32>,
     /// Whether what fits into the L2 cache is there already, as in the second of two equal launches.
     pub warm: bool,
+}
+
+impl Workload<'_> {
+    /// Warps of a block.
+    pub(crate) fn warps(&self) -> usize {
+        self.threads.div_ceil(32).max(1) as usize
+    }
+
+    /// Shared memory of a block, in bytes.
+    pub(crate) fn shared(&self) -> u64 {
+        u64::from(self.resources.shared) + u64::from(self.dynamic_shared)
+    }
+
+    /// Warps that were counted.
+    pub(crate) fn counted(&self) -> f64 {
+        self.counters.blocks as f64 * self.warps() as f64
+    }
+
+    /// Blocks of the multiprocessor that has the most.
+    pub(crate) fn own_blocks(&self, device: &DeviceModel) -> u64 {
+        self.blocks.div_ceil(u64::from(device.multiprocessors)).max(1)
+    }
 }
 
 /// Something that takes time by itself.
@@ -216,13 +224,14 @@ pub fn estimate(work: &Workload<'_>, device: &DeviceModel) -> Result<Estimate, E
     if work.code.is_empty() {
         return Err(EstimateError::NoCode);
     }
-    let shared = u64::from(work.resources.shared) + u64::from(work.dynamic_shared);
     let resident = work.resources.resident_blocks(device.arch, work.threads, work.dynamic_shared);
     if resident == 0 {
-        return Err(EstimateError::NotResident { registers: work.resources.registers, shared });
+        return Err(EstimateError::NotResident {
+            registers: work.resources.registers,
+            shared: work.shared(),
+        });
     }
-    let warps = work.threads.div_ceil(32).max(1) as usize;
-    let counted = work.counters.blocks as f64 * warps as f64;
+    let (warps, counted) = (work.warps(), work.counted());
     let mut lines: HashMap<u32, Vec<&LineCounters>> = HashMap::new();
     for line in &work.counters.lines {
         if let Some(number) = (work.line)(line.origin) {
@@ -239,23 +248,12 @@ pub fn estimate(work: &Workload<'_>, device: &DeviceModel) -> Result<Estimate, E
     let path =
         Path::new(work.code, &costs, &lines.iter().map(|(&line, all)| (line, executed(all))).collect());
 
-    let multiprocessors = u64::from(device.multiprocessors);
     // The multiprocessor with the most blocks ends last, and its part of what all share is as large as its work.
-    let own = work.blocks.div_ceil(multiprocessors).max(1);
+    let own = work.own_blocks(device);
     let share = own as f64 / work.blocks.max(1) as f64;
-    let places = u64::from(resident) * multiprocessors;
-    let waves = work.blocks as f64 / places as f64;
-
-    let cache = device.shared as f64 + CACHE_BESIDE_SHARED - f64::from(resident) * (shared as f64 + 1024.0);
-    let resident_warps = (f64::from(resident) * warps as f64).min(own as f64 * warps as f64);
-    let (loaded, written) = dram_part(work, device, places);
-    let caches = Caches {
-        window: window(work.counters, counted, resident_warps, cache),
-        loaded,
-        written,
-        narrow_bytes: narrow_bytes(device),
-    };
-    let steps: Vec<Step> = steps(work, &costs, &path, &lines, counted, &caches);
+    let waves = work.blocks as f64 / (f64::from(resident) * f64::from(device.multiprocessors));
+    let caches = Caches::new(work, device, resident);
+    let steps = steps(work, &costs, &path, &lines, &caches);
 
     // What each resource takes: sums over the warps of this multiprocessor.
     let sum = |of: &dyn Fn(&Step) -> f64| -> f64 {
@@ -325,158 +323,6 @@ pub fn estimate(work: &Workload<'_>, device: &DeviceModel) -> Result<Estimate, E
         accounted: path.accounted,
         counted: work.counters.warp_instructions as f64 / counted,
     })
-}
-
-/// The window of time in which the first-level cache keeps a sector: the longest in which the resident warps bring in no
-/// more than it holds.
-fn window(counters: &Counters, counted: f64, resident: f64, cache: f64) -> usize {
-    let instructions = counters.warp_instructions as f64 / counted;
-    let fits = |window: usize| {
-        let sectors: u64 = counters.lines.iter().map(|line| line.fetches.loaded[window]).sum();
-        let brought = sectors as f64 * SECTOR / counted * resident;
-        let part = (WINDOWS[window] as f64 / instructions).min(1.0);
-        brought * part <= cache.max(0.0)
-    };
-    (0..WINDOWS.len()).rev().find(|&window| fits(window)).unwrap_or(0)
-}
-
-/// Of the sectors that a sample touched first, the part that comes from memory in the whole launch. Neighbours that are
-/// resident at the same time share what they read; what fits into the L2 cache is read once, and not at all if it is there.
-fn dram_part(work: &Workload<'_>, device: &DeviceModel, places: u64) -> (f64, f64) {
-    let (sample, grid) = (work.counters.blocks.max(1) as f64, work.blocks as f64);
-    let wave = (places as f64).min(grid);
-    let of = |first: fn(&Fetches) -> u64, read: bool| {
-        let (mut sampled, mut needed) = (0.0, 0.0);
-        let used: f64 = work
-            .counters
-            .fetches
-            .iter()
-            .map(|(_, bytes, all)| {
-                let touched = (all.first_loaded + all.first_written) as f64 * SECTOR * grid / sample;
-                touched.min(*bytes as f64)
-            })
-            .sum();
-        let fits = used <= device.l2 as f64 * KEPT;
-        for (_, bytes, fetches) in &work.counters.fetches {
-            let first = first(fetches) as f64 * SECTOR;
-            let bytes = *bytes as f64;
-            let all = first * grid / sample;
-            let again = (first * wave / sample).min(bytes) * (grid / wave);
-            sampled += all;
-            needed += if fits {
-                if read && work.warm { 0.0 } else { all.min(bytes) }
-            } else {
-                all.min(again.max(bytes.min(all)))
-            };
-        }
-        if sampled > 0.0 { needed / sampled } else { 0.0 }
-    };
-    (of(|fetches| fetches.first_loaded, true), of(|fetches| fetches.first_written, false))
-}
-
-/// Bytes of accesses of less than 16 bytes a lane that the first-level cache moves in a cycle: those of cards that are not
-/// for data centres are half as wide (measured by `gpu-benches`).
-fn narrow_bytes(device: &DeviceModel) -> f64 {
-    if matches!(device.arch.sm, 86 | 87 | 89) { 64.0 } else { 128.0 }
-}
-
-/// What becomes of the sectors that are asked for.
-struct Caches {
-    /// The window in which the first-level cache keeps one.
-    window: usize,
-    /// Of those that the launch has not loaded before, and not written, the part that memory has to do with.
-    loaded: f64,
-    written: f64,
-    /// See [`narrow_bytes`].
-    narrow_bytes: f64,
-}
-
-/// The instructions with what they ask of memory, on average.
-fn steps(
-    work: &Workload<'_>,
-    costs: &[Cost],
-    path: &Path,
-    lines: &HashMap<u32, Vec<&LineCounters>>,
-    counted: f64,
-    caches: &Caches,
-) -> Vec<Step> {
-    // Executions of the copies of each line, of all warps that were counted.
-    let mut executed: HashMap<u32, f64> = HashMap::new();
-    for block in &path.blocks {
-        for at in block.range.clone() {
-            if let (Some(line), Some(Memory::Global { .. } | Memory::Shared)) =
-                (work.code.instructions()[at].line, costs[at].memory)
-            {
-                *executed.entry(line).or_default() += block.times * counted;
-            }
-        }
-    }
-    let step = |(at, instruction): (usize, &Instruction)| {
-        let cost = costs[at];
-        let mut request = Request { passes: cost.busy, ..Request::default() };
-        let all = instruction.line.and_then(|line| Some((lines.get(&line)?, executed.get(&line).copied()?)));
-        if let (Some(memory), Some((all, times))) = (cost.memory, all.filter(|(_, times)| *times > 0.0)) {
-            let sum = |of: &dyn Fn(&LineCounters) -> u64| {
-                all.iter().map(|line| of(line)).sum::<u64>() as f64 / times
-            };
-            match memory {
-                Memory::Shared => request.passes = sum(&|line| line.shared.transactions).max(cost.busy),
-                Memory::Global { load } => {
-                    let tags = sum(&|line| line.fetches.lines) / TAGS;
-                    let bytes = sum(&|line| line.global.bytes);
-                    let narrow = if all.iter().all(|line| line.global.bytes < 16 * line.lanes) {
-                        bytes / caches.narrow_bytes
-                    } else {
-                        0.0
-                    };
-                    request.passes = sum(&|line| line.fetches.passes).max(tags).max(narrow).max(cost.busy);
-                    let first = sum(&|line| line.fetches.first_loaded) * caches.loaded
-                        + sum(&|line| line.fetches.first_written) * caches.written;
-                    request.l2 = SECTOR
-                        * if load && instruction.base() != "ATOM" && instruction.base() != "ATOMG" {
-                            sum(&|line| line.fetches.loaded[caches.window])
-                        } else {
-                            let sectors = sum(&|line| line.global.transactions);
-                            sectors + PARTIAL * (sectors - bytes / SECTOR).max(0.0)
-                        };
-                    request.dram = (first * SECTOR).min(request.l2);
-                }
-                _ => {}
-            }
-        }
-        Step {
-            cost,
-            control: instruction.control,
-            reads: instruction.reads,
-            kind: kind(instruction),
-            request,
-        }
-    };
-    work.code.instructions().iter().enumerate().map(step).collect()
-}
-
-/// Whether it writes global memory.
-fn is_store(step: &Step) -> bool {
-    step.cost.memory == Some(Memory::Global { load: false })
-}
-
-/// What an instruction is to the scheduler.
-fn kind(instruction: &Instruction) -> Kind {
-    match instruction.base() {
-        "BRA" | "BRX" | "JMP" | "CALL" | "RET" => Kind::Branch,
-        "BAR" if !instruction.has("ARV") => Kind::Barrier,
-        "LDGSTS" => Kind::Copy,
-        "LDGDEPBAR" => Kind::Group,
-        "DEPBAR" => {
-            let mut numbers =
-                instruction.operands.split(',').map(|word| word.trim().trim_start_matches("SB"));
-            let scoreboard = numbers.next().and_then(|word| word.parse().ok()).unwrap_or(0);
-            let left =
-                numbers.next().and_then(|word| u16::from_str_radix(word.trim_start_matches("0x"), 16).ok());
-            Kind::Drain { scoreboard, left: left.unwrap_or(0) }
-        }
-        _ => Kind::Plain,
-    }
 }
 
 /// Cycles of a multiprocessor for its blocks. Long ones are simulated in part, and continued in proportion.
@@ -743,26 +589,6 @@ mod tests {
         ] {
             let found = estimate(&work, device).expect_err(&message);
             assert_eq!((found.to_string(), found), (message, error));
-        }
-    }
-
-    #[test]
-    fn the_scheduler_knows_what_instructions_are() {
-        for (opcode, operands, expected) in [
-            ("BRA", "`(.L_1)", Kind::Branch),
-            ("BAR.SYNC.DEFER_BLOCKING", "0x0", Kind::Barrier),
-            ("BAR.ARV", "0x0, 0x20", Kind::Plain),
-            ("LDGSTS.E.BYPASS.128", "[R4], [R2.64]", Kind::Copy),
-            ("LDGDEPBAR", "", Kind::Group),
-            ("DEPBAR.LE", "SB0, 0x1", Kind::Drain { scoreboard: 0, left: 1 }),
-            ("DEPBAR.LE", "SB2, 0x1f", Kind::Drain { scoreboard: 2, left: 31 }),
-            ("DEPBAR.LE", "SB0, 0x0, {1}", Kind::Drain { scoreboard: 0, left: 0 }),
-            ("LDG.E", "R4, [R2.64]", Kind::Plain),
-            ("EXIT", "", Kind::Plain),
-        ] {
-            let instruction =
-                Instruction { opcode: opcode.into(), operands: operands.into(), ..Instruction::default() };
-            assert_eq!(kind(&instruction), expected, "{opcode} {operands}");
         }
     }
 

@@ -21,5 +21,6 @@ pub mod machine;
 mod path;
 mod pipes;
 mod simulate;
+mod steps;
 
 pub use estimate::{Doubt, Estimate, EstimateError, Resource, Workload, estimate};

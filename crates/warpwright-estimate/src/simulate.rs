@@ -364,7 +364,7 @@ impl<'a> Multiprocessor<'a> {
                 }
                 // A part of the requests misses: whole ones, one after the other.
                 let owed = &mut self.owed[number];
-                let line = crate::estimate::SECTOR.max(l2);
+                let line = crate::steps::SECTOR.max(l2);
                 owed.0 += l2 / line;
                 if owed.0 < 1.0 - 1e-9 {
                     return rates.l1_latency;
