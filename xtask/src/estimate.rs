@@ -12,7 +12,7 @@ use warpwright_dsl::any::AnyKernel;
 use warpwright_estimate::machine::{Disassembler, Ptxas, Resources, first_error};
 use warpwright_estimate::{Estimate, Workload, estimate};
 use warpwright_graph::{ArgSource, Arithmetic, Element, KernelLibrary, Plan, PlanOptions};
-use warpwright_kernels::tune::{AttentionShape, DeviceModel, GemvShape, Tuning};
+use warpwright_kernels::tune::{AttentionShape, Candidate, DeviceModel, GemvShape, Space, Table, Tuning};
 use warpwright_kernels::{
     Activations, FlashAttention, IncrementalAttention, Matrix, QuantGemv, WeightFormat,
 };
@@ -38,6 +38,13 @@ pub(crate) struct Options {
     /// Write the tables into docs/performance.md instead of printing them
     #[arg(long)]
     write: bool,
+    /// Instead of the tables, compare the choices for the launches of these models' tokens on these cards: the one that
+    /// is made without measurements, and the best by estimates
+    #[arg(long, value_name = "CARD", value_delimiter = ',', conflicts_with = "write")]
+    choices: Vec<String>,
+    /// Only choices for shapes that begin with this
+    #[arg(long, value_name = "SHAPE", requires = "choices")]
+    shape: Option<String>,
 }
 
 /// What estimates are made with.
@@ -119,6 +126,24 @@ impl Token {
     }
 }
 
+/// The models of the tables.
+fn models() -> [(&'static str, ModelConfig); 3] {
+    [
+        ("Llama-3.2-1B", ModelConfig::llama_3_2_1b()),
+        ("Qwen3-4B", ModelConfig::qwen_3_4b()),
+        ("Llama-3-8B", ModelConfig::llama_3_8b()),
+    ]
+}
+
+/// The plan of a token.
+fn plan(config: &ModelConfig, arithmetic: Arithmetic, card: &DeviceModel) -> Result<Plan, String> {
+    let config = ModelConfig { max_seq_len: 2048, ..config.clone() };
+    let graph = config.decode(1, Choice::ArgMax);
+    let mut options = PlanOptions::of(Tuning::new(card.clone()));
+    options.arithmetic = arithmetic;
+    Plan::new(&graph, &options, &KernelLibrary).map_err(|error| error.to_string())
+}
+
 fn token(
     estimator: &Estimator,
     model: &'static str,
@@ -127,12 +152,7 @@ fn token(
     name: &str,
 ) -> Row<Token> {
     let card = card(name)?;
-    let config = ModelConfig { max_seq_len: 2048, ..config.clone() };
-    let graph = config.decode(1, Choice::ArgMax);
-    let mut options = PlanOptions::of(Tuning::new(card.clone()));
-    options.arithmetic = arithmetic;
-    let plan = Plan::new(&graph, &options, &KernelLibrary);
-    let plan = plan.map_err(|error| error.to_string())?;
+    let plan = plan(config, arithmetic, &card)?;
     let mut known: BTreeMap<String, (usize, Estimate)> = BTreeMap::new();
     let (mut launches, mut kernels) = (0, 0.0);
     for (_, launch) in plan.launches() {
@@ -198,11 +218,7 @@ fn us(seconds: f64) -> String {
 
 /// Tokens of models on all cards, and a layer's kernels on one.
 fn tokens(estimator: &Estimator, out: &mut String) -> Result<(), String> {
-    let models = [
-        ("Llama-3.2-1B", ModelConfig::llama_3_2_1b()),
-        ("Qwen3-4B", ModelConfig::qwen_3_4b()),
-        ("Llama-3-8B", ModelConfig::llama_3_8b()),
-    ];
+    let models = models();
     let each = |arithmetic| models.iter().flat_map(move |model| CARDS.map(|card| (model, arithmetic, card)));
     let wanted: Vec<_> = [Arithmetic::Exact, Arithmetic::Int8].into_iter().flat_map(each).collect();
     let rows = parallel(&wanted, |((model, config), arithmetic, card)| {
@@ -366,12 +382,55 @@ fn attention(estimator: &Estimator, out: &mut String) -> Result<(), String> {
     Ok(())
 }
 
+/// Compares the choices that a card may have for the shapes of models.
+fn choices(estimator: &Estimator, name: &str, wanted: Option<&str>) -> Result<(), String> {
+    let card = card(name)?;
+    let mut table = Table::default();
+    for (_, config) in models() {
+        for arithmetic in [Arithmetic::Exact, Arithmetic::Int8] {
+            table.merge(plan(&config, arithmetic, &card)?.choices().clone());
+        }
+    }
+    println!("{}", card.name);
+    // Launches stay in their thread, so each makes the list for itself.
+    let spaces = || {
+        let wanted = |space: &Space| wanted.is_none_or(|wanted| space.shape.starts_with(wanted));
+        table.spaces(&card).into_iter().filter(wanted).collect::<Vec<_>>()
+    };
+    let numbers: Vec<usize> = (0..spaces().len()).collect();
+    let rows = parallel(&numbers, |&i| {
+        let Space { shape, candidates } = spaces().swap_remove(i);
+        let estimate = |Candidate { choice, launch }: Candidate| {
+            Ok((choice, estimator.estimate(&*launch.kernel, &launch.numbers, &card)?))
+        };
+        let mut estimates = candidates.into_iter().map(estimate).collect::<Row<Vec<_>>>()?;
+        let made = estimates[0].1.kernel;
+        estimates[1..].sort_by(|a, b| a.1.kernel.total_cmp(&b.1.kernel));
+        Ok::<_, String>((shape, made, estimates))
+    });
+    for row in rows {
+        let (shape, made, estimates) = row?;
+        println!("  {shape}");
+        for (choice, estimate) in estimates.iter().take(4) {
+            let part = 100.0 * estimate.kernel / made;
+            println!("    {choice:<20} {:>8} us {part:>6.1} %  {}", us(estimate.kernel), longest(estimate));
+        }
+    }
+    Ok(())
+}
+
 pub(crate) fn run(options: &Options) -> Result<(), String> {
     let Tools { ptxas, nvdisasm } = tools::set_up()?;
     let estimator = Estimator {
         ptxas: Ptxas::new(&ptxas, &tools::scratch())?,
         disassembler: Disassembler::new(&nvdisasm, &tools::scratch())?,
     };
+    if !options.choices.is_empty() {
+        return options
+            .choices
+            .iter()
+            .try_for_each(|card| choices(&estimator, card, options.shape.as_deref()));
+    }
     let mut tables = String::new();
     tokens(&estimator, &mut tables)?;
     formats(&estimator, &mut tables)?;

@@ -1,13 +1,16 @@
 //! Activations: a warp brings those of its slice into shared memory, where its four groups read them.
 //!
 //! ```text
-//!   f32      chunk c of the lanes u, four numbers each:  (c · 8 + u) · 4       in one pass, or two of half the chunks
-//!   bytes    run r of the lanes u, 16 bytes each:        (r · 8 + u) · 4 words
+//!   f32      piece c of the lanes u is chunk c, four numbers          in one pass, or two of half the chunks
+//!   bytes    piece r of the lanes u is run r, four chunks
+//!   piece p of the lanes u stands at (u · (pieces + 1) + p) · 4 words
 //! ```
 //!
-//! The eight lanes of a group read 128 bytes side by side, the four groups the same ones, and eight neighbouring lanes
-//! write side by side. Behind them stand lists of a number for each part of the lanes: the totals, and the scales of bytes.
-//! They are made on the way: of four lanes `row`, each has one of four neighbouring chunks.
+//! The eight lanes of a group read a piece of 16 bytes each, the four groups the same ones: because of the one that is left
+//! free behind each lane's pieces, they lie in different banks. Behind them stand lists of a number for each part of the
+//! lanes: the totals, and the scales of bytes. They are made on the way.
+//!
+//! The warp loads 32 neighbouring chunks of `f32` at a time, so that eight lanes meet in one line of the cache.
 
 use super::plan::{LANES, Lanes, Slice};
 use super::tile::Product;
@@ -18,6 +21,12 @@ use warpwright_dsl::*;
 
 /// `x + 1.5 · 2²³` is `x` rounded to an integer, to nearest, in the low bits of the sum.
 const TO_INTEGER: f32 = 12_582_912.0;
+
+/// Words of a piece.
+const PIECE: u32 = 4;
+
+/// Lanes of a warp.
+const WARP: u32 = 32;
 
 /// The lists of a column.
 pub(super) const TOTALS: u32 = 0;
@@ -50,11 +59,33 @@ impl Product {
         (0..passes).map(|i| i * chunks / passes..(i + 1) * chunks / passes).collect()
     }
 
+    /// Chunks that are staged at a time.
+    fn pass_chunks(&self) -> u32 {
+        self.layout().chunks / self.passes().len() as u32
+    }
+
+    /// Words between the pieces of neighbouring lanes.
+    fn lane_words(&self) -> u32 {
+        (if self.exact { self.pass_chunks() } else { self.layout().chunks / MIN_PART } + 1) * PIECE
+    }
+
     /// Words of the activations of a column, and with the lists behind them.
     fn column_words(&self) -> [u32; 2] {
-        let chunks = self.layout().chunks / self.passes().len() as u32 * LANES;
-        let (words, lists) = if self.exact { (chunks * CHUNK, 1) } else { (chunks, 2) };
+        let (words, lists) = (LANES * self.lane_words(), if self.exact { 1 } else { 2 });
         [words, words + lists * self.layout().parts() * LANES]
+    }
+
+    /// Neighbouring chunks of a pass that are one lane's. Those of numbers are brought singly: runs of two would meet in
+    /// banks.
+    fn run_chunks(&self) -> u32 {
+        if self.layout().units.is_some() { self.pass_chunks() } else { 1 }
+    }
+
+    /// The chunks of `f32` that a lane brings, as steps from its first one: lanes and chunks further.
+    fn steps(&self) -> impl Iterator<Item = [u32; 2]> {
+        let run = self.run_chunks();
+        let step = move |i| [WARP / run * i % LANES, i * WARP / (LANES * run) * run];
+        (0..self.pass_chunks() * LANES / WARP).map(step)
     }
 
     /// Words of shared memory in which a warp stages its activations.
@@ -70,9 +101,9 @@ pub(super) struct Stage<'k> {
     lanes: Lanes<'k>,
     memory: Ptr<'k, Shared, f32>,
     source: Source<'k>,
-    /// Which of four chunks this lane brings, from 0 on, for the lane `in_group` of the groups; of bytes which of four runs.
-    turn: Reg<'k, u32>,
-    /// Where the first begins in the slice.
+    /// For which lane this one brings activations first, and which of its pieces: chunks of `f32`, runs of bytes.
+    brings: [Reg<'k, u32>; 2],
+    /// Where they begin in the slice.
     begin: Reg<'k, u32>,
 }
 
@@ -83,10 +114,19 @@ impl<'k> Stage<'k> {
         memory: Ptr<'k, Shared, f32>,
         source: Source<'k>,
     ) -> Self {
-        let (turn, layout) = (lanes.lane / LANES, product.layout());
-        let chunk = if matches!(source, Source::Bytes { .. }) { turn * MIN_PART } else { turn };
-        let begin = lanes.in_group * layout.run + layout.chunk_at(chunk);
-        Stage { product: *product, lanes, memory, source, turn, begin }
+        let (layout, run) = (product.layout(), product.run_chunks());
+        let (brings, chunk) = match source {
+            Source::Floats { .. } => {
+                let chunk = lanes.lane / (LANES * run) * run + lanes.lane % run;
+                ([lanes.lane / run % LANES, chunk], chunk)
+            }
+            Source::Bytes { .. } => {
+                let turn = lanes.lane / LANES;
+                ([lanes.in_group, turn], turn * MIN_PART)
+            }
+        };
+        let begin = brings[0] * layout.run + layout.chunk_at(chunk);
+        Stage { product: *product, lanes, memory, source, brings, begin }
     }
 
     pub(super) fn layout(self) -> Layout {
@@ -115,14 +155,11 @@ impl<'k> Stage<'k> {
                     continue;
                 }
             };
-            // The lane's chunk of each four.
-            let firsts = pass.clone().step_by(MIN_PART as usize);
-            let mut chunks: Vec<_> = firsts.clone().map(|first| self.read(slice, x, first)).collect();
+            let mut chunks = self.read(slice, x, pass);
             if let (Some(norm), Some(sum)) = (norm, squares.get(column as usize)) {
                 let seen = chunks.iter().flatten().fold(k.f32(0.0), |sum, &x| x.mul_add(x, sum));
                 sum.set(sum.get() + seen);
-                for (x, first) in chunks.iter_mut().zip(firsts) {
-                    let norm = self.read(slice, norm, first);
+                for (x, norm) in chunks.iter_mut().zip(self.read(slice, norm, pass)) {
                     *x = std::array::from_fn(|i| x[i] * norm[i]);
                 }
             }
@@ -133,55 +170,64 @@ impl<'k> Stage<'k> {
         }
     }
 
-    /// Reads this lane's chunk of the four from `first` on, zeros beyond the slice's end.
-    fn read(self, slice: Slice<'k>, from: Ptr<'k, Global, f32>, first: u32) -> [Reg<'k, f32>; 4] {
-        let (k, layout) = (self.lanes.lane.kernel(), self.layout());
-        let place = self.begin + layout.chunk_at(k.u32(first));
-        let from = from.at(slice.number * layout.slice() + place);
-        let inside = |i: u32| slice.rest.map(|rest| (place + i).lt(rest));
-        match self.product.k.is_multiple_of(CHUNK) {
-            true => from.ld_vec_if(inside(0), 0, 0.0),
-            false => [0, 1, 2, 3].map(|i| from.ld_if(inside(i), i, 0.0)),
-        }
+    /// Reads this lane's chunks of a pass, zeros beyond the slice's end.
+    fn read(self, slice: Slice<'k>, from: Ptr<'k, Global, f32>, pass: &Range<u32>) -> Vec<[Reg<'k, f32>; 4]> {
+        let layout = self.layout();
+        let from = from.at(slice.number * layout.slice() + self.begin);
+        let chunk = |[lanes, chunks]: [u32; 2]| {
+            let run = layout.run / CHUNK;
+            let further = lanes * layout.run + chunks / run * (LANES * layout.run) + pass.start * CHUNK;
+            let inside = |i: u32| slice.rest.map(|rest| (self.begin + (further + i)).lt(rest));
+            match self.product.k.is_multiple_of(CHUNK) {
+                true => from.ld_vec_if(inside(0), further, 0.0),
+                false => [0, 1, 2, 3].map(|i| from.ld_if(inside(i), further + i, 0.0)),
+            }
+        };
+        self.product.steps().map(chunk).collect()
     }
 
     fn keep_floats(self, column: u32, chunks: &[[Reg<'k, f32>; 4]]) {
-        let (layout, stage) = (self.layout(), self.column(column));
-        for (i, &values) in (0..).zip(chunks) {
-            stage.st_vec(
-                (self.turn * LANES + self.lanes.in_group) * CHUNK + i * (MIN_PART * LANES * CHUNK),
-                values,
-            );
+        let (pitch, [lane, chunk]) = (self.product.lane_words(), self.brings);
+        let stage = self.column(column).at(lane * pitch + chunk * PIECE);
+        for ([lanes, further], &values) in self.product.steps().zip(chunks) {
+            stage.st_vec(lanes * pitch + further * PIECE, values);
         }
-        let totals = chunks.chunks_exact((layout.part_chunks() / MIN_PART) as usize).map(|part| {
-            let sums = part.iter().map(|&[a, b, c, d]| (a + b) + (c + d));
-            self.over_turns().sum_over_runs(sums.reduce(|sum, more| sum + more).unwrap_or(part[0][0]))
+        if self.layout().units.is_none() {
+            return;
+        }
+        let (k, part) = (self.lanes.lane.kernel(), self.layout().part_chunks());
+        let totals: Vec<_> = chunks.iter().map(|&[a, b, c, d]| (a + b) + (c + d)).collect();
+        let parts = self.product.pass_chunks() / part;
+        let list = self.list(column, TOTALS, parts);
+        // The chunks of a part are those of neighbouring lanes.
+        k.spread(totals.len(), part).each_sum(&totals, |step, total, here| {
+            let lane = lane + step * (WARP / self.product.run_chunks());
+            list.st_if(here, lane * parts + chunk / part, total);
         });
-        self.keep(column, TOTALS, &totals.collect::<Vec<_>>());
     }
 
     /// Quantises 32 neighbours at a time: `q = round(x / scale)` with `scale = max |x| / 127`. Blocks whose scale would be
     /// below 2⁻¹²⁶ are zeros.
     fn quantise(self, column: u32, chunks: &[[Reg<'k, f32>; 4]]) {
-        let (k, stage) = (self.lanes.lane.kernel(), self.column(column).cast::<u32>());
-        let (mut sums, mut scales) = (Vec::new(), Vec::new());
-        for (block, runs) in (0..).zip(chunks.chunks((BLOCK / 16) as usize)) {
-            let largest = runs.iter().flatten().fold(k.u32(0), |max, &x| max.max(magnitude(x)));
-            let scale = self.over_turns().max_over_runs(largest).bits::<f32>() * (1.0 / 127.0);
+        let (k, [lane, chunk]) = (self.lanes.lane.kernel(), self.brings);
+        let (pitch, part) = (self.product.lane_words(), self.layout().part_chunks());
+        let stage = self.column(column).cast::<u32>().at(lane * pitch + chunk);
+        let (first, parts) = ((chunk % part).eq(0), self.layout().parts());
+        for ([lanes, _], chunk_values) in self.product.steps().zip(chunks) {
+            let largest = chunk_values.iter().fold(k.u32(0), |max, &x| max.max(magnitude(x)));
+            let largest = neighbours(BLOCK / CHUNK, largest, |one, other| one.max(other));
+            let scale = largest.bits::<f32>() * (1.0 / 127.0);
             let inverse = scale.ge(f32::MIN_POSITIVE).select(scale.rcp_approx(), 0.0);
-            for (run, chunk) in (block * 2..).zip(runs) {
-                let [a, b, c, d] = chunk.map(|x| x.mul_add(inverse, TO_INTEGER).bits::<u32>());
-                // The low byte of each.
-                let word = a.prmt(b, 0x0040).prmt(c.prmt(d, 0x0040), 0x5410);
-                stage.st((self.lanes.in_group + run * LANES) * MIN_PART + self.turn, word);
-                sums.push(self.over_turns().sum_over_runs(sum(&[word])));
-                scales.push(scale);
+            let [a, b, c, d] = chunk_values.map(|x| x.mul_add(inverse, TO_INTEGER).bits::<u32>());
+            // The low byte of each.
+            let word = a.prmt(b, 0x0040).prmt(c.prmt(d, 0x0040), 0x5410);
+            stage.st(lanes * pitch, word);
+            let total = neighbours(part, sum(&[word]), |one, other| one + other);
+            for (list, value) in [(TOTALS, total.bits()), (SCALES, scale)] {
+                let place = (lane + lanes) * parts + chunk / part;
+                self.list(column, list, parts).st_if(Some(first), place, value);
             }
         }
-        let runs = (self.layout().part_chunks() / MIN_PART) as usize;
-        let total = |part: &[Reg<'k, i32>]| part.iter().skip(1).fold(part[0], |sum, &more| sum + more);
-        self.keep(column, TOTALS, &sums.chunks(runs).map(|part| total(part).bits()).collect::<Vec<_>>());
-        self.keep(column, SCALES, &scales.into_iter().step_by(runs).collect::<Vec<_>>());
     }
 
     /// Stages bytes that were quantised before: each lane has a run, of which it knows the sum.
@@ -191,37 +237,26 @@ impl<'k> Stage<'k> {
         column: u32,
         (quants, scales): (Ptr<'k, Global, u32>, Ptr<'k, Global, f32>),
     ) {
-        let (k, layout, stage) = (self.lanes.lane.kernel(), self.layout(), self.column(column));
+        let (k, layout, [lane, turn]) = (self.lanes.lane.kernel(), self.layout(), self.brings);
         let inside = slice.rest.map(|rest| self.begin.lt(rest));
         let from = |of: u32| slice.number * (layout.slice() / of) + self.begin / of;
         let words: [_; 4] = quants.ld_vec_if(inside, from(4), 0);
-        stage.cast::<u32>().st_vec(self.lanes.lane * MIN_PART, words);
+        let place = lane * self.product.lane_words() + turn * PIECE;
+        self.column(column).cast::<u32>().st_vec(place, words);
         let scale = scales.ld_if(inside, from(BLOCK), 0.0);
 
         let (runs, own) = (layout.part_chunks() / MIN_PART, sum(&words));
         // A part of two runs is that of two lanes, the first of which keeps its total.
         let total = if runs == 2 { own + k.shuffle_xor(own, LANES) } else { own };
-        let keeps = (runs == 2).then(|| (self.turn & 1).eq(0));
+        let keeps = (runs == 2).then(|| (turn & 1).eq(0));
         for (list, value) in [(TOTALS, total.bits()), (SCALES, scale)] {
-            let place = self.lanes.in_group * layout.parts() + self.turn / runs;
-            self.list(column, list, layout.parts()).st_if(keeps, place, value);
+            self.list(column, list, layout.parts()).st_if(keeps, lane * layout.parts() + turn / runs, value);
         }
-    }
-
-    /// The lanes of a group, whose places all four rows have.
-    fn over_turns(self) -> Spread<'k> {
-        self.lanes.lane.kernel().spread(1, LANES)
     }
 
     /// A list behind the activations, of `parts` numbers for each of the lanes `in_group`.
     fn list(self, column: u32, list: u32, parts: u32) -> Ptr<'k, Shared, f32> {
         self.column(column).at(self.product.column_words()[0] + list * LANES * parts)
-    }
-
-    /// Keeps a number for each part of the pass.
-    fn keep(self, column: u32, list: u32, values: &[Reg<'k, f32>]) {
-        let parts = values.len() as u32;
-        self.list(column, list, parts).st_many(self.turn.eq(0), self.lanes.in_group * parts, values);
     }
 
     /// What a list has for so many parts of the lane. Totals of bytes are the bits of whole numbers.
@@ -230,15 +265,31 @@ impl<'k> Stage<'k> {
         self.list(column, list, parts).ld_many(None, self.lanes.in_group * parts, parts, 0.0)
     }
 
+    /// Piece `piece` of the lane's.
+    fn piece<T: Data>(self, column: Ptr<'k, Shared, T>, piece: u32) -> [Reg<'k, T>; PIECE as usize] {
+        column.ld_vec(self.lanes.in_group * self.product.lane_words() + piece * PIECE)
+    }
+
     /// The activations that a chunk of the lane is multiplied with, in the pass that has it.
     pub(super) fn floats(self, column: u32, chunk: u32, pass: &Range<u32>) -> [Reg<'k, f32>; 4] {
-        self.column(column).ld_vec(self.lanes.in_group * CHUNK + (chunk - pass.start) * LANES * CHUNK)
+        self.piece(self.column(column), chunk - pass.start)
     }
 
     /// The bytes that the chunks of run `run` of the lane are multiplied with, a word each.
     pub(super) fn bytes(self, column: u32, run: u32) -> [Reg<'k, u32>; MIN_PART as usize] {
-        self.column(column).cast::<u32>().ld_vec((self.lanes.in_group + run * LANES) * MIN_PART)
+        self.piece(self.column(column).cast(), run)
     }
+}
+
+/// The values of each `lanes` neighbouring lanes combined, in all of them.
+fn neighbours<'k, T: Reduce>(
+    lanes: u32,
+    value: Reg<'k, T>,
+    combine: impl Fn(Reg<'k, T>, Reg<'k, T>) -> Reg<'k, T>,
+) -> Reg<'k, T> {
+    let distances = std::iter::successors(Some(1), |distance| Some(distance * 2));
+    let distances = distances.take_while(|&distance| distance < lanes);
+    distances.fold(value, |value, distance| combine(value, value.kernel().shuffle_xor(value, distance)))
 }
 
 /// The sum of the signed bytes of some words.

@@ -6,15 +6,16 @@ use warpwright_kernels::weights::{Planes, WeightFormat};
 use warpwright_kernels::{Activation, Activations, Matrix, QuantGemv};
 use warpwright_ptx::ir::Type;
 use warpwright_test::KernelTest;
-use warpwright_vm::{Options, Report, SpaceTraffic};
+use warpwright_vm::{Counters, Options, Report, SpaceTraffic};
 
-/// Bytes of a sector, and of a request of 16 bytes a lane.
+/// Bytes of a sector, of a request of 16 bytes a lane, and of a pass of a cache's banks.
 const SECTOR: u64 = 32;
 const REQUEST: u64 = 512;
+const PASS: u64 = 128;
 
-/// Runs it with zeros everywhere; yields the report and the traffic of each argument.
-fn run(kernel: &dyn AnyKernel) -> (Report, Vec<(&'static str, SpaceTraffic)>) {
-    let options = Options { counters: true, ..Options::default() };
+/// Runs it with zeros everywhere; yields the report, and of each argument the traffic and the passes of the cache's banks.
+fn run(kernel: &dyn AnyKernel) -> (Report, Vec<(&'static str, SpaceTraffic, u64)>) {
+    let options = Options { counters: true, fetches: true, ..Options::default() };
     let args = kernel.args();
     let mut test = KernelTest::new(kernel).options(options);
     for ArgDesc { name, dtype, role, len, .. } in &args {
@@ -28,9 +29,10 @@ fn run(kernel: &dyn AnyKernel) -> (Report, Vec<(&'static str, SpaceTraffic)>) {
         }
     }
     let report = test.run().unwrap_or_else(|error| panic!("{}: {error}", kernel.entry())).report;
-    let traffic: Vec<_> = report.counters.allocations.iter().map(|allocation| allocation.2).collect();
-    assert_eq!(traffic.len(), args.len());
-    let by_name = args.iter().map(|arg| arg.name).zip(traffic).collect();
+    let Counters { allocations, fetches, .. } = &report.counters;
+    assert_eq!((allocations.len(), fetches.len()), (args.len(), args.len()));
+    let of_each = allocations.iter().zip(fetches).map(|(traffic, fetches)| (traffic.2, fetches.2.passes));
+    let by_name = args.iter().zip(of_each).map(|(arg, (traffic, passes))| (arg.name, traffic, passes)).collect();
     (report, by_name)
 }
 
@@ -62,9 +64,16 @@ fn needed(matrix: &Matrix, k: u32, (rows, results): (u64, u64)) -> [u64; 3] {
 fn check(gemv: &QuantGemv) -> f64 {
     let (report, traffic) = run(gemv);
     let what = gemv.entry();
-    assert_eq!(report.counters.bank_conflicts, 0, "{what}");
+    // Bytes that are made on the way are stored in words: of a store, four lanes meet four others.
+    let stores = match gemv.activations {
+        Activations::Rounded => {
+            report.counters.blocks * u64::from(gemv.batch) * u64::from(gemv.k.next_multiple_of(512) / 128)
+        }
+        _ => 0,
+    };
+    assert_eq!(report.counters.bank_conflicts, stores, "{what}");
     let (mut weights, mut activations) = (0, 0);
-    for (name, traffic) in &traffic {
+    for (name, traffic, passes) in &traffic {
         let loads = traffic.loads;
         if name.starts_with("x") || *name == "norm" {
             // Two lanes ask for a scale.
@@ -72,6 +81,10 @@ fn check(gemv: &QuantGemv) -> f64 {
             activations += loads.bytes / lanes;
             let sectors = loads.transactions * SECTOR * lanes;
             assert_eq!(sectors, loads.bytes, "{what}, {name}: sectors are read in part");
+            let floats = gemv.activations != Activations::Int8;
+            if floats && !gemv.matrices[0].format.is_float() {
+                assert_eq!(passes * PASS, loads.bytes, "{what}, {name}: lanes meet in banks");
+            }
         } else if let Some(i) = name.strip_prefix('w').and_then(|i| i.parse::<usize>().ok()) {
             let rows = if gemv.gate.is_some() || gemv.batch > 4 { 8 } else { 16 };
             let [bytes, requests, sectors] =
