@@ -411,7 +411,7 @@ fn choices(estimator: &Estimator, name: &str, wanted: Option<&str>) -> Result<()
     for row in rows {
         let (shape, made, estimates) = row?;
         println!("  {shape}");
-        for (choice, estimate) in estimates.iter().take(4) {
+        for (choice, estimate) in estimates.iter().take(7) {
             let part = 100.0 * estimate.kernel / made;
             println!("    {choice:<20} {:>8} us {part:>6.1} %  {}", us(estimate.kernel), longest(estimate));
         }

@@ -60,6 +60,7 @@ fn options_of_estimates_need_an_estimate() {
 fn a_sample_has_a_whole_number_of_blocks() {
     for (sample, why) in [
         ("0", "0 is not in 1..18446744073709551615"),
+        ("-1", "invalid digit found in string"),
         ("few", "invalid digit found in string"),
         ("1.5", "invalid digit found in string"),
     ] {
@@ -70,20 +71,34 @@ fn a_sample_has_a_whole_number_of_blocks() {
     }
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn a_folder_without_the_programs_is_named() {
     let folder = Folder::new("estimate_no_tools");
-    let empty = folder.path().to_str().expect("UTF-8");
     let missing = folder.path().join("missing");
     // A file of the name is no program.
     fs::create_dir(folder.path().join("data")).expect("it is made");
     folder.write("data/ptxas", "");
     folder.write("data/nvdisasm", "");
     let data = folder.path().join("data");
-    for tools in [empty, missing.to_str().expect("UTF-8"), data.to_str().expect("UTF-8")] {
+    // One of the two is not enough.
+    fs::create_dir(folder.path().join("one")).expect("it is made");
+    std::os::unix::fs::symlink("/bin/true", folder.path().join("one/ptxas")).expect("it is made");
+    let one = folder.path().join("one");
+    let absent = "No such file or directory (os error 2)";
+    for (tools, program, why) in [
+        (folder.path(), "ptxas", absent),
+        (&missing, "ptxas", absent),
+        (&data, "ptxas", "Permission denied (os error 13)"),
+        (&one, "nvdisasm", absent),
+    ] {
         for json in [&[][..], &["--json"]] {
-            let options = [&["--estimate", "A100", "--tools", tools], json].concat();
-            let said = format!("error: {tools} does not have a working `ptxas` and `nvdisasm`\n");
+            let options = [&["--estimate", "A100", "--tools", tools.to_str().expect("UTF-8")], json].concat();
+            let program = tools.join(program);
+            let said = format!(
+                "error: the folder of `ptxas` and `nvdisasm` is not right: {}: {why}\n",
+                program.display()
+            );
             refused(&profile(&options), &said);
         }
     }
@@ -237,16 +252,57 @@ fn estimates_come_in_the_order_in_which_cards_are_named() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_the_programs_say_is_said_with_the_card() {
+fn a_card_without_an_estimate_does_not_cost_the_others_theirs() {
     let error = "echo 'ptxas axpy.ptx, line 3; error   : no such thing' >&2; exit 1";
+    // One of the cards alone is refused.
+    let some = format!("case \"$*\" in *sm_90*) {error};; esac; {LOG}");
     for (name, ptxas, nvdisasm, said) in [
-        ("ptxas", error, LISTING, "ptxas: error   : no such thing"),
-        ("nvdisasm", LOG, "echo 'no cubin' >&2; exit 1", "no cubin"),
-        ("no_code", LOG, "", "the machine code of the kernel is empty"),
+        ("ptxas", error, LISTING, [Some("ptxas: error   : no such thing"); 2]),
+        ("some", &some, LISTING, [None, Some("ptxas: error   : no such thing")]),
+        ("nvdisasm", LOG, "echo 'no cubin' >&2; exit 1", [Some("no cubin"); 2]),
+        ("no_code", LOG, "", [Some("the machine code of the kernel is empty"); 2]),
     ] {
         let folder = Folder::new(&format!("estimate_{name}_fails"));
         let tools = stand_ins(&folder, ptxas, nvdisasm);
-        let output = profile(&["--estimate", "A100", "--tools", &tools]);
-        refused(&output, &format!("error: no estimate for A100: {said}\n"));
+        let output = profile(&["--json", "--estimate", "A100,H100", "--tools", &tools]);
+        assert_eq!(status(&output), 1, "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        let document = json(&output);
+        assert_eq!(document["counters"]["blocks"], json!(40), "the counters are there all the same");
+        for ((card, said), estimate) in ["A100", "H100"].iter().zip(said).zip(0..) {
+            let estimate = &document["estimates"][estimate];
+            assert_eq!((&estimate["card"], &estimate["error"]), (&json!(card), &json!(said)), "{name}");
+            assert_eq!(estimate.get("seconds").is_some(), said.is_none(), "{name}, {card}");
+        }
     }
+}
+
+/// A kernel for later cards than one that is asked for, one that traps, and one with a finding.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_the_kernel_has_to_do_with_it_is_said() {
+    let folder = Folder::new("estimate_of_kernels");
+    let tools = stand_ins(&folder, LOG, LISTING);
+    let text = fs::read_to_string(kernel("axpy.ptx")).expect("it is there");
+    let target = text.lines().find(|line| line.starts_with(".target")).expect("it has one");
+    let later = folder.write("later.ptx", &text.replace(target, ".target sm_90"));
+    let traps = folder.write("traps.ptx", &text.replacen("ld.global.f32", "trap;\n    ld.global.f32", 1));
+    let estimates = |file: &str, x: &str| {
+        let launch = ["profile", file, "--json", "--grid", "40", "--block", "32", "--tools", &tools];
+        let values = ["--estimate", "A100,H100", x, "zeros:f32:1280", "f32:1", "u32:1280"];
+        let output = run(&[&launch[..], &values].concat());
+        (status(&output), json(&output)["estimates"].clone())
+    };
+    let (exit, found) = estimates(&later, "zeros:f32:1280");
+    let error = "the file is for sm_90, which a card of sm_80 does not run";
+    assert_eq!((exit, &found[0]["error"], &found[1]["error"]), (1, &json!(error), &json!(null)));
+    let (exit, found) = estimates(&traps, "zeros:f32:1280");
+    let error = "the kernel did not run to its end";
+    assert_eq!((exit, &found[0]["error"], &found[1]["error"]), (1, &json!(error), &json!(error)));
+    // The listing leaves much out, which is a doubt of its own.
+    let doubts = |x| {
+        let (exit, found) = estimates(&kernel("axpy.ptx"), x);
+        (exit, found[0]["doubts"].as_array().map(Vec::len))
+    };
+    assert_eq!(doubts("zeros:f32:1280"), (0, Some(1)));
+    assert_eq!(doubts("zeros:f32:1000"), (1, Some(2)), "accesses beyond its end are not performed");
 }

@@ -6,6 +6,8 @@ use warpwright_ptx::ir::Arch;
 /// A card, in the units in which such figures are published.
 struct Card {
     name: &'static str,
+    /// Memory, in GB.
+    memory_size: u16,
     sm: u16,
     multiprocessors: u32,
     /// GB/s of the data sheet.
@@ -29,6 +31,7 @@ struct Card {
 const CARDS: &[Card] = &[
     Card {
         name: "A100-40GB",
+        memory_size: 40,
         sm: 80,
         multiprocessors: 108,
         bandwidth: 1555,
@@ -42,6 +45,7 @@ const CARDS: &[Card] = &[
     },
     Card {
         name: "A100",
+        memory_size: 80,
         sm: 80,
         multiprocessors: 108,
         bandwidth: 2039,
@@ -55,6 +59,7 @@ const CARDS: &[Card] = &[
     },
     Card {
         name: "H100",
+        memory_size: 80,
         sm: 90,
         multiprocessors: 132,
         bandwidth: 3350,
@@ -68,6 +73,7 @@ const CARDS: &[Card] = &[
     },
     Card {
         name: "H200",
+        memory_size: 141,
         sm: 90,
         multiprocessors: 132,
         bandwidth: 4800,
@@ -81,6 +87,7 @@ const CARDS: &[Card] = &[
     },
     Card {
         name: "B200",
+        memory_size: 180,
         sm: 100,
         multiprocessors: 148,
         bandwidth: 8000,
@@ -94,6 +101,7 @@ const CARDS: &[Card] = &[
     },
     Card {
         name: "RTX 3090",
+        memory_size: 24,
         sm: 86,
         multiprocessors: 82,
         bandwidth: 936,
@@ -107,6 +115,7 @@ const CARDS: &[Card] = &[
     },
     Card {
         name: "RTX A6000",
+        memory_size: 48,
         sm: 86,
         multiprocessors: 84,
         bandwidth: 768,
@@ -120,6 +129,7 @@ const CARDS: &[Card] = &[
     },
     Card {
         name: "RTX 4090",
+        memory_size: 24,
         sm: 89,
         multiprocessors: 128,
         bandwidth: 1008,
@@ -133,6 +143,7 @@ const CARDS: &[Card] = &[
     },
     Card {
         name: "RTX 5090",
+        memory_size: 32,
         sm: 120,
         multiprocessors: 170,
         bandwidth: 1792,
@@ -152,17 +163,21 @@ impl DeviceModel {
         CARDS.iter().map(|card| card.name).collect()
     }
 
-    /// A card by its name, in letters of any case and with or without its spaces and hyphens; `RTX` may be left out.
+    /// A card by its name, in letters of any case and with or without spaces and hyphens, as in [`names`](Self::names) or
+    /// as drivers and shops have it: `NVIDIA H100 80GB HBM3`, `A100-SXM4-40GB`, `GeForce 4090`. Other forms of a card, such as
+    /// those for PCIe or laptops, are other cards.
     pub fn named(name: &str) -> Option<Self> {
-        let letters = |name: &str| -> String {
-            name.chars()
-                .filter(char::is_ascii_alphanumeric)
-                .map(|letter| letter.to_ascii_lowercase())
-                .collect()
+        let plain = |name: &str| {
+            let letters: String =
+                name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
+            ["nvidia", "geforce", "rtx", "sxm4", "sxm5", "sxm6", "sxm", "hbm2e", "hbm3e", "hbm3"]
+                .iter()
+                .fold(letters, |name, word| name.replacen(word, "", 1))
         };
-        let wanted = letters(name);
+        let wanted = plain(name);
         let is = |card: &&Card| {
-            letters(card.name) == wanted || letters(card.name).strip_prefix("rtx") == Some(&wanted)
+            let memory = format!("{}gb", card.memory_size);
+            plain(card.name) == wanted || Some(&*plain(card.name)) == wanted.strip_suffix(&memory)
         };
         let card = CARDS.iter().find(is)?;
         let [l1_latency, l2_latency, dram_latency, shared_latency] = card.latency;
@@ -211,12 +226,28 @@ mod tests {
             ("", None),
             ("RTX", None),
             ("A10", None),
-            ("A100-80GB", None),
+            ("a100-16gb", None),
             ("H100 PCIe", None),
+            ("A100 80GB PCIe", None),
+            ("NVIDIA A100-PCIE-40GB", None),
+            ("H100 NVL", None),
             ("RTX 4080", None),
-            ("RTX RTX 4090", None),
-            // `RTX` is left out, not put in.
-            ("RTX A100", None),
+            ("RTX 4090 Laptop", None),
+            ("NVIDIA", None),
+            ("80GB", None),
+            // As drivers and shops have them.
+            ("A100-80GB", Some("A100")),
+            ("A100 80 GB", Some("A100")),
+            ("NVIDIA A100-SXM4-80GB", Some("A100")),
+            ("NVIDIA A100-SXM4-40GB", Some("A100-40GB")),
+            ("H100 SXM", Some("H100")),
+            ("H100-SXM5-80GB", Some("H100")),
+            ("NVIDIA H100 80GB HBM3", Some("H100")),
+            ("NVIDIA H200", Some("H200")),
+            ("B200 SXM", Some("B200")),
+            ("geforce 4090", Some("RTX 4090")),
+            ("NVIDIA GeForce RTX 5090", Some("RTX 5090")),
+            ("NVIDIA RTX A6000", Some("RTX A6000")),
         ] {
             let found = DeviceModel::named(spelling).map(|device| device.name);
             assert_eq!(found.as_deref(), name, "{spelling:?}");

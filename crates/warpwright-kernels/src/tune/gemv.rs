@@ -95,14 +95,17 @@ impl Shape for GemvShape {
     fn estimate(&self, device: &DeviceModel) -> GemvChoice {
         let mut kernel = self.kernel();
         let multiprocessors = u64::from(device.multiprocessors);
+        let exact = self.activations == Activations::Exact;
+        // Tiles of both matrices, or of some that are small, have other warps to wait for.
+        let most = if self.gate || exact && self.n.len() > 1 { 4 } else { 8 };
         kernel.rows = [8, 4, 2].into_iter().find(|&rows| {
             let kernel = QuantGemv { rows: Some(rows), ..kernel.clone() };
             // Tiles of fewer rows keep more multiprocessors busy.
-            kernel.check().is_ok() && (rows < 8 || kernel.tiles() >= multiprocessors / 2)
+            rows <= most && kernel.check().is_ok() && (rows < 8 || kernel.tiles() >= multiprocessors / 2)
         });
-        let busy = if self.activations == Activations::Exact { WARPS } else { WARPS / 2 };
+        let busy = if exact { WARPS } else { WARPS / 2 };
         let enough = multiprocessors * u64::from(busy);
-        let wanted = enough.div_ceil(kernel.tiles().max(1)).clamp(2, 8) as u32;
+        let wanted = enough.div_ceil(kernel.tiles().max(1)).clamp(2, if exact { 16 } else { 8 }) as u32;
         GemvChoice { warps: kernel.warps_near(wanted), rows: kernel.rows.unwrap_or(2) }
     }
 
@@ -111,8 +114,8 @@ impl Shape for GemvShape {
     }
 
     fn space(&self) -> Vec<GemvChoice> {
-        let even = |&warps: &u32| self.kernel().warps_near(warps) == warps;
-        let warps = [1, 2, 3, 4, 6, 8, 12, 16].into_iter().filter(even);
+        let kernel = self.kernel();
+        let warps = (1..=MAX_WARPS).filter(|&warps| kernel.warps_near(warps) == warps);
         warps.flat_map(|warps| [2, 4, 8].map(|rows| GemvChoice { warps, rows })).collect()
     }
 

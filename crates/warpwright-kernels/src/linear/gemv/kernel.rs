@@ -169,7 +169,8 @@ pub struct QuantGemv {
     #[field(none = "auto", range = 1..=MAX_WARPS, default = "auto")]
     pub warps: Option<u32>,
     /// Rows that eight lanes work on at a time, of both matrices where there is a gate: `None` for as many as there are
-    /// registers for, and 4 instead of 8 for fewer than 2048 rows. More read activations less often, and are fewer tiles.
+    /// registers for, and 4 instead of 8 for fewer than 2048 rows, gates and exact activations. More read activations less
+    /// often, and are fewer tiles.
     #[field(none = "auto", domain = Domain::OneOf(&["auto", "2", "4", "8"]), default = "auto")]
     pub rows: Option<u32>,
 }

@@ -48,7 +48,7 @@ pub(super) struct Operands<'k> {
     pub(super) y: Ptr<'k, Global, f32>,
 }
 
-/// Rows of a group that are read at once: those of bytes may be more, and only these may.
+/// Rows of a group that are read at once.
 const AT_ONCE: u32 = 4;
 
 /// Bytes of a line of the L2 cache.
@@ -59,23 +59,22 @@ impl Product {
         Layout::new(self.format)
     }
 
-    /// Rows of a group of lanes, those of both matrices counted: fewer for more columns, which need the registers. A
-    /// column of bytes takes the fewest, and a large matrix has tiles enough when they are large; two matrices have
-    /// addresses of their own.
+    /// Rows of a group of lanes, those of both matrices counted. A column of bytes takes the fewest registers, and a large
+    /// matrix has tiles enough when they are large; two matrices have addresses of their own.
     pub(super) fn group_rows(&self) -> u32 {
         let max = self.max_rows();
         match self.rows {
             Some(rows) => rows.min(max),
-            None if max == 8 && self.n < 2048 => 4,
+            None if self.exact || self.gate.is_some() || self.n < 2048 => max.min(4),
             None => max,
         }
     }
 
-    /// Rows that a group of lanes has registers for.
+    /// Rows that a group of lanes has registers for: fewer for more columns.
     pub(super) fn max_rows(&self) -> u32 {
         match self.batch {
-            1 if !self.exact && self.gate.is_none() => 8,
-            1..=4 => 4,
+            1 => 8,
+            2..=4 => 4,
             _ => 2,
         }
     }
@@ -167,12 +166,13 @@ impl Product {
             for pass in self.passes() {
                 stage.bring(slice, &pass, &squares);
                 k.sync_warp();
-                match self.exact {
-                    true => dot::exact(*stage, &pass, &first, &sums),
-                    false => dot::int8(*stage, &first, &sums),
-                }
+                let dot = |rows: &[Share<'k>], sums: &[Vec<Var<'k, f32>>]| match self.exact {
+                    true => dot::exact(*stage, &pass, rows, sums),
+                    false => dot::int8(*stage, rows, sums),
+                };
+                dot(&first, &sums);
                 for from in (AT_ONCE..self.group_rows()).step_by(AT_ONCE as usize) {
-                    dot::int8(*stage, &weights(from..from + AT_ONCE), &sums[from as usize..]);
+                    dot(&weights(from..from + AT_ONCE), &sums[from as usize..]);
                 }
                 // The stage is free for what comes next once all lanes have read it.
                 k.sync_warp();

@@ -92,6 +92,7 @@ fn every_number_of_warps() {
 fn every_number_of_rows() {
     for (activations, batch, rows) in [
         (Activations::Exact, 1, 2),
+        (Activations::Exact, 1, 8),
         (Activations::Exact, 3, 4),
         (Activations::Exact, 8, 2),
         (Activations::Int8, 1, 8),
@@ -100,6 +101,18 @@ fn every_number_of_rows() {
     ] {
         let kernel = QuantGemv { activations, batch, rows: Some(rows), ..gemv(WeightFormat::Q4K, 37, 768) };
         check(&Subject::plain(&kernel), "normal", 5);
+        if batch == 1 {
+            let matrices = vec![Matrix::new(WeightFormat::Q6K, 21); 2];
+            check(
+                &Subject::plain(&QuantGemv { matrices, gate: Some(Activation::Silu), ..kernel }),
+                "normal",
+                5,
+            );
+        }
+    }
+    // Numbers have no parts.
+    for format in [WeightFormat::F32, WeightFormat::Bf16] {
+        check(&Subject::plain(&QuantGemv { rows: Some(8), ..gemv(format, 37, 768) }), "normal", 5);
     }
 }
 
@@ -281,7 +294,7 @@ fn what_is_not_a_product_is_refused_by_its_field() {
             "gate",
         ),
         (QuantGemv { warps: Some(16), batch: 8, ..base() }, "warps"),
-        (QuantGemv { rows: Some(8), ..base() }, "rows"),
+        (QuantGemv { rows: Some(8), batch: 2, ..base() }, "rows"),
         (QuantGemv { rows: Some(4), batch: 5, ..base() }, "rows"),
         (QuantGemv { rows: Some(3), ..base() }, "rows"),
     ];

@@ -17,11 +17,12 @@ use warpwright_vm as vm;
 /// What is estimated.
 #[derive(clap::Args)]
 pub(super) struct EstimateOptions {
-    /// Estimate the time on these cards, from machine code: needs NVIDIA's `ptxas` and `nvdisasm`
+    /// Estimate the time on these cards, such as h200 or rtx4090, from machine code: needs NVIDIA's `ptxas` and
+    /// `nvdisasm`
     #[arg(long = "estimate", value_name = "CARD", value_delimiter = ',', value_parser = card)]
     pub(super) cards: Vec<DeviceModel>,
     /// Execute and count only so many blocks, from all over the grid
-    #[arg(long, value_name = "BLOCKS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "BLOCKS", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub(super) sample: Option<u64>,
     /// Estimate a launch whose data are in the L2 cache already, as far as they fit
     #[arg(long, requires = "cards")]
@@ -55,7 +56,15 @@ pub(super) struct Launched<'a> {
     pub(super) grid: [u32; 3],
     pub(super) block: [u32; 3],
     pub(super) shared: u32,
-    pub(super) counters: &'a vm::Counters,
+    pub(super) report: &'a vm::Report,
+}
+
+/// What there is to say of a card: the estimate, or why there is none.
+pub(super) struct OnCard {
+    card: String,
+    estimate: Result<Estimate, String>,
+    /// What speaks against it, in words.
+    doubts: Vec<String>,
 }
 
 /// The estimates, by card.
@@ -63,7 +72,7 @@ pub(super) fn estimates(
     launched: &Launched<'_>,
     options: &EstimateOptions,
     tools: Option<Tools>,
-) -> Result<Vec<(String, Estimate)>, Failure> {
+) -> Result<Vec<OnCard>, Failure> {
     let Some(Tools([ptxas, nvdisasm])) = tools else { return Ok(Vec::new()) };
     let scratch = std::env::temp_dir().join(format!("warpwright-{}", std::process::id()));
     let made = Scratch(scratch);
@@ -74,26 +83,43 @@ pub(super) fn estimates(
         Origin::Text(span) => Some(index.position(span.start).line),
         _ => None,
     };
+    let report = launched.report;
     let of_card = |card: &DeviceModel| {
-        let failed = |why: String| Failure::Message(format!("no estimate for {}: {why}", card.name));
+        if report.trap.is_some() {
+            return Err("the kernel did not run to its end".into());
+        }
+        let target = launched.program.module.target.arch;
+        if !card.arch.runs(target) {
+            return Err(format!("the file is for {target}, which a card of {} does not run", card.arch));
+        }
         let text = &launched.program.text;
         let assembled = ptxas.assemble_kernel(text, &card.arch.to_string(), launched.kernel);
-        let assembled = assembled.map_err(|log| failed(format!("ptxas: {}", first_error(&log))))?;
-        let code = disassembler.code(&assembled.cubin, Some(launched.kernel)).map_err(failed)?;
+        let assembled = assembled.map_err(|log| format!("ptxas: {}", first_error(&log)))?;
+        let code = disassembler.code(&assembled.cubin, Some(launched.kernel))?;
         let work = Workload {
             code: &code,
             resources: Resources::read(&assembled.log),
             blocks: launched.grid.iter().map(|&extent| u64::from(extent)).product(),
             threads: launched.block.iter().product(),
             dynamic_shared: launched.shared,
-            counters: launched.counters,
+            counters: &report.counters,
             line: &line,
             warm: options.warm,
         };
-        let estimate = estimate(&work, card).map_err(|error| failed(error.to_string()))?;
-        Ok((card.name.clone(), estimate))
+        estimate(&work, card).map_err(|error| error.to_string())
     };
-    options.cards.iter().map(of_card).collect()
+    let of_card = |card: &DeviceModel| {
+        let estimate = of_card(card);
+        let mut doubts = Vec::new();
+        if let Ok(estimate) = &estimate {
+            doubts.extend(estimate.doubts().iter().map(ToString::to_string));
+            if !report.findings.is_empty() {
+                doubts.push("there are findings: a kernel without them may take another time".into());
+            }
+        }
+        OnCard { card: card.name.clone(), estimate, doubts }
+    };
+    Ok(options.cards.iter().map(of_card).collect())
 }
 
 /// A folder that goes in the end.
@@ -112,24 +138,28 @@ const PROGRAMS: [&str; 2] = ["ptxas", "nvdisasm"];
 fn tools(folder: Option<&Path>) -> Result<[PathBuf; 2], Failure> {
     let named =
         folder.map(Path::to_path_buf).or_else(|| std::env::var_os("WARPWRIGHT_TOOLS").map(PathBuf::from));
-    let runs = |program: &PathBuf| {
-        Command::new(program).arg("--version").output().is_ok_and(|out| out.status.success())
+    let runs = |program: &PathBuf| match Command::new(program).arg("--version").output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!("{} --version: {}", program.display(), output.status)),
+        Err(error) => Err(format!("{}: {error}", program.display())),
     };
     let in_folder = |folder: &Path| {
         let programs = PROGRAMS.map(|name| folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX)));
-        programs.iter().all(runs).then_some(programs)
+        programs.iter().try_for_each(runs).map(|()| programs)
     };
     if let Some(folder) = &named {
-        return in_folder(folder).ok_or_else(|| {
-            Failure::Message(format!("{} does not have a working `ptxas` and `nvdisasm`", folder.display()))
-        });
+        let failed =
+            |why| Failure::Message(format!("the folder of `ptxas` and `nvdisasm` is not right: {why}"));
+        return in_folder(folder).map_err(failed);
     }
     // Where `cargo xtask tools` puts them.
     let python = std::fs::read_dir("target/tools/venv/lib").into_iter().flatten().flatten();
     let mut folders = vec![PathBuf::from("target/tools/bin")];
     folders.extend(python.map(|version| version.path().join("site-packages/nvidia/cu13/bin")));
-    let found = folders.iter().find_map(|folder| in_folder(folder));
-    found.or_else(|| Some(PROGRAMS.map(PathBuf::from)).filter(|programs| programs.iter().all(runs))).ok_or_else(|| {
+    let found = folders.iter().find_map(|folder| in_folder(folder).ok());
+    let on_path =
+        || Some(PROGRAMS.map(PathBuf::from)).filter(|programs| programs.iter().all(|one| runs(one).is_ok()));
+    found.or_else(on_path).ok_or_else(|| {
         Failure::Message(
             "an estimate needs NVIDIA's `ptxas` and `nvdisasm`, and neither the PATH nor target/tools has both: `pip \
              install nvidia-cuda-nvcc nvidia-cuda-nvdisasm` has them, `--tools DIR` says where (in a checkout of the \
@@ -139,17 +169,36 @@ fn tools(folder: Option<&Path>) -> Result<[PathBuf; 2], Failure> {
     })
 }
 
-/// Seconds in the unit that fits.
-fn time(seconds: f64) -> String {
-    match seconds {
-        long if long >= 1e-3 => format!("{:.2} ms", long * 1e3),
-        short => format!("{:.2} us", short * 1e6),
+/// A number in the unit that fits, of some that are each a thousand of the one in front.
+fn scaled(value: f64, units: &[&str], digits: usize) -> String {
+    let mut value = value;
+    for (i, unit) in units.iter().enumerate() {
+        if value < 999.5 || i + 1 == units.len() {
+            return format!("{value:.digits$} {unit}");
+        }
+        value /= 1e3;
     }
+    String::new()
+}
+
+fn time(seconds: f64) -> String {
+    scaled(seconds * 1e9, &["ns", "us", "ms", "s"], 2)
+}
+
+fn bytes(bytes: f64) -> String {
+    scaled(bytes, &["B", "kB", "MB", "GB"], 1)
 }
 
 /// Prints the estimates.
-pub(super) fn print(out: &mut impl Write, estimates: &[(String, Estimate)]) -> io::Result<()> {
-    for (card, estimate) in estimates {
+pub(super) fn print(out: &mut impl Write, estimates: &[OnCard]) -> io::Result<()> {
+    for OnCard { card, estimate, doubts } in estimates {
+        let estimate = match estimate {
+            Ok(estimate) => estimate,
+            Err(why) => {
+                writeln!(out, "\nno estimate for {card}: {why}")?;
+                continue;
+            }
+        };
         writeln!(out, "\nestimate for {card:<31} {:>11}", time(estimate.seconds()))?;
         let row = |out: &mut dyn Write, name: &str, seconds: f64| {
             writeln!(out, "  {name:<42} {:>11}", time(seconds))
@@ -163,15 +212,15 @@ pub(super) fn print(out: &mut impl Write, estimates: &[(String, Estimate)]) -> i
         }
         writeln!(
             out,
-            "  {} block(s) on a multiprocessor at once, {:.2} waves; {:.0} machine instructions a warp; {:.1} MB of \
-             memory, {:.1} MB of L2",
+            "  {} block(s) on a multiprocessor at once, {:.2} waves; {:.0} machine instructions a warp; {} of memory, {} \
+             of L2",
             estimate.resident,
             estimate.waves,
             estimate.instructions,
-            estimate.dram_bytes / 1e6,
-            estimate.l2_bytes / 1e6,
+            bytes(estimate.dram_bytes),
+            bytes(estimate.l2_bytes),
         )?;
-        for doubt in estimate.doubts() {
+        for doubt in doubts {
             writeln!(out, "  doubtful: {doubt}")?;
         }
     }
@@ -181,28 +230,41 @@ pub(super) fn print(out: &mut impl Write, estimates: &[(String, Estimate)]) -> i
     Ok(())
 }
 
+/// Whether there is an estimate for every card.
+pub(super) fn are_complete(estimates: &[OnCard]) -> bool {
+    estimates.iter().all(|on_card| on_card.estimate.is_ok())
+}
+
 /// The estimates, for `--json`.
-pub(super) fn objects(estimates: &[(String, Estimate)]) -> impl Serialize + use<> {
-    let object = |(card, estimate): &(String, Estimate)| {
+pub(super) fn objects(estimates: &[OnCard]) -> impl Serialize + use<> {
+    let object = |OnCard { card, estimate, doubts }: &OnCard| {
         let resource = |(resource, seconds): &(warpwright_estimate::Resource, f64)| {
             object! { resource: resource.name(), seconds: *seconds }
         };
+        let found = estimate.as_ref().ok().map(|estimate| {
+            object! {
+                seconds: estimate.seconds(),
+                kernel: estimate.kernel,
+                launch: estimate.launch,
+                floor: estimate.floor,
+                // What each takes by itself, the longest first.
+                resources: estimate.resources.iter().map(resource).collect::<Vec<_>>(),
+                resident_blocks: estimate.resident,
+                waves: estimate.waves,
+                instructions_per_warp: estimate.instructions,
+                dram_bytes: estimate.dram_bytes,
+                l2_bytes: estimate.l2_bytes,
+                accounted: estimate.accounted,
+                // What speaks against it, in words.
+                doubts: doubts.clone(),
+            }
+        });
         object! {
             card: card.clone(),
-            seconds: estimate.seconds(),
-            kernel: estimate.kernel,
-            launch: estimate.launch,
-            floor: estimate.floor,
-            // What each takes by itself, the longest first.
-            resources: estimate.resources.iter().map(resource).collect::<Vec<_>>(),
-            resident_blocks: estimate.resident,
-            waves: estimate.waves,
-            instructions_per_warp: estimate.instructions,
-            dram_bytes: estimate.dram_bytes,
-            l2_bytes: estimate.l2_bytes,
-            accounted: estimate.accounted,
-            // What speaks against it, in words.
-            doubts: estimate.doubts().iter().map(ToString::to_string).collect::<Vec<_>>(),
+            // Why there is none.
+            error: estimate.as_ref().err().cloned(),
+            #[serde(flatten)]
+            found: found,
         }
     };
     estimates.iter().map(object).collect::<Vec<_>>()

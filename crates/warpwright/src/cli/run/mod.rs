@@ -216,19 +216,17 @@ fn execute(options: &Options, shown: Option<Shown<'_>>, out: &mut impl Write) ->
     }
     let counters = figures::Counters::new(&report.counters, &renderer, &finished.pointed);
     let lines = shown.map(|shown| figures::hottest(&report.counters, &renderer, shown.top));
-    let estimates = match shown.filter(|_| report.trap.is_none()) {
-        Some(shown) => {
-            let launched = estimate::Launched {
-                program: &program,
-                kernel: &kernel.name,
-                grid: options.grid.0,
-                block,
-                shared: options.shared,
-                counters: &report.counters,
-            };
-            Some(estimate::estimates(&launched, shown.estimate, tools)?)
-        }
-        None => None,
+    let launched = estimate::Launched {
+        program: &program,
+        kernel: &kernel.name,
+        grid: options.grid.0,
+        block,
+        shared: options.shared,
+        report,
+    };
+    let estimates = match shown {
+        Some(shown) => estimate::estimates(&launched, shown.estimate, tools)?,
+        None => Vec::new(),
     };
     if options.json {
         let document = object! {
@@ -249,9 +247,7 @@ fn execute(options: &Options, shown: Option<Shown<'_>>, out: &mut impl Write) ->
             }),
             // How long it would take on cards, where that was asked for.
             #[serde(flatten)]
-            estimates: estimates.as_ref().filter(|estimates| !estimates.is_empty()).map(|estimates| {
-                object! { estimates: estimate::objects(estimates) }
-            }),
+            estimates: (!estimates.is_empty()).then(|| object! { estimates: estimate::objects(&estimates) }),
             // What the kernel printed.
             output: &report.output,
             // The files that were written.
@@ -261,9 +257,10 @@ fn execute(options: &Options, shown: Option<Shown<'_>>, out: &mut impl Write) ->
     } else {
         out.write_all(report.output.as_bytes())?;
         if let Some(lines) = &lines {
-            table::print(out, &counters)?;
+            let blocks = options.grid.0.iter().map(|&extent| u64::from(extent)).product();
+            table::print(out, &counters, blocks)?;
             table::print_lines(out, lines)?;
-            estimate::print(out, estimates.as_deref().unwrap_or_default())?;
+            estimate::print(out, &estimates)?;
         }
         out.flush()?;
         show_report(&program.name, report, &renderer, !finished.results.is_empty())?;
@@ -272,7 +269,8 @@ fn execute(options: &Options, shown: Option<Shown<'_>>, out: &mut impl Write) ->
         out.flush()?;
         return Err(failure);
     }
-    Ok(if report.is_clean() { Outcome::Fine } else { Outcome::Found })
+    let right = report.is_clean() && estimate::are_complete(&estimates);
+    Ok(if right { Outcome::Fine } else { Outcome::Found })
 }
 
 /// A renderer for the terminal.

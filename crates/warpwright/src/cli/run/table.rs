@@ -17,9 +17,12 @@ fn thousands(number: u64) -> String {
     out
 }
 
-/// Prints the counters.
-pub(super) fn print(out: &mut impl Write, counters: &Counters<'_>) -> io::Result<()> {
+/// Prints the counters of a grid of that many blocks.
+pub(super) fn print(out: &mut impl Write, counters: &Counters<'_>, blocks: u64) -> io::Result<()> {
     let all = counters.all;
+    if all.blocks < blocks {
+        writeln!(out, "a sample: {} of {} blocks\n", thousands(all.blocks), thousands(blocks))?;
+    }
     writeln!(out, "{:32}{:>16}{:>16}{:>12}", "instructions", "of warps", "of lanes", "lanes/warp")?;
     let mut classes: Vec<_> = counters.classes.iter().collect();
     classes.sort_by_key(|(_, [warps, _])| std::cmp::Reverse(*warps));

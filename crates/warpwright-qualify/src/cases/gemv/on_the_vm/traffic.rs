@@ -32,7 +32,8 @@ fn run(kernel: &dyn AnyKernel) -> (Report, Vec<(&'static str, SpaceTraffic, u64)
     let Counters { allocations, fetches, .. } = &report.counters;
     assert_eq!((allocations.len(), fetches.len()), (args.len(), args.len()));
     let of_each = allocations.iter().zip(fetches).map(|(traffic, fetches)| (traffic.2, fetches.2.passes));
-    let by_name = args.iter().zip(of_each).map(|(arg, (traffic, passes))| (arg.name, traffic, passes)).collect();
+    let by_name =
+        args.iter().zip(of_each).map(|(arg, (traffic, passes))| (arg.name, traffic, passes)).collect();
     (report, by_name)
 }
 
