@@ -18,8 +18,8 @@ pub(crate) struct Launched<'a> {
 /// The counts of the virtual GPU.
 pub(crate) struct Counted {
     pub(crate) report: Report,
-    /// Traffic of each buffer.
-    pub(crate) buffers: HashMap<&'static str, SpaceTraffic>,
+    /// Address and traffic of each buffer.
+    pub(crate) buffers: HashMap<&'static str, (u64, SpaceTraffic)>,
     pub(crate) grid: [u32; 3],
     pub(crate) block: [u32; 3],
     pub(crate) dynamic_shared: u32,
@@ -93,7 +93,7 @@ pub(crate) fn count(launched: &Launched<'_>, options: &Options) -> Result<Counte
         let mut allocations = report.counters.allocations.iter();
         allocations.find(|allocation| allocation.1 == address).map(|allocation| allocation.2)
     };
-    let buffers =
-        buffers.iter().map(|(name, buffer)| (*name, traffic(buffer.address()).unwrap_or_default())).collect();
+    let of = |buffer: u64| (buffer, traffic(buffer).unwrap_or_default());
+    let buffers = buffers.iter().map(|(name, buffer)| (*name, of(buffer.address()))).collect();
     Ok(Counted { report, buffers, grid, block, dynamic_shared: built.launch.dynamic_shared })
 }

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use warpwright_dsl::any::AnyKernel;
 use warpwright_estimate::machine::{Disassembler, Ptxas, Resources, first_error};
 use warpwright_estimate::{Estimate, Workload, estimate};
-use warpwright_graph::{ArgSource, Arithmetic, Element, KernelLibrary, Plan, PlanOptions};
+use warpwright_graph::{ArgSource, Arithmetic, Element, KernelLibrary, Plan, PlanOptions, Role, TensorInfo};
 use warpwright_kernels::tune::{AttentionShape, Candidate, DeviceModel, GemvShape, Space, Table, Tuning};
 use warpwright_kernels::{
     Activations, FlashAttention, IncrementalAttention, Matrix, QuantGemv, WeightFormat,
@@ -54,11 +54,12 @@ struct Estimator {
 }
 
 impl Estimator {
-    /// The time of a launch on a card, with numbers for its sizes, scalars and buffers of numbers.
+    /// The time of a launch on a card, with numbers for its sizes, scalars and buffers of numbers, and what of the buffers
+    /// the L2 cache has already.
     fn estimate(
         &self,
         kernel: &dyn AnyKernel,
-        numbers: &[(&str, u64)],
+        (numbers, cached): (&[(&str, u64)], &[&str]),
         card: &DeviceModel,
     ) -> Result<Estimate, String> {
         let entry = kernel.entry();
@@ -91,7 +92,10 @@ impl Estimator {
             dynamic_shared: counted.dynamic_shared,
             counters: &counted.report.counters,
             line: &line,
-            warm: false,
+            cached: &|address| {
+                let is = |name: &&str| counted.buffers.get(*name).is_some_and(|buffer| buffer.0 == address);
+                cached.iter().any(is)
+            },
         };
         estimate(&work, card).map_err(|error| failed(error.to_string()))
     }
@@ -157,8 +161,14 @@ fn token(
     let (mut launches, mut kernels) = (0, 0.0);
     for (_, launch) in plan.launches() {
         let mut numbers: Vec<(&str, u64)> = launch.dims.clone();
+        // What a token makes, the next launch finds in the cache; weights, tables and earlier tokens come from memory.
+        let mut cached = Vec::new();
         for (name, source) in &launch.args {
             match source {
+                ArgSource::Scratch(_) => cached.push(*name),
+                ArgSource::Tensor { tensor, .. } if is_made(plan.program().info(*tensor)) => {
+                    cached.push(*name)
+                }
                 ArgSource::U32(value) => numbers.push((name, (*value).into())),
                 ArgSource::F32(value) => numbers.push((name, *value as u64)),
                 _ => {}
@@ -170,7 +180,7 @@ fn token(
         let known = match known.entry(key) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {
-                entry.insert((0, estimator.estimate(&**kernel, &numbers, &card)?))
+                entry.insert((0, estimator.estimate(&**kernel, (&numbers, &cached), &card)?))
             }
         };
         known.0 += 1;
@@ -183,6 +193,11 @@ fn token(
     let parts = known.into_iter().map(|(key, (times, estimate))| (short(&key), times, estimate)).collect();
     let floor = weights as f64 / speed.copy;
     Ok(Token { model, arithmetic, floor, card, launches, kernels, parts })
+}
+
+/// Whether a token makes the tensor for itself.
+fn is_made(info: &TensorInfo) -> bool {
+    matches!(info.role, Role::Intermediate | Role::Output) && info.state.is_none()
 }
 
 /// Bytes of weights that a token reads: what products take of them.
@@ -302,7 +317,7 @@ fn formats(estimator: &Estimator, out: &mut String) -> Result<(), String> {
             let kernel = product(row);
             let choice = Tuning::new(card.clone()).choose(&GemvShape::of(&kernel, Some(1)));
             let kernel = choice.apply(kernel);
-            let estimate = estimator.estimate(&kernel, &[("batch", 1)], &card)?;
+            let estimate = estimator.estimate(&kernel, (&[("batch", 1)], &[]), &card)?;
             Ok(format!("{} | {} | {}", us(estimate.kernel), of_copy(&estimate, &card), longest(&estimate)))
         });
         let cells: Vec<String> = cells.into_iter().collect::<Result<_, _>>()?;
@@ -333,7 +348,7 @@ fn attention(estimator: &Estimator, out: &mut String) -> Result<(), String> {
             let shape = AttentionShape::of(&kernel, context, Some(1));
             let kernel = Tuning::new(card.clone()).choose(&shape).apply(kernel);
             let numbers = [("batch", 1), ("length", context.into())];
-            let estimate = estimator.estimate(&kernel, &numbers, &card)?;
+            let estimate = estimator.estimate(&kernel, (&numbers, &[]), &card)?;
             Ok(format!("{} | {}", us(estimate.kernel), of_copy(&estimate, &card)))
         });
         cells.into_iter().collect::<Result<Vec<String>, String>>()
@@ -362,7 +377,7 @@ fn attention(estimator: &Estimator, out: &mut String) -> Result<(), String> {
                 ..FlashAttention::default()
             };
             let numbers = [("batch", 1), ("q_len", length.into()), ("kv_len", length.into())];
-            let estimate = estimator.estimate(&kernel, &numbers, &card)?;
+            let estimate = estimator.estimate(&kernel, (&numbers, &[]), &card)?;
             let operations = 2.0 * 32.0 * f64::from(head_dim) * f64::from(length).powi(2);
             Ok(format!("{} | {:.0}", us(estimate.kernel), operations / estimate.kernel / 1e12))
         });
@@ -401,7 +416,7 @@ fn choices(estimator: &Estimator, name: &str, wanted: Option<&str>) -> Result<()
     let rows = parallel(&numbers, |&i| {
         let Space { shape, candidates } = spaces().swap_remove(i);
         let estimate = |Candidate { choice, launch }: Candidate| {
-            Ok((choice, estimator.estimate(&*launch.kernel, &launch.numbers, &card)?))
+            Ok((choice, estimator.estimate(&*launch.kernel, (&launch.numbers, &[]), &card)?))
         };
         let mut estimates = candidates.into_iter().map(estimate).collect::<Row<Vec<_>>>()?;
         let made = estimates[0].1.kernel;

@@ -36,8 +36,9 @@ pub struct Workload<'a> {
     pub counters: &'a Counters,
     /// Which line of the PTX an instruction stands in, from 1.
     pub line: &'a dyn Fn(Origin) -> Option<u32>,
-    /// Whether what fits into the L2 cache is there already, as in the second of two equal launches.
-    pub warm: bool,
+    /// Whether the L2 cache has the buffer at an address already, if what the launch touches fits into it: all of them in
+    /// the second of two equal launches, and what the launch in front has written.
+    pub cached: &'a dyn Fn(u64) -> bool,
 }
 
 impl Workload<'_> {
@@ -465,7 +466,7 @@ mod tests {
             dynamic_shared: 0,
             counters,
             line: &line,
-            warm: false,
+            cached: &|_| false,
         }
     }
 
@@ -510,9 +511,15 @@ mod tests {
         let device = DeviceModel::named("A100").expect("it is known");
         let (code, counters) = (copy_code(), count(64, None));
         let bytes = 64.0 * 256.0 * 16.0;
-        let of =
-            |warm| estimate(&Workload { warm, ..copy(&code, &counters, 64) }, &device).expect("an estimate");
-        let (cold, warm) = (of(false), of(true));
+        let of = |cached: &dyn Fn(u64) -> bool| {
+            estimate(&Workload { cached, ..copy(&code, &counters, 64) }, &device).expect("an estimate")
+        };
+        let (cold, warm) = (of(&|_| false), of(&|_| true));
+        // Of the buffers it matters where the one is that is read.
+        let address = |i: usize| counters.fetches[i].0;
+        let read = if counters.fetches[0].2.first_loaded > 0 { 0 } else { 1 };
+        let of_one = |i: usize| of(&|buffer| buffer == address(i));
+        assert_eq!((of_one(read).kernel, of_one(1 - read).kernel), (warm.kernel, cold.kernel));
         assert_eq!((cold.dram_bytes, warm.dram_bytes), (2.0 * bytes, bytes));
         assert_eq!((cold.l2_bytes, warm.l2_bytes), (2.0 * bytes, 2.0 * bytes));
         // Both wait for little but one load: of memory, or of the cache.
@@ -520,6 +527,18 @@ mod tests {
         let less = (cold.kernel - warm.kernel) * speed.clock;
         let latencies = speed.dram_latency - speed.l2_latency;
         assert!((0.9 * latencies..1.2 * latencies).contains(&less), "{less} cycles for {latencies}");
+    }
+
+    #[test]
+    fn what_does_not_fit_into_the_cache_is_not_there() {
+        let device = DeviceModel::named("A100").expect("it is known");
+        let (code, blocks) = (copy_code(), 1 << 14);
+        let counters = count(blocks, Some(16));
+        let work = copy(&code, &counters, blocks.into());
+        let bytes = f64::from(blocks) * 256.0 * 16.0;
+        assert!(bytes > device.l2 as f64);
+        let warm = estimate(&Workload { cached: &|_| true, ..work }, &device).expect("an estimate");
+        assert!((warm.dram_bytes / (2.0 * bytes) - 1.0).abs() < 1e-9, "{}", warm.dram_bytes);
     }
 
     #[test]

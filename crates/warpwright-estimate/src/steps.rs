@@ -34,6 +34,8 @@ pub(crate) struct Caches {
     /// Of those that the launch has not loaded before, and not written, the part that memory has to do with.
     loaded: f64,
     written: f64,
+    /// Whether it still has the buffers that are said to be in it.
+    kept: bool,
     /// See [`narrow_bytes`].
     narrow_bytes: f64,
 }
@@ -43,11 +45,13 @@ impl Caches {
     pub(crate) fn new(work: &Workload<'_>, device: &DeviceModel, resident: u32) -> Caches {
         let shared = f64::from(resident) * (work.shared() as f64 + OF_A_BLOCK);
         let cache = device.shared as f64 + CACHE_BESIDE_SHARED - shared;
-        let (loaded, written) = dram_part(work, device, resident);
+        let kept = fits(work, device, work.cached);
+        let (loaded, written) = dram_part(work, device, resident, kept);
         Caches {
             window: window(work, device, resident, cache),
             loaded,
             written,
+            kept,
             narrow_bytes: narrow_bytes(device),
         }
     }
@@ -69,34 +73,35 @@ fn window(work: &Workload<'_>, device: &DeviceModel, resident: u32, cache: f64) 
     (0..WINDOWS.len()).rev().find(|&window| fits(window)).unwrap_or(0)
 }
 
+/// Whether the L2 cache keeps what was in it before, or what the launch touches.
+fn fits(work: &Workload<'_>, device: &DeviceModel, of: impl Fn(u64) -> bool) -> bool {
+    let touched = |(address, bytes, all): &(u64, u64, Fetches)| {
+        let of_sample = (all.first_loaded + all.first_written) as f64 * SECTOR;
+        let touched = of_sample * work.blocks as f64 / work.counters.blocks.max(1) as f64;
+        if of(*address) { touched.min(*bytes as f64) } else { 0.0 }
+    };
+    work.counters.fetches.iter().map(touched).sum::<f64>() <= device.l2 as f64 * KEPT
+}
+
 /// Of the sectors that a sample touched first, the part that comes from memory in the whole launch. Neighbours that are
-/// resident at the same time share what they read; what fits into the L2 cache is read once, and not at all if it is there.
-fn dram_part(work: &Workload<'_>, device: &DeviceModel, resident: u32) -> (f64, f64) {
+/// resident at the same time share what they read; what fits into the L2 cache is read once. Loads of what is there
+/// already are left out.
+fn dram_part(work: &Workload<'_>, device: &DeviceModel, resident: u32, kept: bool) -> (f64, f64) {
     let (sample, grid) = (work.counters.blocks.max(1) as f64, work.blocks as f64);
     let wave = (f64::from(resident) * f64::from(device.multiprocessors)).min(grid);
+    let fits = fits(work, device, |_| true);
     let of = |first: fn(&Fetches) -> u64, read: bool| {
         let (mut sampled, mut needed) = (0.0, 0.0);
-        let used: f64 = work
-            .counters
-            .fetches
-            .iter()
-            .map(|(_, bytes, all)| {
-                let touched = (all.first_loaded + all.first_written) as f64 * SECTOR * grid / sample;
-                touched.min(*bytes as f64)
-            })
-            .sum();
-        let fits = used <= device.l2 as f64 * KEPT;
-        for (_, bytes, fetches) in &work.counters.fetches {
+        for (address, bytes, fetches) in &work.counters.fetches {
+            if read && kept && (work.cached)(*address) {
+                continue;
+            }
             let first = first(fetches) as f64 * SECTOR;
             let bytes = *bytes as f64;
             let all = first * grid / sample;
             let again = (first * wave / sample).min(bytes) * (grid / wave);
             sampled += all;
-            needed += if fits {
-                if read && work.warm { 0.0 } else { all.min(bytes) }
-            } else {
-                all.min(again.max(bytes.min(all)))
-            };
+            needed += if fits { all.min(bytes) } else { all.min(again.max(bytes.min(all))) };
         }
         if sampled > 0.0 { needed / sampled } else { 0.0 }
     };
@@ -148,7 +153,11 @@ pub(crate) fn steps(
                         0.0
                     };
                     request.passes = sum(&|line| line.fetches.passes).max(tags).max(narrow).max(cost.busy);
-                    let first = sum(&|line| line.fetches.first_loaded) * caches.loaded
+                    let there = |line: &LineCounters| {
+                        caches.kept && line.fetched.is_some_and(|buffer| (work.cached)(buffer))
+                    };
+                    let first = sum(&|line| if there(line) { 0 } else { line.fetches.first_loaded })
+                        * caches.loaded
                         + sum(&|line| line.fetches.first_written) * caches.written;
                     request.l2 = SECTOR
                         * if load && instruction.base() != "ATOM" && instruction.base() != "ATOMG" {

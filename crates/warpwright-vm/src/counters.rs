@@ -108,6 +108,8 @@ pub(crate) struct PlaceCounters {
     pub(crate) conflicts: u64,
     pub(crate) barrier: BarrierWaits,
     pub(crate) fetches: Fetches,
+    /// The address of the allocation that it asks caches for; of several, one.
+    pub(crate) fetched: Option<u64>,
 }
 
 impl PlaceCounters {
@@ -117,6 +119,7 @@ impl PlaceCounters {
         self.conflicts += other.conflicts;
         self.barrier.merge(&other.barrier);
         self.fetches.merge(&other.fetches);
+        self.fetched = self.fetched.or(other.fetched);
     }
 }
 
@@ -225,6 +228,7 @@ impl MemoryCounters {
         let mut fetches = launch.access((kind, now), allocation, sectors.iter(), block);
         fetches.passes = passes(&group.offsets, group.bytes, group.mask).passes;
         place.fetches.merge(&fetches);
+        place.fetched = place.fetched.or(Some(allocation.base));
         whole.merge(&fetches);
     }
 

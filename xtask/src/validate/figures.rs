@@ -143,7 +143,7 @@ const fn activations(assignments: &'static str) -> Figure {
             let counted = measured.run()?;
             let weights = loads(counted, "w0")?.bytes as f64;
             let all = counted.buffers.iter().filter(|(name, _)| name.starts_with('x'));
-            Ok(all.map(|(_, traffic)| traffic.loads.bytes).sum::<u64>() as f64 / weights)
+            Ok(all.map(|(_, (_, traffic))| traffic.loads.bytes).sum::<u64>() as f64 / weights)
         },
         goal: Goal::AtMost(0.5),
         ..per_weight(assignments, Goal::Floor(0.0))
@@ -281,8 +281,8 @@ impl Measured {
 
 /// What was loaded of an argument.
 fn loads(counted: &Counted, name: &str) -> Result<Traffic, String> {
-    let buffer = counted.buffers.get(name).ok_or_else(|| format!("there is no buffer `{name}`"))?;
-    Ok(buffer.loads)
+    let (_, traffic) = counted.buffers.get(name).ok_or_else(|| format!("there is no buffer `{name}`"))?;
+    Ok(traffic.loads)
 }
 
 impl Measured {

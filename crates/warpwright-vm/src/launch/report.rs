@@ -111,6 +111,8 @@ pub struct LineCounters {
     pub barrier: BarrierWaits,
     /// What it asks of caches, if that was counted.
     pub fetches: Fetches,
+    /// The address of the buffer that it asks caches for, if that was counted; of several, one.
+    pub fetched: Option<u64>,
 }
 
 /// The counters that a profiler would show.
@@ -429,6 +431,7 @@ fn counters(launch: &Launch, tally: &Tally) -> Counters {
             bank_conflicts: place.conflicts,
             barrier: place.barrier,
             fetches: place.fetches,
+            fetched: place.fetched,
         });
     }
     let executed = launch.code.opcodes.iter().copied().zip(lanes).filter(|(_, lanes)| *lanes != 0);

@@ -104,7 +104,7 @@ pub(super) fn estimates(
             dynamic_shared: launched.shared,
             counters: &report.counters,
             line: &line,
-            warm: options.warm,
+            cached: &|_| options.warm,
         };
         estimate(&work, card).map_err(|error| error.to_string())
     };
