@@ -3,7 +3,7 @@
 use super::lowering::{LaunchArg, Lowering, Result, form};
 use crate::graph::{AttentionMode, AttentionParams, CacheShape, Tensor};
 use crate::program::AttentionStep;
-use warpwright_kernels::tune::AttentionShape;
+use warpwright_kernels::tune::{AttentionShape, FlashShape};
 use warpwright_kernels::{
     CacheDtype, Cast, Dtype, FlashAttention, FlashAttentionArgs, IncrementalAttention,
     IncrementalAttentionArgs, Lengths,
@@ -90,6 +90,9 @@ fn prefill(
         lengths: Lengths::Buffers,
         ..FlashAttention::new(heads, kv_heads, head_dim, max_seq_len)
     };
+    let tokens = lowering.rows(step.q)?;
+    let shape = FlashShape::of(&kernel, lowering.options.tuning.batch(tokens));
+    let kernel = lowering.choose(&shape).apply(kernel);
     super::kernels::check(&kernel, lowering.options.arch())?;
     let mut sides = [LaunchArg::from(step.k_cache), LaunchArg::from(step.v_cache)];
     if dtype == CacheDtype::Q8_0 {
@@ -107,7 +110,6 @@ fn prefill(
             *side = floats.into();
         }
     }
-    let tokens = lowering.rows(step.q)?;
     let [k, v] = sides;
     let args = FlashAttentionArgs {
         q: step.q.into(),

@@ -123,7 +123,20 @@ pub struct FlashAttention {
     /// which is what merging with attention to other keys takes. It is −10³⁰ where a query sees no key.
     #[field(default = false)]
     pub lse: bool,
+    /// Queries of a block: `None` for 128, and 64 of heads of more than 128 elements. How many keep a device busy, and how
+    /// many keys a tile has, is a [choice](crate::tune::FlashShape).
+    #[field(none = "auto", domain = AUTO_ROWS, default = "auto")]
+    pub rows: Option<u32>,
+    /// Keys of a tile: `None` for as many as there are registers for. This fixes the order of the sums.
+    #[field(none = "auto", domain = AUTO_KEYS, default = "auto")]
+    pub keys: Option<u32>,
 }
+
+/// Queries that a block can have, and keys of a tile.
+pub(crate) const ROWS: Domain = Domain::OneOf(&["64", "128"]);
+const AUTO_ROWS: Domain = Domain::OneOf(&["auto", "64", "128"]);
+pub(crate) const KEYS: Domain = Domain::OneOf(&["16", "32", "48", "64", "128"]);
+const AUTO_KEYS: Domain = Domain::OneOf(&["auto", "16", "32", "48", "64", "128"]);
 
 /// The arguments of [`FlashAttention`].
 #[derive(Args)]
@@ -204,6 +217,11 @@ impl FlashAttention {
 
     /// Queries of a block.
     pub fn rows(&self) -> u32 {
+        self.rows.unwrap_or(self.most_rows())
+    }
+
+    /// Queries of a block that shared memory has room for.
+    fn most_rows(&self) -> u32 {
         if self.head_dim > 128 { 64 } else { 128 }
     }
 
@@ -214,8 +232,14 @@ impl FlashAttention {
         if halves && (64..=128).contains(&self.head_dim) { 32 } else { 16 }
     }
 
-    /// Keys of a tile. Before `sm_80`, where loads go through registers, there is less room for scores.
-    fn keys(&self, target: Arch) -> u32 {
+    /// Keys of a tile.
+    pub(crate) fn keys(&self, target: Arch) -> u32 {
+        let most = self.most_keys(target);
+        self.keys.map_or(most, |keys| keys.min(most))
+    }
+
+    /// Keys of a tile for whose scores there are registers. Before `sm_80`, where loads go through them, there are fewer.
+    fn most_keys(&self, target: Arch) -> u32 {
         match (self.warp_rows(), self.head_dim) {
             (32, 113..) if target.sm < 80 => 16,
             (32, _) if target.sm < 80 => 32,
@@ -407,6 +431,14 @@ impl Kernel for FlashAttention {
         if !heads.is_multiple_of(kv_heads) {
             let rule = format!("a multiple of kv_heads, which is {kv_heads}");
             return Err(BuildError::field("heads", heads, rule));
+        }
+        let limits =
+            [("rows", self.rows, self.most_rows()), ("keys", self.keys, self.most_keys(Arch::sm(80)))];
+        for (field, wanted, most) in limits {
+            if let Some(wanted) = wanted.filter(|&wanted| wanted > most) {
+                let rule = format!("{most} at most with heads of {} elements of these types", self.head_dim);
+                return Err(BuildError::field(field, wanted, rule));
+            }
         }
         for (field, dtype) in [("q", self.q), ("kv", self.kv)] {
             if dtype != Dtype::F32 && dtype != factors {

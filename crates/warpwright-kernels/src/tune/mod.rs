@@ -22,6 +22,7 @@
 mod attention;
 mod cards;
 mod device;
+mod flash;
 mod gemm;
 mod gemv;
 mod rope;
@@ -30,6 +31,7 @@ mod table;
 
 pub use attention::{AttentionChoice, AttentionShape};
 pub use device::{DeviceModel, Speed};
+pub use flash::{FlashChoice, FlashShape};
 pub use gemm::{GemmChoice, GemmShape};
 pub use gemv::{GemvChoice, GemvShape};
 pub use rope::{RopeChoice, RopeShape};

@@ -1,6 +1,8 @@
 //! Measured choices, as text.
 
-use super::{AttentionShape, DeviceModel, GemmShape, GemvShape, Launch, RopeShape, ScheduleShape, Shape};
+use super::{
+    AttentionShape, DeviceModel, FlashShape, GemmShape, GemvShape, Launch, RopeShape, ScheduleShape, Shape,
+};
 use crate::entry::{ConfigureError, values};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,6 +22,7 @@ use warpwright_dsl::{Config, Configure, Field};
 ///     gemv n=4096 k=14336 -> warps=8 rows=4
 ///     gemm n=4096 k=14336 terms=2 tokens=512 -> rows=128 columns=128
 ///     attention heads=32 kv_heads=8 head_dim=128 length=131072 -> splits=64
+///     flash heads=32 kv_heads=8 head_dim=128 tokens=512 -> rows=64 keys=32
 ///     rope heads=48 tokens=4096 -> rounds=4
 ///     schedule -> large=4194304 round=2048",
 /// )?;
@@ -168,6 +171,7 @@ const KINDS: &[Kind] = &[
     Kind::of::<GemvShape>(),
     Kind::of::<GemmShape>(),
     Kind::of::<AttentionShape>(),
+    Kind::of::<FlashShape>(),
     Kind::of::<RopeShape>(),
     Kind::of::<ScheduleShape>(),
 ];

@@ -6,6 +6,7 @@ mod reference;
 use case::{Case, Class, run};
 use reference::expected;
 use warpwright_dsl::{BuildError, any::AnyKernel};
+use warpwright_kernels::tune::{FlashShape, Shape as _};
 use warpwright_kernels::{Dtype, FlashAttention, KvLayout, Lengths};
 use warpwright_ptx::ir::Arch;
 
@@ -75,6 +76,19 @@ fn every_length_beside_a_tile() {
             let kernel = FlashAttention { causal, ..kernel(64, 1, 1) };
             let sm = [80, 75, 90][(i + 2 * j) % 3];
             check(&Case { kernel, sm, sequences: &[(q_len, kv_len)], class: Class::Normal, seed: i as u64 });
+        }
+    }
+}
+
+fn tiles_of_every_size() {
+    for (head_dim, seed) in [(48, 1), (64, 2), (128, 3), (256, 4)] {
+        for (q, sm) in [(Dtype::F16, 80), (Dtype::F32, 90), (Dtype::F16, 75)] {
+            let kernel = FlashAttention { q, ..kernel(head_dim, 2, 1) };
+            let shape = FlashShape::of(&kernel, Some(130));
+            for choice in shape.space().into_iter().filter(|choice| shape.check(choice).is_ok()) {
+                let kernel = choice.apply(kernel);
+                check(&Case { kernel, sm, sequences: &[(130, 200)], class: Class::Normal, seed });
+            }
         }
     }
 }
@@ -180,6 +194,10 @@ fn what_cannot_be_is_refused_by_name() {
     assert_eq!(refused(FlashAttention { factors: Dtype::F32, ..good }), "factors");
     assert_eq!(refused(FlashAttention { q: Dtype::Bf16, ..good }), "q");
     assert_eq!(refused(FlashAttention { kv: Dtype::F16, q: Dtype::F32, factors: Dtype::Bf16, ..good }), "kv");
+    assert_eq!(refused(FlashAttention { keys: Some(128), ..good }), "keys");
+    assert_eq!(refused(FlashAttention { keys: Some(24), ..good }), "keys");
+    assert_eq!(refused(FlashAttention { rows: Some(16), ..good }), "rows");
+    assert_eq!(refused(FlashAttention { rows: Some(128), head_dim: 256, ..good }), "rows");
     assert_eq!(refused(FlashAttention { max_seq_len: 0, ..good }), "max_seq_len");
 }
 
@@ -199,6 +217,7 @@ fn layers_of_models() {
 crate::case_list! {
     every_head_dimension,
     every_length_beside_a_tile,
+    tiles_of_every_size,
     groups_of_heads_batches_and_layouts,
     every_element_type,
     numbers_of_every_kind,
