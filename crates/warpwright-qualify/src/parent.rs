@@ -64,6 +64,11 @@ pub struct StageReport {
 }
 
 impl StageReport {
+    /// A stage of which nothing has been done.
+    pub fn new(stage: Stage) -> Self {
+        StageReport { stage, items: Vec::new(), left_out: 0, not_begun: false, failure: None, seconds: 0.0 }
+    }
+
     /// Whether all that was begun is right.
     pub fn is_right(&self) -> bool {
         self.failure.is_none() && self.items.iter().all(|item| item.wrong.is_none())
@@ -90,14 +95,7 @@ pub fn run(
     for (place, &stage) in plan.stages.iter().enumerate() {
         observer.stage(stage);
         let (before, begun) = (start.elapsed(), Instant::now());
-        let mut report = StageReport {
-            stage,
-            items: Vec::new(),
-            left_out: 0,
-            not_begun: false,
-            failure: None,
-            seconds: 0.0,
-        };
+        let mut report = StageReport::new(stage);
         let mut of = None;
         loop {
             // A stage leaves half of the time to those behind it.

@@ -36,6 +36,7 @@ fn a_qualification_says_what_it_found() {
             assert!(low <= median && median <= high && median.is_finite(), "{figure}");
         }
     }
+    assert_eq!(report["finished"], Value::Bool(true));
     assert!(fs::metadata(out.join("qualify.md")).is_ok_and(|page| page.len() > 0));
     let drawing = fs::read_to_string(out.join("roofline.svg")).expect("a drawing");
     // As many points as products, and one for each of the four stages in the legend.
@@ -50,6 +51,8 @@ fn what_cannot_be_asked_is_refused() {
     for wrong in [
         &["qualify", "--only", "dancing"][..],
         &["qualify", "--budget", "soon"],
+        &["qualify", "--budget", "0"],
+        &["qualify", "--budget", "-1"],
         &["qualify", "--device", "vm", "--shapes", "/no/such/file", "--only", "tune"],
         &["tune", "/no/such/file", "--device", "vm", "-o", "/dev/null/x"],
     ] {
@@ -95,6 +98,45 @@ fn what_is_tuned_is_used() {
     // Without the file it is the estimate again.
     let without = with_tuning("off", &["plan", "--device", "vm", "--choices"]);
     assert_eq!(rows(stdout(&without)), planned);
+}
+
+/// However the program ends, what was done is kept, and nothing of an earlier run beside it.
+#[test]
+fn what_is_done_is_not_lost() {
+    let folder = Folder::new("unfinished");
+    let earlier = folder.write("roofline.svg", "of another run");
+    let read = || {
+        let text = fs::read_to_string(folder.path().join("qualify.json")).ok()?;
+        Some(serde_json::from_str::<Value>(&text).expect("it is whole, whenever it is read"))
+    };
+    let items = |report: &Value| {
+        let stages = report["stages"].as_array().expect("a list").iter();
+        stages.map(|stage| stage["items"].as_array().expect("a list").len()).sum::<usize>()
+    };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warpwright"));
+    command.args(["qualify", "--device", "vm", "--only", "cases", "-o"]).arg(folder.path());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the program starts");
+    let report = loop {
+        match read().filter(|report| items(report) > 0) {
+            Some(report) => break report,
+            None => std::thread::sleep(std::time::Duration::from_millis(20)),
+        }
+        assert!(child.try_wait().expect("it is known").is_none(), "it ended by itself, and wrote nothing");
+    };
+    child.kill().expect("it is there");
+    child.wait().expect("it ends");
+    assert_eq!(report["finished"], Value::Bool(false));
+    assert!(read().is_some_and(|last| items(&last) >= items(&report)));
+    assert!(!Path::new(&earlier).exists());
+}
+
+/// A list without a shape is not a device that is right.
+#[test]
+fn what_does_nothing_is_not_right() {
+    let folder = Folder::new("nothing");
+    let (shapes, tuning) = (folder.write("shapes", "# none\n"), folder.path().join("tuning"));
+    let tuned = run(&["tune", &shapes, "--device", "vm", "-o", tuning.to_str().expect("UTF-8")]);
+    assert_eq!(status(&tuned), 1, "{}", stdout(&tuned));
 }
 
 /// The process of a stage ends when the one that holds its standard input has ended, whatever it is doing.

@@ -23,6 +23,8 @@ pub struct Report {
     pub device: Described,
     /// Whether each stage was short.
     pub quick: bool,
+    /// Whether all stages have ended: not so in a report that is kept in case that they never do.
+    pub finished: bool,
     /// What the stages came to.
     pub stages: Vec<StageReport>,
 }
@@ -72,12 +74,20 @@ impl Report {
     pub fn new(device: Described, quick: bool) -> Self {
         let date = DateTime::<Utc>::from(std::time::SystemTime::now());
         let date = date.to_rfc3339_opts(SecondsFormat::Secs, true);
-        Report { date, version: env!("CARGO_PKG_VERSION"), device, quick, stages: Vec::new() }
+        Report {
+            date,
+            version: env!("CARGO_PKG_VERSION"),
+            device,
+            quick,
+            finished: false,
+            stages: Vec::new(),
+        }
     }
 
-    /// Whether all that was begun is right.
+    /// Whether all that was begun is right, and something was.
     pub fn is_right(&self) -> bool {
-        self.stages.iter().all(StageReport::is_right)
+        let some = self.stages.iter().any(|stage| !stage.items.is_empty());
+        some && self.stages.iter().all(StageReport::is_right)
     }
 
     /// A page about it, in Markdown.

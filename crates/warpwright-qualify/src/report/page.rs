@@ -40,7 +40,13 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
         if report.quick { " A quick qualification." } else { "" },
     )?;
     if device.name.contains(VIRTUAL) {
-        writeln!(out, "A virtual GPU: its times say nothing about a GPU.\n")?;
+        writeln!(
+            out,
+            "A virtual GPU: its times say nothing about a GPU, and models and shapes are reduced, whose names stand below.\n"
+        )?;
+    }
+    if !report.finished {
+        writeln!(out, "**Not finished**: what was done until this was written.\n")?;
     }
     writeln!(out, "| stage | right | wrong | left out | seconds |\n| --- | ---: | ---: | ---: | ---: |")?;
     for stage in &report.stages {

@@ -10,11 +10,11 @@ use warpwright_runtime::Device;
 
 /// The items, for the rows of a table that are for the device: by default the shapes of well-known models.
 pub(super) fn items(device: &Device, size: Size, rows: Option<&Table>) -> Result<Vec<Item>, Failure> {
-    let spaces = match rows {
-        Some(rows) => rows.spaces(&device_model(device)),
-        None => well_known(device, size)?.spaces(&device_model(device)),
+    let (few, most) = size.pick((4, 2), (2, 6), (usize::MAX, usize::MAX));
+    let (spaces, shapes) = match rows {
+        Some(rows) => (rows.spaces(&device_model(device)), usize::MAX),
+        None => (well_known(device, size)?.spaces(&device_model(device)), few),
     };
-    let (shapes, most) = size.pick((4, 2), (2, 6), (usize::MAX, usize::MAX));
     Ok(spaces.into_iter().take(shapes).map(|space| item(space, size, most)).collect())
 }
 

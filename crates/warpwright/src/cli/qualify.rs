@@ -4,7 +4,7 @@ use super::{Failure, Outcome};
 use std::io::{Write, stderr, stdin, stdout};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use warpwright_kernels::tune::Table;
 use warpwright_qualify::{Described, ItemReport, Observer, Plan, Report, Stage, StageReport, Work, work};
 use warpwright_runtime::{Device, DeviceSpec};
@@ -30,9 +30,9 @@ pub(crate) struct Arguments {
     /// Seconds without a sign of life after which a process counts as hung
     #[arg(long, value_name = "SECONDS", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..))]
     patience: u64,
-    /// The folder of the results
-    #[arg(short, long, value_name = "DIR", default_value = "qualify")]
-    output: PathBuf,
+    /// The folder of the results [default: qualify, or qualify-2 and so on where there is a report]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
     /// Tune the shapes of this file, as `plan --choices` prints them
     #[arg(long, value_name = "FILE")]
     shapes: Option<PathBuf>,
@@ -43,6 +43,9 @@ pub(crate) struct Arguments {
     #[arg(long, hide = true, default_value_t = 0)]
     from: usize,
 }
+
+/// The file with all of a report.
+const JSON: &str = "qualify.json";
 
 fn stage(name: &str) -> Result<Stage, String> {
     let known = || Stage::ALL.map(Stage::name).join(", ");
@@ -56,7 +59,8 @@ fn duration(text: &str) -> Result<Duration, String> {
     };
     let seconds = number.parse::<f64>().ok().map(|number| number * unit);
     let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    time.ok_or_else(|| "it must be seconds, as 90, or minutes, as 8m".to_string())
+    let time = time.filter(|time| !time.is_zero());
+    time.ok_or_else(|| "it must be seconds, as 90, or minutes, as 8m, and more than none".to_string())
 }
 
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
@@ -72,7 +76,11 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     }
     // What the stages could not read, or this could not write, is said before they begin.
     arguments.shapes.as_deref().map(table).transpose()?;
-    let folder = &arguments.output;
+    let folder = &arguments.output.clone().unwrap_or_else(|| {
+        let numbered = (2..).map(|i| PathBuf::from(format!("qualify-{i}")));
+        let mut folders = std::iter::once(PathBuf::from("qualify")).chain(numbered);
+        folders.find(|folder| !folder.join(JSON).exists()).unwrap_or_default()
+    });
     std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut plan = Plan::new();
     plan.budget = arguments.budget;
@@ -82,8 +90,11 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         asked.retain(|stage| arguments.only.contains(stage));
         plan.stages = asked;
     }
-    let report = stages(spec, &plan, arguments.quick, arguments.shapes.as_deref(), out)?;
-    let written = write(&arguments.output, &report)?;
+    let shapes = arguments.shapes.as_deref();
+    // What cannot be written now is said in the end.
+    let report =
+        stages(spec, &plan, (arguments.quick, shapes), &mut |report| drop(write(folder, report)), out)?;
+    let written = write(folder, &report)?;
     writeln!(out, "{}", written.display())?;
     Ok(if report.is_right() { Outcome::Fine } else { Outcome::Found })
 }
@@ -96,12 +107,13 @@ fn end_with_parent() {
     });
 }
 
-/// Runs the stages of a plan, each in a process of its own, and says what they came to.
+/// Runs the stages of a plan, each in a process of its own, and says what they came to. `keep` has what is done so far every
+/// now and then: however this process may end, that is not lost.
 pub(super) fn stages(
     spec: DeviceSpec,
     plan: &Plan,
-    quick: bool,
-    shapes: Option<&Path>,
+    (quick, shapes): (bool, Option<&Path>),
+    keep: &mut dyn FnMut(&Report),
     out: &mut impl Write,
 ) -> Result<Report, Failure> {
     let device = Device::open(spec).map_err(|error| error.to_string())?;
@@ -130,7 +142,9 @@ pub(super) fn stages(
         }
         command
     };
-    report.stages = warpwright_qualify::run(plan, command, &mut Lines);
+    let mut lines = Lines { report, keep, kept: Instant::now() };
+    let stages = warpwright_qualify::run(plan, command, &mut lines);
+    report = Report { finished: true, stages, ..lines.report };
     for stage in &report.stages {
         summarise(out, stage)?;
     }
@@ -158,14 +172,25 @@ fn write(folder: &Path, report: &Report) -> Result<PathBuf, Failure> {
     let mut json = serde_json::to_string_pretty(report).map_err(|error| said(folder, &error))?;
     json.push('\n');
     let page = folder.join("qualify.md");
-    let mut files = vec![(folder.join("qualify.json"), json), (page.clone(), report.page())];
     let tuning = report.tuning().map_err(|error| format!("what was tuned: {error}"))?;
-    if tuning.devices().next().is_some() {
-        files.push((folder.join("tuning"), tuning.to_string()));
-    }
-    files.extend(report.roofline().map(|drawing| (folder.join("roofline.svg"), drawing)));
-    for (path, text) in files {
-        std::fs::write(&path, text).map_err(|error| said(&path, &error))?;
+    let tuning = tuning.devices().next().is_some().then(|| tuning.to_string());
+    for (path, text) in [
+        (folder.join(JSON), Some(json)),
+        (page.clone(), Some(report.page())),
+        (folder.join("tuning"), tuning),
+        (folder.join("roofline.svg"), report.roofline()),
+    ] {
+        match text {
+            Some(text) => {
+                // A reader finds the old file or the new one.
+                let new = path.with_extension("new");
+                std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, &path))
+            }
+            // That of an earlier run says nothing about this one.
+            None if path.exists() => std::fs::remove_file(&path),
+            None => Ok(()),
+        }
+        .map_err(|error| said(&path, &error))?;
     }
     Ok(page)
 }
@@ -191,16 +216,33 @@ fn summarise(out: &mut impl Write, report: &StageReport) -> std::io::Result<()> 
     }
 }
 
-/// Says what goes on, on standard error.
-struct Lines;
+/// Says what goes on, on standard error, and has what is done so far.
+struct Lines<'a> {
+    report: Report,
+    keep: &'a mut dyn FnMut(&Report),
+    /// When it was kept.
+    kept: Instant,
+}
 
-impl Observer for Lines {
+/// How often that is kept.
+const KEEP: Duration = Duration::from_secs(1);
+
+impl Observer for Lines<'_> {
     fn stage(&mut self, stage: Stage) {
+        self.report.stages.push(StageReport::new(stage));
         let _ = writeln!(stderr(), "{stage}: {}", stage.description());
     }
 
     fn item(&mut self, item: &ItemReport, done: usize, of: usize) {
         let verdict = if item.wrong.is_some() { "WRONG" } else { "right" };
         let _ = writeln!(stderr(), "  {done}/{of} {verdict} {:.2} s {}", item.seconds, item.name);
+        if let Some(stage) = self.report.stages.last_mut() {
+            stage.items.push(item.clone());
+            stage.seconds += item.seconds;
+        }
+        if self.kept.elapsed() >= KEEP {
+            (self.keep)(&self.report);
+            self.kept = Instant::now();
+        }
     }
 }

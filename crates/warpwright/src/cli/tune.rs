@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use warpwright_graph::tuning_file;
 use warpwright_kernels::tune::Table;
-use warpwright_qualify::{Plan, Stage};
+use warpwright_qualify::{Plan, Report, Stage};
 use warpwright_runtime::DeviceSpec;
 
 /// Measure the choices of kernels on a device, and keep the best
@@ -48,15 +48,21 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
     plan.stages = vec![Stage::Tune];
     plan.patience = Duration::from_secs(arguments.patience);
     let spec = qualify::chosen(arguments.device);
-    let report = qualify::stages(spec, &plan, arguments.quick, arguments.shapes.as_deref(), out)?;
-    let tuned = report.tuning().map_err(|error| format!("what was tuned: {error}"))?;
-    write!(out, "{tuned}")?;
-    // Others may have written it meanwhile.
-    let mut table = kept()?;
-    table.merge(tuned);
-    // A reader finds the old file or the new one.
-    let new = path.with_extension("new");
-    std::fs::write(&new, table.to_string()).and_then(|()| std::fs::rename(&new, &path)).map_err(said)?;
+    let keep = |report: &Report| -> Result<Table, Failure> {
+        let tuned = report.tuning().map_err(|error| format!("what was tuned: {error}"))?;
+        // Others may have written it meanwhile.
+        let mut table = kept()?;
+        table.merge(tuned.clone());
+        // A reader finds the old file or the new one.
+        let new = path.with_extension("new");
+        std::fs::write(&new, table.to_string()).and_then(|()| std::fs::rename(&new, &path)).map_err(said)?;
+        Ok(tuned)
+    };
+    let shapes = arguments.shapes.as_deref();
+    // What cannot be written now is said in the end.
+    let mut sometimes = |report: &Report| drop(keep(report));
+    let report = qualify::stages(spec, &plan, (arguments.quick, shapes), &mut sometimes, out)?;
+    write!(out, "{}", keep(&report)?)?;
     writeln!(out, "{}", path.display())?;
     Ok(if report.is_right() { Outcome::Fine } else { Outcome::Found })
 }
