@@ -1,5 +1,6 @@
 //! From machine code and counters to times.
 
+use crate::doubts::{Unmodelled, unmodelled};
 use crate::machine::{Code, Resources};
 use crate::path::Path;
 use crate::pipes::{Cost, PIPES, Pipe, cost};
@@ -115,77 +116,18 @@ pub struct Estimate {
     pub l2_bytes: f64,
     /// Executions of accesses and products in the PTX that the machine code accounts for: near 1 if the two fit together.
     pub accounted: f64,
-    /// Instructions of PTX that a warp executed on average.
+    /// Instructions of PTX that a warp executed on average, and those of the one that took the longest.
     pub counted: f64,
+    /// See [`counted`](Self::counted).
+    pub longest: f64,
+    /// Blocks that were counted, and those of the grid.
+    pub blocks: [u64; 2],
+    /// Whether atomics meet in the same sectors, threads sleep, or local memory does not fit into the first-level cache:
+    /// none of these has a model.
+    pub unmodelled: Vec<Unmodelled>,
 }
-
-/// A reason not to believe an estimate.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Doubt {
-    /// The machine code would execute this part of the accesses and products that were counted, which is far from 1.
-    Accounted(f64),
-    /// The machine code would execute far fewer instructions than the PTX did: of functions that are called, or recursion,
-    /// nothing is known.
-    Missing {
-        /// Instructions of PTX of a warp.
-        counted: f64,
-        /// Machine instructions of a warp.
-        known: f64,
-    },
-    /// The kernel cannot be faster than a resource by itself: its warps or blocks do different work, and the average does
-    /// not stand for them.
-    Uneven(Resource),
-}
-
-impl std::fmt::Display for Doubt {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Doubt::Accounted(part) => write!(
-                f,
-                "the machine code would execute {:.0} % of the accesses and products that were counted",
-                part * 100.0
-            ),
-            Doubt::Missing { counted, known } => write!(
-                f,
-                "a warp executed {counted:.0} instructions of PTX, and {known:.0} machine instructions of it are known: \
-                 functions that are not inlined are left out"
-            ),
-            Doubt::Uneven(resource) => write!(
-                f,
-                "the time is less than that of a resource by itself ({}): warps or blocks do different work, and an \
-                 average does not stand for them",
-                resource.name()
-            ),
-        }
-    }
-}
-
-/// How far the machine code and the PTX may differ in the accesses that are executed.
-const ACCOUNTED: Range<f64> = 0.9..1.1;
-
-/// Instructions of PTX for each machine instruction, at most.
-const FUSED: f64 = 3.0;
-
-/// The part of a resource's time by itself that a kernel takes at least.
-const FASTEST: f64 = 0.75;
 
 impl Estimate {
-    /// Why it is not to be believed: empty if nothing speaks against it.
-    pub fn doubts(&self) -> Vec<Doubt> {
-        let mut doubts = Vec::new();
-        if !ACCOUNTED.contains(&self.accounted) {
-            doubts.push(Doubt::Accounted(self.accounted));
-        }
-        if self.counted > FUSED * self.instructions {
-            doubts.push(Doubt::Missing { counted: self.counted, known: self.instructions });
-        }
-        let bounds = self.resources.iter().filter(|(resource, _)| *resource != Resource::Latency);
-        let uneven = bounds.clone().find(|(_, seconds)| self.kernel < FASTEST * seconds);
-        doubts.extend(uneven.map(|&(resource, _)| Doubt::Uneven(resource)));
-        doubts
-    }
-
     /// The whole time.
     pub fn seconds(&self) -> f64 {
         self.kernel + self.launch
@@ -323,6 +265,9 @@ pub fn estimate(work: &Workload<'_>, device: &DeviceModel) -> Result<Estimate, E
         l2_bytes,
         accounted: path.accounted,
         counted: work.counters.warp_instructions as f64 / counted,
+        longest: work.counters.longest_warp as f64,
+        blocks: [work.counters.blocks, work.blocks],
+        unmodelled: unmodelled(work, &path, device, resident),
     })
 }
 
@@ -609,29 +554,5 @@ mod tests {
             let found = estimate(&work, device).expect_err(&message);
             assert_eq!((found.to_string(), found), (message, error));
         }
-    }
-
-    #[test]
-    fn what_speaks_against_an_estimate_is_said() {
-        let good = Estimate {
-            kernel: 1e-6,
-            launch: 1e-6,
-            resources: vec![(Resource::Latency, 5e-6), (Resource::Issue, 1.1e-6)],
-            floor: 0.0,
-            resident: 1,
-            waves: 1.0,
-            instructions: 100.0,
-            dram_bytes: 0.0,
-            l2_bytes: 0.0,
-            accounted: 1.0,
-            counted: 250.0,
-        };
-        assert_eq!(good.doubts(), []);
-        let merged = Estimate { accounted: 0.5, ..good.clone() };
-        assert_eq!(merged.doubts(), [Doubt::Accounted(0.5)]);
-        let called = Estimate { counted: 400.0, ..good.clone() };
-        assert_eq!(called.doubts(), [Doubt::Missing { counted: 400.0, known: 100.0 }]);
-        let early = Estimate { kernel: 0.5e-6, ..good };
-        assert_eq!(early.doubts(), [Doubt::Uneven(Resource::Issue)]);
     }
 }

@@ -16,6 +16,7 @@
 //! The figures of cards are in [`DeviceModel`](warpwright_kernels::tune::DeviceModel), those of architectures in `pipes`.
 #![forbid(unsafe_code)]
 
+mod doubts;
 mod estimate;
 pub mod machine;
 mod path;
@@ -23,4 +24,5 @@ mod pipes;
 mod simulate;
 mod steps;
 
-pub use estimate::{Doubt, Estimate, EstimateError, Resource, Workload, estimate};
+pub use doubts::{Doubt, Unmodelled};
+pub use estimate::{Estimate, EstimateError, Resource, Workload, estimate};

@@ -277,3 +277,22 @@ fn a_grid_is_executed_whole_if_its_blocks_may_wait_for_each_other_or_no_sample_i
         assert_eq!(executed(config, options), ((0..12).collect(), 12), "{cooperative}, {sample:?}");
     }
 }
+
+/// The longest warp is one that works, and those that wait for it at a barrier are as long.
+#[test]
+fn the_longest_warp_is_known() {
+    // Warp 0 of block 1 goes round as often as it says.
+    let body = |rounds: u32| {
+        format!(
+            "    shr.u32 %r2, %r0, 5;\n    setp.ne.u32 %p0, %r2, 0;\n    @%p0 bra WAIT;\n    setp.ne.u32 %p0, %r1, 1;\n    \
+             @%p0 bra WAIT;\n    mov.u32 %r3, 0;\nLOOP:\n    add.u32 %r3, %r3, 1;\n    setp.lt.u32 %p1, %r3, {rounds};\n    \
+             @%p1 bra LOOP;\nWAIT:\n    bar.sync 0;"
+        )
+    };
+    let longest =
+        |rounds, blocks| run(&body(rounds), LaunchConfig::new(blocks, 64), 64, counted()).0.longest_warp;
+    let (few, many) = (longest(10, 2), longest(1010, 2));
+    assert_eq!(many - few, 3 * 1000);
+    assert_eq!(longest(1010, 1), longest(10, 1), "without block 1 nobody goes round");
+    assert!(longest(10, 1) < few);
+}

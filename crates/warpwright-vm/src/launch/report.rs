@@ -125,6 +125,8 @@ pub struct Counters {
     pub instructions: u64,
     /// Instructions of warps.
     pub warp_instructions: u64,
+    /// Instructions of the warp that took the longest, those of the warps that it waited for at barriers included.
+    pub longest_warp: u64,
     /// Instructions × active lanes, by opcode.
     pub by_opcode: BTreeMap<&'static str, u64>,
     /// Branches that divided a warp.
@@ -200,6 +202,7 @@ pub(super) struct Tally {
     counts: Vec<Counts>,
     divergent: Vec<u64>,
     memory: MemoryCounters,
+    longest: u64,
 }
 
 impl Tally {
@@ -214,6 +217,7 @@ impl Tally {
             *into += from;
         }
         self.memory.merge(&worker.memory);
+        self.longest = self.longest.max(worker.longest);
     }
 }
 
@@ -386,6 +390,7 @@ pub(super) fn build(launch: &Launch, state: &State, overlaps: Vec<Finding>) -> R
 fn counters(launch: &Launch, tally: &Tally) -> Counters {
     let mut counters = Counters {
         blocks: launch.options.blocks,
+        longest_warp: tally.longest,
         global: tally.memory.global,
         constant: tally.memory.constant,
         shared: tally.memory.shared,

@@ -61,6 +61,8 @@ pub(crate) struct Worker {
     pub(crate) steady: bool,
     /// Lane instructions that have been executed and not yet been reported to the launch.
     pub(crate) executed: u64,
+    /// The longest clock of a warp.
+    pub(crate) longest: u64,
     /// How many more it may execute before the launch has to hear of it.
     pub(crate) allowance: u64,
     /// The last instruction that had faults, by its block and the block's clock, and a bit for each kind.
@@ -91,6 +93,7 @@ impl Worker {
             faults: ((0, 0), 0),
             steady: false,
             executed: 0,
+            longest: 0,
             allowance: u64::MAX,
             random,
         }
@@ -301,6 +304,7 @@ impl<'a> Machine<'a> {
         }
         self.worker.executed += lanes;
         self.warp.clock -= u64::from(self.fuel);
+        self.worker.longest = self.worker.longest.max(self.warp.clock);
         (self.fuel != fuel, stopped)
     }
 

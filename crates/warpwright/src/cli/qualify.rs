@@ -1,7 +1,7 @@
 //! `warpwright qualify`: whether a device computes what it should, and how fast.
 
 use super::{Failure, Outcome};
-use std::io::{Write, stderr, stdin, stdout};
+use std::io::{Read, Write, stderr, stdin, stdout};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -151,9 +151,18 @@ pub(super) fn stages(
     Ok(report)
 }
 
+/// Bytes of a file with rows, at most: some files have no end.
+const MAX_TABLE: u64 = 64 << 20;
+
 /// A file with rows for `--tuning`.
 pub(super) fn table(path: &Path) -> Result<Table, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map(|file| file.take(MAX_TABLE));
+    let read = file.and_then(|mut file| file.read_to_string(&mut text));
+    let read = read.map_err(|error| format!("{}: {error}", path.display()))?;
+    if read as u64 == MAX_TABLE {
+        return Err(format!("{}: it has {} MiB or more", path.display(), MAX_TABLE >> 20).into());
+    }
     Ok(Table::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?)
 }
 

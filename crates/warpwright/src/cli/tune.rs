@@ -53,6 +53,9 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         // Others may have written it meanwhile.
         let mut table = kept()?;
         table.merge(tuned.clone());
+        if table.devices().next().is_none() {
+            return Ok(tuned);
+        }
         // A reader finds the old file or the new one.
         let new = path.with_extension("new");
         std::fs::write(&new, table.to_string()).and_then(|()| std::fs::rename(&new, &path)).map_err(said)?;
