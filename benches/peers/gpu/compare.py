@@ -15,8 +15,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-import torch.nn.functional as F
+try:
+    import torch
+    import torch.nn.functional as F
+except ImportError as error:
+    raise SystemExit(f"{error}: `pip install torch` has it; it also times the other peers") from error
 
 SAMPLE_SECONDS = 2e-3
 SAMPLES = 15
