@@ -244,7 +244,9 @@ fn tokens(estimator: &Estimator, out: &mut String) -> Result<(), String> {
         out,
         "### A token, Q4_K_M, {CONTEXT} tokens in the cache\n\n\
          Microseconds. The floor is what reading the weights takes at the bandwidth of a copy. Between \"kernels\" (all \
-         gaps hidden by overlapping launches) and \"with gaps\" (none) lies what a graph takes. What a token makes for itself is in the L2 cache.\n\n\
+         gaps hidden by overlapping launches) and \"with gaps\" (none) lies what a graph takes. What a token makes for \
+         itself is in the L2 cache. Shares above 100 % are no mistake: weights are only read, which is faster than a \
+         copy.\n\n\
          | model | activations | card | floor | kernels | of the floor | launches | with gaps | of the floor |\n\
          | --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     );
