@@ -2,10 +2,12 @@
 
 use warpwright_dsl::Config as _;
 use warpwright_kernels::tune::{
-    AttentionChoice, AttentionShape, DeviceModel, GemmChoice, GemmShape, GemvShape, RopeShape, ScheduleShape,
-    Shape, Table, TableProblem, Tuning,
+    AttentionChoice, AttentionShape, DeviceModel, FlashShape, GemmChoice, GemmShape, GemvShape, RopeShape,
+    ScheduleShape, Shape, Table, TableProblem, Tuning,
 };
-use warpwright_kernels::{Activations, CacheDtype, IncrementalAttention, QuantGemv, WeightFormat};
+use warpwright_kernels::{
+    Activations, CacheDtype, Dtype, FlashAttention, IncrementalAttention, QuantGemv, WeightFormat,
+};
 use warpwright_ptx::ir::Arch;
 
 /// Small and large devices of all kinds.
@@ -61,11 +63,26 @@ fn estimates_are_of_configurations_that_kernels_have() {
         for length in [1, 1 << 12, 1 << 20] {
             holds(&attention(length, Some(3)), &device);
         }
+        for (head_dim, q) in [(64, Dtype::F16), (128, Dtype::F32), (256, Dtype::F16)] {
+            for tokens in [None, Some(1), Some(u32::MAX)] {
+                let kernel = FlashAttention { q, ..FlashAttention::new(32, 8, head_dim, 4096) };
+                holds(&FlashShape::of(&kernel, tokens), &device);
+            }
+        }
         for tokens in [1, 1 << 16, u32::MAX] {
             holds(&RopeShape { heads: 40, tokens }, &device);
         }
         holds(&ScheduleShape {}, &device);
     }
+}
+
+/// Few queries have smaller blocks, and as many keys in a tile: the order of the sums is the same.
+#[test]
+fn few_queries_have_small_blocks() {
+    let device = DeviceModel::typical(Arch::sm(90));
+    let choice = |tokens| FlashShape::of(&FlashAttention::new(8, 8, 128, 4096), tokens).estimate(&device);
+    assert_eq!((choice(Some(512)).rows, choice(Some(4096)).rows, choice(None).rows), (64, 128, 128));
+    assert_eq!(choice(Some(512)).keys, choice(Some(4096)).keys);
 }
 
 /// What needs a device of more shared memory is not chosen for one that has less.

@@ -231,6 +231,25 @@ crate::case_list! {
 mod on_the_vm {
     use super::*;
 
+    /// A block has so many queries, and copies so many keys at a time.
+    #[test]
+    fn tiles_are_as_they_are_chosen() {
+        // Of 256 keys, those that the blocks see, in whole tiles but for the end of the keys.
+        for (rows, keys, copied) in [
+            (128, 48, 144 + 256),
+            (128, 16, 128 + 256),
+            (64, 48, 96 + 144 + 192 + 256),
+            (64, 32, 64 + 128 + 192 + 256),
+        ] {
+            let kernel = FlashAttention { rows: Some(rows), keys: Some(keys), ..kernel(128, 2, 1) };
+            let case = Case { kernel, sm: 80, sequences: &[(256, 256)], class: Class::Normal, seed: 1 };
+            let counters = &run(&case).run.report.expect("the report of a virtual GPU").counters;
+            let blocks = 2 * 256 / u64::from(rows);
+            assert_eq!(counters.blocks, blocks, "{rows} × {keys}");
+            assert_eq!(counters.allocations[1].2.loads.bytes, 2 * copied * 128 * 2, "{rows} × {keys}");
+        }
+    }
+
     /// Keys and values are copied once for each tile of queries that sees them, 16 bytes a thread and every sector
     /// in full; tiles that none of them sees are not. Every product is one instruction, with fragments that are
     /// loaded four matrices at a time.
