@@ -76,6 +76,8 @@ use warpwright_ptx::ir::Arch;
         "head_dim=192 heads=16 kv_heads=16 lengths=buffers",
         "head_dim=256 heads=8 kv_heads=1",
         "q=f32 out=f32",
+        "q=f32 out=f32 rows=64 keys=64",
+        "rows=64 keys=16",
         "q=f32 kv=f32 out=f32 factors=bf16",
         "q=f32 kv=f32 out=f32 head_dim=64 heads=14 kv_heads=2",
         "lengths=buffers kv_layout=tokens lse=true",
