@@ -6,11 +6,13 @@
 
 pub mod diag;
 pub mod ir;
+pub mod link;
 pub mod op;
 pub mod parse;
 pub mod print;
 pub mod verify;
 
+pub use link::link;
 pub use parse::parse;
 pub use print::print;
 pub use verify::verify;

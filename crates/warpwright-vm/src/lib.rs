@@ -78,7 +78,7 @@ pub use check::{
     Severity, SourceLine, Tool,
 };
 pub use counters::{BarrierWaits, SpaceTraffic, Traffic};
-pub use decode::{LoadError, Unsupported};
+pub use decode::{LoadError, Unsupported, is_provided};
 pub use device::{Arg, Buffer, Device, DeviceConfig, DeviceError, Element, Module, Running, Span};
 pub use launch::{
     Checks, Counters, Edge, Edges, LaunchConfig, LaunchError, LineCounters, Options, Progress, Race, Report,

@@ -164,7 +164,7 @@ fn devices_are_those_of_the_driver_and_the_programs_own() {
     assert_eq!(column("memory")[..2], [3u64 << 30; 2]);
     assert_eq!(column("virtual"), [true; 3]);
     assert_eq!(document["auto"]["name"], devices[2]["name"], "a virtual GPU is no better behind a driver");
-    assert_eq!((&document["cuda"]["driver"], &document["cuda"]["error"]), (&"12.8".into(), &Value::Null));
+    assert_eq!((&document["cuda"]["driver"], &document["cuda"]["error"]), (&"13.5".into(), &Value::Null));
 }
 
 #[cfg(feature = "llm")]

@@ -85,7 +85,14 @@ fn search(
     let driver = state::config()?.driver_version;
     let version = u32::try_from(version).ok().filter(|version| known && *version <= driver);
     let version = version.ok_or(Status::INVALID_VALUE)?;
-    Ok(match find(&name, version, flags == PER_THREAD_DEFAULT_STREAM) {
+    let found = find(&name, version, flags == PER_THREAD_DEFAULT_STREAM);
+    log::about(&format_args!(
+        "asks for {name} of CUDA {}.{}: {}",
+        version / 1000,
+        version % 1000 / 10,
+        found.as_ref().map_or("not there", |entry| entry.name)
+    ));
+    Ok(match found {
         Ok(entry) => {
             function.set(entry.address.cast_mut().cast())?;
             Ok(())
@@ -161,7 +168,7 @@ mod tests {
         assert_eq!(name("", 12000, false), Err(SYMBOL_NOT_FOUND));
         assert_eq!(
             name("cuDeviceGetHostAtomicCapabilities", 12080, false),
-            Err(SYMBOL_NOT_FOUND),
+            Err(VERSION_NOT_SUFFICIENT),
             "of CUDA 13"
         );
     }

@@ -18,7 +18,7 @@ entries! {
         module.set(Module::load(&context, &image, &mut Options::default(), false)?)
     }
 
-    /// Compiles code, and loads it into the current context. Fat binaries are refused.
+    /// Compiles code, and loads it into the current context. Of a fat binary that is the best PTX.
     fn cuModuleLoadData = cuModuleLoadFatBinary(module: Out<CUmodule>, code: In<u8>) {
         module.required()?;
         let context = current()?;

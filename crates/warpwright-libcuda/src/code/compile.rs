@@ -20,7 +20,7 @@ const ABORTED: &str = "ptxas fatal   : Ptx assembly aborted due to errors";
 
 /// PTX that was parsed and verified.
 pub(crate) struct Checked {
-    module: ir::Module,
+    pub(super) module: ir::Module,
     info: ModuleInfo,
 }
 
@@ -34,8 +34,8 @@ impl Checked {
 /// Properties of compiled code that the virtual GPU does not know.
 #[derive(Clone, Debug)]
 pub(crate) struct Facts {
-    /// The version of its PTX.
-    pub(crate) version: Version,
+    /// The target of its PTX.
+    pub(crate) arch: Arch,
     /// Constant memory of the module's variables, in bytes.
     pub(crate) constant_bytes: u64,
     /// Its kernels, in the order of the text.
@@ -94,7 +94,7 @@ pub(crate) fn compile(
 fn facts(module: &ir::Module) -> Facts {
     let constants = module.globals().filter(|variable| variable.space.base() == Space::Const);
     Facts {
-        version: module.version,
+        arch: module.target.arch,
         constant_bytes: constants.filter_map(ir::Variable::bytes).sum(),
         kernels: module.entries().map(|entry| entry.name.to_string()).collect(),
     }
@@ -110,7 +110,8 @@ fn accepted_version(text: &str, options: &mut Options) -> Result<()> {
     }
     let (major, minor) = (release / 1000, release % 1000 / 10);
     let what = format!(
-        "Unsupported .version {version}; current version is '{newest}': the driver is that of CUDA {major}.{minor}"
+        "Unsupported .version {version}; current version is '{newest}': the driver is that of CUDA \
+         {major}.{minor}; `warpwright exec --driver VERSION` (WARPWRIGHT_DRIVER_VERSION) makes it another one"
     );
     options.error(&message(Some(line), "fatal   ", &what));
     options.error(ABORTED);

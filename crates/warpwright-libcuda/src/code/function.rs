@@ -113,9 +113,8 @@ impl Function {
             Attribute::CONST_SIZE_BYTES => of_bytes(facts.constant_bytes),
             Attribute::LOCAL_SIZE_BYTES => of_bytes(kernel.local_bytes),
             Attribute::NUM_REGS => registers(kernel, self.code.max_registers) as c_int,
-            Attribute::PTX_VERSION => {
-                c_int::from(facts.version.major) * 10 + c_int::from(facts.version.minor)
-            }
+            // The architecture, not the version of the text: libraries of kernels choose their tuning by it.
+            Attribute::PTX_VERSION => c_int::from(facts.arch.sm),
             Attribute::BINARY_VERSION => c_int::from(self.arch().sm),
             Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES
             | Attribute::PREFERRED_SHARED_MEMORY_CARVEOUT

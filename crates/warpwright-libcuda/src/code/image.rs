@@ -1,7 +1,7 @@
 //! Code from a client: its kind, its end, and the images that our linker makes.
 //!
 //! A client passes an address without a length, so the content must show where it ends: PTX by a zero byte, our own
-//! image by its header. Machine code (cubins, fat binaries) is recognised by its first bytes, and refused.
+//! image and fat binaries by their headers. Machine code is recognised by its first bytes, and refused.
 //!
 //! ```text
 //! ┌───────┬────┬──────────────┬───────┬──────────┬─────────────┬───┐
@@ -14,8 +14,10 @@
 //! file and damaged there is refused, as a cubin would be.
 
 use super::begins_as_ptx;
+use super::fat_binary::{self, FatBinary, Unusable};
 use crate::report::log;
 use crate::types::{In, Status};
+use std::borrow::Cow;
 use std::ffi::{CStr, c_char};
 use warpwright_ptx::ir::Arch;
 
@@ -24,11 +26,9 @@ const HEADER: usize = 32;
 
 /// First bytes of ELF files, which cubins are.
 const ELF: &[u8] = b"\x7fELF";
-/// First bytes of fat binaries: the container itself, and what leads to one in an executable.
-const FATBIN: [&[u8]; 2] = [&0xba55_ed50_u32.to_le_bytes(), &0x4662_43b1_u32.to_le_bytes()];
 
 /// The maximum size of an image's text, in bytes.
-const MAX_TEXT_BYTES: u64 = 1 << 32;
+pub(super) const MAX_TEXT_BYTES: u64 = 1 << 32;
 
 /// Code that can be compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,38 +37,62 @@ pub(crate) enum Image {
     Ptx(Vec<u8>),
     /// An image of the linker, for a target.
     Linked { arch: Arch, ptx: Vec<u8> },
+    /// Code for several targets.
+    Fat(FatBinary),
 }
 
 /// Why code cannot run here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Refused {
     Cubin,
-    Fatbin,
+    Fat(Unusable),
     Damaged,
     Empty,
+    NotPtx,
+    Target { linked: Arch, device: Arch },
 }
 
 impl Refused {
     /// Logs advice, and returns the client's status.
     fn status(self) -> Status {
-        match self {
+        const PTX_TOO: &str = "give `nvcc` PTX to put in, as in `-gencode arch=compute_80,code=compute_80`";
+        let list = |arches: &[Arch]| {
+            let names: Vec<String> = arches.iter().map(Arch::to_string).collect();
+            names.join(", ")
+        };
+        match &self {
             Refused::Cubin => log::misuse(
                 &"the code is a cubin, machine code for a real GPU, and a virtual one runs PTX: compile to PTX \
                   (`nvcc -ptx`, `nvrtcGetPTX`, `ptxas` left out) and load that",
             ),
-            Refused::Fatbin => log::misuse(
-                &"the code is a fat binary, in which PTX is compressed if it is there at all, and a virtual GPU runs \
-                  PTX: compile to PTX (`nvcc -ptx`; `cuobjdump -xptx all FILE` gets it out of a fat binary that has \
-                  it) and load that",
-            ),
+            Refused::Fat(Unusable::NoPtx(arches)) => log::misuse(&format_args!(
+                "the fat binary has no PTX, which is what a virtual GPU runs{}{}: {PTX_TOO}",
+                if arches.is_empty() { "" } else { ", but machine code alone, for " },
+                list(arches),
+            )),
+            Refused::Fat(Unusable::OtherTargets(arches)) => log::misuse(&format_args!(
+                "the fat binary has PTX for {}, which the device does not run: choose another one (`exec --sm`), or \
+                 {PTX_TOO}",
+                list(arches),
+            )),
+            Refused::Fat(Unusable::Damaged(what)) => {
+                log::misuse(&format_args!("the code is a fat binary, and {what} is damaged: compile again"));
+            }
             Refused::Damaged => {
                 log::misuse(&"the code is an image of this library's linker, and damaged: link again")
             }
             Refused::Empty => log::misuse(&"there is no code"),
+            Refused::NotPtx => log::misuse(&"the code is no PTX, which begins with `.version`"),
+            Refused::Target { linked, device } => log::misuse(&format_args!(
+                "the code was linked for {linked}, which a device of {device} does not run"
+            )),
         }
         match self {
-            Refused::Cubin | Refused::Fatbin => Status::NO_BINARY_FOR_GPU,
-            Refused::Damaged | Refused::Empty => Status::INVALID_IMAGE,
+            Refused::Cubin | Refused::Target { .. } => Status::NO_BINARY_FOR_GPU,
+            Refused::Fat(Unusable::NoPtx(_) | Unusable::OtherTargets(_)) => Status::NO_BINARY_FOR_GPU,
+            Refused::Fat(Unusable::Damaged(_)) | Refused::Damaged | Refused::Empty | Refused::NotPtx => {
+                Status::INVALID_IMAGE
+            }
         }
     }
 }
@@ -93,8 +117,18 @@ impl Image {
         if begins(ELF) {
             return Err(Refused::Cubin.status());
         }
-        if FATBIN.iter().any(|magic| begins(magic)) {
-            return Err(Refused::Fatbin.status());
+        if begins(&fat_binary::CONTAINER) {
+            let size = FatBinary::size(&code.get_all(fat_binary::HEADER)?);
+            let bytes = code.get_all(size.map_err(|unusable| Refused::Fat(unusable).status())?)?;
+            return Image::fat(&bytes).map_err(Refused::status);
+        }
+        if begins(&fat_binary::WRAPPER) {
+            // SAFETY: the magic number says that a wrapper stands here, which has the address of a container.
+            let container: In<u8> = unsafe { code.at(fat_binary::WRAPPED_AT).cast::<In<u8>>() }.get()?;
+            if container.get_all(fat_binary::CONTAINER.len())? != fat_binary::CONTAINER {
+                return Err(Refused::Fat(Unusable::Damaged("its wrapper")).status());
+            }
+            return Image::at(container);
         }
         // SAFETY: the client's pointer, which the interface says leads to PTX that ends with a zero byte, where it
         // leads to nothing else.
@@ -108,8 +142,8 @@ impl Image {
             Image::linked(bytes)
         } else if bytes.starts_with(ELF) {
             Err(Refused::Cubin)
-        } else if FATBIN.iter().any(|magic| bytes.starts_with(magic)) {
-            Err(Refused::Fatbin)
+        } else if bytes.starts_with(&fat_binary::CONTAINER) {
+            Image::fat(bytes)
         } else {
             // Clients count the end of a text, or do not.
             Image::ptx(bytes.split(|byte| *byte == 0).next().unwrap_or_default())
@@ -117,15 +151,32 @@ impl Image {
         image.map_err(Refused::status)
     }
 
-    /// Its text, for loading: a text must then begin like PTX, while the linker is told the kind of its input.
-    pub(super) fn loadable(&self) -> Result<&[u8], Status> {
-        match self {
-            Image::Ptx(text) if !begins_as_ptx(text) => {
-                log::misuse(&"the code is no PTX, which begins with `.version`");
-                Err(Status::INVALID_IMAGE)
+    /// Its text for a device. The linker is told the kind of an input, and elsewhere a text must begin like PTX.
+    pub(super) fn loadable(&self, device: Arch) -> Result<Cow<'_, [u8]>, Status> {
+        let text = self.text(device).and_then(|text| match self {
+            Image::Ptx(_) if !begins_as_ptx(&text) => Err(Refused::NotPtx),
+            Image::Linked { arch, .. } if !device.runs(*arch) => {
+                Err(Refused::Target { linked: *arch, device })
             }
-            Image::Ptx(text) | Image::Linked { ptx: text, .. } => Ok(text),
+            _ => Ok(text),
+        });
+        text.map_err(Refused::status)
+    }
+
+    /// Its text for a target of the linker.
+    pub(super) fn linkable(&self, target: Arch) -> Result<Cow<'_, [u8]>, Status> {
+        self.text(target).map_err(Refused::status)
+    }
+
+    fn text(&self, target: Arch) -> Result<Cow<'_, [u8]>, Refused> {
+        match self {
+            Image::Ptx(text) | Image::Linked { ptx: text, .. } => Ok(text.into()),
+            Image::Fat(binary) => binary.ptx(target).map_err(Refused::Fat),
         }
+    }
+
+    fn fat(bytes: &[u8]) -> Result<Image, Refused> {
+        FatBinary::read(bytes).map(Image::Fat).map_err(Refused::Fat)
     }
 
     fn ptx(text: &[u8]) -> Result<Image, Refused> {
@@ -211,10 +262,9 @@ mod tests {
 
     #[test]
     fn machine_code_is_refused() {
-        for code in [&b"\x7fELF\x02\x01\x01\x33"[..], b"\x50\xed\x55\xba\x01\0", b"\xb1\x43\x62\x46\x01\0"] {
-            assert_eq!(refused(code), Status::NO_BINARY_FOR_GPU);
-            assert_eq!(at(code), Err(Status::NO_BINARY_FOR_GPU));
-        }
+        let cubin = b"\x7fELF\x02\x01\x01\x33";
+        assert_eq!(refused(cubin), Status::NO_BINARY_FOR_GPU);
+        assert_eq!(at(cubin), Err(Status::NO_BINARY_FOR_GPU));
         for nothing in [&b"\0"[..], b" \n\t\0"] {
             assert_eq!(refused(nothing), Status::INVALID_IMAGE);
             assert_eq!(at(nothing), Err(Status::INVALID_IMAGE));

@@ -123,7 +123,7 @@ impl Kernel {
 fn kernels_of(image: &Image, options: &mut Options) -> Result<Vec<CString>> {
     let state = crate::state::state()?;
     let device = state.device(0)?;
-    let checked = super::check(image.loadable()?, device.arch(), options)?;
+    let checked = super::check(&image.loadable(device.arch())?, device.arch(), options)?;
     Ok(checked.kernels().filter_map(|name| CString::new(name).ok()).collect())
 }
 

@@ -1,17 +1,19 @@
 //! The linker: takes PTX, and makes an image that loads like a cubin.
-//!
-//! The virtual GPU runs modules of one text, so a second input is refused.
 
-use super::{Image, Options, image};
+use super::{Checked, Image, Options, image};
 use crate::lock;
 use crate::report::log;
 use crate::state::{Handles, Kind};
 use crate::types::{CUjitInputType, CUlinkState, Result, Status};
 use std::sync::{Arc, Mutex};
-use warpwright_ptx::ir::Arch;
+use warpwright_ptx::ir::{Arch, Module};
+use warpwright_ptx::link::{Input, LinkError};
 
 /// All linkers.
 pub(crate) static LINKS: Handles<Link> = Handles::new(Kind::Link);
+
+/// The functions of CUDA's device runtime that the linker has.
+const DEVICE_RUNTIME: &str = include_str!("device_runtime.ptx");
 
 /// A linker.
 pub(crate) struct Link {
@@ -21,9 +23,16 @@ pub(crate) struct Link {
 
 struct State {
     options: Options,
-    input: Option<Vec<u8>>,
+    inputs: Vec<Text>,
     /// Its image, which the client may read until the linker is destroyed.
     output: Option<Box<[u8]>>,
+}
+
+/// An input, as it was given and as a module.
+struct Text {
+    name: String,
+    text: Vec<u8>,
+    module: Module,
 }
 
 impl Link {
@@ -40,52 +49,97 @@ impl Link {
                 target
             }
         };
-        let state = Mutex::new(State { options, input: None, output: None });
+        let state = Mutex::new(State { options, inputs: Vec::new(), output: None });
         Ok(CUlinkState(LINKS.insert(Arc::new(Link { target, state }))?))
     }
 
     /// Adds an input, which is checked against the rules of PTX at once. `name` is for messages.
     pub(crate) fn add(&self, kind: CUjitInputType, data: &[u8], name: &str) -> Result<()> {
         match kind {
-            CUjitInputType::PTX | CUjitInputType::CUBIN => {}
-            CUjitInputType::FATBINARY | CUjitInputType::OBJECT | CUjitInputType::LIBRARY => {
-                log::misuse(&"the linker of a virtual GPU takes PTX: no fat binaries, objects or libraries");
+            CUjitInputType::PTX | CUjitInputType::CUBIN | CUjitInputType::FATBINARY => {}
+            CUjitInputType::LIBRARY if is_device_runtime(name) => {
+                log::note(&format_args!(
+                    "{name} is set aside: the linker has the device runtime's functions"
+                ));
+                return Ok(());
+            }
+            CUjitInputType::OBJECT | CUjitInputType::LIBRARY | CUjitInputType::NVVM => {
+                log::misuse(&format_args!(
+                    "`{name}` is an object, a library or NVVM code, and the linker of a virtual GPU takes PTX and \
+                     fat binaries with PTX: give it those"
+                ));
                 return Err(Status::NOT_SUPPORTED);
             }
             _ => return Err(Status::INVALID_VALUE),
         }
-        let text = match Image::of(data)? {
-            Image::Ptx(text) => text,
-            Image::Linked { ptx, .. } => ptx,
-        };
+        let image = Image::of(data)?;
+        let text = image.linkable(self.target)?;
         let mut state = lock(&self.state);
         if state.output.is_some() {
             return Err(Status::INVALID_VALUE);
         }
-        super::check(&text, self.target, &mut state.options)?;
-        if state.input.is_some() {
-            let what = format!(
-                "a second input, `{name}`: a virtual GPU runs modules of one text. Put the functions into one PTX \
-                 file, or load two modules that do not call each other"
-            );
-            log::misuse(&what);
-            state.options.error(&format!("nvlink error   : {what}"));
-            return Err(Status::NOT_SUPPORTED);
-        }
-        state.input = Some(text);
+        let Checked { module, .. } = super::check(&text, self.target, &mut state.options)?;
+        state.inputs.push(Text { name: name.to_string(), text: text.into_owned(), module });
         Ok(())
     }
 
     /// Makes the image: its address and size, good until the linker is destroyed.
     pub(crate) fn complete(&self) -> Result<(*const u8, usize)> {
         let mut state = lock(&self.state);
-        let Some(text) = &state.input else {
-            state.options.error("nvlink error   : there is nothing to link");
-            return Err(Status::INVALID_IMAGE);
+        let State { options, inputs, output } = &mut *state;
+        let output = match output {
+            // Asked again it is the same, at the same place.
+            Some(output) => output,
+            None => {
+                let text = linked(inputs, self.target, options)?;
+                output.insert(image::link(self.target, &text).into_boxed_slice())
+            }
         };
-        let output = image::link(self.target, text).into_boxed_slice();
-        // Asked again it is the same, at the same place.
-        let output = state.output.get_or_insert(output);
         Ok((output.as_ptr(), output.len()))
     }
+}
+
+/// Whether a library is that of the device runtime, by its name.
+fn is_device_runtime(name: &str) -> bool {
+    let file = name.rsplit('/').next().unwrap_or(name);
+    file.starts_with("libcudadevrt") || file.starts_with("cudadevrt")
+}
+
+/// The text of all inputs together. A single one stays as it was written.
+fn linked(inputs: &[Text], target: Arch, options: &mut Options) -> Result<Vec<u8>> {
+    let modules = inputs.iter().map(|input| Input { name: input.name.clone(), module: input.module.clone() });
+    let mut modules: Vec<Input> = modules.collect();
+    let runtime = device_runtime();
+    let needs_runtime = {
+        let provided: Vec<_> = runtime.module.functions().map(|function| &function.name).collect();
+        let mut declared = inputs.iter().flat_map(|input| input.module.functions());
+        declared.any(|function| function.body.is_none() && provided.contains(&&function.name))
+    };
+    if needs_runtime {
+        modules.push(runtime);
+    }
+    let is_alone = modules.len() == 1;
+    let module = warpwright_ptx::link(modules, warpwright_vm::is_provided).map_err(|error| {
+        let what = format!("nvlink error   : {error}");
+        log::misuse(&what);
+        options.error(&what);
+        match error {
+            LinkError::Nothing => Status::INVALID_IMAGE,
+            _ => Status::INVALID_PTX,
+        }
+    })?;
+    if is_alone && let [input] = inputs {
+        return Ok(input.text.clone());
+    }
+    let text = warpwright_ptx::print(&module).into_bytes();
+    // Each input is right by itself; that their calls fit one another's definitions shows together.
+    super::check(&text, target, options)?;
+    Ok(text)
+}
+
+fn device_runtime() -> Input {
+    // A test reads the text, so that it is no empty module.
+    let module = warpwright_ptx::parse(DEVICE_RUNTIME);
+    let module = module.unwrap_or_else(|_| Module::new(warpwright_ptx::ir::Version::OLDEST, Arch::sm(70)));
+    Input { name: "libcudadevrt".to_string(), module }
 }

@@ -2,7 +2,7 @@
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | `image` | code from clients |
+//! | `image`, `fat_binary` | code from clients |
 //! | `options` | options of the compiler |
 //! | `compile` | from PTX to code that a device runs |
 //! | `module`, `function`, `library` | code in contexts |
@@ -13,6 +13,7 @@
 //! Code is compiled when it is loaded, never later. This module does not know what a launch does with memory.
 
 mod compile;
+mod fat_binary;
 mod function;
 mod image;
 mod launch;
@@ -22,7 +23,7 @@ mod module;
 pub(crate) mod occupancy;
 mod options;
 
-use compile::{Facts, begins_as_ptx, check, compile};
+use compile::{Checked, Facts, begins_as_ptx, check, compile};
 pub(crate) use function::Function;
 use function::registers;
 pub(crate) use image::Image;

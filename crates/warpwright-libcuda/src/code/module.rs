@@ -57,17 +57,8 @@ impl Module {
         context.check()?;
         guard::may_wait()?;
         let device = &context.device;
-        if let Image::Linked { arch, .. } = image
-            && !device.arch().runs(*arch)
-        {
-            log::misuse(&format_args!(
-                "the code was linked for {arch}, which a device of {} does not run",
-                device.arch()
-            ));
-            return Err(Status::NO_BINARY_FOR_GPU);
-        }
-        let text = image.loadable()?;
-        let (vm, facts) = compile(text, device, options)?;
+        let text = image.loadable(device.arch())?;
+        let (vm, facts) = compile(&text, device, options)?;
         let code = Arc::new(Code {
             context: context.clone(),
             vm,

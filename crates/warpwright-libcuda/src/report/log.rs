@@ -63,6 +63,14 @@ pub(crate) fn panicked(function: &str, panic: &(dyn Any + Send)) {
     line(&format!("{function} panicked, which is a mistake of this library: {text}"));
 }
 
+/// Logs what a call is about, where its name does not say it.
+pub(crate) fn about(message: &dyn Display) {
+    if level() == LogLevel::Calls {
+        let call = calls::current();
+        line(&format!("{} {} {message}", call.number, call.function));
+    }
+}
+
 /// Logs a call that has returned.
 pub(crate) fn called(function: &str, status: Status) {
     if level() == LogLevel::Calls {

@@ -7,7 +7,7 @@
 //! | `WARPWRIGHT_MEMORY` | memory of each device in bytes, with `K`, `M`, `G` or `T` | `64G` |
 //! | `WARPWRIGHT_WORKERS` | host threads of each device; 0 for one for each core | `0` |
 //! | `WARPWRIGHT_ORDER` | execution order of streams: `issue`, `reverse`, `random:SEED` | `issue` |
-//! | `WARPWRIGHT_DRIVER_VERSION` | the CUDA version that the driver reports | `12080` |
+//! | `WARPWRIGHT_DRIVER_VERSION` | the CUDA version that the driver reports | `13050` |
 //! | `WARPWRIGHT_REFUSE` | functions that are refused, and their results: `cuMemAllocAsync=2` | none |
 //! | `WARPWRIGHT_LOG` | `missing`: missing and misused functions; `calls`: each call as well; `off` | `missing` |
 //! | `WARPWRIGHT_FINDINGS` | a file that findings are appended to as lines of JSON | text, to stderr |
@@ -78,7 +78,7 @@ impl Default for Config {
             memory: 64 << 30,
             workers: 0,
             order: Order::Issue,
-            driver_version: 12080,
+            driver_version: 13050,
             refused: Vec::new(),
             log: LogLevel::Missing,
             findings: None,

@@ -66,13 +66,13 @@ fn inputs_are_refused_by_their_kind() {
         (CUjitInputType::PTX, b"\x7fELF\x02", Status::NO_BINARY_FOR_GPU),
         (CUjitInputType::OBJECT, b"", Status::NOT_SUPPORTED),
         (CUjitInputType::LIBRARY, b"!<arch>", Status::NOT_SUPPORTED),
+        (CUjitInputType::NVVM, b"BC", Status::NOT_SUPPORTED),
+        (CUjitInputType::FATBINARY, b"\x50\xed\x55\xba\x01\0", Status::INVALID_IMAGE),
         (CUjitInputType(17), PTX.as_bytes(), Status::INVALID_VALUE),
         (CUjitInputType::PTX, b"", Status::INVALID_IMAGE),
         (CUjitInputType::PTX, b".version 8.0\n.target sm_80\nrubbish", Status::INVALID_PTX),
-        (CUjitInputType::PTX, b".version 8.7\n.target sm_80\n", Status::UNSUPPORTED_PTX_VERSION),
+        (CUjitInputType::PTX, b".version 99.7\n.target sm_80\n", Status::UNSUPPORTED_PTX_VERSION),
         (CUjitInputType::PTX, PTX.as_bytes(), OK),
-        // A module is of one text.
-        (CUjitInputType::PTX, PTX.as_bytes(), Status::NOT_SUPPORTED),
     ] {
         assert_eq!(add(link, kind, data), status, "{kind:?} {data:?}");
     }
@@ -147,4 +147,150 @@ fn options_belong_somewhere() {
         ok!(cuLinkDestroy(link));
     }
     drop(context);
+}
+
+/// The image of several texts, or the status of what refuses them.
+fn link(texts: &[&str]) -> Result<CUmodule> {
+    let link = create(&[])?;
+    let added = texts.iter().map(|text| {
+        let text = format!(".version 8.0 .target sm_80 .address_size 64\n{text}");
+        add(link, CUjitInputType::PTX, text.as_bytes()).into_result()
+    });
+    let linked = added.collect::<Result<()>>().and_then(|()| complete(link)).and_then(|(image, _)| {
+        let image = input(image);
+        out(|module| call!(cuModuleLoadData(module, image)))
+    });
+    ok!(cuLinkDestroy(link));
+    linked
+}
+
+/// A kernel that stores what a function returns.
+const KERNEL: &str = ".extern .func (.param .b32 r) f();
+    .visible .entry k(.param .u64 out) { .reg .b64 %p; .reg .b32 %x; .param .b32 r;
+      ld.param.u64 %p, [out]; call (r), f, (); ld.param.b32 %x, [r]; st.global.u32 [%p], %x; ret; }";
+
+/// A function that returns the word in a variable.
+fn returns(linkage: &str, function: &str, variable: &str) -> String {
+    format!(
+        "{linkage} .func (.param .b32 r) {function}() {{ .reg .b32 %x; ld.global.u32 %x, [{variable}];
+          st.param.b32 [r], %x; ret; }}"
+    )
+}
+
+#[test]
+fn each_text_finds_what_others_define() {
+    let _context = Ctx::new();
+    let local = |value: u32| format!(".global .u32 x = {value};\n{}", returns(".visible", "f", "x"));
+    let weak = |value: u32| format!(".global .u32 x = {value};\n{}", returns(".weak", "f", "x"));
+    let own = ".global .u32 x = 5; .func (.param .b32 r) g() { .reg .b32 %x; ld.global.u32 %x, [x];
+        st.param.b32 [r], %x; ret; }";
+    let calls_own = format!(
+        "{own} .visible .func (.param .b32 r) f() {{ .reg .b32 %x, %y; .param .b32 s; call (s), g, ();
+          ld.param.b32 %x, [s]; ld.global.u32 %y, [x]; mad.lo.u32 %x, %x, 10, %y; st.param.b32 [r], %x; ret; }}"
+    );
+    let visible = ".visible .global .u32 v = 9;".to_string();
+    let external = format!(".extern .global .u32 v;\n{}", returns(".visible", "f", "v"));
+    let common = |dims: &str| format!(".common .global .u32 v{dims};");
+    let pointed =
+        ".extern .global .u32 v; .global .u64 at = v; .visible .func (.param .b32 r) f() { .reg .b32 %x;
+        .reg .b64 %a; ld.global.u64 %a, [at]; ld.global.u32 %x, [%a]; st.param.b32 [r], %x; ret; }";
+    let alias =
+        format!("{} .visible .func (.param .b32 r) f(); .alias f, h;", local(6).replace(" f()", " h()"));
+    let cases: &[(&str, &[&str], std::result::Result<u32, Status>)] = &[
+        ("a function", &[KERNEL, &local(3)], Ok(3)),
+        ("in the other order", &[&local(3), KERNEL], Ok(3)),
+        ("names of one's own", &[KERNEL, &calls_own, own], Ok(55)),
+        ("and before", &[own, &calls_own, KERNEL], Ok(55)),
+        (
+            "a visible name that another has for its own",
+            &[KERNEL, &calls_own, &visible.replace(" v ", " x ")],
+            Ok(55),
+        ),
+        ("a variable", &[KERNEL, &external, &visible], Ok(9)),
+        ("a variable before", &[&visible, &external, KERNEL], Ok(9)),
+        ("an address", &[KERNEL, pointed, &visible], Ok(9)),
+        ("a strong one replaces weak ones", &[&weak(1), KERNEL, &local(2), &weak(3)], Ok(2)),
+        ("the first weak one counts", &[&weak(1), KERNEL, &weak(3)], Ok(1)),
+        (
+            "common variables are one",
+            &[KERNEL, &common("[2]"), &external.replace("v;", "v[2];"), &common("[2]")],
+            Ok(0),
+        ),
+        ("or the definition", &[KERNEL, &common(""), &external, &visible], Ok(9)),
+        ("an alias", &[KERNEL, &alias], Ok(6)),
+        ("twice", &[KERNEL, &local(3), &local(4)], Err(Status::INVALID_PTX)),
+        ("kernels twice", &[KERNEL, &local(3), KERNEL], Err(Status::INVALID_PTX)),
+        ("no function", &[KERNEL, &visible], Err(Status::INVALID_PTX)),
+        ("no function, alone", &[KERNEL], Err(Status::INVALID_PTX)),
+        ("no variable", &[KERNEL, &external], Err(Status::INVALID_PTX)),
+        ("another signature", &[KERNEL, ".visible .func f() { ret; }"], Err(Status::INVALID_PTX)),
+    ];
+    for (what, texts, expected) in cases {
+        let word = words(1);
+        let ran = link(texts).map(|module| {
+            assert_eq!(launch(function(module, "k").unwrap(), CUstream::NULL, &[word]), OK, "{what}");
+            read(word, 1)[0]
+        });
+        assert_eq!(ran, *expected, "{what}");
+    }
+}
+
+/// What libcudadevrt has: the texts that call it are alone, and the archive says nothing.
+#[test]
+fn the_barrier_of_a_grid_is_there() {
+    let _context = Ctx::new();
+    // Each block adds 1, and counts after the barrier how many have; twice, so that the barrier is used again.
+    let kernel = ".version 8.0 .target sm_80 .address_size 64
+        .extern .func (.param .b64 r) cudaCGGetIntrinsicHandle(.param .b32 s);
+        .extern .func (.param .b32 r) cudaCGSynchronize(.param .b64 h, .param .b32 f);
+        .visible .entry k(.param .u64 out) {
+          .reg .b64 %p, %q, %h; .reg .b32 %x, %c, %e; .reg .pred %once;
+          ld.param.u64 %p, [out];
+          mov.u32 %c, 0;
+        AGAIN:
+          { .param .b32 s; .param .b64 r; st.param.b32 [s], 1; call (r), cudaCGGetIntrinsicHandle, (s);
+            ld.param.b64 %h, [r]; }
+          mov.u32 %x, %tid.x;
+          setp.eq.u32 %once, %x, 0;
+          @%once red.relaxed.gpu.global.add.u32 [%p], 1;
+          { .param .b64 h; .param .b32 f; .param .b32 r; st.param.b64 [h], %h; st.param.b32 [f], 0;
+            call (r), cudaCGSynchronize, (h, f); ld.param.b32 %e, [r]; }
+          mov.u32 %x, %ctaid.x;
+          mad.wide.u32 %q, %x, 4, %p;
+          ld.relaxed.gpu.global.u32 %x, [%p];
+          mad.lo.u32 %x, %e, 1000, %x;
+          @%once st.global.u32 [%q + 4], %x;
+          add.u32 %c, %c, 1;
+          { .param .b64 h; .param .b32 f; .param .b32 r; st.param.b64 [h], %h; st.param.b32 [f], 0;
+            call (r), cudaCGSynchronize, (h, f); ld.param.b32 %e, [r]; }
+          setp.lt.u32 %once, %c, 2;
+          @%once bra AGAIN;
+          ret; }";
+    let link = create(&[]).unwrap();
+    assert_eq!(add(link, CUjitInputType::PTX, kernel.as_bytes()), OK);
+    let name = text("/usr/local/cuda/lib64/libcudadevrt.a");
+    let archive = b"!<arch>\n";
+    let data = input(archive.as_ptr());
+    ok!(cuLinkAddData_v2(
+        link,
+        CUjitInputType::LIBRARY,
+        data,
+        archive.len(),
+        chars(&name),
+        0,
+        null(),
+        nowhere()
+    ));
+    let (image, _) = complete(link).unwrap();
+    let module = out(|module| call!(cuModuleLoadData(module, input(image)))).unwrap();
+    let kernel = function(module, "k").unwrap();
+    let counts = words(8);
+    let parameters = Params::of(&[counts]);
+    ok!(cuLaunchCooperativeKernel(kernel, 7, 1, 1, 64, 1, 1, 0, CUstream::NULL, parameters.get()));
+    assert_eq!(read(counts, 8), [14; 8]);
+    // Without a cooperative launch there is no barrier, and the function says so.
+    let word = words(2);
+    assert_eq!(launch(kernel, CUstream::NULL, &[word]), OK);
+    assert_eq!(read(word, 2), [2, 1002]);
+    ok!(cuLinkDestroy(link));
 }

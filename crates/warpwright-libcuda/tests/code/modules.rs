@@ -94,7 +94,8 @@ fn errors_have_the_compilers_shape_and_their_line() {
         errors.lines().next(),
         Some(
             "ptxas application ptx input, line 2; fatal   : Unsupported .version 8.5; current version is '8.2': the \
-             driver is that of CUDA 12.2"
+             driver is that of CUDA 12.2; `warpwright exec --driver VERSION` (WARPWRIGHT_DRIVER_VERSION) makes it \
+             another one"
         )
     );
 }

@@ -139,7 +139,7 @@ fn a_function_that_the_driver_lacks_is_named() {
     assert_eq!((function, found), ("cuGraphUpload", Some(DriverVersion { major: 12, minor: 8 })));
     assert_eq!(
         text,
-        "the CUDA driver, of version 12.8 of the driver API, has no function `cuGraphUpload`, which every driver since \
+        "the CUDA driver, of version 13.5 of the driver API, has no function `cuGraphUpload`, which every driver since \
          12.2 of the driver API has: the library that the loader finds is not NVIDIA's, or not whole; install NVIDIA's \
          driver again"
     );

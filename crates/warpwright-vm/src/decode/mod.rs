@@ -18,6 +18,7 @@ pub(crate) use code::{Code, FunctionCode, Meta, NO_STATEMENT, ParamSlot};
 pub(crate) use loops::Deciding;
 pub(crate) use operand::{SymbolValue, immediate};
 pub(crate) use slots::File;
+pub use symbols::is_provided;
 pub(crate) use symbols::{Builtin, Callable, Symbols, function_at};
 
 use crate::launch::TrapKind;

@@ -37,6 +37,11 @@ impl Builtin {
     }
 }
 
+/// Whether the device has a function of that name, which a module declares and need not define.
+pub fn is_provided(name: &str) -> bool {
+    Builtin::named(name).is_some()
+}
+
 /// What a function's name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Callable {

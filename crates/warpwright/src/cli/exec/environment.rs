@@ -24,6 +24,9 @@ pub(super) fn variables(arguments: &Arguments) -> Result<Variables, Failure> {
         };
         set("WARPWRIGHT_DEVICES", list(arguments.sm.iter().map(number)).into());
     }
+    if let Some(release) = arguments.driver {
+        set("WARPWRIGHT_DRIVER_VERSION", release.to_string().into());
+    }
     if let Some(bytes) = arguments.memory {
         set("WARPWRIGHT_MEMORY", bytes.to_string().into());
     }
@@ -86,9 +89,30 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     })
 }
 
+/// A version of CUDA, `12.8`, as the driver reports it: 12080.
+pub(super) fn release(text: &str) -> Result<u32, String> {
+    let number =
+        |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<u32>().ok());
+    let (major, minor) = text.split_once('.').unwrap_or((text, "0"));
+    let parts = number(major).flatten().zip(number(minor).flatten());
+    let known = parts.filter(|(major, minor)| (11..100).contains(major) && *minor < 10);
+    known
+        .map(|(major, minor)| 1000 * major + 10 * minor)
+        .ok_or_else(|| format!("`{text}` is no version of CUDA from 11.0 on, such as 12.8 or 13.5"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn releases() {
+        assert_eq!(release("12.8"), Ok(12080));
+        assert_eq!(release("13"), Ok(13000));
+        for text in ["", "12080", "10.2", "12.", ".8", "12.10", "+12.8", "12.8.1", "v12"] {
+            assert!(release(text).is_err(), "{text:?}");
+        }
+    }
 
     #[test]
     fn sizes() {

@@ -39,6 +39,10 @@ pub(crate) struct Arguments {
         value_parser = super::virtual_gpu::compute_capability
     )]
     sm: Vec<Arch>,
+    /// The version of CUDA whose driver this is, such as 12.8: newer PTX is refused, and programs find that version's
+    /// functions [default: 13.5]
+    #[arg(long, value_name = "VERSION", value_parser = environment::release)]
+    driver: Option<u32>,
     /// Memory of each device, in bytes or as 512M, 8G
     #[arg(long, value_name = "BYTES", value_parser = environment::size)]
     memory: Option<u64>,
