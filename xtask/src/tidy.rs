@@ -18,6 +18,7 @@ const MAX_LINES: usize = 700;
 const UNSAFE_PLACES: &[&str] = &[
     "crates/warpwright-runtime/",
     "crates/warpwright-libcuda/",
+    "crates/warpwright-libcudart/",
     "crates/warpwright-dsl/src/bounded.rs",
     "crates/warpwright-kernels/src/bounded.rs",
     "crates/warpwright-graph/src/run/persistent/bound.rs",
@@ -46,6 +47,7 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("warpwright-graph", &["warpwright-dsl", "warpwright-ptx", "warpwright-kernels", "warpwright-runtime"]),
     ("warpwright-llm", &["warpwright-graph", "warpwright-kernels", "warpwright-runtime"]),
     ("warpwright-libcuda", &["warpwright-device", "warpwright-ptx", "warpwright-vm"]),
+    ("warpwright-libcudart", &[]),
     (
         "warpwright-testing",
         &["warpwright-dsl", "warpwright-ptx", "warpwright-runtime", "warpwright-test", "warpwright-vm"],

@@ -1,0 +1,220 @@
+//! What programs register before `main`: images of code, with their kernels and variables by the addresses that stand
+//! for them in host code. An image is loaded when something of it is first needed, and unloaded when it is
+//! unregistered.
+
+use crate::abi::{Handle, Out};
+use crate::driver::driver;
+use crate::error::{Error, Result};
+use crate::{lock, state};
+use std::collections::HashMap;
+use std::ffi::{CStr, CString};
+use std::ptr::null_mut;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// A handle of the driver that is kept: threads share it.
+type Kept = usize;
+
+fn kept(handle: Handle) -> Kept {
+    handle.expose_provenance()
+}
+
+fn handle(kept: Kept) -> Handle {
+    std::ptr::with_exposed_provenance_mut(kept)
+}
+
+/// A registered image.
+pub(crate) struct Image {
+    /// What the compiler has emitted: a wrapper around a container, which the driver takes.
+    address: Kept,
+    library: OnceLock<Result<Kept>>,
+    managed: Mutex<Vec<Managed>>,
+}
+
+/// A managed variable: the host's pointer to it is set when the image is loaded.
+struct Managed {
+    slot: Out<Handle>,
+    name: CString,
+}
+
+// SAFETY: the slot is a static variable of the program, written once.
+unsafe impl Send for Managed {}
+
+/// A registered kernel or variable.
+struct Symbol {
+    image: Arc<Image>,
+    name: CString,
+    /// The handle of a kernel, once it was looked up.
+    kernel: OnceLock<Result<Kept>>,
+}
+
+/// What is registered, by its address in host code. Kernels and variables have different addresses.
+static SYMBOLS: Mutex<Option<HashMap<Kept, Arc<Symbol>>>> = Mutex::new(None);
+
+impl Image {
+    /// The driver's library, loaded now if it was not before.
+    fn library(&self) -> Result<Handle> {
+        let load = || {
+            state::context()?;
+            let (mut library, none): (Handle, Handle) = (null_mut(), null_mut());
+            driver!(cuLibraryLoadData(
+                &raw mut library,
+                handle(self.address),
+                none,
+                none,
+                0u32,
+                none,
+                none,
+                0u32
+            ))?;
+            Ok(kept(library))
+        };
+        self.library.get_or_init(load).map(handle)
+    }
+
+    /// Loads the image, and sets the host's pointers to its managed variables.
+    fn load(&self) -> Result<()> {
+        let library = self.library()?;
+        for variable in std::mem::take(&mut *lock(&self.managed)) {
+            let mut address: Handle = null_mut();
+            driver!(cuLibraryGetManaged(
+                &raw mut address,
+                null_mut::<usize>(),
+                library,
+                variable.name.as_ptr()
+            ))?;
+            variable.slot.set(address)?;
+        }
+        Ok(())
+    }
+}
+
+/// Registers an image. The result stands for it until [`unregister`].
+pub(crate) fn register(address: Handle) -> *const Image {
+    Arc::into_raw(Arc::new(Image {
+        address: kept(address),
+        library: OnceLock::new(),
+        managed: Mutex::new(Vec::new()),
+    }))
+}
+
+/// An image by what [`register`] has returned.
+///
+/// # Safety
+///
+/// It must not be unregistered, and unless null it must be of [`register`].
+pub(crate) unsafe fn image(registered: *const Image) -> Option<Arc<Image>> {
+    if registered.is_null() {
+        return None;
+    }
+    // SAFETY: one count is the registration's, which stays; the other is that of the result.
+    unsafe {
+        Arc::increment_strong_count(registered);
+        Some(Arc::from_raw(registered))
+    }
+}
+
+/// Unregisters an image, with its kernels and variables.
+///
+/// # Safety
+///
+/// As for [`image`], and nothing may use it afterwards.
+pub(crate) unsafe fn unregister(registered: *const Image) {
+    if registered.is_null() {
+        return;
+    }
+    // SAFETY: the registration's count ends here.
+    let image = unsafe { Arc::from_raw(registered) };
+    if let Some(symbols) = lock(&SYMBOLS).as_mut() {
+        symbols.retain(|_, symbol| !Arc::ptr_eq(&symbol.image, &image));
+    }
+    if let Some(Ok(library)) = image.library.get() {
+        // At the end of the process the driver may have gone before.
+        let _ = driver!(cuLibraryUnload(handle(*library)));
+    }
+}
+
+/// Registers a kernel or a variable of an image. Where several images have one, such as an instance of a template, the
+/// first counts.
+pub(crate) fn define(image: Arc<Image>, host: Handle, name: &CStr) {
+    let symbol = Symbol { image, name: name.to_owned(), kernel: OnceLock::new() };
+    lock(&SYMBOLS).get_or_insert_default().entry(kept(host)).or_insert_with(|| Arc::new(symbol));
+}
+
+/// Registers a managed variable: its host variable is a pointer, by which host code names it too.
+pub(crate) fn define_managed(image: Arc<Image>, slot: Out<Handle>, name: &CStr) {
+    lock(&image.managed).push(Managed { slot, name: name.to_owned() });
+    define(image, slot.address(), name);
+}
+
+/// Loads an image for its managed variables.
+pub(crate) fn initialize(image: &Image) -> Result<()> {
+    image.load()
+}
+
+fn symbol(host: Handle) -> Option<Arc<Symbol>> {
+    lock(&SYMBOLS).as_ref()?.get(&kept(host)).cloned()
+}
+
+/// The driver's kernel for a function of host code. A handle of a kernel stands for itself.
+pub(crate) fn kernel(host: Handle) -> Result<Handle> {
+    let Some(symbol) = symbol(host) else {
+        let known = !host.is_null() && {
+            let mut name: *const std::ffi::c_char = std::ptr::null();
+            driver!(cuKernelGetName(&raw mut name, host)).is_ok()
+        };
+        return if known { Ok(host) } else { Err(Error::INVALID_DEVICE_FUNCTION) };
+    };
+    let find = || {
+        symbol.image.load()?;
+        let mut kernel: Handle = null_mut();
+        driver!(cuLibraryGetKernel(&raw mut kernel, symbol.image.library()?, symbol.name.as_ptr())).map_err(
+            |error| match error {
+                Error::NOT_FOUND => Error::INVALID_DEVICE_FUNCTION,
+                error => error,
+            },
+        )?;
+        Ok(kept(kernel))
+    };
+    symbol.kernel.get_or_init(find).map(handle)
+}
+
+/// The host function of a driver's kernel, or of a function that has it; a kernel of another origin stands for itself.
+pub(crate) fn host(kernel: Handle, function: Handle) -> Result<Handle> {
+    let is_it = |known: &Handle| {
+        let mut of_it: Handle = null_mut();
+        *known == kernel
+            || driver!(cuKernelGetFunction(&raw mut of_it, *known)).is_ok()
+                && !of_it.is_null()
+                && of_it == function
+    };
+    let known: Vec<(Kept, Handle)> = lock(&SYMBOLS)
+        .iter()
+        .flatten()
+        .filter_map(|(host, symbol)| Some((*host, handle(*symbol.kernel.get()?.as_ref().ok()?))))
+        .collect();
+    let found = known.iter().find(|(_, known)| is_it(known)).map(|(host, _)| handle(*host));
+    Ok(found.unwrap_or(if kernel.is_null() { function } else { kernel }))
+}
+
+/// The driver's function for a function of host code, in the current context.
+pub(crate) fn function(host: Handle) -> Result<Handle> {
+    let mut function: Handle = null_mut();
+    driver!(cuKernelGetFunction(&raw mut function, kernel(host)?))?;
+    Ok(function)
+}
+
+/// Address and size of a variable of host code, on the current device.
+pub(crate) fn variable(host: Handle) -> Result<(Handle, usize)> {
+    let symbol = symbol(host).ok_or(Error::INVALID_SYMBOL)?;
+    symbol.image.load()?;
+    let (mut address, mut bytes): (Handle, usize) = (null_mut(), 0);
+    let library = symbol.image.library()?;
+    let name = symbol.name.as_ptr();
+    driver!(cuLibraryGetGlobal(&raw mut address, &raw mut bytes, library, name))
+        .or_else(|_| driver!(cuLibraryGetManaged(&raw mut address, &raw mut bytes, library, name)))
+        .map_err(|error| match error {
+            Error::NOT_FOUND => Error::INVALID_SYMBOL,
+            error => error,
+        })?;
+    Ok((address, bytes))
+}
