@@ -87,15 +87,21 @@ fn options_become_the_environment_that_the_library_reads() {
 }
 
 #[test]
-fn the_program_alone_sees_the_library_under_the_drivers_name() {
+fn the_program_alone_sees_the_libraries_under_the_names_of_driver_and_runtime() {
     let sandbox = Sandbox::new("exec_folder");
     let script = "dir=${LD_LIBRARY_PATH%%:*}; echo \"${LD_LIBRARY_PATH#*:}\"; stat -c %a \"$dir\"; \
                   cd \"$dir\" && for link in *; do echo \"$link\" \"$(readlink \"$link\")\"; done";
     let mut command = sandbox.script(&[], script);
     command.env("LD_LIBRARY_PATH", "some:folders");
-    let library = Path::new(&sandbox.library).canonicalize().expect("it is there");
-    let library = library.display();
-    let expected = format!("some:folders\n700\nlibcuda.so {library}\nlibcuda.so.1 {library}\n");
+    let driver = Path::new(&sandbox.library).canonicalize().expect("it is there");
+    let runtime = sandbox.folder.write("libwarpwright_cudart.so", "a library");
+    let runtime = Path::new(&runtime).canonicalize().expect("it is there");
+    let names = ["libcuda.so", "libcuda.so.1", "libcudart.so", "libcudart.so.12", "libcudart.so.13"];
+    let links = names.map(|name| {
+        let library = if name.starts_with("libcuda.") { &driver } else { &runtime };
+        format!("{name} {}\n", library.display())
+    });
+    let expected = format!("some:folders\n700\n{}", links.concat());
     assert_eq!(stdout(&output(command)), expected);
     assert!(sandbox.is_clean());
     // An entry without a name would be the current folder.

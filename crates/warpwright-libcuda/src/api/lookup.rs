@@ -121,17 +121,43 @@ entries! {
     fn cuGetExportTable(table: Out<*const c_void>, id: In<CUuuid>) {
         table.set(std::ptr::null())?;
         let id = id.get()?.bytes.map(|byte| format!("{byte:02x}")).concat();
-        log::note(&format_args!(
-            "the private table {id} is not supported: libraries that need it, such as the CUDA runtime, \
-             do not run on the driver API alone"
-        ));
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+        match runtime(&maps) {
+            Some(path) => log::note(&format_args!(
+                "NVIDIA's CUDA runtime asks for the private table {id}, which only NVIDIA's driver has: the program has \
+                 loaded {path}, by an RPATH or a path of its own, in place of the runtime that `warpwright exec` provides: \
+                 take that file or the RPATH (`patchelf --remove-rpath`) away"
+            )),
+            None => log::note(&format_args!(
+                "NVIDIA's CUDA runtime asks for the private table {id}, which only NVIDIA's driver has: it is linked into \
+                 the program or one of its libraries: link that with `nvcc -cudart shared`"
+            )),
+        }
         Err(Status::INVALID_VALUE)
     }
+}
+
+/// NVIDIA's CUDA runtime, if a process has loaded it as a library, by the list of what is mapped. The one of this
+/// project has a name of its own behind its links.
+fn runtime(maps: &str) -> Option<&str> {
+    let files = maps.lines().filter_map(|line| line.get(line.find('/')?..));
+    files
+        .into_iter()
+        .find(|file| file.rsplit('/').next().is_some_and(|name| name.starts_with("libcudart.so")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nvidias_runtime_is_found_among_what_is_mapped() {
+        let line = |file: &str| format!("7f0000000000-7f0000001000 r-xp 00000000 08:01 42    {file}\n");
+        let ours = line("/opt/lib/libwarpwright_cudart.so") + "7f00-7f01 rw-p 00000000 00:00 0\n";
+        assert_eq!(runtime(&ours), None);
+        let theirs = "/opt/with space/libcudart.so.13.0.48";
+        assert_eq!(runtime(&(ours + &line(theirs))), Some(theirs));
+    }
 
     fn name(name: &str, version: u32, per_thread: bool) -> std::result::Result<&'static str, c_int> {
         find(name, version, per_thread).map(|entry| entry.name)

@@ -114,7 +114,7 @@ impl FatBinary {
         let targets = |kind| of_kind(kind).map(|entry| entry.arch).collect();
         let fitting = of_kind(PTX).filter(|entry| device.runs(entry.arch));
         match fitting.max_by_key(|entry| (entry.arch.sm, entry.arch.variant != ArchVariant::Base)) {
-            Some(entry) => self.payload(entry),
+            Some(entry) => self.payload(entry).map(without_end),
             None if of_kind(PTX).next().is_some() => Err(Unusable::OtherTargets(targets(PTX))),
             None => Err(Unusable::NoPtx(targets(MACHINE_CODE))),
         }
@@ -184,6 +184,18 @@ impl Entry {
     }
 }
 
+/// A text without the zero byte that ends it, and the padding behind that.
+fn without_end(text: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+    match text {
+        Cow::Borrowed(text) => text[..end].into(),
+        Cow::Owned(mut text) => {
+            text.truncate(end);
+            text.into()
+        }
+    }
+}
+
 /// The number of that many bytes at an offset.
 fn number(bytes: &[u8], offset: usize, width: usize) -> Option<u64> {
     let mut number = [0; 8];
@@ -197,6 +209,8 @@ mod tests {
     use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
     const TEXT: &[u8] = b".version 8.0\n.target sm_80\n// again and again and again and again\n";
+    /// The same as compilers write it.
+    const ENDED: &[u8] = b".version 8.0\n.target sm_80\n// again and again and again and again\n\0";
 
     /// An entry as `fatbinary` writes it.
     fn entry(kind: u16, arch: Arch, flags: u64, packed: &[u8]) -> Vec<u8> {
@@ -213,7 +227,7 @@ mod tests {
         set(8, &(padded as u64).to_le_bytes());
         if flags & (LZ4 | ZSTD) != 0 {
             set(16, &(packed.len() as u32).to_le_bytes());
-            set(56, &(TEXT.len() as u64).to_le_bytes());
+            set(56, &(ENDED.len() as u64).to_le_bytes());
         }
         set(28, &u32::from(arch.sm).to_le_bytes());
         set(40, &(flags | variant).to_le_bytes());
@@ -231,15 +245,14 @@ mod tests {
     }
 
     fn text(bytes: &[u8], device: Arch) -> Result<Vec<u8>, Unusable> {
-        let text = FatBinary::read(bytes)?.ptx(device)?.into_owned();
-        Ok(text.split(|byte| *byte == 0).next().unwrap_or_default().to_vec())
+        Ok(FatBinary::read(bytes)?.ptx(device)?.into_owned())
     }
 
     fn packed() -> [(u64, Vec<u8>); 3] {
         [
-            (0, TEXT.to_vec()),
-            (LZ4, lz4_flex::block::compress(TEXT)),
-            (ZSTD, compress_to_vec(TEXT, CompressionLevel::Fastest)),
+            (0, ENDED.to_vec()),
+            (LZ4, lz4_flex::block::compress(ENDED)),
+            (ZSTD, compress_to_vec(ENDED, CompressionLevel::Fastest)),
         ]
     }
 

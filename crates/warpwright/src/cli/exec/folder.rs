@@ -1,4 +1,5 @@
-//! The temporary folder in which the library has the driver's name: for one program only.
+//! The temporary folder in which the libraries have the names of the driver and of the CUDA runtime: for one program
+//! only.
 
 use crate::cli::Failure;
 use std::ffi::OsString;
@@ -9,14 +10,18 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The names under which programs ask the loader for the driver.
-const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
+const DRIVER: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
+
+/// The names under which they ask it for the runtime.
+const RUNTIME: [&str; 3] = ["libcudart.so.12", "libcudart.so.13", "libcudart.so"];
 
 /// Such a folder. Dropping it removes it.
 pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    /// A new folder, accessible only to this user, with the library as the driver.
-    pub(super) fn new(library: &Path) -> Result<Folder, Failure> {
+    /// A new folder, accessible only to this user, with one library as the driver, and another as the runtime if there
+    /// is one.
+    pub(super) fn new(driver: &Path, runtime: Option<&Path>) -> Result<Folder, Failure> {
         let parent = std::env::temp_dir();
         let cannot = |error| {
             Failure::Message(format!("cannot make a folder in {} for the driver: {error}", parent.display()))
@@ -30,7 +35,8 @@ impl Folder {
         }
         let parent = std::path::absolute(&parent).map_err(cannot)?;
         let folder = make(&parent).map(Folder).map_err(cannot)?;
-        for name in NAMES {
+        let runtime = runtime.into_iter().flat_map(|library| RUNTIME.map(|name| (name, library)));
+        for (name, library) in DRIVER.map(|name| (name, driver)).into_iter().chain(runtime) {
             symlink(library, folder.0.join(name)).map_err(cannot)?;
         }
         Ok(folder)
@@ -50,7 +56,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed is two links that lead nowhere worse than where they led before.
+        // What cannot be removed is links that lead nowhere worse than where they led before.
         let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -6,6 +6,9 @@ use std::path::{Path, PathBuf};
 /// Its file, as cargo builds it. It is called that and nothing else, so that no loader takes it for a driver.
 const FILE: &str = "libwarpwright_cuda.so";
 
+/// The CUDA runtime's file, which is beside it.
+const RUNTIME: &str = "libwarpwright_cudart.so";
+
 /// The variable that says where it is.
 const VARIABLE: &str = "WARPWRIGHT_LIBCUDA";
 
@@ -57,6 +60,11 @@ pub(super) fn find(option: Option<&Path>) -> Result<PathBuf, Error> {
         Some(library) => Ok(library),
         None => Err(Error::NotFound { looked }),
     }
+}
+
+/// The CUDA runtime beside the library. Programs that link NVIDIA's find no other in its place if there is none.
+pub(super) fn runtime(library: &Path) -> Option<PathBuf> {
+    named_library(&library.with_file_name(RUNTIME))
 }
 
 /// The file of that path, or the one in that folder; without links, since it is linked to from elsewhere.

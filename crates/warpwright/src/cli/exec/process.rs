@@ -24,7 +24,7 @@ const PASSED_ON: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2]
 /// The loader's path.
 const PATH: &str = "LD_LIBRARY_PATH";
 
-/// Runs the program with the library as its driver: its exit status, as a shell has it.
+/// Runs the program with the library as its driver, and the CUDA runtime beside it as its runtime: its exit status, as a shell has it.
 pub(super) fn run(command: &[OsString], library: &Path, variables: &Variables) -> Result<u8, Failure> {
     let (program, arguments) =
         command.split_first().ok_or_else(|| Failure::Message("a program is missing".into()))?;
@@ -34,7 +34,7 @@ pub(super) fn run(command: &[OsString], library: &Path, variables: &Variables) -
     let passed_on = PASSED_ON.iter().filter(|&&signal| ignored & mask(signal) == 0);
     let mut signals = Signals::new(passed_on.chain(&[SIGCHLD])).map_err(listen)?;
 
-    let folder = Folder::new(library)?;
+    let folder = Folder::new(library, super::library::runtime(library).as_deref())?;
     if let Some(signal) = signals.pending().find(|&signal| signal != SIGCHLD) {
         return Ok(of_signal(signal));
     }
