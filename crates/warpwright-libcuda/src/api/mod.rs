@@ -30,6 +30,7 @@ mod function;
 mod graph;
 mod host;
 mod init;
+mod jitlink;
 mod launch;
 mod library;
 mod lookup;
@@ -51,6 +52,8 @@ use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+pub use jitlink::*;
+use module::read_file;
 pub use own::*;
 
 /// Makes the functions of the groups public, and lists all of them.

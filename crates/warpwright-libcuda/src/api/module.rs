@@ -121,9 +121,9 @@ entries! {
     /// Links, and returns the image, valid until the linker is destroyed.
     fn cuLinkComplete(link: CUlinkState, image: Out<*const u8>, bytes: Out<usize>) {
         image.required()?;
-        let (address, size) = LINKS.get(link.0)?.complete()?;
-        bytes.set_if(size);
-        image.set(address)
+        let linked = LINKS.get(link.0)?.complete()?;
+        bytes.set_if(linked.len());
+        image.set(linked.as_ptr())
     }
 
     /// Destroys a linker and its image.
@@ -139,7 +139,7 @@ pub(super) fn one_wanted(address: Out<CUdeviceptr>, bytes: Out<usize>) -> Result
 }
 
 /// The bytes of a client's file.
-pub(super) fn read_file(name: In<c_char>) -> Result<Vec<u8>> {
+pub(crate) fn read_file(name: In<c_char>) -> Result<Vec<u8>> {
     let name = text(name)?;
     std::fs::read(&name).map_err(|error| {
         crate::report::log::misuse(&format_args!("{name}: {error}"));

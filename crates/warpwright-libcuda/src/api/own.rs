@@ -8,6 +8,7 @@
 //! | `uint64_t warpwrightCalls(const char *function)` | the number of calls of a function; null for all |
 //! | `uint64_t warpwrightAlive(const char *what, uint64_t *bytes)` | the number of live objects of a kind in leak reports, and their bytes |
 //! | `uint64_t warpwrightFindings(uint64_t *warnings)` | the number of errors found by launches, and of warnings |
+//! | `warpwrightJitLinkCreate(…)` and its kin | the functions of `libnvJitLink`, for the library that stands for it |
 
 use super::all;
 use crate::report::{calls, findings, leaks};

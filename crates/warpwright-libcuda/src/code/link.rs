@@ -25,7 +25,7 @@ struct State {
     options: Options,
     inputs: Vec<Text>,
     /// Its image, which the client may read until the linker is destroyed.
-    output: Option<Box<[u8]>>,
+    output: Option<Arc<[u8]>>,
 }
 
 /// An input, as it was given and as a module.
@@ -49,8 +49,12 @@ impl Link {
                 target
             }
         };
-        let state = Mutex::new(State { options, inputs: Vec::new(), output: None });
-        Ok(CUlinkState(LINKS.insert(Arc::new(Link { target, state }))?))
+        Ok(CUlinkState(LINKS.insert(Arc::new(Link::new(target, options)))?))
+    }
+
+    /// A linker for a target.
+    pub(crate) fn new(target: Arch, options: Options) -> Link {
+        Link { target, state: Mutex::new(State { options, inputs: Vec::new(), output: None }) }
     }
 
     /// Adds an input, which is checked against the rules of PTX at once. `name` is for messages.
@@ -83,19 +87,28 @@ impl Link {
         Ok(())
     }
 
-    /// Makes the image: its address and size, good until the linker is destroyed.
-    pub(crate) fn complete(&self) -> Result<(*const u8, usize)> {
+    /// The image, which is made once and stays where it is until the linker is destroyed.
+    pub(crate) fn complete(&self) -> Result<Arc<[u8]>> {
         let mut state = lock(&self.state);
         let State { options, inputs, output } = &mut *state;
         let output = match output {
-            // Asked again it is the same, at the same place.
             Some(output) => output,
             None => {
                 let text = linked(inputs, self.target, options)?;
-                output.insert(image::link(self.target, &text).into_boxed_slice())
+                output.insert(image::link(self.target, &text).into())
             }
         };
-        Ok((output.as_ptr(), output.len()))
+        Ok(output.clone())
+    }
+
+    /// The text of the image.
+    pub(crate) fn linked_text(&self) -> Result<Vec<u8>> {
+        Ok(Image::of(&self.complete()?)?.linkable(self.target)?.into_owned())
+    }
+
+    /// Messages so far, where the options have no place for them: warnings and errors.
+    pub(crate) fn messages(&self) -> (String, String) {
+        lock(&self.state).options.messages()
     }
 }
 

@@ -149,6 +149,11 @@ impl Options {
         self.errors.add(text);
     }
 
+    /// All messages: warnings and errors.
+    pub(crate) fn messages(&self) -> (String, String) {
+        (self.info.text.clone(), self.errors.text.clone())
+    }
+
     /// Adds to the time that is reported to the client.
     pub(crate) fn spent(&mut self, time: Duration) {
         self.spent += time;

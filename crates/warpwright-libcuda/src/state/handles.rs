@@ -57,6 +57,7 @@ kinds! {
     GraphNode = 11 "node of a graph",
     GraphExec = 12 "executable graph",
     UserObject = 13 "user object",
+    JitLink = 14 "linker of libnvJitLink",
 }
 
 /// Why a value is not a valid handle.

@@ -17,7 +17,7 @@ pub(crate) use attributes::{attribute, persisting_l2};
 pub(crate) use config::{Config, LogLevel};
 pub(crate) use context::{CONTEXTS, Context, ContextSettings, current, stack};
 pub(crate) use device::{Device, GREATEST_PRIORITY, PciPlace};
-pub(crate) use handles::{Handles, Kind};
+pub(crate) use handles::{Handles, Kind, Stale};
 use model::Model;
 pub(crate) use process::{has_forked, is_shutting_down};
 pub(crate) use thread::{EndOfThread, Own};
