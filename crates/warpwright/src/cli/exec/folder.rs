@@ -1,6 +1,10 @@
-//! The temporary folder in which the libraries have the names of the driver and of the CUDA runtime: for one program
-//! only.
+//! The temporary folder in which the libraries have NVIDIA's names: for one program only.
+//!
+//! The loader looks there first for the driver and the CUDA runtime. A folder within has all names, also those of the
+//! compiler and the linker, which must not be found where NVIDIA's are not installed. It serves where a program opens a
+//! library by a path, or an `RPATH` leads to one: the loader asks an auditor then, which answers from it.
 
+use super::library::Libraries;
 use crate::cli::Failure;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
@@ -9,19 +13,16 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The names under which programs ask the loader for the driver.
-const DRIVER: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
-
-/// The names under which they ask it for the runtime.
-const RUNTIME: [&str; 3] = ["libcudart.so.12", "libcudart.so.13", "libcudart.so"];
-
 /// Such a folder. Dropping it removes it.
-pub(super) struct Folder(PathBuf);
+pub(super) struct Folder {
+    path: PathBuf,
+    /// The library that the loader asks about paths.
+    auditor: Option<PathBuf>,
+}
 
 impl Folder {
-    /// A new folder, accessible only to this user, with one library as the driver, and another as the runtime if there
-    /// is one.
-    pub(super) fn new(driver: &Path, runtime: Option<&Path>) -> Result<Folder, Failure> {
+    /// A new folder, accessible only to this user.
+    pub(super) fn new(libraries: &Libraries) -> Result<Folder, Failure> {
         let parent = std::env::temp_dir();
         let cannot = |error| {
             Failure::Message(format!("cannot make a folder in {} for the driver: {error}", parent.display()))
@@ -34,30 +35,52 @@ impl Folder {
             )));
         }
         let parent = std::path::absolute(&parent).map_err(cannot)?;
-        let folder = make(&parent).map(Folder).map_err(cannot)?;
-        let runtime = runtime.into_iter().flat_map(|library| RUNTIME.map(|name| (name, library)));
-        for (name, library) in DRIVER.map(|name| (name, driver)).into_iter().chain(runtime) {
-            symlink(library, folder.0.join(name)).map_err(cannot)?;
+        let path = make(&parent).map_err(cannot)?;
+        let folder = Folder { path, auditor: libraries.auditor().map(Path::to_path_buf) };
+        fs::create_dir(folder.instead()).map_err(cannot)?;
+        for (role, library) in libraries.iter() {
+            for name in role.names() {
+                symlink(library, folder.instead().join(name)).map_err(cannot)?;
+                if role.is_searched() {
+                    symlink(library, folder.path.join(name)).map_err(cannot)?;
+                }
+            }
         }
         Ok(folder)
     }
 
-    /// The loader's path with this folder before what is there.
-    pub(super) fn before(&self, path: Option<OsString>) -> OsString {
-        let mut folders = self.0.clone().into_os_string();
-        // An empty entry would be the current folder.
-        if let Some(path) = path.filter(|path| !path.is_empty()) {
-            folders.push(":");
-            folders.push(path);
-        }
-        folders
+    /// Where the libraries have the names of those that a path may lead to.
+    fn instead(&self) -> PathBuf {
+        self.path.join("instead")
     }
+
+    /// The variables by which the loader finds what is here, each before what the user has set.
+    pub(super) fn variables(&self) -> Vec<(&'static str, OsString)> {
+        let before = |name, first: &Path| (name, before(first, std::env::var_os(name)));
+        let mut variables = vec![before("LD_LIBRARY_PATH", &self.path)];
+        if let Some(auditor) = &self.auditor {
+            variables.push(before("LD_AUDIT", auditor));
+            variables.push(("WARPWRIGHT_FOLDER", self.instead().into()));
+        }
+        variables
+    }
+}
+
+/// A list of the loader with something before what is there.
+fn before(first: &Path, list: Option<OsString>) -> OsString {
+    let mut all = first.as_os_str().to_owned();
+    // An empty entry would be the current folder.
+    if let Some(list) = list.filter(|list| !list.is_empty()) {
+        all.push(":");
+        all.push(list);
+    }
+    all
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
         // What cannot be removed is links that lead nowhere worse than where they led before.
-        let _ = fs::remove_dir_all(&self.0);
+        let _ = fs::remove_dir_all(&self.path);
     }
 }
 

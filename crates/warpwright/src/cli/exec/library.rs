@@ -1,13 +1,10 @@
-//! Search for the library: by an option, or near the program.
+//! Search for the libraries: the driver's by an option or near the program, the others beside it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Its file, as cargo builds it. It is called that and nothing else, so that no loader takes it for a driver.
 const FILE: &str = "libwarpwright_cuda.so";
-
-/// The CUDA runtime's file, which is beside it.
-const RUNTIME: &str = "libwarpwright_cudart.so";
 
 /// The variable that says where it is.
 const VARIABLE: &str = "WARPWRIGHT_LIBCUDA";
@@ -62,9 +59,58 @@ pub(super) fn find(option: Option<&Path>) -> Result<PathBuf, Error> {
     }
 }
 
-/// The CUDA runtime beside the library. Programs that link NVIDIA's find no other in its place if there is none.
-pub(super) fn runtime(library: &Path) -> Option<PathBuf> {
-    named_library(&library.with_file_name(RUNTIME))
+/// What a library stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Driver,
+    Runtime,
+    Linker,
+    Compiler,
+}
+
+impl Role {
+    /// The files beside the driver's.
+    const OTHERS: [(Role, &str); 3] = [
+        (Role::Runtime, "libwarpwright_cudart.so"),
+        (Role::Linker, "libwarpwright_nvjitlink.so"),
+        (Role::Compiler, "libwarpwright_nvrtc.so"),
+    ];
+
+    /// The names by which programs ask for it.
+    pub(super) fn names(self) -> &'static [&'static str] {
+        match self {
+            Role::Driver => &["libcuda.so.1", "libcuda.so"],
+            Role::Runtime => &["libcudart.so.12", "libcudart.so.13", "libcudart.so"],
+            Role::Linker => &["libnvJitLink.so.12", "libnvJitLink.so.13"],
+            Role::Compiler => &["libnvrtc.so.11.2", "libnvrtc.so.12", "libnvrtc.so.13"],
+        }
+    }
+
+    /// Whether the loader finds it by its name alone. The others ask NVIDIA's, which have to be there too.
+    pub(super) fn is_searched(self) -> bool {
+        matches!(self, Role::Driver | Role::Runtime)
+    }
+}
+
+/// The libraries that are there. A program finds NVIDIA's in the place of one that is missing.
+pub(super) struct Libraries(Vec<(Role, PathBuf)>);
+
+impl Libraries {
+    /// The driver's library, and those beside it.
+    pub(super) fn beside(driver: PathBuf) -> Libraries {
+        let there = |(role, file)| Some((role, named_library(&driver.with_file_name(file))?));
+        let others: Vec<_> = Role::OTHERS.into_iter().filter_map(there).collect();
+        Libraries([(Role::Driver, driver)].into_iter().chain(others).collect())
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Role, &Path)> {
+        self.0.iter().map(|(role, path)| (*role, path.as_path()))
+    }
+
+    /// The auditor of the loader, which is in the compiler's library.
+    pub(super) fn auditor(&self) -> Option<&Path> {
+        self.iter().find(|(role, _)| *role == Role::Compiler).map(|(_, path)| path)
+    }
 }
 
 /// The file of that path, or the one in that folder; without links, since it is linked to from elsewhere.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! options ── environment ──┐
-//! library ── folder ───────┴── process ── its exit status
+//! libraries ── folder ─────┴── process ── its exit status
 //! ```
 //!
 //! A temporary folder holds the library under the name that the loader looks for; it exists for one program only and is
@@ -105,7 +105,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
         std::fs::write(file, "")
             .map_err(|error| Failure::Message(format!("cannot write {}: {error}", file.display())))?;
     }
-    let status = process::run(&arguments.command, &library, &variables)?;
+    let libraries = library::Libraries::beside(library);
+    let status = process::run(&arguments.command, &libraries, &variables)?;
     Ok(Outcome::Status(status))
 }
 

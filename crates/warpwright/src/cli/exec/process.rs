@@ -6,6 +6,7 @@
 
 use super::environment::Variables;
 use super::folder::Folder;
+use super::library::Libraries;
 use crate::cli::Failure;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp};
@@ -21,11 +22,8 @@ use std::process::{Child, Command, ExitStatus};
 /// Signals that go on to the program.
 const PASSED_ON: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
-/// The loader's path.
-const PATH: &str = "LD_LIBRARY_PATH";
-
-/// Runs the program with the library as its driver, and the CUDA runtime beside it as its runtime: its exit status, as a shell has it.
-pub(super) fn run(command: &[OsString], library: &Path, variables: &Variables) -> Result<u8, Failure> {
+/// Runs the program with the libraries in the place of NVIDIA's: its exit status, as a shell has it.
+pub(super) fn run(command: &[OsString], libraries: &Libraries, variables: &Variables) -> Result<u8, Failure> {
     let (program, arguments) =
         command.split_first().ok_or_else(|| Failure::Message("a program is missing".into()))?;
     let listen = |error| Failure::Message(format!("cannot listen for signals: {error}"));
@@ -34,13 +32,13 @@ pub(super) fn run(command: &[OsString], library: &Path, variables: &Variables) -
     let passed_on = PASSED_ON.iter().filter(|&&signal| ignored & mask(signal) == 0);
     let mut signals = Signals::new(passed_on.chain(&[SIGCHLD])).map_err(listen)?;
 
-    let folder = Folder::new(library, super::library::runtime(library).as_deref())?;
+    let folder = Folder::new(libraries)?;
     if let Some(signal) = signals.pending().find(|&signal| signal != SIGCHLD) {
         return Ok(of_signal(signal));
     }
     let mut child = Command::new(program)
         .args(arguments)
-        .env(PATH, folder.before(std::env::var_os(PATH)))
+        .envs(folder.variables())
         .envs(variables.iter().map(|(name, value)| (name, value)))
         .spawn()
         .map_err(|error| {
