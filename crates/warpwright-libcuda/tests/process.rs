@@ -144,6 +144,21 @@ again:
                 context(0);
                 println!("{} {} {}", first.0, second.map_or(0, |status| status.0), synchronize().0);
             }
+            "goes on" => {
+                ok(init());
+                context(0);
+                let (write, stop, x) = (kernel(PTX, "write"), kernel(PTX, "stop"), allocate(16));
+                let mut results = vec![];
+                for (kernel, threads, argument) in
+                    [(stop, 1, None), (write, 4, Some(x)), (write, 6, Some(x)), (write, 4, Some(x))]
+                {
+                    launch(kernel, threads, argument);
+                    // Only a call that waits takes the error.
+                    allocate(4);
+                    results.push(synchronize().0);
+                }
+                println!("{results:?}");
+            }
             "again and again" => {
                 ok(init());
                 context(0);
@@ -304,6 +319,7 @@ again:
         ("findings_are_shown_with_their_lines", findings_are_shown_with_their_lines),
         ("the_same_finding_is_told_once", the_same_finding_is_told_once),
         ("an_error_stays_with_its_context", an_error_stays_with_its_context),
+        ("an_error_is_told_once_if_programs_are_to_go_on", an_error_is_told_once_if_programs_are_to_go_on),
         ("what_was_launched_last_is_checked_too", what_was_launched_last_is_checked_too),
         (
             "a_kernel_that_never_ends_does_not_keep_the_process",
@@ -392,6 +408,13 @@ warpwright: 1 launches: 1 errors, 0 warnings"
         let ended = client("sticky", &[]);
         let failed = Status::LAUNCH_FAILED.0;
         assert_eq!((ended.status(), ended.text()), (Some(0), format!("{failed} {failed} 0")));
+    }
+
+    fn an_error_is_told_once_if_programs_are_to_go_on() {
+        let run = client("goes on", &[("WARPWRIGHT_ON_ERROR", "continue"), ("WARPWRIGHT_EXIT_STATUS", "9")]);
+        let (trap, access) = (Status::LAUNCH_FAILED.0, Status::ILLEGAL_ADDRESS.0);
+        assert_eq!(run.text(), format!("{:?}", [trap, 0, access, 0]));
+        assert_eq!(run.status(), Some(9), "the findings count all the same");
     }
 
     fn what_was_launched_last_is_checked_too() {

@@ -66,7 +66,7 @@ pub(super) fn alone(
     }
     copy()?;
     stream.wait();
-    stream.context.check()
+    stream.context.outcome()
 }
 
 entries! {

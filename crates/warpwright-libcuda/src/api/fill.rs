@@ -38,7 +38,7 @@ fn fill(stream: CUstream, rows: Rows, pattern: Pattern, waits: bool) -> Result<(
     // Memory of devices is filled while the client goes on.
     if waits && is_host {
         stream.wait();
-        stream.context.check()?;
+        stream.context.outcome()?;
     }
     Ok(())
 }

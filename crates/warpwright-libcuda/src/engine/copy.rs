@@ -35,7 +35,7 @@ pub(crate) fn issue(stream: &Arc<Stream>, mut copy: Copy, synchronous: bool) -> 
     stream.submit(Op::Copy(Arc::new(copy)))?;
     if is_own || synchronous && !is_between {
         stream.wait();
-        stream.context.check()?;
+        stream.context.outcome()?;
     }
     Ok(())
 }

@@ -66,7 +66,7 @@ impl Event {
         let open = self.signal()?.filter(|signal| !signal.is_reached());
         self.context.check()?;
         match open {
-            None => Ok(()),
+            None => self.context.outcome(),
             Some(signal) => {
                 signal.ask();
                 Err(Status::NOT_READY)
@@ -79,7 +79,7 @@ impl Event {
         if let Some(signal) = self.signal()? {
             signal.wait();
         }
-        self.context.check()
+        self.context.outcome()
     }
 
     /// Milliseconds from another event to this one.

@@ -173,13 +173,13 @@ impl Stream {
     pub(crate) fn query(&self) -> Result<()> {
         let idle = self.work.is_idle();
         self.context.check()?;
-        if idle { Ok(()) } else { Err(Status::NOT_READY) }
+        if idle { self.context.outcome() } else { Err(Status::NOT_READY) }
     }
 
     /// Waits for its operations so far.
     pub(crate) fn synchronize(&self) -> Result<()> {
         self.work.synchronize();
-        self.context.check()
+        self.context.outcome()
     }
 
     /// Waits for its operations so far, and for no other stream.

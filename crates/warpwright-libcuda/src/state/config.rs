@@ -12,6 +12,7 @@
 //! | `WARPWRIGHT_LOG` | `missing`: missing and misused functions; `calls`: each call as well; `off` | `missing` |
 //! | `WARPWRIGHT_FINDINGS` | a file that findings are appended to as lines of JSON | text, to stderr |
 //! | `WARPWRIGHT_EXIT_STATUS` | exit status of a process with errors that would exit with 0 | none |
+//! | `WARPWRIGHT_ON_ERROR` | `stop`: an error of a kernel stays with its context; `continue`: one call returns it | `stop` |
 //! | `WARPWRIGHT_LEAKS` | `1`: leaks are errors too, and reported | `0` |
 //! | `CUDA_VISIBLE_DEVICES` | as for the driver: ordinals, until the first invalid one | all |
 
@@ -46,8 +47,19 @@ pub(crate) struct Config {
     pub(crate) findings: Option<PathBuf>,
     /// The exit status after errors.
     pub(crate) exit_status: Option<u8>,
+    /// What an error of a kernel does to its context.
+    pub(crate) on_error: OnError,
     /// Whether leaks are errors.
     pub(crate) leaks: bool,
+}
+
+/// What an error of a kernel does to its context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnError {
+    /// It stays, as on a GPU.
+    Stop,
+    /// The next call that waits returns it, and the context goes on.
+    Continue,
 }
 
 /// The verbosity of the log.
@@ -83,6 +95,7 @@ impl Default for Config {
             log: LogLevel::Missing,
             findings: None,
             exit_status: None,
+            on_error: OnError::Stop,
             leaks: false,
         }
     }
@@ -96,70 +109,78 @@ impl Config {
 
     fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Config, ConfigError> {
         let (of, default) = (Variables(&variable), Config::default());
-        let mut config = Config {
-            checks: of.read(
-                "WARPWRIGHT_CHECK",
-                "all, none, or some of memcheck, racecheck, initcheck, synccheck",
-                default.checks,
-                checks,
-            )?,
-            devices: of.read(
-                "WARPWRIGHT_DEVICES",
-                "architectures such as 75,80,90",
-                default.devices,
-                |text| items(text).map(arch).collect(),
-            )?,
-            memory: of.read(
-                "WARPWRIGHT_MEMORY",
-                "bytes, at least 1M, with K, M, G or T",
-                default.memory,
-                |text| bytes(text).filter(|bytes| (1 << 20..1 << 46).contains(bytes)),
-            )?,
-            workers: of.read(
-                "WARPWRIGHT_WORKERS",
-                "a number of threads up to 1024",
-                default.workers,
-                |text| text.parse().ok().filter(|workers| *workers <= 1024),
-            )?,
-            order: of.read(
-                "WARPWRIGHT_ORDER",
-                "issue, reverse, or random: and a number",
-                default.order,
-                |text| text.parse().ok(),
-            )?,
-            driver_version: of.read(
-                "WARPWRIGHT_DRIVER_VERSION",
-                "1000 · major + 10 · minor, from 11000",
-                default.driver_version,
-                |text| text.parse().ok().filter(|version| (11000..100_000).contains(version)),
-            )?,
-            refused: of.read(
-                "WARPWRIGHT_REFUSE",
-                "exported functions, and what they return: cuMemAllocAsync=2",
-                default.refused,
-                |text| items(text).map(refusal).collect(),
-            )?,
-            log: of.read("WARPWRIGHT_LOG", "missing, calls or off", default.log, |text| match text {
-                "off" => Some(LogLevel::Off),
-                "missing" => Some(LogLevel::Missing),
-                "calls" => Some(LogLevel::Calls),
-                _ => None,
-            })?,
-            findings: of.read("WARPWRIGHT_FINDINGS", "a file", default.findings, |text| {
-                Some(Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty()))
-            })?,
-            exit_status: of.read(
-                "WARPWRIGHT_EXIT_STATUS",
-                "a status from 1 to 255",
-                default.exit_status,
-                |text| text.parse().ok().filter(|status| *status > 0).map(Some),
-            )?,
-            leaks: of.read("WARPWRIGHT_LEAKS", "0 or 1", default.leaks, |text| match text {
-                "" | "0" => Some(false),
-                "1" => Some(true),
-                _ => None,
-            })?,
-        };
+        let mut config =
+            Config {
+                checks: of.read(
+                    "WARPWRIGHT_CHECK",
+                    "all, none, or some of memcheck, racecheck, initcheck, synccheck",
+                    default.checks,
+                    checks,
+                )?,
+                devices: of.read(
+                    "WARPWRIGHT_DEVICES",
+                    "architectures such as 75,80,90",
+                    default.devices,
+                    |text| items(text).map(arch).collect(),
+                )?,
+                memory: of.read(
+                    "WARPWRIGHT_MEMORY",
+                    "bytes, at least 1M, with K, M, G or T",
+                    default.memory,
+                    |text| bytes(text).filter(|bytes| (1 << 20..1 << 46).contains(bytes)),
+                )?,
+                workers: of.read(
+                    "WARPWRIGHT_WORKERS",
+                    "a number of threads up to 1024",
+                    default.workers,
+                    |text| text.parse().ok().filter(|workers| *workers <= 1024),
+                )?,
+                order: of.read(
+                    "WARPWRIGHT_ORDER",
+                    "issue, reverse, or random: and a number",
+                    default.order,
+                    |text| text.parse().ok(),
+                )?,
+                driver_version: of.read(
+                    "WARPWRIGHT_DRIVER_VERSION",
+                    "1000 · major + 10 · minor, from 11000",
+                    default.driver_version,
+                    |text| text.parse().ok().filter(|version| (11000..100_000).contains(version)),
+                )?,
+                refused: of.read(
+                    "WARPWRIGHT_REFUSE",
+                    "exported functions, and what they return: cuMemAllocAsync=2",
+                    default.refused,
+                    |text| items(text).map(refusal).collect(),
+                )?,
+                log: of.read("WARPWRIGHT_LOG", "missing, calls or off", default.log, |text| match text {
+                    "off" => Some(LogLevel::Off),
+                    "missing" => Some(LogLevel::Missing),
+                    "calls" => Some(LogLevel::Calls),
+                    _ => None,
+                })?,
+                findings: of.read("WARPWRIGHT_FINDINGS", "a file", default.findings, |text| {
+                    Some(Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty()))
+                })?,
+                exit_status: of.read(
+                    "WARPWRIGHT_EXIT_STATUS",
+                    "a status from 1 to 255",
+                    default.exit_status,
+                    |text| text.parse().ok().filter(|status| *status > 0).map(Some),
+                )?,
+                on_error: of.read("WARPWRIGHT_ON_ERROR", "stop or continue", default.on_error, |text| {
+                    match text {
+                        "stop" => Some(OnError::Stop),
+                        "continue" => Some(OnError::Continue),
+                        _ => None,
+                    }
+                })?,
+                leaks: of.read("WARPWRIGHT_LEAKS", "0 or 1", default.leaks, |text| match text {
+                    "" | "0" => Some(false),
+                    "1" => Some(true),
+                    _ => None,
+                })?,
+            };
         if let Some(visible) = variable("CUDA_VISIBLE_DEVICES") {
             config.devices = visible_devices(&config.devices, &visible);
         }
@@ -263,6 +284,7 @@ mod tests {
             ("WARPWRIGHT_LOG", "calls"),
             ("WARPWRIGHT_FINDINGS", "found.jsonl"),
             ("WARPWRIGHT_EXIT_STATUS", "9"),
+            ("WARPWRIGHT_ON_ERROR", "continue"),
             ("WARPWRIGHT_LEAKS", "1"),
             ("CUDA_VISIBLE_DEVICES", "2,0,5,1"),
         ]);
@@ -277,6 +299,7 @@ mod tests {
             log: LogLevel::Calls,
             findings: Some("found.jsonl".into()),
             exit_status: Some(9),
+            on_error: OnError::Continue,
             leaks: true,
         };
         assert_eq!(config, Ok(expected));
@@ -298,6 +321,7 @@ mod tests {
             ("WARPWRIGHT_REFUSE", "cuMemAllocAsink=2"),
             ("WARPWRIGHT_LOG", "loud"),
             ("WARPWRIGHT_EXIT_STATUS", "256"),
+            ("WARPWRIGHT_ON_ERROR", "ignore"),
             ("WARPWRIGHT_LEAKS", "yes"),
         ] {
             let error = read(&[(variable, value)]).unwrap_err();

@@ -2,9 +2,9 @@
 //!
 //! A thread has a stack of contexts, the top of which is current. **A destroyed context stays on the stacks of other
 //! threads**, and using it there is an error. An error of a kernel stays with the context until it is destroyed, and
-//! every later call of it returns it. A primary context that is created again keeps its handle, and nothing else.
+//! every later call of it returns it, unless the user wants programs to go on (`WARPWRIGHT_ON_ERROR`). A primary context that is created again keeps its handle, and nothing else.
 
-use super::{Device, Handles, Kind, is_shutting_down};
+use super::{Device, Handles, Kind, OnError, is_shutting_down, on_error};
 use crate::graph::{capture, guard};
 use crate::lock;
 use crate::report::{leaks, log};
@@ -127,18 +127,31 @@ impl Context {
         change(&mut lock(&self.settings));
     }
 
-    /// Makes every later call of the context return this error. The first error stays.
+    /// Makes every later call of the context return this error, or the next one that waits if errors do not stay. The
+    /// first error counts.
     pub(crate) fn poison(&self, error: Status) {
         // Another error was first: nothing to do.
         let _ = self.error.compare_exchange(Status::SUCCESS.0, error.0, Relaxed, Relaxed);
     }
 
-    /// Checks that it is usable: it was not destroyed, and nothing in it has failed.
+    /// Checks that it is usable: it was not destroyed, and nothing in it has failed for good.
     pub(crate) fn check(&self) -> Result<()> {
         if !self.is_alive() {
             return Err(Status::CONTEXT_IS_DESTROYED);
         }
-        Status(self.error.load(Relaxed)).into_result()
+        match on_error() {
+            OnError::Stop => Status(self.error.load(Relaxed)).into_result(),
+            OnError::Continue => Ok(()),
+        }
+    }
+
+    /// What a call returns that has waited for operations: an error that does not stay is returned once.
+    pub(crate) fn outcome(&self) -> Result<()> {
+        self.check()?;
+        match on_error() {
+            OnError::Stop => Ok(()),
+            OnError::Continue => Status(self.error.swap(Status::SUCCESS.0, Relaxed)).into_result(),
+        }
     }
 
     /// Ends it with everything in it. Only the first call has an effect.
@@ -167,7 +180,7 @@ impl Context {
         engine::permitted()?;
         guard::waits_for_all(self)?;
         self.device.engine()?.drain_context(self);
-        self.check()
+        self.outcome()
     }
 }
 

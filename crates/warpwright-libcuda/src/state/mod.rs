@@ -14,7 +14,7 @@ mod process;
 mod thread;
 
 pub(crate) use attributes::{attribute, persisting_l2};
-pub(crate) use config::{Config, LogLevel};
+pub(crate) use config::{Config, LogLevel, OnError};
 pub(crate) use context::{CONTEXTS, Context, ContextSettings, current, stack};
 pub(crate) use device::{Device, GREATEST_PRIORITY, PciPlace};
 pub(crate) use handles::{Handles, Kind, Stale};
@@ -51,6 +51,11 @@ pub(crate) fn config() -> Result<&'static Config> {
         })
     });
     config.as_ref().map_err(|status| *status)
+}
+
+/// What an error of a kernel does to its context.
+pub(crate) fn on_error() -> OnError {
+    config().map_or(OnError::Stop, |config| config.on_error)
 }
 
 /// The status with which a function is refused, if it is.

@@ -45,6 +45,9 @@ pub(super) fn variables(arguments: &Arguments) -> Result<Variables, Failure> {
     if let Some(status) = arguments.fail {
         set("WARPWRIGHT_EXIT_STATUS", status.to_string().into());
     }
+    if let Some(on_error) = &arguments.on_error {
+        set("WARPWRIGHT_ON_ERROR", name(on_error).into());
+    }
     if arguments.leaks {
         set("WARPWRIGHT_LEAKS", "1".into());
     }

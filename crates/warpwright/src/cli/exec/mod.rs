@@ -66,6 +66,10 @@ pub(crate) struct Arguments {
         value_parser = clap::value_parser!(u8).range(1..)
     )]
     fail: Option<u8>,
+    /// What an error of a kernel does: stop, as on a GPU, where every later call in its context fails; or continue: the
+    /// next call that waits returns it, and the context goes on [default: stop]
+    #[arg(long, value_name = "WHAT", hide_possible_values = true)]
+    on_error: Option<OnError>,
     /// Report memory, modules, streams and events that the program never released
     #[arg(long)]
     leaks: bool,
@@ -94,6 +98,12 @@ enum Log {
     Missing,
     Calls,
     Off,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum OnError {
+    Stop,
+    Continue,
 }
 
 #[cfg(target_os = "linux")]
