@@ -131,6 +131,9 @@ impl From<io::Error> for Failure {
 
 /// Runs the program.
 pub(crate) fn run() -> ExitCode {
+    if exec::ptxas::is_called() {
+        return exec::ptxas::run();
+    }
     let arguments = Arguments::parse();
     let mut out = io::BufWriter::new(io::stdout().lock());
     let outcome = match &arguments.command {

@@ -5,6 +5,7 @@
 //! library by a path, or an `RPATH` leads to one: the loader asks an auditor then, which answers from it.
 
 use super::library::Libraries;
+use super::ptxas;
 use crate::cli::Failure;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
@@ -46,6 +47,10 @@ impl Folder {
                 }
             }
         }
+        // Without itself this program cannot be the assembler, and programs that look for one find another.
+        if let Ok(program) = std::env::current_exe() {
+            symlink(program, folder.path.join(ptxas::NAME)).map_err(cannot)?;
+        }
         Ok(folder)
     }
 
@@ -54,10 +59,20 @@ impl Folder {
         self.path.join("instead")
     }
 
-    /// The variables by which the loader finds what is here, each before what the user has set.
+    /// The variables by which the loader finds what is here, each before what the user has set; and those by which
+    /// Triton does, if the user has not set them.
     pub(super) fn variables(&self) -> Vec<(&'static str, OsString)> {
         let before = |name, first: &Path| (name, before(first, std::env::var_os(name)));
         let mut variables = vec![before("LD_LIBRARY_PATH", &self.path)];
+        for (name, path) in [
+            ("TRITON_PTXAS_PATH", self.path.join(ptxas::NAME)),
+            ("TRITON_PTXAS_BLACKWELL_PATH", self.path.join(ptxas::NAME)),
+            ("TRITON_LIBCUDA_PATH", self.path.clone()),
+        ] {
+            if std::env::var_os(name).is_none() {
+                variables.push((name, path.into()));
+            }
+        }
         if let Some(auditor) = &self.auditor {
             variables.push(before("LD_AUDIT", auditor));
             variables.push(("WARPWRIGHT_FOLDER", self.instead().into()));

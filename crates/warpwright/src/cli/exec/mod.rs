@@ -16,6 +16,7 @@ mod folder;
 mod library;
 #[cfg(target_os = "linux")]
 mod process;
+pub(crate) mod ptxas;
 
 use super::virtual_gpu::Check;
 use super::{Failure, Outcome};
