@@ -63,16 +63,19 @@ fn options_become_the_environment_that_the_library_reads() {
     let options = [
         &["--check", "racecheck,initcheck", "--sm", "75,sm_90", "--memory", "8G", "--workers", "2"][..],
         &["--order", "random:7", "--findings", "found.json", "--fail", "--leaks", "--log", "calls"],
+        &["--driver", "12.8", "--on-error", "continue"],
     ];
     let file = sandbox.folder.path().join("found.json");
     let expected = [
         "WARPWRIGHT_CHECK=racecheck,initcheck",
         "WARPWRIGHT_DEVICES=75,90",
+        "WARPWRIGHT_DRIVER_VERSION=12080",
         "WARPWRIGHT_EXIT_STATUS=1",
         &format!("WARPWRIGHT_FINDINGS={}", file.display()),
         "WARPWRIGHT_LEAKS=1",
         "WARPWRIGHT_LOG=calls",
         "WARPWRIGHT_MEMORY=8589934592",
+        "WARPWRIGHT_ON_ERROR=continue",
         "WARPWRIGHT_ORDER=random:7",
         "WARPWRIGHT_WORKERS=2",
     ]
@@ -96,12 +99,17 @@ fn the_program_alone_sees_the_libraries_under_the_names_of_driver_and_runtime() 
     let driver = Path::new(&sandbox.library).canonicalize().expect("it is there");
     let runtime = sandbox.folder.write("libwarpwright_cudart.so", "a library");
     let runtime = Path::new(&runtime).canonicalize().expect("it is there");
-    let names = ["libcuda.so", "libcuda.so.1", "libcudart.so", "libcudart.so.12", "libcudart.so.13"];
-    let links = names.map(|name| {
-        let library = if name.starts_with("libcuda.") { &driver } else { &runtime };
-        format!("{name} {}\n", library.display())
-    });
-    let expected = format!("some:folders\n700\n{}", links.concat());
+    let program = Path::new(env!("CARGO_BIN_EXE_warpwright")).canonicalize().expect("it is there");
+    let links = [
+        ("libcuda.so", &driver),
+        ("libcuda.so.1", &driver),
+        ("libcudart.so", &runtime),
+        ("libcudart.so.12", &runtime),
+        ("libcudart.so.13", &runtime),
+        ("ptxas", &program),
+    ];
+    let links = links.map(|(name, path)| format!("{name} {}\n", path.display()));
+    let expected = format!("some:folders\n700\ninstead \n{}", links.concat());
     assert_eq!(stdout(&output(command)), expected);
     assert!(sandbox.is_clean());
     // An entry without a name would be the current folder.

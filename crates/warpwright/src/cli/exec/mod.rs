@@ -91,8 +91,7 @@ const HELP: &str = "\
 Exit status: that of the program, 128 + N if signal N ended it; 2 if it was not started.
 
 The loader finds this library as the driver, also for programs that the program starts. It does not if the program \
-opens the driver by a path, if an `RPATH` names a folder with another driver, or if the program is setuid: then the \
-loader ignores LD_LIBRARY_PATH.";
+is setuid: then the loader ignores LD_LIBRARY_PATH and LD_AUDIT.";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Log {
