@@ -159,6 +159,41 @@ again:
                 }
                 println!("{results:?}");
             }
+            "misuses" => {
+                ok(init());
+                let made = context(0);
+                // SAFETY: places for addresses and handles; addresses and handles are any values.
+                unsafe {
+                    for _ in 0..2 {
+                        assert_eq!(cuMemFree_v2(0x1234), Status::INVALID_VALUE);
+                    }
+                    let mut stream = CUstream::NULL;
+                    ok(cuStreamCreate(output(&mut stream), 0));
+                    ok(cuStreamDestroy_v2(stream));
+                    assert_eq!(cuStreamSynchronize(stream), Status::INVALID_HANDLE);
+                    // What is asked, and what a kernel has caused.
+                    let mut context = CUcontext::NULL;
+                    let at = output((&raw mut context).cast());
+                    assert_eq!(
+                        cuPointerGetAttribute(at, CUpointer_attribute::CONTEXT, 1),
+                        Status::INVALID_VALUE
+                    );
+                    // The runtime calls for itself, and says what became of the program's call.
+                    warpwrightApiBegin();
+                    assert_eq!(cuMemFree_v2(0x5678), Status::INVALID_VALUE);
+                    warpwrightApiEnd(input(c"cudaFree".as_ptr()), 0, In::null());
+                    warpwrightApiBegin();
+                    warpwrightApiEnd(
+                        input(c"cudaFree".as_ptr()),
+                        17,
+                        input(c"cudaErrorInvalidDevicePointer".as_ptr()),
+                    );
+                }
+                launch(kernel(PTX, "stop"), 1, None);
+                assert_eq!(synchronize(), Status::LAUNCH_FAILED);
+                // SAFETY: handles are any values.
+                ok(unsafe { cuCtxDestroy_v2(made) });
+            }
             "again and again" => {
                 ok(init());
                 context(0);
@@ -320,6 +355,7 @@ again:
         ("the_same_finding_is_told_once", the_same_finding_is_told_once),
         ("an_error_stays_with_its_context", an_error_stays_with_its_context),
         ("an_error_is_told_once_if_programs_are_to_go_on", an_error_is_told_once_if_programs_are_to_go_on),
+        ("calls_that_fail_are_findings_if_asked", calls_that_fail_are_findings_if_asked),
         ("what_was_launched_last_is_checked_too", what_was_launched_last_is_checked_too),
         (
             "a_kernel_that_never_ends_does_not_keep_the_process",
@@ -415,6 +451,27 @@ warpwright: 1 launches: 1 errors, 0 warnings"
         let (trap, access) = (Status::LAUNCH_FAILED.0, Status::ILLEGAL_ADDRESS.0);
         assert_eq!(run.text(), format!("{:?}", [trap, 0, access, 0]));
         assert_eq!(run.status(), Some(9), "the findings count all the same");
+    }
+
+    fn calls_that_fail_are_findings_if_asked() {
+        let findings = Findings::new("api");
+        let run = |check| {
+            let variables = [("WARPWRIGHT_FINDINGS", findings.path()), ("WARPWRIGHT_CHECK", check)];
+            assert_eq!(client("misuses", &variables).status(), Some(0));
+            let lines = findings.read();
+            std::fs::remove_file(&findings.0).unwrap();
+            let of_api = lines.iter().filter(|line| line["event"] == "api");
+            let calls =
+                of_api.map(|line| format!("{} {}", line["function"].as_str().unwrap(), line["error"]));
+            (calls.collect::<Vec<_>>(), lines.last().unwrap()["errors"].clone())
+        };
+        let calls = ["cuMemFree_v2 1", "cuStreamSynchronize 400", "cudaFree 17"].map(String::from).to_vec();
+        assert_eq!(
+            run("api"),
+            (calls, 5.into()),
+            "the second one is counted, and the trap is a finding of its own"
+        );
+        assert_eq!(run("all"), (vec![], 1.into()));
     }
 
     fn what_was_launched_last_is_checked_too() {

@@ -45,7 +45,7 @@ mod pool;
 mod primary;
 mod stream;
 
-use crate::report::{calls, log};
+use crate::report::{calls, log, misuse};
 use crate::state::{has_forked, refusal};
 use crate::types::{CUstream, Result, Status};
 use std::ffi::c_int;
@@ -124,10 +124,8 @@ impl Entry {
         // That would unwind it from where it waits or writes, and what it holds there would never be free again.
         let cancel_state = set_cancel_state(CANNOT_BE_CANCELLED);
         let outer = calls::enter(self.name);
-        let body = || match refusal(self.name) {
-            Some(status) => Err(status),
-            None => body(),
-        };
+        let refused = refusal(self.name);
+        let body = || refused.map_or_else(body, Err);
         // What a panic leaves behind is behind locks that take poison for granted.
         let status = match catch_unwind(AssertUnwindSafe(body)) {
             Ok(result) => Status::from(result),
@@ -137,6 +135,9 @@ impl Entry {
             }
         };
         log::called(self.name, status);
+        if refused.is_none() {
+            misuse::returned(calls::current(), status);
+        }
         calls::leave(outer);
         set_cancel_state(cancel_state);
         status

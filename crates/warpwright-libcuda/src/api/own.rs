@@ -8,10 +8,12 @@
 //! | `uint64_t warpwrightCalls(const char *function)` | the number of calls of a function; null for all |
 //! | `uint64_t warpwrightAlive(const char *what, uint64_t *bytes)` | the number of live objects of a kind in leak reports, and their bytes |
 //! | `uint64_t warpwrightFindings(uint64_t *warnings)` | the number of errors found by launches, and of warnings |
+//! | `void warpwrightApiBegin(void)` | a call of the CUDA runtime begins on this thread, which calls the driver for itself |
+//! | `void warpwrightApiEnd(const char *function, int error, const char *name)` | it ends, with an error and its name |
 //! | `warpwrightJitLinkCreate(…)` and its kin | the functions of `libnvJitLink`, for the library that stands for it |
 
 use super::all;
-use crate::report::{calls, findings, leaks};
+use crate::report::{calls, findings, leaks, misuse};
 use crate::state::state;
 use crate::types::{CUdevice, In, Out, text};
 use std::ffi::{CStr, c_char, c_int};
@@ -88,4 +90,23 @@ pub unsafe extern "C" fn warpwrightFindings(warnings: Out<u64>) -> u64 {
         warnings.set_if(totals.warnings);
         totals.errors
     })
+}
+
+/// A call of the CUDA runtime begins on this thread. What the runtime calls until its end is not the program's.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpwrightApiBegin() {
+    guarded(misuse::runtime_call_begins);
+}
+
+/// A call of the CUDA runtime has ended with that error; 0 is success.
+///
+/// # Safety
+///
+/// The texts are null or texts.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpwrightApiEnd(function: In<c_char>, error: c_int, name: In<c_char>) {
+    guarded(|| {
+        let text = |pointer| text(pointer).unwrap_or_default();
+        misuse::runtime_call_ends(&text(function), error, &text(name), calls::current());
+    });
 }

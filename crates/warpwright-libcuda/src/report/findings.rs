@@ -54,6 +54,12 @@ pub(crate) fn launched(report: &Report, call: Call) {
     }
 }
 
+/// Counts an error that is no launch's. Returns whether it is told: equal ones are told once.
+pub(super) fn count_error(key: &str) -> bool {
+    ERRORS.fetch_add(1, Relaxed);
+    is_new(key)
+}
+
 fn is_new(key: &str) -> bool {
     let mut told = lock(&TOLD);
     told.get_or_insert_default().insert(key.to_owned())

@@ -46,6 +46,7 @@ pub(crate) fn note(message: &dyn Display) {
 
 /// Logs a mistake of the client, with the function.
 pub(crate) fn misuse(message: &dyn Display) {
+    super::misuse::explain(&message.to_string());
     if level() > LogLevel::Off {
         note(&format_args!("{}: {message}", calls::current().function));
     }

@@ -1,13 +1,14 @@
 //! Reports to the user: the log, findings of launches, leaks, and the exit status.
 //!
 //! Findings and leaks go to stderr as text or, with `WARPWRIGHT_FINDINGS`, to a file as lines of JSON, each an object
-//! with `version` and `event`: `finding`, `trap`, `leak`, and at the end of the process `end`. **Each is written when
+//! with `version` and `event`: `finding`, `trap`, `api`, `leak`, and at the end of the process `end`. **Each is written when
 //! it is found**, so that a program that crashes has reported everything before.
 
 pub(crate) mod calls;
 pub(crate) mod findings;
 pub(crate) mod leaks;
 pub(crate) mod log;
+pub(crate) mod misuse;
 mod sink;
 
 use serde_json::json;

@@ -2,7 +2,7 @@
 //!
 //! | variable | value | default |
 //! | --- | --- | --- |
-//! | `WARPWRIGHT_CHECK` | `all`, `none`, or some of `memcheck,racecheck,initcheck,synccheck` | `memcheck` |
+//! | `WARPWRIGHT_CHECK` | `all`, `none`, or some of `memcheck,racecheck,initcheck,synccheck`; also `api` | `memcheck` |
 //! | `WARPWRIGHT_DEVICES` | architectures, one device each: `75,80,90` | `90` |
 //! | `WARPWRIGHT_MEMORY` | memory of each device in bytes, with `K`, `M`, `G` or `T` | `64G` |
 //! | `WARPWRIGHT_WORKERS` | host threads of each device; 0 for one for each core | `0` |
@@ -29,6 +29,8 @@ use warpwright_vm::Checks;
 pub(crate) struct Config {
     /// The checks of launches.
     pub(crate) checks: Checks,
+    /// Whether calls that return an error are findings.
+    pub(crate) api: bool,
     /// The architectures of the devices that the client sees.
     pub(crate) devices: Vec<Arch>,
     /// Bytes of each device.
@@ -86,6 +88,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             checks: Checks::MEMORY,
+            api: false,
             devices: vec![Arch::sm(90)],
             memory: 64 << 30,
             workers: 0,
@@ -113,10 +116,13 @@ impl Config {
             Config {
                 checks: of.read(
                     "WARPWRIGHT_CHECK",
-                    "all, none, or some of memcheck, racecheck, initcheck, synccheck",
+                    "all, none, or some of memcheck, racecheck, initcheck, synccheck; also api",
                     default.checks,
                     checks,
                 )?,
+                api: of.read("WARPWRIGHT_CHECK", "", default.api, |text| {
+                    Some(text.split(',').any(|name| name.trim() == API))
+                })?,
                 devices: of.read(
                     "WARPWRIGHT_DEVICES",
                     "architectures such as 75,80,90",
@@ -210,12 +216,15 @@ fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
+/// The check that is not of kernels.
+const API: &str = "api";
+
 fn checks(text: &str) -> Option<Checks> {
     let mut checks = Checks::MEMORY;
     for name in text.split(',').map(str::trim) {
         match name {
             "all" => checks = Checks::ALL,
-            "none" | "memcheck" | "" => {}
+            "none" | "memcheck" | API | "" => {}
             "racecheck" => checks.race = true,
             "initcheck" => checks.init = true,
             "synccheck" => checks.sync = true,
@@ -274,7 +283,7 @@ mod tests {
     #[test]
     fn everything_can_be_said() {
         let config = read(&[
-            ("WARPWRIGHT_CHECK", "racecheck, synccheck"),
+            ("WARPWRIGHT_CHECK", "racecheck, api, synccheck"),
             ("WARPWRIGHT_DEVICES", "75, sm_80,90a"),
             ("WARPWRIGHT_MEMORY", "3g"),
             ("WARPWRIGHT_WORKERS", "2"),
@@ -290,6 +299,7 @@ mod tests {
         ]);
         let expected = Config {
             checks: Checks { race: true, init: false, sync: true },
+            api: true,
             devices: vec![Arch::sm(90), Arch::sm(75)],
             memory: 3 << 30,
             workers: 2,

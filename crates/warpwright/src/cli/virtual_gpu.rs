@@ -15,6 +15,7 @@ pub(crate) enum Check {
     Racecheck,
     Initcheck,
     Synccheck,
+    Api,
 }
 
 /// What is to be checked.
@@ -30,6 +31,11 @@ pub(crate) fn checks(asked: &[Check]) -> Result<vm::Checks, Failure> {
             Check::Racecheck => checks.race = true,
             Check::Initcheck => checks.init = true,
             Check::Synccheck => checks.sync = true,
+            Check::Api => {
+                return Err(Failure::Message(
+                    "`--check api` is of the calls of a program: it goes with `exec`".into(),
+                ));
+            }
         }
     }
     Ok(checks)

@@ -2,6 +2,7 @@
 //! stay as in the user's environment.
 
 use super::{Arguments, Log};
+use crate::cli::virtual_gpu::Check;
 use crate::cli::{Failure, virtual_gpu};
 use clap::ValueEnum;
 use std::ffi::OsString;
@@ -14,7 +15,9 @@ pub(super) fn variables(arguments: &Arguments) -> Result<Variables, Failure> {
     let mut variables = Variables::new();
     let mut set = |name, value: OsString| variables.push((name, value));
     if !arguments.check.is_empty() {
-        virtual_gpu::checks(&arguments.check)?;
+        let of_kernels: Vec<_> =
+            arguments.check.iter().filter(|check| **check != Check::Api).copied().collect();
+        virtual_gpu::checks(&of_kernels)?;
         set("WARPWRIGHT_CHECK", list(arguments.check.iter().map(name)).into());
     }
     if !arguments.sm.is_empty() {

@@ -1,0 +1,106 @@
+//! Calls that a program should not have made, as findings: `WARPWRIGHT_CHECK=api`.
+//!
+//! A call that returns an error is one, as for compute-sanitizer. Three kinds are not: what a program asks to learn
+//! something (whether work is done, whether a function is there, whether memory is the driver's), errors that kernels
+//! have caused, which are findings already, and errors that the user has asked for. **The CUDA runtime calls the driver
+//! for itself**: between `warpwrightApiBegin` and `warpwrightApiEnd` the program's call is that of the runtime, and only
+//! its result counts.
+
+use super::calls::Call;
+use super::findings;
+use super::sink::{self, VERSION};
+use crate::state::config;
+use crate::types::Status;
+use serde_json::json;
+use std::cell::{Cell, RefCell};
+
+thread_local! {
+    /// Calls of the runtime that have not returned.
+    static RUNTIME_CALLS: Cell<u32> = const { Cell::new(0) };
+    /// What was said of the current call.
+    static REASON: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// What a program learns by an error.
+const ASKED: [(&str, Status); 6] = [
+    ("cuGetProcAddress", Status::NOT_FOUND),
+    ("cuGetExportTable", Status::INVALID_VALUE),
+    ("cuPointerGetAttribute", Status::INVALID_VALUE),
+    ("cuCtxGetDevice", Status::INVALID_CONTEXT),
+    ("cuModuleGetGlobal_v2", Status::NOT_FOUND),
+    ("cuLibraryGetGlobal", Status::NOT_FOUND),
+];
+
+/// Errors that kernels cause.
+const OF_KERNELS: [Status; 9] = [
+    Status::ILLEGAL_ADDRESS,
+    Status::MISALIGNED_ADDRESS,
+    Status::ASSERT,
+    Status::LAUNCH_TIMEOUT,
+    Status::ILLEGAL_INSTRUCTION,
+    Status::INVALID_PC,
+    Status::INVALID_ADDRESS_SPACE,
+    Status::HARDWARE_STACK_ERROR,
+    Status::LAUNCH_FAILED,
+];
+
+fn is_checked() -> bool {
+    config().is_ok_and(|config| config.api)
+}
+
+/// Keeps what is said of the thread's call until it returns.
+pub(super) fn explain(reason: &str) {
+    if is_checked() {
+        REASON.with(|kept| *kept.borrow_mut() = Some(reason.to_string()));
+    }
+}
+
+/// A call of the runtime begins.
+pub(crate) fn runtime_call_begins() {
+    RUNTIME_CALLS.set(RUNTIME_CALLS.get() + 1);
+}
+
+/// A call of the runtime has ended, with that error and its name; 0 is success.
+pub(crate) fn runtime_call_ends(function: &str, error: i32, name: &str, call: Call) {
+    let depth = RUNTIME_CALLS.get().saturating_sub(1);
+    RUNTIME_CALLS.set(depth);
+    let is_asked = Status(error) == Status::NOT_READY || OF_KERNELS.contains(&Status(error));
+    if depth == 0 {
+        let reason = REASON.with(|kept| kept.borrow_mut().take());
+        if error != 0 && !is_asked && is_checked() {
+            tell(function, error, name, reason, call);
+        }
+    }
+}
+
+/// A call of the driver has returned.
+pub(crate) fn returned(call: Call, status: Status) {
+    if !is_checked() || RUNTIME_CALLS.get() > 0 {
+        return;
+    }
+    let reason = REASON.with(|kept| kept.borrow_mut().take());
+    let is_asked = status == Status::NOT_READY || ASKED.contains(&(call.function, status));
+    if status != Status::SUCCESS && !is_asked && !OF_KERNELS.contains(&status) {
+        let name = status
+            .name()
+            .map_or_else(|| format!("CUresult {}", status.0), |name| name.to_string_lossy().into());
+        tell(call.function, status.0, &name, reason, call);
+    }
+}
+
+fn tell(function: &str, error: i32, name: &str, reason: Option<String>, call: Call) {
+    if !findings::count_error(&format!("{function} {error} {reason:?}")) {
+        return;
+    }
+    let text = || {
+        let note = reason.as_ref().map(|reason| format!("\n   = note: {reason}")).unwrap_or_default();
+        format!("error[api]: {function} returned {name} ({error}){note}\n   = note: by {call}\n")
+    };
+    let json = || {
+        json!({
+            "version": VERSION, "event": "api", "function": function, "error": error, "name": name,
+            "message": reason, "call": findings::call_json(call),
+        })
+    };
+    sink::tell(text, json);
+}
