@@ -24,7 +24,7 @@ fn handle(kept: Kept) -> Handle {
 
 /// A registered image.
 pub(crate) struct Image {
-    /// What the compiler has emitted: a wrapper around a container, which the driver takes.
+    /// What the compiler has emitted: a wrapper around a container of code, which the driver takes.
     address: Kept,
     library: OnceLock<Result<Kept>>,
     managed: Mutex<Vec<Managed>>,
@@ -55,18 +55,12 @@ impl Image {
     fn library(&self) -> Result<Handle> {
         let load = || {
             state::context()?;
-            let (mut library, none): (Handle, Handle) = (null_mut(), null_mut());
-            driver!(cuLibraryLoadData(
-                &raw mut library,
-                handle(self.address),
-                none,
-                none,
-                0u32,
-                none,
-                none,
-                0u32
-            ))?;
-            Ok(kept(library))
+            // SAFETY: what was registered is a wrapper, until it is unregistered.
+            let library = match unsafe { parts(handle(self.address)) } {
+                None => library(handle(self.address)),
+                Some(parts) => linked(&parts),
+            };
+            library.map(kept)
         };
         self.library.get_or_init(load).map(handle)
     }
@@ -86,6 +80,82 @@ impl Image {
         }
         Ok(())
     }
+}
+
+/// Loads code.
+fn library(code: Handle) -> Result<Handle> {
+    let (mut library, none): (Handle, Handle) = (null_mut(), null_mut());
+    driver!(cuLibraryLoadData(&raw mut library, code, none, none, 0u32, none, none, 0u32))?;
+    Ok(library)
+}
+
+/// The wrapper around a fat binary, in the data of a program.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Wrapper {
+    magic: u32,
+    version: u32,
+    container: Handle,
+    /// In a program of several objects, which call one another's device functions: their containers, and null.
+    parts: *const Handle,
+}
+
+/// The version of a wrapper whose parts are to be linked: `nvcc -rdc=true`.
+const OF_PARTS: u32 = 2;
+
+/// The beginning of a container.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Header {
+    magic: u32,
+    version: u16,
+    header_bytes: u16,
+    body_bytes: u64,
+}
+
+/// The containers of a wrapper whose parts are to be linked, with their sizes in bytes.
+///
+/// # Safety
+///
+/// It must be the address of a wrapper.
+unsafe fn parts(wrapper: Handle) -> Option<Vec<(Handle, usize)>> {
+    // SAFETY: the caller's promise.
+    let Wrapper { version, parts, .. } = unsafe { wrapper.cast::<Wrapper>().read_unaligned() };
+    if version != OF_PARTS || parts.is_null() {
+        return None;
+    }
+    let mut found = Vec::new();
+    loop {
+        // SAFETY: the list of such a wrapper ends with null, and its other entries lead to containers.
+        let part = unsafe { parts.add(found.len()).read_unaligned() };
+        if part.is_null() {
+            return Some(found);
+        }
+        // SAFETY: as above.
+        let Header { header_bytes, body_bytes, .. } = unsafe { part.cast::<Header>().read_unaligned() };
+        found.push((part, usize::from(header_bytes) + usize::try_from(body_bytes).unwrap_or(0)));
+    }
+}
+
+/// Links containers, and loads the result.
+fn linked(parts: &[(Handle, usize)]) -> Result<Handle> {
+    /// `CU_JIT_INPUT_FATBINARY`.
+    const FAT_BINARY: u32 = 2;
+    let (mut link, none): (Handle, Handle) = (null_mut(), null_mut());
+    driver!(cuLinkCreate_v2(0u32, none, none, &raw mut link))?;
+    let (mut code, mut bytes): (Handle, usize) = (null_mut(), 0);
+    let name = c"a part of the program".as_ptr();
+    let add = |(part, size): &(Handle, usize)| {
+        driver!(cuLinkAddData_v2(link, FAT_BINARY, *part, *size, name, 0u32, none, none))
+    };
+    let result = parts
+        .iter()
+        .try_for_each(add)
+        .and_then(|()| driver!(cuLinkComplete(link, &raw mut code, &raw mut bytes)))
+        .and_then(|()| library(code));
+    // The driver has copied the code.
+    driver!(cuLinkDestroy(link))?;
+    result
 }
 
 /// Registers an image. The result stands for it until [`unregister`].

@@ -120,6 +120,12 @@ impl FatBinary {
         }
     }
 
+    /// Whether any of its code, for whatever target, has a text in it, such as a name.
+    pub(super) fn mentions(&self, text: &[u8]) -> bool {
+        let mentions = |code: Cow<'_, [u8]>| code.windows(text.len()).any(|window| window == text);
+        self.entries.iter().any(|entry| self.payload(entry).is_ok_and(mentions))
+    }
+
     fn payload(&self, entry: &Entry) -> Result<Cow<'_, [u8]>, Unusable> {
         let packed = &self.bytes[entry.payload.clone()];
         let damaged = Unusable::Damaged("its compressed text");
@@ -288,6 +294,20 @@ mod tests {
         let code = container(&[entry(2, Arch::sm(80), 0, b"ELF"), entry(2, Arch::sm(90), LZ4, b"ELF")]);
         assert_eq!(text(&code, Arch::sm(90)), Err(Unusable::NoPtx(vec![Arch::sm(80), Arch::sm(90)])));
         assert_eq!(text(&container(&[]), Arch::sm(90)), Err(Unusable::NoPtx(vec![])));
+    }
+
+    #[test]
+    fn names_are_found_in_code_of_any_kind_and_packing() {
+        for kind in [PTX, MACHINE_CODE] {
+            for (flags, packed) in packed() {
+                let binary = container(&[entry(kind as u16, Arch::sm(121), flags, &packed)]);
+                let binary = FatBinary::read(&binary).unwrap();
+                assert!(
+                    binary.mentions(b"again and again") && !binary.mentions(b"again and never"),
+                    "{flags:#x}"
+                );
+            }
+        }
     }
 
     /// No damage ends otherwise than in a refusal, or in a text if it hit what says nothing.

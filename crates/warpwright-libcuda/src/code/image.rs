@@ -168,6 +168,14 @@ impl Image {
         self.text(target).map_err(Refused::status)
     }
 
+    /// Whether it is a fat binary without PTX for a target whose code for others mentions a function.
+    pub(super) fn lacks(&self, target: Arch, function: &str) -> bool {
+        match self {
+            Image::Fat(binary) => binary.ptx(target).is_err() && binary.mentions(function.as_bytes()),
+            _ => false,
+        }
+    }
+
     fn text(&self, target: Arch) -> Result<Cow<'_, [u8]>, Refused> {
         match self {
             Image::Ptx(text) | Image::Linked { ptx: text, .. } => Ok(text.into()),

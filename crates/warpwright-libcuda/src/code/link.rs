@@ -15,6 +15,9 @@ pub(crate) static LINKS: Handles<Link> = Handles::new(Kind::Link);
 /// The functions of CUDA's device runtime that the linker has.
 const DEVICE_RUNTIME: &str = include_str!("device_runtime.ptx");
 
+/// One of them, by which the archive's code is known.
+const DEVICE_RUNTIME_FUNCTION: &str = "cudaCGGetIntrinsicHandle";
+
 /// A linker.
 pub(crate) struct Link {
     target: Arch,
@@ -77,6 +80,10 @@ impl Link {
             _ => return Err(Status::INVALID_VALUE),
         }
         let image = Image::of(data)?;
+        // Programs of several objects carry the archive's code along, mostly as machine code.
+        if image.lacks(self.target, DEVICE_RUNTIME_FUNCTION) {
+            return Ok(());
+        }
         let text = image.linkable(self.target)?;
         let mut state = lock(&self.state);
         if state.output.is_some() {
