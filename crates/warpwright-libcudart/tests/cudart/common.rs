@@ -36,14 +36,18 @@ pub(crate) fn symbol(library: &Library, name: &str) -> Option<*mut c_void> {
     unsafe { library.get::<*mut c_void>(name.as_bytes()).ok().and_then(|symbol| symbol.try_as_raw_ptr()) }
 }
 
-/// Calls a function of the library, whose result has the type that the context wants. The arguments must have the
+/// Calls a function of the library, whose result is an error unless another type is named. The arguments must have the
 /// types that the interface declares.
 macro_rules! call {
-    ($library:ident.$name:ident($($arg:expr),* $(,)?)) => {{
+    ($library:ident.$name:ident($($arg:expr),* $(,)?)) => {
+        $crate::common::call!(std::ffi::c_int; $library.$name($($arg),*))
+    };
+    ($result:ty; $library:ident.$name:ident($($arg:expr),* $(,)?)) => {{
         let address = $crate::common::symbol(&$library, stringify!($name)).expect(stringify!($name));
         // SAFETY: the caller passes what the interface declares, and pointers to values that live long enough.
         unsafe {
-            let function: unsafe extern "C" fn($($crate::common::any!($arg)),*) -> _ = std::mem::transmute(address);
+            let function: unsafe extern "C" fn($($crate::common::any!($arg)),*) -> $result =
+                std::mem::transmute(address);
             function($($arg),*)
         }
     }};
