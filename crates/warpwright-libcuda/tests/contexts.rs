@@ -269,6 +269,8 @@ fn what_can_be_asked_of_a_context() {
         assert_eq!(cuCtxSetLimit(CUlimit::STACK_SIZE, 1 << 30), Status::INVALID_VALUE);
         assert_eq!(limit(CUlimit::MALLOC_HEAP_SIZE), Ok(8 << 20));
         assert_eq!(cuCtxSetLimit(CUlimit::MALLOC_HEAP_SIZE, 1 << 40), Status::OUT_OF_MEMORY);
+        ok(cuCtxSetLimit(CUlimit::MALLOC_HEAP_SIZE, 32 << 20));
+        assert_eq!(limit(CUlimit::MALLOC_HEAP_SIZE), Ok(32 << 20));
         assert_eq!(limit(CUlimit::CIG_ENABLED), Ok(0));
         assert_eq!(cuCtxSetLimit(CUlimit::CIG_ENABLED, 1), Status::UNSUPPORTED_LIMIT);
         assert_eq!(limit(CUlimit(77)), Err(Status::INVALID_VALUE));

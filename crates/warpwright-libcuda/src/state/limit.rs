@@ -1,7 +1,7 @@
 //! The limits of a context's kernels.
 //!
-//! The virtual GPU gives each thread the stack that its kernel declares, and has a heap of the device's size. A client
-//! reads back the limits that it sets; limits that a device cannot support are refused.
+//! The virtual GPU gives each thread the stack that its kernel declares. The heap of `malloc` is the device's, whatever the
+//! context. A client reads back the limits that it sets; limits that a device cannot support are refused.
 
 use super::Context;
 use crate::report::log;
@@ -47,9 +47,12 @@ pub(crate) fn set(context: &Context, which: CUlimit, value: usize) -> Result<()>
     let value = match which {
         CUlimit::STACK_SIZE if value > MAX_STACK => return Err(Status::INVALID_VALUE),
         CUlimit::MAX_L2_FETCH_GRANULARITY if value > MAX_L2_FETCH => return Err(Status::INVALID_VALUE),
-        CUlimit::MALLOC_HEAP_SIZE if value > default => {
-            log::note(&format_args!("the heap of `malloc` in kernels has {default} bytes, not {value}"));
-            return Err(Status::OUT_OF_MEMORY);
+        CUlimit::MALLOC_HEAP_SIZE => {
+            context.device.vm()?.set_heap(value as u64).map_err(|error| {
+                log::misuse(&error);
+                crate::engine::status(&error)
+            })?;
+            value
         }
         CUlimit::DEV_RUNTIME_SYNC_DEPTH if value > MAX_SYNC_DEPTH => return Err(Status::OUT_OF_MEMORY),
         CUlimit::PERSISTING_L2_CACHE_SIZE if persisting == 0 => return Err(Status::UNSUPPORTED_LIMIT),

@@ -30,6 +30,8 @@ pub enum DeviceError {
         /// Bytes that are free.
         free: u64,
     },
+    /// Kernels have memory of the heap whose size is to be changed, or had some.
+    HeapInUse,
     /// A module has no global or constant variable of that name.
     UnknownVariable {
         /// The name.
@@ -94,6 +96,9 @@ impl fmt::Display for DeviceError {
                 write!(f, "the module is for {module}, which a device of {device} does not run")
             }
             DeviceError::Launch(error) => error.fmt(f),
+            DeviceError::HeapInUse => f.write_str(
+                "kernels have used the heap of `malloc`: its size is set before the first of them runs",
+            ),
             DeviceError::OutOfMemory { asked, free } => {
                 write!(f, "{asked} bytes of device memory were asked for, and {free} are free")
             }

@@ -39,7 +39,7 @@ pub struct DeviceConfig {
     pub multiprocessors: u32,
     /// Global memory, in bytes.
     pub memory: u64,
-    /// The heap of `malloc` in kernels, in bytes.
+    /// The heap of `malloc` in kernels, in bytes; [`Device::set_heap`] changes it.
     pub heap: u64,
     /// The part of the addresses of global memory that it uses: an index, and the number of equal parts. Devices with
     /// different parts of the same number never have memory at the same address; `(0, 1)` is the whole range. An
@@ -73,6 +73,8 @@ struct Inner {
     workers: u32,
     memory: Mutex<Memory>,
     launches: AtomicU64,
+    /// Bytes of the heap of `malloc`.
+    heap: AtomicU64,
     /// Whether a kernel was loaded that waits for earlier grids.
     grid_waits: AtomicBool,
 }
@@ -97,6 +99,7 @@ impl Device {
         let map = GlobalMap::new(config.memory, index, count);
         let memory = Mutex::new(Memory { map: Arc::new(map) });
         let inner = Inner {
+            heap: AtomicU64::new(config.heap),
             config,
             executor,
             workers,
@@ -126,13 +129,31 @@ impl Device {
         let mut memory = self.inner.memory();
         let map = Arc::make_mut(&mut memory.map);
         let before = map.len();
-        let loaded = Loaded::new(module, info, map, self.inner.config.heap);
+        let loaded = Loaded::new(module, info, map, self.inner.heap.load(Relaxed));
         let loaded = loaded.inspect_err(|_| map.free_variables(before..map.len()))?;
         if loaded.kernels.values().any(|kernel| kernel.waits_for_grids) {
             self.inner.grid_waits.store(true, Relaxed);
         }
         let variables = Variables { device: self.clone(), allocations: before..map.len() };
         Ok(Module { loaded: Arc::new(loaded), _variables: Arc::new(variables) })
+    }
+
+    /// Changes the size of the heap of `malloc` in kernels, in bytes.
+    ///
+    /// # Errors
+    /// [`DeviceError::HeapInUse`] if kernels have memory of it or had some, [`DeviceError::OutOfMemory`] if the device has
+    /// no room for it.
+    pub fn set_heap(&self, bytes: u64) -> Result<(), DeviceError> {
+        let mut memory = self.inner.memory();
+        let map = Arc::make_mut(&mut memory.map);
+        if map.heap().is_some_and(|heap| !heap.is_untouched()) {
+            return Err(DeviceError::HeapInUse);
+        }
+        if !map.replace_heap(bytes) {
+            return Err(DeviceError::OutOfMemory { asked: bytes, free: map.unused() });
+        }
+        self.inner.heap.store(bytes, Relaxed);
+        Ok(())
     }
 
     /// Parses, verifies and loads a PTX text.

@@ -87,6 +87,12 @@ impl Heap {
         Heap { bytes, pieces: Mutex::new(pieces) }
     }
 
+    /// Whether nothing was ever taken from it.
+    pub(crate) fn is_untouched(&self) -> bool {
+        let pieces = self.pieces();
+        pieces.given.is_empty() && pieces.taken_back.is_empty()
+    }
+
     fn pieces(&self) -> MutexGuard<'_, Pieces> {
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -296,6 +296,17 @@ impl GlobalMap {
         self.allocations.iter().flatten().find_map(|allocation| allocation.heap.as_ref())
     }
 
+    /// Puts a heap of another size in the place of the one that is there, if there is one. Returns whether there is room.
+    pub(crate) fn replace_heap(&mut self, bytes: u64) -> bool {
+        let old = self.allocations.iter().flatten().find(|allocation| allocation.heap.is_some()).cloned();
+        let Some(old) = old else { return bytes <= self.unused() };
+        let is_placed = old.bytes == bytes || self.allocate(bytes, AllocationKind::Heap, "heap").is_some();
+        if is_placed && old.bytes != bytes {
+            self.free(old.id);
+        }
+        is_placed
+    }
+
     /// One more than the largest number of an allocation so far.
     pub(crate) fn len(&self) -> usize {
         self.allocations.len()

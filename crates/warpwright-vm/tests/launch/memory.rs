@@ -74,6 +74,50 @@ fn a_fault_beside_what_malloc_gave_says_so() {
 }
 
 #[test]
+fn the_heap_has_the_size_that_was_set_before_its_first_use() {
+    // Keeps what `malloc` gave for each size.
+    let text = ".version 7.8
+.target sm_80
+.address_size 64
+.extern .func (.param .b64 pointer) malloc(.param .b64 size);
+.visible .entry k(.param .u64 out)
+{
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [out];
+    ld.u64 %rd2, [%rd1];
+    {
+    .param .b64 size;
+    .param .b64 pointer;
+    st.param.b64 [size], %rd2;
+    call.uni (pointer), malloc, (size);
+    ld.param.b64 %rd2, [pointer];
+    }
+    st.u64 [%rd1], %rd2;
+    ret;
+}
+";
+    let mut config = DeviceConfig::default();
+    (config.memory, config.heap) = (64 << 20, 1 << 20);
+    let device = Device::new(config).unwrap();
+    // Loaded before, as by a program that has its modules loaded when it begins.
+    let module = load(&device, text);
+    let given = |bytes: u64| {
+        let out = device.clone_htod(&[bytes]).unwrap();
+        let arguments = [Arg::buffer(&out)];
+        let running = device.launch(&module, "k", &LaunchConfig::new(1, 1), &arguments, &Options::checked());
+        let report = running.unwrap().wait();
+        assert!(report.is_clean(), "{report}");
+        out.read()[0] != 0
+    };
+    assert!(matches!(device.set_heap(65 << 20), Err(DeviceError::OutOfMemory { .. })));
+    device.set_heap(4 << 20).unwrap();
+    assert!(given(3 << 20));
+    assert!(!given(2 << 20), "four are not enough for both");
+    assert!(matches!(device.set_heap(8 << 20), Err(DeviceError::HeapInUse)));
+    assert!(device.free_memory() > 59 << 20, "the first heap is gone");
+}
+
+#[test]
 fn a_device_allocates_for_ever() {
     // 4096 pages of addresses, and far more allocations that come and go.
     let mut config = DeviceConfig::default();
