@@ -36,6 +36,9 @@ impl Mapping {
         if let Some(host) = hosts().find(address) {
             return Mapping::Host(host.kind);
         }
+        if let Some(array) = super::array::array_at(address) {
+            return Mapping::Device { ordinal: array.ordinal, context: Some(array.context) };
+        }
         let on = |engine: &Arc<Engine>| {
             engine.vm().extent(address)?;
             let block = engine.memory.find(address);

@@ -57,6 +57,8 @@ kinds! {
     GraphNode = 11 "node of a graph",
     GraphExec = 12 "executable graph",
     UserObject = 13 "user object",
+    Array = 14 "array",
+    MipmappedArray = 15 "mipmapped array",
 }
 
 /// Why a value is not a valid handle.
