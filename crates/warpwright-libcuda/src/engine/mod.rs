@@ -20,7 +20,7 @@ pub(crate) use array::{
     ARRAYS, ClientArray, ClientMipmappedArray, MIPMAPPED_ARRAYS, OBJECTS, Object, ObjectKind, array,
     flags as array_flags, mipmapped_array,
 };
-pub(crate) use bytes::{Mapping, bytes_at, memory_of_any, memory_of_device, memory_of_host};
+pub(crate) use bytes::{Mapping, bytes_at, is_allocated, memory_of_any, memory_of_device, memory_of_host};
 pub(crate) use callbacks::{Call, CallbackFunction, Callbacks, HostFunction, StreamCallback};
 pub(crate) use copy::issue;
 pub(crate) use event::{CapturedEvent, EVENTS, Event, Recorded, record, record_outside};

@@ -25,7 +25,7 @@ enumerations! {
 
 /// What an array of one or two dimensions is made of.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the interface's own names")]
 pub struct CUDA_ARRAY_DESCRIPTOR {
     pub Width: usize,
@@ -36,7 +36,7 @@ pub struct CUDA_ARRAY_DESCRIPTOR {
 
 /// What an array is made of.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the interface's own names")]
 pub struct CUDA_ARRAY3D_DESCRIPTOR {
     pub Width: usize,
@@ -49,7 +49,7 @@ pub struct CUDA_ARRAY3D_DESCRIPTOR {
 
 /// What a texture or surface is of.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the interface's own names")]
 pub struct CUDA_RESOURCE_DESC {
     pub resType: CUresourcetype,
@@ -60,7 +60,7 @@ pub struct CUDA_RESOURCE_DESC {
 
 /// How a texture is sampled.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[allow(missing_docs, reason = "the interface's own names")]
 pub struct CUDA_TEXTURE_DESC {
     pub addressMode: [CUaddress_mode; 3],
@@ -77,7 +77,7 @@ pub struct CUDA_TEXTURE_DESC {
 
 /// How a texture sees its array.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the interface's own names")]
 pub struct CUDA_RESOURCE_VIEW_DESC {
     pub format: c_int,
