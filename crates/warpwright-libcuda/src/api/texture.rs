@@ -3,7 +3,7 @@
 use super::array::{format, settle};
 use super::entries;
 use super::memory::here;
-use crate::engine::{OBJECTS, ObjectKind, array, mipmapped_array};
+use crate::engine::{OBJECTS, ObjectKind, array, array_flags as flags, mipmapped_array};
 use crate::report::log;
 use crate::types::*;
 use std::ffi::{c_int, c_uint};
@@ -119,7 +119,7 @@ fn viewed(image: &Image, view: &CUDA_RESOURCE_VIEW_DESC) -> Result<Image> {
 }
 
 /// How a texture is sampled, by its description.
-fn sampler(desc: &CUDA_TEXTURE_DESC, image: &Image) -> Result<Sampler> {
+fn sampler(desc: &CUDA_TEXTURE_DESC, resource: &CUDA_RESOURCE_DESC, image: &Image) -> Result<Sampler> {
     let known =
         READ_AS_INTEGER | NORMALIZED_COORDINATES | SRGB | DISABLE_TRILINEAR_OPTIMIZATION | SEAMLESS_CUBEMAP;
     let filter = |mode: CUfilter_mode| -> Result<Filter> {
@@ -148,7 +148,10 @@ fn sampler(desc: &CUDA_TEXTURE_DESC, image: &Image) -> Result<Sampler> {
             &"anisotropic filtering is not simulated: the texture is filtered as with an anisotropy of 1",
         );
     }
-    let [x, y, z] = desc.addressMode;
+    // A line of linear memory is neither filtered nor repeated, whatever the description says.
+    let is_line = resource.resType == CUresourcetype::LINEAR;
+    let [x, y, z] = if is_line { [CUaddress_mode::BORDER; 3] } else { desc.addressMode };
+    let filter_mode = if is_line { CUfilter_mode::POINT } else { desc.filterMode };
     let channel = image.format().channel;
     let reads_normalized = desc.flags & READ_AS_INTEGER == 0 && channel.is_normalizable();
     let integers = !channel.is_float() && !reads_normalized;
@@ -160,9 +163,9 @@ fn sampler(desc: &CUDA_TEXTURE_DESC, image: &Image) -> Result<Sampler> {
     });
     Ok(Sampler {
         address: [address(x)?, address(y)?, address(z)?],
-        filter: filter(desc.filterMode)?,
+        filter: filter(filter_mode)?,
         mip_filter: filter(desc.mipmapFilterMode)?,
-        normalized: desc.flags & NORMALIZED_COORDINATES != 0,
+        normalized: desc.flags & NORMALIZED_COORDINATES != 0 && !is_line,
         reads_normalized,
         srgb: desc.flags & SRGB != 0,
         border,
@@ -207,7 +210,7 @@ entries! {
             Some(view) => viewed(&whole, view)?,
             None => whole,
         };
-        let sampler = sampler(&sampling, &seen)?;
+        let sampler = sampler(&sampling, &resource, &seen)?;
         made.set(OBJECTS.texture(&engine, &context, (seen, sampler), resource, (sampling, view))?)
     }
 
@@ -244,6 +247,10 @@ entries! {
         let resource = resource.get()?;
         if resource.resType != CUresourcetype::ARRAY {
             log::misuse(&"a surface is of an array; a level of a mipmapped array is one");
+            return Err(Status::INVALID_VALUE);
+        }
+        if array(CUarray(resource.res[0] as usize))?.descriptor.Flags & flags::SURFACE_LDST == 0 {
+            log::misuse(&"a surface is of an array that was created with `CUDA_ARRAY3D_SURFACE_LDST`");
             return Err(Status::INVALID_VALUE);
         }
         made.set(OBJECTS.surface(&engine, &context, image(&resource)?, resource)?)

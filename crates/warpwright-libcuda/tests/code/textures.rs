@@ -223,8 +223,10 @@ fn textures_are_what_their_descriptions_say() {
     let handle = texture(&of_array(bytes), &with(|desc| desc.flags = 1)).unwrap();
     assert_eq!(sample(module, handle, &[[1.5, 0.0]]), [f32::from_bits(51)]);
     ok!(cuTexObjectDestroy(handle));
-    // A line in linear memory.
-    let handle = texture(&resource(CUresourcetype::LINEAR, &[pitched, 32 | 1 << 32, 20]), &plain()).unwrap();
+    // A line in linear memory, which is neither filtered nor repeated.
+    let line = resource(CUresourcetype::LINEAR, &[pitched, 3 | 1 << 32, 20]);
+    let ignored = with(|desc| (desc.flags, desc.filterMode) = (3, CUfilter_mode::LINEAR));
+    let handle = texture(&line, &ignored).unwrap();
     let fetched = run(function(module, "fetch").unwrap(), 6, &[handle]);
     assert_eq!(fetched.into_iter().map(f32::from_bits).collect::<Vec<_>>(), [0.0, 1.0, 2.0, 3.0, 4.0, 0.0]);
     for (what, resource, desc) in [
@@ -431,7 +433,12 @@ fn what_is_destroyed_is_not_used() {
     drop(context);
     // A context takes its arrays and textures with it.
     let context = Ctx::new();
-    let line = array([4, 0, 0], FLOAT, 0).unwrap();
+    assert_eq!(
+        surface(array([4, 0, 0], FLOAT, 0).unwrap()),
+        Err(Status::INVALID_VALUE),
+        "it is for no surfaces"
+    );
+    let line = array([4, 0, 0], FLOAT, 2).unwrap();
     let (handle, surface) = (texture(&of_array(line), &plain()).unwrap(), surface(line).unwrap());
     drop(context);
     let _context = Ctx::new();

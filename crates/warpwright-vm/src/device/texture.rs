@@ -44,9 +44,6 @@ impl Device {
 
     /// Makes a texture, with a name for reports. It keeps none of the memory that the image is in.
     pub fn texture(&self, name: &str, image: Image, sampler: Sampler) -> Result<Texture, DeviceError> {
-        if let Some(mistake) = sampler.mistake(&image) {
-            return Err(DeviceError::Image { mistake });
-        }
         Ok(Texture { handle: self.handle(name, Object::Texture(image, sampler))? })
     }
 
@@ -57,9 +54,6 @@ impl Device {
 
     /// Binds a variable of a module, `.texref`, to a texture, for launches from now on.
     pub fn bind_texture(&self, variable: u64, image: Image, sampler: Sampler) -> Result<(), DeviceError> {
-        if let Some(mistake) = sampler.mistake(&image) {
-            return Err(DeviceError::Image { mistake });
-        }
         self.bind(variable, Object::Texture(image, sampler))
     }
 
@@ -69,6 +63,7 @@ impl Device {
     }
 
     fn bind(&self, variable: u64, object: Object) -> Result<(), DeviceError> {
+        let object = checked(object)?;
         let memory = self.inner.memory();
         let found = memory.map.lookup(variable);
         let found = found.filter(|found| found.kind == AllocationKind::Variable && found.base == variable);
@@ -78,10 +73,20 @@ impl Device {
     }
 
     fn handle(&self, name: &str, object: Object) -> Result<Buffer<u8>, DeviceError> {
+        let object = checked(object)?;
         let handle = self.allocate::<u8>(name, 0, AllocationKind::Handle)?;
         handle.allocation.bind(Some(object));
         Ok(handle)
     }
+}
+
+/// An object that makes sense.
+fn checked(object: Object) -> Result<Object, DeviceError> {
+    let mistake = match &object {
+        Object::Texture(image, sampler) => sampler.mistake(image),
+        Object::Surface(image) => image.mistake(),
+    };
+    mistake.map_or(Ok(object), |mistake| Err(DeviceError::Image { mistake }))
 }
 
 impl Texture {

@@ -116,6 +116,9 @@ pub struct ArrayShape {
     pub format: TexelFormat,
 }
 
+/// Bytes of a slice of linear memory at most.
+const MAX_SLICE: u64 = 1 << 48;
+
 /// What rows begin at a multiple of, in bytes: the widest access.
 const ROW_ALIGN: u64 = 16;
 
@@ -190,9 +193,23 @@ impl Image {
         pitch: u64,
         format: TexelFormat,
     ) -> Image {
-        let slice = pitch * u64::from(height);
+        let slice = pitch.saturating_mul(height.into());
         let level = Level { offset: 0, width, height, slices: 1, pitch, slice };
         Image { base, geometry, format, levels: vec![level], is_mipmapped: false }
+    }
+
+    /// Why there is no such image.
+    pub(crate) fn mistake(&self) -> Option<&'static str> {
+        let is_empty = |level: &Level| level.width == 0 || level.height == 0 || level.slices == 0;
+        if self.levels.iter().any(is_empty) {
+            Some("every extent is at least 1")
+        } else if !matches!(self.format.channels, 1 | 2 | 4) {
+            Some("a texel has 1, 2 or 4 channels")
+        } else if self.levels.iter().any(|level| level.slice > MAX_SLICE) {
+            Some("the rows are further apart than any memory is large")
+        } else {
+            None
+        }
     }
 
     /// Its geometry.

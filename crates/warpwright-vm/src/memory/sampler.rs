@@ -80,17 +80,15 @@ impl Sampler {
 
     /// What cannot be done to an image.
     pub(crate) fn mistake(&self, image: &Image) -> Option<&'static str> {
-        let TexelFormat { channel, channels } = image.format;
+        let TexelFormat { channel, .. } = image.format;
         if self.filter == Filter::Linear && !self.reads_floats(channel) {
             Some("linear filtering needs texels that are read as floating-point numbers")
         } else if self.srgb && !(channel == Channel::U8 && self.reads_normalized) {
             Some("sRGB needs unsigned bytes that are read normalized")
-        } else if !matches!(channels, 1 | 2 | 4) {
-            Some("a texel has 1, 2 or 4 channels")
         } else if image.is_mipmapped && !self.normalized {
             Some("a mipmapped image needs normalized coordinates")
         } else {
-            None
+            image.mistake()
         }
     }
 }

@@ -147,6 +147,15 @@ fn what_does_not_exist_is_refused() {
     ] {
         assert!(device.texture("", array.image().clone(), sampler).is_err());
     }
+    for image in [
+        Image::linear(0, 0, F32),
+        Image::pitched(0, (4, 0), 16, F32),
+        Image::pitched(0, (4, 4), u64::MAX, F32),
+        Image::linear(0, 4, TexelFormat { channels: 3, ..F32 }),
+    ] {
+        assert!(device.texture("", image.clone(), Sampler::default()).is_err(), "{image:?}");
+        assert!(device.surface("", image).is_err());
+    }
     let image = array.image();
     assert!(image.view(Geometry::D2, F32, 0..=1, 0..=0).is_some(), "another format of the same size");
     for (geometry, format, levels, layers) in [

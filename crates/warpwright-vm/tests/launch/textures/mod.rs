@@ -15,6 +15,7 @@ fn text(body: &str) -> String {
 .target sm_90
 .address_size 64
 .global .texref bound;
+.global .surfref drawn;
 .visible .entry k(.param .u64 object, .param .u64 from, .param .u64 to)
 {{
     .reg .pred %p<8>;

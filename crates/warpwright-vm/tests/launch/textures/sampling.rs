@@ -385,16 +385,28 @@ fn linear_memory_is_read_as_a_texture() {
     let inputs = [[2.0f32, 1.0], [9.0, 9.0]].map(|[x, y]| [x.to_bits(), y.to_bits(), 0, 0]);
     let outputs = clean(&device, body, pitched.handle(), &inputs);
     assert_eq!(outputs.iter().map(|output| f32::from_bits(output[0])).collect::<Vec<_>>(), [5.5, 20.0]);
-    // A variable of the module is bound to one.
-    let module = load(&device, &text("tex.1d.v4.f32.s32 {%r5, %r6, %r7, %r8}, [bound, {%r1}];"));
-    let (variable, _) = module.variable("bound").unwrap();
-    device.bind_texture(variable, Image::linear(buffer.address(), 40, F32), Sampler::default()).unwrap();
+    // Variables of the module are bound to a texture and to a surface.
+    let array = device.array("image", shape(Geometry::D1, 64, 1, 1, F32)).unwrap();
+    let both = "tex.1d.v4.f32.s32 {%r5, %r6, %r7, %r8}, [bound, {%r1}]; shl.b32 %r11, %r9, 2;
+                sust.b.1d.b32.trap [drawn, {%r11}], %r9;";
+    let module = load(&device, &text(both));
+    let variable = |name| module.variable(name).unwrap().0;
+    let line = Image::linear(buffer.address(), 40, F32);
+    device.bind_texture(variable("bound"), line, Sampler::default()).unwrap();
+    device.bind_surface(variable("drawn"), array.image().clone()).unwrap();
     let (from, to) = (device.clone_htod(&[33u32; 256]).unwrap(), device.alloc_zeros::<f32>(256).unwrap());
     let args = [Arg::Pointer(0), Arg::buffer(&from), Arg::buffer(&to)];
     let config = LaunchConfig::new(1, 64);
     let report = device.launch(&module, "k", &config, &args, &Options::checked()).unwrap().wait();
     assert!(report.is_clean(), "{report}");
     assert_eq!(to.read()[0], 33.0);
+    assert_eq!(array.read().unwrap(), (0..64u32).flat_map(u32::to_le_bytes).collect::<Vec<_>>());
+    assert!(device.bind_surface(buffer.address(), array.image().clone()).is_err(), "it is no variable");
+    assert_eq!(
+        run(&device, both, 0, &inputs).1.findings[0].kind.name(),
+        "bad-handle",
+        "another module's are not"
+    );
     drop(buffer);
     let (_, report) = run(&device, body, pitched.handle(), &inputs);
     assert_eq!(report.findings[0].kind.name(), "use-after-free");

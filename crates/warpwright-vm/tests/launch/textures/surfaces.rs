@@ -48,6 +48,9 @@ fn what_is_outside_of_a_surface_is_clamped_dropped_or_a_trap() {
     let mut after: Vec<u32> = (1..=15).collect();
     after[7] = 5;
     assert_eq!(array.read().unwrap(), after.iter().copied().flat_map(u32::to_le_bytes).collect::<Vec<_>>());
+    // Bytes between texels are none.
+    let (_, report) = run(&device, "suld.b.2d.b32.trap %r5, [%rd1, {2, 1}];", surface.handle(), &[[0; 4]]);
+    assert_eq!(report.findings[0].kind.name(), "misaligned");
     // The lane that is outside is named, and nothing behind it happens.
     let body = "\n    sust.b.2d.b32.trap [%rd1, {%r1, %r2}], %r9; // outside";
     let (_, report) = run(&device, body, surface.handle(), &[[16, 2, 0, 0], [20, 2, 0, 0]]);
