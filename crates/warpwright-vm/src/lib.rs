@@ -79,13 +79,18 @@ pub use check::{
 };
 pub use counters::{BarrierWaits, SpaceTraffic, Traffic};
 pub use decode::{LoadError, Unsupported, is_provided};
-pub use device::{Arg, Buffer, Device, DeviceConfig, DeviceError, Element, Module, Running, Span};
+pub use device::{
+    Arg, Array, Buffer, Device, DeviceConfig, DeviceError, Element, Module, Running, Span, Surface, Texture,
+};
 pub use launch::{
     Checks, Counters, Edge, Edges, LaunchConfig, LaunchError, LineCounters, Options, Progress, Race, Report,
     Schedule, Trap, TrapKind, Waiting,
 };
 pub use locality::{Fetches, LINE, WINDOWS};
-pub use memory::{FaultKind, HostWords, SpaceKind};
+pub use memory::{
+    AddressMode, ArrayShape, Channel, FaultKind, Filter, HostWords, Image, Level, Sampler, SpaceKind,
+    TexelFormat,
+};
 pub use module::{KernelInfo, KernelParam};
 
 /// The example of the page that registries show.

@@ -1,9 +1,10 @@
 //! Copies of contiguous bytes.
 
+use super::copy_rows::{Extent, side_of_array};
 use super::entries;
 use super::memory::here;
 use crate::engine::{Stream, issue, memory_of_any, memory_of_device, memory_of_host};
-use crate::types::{CUcontext, CUdeviceptr, CUstream, Result, Status};
+use crate::types::{CUarray, CUcontext, CUdeviceptr, CUstream, Result, Status};
 use std::ffi::c_void;
 use warpwright_device::{Copy, Memory};
 
@@ -13,6 +14,8 @@ enum At {
     Host(u64),
     Device(u64),
     Any(u64),
+    /// From a byte of the first row of an array on.
+    Array(CUarray, u64),
 }
 
 impl At {
@@ -21,6 +24,10 @@ impl At {
             At::Host(address) => memory_of_host(address, bytes),
             At::Device(address) => memory_of_device(address, bytes),
             At::Any(address) => memory_of_any(address, bytes),
+            At::Array(array, offset) => {
+                let extent = Extent { width: bytes, height: 1, depth: 1 };
+                side_of_array(array, [offset, 0, 0], extent).map(|side| side.memory)
+            }
         }
     }
 }
@@ -116,6 +123,56 @@ entries! {
         to: CUdeviceptr, from: CUdeviceptr, bytes: usize, stream: CUstream,
     ) {
         copy(default.resolve(stream), At::Device(to), At::Device(from), bytes, false)
+    }
+
+    /// Copies from the host to a row of an array.
+    fn cuMemcpyHtoA_v2, cuMemcpyHtoA_v2_ptds |default| (
+        to: CUarray, offset: usize, from: *const c_void, bytes: usize,
+    ) {
+        copy(default.resolve(CUstream::NULL), At::Array(to, offset as u64), host(from), bytes, true)
+    }
+
+    /// Copies from the host to a row of an array in the order of a stream.
+    fn cuMemcpyHtoAAsync_v2, cuMemcpyHtoAAsync_v2_ptsz |default| (
+        to: CUarray, offset: usize, from: *const c_void, bytes: usize, stream: CUstream,
+    ) {
+        copy(default.resolve(stream), At::Array(to, offset as u64), host(from), bytes, false)
+    }
+
+    /// Copies from a row of an array to the host.
+    fn cuMemcpyAtoH_v2, cuMemcpyAtoH_v2_ptds |default| (
+        to: *mut c_void, from: CUarray, offset: usize, bytes: usize,
+    ) {
+        copy(default.resolve(CUstream::NULL), host(to), At::Array(from, offset as u64), bytes, true)
+    }
+
+    /// Copies from a row of an array to the host in the order of a stream.
+    fn cuMemcpyAtoHAsync_v2, cuMemcpyAtoHAsync_v2_ptsz |default| (
+        to: *mut c_void, from: CUarray, offset: usize, bytes: usize, stream: CUstream,
+    ) {
+        copy(default.resolve(stream), host(to), At::Array(from, offset as u64), bytes, false)
+    }
+
+    /// Copies from a device to a row of an array.
+    fn cuMemcpyDtoA_v2, cuMemcpyDtoA_v2_ptds |default| (
+        to: CUarray, offset: usize, from: CUdeviceptr, bytes: usize,
+    ) {
+        copy(default.resolve(CUstream::NULL), At::Array(to, offset as u64), At::Device(from), bytes, true)
+    }
+
+    /// Copies from a row of an array to a device.
+    fn cuMemcpyAtoD_v2, cuMemcpyAtoD_v2_ptds |default| (
+        to: CUdeviceptr, from: CUarray, offset: usize, bytes: usize,
+    ) {
+        copy(default.resolve(CUstream::NULL), At::Device(to), At::Array(from, offset as u64), bytes, true)
+    }
+
+    /// Copies between rows of arrays.
+    fn cuMemcpyAtoA_v2, cuMemcpyAtoA_v2_ptds |default| (
+        to: CUarray, to_offset: usize, from: CUarray, from_offset: usize, bytes: usize,
+    ) {
+        let (to, from) = (At::Array(to, to_offset as u64), At::Array(from, from_offset as u64));
+        copy(default.resolve(CUstream::NULL), to, from, bytes, true)
     }
 
     /// Copies between contexts.

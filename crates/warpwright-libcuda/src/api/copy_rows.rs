@@ -1,11 +1,11 @@
-//! Copies of rows and slices, with pitches and offsets. Arrays are not supported.
+//! Copies of rows and slices, with pitches and offsets, and of parts of arrays.
 
 use super::copy::{alone, contexts};
 use super::entries;
-use crate::engine::{Stream, issue, memory_of_any, memory_of_device, memory_of_host};
+use crate::engine::{Stream, array, issue, memory_of_any, memory_of_device, memory_of_host};
 use crate::report::log;
-use crate::types::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUmemorytype, CUstream, In, Result, Status};
-use warpwright_device::{Copy, Layout, Side};
+use crate::types::{CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUarray, CUmemorytype, CUstream, In, Result, Status};
+use warpwright_device::{Bytes, Copy, Layout, Memory, Side};
 
 /// The maximum distance of rows, in bytes.
 const MAX_PITCH: u64 = i32::MAX as u64;
@@ -15,6 +15,7 @@ struct CopyOperand {
     kind: CUmemorytype,
     host: u64,
     device: u64,
+    array: CUarray,
     x: u64,
     y: u64,
     z: u64,
@@ -26,14 +27,20 @@ struct CopyOperand {
 
 /// The extent of a copy: bytes of a row, rows, slices.
 #[derive(Clone, Copy)]
-struct Extent {
-    width: u64,
-    height: u64,
-    depth: u64,
+pub(super) struct Extent {
+    pub(super) width: u64,
+    pub(super) height: u64,
+    pub(super) depth: u64,
 }
 
 impl CopyOperand {
     fn side(&self, extent: Extent) -> Result<Side> {
+        if self.kind == CUmemorytype::ARRAY {
+            if self.lod != 0 {
+                return Err(Status::INVALID_VALUE);
+            }
+            return side_of_array(self.array, [self.x, self.y, self.z], extent);
+        }
         let Extent { width, height, depth } = extent;
         let invalid = Status::INVALID_VALUE;
         // One row needs no pitch, one slice no height.
@@ -60,14 +67,36 @@ impl CopyOperand {
             CUmemorytype::HOST => memory_of_host(at(self.host)?, bytes)?,
             CUmemorytype::DEVICE => memory_of_device(at(self.device)?, bytes)?,
             CUmemorytype::UNIFIED => memory_of_any(at(self.device)?, bytes)?,
-            CUmemorytype::ARRAY => {
-                log::misuse(&"copies from and to arrays are not supported");
-                return Err(Status::NOT_SUPPORTED);
-            }
             _ => return Err(invalid),
         };
         Ok(Side { memory, layout })
     }
+}
+
+/// A part of an array: bytes of a row, rows and slices from the given ones on.
+pub(super) fn side_of_array(handle: CUarray, [x, y, z]: [u64; 3], extent: Extent) -> Result<Side> {
+    let array = array(handle)?;
+    let level = array.array.image().levels()[0];
+    let texel = u64::from(array.array.shape().format.bytes());
+    let inside = |from: u64, count: u64, all: u64| from.checked_add(count).is_some_and(|end| end <= all);
+    let Extent { width, height, depth } = extent;
+    if !inside(x, width, u64::from(level.width) * texel)
+        || !inside(y, height, level.height.into())
+        || !inside(z, depth, level.slices.into())
+        || !x.is_multiple_of(texel)
+        || !width.is_multiple_of(texel)
+    {
+        log::misuse(&format_args!(
+            "a copy of {width} bytes × {height} rows × {depth} slices from byte {x}, row {y}, slice {z} on is not whole \
+             texels of {texel} bytes inside an array of {} × {} × {}",
+            level.width, level.height, level.slices
+        ));
+        return Err(Status::INVALID_VALUE);
+    }
+    let layout = Layout { pitch: level.pitch, slice: level.slice };
+    let bytes = layout.extent(width, height, depth).ok_or(Status::INVALID_VALUE)?;
+    let memory = array.array.part(z * level.slice + y * level.pitch + x, bytes);
+    Ok(Side { memory: Memory::Known(Bytes::new(memory)), layout })
 }
 
 /// The copy; `None` if it is empty.
@@ -100,6 +129,7 @@ fn copy_2d(stream: CUstream, copy: In<CUDA_MEMCPY2D>, waits: bool) -> Result<()>
         kind: c.srcMemoryType,
         host: c.srcHost.expose_provenance() as u64,
         device: c.srcDevice,
+        array: c.srcArray,
         x: c.srcXInBytes as u64,
         y: c.srcY as u64,
         z: 0,
@@ -111,6 +141,7 @@ fn copy_2d(stream: CUstream, copy: In<CUDA_MEMCPY2D>, waits: bool) -> Result<()>
         kind: c.dstMemoryType,
         host: c.dstHost.expose_provenance() as u64,
         device: c.dstDevice,
+        array: c.dstArray,
         x: c.dstXInBytes as u64,
         y: c.dstY as u64,
         z: 0,
@@ -133,6 +164,7 @@ fn taken_apart(c: &CUDA_MEMCPY3D) -> (CopyOperand, CopyOperand, Extent) {
         kind: c.srcMemoryType,
         host: c.srcHost.expose_provenance() as u64,
         device: c.srcDevice,
+        array: c.srcArray,
         x: c.srcXInBytes as u64,
         y: c.srcY as u64,
         z: c.srcZ as u64,
@@ -144,6 +176,7 @@ fn taken_apart(c: &CUDA_MEMCPY3D) -> (CopyOperand, CopyOperand, Extent) {
         kind: c.dstMemoryType,
         host: c.dstHost.expose_provenance() as u64,
         device: c.dstDevice,
+        array: c.dstArray,
         x: c.dstXInBytes as u64,
         y: c.dstY as u64,
         z: c.dstZ as u64,

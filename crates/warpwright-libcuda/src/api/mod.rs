@@ -18,6 +18,7 @@
 //! ```
 #![allow(non_snake_case, reason = "the interface's names")]
 
+mod array;
 mod capture;
 mod context;
 mod copy;
@@ -44,6 +45,7 @@ mod pointer;
 mod pool;
 mod primary;
 mod stream;
+mod texture;
 
 use crate::report::{calls, log, misuse};
 use crate::state::{has_forked, refusal};
@@ -67,8 +69,8 @@ macro_rules! groups {
 }
 
 groups! {
-    capture context copy copy_rows device error event fill function graph host init launch library lookup memory module
-    node object pointer pool primary stream
+    array capture context copy copy_rows device error event fill function graph host init launch library lookup memory module
+    node object pointer pool primary stream texture
 }
 
 /// An exported function.

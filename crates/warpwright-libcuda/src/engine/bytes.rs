@@ -36,6 +36,9 @@ impl Mapping {
         if let Some(host) = hosts().find(address) {
             return Mapping::Host(host.kind);
         }
+        if let Some(array) = super::array::array_at(address) {
+            return Mapping::Device { ordinal: array.ordinal, context: Some(array.context) };
+        }
         let on = |engine: &Arc<Engine>| {
             engine.vm().extent(address)?;
             let block = engine.memory.find(address);
@@ -70,6 +73,14 @@ pub(crate) fn bytes_at(address: u64, bytes: u64) -> Result<Bytes> {
         }
     }
     Err(Status::INVALID_VALUE)
+}
+
+/// Checks that bytes of a device are allocated still, as memory or as an array.
+pub(crate) fn is_allocated(bytes: &Bytes) -> Result<()> {
+    match super::array::array_at(bytes.address()) {
+        Some(_) => Ok(()),
+        None => bytes_at(bytes.address(), bytes.len()).map(drop),
+    }
 }
 
 /// The memory at an address of a device or the host: memory that devices know, else the client's own.

@@ -6,6 +6,7 @@
 //! looked up, never followed**: only the client's own memory is accessed by a pointer, in `bytes`, when the client has
 //! just passed it or is waiting.
 
+mod array;
 mod bytes;
 mod callbacks;
 mod copy;
@@ -15,7 +16,11 @@ mod memory;
 mod pool;
 mod stream;
 
-pub(crate) use bytes::{Mapping, bytes_at, memory_of_any, memory_of_device, memory_of_host};
+pub(crate) use array::{
+    ARRAYS, ClientArray, ClientMipmappedArray, MIPMAPPED_ARRAYS, OBJECTS, Object, ObjectKind, array,
+    flags as array_flags, mipmapped_array,
+};
+pub(crate) use bytes::{Mapping, bytes_at, is_allocated, memory_of_any, memory_of_device, memory_of_host};
 pub(crate) use callbacks::{Call, CallbackFunction, Callbacks, HostFunction, StreamCallback};
 pub(crate) use copy::issue;
 pub(crate) use event::{CapturedEvent, EVENTS, Event, Recorded, record, record_outside};
@@ -106,6 +111,7 @@ impl Engine {
             let _ = EVENTS.remove(handle);
         }
         hosts().release(context.id);
+        array::release(context.id);
     }
 }
 

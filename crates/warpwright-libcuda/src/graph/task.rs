@@ -2,7 +2,7 @@
 
 use super::Graph;
 use crate::code::{Launch, Shape};
-use crate::engine::{Event, HostFunction, Mapping, bytes_at};
+use crate::engine::{Event, HostFunction, Mapping, bytes_at, is_allocated};
 use crate::report::log;
 use crate::types::{
     CUDA_MEMSET_NODE_PARAMS, CUgraphNodeType, CUlaunchAttributeID as Attribute, CUlaunchAttributeValue,
@@ -79,7 +79,7 @@ impl Task {
     /// Whether it can run now: its code is loaded, and its memory allocated.
     pub(crate) fn check(&self) -> Result<()> {
         let memory = |bytes: &Bytes| {
-            bytes_at(bytes.address(), bytes.len()).map(drop).inspect_err(|_| {
+            is_allocated(bytes).inspect_err(|_| {
                 log::misuse(&format_args!(
                     "a node of the graph accesses {} bytes at {:#x}, which were freed",
                     bytes.len(),

@@ -4,7 +4,7 @@ use super::calls::Call;
 use super::findings::call_json;
 use super::sink::{self, VERSION};
 use crate::code::{LIBRARIES, LINKS, MODULES};
-use crate::engine::{EVENTS, HostKind, POOLS, STREAMS, hosts};
+use crate::engine::{ARRAYS, EVENTS, HostKind, MIPMAPPED_ARRAYS, OBJECTS, POOLS, STREAMS, hosts};
 use crate::graph::{EXECS, GRAPHS, USER_OBJECTS};
 use crate::lock;
 use crate::state::{CONTEXTS, config, has_forked, started};
@@ -41,6 +41,15 @@ pub(crate) fn alive() -> Vec<LiveObject> {
         for block in engine.memory.alive() {
             keep("device memory", block.bytes(), Some(block.context), block.made_by);
         }
+    }
+    for array in ARRAYS.alive().iter().filter(|array| !array.object.is_level) {
+        keep("array", array.object.array.bytes().bytes(), Some(array.object.context), array.made_by);
+    }
+    for array in MIPMAPPED_ARRAYS.alive() {
+        keep("mipmapped array", 0, Some(array.object.array.context), array.made_by);
+    }
+    for (what, context, made_by) in OBJECTS.alive() {
+        keep(what, 0, Some(context), made_by);
     }
     for memory in hosts().alive() {
         let what = match memory.kind {

@@ -58,6 +58,8 @@ kinds! {
     GraphExec = 12 "executable graph",
     UserObject = 13 "user object",
     JitLink = 14 "linker of libnvJitLink",
+    Array = 15 "array",
+    MipmappedArray = 16 "mipmapped array",
 }
 
 /// Why a value is not a valid handle.

@@ -60,6 +60,8 @@ handles! {
     CUuserObject
     /// An array.
     CUarray
+    /// An array with levels.
+    CUmipmappedArray
 }
 
 impl CUstream {

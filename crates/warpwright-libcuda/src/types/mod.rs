@@ -11,6 +11,7 @@ mod handle;
 mod memory;
 mod pointer;
 mod status;
+mod texture;
 
 pub use code::*;
 pub use device::*;
@@ -20,3 +21,4 @@ pub use memory::*;
 pub(crate) use pointer::text;
 pub use pointer::{In, Out};
 pub use status::{Result, Status};
+pub use texture::*;

@@ -50,6 +50,23 @@ fn structures_lie_as_in_c() {
     same!(CUDA_GRAPH_INSTANTIATE_PARAMS, sys::CUDA_GRAPH_INSTANTIATE_PARAMS {
         flags = flags, hUploadStream = hUploadStream, hErrNode_out = hErrNode_out, result_out = result_out,
     });
+    same!(CUDA_ARRAY_DESCRIPTOR, sys::CUDA_ARRAY_DESCRIPTOR {
+        Width = Width, Height = Height, Format = Format, NumChannels = NumChannels,
+    });
+    same!(CUDA_ARRAY3D_DESCRIPTOR, sys::CUDA_ARRAY3D_DESCRIPTOR {
+        Width = Width, Height = Height, Depth = Depth, Format = Format, NumChannels = NumChannels, Flags = Flags,
+    });
+    same!(CUDA_RESOURCE_DESC, sys::CUDA_RESOURCE_DESC { resType = resType, res = res, flags = flags });
+    same!(CUDA_TEXTURE_DESC, sys::CUDA_TEXTURE_DESC {
+        addressMode = addressMode, filterMode = filterMode, flags = flags, maxAnisotropy = maxAnisotropy,
+        mipmapFilterMode = mipmapFilterMode, mipmapLevelBias = mipmapLevelBias,
+        minMipmapLevelClamp = minMipmapLevelClamp, maxMipmapLevelClamp = maxMipmapLevelClamp,
+        borderColor = borderColor, reserved = reserved,
+    });
+    same!(CUDA_RESOURCE_VIEW_DESC, sys::CUDA_RESOURCE_VIEW_DESC {
+        format = format, width = width, height = height, depth = depth, firstMipmapLevel = firstMipmapLevel,
+        lastMipmapLevel = lastMipmapLevel, firstLayer = firstLayer, lastLayer = lastLayer, reserved = reserved,
+    });
     same!(CUDA_MEMCPY3D, sys::CUDA_MEMCPY3D {
         srcXInBytes = srcXInBytes, srcY = srcY, srcZ = srcZ, srcLOD = srcLOD, srcMemoryType = srcMemoryType,
         srcHost = srcHost, srcDevice = srcDevice, srcArray = srcArray, srcContext = reserved0,
@@ -72,6 +89,21 @@ fn numbers_are_those_of_c() {
         TARGET = CU_JIT_TARGET, FALLBACK_STRATEGY = CU_JIT_FALLBACK_STRATEGY,
         GENERATE_DEBUG_INFO = CU_JIT_GENERATE_DEBUG_INFO, LOG_VERBOSE = CU_JIT_LOG_VERBOSE,
         GENERATE_LINE_INFO = CU_JIT_GENERATE_LINE_INFO, CACHE_MODE = CU_JIT_CACHE_MODE,
+    });
+    numbers!(CUarray_format, sys::CUarray_format {
+        UNSIGNED_INT8 = CU_AD_FORMAT_UNSIGNED_INT8, UNSIGNED_INT16 = CU_AD_FORMAT_UNSIGNED_INT16,
+        UNSIGNED_INT32 = CU_AD_FORMAT_UNSIGNED_INT32, SIGNED_INT8 = CU_AD_FORMAT_SIGNED_INT8,
+        SIGNED_INT16 = CU_AD_FORMAT_SIGNED_INT16, SIGNED_INT32 = CU_AD_FORMAT_SIGNED_INT32,
+        HALF = CU_AD_FORMAT_HALF, FLOAT = CU_AD_FORMAT_FLOAT,
+    });
+    numbers!(CUaddress_mode, sys::CUaddress_mode {
+        WRAP = CU_TR_ADDRESS_MODE_WRAP, CLAMP = CU_TR_ADDRESS_MODE_CLAMP, MIRROR = CU_TR_ADDRESS_MODE_MIRROR,
+        BORDER = CU_TR_ADDRESS_MODE_BORDER,
+    });
+    numbers!(CUfilter_mode, sys::CUfilter_mode { POINT = CU_TR_FILTER_MODE_POINT, LINEAR = CU_TR_FILTER_MODE_LINEAR });
+    numbers!(CUresourcetype, sys::CUresourcetype {
+        ARRAY = CU_RESOURCE_TYPE_ARRAY, MIPMAPPED_ARRAY = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY,
+        LINEAR = CU_RESOURCE_TYPE_LINEAR, PITCH2D = CU_RESOURCE_TYPE_PITCH2D,
     });
     numbers!(CUjitInputType, sys::CUjitInputType {
         CUBIN = CU_JIT_INPUT_CUBIN, PTX = CU_JIT_INPUT_PTX, FATBINARY = CU_JIT_INPUT_FATBINARY,

@@ -10,6 +10,7 @@ mod links;
 mod modules;
 #[path = "../support/mod.rs"]
 mod support;
+mod textures;
 
 use support::*;
 use warpwright_cuda::api::*;

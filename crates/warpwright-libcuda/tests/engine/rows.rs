@@ -1,5 +1,7 @@
 //! Copies of rows and slices, held against a model.
 
+#![allow(non_snake_case, reason = "the interface's names")]
+
 use crate::*;
 use std::ffi::c_void;
 
@@ -20,6 +22,9 @@ impl Random {
 }
 
 const ROOM: usize = 1 << 14;
+
+/// The extents of an array of bytes: a row, rows, slices.
+const ARRAY: [usize; 3] = [32, 10, 7];
 
 fn flat(c: &CUDA_MEMCPY3D) -> CUDA_MEMCPY2D {
     CUDA_MEMCPY2D {
@@ -47,6 +52,20 @@ enum HostOrDevice {
     Device(CUdeviceptr),
     Host(Vec<u8>),
     Pinned(u64),
+    /// An array, and the content behind what it holds.
+    Array(CUarray, Vec<u8>),
+}
+
+/// A copy between a whole array and host memory.
+fn whole(array: CUarray, data: *mut c_void, is_upload: bool) {
+    let mut c = empty_copy();
+    let [width, height, depth] = ARRAY;
+    (c.WidthInBytes, c.Height, c.Depth) = (width, height, depth);
+    (c.srcPitch, c.srcHeight, c.dstPitch, c.dstHeight) = (width, height, width, height);
+    (c.srcArray, c.dstArray, c.srcHost, c.dstHost) = (array, array, data, data);
+    let kinds = (CUmemorytype::HOST, CUmemorytype::ARRAY);
+    (c.srcMemoryType, c.dstMemoryType) = if is_upload { kinds } else { (kinds.1, kinds.0) };
+    ok!(cuMemcpy3D_v2(input(&c)));
 }
 
 impl HostOrDevice {
@@ -58,6 +77,15 @@ impl HostOrDevice {
                 HostOrDevice::Device(at)
             }
             1 => HostOrDevice::Host(data.to_vec()),
+            2 => {
+                let [Width, Height, Depth] = ARRAY;
+                let Format = CUarray_format::UNSIGNED_INT8;
+                let descriptor =
+                    CUDA_ARRAY3D_DESCRIPTOR { Width, Height, Depth, Format, NumChannels: 1, Flags: 0 };
+                let array = out(|array| call!(cuArray3DCreate_v2(array, input(&descriptor)))).unwrap();
+                whole(array, data.as_ptr().cast_mut().cast(), true);
+                HostOrDevice::Array(array, data.to_vec())
+            }
             _ => {
                 let words = pinned(ROOM / 4);
                 ok!(cuMemcpy(address(words), address(data), ROOM));
@@ -70,6 +98,7 @@ impl HostOrDevice {
     fn side(&mut self, unified: bool) -> (CUmemorytype, *mut c_void, u64) {
         let host = |at: u64| std::ptr::with_exposed_provenance_mut::<c_void>(at as usize);
         match self {
+            HostOrDevice::Array(..) => (CUmemorytype::ARRAY, std::ptr::null_mut(), 0),
             HostOrDevice::Device(at) if !unified => (CUmemorytype::DEVICE, std::ptr::null_mut(), *at),
             HostOrDevice::Host(data) if !unified => (CUmemorytype::HOST, pointer_mut(data), 0),
             HostOrDevice::Pinned(at) if !unified => (CUmemorytype::HOST, host(*at), 0),
@@ -82,8 +111,17 @@ impl HostOrDevice {
         }
     }
 
+    fn array(&self) -> CUarray {
+        if let HostOrDevice::Array(array, _) = self { *array } else { CUarray::NULL }
+    }
+
     fn finish(self) -> Vec<u8> {
         match self {
+            HostOrDevice::Array(array, mut data) => {
+                whole(array, data.as_mut_ptr().cast(), false);
+                ok!(cuArrayDestroy(array));
+                data
+            }
             HostOrDevice::Device(at) => {
                 let data = download(at, ROOM);
                 free(at);
@@ -117,22 +155,28 @@ fn rows_and_slices_land_where_a_model_puts_them() {
             (c.srcZ, c.dstZ) = (random.below(3), random.below(3));
         }
         (c.srcHeight, c.dstHeight) = (c.srcY + height + random.below(3), c.dstY + height + random.below(3));
+        // What an array has, whatever the copy says of its rows.
+        let kinds = (random.below(4), random.below(4));
+        let model =
+            |kind: usize, pitch, height| if kind == 2 { (ARRAY[0], ARRAY[1]) } else { (pitch, height) };
+        let (src_pitch, src_height) = model(kinds.0, c.srcPitch, c.srcHeight);
+        let (dst_pitch, dst_height) = model(kinds.1, c.dstPitch, c.dstHeight);
         let source: Vec<u8> = (0..ROOM).map(|_| random.below(256) as u8).collect();
         let target = vec![0xcc; ROOM];
         let mut expected = target.clone();
         for z in 0..depth {
             for y in 0..height {
-                let from = ((c.srcZ + z) * c.srcHeight + c.srcY + y) * c.srcPitch + c.srcXInBytes;
-                let to = ((c.dstZ + z) * c.dstHeight + c.dstY + y) * c.dstPitch + c.dstXInBytes;
+                let from = ((c.srcZ + z) * src_height + c.srcY + y) * src_pitch + c.srcXInBytes;
+                let to = ((c.dstZ + z) * dst_height + c.dstY + y) * dst_pitch + c.dstXInBytes;
                 expected[to..to + width].copy_from_slice(&source[from..from + width]);
             }
         }
-        let kinds = (random.below(3), random.below(3));
         let (mut from, mut to) = (HostOrDevice::new(kinds.0, &source), HostOrDevice::new(kinds.1, &target));
         let unified = random.below(3) == 0;
         let (kind, host, device) = from.side(unified);
         (c.srcMemoryType, c.srcHost, c.srcDevice) = (kind, host, device);
         (c.dstMemoryType, c.dstHost, c.dstDevice) = to.side(unified);
+        (c.srcArray, c.dstArray) = (from.array(), to.array());
         let how = if depth == 1 { random.below(5) } else { random.below(2) };
         match how {
             0 => ok!(cuMemcpy3D_v2(input(&c))),
@@ -180,9 +224,34 @@ fn what_makes_no_rows_is_refused() {
     for (what, c) in &table {
         assert_eq!(call!(cuMemcpy3D_v2(input(c))), INVALID, "{what}");
     }
-    let mut array = good;
-    array.srcMemoryType = CUmemorytype::ARRAY;
-    assert_eq!(call!(cuMemcpy3D_v2(input(&array))), Status::NOT_SUPPORTED);
+    let mut none = good;
+    none.srcMemoryType = CUmemorytype::ARRAY;
+    assert_eq!(call!(cuMemcpy3D_v2(input(&none))), Status::INVALID_HANDLE);
+    // Parts that an array does not have, and parts of texels.
+    let Format = CUarray_format::FLOAT;
+    let descriptor =
+        CUDA_ARRAY3D_DESCRIPTOR { Width: 13, Height: 5, Depth: 2, Format, NumChannels: 1, Flags: 0 };
+    let array = out(|array| call!(cuArray3DCreate_v2(array, input(&descriptor)))).unwrap();
+    let mut part = good;
+    (part.dstMemoryType, part.dstArray, part.WidthInBytes, part.srcPitch) =
+        (CUmemorytype::ARRAY, array, 52, 64);
+    (part.Height, part.Depth) = (5, 2);
+    ok!(cuMemcpy3D_v2(input(&part)));
+    let changes: [fn(&mut CUDA_MEMCPY3D); 7] = [
+        |c| c.WidthInBytes = 56,
+        |c| c.WidthInBytes = 50,
+        |c| (c.dstXInBytes, c.WidthInBytes) = (2, 4),
+        |c| c.dstXInBytes = 4,
+        |c| c.dstY = 1,
+        |c| c.dstZ = 1,
+        |c| c.dstY = usize::MAX,
+    ];
+    for (case, change) in changes.iter().enumerate() {
+        let mut c = part;
+        change(&mut c);
+        assert_eq!(call!(cuMemcpy3D_v2(input(&c))), INVALID, "array case {case}");
+    }
+    ok!(cuArrayDestroy(array));
     assert_eq!(call!(cuMemcpy3D_v2(In::null())), INVALID);
     let mut stranger = good;
     stranger.srcContext = CUcontext(77);

@@ -86,7 +86,7 @@ pub enum FindingKind {
         same_value: bool,
     },
     /// A read by `ld.global.nc` of memory that the launch writes, before or after the read; or that a launch writes which
-    /// may overlap with it.
+    /// may overlap with it. Or a read by a texture or surface of memory that the launch has written.
     NonCoherent,
     /// A read of memory that was never written.
     UninitializedMemory {
@@ -206,6 +206,7 @@ impl FindingKind {
             FindingKind::Access(FaultKind::Null) => "null",
             FindingKind::Access(FaultKind::WrongSpace) => "wrong-space",
             FindingKind::Access(FaultKind::ReadOnly) => "read-only",
+            FindingKind::Access(FaultKind::BadHandle) => "bad-handle",
             FindingKind::Race { .. } => "race",
             FindingKind::NonCoherent => "non-coherent",
             FindingKind::UninitializedMemory { .. } | FindingKind::UninitializedRegister { .. } => {
@@ -351,6 +352,18 @@ pub struct AccessSite {
     pub text: Option<Arc<str>>,
 }
 
+impl AccessSite {
+    /// Whether it reads by a texture or surface.
+    pub(crate) fn is_by_texture(&self) -> bool {
+        self.action == Action::Read && matches!(self.opcode, "tex" | "tld4" | "suld")
+    }
+
+    /// What its instruction takes a handle of.
+    pub(crate) fn object(&self) -> &'static str {
+        if self.opcode.starts_with("su") { "surface" } else { "texture" }
+    }
+}
+
 /// A finding of a check. Findings of one kind at one location are merged and counted.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -427,11 +440,18 @@ pub(super) struct ShownSite<'a>(pub(super) &'a MemorySite);
 impl fmt::Display for ShownSite<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let site = self.0;
-        write!(f, "{:#x} in {} memory", site.address, site.space.name())?;
+        write!(f, "{:#x}", site.address)?;
+        if site.bytes > 0 {
+            write!(f, " in {} memory", site.space.name())?;
+        }
         let Some(allocation) = &site.allocation else { return Ok(()) };
         let AllocationRef { bytes, offset, freed, .. } = *allocation;
         let was = if freed { ", which was freed" } else { "" };
         match u64::try_from(offset) {
+            // A handle.
+            Ok(0) if bytes == 0 => {
+                write!(f, ", {allocation}{}", if freed { ", which was destroyed" } else { "" })
+            }
             Err(_) => {
                 write!(f, ", {} bytes before {allocation} of {bytes} bytes{was}", offset.unsigned_abs())
             }
@@ -450,6 +470,9 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
     let place = site.map(|site| ShownSite(site).to_string()).unwrap_or_default();
     let width = site.map_or(0, |site| site.bytes);
     match kind {
+        FindingKind::Access(FaultKind::BadHandle) => {
+            format!("`{}` of {who} has the handle {place}: it is that of no {}", first.opcode, first.object())
+        }
         FindingKind::Access(fault) => {
             let what = match fault {
                 FaultKind::OutOfBounds => "is outside every allocation and variable of its space",
@@ -458,6 +481,7 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
                 FaultKind::Null => "goes through a null pointer",
                 FaultKind::WrongSpace => "has an address of another state space; convert it with `cvta`",
                 FaultKind::ReadOnly => "changes memory that is read only",
+                FaultKind::BadHandle => "",
             };
             format!("{} of {width} bytes at {place}, by {who}, {what}", first.action)
         }
@@ -473,9 +497,19 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
         }
         FindingKind::NonCoherent => {
             let second = accesses.get(1).unwrap_or(first);
-            let advice = kind.advice().unwrap_or_default();
             let (read, written) =
                 if first.action == Action::Read { (first, second) } else { (second, first) };
+            if read.is_by_texture() {
+                return format!(
+                    "`{}` by {} reads what the {} by {} has written in the same launch, at {place}: caches of \
+                     textures and surfaces do not see that, whatever orders the two; read it in a later launch",
+                    read.opcode,
+                    Thread(read),
+                    written.action,
+                    Thread(written)
+                );
+            }
+            let advice = kind.advice().unwrap_or_default();
             let launch =
                 if written.kernel.is_some() { "a launch that may overlap" } else { "the same launch" };
             format!(

@@ -273,8 +273,9 @@ impl<'a> Machine<'a> {
                 footprints.non_coherent.add(&WarpAccess { mask: late, ..access }, action, number);
             }
         }
-        if is_global && launch.code.non_coherent && (touch.order.non_coherent || touch.kind.is_write()) {
-            races.non_coherent(&launch.races, worker, &access, &mut |both| {
+        let Order { non_coherent, texture, .. } = touch.order;
+        if is_global && launch.code.non_coherent && (non_coherent || texture || touch.kind.is_write()) {
+            races.non_coherent(&launch.races, worker, &access, texture, &mut |both| {
                 let finding = pair(FindingKind::NonCoherent, SpaceKind::Global, &both);
                 launch.findings.add(RawFinding { count: 1, ..finding });
             });

@@ -130,7 +130,15 @@ fn memory(launch: &Launch, place: RawPlace) -> MemorySite {
         SpaceKind::Generic if window(address) == Window::Shared => {
             shared_variable(launch, address, SHARED_WINDOW)
         }
-        SpaceKind::Global | SpaceKind::Generic | SpaceKind::Const => global_allocation(launch, address),
+        // What is near what should be a handle says nothing about it.
+        SpaceKind::Texture
+            if bytes == 0 && launch.memory.lookup(address).is_none_or(|at| at.base != address) =>
+        {
+            None
+        }
+        SpaceKind::Global | SpaceKind::Generic | SpaceKind::Const | SpaceKind::Texture => {
+            global_allocation(launch, address)
+        }
         _ => None,
     };
     MemorySite { space, address, bytes, allocation }
@@ -139,7 +147,7 @@ fn memory(launch: &Launch, place: RawPlace) -> MemorySite {
 /// The allocation or variable of global or constant memory that the address is in, or nearest to.
 fn global_allocation(launch: &Launch, address: u64) -> Option<AllocationRef> {
     // What owns the page may end before the address, and another begin close behind it.
-    let inside = launch.memory.lookup(address).filter(|found| address - found.base < found.bytes);
+    let inside = launch.memory.lookup(address).filter(|found| address - found.base < found.bytes.max(1));
     let found = inside.or_else(|| launch.memory.nearest(address))?;
     if let Some((piece, freed)) = found.heap.as_ref().and_then(|heap| heap.nearest(address)) {
         let (base, bytes) = piece;

@@ -17,7 +17,7 @@ impl Device {
         self.allocate(name, len, AllocationKind::Buffer)
     }
 
-    fn allocate<T: Element>(
+    pub(super) fn allocate<T: Element>(
         &self,
         name: &str,
         len: usize,
@@ -138,6 +138,11 @@ impl<T: Element> Buffer<T> {
     /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// Waits for the launches so far.
+    pub(super) fn synchronize(&self) {
+        self.device.synchronize();
     }
 
     /// Its address on the device.

@@ -80,6 +80,11 @@ pub enum DeviceError {
         /// Number of bytes.
         bytes: u64,
     },
+    /// There is no such array, or a texture cannot read an image so.
+    Image {
+        /// The rule that it breaks.
+        mistake: &'static str,
+    },
     /// The operating system refused to create threads.
     Threads(std::io::Error),
 }
@@ -124,6 +129,7 @@ impl fmt::Display for DeviceError {
             DeviceError::NoMemory { address, bytes } => {
                 write!(f, "the device has no memory of {bytes} bytes at {address:#x}")
             }
+            DeviceError::Image { mistake } => f.write_str(mistake),
             DeviceError::Threads(error) => write!(f, "cannot start host threads: {error}"),
         }
     }

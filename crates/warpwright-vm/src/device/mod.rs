@@ -6,6 +6,7 @@ mod bytes;
 mod error;
 mod span;
 mod start;
+mod texture;
 mod variable;
 
 pub use argument::Arg;
@@ -13,6 +14,7 @@ pub use buffer::{Buffer, Element};
 pub use error::DeviceError;
 pub use span::Span;
 pub use start::Running;
+pub use texture::{Array, Surface, Texture};
 
 use crate::decode::Unsupported;
 use crate::launch::{Executor, LaunchError};

@@ -22,7 +22,7 @@ impl Device {
     pub fn span(&self, address: u64, bytes: u64) -> Result<Span, DeviceError> {
         let memory = self.inner.memory();
         let map = &memory.map;
-        let found = map.lookup(address).filter(|found| !found.freed && found.heap.is_none());
+        let found = map.lookup(address).filter(|found| is_known_by_address(found));
         let unknown = DeviceError::NoMemory { address, bytes };
         let Some(allocation) = found.and_then(|found| map.get(found.id)) else { return Err(unknown) };
         let start = address - allocation.base;
@@ -37,9 +37,14 @@ impl Device {
     /// The beginning and size of the buffer, variable or piece of mapped memory that contains an address.
     pub fn extent(&self, address: u64) -> Option<(u64, u64)> {
         let memory = self.inner.memory();
-        let found = memory.map.lookup(address).filter(|found| !found.freed && found.heap.is_none())?;
+        let found = memory.map.lookup(address).filter(|found| is_known_by_address(found))?;
         (address - found.base < found.bytes).then_some((found.base, found.bytes))
     }
+}
+
+/// Whether the host reaches an allocation by addresses.
+fn is_known_by_address(allocation: &Allocation) -> bool {
+    !allocation.freed && allocation.heap.is_none() && allocation.is_addressable()
 }
 
 impl Span {

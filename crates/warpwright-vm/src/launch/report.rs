@@ -39,6 +39,8 @@ named! {
         BadBarrier = "bad-barrier",
         /// The value of an operand is meaningless for the instruction.
         BadOperand = "bad-operand",
+        /// An access by `.trap` outside of a surface.
+        SurfaceBounds = "surface-bounds",
         /// An assertion of the kernel failed.
         Assertion = "assertion",
         /// `free` of memory that `malloc` did not return.

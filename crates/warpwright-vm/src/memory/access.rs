@@ -1,8 +1,9 @@
 //! Address resolution: the memory that the lanes of an access reach, and its faults.
 
 use super::address::*;
-use super::{Allocation, AllocationKind, SpaceKind};
+use super::{Allocation, AllocationKind, Object, SpaceKind};
 use crate::machine::{LANES, LanesOf, Machine, NONE, Row64};
+use std::sync::Arc;
 
 /// What memory a region is of.
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +57,8 @@ pub enum FaultKind {
     WrongSpace,
     /// The memory is read-only.
     ReadOnly,
+    /// What an instruction takes for a texture or surface is none, or was destroyed.
+    BadHandle,
 }
 
 /// A memory access that was not done.
@@ -147,13 +150,14 @@ impl<'a> Machine<'a> {
                     matches!(region.kind, RegionKind::Global(a) if a.kind == AllocationKind::Constant);
                 is_constant.then_some(region)
             }
+            SpaceKind::Texture => self.texture_region(address),
         }
     }
 
     #[inline(always)]
     fn global_region(&self, address: u64, special: AllocationKind, allowed: bool) -> Option<Region<'a>> {
         let allocation = self.launch.memory.lookup(address)?;
-        if allocation.kind == special && !allowed || allocation.freed {
+        if allocation.kind == special && !allowed || allocation.freed || !allocation.is_addressable() {
             return None;
         }
         if let Some(heap) = &allocation.heap {
@@ -163,6 +167,17 @@ impl<'a> Machine<'a> {
         }
         let (start, bytes) = (allocation.base, allocation.bytes);
         Some(Region { kind: RegionKind::Global(allocation), start, bytes, origin: 0 })
+    }
+
+    /// Arrays, and linear memory.
+    fn texture_region(&self, address: u64) -> Option<Region<'a>> {
+        let allocation = self.launch.memory.lookup(address)?;
+        if allocation.kind != AllocationKind::Array {
+            return self.global_region(address, AllocationKind::Constant, false);
+        }
+        let (start, bytes) = (allocation.base, allocation.bytes);
+        let region = Region { kind: RegionKind::Global(allocation), start, bytes, origin: 0 };
+        (!allocation.freed).then_some(region)
     }
 
     #[inline(always)]
@@ -200,6 +215,34 @@ impl<'a> Machine<'a> {
         None
     }
 
+    /// What a handle stands for that an instruction takes from its lanes, and the lanes of `todo` that have it, which
+    /// are taken out. Lanes whose handle is none of a `wanted` object are taken as well, and reported. `None` once no
+    /// lane is left.
+    pub(crate) fn next_object(
+        &mut self,
+        wanted: fn(&Object) -> bool,
+        handles: &Row64,
+        write: bool,
+        todo: &mut u32,
+    ) -> Option<(Arc<Object>, u32)> {
+        while *todo != 0 {
+            let first = todo.trailing_zeros() as usize;
+            let handle = handles[first];
+            let lanes =
+                LanesOf(*todo).filter(|&lane| handles[lane] == handle).fold(0, |all, lane| all | 1 << lane);
+            *todo &= !lanes;
+            let object = self.launch.memory.object(handle);
+            match object.filter(|object| wanted(object)) {
+                Some(object) => return Some((object, lanes)),
+                None => {
+                    let spec = AccessSpec { space: SpaceKind::Texture, bytes: 0, align: 1, write };
+                    self.found_fault(FaultKind::BadHandle, spec, first, handle);
+                }
+            }
+        }
+        None
+    }
+
     /// A lane's access is not allowed.
     #[cold]
     fn fault(&mut self, spec: AccessSpec, lane: usize, address: u64, region: Option<Region<'a>>) {
@@ -215,6 +258,12 @@ impl<'a> Machine<'a> {
         } else {
             self.unknown_region(spec.space, address)
         };
+        self.found_fault(kind, spec, lane, address);
+    }
+
+    /// Reports a fault of a lane.
+    #[cold]
+    fn found_fault(&mut self, kind: FaultKind, spec: AccessSpec, lane: usize, address: u64) {
         let fault = Fault {
             kind,
             pc: self.pc,
@@ -247,9 +296,10 @@ impl<'a> Machine<'a> {
             Some(allocation) => {
                 let constant = allocation.kind == AllocationKind::Constant;
                 let wanted = match space {
-                    SpaceKind::Global => !constant,
+                    SpaceKind::Global => !constant && allocation.is_addressable(),
                     SpaceKind::Const => constant,
-                    SpaceKind::Generic => true,
+                    SpaceKind::Generic => allocation.is_addressable(),
+                    SpaceKind::Texture => !constant,
                     _ => false,
                 };
                 // Past its end there is nothing of any space.

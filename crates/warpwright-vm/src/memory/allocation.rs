@@ -5,14 +5,14 @@
 //! Accesses wider than a word take locks where the kernel requires atomicity; narrower accesses change their word by
 //! compare-and-swap.
 
-use super::Heap;
+use super::{Heap, Object};
 use crate::check::SharedInitBits;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// What an allocation is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum AllocationKind {
     /// Allocated by the host.
     Buffer,
@@ -24,6 +24,10 @@ pub(crate) enum AllocationKind {
     Constant,
     /// The heap of `malloc` in kernels.
     Heap,
+    /// An array, which only textures and surfaces reach.
+    Array,
+    /// A handle of a texture or surface: it has no bytes.
+    Handle,
 }
 
 /// A piece of global memory.
@@ -44,6 +48,8 @@ pub(crate) struct Allocation {
     pub(super) of_host: bool,
     /// What `malloc` has given of it.
     pub(crate) heap: Option<Heap>,
+    /// What a handle, or a variable of a texture or surface, stands for.
+    object: RwLock<Option<Arc<Object>>>,
     words: Words,
     /// Held while something wider than a word changes atomically.
     wide: Mutex<()>,
@@ -132,13 +138,17 @@ impl Allocation {
         let words = Words::own(zeros(words_of_bytes(bytes))?);
         // Variables without an initialiser are zero.
         let written = match kind {
-            AllocationKind::Buffer | AllocationKind::Heap => SharedInitBits::new(bytes),
-            AllocationKind::Mapped | AllocationKind::Variable | AllocationKind::Constant => {
-                SharedInitBits::written()
+            AllocationKind::Buffer | AllocationKind::Heap | AllocationKind::Array => {
+                SharedInitBits::new(bytes)
             }
+            AllocationKind::Mapped
+            | AllocationKind::Variable
+            | AllocationKind::Constant
+            | AllocationKind::Handle => SharedInitBits::written(),
         };
         let (freed, of_host, wide) = (false, false, Mutex::new(()));
-        Some(Allocation { id, base, bytes, kind, name, freed, of_host, heap, words, wide, written })
+        let object = RwLock::default();
+        Some(Allocation { id, base, bytes, kind, name, freed, of_host, heap, object, words, wide, written })
     }
 
     /// Memory that the host has: it is where it is for the host.
@@ -152,6 +162,7 @@ impl Allocation {
             freed: false,
             of_host: true,
             heap: None,
+            object: RwLock::default(),
             words: Words { own: Box::default(), host: Some(host) },
             wide: Mutex::new(()),
             written: SharedInitBits::written(),
@@ -169,6 +180,7 @@ impl Allocation {
             freed: true,
             of_host: self.of_host,
             heap: None,
+            object: RwLock::default(),
             words: Words::own(Box::default()),
             wide: Mutex::new(()),
             written: SharedInitBits::written(),
@@ -179,6 +191,22 @@ impl Allocation {
     #[inline(always)]
     pub(crate) fn is_writable(&self) -> bool {
         self.kind != AllocationKind::Constant
+    }
+
+    /// Whether loads and stores reach it.
+    #[inline(always)]
+    pub(crate) fn is_addressable(&self) -> bool {
+        self.kind < AllocationKind::Array
+    }
+
+    /// The texture or surface that it is a handle or a variable of.
+    pub(crate) fn object(&self) -> Option<Arc<Object>> {
+        self.object.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets what it stands for.
+    pub(crate) fn bind(&self, object: Option<Object>) {
+        *self.object.write().unwrap_or_else(PoisonError::into_inner) = object.map(Arc::new);
     }
 
     /// The word at a byte offset from the start (rounded down to a word).

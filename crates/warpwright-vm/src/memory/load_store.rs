@@ -27,6 +27,8 @@ named! {
         Local = "local",
         /// Parameters of the kernel.
         Param = "parameter",
+        /// Memory that textures and surfaces reach: arrays, and global memory.
+        Texture = "texture",
     }
 }
 
@@ -43,12 +45,20 @@ pub(crate) struct Order {
     pub(crate) proposes: bool,
     /// A load that caches may answer which nothing keeps coherent.
     pub(crate) non_coherent: bool,
+    /// A read by a texture or surface, whose caches do not see what the launch has written.
+    pub(crate) texture: bool,
 }
 
 impl Order {
     /// An ordinary access.
-    pub(crate) const WEAK: Order =
-        Order { strong: None, acquire: false, release: false, proposes: false, non_coherent: false };
+    pub(crate) const WEAK: Order = Order {
+        strong: None,
+        acquire: false,
+        release: false,
+        proposes: false,
+        non_coherent: false,
+        texture: false,
+    };
 }
 
 /// An address operand.

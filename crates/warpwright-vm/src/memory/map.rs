@@ -5,7 +5,7 @@
 //! are proportional to the current allocations.
 
 use super::address::{GLOBAL_WINDOW, overlapped_window};
-use super::{Allocation, AllocationKind, Heap, HostWords};
+use super::{Allocation, AllocationKind, Heap, HostWords, Object};
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
@@ -266,6 +266,12 @@ impl GlobalMap {
             Some(&index) => self.at(index.wrapping_sub(1)),
             None => self.lookup_host(address),
         }
+    }
+
+    /// The texture or surface of a handle.
+    pub(crate) fn object(&self, handle: u64) -> Option<Arc<Object>> {
+        let found = self.lookup(handle).filter(|found| !found.freed && found.base == handle)?;
+        found.object()
     }
 
     /// The piece of the host's memory that an address is in.

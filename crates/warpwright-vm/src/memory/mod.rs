@@ -12,6 +12,10 @@
 //! A global allocation has its own pages, so the addresses behind its end belong to nothing. Addresses are not reused
 //! soon, so freed memory stays known for a while.
 //!
+//! Arrays are allocations too, which no load or store reaches: instructions for textures and surfaces and the host's
+//! copies do. A handle of a texture or surface is the address of an allocation without bytes, so a destroyed one stays
+//! known as well.
+//!
 //! Mapped host memory has its host addresses, which are outside of the windows above and of allocations. The host may
 //! reuse addresses; they then belong to the new memory.
 
@@ -19,8 +23,10 @@ mod access;
 mod address;
 mod allocation;
 mod heap;
+mod image;
 mod load_store;
 mod map;
+mod sampler;
 
 pub use access::FaultKind;
 pub(crate) use access::{AccessSpec, Fault, Group, RegionKind};
@@ -28,6 +34,9 @@ pub(crate) use address::{FUNCTION_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WIN
 pub use allocation::HostWords;
 pub(crate) use allocation::{Allocation, AllocationKind};
 pub(crate) use heap::Heap;
+pub use image::{ArrayShape, Channel, Image, Level, TexelFormat};
 pub use load_store::SpaceKind;
 pub(crate) use load_store::{Address, Element, MemoryOp, Order};
 pub(crate) use map::{GlobalMap, Overlap};
+pub(crate) use sampler::Object;
+pub use sampler::{AddressMode, Filter, Sampler};

@@ -49,7 +49,7 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
 
 /// What happens to memory.
 #[derive(Clone, Copy, Debug)]
-enum Action {
+pub(super) enum Action {
     /// The operand is combined with what is there.
     Combine(AtomicOp),
     /// The operand is stored if memory holds the given value.
@@ -58,16 +58,16 @@ enum Action {
 
 /// A decoded operation.
 #[derive(Clone, Debug)]
-struct Atomic {
-    action: Action,
-    ty: Type,
-    address: Address,
-    space: SpaceKind,
+pub(super) struct Atomic {
+    pub(super) action: Action,
+    pub(super) ty: Type,
+    pub(super) address: Address,
+    pub(super) space: SpaceKind,
     /// Subnormal sums stay what they are in global memory too.
-    noftz: bool,
-    order: Order,
+    pub(super) noftz: bool,
+    pub(super) order: Order,
     /// Operands, and where what was there goes.
-    elements: Box<[(Element, Element)]>,
+    pub(super) elements: Box<[(Element, Element)]>,
 }
 
 /// Elements of a vector at most.
@@ -260,6 +260,11 @@ impl<'a> Machine<'a> {
     /// Up to `N` elements of up to 64 bits.
     fn atomic<const N: usize>(&mut self, op: &Atomic) -> Step {
         let addresses = self.addresses(&op.address);
+        self.atomic_at::<N>(op, &addresses, self.mask)
+    }
+
+    /// The same at given addresses, for lanes of those that execute.
+    pub(super) fn atomic_at<const N: usize>(&mut self, op: &Atomic, addresses: &Row64, mask: u32) -> Step {
         let bytes = op.ty.bytes();
         let keep_bits = u64::MAX >> (64 - 8 * bytes);
         let mut operands = [[0; LANES]; N];
@@ -274,9 +279,8 @@ impl<'a> Machine<'a> {
         let count = op.elements.len();
         let mut changed = false;
         let mut outward = self.worker.outward;
-        let mask = self.mask;
         let mut todo = mask;
-        while let Some(group) = self.next_group(op.spec(), &addresses, &mut todo) {
+        while let Some(group) = self.next_group(op.spec(), addresses, &mut todo) {
             let m = &mut *self;
             let changed_here = Cell::new(false);
             m.touches(op.touch(), &group, &[]);
@@ -309,7 +313,7 @@ impl<'a> Machine<'a> {
         }
         // An attempt that changed nothing is but a look.
         self.worker.outward = outward;
-        self.polled(op.spec(), &addresses, changed);
+        self.polled(op.spec(), addresses, changed);
         for (values, &(_, element)) in old.iter().zip(&op.elements) {
             self.keep(element, values, mask);
         }

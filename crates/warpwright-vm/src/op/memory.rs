@@ -191,8 +191,7 @@ pub(crate) fn order(semantics: Option<Semantics>, scope: Option<Scope>, mmio: bo
         strong,
         acquire: matches!(semantics, Some(Semantics::Acquire | Semantics::AcqRel | Semantics::SeqCst)),
         release: matches!(semantics, Some(Semantics::Release | Semantics::AcqRel | Semantics::SeqCst)),
-        proposes: false,
-        non_coherent: false,
+        ..Order::WEAK
     }
 }
 

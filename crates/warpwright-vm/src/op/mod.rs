@@ -21,6 +21,7 @@ pub(crate) mod memory;
 pub(crate) mod special;
 mod stack;
 pub(crate) mod sync;
+pub(crate) mod texture;
 pub(crate) mod video;
 pub(crate) mod warp;
 pub(crate) mod wmma;
@@ -57,7 +58,8 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, reconvergence: BranchTarg
             true
         }
         Family::BulkCopy(op) => bulk_copy::decode(op, d),
-        Family::Cluster(_) | Family::Texture(_) => false,
+        Family::Texture(op) => texture::decode(op, d),
+        Family::Cluster(_) => false,
     };
     if !known {
         d.unsupported(op.name(), "");

@@ -18,6 +18,10 @@ pub(super) fn title(finding: &Finding) -> String {
     let space =
         first.and_then(|access| access.memory.as_ref()).map_or("memory", |memory| memory.space.name());
     match &finding.kind {
+        FindingKind::Access(FaultKind::BadHandle) => {
+            let (opcode, object) = first.map_or(("", ""), |access| (access.opcode, access.object()));
+            format!("`{opcode}` has a handle that is that of no {object}")
+        }
         FindingKind::Access(fault) => {
             let rule = match fault {
                 FaultKind::OutOfBounds => "is out of bounds",
@@ -26,6 +30,7 @@ pub(super) fn title(finding: &Finding) -> String {
                 FaultKind::Null => "is through a null pointer",
                 FaultKind::WrongSpace => "is to an address of another state space",
                 FaultKind::ReadOnly => "is to memory that cannot be written",
+                FaultKind::BadHandle => "",
             };
             format!("{} of {space} memory {rule}", noun(first))
         }
@@ -41,6 +46,9 @@ pub(super) fn title(finding: &Finding) -> String {
             format!("{} and {second} of {space} memory race, between {between}", noun(first))
         }
         FindingKind::NonCoherent => {
+            if let Some(read) = finding.accesses.iter().find(|read| read.is_by_texture()) {
+                return format!("a {} reads what the same launch has written", read.object());
+            }
             let writes = match first.is_some_and(|access| access.kernel.is_some()) {
                 true => "a launch writes that may overlap",
                 false => "the launch writes",
@@ -77,6 +85,10 @@ pub(super) fn position(allocation: &AllocationRef) -> String {
             let before = offset.unsigned_abs();
             format!("the address is {before} bytes before {allocation}, of {bytes} bytes{was}")
         }
+        Ok(0) if bytes == 0 => {
+            let was = if freed { ", which was destroyed" } else { "" };
+            format!("the handle is that of {allocation}{was}")
+        }
         Ok(at) if at < bytes => format!("the address is at byte {at} of {allocation}, of {bytes} bytes{was}"),
         Ok(at) if at == bytes => format!("the address is just past {allocation}, of {bytes} bytes{was}"),
         Ok(at) => format!("the address is {} bytes past {allocation}, of {bytes} bytes{was}", at - bytes),
@@ -92,6 +104,9 @@ pub(super) fn who(([bx, by, bz], [x, y, z]): ([u32; 3], [u32; 3])) -> String {
 pub(super) fn deed(site: &AccessSite) -> String {
     let who = who((site.block, site.thread));
     let Some(memory) = &site.memory else { return who };
+    if memory.bytes == 0 {
+        return format!("{who} has the handle {:#x}", memory.address);
+    }
     let plural = if memory.bytes == 1 { "" } else { "s" };
     let action = match site.action {
         Action::Read => "reads",

@@ -1,6 +1,7 @@
 //! A launch of the corpus: an entry, its arguments, and what must be in memory afterwards.
 
 use crate::data::{Format, Number, bytes, numbers};
+use warpwright_vm::{ArrayShape, Sampler};
 
 /// A file of the corpus; what a kernel must give may depend on it.
 pub(crate) struct File {
@@ -162,6 +163,17 @@ pub(crate) struct Argument {
     pub(crate) pointers: Vec<(usize, usize)>,
     /// The variable of the module whose address it is.
     pub(crate) symbol: Option<&'static str>,
+    /// The image whose texture or surface it is.
+    pub(crate) image: Option<usize>,
+}
+
+/// An array.
+pub(crate) struct CaseImage {
+    pub(crate) shape: ArrayShape,
+    pub(crate) texels: Vec<u8>,
+    /// How it is sampled as a texture; nothing for a surface.
+    pub(crate) sampler: Option<Sampler>,
+    pub(crate) expect: Expect,
 }
 
 pub(crate) struct Global {
@@ -199,6 +211,7 @@ pub(crate) struct Case {
     pub(crate) cooperative: bool,
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) arguments: Vec<Argument>,
+    pub(crate) images: Vec<CaseImage>,
     pub(crate) globals: Vec<Global>,
     /// The lines that the kernel prints, in any order; addresses are written `0x…`.
     pub(crate) prints: Vec<String>,
@@ -238,6 +251,7 @@ pub(crate) fn launch(entry: &str, grid: impl Into<Dim>, block: impl Into<Dim>) -
         cooperative: false,
         buffers: Vec::new(),
         arguments: Vec::new(),
+        images: Vec::new(),
         globals: Vec::new(),
         prints: Vec::new(),
         findings: Vec::new(),
@@ -306,7 +320,12 @@ impl Case {
 
     /// Passes the address of a variable of the module.
     pub(crate) fn symbol(mut self, name: &'static str) -> Self {
-        self.arguments.push(Argument { bytes: vec![0; 8], pointers: Vec::new(), symbol: Some(name) });
+        self.arguments.push(Argument {
+            bytes: vec![0; 8],
+            pointers: Vec::new(),
+            symbol: Some(name),
+            image: None,
+        });
         self
     }
 
@@ -321,7 +340,29 @@ impl Case {
 
     /// A parameter of these bytes, with addresses of buffers at some offsets.
     pub(crate) fn raw<T: Number>(mut self, numbers: &[T], pointers: &[(usize, usize)]) -> Self {
-        self.arguments.push(Argument { bytes: bytes(numbers), pointers: pointers.to_vec(), symbol: None });
+        self.arguments.push(Argument {
+            bytes: bytes(numbers),
+            pointers: pointers.to_vec(),
+            symbol: None,
+            image: None,
+        });
+        self
+    }
+
+    /// A texture.
+    pub(crate) fn texture<T: Number>(self, shape: ArrayShape, texels: &[T], sampler: Sampler) -> Self {
+        self.image(CaseImage { shape, texels: bytes(texels), sampler: Some(sampler), expect: Expect::Same })
+    }
+
+    /// A surface.
+    pub(crate) fn surface<T: Number>(self, shape: ArrayShape, texels: &[T], expect: Expect) -> Self {
+        self.image(CaseImage { shape, texels: bytes(texels), sampler: None, expect })
+    }
+
+    fn image(mut self, image: CaseImage) -> Self {
+        self.images.push(image);
+        let image = Some(self.images.len() - 1);
+        self.arguments.push(Argument { bytes: vec![0; 8], pointers: Vec::new(), symbol: None, image });
         self
     }
 

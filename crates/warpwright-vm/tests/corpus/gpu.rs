@@ -61,6 +61,19 @@ pub(crate) fn run(file: &File, program: &Program, case: &Case, schedule: Schedul
             device.write_variable(&module, global.name, bytes).map_err(fail)?;
         }
     }
+    let mut images = Vec::new();
+    for image in &case.images {
+        let array = device.array("image", image.shape).map_err(fail)?;
+        array.write(&image.texels).map_err(fail)?;
+        let seen = array.image().clone();
+        images.push((
+            array,
+            match &image.sampler {
+                Some(sampler) => Ok(device.texture("texture", seen, sampler.clone()).map_err(fail)?),
+                None => Err(device.surface("surface", seen).map_err(fail)?),
+            },
+        ));
+    }
     let arguments: Vec<Arg> = case
         .arguments
         .iter()
@@ -69,6 +82,13 @@ pub(crate) fn run(file: &File, program: &Program, case: &Case, schedule: Schedul
             patch(&mut bytes, &argument.pointers);
             if let Some((address, _)) = argument.symbol.and_then(|name| module.variable(name)) {
                 bytes = address.to_le_bytes().into();
+            }
+            if let Some(image) = argument.image {
+                let handle = match &images[image].1 {
+                    Ok(texture) => texture.handle(),
+                    Err(surface) => surface.handle(),
+                };
+                bytes = handle.to_le_bytes().into();
             }
             Arg::Bytes(bytes)
         })
@@ -97,6 +117,10 @@ pub(crate) fn run(file: &File, program: &Program, case: &Case, schedule: Schedul
                     &after,
                     &mut wrong,
                 );
+            }
+            for (index, image) in case.images.iter().enumerate() {
+                let after = images[index].0.read().map_err(fail)?;
+                check(&format!("image {index}"), &image.expect, Some(&image.texels), &after, &mut wrong);
             }
             for global in &case.globals {
                 let after = device.read_variable(&module, global.name).map_err(fail)?;

@@ -13,9 +13,6 @@ pub(crate) const SOURCES: &[Source] = &[
     source("wgmma_pipeline.nvcc", wgmma_pipeline),
     source("copy_2d_descriptor.triton", copy_2d_descriptor),
     source("mma_scaled.nvcc", mma_scaled),
-    source("textures.nvcc", textures),
-    source("texture_queries.nvcc", texture_queries),
-    source("surfaces.nvcc", surfaces),
     source("tensormap_replace.nvcc", tensormap_replace),
     source("tcgen05.nvcc", tcgen05),
     source("dynamic_parallel.nvcc", dynamic_parallel),
@@ -128,36 +125,6 @@ fn mma_scaled(_: &File) -> Vec<Case> {
     let words = [0u32; 128];
     let case = launch("mma_mxf4", 1, 32).input(&words).input(&words).input(&words).input(&words);
     vec![case.inout(&[0f32; 128], Expect::Same).traps(&["mma"])]
-}
-
-fn textures(_: &File) -> Vec<Case> {
-    let out = [0u8; 4096];
-    let buffers = |case: Case| case.inout(&out, Expect::Same).inout(&out, Expect::Same);
-    let objects =
-        |entry, block: (u32, u32), n| (0..n).fold(launch(entry, 1, block), |case, _| case.scalar(1u64));
-    let resize = objects("resize", (4, 4), 1)
-        .inout(&out, Expect::Same)
-        .scalar(4i32)
-        .scalar(4i32)
-        .scalar(1f32)
-        .scalar(1f32);
-    vec![
-        buffers(objects("tex_1d", (16, 1), 2)).scalar(16i32).traps(&["tex"]),
-        buffers(objects("tex_2d", (4, 4), 2)).scalar(4i32).scalar(4i32).traps(&["tex", "tld4"]),
-        objects("tex_3d", (4, 4), 3).inout(&out, Expect::Same).scalar(4i32).traps(&["tex"]),
-        resize.traps(&["tex"]),
-    ]
-}
-
-fn surfaces(_: &File) -> Vec<Case> {
-    let blur = launch("surf_blur", 1, (4, 4)).scalar(1u64).scalar(2u64).scalar(4i32).scalar(4i32);
-    let types = launch("surf_types", 1, 8).scalar(1u64).scalar(2u64).scalar(8i32);
-    vec![blur.traps(&["suld"]), types.traps(&["suld", "sust"])]
-}
-
-fn texture_queries(_: &File) -> Vec<Case> {
-    let queries = launch("texture_queries", 1, 8).scalar(1u64).scalar(2u64);
-    vec![queries.inout(&[0u32; 64], Expect::Same).traps(&["txq"])]
 }
 
 fn tensormap_replace(_: &File) -> Vec<Case> {

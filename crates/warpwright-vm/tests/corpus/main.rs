@@ -6,7 +6,7 @@
 //! A table per theme names for every source its entries, launches and references. One line of a
 //! table covers all files of a source: every target, compiler version and option. The last test sees
 //! that no entry of the corpus is forgotten. Entries that need what is not executed (`wgmma`, tensor maps,
-//! textures, …) are launched too, and must end with a trap that names it.
+//! …) are launched too, and must end with a trap that names it.
 
 mod attention;
 mod case;
@@ -16,6 +16,7 @@ mod elementwise;
 mod floats;
 mod gpu;
 mod hopper;
+mod images;
 mod inline_asm;
 mod integers;
 mod layouts;
@@ -47,6 +48,7 @@ const THEMES: &[&[Source]] = &[
     elementwise::SOURCES,
     floats::SOURCES,
     hopper::SOURCES,
+    images::SOURCES,
     inline_asm::SOURCES,
     integers::SOURCES,
     layouts::SOURCES,

@@ -10,6 +10,7 @@ mod mapped;
 mod memory;
 mod order;
 mod shapes;
+mod textures;
 
 use std::time::{Duration, Instant};
 use warpwright_vm::*;

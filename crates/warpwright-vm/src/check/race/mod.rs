@@ -270,17 +270,19 @@ impl BlockRaces {
     }
 
     /// Records a non-coherent read of global memory, or a write, before it is performed. Calls `found` with each
-    /// access that must not occur in the same launch, whatever orders the two.
+    /// access that must not occur in the same launch, whatever orders the two. A `texture` may read what the launch
+    /// writes later.
     pub fn non_coherent(
         &self,
         launch: &LaunchRaces,
         worker: &mut WorkerRaces,
         access: &WarpAccess<'_>,
+        texture: bool,
         found: &mut dyn FnMut(Race),
     ) {
         let entry = check::entry(access, &self.clocks, self.serial);
         let memory = (&launch.rows, &mut worker.chunks);
-        non_coherent::access(access, &entry, memory, &mut worker.pieces, found);
+        non_coherent::access(access, (&entry, !texture), memory, &mut worker.pieces, found);
     }
 
     /// Whether a thread of the block has passed `griddepcontrol.wait`.

@@ -1,5 +1,5 @@
-//! Reads through caches that are not coherent (`ld.global.nc`): the bytes that they read must not change during the
-//! launch; otherwise the read may return any of their values.
+//! Reads through caches that are not coherent. What `ld.global.nc` reads must not change during the launch; otherwise the
+//! read may return any of the values. What a texture or surface reads must not have been written by the launch before.
 //!
 //! Synchronisation does not help, so nothing is forgotten: for each of its bytes, a row keeps the first such read and
 //! the first write of the launch.
@@ -45,13 +45,16 @@ impl Side {
 }
 
 impl Marks {
-    /// Keeps an access, and yields the earliest that it must not meet, with the byte where they do.
-    fn meet(&mut self, new: &Entry) -> Option<(Entry, u32)> {
+    /// Keeps an access if later ones matter for it, and yields the earliest that it must not meet, with the byte where
+    /// they do.
+    fn meet(&mut self, new: &Entry, keeps: bool) -> Option<(Entry, u32)> {
         let (own, other) = match new.is_write() {
             true => (&mut self.writes, &self.reads),
             false => (&mut self.reads, &self.writes),
         };
-        own.keep(new);
+        if keeps {
+            own.keep(new);
+        }
         let meets = |entry: &&Entry| !entry.bytes.and(new.bytes).is_empty();
         let old = other.entries.iter().find(meets)?;
         Some((*old, old.bytes.and(new.bytes).bits().trailing_zeros()))
@@ -67,7 +70,7 @@ impl Marks {
 /// instruction.
 pub(super) fn access(
     access: &WarpAccess<'_>,
-    entry: &Entry,
+    (entry, keeps): (&Entry, bool),
     (rows, chunks): (&GlobalRows, &mut ChunkCache),
     pieces: &mut Vec<Piece>,
     found: &mut dyn FnMut(Race),
@@ -79,7 +82,8 @@ pub(super) fn access(
         chunks.with_rows(rows, pieces[0].row / CHUNK_ROWS, |rows| {
             for piece in pieces {
                 let new = entry.with(piece.bytes, piece.lanes);
-                let Some((old, byte)) = rows[(piece.row % CHUNK_ROWS) as usize].marks().meet(&new) else {
+                let Some((old, byte)) = rows[(piece.row % CHUNK_ROWS) as usize].marks().meet(&new, keeps)
+                else {
                     continue;
                 };
                 if told.contains(&old.pc) {
