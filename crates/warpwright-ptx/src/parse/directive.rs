@@ -198,6 +198,10 @@ impl<'s> Parser<'s> {
         }
         let Some(ty) = ty else { return self.unexpected("a type", "in a declaration") };
         variable.ty = ty;
+        if space == Space::Tex && self.version < Version::new(1, 5) {
+            // What a texture reference was.
+            (variable.space, variable.ty) = (Space::Global, Type::TexRef);
+        }
         variable.origin = start.to(self.span()).into();
         let (name, span) = self.declarator(&mut variable)?;
         Some((variable, name, span))

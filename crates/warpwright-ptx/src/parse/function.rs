@@ -34,7 +34,11 @@ impl<'s> Parser<'s> {
         self.declare_global(name, name_span, true, defined)?;
         if !defined {
             function.body = None;
-            self.expect(Kind::Semicolon, "to end the prototype, or `{` to begin the body")?;
+            // That of a device function may end where something else begins.
+            let ended = kind == FunctionKind::Func && (self.kind() == Kind::End || self.begins_item());
+            if !ended {
+                self.expect(Kind::Semicolon, "to end the prototype, or `{` to begin the body")?;
+            }
             return Some(function);
         }
         self.advance();
@@ -109,7 +113,7 @@ impl<'s> Parser<'s> {
 
     fn function_directives(&mut self) -> Option<Vec<FunctionDirective>> {
         let mut list = Vec::new();
-        while self.kind() == Kind::Dot {
+        while self.kind() == Kind::Dot && !self.begins_item() {
             let span = self.span();
             let word = self.dot_word();
             self.advance();

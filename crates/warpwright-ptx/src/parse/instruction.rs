@@ -114,6 +114,7 @@ impl<'s> Parser<'s> {
             &buffers.words,
             &mut buffers.operands,
             scopes,
+            self.flushes,
             &mut self.diagnostics,
         );
         for instruction in instructions {

@@ -57,8 +57,11 @@ fn header(module: &Module, out: &mut Diagnostics) {
     if has(TargetOption::TexmodeUnified) && has(TargetOption::TexmodeIndependent) {
         report(Code::Header, "the texture mode is either unified or independent".to_string());
     }
-    if has(TargetOption::MapF64ToF32) {
-        report(Code::Header, "`map_f64_to_f32` is for targets without `f64`, which are gone".to_string());
+    if has(TargetOption::MapF64ToF32) && arch.sm >= 13 {
+        report(
+            Code::Header,
+            "`map_f64_to_f32` is for the targets before sm_13, which have no `f64`".to_string(),
+        );
     }
     let debug_data = module.items.iter().any(|item| matches!(item.kind, ItemKind::Section(_)));
     if has(TargetOption::Debug) && !debug_data {
