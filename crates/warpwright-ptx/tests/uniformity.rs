@@ -124,9 +124,16 @@ fn clamped_shuffle(text: &str) -> Option<Rule> {
     (text.starts_with("shfl.sync.idx") && !(is_number(lane) && clamp == "31")).then_some(Rule::Found)
 }
 
+/// What a load names in its address: `[name+offset]` or `name[subscript]`.
+fn accessed(text: &str) -> Option<&str> {
+    let (before, inside) = text.split_once('[')?;
+    let array = before.rsplit([' ', ',']).next()?;
+    if array.is_empty() { inside.split([']', '+']).next() } else { Some(array) }
+}
+
 /// A parameter that is none of a kernel's.
 fn parameter(function: &Function, text: &str) -> Option<Rule> {
-    let name = text.split(['[', ']', '+']).nth(1)?;
+    let name = accessed(text)?;
     let mut own = function.params.iter().filter_map(|param| match param {
         Param::Variable(id) => Some(&*function.variable(*id).name),
         Param::Register(_) => None,
@@ -139,7 +146,7 @@ fn parameter(function: &Function, text: &str) -> Option<Rule> {
 
 /// A load without a state space of a variable that every thread has for itself.
 fn own_variable(function: &Function, text: &str) -> Option<Rule> {
-    let name = text.split(['[', ']', '+']).nth(1)?;
+    let name = accessed(text)?;
     let own =
         function.variables.iter().any(|variable| variable.space == Space::Local && *variable.name == *name);
     (text.starts_with("ld.") && own).then_some(Rule::Fixed(Level::Unknown))

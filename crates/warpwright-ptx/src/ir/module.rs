@@ -231,6 +231,11 @@ impl Variable {
         self.dims.iter().try_fold(element, |size, dim| size.checked_mul((*dim)?))
     }
 
+    /// The bytes of one scalar of an array, which is what subscripts count; `None` if it is no array.
+    pub(crate) fn scalar_of_array(&self) -> Option<u32> {
+        (!self.dims.is_empty()).then(|| self.ty.bytes())
+    }
+
     /// Alignment in bytes: the specified one, or the natural one.
     pub fn alignment(&self) -> u32 {
         let natural = self.ty.bytes() * self.vector.map_or(1, |v| v.elements() as u32);

@@ -350,7 +350,7 @@ impl<'a> From<&'a Src> for Actual<'a> {
     fn from(src: &'a Src) -> Self {
         match src {
             Src::Symbol(address) => Actual::Symbol(&address.symbol),
-            Src::Reg(reg) | Src::Not(reg) => Actual::Reg(*reg),
+            Src::Reg(reg) | Src::Not(reg) | Src::Sum(reg, _) => Actual::Reg(*reg),
             Src::Imm(imm) => Actual::Imm(*imm),
             Src::Special(_) | Src::Sink => Actual::Nowhere,
         }

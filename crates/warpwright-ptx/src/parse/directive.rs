@@ -102,6 +102,9 @@ impl<'s> Parser<'s> {
         self.variables(linkage, |parser, variable, name, span| {
             let defined = linkage != Linkage::Extern && linkage != Linkage::Common;
             parser.declare_global(name, span, false, defined)?;
+            if let Some(global) = parser.globals.get_mut(name) {
+                global.scalar = variable.scalar_of_array();
+            }
             items.push(Item { origin: variable.origin, kind: ItemKind::Variable(variable) });
             Some(())
         })

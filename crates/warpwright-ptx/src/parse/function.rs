@@ -56,7 +56,7 @@ impl<'s> Parser<'s> {
         function: bool,
         defined: bool,
     ) -> Option<()> {
-        let new = GlobalName { name: name.into(), function, defined: false };
+        let new = GlobalName { name: name.into(), function, defined: false, scalar: None };
         let global = self.globals.entry(name).or_insert(new);
         if (global.defined && defined) || global.function != function {
             return self.error(Code::Redeclared, span, format!("`{name}` is declared twice"));
@@ -72,8 +72,9 @@ impl<'s> Parser<'s> {
             if !parser.eat_dot("reg") {
                 let (variable, name, span) = parser.variable_declaration(Linkage::Local, true)?;
                 let id = VarId(function.variables.len() as u32);
+                let local = Local::Variable(id, variable.scalar_of_array());
                 function.variables.push(variable);
-                parser.declare_local(scopes, name, Local::Variable(id), span)?;
+                parser.declare_local(scopes, name, local, span)?;
                 return Some(Param::Variable(id));
             }
             let (ty, vector) = parser.register_type()?;
@@ -322,7 +323,8 @@ impl<'s> Parser<'s> {
                 let linkage = if self.eat_dot("extern") { Linkage::Extern } else { Linkage::Local };
                 self.variables(linkage, |parser, variable, name, span| {
                     let id = VarId(function.variables.len() as u32);
-                    parser.declare_local(scopes, name, Local::Variable(id), span)?;
+                    let local = Local::Variable(id, variable.scalar_of_array());
+                    parser.declare_local(scopes, name, local, span)?;
                     body.push(Statement { origin: variable.origin, kind: StatementKind::Variable(id) });
                     function.variables.push(variable);
                     Some(())

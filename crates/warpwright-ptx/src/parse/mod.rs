@@ -42,6 +42,8 @@ struct GlobalName {
     function: bool,
     /// Declared with a value or a body, so that a second time is an error.
     defined: bool,
+    /// Of an array, the bytes of one scalar, which subscripts count.
+    scalar: Option<u32>,
 }
 
 struct Parser<'s> {

@@ -121,6 +121,10 @@ impl<'a> Writer<'a> {
                 self.out.push('!');
                 self.reg(*reg);
             }
+            Src::Sum(reg, offset) => {
+                self.reg(*reg);
+                self.offset(*offset);
+            }
             Src::Imm(imm) => self.imm(*imm),
             Src::Special(special) => self.special(*special),
             Src::Sink => self.text("_"),
