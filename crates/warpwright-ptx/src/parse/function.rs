@@ -292,9 +292,9 @@ impl<'s> Parser<'s> {
                 let (variable, _, _) = parser.variable_declaration(Linkage::Local, true)?;
                 return Some(PrototypeParam::Variable(Box::new(variable)));
             }
-            let (ty, _) = parser.register_type()?;
+            let (ty, vector) = parser.register_type()?;
             let name = parser.ident("as the name of a parameter (`_`)")?;
-            Some(PrototypeParam::Register(ty, name.into()))
+            Some(PrototypeParam::Register(ty, vector, name.into()))
         })
     }
 

@@ -220,7 +220,15 @@ impl<'s> Parser<'s> {
             }
             Kind::LeftParen if opcode == "call" => {
                 self.nest()?;
-                let list = self.enclosed(Kind::RightParen, CLOSE, |parser| parser.operand(opcode, scopes))?;
+                let list = self.enclosed(Kind::RightParen, CLOSE, |parser| match parser.kind() {
+                    Kind::LeftBrace => parser.unexpected("a name or a number", "in the list of a call"),
+                    // Registers are passed as a whole.
+                    Kind::Ident if parser.kind_after(1) == Kind::Dot => {
+                        parser.advance();
+                        parser.unexpected("`,` or `)`", "in the list of a call")
+                    }
+                    _ => parser.operand(opcode, scopes),
+                })?;
                 self.unnest();
                 Some(Operand::List(list))
             }

@@ -209,7 +209,10 @@ fn signature_difference(a: &Function, b: &Function) -> Option<String> {
                 let (x, y) = (a.variable(*x), b.variable(*y));
                 x.ty == y.ty && x.dims == y.dims && x.vector == y.vector && x.alignment() == y.alignment()
             }
-            (Param::Register(x), Param::Register(y)) => a.register_type(*x) == b.register_type(*y),
+            (Param::Register(x), Param::Register(y)) => {
+                let (x, y) = (a.register_range(*x), b.register_range(*y));
+                x.ty == y.ty && x.vector == y.vector
+            }
             _ => false,
         };
         if !same {
