@@ -124,9 +124,16 @@ fn clamped_shuffle(text: &str) -> Option<Rule> {
     (text.starts_with("shfl.sync.idx") && !(is_number(lane) && clamp == "31")).then_some(Rule::Found)
 }
 
+/// What a load names in its address: `[name+offset]` or `name[subscript]`.
+fn accessed(text: &str) -> Option<&str> {
+    let (before, inside) = text.split_once('[')?;
+    let array = before.rsplit([' ', ',']).next()?;
+    if array.is_empty() { inside.split([']', '+']).next() } else { Some(array) }
+}
+
 /// A parameter that is none of a kernel's.
 fn parameter(function: &Function, text: &str) -> Option<Rule> {
-    let name = text.split(['[', ']', '+']).nth(1)?;
+    let name = accessed(text)?;
     let mut own = function.params.iter().filter_map(|param| match param {
         Param::Variable(id) => Some(&*function.variable(*id).name),
         Param::Register(_) => None,
@@ -135,6 +142,14 @@ fn parameter(function: &Function, text: &str) -> Option<Rule> {
     let of_kernel =
         function.kind == FunctionKind::Entry && (name.starts_with('%') || own.any(|own| own == name));
     (text.starts_with("ld.param") && !of_kernel).then_some(Rule::Fixed(Level::Unknown))
+}
+
+/// A load without a state space of a variable that every thread has for itself.
+fn own_variable(function: &Function, text: &str) -> Option<Rule> {
+    let name = accessed(text)?;
+    let own =
+        function.variables.iter().any(|variable| variable.space == Space::Local && *variable.name == *name);
+    (text.starts_with("ld.") && own).then_some(Rule::Fixed(Level::Unknown))
 }
 
 /// An operand, counted from 0, of an instruction without vectors.
@@ -204,7 +219,8 @@ fn check(
             seen.insert(name);
             let mask = text.trim_end_matches(';').rsplit(',').next().unwrap_or("").trim();
             let without_mask = text.starts_with("vote.") && !text.contains(".sync");
-            let special = counted_barrier(text).or(clamped_shuffle(text)).or(parameter(function, text));
+            let variable = parameter(function, text).or_else(|| own_variable(function, text));
+            let special = counted_barrier(text).or(clamped_shuffle(text)).or(variable);
             let rule = special.unwrap_or(rule);
             let expected = rule.result(input, without_mask || is_number(mask));
             if expected < input && rule.gathers().is_none() {
@@ -451,6 +467,8 @@ fn what_a_thread_keeps_is_what_it_stored() {
         ),
         ("cvta.local.u64 %d0, lm; ld.u32 %r1, [%d0]; st.u32 [%d0+4096], 7;", "%r1", Level::Grid),
         ("st.local.u32 [lm], 7; ld.local.u32 %r1, [lm+62];", "%r1", Level::Unknown),
+        ("st.u32 [lm], 7; ld.u32 %r1, [lm];", "%r1", Level::Grid),
+        ("st.u32 [lm], 7; ld.u32 %r1, [lm+62];", "%r1", Level::Unknown),
         (
             "cvta.local.u64 %d0, lm; mov.u64 %d1, %d0; add.u64 %d1, %d1, 4; ld.u32 %r1, [%d1];",
             "%r1",

@@ -356,7 +356,9 @@ fn the_lowest_version_for_a_target_names_what_asks_for_it() {
 #[test]
 fn drivers_accept_what_their_release_introduced_and_all_before_it() {
     let accepted = [
-        (5050, None),
+        (990, None),
+        (2020, Some((1, 4))),
+        (5050, Some((3, 2))),
         (6000, Some((4, 0))),
         (11080, Some((7, 8))),
         (12000, Some((8, 0))),

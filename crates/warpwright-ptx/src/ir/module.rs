@@ -231,6 +231,11 @@ impl Variable {
         self.dims.iter().try_fold(element, |size, dim| size.checked_mul((*dim)?))
     }
 
+    /// The bytes of one scalar of an array, which is what subscripts count; `None` if it is no array.
+    pub(crate) fn scalar_of_array(&self) -> Option<u32> {
+        (!self.dims.is_empty()).then(|| self.ty.bytes())
+    }
+
     /// Alignment in bytes: the specified one, or the natural one.
     pub fn alignment(&self) -> u32 {
         let natural = self.ty.bytes() * self.vector.map_or(1, |v| v.elements() as u32);
@@ -305,7 +310,8 @@ pub enum FunctionKind {
 pub enum Param {
     /// A `.param` variable.
     Variable(VarId),
-    /// A register (of device functions only): the one register of that declaration.
+    /// A register (of device functions only): that of its own declaration. Of a vector register, the first element;
+    /// [`Function::elements`] has all of them.
     Register(Reg),
 }
 
@@ -383,6 +389,23 @@ impl Function {
             name += [".x", ".y", ".z", ".w"].get(element as usize).copied().unwrap_or(".?");
         }
         name
+    }
+
+    /// The elements of the vector register whose first element is `first`; for another register, that alone.
+    ///
+    /// # Panics
+    /// If the register is not one of this function's.
+    pub fn elements(&self, first: Reg) -> impl Iterator<Item = Reg> + use<> {
+        (first.0..first.0 + self.register_range(first).width()).map(Reg)
+    }
+
+    /// Those of its parameters, or of its return values, that are in registers; vectors as their elements.
+    pub fn passed_registers<'a>(&'a self, params: &'a [Param]) -> impl Iterator<Item = Reg> + 'a {
+        let registers = params.iter().filter_map(|param| match param {
+            Param::Register(reg) => Some(self.elements(*reg)),
+            Param::Variable(_) => None,
+        });
+        registers.flatten()
     }
 
     /// The type that a register was declared with.
@@ -595,8 +618,8 @@ pub struct Prototype {
 pub enum PrototypeParam {
     /// `.param`, as a variable is declared; its name is often `_`.
     Variable(Box<Variable>),
-    /// `.reg .type name`.
-    Register(Type, Name),
+    /// `.reg .type name`, with the width of a vector register.
+    Register(Type, Option<VectorWidth>, Name),
 }
 
 /// An instruction with its guard.

@@ -107,6 +107,8 @@ pub enum Src {
     Reg(Reg),
     /// A negated predicate register, `!%p1`.
     Not(Reg),
+    /// An integer register and a constant that is added to it, `%r1+4`. The constant is not zero.
+    Sum(Reg, i64),
     /// An immediate.
     Imm(Imm),
     /// A special register, or one component of it.

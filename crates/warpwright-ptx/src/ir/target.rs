@@ -13,9 +13,9 @@ pub struct Version {
 }
 
 impl Version {
-    /// The oldest version that the parser reads: the one that introduced `sm_50`. Versions before 6.0 are checked by
-    /// the rules of 6.0.
-    pub const OLDEST: Version = Version::new(4, 0);
+    /// The oldest version that the parser reads: the first whose kernels list their parameters. Versions before 6.0
+    /// are checked by the rules of 6.0, except where they were more generous.
+    pub const OLDEST: Version = Version::new(1, 4);
     /// The newest version that this crate knows.
     pub const NEWEST: Version = Version::new(9, 5);
 
@@ -24,7 +24,7 @@ impl Version {
         Version { major, minor }
     }
 
-    /// Whether NVIDIA published this PTX version, among those that the parser reads.
+    /// Whether NVIDIA published this PTX version.
     pub fn is_published(self) -> bool {
         let of_major = RELEASES.iter().find(|&&(major, _)| major == self.major);
         of_major.is_some_and(|&(_, minors)| usize::from(self.minor) < minors.len())
@@ -37,15 +37,18 @@ impl Version {
     }
 
     /// The newest known version that a driver of that CUDA release accepts; it also accepts all earlier ones. `None`
-    /// for drivers before CUDA 6.0.
+    /// for drivers before CUDA 1.0.
     pub fn accepted_by(cuda_release: u32) -> Option<Version> {
         releases().take_while(|&(release, _)| release <= cuda_release).last().map(|(_, version)| version)
     }
 }
 
 /// By major PTX versions, the CUDA releases that introduced their minor versions, from 0 on (release history of the PTX
-/// ISA). CUDA 12.6 introduced none, and CUDA 12.7 was a driver alone.
+/// ISA). CUDA 12.6 introduced none, and CUDA 12.7 was a driver alone, as that of PTX 1.5 was.
 const RELEASES: &[(u8, &[u32])] = &[
+    (1, &[1000, 1010, 2000, 2010, 2020, 2030]),
+    (2, &[3000, 3010, 3020, 4000]),
+    (3, &[4010, 5000, 5050]),
     (4, &[6000, 6050, 7000, 7050]),
     (5, &[8000]),
     (6, &[9000, 9010, 9020, 10000, 10010, 10020]),
@@ -93,6 +96,16 @@ const KNOWN: &[(u16, Version, Option<Version>, Option<Version>)] = {
         Version::new(major, minor)
     }
     &[
+        (10, v(1, 0), None, None),
+        (11, v(1, 0), None, None),
+        (12, v(1, 2), None, None),
+        (13, v(1, 2), None, None),
+        (20, v(2, 0), None, None),
+        (21, v(2, 0), None, None),
+        (30, v(3, 0), None, None),
+        (32, v(4, 0), None, None),
+        (35, v(3, 1), None, None),
+        (37, v(4, 1), None, None),
         (50, v(4, 0), None, None),
         (52, v(4, 1), None, None),
         (53, v(4, 2), None, None),
@@ -144,15 +157,41 @@ impl Arch {
         }
     }
 
-    /// Every known architecture, oldest first.
+    /// The architectures that code is made for, oldest first: from `sm_50` on.
     pub fn all() -> impl Iterator<Item = Arch> {
-        KNOWN.iter().flat_map(|&(sm, _, specific, family)| {
+        let made = KNOWN.iter().filter(|row| row.0 >= OLDEST_MADE);
+        made.flat_map(|&(sm, _, specific, family)| {
             [Some(Arch::sm(sm)), specific.map(|_| Arch::specific(sm)), family.map(|_| Arch::family(sm))]
                 .into_iter()
                 .flatten()
         })
     }
+
+    /// The architecture that a `.target` names, `sm_N` or `compute_N`. Modules for those before `sm_50` are read too:
+    /// every device runs them. They are checked by the rules of `sm_50`.
+    pub fn of_module(name: &str) -> Result<Arch, UnknownArch> {
+        let unknown = || UnknownArch(name.to_string());
+        let number =
+            name.strip_prefix("sm_").or_else(|| name.strip_prefix("compute_")).ok_or_else(unknown)?;
+        let (digits, variant) = match number.as_bytes().last() {
+            Some(b'a') => (&number[..number.len() - 1], ArchVariant::Specific),
+            Some(b'f') => (&number[..number.len() - 1], ArchVariant::Family),
+            _ => (number, ArchVariant::Base),
+        };
+        let canonical = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
+        let sm = digits.parse().ok().filter(|_| canonical).ok_or_else(unknown)?;
+        let arch = Arch { sm, variant };
+        arch.introduced().map(|_| arch).ok_or_else(unknown)
+    }
+
+    /// Whether every operation on `f32` flushes subnormal numbers to zero, as if it had `.ftz`.
+    pub fn flushes(self) -> bool {
+        self.sm < 20
+    }
 }
+
+/// The oldest architecture that code is made for.
+const OLDEST_MADE: u16 = 50;
 
 impl fmt::Display for Arch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -181,18 +220,10 @@ impl std::error::Error for UnknownArch {}
 impl FromStr for Arch {
     type Err = UnknownArch;
 
+    /// One that code is made for.
     fn from_str(text: &str) -> Result<Self, UnknownArch> {
-        let unknown = || UnknownArch(text.to_string());
-        let number = text.strip_prefix("sm_").ok_or_else(unknown)?;
-        let (digits, variant) = match number.as_bytes().last() {
-            Some(b'a') => (&number[..number.len() - 1], ArchVariant::Specific),
-            Some(b'f') => (&number[..number.len() - 1], ArchVariant::Family),
-            _ => (number, ArchVariant::Base),
-        };
-        let canonical = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
-        let sm = digits.parse().ok().filter(|_| canonical).ok_or_else(unknown)?;
-        let arch = Arch { sm, variant };
-        arch.introduced().map(|_| arch).ok_or_else(unknown)
+        let made = |arch: &Arch| arch.sm >= OLDEST_MADE && text.starts_with("sm_");
+        Arch::of_module(text).ok().filter(made).ok_or_else(|| UnknownArch(text.to_string()))
     }
 }
 
@@ -363,7 +394,7 @@ impl Needs {
 
     /// Adds that `feature` needs `sm_N` or later.
     pub fn sm(&mut self, feature: Feature, sm: u16) {
-        if sm > 50 {
+        if sm > OLDEST_MADE {
             self.add(feature, Requirement::Sm(sm));
         }
     }

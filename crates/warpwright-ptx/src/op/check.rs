@@ -212,6 +212,10 @@ impl<'a> Check<'a> {
         match src {
             Src::Reg(reg) => self.reg(name, *reg, ty),
             Src::Not(reg) if ty == Type::Pred => self.reg(name, *reg, ty),
+            Src::Sum(reg, _) => {
+                self.summand(name, *reg);
+                self.reg(name, *reg, ty);
+            }
             Src::Not(_) => self.report(
                 Code::OperandForm,
                 format!("operand `{name}` is negated, which only a predicate can be"),
@@ -228,11 +232,34 @@ impl<'a> Check<'a> {
                     "move it into a register with `mov` first",
                 );
             }
+            // The assembler adds in an expression what it does not take alone.
+            Src::Symbol(address)
+                if address.offset != 0 && ty.bits() >= 32 && (ty.is_integer() || ty.is_bits()) =>
+            {
+                if ty.bits() == 32
+                    && self.variable(&address.symbol).is_some_and(|it| it.space == Space::Global)
+                {
+                    self.narrow_address(name);
+                }
+            }
             Src::Symbol(..) => self.report_with_help(
                 Code::OperandForm,
                 format!("operand `{name}` cannot be the address of a symbol"),
                 "move it into a register with `mov` first",
             ),
+        }
+    }
+
+    /// Checks that a register to which a constant is added is an integer of 16 to 64 bits.
+    pub fn summand(&mut self, name: &str, reg: Reg) {
+        let ty = self.reg_type(reg);
+        let integer = matches!(ty.kind(), TypeKind::Bits | TypeKind::Unsigned | TypeKind::Signed);
+        if !integer || !matches!(ty.bits(), 16 | 32 | 64) {
+            let register = self.reg_name(reg);
+            let message = format!(
+                "operand `{name}` adds a constant to `{register}`, a `{ty}` register; it must be an integer of 16, 32 or 64 bits"
+            );
+            self.report(Code::OperandType, message);
         }
     }
 

@@ -83,7 +83,8 @@ fn decided(uniform: bool, operands: &Operands<'_>) -> Level {
     if uniform { operands.all.min(Level::WarpData) } else { operands.all }
 }
 
-/// Call of a function: `call (returns), callee, (arguments), prototype`.
+/// Call of a function: `call (returns), callee, (arguments), prototype`. A vector register among the returns or the
+/// arguments stands as its elements, one after the other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     /// All threads of the warp make the same call.
@@ -158,8 +159,7 @@ impl Instr for Call {
         // With returns, the first of at least two operands is a list, and so is not the callee.
         let returns = match reader.peek() {
             Some(Operand::List(_)) => match reader.operand("returns")? {
-                (Operand::List(list), span) => list
-                    .into_iter()
+                (Operand::List(list), span) => elements(list)
                     .map(|operand| match operand {
                         Operand::Reg(reg) => Some(CallReturn::Reg(reg)),
                         Operand::Symbol(symbol, 0) => Some(CallReturn::Variable(symbol)),
@@ -182,7 +182,7 @@ impl Instr for Call {
             Some(Operand::List(_)) => {
                 let (Operand::List(list), span) = reader.operand("arguments")? else { return None };
                 let mut arguments = Vec::with_capacity(list.len());
-                for operand in list {
+                for operand in elements(list) {
                     arguments.push(match operand {
                         Operand::Reg(reg) => Src::Reg(reg),
                         Operand::Imm(imm) => Src::Imm(imm),
@@ -213,7 +213,11 @@ impl Instr for Call {
         }
         if !self.returns.is_empty() {
             out.separator();
-            out.list(&self.returns, |out, value| match value {
+            let reg = |value: &CallReturn| match value {
+                CallReturn::Reg(reg) => Some(*reg),
+                CallReturn::Variable(_) | CallReturn::Sink => None,
+            };
+            out.passed(&self.returns, reg, |out, value| match value {
                 CallReturn::Variable(symbol) => out.symbol(symbol),
                 CallReturn::Reg(reg) => out.reg(*reg),
                 CallReturn::Sink => out.text("_"),
@@ -226,7 +230,7 @@ impl Instr for Call {
         }
         if !self.arguments.is_empty() {
             out.separator();
-            out.list(&self.arguments, |out, src| out.src(src));
+            out.passed(&self.arguments, Src::reg, |out, src| out.src(src));
         }
         self.prototype.print(out);
     }
@@ -287,24 +291,64 @@ impl Instr for Call {
     }
 }
 
+/// The operands of a list, vector registers as their elements.
+fn elements(list: Vec<Operand>) -> impl Iterator<Item = Operand> {
+    list.into_iter().flat_map(|operand| match operand {
+        Operand::Vector(elements) => elements,
+        other => vec![other],
+    })
+}
+
 /// A parameter as its callee declares it.
+#[derive(Clone, Copy)]
 enum Formal<'a> {
     Variable(&'a Variable),
-    Register(Type),
+    /// A register, or an element of a vector register.
+    Register(Type, Place),
+}
+
+/// Which element of a vector register a register is, and of how many: `(0, 1)` if it is none.
+type Place = (u32, u32);
+
+fn place(function: &Function, reg: Reg) -> Place {
+    let range = function.register_range(reg);
+    ((reg.0 - range.first.0) % range.width(), range.width())
 }
 
 impl<'a> Formal<'a> {
-    fn of(function: &'a Function, param: Param) -> Self {
-        match param {
-            Param::Variable(id) => Formal::Variable(function.variable(id)),
-            Param::Register(reg) => Formal::Register(function.register_type(reg)),
+    fn of(function: &'a Function, params: &'a [Param]) -> Vec<Self> {
+        let mut formals = Vec::with_capacity(params.len());
+        for param in params {
+            match *param {
+                Param::Variable(id) => formals.push(Formal::Variable(function.variable(id))),
+                Param::Register(first) => formals.extend(
+                    function
+                        .elements(first)
+                        .map(|reg| Formal::Register(function.register_type(reg), place(function, reg))),
+                ),
+            }
         }
+        formals
     }
 
-    fn of_prototype(param: &'a PrototypeParam) -> Self {
-        match param {
-            PrototypeParam::Variable(variable) => Formal::Variable(variable),
-            PrototypeParam::Register(ty, _) => Formal::Register(*ty),
+    fn of_prototype(params: &'a [PrototypeParam]) -> Vec<Self> {
+        let mut formals = Vec::with_capacity(params.len());
+        for param in params {
+            match param {
+                PrototypeParam::Variable(variable) => formals.push(Formal::Variable(variable)),
+                PrototypeParam::Register(ty, vector, _) => {
+                    let width = vector.map_or(1, |vector| vector.elements() as u32);
+                    formals.extend((0..width).map(|element| Formal::Register(*ty, (element, width))));
+                }
+            }
+        }
+        formals
+    }
+
+    fn place(&self) -> Place {
+        match self {
+            Formal::Variable(_) => (0, 1),
+            Formal::Register(_, place) => *place,
         }
     }
 
@@ -312,14 +356,14 @@ impl<'a> Formal<'a> {
     fn scalar(&self) -> Option<Type> {
         match self {
             Formal::Variable(variable) => scalar_type(variable),
-            Formal::Register(ty) => Some(*ty),
+            Formal::Register(ty, _) => Some(*ty),
         }
     }
 
     fn alignment(&self) -> u32 {
         match self {
             Formal::Variable(variable) => variable.alignment(),
-            Formal::Register(ty) => ty.bytes(),
+            Formal::Register(ty, _) => ty.bytes(),
         }
     }
 }
@@ -350,7 +394,7 @@ impl<'a> From<&'a Src> for Actual<'a> {
     fn from(src: &'a Src) -> Self {
         match src {
             Src::Symbol(address) => Actual::Symbol(&address.symbol),
-            Src::Reg(reg) | Src::Not(reg) => Actual::Reg(*reg),
+            Src::Reg(reg) | Src::Not(reg) | Src::Sum(reg, _) => Actual::Reg(*reg),
             Src::Imm(imm) => Actual::Imm(*imm),
             Src::Special(_) | Src::Sink => Actual::Nowhere,
         }
@@ -373,7 +417,10 @@ impl Call {
         };
         let (values, arguments) = (self.returns.len(), self.arguments.len());
         let declared = params.len() - optional..=params.len();
-        if values != returns.len() || !declared.contains(&arguments) {
+        // One `_` discards a vector.
+        let discarded = matches!(*self.returns, [CallReturn::Sink])
+            && returns.first().is_some_and(|first| first.place().1 as usize == returns.len());
+        if values != returns.len() && !discarded || !declared.contains(&arguments) {
             check.report(
                 Code::CallSignature,
                 format!(
@@ -400,11 +447,9 @@ impl Call {
             );
             return;
         }
-        let formals = |params: &[Param]| -> Vec<_> {
-            params.iter().map(|&param| Formal::of(function, param)).collect()
-        };
+        let (returns, params) = (&function.returns, &function.params);
         let name = format!("`{}`", function.name);
-        self.check_signature(check, &name, &formals(&function.returns), &formals(&function.params));
+        self.check_signature(check, &name, &Formal::of(function, returns), &Formal::of(function, params));
     }
 
     fn check_indirect(&self, check: &mut Check<'_>, pointer: Reg) {
@@ -429,8 +474,8 @@ impl Call {
         });
         match found {
             Some(Ok(prototype)) => {
-                let returns: Vec<_> = prototype.returns.iter().map(Formal::of_prototype).collect();
-                let params: Vec<_> = prototype.params.iter().map(Formal::of_prototype).collect();
+                let [returns, params] =
+                    [&prototype.returns, &prototype.params].map(|params| Formal::of_prototype(params));
                 self.check_signature(check, "the prototype", &returns, &params);
             }
             Some(Err(targets)) => {
@@ -449,6 +494,15 @@ impl Call {
 }
 
 fn check_value(check: &mut Check<'_>, name: &str, actual: Actual<'_>, formal: &Formal<'_>) {
+    let given = match actual {
+        Actual::Reg(reg) => place(check.function(), reg),
+        Actual::Nowhere => formal.place(),
+        Actual::Symbol(_) | Actual::Imm(_) => (0, 1),
+    };
+    if given != formal.place() {
+        let message = format!("{name} and its parameter are not vector registers of the same width");
+        return check.report(Code::CallSignature, message);
+    }
     match actual {
         Actual::Nowhere => {}
         Actual::Reg(reg) => match formal.scalar() {
@@ -457,6 +511,9 @@ fn check_value(check: &mut Check<'_>, name: &str, actual: Actual<'_>, formal: &F
         },
         Actual::Imm(imm) => match formal.scalar() {
             Some(ty) if ty.is_bits() => {}
+            Some(Type::Pred) => {
+                check.report(Code::CallSignature, format!("{name} must be a predicate register"))
+            }
             Some(ty) => check.imm(name, imm, ty),
             None => check.report(Code::CallSignature, format!("{name} is an array, not a number")),
         },

@@ -15,6 +15,8 @@ pub enum Operand {
     Reg(Reg),
     /// `!` and a register.
     Not(Reg),
+    /// A register and a constant that is added to it.
+    Sum(Reg, i64),
     /// A register that is negated or has a selector: an operand of a video instruction.
     Part {
         /// The register.
@@ -54,6 +56,7 @@ impl Operand {
         match self {
             Operand::Reg(_) => "a register",
             Operand::Not(_) => "a negated predicate",
+            Operand::Sum(..) => "a sum",
             Operand::Part { negated: true, .. } => "a negated register",
             Operand::Part { .. } => "a part of a register",
             Operand::Imm(imm) if imm.is_float() => "a floating-point number",
@@ -75,6 +78,7 @@ impl Operand {
         Ok(match self {
             Operand::Reg(reg) => Src::Reg(reg),
             Operand::Not(reg) => Src::Not(reg),
+            Operand::Sum(reg, offset) => Src::Sum(reg, offset),
             Operand::Imm(imm) => Src::Imm(imm),
             Operand::Special(special) => Src::Special(special),
             Operand::Symbol(symbol, offset) => SymbolAddress { symbol, offset }.into(),
@@ -229,7 +233,7 @@ impl<P: Parts> Parts for [P] {
 impl Parts for Src {
     fn show(&self, access: Access, visitor: &mut dyn Visitor) {
         match self {
-            Src::Reg(reg) | Src::Not(reg) => visitor.reg(access, *reg),
+            Src::Reg(reg) | Src::Not(reg) | Src::Sum(reg, _) => visitor.reg(access, *reg),
             Src::Symbol(address) => visitor.symbol(&address.symbol),
             Src::Special(special) => visitor.special(*special),
             Src::Imm(_) | Src::Sink => {}
@@ -238,7 +242,7 @@ impl Parts for Src {
 
     fn show_mut(&mut self, access: Access, visitor: &mut dyn VisitorMut) {
         match self {
-            Src::Reg(reg) | Src::Not(reg) => visitor.reg(access, reg),
+            Src::Reg(reg) | Src::Not(reg) | Src::Sum(reg, _) => visitor.reg(access, reg),
             Src::Symbol(address) => visitor.symbol(&mut address.symbol),
             Src::Imm(_) | Src::Special(_) | Src::Sink => {}
         }

@@ -44,6 +44,8 @@ pub struct InstrReader<'a> {
     given: usize,
     read: usize,
     labels: &'a mut dyn LabelResolver,
+    /// The target has no subnormal numbers in `f32`: what may have `.ftz` has it.
+    flushes: bool,
     diagnostics: &'a mut Vec<Diagnostic>,
 }
 
@@ -59,12 +61,14 @@ impl<'a> InstrReader<'a> {
         words: &'a [(Word<'a>, Span)],
         operands: &'a mut Vec<(Operand, Span)>,
         labels: &'a mut dyn LabelResolver,
+        flushes: bool,
         diagnostics: &'a mut Vec<Diagnostic>,
     ) -> Self {
         debug_assert!(words.len() <= Self::MAX_WORDS);
         let given = operands.len();
         let operands = operands.drain(..);
-        InstrReader { name: "", text, span, words, taken: 0, operands, given, read: 0, labels, diagnostics }
+        let (name, taken, read) = ("", 0, 0);
+        InstrReader { name, text, span, words, taken, operands, given, read, labels, flushes, diagnostics }
     }
 
     /// Takes the words of an opcode after its first; whether all are there.
@@ -97,7 +101,14 @@ impl<'a> InstrReader<'a> {
 
     /// Takes the flag if it is present. Returns whether it was.
     pub fn flag(&mut self, keyword: Keyword) -> bool {
-        self.take(|word| word.is(keyword).then_some(())).is_some()
+        let found = self.take(|word| word.is(keyword).then_some(())).is_some();
+        found || self.flushes && keyword.text() == "ftz" && self.is_single()
+    }
+
+    /// Whether the instruction computes on `f32`: that is its type, the last of several, or one of a conversion's.
+    fn is_single(&self) -> bool {
+        let single = |(word, _): &(Word<'_>, Span)| word.text() == "f32";
+        self.words.last().is_some_and(single) || self.name == "cvt" && self.words.iter().any(single)
     }
 
     /// Takes the flag if it is right after the opcode's first word. Returns whether it was.

@@ -110,7 +110,7 @@ impl Operands<'_> {
     /// The level of one of the operands.
     pub fn of(&self, src: &Src) -> Level {
         match src {
-            Src::Reg(reg) | Src::Not(reg) => self.registers[reg.0 as usize],
+            Src::Reg(reg) | Src::Not(reg) | Src::Sum(reg, _) => self.registers[reg.0 as usize],
             Src::Special(special) => Level::of_special(*special, self.function),
             Src::Imm(_) | Src::Symbol(_) | Src::Sink => Level::Grid,
         }
@@ -123,7 +123,7 @@ impl Operands<'_> {
             Src::Special(special) => {
                 special.register == SpecialRegister::Tid && special.component == Some(Component::X)
             }
-            Src::Not(_) | Src::Imm(_) | Src::Symbol(_) | Src::Sink => false,
+            Src::Not(_) | Src::Sum(..) | Src::Imm(_) | Src::Symbol(_) | Src::Sink => false,
         }
     }
 

@@ -102,6 +102,9 @@ impl<'s> Parser<'s> {
         self.variables(linkage, |parser, variable, name, span| {
             let defined = linkage != Linkage::Extern && linkage != Linkage::Common;
             parser.declare_global(name, span, false, defined)?;
+            if let Some(global) = parser.globals.get_mut(name) {
+                global.scalar = variable.scalar_of_array();
+            }
             items.push(Item { origin: variable.origin, kind: ItemKind::Variable(variable) });
             Some(())
         })
@@ -198,6 +201,10 @@ impl<'s> Parser<'s> {
         }
         let Some(ty) = ty else { return self.unexpected("a type", "in a declaration") };
         variable.ty = ty;
+        if space == Space::Tex && self.version < Version::new(1, 5) {
+            // What a texture reference was.
+            (variable.space, variable.ty) = (Space::Global, Type::TexRef);
+        }
         variable.origin = start.to(self.span()).into();
         let (name, span) = self.declarator(&mut variable)?;
         Some((variable, name, span))

@@ -34,7 +34,11 @@ impl<'s> Parser<'s> {
         self.declare_global(name, name_span, true, defined)?;
         if !defined {
             function.body = None;
-            self.expect(Kind::Semicolon, "to end the prototype, or `{` to begin the body")?;
+            // That of a device function may end where something else begins.
+            let ended = kind == FunctionKind::Func && (self.kind() == Kind::End || self.begins_item());
+            if !ended {
+                self.expect(Kind::Semicolon, "to end the prototype, or `{` to begin the body")?;
+            }
             return Some(function);
         }
         self.advance();
@@ -52,7 +56,7 @@ impl<'s> Parser<'s> {
         function: bool,
         defined: bool,
     ) -> Option<()> {
-        let new = GlobalName { name: name.into(), function, defined: false };
+        let new = GlobalName { name: name.into(), function, defined: false, scalar: None };
         let global = self.globals.entry(name).or_insert(new);
         if (global.defined && defined) || global.function != function {
             return self.error(Code::Redeclared, span, format!("`{name}` is declared twice"));
@@ -68,8 +72,9 @@ impl<'s> Parser<'s> {
             if !parser.eat_dot("reg") {
                 let (variable, name, span) = parser.variable_declaration(Linkage::Local, true)?;
                 let id = VarId(function.variables.len() as u32);
+                let local = Local::Variable(id, variable.scalar_of_array());
                 function.variables.push(variable);
-                parser.declare_local(scopes, name, Local::Variable(id), span)?;
+                parser.declare_local(scopes, name, local, span)?;
                 return Some(Param::Variable(id));
             }
             let (ty, vector) = parser.register_type()?;
@@ -109,7 +114,7 @@ impl<'s> Parser<'s> {
 
     fn function_directives(&mut self) -> Option<Vec<FunctionDirective>> {
         let mut list = Vec::new();
-        while self.kind() == Kind::Dot {
+        while self.kind() == Kind::Dot && !self.begins_item() {
             let span = self.span();
             let word = self.dot_word();
             self.advance();
@@ -287,9 +292,9 @@ impl<'s> Parser<'s> {
                 let (variable, _, _) = parser.variable_declaration(Linkage::Local, true)?;
                 return Some(PrototypeParam::Variable(Box::new(variable)));
             }
-            let (ty, _) = parser.register_type()?;
+            let (ty, vector) = parser.register_type()?;
             let name = parser.ident("as the name of a parameter (`_`)")?;
-            Some(PrototypeParam::Register(ty, name.into()))
+            Some(PrototypeParam::Register(ty, vector, name.into()))
         })
     }
 
@@ -318,7 +323,8 @@ impl<'s> Parser<'s> {
                 let linkage = if self.eat_dot("extern") { Linkage::Extern } else { Linkage::Local };
                 self.variables(linkage, |parser, variable, name, span| {
                     let id = VarId(function.variables.len() as u32);
-                    parser.declare_local(scopes, name, Local::Variable(id), span)?;
+                    let local = Local::Variable(id, variable.scalar_of_array());
+                    parser.declare_local(scopes, name, local, span)?;
                     body.push(Statement { origin: variable.origin, kind: StatementKind::Variable(id) });
                     function.variables.push(variable);
                     Some(())

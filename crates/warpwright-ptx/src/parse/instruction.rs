@@ -1,7 +1,7 @@
 //! Instructions: guard, opcode, modifiers, operands.
 
 use super::Parser;
-use super::lexer::Kind;
+use super::lexer::{Kind, Token};
 use super::scope::{Local, Scopes};
 use crate::diag::Code;
 use crate::ir::*;
@@ -96,7 +96,7 @@ impl<'s> Parser<'s> {
         if self.kind() != Kind::Semicolon {
             self.separated(|parser| {
                 let first = parser.span();
-                let operand = parser.operand(opcode, scopes)?;
+                let operand = parser.whole_operand(opcode, scopes)?;
                 let address = matches!(operand, Operand::Address(_));
                 buffers.operands.push((operand, first.to(parser.last_span())));
                 if address && parser.is_dot("unified") {
@@ -114,6 +114,7 @@ impl<'s> Parser<'s> {
             &buffers.words,
             &mut buffers.operands,
             scopes,
+            self.flushes,
             &mut self.diagnostics,
         );
         for instruction in instructions {
@@ -135,12 +136,58 @@ impl<'s> Parser<'s> {
         match scopes.resolve(name) {
             Some(Local::Register(reg, None)) => Some(Guard { reg, negated }),
             Some(other) => {
-                let what = if matches!(other, Local::Variable(_)) { "variable" } else { "vector" };
+                let what = if matches!(other, Local::Variable(..)) { "variable" } else { "vector" };
                 let message = format!("the guard `{name}` is a {what}, not a predicate register");
                 self.error(Code::GuardType, span, message)
             }
             None => self.error(Code::Undeclared, span, format!("`{name}` is not declared here")),
         }
+    }
+
+    /// An operand that is no element of a vector or of a list: after a register, a constant may be added; an array may
+    /// have a subscript.
+    fn whole_operand(&mut self, opcode: &'s str, scopes: &mut Scopes<'s>) -> Option<Operand> {
+        let name = self.token();
+        let operand = self.operand(opcode, scopes)?;
+        let after_name = self.tokens[self.at - 1].kind == Kind::Ident;
+        match operand {
+            Operand::Reg(reg) if after_name && self.kind() == Kind::Plus => {
+                let offset = self.symbol_offset()?;
+                Some(if offset == 0 { Operand::Reg(reg) } else { Operand::Sum(reg, offset) })
+            }
+            Operand::Symbol(symbol, 0) if after_name && self.kind() == Kind::LeftBracket => {
+                self.advance();
+                let offset = self.subscript(name, scopes)?;
+                // In a load or store, the element is what is accessed; elsewhere, its address is meant.
+                Some(match opcode {
+                    "ld" | "ldu" | "st" => Operand::Address(Address::symbol(symbol, offset)),
+                    _ => Operand::Symbol(symbol, offset),
+                })
+            }
+            other => Some(other),
+        }
+    }
+
+    /// The subscript of the array `name`, after its opening bracket: the offset in bytes. It counts scalars, whatever
+    /// the dimensions of the array are, and those of a vector one by one.
+    fn subscript(&mut self, name: Token, scopes: &Scopes<'s>) -> Option<i64> {
+        let word = self.str(name);
+        let scalar = match scopes.resolve(word) {
+            Some(Local::Variable(_, scalar)) => scalar,
+            _ => self.globals.get(word).and_then(|global| global.scalar),
+        };
+        let Some(scalar) = scalar else {
+            let message = format!("`{word}` is no array: it has no subscript");
+            return self.error(Code::OperandForm, name.span(), message);
+        };
+        if self.kind() == Kind::Ident && self.word() != "WARP_SZ" {
+            let message =
+                "a subscript in a register is not read: compute the address with `mad` or `shl` and `add`";
+            return self.error(Code::OperandForm, self.span(), message);
+        }
+        let subscript = self.offset()?;
+        self.expect(Kind::RightBracket, "to close the subscript")?;
+        Some(subscript.wrapping_mul(scalar.into()))
     }
 
     fn operand(&mut self, opcode: &'s str, scopes: &mut Scopes<'s>) -> Option<Operand> {
@@ -173,7 +220,15 @@ impl<'s> Parser<'s> {
             }
             Kind::LeftParen if opcode == "call" => {
                 self.nest()?;
-                let list = self.enclosed(Kind::RightParen, CLOSE, |parser| parser.operand(opcode, scopes))?;
+                let list = self.enclosed(Kind::RightParen, CLOSE, |parser| match parser.kind() {
+                    Kind::LeftBrace => parser.unexpected("a name or a number", "in the list of a call"),
+                    // Registers are passed as a whole.
+                    Kind::Ident if parser.kind_after(1) == Kind::Dot => {
+                        parser.advance();
+                        parser.unexpected("`,` or `)`", "in the list of a call")
+                    }
+                    _ => parser.operand(opcode, scopes),
+                })?;
                 self.unnest();
                 Some(Operand::List(list))
             }
@@ -233,7 +288,7 @@ impl<'s> Parser<'s> {
             }
             Some(Local::Register(reg, None)) => return Some(Operand::Reg(reg)),
             Some(Local::Register(first, Some(vector))) => return self.vector_register(first, vector),
-            Some(Local::Variable(id)) => {
+            Some(Local::Variable(id, _)) => {
                 let offset = self.symbol_offset()?;
                 return Some(Operand::Symbol(Symbol::Local(id), offset));
             }

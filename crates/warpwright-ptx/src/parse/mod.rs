@@ -42,6 +42,8 @@ struct GlobalName {
     function: bool,
     /// Declared with a value or a body, so that a second time is an error.
     defined: bool,
+    /// Of an array, the bytes of one scalar, which subscripts count.
+    scalar: Option<u32>,
 }
 
 struct Parser<'s> {
@@ -55,6 +57,9 @@ struct Parser<'s> {
     /// Labels that sections define.
     section_labels: HashSet<&'s str>,
     nesting: usize,
+    version: Version,
+    /// Whether the target flushes subnormal numbers.
+    flushes: bool,
     buffers: instruction::Buffers<'s>,
 }
 
@@ -71,6 +76,8 @@ impl<'s> Parser<'s> {
             globals: HashMap::new(),
             section_labels: HashSet::new(),
             nesting: 0,
+            version: Version::NEWEST,
+            flushes: false,
             buffers: instruction::Buffers::default(),
         }
     }
@@ -297,6 +304,14 @@ impl<'s> Parser<'s> {
         Some(module)
     }
 
+    /// Whether the current token is a directive that begins an item, and is none of a function's.
+    fn begins_item(&self) -> bool {
+        let word = if self.kind() == Kind::Dot { self.dot_word() } else { "" };
+        let linkage = matches!(word, "visible" | "extern" | "weak" | "common");
+        let space = matches!(word, "global" | "const" | "shared" | "tex");
+        linkage || space || matches!(word, "entry" | "func" | "file" | "section" | "alias")
+    }
+
     /// After an error in the item that begins at `start`: skips past its end, which is a `;` or a
     /// body in braces, or up to a directive that begins another item.
     fn recover_item(&mut self, start: usize) {
@@ -339,12 +354,14 @@ impl<'s> Parser<'s> {
         }
         self.advance();
         let version = self.version()?;
+        self.version = version;
         if !self.is_dot("target") {
             let span = self.span();
             return self.error(Code::Header, span, "`.version` is followed by `.target sm_NN`");
         }
         self.advance();
         let target = self.target()?;
+        self.flushes = target.arch.flushes();
         let mut module = Module::new(version, target);
         module.address_size = None;
         if self.eat_dot("address_size") {
@@ -394,7 +411,7 @@ impl<'s> Parser<'s> {
                 options.push(option);
                 return Some(());
             }
-            match word.parse::<Arch>() {
+            match Arch::of_module(word) {
                 Ok(found) if arch.is_none() => arch = Some(found),
                 Ok(_) => return parser.error(Code::Header, span, "`.target` names two architectures"),
                 Err(unknown) => return parser.error(Code::Header, span, unknown.to_string()),

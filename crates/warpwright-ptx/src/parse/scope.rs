@@ -18,7 +18,8 @@ pub(super) struct RegisterNames {
 pub(super) enum Local {
     /// A register; for a vector register, its first component.
     Register(Reg, Option<VectorWidth>),
-    Variable(VarId),
+    /// A variable; of an array, the bytes of one scalar, which subscripts count.
+    Variable(VarId, Option<u32>),
 }
 
 const OPEN: &str = "the function's own scope is never closed";

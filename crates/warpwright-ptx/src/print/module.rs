@@ -316,10 +316,16 @@ impl<'a> Printer<'a> {
         match param {
             Param::Variable(id) => self.variable(function.variable(id)),
             Param::Register(reg) => {
-                self.text(&format!(".reg {} ", function.register_type(reg)));
-                self.out.reg(reg);
+                let RegisterRange { ty, vector, name, .. } = function.register_range(reg);
+                self.register_param(*ty, *vector, name);
             }
         }
+    }
+
+    fn register_param(&mut self, ty: Type, vector: Option<VectorWidth>, name: &Name) {
+        self.text(".reg ");
+        self.option("", vector, " ");
+        self.text(&format!("{ty} {name}"));
     }
 
     fn directive(&mut self, directive: &'a FunctionDirective) {
@@ -469,7 +475,7 @@ impl<'a> Printer<'a> {
         self.text("(");
         self.list(params, |printer, param| match param {
             PrototypeParam::Variable(variable) => printer.variable(variable),
-            PrototypeParam::Register(ty, name) => printer.text(&format!(".reg {ty} {name}")),
+            PrototypeParam::Register(ty, vector, name) => printer.register_param(*ty, *vector, name),
         });
         self.text(")");
     }

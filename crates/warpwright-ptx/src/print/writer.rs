@@ -86,6 +86,28 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// The names of registers that a call passes: of a vector register, whose elements follow each other, one name.
+    /// `reg` is the register of an item, if it is one; other items are written by `item`.
+    pub fn passed<T>(&mut self, items: &[T], reg: impl Fn(&T) -> Option<Reg>, item: impl Fn(&mut Self, &T)) {
+        let function = self.function;
+        let range = |value: &T| {
+            let (reg, function) = (reg(value)?, function?);
+            let range = function.register_range(reg);
+            range.vector.map(|_| (range, reg.0 - range.first.0))
+        };
+        let named = |value: &&T| range(value).is_none_or(|(range, at)| at % range.width() == 0);
+        let items: Vec<&T> = items.iter().filter(named).collect();
+        self.list(&items, |out, value| match range(value) {
+            Some((range, at)) => {
+                out.out.push_str(&range.name);
+                if range.numbered {
+                    out.unsigned((at / range.width()).into());
+                }
+            }
+            None => item(out, value),
+        });
+    }
+
     /// A register's name, or `_`.
     pub fn reg_or_sink(&mut self, reg: Option<Reg>) {
         match reg {
@@ -120,6 +142,10 @@ impl<'a> Writer<'a> {
             Src::Not(reg) => {
                 self.out.push('!');
                 self.reg(*reg);
+            }
+            Src::Sum(reg, offset) => {
+                self.reg(*reg);
+                self.offset(*offset);
             }
             Src::Imm(imm) => self.imm(*imm),
             Src::Special(special) => self.special(*special),

@@ -174,17 +174,10 @@ impl Exposed {
 
     /// Registers of a chunk that hold an argument.
     fn parameters(&self, function: &Function, chunk: usize) -> u64 {
-        let mut bits = 0;
-        for param in &function.params {
-            if let Param::Register(reg) = param
-                && let Some(&number) = self.numbers.get(reg.0 as usize)
-                && number != 0
-                && (number as usize - 1) / 64 == chunk
-            {
-                bits |= 1 << ((number - 1) % 64);
-            }
-        }
-        bits
+        let registers = function.passed_registers(&function.params);
+        let numbers = registers.filter_map(|reg| self.numbers.get(reg.0 as usize));
+        let numbers = numbers.filter(|&&number| number != 0 && (number as usize - 1) / 64 == chunk);
+        numbers.fold(0, |bits, number| bits | 1 << ((number - 1) % 64))
     }
 }
 

@@ -101,7 +101,7 @@ impl<'a> Rules<'a, '_> {
                 Param::Register(_) if entry => {
                     self.report(Code::Parameter, "a kernel's parameters are in `.param` space");
                 }
-                Param::Register(reg) => self.register_param(*reg),
+                Param::Register(_) => {}
             }
         }
         for param in &self.function.returns {
@@ -110,27 +110,21 @@ impl<'a> Rules<'a, '_> {
                     let Some(variable) = self.function.variables.get(id.0 as usize) else { continue };
                     variable::check(variable, Scope::Return, index, self.out);
                 }
-                Param::Register(reg) => self.register_param(*reg),
+                Param::Register(_) => {}
             }
         }
         self.require(self.function.returns.is_empty() || !entry, Code::Parameter, "a kernel returns nothing");
+        let in_registers = |param: &Param| matches!(param, Param::Register(_));
         self.require(
-            self.function.returns.len() < 2,
+            self.function.returns.len() < 2 || self.function.returns.iter().all(in_registers),
             Code::Parameter,
-            "a function returns one value: several go into one array",
+            "a function returns one value in `.param` space: several go into one array, or are in registers",
         );
         let limit = if index.module.version >= Version::new(8, 1) { 32764 } else { 4352 };
         if entry && size > limit {
             let version = index.module.version;
             let message = format!("the parameters take {size} bytes; with PTX {version} there are {limit}");
             self.report(Code::Parameter, message);
-        }
-    }
-
-    fn register_param(&mut self, reg: Reg) {
-        if reg.0 < self.function.register_count() {
-            let ty = self.function.register_type(reg);
-            self.require(ty != Type::Pred, Code::Parameter, "a predicate cannot be passed or returned");
         }
     }
 

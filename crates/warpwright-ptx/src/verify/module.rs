@@ -57,8 +57,11 @@ fn header(module: &Module, out: &mut Diagnostics) {
     if has(TargetOption::TexmodeUnified) && has(TargetOption::TexmodeIndependent) {
         report(Code::Header, "the texture mode is either unified or independent".to_string());
     }
-    if has(TargetOption::MapF64ToF32) {
-        report(Code::Header, "`map_f64_to_f32` is for targets without `f64`, which are gone".to_string());
+    if has(TargetOption::MapF64ToF32) && arch.sm >= 13 {
+        report(
+            Code::Header,
+            "`map_f64_to_f32` is for the targets before sm_13, which have no `f64`".to_string(),
+        );
     }
     let debug_data = module.items.iter().any(|item| matches!(item.kind, ItemKind::Section(_)));
     if has(TargetOption::Debug) && !debug_data {
@@ -206,7 +209,10 @@ fn signature_difference(a: &Function, b: &Function) -> Option<String> {
                 let (x, y) = (a.variable(*x), b.variable(*y));
                 x.ty == y.ty && x.dims == y.dims && x.vector == y.vector && x.alignment() == y.alignment()
             }
-            (Param::Register(x), Param::Register(y)) => a.register_type(*x) == b.register_type(*y),
+            (Param::Register(x), Param::Register(y)) => {
+                let (x, y) = (a.register_range(*x), b.register_range(*y));
+                x.ty == y.ty && x.vector == y.vector
+            }
             _ => false,
         };
         if !same {

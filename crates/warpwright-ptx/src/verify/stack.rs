@@ -153,7 +153,7 @@ impl Found {
                 Symbol::Local(variable) => Some(StackLocation { variable, offset: address.offset }),
                 Symbol::Global(_) => None,
             },
-            Src::Not(_) | Src::Imm(_) | Src::Special(_) | Src::Sink => None,
+            Src::Not(_) | Src::Sum(..) | Src::Imm(_) | Src::Special(_) | Src::Sink => None,
         }
     }
 

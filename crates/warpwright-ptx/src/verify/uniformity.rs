@@ -89,10 +89,8 @@ impl<'a> Analysis<'a> {
             homes[block.statements()].fill(BlockId(i as u32));
         }
         let mut registers = vec![Level::Grid; function.register_count() as usize];
-        for param in &function.params {
-            if let Param::Register(reg) = param {
-                registers[reg.0 as usize] = Level::Unknown;
-            }
+        for reg in function.passed_registers(&function.params) {
+            registers[reg.0 as usize] = Level::Unknown;
         }
         let reads = uses.all().filter(|(_, used)| used.access != Access::Write);
         let reads = reads.map(|(statement, used)| (used.reg.0 as usize, statement));

@@ -1,6 +1,7 @@
 //! Decoded code: the executable form of a module.
 
 use super::loops::Loops;
+use super::slots::File;
 use crate::machine::{Base, Inst, LANES, Machine, Registers, Step};
 use crate::memory::MemoryOp;
 use std::fmt;
@@ -25,7 +26,7 @@ pub(crate) const NO_STATEMENT: u32 = u32::MAX;
 /// A handler that carries data.
 pub(crate) type Boxed = Box<dyn for<'a> Fn(&mut Machine<'a>, &Inst) -> Step + Send + Sync>;
 
-/// Where a parameter or a return value of a device function is.
+/// Where a parameter or a return value of a device function is, or what a call passes for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ParamSlot {
     /// In the frame's memory: offset and size in bytes.
@@ -34,6 +35,22 @@ pub(crate) enum ParamSlot {
     Narrow(u32),
     /// In a register of 64 bits.
     Wide(u32),
+    /// In a register of 128 bits: two rows.
+    Double(u32),
+    /// In a predicate register.
+    Predicate(u32),
+}
+
+impl ParamSlot {
+    /// A register, by its file and row.
+    pub(crate) fn register((file, row): (File, u32)) -> Self {
+        match file {
+            File::Narrow => ParamSlot::Narrow(row),
+            File::Wide => ParamSlot::Wide(row),
+            File::Double => ParamSlot::Double(row),
+            File::Predicate => ParamSlot::Predicate(row),
+        }
+    }
 }
 
 /// A function, decoded.

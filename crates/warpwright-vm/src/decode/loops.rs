@@ -258,6 +258,10 @@ impl Flow {
             }
             _ => return None,
         };
+        // Where a constant is added on the way, all bits count.
+        if srcs.iter().any(|(src, _)| matches!(src, Src::Sum(..))) {
+            return None;
+        }
         let srcs = srcs.into_iter().filter_map(|(src, how)| Some((src.reg()?, how))).collect();
         Some(Flow { d, srcs })
     }

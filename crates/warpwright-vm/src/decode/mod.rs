@@ -226,16 +226,9 @@ fn prepare(function: &Function, cfg: &Cfg, variadic: u64) -> Result<Prepared, Lo
         let variadic = if function.params.contains(&Param::Variable(id)) { variadic } else { 0 };
         variable.bytes().filter(|&bytes| bytes != 0).unwrap_or(variadic)
     };
-    let set_by_caller: Vec<Reg> = function
-        .params
-        .iter()
-        .chain(&function.returns)
-        .filter_map(|param| match param {
-            Param::Register(reg) => Some(*reg),
-            Param::Variable(_) => None,
-        })
-        .collect();
-    let slots = slots::allocate(function, cfg, &set_by_caller);
+    let params: Vec<Reg> = function.passed_registers(&function.params).collect();
+    let returns: Vec<Reg> = function.passed_registers(&function.returns).collect();
+    let slots = slots::allocate(function, cfg, &params, &returns);
     let mut variables = vec![0; function.variables.len()];
     let kernel = function.kind == FunctionKind::Entry;
     let mut parameters = 0;
@@ -258,17 +251,18 @@ fn prepare(function: &Function, cfg: &Cfg, variadic: u64) -> Result<Prepared, Lo
         );
         return Err(LoadError::new(function.origin, message));
     }
-    let slot = |param: &Param| match param {
-        Param::Variable(id) => {
-            ParamSlot::Memory { offset: variables[id.0 as usize] as u32, bytes: bytes_of(*id) as u32 }
-        }
-        Param::Register(reg) => match slots.rows[reg.0 as usize] {
-            (File::Wide | File::Double, row) => ParamSlot::Wide(row),
-            (_, row) => ParamSlot::Narrow(row),
-        },
+    let in_memory =
+        |id: VarId| ParamSlot::Memory { offset: variables[id.0 as usize] as u32, bytes: bytes_of(id) as u32 };
+    let in_register = |reg: Reg| ParamSlot::register(slots.rows[reg.0 as usize]);
+    let passed = |params: &[Param]| -> Vec<ParamSlot> {
+        let slots = params.iter().map(|param| match *param {
+            Param::Variable(id) => vec![in_memory(id)],
+            Param::Register(first) => function.elements(first).map(in_register).collect(),
+        });
+        slots.flatten().collect()
     };
-    let params = if kernel { Vec::new() } else { function.params.iter().map(slot).collect() };
-    let returns = function.returns.iter().map(slot).collect();
+    let params = if kernel { Vec::new() } else { passed(&function.params) };
+    let returns = passed(&function.returns);
     let mut frame = FunctionCode {
         name: function.name.to_string(),
         rows: slots.count,
@@ -484,11 +478,9 @@ impl Decoder<'_, '_> {
         self.origin
     }
 
-    /// Words of the variable at that offset of the frame.
-    pub(crate) fn return_words(&self, offset: Option<u32>) -> u32 {
-        let Some(offset) = offset else { return 0 };
-        let regions = &self.frame.local_regions;
-        let region = regions.iter().find(|region| region.0 == u64::from(offset));
-        region.map_or(0, |region| region.1.div_ceil(4) as u32)
+    /// The bytes of the variable at an offset of the frame.
+    pub(crate) fn variable_bytes(&self, offset: u64) -> u32 {
+        let region = self.frame.local_regions.iter().find(|region| region.0 == offset);
+        region.map_or(0, |region| region.1 as u32)
     }
 }

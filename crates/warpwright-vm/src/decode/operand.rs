@@ -67,6 +67,16 @@ impl Decoder<'_, '_> {
         self.row(dst.0)
     }
 
+    /// The file and the row of a register, or of its sum with the constant that `src` adds to it.
+    fn plus_constant(&mut self, reg: Reg, src: &Src) -> (File, u32) {
+        let (file, a) = self.register(reg);
+        let &Src::Sum(_, offset) = src else { return (file, a) };
+        let row = if file == File::Narrow { self.temporary32() } else { self.temporary64() };
+        let bits = self.function.register_type(reg).bits();
+        crate::op::arith::sum::plus_constant(self, row, a, offset, bits);
+        (file, row)
+    }
+
     /// A row with a constant.
     pub(crate) fn constant32(&mut self, value: u32) -> u32 {
         let rows = &mut self.frame.rows.w32;
@@ -146,7 +156,7 @@ impl Decoder<'_, '_> {
     /// The row of a source of up to 32 bits, as a value of `ty`.
     pub(crate) fn src32(&mut self, src: &Src, ty: Type) -> u32 {
         match src {
-            Src::Reg(reg) => match self.register(*reg) {
+            Src::Reg(reg) | Src::Sum(reg, _) => match self.plus_constant(*reg, src) {
                 (File::Wide | File::Double, row) => {
                     let low = self.temporary32();
                     crate::op::convert::low_half(self, low, row);
@@ -173,7 +183,7 @@ impl Decoder<'_, '_> {
     /// The row of a source of 64 bits, as a value of `ty`.
     pub(crate) fn src64(&mut self, src: &Src, ty: Type) -> u32 {
         match src {
-            Src::Reg(reg) => match self.register(*reg) {
+            Src::Reg(reg) | Src::Sum(reg, _) => match self.plus_constant(*reg, src) {
                 (File::Narrow, row) => {
                     let wide = self.temporary64();
                     crate::op::convert::widen(self, wide, row);
@@ -201,7 +211,7 @@ impl Decoder<'_, '_> {
             Src::Reg(reg) => self.row(*reg) << 1,
             Src::Not(reg) => self.row(*reg) << 1 | 1,
             Src::Imm(imm) => self.constant_predicate(imm.bits().is_some_and(|bits| bits != 0)),
-            Src::Special(_) | Src::Symbol(_) | Src::Sink => self.constant_predicate(false),
+            Src::Sum(..) | Src::Special(_) | Src::Symbol(_) | Src::Sink => self.constant_predicate(false),
         }
     }
 

@@ -133,17 +133,21 @@ impl Sets {
     }
 }
 
-/// Gives every register of a function its row. `entry` are those that the caller sets.
-pub(crate) fn allocate(function: &Function, cfg: &Cfg, entry: &[Reg]) -> Slots {
+/// Gives every register of a function its row. The caller sets `params` and takes `returns`.
+pub(crate) fn allocate(function: &Function, cfg: &Cfg, params: &[Reg], returns: &[Reg]) -> Slots {
     let count = function.register_count() as usize;
     let mut intervals = vec![NOWHERE; count];
     let global = spanning(function, cfg, &mut intervals);
     let unassigned = flow(function, cfg, &global, &mut intervals);
-    for &reg in entry {
+    for &reg in params.iter().chain(returns) {
         intervals[reg.0 as usize].extend(0);
     }
+    for &reg in returns {
+        intervals[reg.0 as usize].extend(function.statements().len() as u32);
+    }
     let mut slots = scan(function, intervals);
-    slots.unassigned = unassigned.into_iter().filter(|reg| !entry.contains(reg)).collect();
+    let set = |reg: &Reg| params.contains(reg) || returns.contains(reg);
+    slots.unassigned = unassigned.into_iter().filter(|reg| !set(reg)).collect();
     slots
 }
 

@@ -3,12 +3,12 @@
 //! Signatures are those that compilers declare: `vprintf(format, arguments) → count`,
 //! `__assertfail(message, file, line, function, char size)`, `malloc(bytes) → pointer`, `free(pointer)`.
 
-use super::control::Argument;
+use super::control::{read_argument, row64, set_register, words64};
 use super::format::format;
 use crate::check::set_local_written;
-use crate::decode::{Builtin, Decoder};
+use crate::decode::{Builtin, Decoder, ParamSlot};
 use crate::launch::TrapKind;
-use crate::machine::{LANES, LanesOf, Machine, Row64, Step, lanewise};
+use crate::machine::{LANES, LanesOf, Machine, Row64, Step};
 
 /// Longest string that is read.
 const MAX_TEXT: u64 = 1 << 16;
@@ -17,8 +17,8 @@ const MAX_TEXT: u64 = 1 << 16;
 pub(crate) fn decode(
     d: &mut Decoder<'_, '_>,
     builtin: Builtin,
-    arguments: Box<[Argument]>,
-    returns: &[Option<Argument>],
+    arguments: Box<[ParamSlot]>,
+    returns: &[Option<ParamSlot>],
 ) {
     let result = returns.iter().flatten().next().copied();
     let argument = move |m: &Machine<'_>, index: usize| match arguments.get(index) {
@@ -55,24 +55,15 @@ pub(crate) fn decode(
     });
 }
 
-fn read(m: &Machine<'_>, value: Argument) -> Row64 {
-    match value {
-        Argument::Narrow(row) => lanewise(m.registers.row32(row), u64::from),
-        Argument::Wide(row) => *m.registers.row64(row),
-        Argument::Memory(offset) => {
-            let word = ((m.warp.frame().local + offset) / 4) as usize;
-            let half = |at: usize| m.warp.local.get(at).copied().unwrap_or([0; LANES]);
-            let (low, high) = (half(word), half(word + 1));
-            std::array::from_fn(|lane| u64::from(low[lane]) | u64::from(high[lane]) << 32)
-        }
-    }
+fn read(m: &Machine<'_>, value: ParamSlot) -> Row64 {
+    let value = read_argument(m, value);
+    let word = |at| value.word(m, m.warp.frame().local, at).unwrap_or([0; LANES]);
+    row64([word(0), word(1)])
 }
 
-fn write(m: &mut Machine<'_>, value: Argument, results: &Row64) {
+fn write(m: &mut Machine<'_>, value: ParamSlot, results: &Row64) {
     match value {
-        Argument::Narrow(row) => m.registers.set32(row, &results.map(|value| value as u32), m.mask),
-        Argument::Wide(row) => m.registers.set64(row, results, m.mask),
-        Argument::Memory(offset) => {
+        ParamSlot::Memory { offset, .. } => {
             let word = ((m.warp.frame().local + offset) / 4) as usize;
             for half in 0..2 {
                 if let Some(row) = m.warp.local.get_mut(word + half) {
@@ -82,6 +73,10 @@ fn write(m: &mut Machine<'_>, value: Argument, results: &Row64) {
             if m.launch.options.checks.init {
                 set_local_written(&mut m.warp.local_written, 4 * word as u32, 8, m.mask, true);
             }
+        }
+        register => {
+            let [low, high] = words64(results);
+            set_register(m, register, &[low, high, [0; LANES], [0; LANES]], m.mask);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Branches, calls, returns, traps, and reconvergence points.
 
 use crate::check::set_local_written;
-use crate::decode::{BranchTarget, Callable, Decoder, LoadError, ParamSlot, Rows, function_at};
+use crate::decode::{BranchTarget, Callable, Decoder, LoadError, ParamSlot, Rows, SymbolValue, function_at};
 use crate::launch::TrapKind;
-use crate::machine::{Base, Frame, Inst, LANES, LanesOf, MAX_LOCAL, Machine, Row64, Step, lanewise};
+use crate::machine::{Base, Frame, Inst, LANES, LanesOf, MAX_LOCAL, Machine, Row32, Row64, Step, lanewise};
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::control::{Call, CallReturn, Callee, GridDependency};
 use warpwright_ptx::op::family::Control as Op;
@@ -142,41 +142,29 @@ fn exit(m: &mut Machine<'_>, _: &Inst) -> Step {
 }
 
 /// Where an argument comes from, or where a result goes.
-#[derive(Clone, Copy)]
-pub(crate) enum Argument {
-    /// A variable in the caller's frame.
-    Memory(u32),
-    /// A row of up to 32 bits.
-    Narrow(u32),
-    /// A row of 64 bits.
-    Wide(u32),
-}
-
-fn argument(d: &mut Decoder<'_, '_>, src: &Src) -> Argument {
-    use crate::decode::{File, SymbolValue};
+fn place(d: &mut Decoder<'_, '_>, src: &Src) -> ParamSlot {
     match src {
         Src::Symbol(symbol) => match d.symbol_address(&symbol.symbol, symbol.offset) {
-            SymbolValue::Frame(offset) => Argument::Memory(offset as u32),
-            SymbolValue::Constant(address) => Argument::Wide(d.constant64(address)),
+            SymbolValue::Frame(offset) => {
+                ParamSlot::Memory { offset: offset as u32, bytes: d.variable_bytes(offset) }
+            }
+            SymbolValue::Constant(address) => ParamSlot::Wide(d.constant64(address)),
         },
-        Src::Reg(reg) => match d.register(*reg) {
-            (File::Narrow, row) => Argument::Narrow(row),
-            (_, row) => Argument::Wide(row),
-        },
-        other => Argument::Wide(d.src64(other, Type::B64)),
+        Src::Reg(reg) => ParamSlot::register(d.register(*reg)),
+        other => ParamSlot::Wide(d.src64(other, Type::B64)),
     }
 }
 
 fn decode_call(call: &Call, d: &mut Decoder<'_, '_>) -> Result<(), LoadError> {
-    let arguments: Box<[Argument]> = call.arguments.iter().map(|src| argument(d, src)).collect();
-    let returns: Box<[Option<Argument>]> = call
+    let arguments: Box<[ParamSlot]> = call.arguments.iter().map(|src| place(d, src)).collect();
+    let returns: Box<[Option<ParamSlot>]> = call
         .returns
         .iter()
         .map(|to| match to {
             CallReturn::Variable(symbol) => {
-                Some(argument(d, &SymbolAddress { symbol: symbol.clone(), offset: 0 }.into()))
+                Some(place(d, &SymbolAddress { symbol: symbol.clone(), offset: 0 }.into()))
             }
-            CallReturn::Reg(reg) => Some(argument(d, &Src::Reg(*reg))),
+            CallReturn::Reg(reg) => Some(place(d, &Src::Reg(*reg))),
             CallReturn::Sink => None,
         })
         .collect();
@@ -239,11 +227,11 @@ type Signature = Vec<Option<u64>>;
 
 /// What a function takes. A kernel is launched, not called.
 fn signature(function: &Function) -> Option<Signature> {
-    let size = |param: &Param| match param {
-        Param::Variable(id) => function.variable(*id).bytes().filter(|&bytes| bytes != 0),
-        Param::Register(_) => None,
-    };
-    (function.kind == FunctionKind::Func).then(|| function.params.iter().map(size).collect())
+    let sizes = function.params.iter().flat_map(|param| match *param {
+        Param::Variable(id) => vec![function.variable(id).bytes().filter(|&bytes| bytes != 0)],
+        Param::Register(first) => function.elements(first).map(|_| None).collect(),
+    });
+    (function.kind == FunctionKind::Func).then(|| sizes.collect())
 }
 
 fn size_in_memory(d: &Decoder<'_, '_>, argument: &Src) -> Option<u64> {
@@ -271,7 +259,7 @@ fn saved(base: Base) -> u64 {
 }
 
 /// Enters functions with the lanes of each, after the arguments have been put where they expect them.
-fn enter(m: &mut Machine<'_>, calls: &[(u32, u32)], arguments: &[Argument]) -> Step {
+fn enter(m: &mut Machine<'_>, calls: &[(u32, u32)], arguments: &[ParamSlot]) -> Step {
     let launch = m.launch;
     let caller = *m.warp.frame();
     let caller_code = &launch.code.functions[caller.function as usize];
@@ -331,57 +319,95 @@ fn enter(m: &mut Machine<'_>, calls: &[(u32, u32)], arguments: &[Argument]) -> S
     Step::Reload
 }
 
-/// An argument's value: rows, or where it is in the caller's memory.
-enum Passed {
-    Row(Box<Row64>),
+/// The words of a value in a register: of up to 128 bits, with zeros above.
+type Words = [Row32; 4];
+
+/// An argument's value: its words, or where it is in the caller's memory.
+pub(super) enum Passed {
+    Words(Box<Words>),
     Memory(u32),
 }
 
-fn read_argument(m: &Machine<'_>, argument: Argument) -> Passed {
+impl Passed {
+    /// A word of it; `None` behind the end of memory. `from` is the caller's frame.
+    pub(super) fn word(&self, m: &Machine<'_>, from: u32, word: u32) -> Option<Row32> {
+        match self {
+            Passed::Words(words) => words.get(word as usize).copied(),
+            Passed::Memory(offset) => m.warp.local.get(((from + offset) / 4 + word) as usize).copied(),
+        }
+    }
+}
+
+pub(super) fn words64(row: &Row64) -> [Row32; 2] {
+    [lanewise(row, |value| value as u32), lanewise(row, |value| (value >> 32) as u32)]
+}
+
+pub(super) fn row64([low, high]: [Row32; 2]) -> Row64 {
+    std::array::from_fn(|lane| u64::from(low[lane]) | u64::from(high[lane]) << 32)
+}
+
+/// The words of a register.
+fn register_words(m: &Machine<'_>, slot: ParamSlot) -> Words {
+    const ZERO: Row32 = [0; LANES];
+    match slot {
+        ParamSlot::Narrow(row) => [*m.registers.row32(row), ZERO, ZERO, ZERO],
+        ParamSlot::Wide(row) => {
+            let [low, high] = words64(m.registers.row64(row));
+            [low, high, ZERO, ZERO]
+        }
+        ParamSlot::Double(row) => {
+            let [a, b] = words64(m.registers.row64(row));
+            let [c, d] = words64(m.registers.row64(row + 1));
+            [a, b, c, d]
+        }
+        ParamSlot::Predicate(row) => {
+            let lanes = m.registers.predicate(row << 1);
+            [std::array::from_fn(|lane| lanes >> lane & 1), ZERO, ZERO, ZERO]
+        }
+        ParamSlot::Memory { .. } => [ZERO; 4],
+    }
+}
+
+/// Sets a register from the words of a value.
+pub(super) fn set_register(m: &mut Machine<'_>, slot: ParamSlot, words: &Words, mask: u32) {
+    let [a, b, c, d] = *words;
+    match slot {
+        ParamSlot::Narrow(row) => m.registers.set32(row, &a, mask),
+        ParamSlot::Wide(row) => m.registers.set64(row, &row64([a, b]), mask),
+        ParamSlot::Double(row) => {
+            m.registers.set64(row, &row64([a, b]), mask);
+            m.registers.set64(row + 1, &row64([c, d]), mask);
+        }
+        ParamSlot::Predicate(row) => {
+            let lanes = (0..LANES).fold(0, |lanes, lane| lanes | u32::from(a[lane] != 0) << lane);
+            m.registers.set_predicate(row, lanes, mask);
+        }
+        ParamSlot::Memory { .. } => {}
+    }
+}
+
+pub(super) fn read_argument(m: &Machine<'_>, argument: ParamSlot) -> Passed {
     match argument {
-        Argument::Memory(offset) => Passed::Memory(offset),
-        Argument::Narrow(row) => Passed::Row(Box::new(lanewise(m.registers.row32(row), u64::from))),
-        Argument::Wide(row) => Passed::Row(Box::new(*m.registers.row64(row))),
+        ParamSlot::Memory { offset, .. } => Passed::Memory(offset),
+        register => Passed::Words(Box::new(register_words(m, register))),
     }
 }
 
 /// Puts an argument where the callee, the owner of the current frame, expects it.
 fn pass(m: &mut Machine<'_>, slot: ParamSlot, local: u32, value: &Passed, from: u32, mask: u32) {
-    let read = |m: &Machine<'_>, offset: u32, lane: usize| {
-        let word = |at: u32| u64::from(m.warp.local.get((at / 4) as usize).map_or(0, |row| row[lane]));
-        word(from + offset) | word(from + offset + 4) << 32
+    let ParamSlot::Memory { offset, bytes } = slot else {
+        let words = std::array::from_fn(|word| value.word(m, from, word as u32).unwrap_or([0; LANES]));
+        return set_register(m, slot, &words, mask);
     };
-    match (slot, value) {
-        (ParamSlot::Memory { offset, bytes }, Passed::Memory(source)) => {
-            for word in 0..bytes.div_ceil(4) {
-                // What is passed to a variable number of parameters may be shorter than the room for them.
-                let Some(&values) = m.warp.local.get(((from + source) / 4 + word) as usize) else { break };
-                let row = &mut m.warp.local[((local + offset) / 4 + word) as usize];
-                LanesOf(mask).for_each(|lane| row[lane] = values[lane]);
-            }
-        }
-        (ParamSlot::Memory { offset, bytes }, Passed::Row(values)) => {
-            for word in 0..bytes.div_ceil(4).min(2) {
-                let row = &mut m.warp.local[((local + offset) / 4 + word) as usize];
-                LanesOf(mask).for_each(|lane| row[lane] = (values[lane] >> (32 * word)) as u32);
-            }
-        }
-        (ParamSlot::Narrow(row), Passed::Row(values)) => {
-            m.registers.set32(row, &lanewise(values, |value| value as u32), mask);
-        }
-        (ParamSlot::Wide(row), Passed::Row(values)) => m.registers.set64(row, values, mask),
-        (ParamSlot::Narrow(row), &Passed::Memory(source)) => {
-            let values = std::array::from_fn(|lane| read(m, source, lane) as u32);
-            m.registers.set32(row, &values, mask);
-        }
-        (ParamSlot::Wide(row), &Passed::Memory(source)) => {
-            let values = std::array::from_fn(|lane| read(m, source, lane));
-            m.registers.set64(row, &values, mask);
-        }
+    for word in 0..bytes.div_ceil(4) {
+        // What is passed to a variable number of parameters may be shorter than the room for them.
+        let Some(values) = value.word(m, from, word) else { break };
+        let row = &mut m.warp.local[((local + offset) / 4 + word) as usize];
+        LanesOf(mask).for_each(|lane| row[lane] = values[lane]);
     }
 }
 
-/// Saves the function's result where the caller finds it: in the warp, per lane.
+/// Saves the function's results where the caller finds them: in the warp, per lane, each in four words or more.
 fn return_values(m: &mut Machine<'_>) {
     let launch = m.launch;
     let frame = *m.warp.frame();
@@ -390,22 +416,12 @@ fn return_values(m: &mut Machine<'_>) {
     for slot in &function.returns {
         match *slot {
             ParamSlot::Memory { offset, bytes } => {
-                words.extend(
-                    (0..bytes.div_ceil(4))
-                        .map(|word| m.warp.local[((frame.local + offset) / 4 + word) as usize]),
-                );
-                if bytes <= 4 {
-                    words.push([0; LANES]);
-                }
+                let start = words.len();
+                let first = ((frame.local + offset) / 4) as usize;
+                words.extend_from_slice(&m.warp.local[first..first + bytes.div_ceil(4) as usize]);
+                words.resize(words.len().max(start + 4), [0; LANES]);
             }
-            ParamSlot::Narrow(row) => words.extend([*m.registers.row32(row), [0; LANES]]),
-            ParamSlot::Wide(row) => {
-                let row = *m.registers.row64(row);
-                words.extend([
-                    lanewise(&row, |value| value as u32),
-                    lanewise(&row, |value| (value >> 32) as u32),
-                ]);
-            }
+            register => words.extend(register_words(m, register)),
         }
     }
     if m.warp.returned.len() < words.len() {
@@ -416,30 +432,23 @@ fn return_values(m: &mut Machine<'_>) {
     }
 }
 
-/// Takes the result into the caller's variables and registers. Sizes are those of the caller's variables, which the
+/// Takes the results into the caller's variables and registers. Sizes are those of the caller's variables, which the
 /// verifier has checked against the signature.
-fn take_returns(d: &mut Decoder<'_, '_>, returns: Box<[Option<Argument>]>) {
+fn take_returns(d: &mut Decoder<'_, '_>, returns: Box<[Option<ParamSlot>]>) {
     if returns.iter().all(Option::is_none) {
         return;
     }
-    let sizes: Vec<u32> = returns
-        .iter()
-        .map(|to| {
-            d.return_words(to.as_ref().and_then(|to| match to {
-                Argument::Memory(offset) => Some(*offset),
-                _ => None,
-            }))
-        })
-        .collect();
     d.emit_boxed(move |m, _| {
         let mut at = 0;
-        for (to, &words) in returns.iter().zip(&sizes) {
+        for to in &returns {
             let returned = |m: &Machine<'_>, word: u32| {
                 m.warp.returned.get((at + word) as usize).copied().unwrap_or([0; LANES])
             };
+            let mut words = 4;
             match *to {
-                Some(Argument::Memory(offset)) => {
+                Some(ParamSlot::Memory { offset, bytes }) => {
                     let local = m.warp.frame().local;
+                    words = bytes.div_ceil(4);
                     for word in 0..words {
                         let values = returned(m, word);
                         let row = &mut m.warp.local[((local + offset) / 4 + word) as usize];
@@ -449,19 +458,13 @@ fn take_returns(d: &mut Decoder<'_, '_>, returns: Box<[Option<Argument>]>) {
                         set_local_written(&mut m.warp.local_written, local + offset, 4 * words, m.mask, true);
                     }
                 }
-                Some(Argument::Narrow(row)) => {
-                    let values = returned(m, 0);
-                    m.registers.set32(row, &values, m.mask);
-                }
-                Some(Argument::Wide(row)) => {
-                    let (low, high) = (returned(m, 0), returned(m, 1));
-                    let values =
-                        std::array::from_fn(|lane| u64::from(low[lane]) | u64::from(high[lane]) << 32);
-                    m.registers.set64(row, &values, m.mask);
+                Some(register) => {
+                    let words = std::array::from_fn(|word| returned(m, word as u32));
+                    set_register(m, register, &words, m.mask);
                 }
                 None => {}
             }
-            at += words.max(2);
+            at += words.max(4);
         }
         Step::Next
     });

@@ -246,12 +246,7 @@ struct At {
 
 impl At {
     fn decode(d: &mut Decoder<'_, '_>, address: &warpwright_ptx::ir::Address, said: Option<Space>) -> Self {
-        let space = match (&address.base, said) {
-            // A symbol is in shared memory, and its address is one of that space.
-            (AddressBase::Symbol(_), None) => SpaceKind::Shared,
-            _ => space(d, said, address),
-        };
-        At { address: d.address(address), space }
+        At { address: d.address(address), space: space(d, said, address) }
     }
 }
 

@@ -73,11 +73,7 @@ struct Fill {
 }
 
 fn bulk(d: &mut Decoder<'_, '_>, op: &StBulk) {
-    let space = match (&op.address.base, op.space) {
-        // A symbol is in shared memory, and its address is one of that space.
-        (AddressBase::Symbol(_), None) => SpaceKind::Shared,
-        _ => space(d, op.space, &op.address),
-    };
+    let space = space(d, op.space, &op.address);
     let (address, size) = (d.address(&op.address), d.src64(&op.size, Type::U64));
     let fill = Fill { address, space, size, zero: d.constant64(0) };
     d.emit_boxed(move |m, _| m.fill(&fill));
@@ -195,9 +191,14 @@ pub(crate) fn order(semantics: Option<Semantics>, scope: Option<Scope>, mmio: bo
     }
 }
 
-/// The space of an access. Parameters of a device function, and of calls, are in local memory.
+/// The space of an access: where the text says none, that of the variable that it names. Parameters of a device
+/// function, and of calls, are in local memory.
 pub(crate) fn space(d: &Decoder<'_, '_>, space: Option<Space>, address: &Address) -> SpaceKind {
-    match space.map(Space::base) {
+    let named = || match &address.base {
+        AddressBase::Symbol(symbol) => Some(d.symbols.index.variable(d.function, symbol)?.space),
+        _ => None,
+    };
+    match space.or_else(named).map(Space::base) {
         None => SpaceKind::Generic,
         Some(Space::Global) => SpaceKind::Global,
         Some(Space::Const) => SpaceKind::Const,

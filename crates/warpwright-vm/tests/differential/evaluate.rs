@@ -353,6 +353,7 @@ impl Frame<'_> {
         let value = match src {
             Src::Reg(reg) => self.registers[reg.0 as usize],
             Src::Not(reg) => 1 ^ self.registers[reg.0 as usize],
+            Src::Sum(reg, offset) => self.registers[reg.0 as usize].wrapping_add(*offset as i128 as u128),
             Src::Imm(Imm::Int(value)) => *value as i128 as u128,
             Src::Imm(Imm::UInt(value)) => (*value).into(),
             Src::Imm(Imm::F32(bits)) => (*bits).into(),

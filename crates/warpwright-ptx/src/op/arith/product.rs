@@ -68,8 +68,12 @@ instruction! {
                 "`.cc` goes with `.lo` or `.hi`, and not with `.sat`",
             );
             if op.ty.is_float() {
-                check
-                    .combination(op.rounding.is_some(), "a rounding is needed: `.rn`, `.rz`, `.rm` or `.rp`");
+                let module = check.module();
+                let implied = op.ty == F32 && (module.target.arch.sm < 20 || module.version < Version::new(3, 2));
+                check.combination(
+                    implied || op.rounding.is_some(),
+                    "a rounding is needed: `.rn`, `.rz`, `.rm` or `.rp`",
+                );
                 flag(check, op.sat, "sat", op.ty, &[F32]);
             } else {
                 saturates_high(check, op.sat, op.half, op.ty);

@@ -188,6 +188,10 @@ pub(super) fn value_dst(check: &mut Check<'_>, d: Dst, ty: Type) {
 pub(super) fn value_src(check: &mut Check<'_>, name: &str, src: &Src, ty: Type) {
     match src {
         Src::Reg(reg) if ty != BF16 => check.reg_at_least(name, *reg, ty),
+        Src::Sum(reg, _) if ty != BF16 => {
+            check.summand(name, *reg);
+            check.reg_at_least(name, *reg, ty);
+        }
         _ => check.src(name, src, ty),
     }
 }

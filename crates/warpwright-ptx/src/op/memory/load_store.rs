@@ -188,7 +188,12 @@ impl Ld {
     /// How alike what it loads is.
     fn alike(&self, operands: &Operands<'_>) -> Level {
         let weak = !self.mmio && matches!(self.semantics, None | Some(Semantics::Weak));
-        match self.space.map(Space::base) {
+        // Without a space, a variable of the function tells it by its name.
+        let named = match self.address.base {
+            AddressBase::Symbol(Symbol::Local(id)) => Some(operands.function.variable(id).space),
+            _ => None,
+        };
+        match self.space.or(named).map(Space::base) {
             // Others write it meanwhile.
             _ if !weak => Level::Unknown,
             Some(Space::Local) => Level::Unknown,

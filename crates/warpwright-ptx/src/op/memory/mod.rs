@@ -290,6 +290,10 @@ pub(super) fn sources(check: &mut Check<'_>, a: &Srcs, vector: Option<VectorWidt
     for value in values {
         match value {
             Src::Reg(reg) if fit == Fit::AtLeast => check.reg_at_least("a", *reg, reg_ty),
+            Src::Sum(reg, _) if fit == Fit::AtLeast => {
+                check.summand("a", *reg);
+                check.reg_at_least("a", *reg, reg_ty);
+            }
             Src::Reg(reg) => check.reg("a", *reg, reg_ty),
             other => check.src("a", other, ty),
         }

@@ -41,6 +41,16 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     }
 }
 
+/// `row = a + offset`, in as many bits as an integer register has.
+pub(crate) fn plus_constant(d: &mut Decoder<'_, '_>, row: u32, a: u32, offset: i64, bits: u32) {
+    let (handlers, b) = match bits {
+        16 => (lanes::<AddInt<u16>>(), d.constant32(offset as u32 & 0xffff)),
+        64 => (lanes::<AddInt<u64>>(), d.constant64(offset as u64)),
+        _ => (lanes::<AddInt<u32>>(), d.constant32(offset as u32)),
+    };
+    d.emit(handlers, Rows { d: row, a, b, ..Rows::default() });
+}
+
 fn sad<T: Cell + Integer + 'static>(d: &mut Decoder<'_, '_>, ty: Type, dst: Dst, sources: [&Src; 3]) {
     let rows = d.rows(ty, dst, sources);
     d.each3::<T, T, T, T>(rows, |a, b, c| a.distance_plus(b, c));
