@@ -50,6 +50,7 @@ mod knowledge;
 mod list;
 mod location;
 mod non_coherent;
+mod observed;
 mod order;
 mod row;
 mod scatter;
@@ -67,7 +68,7 @@ use check::Check;
 use clock::Clocks;
 use entry::lanes;
 use location::{GlobalLocations, Locations};
-use shadow::{ChunkCache, GlobalRows, SharedRows};
+use shadow::{CHUNK_ROWS, ChunkCache, GlobalRows, SharedRows};
 
 /// How far practice is followed beyond the letter of the memory model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -196,6 +197,8 @@ pub struct BlockRaces {
     shared: SharedRows,
     locations: Locations,
     serial: u16,
+    /// The clock of the access under way.
+    clock: u64,
 }
 
 impl BlockRaces {
@@ -207,6 +210,7 @@ impl BlockRaces {
             shared: SharedRows::default(),
             locations: Locations::default(),
             serial: 0,
+            clock: 0,
         }
     }
 
@@ -227,6 +231,7 @@ impl BlockRaces {
     ) {
         let (rows, clocks) = (&mut self.shared, &self.clocks);
         self.serial = self.serial.wrapping_add(1);
+        self.clock = clocks.now;
         let chance = worker.chance();
         let mut check =
             Check::new(self.mode, RaceSpace::Shared, access, clocks, (self.serial, chance), stored, race);
@@ -255,6 +260,7 @@ impl BlockRaces {
         race: &mut dyn FnMut(Race),
     ) {
         self.serial = self.serial.wrapping_add(1);
+        self.clock = self.clocks.now;
         let number = (self.serial, worker.chance());
         let mut check = Check::new(self.mode, RaceSpace::Global, access, &self.clocks, number, stored, race);
         check.global(&launch.rows, &mut worker.chunks, &mut worker.pieces);
@@ -278,7 +284,7 @@ impl BlockRaces {
         access: &WarpAccess<'_>,
         found: &mut dyn FnMut(Race),
     ) {
-        let entry = check::entry(access, &self.clocks, self.serial);
+        let entry = check::entry(access, &self.clocks, self.clock, self.serial);
         let memory = (&launch.rows, &mut worker.chunks);
         non_coherent::access(access, &entry, memory, &mut worker.pieces, found);
     }
@@ -293,8 +299,13 @@ impl BlockRaces {
         self.clocks.before_grid_wait(warp, mask)
     }
 
-    /// Records the observation of a strong read of shared memory, after the read.
+    /// Records the observation of a strong read of shared memory, after the read: of the access recorded last.
     pub fn shared_observed(&mut self, access: &WarpAccess<'_>) {
+        let entry = check::entry(access, &self.clocks, self.clock, self.serial);
+        let rows = &mut self.shared;
+        access.runs(|run| {
+            run.pieces(|piece| rows.row(piece.row).observe(&entry.with(piece.bytes, piece.lanes)));
+        });
         if self.locations.is_empty() {
             return;
         }
@@ -302,8 +313,25 @@ impl BlockRaces {
         observe_all(&mut self.clocks, access, |address| locations.observe(address, block));
     }
 
-    /// Records the observation of a strong read of global memory, after the read.
-    pub fn global_observed(&mut self, launch: &LaunchRaces, access: &WarpAccess<'_>) {
+    /// Records the observation of a strong read of global memory, after the read: of the access recorded last.
+    pub fn global_observed(
+        &mut self,
+        launch: &LaunchRaces,
+        worker: &mut WorkerRaces,
+        access: &WarpAccess<'_>,
+    ) {
+        let entry = check::entry(access, &self.clocks, self.clock, self.serial);
+        worker.pieces.clear();
+        access.runs(|run| run.pieces(|piece| worker.pieces.push(piece)));
+        let (rows, chunks) = (&launch.rows, &mut worker.chunks);
+        for pieces in worker.pieces.chunk_by(|a, b| a.row / CHUNK_ROWS == b.row / CHUNK_ROWS) {
+            chunks.with_rows(rows, pieces[0].row / CHUNK_ROWS, |rows| {
+                for piece in pieces {
+                    let row = &mut rows[(piece.row % CHUNK_ROWS) as usize];
+                    row.observe(&entry.with(piece.bytes, piece.lanes));
+                }
+            });
+        }
         if !launch.locations.is_used() {
             return;
         }
