@@ -66,7 +66,8 @@ struct Atomic {
     /// Subnormal sums stay what they are in global memory too.
     noftz: bool,
     order: Order,
-    /// Whether it reads, for the memory model: `atom` does, `red` does not.
+    /// Whether it reads, for the memory model: `red` does not, nor does an `atom` whose result is never used. What it
+    /// would observe, the program could not know.
     reads: bool,
     /// Operands, and where what was there goes.
     elements: Box<[(Element, Element)]>,
@@ -84,7 +85,10 @@ fn emit(
     operands: &Srcs,
     to: Option<&Dsts>,
 ) {
-    let reads = to.is_some();
+    let reads = to.is_some_and(|to| {
+        matches!(semantics, Some(Semantics::Acquire | Semantics::AcqRel))
+            || to.as_slice().flatten().any(|reg| d.is_used_later(reg))
+    });
     let to = to.unwrap_or(&Dsts::Sink).as_slice();
     let mut to = to.map(|reg| reg.map_or(Element::Sink, |reg| element(d, reg))).collect::<Vec<_>>();
     let operands: &[Src] = operands.as_slice();

@@ -70,6 +70,11 @@ impl Bytes {
         u128::from(self.low) | u128::from(self.high) << 64
     }
 
+    /// The first byte, of several.
+    pub(super) fn first(self) -> u32 {
+        if self.low == 0 { 64 + self.high.trailing_zeros() } else { self.low.trailing_zeros() }
+    }
+
     pub(super) fn is_empty(self) -> bool {
         self.low | self.high == 0
     }
@@ -316,14 +321,16 @@ impl Entry {
         if self.is_lanewise(new) {
             return Bytes::default();
         }
-        let mut bits = common.bits();
-        for byte in 0..ROW_BYTES as u32 {
+        let (mut left, mut others) = (common.bits(), 0);
+        while left != 0 {
+            let byte = left.trailing_zeros();
             let lanes = self.lanes_at(byte);
-            if lanes.is_power_of_two() && lanes == new.lanes_at(byte) {
-                bits &= !(1 << byte);
+            if !lanes.is_power_of_two() || lanes != new.lanes_at(byte) {
+                others |= 1 << byte;
             }
+            left &= left - 1;
         }
-        Bytes::from_bits(bits)
+        Bytes::from_bits(others)
     }
 
     /// Whether it is the same instruction of the same block at the same time.

@@ -10,6 +10,7 @@
 //!   Entry      an access of warps to bytes of a row: block, clock, instruction, who accessed which byte
 //!   Scatter    the small pieces of a row that a block accessed: of every two bytes, who did it last
 //!   Row        128 bytes of memory: the entries and scatters that a later access may race with
+//!   Observed   of the locations of a row: who wrote and who observed them strongly, and in which order
 //!   Locations  what was released to an address, for those who read it later
 //! ```
 //!
@@ -33,6 +34,9 @@
 //! the same access to the same bytes, these eight represent the rest as long as nothing has been acquired, and a
 //! sample of them does afterwards. The kept accesses conflict with a write by any block, unless the writer has
 //! acquired from all of those eight. This can hide a race of one location, but never invent one.
+//!
+//! *Observation.* A strong write that a strong read has observed is ordered before whatever is ordered behind that
+//! read: the write itself, not what its thread did before ([`observed`]).
 //!
 //! *Asynchronous copies* are the accesses of an agent, one beside each thread. It begins when the thread issues the
 //! copy. Its accesses are unordered with all threads until they wait for it: the thread by its groups, others by an

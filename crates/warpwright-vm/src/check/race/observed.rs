@@ -190,13 +190,18 @@ impl Log {
     }
 
     /// Takes the lanes of an event out of its warp's earlier ones.
+    #[inline]
     fn drop_lanes(&mut self, event: &Event, which: impl Fn(&Event) -> bool) {
-        self.events.retain_mut(|old| {
+        let mut empty = false;
+        for old in &mut self.events {
             if old.is_same_warp(event) && which(old) {
                 old.lanes &= !event.lanes;
+                empty |= old.lanes == 0;
             }
-            old.lanes != 0
-        });
+        }
+        if empty {
+            self.events.retain(|old| old.lanes != 0);
+        }
     }
 
     fn push(&mut self, event: Event) {
@@ -295,8 +300,24 @@ impl Observed {
         logs.iter().position(is)
     }
 
+    /// A strong read of one location that has a log has been done; false where it is another one.
+    #[inline]
+    pub(super) fn observe_again(&mut self, new: &Entry) -> bool {
+        let start = new.bytes.first();
+        if !self.bytes.contains(new.bytes) || new.bytes.count() != new.element() {
+            return false;
+        }
+        let Some(at) = self.at(start, new.bytes) else { return false };
+        self.logs[at].observed(Event::new(new, new.lanes_at(start), READ));
+        true
+    }
+
     /// A strong write.
+    #[inline]
     pub(super) fn wrote(&mut self, new: &Entry) {
+        if new.bytes.and(self.bytes).is_empty() {
+            return;
+        }
         for (start, location) in locations(new.bytes.and(self.bytes), new.element()) {
             if let Some(at) = self.at(start, location) {
                 self.logs[at].wrote(Event::new(new, new.lanes_at(start), WRITE));

@@ -54,6 +54,11 @@ impl Row {
         if self.writes.bytes.and(new.bytes).is_empty() {
             return;
         }
+        if let Some(observed) = &mut self.observed
+            && observed.observe_again(new)
+        {
+            return;
+        }
         let met = self.writes.of_others(new);
         match &mut self.observed {
             Some(observed) => observed.observe(new, met),
