@@ -309,7 +309,10 @@ impl<'a> Machine<'a> {
         let access = self.warp_access(touch, base, group);
         let Some(races) = &mut self.block.checks.races else { return };
         match group.region.kind {
-            RegionKind::Global(_) => races.global_observed(&self.launch.races, &access),
+            RegionKind::Global(_) => {
+                let worker = &mut self.worker.checks.races;
+                races.global_observed(&self.launch.races, worker, &access);
+            }
             RegionKind::Shared => races.shared_observed(&access),
             _ => {}
         }

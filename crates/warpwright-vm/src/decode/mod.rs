@@ -290,6 +290,11 @@ impl Decoder<'_, '_> {
         self.proposing_loads.contains(&self.statement)
     }
 
+    /// Whether what the present instruction writes to a register may be read.
+    pub(crate) fn is_used_later(&self, reg: Reg) -> bool {
+        *self.slots.live(reg).end() > self.statement
+    }
+
     fn body(&mut self) -> Result<(), LoadError> {
         let function = self.function;
         let parents = self.cfg.post_dominators();

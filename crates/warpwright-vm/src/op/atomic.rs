@@ -25,19 +25,19 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::Atom(op) => {
             let common = (op.semantics, op.scope, op.noftz);
             let address = (d.address(&op.address), space(d, op.space, &op.address));
-            emit(d, Action::Combine(op.op), op.ty, common, address, &op.b, &op.d);
+            emit(d, Action::Combine(op.op), op.ty, common, address, &op.b, Some(&op.d));
         }
         Op::Red(op) => {
             let common = (op.semantics, op.scope, op.noftz);
             let address = (d.address(&op.address), space(d, op.space, &op.address));
-            emit(d, Action::Combine(op.op), op.ty, common, address, &op.b, &Dsts::Sink);
+            emit(d, Action::Combine(op.op), op.ty, common, address, &op.b, None);
         }
         Op::AtomCas(op) => {
             let common = (op.semantics, op.scope, false);
             let address = (d.address(&op.address), space(d, op.space, &op.address));
             let action = Action::Compare(source(d, &op.b, op.ty));
             let to = op.d.0.map_or(Dsts::Sink, Dsts::One);
-            emit(d, action, op.ty, common, address, &Srcs::One(op.c.clone()), &to);
+            emit(d, action, op.ty, common, address, &Srcs::One(op.c.clone()), Some(&to));
         }
         Op::RedAsync(_) => d.unsupported("red.async", "use `red` and arrive at the mbarrier afterwards"),
         Op::MultimemRedAsync(_) => {
@@ -66,6 +66,9 @@ pub(super) struct Atomic {
     /// Subnormal sums stay what they are in global memory too.
     pub(super) noftz: bool,
     pub(super) order: Order,
+    /// Whether it reads, for the memory model: `red` does not, nor does an `atom` whose result is never used. What it
+    /// would observe, the program could not know.
+    pub(super) reads: bool,
     /// Operands, and where what was there goes.
     pub(super) elements: Box<[(Element, Element)]>,
 }
@@ -80,15 +83,19 @@ fn emit(
     (semantics, scope, noftz): (Option<Semantics>, Option<Scope>, bool),
     (address, space): (Address, SpaceKind),
     operands: &Srcs,
-    to: &Dsts,
+    to: Option<&Dsts>,
 ) {
-    let mut to =
-        to.as_slice().map(|reg| reg.map_or(Element::Sink, |reg| element(d, reg))).collect::<Vec<_>>();
+    let reads = to.is_some_and(|to| {
+        matches!(semantics, Some(Semantics::Acquire | Semantics::AcqRel))
+            || to.as_slice().flatten().any(|reg| d.is_used_later(reg))
+    });
+    let to = to.unwrap_or(&Dsts::Sink).as_slice();
+    let mut to = to.map(|reg| reg.map_or(Element::Sink, |reg| element(d, reg))).collect::<Vec<_>>();
     let operands: &[Src] = operands.as_slice();
     to.resize(operands.len(), Element::Sink);
     let elements = operands.iter().zip(to).map(|(src, to)| (source(d, src, ty), to)).collect();
     let order = order(Some(semantics.unwrap_or(Semantics::Relaxed)), scope, false);
-    let op = Atomic { action, ty, address, space, noftz, order, elements };
+    let op = Atomic { action, ty, address, space, noftz, order, reads, elements };
     if ty.bits() == 128 {
         d.emit_boxed(move |m, _| m.atomic128(&op));
     } else if op.elements.len() == 1 {
@@ -306,7 +313,9 @@ impl<'a> Machine<'a> {
                     };
                 }
             }
-            m.observed(op.touch(), &group);
+            if op.reads {
+                m.observed(op.touch(), &group);
+            }
             changed |= changed_here.get();
             let is_global = matches!(region.kind, RegionKind::Global(_));
             outward |= is_global && changed_here.get();
@@ -371,7 +380,9 @@ impl<'a> Machine<'a> {
                 }
                 (old[0][lane], old[1][lane]) = (now[0], now[1]);
             }
-            m.observed(op.touch(), &group);
+            if op.reads {
+                m.observed(op.touch(), &group);
+            }
         }
         self.worker.outward = outward;
         self.polled(op.spec(), &addresses, changed);

@@ -144,6 +144,13 @@ impl Spot {
         let (first, count) = ((start / 2) as usize, (bytes / 2) as usize);
         Some(Spot { half: (start / 64) as usize, bits, first, count, lanes })
     }
+
+    /// All of its bytes.
+    pub(super) fn bytes(&self) -> Bytes {
+        let mut bytes = Bytes::default();
+        bytes.add_half(self.half, self.bits);
+        bytes
+    }
 }
 
 /// Neighbouring lanes that access neighbouring bytes, or the same bytes.

@@ -31,8 +31,8 @@ impl<'a, 'b> Check<'a, 'b> {
         stored: &'a dyn Stored,
         race: &'a mut dyn FnMut(Race),
     ) -> Self {
-        let view = View { warp: access.warp, clocks, private: space == RaceSpace::Shared, chance };
-        Check { mode, space, access, entry: entry(access, clocks, serial), view, stored, race }
+        let view = View::new(access.warp, clocks, space == RaceSpace::Shared, chance);
+        Check { mode, space, access, entry: entry(access, clocks, clocks.now, serial), view, stored, race }
     }
 
     /// The access is to shared memory.
@@ -149,10 +149,10 @@ impl<'a, 'b> Check<'a, 'b> {
 }
 
 /// What the entries of an access have in common.
-pub(super) fn entry(access: &WarpAccess<'_>, clocks: &Clocks, serial: u16) -> Entry {
+pub(super) fn entry(access: &WarpAccess<'_>, clocks: &Clocks, clock: u64, serial: u16) -> Entry {
     let stamp = Stamp {
         block: clocks.block,
-        clock: clocks.now,
+        clock,
         pc: access.pc,
         warp: if access.kind.is_async() { agent(access.warp) } else { access.warp },
         write: access.kind.is_write(),

@@ -70,6 +70,11 @@ impl Bytes {
         u128::from(self.low) | u128::from(self.high) << 64
     }
 
+    /// The first byte, of several.
+    pub(super) fn first(self) -> u32 {
+        if self.low == 0 { 64 + self.high.trailing_zeros() } else { self.low.trailing_zeros() }
+    }
+
     pub(super) fn is_empty(self) -> bool {
         self.low | self.high == 0
     }
@@ -211,6 +216,11 @@ impl Entry {
         self.meta & STRONG != 0
     }
 
+    /// Whether it is strong for the device.
+    pub(super) fn is_device(&self) -> bool {
+        self.meta & DEVICE != 0
+    }
+
     /// The conflict class of an access: accesses of a class conflict with the same accesses.
     pub(super) fn class(&self) -> u32 {
         self.meta & CLASS
@@ -298,6 +308,31 @@ impl Entry {
             && (self.meta & AFFINE != 0 || self.lanes.is_power_of_two())
     }
 
+    /// Whether the threads of `new`, of one warp, read what others of them or other threads wrote strongly here: at
+    /// which bytes.
+    pub(super) fn of_others(&self, new: &Entry) -> Bytes {
+        let common = self.bytes.and(new.bytes);
+        if common.is_empty() || !self.is_strong() || self.is_async() || self.meta & SIZE != new.meta & SIZE {
+            return Bytes::default();
+        }
+        if self.block != new.block || self.warps != new.warps {
+            return common;
+        }
+        if self.is_lanewise(new) {
+            return Bytes::default();
+        }
+        let (mut left, mut others) = (common.bits(), 0);
+        while left != 0 {
+            let byte = left.trailing_zeros();
+            let lanes = self.lanes_at(byte);
+            if !lanes.is_power_of_two() || lanes != new.lanes_at(byte) {
+                others |= 1 << byte;
+            }
+            left &= left - 1;
+        }
+        Bytes::from_bits(others)
+    }
+
     /// Whether it is the same instruction of the same block at the same time.
     fn is_same_time(&self, other: &Entry) -> bool {
         self.clock == other.clock
@@ -354,13 +389,15 @@ impl Entry {
     }
 
     /// Whether everything that would conflict with `old`, unordered, would conflict with this too. Then this can
-    /// represent both, once `old` is ordered before it (or was reported).
+    /// represent both, once `old` is ordered before it (or was reported). A strong write may be observed, and with it
+    /// earlier writes, but never a read.
     pub(super) fn stands_for(&self, old: &Entry) -> bool {
         if old.is_write() && !self.is_write() {
             return false;
         }
         !self.is_strong()
             || (old.is_strong()
+                && self.is_write() == old.is_write()
                 && self.block == old.block
                 && (self.meta ^ old.meta) & SIZE == 0
                 && (self.meta & DEVICE) <= (old.meta & DEVICE))

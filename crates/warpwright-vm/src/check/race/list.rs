@@ -121,6 +121,16 @@ impl List {
         gone
     }
 
+    /// The bytes of a strong read that other threads wrote strongly.
+    pub(super) fn of_others(&self, new: &Entry) -> Bytes {
+        let entries = std::iter::once(&self.first).chain(&self.rest);
+        let mut bytes = entries.fold(Bytes::default(), |all, old| all.or(old.of_others(new)));
+        if let Some(more) = &self.more {
+            bytes = more.scatters.iter().fold(bytes, |all, scatter| all.or(scatter.of_others(new)));
+        }
+        bytes
+    }
+
     /// Whether nothing new would be said by keeping the access.
     #[inline]
     pub(super) fn says(&mut self, new: &Entry, view: &View<'_>) -> bool {

@@ -10,6 +10,7 @@
 //!   Entry      an access of warps to bytes of a row: block, clock, instruction, who accessed which byte
 //!   Scatter    the small pieces of a row that a block accessed: of every two bytes, who did it last
 //!   Row        128 bytes of memory: the entries and scatters that a later access may race with
+//!   Observed   of the locations of a row: who wrote and who observed them strongly, and in which order
 //!   Locations  what was released to an address, for those who read it later
 //! ```
 //!
@@ -34,6 +35,9 @@
 //! sample of them does afterwards. The kept accesses conflict with a write by any block, unless the writer has
 //! acquired from all of those eight. This can hide a race of one location, but never invent one.
 //!
+//! *Observation.* A strong write that a strong read has observed is ordered before whatever is ordered behind that
+//! read: the write itself, not what its thread did before ([`observed`]).
+//!
 //! *Asynchronous copies* are the accesses of an agent, one beside each thread. It begins when the thread issues the
 //! copy. Its accesses are unordered with all threads until they wait for it: the thread by its groups, others by an
 //! `mbarrier`, or by synchronising with a thread that waited.
@@ -50,6 +54,7 @@ mod knowledge;
 mod list;
 mod location;
 mod non_coherent;
+mod observed;
 mod order;
 mod row;
 mod scatter;
@@ -67,7 +72,7 @@ use check::Check;
 use clock::Clocks;
 use entry::lanes;
 use location::{GlobalLocations, Locations};
-use shadow::{ChunkCache, GlobalRows, SharedRows};
+use shadow::{CHUNK_ROWS, ChunkCache, GlobalRows, SharedRows};
 
 /// How far practice is followed beyond the letter of the memory model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -196,6 +201,8 @@ pub struct BlockRaces {
     shared: SharedRows,
     locations: Locations,
     serial: u16,
+    /// The clock of the access under way.
+    clock: u64,
 }
 
 impl BlockRaces {
@@ -207,6 +214,7 @@ impl BlockRaces {
             shared: SharedRows::default(),
             locations: Locations::default(),
             serial: 0,
+            clock: 0,
         }
     }
 
@@ -227,6 +235,7 @@ impl BlockRaces {
     ) {
         let (rows, clocks) = (&mut self.shared, &self.clocks);
         self.serial = self.serial.wrapping_add(1);
+        self.clock = clocks.now;
         let chance = worker.chance();
         let mut check =
             Check::new(self.mode, RaceSpace::Shared, access, clocks, (self.serial, chance), stored, race);
@@ -255,6 +264,7 @@ impl BlockRaces {
         race: &mut dyn FnMut(Race),
     ) {
         self.serial = self.serial.wrapping_add(1);
+        self.clock = self.clocks.now;
         let number = (self.serial, worker.chance());
         let mut check = Check::new(self.mode, RaceSpace::Global, access, &self.clocks, number, stored, race);
         check.global(&launch.rows, &mut worker.chunks, &mut worker.pieces);
@@ -280,7 +290,7 @@ impl BlockRaces {
         texture: bool,
         found: &mut dyn FnMut(Race),
     ) {
-        let entry = check::entry(access, &self.clocks, self.serial);
+        let entry = check::entry(access, &self.clocks, self.clock, self.serial);
         let memory = (&launch.rows, &mut worker.chunks);
         non_coherent::access(access, (&entry, !texture), memory, &mut worker.pieces, found);
     }
@@ -295,8 +305,13 @@ impl BlockRaces {
         self.clocks.before_grid_wait(warp, mask)
     }
 
-    /// Records the observation of a strong read of shared memory, after the read.
+    /// Records the observation of a strong read of shared memory, after the read: of the access recorded last.
     pub fn shared_observed(&mut self, access: &WarpAccess<'_>) {
+        let entry = check::entry(access, &self.clocks, self.clock, self.serial);
+        let rows = &mut self.shared;
+        access.runs(|run| {
+            run.pieces(|piece| rows.row(piece.row).observe(&entry.with(piece.bytes, piece.lanes)));
+        });
         if self.locations.is_empty() {
             return;
         }
@@ -304,8 +319,25 @@ impl BlockRaces {
         observe_all(&mut self.clocks, access, |address| locations.observe(address, block));
     }
 
-    /// Records the observation of a strong read of global memory, after the read.
-    pub fn global_observed(&mut self, launch: &LaunchRaces, access: &WarpAccess<'_>) {
+    /// Records the observation of a strong read of global memory, after the read: of the access recorded last.
+    pub fn global_observed(
+        &mut self,
+        launch: &LaunchRaces,
+        worker: &mut WorkerRaces,
+        access: &WarpAccess<'_>,
+    ) {
+        let entry = check::entry(access, &self.clocks, self.clock, self.serial);
+        worker.pieces.clear();
+        access.runs(|run| run.pieces(|piece| worker.pieces.push(piece)));
+        let (rows, chunks) = (&launch.rows, &mut worker.chunks);
+        for pieces in worker.pieces.chunk_by(|a, b| a.row / CHUNK_ROWS == b.row / CHUNK_ROWS) {
+            chunks.with_rows(rows, pieces[0].row / CHUNK_ROWS, |rows| {
+                for piece in pieces {
+                    let row = &mut rows[(piece.row % CHUNK_ROWS) as usize];
+                    row.observe(&entry.with(piece.bytes, piece.lanes));
+                }
+            });
+        }
         if !launch.locations.is_used() {
             return;
         }

@@ -1,7 +1,10 @@
 //! Whether two accesses are ordered, and which of their threads are not.
 
+use std::cell::Cell;
+
 use super::clock::{Clocks, Standing};
 use super::entry::{Bytes, Entry, lanes};
+use super::observed::Observed;
 
 /// The view of the thread that accesses a row.
 pub(super) struct View<'a> {
@@ -12,6 +15,36 @@ pub(super) struct View<'a> {
     pub(super) private: bool,
     /// Anything, evenly spread: which entry to drop where not all can be kept.
     pub(super) chance: u32,
+    /// The observed locations of the row.
+    pub(super) observed: Option<&'a Observed>,
+    /// Whether an observation, and nothing else, ordered an earlier access before this one.
+    pub(super) is_observed: Cell<bool>,
+}
+
+impl<'a> View<'a> {
+    /// Of a row where nothing has been observed.
+    pub(super) fn new(warp: u8, clocks: &'a Clocks, private: bool, chance: u32) -> View<'a> {
+        View { warp, clocks, private, chance, observed: None, is_observed: Cell::new(false) }
+    }
+
+    /// The view of a row with these observed locations.
+    pub(super) fn with<'b>(&self, observed: &'b Observed) -> View<'b>
+    where
+        'a: 'b,
+    {
+        View { observed: Some(observed), ..View::new(self.warp, self.clocks, self.private, self.chance) }
+    }
+
+    /// Of lanes that accessed a byte earlier, and that no clock orders, those that no observation orders either.
+    #[inline(always)]
+    fn unobserved(&self, old: &Entry, before: u32, at: (u32, u32)) -> u32 {
+        let Some(observed) = self.observed else { return before };
+        let left = observed.unordered(old, before, at, self);
+        if left == 0 {
+            self.is_observed.set(true);
+        }
+        left
+    }
 }
 
 /// Called with an earlier access that races with the present one, and the bytes where the two meet. Returns whether
@@ -44,7 +77,7 @@ pub(super) fn unordered(
 ) -> bool {
     match view.clocks.standing(old.block, old.clock, old.is_async()) {
         Standing::Known => false,
-        Standing::Unknown => strangers(old, new, view.warp, &mut found),
+        Standing::Unknown => strangers(old, new, view, &mut found),
         Standing::Ask => {
             let mut any = false;
             for old in old.each_warp() {
@@ -63,16 +96,16 @@ pub(super) fn unordered(
 }
 
 /// Threads that are not the same, where no thread knows of others.
-fn strangers(old: &Entry, new: &Entry, warp: u8, mut found: impl FnMut(Meeting) -> bool) -> bool {
+fn strangers(old: &Entry, new: &Entry, view: &View<'_>, mut found: impl FnMut(Meeting) -> bool) -> bool {
     // A thread's own accesses are in program order, unless an agent made the earlier one. What an agent
     // does comes after what its thread did.
-    let own = if old.block == new.block && !old.is_async() { old.warps & 1 << warp } else { 0 };
+    let own = if old.block == new.block && !old.is_async() { old.warps & 1 << view.warp } else { 0 };
     if old.warps != own {
         let mut others = *old;
         others.warps &= !own;
-        return pairs(&others, new, |_, before| before, found);
+        return pairs(&others, new, view, |_, before| before, found);
     }
-    !old.is_lanewise(new) && pairs(old, new, |lane, before| before & !(1 << lane), &mut found)
+    !old.is_lanewise(new) && pairs(old, new, view, |lane, before| before & !(1 << lane), &mut found)
 }
 
 /// Does the same where a thread's knowledge must be looked up. The earlier access is of one warp.
@@ -89,7 +122,7 @@ pub(super) fn asked(old: &Entry, new: &Entry, view: &View<'_>, found: impl FnMut
         let others = if own { before & !(1 << lane) } else { before };
         lanes(others).filter(|&of| !clocks.knows_lane(warp, lane, old, of)).fold(0, |all, of| all | 1 << of)
     };
-    pairs(old, new, open, found)
+    pairs(old, new, view, open, found)
 }
 
 /// Two lanes at each common element such that `open` leaves, of the earlier ones, any to the later one.
@@ -97,6 +130,7 @@ pub(super) fn asked(old: &Entry, new: &Entry, view: &View<'_>, found: impl FnMut
 fn pairs(
     old: &Entry,
     new: &Entry,
+    view: &View<'_>,
     open: impl Fn(u32, u32) -> u32,
     mut found: impl FnMut(Meeting) -> bool,
 ) -> bool {
@@ -110,7 +144,10 @@ fn pairs(
         bits &= !Bytes::range(byte - byte % element, element).bits();
         let (before, present) = (old.lanes_at(byte), new.lanes_at(byte));
         for lane in lanes(present) {
-            let left = open(lane, before);
+            let mut left = open(lane, before);
+            if left != 0 {
+                left = view.unobserved(old, left, (byte, lane));
+            }
             if left == 0 {
                 continue;
             }

@@ -5,9 +5,10 @@
 //! comparison. Rows that are accessed in small pieces keep these in scatters.
 
 use super::access::Spot;
-use super::entry::{Bytes, Entry};
+use super::entry::{Bytes, Entry, Lanes};
 use super::list::List;
 use super::non_coherent::Marks;
+use super::observed::Observed;
 use super::order::{Found, View, unordered};
 
 /// What a row remembers.
@@ -21,6 +22,8 @@ pub(super) struct Row {
     agents: bool,
     /// What reads that are not coherent need to know, where there are any.
     marks: Option<Box<Marks>>,
+    /// Locations where a strong read met the strong write of another thread.
+    observed: Option<Box<Observed>>,
 }
 
 impl Row {
@@ -31,22 +34,36 @@ impl Row {
         if view.private {
             self.begin(new, view);
         }
-        if new.is_write() {
-            self.writes.meet(new, view, Some(race));
-            self.reads.meet(new, view, Some(race));
-            if !(new.is_atomic() && self.writes.says(new, view)) {
-                self.writes.push(new, view);
-            }
+        let Row { writes, reads, observed, .. } = self;
+        let Some(observed) = observed else {
+            return compare((writes, reads), new, view, race);
+        };
+        let looking = view.with(observed);
+        compare((writes, reads), new, &looking, race);
+        if looking.is_observed.get() {
+            observed.unseen(new, view, race);
+        }
+        if new.is_write() && new.is_strong() {
+            observed.wrote(new);
+        }
+    }
+
+    /// A strong read has been done: it observes the strong writes of other threads.
+    #[inline]
+    pub(super) fn observe(&mut self, new: &Entry) {
+        if self.writes.bytes.and(new.bytes).is_empty() {
             return;
         }
-        if !self.writes.bytes.and(new.bytes).is_empty() {
-            self.read_after(new, view, race);
+        if let Some(observed) = &mut self.observed
+            && observed.observe_again(new)
+        {
+            return;
         }
-        if !self.reads.says(new, view) {
-            if !self.reads.bytes.and(new.bytes).is_empty() {
-                self.reads.meet(new, view, None);
-            }
-            self.reads.push(new, view);
+        let met = self.writes.of_others(new);
+        match &mut self.observed {
+            Some(observed) => observed.observe(new, met),
+            None if met.is_empty() => {}
+            none => none.insert(Box::default()).observe(new, met),
         }
     }
 
@@ -61,7 +78,14 @@ impl Row {
             return self.writes.bytes.half(spot.half) & spot.bits == 0 && self.reads.add(new, spot, view);
         }
         // What is replaced before the whole is refused is no loss: the entry that follows says it again.
-        self.reads.replace(new, spot) && self.writes.add(new, spot, view)
+        let added = self.reads.replace(new, spot) && self.writes.add(new, spot, view);
+        if added
+            && new.is_strong()
+            && let Some(observed) = &mut self.observed
+        {
+            observed.wrote(&new.with(spot.bytes(), Lanes::Set(spot.lanes)));
+        }
+        added
     }
 
     /// Forgets what is of the past for all threads that can come.
@@ -78,21 +102,13 @@ impl Row {
         self.agents |= new.is_async();
     }
 
-    /// A read of what was written.
-    fn read_after(&mut self, new: &Entry, view: &View<'_>, race: &mut Found<'_>) {
-        let mut meet = |old: &Entry| {
-            if !old.is_morally_strong(new) {
-                unordered(old, new, view, |meeting| race(old, meeting));
-            }
-        };
-        self.writes.visit(new.bytes, |old| meet(old));
-        self.writes.meet_scatters(new, view, Some(race));
-    }
-
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
         self.writes.clear();
         self.reads.clear();
+        if let Some(observed) = &mut self.observed {
+            observed.clear();
+        }
         self.newest = 0;
         self.agents = false;
     }
@@ -104,9 +120,45 @@ impl Row {
         if let Some(marks) = &mut self.marks {
             marks.forget(bytes);
         }
+        if let Some(observed) = &mut self.observed {
+            observed.forget(bytes);
+        }
     }
 
     pub(super) fn marks(&mut self) -> &mut Marks {
         self.marks.get_or_insert_default()
     }
+}
+
+/// Compares an access with the remembered ones, and remembers it.
+#[inline]
+fn compare((writes, reads): (&mut List, &mut List), new: &Entry, view: &View<'_>, race: &mut Found<'_>) {
+    if new.is_write() {
+        writes.meet(new, view, Some(race));
+        reads.meet(new, view, Some(race));
+        if !(new.is_atomic() && writes.says(new, view)) {
+            writes.push(new, view);
+        }
+        return;
+    }
+    if !writes.bytes.and(new.bytes).is_empty() {
+        read_after(writes, new, view, race);
+    }
+    if !reads.says(new, view) {
+        if !reads.bytes.and(new.bytes).is_empty() {
+            reads.meet(new, view, None);
+        }
+        reads.push(new, view);
+    }
+}
+
+/// A read of what was written.
+fn read_after(writes: &mut List, new: &Entry, view: &View<'_>, race: &mut Found<'_>) {
+    let mut meet = |old: &Entry| {
+        if !old.is_morally_strong(new) {
+            unordered(old, new, view, |meeting| race(old, meeting));
+        }
+    };
+    writes.visit(new.bytes, |old| meet(old));
+    writes.meet_scatters(new, view, Some(race));
 }

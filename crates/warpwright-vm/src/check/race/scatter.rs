@@ -277,6 +277,12 @@ impl Scatter {
             || (unit.lanes & lanes == lanes && unit.warps & new.warps == new.warps)
     }
 
+    /// The bytes of a strong read that other threads wrote strongly.
+    pub(super) fn of_others(&self, new: &Entry) -> Bytes {
+        let common = self.bytes.and(new.bytes);
+        units(common).fold(Bytes::default(), |all, (at, bits)| all.or(self.entry(at, bits).of_others(new)))
+    }
+
     /// Compares the access `new` with the contents: it may replace them, and if `race` is given, the two conflict
     /// unless they are strong for each other. Returns whether something was removed.
     pub(super) fn meet(&mut self, new: &Entry, view: &View<'_>, mut race: Option<&mut Found<'_>>) -> bool {

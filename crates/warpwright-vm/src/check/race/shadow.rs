@@ -163,7 +163,7 @@ mod tests {
         clocks.reset(0, 64);
         let mut races = 0;
         for warp in 0..2 {
-            let view = super::super::order::View { warp, clocks: &clocks, private: true, chance: 0 };
+            let view = super::super::order::View::new(warp, &clocks, true, 0);
             let entry = Stamp { warp, ..stamp }.entry().with(entry.bytes, Lanes::Set(1));
             shared.row(3).access(&entry, &view, &mut |_, _| {
                 races += 1;
@@ -172,7 +172,7 @@ mod tests {
         }
         assert_eq!(races, 1);
         shared.reset();
-        let view = super::super::order::View { warp: 0, clocks: &clocks, private: true, chance: 0 };
+        let view = super::super::order::View::new(0, &clocks, true, 0);
         shared.row(3).access(&entry, &view, &mut |_, _| {
             races += 1;
             true

@@ -46,6 +46,8 @@ pub(super) struct Grid {
     pub(super) same: bool,
     /// The lane that stores something else all the same.
     pub(super) odd: Option<u32>,
+    /// Whether atomic operations are reductions: they observe nothing.
+    pub(super) reduces: bool,
     pc: u32,
 }
 
@@ -75,6 +77,7 @@ impl Grid {
             races: Vec::new(),
             same: false,
             odd: None,
+            reduces: false,
             pc: 0,
         }
     }
@@ -115,10 +118,10 @@ impl Grid {
             RaceSpace::Shared => block.shared(&mut self.worker, &access, &stored, &mut race),
             RaceSpace::Global => block.global(launch, &mut self.worker, &access, &stored, &mut race),
         }
-        if kind.is_read() {
+        if kind.is_read() && !(self.reduces && kind == AccessKind::Atomic) {
             match space {
                 RaceSpace::Shared => block.shared_observed(&access),
-                RaceSpace::Global => block.global_observed(launch, &access),
+                RaceSpace::Global => block.global_observed(launch, &mut self.worker, &access),
             }
         }
     }

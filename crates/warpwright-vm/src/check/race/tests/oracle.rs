@@ -22,6 +22,13 @@ struct Access {
     strong: Option<Scope>,
 }
 
+/// A thread's strong read: it observes the strong writes before it.
+struct Observation {
+    of: Access,
+    /// Accesses before it.
+    after: usize,
+}
+
 #[derive(Clone)]
 struct Thread {
     seen_device: Clock,
@@ -39,14 +46,28 @@ struct Location {
 
 pub(super) struct Oracle {
     mode: Mode,
+    /// Whether atomic operations are reductions.
+    pub(super) reduces: bool,
     threads_per_block: usize,
     clocks: Vec<Clock>,
     threads: Vec<Thread>,
     accesses: Vec<Access>,
+    observations: Vec<Observation>,
     locations: HashMap<(RaceSpace, usize, u64), Location>,
     carried: HashMap<(usize, u8), Clock>,
     arrived: HashMap<(usize, usize), Clock>,
     phases: HashMap<(usize, u64), (Clock, Clock)>,
+}
+
+/// Whether two accesses are morally strong.
+fn is_strong(a: &Access, b: &Access) -> bool {
+    let is_same = a.space == b.space
+        && (a.space == RaceSpace::Global || a.block == b.block)
+        && (a.address, a.bytes) == (b.address, b.bytes);
+    match (a.strong, b.strong) {
+        (Some(x), Some(y)) => is_same && (a.block == b.block || x.min(y) == Scope::Device),
+        _ => false,
+    }
 }
 
 impl Oracle {
@@ -61,10 +82,12 @@ impl Oracle {
             Thread { seen_device: zero.clone(), seen_block: zero, fences: [None, None], groups: Vec::new() };
         Oracle {
             mode,
+            reduces: false,
             threads_per_block,
             clocks,
             threads: vec![thread; threads],
             accesses: Vec::new(),
+            observations: Vec::new(),
             locations: HashMap::new(),
             carried: HashMap::new(),
             arrived: HashMap::new(),
@@ -103,6 +126,8 @@ impl Oracle {
         address: impl Fn(u64) -> u64,
     ) -> bool {
         let mut race = false;
+        let observes = kind.is_read() && !(self.reduces && kind == AccessKind::Atomic);
+        let observes = observes && strength.scope().is_some();
         for thread in self.members(who) {
             let lane = thread % self.threads_per_block % 32;
             let at = address(lane as u64);
@@ -126,32 +151,35 @@ impl Oracle {
                     write: kind.is_write(),
                     strong: strength.scope(),
                 };
-                race |= self.accesses.iter().any(|old| self.races(old, &access, known));
+                race |= self.accesses.iter().enumerate().any(|old| self.races(old, &access, known));
+                if observes {
+                    self.observations.push(Observation { of: access.clone(), after: self.accesses.len() });
+                }
                 self.accesses.push(access);
             }
         }
         if kind.is_write() && strength.scope().is_some() {
             self.release(space, who, kind, strength, &address);
         }
-        if kind.is_read() && strength.scope().is_some() {
+        if observes {
             self.observe(space, who, strength, &address);
         }
         race
     }
 
-    fn races(&self, old: &Access, new: &Access, known: usize) -> bool {
+    fn races(&self, (at, old): (usize, &Access), new: &Access, known: usize) -> bool {
         let meet = old.space == new.space
             && (old.space == RaceSpace::Global || old.block == new.block)
             && old.address < new.address + new.bytes
             && new.address < old.address + old.bytes;
-        let strong = match (old.strong, new.strong) {
-            (Some(a), Some(b)) => {
-                old.bytes == new.bytes && (old.block == new.block || a.min(b) == Scope::Device)
-            }
-            _ => false,
+        let is_known = |of: &Access| of.thread == known || self.clocks[known][of.thread] >= of.time;
+        let observed = || {
+            old.write
+                && self.observations.iter().any(|observation| {
+                    at < observation.after && is_strong(old, &observation.of) && is_known(&observation.of)
+                })
         };
-        let ordered = if old.thread == known { true } else { self.clocks[known][old.thread] >= old.time };
-        meet && (old.write || new.write) && !strong && !ordered
+        meet && (old.write || new.write) && !is_strong(old, new) && !is_known(old) && !observed()
     }
 
     fn release(

@@ -92,6 +92,9 @@ fn run(seed: u64) -> (usize, bool) {
                 let address = |lane: u64| place + lane * stride * u64::from(bytes);
                 log.push(format!("{step}: {who:x?} {space:?} {kind:?} {strength:?} {bytes}/{element} at {place:#x} stride {stride}"));
                 let before = grid.races.len();
+                // Some atomic operations are reductions, which read nothing.
+                grid.reduces = random.one_in(4);
+                oracle.reduces = grid.reduces;
                 grid.access(space, who, kind, strength, (bytes, element), address);
                 let found = grid.races.len() > before;
                 let expected = oracle.access(space, who, kind, strength, (bytes, element), address);
