@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::state::major;
 use libloading::Library;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -57,6 +57,37 @@ macro_rules! driver {
             $crate::error::Error::check(unsafe { function($($arg),*) })
         })
     }};
+}
+
+/// The functions by which our own driver learns which calls are the program's.
+struct Announced {
+    begin: unsafe extern "C" fn(),
+    end: unsafe extern "C" fn(*const c_char, c_int, *const c_char),
+}
+
+fn announced() -> Option<&'static Announced> {
+    static ANNOUNCED: OnceLock<Option<Announced>> = OnceLock::new();
+    let find = || {
+        let library = library()?;
+        // SAFETY: the functions have these types.
+        unsafe {
+            let begin = *library.get("warpwrightApiBegin").ok()?;
+            Some(Announced { begin, end: *library.get("warpwrightApiEnd").ok()? })
+        }
+    };
+    ANNOUNCED.get_or_init(find).as_ref()
+}
+
+/// Runs the body of a function of the runtime. Our own driver is told that what it calls is not the program's, and what
+/// the program's call comes to.
+pub(crate) fn announce(function: &CStr, body: impl FnOnce() -> c_int) -> c_int {
+    let Some(announced) = announced() else { return body() };
+    // SAFETY: it takes nothing.
+    unsafe { (announced.begin)() };
+    let code = body();
+    // SAFETY: the texts have their ends.
+    unsafe { (announced.end)(function.as_ptr(), code, crate::error::name(code).as_ptr()) };
+    code
 }
 
 /// A type to be inferred, for each argument.

@@ -9,7 +9,7 @@ macro_rules! unsupported {
         /// Not supported.
         #[unsafe(no_mangle)]
         pub extern "C" fn $name() -> ::std::ffi::c_int {
-            super::call(stringify!($name), || {
+            super::call(super::c_name!($name), || {
                 log::note(&format_args!("{} is not supported", stringify!($name)));
                 Err(Error::NOT_SUPPORTED)
             })

@@ -34,18 +34,21 @@ groups! {
 }
 
 use crate::error::{Error, Result, noted};
-use crate::log;
-use std::ffi::c_int;
+use crate::{driver, log};
+use std::ffi::{CStr, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs the body of a function, and notes its error.
-fn call(name: &str, body: impl FnOnce() -> Result<()>) -> c_int {
-    let code = noted(catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
-        log::panicked(name, panic.as_ref());
-        Err(Error::UNKNOWN)
-    }));
-    log::called(name, code);
-    code
+fn call(name: &CStr, body: impl FnOnce() -> Result<()>) -> c_int {
+    driver::announce(name, || {
+        let name = name.to_str().unwrap_or_default();
+        let code = noted(catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+            log::panicked(name, panic.as_ref());
+            Err(Error::UNKNOWN)
+        }));
+        log::called(name, code);
+        code
+    })
 }
 
 /// Exports functions.
@@ -103,6 +106,16 @@ macro_rules! export {
     };
 }
 
+/// A function's name as C has it.
+macro_rules! c_name {
+    ($name:ident) => {
+        match ::std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+            Ok(name) => name,
+            Err(_) => c"",
+        }
+    };
+}
+
 /// Exports one function.
 macro_rules! entry {
     (
@@ -118,7 +131,7 @@ macro_rules! entry {
         #[allow(clippy::too_many_arguments, reason = "the interface's functions have as many as they have")]
         pub unsafe extern "C" fn $name($($arg: $ty),*) -> ::std::ffi::c_int {
             $(let $default = $crate::state::DefaultStream::$kind;)?
-            $crate::api::call(stringify!($name), move || {
+            $crate::api::call($crate::api::c_name!($name), move || {
                 $before?;
                 $body
             })
@@ -126,4 +139,4 @@ macro_rules! entry {
     };
 }
 
-pub(crate) use {entries, entry, export, forward};
+pub(crate) use {c_name, entries, entry, export, forward};

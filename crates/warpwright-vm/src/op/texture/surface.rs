@@ -84,6 +84,7 @@ pub(super) fn decode_reduction(op: &Sured, d: &mut Decoder<'_, '_>) {
         space: SpaceKind::Texture,
         noftz: false,
         order: Order { strong: Some(Scope::Gpu), ..Order::WEAK },
+        reads: false,
         elements: Box::new([(operand, Element::Sink)]),
     };
     d.emit_boxed(move |m, _| m.reduce(&access, &atomic));
