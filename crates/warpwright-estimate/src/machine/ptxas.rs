@@ -37,14 +37,19 @@ impl Ptxas {
     }
 
     /// Assembles a text for the architecture that it names, or the oldest that is known where it is for
-    /// an older one, as a relocatable object. The error is what `ptxas` says.
+    /// an older one, as a relocatable object where it can be one: text before PTX 3.1, or with functions that return
+    /// several values, has no ABI. The error is what `ptxas` says.
     pub fn assemble(&self, text: &str) -> Result<Assembled, String> {
         let arch = target(text).unwrap_or(OLDEST);
         let number = |arch: &str| {
             let digits = arch.chars().filter_map(|c| c.to_digit(10));
             digits.fold(0, |number: u32, digit| number.saturating_mul(10).saturating_add(digit))
         };
-        self.assemble_for(text, if number(arch) < number(OLDEST) { OLDEST } else { arch })
+        let arch = if number(arch) < number(OLDEST) { OLDEST } else { arch };
+        match self.assemble_for(text, arch) {
+            Err(log) if log.contains("'Compile only(-c)' requires") => self.assemble_whole(text, arch),
+            result => result,
+        }
     }
 
     /// Assembles a text for an architecture, as a relocatable object.

@@ -122,7 +122,7 @@ pub unsafe extern "C" fn __cudaRegisterManagedVar(
 /// As the compiler's own code.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudaInitModule(registered: *const c_void) -> c_char {
-    super::call("__cudaInitModule", || match image(registered.cast(), "__cudaInitModule") {
+    super::call(c"__cudaInitModule", || match image(registered.cast(), "__cudaInitModule") {
         Some(image) => code::initialize(&image),
         None => Ok(()),
     });
