@@ -42,7 +42,7 @@ pub(crate) fn get(context: &Context, which: CUlimit) -> Result<usize> {
 
 /// Sets a limit of a context. Values beyond a device's bounds are clamped.
 pub(crate) fn set(context: &Context, which: CUlimit, value: usize) -> Result<()> {
-    let default = default(context, which)?;
+    default(context, which)?;
     let persisting = super::attributes::persisting_l2(&context.device) as usize;
     let value = match which {
         CUlimit::STACK_SIZE if value > MAX_STACK => return Err(Status::INVALID_VALUE),
