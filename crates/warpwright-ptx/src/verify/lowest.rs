@@ -197,9 +197,19 @@ fn function_needs(function: &Function, needs: &mut Needs) {
             FunctionDirective::ExplicitCluster => needs.both("`.explicitcluster`", (7, 8), 90),
             FunctionDirective::BlocksAreClusters => needs.both("`.blocksareclusters`", (9, 0), 90),
             FunctionDirective::NoReturn => needs.version("`.noreturn`", 6, 4),
-            FunctionDirective::AbiPreserve(_) => needs.both("`.abi_preserve`", (9, 0), 80),
-            FunctionDirective::AbiPreserveControl(_) => needs.both("`.abi_preserve_control`", (9, 0), 80),
+            FunctionDirective::AbiPreserve(_) => abi_needs(needs, true, false),
+            FunctionDirective::AbiPreserveControl(_) => abi_needs(needs, false, true),
             _ => {}
         }
     }
+    for statement in function.statements() {
+        if let StatementKind::CallPrototype { prototype, .. } = &statement.kind {
+            abi_needs(needs, prototype.abi_preserve.is_some(), prototype.abi_preserve_control.is_some());
+        }
+    }
+}
+
+fn abi_needs(needs: &mut Needs, preserve: bool, control: bool) {
+    needs.both_if(preserve, "`.abi_preserve`", (9, 0), 80);
+    needs.both_if(control, "`.abi_preserve_control`", (9, 0), 80);
 }
