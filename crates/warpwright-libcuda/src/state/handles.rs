@@ -59,6 +59,7 @@ kinds! {
     UserObject = 13 "user object",
     Array = 14 "array",
     MipmappedArray = 15 "mipmapped array",
+    Reference = 16 "texture or surface reference",
 }
 
 /// Why a value is not a valid handle.
