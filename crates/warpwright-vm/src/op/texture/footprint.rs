@@ -198,6 +198,14 @@ impl Reader<'_> {
 pub(super) fn footprint(image: &Image, sampler: &Sampler, place: Place, detail: Option<f32>) -> Footprint {
     let reader = Reader { image, sampler, place };
     let mut out = Footprint::default();
+    if let (Position::Index(_), Some(number)) = (place.position, detail) {
+        // A level is named as a texel is.
+        match image.levels.get(number as usize).filter(|_| number >= 0.0) {
+            Some(level) => reader.level(level, 1.0, &mut out),
+            None => out.push(Source::Zero, 1.0),
+        }
+        return out;
+    }
     let last = image.levels.len() as i64 - 1;
     let Some(detail) = detail.filter(|_| last > 0) else {
         reader.level(&image.levels[0], 1.0, &mut out);

@@ -292,6 +292,14 @@ fn levels_are_chosen_and_blended() {
             );
         }
     }
+    // A number of a level, with indices of texels, is of that level whatever the texture says.
+    let sampler = Sampler { normalized: true, level_bias: 1.0, levels: [2.0, 2.0], ..Sampler::default() };
+    let texture = device.texture("texture", array.image().clone(), sampler).unwrap();
+    let body = "tex.level.2d.v4.f32.s32 {%r5, %r6, %r7, %r8}, [%rd1, {%r1, %r2}], %r4;";
+    let inputs = [-1i32, 0, 1, 3, 4].map(|level| [0, 0, 0, level as u32]);
+    let outputs = clean(&device, body, texture.handle(), &inputs);
+    let values: Vec<f32> = outputs.iter().map(|output| f32::from_bits(output[0])).collect();
+    assert_eq!(values, [0.0, 0.0, 10.0, 30.0, 0.0]);
     // Gradients: twelve texels a unit in one direction, and five in the other; the longer one counts.
     let sampler = Sampler { normalized: true, mip_filter: Filter::Linear, ..Sampler::default() };
     let texture = device.texture("texture", array.image().clone(), sampler).unwrap();
