@@ -234,6 +234,18 @@ again:
                     get(|stream: Out<CUstream>| cuStreamCreate(stream, 0)).unwrap();
                     let given_back: CUevent = get(|event| cuEventCreate(event, 0)).unwrap();
                     ok(cuEventDestroy_v2(given_back));
+                    let descriptor = CUDA_ARRAY3D_DESCRIPTOR {
+                        Width: 4,
+                        Height: 0,
+                        Depth: 0,
+                        Format: CUarray_format::FLOAT,
+                        NumChannels: 1,
+                        Flags: 2,
+                    };
+                    let array: CUarray = get(|array| cuArray3DCreate_v2(array, input(&descriptor))).unwrap();
+                    let mut resource = CUDA_RESOURCE_DESC::default();
+                    resource.res[0] = array.0 as u64;
+                    get(|surface: Out<CUsurfObject>| cuSurfObjectCreate(surface, input(&resource))).unwrap();
                     ok(cuCtxDestroy_v2(made));
                     get(|context| cuDevicePrimaryCtxRetain(context, 0)).unwrap();
                 }
@@ -506,13 +518,15 @@ warpwright: 1 launches: 1 errors, 0 warnings"
         let expected = [
             ("device memory", 1000, 3, "cuMemAlloc_v2"),
             ("stream", 0, 4, "cuStreamCreate"),
-            ("context", 0, 8, "cuDevicePrimaryCtxRetain"),
+            ("array", 16, 7, "cuArray3DCreate_v2"),
+            ("surface", 0, 8, "cuSurfObjectCreate"),
+            ("context", 0, 10, "cuDevicePrimaryCtxRetain"),
         ];
         let expected = expected.map(|(what, bytes, call, function)| {
             (what.to_owned(), Some(bytes), Some(call), function.to_owned())
         });
         assert_eq!(told, expected);
-        assert_eq!(end["leaks"], 3);
+        assert_eq!(end["leaks"], 5);
         let asked = [("WARPWRIGHT_EXIT_STATUS", "9"), ("WARPWRIGHT_LEAKS", "1")];
         assert_eq!(client("gives back late", &asked).status(), Some(0), "a thread was about to");
     }

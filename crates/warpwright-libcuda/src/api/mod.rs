@@ -44,6 +44,7 @@ mod own;
 mod pointer;
 mod pool;
 mod primary;
+mod reference;
 mod stream;
 mod texture;
 
@@ -70,7 +71,7 @@ macro_rules! groups {
 
 groups! {
     array capture context copy copy_rows device error event fill function graph host init launch library lookup memory module
-    node object pointer pool primary stream texture
+    node object pointer pool primary reference stream texture
 }
 
 /// An exported function.

@@ -19,7 +19,7 @@ const MAX_PITCHED: [u64; 3] = [131_072, 65_000, 2_097_120];
 
 /// What addresses of linear memory behind textures, and distances of its rows, are multiples of: what the attributes of
 /// devices say.
-const ALIGN: u64 = 512;
+pub(super) const ALIGN: u64 = 512;
 const PITCH_ALIGN: u64 = 32;
 
 /// Flags of textures.
@@ -35,7 +35,7 @@ fn halves(word: u64) -> (c_int, c_uint) {
 }
 
 /// What a description of a resource is of.
-fn image(resource: &CUDA_RESOURCE_DESC) -> Result<Image> {
+pub(super) fn image(resource: &CUDA_RESOURCE_DESC) -> Result<Image> {
     let invalid = Status::INVALID_VALUE;
     if resource.flags != 0 {
         return Err(invalid);
@@ -119,7 +119,11 @@ fn viewed(image: &Image, view: &CUDA_RESOURCE_VIEW_DESC) -> Result<Image> {
 }
 
 /// How a texture is sampled, by its description.
-fn sampler(desc: &CUDA_TEXTURE_DESC, resource: &CUDA_RESOURCE_DESC, image: &Image) -> Result<Sampler> {
+pub(super) fn sampler(
+    desc: &CUDA_TEXTURE_DESC,
+    resource: &CUDA_RESOURCE_DESC,
+    image: &Image,
+) -> Result<Sampler> {
     let known =
         READ_AS_INTEGER | NORMALIZED_COORDINATES | SRGB | DISABLE_TRILINEAR_OPTIMIZATION | SEAMLESS_CUBEMAP;
     let filter = |mode: CUfilter_mode| -> Result<Filter> {
@@ -172,6 +176,16 @@ fn sampler(desc: &CUDA_TEXTURE_DESC, resource: &CUDA_RESOURCE_DESC, image: &Imag
         level_bias: desc.mipmapLevelBias,
         levels: [desc.minMipmapLevelClamp, desc.maxMipmapLevelClamp],
     })
+}
+
+/// What a surface of an array is of.
+pub(super) fn surface_image(handle: CUarray) -> Result<Image> {
+    let array = array(handle)?;
+    if array.descriptor.Flags & flags::SURFACE_LDST == 0 {
+        log::misuse(&"a surface is of an array that was created with `CUDA_ARRAY3D_SURFACE_LDST`");
+        return Err(Status::INVALID_VALUE);
+    }
+    Ok(array.array.image().clone())
 }
 
 fn is_texture(kind: &ObjectKind) -> bool {
@@ -249,11 +263,8 @@ entries! {
             log::misuse(&"a surface is of an array; a level of a mipmapped array is one");
             return Err(Status::INVALID_VALUE);
         }
-        if array(CUarray(resource.res[0] as usize))?.descriptor.Flags & flags::SURFACE_LDST == 0 {
-            log::misuse(&"a surface is of an array that was created with `CUDA_ARRAY3D_SURFACE_LDST`");
-            return Err(Status::INVALID_VALUE);
-        }
-        made.set(OBJECTS.surface(&engine, &context, image(&resource)?, resource)?)
+        let image = surface_image(CUarray(resource.res[0] as usize))?;
+        made.set(OBJECTS.surface(&engine, &context, image, resource)?)
     }
 
     /// Destroys a surface.

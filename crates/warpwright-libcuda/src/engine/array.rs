@@ -129,6 +129,41 @@ pub(crate) mod flags {
     pub(crate) const COLOR_ATTACHMENT: c_uint = 32;
 }
 
+/// All references to variables of modules.
+pub(crate) static REFERENCES: Handles<ModuleReference> = Handles::new(Kind::Reference);
+
+/// A texture or surface reference: a variable of a module.
+pub(crate) struct ModuleReference {
+    /// Its address.
+    pub(crate) variable: u64,
+    pub(crate) ordinal: CUdevice,
+    context: u64,
+    pub(crate) settings: Mutex<Settings>,
+}
+
+/// What a client has set of a reference.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) resource: Option<CUDA_RESOURCE_DESC>,
+    pub(crate) sampling: CUDA_TEXTURE_DESC,
+    /// The texels of linear memory that is bound.
+    pub(crate) format: CUarray_format,
+    pub(crate) channels: u32,
+}
+
+impl ModuleReference {
+    /// A reference that is bound to nothing.
+    pub(crate) fn new(variable: u64, ordinal: CUdevice, context: u64) -> Self {
+        let settings = Settings {
+            resource: None,
+            sampling: CUDA_TEXTURE_DESC::default(),
+            format: CUarray_format::FLOAT,
+            channels: 1,
+        };
+        ModuleReference { variable, ordinal, context, settings: Mutex::new(settings) }
+    }
+}
+
 /// What a client has made a texture or surface of.
 pub(crate) struct Object {
     pub(crate) kind: ObjectKind,
@@ -243,6 +278,9 @@ pub(super) fn array_at(address: u64) -> Option<Arc<ClientArray>> {
 /// Frees the arrays, textures and surfaces of a context.
 pub(super) fn release(context: u64) {
     OBJECTS.release(context);
+    for handle in REFERENCES.handles(|reference| reference.context == context) {
+        let _ = REFERENCES.remove(handle);
+    }
     for handle in MIPMAPPED_ARRAYS.handles(|array| array.array.context == context) {
         let _ = ClientMipmappedArray::destroy(CUmipmappedArray(handle));
     }

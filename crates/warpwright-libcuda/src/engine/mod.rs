@@ -17,8 +17,8 @@ mod pool;
 mod stream;
 
 pub(crate) use array::{
-    ARRAYS, ClientArray, ClientMipmappedArray, MIPMAPPED_ARRAYS, OBJECTS, Object, ObjectKind, array,
-    flags as array_flags, mipmapped_array,
+    ARRAYS, ClientArray, ClientMipmappedArray, MIPMAPPED_ARRAYS, ModuleReference, OBJECTS, Object,
+    ObjectKind, REFERENCES, Settings, array, flags as array_flags, mipmapped_array,
 };
 pub(crate) use bytes::{Mapping, bytes_at, is_allocated, memory_of_any, memory_of_device, memory_of_host};
 pub(crate) use callbacks::{Call, CallbackFunction, Callbacks, HostFunction, StreamCallback};

@@ -46,7 +46,9 @@ pub(crate) fn alive() -> Vec<LiveObject> {
         keep("array", array.object.array.bytes().bytes(), Some(array.object.context), array.made_by);
     }
     for array in MIPMAPPED_ARRAYS.alive() {
-        keep("mipmapped array", 0, Some(array.object.array.context), array.made_by);
+        let levels = array.object.array.array.image().levels();
+        let bytes = levels.iter().map(|level| level.slice * u64::from(level.slices)).sum();
+        keep("mipmapped array", bytes, Some(array.object.array.context), array.made_by);
     }
     for (what, context, made_by) in OBJECTS.alive() {
         keep(what, 0, Some(context), made_by);

@@ -60,6 +60,7 @@ kinds! {
     JitLink = 14 "linker of libnvJitLink",
     Array = 15 "array",
     MipmappedArray = 16 "mipmapped array",
+    Reference = 17 "texture or surface reference",
 }
 
 /// Why a value is not a valid handle.

@@ -62,6 +62,10 @@ handles! {
     CUarray
     /// An array with levels.
     CUmipmappedArray
+    /// A texture reference of a module.
+    CUtexref
+    /// A surface reference of a module.
+    CUsurfref
 }
 
 impl CUstream {

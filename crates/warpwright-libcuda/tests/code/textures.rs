@@ -7,6 +7,25 @@ const PTX: &str = "
 .version 8.0
 .target sm_80
 .address_size 64
+.global .texref image;
+.global .surfref drawn;
+
+// Thread `i` reads texel `i` of a texture reference, and writes it and one into a surface reference.
+.visible .entry refer(.param .u64 to)
+{
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<5>;
+    ld.param.u64 %rd2, [to];
+    cvta.to.global.u64 %rd3, %rd2;
+    mov.u32 %r1, %tid.x;
+    tex.1d.v4.u32.s32 {%r2, %r3, %r4, %r5}, [image, {%r1}];
+    mad.wide.u32 %rd4, %r1, 4, %rd3;
+    st.global.u32 [%rd4], %r2;
+    add.u32 %r6, %r2, 1;
+    shl.b32 %r7, %r1, 2;
+    sust.b.1d.b32.trap [drawn, {%r7}], {%r6};
+    ret;
+}
 
 // Thread `i` reads the texture at the place `i` of `at`.
 .visible .entry sample(.param .u64 tex, .param .u64 at, .param .u64 to)
@@ -445,4 +464,54 @@ fn what_is_destroyed_is_not_used() {
     fails!(INVALID_HANDLE, cuArrayDestroy(line));
     fails!(INVALID_VALUE, cuTexObjectDestroy(handle));
     fails!(INVALID_VALUE, cuSurfObjectDestroy(surface));
+}
+
+#[test]
+fn references_of_modules_are_bound() {
+    let _context = Ctx::new();
+    let module = load(PTX).unwrap();
+    let refer = function(module, "refer").unwrap();
+    let (image, drawn, nothing) = (text("image"), text("drawn"), text("nothing"));
+    let texref = out(|to| call!(cuModuleGetTexRef(to, module, chars(&image)))).unwrap();
+    let surfref = out(|to| call!(cuModuleGetSurfRef(to, module, chars(&drawn)))).unwrap();
+    assert_eq!(out(|to| call!(cuModuleGetTexRef(to, module, chars(&image)))), Ok(texref));
+    let missing: Result<CUtexref> = out(|to| call!(cuModuleGetTexRef(to, module, chars(&nothing))));
+    assert_eq!(missing, Err(Status::NOT_FOUND));
+    let [from, to] = [0, 2].map(|flags| array([4, 0, 0], CUarray_format::UNSIGNED_INT32, flags).unwrap());
+    ok!(cuMemcpyHtoA_v2(from, 0, [5u32, 6, 7, 8].as_ptr().cast(), 16));
+    fails!(INVALID_VALUE, cuTexRefSetArray(texref, from, 0));
+    fails!(INVALID_VALUE, cuSurfRefSetArray(surfref, from, 0));
+    fails!(INVALID_VALUE, cuSurfRefGetArray(nowhere(), surfref));
+    ok!(cuTexRefSetArray(texref, from, 1));
+    ok!(cuSurfRefSetArray(surfref, to, 0));
+    assert_eq!(out(|array| call!(cuTexRefGetArray(array, texref))), Ok(from));
+    assert_eq!(out(|array| call!(cuSurfRefGetArray(array, surfref))), Ok(to));
+    assert_eq!(run(refer, 4, &[]), [5, 6, 7, 8]);
+    let mut written = [0u32; 4];
+    ok!(cuMemcpyAtoH_v2(written.as_mut_ptr().cast(), to, 0, 16));
+    assert_eq!(written, [6, 7, 8, 9]);
+    // Linear memory that does not begin where textures may.
+    let memory = words(16);
+    write(memory, &(0..16).collect::<Vec<_>>());
+    ok!(cuTexRefSetFormat(texref, CUarray_format::UNSIGNED_INT32, 1));
+    fails!(INVALID_VALUE, cuTexRefSetAddress_v2(nowhere(), texref, memory + 8, 8));
+    assert_eq!(out(|offset| call!(cuTexRefSetAddress_v2(offset, texref, memory + 8, 4))), Ok(8));
+    assert_eq!(run(refer, 4, &[]), [0, 1, 2, 0], "from the aligned address on, and as far as was said");
+    assert_eq!(out(|to| call!(cuTexRefGetAddress_v2(to, texref))), Ok(memory));
+    fails!(INVALID_VALUE, cuTexRefGetArray(nowhere(), texref));
+    // What is set can be asked for.
+    ok!(cuTexRefSetAddressMode(texref, 2, CUaddress_mode::MIRROR));
+    ok!(cuTexRefSetFilterMode(texref, CUfilter_mode::LINEAR));
+    ok!(cuTexRefSetFlags(texref, 3));
+    ok!(cuTexRefSetMipmapLevelClamp(texref, 0.5, 2.0));
+    assert_eq!(out(|to| call!(cuTexRefGetAddressMode(to, texref, 2))), Ok(CUaddress_mode::MIRROR));
+    assert_eq!(out(|to| call!(cuTexRefGetAddressMode(to, texref, 0))), Ok(CUaddress_mode::WRAP));
+    assert_eq!(out(|to| call!(cuTexRefGetFilterMode(to, texref))), Ok(CUfilter_mode::LINEAR));
+    assert_eq!(out(|to| call!(cuTexRefGetFlags(to, texref))), Ok(3));
+    let mut greatest = 0.0;
+    assert_eq!(out(|to| call!(cuTexRefGetMipmapLevelClamp(to, output(&mut greatest), texref))), Ok(0.5));
+    assert_eq!(greatest, 2.0);
+    fails!(INVALID_VALUE, cuTexRefSetAddressMode(texref, 3, CUaddress_mode::WRAP));
+    fails!(INVALID_VALUE, cuTexRefSetFilterMode(texref, CUfilter_mode(9)));
+    fails!(INVALID_VALUE, cuTexRefSetFlags(CUtexref(3), 0));
 }

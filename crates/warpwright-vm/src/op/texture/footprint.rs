@@ -198,6 +198,14 @@ impl Reader<'_> {
 pub(super) fn footprint(image: &Image, sampler: &Sampler, place: Place, detail: Option<f32>) -> Footprint {
     let reader = Reader { image, sampler, place };
     let mut out = Footprint::default();
+    if let (Position::Index(_), Some(number)) = (place.position, detail) {
+        // A level is named as a texel is.
+        match image.levels.get(number as usize).filter(|_| number >= 0.0) {
+            Some(level) => reader.level(level, 1.0, &mut out),
+            None => out.push(Source::Zero, 1.0),
+        }
+        return out;
+    }
     let last = image.levels.len() as i64 - 1;
     let Some(detail) = detail.filter(|_| last > 0) else {
         reader.level(&image.levels[0], 1.0, &mut out);
@@ -249,18 +257,41 @@ pub(super) fn detail(image: &Image, sampler: &Sampler, gradients: [[f32; 3]; 2])
     a.max(b).log2() as f32
 }
 
-/// The face of a cube in a direction, and the coordinates there, from 0 to 1.
-pub(super) fn face([x, y, z]: [f32; 3]) -> (u32, [f32; 2]) {
+/// The face of a cube in a direction.
+pub(super) fn face([x, y, z]: [f32; 3]) -> u32 {
     let [ax, ay, az] = [x.abs(), y.abs(), z.abs()];
-    let (face, m, s, t) = if ax >= ay && ax >= az {
-        if x >= 0.0 { (0, x, -z, -y) } else { (1, -x, z, -y) }
+    let (first, along) = if ax >= ay && ax >= az {
+        (0, x)
     } else if ay >= az {
-        if y >= 0.0 { (2, y, x, z) } else { (3, -y, x, -z) }
-    } else if z >= 0.0 {
-        (4, z, x, -y)
+        (2, y)
     } else {
-        (5, -z, -x, -y)
+        (4, z)
     };
-    let on_face = |c: f32| ((f64::from(c) / f64::from(m) + 1.0) / 2.0) as f32;
-    (face, [on_face(s), on_face(t)])
+    first + u32::from(along < 0.0)
+}
+
+/// A vector by its parts along a face, and along the axis that the face is on.
+fn on_face(face: u32, direction: [f32; 3]) -> [f64; 3] {
+    let [x, y, z] = direction.map(f64::from);
+    match face {
+        0 => [-z, -y, x],
+        1 => [z, -y, -x],
+        2 => [x, z, y],
+        3 => [x, -z, -y],
+        4 => [x, -y, z],
+        _ => [-x, -y, -z],
+    }
+}
+
+/// Where a direction meets a face: coordinates from 0 to 1.
+pub(super) fn face_coordinates(face: u32, direction: [f32; 3]) -> [f32; 2] {
+    let [s, t, m] = on_face(face, direction);
+    [s, t].map(|c| ((c / m + 1.0) / 2.0) as f32)
+}
+
+/// How far that place moves for a step of the direction: the derivative.
+pub(super) fn face_gradient(face: u32, direction: [f32; 3], step: [f32; 3]) -> [f32; 2] {
+    let [s, t, m] = on_face(face, direction);
+    let [ds, dt, dm] = on_face(face, step);
+    [(s, ds), (t, dt)].map(|(c, dc)| ((dc * m - c * dm) / (m * m) / 2.0) as f32)
 }

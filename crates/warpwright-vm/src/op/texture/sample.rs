@@ -1,6 +1,9 @@
 //! Reading textures.
 
-use super::footprint::{Footprint, MAX_TAPS, Place, Position, Source, detail, face, footprint, gathered};
+use super::footprint::{
+    Footprint, MAX_TAPS, Place, Position, Source, detail, face, face_coordinates, face_gradient, footprint,
+    gathered,
+};
 use super::{Coordinates, texel};
 use crate::check::Touch;
 use crate::check::race::AccessKind;
@@ -10,7 +13,7 @@ use crate::memory::{AccessSpec, Address, Element, Image, Object, Order, RegionKi
 use crate::num::half::f32_to_f16;
 use crate::op::memory::element;
 use warpwright_ptx::ir::{Srcs, TensorAddress, Type};
-use warpwright_ptx::op::texture::{Geometry, MipLevel, Tex, TexComponent, TexResult, Tld4};
+use warpwright_ptx::op::texture::{Geometry, Tex, TexComponent, TexResult, Tld4};
 
 /// A decoded read.
 struct Sample {
@@ -44,13 +47,9 @@ pub(super) fn decode_tex(op: &Tex, d: &mut Decoder<'_, '_>) {
         return d.unsupported("tex with a depth comparison", "CUDA's textures have none");
     }
     let geometry = op.geometry;
-    let is_cube = matches!(geometry, Geometry::Cube | Geometry::ACube);
     let detail = match (&op.lod, &op.dpdx, &op.dpdy) {
         (Some(lod), ..) if op.c_type == Type::F32 => Some(Detail::Float(d.src32(lod, Type::F32))),
         (Some(lod), ..) => Some(Detail::Integer(d.src32(lod, Type::S32))),
-        (_, Some(_), Some(_)) if op.mip == Some(MipLevel::Grad) && is_cube => {
-            return d.unsupported("tex.grad of a cube", "compute the level of detail and use `tex.level`");
-        }
         (_, Some(dx), Some(dy)) => {
             Some(Detail::Gradients([gradient(d, dx, geometry), gradient(d, dy, geometry)]))
         }
@@ -65,6 +64,7 @@ fn gradient(d: &mut Decoder<'_, '_>, from: &Srcs, geometry: Geometry) -> Coordin
     let flat = match geometry {
         Geometry::A1D => Geometry::D1,
         Geometry::A2D => Geometry::D2,
+        Geometry::ACube => Geometry::Cube,
         geometry => geometry,
     };
     Coordinates::decode(d, from, flat, Type::F32)
@@ -129,7 +129,8 @@ impl Sample {
             let point = bits.map(f32::from_bits);
             match self.geometry {
                 Geometry::Cube | Geometry::ACube => {
-                    let (face, [s, t]) = face(point);
+                    let face = face(point);
+                    let [s, t] = face_coordinates(face, point);
                     layer = layer.saturating_mul(6).saturating_add(face);
                     Position::Point([s, t, 0.0])
                 }
@@ -138,6 +139,16 @@ impl Sample {
         };
         let offset = self.offset.map(|row| row.map_or(0, |row| m.registers.row32(row)[lane] as i32));
         Place { position, offset, layer }
+    }
+
+    /// A step of the coordinates; for cubes, of those on the face.
+    fn along_face(&self, m: &Machine<'_>, lane: usize, step: [f32; 3]) -> [f32; 3] {
+        if !matches!(self.geometry, Geometry::Cube | Geometry::ACube) {
+            return step;
+        }
+        let direction = self.coordinates.of(m, lane).map(f32::from_bits);
+        let [s, t] = face_gradient(face(direction), direction, step);
+        [s, t, 0.0]
     }
 
     fn footprint(&self, m: &Machine<'_>, image: &Image, sampler: &Sampler, lane: usize) -> Footprint {
@@ -154,7 +165,8 @@ impl Sample {
             Detail::Integer(row) => m.registers.row32(*row)[lane] as i32 as f32,
             Detail::Float(row) => f32::from_bits(m.registers.row32(*row)[lane]),
             Detail::Gradients(both) => {
-                detail(image, sampler, both.map(|one| one.of(m, lane).map(f32::from_bits)))
+                let steps = both.map(|one| one.of(m, lane).map(f32::from_bits));
+                detail(image, sampler, steps.map(|step| self.along_face(m, lane, step)))
             }
         });
         footprint(image, sampler, place, detail)

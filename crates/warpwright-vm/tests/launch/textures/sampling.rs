@@ -292,6 +292,14 @@ fn levels_are_chosen_and_blended() {
             );
         }
     }
+    // A number of a level, with indices of texels, is of that level whatever the texture says.
+    let sampler = Sampler { normalized: true, level_bias: 1.0, levels: [2.0, 2.0], ..Sampler::default() };
+    let texture = device.texture("texture", array.image().clone(), sampler).unwrap();
+    let body = "tex.level.2d.v4.f32.s32 {%r5, %r6, %r7, %r8}, [%rd1, {%r1, %r2}], %r4;";
+    let inputs = [-1i32, 0, 1, 3, 4].map(|level| [0, 0, 0, level as u32]);
+    let outputs = clean(&device, body, texture.handle(), &inputs);
+    let values: Vec<f32> = outputs.iter().map(|output| f32::from_bits(output[0])).collect();
+    assert_eq!(values, [0.0, 0.0, 10.0, 30.0, 0.0]);
     // Gradients: twelve texels a unit in one direction, and five in the other; the longer one counts.
     let sampler = Sampler { normalized: true, mip_filter: Filter::Linear, ..Sampler::default() };
     let texture = device.texture("texture", array.image().clone(), sampler).unwrap();
@@ -354,6 +362,43 @@ fn directions_reach_the_faces_of_cubes() {
             .collect();
         let outputs = clean(&device, body, texture.handle(), &inputs);
         assert!(outputs.iter().map(|output| output[0]).eq(0..count), "{geometry}: {outputs:?}");
+    }
+}
+
+#[test]
+fn steps_of_a_direction_are_steps_on_the_face() {
+    let device = device();
+    let mut shape = shape(Geometry::Cube, 8, 8, 6, F32);
+    shape.levels = Some(4);
+    let array = device.array("cube", shape).unwrap();
+    for level in 0..4 {
+        let part = array.level(level).unwrap();
+        let texels = 6 * (8 >> level) * (8 >> level);
+        part.write(&bytes(&vec![level as f32; texels])).unwrap();
+    }
+    let sampler = Sampler { normalized: true, mip_filter: Filter::Linear, ..Sampler::default() };
+    let texture = device.texture("texture", array.image().clone(), sampler).unwrap();
+    // The direction, a step of it in one axis, and the level whose texels are as large as that on a face of 8 texels.
+    let cases: [([f32; 3], usize, f32, f32); 6] = [
+        ([1.0, 0.0, 0.0], 2, 1.0, 2.0),
+        ([1.0, 0.0, 0.0], 1, -0.5, 1.0),
+        ([1.0, 0.0, 0.0], 0, 1.0, 0.0),
+        ([2.0, 1.0, 0.0], 0, 2.0, 1.0),
+        ([0.0, -4.0, 2.0], 1, 4.0, 1.0),
+        ([0.0, 1.0, -2.0], 0, 2.0, 2.0),
+    ];
+    for ([x, y, z], axis, step, expected) in cases {
+        let float = |value: f32| format!("0f{:08x}", value.to_bits());
+        let steps: Vec<String> = (0..4).map(|at| float(if at == axis { step } else { 0.0 })).collect();
+        let zero = float(0.0);
+        let body = format!(
+            "tex.grad.cube.v4.f32.f32 {{%r5, %r6, %r7, %r8}}, [%rd1, {{%r1, %r2, %r3, %r3}}], \
+             {{{}}}, {{{zero}, {zero}, {zero}, {zero}}};",
+            steps.join(", ")
+        );
+        let output =
+            clean(&device, &body, texture.handle(), &[[x.to_bits(), y.to_bits(), z.to_bits(), 0]])[0];
+        assert_eq!(f32::from_bits(output[0]), expected, "{x} {y} {z}, {step} in axis {axis}");
     }
 }
 
