@@ -5,7 +5,7 @@
 use crate::abi::{Handle, Out};
 use crate::driver::driver;
 use crate::error::{Error, Result};
-use crate::{lock, state};
+use crate::{lock, log, state};
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
 use std::ptr::null_mut;
@@ -68,16 +68,18 @@ impl Image {
     /// Loads the image, and sets the host's pointers to its managed variables.
     fn load(&self) -> Result<()> {
         let library = self.library()?;
-        for variable in std::mem::take(&mut *lock(&self.managed)) {
-            let mut address: Handle = null_mut();
-            driver!(cuLibraryGetManaged(
-                &raw mut address,
-                null_mut::<usize>(),
-                library,
-                variable.name.as_ptr()
-            ))?;
+        let mut managed = lock(&self.managed);
+        for variable in managed.iter() {
+            let (mut address, name): (Handle, _) = (null_mut(), variable.name.as_ptr());
+            driver!(cuLibraryGetManaged(&raw mut address, null_mut::<usize>(), library, name)).inspect_err(|_| {
+                log::note(&format_args!(
+                    "`{}` is a managed variable, and the driver has no managed memory for it: host code that uses it fails",
+                    variable.name.to_string_lossy()
+                ));
+            })?;
             variable.slot.set(address)?;
         }
+        managed.clear();
         Ok(())
     }
 }
