@@ -2,7 +2,7 @@
 //!
 //! | variable | value | default |
 //! | --- | --- | --- |
-//! | `WARPWRIGHT_CHECK` | `all`, `none`, or some of `memcheck,racecheck,initcheck,synccheck` | `memcheck` |
+//! | `WARPWRIGHT_CHECK` | `all`, `none`, or some of `memcheck,racecheck,initcheck,synccheck,synccheck=strict` | `memcheck` |
 //! | `WARPWRIGHT_DEVICES` | architectures, one device each: `75,80,90` | `90` |
 //! | `WARPWRIGHT_MEMORY` | memory of each device in bytes, with `K`, `M`, `G` or `T` | `64G` |
 //! | `WARPWRIGHT_WORKERS` | host threads of each device; 0 for one for each core | `0` |
@@ -99,7 +99,7 @@ impl Config {
         let mut config = Config {
             checks: of.read(
                 "WARPWRIGHT_CHECK",
-                "all, none, or some of memcheck, racecheck, initcheck, synccheck",
+                "all, none, or some of memcheck, racecheck, initcheck, synccheck, synccheck=strict",
                 default.checks,
                 checks,
             )?,
@@ -193,11 +193,12 @@ fn checks(text: &str) -> Option<Checks> {
     let mut checks = Checks::MEMORY;
     for name in text.split(',').map(str::trim) {
         match name {
-            "all" => checks = Checks::ALL,
+            "all" => checks = Checks { strict_sync: checks.strict_sync, ..Checks::ALL },
             "none" | "memcheck" | "" => {}
             "racecheck" => checks.race = true,
             "initcheck" => checks.init = true,
             "synccheck" => checks.sync = true,
+            "synccheck=strict" => (checks.sync, checks.strict_sync) = (true, true),
             _ => return None,
         }
     }
@@ -253,7 +254,7 @@ mod tests {
     #[test]
     fn everything_can_be_said() {
         let config = read(&[
-            ("WARPWRIGHT_CHECK", "racecheck, synccheck"),
+            ("WARPWRIGHT_CHECK", "racecheck, synccheck=strict"),
             ("WARPWRIGHT_DEVICES", "75, sm_80,90a"),
             ("WARPWRIGHT_MEMORY", "3g"),
             ("WARPWRIGHT_WORKERS", "2"),
@@ -267,7 +268,7 @@ mod tests {
             ("CUDA_VISIBLE_DEVICES", "2,0,5,1"),
         ]);
         let expected = Config {
-            checks: Checks { race: true, init: false, sync: true },
+            checks: Checks { race: true, sync: true, strict_sync: true, ..Checks::MEMORY },
             devices: vec![Arch::sm(90), Arch::sm(75)],
             memory: 3 << 30,
             workers: 2,
