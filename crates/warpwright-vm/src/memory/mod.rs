@@ -21,6 +21,7 @@ mod allocation;
 mod heap;
 mod load_store;
 mod map;
+mod used_bytes;
 
 pub use access::FaultKind;
 pub(crate) use access::{AccessSpec, Fault, Group, RegionKind};
@@ -31,3 +32,4 @@ pub(crate) use heap::Heap;
 pub use load_store::SpaceKind;
 pub(crate) use load_store::{Address, Element, MemoryOp, Order};
 pub(crate) use map::{GlobalMap, Overlap};
+pub(crate) use used_bytes::UsedBytes;
