@@ -216,6 +216,16 @@ fn a_race_is_found_with_both_accesses() {
 }
 
 #[test]
+fn lanes_that_have_exited_are_an_error_to_the_letter_only() {
+    for (check, severity, wanted) in [("synccheck", "warning", 0), ("all,synccheck=strict", "error", 1)] {
+        let arguments = ["--grid", "1", "--block", "64", "--check", check, "u32:40"];
+        let document = report("several.ptx", &[&["--entry", "returns"], &arguments[..]].concat(), wanted);
+        let finding = &document["findings"][0];
+        assert_eq!((&finding["kind"], &finding["severity"]), (&json!("exited-lanes"), &json!(severity)));
+    }
+}
+
+#[test]
 fn accesses_out_of_bounds_are_always_found() {
     let bench = Bench::new("bounds");
     let from = bench.npy("from.npy", "<u4", "(4,)", &u32s(&[10, 11, 12, 13]));

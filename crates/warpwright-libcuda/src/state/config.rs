@@ -2,7 +2,7 @@
 //!
 //! | variable | value | default |
 //! | --- | --- | --- |
-//! | `WARPWRIGHT_CHECK` | `all`, `none`, or some of `memcheck,racecheck,initcheck,synccheck`; also `api` | `memcheck` |
+//! | `WARPWRIGHT_CHECK` | `all`, `none`, or some of `memcheck,racecheck,initcheck,synccheck,synccheck=strict`; also `api` | `memcheck` |
 //! | `WARPWRIGHT_DEVICES` | architectures, one device each: `75,80,90` | `90` |
 //! | `WARPWRIGHT_MEMORY` | memory of each device in bytes, with `K`, `M`, `G` or `T` | `64G` |
 //! | `WARPWRIGHT_WORKERS` | host threads of each device; 0 for one for each core | `0` |
@@ -112,81 +112,83 @@ impl Config {
 
     fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Config, ConfigError> {
         let (of, default) = (Variables(&variable), Config::default());
-        let mut config =
-            Config {
-                checks: of.read(
-                    "WARPWRIGHT_CHECK",
-                    "all, none, or some of memcheck, racecheck, initcheck, synccheck; also api",
-                    default.checks,
-                    checks,
-                )?,
-                api: of.read("WARPWRIGHT_CHECK", "", default.api, |text| {
-                    Some(text.split(',').any(|name| name.trim() == API))
-                })?,
-                devices: of.read(
-                    "WARPWRIGHT_DEVICES",
-                    "architectures such as 75,80,90",
-                    default.devices,
-                    |text| items(text).map(arch).collect(),
-                )?,
-                memory: of.read(
-                    "WARPWRIGHT_MEMORY",
-                    "bytes, at least 1M, with K, M, G or T",
-                    default.memory,
-                    |text| bytes(text).filter(|bytes| (1 << 20..1 << 46).contains(bytes)),
-                )?,
-                workers: of.read(
-                    "WARPWRIGHT_WORKERS",
-                    "a number of threads up to 1024",
-                    default.workers,
-                    |text| text.parse().ok().filter(|workers| *workers <= 1024),
-                )?,
-                order: of.read(
-                    "WARPWRIGHT_ORDER",
-                    "issue, reverse, or random: and a number",
-                    default.order,
-                    |text| text.parse().ok(),
-                )?,
-                driver_version: of.read(
-                    "WARPWRIGHT_DRIVER_VERSION",
-                    "1000 · major + 10 · minor, from 11000",
-                    default.driver_version,
-                    |text| text.parse().ok().filter(|version| (11000..100_000).contains(version)),
-                )?,
-                refused: of.read(
-                    "WARPWRIGHT_REFUSE",
-                    "exported functions, and what they return: cuMemAllocAsync=2",
-                    default.refused,
-                    |text| items(text).map(refusal).collect(),
-                )?,
-                log: of.read("WARPWRIGHT_LOG", "missing, calls or off", default.log, |text| match text {
-                    "off" => Some(LogLevel::Off),
-                    "missing" => Some(LogLevel::Missing),
-                    "calls" => Some(LogLevel::Calls),
+        let mut config = Config {
+            checks: of.read(
+                "WARPWRIGHT_CHECK",
+                "all, none, or some of memcheck, racecheck, initcheck, synccheck, synccheck=strict; also api",
+                default.checks,
+                checks,
+            )?,
+            api: of.read("WARPWRIGHT_CHECK", "", default.api, |text| {
+                Some(text.split(',').any(|name| name.trim() == API))
+            })?,
+            devices: of.read(
+                "WARPWRIGHT_DEVICES",
+                "architectures such as 75,80,90",
+                default.devices,
+                |text| items(text).map(arch).collect(),
+            )?,
+            memory: of.read(
+                "WARPWRIGHT_MEMORY",
+                "bytes, at least 1M, with K, M, G or T",
+                default.memory,
+                |text| bytes(text).filter(|bytes| (1 << 20..1 << 46).contains(bytes)),
+            )?,
+            workers: of.read(
+                "WARPWRIGHT_WORKERS",
+                "a number of threads up to 1024",
+                default.workers,
+                |text| text.parse().ok().filter(|workers| *workers <= 1024),
+            )?,
+            order: of.read(
+                "WARPWRIGHT_ORDER",
+                "issue, reverse, or random: and a number",
+                default.order,
+                |text| text.parse().ok(),
+            )?,
+            driver_version: of.read(
+                "WARPWRIGHT_DRIVER_VERSION",
+                "1000 · major + 10 · minor, from 11000",
+                default.driver_version,
+                |text| text.parse().ok().filter(|version| (11000..100_000).contains(version)),
+            )?,
+            refused: of.read(
+                "WARPWRIGHT_REFUSE",
+                "exported functions, and what they return: cuMemAllocAsync=2",
+                default.refused,
+                |text| items(text).map(refusal).collect(),
+            )?,
+            log: of.read("WARPWRIGHT_LOG", "missing, calls or off", default.log, |text| match text {
+                "off" => Some(LogLevel::Off),
+                "missing" => Some(LogLevel::Missing),
+                "calls" => Some(LogLevel::Calls),
+                _ => None,
+            })?,
+            findings: of.read("WARPWRIGHT_FINDINGS", "a file", default.findings, |text| {
+                Some(Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty()))
+            })?,
+            exit_status: of.read(
+                "WARPWRIGHT_EXIT_STATUS",
+                "a status from 1 to 255",
+                default.exit_status,
+                |text| text.parse().ok().filter(|status| *status > 0).map(Some),
+            )?,
+            on_error: of.read(
+                "WARPWRIGHT_ON_ERROR",
+                "stop or continue",
+                default.on_error,
+                |text| match text {
+                    "stop" => Some(OnError::Stop),
+                    "continue" => Some(OnError::Continue),
                     _ => None,
-                })?,
-                findings: of.read("WARPWRIGHT_FINDINGS", "a file", default.findings, |text| {
-                    Some(Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty()))
-                })?,
-                exit_status: of.read(
-                    "WARPWRIGHT_EXIT_STATUS",
-                    "a status from 1 to 255",
-                    default.exit_status,
-                    |text| text.parse().ok().filter(|status| *status > 0).map(Some),
-                )?,
-                on_error: of.read("WARPWRIGHT_ON_ERROR", "stop or continue", default.on_error, |text| {
-                    match text {
-                        "stop" => Some(OnError::Stop),
-                        "continue" => Some(OnError::Continue),
-                        _ => None,
-                    }
-                })?,
-                leaks: of.read("WARPWRIGHT_LEAKS", "0 or 1", default.leaks, |text| match text {
-                    "" | "0" => Some(false),
-                    "1" => Some(true),
-                    _ => None,
-                })?,
-            };
+                },
+            )?,
+            leaks: of.read("WARPWRIGHT_LEAKS", "0 or 1", default.leaks, |text| match text {
+                "" | "0" => Some(false),
+                "1" => Some(true),
+                _ => None,
+            })?,
+        };
         if let Some(visible) = variable("CUDA_VISIBLE_DEVICES") {
             config.devices = visible_devices(&config.devices, &visible);
         }
@@ -223,11 +225,12 @@ fn checks(text: &str) -> Option<Checks> {
     let mut checks = Checks::MEMORY;
     for name in text.split(',').map(str::trim) {
         match name {
-            "all" => checks = Checks::ALL,
+            "all" => checks = Checks { strict_sync: checks.strict_sync, ..Checks::ALL },
             "none" | "memcheck" | API | "" => {}
             "racecheck" => checks.race = true,
             "initcheck" => checks.init = true,
             "synccheck" => checks.sync = true,
+            "synccheck=strict" => (checks.sync, checks.strict_sync) = (true, true),
             _ => return None,
         }
     }
@@ -283,7 +286,7 @@ mod tests {
     #[test]
     fn everything_can_be_said() {
         let config = read(&[
-            ("WARPWRIGHT_CHECK", "racecheck, api, synccheck"),
+            ("WARPWRIGHT_CHECK", "racecheck, api, synccheck=strict"),
             ("WARPWRIGHT_DEVICES", "75, sm_80,90a"),
             ("WARPWRIGHT_MEMORY", "3g"),
             ("WARPWRIGHT_WORKERS", "2"),
@@ -298,7 +301,7 @@ mod tests {
             ("CUDA_VISIBLE_DEVICES", "2,0,5,1"),
         ]);
         let expected = Config {
-            checks: Checks { race: true, init: false, sync: true },
+            checks: Checks { race: true, sync: true, strict_sync: true, ..Checks::MEMORY },
             api: true,
             devices: vec![Arch::sm(90), Arch::sm(75)],
             memory: 3 << 30,

@@ -116,6 +116,16 @@ pub enum FindingKind {
         /// The lanes that were expected.
         expected: u32,
     },
+    /// A part of a warp is at an aligned barrier whose other lanes have exited. Devices since Volta do not wait for
+    /// them.
+    ExitedLanes {
+        /// The lanes that arrived.
+        present: u32,
+        /// The lanes that have exited.
+        exited: u32,
+        /// Whether the barrier is for whole warps, to the letter.
+        strict: bool,
+    },
     /// Lanes named by a `.sync` instruction never arrived.
     MissingLanes {
         /// The lanes that arrived.
@@ -160,7 +170,9 @@ impl FindingKind {
     /// The severity of this kind.
     pub const fn severity(&self) -> Severity {
         match self {
-            FindingKind::Race { same_value: true, .. } => Severity::Warning,
+            FindingKind::Race { same_value: true, .. } | FindingKind::ExitedLanes { strict: false, .. } => {
+                Severity::Warning
+            }
             _ => Severity::Error,
         }
     }
@@ -214,6 +226,7 @@ impl FindingKind {
             }
             FindingKind::UnwrittenOutput { .. } => "unwritten-output",
             FindingKind::DivergentBarrier { .. } => "divergent-barrier",
+            FindingKind::ExitedLanes { .. } => "exited-lanes",
             FindingKind::MissingLanes { .. }
             | FindingKind::AbsentSource { .. }
             | FindingKind::UnnamedLane { .. } => "missing-lane",
@@ -532,6 +545,11 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
              elsewhere: all must execute it together",
             first.opcode,
             expected & !present
+        ),
+        FindingKind::ExitedLanes { present, exited, .. } => format!(
+            "`{}` is for whole warps and is reached by lanes {present:#010x} of the warp of {who}, while lanes \
+             {exited:#010x} have exited: devices before Volta would wait for them",
+            first.opcode
         ),
         FindingKind::MissingLanes { present, named } => format!(
             "`{}` names lanes {named:#010x} and lanes {:#010x} never arrive, in the warp of {who}",

@@ -3,7 +3,7 @@
 use super::observe::{Touch, scope_of};
 use super::race::{AccessKind, FenceKind};
 use super::{Action, FindingKind, RawFinding, RawPlace, RawSite};
-use crate::machine::{CLUSTER_BARRIER, LanesOf, Machine, Park, Row32};
+use crate::machine::{CLUSTER_BARRIER, LANES, LanesOf, Machine, Park, Row32};
 use crate::memory::{Fault, Group, Order};
 use warpwright_ptx::ir::{Reg, Scope, Semantics};
 use warpwright_ptx::op::Op;
@@ -41,6 +41,18 @@ impl Machine<'_> {
             .map_or_else(String::new, |function| function.register_name(Reg(reg)).to_string());
         let lane = missing.trailing_zeros() as usize & 31;
         self.found(FindingKind::UninitializedRegister { register }, lane);
+    }
+
+    /// Lanes are at a barrier for whole warps, and all of their warp that have not exited.
+    #[cold]
+    pub(crate) fn report_exited_lanes(&mut self) {
+        let checks = self.launch.options.checks;
+        let threads = self.launch.shape.threads() - self.warp_index as u32 * LANES as u32;
+        let exited = u32::MAX.checked_shr(32u32.saturating_sub(threads)).unwrap_or(0) & !self.mask;
+        if checks.sync && exited != 0 && !self.warp.forced {
+            let kind = FindingKind::ExitedLanes { present: self.mask, exited, strict: checks.strict_sync };
+            self.found(kind, self.mask.trailing_zeros() as usize & 31);
+        }
     }
 
     /// The running path waits for lanes that never come.

@@ -209,18 +209,25 @@ impl<'a> Machine<'a> {
         if self.checks_accesses() {
             self.look(touch, group, elements);
         }
+        self.counted(touch.kind, group);
+    }
+
+    /// Counts an access, where memory traffic is counted.
+    #[inline(always)]
+    pub(crate) fn counted(&mut self, kind: AccessKind, group: &Group<'a>) {
         if self.launch.options.counters {
-            self.worker.memory.access(self.pc, touch.kind, group);
+            self.worker.memory.access(self.pc, kind, group);
             if let Some(launch) = &self.launch.sectors {
                 let now = self.warp.clock - u64::from(self.fuel);
                 let block = &mut self.block.sectors;
-                self.worker.memory.fetch((launch, block), (self.pc, now), touch.kind, group);
+                self.worker.memory.fetch((launch, block), (self.pc, now), kind, group);
             }
         }
     }
 
+    /// The checks look at an access that is about to be done.
     #[inline(never)]
-    fn look(&mut self, touch: Touch, group: &Group<'a>, elements: &[Element]) {
+    pub(crate) fn look(&mut self, touch: Touch, group: &Group<'a>, elements: &[Element]) {
         if group.bytes == 0 {
             return;
         }

@@ -290,6 +290,24 @@ impl Decoder<'_, '_> {
         self.proposing_loads.contains(&self.statement)
     }
 
+    /// Which bytes of its data the present load uses, by the last `.pragma "used_bytes_mask …"` in front of it.
+    pub(crate) fn used_bytes_mask(&self) -> u32 {
+        let before = &self.function.statements()[..self.statement as usize];
+        let pragmas = before.iter().rev().map_while(|statement| match &statement.kind {
+            StatementKind::Pragma(strings) => Some(&strings[..]),
+            StatementKind::Loc(_) => Some(&[]),
+            _ => None,
+        });
+        let mask = |text: &String| {
+            let mask = text.trim().strip_prefix("used_bytes_mask")?.trim();
+            match mask.strip_prefix("0x").or(mask.strip_prefix("0X")) {
+                Some(digits) => u32::from_str_radix(digits, 16).ok(),
+                None => mask.parse().ok(),
+            }
+        };
+        pragmas.flat_map(|strings| strings.iter().rev().filter_map(mask)).next().unwrap_or(u32::MAX)
+    }
+
     /// Whether what the present instruction writes to a register may be read.
     pub(crate) fn is_used_later(&self, reg: Reg) -> bool {
         *self.slots.live(reg).end() > self.statement

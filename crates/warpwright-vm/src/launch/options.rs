@@ -34,14 +34,17 @@ pub struct Checks {
     pub init: bool,
     /// Barriers and collectives that threads do not reach together.
     pub sync: bool,
+    /// A warp some of whose lanes have exited is an error at a barrier for whole warps, not a warning: the letter of PTX,
+    /// and what devices before Volta demand.
+    pub strict_sync: bool,
 }
 
 impl Checks {
     /// Bounds and alignment only.
-    pub const MEMORY: Checks = Checks { race: false, init: false, sync: false };
+    pub const MEMORY: Checks = Checks { race: false, init: false, sync: false, strict_sync: false };
 
     /// All checks.
-    pub const ALL: Checks = Checks { race: true, init: true, sync: true };
+    pub const ALL: Checks = Checks { race: true, init: true, sync: true, strict_sync: false };
 
     /// All checks.
     pub fn all() -> Self {

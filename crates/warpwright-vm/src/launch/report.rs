@@ -1,7 +1,7 @@
 //! Reports of launches.
 
 use super::{Launch, State};
-use crate::check::{Finding, SourceLine, SourceLines, resolve, shown};
+use crate::check::{Finding, Severity, SourceLine, SourceLines, resolve, shown};
 use crate::counters::{BarrierWaits, MemoryCounters, SpaceTraffic, Traffic};
 use crate::decode::NO_STATEMENT;
 use crate::locality::Fetches;
@@ -175,6 +175,11 @@ impl Report {
     /// Whether it has neither findings nor a trap.
     pub fn is_clean(&self) -> bool {
         self.findings.is_empty() && self.trap.is_none()
+    }
+
+    /// Whether the kernel is wrong: a finding is an error, or there is a trap. Warnings are not.
+    pub fn has_errors(&self) -> bool {
+        self.trap.is_some() || self.findings.iter().any(|finding| finding.severity == Severity::Error)
     }
 
     /// The counts in words: `2 findings and a trap`.

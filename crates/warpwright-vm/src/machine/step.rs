@@ -214,6 +214,7 @@ impl<'a> Machine<'a> {
             {
                 self.warp.current = current;
                 self.report_missing_lanes();
+                self.warp.forced = true;
                 let path = &mut self.warp.paths[current];
                 path.park = Park::Ready;
                 path.resume = Some(Resume::Forced);

@@ -101,6 +101,8 @@ pub(crate) struct Warp {
     pub(crate) frames: Vec<Frame>,
     /// Lanes that have a thread and have not exited.
     pub(crate) live: u32,
+    /// Lanes went on without those for which they waited, which has been reported.
+    pub(crate) forced: bool,
     /// Local memory: a row for every four bytes.
     pub(crate) local: Vec<Row32>,
     /// Which of its bytes were written, where that is looked at.
@@ -137,6 +139,7 @@ impl Warp {
         self.exchange.clear();
         self.copies.clear();
         self.live = live;
+        self.forced = false;
         self.registers.base = Base::default();
         self.frames.push(Frame {
             parent: NONE,

@@ -112,7 +112,7 @@ impl MemoryOp {
         }
     }
 
-    fn spec(&self, write: bool) -> AccessSpec {
+    pub(super) fn spec(&self, write: bool) -> AccessSpec {
         let bytes = self.bytes * self.elements.len() as u32;
         AccessSpec { space: self.space, bytes, align: bytes, write }
     }
@@ -122,7 +122,7 @@ impl MemoryOp {
 const HALF: usize = LANES / 2;
 
 /// What stores a region, in words.
-trait Words {
+pub(super) trait Words {
     /// The words at the offsets plus `add`, for the lanes of the group. Other lanes get any word.
     fn read(&self, group: &Group<'_>, add: u64) -> Row32;
 }
@@ -146,6 +146,8 @@ macro_rules! with_words {
         }
     };
 }
+
+pub(super) use with_words;
 
 impl Words for Allocation {
     #[inline(always)]
@@ -209,7 +211,7 @@ fn read64<W: Words + ?Sized>(words: &W, group: &Group<'_>, add: u64) -> Row64 {
 
 /// Takes bytes or half words out of words, and extends them.
 #[inline(always)]
-fn narrow(words: &mut Row32, offsets: &Row64, add: u64, bytes: u32, signed: bool) {
+pub(super) fn narrow(words: &mut Row32, offsets: &Row64, add: u64, bytes: u32, signed: bool) {
     let width = 8 * bytes;
     for lane in 0..LANES {
         // Lanes that take no part have any offset.

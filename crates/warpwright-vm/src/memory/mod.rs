@@ -27,6 +27,7 @@ mod image;
 mod load_store;
 mod map;
 mod sampler;
+mod used_bytes;
 
 pub use access::FaultKind;
 pub(crate) use access::{AccessSpec, Fault, Group, RegionKind};
@@ -40,3 +41,4 @@ pub(crate) use load_store::{Address, Element, MemoryOp, Order};
 pub(crate) use map::{GlobalMap, Overlap};
 pub(crate) use sampler::Object;
 pub use sampler::{AddressMode, Filter, Sampler};
+pub(crate) use used_bytes::UsedBytes;

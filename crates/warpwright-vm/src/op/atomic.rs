@@ -112,7 +112,12 @@ impl Atomic {
     }
 
     fn touch(&self) -> Touch {
-        Touch { kind: AccessKind::Atomic, element: self.ty.bytes(), order: self.order }
+        // A packed value is two scalars for the memory model.
+        let element = match self.ty {
+            Type::F16X2 | Type::BF16X2 => 2,
+            ty => ty.bytes(),
+        };
+        Touch { kind: AccessKind::Atomic, element, order: self.order }
     }
 
     /// What memory holds after it held `old`.

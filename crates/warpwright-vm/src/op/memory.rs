@@ -5,7 +5,7 @@ use crate::check::race::AccessKind;
 use crate::decode::{Decoder, File, Rows};
 use crate::launch::TrapKind;
 use crate::machine::{Inst, LANES, LanesOf, Machine, Row64, Step};
-use crate::memory::{self, AccessSpec, Element, MemoryOp, Order, RegionKind, SpaceKind};
+use crate::memory::{self, AccessSpec, Element, MemoryOp, Order, RegionKind, SpaceKind, UsedBytes};
 use crate::simd::{LaneOp, lanes};
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::family::Memory as Op;
@@ -152,6 +152,16 @@ fn emit_load(
         elements: to.as_slice().map(|reg| reg.map_or(Element::Sink, |reg| element(d, reg))).collect(),
         signed: ty.is_signed(),
         order,
+    };
+    let op = match UsedBytes::new(op, d.used_bytes_mask()) {
+        Ok(load) => {
+            d.emit_boxed(move |m, _| {
+                m.load_used(&load);
+                Step::Next
+            });
+            return;
+        }
+        Err(op) => op,
     };
     let x = d.code.memory.len() as u32;
     d.code.memory.push(op);

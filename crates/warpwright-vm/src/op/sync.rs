@@ -87,6 +87,9 @@ impl BarrierRows {
             if let Some(step) = m.converge(FULL, NONE) {
                 return Err(step);
             }
+            if m.mask != FULL && m.mask == m.warp.live {
+                m.report_exited_lanes();
+            }
         } else {
             m.one_at_a_time(&ids)?;
         }

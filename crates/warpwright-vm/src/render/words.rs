@@ -62,6 +62,9 @@ pub(super) fn title(finding: &Finding) -> String {
             format!("`{register}` is read, and was never written on the way there")
         }
         FindingKind::DivergentBarrier { .. } => "a barrier is reached by a part of the warp alone".to_owned(),
+        FindingKind::ExitedLanes { exited, .. } => {
+            format!("a barrier for whole warps, of which lanes {exited:#010x} have exited")
+        }
         FindingKind::MissingLanes { present, named } => {
             format!("lanes {:#010x} are named by the mask and never arrive", named & !present)
         }

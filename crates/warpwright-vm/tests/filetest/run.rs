@@ -157,6 +157,7 @@ fn options(run: &Run, schedule: Schedule) -> Result<Options, String> {
                 "racecheck" => options.checks.race = true,
                 "initcheck" => options.checks.init = true,
                 "synccheck" => options.checks.sync = true,
+                "synccheck=strict" => (options.checks.sync, options.checks.strict_sync) = (true, true),
                 _ => return Err(format!("\n    there is no check `{name}`")),
             }
         }
@@ -247,6 +248,7 @@ fn findings(text: &str, report: &Report) -> Vec<Found> {
             let role = match &finding.kind {
                 FindingKind::UninitializedMemory { space } => format!("{space:?}").to_lowercase(),
                 FindingKind::UninitializedRegister { .. } => "register".to_string(),
+                FindingKind::ExitedLanes { .. } => format!("{:?}", finding.severity).to_lowercase(),
                 _ => role(access.action).to_string(),
             };
             (line(text, access.origin), role)

@@ -159,7 +159,8 @@ $low:
     );
     let device = device();
     for bits in 0..8 {
-        let checks = Checks { race: bits & 1 != 0, init: bits & 2 != 0, sync: bits & 4 != 0 };
+        let (race, init, sync) = (bits & 1 != 0, bits & 2 != 0, bits & 4 != 0);
+        let checks = Checks { race, init, sync, ..Checks::MEMORY };
         let buffer = device.alloc::<u32>(4).unwrap();
         let options = Options { checks, ..seeded() };
         let report = launch(&device, &text, &LaunchConfig::new(1, 32), &buffer, &options).wait();

@@ -15,6 +15,8 @@ pub(crate) enum Check {
     Racecheck,
     Initcheck,
     Synccheck,
+    #[value(name = "synccheck=strict")]
+    StrictSynccheck,
     Api,
 }
 
@@ -23,7 +25,7 @@ pub(crate) fn checks(asked: &[Check]) -> Result<vm::Checks, Failure> {
     let mut checks = vm::Checks::MEMORY;
     for &check in asked {
         match check {
-            Check::All => checks = vm::Checks::ALL,
+            Check::All => checks = vm::Checks { strict_sync: checks.strict_sync, ..vm::Checks::ALL },
             Check::None if asked.len() > 1 => {
                 return Err(Failure::Message("`--check none` goes with no other check".into()));
             }
@@ -31,6 +33,7 @@ pub(crate) fn checks(asked: &[Check]) -> Result<vm::Checks, Failure> {
             Check::Racecheck => checks.race = true,
             Check::Initcheck => checks.init = true,
             Check::Synccheck => checks.sync = true,
+            Check::StrictSynccheck => (checks.sync, checks.strict_sync) = (true, true),
             Check::Api => {
                 return Err(Failure::Message(
                     "`--check api` is of the calls of a program: it goes with `exec`".into(),

@@ -17,6 +17,8 @@ struct Location {
     device: Floors,
     /// Released at block scope, by block.
     blocks: HashMap<u32, Floors>,
+    /// The only thread whose strong writes have released all of it.
+    by: Option<u16>,
 }
 
 /// Locations by address.
@@ -34,18 +36,30 @@ impl Locations {
         self.map.clear();
     }
 
-    /// A strong write of a thread of `block`. With `replaces`, earlier releases are removed, since the value that
-    /// carried them is overwritten.
-    pub(super) fn release(&mut self, address: u64, block: u32, released: &Seen, replaces: bool) {
+    /// A strong write of a thread of `block`. With `replaces`, earlier releases of other threads are removed, since the
+    /// value that carried them is overwritten. Those of the thread itself stay: a release that a strong write of the
+    /// same thread follows is a release pattern.
+    pub(super) fn release(
+        &mut self,
+        address: u64,
+        (block, thread): (u32, u16),
+        released: &Seen,
+        replaces: bool,
+    ) {
+        let is_of_others = |location: &Location| location.by != Some(thread);
         if released.device.is_empty() && released.block.is_empty() {
-            if replaces {
+            if replaces && self.map.get(&address).is_some_and(is_of_others) {
                 self.map.remove(&address);
             }
             return;
         }
-        let location = self.map.entry(address).or_default();
-        if replaces {
-            *location = Location::default();
+        let location =
+            self.map.entry(address).or_insert_with(|| Location { by: Some(thread), ..Location::default() });
+        if is_of_others(location) {
+            match replaces {
+                true => *location = Location { by: Some(thread), ..Location::default() },
+                false => location.by = None,
+            }
         }
         location.device.join(&released.device);
         if !released.block.is_empty() {
@@ -94,11 +108,11 @@ impl GlobalLocations {
         self.shards[at as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn release(&self, address: u64, block: u32, released: &Seen) {
+    pub(super) fn release(&self, address: u64, of: (u32, u16), released: &Seen) {
         if released.device.is_empty() && released.block.is_empty() {
             return;
         }
-        self.shard(address).release(address, block, released, false);
+        self.shard(address).release(address, of, released, false);
         self.used.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }

@@ -247,8 +247,8 @@ impl BlockRaces {
             let locations = &mut self.locations;
             if release || self.clocks.may_release(access.warp) || (replaces && !locations.is_empty()) {
                 let block = self.clocks.block;
-                release_all(&mut self.clocks, access, scope, release, |address, released| {
-                    locations.release(address, block, released, replaces);
+                release_all(&mut self.clocks, access, scope, release, |address, thread, released| {
+                    locations.release(address, (block, thread), released, replaces);
                 });
             }
         }
@@ -273,8 +273,8 @@ impl BlockRaces {
             && (release || self.clocks.may_release(access.warp))
         {
             let block = self.clocks.block;
-            release_all(&mut self.clocks, access, scope, release, |address, released| {
-                launch.locations.release(address, block, released);
+            release_all(&mut self.clocks, access, scope, release, |address, thread, released| {
+                launch.locations.release(address, (block, thread), released);
             });
         }
     }
@@ -395,16 +395,17 @@ fn release_all(
     access: &WarpAccess<'_>,
     scope: Scope,
     release: bool,
-    mut enter: impl FnMut(u64, &clock::Seen),
+    mut enter: impl FnMut(u64, u16, &clock::Seen),
 ) {
     if release {
         for (lane, released) in clocks.release(access.warp, access.mask, scope) {
-            enter(access.address(lane), &released);
+            enter(access.address(lane), knowledge::thread(access.warp, lane), &released);
         }
         return;
     }
     for lane in lanes(access.mask) {
-        enter(access.address(lane), &clocks.fenced(access.warp, lane));
+        let released = clocks.fenced(access.warp, lane);
+        enter(access.address(lane), knowledge::thread(access.warp, lane), &released);
     }
 }
 

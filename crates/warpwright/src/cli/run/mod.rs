@@ -269,7 +269,7 @@ fn execute(options: &Options, shown: Option<Shown<'_>>, out: &mut impl Write) ->
         out.flush()?;
         return Err(failure);
     }
-    let right = report.is_clean() && estimate::are_complete(&estimates);
+    let right = !report.has_errors() && estimate::are_complete(&estimates);
     Ok(if right { Outcome::Fine } else { Outcome::Found })
 }
 

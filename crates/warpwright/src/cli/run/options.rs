@@ -18,7 +18,7 @@ Arguments of the kernel, in the order of its parameters:
   out:f32:64x128:FILE.npy               an output buffer, which is written to the file
   zeros:f32:1024  poison:f32:1024       a buffer of zeros, an uninitialised buffer
 
-Exit status: 0 success, 1 findings, a trap of the kernel or no estimate, 2 nothing was run.";
+Exit status: 0 success, 1 errors found, a trap of the kernel or no estimate, 2 nothing was run.";
 
 /// The kernel, where it runs, and how.
 #[derive(clap::Args)]

@@ -42,6 +42,8 @@ struct Thread {
 struct Location {
     device: Clock,
     blocks: HashMap<usize, Clock>,
+    /// The only thread whose strong writes have released it.
+    by: Option<usize>,
 }
 
 pub(super) struct Oracle {
@@ -208,12 +210,16 @@ impl Oracle {
             }
             let zero = self.zero();
             let none = device == zero && block == zero;
-            let fresh = Location { device: zero.clone(), blocks: HashMap::new() };
-            if space == RaceSpace::Shared && kind == AccessKind::Write {
+            let fresh = Location { device: zero.clone(), blocks: HashMap::new(), by: Some(thread) };
+            let of_others = self.locations.get(&key).is_some_and(|location| location.by != Some(thread));
+            if space == RaceSpace::Shared && kind == AccessKind::Write && of_others {
                 self.locations.remove(&key);
             }
             if !none {
                 let location = self.locations.entry(key).or_insert(fresh);
+                if location.by != Some(thread) {
+                    location.by = None;
+                }
                 join(&mut location.device, &device);
                 join(location.blocks.entry(who.block).or_insert(zero), &block);
             }
