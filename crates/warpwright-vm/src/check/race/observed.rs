@@ -163,7 +163,8 @@ impl Log {
                 let changes = old.is(WRITE) || old.is(ATOMIC);
                 if old.is(READ) && old.is_same_warp(&event) && old.is_as_strong(&event) {
                     // Of the lanes of an atomic operation, the last has observed all others.
-                    let all = if changes { 1 << (31 - old.lanes.leading_zeros()) } else { old.lanes };
+                    let last = 1u32 << 31 >> (old.lanes | 1).leading_zeros();
+                    let all = if changes { last } else { old.lanes };
                     new &= !all;
                     if !changes && new != 0 && old.clock == event.clock && old.flags == event.flags {
                         old.lanes |= new;

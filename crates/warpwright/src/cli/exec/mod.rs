@@ -29,8 +29,8 @@ use warpwright_runtime::Order;
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Arguments {
-    /// Checks besides the bounds of every access: all, none, or some of memcheck, racecheck, initcheck and synccheck;
-    /// and api, calls that return an error
+    /// Checks besides the bounds of every access: all, none, or some of memcheck, racecheck, initcheck, synccheck and
+    /// synccheck=strict; and api, calls that return an error
     #[arg(long, value_name = "CHECKS", value_delimiter = ',', hide_possible_values = true)]
     check: Vec<Check>,
     /// Compute capabilities of the devices, such as 90, or 75,90 for two of them [default: 90]

@@ -49,8 +49,8 @@ pub(crate) struct Options {
     /// The device: vm (the virtual GPU), cuda:N, or auto
     #[arg(long, value_name = "DEVICE", default_value = "vm")]
     pub(super) device: DeviceSpec,
-    /// Checks besides the bounds of every access: all, none, or some of memcheck, racecheck, initcheck and synccheck
-    /// [default: memcheck]
+    /// Checks besides the bounds of every access: all, none, or some of memcheck, racecheck, initcheck, synccheck and
+    /// synccheck=strict [default: memcheck]
     #[arg(long, value_name = "CHECKS", value_delimiter = ',', hide_possible_values = true)]
     pub(super) check: Vec<Check>,
     /// Definition of a race: `strict` follows the letter of the memory model
