@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The runtime is a client of the driver like any other: **it opens `libcuda.so.1` and calls its public functions
-//! only**, so it runs on `warpwright-libcuda` and on NVIDIA's driver. It knows nothing of devices beyond them.
+//! only**, so it runs on `warpwright-libcuda` and on NVIDIA's driver. It knows nothing of devices beyond them. The former
+//! also learns which calls are the program's.
 //!
 //! | module | contents |
 //! | --- | --- |

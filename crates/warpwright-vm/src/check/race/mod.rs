@@ -36,7 +36,7 @@
 //! acquired from all of those eight. This can hide a race of one location, but never invent one.
 //!
 //! *Observation.* A strong write that a strong read has observed is ordered before whatever is ordered behind that
-//! read: the write itself, not what its thread did before ([`observed`]).
+//! read: the write itself, not what its thread did before (`observed`).
 //!
 //! *Asynchronous copies* are the accesses of an agent, one beside each thread. It begins when the thread issues the
 //! copy. Its accesses are unordered with all threads until they wait for it: the thread by its groups, others by an
