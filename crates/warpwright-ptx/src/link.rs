@@ -15,7 +15,7 @@
 //! that hold within one module.
 
 use crate::ir::*;
-use crate::op::{Access, VisitorMut};
+use crate::op::{Access, Visitor, VisitorMut};
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -39,12 +39,16 @@ pub enum LinkError {
         /// The modules.
         inputs: [String; 2],
     },
-    /// A module declares a name that none defines.
+    /// A module uses a name that none defines.
     Undefined {
         /// The name.
         symbol: String,
-        /// The first module that declares it.
+        /// The first module that uses it.
         input: String,
+        /// Its number among the modules.
+        number: usize,
+        /// Where it does.
+        origin: Origin,
     },
     /// There is no module.
     Nothing,
@@ -56,7 +60,7 @@ impl fmt::Display for LinkError {
             LinkError::DefinedTwice { symbol, inputs: [first, second] } => {
                 write!(f, "Multiple definition of '{symbol}' in '{second}', first defined in '{first}'")
             }
-            LinkError::Undefined { symbol, input } => {
+            LinkError::Undefined { symbol, input, .. } => {
                 write!(f, "Undefined reference to '{symbol}' in '{input}'")
             }
             LinkError::Nothing => write!(f, "there is nothing to link"),
@@ -196,23 +200,28 @@ impl Definitions {
         Ok(Definitions(all))
     }
 
-    /// Whether every declared name is defined.
+    /// Whether every name that is used is defined.
     fn complete(&self, inputs: &[Input], is_provided: impl Fn(&str) -> bool) -> Result<(), LinkError> {
-        for input in inputs {
-            for item in &input.module.items {
-                let name = match &item.kind {
-                    // Dynamic shared memory comes with the launch.
-                    ItemKind::Variable(variable)
-                        if variable.linkage == Linkage::Extern && variable.space.base() != Space::Shared =>
-                    {
-                        &variable.name
-                    }
-                    ItemKind::Function(function) if function.linkage == Linkage::Extern => &function.name,
-                    _ => continue,
-                };
-                if !self.has(name) && !is_provided(name) {
-                    return Err(LinkError::Undefined { symbol: name.to_string(), input: input.name.clone() });
+        for (number, input) in inputs.iter().enumerate() {
+            let declared = input.module.items.iter().filter_map(|item| match &item.kind {
+                // Dynamic shared memory comes with the launch.
+                ItemKind::Variable(variable)
+                    if variable.linkage == Linkage::Extern && variable.space.base() != Space::Shared =>
+                {
+                    Some(&variable.name)
                 }
+                ItemKind::Function(function) if function.linkage == Linkage::Extern => Some(&function.name),
+                _ => None,
+            });
+            let missing: HashSet<&Name> =
+                declared.filter(|name| !self.has(name) && !is_provided(name)).collect();
+            if let Some((name, origin)) = used(&input.module, &missing) {
+                return Err(LinkError::Undefined {
+                    symbol: name.to_string(),
+                    input: input.name.clone(),
+                    number,
+                    origin,
+                });
             }
         }
         Ok(())
@@ -226,6 +235,55 @@ impl Definitions {
     fn drops(&self, input: usize, name: &Name) -> bool {
         self.0.get(name).is_some_and(|definition| definition.input != input)
     }
+}
+
+/// The first of some names that a module uses, and where.
+fn used<'a>(module: &'a Module, names: &HashSet<&'a Name>) -> Option<(&'a Name, Origin)> {
+    struct Uses<'a, 'b> {
+        names: &'b HashSet<&'a Name>,
+        found: Option<&'a Name>,
+    }
+    impl Visitor for Uses<'_, '_> {
+        fn reg(&mut self, _: Access, _: Reg) {}
+        fn symbol(&mut self, symbol: &Symbol) {
+            if let Symbol::Global(name) = symbol {
+                self.found = self.found.or_else(|| self.names.get(name).copied());
+            }
+        }
+    }
+    fn in_init<'a>(init: &Init, names: &HashSet<&'a Name>) -> Option<&'a Name> {
+        match init {
+            Init::Symbol(symbol) => names.get(&symbol.name).copied(),
+            Init::List(list) => list.iter().find_map(|init| in_init(init, names)),
+            Init::Value(_) | Init::Properties(_) => None,
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let mut uses = Uses { names, found: None };
+    for item in &module.items {
+        match &item.kind {
+            ItemKind::Variable(variable) => {
+                let found = variable.init.as_ref().and_then(|init| in_init(init, names));
+                if let Some(name) = found {
+                    return Some((name, item.origin));
+                }
+            }
+            ItemKind::Function(function) => {
+                for statement in function.statements() {
+                    if let StatementKind::Instruction(instruction) = &statement.kind {
+                        instruction.op.visit(&mut uses);
+                    }
+                    if let Some(name) = uses.found {
+                        return Some((name, statement.origin));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    None
 }
 
 /// How definitions of one name replace each other, the strongest last.

@@ -188,6 +188,11 @@ fn diagnose(diagnostic: &Diagnostic, lines: &LineIndex<'_>, options: &mut Option
     }
 }
 
+/// The line of a text that something comes from.
+pub(super) fn line_in(origin: ir::Origin, text: &[u8]) -> Option<u32> {
+    line_of(origin, &LineIndex::new(&String::from_utf8_lossy(text)))
+}
+
 fn line_of(origin: ir::Origin, lines: &LineIndex<'_>) -> Option<u32> {
     match origin {
         ir::Origin::Text(span) => Some(lines.position(span.start).line),
@@ -195,7 +200,7 @@ fn line_of(origin: ir::Origin, lines: &LineIndex<'_>) -> Option<u32> {
     }
 }
 
-fn message(line: Option<u32>, kind: &str, what: &str) -> String {
+pub(super) fn message(line: Option<u32>, kind: &str, what: &str) -> String {
     match line {
         Some(line) => format!("{INPUT}, line {line}; {kind}: {what}"),
         None => format!("ptxas {kind}: {what}"),

@@ -140,7 +140,16 @@ fn linked(inputs: &[Text], target: Arch, options: &mut Options) -> Result<Vec<u8
     }
     let is_alone = modules.len() == 1;
     let module = warpwright_ptx::link(modules, warpwright_vm::is_provided).map_err(|error| {
-        let what = format!("nvlink error   : {error}");
+        let line = match &error {
+            LinkError::Undefined { number, origin, .. } => {
+                inputs.get(*number).and_then(|input| super::line_in(*origin, &input.text))
+            }
+            _ => None,
+        };
+        let what = match line {
+            Some(line) => super::message(Some(line), "error   ", &error.to_string()),
+            None => format!("nvlink error   : {error}"),
+        };
         log::misuse(&what);
         options.error(&what);
         match error {

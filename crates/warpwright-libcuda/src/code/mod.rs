@@ -23,7 +23,7 @@ mod module;
 pub(crate) mod occupancy;
 mod options;
 
-use compile::{Checked, Facts, begins_as_ptx, check, compile};
+use compile::{Checked, Facts, begins_as_ptx, check, compile, line_in, message};
 pub(crate) use function::Function;
 use function::registers;
 pub(crate) use image::Image;

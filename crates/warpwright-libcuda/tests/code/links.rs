@@ -223,6 +223,11 @@ fn each_text_finds_what_others_define() {
         ("no function", &[KERNEL, &visible], Err(Status::INVALID_PTX)),
         ("no function, alone", &[KERNEL], Err(Status::INVALID_PTX)),
         ("no variable", &[KERNEL, &external], Err(Status::INVALID_PTX)),
+        (
+            "a declaration that nobody uses",
+            &[KERNEL, &local(3), ".extern .func g(); .extern .global .u32 w;"],
+            Ok(3),
+        ),
         ("another signature", &[KERNEL, ".visible .func f() { ret; }"], Err(Status::INVALID_PTX)),
     ];
     for (what, texts, expected) in cases {

@@ -136,7 +136,7 @@ fn a_function_that_the_driver_lacks_is_named() {
         return apart.driver_without("cuGraphUpload", "90").run().passed();
     }
     let (function, found, text) = missing();
-    assert_eq!((function, found), ("cuGraphUpload", Some(DriverVersion { major: 12, minor: 8 })));
+    assert_eq!((function, found), ("cuGraphUpload", Some(DriverVersion { major: 13, minor: 5 })));
     assert_eq!(
         text,
         "the CUDA driver, of version 13.5 of the driver API, has no function `cuGraphUpload`, which every driver since \
