@@ -26,6 +26,8 @@ mod suite {
         // SAFETY: what the libraries do when they are loaded is to be there, and the functions have these types.
         unsafe {
             let library = Library::new(path).unwrap();
+            // NVIDIA's is opened later, wherever the program is then.
+            std::env::set_current_dir("/").unwrap();
             match part {
                 "compile" => compile(&library),
                 "link" => link(&library),
@@ -149,6 +151,7 @@ mod suite {
                 .env("LD_AUDIT", built().join("deps/libwarpwright_nvrtc.so"))
                 .env("WARPWRIGHT_FOLDER", self.0.join("instead"))
                 .env("LD_LIBRARY_PATH", &self.0)
+                .current_dir(&self.0)
                 .env_remove("WARPWRIGHT_LOG")
                 .output()
                 .unwrap()
@@ -170,6 +173,10 @@ mod suite {
         let folder = Folder::new("compile");
         let played = folder.play("compile", &folder.0.join("nvidia/libnvrtc.so.13"));
         assert_eq!(text(played), "-arch=compute_90a -I/sm_90a\n");
+        // A path may count from the folder where the program is.
+        fs::remove_file(folder.0.join("instead/real-libnvrtc.so.13")).unwrap();
+        let relative = folder.play("compile", Path::new("nvidia/libnvrtc.so.13"));
+        assert_eq!(text(relative), "-arch=compute_90a -I/sm_90a\n");
         // A path that leads nowhere stays so.
         let nowhere = folder.play("compile", &folder.0.join("libnvrtc.so.13"));
         assert!(!nowhere.status.success());

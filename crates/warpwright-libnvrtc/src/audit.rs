@@ -55,6 +55,7 @@ fn instead_of(path: &[u8]) -> Option<&'static CStr> {
     }
     if let Ok(name) = std::str::from_utf8(name)
         && STANDINS.iter().any(|standin| name.starts_with(standin))
+        && let Ok(real) = std::path::absolute(real)
     {
         // It may be there: then another process has made it.
         let _ = std::os::unix::fs::symlink(real, link_to_real(&folder.path, name));
