@@ -533,8 +533,10 @@ warpwright: 1 launches: 1 errors, 0 warnings"
 
     fn what_is_given_back_at_the_end_is_no_leak() {
         let asked = [("WARPWRIGHT_EXIT_STATUS", "9"), ("WARPWRIGHT_LEAKS", "1")];
-        let ended = client("gives back at its end", &asked);
-        assert_eq!((ended.status(), ended.errors()), (Some(0), vec![]));
+        for check in ["memcheck", "api"] {
+            let ended = client("gives back at its end", &[asked[0], asked[1], ("WARPWRIGHT_CHECK", check)]);
+            assert_eq!((ended.status(), ended.errors()), (Some(0), vec![]), "{check}");
+        }
         // The memory that a thread gives back when the kernel is cut off is not among them.
         let errors = [
             "warpwright: leak: context, made by call 2, cuDevicePrimaryCtxRetain",

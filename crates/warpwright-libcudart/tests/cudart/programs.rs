@@ -4,6 +4,7 @@
 
 use crate::common::{Image, MACHINE_CODE, PTX, call, load};
 use libloading::Library;
+use std::cell::RefCell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
 use warpwright_testing::Apart;
@@ -178,6 +179,36 @@ fn a_registered_kernel_runs() {
     // The image takes its kernels along.
     call!((); cudart.__cudaUnregisterFatBinary(program.image));
     assert_eq!(call!(cudart.cudaLaunchKernel(of(&ADD), ONE, block, params.as_ptr(), 0usize, 0usize)), 98);
+}
+
+/// A program that launches when the values of its thread go.
+struct Late(Program, *mut c_void);
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        let Late(program, x) = self;
+        assert_eq!(program.launch(&ADD, ONE, Dim3(2, 1, 1), *x, 10), 0);
+        assert_eq!(program.read(*x), [21, 12]);
+    }
+}
+
+#[test]
+fn a_thread_launches_after_the_runtimes_own_values_are_gone() {
+    thread_local! {
+        static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+    }
+    if apart("a_thread_launches_after_the_runtimes_own_values_are_gone").is_some() {
+        return;
+    }
+    let thread = std::thread::spawn(|| {
+        // What is used first goes last.
+        LATE.set(None);
+        let program = Program::text();
+        let x = program.words(&[1, 2]);
+        assert_eq!(program.launch(&ADD, ONE, Dim3(1, 1, 1), x, 10), 0);
+        LATE.set(Some(Late(program, x)));
+    });
+    thread.join().expect("the thread ends");
 }
 
 #[test]
