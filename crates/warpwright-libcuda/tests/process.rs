@@ -9,7 +9,7 @@ mod common;
 #[cfg(target_os = "linux")]
 mod suite {
     use crate::common::{client, context, get, input, kernel, ok, output};
-    use std::ffi::c_int;
+    use std::ffi::{c_char, c_int};
     use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
     use warpwright_cuda::api::*;
     use warpwright_cuda::types::*;
@@ -53,6 +53,22 @@ again:
 {
     trap;
 }
+.extern .func (.param .b32 done) vprintf (.param .b64 format, .param .b64 values);
+.global .align 1 .b8 text[8] = {107, 101, 114, 110, 101, 108, 10, 0};
+.visible .entry print()
+{
+    .reg .b64 %rd<3>;
+    mov.u64 %rd1, text;
+    cvta.global.u64 %rd1, %rd1;
+    mov.u64 %rd2, 0;
+    .param .b64 format;
+    .param .b64 values;
+    .param .b32 done;
+    st.param.b64 [format], %rd1;
+    st.param.b64 [values], %rd2;
+    call.uni (done), vprintf, (format, values);
+    ret;
+}
 ";
 
     /// Of a client that gives it back at its end.
@@ -61,6 +77,7 @@ again:
     unsafe extern "C" {
         fn atexit(function: extern "C" fn()) -> c_int;
         fn fork() -> c_int;
+        fn puts(text: *const c_char) -> c_int;
         fn waitpid(process: c_int, status: *mut c_int, options: c_int) -> c_int;
         fn _exit(status: c_int) -> !;
     }
@@ -297,6 +314,18 @@ again:
                     ok(unsafe { cuCtxDestroy_v2(made) });
                 });
             }
+            "prints" => {
+                ok(init());
+                let made = context(0);
+                // SAFETY: a text with its end; handles are any values.
+                unsafe {
+                    puts(c"before".as_ptr());
+                    launch(kernel(PTX, "print"), 1, None);
+                    ok(cuCtxSynchronize());
+                    puts(c"behind".as_ptr());
+                    ok(cuCtxDestroy_v2(made));
+                }
+            }
             "forks" => {
                 ok(init());
                 context(0);
@@ -378,6 +407,10 @@ again:
         ("what_is_given_back_at_the_end_is_no_leak", what_is_given_back_at_the_end_is_no_leak),
         ("a_library_that_is_closed_tells_at_the_end_too", a_library_that_is_closed_tells_at_the_end_too),
         ("a_child_has_no_driver", a_child_has_no_driver),
+        (
+            "kernels_print_behind_what_the_program_has_printed",
+            kernels_print_behind_what_the_program_has_printed,
+        ),
     ];
 
     fn the_environment_says_what_devices_there_are() {
@@ -545,6 +578,10 @@ warpwright: 1 launches: 1 errors, 0 warnings"
             "warpwright: 1 launches: 0 errors, 0 warnings, 3 leaks",
         ];
         assert_eq!(client("is giving back at its end", &asked).errors(), errors);
+    }
+
+    fn kernels_print_behind_what_the_program_has_printed() {
+        assert_eq!(client("prints", &[]).text(), "before\nkernel\nbehind");
     }
 
     fn a_library_that_is_closed_tells_at_the_end_too() {

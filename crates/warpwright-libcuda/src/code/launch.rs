@@ -7,7 +7,7 @@ use crate::report::calls::{self, Call};
 use crate::report::{findings, log};
 use crate::state::config;
 use crate::types::{Extra, In, KernelParams, Result, Status};
-use std::io::Write;
+use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use warpwright_device::Failure;
 use warpwright_vm::{Arg, Device, Edges, LaunchConfig, Options, Report, Running};
@@ -123,13 +123,28 @@ impl warpwright_device::Launch for Launch {
     }
 
     fn end(&self, number: u64, report: Report) -> warpwright_device::Result<()> {
-        if !report.output.is_empty() {
-            let mut out = std::io::stdout().lock();
-            // If the output is closed, it is lost.
-            let _ = out.write_all(report.output.as_bytes()).and_then(|()| out.flush());
-        }
+        print(&report.output);
         findings::launched(&report, self.made_by);
         Failure::of_launch(&self.function.name().into(), number, &report, false)
+    }
+}
+
+unsafe extern "C" {
+    // C.
+    static stdout: *mut c_void;
+    fn fwrite(from: *const c_void, bytes: usize, count: usize, file: *mut c_void) -> usize;
+    fn fflush(file: *mut c_void) -> c_int;
+}
+
+/// Prints what a kernel has printed, behind what the program has printed before: through the buffer of C's stdio, which
+/// holds back the program's lines where the output is no terminal. If the output is closed, it is lost.
+fn print(text: &str) {
+    if !text.is_empty() {
+        // SAFETY: C opens the file before the library is loaded, and the text is there.
+        unsafe {
+            fwrite(text.as_ptr().cast(), 1, text.len(), stdout);
+            fflush(stdout);
+        }
     }
 }
 
