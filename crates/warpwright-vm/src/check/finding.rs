@@ -170,9 +170,9 @@ impl FindingKind {
     /// The severity of this kind.
     pub const fn severity(&self) -> Severity {
         match self {
-            FindingKind::Race { same_value: true, .. } | FindingKind::ExitedLanes { strict: false, .. } => {
-                Severity::Warning
-            }
+            FindingKind::Race { same_value: true, .. }
+            | FindingKind::ExitedLanes { strict: false, .. }
+            | FindingKind::Access(FaultKind::Constant) => Severity::Warning,
             _ => Severity::Error,
         }
     }
@@ -219,6 +219,7 @@ impl FindingKind {
             FindingKind::Access(FaultKind::WrongSpace) => "wrong-space",
             FindingKind::Access(FaultKind::ReadOnly) => "read-only",
             FindingKind::Access(FaultKind::BadHandle) => "bad-handle",
+            FindingKind::Access(FaultKind::Constant) => "constant-memory",
             FindingKind::Race { .. } => "race",
             FindingKind::NonCoherent => "non-coherent",
             FindingKind::UninitializedMemory { .. } | FindingKind::UninitializedRegister { .. } => {
@@ -494,6 +495,10 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
                 FaultKind::Null => "goes through a null pointer",
                 FaultKind::WrongSpace => "has an address of another state space; convert it with `cvta`",
                 FaultKind::ReadOnly => "changes memory that is read only",
+                FaultKind::Constant => {
+                    "is to constant memory, which PTX leaves undefined outside of `.const`, and GPUs do: the host's \
+                     address of a constant variable is for copies; in a kernel, convert it with `cvta.const`"
+                }
                 FaultKind::BadHandle => "",
             };
             format!("{} of {width} bytes at {place}, by {who}, {what}", first.action)

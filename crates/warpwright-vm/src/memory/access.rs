@@ -59,6 +59,9 @@ pub enum FaultKind {
     ReadOnly,
     /// What an instruction takes for a texture or surface is none, or was destroyed.
     BadHandle,
+    /// It is to constant memory, by an address that the host gave for one of global memory. The ISA leaves that
+    /// undefined; GPUs do it, and so does the virtual one.
+    Constant,
 }
 
 /// A memory access that was not done.
@@ -119,10 +122,34 @@ impl<'a> Machine<'a> {
                     return Some(Group { region, bytes: spec.bytes, mask, offsets });
                 }
             }
+            if region.is_none()
+                && let Some(group) = self.constant_group(spec, addresses, *todo)
+            {
+                *todo &= !group.mask;
+                return Some(group);
+            }
             self.fault(spec, first, addresses[first], region);
             *todo &= *todo - 1;
         }
         None
+    }
+
+    /// The accesses of the first lane's kind that are to global memory and lead to constant memory. They are reported.
+    #[cold]
+    fn constant_group(&mut self, spec: AccessSpec, addresses: &Row64, todo: u32) -> Option<Group<'a>> {
+        let first = todo.trailing_zeros() as usize;
+        if spec.space != SpaceKind::Global {
+            return None;
+        }
+        let region = self.region(SpaceKind::Const, addresses[first])?;
+        let mask = inside(&region, spec, addresses) & todo;
+        if mask & 1 << first == 0 {
+            return None;
+        }
+        self.worker.read = true;
+        self.worker.outward |= spec.write;
+        self.found_fault(FaultKind::Constant, spec, first, addresses[first]);
+        Some(Group { region, bytes: spec.bytes, mask, offsets: offsets(&region, addresses) })
     }
 
     /// The region that an access at an address is in.

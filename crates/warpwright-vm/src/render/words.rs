@@ -30,6 +30,7 @@ pub(super) fn title(finding: &Finding) -> String {
                 FaultKind::Null => "is through a null pointer",
                 FaultKind::WrongSpace => "is to an address of another state space",
                 FaultKind::ReadOnly => "is to memory that cannot be written",
+                FaultKind::Constant => "is to constant memory, which PTX leaves undefined",
                 FaultKind::BadHandle => "",
             };
             format!("{} of {space} memory {rule}", noun(first))
