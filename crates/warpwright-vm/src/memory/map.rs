@@ -418,6 +418,29 @@ mod tests {
     }
 
     #[test]
+    fn reserved_addresses_have_memory_at_times() {
+        let mut map = GlobalMap::new(100, 0, 1);
+        let reserved = map.reserve(60, "").unwrap();
+        let is_there = |map: &GlobalMap| map.lookup(reserved.base).is_some_and(|found| !found.freed);
+        assert!(!is_there(&map) && map.unused() == 100);
+        for _ in 0..2 {
+            assert!(map.commit(&reserved) && !map.commit(&reserved));
+            assert!(is_there(&map) && map.unused() == 40);
+            assert!(map.decommit(reserved.id) && !map.decommit(reserved.id));
+            assert!(!is_there(&map) && map.unused() == 100);
+        }
+        // It is never forgotten, however much comes and goes, and gets memory only where there is room.
+        for _ in 0..MAX_GHOSTS + 10 {
+            let (id, base) = allocate(&mut map, 50).unwrap();
+            assert!(base != reserved.base && !map.commit(&reserved));
+            map.free(id);
+        }
+        assert!(map.lookup(reserved.base).is_some());
+        map.retire(reserved.id);
+        assert_eq!(map.ghosts.back(), Some(&reserved.id));
+    }
+
+    #[test]
     fn variables_have_numbers_in_a_row() {
         let mut map = GlobalMap::new(u64::MAX, 0, 1);
         for _ in 0..MAX_GHOSTS + 3 {
