@@ -482,10 +482,9 @@ fn flatten_within(
     depth: usize,
     is_conditional: bool,
 ) -> Result<()> {
-    let state = lock(&graph.state).clone();
     let depth = depth.checked_sub(1).ok_or(Status::INVALID_VALUE)?;
     let mut places = HashMap::new();
-    for (id, entry) in state {
+    for (id, entry) in graph.ordered()? {
         if is_conditional && !entry.task.may_be_conditional() {
             log::misuse(
                 &"the body of a conditional node has kernels, copies, fills, empty nodes, child graphs and conditional \

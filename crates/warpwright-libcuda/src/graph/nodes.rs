@@ -1,7 +1,7 @@
 //! Graphs: nodes and their dependencies.
 //!
 //! Nodes are numbered over the whole process in the order of their creation, so a number always means the same node.
-//! **A node depends only on earlier nodes**, so the order of their numbers is a valid execution order.
+//! Edges may lead to nodes that were made before; that they lead in no circle shows when an order of them is asked for.
 
 use super::{Alloc, Condition, Exec, References, Task};
 use crate::engine::{Engine, GraphMemory, owner};
@@ -9,7 +9,7 @@ use crate::lock;
 use crate::report::log;
 use crate::state::{Handles, Kind};
 use crate::types::{CUcontext, CUdeviceptr, CUgraph, CUgraphNode, CUmemAccessDesc, Result, Status};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -173,9 +173,9 @@ impl Graph {
     /// Makes an edge of two nodes, or what it is.
     pub(crate) fn connect(&self, from: NodeId, to: NodeId, edge: Edge) -> Result<()> {
         let mut state = lock(&self.state);
-        if from >= to {
-            log::misuse(&"an edge leads from a node to one that was made earlier: make them in their order");
-            return Err(if from == to { Status::INVALID_VALUE } else { Status::NOT_SUPPORTED });
+        if from == to {
+            log::misuse(&"an edge leads from a node to itself");
+            return Err(Status::INVALID_VALUE);
         }
         let is_kernel = |id| matches!(state.get(&id), Some(Entry { task: Task::Kernel(_), .. }));
         if edge == Edge::Programmatic && !(is_kernel(from) && is_kernel(to)) {
@@ -252,6 +252,34 @@ impl Graph {
         1 + inside.iter().map(|graph| graph.depth()).max().unwrap_or(0)
     }
 
+    /// The nodes, each behind those that it depends on, and otherwise in the order of their creation.
+    pub(super) fn ordered(&self) -> Result<Vec<(NodeId, Entry)>> {
+        let mut state = lock(&self.state).clone();
+        let mut behind: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+        let mut open: HashMap<NodeId, usize> = HashMap::new();
+        for (id, entry) in &state {
+            open.insert(*id, entry.dependencies.len());
+            entry.dependencies.iter().for_each(|from| behind.entry(*from).or_default().push(*id));
+        }
+        let mut ready: BTreeSet<NodeId> =
+            open.iter().filter(|(_, open)| **open == 0).map(|(id, _)| *id).collect();
+        let mut ordered = Vec::with_capacity(state.len());
+        while let Some(id) = ready.pop_first() {
+            ordered.extend(state.remove(&id).map(|entry| (id, entry)));
+            for next in behind.remove(&id).into_iter().flatten() {
+                let left = open.entry(next).and_modify(|left| *left -= 1).or_default();
+                if *left == 0 {
+                    ready.insert(next);
+                }
+            }
+        }
+        if !state.is_empty() {
+            log::misuse(&"the edges of the graph lead in a circle");
+            return Err(Status::INVALID_VALUE);
+        }
+        Ok(ordered)
+    }
+
     /// The edges, in the order of their targets.
     pub(crate) fn edges(&self) -> Vec<(CUgraphNode, CUgraphNode, Edge)> {
         let state = lock(&self.state);
@@ -278,11 +306,11 @@ impl Graph {
     /// A clone of the graph.
     pub(crate) fn copy(&self, is_nodes: bool) -> Result<Arc<Graph>> {
         self.may_be_cloned()?;
-        let state = lock(&self.state).clone();
+        let nodes = self.ordered()?;
         let copy = Graph::create(is_nodes)?;
         *lock(&copy.objects) = lock(&self.objects).again();
         let mut copies: HashMap<NodeId, NodeId> = HashMap::new();
-        for (id, entry) in &state {
+        for (id, entry) in &nodes {
             let copied = |ids: &[NodeId]| -> Vec<NodeId> {
                 ids.iter().filter_map(|id| copies.get(id).copied()).collect()
             };

@@ -222,3 +222,28 @@ fn streams_have_attributes() {
     assert_eq!(get(other, Id::SYNCHRONIZATION_POLICY), Ok(2));
     assert_eq!(get(one, Id::COOPERATIVE), Err(Status::INVALID_VALUE));
 }
+
+#[test]
+fn edges_may_lead_to_nodes_that_were_made_before() {
+    let _context = Ctx::new();
+    let (f, graph, word) = (Functions::load(), graph(), words(1));
+    // Made in the order 2, 1, 0.
+    let [last, middle, first] = [(f.add, 5), (f.multiply, 3), (f.add, 2)]
+        .map(|(f, n)| add_kernel(graph, &[], f, &[word, n]).unwrap());
+    ok!(cuGraphAddDependencies(graph, input(&middle), input(&last), 1));
+    ok!(cuGraphAddDependencies(graph, input(&first), input(&middle), 1));
+    let clone = out(|clone| call!(cuGraphClone(clone, graph))).unwrap();
+    for graph in [graph, clone] {
+        write(word, &[1]);
+        let exec = ready(graph);
+        ok!(cuGraphLaunch(exec, CUstream::NULL));
+        assert_eq!(read(word, 1), [14]);
+        ok!(cuGraphExecDestroy(exec));
+    }
+    // A circle is no order.
+    fails!(INVALID_VALUE, cuGraphAddDependencies(graph, input(&last), input(&last), 1));
+    ok!(cuGraphAddDependencies(graph, input(&last), input(&first), 1));
+    fails!(INVALID_VALUE, cuGraphInstantiateWithFlags(output(&mut CUgraphExec::default()), graph, 0));
+    ok!(cuGraphRemoveDependencies(graph, input(&last), input(&first), 1));
+    ready(graph);
+}

@@ -10,7 +10,9 @@ use std::sync::Arc;
 /// ```
 /// # use warpwright_vm::{Device, DeviceConfig};
 /// # fn main() -> Result<(), warpwright_vm::DeviceError> {
-/// let device = Device::new(DeviceConfig { memory: 1 << 20, ..DeviceConfig::default() })?;
+/// let mut config = DeviceConfig::default();
+/// config.memory = 1 << 20;
+/// let device = Device::new(config)?;
 /// let reserved = device.reserve("scratch", 1 << 20)?;
 /// assert_eq!((device.free_memory(), device.extent(reserved.address())), (1 << 20, None));
 /// reserved.commit()?;
