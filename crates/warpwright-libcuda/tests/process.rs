@@ -218,6 +218,49 @@ again:
                 (0..100).for_each(|_| launch(kernel, 1, Some(x)));
                 ok(synchronize());
             }
+            "graphs" => {
+                ok(init());
+                context(0);
+                let kernel = kernel(PTX, "read");
+                // SAFETY: places for handles and addresses, and structures of integers and null pointers.
+                unsafe {
+                    let graph: CUgraph = get(|graph| cuGraphCreate(graph, 0)).unwrap();
+                    let mut params: CUDA_MEM_ALLOC_NODE_PARAMS = std::mem::zeroed();
+                    params.poolProps.allocation_type = 1;
+                    params.poolProps.location.kind = CUmemLocationType::DEVICE;
+                    params.bytesize = 16;
+                    let place = output(&mut params);
+                    get(|node| cuGraphAddMemAllocNode(node, graph, In::null(), 0, place)).unwrap();
+                    let exec = get(|exec| cuGraphInstantiateWithFlags(exec, graph, 1)).unwrap();
+                    for _ in 0..2 {
+                        // Each launch gives back what the one before has left, and allocates anew.
+                        ok(cuGraphLaunch(exec, CUstream::NULL));
+                        ok(cuMemsetD8_v2(params.dptr, 1, 16));
+                        launch(kernel, 1, Some(params.dptr));
+                    }
+                    ok(cuGraphLaunch(exec, CUstream::NULL));
+                    launch(kernel, 1, Some(params.dptr));
+                    ok(synchronize());
+                    ok(cuGraphExecDestroy(exec));
+                    ok(cuGraphDestroy(graph));
+                    // No kernel has set this one.
+                    let graph: CUgraph = get(|graph| cuGraphCreate(graph, 0)).unwrap();
+                    let none = CUcontext::NULL;
+                    let handle: u64 =
+                        get(|handle| cuGraphConditionalHandleCreate(handle, graph, none, 0, 0)).unwrap();
+                    let mut body = [0; 29];
+                    (body[0], body[1]) = (handle, 1 << 32);
+                    let (kind, reserved) = (CUgraphNodeType::CONDITIONAL, [0; 3]);
+                    let mut params = CUgraphNodeParams { kind, reserved, body, reserved2: 0 };
+                    let place = output(&mut params);
+                    get(|node| cuGraphAddNode(node, graph, In::null(), 0, place)).unwrap();
+                    let exec = get(|exec| cuGraphInstantiateWithFlags(exec, graph, 0)).unwrap();
+                    ok(cuGraphLaunch(exec, CUstream::NULL));
+                    println!("{}", synchronize().0);
+                    ok(cuGraphExecDestroy(exec));
+                    ok(cuGraphDestroy(graph));
+                }
+            }
             "does not wait" => {
                 ok(init());
                 context(0);
@@ -393,6 +436,10 @@ again:
         ("the_exit_status_tells_of_errors_if_asked", the_exit_status_tells_of_errors_if_asked),
         ("findings_are_lines_of_json", findings_are_lines_of_json),
         ("findings_are_shown_with_their_lines", findings_are_shown_with_their_lines),
+        (
+            "memory_and_values_of_graphs_are_uninitialised_in_each_launch",
+            memory_and_values_of_graphs_are_uninitialised_in_each_launch,
+        ),
         ("the_same_finding_is_told_once", the_same_finding_is_told_once),
         ("an_error_stays_with_its_context", an_error_stays_with_its_context),
         ("an_error_is_told_once_if_programs_are_to_go_on", an_error_is_told_once_if_programs_are_to_go_on),
@@ -483,6 +530,27 @@ warpwright: 1 launches: 1 errors, 0 warnings"
         let [finding, end] = &lines[..] else { panic!("{lines:#?}") };
         assert_eq!((&finding["tool"], &finding["kind"]), (&"initcheck".into(), &"uninitialized".into()));
         assert_eq!((&end["launches"], &end["errors"]), (&100.into(), &100.into()));
+    }
+
+    fn memory_and_values_of_graphs_are_uninitialised_in_each_launch() {
+        let findings = Findings::new("graphs");
+        let variables = [
+            ("WARPWRIGHT_FINDINGS", findings.path()),
+            ("WARPWRIGHT_CHECK", "initcheck"),
+            ("WARPWRIGHT_LEAKS", "1"),
+        ];
+        let ended = client("graphs", &variables);
+        let lines = findings.read();
+        let [finding, leaks @ .., end] = &lines[..] else { panic!("{lines:#?}") };
+        assert_eq!((&finding["kind"], &finding["kernel"]), (&"uninitialized".into(), &"read".into()));
+        assert_eq!((&end["launches"], &end["errors"]), (&3.into(), &1.into()), "the last launch alone");
+        // What the last launch has left is there still.
+        let memory = leaks.iter().find(|leak| leak["what"] == "device memory").unwrap();
+        assert_eq!(
+            (&memory["bytes"], &memory["call"]["function"]),
+            (&16.into(), &"cuGraphAddMemAllocNode".into())
+        );
+        assert_eq!(ended.text(), Status::LAUNCH_FAILED.0.to_string());
     }
 
     fn an_error_stays_with_its_context() {

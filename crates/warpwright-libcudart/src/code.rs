@@ -7,7 +7,7 @@ use crate::driver::driver;
 use crate::error::{Error, Result};
 use crate::{lock, log, state};
 use std::collections::HashMap;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_int};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -56,10 +56,11 @@ impl Image {
         let load = || {
             state::context()?;
             // SAFETY: what was registered is a wrapper, until it is unregistered.
-            let library = match unsafe { parts(handle(self.address)) } {
+            let parts = unsafe { parts(handle(self.address)) };
+            let library = during_capture(|| match parts {
                 None => library(handle(self.address)),
                 Some(parts) => linked(&parts),
-            };
+            });
             library.map(kept)
         };
         self.library.get_or_init(load).map(handle)
@@ -82,6 +83,16 @@ impl Image {
         managed.clear();
         Ok(())
     }
+}
+
+/// Calls what captures forbid to the thread. That a program's first launch is a captured one is no mistake of its own.
+fn during_capture<R>(call: impl FnOnce() -> Result<R>) -> Result<R> {
+    const RELAXED: c_int = 2;
+    let mut mode = RELAXED;
+    driver!(cuThreadExchangeStreamCaptureMode(&raw mut mode))?;
+    let result = call();
+    driver!(cuThreadExchangeStreamCaptureMode(&raw mut mode))?;
+    result
 }
 
 /// Loads code.

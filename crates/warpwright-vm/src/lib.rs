@@ -80,7 +80,8 @@ pub use check::{
 pub use counters::{BarrierWaits, SpaceTraffic, Traffic};
 pub use decode::{LoadError, Unsupported, is_provided};
 pub use device::{
-    Arg, Array, Buffer, Device, DeviceConfig, DeviceError, Element, Module, Running, Span, Surface, Texture,
+    Arg, Array, Buffer, Device, DeviceConfig, DeviceError, Element, Module, Reserved, Running, Span, Surface,
+    Texture,
 };
 pub use launch::{
     Checks, Counters, Edge, Edges, LaunchConfig, LaunchError, LineCounters, Options, Progress, Race, Report,

@@ -54,12 +54,6 @@ pub(super) fn allocate_from(
     Ok(block?.base())
 }
 
-/// The device of an allocation.
-pub(super) fn owner(address: CUdeviceptr) -> Result<Arc<Engine>> {
-    let mut engines = engine::engines()?.into_iter();
-    engines.find(|engine| engine.memory.find(address).is_some()).ok_or(Status::INVALID_VALUE)
-}
-
 fn free(address: CUdeviceptr) -> Result<()> {
     if address == 0 {
         return engine::permitted().and_then(|()| current().map(drop));
@@ -69,7 +63,7 @@ fn free(address: CUdeviceptr) -> Result<()> {
     if hosts().find(address).is_some() {
         return hosts().free(address, HostKind::Managed);
     }
-    let owner = owner(address)?;
+    let owner = engine::owner(address)?;
     let block = owner.memory.take(address)?;
     owner.drain();
     block.release();
@@ -83,7 +77,11 @@ fn range(address: CUdeviceptr) -> Result<(u64, u64)> {
         return Ok((host.base, host.bytes));
     }
     let engines = engine::engines()?;
-    engines.iter().find_map(|engine| engine.vm().extent(address)).ok_or(Status::NOT_FOUND)
+    let extent = |engine: &Arc<Engine>| match engine.memory.find(address) {
+        Some(block) => Some((block.base(), block.bytes())),
+        None => engine.vm().extent(address),
+    };
+    engines.iter().find_map(extent).ok_or(Status::NOT_FOUND)
 }
 
 /// Checks that it is managed memory.

@@ -59,7 +59,7 @@ fn find(address: u64) -> Result<Option<Known>> {
     for engine in engines()? {
         if let Some(block) = engine.memory.find(address) {
             let (context, pool) = match &block.kind {
-                BlockKind::Plain => (block.context_handle, CUmemoryPool::NULL),
+                BlockKind::Plain | BlockKind::OfGraph => (block.context_handle, CUmemoryPool::NULL),
                 // It belongs to no context.
                 BlockKind::Pooled(pool) => (CUcontext::NULL, pool.handle),
             };

@@ -8,7 +8,7 @@ use crate::report::{findings, log};
 use crate::state::config;
 use crate::types::{Extra, In, KernelParams, Result, Status};
 use std::ffi::{c_int, c_void};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use warpwright_device::Failure;
 use warpwright_vm::{Arg, Device, Edges, LaunchConfig, Options, Report, Running};
 
@@ -48,6 +48,8 @@ pub(crate) struct Launch {
     pub(crate) shape: Shape,
     /// The parameters in the kernel's layout, one after the other.
     params: Arc<[u8]>,
+    /// Where each of them is, once a client has asked.
+    places: Arc<OnceLock<Box<[usize]>>>,
     /// Whether it may begin before the launch in front of it in its stream is complete.
     pub(crate) dependent: bool,
     /// The call that issued it, or put it into a graph.
@@ -68,7 +70,8 @@ impl Launch {
             return Err(Status::INVALID_VALUE);
         }
         let params = read_params(&function, params, extra)?;
-        Ok(Launch { function, shape, params: params.into(), dependent: false, made_by: calls::current() })
+        let (params, places, made_by) = (params.into(), Arc::default(), calls::current());
+        Ok(Launch { function, shape, params, places, dependent: false, made_by })
     }
 
     /// The same launch in another shape.
@@ -80,6 +83,16 @@ impl Launch {
     /// The same launch, that may overlap with the one in front of it or not.
     pub(crate) fn overlapping(&self, dependent: bool) -> Launch {
         Launch { dependent, ..self.clone() }
+    }
+
+    /// The parameters, for a client to read as long as this or a clone exists.
+    pub(crate) fn params(&self) -> KernelParams {
+        let first = self.params.as_ptr().expose_provenance();
+        let places =
+            || self.function.kernel.params.iter().map(|param| first + param.offset as usize).collect();
+        let places = self.places.get_or_init(places);
+        // SAFETY: addresses of values, in a list that stays where it is as long as the promise holds.
+        unsafe { KernelParams::new(places.as_ptr().cast()) }
     }
 
     /// Checks that the kernel is still loaded; otherwise the client has made a mistake.

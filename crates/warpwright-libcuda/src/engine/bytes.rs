@@ -40,8 +40,10 @@ impl Mapping {
             return Mapping::Device { ordinal: array.ordinal, context: Some(array.context) };
         }
         let on = |engine: &Arc<Engine>| {
-            engine.vm().extent(address)?;
             let block = engine.memory.find(address);
+            if block.is_none() {
+                engine.vm().extent(address)?;
+            }
             let plain = block.filter(|block| matches!(block.kind, BlockKind::Plain));
             Some(Mapping::Device { ordinal: engine.ordinal, context: plain.map(|block| block.context) })
         };
@@ -64,6 +66,9 @@ pub(crate) fn bytes_at(address: u64, bytes: u64) -> Result<Bytes> {
         return Ok(Bytes::new(span).kept_by(host));
     }
     for engine in engines()? {
+        if let Some(found) = engine.memory.of_graph(address, bytes) {
+            return found.map(|(span, is_gone)| Bytes::new(span).until_released(Some(is_gone)));
+        }
         if let Ok(span) = engine.vm().span(address, bytes) {
             // Host memory that is being freed has no owner any more.
             if span.is_mapped() {
@@ -111,7 +116,9 @@ pub(crate) fn memory_of_device(address: u64, bytes: u64) -> Result<Memory> {
 pub(crate) fn memory_of_any(address: u64, bytes: u64) -> Result<Memory> {
     let is_known = || {
         let engines = engines().unwrap_or_default();
-        engines.iter().any(|engine| engine.vm().extent(address).is_some())
+        engines
+            .iter()
+            .any(|engine| engine.memory.find(address).is_some() || engine.vm().extent(address).is_some())
     };
     match memory_of_device(address, bytes) {
         Err(_) if !is_known() => memory_of_host(address, bytes),

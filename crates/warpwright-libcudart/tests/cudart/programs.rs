@@ -392,3 +392,82 @@ fn parameters_are_those_of_the_name() {
     assert_eq!(call!(cudart.cudaMemPrefetchAsync(managed, 64usize, -1 as c_int, 0 as Stream)), 0);
     assert_eq!(call!(cudart.cudaMemPrefetchAsync(managed, 64usize, 9 as c_int, 0 as Stream)), 101);
 }
+
+/// The parameters of a node of any kind: what it is, and its structure from the third word on.
+type NodeParams = [u64; 32];
+
+/// Graphs allocate memory of their own, and run bodies by a value.
+#[test]
+fn graphs_have_memory_and_conditions() {
+    if apart("graphs_have_memory_and_conditions").is_some() {
+        return;
+    }
+    let program = Program::text();
+    let (cudart, found) = (&program.cudart, program.words(&[0; 4]));
+    let (mut stream, mut graph, mut exec) = (0usize, null_mut::<c_void>(), null_mut::<c_void>());
+    assert_eq!(call!(cudart.cudaStreamCreateWithFlags(&raw mut stream, 1 as c_uint)), 0);
+    // Captured: memory, a fill, a kernel, a copy, and the end of the memory.
+    let mut own = null_mut::<c_void>();
+    assert_eq!(call!(cudart.cudaStreamBeginCapture(stream, 1 as c_int)), 0);
+    assert_eq!(call!(cudart.cudaMallocAsync(&raw mut own, 16usize, stream)), 0);
+    assert_eq!(call!(cudart.cudaMemsetAsync(own, 0 as c_int, 16usize, stream)), 0);
+    let value = 5u32;
+    let params = [(&raw const own).cast::<c_void>(), (&raw const value).cast()];
+    let block = Dim3(4, 1, 1);
+    assert_eq!(call!(cudart.cudaLaunchKernel(of(&ADD), ONE, block, params.as_ptr(), 0usize, stream)), 0);
+    assert_eq!(call!(cudart.cudaMemcpyAsync(found, own, 16usize, IN_DEVICE, stream)), 0);
+    assert_eq!(call!(cudart.cudaFreeAsync(own, stream)), 0);
+    assert_eq!(call!(cudart.cudaStreamEndCapture(stream, &raw mut graph)), 0);
+    let mut count = 0usize;
+    assert_eq!(call!(cudart.cudaGraphGetNodes(graph, null_mut::<c_void>(), &raw mut count)), 0);
+    assert_eq!(count, 5);
+    assert_eq!(call!(cudart.cudaGraphInstantiate(&raw mut exec, graph, 0u64)), 0);
+    for _ in 0..2 {
+        assert_eq!(call!(cudart.cudaMemset(found, 0 as c_int, 16usize)), 0);
+        assert_eq!(call!(cudart.cudaGraphLaunch(exec, stream)), 0);
+        assert_eq!(call!(cudart.cudaStreamSynchronize(stream)), 0);
+        assert_eq!(program.read::<4>(found), [5; 4]);
+    }
+    assert_eq!(call!(cudart.cudaFree(own)), 1, "the graph has freed it");
+    // By the structure for all kinds.
+    let (mut other, mut node) = (null_mut::<c_void>(), null_mut::<c_void>());
+    assert_eq!(call!(cudart.cudaGraphCreate(&raw mut other, 0 as c_uint)), 0);
+    let add = |node: *mut *mut c_void, params: &mut NodeParams| {
+        call!(cudart.cudaGraphAddNode(
+            node,
+            other,
+            null::<c_void>(),
+            null::<c_void>(),
+            0usize,
+            params.as_mut_ptr()
+        ))
+    };
+    let mut allocation: NodeParams = [0; 32];
+    (allocation[0], allocation[2], allocation[3], allocation[15]) = (10, 1, 1, 64);
+    assert_eq!(add(&raw mut node, &mut allocation), 0);
+    let mut told: NodeParams = [0; 32];
+    assert_eq!(call!(cudart.cudaGraphNodeGetParams(node, told.as_mut_ptr())), 0);
+    assert_eq!((told[0], told[15], told[16]), (10, 64, allocation[16]));
+    let mut handle = 0u64;
+    assert_eq!(
+        call!(cudart.cudaGraphConditionalHandleCreate(&raw mut handle, other, 1 as c_uint, 1 as c_uint)),
+        0
+    );
+    // A choice among two bodies, of which the second is empty.
+    let mut conditional: NodeParams = [0; 32];
+    (conditional[0], conditional[2], conditional[3]) = (13, handle, 2 << 32);
+    assert_eq!(add(&raw mut node, &mut conditional), 0);
+    let bodies = std::ptr::with_exposed_provenance::<*mut c_void>(conditional[4] as usize);
+    // SAFETY: the call has returned the graphs of the bodies there.
+    let body = unsafe { *bodies };
+    let fill: [u64; 6] = [found.expose_provenance() as u64, 0, 7 | 4 << 32, 4, 1, 0];
+    assert_eq!(
+        call!(cudart.cudaGraphAddMemsetNode(&raw mut node, body, null::<c_void>(), 0usize, fill.as_ptr())),
+        0
+    );
+    assert_eq!(call!(cudart.cudaGraphInstantiate(&raw mut exec, other, 0u64)), 0);
+    assert_eq!(call!(cudart.cudaGraphLaunch(exec, stream)), 0);
+    assert_eq!(call!(cudart.cudaStreamSynchronize(stream)), 0);
+    assert_eq!(program.read::<4>(found), [7; 4]);
+    assert_eq!(call!(cudart.cudaGraphLaunch(exec, stream)), 1, "its memory was not freed");
+}

@@ -91,16 +91,44 @@ impl GlobalMap {
         if bytes > self.unused() || bytes > self.capacity {
             return None;
         }
+        let allocation = self.place(bytes, kind, name.into())?;
+        self.put(allocation.clone());
+        self.used += bytes;
+        Some(allocation)
+    }
+
+    /// Gives addresses to an allocation that has no memory yet; `None` where there are none left.
+    pub(crate) fn reserve(&mut self, bytes: u64, name: &str) -> Option<Arc<Allocation>> {
+        if bytes > self.capacity {
+            return None;
+        }
+        let allocation = self.place(bytes, AllocationKind::Buffer, name.into())?;
+        self.put(Arc::new(allocation.ghost()));
+        Some(allocation)
+    }
+
+    /// Makes reserved memory accessible. Returns whether there is room for it.
+    pub(crate) fn commit(&mut self, allocation: &Arc<Allocation>) -> bool {
+        if allocation.bytes > self.unused() {
+            return false;
+        }
+        let slot = self.allocations.get_mut(allocation.id as usize).and_then(Option::as_mut);
+        let Some(slot) = slot.filter(|slot| slot.freed) else { return false };
+        *slot = allocation.clone();
+        self.used += allocation.bytes;
+        true
+    }
+
+    /// An allocation with addresses of its own.
+    fn place(&mut self, bytes: u64, kind: AllocationKind, name: String) -> Option<Arc<Allocation>> {
         // There is always room behind the end, so that a step too far is not in the next allocation.
         let page = self.find_pages(pages_of(bytes))?;
         // Variables are known by a range of numbers.
         let is_variable = matches!(kind, AllocationKind::Variable | AllocationKind::Constant);
         let id = if is_variable { self.allocations.len() as u32 } else { self.next_id() };
         let base = self.first + (u64::from(page) << PAGE_BITS);
-        let allocation = Arc::new(Allocation::new(id, base, bytes, kind, name.into())?);
+        let allocation = Arc::new(Allocation::new(id, base, bytes, kind, name)?);
         self.take_pages(page, pages_of(bytes), id);
-        self.put(allocation.clone());
-        self.used += bytes;
         Some(allocation)
     }
 
@@ -214,14 +242,26 @@ impl GlobalMap {
 
     /// Gives an allocation back. What it was stays known for a while.
     pub(crate) fn free(&mut self, id: u32) {
-        let Some(Some(slot)) = self.allocations.get_mut(id as usize) else { return };
+        if self.decommit(id) {
+            self.retire(id);
+        }
+    }
+
+    /// Takes the memory of an allocation, which keeps its addresses. Returns whether it had any.
+    pub(crate) fn decommit(&mut self, id: u32) -> bool {
+        let Some(Some(slot)) = self.allocations.get_mut(id as usize) else { return false };
         if slot.freed {
-            return;
+            return false;
         }
         if !slot.of_host {
             self.used -= slot.bytes;
         }
         *slot = Arc::new(slot.ghost());
+        true
+    }
+
+    /// What has no memory any more will be forgotten.
+    pub(crate) fn retire(&mut self, id: u32) {
         self.ghosts.push_back(id);
         if self.ghosts.len() > MAX_GHOSTS
             && let Some(oldest) = self.ghosts.pop_front()
@@ -375,6 +415,29 @@ mod tests {
         assert_eq!(bases.iter().filter(known).count(), MAX_GHOSTS);
         assert!(bases[..10].iter().all(|&base| map.lookup(base).is_none()));
         assert!(map.len() <= MAX_GHOSTS + 2, "numbers come back");
+    }
+
+    #[test]
+    fn reserved_addresses_have_memory_at_times() {
+        let mut map = GlobalMap::new(100, 0, 1);
+        let reserved = map.reserve(60, "").unwrap();
+        let is_there = |map: &GlobalMap| map.lookup(reserved.base).is_some_and(|found| !found.freed);
+        assert!(!is_there(&map) && map.unused() == 100);
+        for _ in 0..2 {
+            assert!(map.commit(&reserved) && !map.commit(&reserved));
+            assert!(is_there(&map) && map.unused() == 40);
+            assert!(map.decommit(reserved.id) && !map.decommit(reserved.id));
+            assert!(!is_there(&map) && map.unused() == 100);
+        }
+        // It is never forgotten, however much comes and goes, and gets memory only where there is room.
+        for _ in 0..MAX_GHOSTS + 10 {
+            let (id, base) = allocate(&mut map, 50).unwrap();
+            assert!(base != reserved.base && !map.commit(&reserved));
+            map.free(id);
+        }
+        assert!(map.lookup(reserved.base).is_some());
+        map.retire(reserved.id);
+        assert_eq!(map.ghosts.back(), Some(&reserved.id));
     }
 
     #[test]
