@@ -1,6 +1,7 @@
 //! The accesses of a warp by one instruction, and their division into rows.
 
 use super::entry::{Bytes, Lanes, ROW_BYTES, Scope, lanes};
+use super::location::Place;
 
 /// How an instruction accesses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,6 +228,13 @@ impl WarpAccess<'_> {
     /// Where a lane accesses memory.
     pub(super) fn address(&self, lane: u32) -> u64 {
         self.base.wrapping_add(self.offsets[lane as usize])
+    }
+
+    /// The locations that a lane accesses: the elements of a vector are accesses of their own.
+    pub(super) fn places(&self, lane: u32) -> impl Iterator<Item = Place> {
+        let (start, element) = (self.address(lane), self.element);
+        (0..self.bytes.div_ceil(element))
+            .map(move |at| (start.wrapping_add(u64::from(at * element)), element))
     }
 
     /// Whether neighbouring lanes may share an entry: their bytes tile a row.

@@ -48,7 +48,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.device.is_empty() && self.block.is_empty()
     }
 }

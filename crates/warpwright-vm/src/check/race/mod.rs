@@ -69,9 +69,9 @@ pub(crate) use footprint::{Footprint, Meeting, Touched};
 
 use access::Piece;
 use check::Check;
-use clock::Clocks;
+use clock::{Clocks, Seen};
 use entry::lanes;
-use location::{GlobalLocations, Locations};
+use location::{GlobalLocations, Locations, Place};
 use shadow::{CHUNK_ROWS, ChunkCache, GlobalRows, SharedRows};
 
 /// How far practice is followed beyond the letter of the memory model.
@@ -247,8 +247,8 @@ impl BlockRaces {
             let locations = &mut self.locations;
             if release || self.clocks.may_release(access.warp) || (replaces && !locations.is_empty()) {
                 let block = self.clocks.block;
-                release_all(&mut self.clocks, access, scope, release, |address, thread, released| {
-                    locations.release(address, (block, thread), released, replaces);
+                release_all(&mut self.clocks, access, scope, release, |place, thread, released| {
+                    locations.release(place, (block, thread), released, replaces);
                 });
             }
         }
@@ -273,8 +273,8 @@ impl BlockRaces {
             && (release || self.clocks.may_release(access.warp))
         {
             let block = self.clocks.block;
-            release_all(&mut self.clocks, access, scope, release, |address, thread, released| {
-                launch.locations.release(address, (block, thread), released);
+            release_all(&mut self.clocks, access, scope, release, |place, thread, released| {
+                launch.locations.release(place, (block, thread), released);
             });
         }
     }
@@ -316,7 +316,7 @@ impl BlockRaces {
             return;
         }
         let (locations, block) = (&self.locations, self.clocks.block);
-        observe_all(&mut self.clocks, access, |address| locations.observe(address, block));
+        observe_all(&mut self.clocks, access, |place, scope| locations.observe(place, block, scope));
     }
 
     /// Records the observation of a strong read of global memory, after the read: of the access recorded last.
@@ -342,7 +342,7 @@ impl BlockRaces {
             return;
         }
         let block = self.clocks.block;
-        observe_all(&mut self.clocks, access, |address| launch.locations.observe(address, block));
+        observe_all(&mut self.clocks, access, |place, scope| launch.locations.observe(place, block, scope));
     }
 }
 
@@ -389,45 +389,56 @@ told! {
     mbarrier_waited(address: u64, warp: u8, mask: u32) => phase_wait(address, warp, mask);
 }
 
-/// Enters what each lane releases by a strong write.
+/// Enters what each lane releases by a strong write, to each of its elements.
 fn release_all(
     clocks: &mut Clocks,
     access: &WarpAccess<'_>,
     scope: Scope,
     release: bool,
-    mut enter: impl FnMut(u64, u16, &clock::Seen),
+    mut enter: impl FnMut(Place, u16, &Seen),
 ) {
+    let mut enter = |lane: u32, mut released: Seen| {
+        if scope == Scope::Block {
+            // Other blocks do not observe the write, whatever it is that was fenced.
+            let device = std::mem::take(&mut released.device);
+            released.block.join(&device);
+        }
+        for place in access.places(lane) {
+            enter(place, knowledge::thread(access.warp, lane), &released);
+        }
+    };
     if release {
         for (lane, released) in clocks.release(access.warp, access.mask, scope) {
-            enter(access.address(lane), knowledge::thread(access.warp, lane), &released);
+            enter(lane, released);
         }
         return;
     }
     for lane in lanes(access.mask) {
-        let released = clocks.fenced(access.warp, lane);
-        enter(access.address(lane), knowledge::thread(access.warp, lane), &released);
+        enter(lane, clocks.fenced(access.warp, lane));
     }
 }
 
 /// Records the observation of each lane, and acquires it if the read acquires.
-fn observe_all(clocks: &mut Clocks, access: &WarpAccess<'_>, find: impl Fn(u64) -> Option<clock::Seen>) {
+fn observe_all(clocks: &mut Clocks, access: &WarpAccess<'_>, find: impl Fn(Place, Scope) -> Option<Seen>) {
     let Strength::Strong { scope, acquire, .. } = access.strength else { return };
-    let mut last: Option<(u64, Option<clock::Seen>)> = None;
-    let mut acquired = Vec::new();
-    for lane in lanes(access.mask) {
-        let address = access.address(lane);
-        if last.as_ref().is_none_or(|&(at, _)| at != address) {
-            last = Some((address, find(address)));
-        }
-        let Some((_, Some(seen))) = &last else { continue };
-        clocks.observe(access.warp, lane, seen);
-        if acquire {
-            let mut seen = seen.clone();
-            if scope == Scope::Block {
-                seen.device = knowledge::Floors::default();
+    let mut last: Option<(Place, Option<Seen>)> = None;
+    for element in 0..access.bytes.div_ceil(access.element) as usize {
+        let mut acquired = Vec::new();
+        for lane in lanes(access.mask) {
+            let Some(place) = access.places(lane).nth(element) else { continue };
+            if last.as_ref().is_none_or(|&(at, _)| at != place) {
+                last = Some((place, find(place, scope)));
             }
-            acquired.push((lane, seen));
+            let Some((_, Some(seen))) = &last else { continue };
+            clocks.observe(access.warp, lane, seen);
+            if acquire {
+                let mut seen = seen.clone();
+                if scope == Scope::Block {
+                    seen.device = knowledge::Floors::default();
+                }
+                acquired.push((lane, seen));
+            }
         }
+        clocks.learn(access.warp, access.mask, &acquired);
     }
-    clocks.learn(access.warp, access.mask, &acquired);
 }
