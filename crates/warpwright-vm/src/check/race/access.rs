@@ -12,6 +12,8 @@ pub enum AccessKind {
     Write,
     /// A read-modify-write: `atom` or `red`.
     Atomic,
+    /// A compare-and-swap that stores nothing: a read.
+    Swap,
     /// The source of an asynchronous copy: read at any time until the copy is waited for.
     AsyncRead,
     /// The destination of an asynchronous copy: written at any time until it is waited for.
@@ -26,7 +28,7 @@ impl AccessKind {
 
     /// Whether the instruction reads memory.
     pub const fn is_read(self) -> bool {
-        matches!(self, AccessKind::Read | AccessKind::Atomic | AccessKind::AsyncRead)
+        matches!(self, AccessKind::Read | AccessKind::Atomic | AccessKind::Swap | AccessKind::AsyncRead)
     }
 
     /// Whether an asynchronous agent performs it.
@@ -55,6 +57,10 @@ impl Strength {
     /// `.relaxed` and `.volatile`.
     pub const fn relaxed(scope: Scope) -> Strength {
         Strength::Strong { scope, acquire: false, release: false }
+    }
+
+    pub(super) fn acquires(self) -> bool {
+        matches!(self, Strength::Strong { acquire: true, .. })
     }
 
     pub(super) fn scope(self) -> Option<Scope> {

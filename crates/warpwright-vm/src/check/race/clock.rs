@@ -8,13 +8,18 @@ use std::sync::Arc;
 
 use super::entry::{Entry, Scope, lanes};
 use super::knowledge::{Floors, Knowledge, Known, agent};
+use super::location::Place;
 use super::{FenceKind, Mode};
+use phases::Phases;
 
 mod grid_wait;
+mod phases;
 
 /// Groups of asynchronous copies of a warp that are remembered, so that a kernel that never waits for them does
 /// not fill the host's memory.
 const MAX_GROUPS: usize = 1024;
+/// Locations of which a lane remembers what it observed there.
+const MAX_PLACES: usize = 8;
 
 /// Knowledge of one lane beyond its warp's, and releases that it has observed but not acquired.
 #[derive(Debug, Default)]
@@ -23,6 +28,8 @@ struct Lane {
     /// Released clocks that strong reads observed: what a fence of device scope would acquire, and one of block
     /// scope.
     seen: Seen,
+    /// The same by location, the last ones: an acquire operation on the location acquires it, too.
+    seen_at: Vec<(Place, Seen)>,
     /// The last fences, by scope: a later strong write releases the knowledge at the fence.
     fences: [Option<Arc<FencePoint>>; 2],
     /// The lane's own asynchronous copies from before this are complete.
@@ -50,6 +57,16 @@ pub(super) struct Seen {
 impl Seen {
     pub(super) fn is_empty(&self) -> bool {
         self.device.is_empty() && self.block.is_empty()
+    }
+
+    fn join(&mut self, other: &Seen) {
+        // Polls see the same again and again.
+        if !self.device.is_same(&other.device) {
+            self.device.join(&other.device);
+        }
+        if !self.block.is_same(&other.block) {
+            self.block.join(&other.block);
+        }
     }
 }
 
@@ -130,15 +147,6 @@ impl Warp {
     fn lane(&self, lane: u32) -> Option<&Lane> {
         self.lanes.as_ref().map(|lanes| &lanes[lane as usize])
     }
-}
-
-/// A barrier in shared memory.
-#[derive(Debug, Default)]
-struct Phases {
-    /// Released by arrivals at the present phase.
-    current: Floors,
-    /// Released to those who saw the last phase complete.
-    completed: Floors,
 }
 
 /// The clock and the knowledge of one block.
@@ -466,20 +474,27 @@ impl Clocks {
     }
 
     /// A strong read of a lane observed a location to which this was released.
-    pub(super) fn observe(&mut self, warp: u8, lane: u32, seen: &Seen) {
+    pub(super) fn observe(&mut self, warp: u8, lane: u32, place: Place, seen: &Seen) {
         if seen.is_empty() {
             return;
         }
         self.extra = true;
         self.acquainted = true;
-        let own = &mut self.warps[usize::from(warp)].lanes()[lane as usize].seen;
-        // Polls see the same again and again.
-        if !own.device.is_same(&seen.device) {
-            own.device.join(&seen.device);
+        let own = &mut self.warps[usize::from(warp)].lanes()[lane as usize];
+        own.seen.join(seen);
+        if let Some((_, there)) = own.seen_at.iter_mut().find(|(at, _)| *at == place) {
+            return there.join(seen);
         }
-        if !own.block.is_same(&seen.block) {
-            own.block.join(&seen.block);
+        if own.seen_at.len() == MAX_PLACES {
+            own.seen_at.remove(0);
         }
+        own.seen_at.push((place, seen.clone()));
+    }
+
+    /// All that a lane has observed of a location and not acquired since.
+    pub(super) fn seen_at(&self, warp: u8, lane: u32, place: Place) -> Option<Seen> {
+        let own = self.warps[usize::from(warp)].lane(lane)?;
+        own.seen_at.iter().find(|(at, _)| *at == place).map(|(_, seen)| seen.clone())
     }
 
     /// Lanes acquire what their strong reads observed.
@@ -487,13 +502,14 @@ impl Clocks {
         let Some(all) = &mut self.warps[usize::from(warp)].lanes else { return };
         let seen: Vec<(u32, Seen)> = lanes(mask)
             .filter_map(|lane| {
-                let own = &mut all[lane as usize].seen;
-                if own.is_empty() {
+                let own = &mut all[lane as usize];
+                if own.seen.is_empty() {
                     return None;
                 }
-                let mut seen = Seen { device: Floors::default(), block: own.block.clone() };
+                let mut seen = Seen { device: Floors::default(), block: own.seen.block.clone() };
                 if scope == Scope::Device {
-                    seen = std::mem::take(own);
+                    own.seen_at.clear();
+                    seen = std::mem::take(&mut own.seen);
                 }
                 Some((lane, seen))
             })
@@ -578,50 +594,6 @@ impl Clocks {
         }
         state.groups.retain(|&(of, _)| of != 0);
         self.extra = true;
-    }
-
-    /// Lanes arrive at a barrier in shared memory; `agents` when it is their earlier asynchronous
-    /// copies that arrive once they are complete.
-    pub(super) fn phase_arrive(&mut self, barrier: u64, warp: u8, mask: u32, agents: bool) {
-        self.extra = true;
-        let released = if agents {
-            let tick = self.tick();
-            let mut known = Known::default();
-            known.raise_lanes(agent(warp), mask, self.whole(warp, mask), tick);
-            let mut floors = Floors::default();
-            floors.insert(self.block, known);
-            floors
-        } else {
-            let tick = self.tick();
-            let mut all = Knowledge::clone(&self.common);
-            self.gather(warp, mask, false, &mut all);
-            all.own.raise_lanes(warp, mask, self.whole(warp, mask), tick);
-            all.into_floors(self.block)
-        };
-        self.phases.entry(barrier).or_default().current.join(&released);
-    }
-
-    /// A barrier in shared memory begins, or ends.
-    pub(super) fn phase_begin(&mut self, barrier: u64) {
-        self.phases.remove(&barrier);
-    }
-
-    /// The phase of a barrier in shared memory is complete.
-    pub(super) fn phase_complete(&mut self, barrier: u64) {
-        let phases = self.phases.entry(barrier).or_default();
-        let current = std::mem::take(&mut phases.current);
-        phases.completed.join(&current);
-    }
-
-    /// Lanes have seen the phase complete.
-    pub(super) fn phase_wait(&mut self, barrier: u64, warp: u8, mask: u32) {
-        let Some(phases) = self.phases.get(&barrier) else { return };
-        let seen = Seen { device: phases.completed.clone(), block: Floors::default() };
-        if seen.is_empty() {
-            return;
-        }
-        let released: Vec<_> = lanes(mask).map(|lane| (lane, seen.clone())).collect();
-        self.learn(warp, mask, &released);
     }
 
     /// Up to when everything that threads of the block did is known to all its threads; asynchronous copies

@@ -114,7 +114,7 @@ const SHARDS: usize = 64;
 ///
 /// A release is entered before memory changes, and an observation is looked up after memory was read, so a thread
 /// that reads a released value finds the release. Conversely, a reader may find more than its value carried, which
-/// can only hide a race; for that reason a write never removes an earlier release.
+/// can only hide a race; for that reason a write removes no earlier release unless one host thread runs all blocks.
 #[derive(Debug)]
 pub(super) struct GlobalLocations {
     shards: [Mutex<Locations>; SHARDS],
@@ -132,11 +132,11 @@ impl GlobalLocations {
         self.shards[at as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn release(&self, place: Place, thread: (u32, u16), released: &Seen) {
-        if released.is_empty() {
+    pub(super) fn release(&self, place: Place, thread: (u32, u16), released: &Seen, replaces: bool) {
+        if released.is_empty() && !replaces {
             return;
         }
-        self.shard(place).release(place, thread, released, false);
+        self.shard(place).release(place, thread, released, replaces);
         self.used.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }

@@ -143,18 +143,15 @@ pub struct Race {
 pub struct LaunchRaces {
     rows: GlobalRows,
     locations: GlobalLocations,
-}
-
-impl Default for LaunchRaces {
-    fn default() -> Self {
-        LaunchRaces::new()
-    }
+    /// One host thread runs all blocks, so that what is recorded before a store is what the store replaces.
+    alone: bool,
 }
 
 impl LaunchRaces {
-    /// The initial state: everything that ended before the launch is ordered before it.
-    pub fn new() -> LaunchRaces {
-        LaunchRaces { rows: GlobalRows::new(), locations: GlobalLocations::new() }
+    /// The initial state: everything that ended before the launch is ordered before it. One host thread `alone` runs
+    /// all blocks, or several do.
+    pub fn new(alone: bool) -> LaunchRaces {
+        LaunchRaces { rows: GlobalRows::new(), locations: GlobalLocations::new(), alone }
     }
 
     /// Forgets everything: the launch is over.
@@ -270,12 +267,14 @@ impl BlockRaces {
         check.global(&launch.rows, &mut worker.chunks, &mut worker.pieces);
         if let Strength::Strong { scope, release, .. } = access.strength
             && access.kind.is_write()
-            && (release || self.clocks.may_release(access.warp))
         {
-            let block = self.clocks.block;
-            release_all(&mut self.clocks, access, scope, release, |place, thread, released| {
-                launch.locations.release(place, (block, thread), released);
-            });
+            let replaces = launch.alone && access.kind == AccessKind::Write;
+            if release || self.clocks.may_release(access.warp) || (replaces && launch.locations.is_used()) {
+                let block = self.clocks.block;
+                release_all(&mut self.clocks, access, scope, release, |place, thread, released| {
+                    launch.locations.release(place, (block, thread), released, replaces);
+                });
+            }
         }
     }
 
@@ -312,7 +311,7 @@ impl BlockRaces {
         access.runs(|run| {
             run.pieces(|piece| rows.row(piece.row).observe(&entry.with(piece.bytes, piece.lanes)));
         });
-        if self.locations.is_empty() {
+        if self.locations.is_empty() && !access.strength.acquires() {
             return;
         }
         let (locations, block) = (&self.locations, self.clocks.block);
@@ -381,12 +380,16 @@ told! {
     mbarrier_begin(address: u64) => phase_begin(address);
     /// Lanes arrive at the `mbarrier` at that address of shared memory.
     mbarrier_arrive(address: u64, warp: u8, mask: u32) => phase_arrive(address, warp, mask, false);
+    /// The same by a relaxed operation.
+    mbarrier_arrive_relaxed(address: u64, warp: u8, mask: u32) => phase_arrive_relaxed(address, warp, mask);
     /// The asynchronous copies that lanes have issued so far will arrive at an `mbarrier`.
     mbarrier_arrive_copies(address: u64, warp: u8, mask: u32) => phase_arrive(address, warp, mask, true);
     /// The present phase of an `mbarrier` is complete.
     mbarrier_complete(address: u64) => phase_complete(address);
     /// Lanes have observed, by a test or a wait, that the last phase of an `mbarrier` is complete.
     mbarrier_waited(address: u64, warp: u8, mask: u32) => phase_wait(address, warp, mask);
+    /// The same by a relaxed operation.
+    mbarrier_seen(address: u64, warp: u8, mask: u32) => phase_see(address, warp, mask);
 }
 
 /// Enters what each lane releases by a strong write, to each of its elements.
@@ -429,12 +432,19 @@ fn observe_all(clocks: &mut Clocks, access: &WarpAccess<'_>, find: impl Fn(Place
             if last.as_ref().is_none_or(|&(at, _)| at != place) {
                 last = Some((place, find(place, scope)));
             }
-            let Some((_, Some(seen))) = &last else { continue };
-            clocks.observe(access.warp, lane, seen);
+            let seen = match &last {
+                Some((_, Some(seen))) => seen,
+                _ if acquire => &Seen::default(),
+                _ => continue,
+            };
+            clocks.observe(access.warp, lane, place, seen);
             if acquire {
-                let mut seen = seen.clone();
+                let mut seen = clocks.seen_at(access.warp, lane, place).unwrap_or_default();
                 if scope == Scope::Block {
                     seen.device = knowledge::Floors::default();
+                }
+                if seen.is_empty() {
+                    continue;
                 }
                 acquired.push((lane, seen));
             }
