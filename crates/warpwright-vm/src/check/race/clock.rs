@@ -18,8 +18,6 @@ mod phases;
 /// Groups of asynchronous copies of a warp that are remembered, so that a kernel that never waits for them does
 /// not fill the host's memory.
 const MAX_GROUPS: usize = 1024;
-/// Locations of which a lane remembers what it observed there.
-const MAX_PLACES: usize = 8;
 
 /// Knowledge of one lane beyond its warp's, and releases that it has observed but not acquired.
 #[derive(Debug, Default)]
@@ -28,8 +26,8 @@ struct Lane {
     /// Released clocks that strong reads observed: what a fence of device scope would acquire, and one of block
     /// scope.
     seen: Seen,
-    /// The same by location, the last ones: an acquire operation on the location acquires it, too.
-    seen_at: Vec<(Place, Seen)>,
+    /// The same by location: an acquire operation on the location acquires it, too.
+    seen_at: HashMap<Place, Seen>,
     /// The last fences, by scope: a later strong write releases the knowledge at the fence.
     fences: [Option<Arc<FencePoint>>; 2],
     /// The lane's own asynchronous copies from before this are complete.
@@ -262,6 +260,7 @@ impl Clocks {
             }
             if barrier && !strict && !own.seen.is_empty() {
                 let seen = std::mem::take(&mut own.seen);
+                own.seen_at.clear();
                 into.acquire(block, &seen.device);
             }
         }
@@ -482,19 +481,19 @@ impl Clocks {
         self.acquainted = true;
         let own = &mut self.warps[usize::from(warp)].lanes()[lane as usize];
         own.seen.join(seen);
-        if let Some((_, there)) = own.seen_at.iter_mut().find(|(at, _)| *at == place) {
-            return there.join(seen);
-        }
-        if own.seen_at.len() == MAX_PLACES {
-            own.seen_at.remove(0);
-        }
-        own.seen_at.push((place, seen.clone()));
+        own.seen_at.entry(place).or_default().join(seen);
     }
 
-    /// All that a lane has observed of a location and not acquired since.
-    pub(super) fn seen_at(&self, warp: u8, lane: u32, place: Place) -> Option<Seen> {
-        let own = self.warps[usize::from(warp)].lane(lane)?;
-        own.seen_at.iter().find(|(at, _)| *at == place).map(|(_, seen)| seen.clone())
+    /// What a lane has observed of a location, for an acquire operation of that scope on it.
+    pub(super) fn take_seen(&mut self, warp: u8, lane: u32, place: Place, scope: Scope) -> Option<Seen> {
+        let own = &mut self.warps[usize::from(warp)].lanes.as_mut()?[lane as usize];
+        match scope {
+            Scope::Device => own.seen_at.remove(&place),
+            Scope::Block => {
+                let block = own.seen_at.get(&place)?.block.clone();
+                Some(Seen { device: Floors::default(), block })
+            }
+        }
     }
 
     /// Lanes acquire what their strong reads observed.

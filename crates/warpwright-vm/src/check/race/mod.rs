@@ -439,10 +439,7 @@ fn observe_all(clocks: &mut Clocks, access: &WarpAccess<'_>, find: impl Fn(Place
             };
             clocks.observe(access.warp, lane, place, seen);
             if acquire {
-                let mut seen = clocks.seen_at(access.warp, lane, place).unwrap_or_default();
-                if scope == Scope::Block {
-                    seen.device = knowledge::Floors::default();
-                }
+                let seen = clocks.take_seen(access.warp, lane, place, scope).unwrap_or_default();
                 if seen.is_empty() {
                     continue;
                 }
