@@ -127,6 +127,7 @@ impl<'a> Machine<'a> {
         let kind = match semantics {
             Some(Semantics::Acquire) => FenceKind::Acquire,
             Some(Semantics::Release) => FenceKind::Release,
+            Some(Semantics::SeqCst) => FenceKind::Sequential,
             _ => FenceKind::Both,
         };
         let mask = self.mask;

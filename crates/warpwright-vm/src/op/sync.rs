@@ -29,9 +29,9 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         }
         Op::BarrierClusterWait(bar) => cluster_wait(d, bar.aligned),
         Op::Membar(op) => match op.level {
-            MembarLevel::Cta => fence(d, Scope::Cta, None),
-            MembarLevel::Gl => fence(d, Scope::Gpu, None),
-            MembarLevel::Sys => fence(d, Scope::Sys, None),
+            MembarLevel::Cta => fence(d, Scope::Cta, Some(Semantics::SeqCst)),
+            MembarLevel::Gl => fence(d, Scope::Gpu, Some(Semantics::SeqCst)),
+            MembarLevel::Sys => fence(d, Scope::Sys, Some(Semantics::SeqCst)),
         },
         Op::Fence(op) => fence(d, op.scope, op.semantics),
         // It is for the beginnings of mbarriers only. That it releases more can hide a race.

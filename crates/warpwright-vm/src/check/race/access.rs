@@ -1,7 +1,7 @@
 //! The accesses of a warp by one instruction, and their division into rows.
 
 use super::entry::{Bytes, Lanes, ROW_BYTES, Scope, lanes};
-use super::location::Place;
+use super::location::ScalarPlace;
 
 /// How an instruction accesses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -237,7 +237,7 @@ impl WarpAccess<'_> {
     }
 
     /// The locations that a lane accesses: the elements of a vector are accesses of their own.
-    pub(super) fn places(&self, lane: u32) -> impl Iterator<Item = Place> {
+    pub(super) fn places(&self, lane: u32) -> impl Iterator<Item = ScalarPlace> {
         let (start, element) = (self.address(lane), self.element);
         (0..self.bytes.div_ceil(element))
             .map(move |at| (start.wrapping_add(u64::from(at * element)), element))

@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use super::entry::{Entry, Scope, lanes};
 use super::knowledge::{Floors, Knowledge, Known, agent};
-use super::location::Place;
+use super::location::ScalarPlace;
 use super::{FenceKind, Mode};
 use phases::Phases;
+use sequential::Sequential;
 
 mod grid_wait;
 mod phases;
+mod sequential;
 
 /// Groups of asynchronous copies of a warp that are remembered, so that a kernel that never waits for them does
 /// not fill the host's memory.
@@ -27,9 +29,10 @@ struct Lane {
     /// scope.
     seen: Seen,
     /// The same by location: an acquire operation on the location acquires it, too.
-    seen_at: HashMap<Place, Seen>,
+    seen_at: HashMap<ScalarPlace, Seen>,
     /// The last fences, by scope: a later strong write releases the knowledge at the fence.
     fences: [Option<Arc<FencePoint>>; 2],
+    sequential: Option<Box<Sequential>>,
     /// The lane's own asynchronous copies from before this are complete.
     waited: u64,
 }
@@ -55,6 +58,16 @@ pub(super) struct Seen {
 impl Seen {
     pub(super) fn is_empty(&self) -> bool {
         self.device.is_empty() && self.block.is_empty()
+    }
+
+    /// The part that others get to know through an access of that scope.
+    pub(super) fn within(mut self, scope: Scope) -> Seen {
+        if scope == Scope::Block {
+            // Other blocks do not observe the access, whatever it is that was fenced.
+            let device = std::mem::take(&mut self.device);
+            self.block.join(&device);
+        }
+        self
     }
 
     fn join(&mut self, other: &Seen) {
@@ -130,6 +143,8 @@ struct Warp {
     apart: u32,
     /// Whether a lane observed something, or fenced, since the last barrier of the block.
     restless: bool,
+    /// Whether a lane executed `fence.sc`.
+    sequential: bool,
     /// Knowledge that was fenced before a barrier of the block, by any thread that arrived there.
     carried: Floors,
     /// Groups of asynchronous copies that are not known to be complete, oldest first: lanes and clock.
@@ -389,6 +404,9 @@ impl Clocks {
         if kind != FenceKind::Release {
             self.acquire_seen(warp, mask, scope);
         }
+        if kind == FenceKind::Sequential {
+            self.acquire_sequential(warp, mask, scope);
+        }
         if kind != FenceKind::Acquire {
             let tick = self.tick();
             let (together, own) = self.fence_points(warp, mask, tick);
@@ -400,7 +418,11 @@ impl Clocks {
                 let mask = if point.lane.is_some() { point.lanes } else { mask & !own_lanes };
                 let point = Arc::new(point);
                 for lane in lanes(mask) {
+                    let state = &mut self.warps[usize::from(warp)];
                     state.lanes()[lane as usize].fences[scope as usize] = Some(point.clone());
+                    if kind == FenceKind::Sequential {
+                        self.keep_sequential(warp, lane, scope, point.clone());
+                    }
                 }
             }
         }
@@ -473,7 +495,7 @@ impl Clocks {
     }
 
     /// A strong read of a lane observed a location to which this was released.
-    pub(super) fn observe(&mut self, warp: u8, lane: u32, place: Place, seen: &Seen) {
+    pub(super) fn observe(&mut self, warp: u8, lane: u32, place: ScalarPlace, seen: &Seen) {
         if seen.is_empty() {
             return;
         }
@@ -485,7 +507,13 @@ impl Clocks {
     }
 
     /// What a lane has observed of a location, for an acquire operation of that scope on it.
-    pub(super) fn take_seen(&mut self, warp: u8, lane: u32, place: Place, scope: Scope) -> Option<Seen> {
+    pub(super) fn take_seen(
+        &mut self,
+        warp: u8,
+        lane: u32,
+        place: ScalarPlace,
+        scope: Scope,
+    ) -> Option<Seen> {
         let own = &mut self.warps[usize::from(warp)].lanes.as_mut()?[lane as usize];
         match scope {
             Scope::Device => own.seen_at.remove(&place),

@@ -16,7 +16,7 @@ use super::knowledge::Floors;
 const MAX_RECENT: usize = 16;
 
 /// Where a scalar begins, and its bytes. What overlaps in part is another location.
-pub(super) type Place = (u64, u32);
+pub(super) type ScalarPlace = (u64, u32);
 
 #[derive(Debug, Default)]
 struct Location {
@@ -55,7 +55,7 @@ impl Location {
 /// Locations by place.
 #[derive(Debug, Default)]
 pub(super) struct Locations {
-    map: HashMap<Place, Location>,
+    map: HashMap<ScalarPlace, Location>,
 }
 
 impl Locations {
@@ -70,7 +70,13 @@ impl Locations {
     /// A strong write of a thread of a block. With `replaces`, earlier releases of other threads are removed, since the
     /// value that carried them is overwritten. Those of the thread itself stay: a release that a strong write of the
     /// same thread follows is a release pattern.
-    pub(super) fn release(&mut self, place: Place, thread: (u32, u16), released: &Seen, replaces: bool) {
+    pub(super) fn release(
+        &mut self,
+        place: ScalarPlace,
+        thread: (u32, u16),
+        released: &Seen,
+        replaces: bool,
+    ) {
         let is_of_others = |location: &Location| location.by != Some(thread);
         if released.is_empty() {
             if replaces && self.map.get(&place).is_some_and(is_of_others) {
@@ -90,7 +96,7 @@ impl Locations {
     }
 
     /// What a strong read of that scope by a thread of `block` observes.
-    pub(super) fn observe(&self, place: Place, block: u32, scope: Scope) -> Option<Seen> {
+    pub(super) fn observe(&self, place: ScalarPlace, block: u32, scope: Scope) -> Option<Seen> {
         let location = self.map.get(&place)?;
         let mut own = location.blocks.get(&block).cloned().unwrap_or_default();
         match location.recent.iter().find(|(of, _)| *of == block) {
@@ -127,12 +133,12 @@ impl GlobalLocations {
         GlobalLocations { shards: std::array::from_fn(|_| Mutex::default()), used: AtomicBool::new(false) }
     }
 
-    fn shard(&self, (address, _): Place) -> MutexGuard<'_, Locations> {
+    fn shard(&self, (address, _): ScalarPlace) -> MutexGuard<'_, Locations> {
         let at = (address >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
         self.shards[at as usize % SHARDS].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn release(&self, place: Place, thread: (u32, u16), released: &Seen, replaces: bool) {
+    pub(super) fn release(&self, place: ScalarPlace, thread: (u32, u16), released: &Seen, replaces: bool) {
         if released.is_empty() && !replaces {
             return;
         }
@@ -147,7 +153,7 @@ impl GlobalLocations {
         self.used.load(Ordering::Relaxed)
     }
 
-    pub(super) fn observe(&self, place: Place, block: u32, scope: Scope) -> Option<Seen> {
+    pub(super) fn observe(&self, place: ScalarPlace, block: u32, scope: Scope) -> Option<Seen> {
         self.shard(place).observe(place, block, scope)
     }
 }

@@ -71,7 +71,7 @@ use access::Piece;
 use check::Check;
 use clock::{Clocks, Seen};
 use entry::lanes;
-use location::{GlobalLocations, Locations, Place};
+use location::{GlobalLocations, Locations, ScalarPlace};
 use shadow::{CHUNK_ROWS, ChunkCache, GlobalRows, SharedRows};
 
 /// How far practice is followed beyond the letter of the memory model.
@@ -91,8 +91,10 @@ pub enum Mode {
 /// The ordering of a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FenceKind {
-    /// Both directions: `membar`, `fence.acq_rel`, `fence.sc`.
+    /// Both directions: `fence.acq_rel`.
     Both,
+    /// Both directions, and one order with all others: `fence.sc`, `membar`.
+    Sequential,
     /// Earlier reads come before everything that follows.
     Acquire,
     /// Everything earlier comes before later writes.
@@ -143,6 +145,8 @@ pub struct Race {
 pub struct LaunchRaces {
     rows: GlobalRows,
     locations: GlobalLocations,
+    /// Where threads made strong accesses behind `fence.sc`.
+    sequential: GlobalLocations,
     /// One host thread runs all blocks, so that what is recorded before a store is what the store replaces.
     alone: bool,
 }
@@ -151,7 +155,12 @@ impl LaunchRaces {
     /// The initial state: everything that ended before the launch is ordered before it. One host thread `alone` runs
     /// all blocks, or several do.
     pub fn new(alone: bool) -> LaunchRaces {
-        LaunchRaces { rows: GlobalRows::new(), locations: GlobalLocations::new(), alone }
+        LaunchRaces {
+            rows: GlobalRows::new(),
+            locations: GlobalLocations::new(),
+            sequential: GlobalLocations::new(),
+            alone,
+        }
     }
 
     /// Forgets everything: the launch is over.
@@ -197,6 +206,8 @@ pub struct BlockRaces {
     clocks: Clocks,
     shared: SharedRows,
     locations: Locations,
+    /// Where threads made strong accesses behind `fence.sc`.
+    sequential: Locations,
     serial: u16,
     /// The clock of the access under way.
     clock: u64,
@@ -210,6 +221,7 @@ impl BlockRaces {
             clocks: Clocks::new(mode),
             shared: SharedRows::default(),
             locations: Locations::default(),
+            sequential: Locations::default(),
             serial: 0,
             clock: 0,
         }
@@ -220,6 +232,7 @@ impl BlockRaces {
         self.clocks.reset(block, threads);
         self.shared.reset();
         self.locations.clear();
+        self.sequential.clear();
     }
 
     /// Records an access to shared memory, before it is performed. Calls `race` with the accesses that it races with.
@@ -249,6 +262,19 @@ impl BlockRaces {
                 });
             }
         }
+        let writes = access.kind.is_write();
+        if access.strength != Strength::Weak
+            && (self.clocks.has_sequential(access.warp) || (writes && !self.sequential.is_empty()))
+        {
+            let (sequential, block) = (&mut self.sequential, self.clocks.block);
+            order_fences(&mut self.clocks, access, |place, scope, thread, fenced| match fenced {
+                Some(fenced) => {
+                    sequential.release(place, (block, thread), fenced, false);
+                    None
+                }
+                None => sequential.observe(place, block, scope),
+            });
+        }
     }
 
     /// Records an access to global memory, before it is performed. Calls `race` with the accesses that it races with.
@@ -275,6 +301,19 @@ impl BlockRaces {
                     launch.locations.release(place, (block, thread), released, replaces);
                 });
             }
+        }
+        let writes = access.kind.is_write();
+        if access.strength != Strength::Weak
+            && (self.clocks.has_sequential(access.warp) || (writes && launch.sequential.is_used()))
+        {
+            let block = self.clocks.block;
+            order_fences(&mut self.clocks, access, |place, scope, thread, fenced| match fenced {
+                Some(fenced) => {
+                    launch.sequential.release(place, (block, thread), fenced, false);
+                    None
+                }
+                None => launch.sequential.observe(place, block, scope),
+            });
         }
     }
 
@@ -398,14 +437,10 @@ fn release_all(
     access: &WarpAccess<'_>,
     scope: Scope,
     release: bool,
-    mut enter: impl FnMut(Place, u16, &Seen),
+    mut enter: impl FnMut(ScalarPlace, u16, &Seen),
 ) {
-    let mut enter = |lane: u32, mut released: Seen| {
-        if scope == Scope::Block {
-            // Other blocks do not observe the write, whatever it is that was fenced.
-            let device = std::mem::take(&mut released.device);
-            released.block.join(&device);
-        }
+    let mut enter = |lane: u32, released: Seen| {
+        let released = released.within(scope);
         for place in access.places(lane) {
             enter(place, knowledge::thread(access.warp, lane), &released);
         }
@@ -421,10 +456,36 @@ fn release_all(
     }
 }
 
+/// The order of `fence.sc` that strong accesses determine. `at` enters what was fenced at a location, or looks it up.
+fn order_fences(
+    clocks: &mut Clocks,
+    access: &WarpAccess<'_>,
+    mut at: impl FnMut(ScalarPlace, Scope, u16, Option<&Seen>) -> Option<Seen>,
+) {
+    let Some(scope) = access.strength.scope() else { return };
+    for lane in lanes(access.mask) {
+        let thread = knowledge::thread(access.warp, lane);
+        for place in access.places(lane) {
+            if access.kind.is_write()
+                && let Some(seen) = at(place, scope, thread, None)
+            {
+                clocks.come_after(access.warp, lane, &seen);
+            }
+            if let Some(fenced) = clocks.enter_sequential(access.warp, lane, place) {
+                at(place, scope, thread, Some(&fenced.within(scope)));
+            }
+        }
+    }
+}
+
 /// Records the observation of each lane, and acquires it if the read acquires.
-fn observe_all(clocks: &mut Clocks, access: &WarpAccess<'_>, find: impl Fn(Place, Scope) -> Option<Seen>) {
+fn observe_all(
+    clocks: &mut Clocks,
+    access: &WarpAccess<'_>,
+    find: impl Fn(ScalarPlace, Scope) -> Option<Seen>,
+) {
     let Strength::Strong { scope, acquire, .. } = access.strength else { return };
-    let mut last: Option<(Place, Option<Seen>)> = None;
+    let mut last: Option<(ScalarPlace, Option<Seen>)> = None;
     for element in 0..access.bytes.div_ceil(access.element) as usize {
         let mut acquired = Vec::new();
         for lane in lanes(access.mask) {
