@@ -97,7 +97,7 @@ fn action(kind: AccessKind) -> Action {
     match kind {
         AccessKind::Read => Action::Read,
         AccessKind::Write => Action::Write,
-        AccessKind::Atomic => Action::Atomic,
+        AccessKind::Atomic | AccessKind::Swap => Action::Atomic,
         AccessKind::AsyncRead => Action::AsyncRead,
         AccessKind::AsyncWrite => Action::AsyncWrite,
     }
@@ -231,11 +231,15 @@ impl<'a> Machine<'a> {
         if group.bytes == 0 {
             return;
         }
-        let checks = self.launch.options.checks;
-        if checks.init {
+        if self.launch.options.checks.init {
             self.look_for_unwritten(touch, group);
         }
-        if !checks.race {
+        self.look_for_races(touch, group, elements);
+    }
+
+    /// The race check looks at an access that is about to be done.
+    pub(crate) fn look_for_races(&mut self, touch: Touch, group: &Group<'a>, elements: &[Element]) {
+        if !self.launch.options.checks.race {
             return;
         }
         let region = &group.region;
