@@ -89,7 +89,7 @@ impl<'a> Machine<'a> {
             op.a.as_slice()
                 .iter()
                 .map(|src| match src {
-                    Src::Reg(reg) => self.warp.undefined.registers.get(&(frame, *reg)),
+                    Src::Reg(reg) => self.warp.undefined.registers.get(&(frame, *reg)).map(Box::as_ref),
                     _ => None,
                 })
                 .collect();

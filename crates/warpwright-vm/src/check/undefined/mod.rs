@@ -72,7 +72,7 @@ impl Default for UndefinedWord {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Undefined {
     /// By frame and register.
-    registers: BTreeMap<(u32, Reg), Shadow>,
+    registers: BTreeMap<(u32, Reg), Box<Shadow>>,
     /// The loads whose values were stored to words of local memory, by lane.
     stored: HashMap<(u32, usize), Load>,
     /// Of what functions have returned.
