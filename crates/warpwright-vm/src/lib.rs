@@ -75,7 +75,7 @@ pub mod tensor;
 
 pub use check::{
     AccessSite, Action, AllocationRef, ArgumentRef, Between, Finding, FindingKind, Hazard, MemorySite,
-    Severity, SourceLine, Tool,
+    Severity, SourceLine, Tool, Use,
 };
 pub use counters::{BarrierWaits, SpaceTraffic, Traffic};
 pub use decode::{LoadError, Unsupported, is_provided};

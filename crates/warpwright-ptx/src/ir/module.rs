@@ -426,6 +426,24 @@ impl Function {
         &self.variables[id.0 as usize]
     }
 
+    /// The `.loc` that count, each with the index of its statement. Those in a block of inline assembly do not, behind
+    /// another one: LLVM counts the lines of the block's text on from the line of the program that stands in front.
+    pub fn locs(&self) -> impl Iterator<Item = (u32, &Loc)> {
+        let (mut inline, mut any) = (false, false);
+        self.statements().iter().zip(0..).filter_map(move |(statement, at)| match &statement.kind {
+            StatementKind::Comment(comment) => {
+                match comment.text.trim() {
+                    "begin inline asm" => inline = true,
+                    "end inline asm" => inline = false,
+                    _ => {}
+                }
+                None
+            }
+            StatementKind::Loc(loc) if !(std::mem::replace(&mut any, true) && inline) => Some((at, loc)),
+            _ => None,
+        })
+    }
+
     /// The statements; empty for a prototype.
     pub fn statements(&self) -> &[Statement] {
         self.body.as_deref().unwrap_or(&[])

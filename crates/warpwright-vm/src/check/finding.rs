@@ -98,6 +98,11 @@ pub enum FindingKind {
         /// The register.
         register: String,
     },
+    /// A value that was loaded from local memory that was never written, and is used. The load is the second access.
+    UndefinedValue {
+        /// What it is used for.
+        used: Use,
+    },
     /// An output that the kernel has not written, or not completely.
     UnwrittenOutput {
         /// The argument.
@@ -162,6 +167,7 @@ impl FindingKind {
             FindingKind::Race { .. } | FindingKind::NonCoherent => Tool::Racecheck,
             FindingKind::UninitializedMemory { .. }
             | FindingKind::UninitializedRegister { .. }
+            | FindingKind::UndefinedValue { .. }
             | FindingKind::UnwrittenOutput { .. } => Tool::Initcheck,
             _ => Tool::Synccheck,
         }
@@ -222,9 +228,9 @@ impl FindingKind {
             FindingKind::Access(FaultKind::Constant) => "constant-memory",
             FindingKind::Race { .. } => "race",
             FindingKind::NonCoherent => "non-coherent",
-            FindingKind::UninitializedMemory { .. } | FindingKind::UninitializedRegister { .. } => {
-                "uninitialized"
-            }
+            FindingKind::UninitializedMemory { .. }
+            | FindingKind::UninitializedRegister { .. }
+            | FindingKind::UndefinedValue { .. } => "uninitialized",
             FindingKind::UnwrittenOutput { .. } => "unwritten-output",
             FindingKind::DivergentBarrier { .. } => "divergent-barrier",
             FindingKind::ExitedLanes { .. } => "exited-lanes",
@@ -234,6 +240,20 @@ impl FindingKind {
             FindingKind::BarrierCount { .. } => "barrier-count",
         }
     }
+}
+
+/// What an undefined value is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Use {
+    /// As the address of an access to memory.
+    Address,
+    /// As the guard of a branch or of another instruction.
+    Guard,
+    /// It is stored to global or shared memory.
+    Store,
+    /// As an operand of something that other threads, or the runtime, notice.
+    Operand,
 }
 
 named! {
@@ -539,6 +559,18 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
         }
         FindingKind::UninitializedMemory { .. } => {
             format!("{} of {width} bytes at {place}, by {who}: they were never written", first.action)
+        }
+        FindingKind::UndefinedValue { used } => {
+            let opcode = first.opcode;
+            let use_ = match used {
+                Use::Address => format!("the address of `{opcode}`, executed by {who}, depends on"),
+                Use::Guard => format!("whether {who} executes `{opcode}` depends on"),
+                Use::Store => format!("{} of {width} bytes at {place}, by {who}, stores", first.action),
+                Use::Operand => format!("an operand of `{opcode}`, executed by {who}, depends on"),
+            };
+            let load = accesses.get(1).and_then(|load| load.memory.as_ref());
+            let from = load.map(|site| format!(": {} bytes at {}", site.bytes, ShownSite(site)));
+            format!("{use_} a value that was never written{}", from.unwrap_or_default())
         }
         // It has no access that would be told of.
         FindingKind::UnwrittenOutput { .. } => String::new(),

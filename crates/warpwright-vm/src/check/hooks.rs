@@ -96,7 +96,8 @@ impl Machine<'_> {
             (_, true) => Action::Write,
             (_, false) => Action::Read,
         };
-        let memory = Some(RawPlace { space: fault.space, address: fault.address, bytes: fault.bytes });
+        let memory =
+            Some(RawPlace { space: fault.space, address: fault.address, bytes: fault.bytes, frame: None });
         let (block, thread) = (fault.block, fault.thread);
         let first = RawSite { pc: fault.pc, action, block, thread, memory };
         let kind = FindingKind::Access(fault.kind);
