@@ -61,12 +61,12 @@ impl<'a> Machine<'a> {
             return self.touches(op.touch(), group, &[]);
         }
         let touch = reading(op);
-        self.look(touch, &part(group, reads), &[]);
+        self.look(touch, &part(group, reads), &[], 0);
         if op.reads && swaps.before != 0 {
             self.observed(touch, &part(group, swaps.before));
         }
         if reads != group.mask {
-            self.look(op.touch(), &part(group, group.mask & !reads), &[]);
+            self.look(op.touch(), &part(group, group.mask & !reads), &[], 0);
         }
         self.counted(AccessKind::Atomic, group);
     }
@@ -84,7 +84,7 @@ impl<'a> Machine<'a> {
 
     /// A lane that was to read only stores after all: another host thread was faster.
     pub(super) fn touches_swap(&mut self, op: &Atomic, group: &Group<'a>, lane: usize) {
-        self.look(op.touch(), &part(group, 1 << lane), &[]);
+        self.look(op.touch(), &part(group, 1 << lane), &[], 0);
     }
 }
 
