@@ -78,7 +78,7 @@ pub use check::{
     Severity, SourceLine, Tool,
 };
 pub use counters::{BarrierWaits, SpaceTraffic, Traffic};
-pub use decode::{LoadError, Unsupported, is_provided};
+pub use decode::{LoadError, ManagedVariable, Unsupported, is_provided, managed_variables};
 pub use device::{
     Arg, Array, Buffer, Device, DeviceConfig, DeviceError, Element, Module, Running, Span, Surface, Texture,
 };

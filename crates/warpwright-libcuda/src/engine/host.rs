@@ -110,6 +110,8 @@ pub(crate) struct HostMemory {
     pub(crate) context_handle: CUcontext,
     /// Where it was allocated.
     pub(crate) device: i32,
+    /// The name of the managed variable that it is, which its module frees.
+    pub(crate) variable: Option<String>,
     /// The call that made it.
     pub(crate) made_by: Call,
     pub(crate) sync_operations: AtomicBool,
@@ -130,10 +132,17 @@ pub(crate) enum HostKind {
 
 impl HostMemory {
     fn map_into(&self, engine: &Engine) -> Result<()> {
-        let name = format!("{} memory {} ({})", self.kind.name(), self.id, self.made_by);
+        let name = match &self.variable {
+            Some(name) => name.clone(),
+            None => format!("{} memory {} ({})", self.kind.name(), self.id, self.made_by),
+        };
         let mut maps = lock(&self.maps);
         if maps.iter().all(|(ordinal, _)| *ordinal != engine.ordinal) {
-            let bytes = 4 * self.words.count as u64;
+            // Memory of the client begins and ends within words.
+            let bytes = match self.words.owner {
+                Owner::Pages { .. } => self.bytes,
+                Owner::Client => 4 * self.words.count as u64,
+            };
             let map =
                 engine.vm().map_host(self.words.clone(), bytes, &name).map_err(|error| status(&error))?;
             maps.push((engine.ordinal, map));
@@ -207,7 +216,17 @@ impl Hosts {
     pub(crate) fn allocate(&self, bytes: u64, kind: HostKind, flags: u32, asker: Asker) -> Result<u64> {
         let size = usize::try_from(bytes).ok().filter(|size| *size > 0).ok_or(Status::INVALID_VALUE)?;
         let words = Words::new(size)?;
-        self.insert(words.first as u64, bytes, kind, flags, asker, words)
+        self.insert((words.first as u64, bytes), kind, flags, asker, None, words)
+    }
+
+    /// Memory for a managed variable, zero.
+    pub(crate) fn variable(&self, name: &str, bytes: u64, asker: Asker) -> Result<ManagedVariable> {
+        const OF_ALL: u32 = 1;
+        let size = usize::try_from(bytes).map_err(|_| Status::OUT_OF_MEMORY)?;
+        let words = Words::new(size)?;
+        let (address, kind) = (words.first as u64, HostKind::Managed);
+        self.insert((address, bytes), kind, OF_ALL, asker, Some(name.to_owned()), words)?;
+        Ok(ManagedVariable { address, bytes })
     }
 
     /// Registers memory of the client.
@@ -234,16 +253,16 @@ impl Hosts {
         }
         // SAFETY: it was found to be there, which it is by whole pages, and the caller says that it stays.
         let words = unsafe { Words::of_client(memory, bytes) };
-        self.insert(address, bytes as u64, HostKind::Registered, flags, asker, words).map(drop)
+        self.insert((address, bytes as u64), HostKind::Registered, flags, asker, None, words).map(drop)
     }
 
     fn insert(
         &self,
-        address: u64,
-        bytes: u64,
+        (address, bytes): (u64, u64),
         kind: HostKind,
         flags: u32,
         asker: Asker,
+        variable: Option<String>,
         words: Words,
     ) -> Result<u64> {
         let memory = Arc::new(HostMemory {
@@ -255,6 +274,7 @@ impl Hosts {
             context: asker.context,
             context_handle: asker.context_handle,
             device: asker.device,
+            variable,
             made_by: calls::current(),
             sync_operations: AtomicBool::new(false),
             maps: Mutex::default(),
@@ -274,7 +294,8 @@ impl Hosts {
 
     /// Frees the memory of that kind at an address, after waiting for the devices.
     pub(crate) fn free(&self, address: u64, kind: HostKind) -> Result<()> {
-        if lock(&self.pieces).get(&address).is_none_or(|piece| piece.kind != kind) {
+        let is_it = |piece: &Arc<HostMemory>| piece.kind == kind && piece.variable.is_none();
+        if !lock(&self.pieces).get(&address).is_some_and(is_it) {
             return Err(Status::INVALID_VALUE);
         }
         let engines = engines()?;
@@ -294,7 +315,8 @@ impl Hosts {
 
     /// Frees the memory of a destroyed context. The devices have been waited for.
     pub(super) fn release(&self, context: u64) {
-        for piece in self.alive().iter().filter(|piece| piece.context == context) {
+        let is_its = |piece: &&Arc<HostMemory>| piece.context == context && piece.variable.is_none();
+        for piece in self.alive().iter().filter(is_its) {
             // Another thread may have freed it.
             let _ = self.free(piece.base, piece.kind);
         }
@@ -303,6 +325,22 @@ impl Hosts {
     /// The live allocations and registrations.
     pub(crate) fn alive(&self) -> Vec<Arc<HostMemory>> {
         lock(&self.pieces).values().cloned().collect()
+    }
+}
+
+/// A managed variable: host and devices have it as long as this exists, and launches that know it as long as they run.
+#[derive(Debug)]
+pub(crate) struct ManagedVariable {
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Drop for ManagedVariable {
+    fn drop(&mut self) {
+        let piece = lock(&hosts().pieces).remove(&self.address);
+        if let Some(piece) = piece {
+            lock(&piece.maps).clear();
+        }
     }
 }
 

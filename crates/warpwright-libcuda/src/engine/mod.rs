@@ -24,7 +24,7 @@ pub(crate) use bytes::{Mapping, bytes_at, is_allocated, memory_of_any, memory_of
 pub(crate) use callbacks::{Call, CallbackFunction, Callbacks, HostFunction, StreamCallback};
 pub(crate) use copy::issue;
 pub(crate) use event::{CapturedEvent, EVENTS, Event, Recorded, record, record_outside};
-pub(crate) use host::{Asker, HostKind, hosts};
+pub(crate) use host::{Asker, HostKind, ManagedVariable, hosts};
 pub(crate) use memory::BlockKind;
 pub(crate) use pool::{POOLS, Pool};
 pub(crate) use stream::{Recorder, STREAMS, Stream};

@@ -53,7 +53,7 @@ pub(crate) fn alive() -> Vec<LiveObject> {
     for (what, context, made_by) in OBJECTS.alive() {
         keep(what, 0, Some(context), made_by);
     }
-    for memory in hosts().alive() {
+    for memory in hosts().alive().iter().filter(|memory| memory.variable.is_none()) {
         let what = match memory.kind {
             HostKind::Pinned => "host memory",
             HostKind::Registered => "registered memory",
