@@ -47,6 +47,7 @@ mod primary;
 mod reference;
 mod stream;
 mod texture;
+mod virtual_memory;
 
 use crate::report::{calls, log, misuse};
 use crate::state::{has_forked, refusal};
@@ -71,7 +72,7 @@ macro_rules! groups {
 
 groups! {
     array capture context copy copy_rows device error event fill function graph host init launch library lookup memory module
-    node object pointer pool primary reference stream texture
+    node object pointer pool primary reference stream texture virtual_memory
 }
 
 /// An exported function.

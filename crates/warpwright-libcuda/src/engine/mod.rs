@@ -13,8 +13,10 @@ mod copy;
 mod event;
 mod host;
 mod memory;
+mod pages;
 mod pool;
 mod stream;
+mod virtual_memory;
 
 pub(crate) use array::{
     ARRAYS, ClientArray, ClientMipmappedArray, MIPMAPPED_ARRAYS, ModuleReference, OBJECTS, Object,
@@ -28,6 +30,7 @@ pub(crate) use host::{Asker, HostKind, ManagedVariable, hosts};
 pub(crate) use memory::BlockKind;
 pub(crate) use pool::{POOLS, Pool};
 pub(crate) use stream::{Recorder, STREAMS, Stream};
+pub(crate) use virtual_memory::{GRANULARITY, PHYSICAL, Physical, release as release_physical, reservations};
 
 use crate::report::log;
 use crate::state::{Context, config, state};

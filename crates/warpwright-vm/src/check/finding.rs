@@ -218,6 +218,8 @@ impl FindingKind {
             FindingKind::Access(FaultKind::Null) => "null",
             FindingKind::Access(FaultKind::WrongSpace) => "wrong-space",
             FindingKind::Access(FaultKind::ReadOnly) => "read-only",
+            FindingKind::Access(FaultKind::Unmapped) => "unmapped",
+            FindingKind::Access(FaultKind::NoAccess) => "no-access",
             FindingKind::Access(FaultKind::BadHandle) => "bad-handle",
             FindingKind::Race { .. } => "race",
             FindingKind::NonCoherent => "non-coherent",
@@ -494,6 +496,8 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
                 FaultKind::Null => "goes through a null pointer",
                 FaultKind::WrongSpace => "has an address of another state space; convert it with `cvta`",
                 FaultKind::ReadOnly => "changes memory that is read only",
+                FaultKind::Unmapped => "is to reserved addresses where no memory is mapped",
+                FaultKind::NoAccess => "is to memory that the device was given no access to",
                 FaultKind::BadHandle => "",
             };
             format!("{} of {width} bytes at {place}, by {who}, {what}", first.action)
