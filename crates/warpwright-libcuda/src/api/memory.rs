@@ -1,7 +1,7 @@
 //! Device memory: allocation, release, lookup.
 
 use super::entries;
-use crate::engine::{self, Asker, BlockKind, Engine, HostKind, hosts};
+use crate::engine::{self, Asker, BlockKind, Engine, HostKind, hosts, reservations};
 use crate::graph::guard;
 use crate::state::{Context, current};
 use crate::types::{
@@ -75,6 +75,10 @@ fn range(address: CUdeviceptr) -> Result<(u64, u64)> {
     here()?;
     if let Some(host) = hosts().find(address) {
         return Ok((host.base, host.bytes));
+    }
+    if let Some(reservation) = reservations().find(address) {
+        let mapped = reservation.mapped(address).ok_or(Status::NOT_FOUND)?;
+        return Ok((mapped.base, mapped.bytes));
     }
     let engines = engine::engines()?;
     let extent = |engine: &Arc<Engine>| match engine.memory.find(address) {

@@ -52,6 +52,7 @@ mod primary;
 mod reference;
 mod stream;
 mod texture;
+mod virtual_memory;
 
 use crate::report::{calls, log, misuse};
 use crate::state::{has_forked, refusal};
@@ -77,6 +78,7 @@ macro_rules! groups {
 groups! {
     any_node array capture condition context copy copy_rows device edges error event fill function graph graph_memory host
     init launch library lookup memory module node node_params object pointer pool primary reference stream texture
+    virtual_memory
 }
 
 /// An exported function.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use warpwright_device::{Failure, Op};
-use warpwright_vm::{Buffer, Device, Reserved, Span};
+use warpwright_vm::{Buffer, Device, Placeholder, Span};
 
 /// An allocation of the client.
 pub(crate) struct Block {
@@ -43,7 +43,7 @@ enum Backing {
 
 /// The addresses of a graph's allocation.
 struct GraphPlace {
-    reserved: Reserved,
+    reserved: Placeholder,
     /// The graph of its node.
     graph: u64,
     /// Whether that exists, or what was made from it.
@@ -149,7 +149,7 @@ impl GraphMemory {
         }
         let (id, made_by) = (next_id(), calls::current());
         let name = format!("allocation {id} of a graph ({made_by})");
-        let reserved = engine.vm().reserve(&name, bytes).map_err(|error| status(&error))?;
+        let reserved = engine.vm().placeholder(&name, bytes).map_err(|error| status(&error))?;
         let (is_owned, freer) = (AtomicBool::new(true), Mutex::new(Freer::Nobody));
         let block = Arc::new(Block {
             place: Backing::OfGraph(GraphPlace { reserved, graph, is_owned, freer }),

@@ -13,8 +13,10 @@ mod copy;
 mod event;
 mod host;
 mod memory;
+mod pages;
 mod pool;
 mod stream;
+mod virtual_memory;
 
 pub(crate) use array::{
     ARRAYS, ClientArray, ClientMipmappedArray, MIPMAPPED_ARRAYS, ModuleReference, OBJECTS, Object,
@@ -24,10 +26,11 @@ pub(crate) use bytes::{Mapping, bytes_at, is_allocated, memory_of_any, memory_of
 pub(crate) use callbacks::{Call, CallbackFunction, Callbacks, HostFunction, StreamCallback};
 pub(crate) use copy::issue;
 pub(crate) use event::{CapturedEvent, EVENTS, Event, Recorded, record, record_outside};
-pub(crate) use host::{Asker, HostKind, hosts};
+pub(crate) use host::{Asker, HostKind, ManagedVariable, hosts};
 pub(crate) use memory::{Block, BlockKind, GraphMemory};
 pub(crate) use pool::{POOLS, Pool, Usage};
 pub(crate) use stream::{Recorder, STREAMS, Stream};
+pub(crate) use virtual_memory::{GRANULARITY, PHYSICAL, Physical, release as release_physical, reservations};
 
 use crate::report::log;
 use crate::state::{Context, config, state};

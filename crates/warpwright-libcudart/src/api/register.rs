@@ -112,7 +112,7 @@ pub unsafe extern "C" fn __cudaRegisterManagedVar(
     _is_global: c_int,
 ) {
     if let (Some(image), Ok(name)) = (image(registered.cast(), "__cudaRegisterManagedVar"), name.text()) {
-        code::define_managed(image, slot, &name);
+        code::define_managed(&image, slot, &name);
     }
 }
 

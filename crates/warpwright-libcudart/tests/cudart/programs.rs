@@ -9,12 +9,14 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
 use warpwright_testing::Apart;
 
-/// `add` adds a value to the words of a buffer, one for each thread of a block, and counts itself; `stop` traps.
+/// `add` adds a value to the words of a buffer, one for each thread of a block, and counts itself; `twice` doubles `both`; `stop`
+/// traps.
 const TEXT: &str = ".version 8.0
 .target sm_80
 .address_size 64
 .visible .global .align 4 .u32 launches = 40;
 .visible .const .align 4 .b8 extra[8];
+.global .attribute(.managed) .align 4 .u32 both = 6;
 .visible .entry add(.param .u64 x, .param .u32 value)
 {
     .reg .b32 %r<7>;
@@ -34,6 +36,14 @@ const TEXT: &str = ".version 8.0
     atom.global.add.u32 %r5, [launches], 1;
     ret;
 }
+.visible .entry twice()
+{
+    .reg .b32 %r<2>;
+    ld.global.u32 %r0, [both];
+    add.u32 %r0, %r0, %r0;
+    st.global.u32 [both], %r0;
+    ret;
+}
 .visible .entry stop()
 {
     trap;
@@ -46,6 +56,7 @@ static STOP: u8 = 1;
 static LAUNCHES: u8 = 2;
 static EXTRA: u8 = 3;
 static NOTHING: u8 = 4;
+static TWICE: u8 = 5;
 
 fn of(host: &'static u8) -> *const c_void {
     std::ptr::from_ref(host).cast()
@@ -77,7 +88,7 @@ impl Program {
     fn of(cudart: Library, kind: u16, payload: &[u8]) -> Program {
         let code = Image::new(kind, payload);
         let image = call!(*const c_void; cudart.__cudaRegisterFatBinary(code.wrapper()));
-        for (host, name) in [(&ADD, c"add"), (&STOP, c"stop")] {
+        for (host, name) in [(&ADD, c"add"), (&STOP, c"stop"), (&TWICE, c"twice")] {
             let (name, none) = (name.as_ptr(), null::<c_void>());
             call!((); cudart.__cudaRegisterFunction(
                 image, of(host), name, name, -1 as c_int, none, none, none, none, none
@@ -470,4 +481,44 @@ fn graphs_have_memory_and_conditions() {
     assert_eq!(call!(cudart.cudaStreamSynchronize(stream)), 0);
     assert_eq!(program.read::<4>(found), [7; 4]);
     assert_eq!(call!(cudart.cudaGraphLaunch(exec, stream)), 1, "its memory was not freed");
+}
+
+/// Host code has a pointer to a managed variable, and names the variable by its memory.
+#[test]
+fn a_managed_variable_is_there_before_its_first_use() {
+    if apart("a_managed_variable_is_there_before_its_first_use").is_some() {
+        return;
+    }
+    let program = Program::text();
+    let cudart = &program.cudart;
+    let mut slot = null_mut::<u32>();
+    let (name, no) = (c"both".as_ptr(), 0 as c_int);
+    call!((); cudart.__cudaRegisterManagedVar(
+        program.image, (&raw mut slot).cast::<c_void>(), name, name, no, 4usize, no, no
+    ));
+    assert_eq!(call!(std::ffi::c_char; cudart.__cudaInitModule(program.image)), 1);
+    assert!(!slot.is_null());
+    // SAFETY: the variable's memory, as long as the image is registered; kernels are waited for.
+    unsafe {
+        assert_eq!(slot.read_volatile(), 6);
+        slot.write_volatile(20);
+    }
+    assert_eq!(program.launch(&TWICE, ONE, ONE, null_mut(), 0), 0);
+    assert_eq!(call!(cudart.cudaDeviceSynchronize()), 0);
+    // SAFETY: as above.
+    assert_eq!(unsafe { slot.read_volatile() }, 40);
+    let (mut address, mut bytes) = (null_mut::<c_void>(), 0usize);
+    assert_eq!(call!(cudart.cudaGetSymbolAddress(&raw mut address, slot)), 0);
+    assert_eq!(call!(cudart.cudaGetSymbolSize(&raw mut bytes, slot)), 0);
+    assert_eq!((address, bytes), (slot.cast(), 4));
+    let (seven, offset) = (7u32, 0usize);
+    assert_eq!(call!(cudart.cudaMemcpyToSymbol(slot, &raw const seven, 4usize, offset, TO_DEVICE)), 0);
+    // SAFETY: as above.
+    assert_eq!(unsafe { slot.read_volatile() }, 7);
+    let mut attributes = [0u8; 128];
+    assert_eq!(call!(cudart.cudaPointerGetAttributes(attributes.as_mut_ptr(), slot)), 0);
+    const MANAGED: c_int = 3;
+    assert_eq!(int(&attributes, 0), MANAGED);
+    call!((); cudart.__cudaUnregisterFatBinary(program.image));
+    assert_eq!(call!(cudart.cudaGetSymbolSize(&raw mut bytes, slot)), 13);
 }

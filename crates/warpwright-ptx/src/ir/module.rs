@@ -236,6 +236,11 @@ impl Variable {
         (!self.dims.is_empty()).then(|| self.ty.bytes())
     }
 
+    /// Whether host and devices share it: `.attribute(.managed)`.
+    pub fn is_managed(&self) -> bool {
+        self.attributes.contains(&Attribute::Managed)
+    }
+
     /// Alignment in bytes: the specified one, or the natural one.
     pub fn alignment(&self) -> u32 {
         let natural = self.ty.bytes() * self.vector.map_or(1, |v| v.elements() as u32);

@@ -224,6 +224,8 @@ impl FindingKind {
             FindingKind::Access(FaultKind::Null) => "null",
             FindingKind::Access(FaultKind::WrongSpace) => "wrong-space",
             FindingKind::Access(FaultKind::ReadOnly) => "read-only",
+            FindingKind::Access(FaultKind::Unmapped) => "unmapped",
+            FindingKind::Access(FaultKind::NoAccess) => "no-access",
             FindingKind::Access(FaultKind::BadHandle) => "bad-handle",
             FindingKind::Access(FaultKind::Constant) => "constant-memory",
             FindingKind::Race { .. } => "race",
@@ -519,6 +521,8 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
                     "is to constant memory, which PTX leaves undefined outside of `.const`, and GPUs do: the host's \
                      address of a constant variable is for copies; in a kernel, convert it with `cvta.const`"
                 }
+                FaultKind::Unmapped => "is to reserved addresses where no memory is mapped",
+                FaultKind::NoAccess => "is to memory that the device was given no access to",
                 FaultKind::BadHandle => "",
             };
             format!("{} of {width} bytes at {place}, by {who}, {what}", first.action)

@@ -244,7 +244,7 @@ impl<'a> Machine<'a> {
         }
         let region = &group.region;
         let base = match region.kind {
-            RegionKind::Global(allocation) if allocation.is_writable() => allocation.base,
+            RegionKind::Global(allocation) if allocation.is_writable(region.start) => allocation.base,
             RegionKind::Shared => 0,
             _ => return,
         };

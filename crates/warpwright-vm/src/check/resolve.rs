@@ -150,7 +150,7 @@ fn global_allocation(launch: &Launch, address: u64) -> Option<AllocationRef> {
     // What owns the page may end before the address, and another begin close behind it.
     let inside = launch.memory.lookup(address).filter(|found| address - found.base < found.bytes.max(1));
     let found = inside.or_else(|| launch.memory.nearest(address))?;
-    if let Some((piece, freed)) = found.heap.as_ref().and_then(|heap| heap.nearest(address)) {
+    if let Some((piece, freed)) = found.heap().and_then(|heap| heap.nearest(address)) {
         let (base, bytes) = piece;
         let offset = address.wrapping_sub(base) as i64;
         let arguments = arguments(launch, base, bytes);

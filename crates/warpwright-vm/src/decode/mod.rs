@@ -18,8 +18,8 @@ pub(crate) use code::{Code, FunctionCode, Meta, NO_STATEMENT, ParamSlot};
 pub(crate) use loops::Deciding;
 pub(crate) use operand::{SymbolValue, immediate};
 pub(crate) use slots::File;
-pub use symbols::is_provided;
 pub(crate) use symbols::{Builtin, Callable, Symbols, function_at};
+pub use symbols::{ManagedVariable, is_provided, managed_variables};
 
 use crate::launch::TrapKind;
 use crate::machine::{Inst, MAX_LOCAL, NONE, Step, UNGUARDED};

@@ -1,90 +1,70 @@
-//! Addresses that have memory at some times only, such as those of allocations of graphs.
+//! Address space that the host reserves, and memory that it maps there.
 
-use super::{Device, DeviceError, Span};
-use crate::memory::Allocation;
+use super::{Buffer, Device, DeviceError};
+use crate::memory::{HostWords, PageAccess};
 use std::sync::Arc;
 
-/// Addresses of a device that are given to nothing else until this is dropped. They have memory from a
-/// [`commit`](Self::commit) to the next [`decommit`](Self::decommit); in between it is as if it had been freed.
-///
-/// ```
-/// # use warpwright_vm::{Device, DeviceConfig};
-/// # fn main() -> Result<(), warpwright_vm::DeviceError> {
-/// let mut config = DeviceConfig::default();
-/// config.memory = 1 << 20;
-/// let device = Device::new(config)?;
-/// let reserved = device.reserve("scratch", 1 << 20)?;
-/// assert_eq!((device.free_memory(), device.extent(reserved.address())), (1 << 20, None));
-/// reserved.commit()?;
-/// assert_eq!((device.free_memory(), device.extent(reserved.address())), (0, Some((reserved.address(), 1 << 20))));
-/// reserved.decommit();
-/// assert_eq!(device.free_memory(), 1 << 20);
-/// # Ok(())
-/// # }
-/// ```
-pub struct Reserved {
+/// Address space of a device, reserved until this is dropped. Nothing is mapped in it at first.
+pub struct Reserved(Buffer<u8>);
+
+/// Memory of the host that counts as a device's as long as this exists.
+pub struct Claim {
     device: Device,
-    allocation: Arc<Allocation>,
+    bytes: u64,
 }
 
 impl Device {
-    /// Reserves addresses for that many bytes, with a name for reports.
+    /// Reserves `bytes` bytes of address space, from an address on that the device does not use. The owner's words stand
+    /// for its bytes, in their order. The name is for reports.
+    ///
+    /// Kernels access it as memory of the device, as far as [`Reserved::set`] allows. All of it counts as written.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfMemory`] where there are no addresses left.
-    pub fn reserve(&self, name: &str, bytes: u64) -> Result<Reserved, DeviceError> {
+    /// [`DeviceError::Range`] if there are not as many words, [`DeviceError::Overlap`] or [`DeviceError::Window`] if some of
+    /// the addresses are in use.
+    pub fn reserve(
+        &self,
+        address: u64,
+        owner: Arc<HostWords>,
+        bytes: u64,
+        name: &str,
+    ) -> Result<Reserved, DeviceError> {
+        self.place_host(address, owner, bytes, |map, owner| map.reserve(address, owner, bytes, name))
+            .map(Reserved)
+    }
+
+    /// Takes a part of the device's memory for what the host keeps.
+    ///
+    /// # Errors
+    /// [`DeviceError::OutOfMemory`] if the device has less.
+    pub fn claim(&self, bytes: u64) -> Result<Claim, DeviceError> {
         let mut memory = self.inner.memory();
-        let error = DeviceError::OutOfMemory { asked: bytes, free: memory.map.unused() };
-        let allocation = Arc::make_mut(&mut memory.map).reserve(bytes, name).ok_or(error)?;
-        drop(memory);
-        Ok(Reserved { device: self.clone(), allocation })
+        match Arc::make_mut(&mut memory.map).take(bytes) {
+            true => Ok(Claim { device: self.clone(), bytes }),
+            false => Err(DeviceError::OutOfMemory { asked: bytes, free: memory.map.unused() }),
+        }
     }
 }
 
 impl Reserved {
-    /// The first address.
-    pub fn address(&self) -> u64 {
-        self.allocation.base
-    }
-
-    /// The number of bytes.
-    pub fn bytes(&self) -> u64 {
-        self.allocation.bytes
-    }
-
-    /// Gives the addresses memory, which is uninitialised. Memory that is there already stays as it is.
+    /// Sets how the device may access a range, from its byte `offset` on: at once, also for kernels that are running.
     ///
     /// # Errors
-    /// [`DeviceError::OutOfMemory`] where the device has no room for it.
-    pub fn commit(&self) -> Result<(), DeviceError> {
-        let mut memory = self.device.inner.memory();
-        let is_there = memory.map.get(self.allocation.id).is_some_and(|found| !found.freed);
-        if is_there {
-            return Ok(());
+    /// [`DeviceError::Range`] if the range is not inside.
+    pub fn set(&self, offset: u64, bytes: u64, access: PageAccess) -> Result<(), DeviceError> {
+        let allocation = &self.0.allocation;
+        match (offset.checked_add(bytes), allocation.pages()) {
+            (Some(end), Some(pages)) if end <= allocation.bytes => {
+                pages.set(allocation.base + offset, bytes, access);
+                Ok(())
+            }
+            _ => Err(DeviceError::Range { offset, bytes, buffer: allocation.bytes }),
         }
-        let error = DeviceError::OutOfMemory { asked: self.bytes(), free: memory.map.unused() };
-        self.allocation.written.clear_all();
-        if Arc::make_mut(&mut memory.map).commit(&self.allocation) { Ok(()) } else { Err(error) }
-    }
-
-    /// Takes the memory away, if there is any: launches that begin from now on do not have it.
-    pub fn decommit(&self) {
-        let mut memory = self.device.inner.memory();
-        Arc::make_mut(&mut memory.map).decommit(self.allocation.id);
-    }
-
-    /// A range of the bytes; the host reaches them even while kernels do not. `None` if the range is not inside.
-    pub fn span(&self, start: u64, bytes: u64) -> Option<Span> {
-        let end = start.checked_add(bytes)?;
-        (end <= self.bytes()).then(|| Span { allocation: self.allocation.clone(), start, bytes })
     }
 }
 
-impl Drop for Reserved {
+impl Drop for Claim {
     fn drop(&mut self) {
-        let mut memory = self.device.inner.memory();
-        let map = Arc::make_mut(&mut memory.map);
-        map.decommit(self.allocation.id);
-        map.retire(self.allocation.id);
+        Arc::make_mut(&mut self.device.inner.memory().map).give_back(self.bytes);
     }
 }

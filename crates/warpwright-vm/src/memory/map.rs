@@ -98,7 +98,7 @@ impl GlobalMap {
     }
 
     /// Gives addresses to an allocation that has no memory yet; `None` where there are none left.
-    pub(crate) fn reserve(&mut self, bytes: u64, name: &str) -> Option<Arc<Allocation>> {
+    pub(crate) fn hold(&mut self, bytes: u64, name: &str) -> Option<Arc<Allocation>> {
         if bytes > self.capacity {
             return None;
         }
@@ -206,8 +206,26 @@ impl GlobalMap {
         name: &str,
     ) -> Result<Arc<Allocation>, Overlap> {
         let id = self.next_id();
-        let allocation = Arc::new(Allocation::at_host(id, memory, bytes, name.into()));
-        let (start, end) = (allocation.base, allocation.base + bytes);
+        self.put_host(Allocation::at_host(id, memory, bytes, name.into()))
+    }
+
+    /// Reserves address space of the host's choosing, in which the host maps memory.
+    pub(crate) fn reserve(
+        &mut self,
+        address: u64,
+        words: Arc<HostWords>,
+        bytes: u64,
+        name: &str,
+    ) -> Result<Arc<Allocation>, Overlap> {
+        let id = self.next_id();
+        self.put_host(Allocation::reserved(id, address, words, bytes, name.into()))
+    }
+
+    /// Puts an allocation at addresses of the host, which must be free.
+    fn put_host(&mut self, allocation: Allocation) -> Result<Arc<Allocation>, Overlap> {
+        let id = allocation.id;
+        let allocation = Arc::new(allocation);
+        let (start, end) = (allocation.base, allocation.base + allocation.bytes);
         if let Some(window) = overlapped_window(start, end) {
             return Err(Overlap::Window(window));
         }
@@ -238,6 +256,18 @@ impl GlobalMap {
     fn host_overlap(&self, start: u64, end: u64) -> Option<&Allocation> {
         let mut found = self.host_within(start, end).filter_map(|(_, &(_, id))| self.at(id));
         found.find(|allocation| !allocation.freed)
+    }
+
+    /// Counts memory that the host keeps as the device's. Returns whether there is room.
+    pub(crate) fn take(&mut self, bytes: u64) -> bool {
+        let has_room = bytes <= self.unused();
+        self.used += if has_room { bytes } else { 0 };
+        has_room
+    }
+
+    /// Counts it no longer.
+    pub(crate) fn give_back(&mut self, bytes: u64) {
+        self.used -= bytes;
     }
 
     /// Gives an allocation back. What it was stays known for a while.
@@ -339,12 +369,12 @@ impl GlobalMap {
 
     /// The heap, if there is one.
     pub(crate) fn heap(&self) -> Option<&Heap> {
-        self.allocations.iter().flatten().find_map(|allocation| allocation.heap.as_ref())
+        self.allocations.iter().flatten().find_map(|allocation| allocation.heap())
     }
 
     /// Puts a heap of another size in the place of the one that is there, if there is one. Returns whether there is room.
     pub(crate) fn replace_heap(&mut self, bytes: u64) -> bool {
-        let old = self.allocations.iter().flatten().find(|allocation| allocation.heap.is_some()).cloned();
+        let old = self.allocations.iter().flatten().find(|allocation| allocation.heap().is_some()).cloned();
         let Some(old) = old else { return bytes <= self.unused() };
         let is_placed = old.bytes == bytes || self.allocate(bytes, AllocationKind::Heap, "heap").is_some();
         if is_placed && old.bytes != bytes {
@@ -418,26 +448,26 @@ mod tests {
     }
 
     #[test]
-    fn reserved_addresses_have_memory_at_times() {
+    fn held_addresses_have_memory_at_times() {
         let mut map = GlobalMap::new(100, 0, 1);
-        let reserved = map.reserve(60, "").unwrap();
-        let is_there = |map: &GlobalMap| map.lookup(reserved.base).is_some_and(|found| !found.freed);
+        let held = map.hold(60, "").unwrap();
+        let is_there = |map: &GlobalMap| map.lookup(held.base).is_some_and(|found| !found.freed);
         assert!(!is_there(&map) && map.unused() == 100);
         for _ in 0..2 {
-            assert!(map.commit(&reserved) && !map.commit(&reserved));
+            assert!(map.commit(&held) && !map.commit(&held));
             assert!(is_there(&map) && map.unused() == 40);
-            assert!(map.decommit(reserved.id) && !map.decommit(reserved.id));
+            assert!(map.decommit(held.id) && !map.decommit(held.id));
             assert!(!is_there(&map) && map.unused() == 100);
         }
         // It is never forgotten, however much comes and goes, and gets memory only where there is room.
         for _ in 0..MAX_GHOSTS + 10 {
             let (id, base) = allocate(&mut map, 50).unwrap();
-            assert!(base != reserved.base && !map.commit(&reserved));
+            assert!(base != held.base && !map.commit(&held));
             map.free(id);
         }
-        assert!(map.lookup(reserved.base).is_some());
-        map.retire(reserved.id);
-        assert_eq!(map.ghosts.back(), Some(&reserved.id));
+        assert!(map.lookup(held.base).is_some());
+        map.retire(held.id);
+        assert_eq!(map.ghosts.back(), Some(&held.id));
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub(super) fn title(finding: &Finding) -> String {
                 FaultKind::WrongSpace => "is to an address of another state space",
                 FaultKind::ReadOnly => "is to memory that cannot be written",
                 FaultKind::Constant => "is to constant memory, which PTX leaves undefined",
+                FaultKind::Unmapped => "is to reserved addresses where no memory is mapped",
+                FaultKind::NoAccess => "is to memory that the device was given no access to",
                 FaultKind::BadHandle => "",
             };
             format!("{} of {space} memory {rule}", noun(first))
