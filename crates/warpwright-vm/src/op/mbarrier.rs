@@ -15,7 +15,7 @@
 use crate::check::Touch;
 use crate::check::race::AccessKind;
 use crate::decode::{Decoder, Rows};
-use crate::launch::TrapKind;
+use crate::launch::{Race, TrapKind};
 use crate::machine::{Inst, LANES, LanesOf, Machine, Row32, Step, lanewise};
 use crate::memory::{AccessSpec, Address, Group, Order, RegionKind, SpaceKind};
 use crate::op::memory::space;
@@ -181,7 +181,12 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::MbarrierInval(op) => {
             let at = At::decode(d, &op.address, op.space);
             d.emit_boxed(move |m, _| {
-                m.with_barriers((at, AccessKind::Write), |m, at, _| {
+                // A lane ends a barrier for those that it met at a `match`, which orders no memory, in libcu++ too.
+                let kind = match m.launch.options.race {
+                    Race::Normal => AccessKind::Atomic,
+                    Race::Strict => AccessKind::Write,
+                };
+                m.with_barriers((at, kind), |m, at, _| {
                     m.barrier_state(at)?;
                     m.set_barrier(at, 0);
                     m.began_mbarrier(at);
