@@ -5,6 +5,7 @@ mod bytes;
 mod dependent;
 mod end;
 mod findings;
+mod floats;
 mod host;
 mod mapped;
 mod memory;
