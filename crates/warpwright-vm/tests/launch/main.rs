@@ -5,7 +5,6 @@ mod bytes;
 mod dependent;
 mod end;
 mod findings;
-mod floats;
 mod host;
 mod mapped;
 mod memory;

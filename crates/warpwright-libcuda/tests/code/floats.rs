@@ -1,8 +1,8 @@
 //! The floating-point mode of the host's threads, which is no business of a kernel.
 #![cfg(target_arch = "x86_64")]
 
-use crate::*;
 use std::arch::asm;
+use warpwright_vm::{Arg, Device, DeviceConfig, LaunchConfig, Options};
 
 /// The mode of a thread that flushes denormal numbers, rounds toward zero, and masks all exceptions.
 const FLUSHING: u32 = 0x1f80 | 1 << 15 | 1 << 6 | 3 << 13;
@@ -21,9 +21,16 @@ fn set_mode(mode: u32) {
 
 /// What 64 blocks of a warp make of denormal numbers, and of sums that are rounded, in single and double precision.
 fn results() -> Vec<u64> {
-    let text = kernel(
-        "    .reg .f32 %f<8>;
+    let text = ".version 7.8
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<8>;
+    .reg .f32 %f<8>;
     .reg .f64 %fd<8>;
+    ld.param.u64 %rd1, [p];
     mov.u32 %r1, %tid.x;
     mov.u32 %r2, %ctaid.x;
     mad.lo.u32 %r3, %r2, 32, %r1;
@@ -45,13 +52,17 @@ fn results() -> Vec<u64> {
     st.global.f64 [%rd2+8], %fd3;
     st.global.v2.f32 [%rd2+16], {%f5, %f5};
     st.global.f64 [%rd2+24], %fd5;
-    ret;",
-    );
+    ret;
+}
+";
     // Its threads begin with the mode of this one, which helps with the launch while it waits.
-    let device = device();
+    let mut config = DeviceConfig::default();
+    config.workers = 2;
+    let device = Device::new(config).unwrap();
+    let module = device.load_ptx(text).unwrap();
     let buffer = device.alloc_zeros::<u64>(64 * 32 * 4).unwrap();
-    let config = LaunchConfig::new(64, 32);
-    let report = launch(&device, &text, &config, &buffer, &Options::default()).wait();
+    let (config, arguments) = (LaunchConfig::new(64, 32), [Arg::buffer(&buffer)]);
+    let report = device.launch(&module, "k", &config, &arguments, &Options::default()).unwrap().wait();
     assert!(report.trap.is_none());
     buffer.read()
 }
