@@ -43,11 +43,14 @@ enum Task {
     Validate(validate::Options),
     /// The verifier against ptxas, on mutants of valid PTX
     Mutants(mutants::Options),
-    /// Programs of others that use the CUDA driver API, on virtual GPUs
+    /// Programs of others that use CUDA, on virtual GPUs: those that CI runs, or one client whole
+    #[command(args_conflicts_with_subcommands = true)]
     Clients {
         /// Leave out those that need what comes from PyPI
         #[arg(long)]
         no_python: bool,
+        #[command(subcommand)]
+        client: Option<clients::Client>,
     },
     /// The program's logits of models with random weights against those of Python
     Models,
@@ -72,7 +75,7 @@ fn main() -> ExitCode {
         Task::Test(options) => test::run(&options),
         Task::Validate(options) => validate::run(&options),
         Task::Mutants(options) => mutants::run(&options),
-        Task::Clients { no_python } => clients::run_all(!no_python),
+        Task::Clients { no_python, client } => clients::run_all(!no_python, client.as_ref()),
         Task::Models => models::run(),
         Task::Tidy => tidy::run(),
         Task::Bench { no_peers } => bench::run(!no_peers),

@@ -42,7 +42,7 @@ pub struct KernelInfo {
     /// The maximum number of threads of a block (`.maxntid`).
     pub max_threads: Option<u32>,
     /// The maximum number of 32-bit registers that are live at once, in the order of the text: what a compiler needs
-    /// that neither moves nor spills anything. Functions that it calls are not counted.
+    /// that neither moves nor spills anything, but at most those of `.maxnreg`. Functions that it calls are not counted.
     pub registers: u32,
     /// Its local variables and the arguments of its calls, in bytes of a thread's local memory.
     pub local_bytes: u64,
@@ -171,6 +171,7 @@ fn kernel_info(
     for directive in &function.directives {
         let dims = |list: &[u32]| std::array::from_fn(|axis| list.get(axis).copied().unwrap_or(1));
         match directive {
+            FunctionDirective::MaxNReg(max) => info.registers = info.registers.min(*max),
             FunctionDirective::ReqNtid(list) => info.required_block = Some(dims(list)),
             FunctionDirective::MaxNtid(list) => {
                 info.max_threads = Some(list.iter().fold(1, |product: u32, &n| product.saturating_mul(n)));

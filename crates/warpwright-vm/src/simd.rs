@@ -82,6 +82,70 @@ impl Features {
     }
 }
 
+/// Runs `work` with the floating-point mode that Rust's code expects: the nearest value, denormal numbers kept, no traps.
+/// A client may have set another one for its thread (`torch.set_flush_denormal`), and the threads that it starts, ours
+/// too, begin with it.
+pub(crate) fn with_default_floats<R>(work: impl FnOnce() -> R) -> R {
+    /// Gives the thread its mode back.
+    struct Restore(Mode);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            set_mode(self.0);
+        }
+    }
+    let _restore = Restore(mode());
+    set_mode(DEFAULT_MODE);
+    work()
+}
+
+#[cfg(target_arch = "x86_64")]
+type Mode = u32;
+#[cfg(target_arch = "aarch64")]
+type Mode = u64;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+type Mode = ();
+
+/// MXCSR with all exceptions masked.
+#[cfg(target_arch = "x86_64")]
+const DEFAULT_MODE: Mode = 0x1f80;
+#[cfg(target_arch = "aarch64")]
+const DEFAULT_MODE: Mode = 0;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const DEFAULT_MODE: Mode = ();
+
+/// The floating-point mode of this thread.
+fn mode() -> Mode {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let mut mode = 0;
+        // SAFETY: the instruction writes these four bytes.
+        unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &mut mode, options(nostack, preserves_flags)) };
+        mode
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let mode;
+        // SAFETY: the instruction reads a register that all processors have.
+        unsafe { std::arch::asm!("mrs {}, fpcr", out(reg) mode, options(nostack, preserves_flags)) };
+        mode
+    }
+}
+
+/// Sets it.
+#[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), expect(unused_variables))]
+fn set_mode(mode: Mode) {
+    // SAFETY: no bits but those of a mode that a thread had, or of the default, and the instruction reads these bytes.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        std::arch::asm!("ldmxcsr [{}]", in(reg) &mode, options(nostack, preserves_flags));
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!("msr fpcr, {}", in(reg) mode, options(nostack, preserves_flags));
+    }
+}
+
 /// What executes an instruction for the lanes of [`Machine::mask`].
 pub(crate) type Handler = fn(&mut Machine<'_>, &Inst) -> Step;
 

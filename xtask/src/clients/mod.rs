@@ -4,14 +4,19 @@
 //! exec --check all --fail`: cudarc, in the version of `Cargo.lock`, from the registry's source (its examples, and the
 //! unit tests of its driver module), and NVIDIA's Python bindings. Some need only the driver; most compile their
 //! kernels with NVIDIA's nvrtc, which needs no GPU and is installed from PyPI into `target/tools`, as the bindings are.
+//! Then a part of numba-cuda's own tests. `cargo xtask clients NAME` runs a client whole: [`by_name`].
 
+mod by_name;
 mod cudarc;
+
+pub(crate) use by_name::Client;
 
 use crate::run::{build_workspace, root, run, target_dir};
 use crate::summary::{SuiteResult, Summary};
 use crate::tools;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// The names of the suites.
 const OURS: &str = "examples of the runtime, on virtual GPUs";
@@ -22,17 +27,23 @@ const BINDINGS: &str = "NVIDIA's Python bindings of the driver API";
 /// The exit status of a program with findings.
 const FOUND: i32 = 99;
 
-/// Runs these suites by themselves.
-pub(crate) fn run_all(python: bool) -> Result<(), String> {
+/// Runs these suites by themselves; or the client of a name, whole.
+pub(crate) fn run_all(python: bool, client: Option<&Client>) -> Result<(), String> {
     let mut summary = Summary::begin();
-    check(python, &mut summary);
+    match client {
+        None => check(python, &mut summary),
+        Some(client) => match Host::build() {
+            Ok(host) => by_name::check(&host, client, &mut summary),
+            Err(why) => summary.add_failure(OURS, &why),
+        },
+    }
     summary.finish()
 }
 
 /// Runs the programs; with `python`, also those that need packages from PyPI.
 pub(crate) fn check(python: bool, summary: &mut Summary) {
     if !cfg!(target_os = "linux") {
-        for part in [OURS, DRIVER, NVRTC, BINDINGS] {
+        for part in [OURS, DRIVER, NVRTC, BINDINGS, by_name::NUMBA] {
             summary.add_not_run(part, "the CUDA driver API over the virtual GPU is for Linux");
         }
         return;
@@ -47,6 +58,7 @@ pub(crate) fn check(python: bool, summary: &mut Summary) {
         Err(why) => summary.add_failure(OURS, &why),
     }
     println!("$ {DRIVER}");
+    let with_python = python;
     let python = match python {
         true => tools::python_with("clients", &root().join("tools/clients/requirements.txt")),
         false => Err("leave out --no-python to run it".to_string()),
@@ -73,6 +85,10 @@ pub(crate) fn check(python: bool, summary: &mut Summary) {
     match (&python, &nvrtc) {
         (Ok(python), Ok(folder)) => bindings(&host, python, folder, summary),
         (Err(why), _) | (_, Err(why)) => summary.add_not_run(BINDINGS, why),
+    }
+    match with_python {
+        true => by_name::check(&host, &Client::Numba { quick: true }, summary),
+        false => summary.add_not_run(by_name::NUMBA, "leave out --no-python to run it"),
     }
 }
 
@@ -108,22 +124,41 @@ fn bindings(host: &Host, python: &Path, nvrtc: &Path, summary: &mut Summary) {
     for (arguments, leaks) in [(&[script.as_str()][..], true), (&[script.as_str(), "end"], false)] {
         let mut command = host.exec("90", leaks, python, arguments);
         command.env("LD_LIBRARY_PATH", nvrtc).env("PYTHONDONTWRITEBYTECODE", "1");
-        let output = match command.output() {
-            Ok(output) => output,
-            Err(error) => return summary.add_failure(BINDINGS, &error.to_string()),
-        };
-        let said = String::from_utf8_lossy(&output.stdout);
-        print!("{said}{}", String::from_utf8_lossy(&output.stderr));
-        let count = |word: &str| said.lines().filter(|line| line.starts_with(word)).count();
-        let (passed, mut failed) = (count("ok "), count("failed "));
-        if failed == 0 && (passed == 0 || !output.status.success()) {
-            // It did not get to its end, or something was found.
-            (failed, all.remark) = (1, output.status.to_string());
+        match counted(&mut command, BINDINGS) {
+            Ok(part) => {
+                all.passed += part.passed;
+                all.failed += part.failed;
+                all.remark += &part.remark;
+            }
+            Err(why) => return summary.add_failure(BINDINGS, &why),
         }
-        all.passed += passed;
-        all.failed += failed;
     }
     summary.add(all);
+}
+
+/// Runs a script that prints a line for each test: `ok NAME`, `failed NAME: why` or `left out NAME: why`. What is left out
+/// is counted in the remark.
+fn counted(command: &mut Command, name: &str) -> Result<SuiteResult, String> {
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| error.to_string())?;
+    let mut part = SuiteResult { name: name.to_string(), ..SuiteResult::default() };
+    let mut left_out = 0;
+    // Shown as it comes: a whole client takes long.
+    for line in child.stdout.take().into_iter().flat_map(|pipe| BufReader::new(pipe).split(b'\n')) {
+        let line = line.map_err(|error| error.to_string())?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        part.passed += usize::from(line.starts_with("ok "));
+        part.failed += usize::from(line.starts_with("failed "));
+        left_out += usize::from(line.starts_with("left out "));
+    }
+    let status = child.wait().map_err(|error| error.to_string())?;
+    if part.failed == 0 && (part.passed == 0 || !status.success()) {
+        // It did not get to its end, or something was found.
+        (part.failed, part.remark) = (1, status.to_string());
+    } else if left_out > 0 {
+        part.remark = format!("{left_out} left out");
+    }
+    Ok(part)
 }
 
 /// The folder with nvrtc of that Python.

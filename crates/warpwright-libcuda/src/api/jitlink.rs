@@ -25,7 +25,8 @@ type Handle = usize;
 pub struct JitLinkResult(c_int);
 
 impl JitLinkResult {
-    const SUCCESS: Self = JitLinkResult(0);
+    /// The call did what it says.
+    pub const SUCCESS: Self = JitLinkResult(0);
     const UNRECOGNIZED_OPTION: Self = JitLinkResult(1);
     const MISSING_ARCH: Self = JitLinkResult(2);
     const INVALID_INPUT: Self = JitLinkResult(3);
@@ -92,11 +93,12 @@ const WITHOUT_EFFECT: &[&str] = &[
     "-opt-level=",
 ];
 
-/// The target that the options name.
-fn target(options: &[String]) -> Result<Arch> {
-    let mut target = None;
+/// The target that the options name, and the limit of registers.
+fn read(options: &[String]) -> Result<(Arch, Option<u32>)> {
+    let (mut target, mut registers) = (None, None);
     for option in options {
         let name = option.split_inclusive('=').next().unwrap_or_default();
+        let number = option.get(name.len()..).and_then(|number| number.parse().ok());
         match option.strip_prefix("-arch=") {
             Some(arch) => {
                 let number = arch.strip_prefix("sm_").or_else(|| arch.strip_prefix("compute_"));
@@ -104,15 +106,15 @@ fn target(options: &[String]) -> Result<Arch> {
                 let arch = arch.filter(|arch| arch.introduced().is_some());
                 target = Some(arch.ok_or(JitLinkResult::UNRECOGNIZED_ARCH)?);
             }
-            None if option == "-ptx" || option.starts_with("-maxrregcount=") => {}
-            None if WITHOUT_EFFECT.contains(&name) => {}
+            None if name == "-maxrregcount=" && number.is_some() => registers = number.filter(|max| *max > 0),
+            None if option == "-ptx" || WITHOUT_EFFECT.contains(&name) => {}
             None => {
                 log::misuse(&format_args!("there is no option `{option}`"));
                 return Err(JitLinkResult::UNRECOGNIZED_OPTION);
             }
         }
     }
-    target.ok_or(JitLinkResult::MISSING_ARCH)
+    Ok((target.ok_or(JitLinkResult::MISSING_ARCH)?, registers))
 }
 
 /// The kinds of inputs as the linker of the driver has them.
@@ -161,7 +163,8 @@ functions! {
         handle.required()?;
         let options = options.get_all(count as usize)?;
         let options: Vec<String> = options.into_iter().map(text).collect::<std::result::Result<_, _>>()?;
-        let link = Arc::new(Link::new(target(&options)?, Options::default()));
+        let (target, registers) = read(&options)?;
+        let link = Arc::new(Link::new(target, Options::with_registers(registers)));
         Ok(handle.set(LINKS.insert(link)?)?)
     }
 

@@ -6,7 +6,7 @@ use crate::report::log;
 use crate::state::{Handles, Kind};
 use crate::types::{CUjitInputType, CUlinkState, Result, Status};
 use std::sync::{Arc, Mutex};
-use warpwright_ptx::ir::{Arch, Module};
+use warpwright_ptx::ir::{Arch, FunctionDirective, FunctionKind, ItemKind, Module};
 use warpwright_ptx::link::{Input, LinkError};
 
 /// All linkers.
@@ -139,7 +139,7 @@ fn linked(inputs: &[Text], target: Arch, options: &mut Options) -> Result<Vec<u8
         modules.push(runtime);
     }
     let is_alone = modules.len() == 1;
-    let module = warpwright_ptx::link(modules, warpwright_vm::is_provided).map_err(|error| {
+    let mut module = warpwright_ptx::link(modules, warpwright_vm::is_provided).map_err(|error| {
         let line = match &error {
             LinkError::Undefined { number, origin, .. } => {
                 inputs.get(*number).and_then(|input| super::line_in(*origin, &input.text))
@@ -157,13 +157,36 @@ fn linked(inputs: &[Text], target: Arch, options: &mut Options) -> Result<Vec<u8
             _ => Status::INVALID_PTX,
         }
     })?;
-    if is_alone && let [input] = inputs {
+    let is_limited = options.max_registers.is_some_and(|max| limit_registers(&mut module, max));
+    if is_alone
+        && !is_limited
+        && let [input] = inputs
+    {
         return Ok(input.text.clone());
     }
     let text = warpwright_ptx::print(&module).into_bytes();
     // Each input is right by itself; that their calls fit one another's definitions shows together.
     super::check(&text, target, options)?;
     Ok(text)
+}
+
+/// Writes the option's limit of registers into kernels that say nothing of registers or of the size of their blocks:
+/// those that do keep their own. Whether there are others.
+fn limit_registers(module: &mut Module, max: u32) -> bool {
+    use FunctionDirective::{MaxNCtaPerSm, MaxNReg, MaxNtid, MinNCtaPerSm, ReqNtid};
+    let mut is_limited = false;
+    for item in &mut module.items {
+        let ItemKind::Function(function) = &mut item.kind else { continue };
+        let bounds = |directive: &FunctionDirective| {
+            matches!(directive, MaxNCtaPerSm(_) | MaxNReg(_) | MaxNtid(_) | MinNCtaPerSm(_) | ReqNtid(_))
+        };
+        let is_defined = function.kind == FunctionKind::Entry && function.body.is_some();
+        if is_defined && !function.directives.iter().any(bounds) {
+            function.directives.push(MaxNReg(max));
+            is_limited = true;
+        }
+    }
+    is_limited
 }
 
 fn device_runtime() -> Input {

@@ -1,6 +1,7 @@
 //! The linker.
 
 use crate::*;
+use std::ffi::{c_char, c_int};
 
 /// An image, as long as the linker is there.
 fn complete(link: CUlinkState) -> Result<(*const u8, usize)> {
@@ -94,6 +95,58 @@ fn targets_are_kept() {
     let load = out(|module: Out<CUmodule>| call!(cuModuleLoadData(module, input(image))));
     assert_eq!(load, Err(Status::NO_BINARY_FOR_GPU), "this device is of sm_90");
     ok!(cuLinkDestroy(link));
+}
+
+/// The driver's option and that of nvJitLink limit the kernels that say nothing themselves, alone and with others.
+#[test]
+fn a_limit_of_registers_stays_with_the_image() {
+    macro_rules! jitlink {
+        ($call:expr) => {
+            assert_eq!(call!($call), JitLinkResult::SUCCESS, "{}", stringify!($call))
+        };
+    }
+    const CODE: &str = ".version 7.8\n.target sm_80\n.address_size 64\n";
+    let kernel = |name: &str, directive: &str| {
+        let wide = "mov.u64 %a, %clock64; mov.u64 %b, %clock64; st.u64 [%a], %b;";
+        format!(".visible .entry {name}() {directive} {{ .reg .b64 %a, %b; {wide} ret; }}\n")
+    };
+    let own = [kernel("plain", ""), kernel("bounded", ".maxntid 64"), kernel("own", ".maxnreg 2")].concat();
+    let texts = [format!("{CODE}{own}"), format!("{CODE}{}", kernel("other", ""))];
+    let _context = Ctx::new();
+    let registers = |image: *const u8, name: &str| -> c_int {
+        let module = out(|module| call!(cuModuleLoadData(module, input(image)))).unwrap();
+        let function = function(module, name).unwrap();
+        out(|value| call!(cuFuncGetAttribute(value, CUfunction_attribute::NUM_REGS, function))).unwrap()
+    };
+    for (count, max, expected) in [(1, 3, [3, 4, 2, 0]), (2, 3, [3, 4, 2, 3]), (2, 0, [4, 4, 2, 4])] {
+        let named = |name: &str, image| match name {
+            "other" if count == 1 => 0,
+            name => registers(image, name),
+        };
+        let of = |image| ["plain", "bounded", "own", "other"].map(|name| named(name, image));
+        let link = create(&[(CUjit_option::MAX_REGISTERS, max)]).unwrap();
+        for code in &texts[..count] {
+            assert_eq!(add(link, CUjitInputType::PTX, code.as_bytes()), OK);
+        }
+        assert_eq!(of(complete(link).unwrap().0), expected);
+        ok!(cuLinkDestroy(link));
+
+        let options = [text("-arch=sm_80"), text(&format!("-maxrregcount={max}"))];
+        let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+        let mut link = 0;
+        jitlink!(warpwrightJitLinkCreate(output(&mut link), 2, input(options.as_ptr().cast())));
+        for code in &texts[..count] {
+            let data = input(code.as_ptr());
+            jitlink!(warpwrightJitLinkAddData(link, 2, data, code.len(), null()));
+        }
+        jitlink!(warpwrightJitLinkComplete(link));
+        let mut size = 0;
+        jitlink!(warpwrightJitLinkGetLinkedCubinSize(link, output(&mut size)));
+        let mut image = vec![0u8; size];
+        jitlink!(warpwrightJitLinkGetLinkedCubin(link, output(image.as_mut_ptr())));
+        assert_eq!(of(image.as_ptr()), expected);
+        jitlink!(warpwrightJitLinkDestroy(output(&mut link)));
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code, reason = "the functions are C's")]
 
+mod floats;
 mod functions;
 mod launches;
 mod layout;

@@ -1,6 +1,7 @@
 //! The host threads of a device: they run its launches, one after the other.
 
 use super::Launch;
+use crate::simd::with_default_floats;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -36,7 +37,7 @@ impl Shared {
 
     /// Works on a launch, and makes way for the next one at its end, or when it stands still.
     fn run(&self, launch: &Arc<Launch>) {
-        launch.work();
+        with_default_floats(|| launch.work());
         let mut queue = self.queue();
         // Asked under the lock: whoever waited for the launch may have resumed and submitted it meanwhile.
         if launch.is_left() && queue.launches.front().is_some_and(|front| Arc::ptr_eq(front, launch)) {

@@ -1,0 +1,109 @@
+"""Runs the tests of others that pytest runs, file by file, and prints `ok TEST`, `failed TEST: why`, `left out TEST: why`.
+
+    run_tests.py numba [quick]         the tests that the wheel of numba-cuda carries
+    run_tests.py tinygrad CHECKOUT     forward passes of tinygrad's operators, from a checkout of its repository
+
+Each file is a process of its own, and has its time: what hangs or ends a process is a failure of the test that it was.
+"""
+
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+SECONDS_OF_A_TEST = 900
+SECONDS_OF_A_FILE = 7200
+
+# Files of numba-cuda that between them use most of the driver, in half a minute.
+QUICK = """
+cudadrv/test_context_stack.py cudadrv/test_cuda_array_slicing.py cudadrv/test_cuda_memory.py
+cudadrv/test_cuda_ndarray.py cudadrv/test_events.py cudadrv/test_linker.py cudadrv/test_managed_alloc.py
+cudadrv/test_nvjitlink.py cudadrv/test_streams.py
+cudapy/test_array_args.py cudapy/test_constmem.py cudapy/test_localmem.py cudapy/test_sm.py cudapy/test_sync.py
+cudapy/test_warp_ops.py cudapy/test_cooperative_groups.py
+""".split()
+# Tests of numba-cuda that need no GPU, and those of a simulator, are no tests of a driver.
+FOLDERS = ["cudadrv", "cudapy", "doc_examples", "nrt"]
+
+
+def numba(quick):
+    found = importlib.util.find_spec("numba_cuda")
+    root = pathlib.Path(found.origin).parent / "numba/cuda/tests"
+    if quick:
+        files = [root / name for name in QUICK if (root / name).exists()]
+        return [files], {}, HERE / "numba.skips"
+    files = [file for folder in FOLDERS for file in sorted((root / folder).rglob("test_*.py"))]
+    return [[file] for file in files], {}, HERE / "numba.skips"
+
+
+def tinygrad(checkout):
+    checkout = pathlib.Path(checkout).resolve()
+    places = [checkout / "test/backend/test_ops.py", checkout / "test/test_ops.py"]
+    file = next((place for place in places if place.exists()), None)
+    if file is None:
+        raise SystemExit(f"{checkout} holds no test_ops.py: give a checkout of tinygrad")
+    environment = {"DEV": "CUDA", "CUDA": "1", "FORWARD_ONLY": "1", "CACHELEVEL": "0", "PYTHONPATH": str(checkout)}
+    # Some operators are computed on the host too, for which tinygrad calls clang by this name.
+    names = ["clang", *(f"clang-{version}" for version in range(25, 13, -1))]
+    environment["CC"] = next(filter(shutil.which, names), "clang")
+    return [[file]], environment, HERE / "tinygrad.skips"
+
+
+def run(files, environment, skips, folder):
+    results = pathlib.Path(folder, "results.jsonl")
+    results.unlink(missing_ok=True)
+    environment = {**os.environ, **environment, "CLIENT_RESULTS": str(results), "CLIENT_SKIPS": str(skips)}
+    paths = [str(HERE), environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "pytest_client", "-p", "no:cacheprovider", "--tb=short",
+               "--import-mode=importlib", f"--timeout={SECONDS_OF_A_TEST}", *map(str, files)]
+    try:
+        ended = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               text=True, errors="replace", timeout=SECONDS_OF_A_FILE)
+        status, said = f"exit status {ended.returncode}", ended.stdout
+    except subprocess.TimeoutExpired as expired:
+        status, said = f"not at its end after {SECONDS_OF_A_FILE} s", (expired.stdout or b"").decode(errors="replace")
+    outcomes = {}
+    for line in results.read_text().splitlines() if results.exists() else []:
+        test, outcome, reason = json.loads(line)
+        # A test that has failed in one of its parts has failed.
+        if outcomes.get(test, ("begun",))[0] != "failed":
+            outcomes[test] = (outcome, reason)
+    if not outcomes:
+        # A file whose every test the client leaves out by itself, or has none, is none of our business.
+        if "exit status 5" not in status and not re.search(r"\d+ skipped in", said):
+            print(f"failed {files[0].stem}: {status}\n{said[-3000:]}", flush=True)
+    for test, (outcome, reason) in outcomes.items():
+        if outcome == "passed":
+            print(f"ok {test}")
+        elif outcome == "skipped":
+            print(f"left out {test}: {' '.join(reason.split())}")
+        elif outcome == "failed":
+            print(f"failed {test}: {reason}")
+        else:
+            print(f"failed {test}: the process ended with it, {status}\n{said[-3000:]}")
+    sys.stdout.flush()
+    return any(outcome in ("failed", "begun") for outcome, _ in outcomes.values())
+
+
+def main():
+    match sys.argv[1:]:
+        case ["numba", *rest]:
+            files, environment, skips = numba(quick=rest == ["quick"])
+        case ["tinygrad", checkout]:
+            files, environment, skips = tinygrad(checkout)
+        case _:
+            raise SystemExit(__doc__)
+    with tempfile.TemporaryDirectory() as folder:
+        failed = [run(part, environment, skips, folder) for part in files]
+    return int(any(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""Compiles NVIDIA's CUDA samples with a shared runtime, runs them on virtual GPUs, and prints what became of each.
+
+    samples.py WARPWRIGHT FOLDER CHECKOUT [NAME...]
+
+WARPWRIGHT is the program, FOLDER where programs go, CHECKOUT a checkout of cuda-samples; names choose samples. It prints
+`ok NAME`, `failed NAME: why` or `left out NAME: why`. nvcc is that of this Python's packages, and calls the host's g++.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+from skips import read_skips
+
+HERE = pathlib.Path(__file__).resolve().parent
+SECONDS = 900
+FAILED = re.compile(r"\bfailed\b(?! *[:=] *0)|Result = FAIL|verification error", re.IGNORECASE)
+
+
+def toolkit():
+    for folder in map(pathlib.Path, sys.path):
+        if (folder / "nvidia/cu13/bin/nvcc").exists():
+            return folder / "nvidia/cu13"
+    raise SystemExit("this Python has no package nvidia-cuda-nvcc")
+
+
+def prepare(warpwright, work, checkout):
+    """A folder with the libraries that programs are linked with, and the samples' common files beside the samples."""
+    libraries = work / "lib"
+    libraries.mkdir(parents=True, exist_ok=True)
+    ours = warpwright.parent / "libwarpwright_cuda.so"
+    runtime = next((toolkit() / "lib").glob("libcudart.so.*"))
+    for name, target in [("libcuda.so", ours), ("libcudart.so", runtime)]:
+        link(libraries / name, target)
+    link(work / "Common", checkout / "Common")
+    return libraries
+
+
+def link(path, target):
+    path.unlink(missing_ok=True)
+    path.symlink_to(target.resolve())
+
+
+def build(source, folder, libraries, checkout):
+    """The sample's program, in a folder with its files. An error says what the compiler has said."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for entry in source.iterdir():
+        link(folder / entry.name, entry)
+    program = folder / f"{source.name}.program"
+    if program.exists():
+        return program
+    cmake = (source / "CMakeLists.txt").read_text()
+    files = [file for place in (source, source / "src") for end in ("*.cu", "*.cpp") for file in sorted(place.glob(end))]
+    files = [file for file in files if file.name in cmake] or files
+    nvcc = [str(toolkit() / "bin/nvcc"), "-gencode", "arch=compute_80,code=compute_80", "-std=c++17"]
+    includes = [f"-I{place}" for place in (checkout / "Common", source, source / "inc", checkout / "Common/UtilNPP")]
+    commands = []
+    if "-fatbin" in cmake:
+        kernels = [file for file in files if file.suffix == ".cu"]
+        name = re.search(r"(\w+\.fatbin)", cmake).group(1)
+        (folder / name).unlink(missing_ok=True)
+        commands.append([*nvcc, *includes, "-fatbin", "-o", str(folder / name), *map(str, kernels)])
+        files = [file for file in files if file not in kernels]
+    extra = ["-rdc=true"] if "SEPARABLE" in cmake else []
+    extra += ["--extended-lambda"] if "extended-lambda" in cmake else []
+    commands.append([*nvcc, *includes, *extra, "-cudart", "shared", "-Xcompiler", "-fopenmp", "-o", str(program),
+                     *map(str, files), f"-L{libraries}", "-lcuda"])
+    for command in commands:
+        ended = subprocess.run(command, capture_output=True, text=True, errors="replace")
+        if ended.returncode:
+            raise RuntimeError(f"nvcc: {ended.stdout}{ended.stderr}"[-1000:])
+    return program
+
+
+def run(warpwright, program, arguments):
+    command = [str(warpwright), "exec", "--fail=99", "--", str(program), *arguments]
+    try:
+        ended = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, errors="replace",
+                               timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"not at its end after {SECONDS} s") from None
+    said = ended.stdout + ended.stderr
+    if ended.returncode or FAILED.search(said):
+        raise RuntimeError(f"exit status {ended.returncode}: {said[-1000:]}")
+
+
+def main():
+    warpwright, work, checkout = map(lambda path: pathlib.Path(path).resolve(), sys.argv[1:4])
+    names = sys.argv[4:]
+    entries = [line.partition("|") for line in (HERE / "samples.list").read_text().splitlines()]
+    samples = {name.strip(): arguments.split() for name, _, arguments in entries if name and not name.startswith("#")}
+    libraries = prepare(warpwright, work, checkout)
+    failed = False
+    for name in names or samples:
+        try:
+            source = next(checkout.glob(f"Samples/*/{name}"), None)
+            if source is None:
+                raise RuntimeError(f"{checkout} has no such sample")
+            folder = work / "Samples" / source.parent.name / name
+            run(warpwright, build(source, folder, libraries, checkout), samples.get(name, []))
+            print(f"ok {name}", flush=True)
+        except RuntimeError as error:
+            failed = True
+            print(f"failed {name}: {error}", flush=True)
+    for name, why in read_skips(HERE / "samples.skips").items():
+        if not names:
+            print(f"left out {name}: {why}")
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+//! Clients with tests of their own, which scripts in `tools/clients` run: `cargo xtask clients NAME`.
+//!
+//! Their sources come from PyPI, or from a folder that the caller names, and are run and not kept. The lists of what is
+//! left out, with whose fault it is and why, stand beside the scripts.
+
+use super::{Host, counted};
+use crate::run::{root, target_dir};
+use crate::summary::Summary;
+use crate::tools;
+use std::path::PathBuf;
+use std::process::Command;
+
+pub(super) const NUMBA: &str = "numba-cuda's tests";
+
+/// A client, and where its tests are.
+#[derive(clap::Subcommand)]
+pub(crate) enum Client {
+    /// The tests that numba-cuda's wheel carries
+    Numba {
+        /// The part of them that CI runs
+        #[arg(long)]
+        quick: bool,
+    },
+    /// Kernels of Triton, which PyTorch launches, and PyTorch's `set_flush_denormal`
+    Triton,
+    /// Forward passes of tinygrad's operators, held against PyTorch
+    Tinygrad {
+        /// A checkout of tinygrad
+        checkout: PathBuf,
+    },
+    /// NVIDIA's CUDA samples, compiled by nvcc with a shared runtime
+    Samples {
+        /// A checkout of cuda-samples
+        checkout: PathBuf,
+        /// Samples by name; without names, all of the list
+        names: Vec<String>,
+    },
+}
+
+/// Runs a client.
+pub(super) fn check(host: &Host, client: &Client, summary: &mut Summary) {
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    let (name, packages, script, mut arguments) = match client {
+        Client::Numba { .. } => (NUMBA, "numba", "run_tests.py", vec!["numba".into()]),
+        Client::Triton => ("Triton's kernels", "torch", "triton_kernels.py", Vec::new()),
+        Client::Tinygrad { checkout } => {
+            ("tinygrad's operators", "torch", "run_tests.py", vec!["tinygrad".into(), absolute(checkout)])
+        }
+        Client::Samples { checkout, .. } => ("CUDA samples", "nvcc", "samples.py", vec![absolute(checkout)]),
+    };
+    println!("$ {name}");
+    let folder = root().join("tools/clients");
+    let python = match tools::python_with(packages, &folder.join(format!("{packages}.txt"))) {
+        Ok(python) => python,
+        Err(why) => return summary.add_not_run(name, &why),
+    };
+    let mut command = match client {
+        // It compiles, and starts each program under `exec` itself.
+        Client::Samples { names, .. } => {
+            let mut command = Command::new(&python);
+            command.arg(folder.join(script)).arg(&host.program).arg(target_dir().join("clients/samples"));
+            arguments.extend(names.iter().map(PathBuf::from));
+            command
+        }
+        // Many of their tests make errors, after which the next one goes on.
+        Client::Numba { quick } => {
+            arguments.extend(quick.then(|| PathBuf::from("quick")));
+            going_on(host, &python, &folder.join(script))
+        }
+        Client::Triton | Client::Tinygrad { .. } => going_on(host, &python, &folder.join(script)),
+    };
+    command.args(arguments).env("PYTHONDONTWRITEBYTECODE", "1");
+    match counted(&mut command, name) {
+        Ok(part) => summary.add(part),
+        Err(why) => summary.add_failure(name, &why),
+    }
+}
+
+/// A script under `exec`, with memcheck, where a kernel that fails ends and the context lives.
+fn going_on(host: &Host, python: &std::path::Path, script: &std::path::Path) -> Command {
+    let mut command = Command::new(&host.program);
+    command.args(["exec", "--on-error", "continue", "--library"]).arg(&host.library);
+    command.arg("--").arg(python).arg(script);
+    command
+}
