@@ -70,7 +70,8 @@ impl Bytes {
     fn reach<T>(&self, reach: impl FnOnce(&Span) -> Result<T, DeviceError>) -> Result<T> {
         if self.released.as_ref().is_some_and(|released| released.load(Relaxed)) {
             let message = format!(
-                "{} bytes at {:#x} are accessed on one stream after another one has freed them: a wait is missing",
+                "{} bytes at {:#x} are accessed after a stream or a graph has freed them, or before a graph has allocated \
+                 them: a wait or an edge is missing",
                 self.len(),
                 self.address()
             );

@@ -283,6 +283,12 @@ impl Worker {
             Op::Signal(signal) => signal.reach(true),
             Op::WriteValue { at, value } => at.set_value(*value).map_err(named)?,
             Op::Release(what) => what.release(),
+            Op::Decide(what) => {
+                return Ok(match what.clone().decide()? {
+                    Op::Nothing => Outcome::Done,
+                    op => Outcome::Rest(op),
+                });
+            }
             Op::Wait(_) | Op::Running(_) | Op::WaitValue { .. } | Op::Retain { .. } | Op::Nothing => {}
             Op::Batch(ops, next) => return self.batch(stream, ops, *next, give_up),
         }
@@ -395,10 +401,13 @@ impl Worker {
 
 /// The rest of an operation of a batch, followed by the operations from an index on.
 fn then(rest: Op, ops: &Arc<[Op]>, next: usize) -> Op {
-    if next == ops.len() {
-        return rest;
-    }
-    Op::Batch([rest, Op::Batch(ops.clone(), next)].into(), 0)
+    // A single one stays as it is: a loop that decides again and again must not wrap it once more each time.
+    let behind = match &ops[next..] {
+        [] => return rest,
+        [last] => last.clone(),
+        _ => Op::Batch(ops.clone(), next),
+    };
+    Op::Batch([rest, behind].into(), 0)
 }
 
 fn internal(panic: &(dyn Any + Send)) -> Box<Failure> {

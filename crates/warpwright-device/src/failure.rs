@@ -67,7 +67,7 @@ impl Failure {
     /// launch there. With `findings`, every error of the checks is a failure.
     pub fn of_launch(kernel: &Arc<str>, number: u64, report: &Report, findings: bool) -> Result<()> {
         let access = report.findings.iter().find_map(|finding| match finding.kind {
-            FindingKind::Access(fault) => Some(Cause::Access(fault)),
+            FindingKind::Access(fault) if finding.severity == Severity::Error => Some(Cause::Access(fault)),
             _ => None,
         });
         let trap = report.trap.as_ref().map(|trap| Cause::Trap(trap.kind));

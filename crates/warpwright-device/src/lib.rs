@@ -43,7 +43,7 @@ pub use bytes::{Bytes, HostBytes};
 pub use copy::{Copy, Layout, Memory, Side};
 pub use engine::{Counts, Engine, enter_engine_thread, is_engine_thread};
 pub use failure::{Cause, Failure, FailureDomain, Result};
-pub use op::{Comparison, HostCall, Launch, Op, Pattern, Release};
+pub use op::{Comparison, Decide, HostCall, Launch, Op, Pattern, Release};
 pub use order::{Chooser, Order, UnknownOrder};
 pub use queue::Queue;
 pub use signal::Signal;

@@ -34,6 +34,12 @@ pub trait Release: Send + Sync {
     fn release(&self);
 }
 
+/// What decides, when its turn comes, what a stream executes in its place.
+pub trait Decide: Send + Sync {
+    /// The operation to execute now. An error fails the domain of the stream.
+    fn decide(self: Arc<Self>) -> Result<Op>;
+}
+
 /// An operation. A clone is the same operation again, for replays of graphs.
 #[derive(Clone)]
 pub enum Op {
@@ -95,6 +101,8 @@ pub enum Op {
     },
     /// Releases a resource, even after a failure.
     Release(Arc<dyn Release>),
+    /// An operation that is not known before its turn.
+    Decide(Arc<dyn Decide>),
     /// Several operations, one after the other, from an index on.
     Batch(Arc<[Op]>, usize),
     /// Does nothing, but keeps an object alive until then.

@@ -110,7 +110,7 @@ fn every_architecture_is_the_card_that_people_have() {
             (CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, 65536),
             // What the interface says of functions that there are not.
             (CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS, 0),
-            (CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED, 0),
+            (CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED, 1),
         ] {
             assert_eq!(attribute(which, device), expected, "{which:?} of sm_{sm}");
         }

@@ -9,7 +9,7 @@ mod common;
 #[cfg(target_os = "linux")]
 mod suite {
     use crate::common::{client, context, get, input, kernel, ok, output};
-    use std::ffi::c_int;
+    use std::ffi::{c_char, c_int};
     use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
     use warpwright_cuda::api::*;
     use warpwright_cuda::types::*;
@@ -53,6 +53,22 @@ again:
 {
     trap;
 }
+.extern .func (.param .b32 done) vprintf (.param .b64 format, .param .b64 values);
+.global .align 1 .b8 text[8] = {107, 101, 114, 110, 101, 108, 10, 0};
+.visible .entry print()
+{
+    .reg .b64 %rd<3>;
+    mov.u64 %rd1, text;
+    cvta.global.u64 %rd1, %rd1;
+    mov.u64 %rd2, 0;
+    .param .b64 format;
+    .param .b64 values;
+    .param .b32 done;
+    st.param.b64 [format], %rd1;
+    st.param.b64 [values], %rd2;
+    call.uni (done), vprintf, (format, values);
+    ret;
+}
 ";
 
     /// Of a client that gives it back at its end.
@@ -61,6 +77,7 @@ again:
     unsafe extern "C" {
         fn atexit(function: extern "C" fn()) -> c_int;
         fn fork() -> c_int;
+        fn puts(text: *const c_char) -> c_int;
         fn waitpid(process: c_int, status: *mut c_int, options: c_int) -> c_int;
         fn _exit(status: c_int) -> !;
     }
@@ -201,6 +218,49 @@ again:
                 (0..100).for_each(|_| launch(kernel, 1, Some(x)));
                 ok(synchronize());
             }
+            "graphs" => {
+                ok(init());
+                context(0);
+                let kernel = kernel(PTX, "read");
+                // SAFETY: places for handles and addresses, and structures of integers and null pointers.
+                unsafe {
+                    let graph: CUgraph = get(|graph| cuGraphCreate(graph, 0)).unwrap();
+                    let mut params: CUDA_MEM_ALLOC_NODE_PARAMS = std::mem::zeroed();
+                    params.poolProps.allocation_type = 1;
+                    params.poolProps.location.kind = CUmemLocationType::DEVICE;
+                    params.bytesize = 16;
+                    let place = output(&mut params);
+                    get(|node| cuGraphAddMemAllocNode(node, graph, In::null(), 0, place)).unwrap();
+                    let exec = get(|exec| cuGraphInstantiateWithFlags(exec, graph, 1)).unwrap();
+                    for _ in 0..2 {
+                        // Each launch gives back what the one before has left, and allocates anew.
+                        ok(cuGraphLaunch(exec, CUstream::NULL));
+                        ok(cuMemsetD8_v2(params.dptr, 1, 16));
+                        launch(kernel, 1, Some(params.dptr));
+                    }
+                    ok(cuGraphLaunch(exec, CUstream::NULL));
+                    launch(kernel, 1, Some(params.dptr));
+                    ok(synchronize());
+                    ok(cuGraphExecDestroy(exec));
+                    ok(cuGraphDestroy(graph));
+                    // No kernel has set this one.
+                    let graph: CUgraph = get(|graph| cuGraphCreate(graph, 0)).unwrap();
+                    let none = CUcontext::NULL;
+                    let handle: u64 =
+                        get(|handle| cuGraphConditionalHandleCreate(handle, graph, none, 0, 0)).unwrap();
+                    let mut body = [0; 29];
+                    (body[0], body[1]) = (handle, 1 << 32);
+                    let (kind, reserved) = (CUgraphNodeType::CONDITIONAL, [0; 3]);
+                    let mut params = CUgraphNodeParams { kind, reserved, body, reserved2: 0 };
+                    let place = output(&mut params);
+                    get(|node| cuGraphAddNode(node, graph, In::null(), 0, place)).unwrap();
+                    let exec = get(|exec| cuGraphInstantiateWithFlags(exec, graph, 0)).unwrap();
+                    ok(cuGraphLaunch(exec, CUstream::NULL));
+                    println!("{}", synchronize().0);
+                    ok(cuGraphExecDestroy(exec));
+                    ok(cuGraphDestroy(graph));
+                }
+            }
             "does not wait" => {
                 ok(init());
                 context(0);
@@ -297,6 +357,18 @@ again:
                     ok(unsafe { cuCtxDestroy_v2(made) });
                 });
             }
+            "prints" => {
+                ok(init());
+                let made = context(0);
+                // SAFETY: a text with its end; handles are any values.
+                unsafe {
+                    puts(c"before".as_ptr());
+                    launch(kernel(PTX, "print"), 1, None);
+                    ok(cuCtxSynchronize());
+                    puts(c"behind".as_ptr());
+                    ok(cuCtxDestroy_v2(made));
+                }
+            }
             "forks" => {
                 ok(init());
                 context(0);
@@ -364,6 +436,10 @@ again:
         ("the_exit_status_tells_of_errors_if_asked", the_exit_status_tells_of_errors_if_asked),
         ("findings_are_lines_of_json", findings_are_lines_of_json),
         ("findings_are_shown_with_their_lines", findings_are_shown_with_their_lines),
+        (
+            "memory_and_values_of_graphs_are_uninitialised_in_each_launch",
+            memory_and_values_of_graphs_are_uninitialised_in_each_launch,
+        ),
         ("the_same_finding_is_told_once", the_same_finding_is_told_once),
         ("an_error_stays_with_its_context", an_error_stays_with_its_context),
         ("an_error_is_told_once_if_programs_are_to_go_on", an_error_is_told_once_if_programs_are_to_go_on),
@@ -378,6 +454,10 @@ again:
         ("what_is_given_back_at_the_end_is_no_leak", what_is_given_back_at_the_end_is_no_leak),
         ("a_library_that_is_closed_tells_at_the_end_too", a_library_that_is_closed_tells_at_the_end_too),
         ("a_child_has_no_driver", a_child_has_no_driver),
+        (
+            "kernels_print_behind_what_the_program_has_printed",
+            kernels_print_behind_what_the_program_has_printed,
+        ),
     ];
 
     fn the_environment_says_what_devices_there_are() {
@@ -450,6 +530,27 @@ warpwright: 1 launches: 1 errors, 0 warnings"
         let [finding, end] = &lines[..] else { panic!("{lines:#?}") };
         assert_eq!((&finding["tool"], &finding["kind"]), (&"initcheck".into(), &"uninitialized".into()));
         assert_eq!((&end["launches"], &end["errors"]), (&100.into(), &100.into()));
+    }
+
+    fn memory_and_values_of_graphs_are_uninitialised_in_each_launch() {
+        let findings = Findings::new("graphs");
+        let variables = [
+            ("WARPWRIGHT_FINDINGS", findings.path()),
+            ("WARPWRIGHT_CHECK", "initcheck"),
+            ("WARPWRIGHT_LEAKS", "1"),
+        ];
+        let ended = client("graphs", &variables);
+        let lines = findings.read();
+        let [finding, leaks @ .., end] = &lines[..] else { panic!("{lines:#?}") };
+        assert_eq!((&finding["kind"], &finding["kernel"]), (&"uninitialized".into(), &"read".into()));
+        assert_eq!((&end["launches"], &end["errors"]), (&3.into(), &1.into()), "the last launch alone");
+        // What the last launch has left is there still.
+        let memory = leaks.iter().find(|leak| leak["what"] == "device memory").unwrap();
+        assert_eq!(
+            (&memory["bytes"], &memory["call"]["function"]),
+            (&16.into(), &"cuGraphAddMemAllocNode".into())
+        );
+        assert_eq!(ended.text(), Status::LAUNCH_FAILED.0.to_string());
     }
 
     fn an_error_stays_with_its_context() {
@@ -533,8 +634,10 @@ warpwright: 1 launches: 1 errors, 0 warnings"
 
     fn what_is_given_back_at_the_end_is_no_leak() {
         let asked = [("WARPWRIGHT_EXIT_STATUS", "9"), ("WARPWRIGHT_LEAKS", "1")];
-        let ended = client("gives back at its end", &asked);
-        assert_eq!((ended.status(), ended.errors()), (Some(0), vec![]));
+        for check in ["memcheck", "api"] {
+            let ended = client("gives back at its end", &[asked[0], asked[1], ("WARPWRIGHT_CHECK", check)]);
+            assert_eq!((ended.status(), ended.errors()), (Some(0), vec![]), "{check}");
+        }
         // The memory that a thread gives back when the kernel is cut off is not among them.
         let errors = [
             "warpwright: leak: context, made by call 2, cuDevicePrimaryCtxRetain",
@@ -543,6 +646,10 @@ warpwright: 1 launches: 1 errors, 0 warnings"
             "warpwright: 1 launches: 0 errors, 0 warnings, 3 leaks",
         ];
         assert_eq!(client("is giving back at its end", &asked).errors(), errors);
+    }
+
+    fn kernels_print_behind_what_the_program_has_printed() {
+        assert_eq!(client("prints", &[]).text(), "before\nkernel\nbehind");
     }
 
     fn a_library_that_is_closed_tells_at_the_end_too() {

@@ -7,7 +7,7 @@ use crate::driver::driver;
 use crate::error::{Error, Result};
 use crate::{lock, log, state};
 use std::collections::HashMap;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, c_int};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -56,32 +56,47 @@ impl Image {
         let load = || {
             state::context()?;
             // SAFETY: what was registered is a wrapper, until it is unregistered.
-            let library = match unsafe { parts(handle(self.address)) } {
+            let parts = unsafe { parts(handle(self.address)) };
+            let library = during_capture(|| match parts {
                 None => library(handle(self.address)),
                 Some(parts) => linked(&parts),
-            };
+            });
             library.map(kept)
         };
         self.library.get_or_init(load).map(handle)
     }
 
     /// Loads the image, and sets the host's pointers to its managed variables.
-    fn load(&self) -> Result<()> {
+    fn load(self: &Arc<Self>) -> Result<()> {
         let library = self.library()?;
         let mut managed = lock(&self.managed);
         for variable in managed.iter() {
             let (mut address, name): (Handle, _) = (null_mut(), variable.name.as_ptr());
-            driver!(cuLibraryGetManaged(&raw mut address, null_mut::<usize>(), library, name)).inspect_err(|_| {
-                log::note(&format_args!(
-                    "`{}` is a managed variable, and the driver has no managed memory for it: host code that uses it fails",
-                    variable.name.to_string_lossy()
-                ));
-            })?;
+            driver!(cuLibraryGetManaged(&raw mut address, null_mut::<usize>(), library, name)).inspect_err(
+                |_| {
+                    log::note(&format_args!(
+                        "the driver has no managed variable `{}`: host code that uses it fails",
+                        variable.name.to_string_lossy()
+                    ));
+                },
+            )?;
             variable.slot.set(address)?;
+            // Host code that names the variable means its memory.
+            define(self.clone(), address, &variable.name);
         }
         managed.clear();
         Ok(())
     }
+}
+
+/// Calls what captures forbid to the thread. That a program's first launch is a captured one is no mistake of its own.
+fn during_capture<R>(call: impl FnOnce() -> Result<R>) -> Result<R> {
+    const RELAXED: c_int = 2;
+    let mut mode = RELAXED;
+    driver!(cuThreadExchangeStreamCaptureMode(&raw mut mode))?;
+    let result = call();
+    driver!(cuThreadExchangeStreamCaptureMode(&raw mut mode))?;
+    result
 }
 
 /// Loads code.
@@ -212,14 +227,13 @@ pub(crate) fn define(image: Arc<Image>, host: Handle, name: &CStr) {
     lock(&SYMBOLS).get_or_insert_default().entry(kept(host)).or_insert_with(|| Arc::new(symbol));
 }
 
-/// Registers a managed variable: its host variable is a pointer, by which host code names it too.
-pub(crate) fn define_managed(image: Arc<Image>, slot: Out<Handle>, name: &CStr) {
+/// Registers a managed variable: its host variable is a pointer.
+pub(crate) fn define_managed(image: &Image, slot: Out<Handle>, name: &CStr) {
     lock(&image.managed).push(Managed { slot, name: name.to_owned() });
-    define(image, slot.address(), name);
 }
 
 /// Loads an image for its managed variables.
-pub(crate) fn initialize(image: &Image) -> Result<()> {
+pub(crate) fn initialize(image: &Arc<Image>) -> Result<()> {
     image.load()
 }
 

@@ -30,7 +30,7 @@ const ANY: usize = 10;
 const LTO_IR_MAGIC: [u8; 4] = [0xed, 0x43, 0x4e, 0x7f];
 
 /// NVIDIA's files by version, the latest first.
-const FILES: [&str; 2] = ["libnvJitLink.so.13", "libnvJitLink.so.12"];
+const FILES: [&str; 3] = ["libnvJitLink.so.13", "libnvJitLink.so.12", "libnvJitLink.so"];
 
 /// What NVIDIA's linker gets of one linker of the program.
 struct Lto {

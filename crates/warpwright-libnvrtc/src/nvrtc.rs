@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use warpwright_standin::{Library, note, open_real, passed_on};
 
 /// The library's files by version, the latest first.
-const FILES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"];
+const FILES: [&str; 4] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2", "libnvrtc.so"];
 
 /// `NVRTC_ERROR_INTERNAL_ERROR`.
 const INTERNAL_ERROR: usize = 11;

@@ -62,7 +62,7 @@ impl SpaceTraffic {
         let traffic = match kind {
             AccessKind::Read | AccessKind::AsyncRead => &mut self.loads,
             AccessKind::Write | AccessKind::AsyncWrite => &mut self.stores,
-            AccessKind::Atomic => &mut self.atomics,
+            AccessKind::Atomic | AccessKind::Swap => &mut self.atomics,
         };
         traffic.add(bytes, transactions);
     }

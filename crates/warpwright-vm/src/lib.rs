@@ -75,12 +75,13 @@ pub mod tensor;
 
 pub use check::{
     AccessSite, Action, AllocationRef, ArgumentRef, Between, Finding, FindingKind, Hazard, MemorySite,
-    Severity, SourceLine, Tool,
+    Severity, SourceLine, Tool, Use,
 };
 pub use counters::{BarrierWaits, SpaceTraffic, Traffic};
-pub use decode::{LoadError, Unsupported, is_provided};
+pub use decode::{LoadError, ManagedVariable, Unsupported, is_provided, managed_variables};
 pub use device::{
-    Arg, Array, Buffer, Device, DeviceConfig, DeviceError, Element, Module, Running, Span, Surface, Texture,
+    Arg, Array, Buffer, Claim, Device, DeviceConfig, DeviceError, Element, Module, Placeholder, Reserved,
+    Running, Span, Surface, Texture,
 };
 pub use launch::{
     Checks, Counters, Edge, Edges, LaunchConfig, LaunchError, LineCounters, Options, Progress, Race, Report,
@@ -88,8 +89,8 @@ pub use launch::{
 };
 pub use locality::{Fetches, LINE, WINDOWS};
 pub use memory::{
-    AddressMode, ArrayShape, Channel, FaultKind, Filter, HostWords, Image, Level, Sampler, SpaceKind,
-    TexelFormat,
+    AddressMode, ArrayShape, Channel, FaultKind, Filter, HostWords, Image, Level, PageAccess, Sampler,
+    SpaceKind, TexelFormat,
 };
 pub use module::{KernelInfo, KernelParam};
 

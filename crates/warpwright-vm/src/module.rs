@@ -1,6 +1,6 @@
 //! Modules that are loaded on a device: their kernels and variables.
 
-use crate::decode::{Code, LoadError, Symbols, decode};
+use crate::decode::{Code, LoadError, ManagedVariable, Symbols, decode};
 use crate::memory::{AllocationKind, GlobalMap};
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -78,9 +78,10 @@ impl Loaded {
         module: &ir::Module,
         info: &ModuleInfo,
         memory: &mut GlobalMap,
+        managed: &[ManagedVariable<'_>],
         heap: u64,
     ) -> Result<Self, LoadError> {
-        let symbols = Symbols::place(module, memory)?;
+        let symbols = Symbols::place(module, memory, managed)?;
         if symbols.uses_heap() && memory.heap().is_none() {
             let room = memory.allocate(heap, AllocationKind::Heap, "heap");
             room.ok_or_else(|| {

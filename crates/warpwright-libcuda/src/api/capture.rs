@@ -38,12 +38,11 @@ entries! {
         capture::begin(&stream, mode, Some((graph, behind)))
     }
 
-    /// Ends a capture and returns its graph.
+    /// Ends a capture and returns its graph, if the client wants it: it has it where it has captured into its own.
     fn cuStreamEndCapture, cuStreamEndCapture_ptsz |default| (stream: CUstream, graph: Out<CUgraph>) {
         let stream = here(default.resolve(stream))?;
-        graph.required()?;
-        let ended = capture::end(&stream);
-        graph.set(*ended.as_ref().unwrap_or(&CUgraph::NULL))?;
+        let ended = capture::end(&stream, !graph.is_null());
+        graph.set_if(*ended.as_ref().unwrap_or(&CUgraph::NULL));
         ended.map(drop)
     }
 

@@ -35,8 +35,9 @@ entries! {
         if flags & INTERPROCESS != 0 {
             return Err(Status::NOT_SUPPORTED);
         }
-        let made = Arc::new(Event::new(context, flags & DISABLE_TIMING == 0));
-        handle.required()?.set(CUevent(EVENTS.insert(made)?))
+        let has_times = flags & DISABLE_TIMING == 0;
+        let make = |handle| Arc::new(Event::new(CUevent(handle), context, has_times));
+        handle.required()?.set(CUevent(EVENTS.insert_with(make)?.0))
     }
 
     /// Records an event after the operations issued on a stream so far.

@@ -213,29 +213,42 @@ fn tell_edges(
     if from.is_null() {
         return count.set(edges.len());
     }
-    let programmatic = CUgraphEdgeData { from_port: 1, kind: 1, ..CUgraphEdgeData::default() };
-    let kinds = edges.iter().map(|(_, _, edge)| match edge {
-        Edge::Plain => CUgraphEdgeData::default(),
-        Edge::Programmatic => programmatic,
-    });
-    let kinds: Vec<CUgraphEdgeData> = kinds.collect();
-    if data.is_null() && kinds.contains(&programmatic) {
-        log::misuse(&"the graph has programmatic edges, of which only cuGraphGetEdges_v2 tells");
-        return Err(Status::LOSSY_QUERY);
-    }
+    told_edges(edges.iter().map(|(_, _, edge)| *edge), data, count)?;
     let (starts, ends): (Vec<_>, Vec<_>) = edges.into_iter().map(|(from, to, _)| (from, to)).unzip();
     let room = count.given().get()?;
-    if !data.is_null() {
-        let filling = std::iter::repeat_n(CUgraphEdgeData::default(), room.saturating_sub(kinds.len()));
-        data.set_all(kinds.into_iter().take(room).chain(filling))?;
-    }
     list(&starts, from, count)?;
     count.set(room)?;
     list(&ends, to, count)
 }
 
+/// Returns what edges are, as many as the client has room for. One that does not ask gets no programmatic ones.
+pub(super) fn told_edges(
+    edges: impl Iterator<Item = Edge>,
+    data: Out<CUgraphEdgeData>,
+    count: Out<usize>,
+) -> Result<()> {
+    let programmatic = CUgraphEdgeData { from_port: 1, kind: 1, ..CUgraphEdgeData::default() };
+    let kinds = edges.map(|edge| match edge {
+        Edge::Plain => CUgraphEdgeData::default(),
+        Edge::Programmatic => programmatic,
+    });
+    let kinds: Vec<CUgraphEdgeData> = kinds.collect();
+    if data.is_null() && kinds.contains(&programmatic) {
+        log::misuse(
+            &"there are programmatic edges, of which only the function tells that returns what edges are",
+        );
+        return Err(Status::LOSSY_QUERY);
+    }
+    let room = count.given().get()?;
+    if data.is_null() {
+        return Ok(());
+    }
+    let filling = std::iter::repeat_n(CUgraphEdgeData::default(), room.saturating_sub(kinds.len()));
+    data.set_all(kinds.into_iter().take(room).chain(filling))
+}
+
 /// Returns the number of items, or as many items as the client has room for; unused entries become null.
-fn list(nodes: &[CUgraphNode], out: Out<CUgraphNode>, count: Out<usize>) -> Result<()> {
+pub(super) fn list(nodes: &[CUgraphNode], out: Out<CUgraphNode>, count: Out<usize>) -> Result<()> {
     if out.is_null() {
         return count.set(nodes.len());
     }
@@ -267,14 +280,30 @@ pub(super) fn add_node(
     count: usize,
     task: impl FnOnce(&Graph) -> Result<Task>,
 ) -> Result<()> {
+    add_node_with_edges(out, graph, behind, In::null(), count, task)
+}
+
+/// Adds a node to a graph, with annotations of its edges.
+pub(super) fn add_node_with_edges(
+    out: Out<CUgraphNode>,
+    graph: CUgraph,
+    behind: In<CUgraphNode>,
+    edges: In<CUgraphEdgeData>,
+    count: usize,
+    task: impl FnOnce(&Graph) -> Result<Task>,
+) -> Result<()> {
     permitted()?;
     out.required()?;
     let graph = graph::graph(graph)?;
     let behind = ids(&graph, &behind.get_all(count)?)?;
+    let edges = super::capture::edges(edges, count)?;
     let mut seen = HashSet::new();
     if !behind.iter().all(|id| seen.insert(*id)) {
         log::misuse(&"a node is to come behind another one, and that is named twice");
         return Err(Status::INVALID_VALUE);
     }
-    out.set(graph.add(task(&graph)?, &behind)?.1)
+    let (id, handle) = graph.add(task(&graph)?, &[])?;
+    let connected = behind.into_iter().zip(edges).try_for_each(|(from, edge)| graph.connect(from, id, edge));
+    connected.inspect_err(|_| graph.remove(id))?;
+    out.set(handle)
 }

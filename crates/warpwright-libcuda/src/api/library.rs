@@ -117,12 +117,15 @@ entries! {
         Ok(())
     }
 
-    /// Would return a managed variable. PTX that runs here has none.
+    /// Returns address and size of the managed variable of that name, each if the client wants it.
     fn cuLibraryGetManaged(address: Out<CUdeviceptr>, bytes: Out<usize>, library: CUlibrary, name: In<c_char>) {
         one_wanted(address, bytes)?;
-        LIBRARIES.get(library.0)?;
-        text(name)?;
-        Err(Status::NOT_FOUND)
+        let name = text(name)?;
+        let module = LIBRARIES.get(library.0)?.module(&current()?)?;
+        let (at, size) = MODULES.get(module.0)?.managed(&name)?;
+        address.set_if(at);
+        bytes.set_if(size);
+        Ok(())
     }
 
     /// Returns the function of a kernel in the current context.

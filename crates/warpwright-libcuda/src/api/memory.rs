@@ -1,7 +1,7 @@
 //! Device memory: allocation, release, lookup.
 
 use super::entries;
-use crate::engine::{self, Asker, BlockKind, Engine, HostKind, hosts};
+use crate::engine::{self, Asker, BlockKind, Engine, HostKind, hosts, reservations};
 use crate::graph::guard;
 use crate::state::{Context, current};
 use crate::types::{
@@ -54,12 +54,6 @@ pub(super) fn allocate_from(
     Ok(block?.base())
 }
 
-/// The device of an allocation.
-pub(super) fn owner(address: CUdeviceptr) -> Result<Arc<Engine>> {
-    let mut engines = engine::engines()?.into_iter();
-    engines.find(|engine| engine.memory.find(address).is_some()).ok_or(Status::INVALID_VALUE)
-}
-
 fn free(address: CUdeviceptr) -> Result<()> {
     if address == 0 {
         return engine::permitted().and_then(|()| current().map(drop));
@@ -69,7 +63,7 @@ fn free(address: CUdeviceptr) -> Result<()> {
     if hosts().find(address).is_some() {
         return hosts().free(address, HostKind::Managed);
     }
-    let owner = owner(address)?;
+    let owner = engine::owner(address)?;
     let block = owner.memory.take(address)?;
     owner.drain();
     block.release();
@@ -82,8 +76,16 @@ fn range(address: CUdeviceptr) -> Result<(u64, u64)> {
     if let Some(host) = hosts().find(address) {
         return Ok((host.base, host.bytes));
     }
+    if let Some(reservation) = reservations().find(address) {
+        let mapped = reservation.mapped(address).ok_or(Status::NOT_FOUND)?;
+        return Ok((mapped.base, mapped.bytes));
+    }
     let engines = engine::engines()?;
-    engines.iter().find_map(|engine| engine.vm().extent(address)).ok_or(Status::NOT_FOUND)
+    let extent = |engine: &Arc<Engine>| match engine.memory.find(address) {
+        Some(block) => Some((block.base(), block.bytes())),
+        None => engine.vm().extent(address),
+    };
+    engines.iter().find_map(extent).ok_or(Status::NOT_FOUND)
 }
 
 /// Checks that it is managed memory.

@@ -18,17 +18,21 @@
 //! ```
 #![allow(non_snake_case, reason = "the interface's names")]
 
+mod any_node;
 mod array;
 mod capture;
+mod condition;
 mod context;
 mod copy;
 mod copy_rows;
 mod device;
+mod edges;
 mod error;
 mod event;
 mod fill;
 mod function;
 mod graph;
+mod graph_memory;
 mod host;
 mod init;
 mod jitlink;
@@ -39,6 +43,7 @@ mod memory;
 mod missing;
 mod module;
 mod node;
+mod node_params;
 mod object;
 mod own;
 mod pointer;
@@ -47,6 +52,7 @@ mod primary;
 mod reference;
 mod stream;
 mod texture;
+mod virtual_memory;
 
 use crate::report::{calls, log, misuse};
 use crate::state::{has_forked, refusal};
@@ -70,8 +76,9 @@ macro_rules! groups {
 }
 
 groups! {
-    array capture context copy copy_rows device error event fill function graph host init launch library lookup memory module
-    node object pointer pool primary reference stream texture
+    any_node array capture condition context copy copy_rows device edges error event fill function graph graph_memory host
+    init launch library lookup memory module node node_params object pointer pool primary reference stream texture
+    virtual_memory
 }
 
 /// An exported function.

@@ -15,14 +15,14 @@ entries! {
         module.required()?;
         let context = current()?;
         let image = Image::of(&read_file(file)?)?;
-        module.set(Module::load(&context, &image, &mut Options::default(), false)?)
+        module.set(Module::load(&context, &image, &mut Options::default(), None)?)
     }
 
     /// Compiles code, and loads it into the current context. Of a fat binary that is the best PTX.
     fn cuModuleLoadData = cuModuleLoadFatBinary(module: Out<CUmodule>, code: In<u8>) {
         module.required()?;
         let context = current()?;
-        module.set(Module::load(&context, &Image::at(code)?, &mut Options::default(), false)?)
+        module.set(Module::load(&context, &Image::at(code)?, &mut Options::default(), None)?)
     }
 
     /// The same with options for the compiler.
@@ -36,7 +36,7 @@ entries! {
         module.required()?;
         let context = current()?;
         let mut options = Options::read(count, options, values)?;
-        module.set(Module::load(&context, &Image::at(code)?, &mut options, false)?)
+        module.set(Module::load(&context, &Image::at(code)?, &mut options, None)?)
     }
 
     /// Unloads a module. Launches that were issued go on.

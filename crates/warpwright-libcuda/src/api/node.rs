@@ -3,6 +3,7 @@
 use super::copy_rows::copy_of;
 use super::entries;
 use super::graph::add_node;
+use super::node_params::{Change, replace_in};
 use crate::code::{self, Launch, Shape};
 use crate::engine::{EVENTS, HostFunction};
 use crate::graph::nodes::{DEEPEST, with_node};
@@ -10,8 +11,8 @@ use crate::graph::{self, Fill, Graph, Kernel, Task};
 use crate::report::log;
 use crate::types::{
     CUDA_HOST_NODE_PARAMS, CUDA_KERNEL_NODE_PARAMS_v1, CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D,
-    CUDA_MEMSET_NODE_PARAMS, CUcontext, CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode,
-    CUgraphNodeType, CUkernel, CUlaunchAttributeID, CUlaunchAttributeValue, In, Out, Result, Status,
+    CUDA_MEMSET_NODE_PARAMS, CUcontext, CUevent, CUfunction, CUgraph, CUgraphExec, CUgraphNode, CUkernel,
+    CUlaunchAttributeID, CUlaunchAttributeValue, In, Out, Result, Status,
 };
 use std::sync::Arc;
 
@@ -36,14 +37,14 @@ entries! {
     fn cuGraphExecKernelNodeSetParams(
         exec: CUgraphExec, node: CUgraphNode, params: In<CUDA_KERNEL_NODE_PARAMS_v1>,
     ) {
-        change_in(exec, node, &params.get()?)
+        replace_in(exec, node, Change::Kernel(params.get()?))
     }
 
     /// Changes a kernel node for later launches, also to a library's kernel.
     fn cuGraphExecKernelNodeSetParams_v2(
         exec: CUgraphExec, node: CUgraphNode, params: In<CUDA_KERNEL_NODE_PARAMS_v2>,
     ) {
-        change_in(exec, node, &first_version(&params.get()?)?)
+        replace_in(exec, node, Change::Kernel(first_version(&params.get()?)?))
     }
 
     /// Sets an attribute of a kernel node.
@@ -62,14 +63,14 @@ entries! {
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize, params: In<CUDA_MEMCPY3D>,
         context: CUcontext,
     ) {
-        add_node(node, graph, behind, count, |_| copy(params, context))
+        add_node(node, graph, behind, count, |_| copy(&params.get()?, context))
     }
 
     /// Changes a copy node for later launches.
     fn cuGraphExecMemcpyNodeSetParams(
         exec: CUgraphExec, node: CUgraphNode, params: In<CUDA_MEMCPY3D>, context: CUcontext,
     ) {
-        replace_in(exec, node, copy(params, context)?)
+        replace_in(exec, node, Change::Task(copy(&params.get()?, context)?))
     }
 
     /// Adds a memset node.
@@ -77,14 +78,14 @@ entries! {
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize,
         params: In<CUDA_MEMSET_NODE_PARAMS>, context: CUcontext,
     ) {
-        add_node(node, graph, behind, count, |_| fill(params, context))
+        add_node(node, graph, behind, count, |_| fill(&params.get()?, context))
     }
 
     /// Changes a memset node for later launches.
     fn cuGraphExecMemsetNodeSetParams(
         exec: CUgraphExec, node: CUgraphNode, params: In<CUDA_MEMSET_NODE_PARAMS>, context: CUcontext,
     ) {
-        replace_in(exec, node, fill(params, context)?)
+        replace_in(exec, node, Change::Task(fill(&params.get()?, context)?))
     }
 
     /// Adds a host node, which calls a function.
@@ -92,11 +93,7 @@ entries! {
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize,
         params: In<CUDA_HOST_NODE_PARAMS>,
     ) {
-        add_node(node, graph, behind, count, |_| {
-            let CUDA_HOST_NODE_PARAMS { function, userData } = params.get()?;
-            let function = function.ok_or(Status::INVALID_VALUE)?;
-            Ok(Task::Host(HostFunction::new(function, userData)))
-        })
+        add_node(node, graph, behind, count, |_| host(params.get()?))
     }
 
     /// Adds a child graph node, with a copy of a graph.
@@ -131,7 +128,7 @@ entries! {
     }
 }
 
-fn child(into: &Graph, child: CUgraph) -> Result<Task> {
+pub(super) fn child(into: &Graph, child: CUgraph) -> Result<Task> {
     let child = graph::graph(child)?;
     if into.depth() + child.depth() > DEEPEST {
         log::misuse(&format_args!("more than {DEEPEST} graphs inside of one another"));
@@ -140,7 +137,7 @@ fn child(into: &Graph, child: CUgraph) -> Result<Task> {
     Ok(Task::Child(child.copy(true)?))
 }
 
-fn kernel(params: &CUDA_KERNEL_NODE_PARAMS_v1) -> Result<Task> {
+pub(super) fn kernel(params: &CUDA_KERNEL_NODE_PARAMS_v1) -> Result<Task> {
     Ok(Task::Kernel(Kernel::new(launch(params, false)?)))
 }
 
@@ -155,7 +152,7 @@ fn launch(params: &CUDA_KERNEL_NODE_PARAMS_v1, cooperative: bool) -> Result<Laun
 }
 
 /// The function, given directly, or as a kernel and a context.
-fn first_version(params: &CUDA_KERNEL_NODE_PARAMS_v2) -> Result<CUDA_KERNEL_NODE_PARAMS_v1> {
+pub(super) fn first_version(params: &CUDA_KERNEL_NODE_PARAMS_v2) -> Result<CUDA_KERNEL_NODE_PARAMS_v1> {
     let func = match (params.first.func, params.kern) {
         (func, CUkernel::NULL) => func,
         (CUfunction::NULL, kernel) => {
@@ -174,7 +171,7 @@ fn first_version(params: &CUDA_KERNEL_NODE_PARAMS_v2) -> Result<CUDA_KERNEL_NODE
 }
 
 /// The launch with other parameters, and the same attributes.
-fn change(kernel: &mut Kernel, params: &CUDA_KERNEL_NODE_PARAMS_v1) -> Result<()> {
+pub(super) fn change(kernel: &mut Kernel, params: &CUDA_KERNEL_NODE_PARAMS_v1) -> Result<()> {
     let launch = launch(params, kernel.launch.shape.cooperative)?;
     if launch.function.code.context.id != kernel.launch.function.code.context.id {
         log::misuse(&"a launch stays in its context");
@@ -184,38 +181,23 @@ fn change(kernel: &mut Kernel, params: &CUDA_KERNEL_NODE_PARAMS_v1) -> Result<()
     Ok(())
 }
 
-fn change_in(exec: CUgraphExec, node: CUgraphNode, params: &CUDA_KERNEL_NODE_PARAMS_v1) -> Result<()> {
-    graph::exec(exec)?.with_node(node, CUgraphNodeType::KERNEL, |task| match task {
-        Task::Kernel(kernel) => change(kernel, params),
-        _ => Err(Status::INVALID_VALUE),
-    })
-}
-
-fn replace_in(exec: CUgraphExec, node: CUgraphNode, task: Task) -> Result<()> {
-    graph::exec(exec)?.with_node(node, task.kind(), |old| {
-        if !old.takes_alone(&task) {
-            log::misuse(
-                &"a node of an executable graph takes memory that is mapped as before, and copies of one row",
-            );
-            return Err(Status::INVALID_VALUE);
-        }
-        *old = task;
-        Ok(())
-    })
-}
-
 /// Checks that the context of a node exists.
-fn check_context(context: CUcontext) -> Result<()> {
+pub(super) fn check_context(context: CUcontext) -> Result<()> {
     crate::state::CONTEXTS.get(context.0).map_err(|_| Status::INVALID_CONTEXT)?.check()
 }
 
-fn copy(params: In<CUDA_MEMCPY3D>, context: CUcontext) -> Result<Task> {
+pub(super) fn copy(params: &CUDA_MEMCPY3D, context: CUcontext) -> Result<Task> {
     check_context(context)?;
-    let copy = copy_of(&params.get()?)?.ok_or(Status::INVALID_VALUE)?;
+    let copy = copy_of(params)?.ok_or(Status::INVALID_VALUE)?;
     Ok(Task::Copy(Arc::new(copy)))
 }
 
-fn fill(params: In<CUDA_MEMSET_NODE_PARAMS>, context: CUcontext) -> Result<Task> {
+pub(super) fn fill(params: &CUDA_MEMSET_NODE_PARAMS, context: CUcontext) -> Result<Task> {
     check_context(context)?;
-    Ok(Task::Fill(Fill::new(&params.get()?)?))
+    Ok(Task::Fill(Fill::new(params)?))
+}
+
+pub(super) fn host(params: CUDA_HOST_NODE_PARAMS) -> Result<Task> {
+    let function = params.function.ok_or(Status::INVALID_VALUE)?;
+    Ok(Task::Host(HostFunction::new(function, params.userData)))
 }

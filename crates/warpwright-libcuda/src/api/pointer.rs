@@ -1,7 +1,7 @@
 //! Attributes of addresses.
 
 use super::entries;
-use crate::engine::{BlockKind, HostKind, engines, hosts, permitted};
+use crate::engine::{BlockKind, HostKind, engines, hosts, permitted, reservations};
 use crate::state::{Context, stack, state};
 use crate::types::{
     CUcontext, CUdeviceptr, CUmemAccess_flags, CUmemoryPool, CUmemorytype, CUpointer_attribute as Attribute,
@@ -24,6 +24,14 @@ struct Known {
     /// It is read-only for devices.
     is_read_only: bool,
     pool: CUmemoryPool,
+    /// Reserved addresses without memory.
+    is_unmapped: bool,
+    /// Beginning and size of the mapping, where that is not the whole range.
+    mapping: Option<(u64, u64)>,
+    /// The kinds of handles that it has for other processes.
+    handle_types: u64,
+    /// The access that the client has given the memory's device.
+    given: Option<CUmemAccess_flags>,
 }
 
 impl Known {
@@ -32,7 +40,7 @@ impl Known {
         match self.host {
             Some(_) if self.is_read_only => CUmemAccess_flags::READ,
             None if self.device != device => CUmemAccess_flags::NONE,
-            _ => CUmemAccess_flags::READWRITE,
+            _ => self.given.unwrap_or(CUmemAccess_flags::READWRITE),
         }
     }
 }
@@ -56,10 +64,24 @@ fn find(address: u64) -> Result<Option<Known>> {
             ..Known::default()
         }));
     }
+    if let Some(reservation) = reservations().find(address) {
+        let range = Known { base: reservation.base, bytes: reservation.bytes, ..Known::default() };
+        let Some(mapped) = reservation.mapped(address) else {
+            return Ok(Some(Known { is_unmapped: true, device: NO_DEVICE, ..range }));
+        };
+        return Ok(Some(Known {
+            device: mapped.physical.ordinal,
+            id: mapped.physical.id,
+            mapping: Some((mapped.base, mapped.bytes)),
+            handle_types: mapped.physical.is_shareable.into(),
+            given: Some(mapped.access),
+            ..range
+        }));
+    }
     for engine in engines()? {
         if let Some(block) = engine.memory.find(address) {
             let (context, pool) = match &block.kind {
-                BlockKind::Plain => (block.context_handle, CUmemoryPool::NULL),
+                BlockKind::Plain | BlockKind::OfGraph => (block.context_handle, CUmemoryPool::NULL),
                 // It belongs to no context.
                 BlockKind::Pooled(pool) => (CUcontext::NULL, pool.handle),
             };
@@ -129,10 +151,16 @@ fn answer(known: Option<&Known>, address: u64, what: Attribute, value: Out<c_voi
         Attribute::IS_LEGACY_CUDA_IPC_CAPABLE
         | Attribute::IS_GPU_DIRECT_RDMA_CAPABLE
         | Attribute::IS_HW_DECOMPRESS_CAPABLE => put::<c_int>(value, 0),
-        Attribute::RANGE_START_ADDR | Attribute::MAPPING_BASE_ADDR => put(value, number(|known| known.base)),
-        Attribute::RANGE_SIZE | Attribute::MAPPING_SIZE => put(value, number(|known| known.bytes)),
-        Attribute::MAPPED => put::<c_int>(value, known.is_some().into()),
-        Attribute::ALLOWED_HANDLE_TYPES => put::<u64>(value, 0),
+        Attribute::RANGE_START_ADDR => put(value, number(|known| known.base)),
+        Attribute::RANGE_SIZE => put(value, number(|known| known.bytes)),
+        Attribute::MAPPING_BASE_ADDR => {
+            put(value, number(|known| known.mapping.map_or(known.base, |(base, _)| base)))
+        }
+        Attribute::MAPPING_SIZE => {
+            put(value, number(|known| known.mapping.map_or(known.bytes, |(_, bytes)| bytes)))
+        }
+        Attribute::MAPPED => put::<c_int>(value, known.is_some_and(|known| !known.is_unmapped).into()),
+        Attribute::ALLOWED_HANDLE_TYPES => put::<u64>(value, number(|known| known.handle_types)),
         Attribute::ACCESS_FLAGS => match known {
             Some(known) => put(value, known.access(here()?.device.ordinal)),
             None => put(value, CUmemAccess_flags::NONE),

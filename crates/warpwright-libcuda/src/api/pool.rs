@@ -1,8 +1,9 @@
 //! Stream-ordered memory and its pools.
 
 use super::entries;
-use super::memory::{allocate_from, owner};
-use crate::engine::{BlockKind, POOLS, Pool, Stream, permitted};
+use super::memory::allocate_from;
+use crate::engine::{BlockKind, POOLS, Pool, Stream, owner, permitted};
+use crate::graph::capture;
 use crate::report::log;
 use crate::state::state;
 use crate::types::{
@@ -19,15 +20,6 @@ fn pool(handle: CUmemoryPool) -> Result<Arc<Pool>> {
     POOLS.get(handle.0).map_err(|_| Status::INVALID_VALUE)
 }
 
-/// Refuses allocation during a capture: each launch would have to allocate anew.
-fn not_captured(stream: &Stream) -> Result<()> {
-    if stream.is_capturing() {
-        log::misuse(&"memory that a captured graph allocates or gives back is not supported");
-        return Err(Status::NOT_SUPPORTED);
-    }
-    Ok(())
-}
-
 fn allocate(
     address: Out<CUdeviceptr>,
     bytes: usize,
@@ -42,8 +34,10 @@ fn allocate(
     // A pool may be of another device than the stream.
     let engine = state()?.device(pool.device)?.engine()?;
     let address = address.required()?;
-    not_captured(&stream)?;
     let bytes = bytes as u64;
+    if stream.is_capturing() {
+        return address.set(capture::alloc(&stream, engine, bytes)?);
+    }
     let kind = || match pool.has_room(bytes) {
         true => Ok(BlockKind::Pooled(pool.clone())),
         false => Err(Status::OUT_OF_MEMORY),
@@ -53,12 +47,14 @@ fn allocate(
 
 fn free(address: CUdeviceptr, stream: CUstream) -> Result<()> {
     let stream = Stream::get(stream)?;
-    not_captured(&stream)?;
+    if stream.is_capturing() {
+        return capture::free(&stream, address);
+    }
     stream.submit(Op::Release(owner(address)?.memory.take(address)?))
 }
 
 /// The device of a pool, by its location.
-fn device_of_pool(location: CUmemLocation) -> Result<CUdevice> {
+pub(super) fn device_of_pool(location: CUmemLocation) -> Result<CUdevice> {
     if location.kind == CUmemLocationType::HOST_NUMA {
         log::misuse(&"pools of the host's memory are not supported");
         return Err(Status::NOT_SUPPORTED);
@@ -103,10 +99,12 @@ fn get(pool: &Pool, attribute: CUmemPool_attribute, value: Out<c_void>) -> Resul
         // SAFETY: the interface says that the value of these attributes is an `int`.
         return unsafe { value.cast::<c_int>() }.set(pool.reuse[wish].load(Relaxed).into());
     }
-    let [used_high, reserved_high] = pool.high();
+    let [used_high, reserved_high] = pool.usage.high();
     let number = match attribute {
         CUmemPool_attribute::RELEASE_THRESHOLD => pool.release_threshold.load(Relaxed),
-        CUmemPool_attribute::RESERVED_MEM_CURRENT | CUmemPool_attribute::USED_MEM_CURRENT => pool.used(),
+        CUmemPool_attribute::RESERVED_MEM_CURRENT | CUmemPool_attribute::USED_MEM_CURRENT => {
+            pool.usage.used()
+        }
         CUmemPool_attribute::RESERVED_MEM_HIGH => reserved_high.load(Relaxed),
         CUmemPool_attribute::USED_MEM_HIGH => used_high.load(Relaxed),
         _ => return Err(Status::INVALID_VALUE),
@@ -122,7 +120,7 @@ fn set(pool: &Pool, attribute: CUmemPool_attribute, value: In<c_void>) -> Result
         pool.reuse[wish].store(value != 0, Relaxed);
         return Ok(());
     }
-    let [used_high, reserved_high] = pool.high();
+    let [used_high, reserved_high] = pool.usage.high();
     let high = match attribute {
         CUmemPool_attribute::RELEASE_THRESHOLD => None,
         CUmemPool_attribute::RESERVED_MEM_HIGH => Some(reserved_high),
@@ -134,7 +132,7 @@ fn set(pool: &Pool, attribute: CUmemPool_attribute, value: In<c_void>) -> Result
     match high {
         None => pool.release_threshold.store(value, Relaxed),
         // It can be set back, and to nothing else.
-        Some(high) if value == 0 => high.store(pool.used(), Relaxed),
+        Some(high) if value == 0 => high.store(pool.usage.used(), Relaxed),
         Some(_) => return Err(Status::INVALID_VALUE),
     }
     Ok(())

@@ -9,8 +9,8 @@ use crate::engine::{
 use crate::graph::{Task, capture, guard};
 use crate::report::log;
 use crate::types::{
-    CUcontext, CUdevice, CUdeviceptr, CUevent, CUhostFn, CUstream, CUstreamBatchMemOpParams,
-    CUstreamBatchMemOpType, In, Out, Result, Status,
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUhostFn, CUlaunchAttributeID, CUlaunchAttributeValue,
+    CUstream, CUstreamBatchMemOpParams, CUstreamBatchMemOpType, In, Out, Result, Status,
 };
 use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 use warpwright_device::{Bytes, Comparison, Op, StreamKind};
@@ -222,10 +222,36 @@ entries! {
         stream: CUstream, count: c_uint, ops: In<CUstreamBatchMemOpParams>, flags: c_uint,
     ) {
         let stream = Stream::get(default.resolve(stream))?;
-        if flags != 0 || count > MAX_VALUES {
-            return Err(Status::INVALID_VALUE);
-        }
-        let ops: Vec<Op> = ops.get_all(count as usize)?.iter().map(value_op).collect::<Result<_>>()?;
-        stream.submit(Op::batch(ops))
+        stream.submit(Op::batch(value_ops(count, ops, flags)?))
     }
+
+    /// Sets an attribute of a stream. None has an effect.
+    fn cuStreamSetAttribute, cuStreamSetAttribute_ptsz |default| (
+        stream: CUstream, id: CUlaunchAttributeID, value: In<CUlaunchAttributeValue>,
+    ) {
+        let stream = Stream::get(default.resolve(stream))?;
+        stream.set_attribute(id, value.get()?)
+    }
+
+    /// Returns an attribute of a stream.
+    fn cuStreamGetAttribute, cuStreamGetAttribute_ptsz |default| (
+        stream: CUstream, id: CUlaunchAttributeID, value: Out<CUlaunchAttributeValue>,
+    ) {
+        let stream = Stream::get(default.resolve(stream))?;
+        value.set(stream.attribute(id)?)
+    }
+
+    /// Gives a stream the attributes of another one.
+    fn cuStreamCopyAttributes, cuStreamCopyAttributes_ptsz |default| (to: CUstream, from: CUstream) {
+        let (to, from) = (Stream::get(default.resolve(to))?, Stream::get(default.resolve(from))?);
+        to.set_attributes_of(&from)
+    }
+}
+
+/// The operations on values in memory that a client lists.
+pub(super) fn value_ops(count: c_uint, ops: In<CUstreamBatchMemOpParams>, flags: c_uint) -> Result<Vec<Op>> {
+    if flags != 0 || count > MAX_VALUES {
+        return Err(Status::INVALID_VALUE);
+    }
+    ops.get_all(count as usize)?.iter().map(value_op).collect()
 }

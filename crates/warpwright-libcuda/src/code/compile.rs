@@ -3,8 +3,8 @@
 //! Messages have the format of the driver's compiler, since clients search them: `ptxas application ptx input, line N;
 //! error   : …`. The texts are our own.
 
-use super::Options;
-use crate::state::{Device, config};
+use super::{Managed, Options};
+use crate::state::{Context, Device, config};
 use crate::types::{Result, Status};
 use std::time::Instant;
 use warpwright_ptx::diag::{Diagnostic, Diagnostics, LineIndex, Severity};
@@ -62,16 +62,19 @@ pub(crate) fn check(text: &[u8], target: Arch, options: &mut Options) -> Result<
     checked
 }
 
-/// Compiles PTX for a device, with its variables in the device's memory.
+/// Compiles PTX for a context, with its variables in the device's memory, and managed ones in the host's.
 pub(crate) fn compile(
     text: &[u8],
-    device: &Device,
+    context: &Context,
     options: &mut Options,
-) -> Result<(warpwright_vm::Module, Facts)> {
+    known: &Managed,
+) -> Result<(warpwright_vm::Module, Facts, Managed)> {
+    let device = &*context.device;
     let checked = check(text, device.arch(), options)?;
     let vm = device.vm()?;
     let begun = Instant::now();
-    let loaded = vm.load(&checked.module, &checked.info).map_err(|error| match error {
+    let (managed, placed) = known.placed(&checked.module, context)?;
+    let loaded = vm.load_with(&checked.module, &checked.info, &placed).map_err(|error| match error {
         DeviceError::OutOfMemory { .. } => Status::OUT_OF_MEMORY,
         error => {
             let line = match &error {
@@ -88,7 +91,7 @@ pub(crate) fn compile(
     let facts = facts(&checked.module);
     tell(&loaded, &facts, &checked.module, device, options);
     options.spent(begun.elapsed());
-    Ok((loaded.with_text(&String::from_utf8_lossy(text)), facts))
+    Ok((loaded.with_text(&String::from_utf8_lossy(text)), facts, managed))
 }
 
 fn facts(module: &ir::Module) -> Facts {

@@ -7,8 +7,8 @@ use crate::report::calls::{self, Call};
 use crate::report::{findings, log};
 use crate::state::config;
 use crate::types::{Extra, In, KernelParams, Result, Status};
-use std::io::Write;
-use std::sync::Arc;
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, OnceLock};
 use warpwright_device::Failure;
 use warpwright_vm::{Arg, Device, Edges, LaunchConfig, Options, Report, Running};
 
@@ -48,6 +48,8 @@ pub(crate) struct Launch {
     pub(crate) shape: Shape,
     /// The parameters in the kernel's layout, one after the other.
     params: Arc<[u8]>,
+    /// Where each of them is, once a client has asked.
+    places: Arc<OnceLock<Box<[usize]>>>,
     /// Whether it may begin before the launch in front of it in its stream is complete.
     pub(crate) dependent: bool,
     /// The call that issued it, or put it into a graph.
@@ -68,7 +70,8 @@ impl Launch {
             return Err(Status::INVALID_VALUE);
         }
         let params = read_params(&function, params, extra)?;
-        Ok(Launch { function, shape, params: params.into(), dependent: false, made_by: calls::current() })
+        let (params, places, made_by) = (params.into(), Arc::default(), calls::current());
+        Ok(Launch { function, shape, params, places, dependent: false, made_by })
     }
 
     /// The same launch in another shape.
@@ -80,6 +83,16 @@ impl Launch {
     /// The same launch, that may overlap with the one in front of it or not.
     pub(crate) fn overlapping(&self, dependent: bool) -> Launch {
         Launch { dependent, ..self.clone() }
+    }
+
+    /// The parameters, for a client to read as long as this or a clone exists.
+    pub(crate) fn params(&self) -> KernelParams {
+        let first = self.params.as_ptr().expose_provenance();
+        let places =
+            || self.function.kernel.params.iter().map(|param| first + param.offset as usize).collect();
+        let places = self.places.get_or_init(places);
+        // SAFETY: addresses of values, in a list that stays where it is as long as the promise holds.
+        unsafe { KernelParams::new(places.as_ptr().cast()) }
     }
 
     /// Checks that the kernel is still loaded; otherwise the client has made a mistake.
@@ -123,13 +136,28 @@ impl warpwright_device::Launch for Launch {
     }
 
     fn end(&self, number: u64, report: Report) -> warpwright_device::Result<()> {
-        if !report.output.is_empty() {
-            let mut out = std::io::stdout().lock();
-            // If the output is closed, it is lost.
-            let _ = out.write_all(report.output.as_bytes()).and_then(|()| out.flush());
-        }
+        print(&report.output);
         findings::launched(&report, self.made_by);
         Failure::of_launch(&self.function.name().into(), number, &report, false)
+    }
+}
+
+unsafe extern "C" {
+    // C.
+    static stdout: *mut c_void;
+    fn fwrite(from: *const c_void, bytes: usize, count: usize, file: *mut c_void) -> usize;
+    fn fflush(file: *mut c_void) -> c_int;
+}
+
+/// Prints what a kernel has printed, behind what the program has printed before: through the buffer of C's stdio, which
+/// holds back the program's lines where the output is no terminal. If the output is closed, it is lost.
+fn print(text: &str) {
+    if !text.is_empty() {
+        // SAFETY: C opens the file before the library is loaded, and the text is there.
+        unsafe {
+            fwrite(text.as_ptr().cast(), 1, text.len(), stdout);
+            fflush(stdout);
+        }
     }
 }
 

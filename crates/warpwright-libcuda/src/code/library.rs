@@ -1,7 +1,7 @@
 //! Libraries: code without a context. It is compiled for a context on its first use there.
 
 use super::module::{Module, unload_librarys};
-use super::{Function, Image, MODULES, Options};
+use super::{Function, Image, MODULES, Managed, Options};
 use crate::lock;
 use crate::report::log;
 use crate::state::{Context, Device, Handles, Kind};
@@ -22,8 +22,27 @@ pub(crate) struct Library {
     image: Image,
     max_registers: Option<u32>,
     pub(crate) kernels: Vec<Arc<Kernel>>,
-    /// Its module in each context, by the context's number.
-    modules: Mutex<HashMap<u64, CUmodule>>,
+    modules: Mutex<Modules>,
+}
+
+/// The modules of a library.
+#[derive(Default)]
+struct Modules {
+    /// That of each context, by the context's number.
+    by_context: HashMap<u64, CUmodule>,
+    /// The managed variables, which they share.
+    managed: Managed,
+}
+
+impl Modules {
+    /// Loads the module of a context.
+    fn load(&mut self, context: &Arc<Context>, image: &Image, options: &mut Options) -> Result<Arc<Module>> {
+        let handle = Module::load(context, image, options, Some(&self.managed))?;
+        self.by_context.insert(context.id, handle);
+        let module = MODULES.get(handle.0)?;
+        self.managed = module.code.managed.clone();
+        Ok(module)
+    }
 }
 
 /// A kernel of a library.
@@ -37,16 +56,14 @@ impl Library {
     /// Loads code. It is compiled at once for the current context, if there is one, so that errors are known.
     pub(crate) fn load(image: Image, options: &mut Options) -> Result<CUlibrary> {
         let context = crate::state::stack::top().filter(|context| context.is_alive());
+        let mut modules = Modules::default();
         let names = match &context {
             Some(context) => {
-                let module = Module::load(context, &image, options, true)?;
-                let loaded = MODULES.get(module.0)?;
-                let names = loaded.functions.iter().map(|function| function.c_name.clone()).collect();
-                (names, Some((context.id, module)))
+                let module = modules.load(context, &image, options)?;
+                module.functions.iter().map(|function| function.c_name.clone()).collect()
             }
-            None => (kernels_of(&image, options)?, None),
+            None => kernels_of(&image, options)?,
         };
-        let (names, module): (Vec<CString>, _) = names;
         let mut kernels = Vec::with_capacity(names.len());
         let (handle, _) = LIBRARIES.insert_with(|handle| {
             Arc::new_cyclic(|library: &Weak<Library>| {
@@ -61,7 +78,7 @@ impl Library {
                     image,
                     max_registers: options.max_registers,
                     kernels,
-                    modules: Mutex::new(module.into_iter().collect()),
+                    modules: Mutex::new(modules),
                 }
             })
         })?;
@@ -80,13 +97,12 @@ impl Library {
     /// Its module in a context.
     pub(crate) fn module(&self, context: &Arc<Context>) -> Result<CUmodule> {
         let mut modules = lock(&self.modules);
-        if let Some(module) = modules.get(&context.id) {
+        if let Some(module) = modules.by_context.get(&context.id) {
             return Ok(*module);
         }
         let mut options = Options::with_registers(self.max_registers);
-        let module = Module::load(context, &self.image, &mut options, true)?;
-        modules.insert(context.id, module);
-        Ok(module)
+        modules.load(context, &self.image, &mut options)?;
+        modules.by_context.get(&context.id).copied().ok_or(Status::INVALID_HANDLE)
     }
 }
 
@@ -110,7 +126,7 @@ impl Kernel {
             return self.function(&current);
         }
         let library = self.library()?;
-        let ids: Vec<u64> = lock(&library.modules).keys().copied().collect();
+        let ids: Vec<u64> = lock(&library.modules).by_context.keys().copied().collect();
         let contexts = crate::state::CONTEXTS.alive();
         let contexts = contexts.iter().map(|alive| &alive.object);
         let mut there = contexts.filter(|context| Arc::ptr_eq(&context.device, device));
@@ -134,13 +150,14 @@ pub(crate) fn unload(handle: CUlibrary) -> Result<()> {
         // It exists, since only this code removes handles of kernels.
         let _ = KERNELS.remove(kernel.handle.0);
     }
-    lock(&library.modules).drain().for_each(|(_, module)| unload_librarys(module));
+    let modules = std::mem::take(&mut *lock(&library.modules));
+    modules.by_context.into_values().for_each(unload_librarys);
     Ok(())
 }
 
 /// Removes the modules of a destroyed context.
 pub(super) fn forget(context: &Context) {
     for library in LIBRARIES.alive() {
-        lock(&library.object.modules).remove(&context.id);
+        lock(&library.object.modules).by_context.remove(&context.id);
     }
 }

@@ -6,6 +6,7 @@
 //! | `options` | options of the compiler |
 //! | `compile` | from PTX to code that a device runs |
 //! | `module`, `function`, `library` | code in contexts |
+//! | `managed` | managed variables |
 //! | `link` | the linker |
 //! | `launch` | checks and runs a kernel, its shape and its parameters |
 //! | `occupancy` | occupancy |
@@ -19,6 +20,7 @@ mod image;
 mod launch;
 pub(crate) mod library;
 mod link;
+mod managed;
 mod module;
 pub(crate) mod occupancy;
 mod options;
@@ -30,5 +32,6 @@ pub(crate) use image::Image;
 pub(crate) use launch::{Launch, Shape};
 pub(crate) use library::{KERNELS, LIBRARIES, Library};
 pub(crate) use link::{LINKS, Link};
+pub(crate) use managed::Managed;
 pub(crate) use module::{MODULES, Module, forget, function, module, unload};
 pub(crate) use options::Options;

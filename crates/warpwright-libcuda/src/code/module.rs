@@ -3,7 +3,7 @@
 //! **Unloaded code is not run**: launches that were issued before hold the code and go on, and every path to a later
 //! one checks that the module is still loaded, graphs too.
 
-use super::{Facts, Function, Image, Options, compile};
+use super::{Facts, Function, Image, Managed, Options, compile};
 use crate::graph::guard;
 use crate::report::log;
 use crate::state::{Context, Handles, Kind};
@@ -22,6 +22,7 @@ pub(crate) struct Code {
     pub(crate) context: Arc<Context>,
     vm: warpwright_vm::Module,
     pub(crate) facts: Facts,
+    pub(super) managed: Managed,
     pub(crate) max_registers: Option<u32>,
     is_loaded: AtomicBool,
 }
@@ -47,28 +48,29 @@ pub(crate) struct Module {
 }
 
 impl Module {
-    /// Compiles code for a context, and loads it there.
+    /// Compiles code for a context, and loads it there; for a library, with the managed variables that it has.
     pub(crate) fn load(
         context: &Arc<Context>,
         image: &Image,
         options: &mut Options,
-        is_librarys: bool,
+        librarys: Option<&Managed>,
     ) -> Result<CUmodule> {
         context.check()?;
         guard::may_wait()?;
-        let device = &context.device;
-        let text = image.loadable(device.arch())?;
-        let (vm, facts) = compile(&text, device, options)?;
+        let text = image.loadable(context.device.arch())?;
+        let none = Managed::default();
+        let (vm, facts, managed) = compile(&text, context, options, librarys.unwrap_or(&none))?;
         let code = Arc::new(Code {
             context: context.clone(),
             vm,
             facts,
+            managed,
             max_registers: options.max_registers,
             is_loaded: AtomicBool::new(true),
         });
         let (handle, _) = MODULES.insert_with(|handle| {
             let functions = Function::all(&code, CUmodule(handle));
-            Arc::new(Module { code: code.clone(), functions, is_librarys })
+            Arc::new(Module { code: code.clone(), functions, is_librarys: librarys.is_some() })
         })?;
         Ok(CUmodule(handle))
     }
@@ -95,6 +97,12 @@ impl Module {
             log::misuse(&format_args!("the module has no global or constant variable `{name}`"));
             Status::NOT_FOUND
         })?;
+        Ok((address, usize::try_from(bytes).map_err(|_| Status::OUT_OF_MEMORY)?))
+    }
+
+    /// Address and size of the managed variable of that name.
+    pub(crate) fn managed(&self, name: &str) -> Result<(CUdeviceptr, usize)> {
+        let (address, bytes) = self.code.managed.get(name).ok_or(Status::NOT_FOUND)?;
         Ok((address, usize::try_from(bytes).map_err(|_| Status::OUT_OF_MEMORY)?))
     }
 

@@ -275,6 +275,17 @@ pub(super) fn array_at(address: u64) -> Option<Arc<ClientArray>> {
     ARRAYS.alive().into_iter().map(|alive| alive.object).find(|array| holds(array))
 }
 
+/// The handle of the array that has bytes at an address, and where they begin.
+pub(crate) fn handle_of_array(address: u64) -> Option<(CUarray, u64)> {
+    let holds = |array: &ClientArray| {
+        let bytes = array.array.bytes();
+        (bytes.address()..bytes.address() + bytes.bytes()).contains(&address)
+    };
+    let handle = ARRAYS.handles(holds).into_iter().next()?;
+    let array = ARRAYS.get(handle).ok()?;
+    Some((CUarray(handle), array.array.bytes().address()))
+}
+
 /// Frees the arrays, textures and surfaces of a context.
 pub(super) fn release(context: u64) {
     OBJECTS.release(context);

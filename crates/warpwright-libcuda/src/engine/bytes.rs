@@ -1,6 +1,6 @@
 //! Finds memory by its address: memory of devices, host memory that devices know, and the client's own.
 
-use super::{BlockKind, Engine, HostKind, engines, hosts};
+use super::{BlockKind, Engine, HostKind, engines, hosts, reservations};
 use crate::report::log;
 use crate::types::{Result, Status};
 use std::sync::Arc;
@@ -39,9 +39,15 @@ impl Mapping {
         if let Some(array) = super::array::array_at(address) {
             return Mapping::Device { ordinal: array.ordinal, context: Some(array.context) };
         }
+        let physical = reservations().find(address).and_then(|reservation| reservation.mapped(address));
+        if let Some(mapped) = physical {
+            return Mapping::Device { ordinal: mapped.physical.ordinal, context: None };
+        }
         let on = |engine: &Arc<Engine>| {
-            engine.vm().extent(address)?;
             let block = engine.memory.find(address);
+            if block.is_none() {
+                engine.vm().extent(address)?;
+            }
             let plain = block.filter(|block| matches!(block.kind, BlockKind::Plain));
             Some(Mapping::Device { ordinal: engine.ordinal, context: plain.map(|block| block.context) })
         };
@@ -63,7 +69,15 @@ pub(crate) fn bytes_at(address: u64, bytes: u64) -> Result<Bytes> {
         let span = host.span(address, bytes)?;
         return Ok(Bytes::new(span).kept_by(host));
     }
+    let physical = reservations().find(address).and_then(|reservation| reservation.mapped(address));
     for engine in engines()? {
+        if let Some(found) = engine.memory.of_graph(address, bytes) {
+            return found.map(|(span, is_gone)| Bytes::new(span).until_released(Some(is_gone)));
+        }
+        // Every device knows reserved addresses; one has the memory.
+        if physical.as_ref().is_some_and(|mapped| mapped.physical.ordinal != engine.ordinal) {
+            continue;
+        }
         if let Ok(span) = engine.vm().span(address, bytes) {
             // Host memory that is being freed has no owner any more.
             if span.is_mapped() {
@@ -89,11 +103,11 @@ pub(crate) fn memory_of_host(address: u64, bytes: u64) -> Result<Memory> {
         return Err(Status::INVALID_VALUE);
     }
     // Part of pinned memory and part not is nothing that can be copied.
-    if hosts().touches(address, bytes) {
+    if hosts().touches(address, bytes) || reservations().find(address).is_some() {
         return memory_of_device(address, bytes);
     }
     // A freed address of a device may come here too.
-    if !super::host::is_there(address, bytes) {
+    if !super::pages::is_there(address, bytes) {
         log::misuse(&format_args!(
             "{bytes} bytes at {address:#x} are neither in memory of a device nor of the host"
         ));
@@ -111,7 +125,9 @@ pub(crate) fn memory_of_device(address: u64, bytes: u64) -> Result<Memory> {
 pub(crate) fn memory_of_any(address: u64, bytes: u64) -> Result<Memory> {
     let is_known = || {
         let engines = engines().unwrap_or_default();
-        engines.iter().any(|engine| engine.vm().extent(address).is_some())
+        engines
+            .iter()
+            .any(|engine| engine.memory.find(address).is_some() || engine.vm().extent(address).is_some())
     };
     match memory_of_device(address, bytes) {
         Err(_) if !is_known() => memory_of_host(address, bytes),

@@ -203,6 +203,11 @@ impl HostFunction {
         HostFunction { function, argument: argument.expose_provenance() }
     }
 
+    /// The function and its argument, as the client has given them.
+    pub(crate) fn parts(self) -> (unsafe extern "C-unwind" fn(*mut c_void), *mut c_void) {
+        (self.function, std::ptr::with_exposed_provenance_mut(self.argument))
+    }
+
     /// Calls it. It may unwind.
     fn call(self) {
         // SAFETY: the client has given the function to be called so, with this argument.

@@ -5,7 +5,7 @@
 use super::Stream;
 use crate::lock;
 use crate::state::{Context, Handles, Kind};
-use crate::types::{Result, Status};
+use crate::types::{CUevent, Result, Status};
 use std::sync::{Arc, Mutex};
 use warpwright_device::{Op, Signal};
 
@@ -14,6 +14,7 @@ pub(crate) static EVENTS: Handles<Event> = Handles::new(Kind::Event);
 
 /// An event.
 pub(crate) struct Event {
+    pub(crate) handle: CUevent,
     pub(crate) context: Arc<Context>,
     has_times: bool,
     recorded: Mutex<Recorded>,
@@ -37,8 +38,8 @@ pub(crate) trait CapturedEvent: Send + Sync {
 }
 
 impl Event {
-    pub(crate) fn new(context: Arc<Context>, has_times: bool) -> Self {
-        Event { context, has_times, recorded: Mutex::new(Recorded::Never) }
+    pub(crate) fn new(handle: CUevent, context: Arc<Context>, has_times: bool) -> Self {
+        Event { handle, context, has_times, recorded: Mutex::new(Recorded::Never) }
     }
 
     /// Its last record.

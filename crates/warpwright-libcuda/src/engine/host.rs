@@ -6,31 +6,16 @@
 //! Operations may still hold memory that devices no longer know. Our own memory lives as long as they do; the client's
 //! is returned to it when no operation can access it any more.
 
+use super::pages::{Pages, is_there};
 use super::{Engine, engines, memory, status};
 use crate::lock;
 use crate::report::calls::{self, Call};
 use crate::types::{CUcontext, Result, Status};
 use std::collections::BTreeMap;
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex};
 use warpwright_vm::{Buffer, Span};
-
-/// What memory begins and ends with.
-const PAGE: usize = 4096;
-
-unsafe extern "C" {
-    fn mmap(
-        at: *mut c_void,
-        length: usize,
-        access: c_int,
-        flags: c_int,
-        file: c_int,
-        offset: i64,
-    ) -> *mut c_void;
-    fn munmap(at: *mut c_void, length: usize) -> c_int;
-    fn msync(at: *mut c_void, length: usize, flags: c_int) -> c_int;
-}
 
 /// Words that devices know, with their owner. Slices of them borrow this; an operation that keeps them, also on a
 /// device, keeps this.
@@ -41,9 +26,8 @@ struct Words {
 }
 
 enum Owner {
-    /// Whole pages of this process, mapped here and unmapped on drop. They are zero, and take memory when they are
-    /// touched.
-    Pages { bytes: usize },
+    /// Pages of our own.
+    Pages(#[expect(dead_code, reason = "it is dropped with the words")] Pages),
     /// The client.
     Client,
 }
@@ -51,18 +35,8 @@ enum Owner {
 impl Words {
     /// The first `bytes` bytes of new pages.
     fn new(bytes: usize) -> Result<Self> {
-        const READ_AND_WRITE: c_int = 3;
-        const PRIVATE_AND_ANONYMOUS: c_int = 0x22;
-        let whole = bytes.checked_next_multiple_of(PAGE).ok_or(Status::OUT_OF_MEMORY)?;
-        // SAFETY: new pages, wherever there is room.
-        let pointer =
-            unsafe { mmap(std::ptr::null_mut(), whole, READ_AND_WRITE, PRIVATE_AND_ANONYMOUS, -1, 0) };
-        let failed = std::ptr::without_provenance_mut(usize::MAX);
-        if pointer == failed || pointer.is_null() {
-            return Err(Status::OUT_OF_MEMORY);
-        }
-        let first = pointer.expose_provenance();
-        Ok(Words { first, count: bytes.div_ceil(4), owner: Owner::Pages { bytes: whole } })
+        let pages = Pages::new(bytes)?;
+        Ok(Words { first: pages.first(), count: bytes.div_ceil(4), owner: Owner::Pages(pages) })
     }
 
     /// Memory of the client: all words of which it has a byte, since it may begin and end within a word.
@@ -82,17 +56,8 @@ impl AsRef<[AtomicU32]> for Words {
     fn as_ref(&self) -> &[AtomicU32] {
         let first = std::ptr::with_exposed_provenance::<AtomicU32>(self.first);
         // SAFETY: that many words are mapped there and aligned. They stay until this is dropped, which the slice
-        // borrows: pages are unmapped there, and for other memory `of_client` was promised it.
+        // borrows: pages are unmapped then, and for other memory `of_client` was promised it.
         unsafe { std::slice::from_raw_parts(first, self.count) }
-    }
-}
-
-impl Drop for Words {
-    fn drop(&mut self) {
-        if let Owner::Pages { bytes } = self.owner {
-            // SAFETY: the pages that were mapped in `new`, of which every slice has borrowed this.
-            unsafe { munmap(std::ptr::with_exposed_provenance_mut(self.first), bytes) };
-        }
     }
 }
 
@@ -110,6 +75,8 @@ pub(crate) struct HostMemory {
     pub(crate) context_handle: CUcontext,
     /// Where it was allocated.
     pub(crate) device: i32,
+    /// The name of the managed variable that it is, which its module frees.
+    pub(crate) variable: Option<String>,
     /// The call that made it.
     pub(crate) made_by: Call,
     pub(crate) sync_operations: AtomicBool,
@@ -130,10 +97,17 @@ pub(crate) enum HostKind {
 
 impl HostMemory {
     fn map_into(&self, engine: &Engine) -> Result<()> {
-        let name = format!("{} memory {} ({})", self.kind.name(), self.id, self.made_by);
+        let name = match &self.variable {
+            Some(name) => name.clone(),
+            None => format!("{} memory {} ({})", self.kind.name(), self.id, self.made_by),
+        };
         let mut maps = lock(&self.maps);
         if maps.iter().all(|(ordinal, _)| *ordinal != engine.ordinal) {
-            let bytes = 4 * self.words.count as u64;
+            // Memory of the client begins and ends within words.
+            let bytes = match self.words.owner {
+                Owner::Pages(_) => self.bytes,
+                Owner::Client => 4 * self.words.count as u64,
+            };
             let map =
                 engine.vm().map_host(self.words.clone(), bytes, &name).map_err(|error| status(&error))?;
             maps.push((engine.ordinal, map));
@@ -207,7 +181,17 @@ impl Hosts {
     pub(crate) fn allocate(&self, bytes: u64, kind: HostKind, flags: u32, asker: Asker) -> Result<u64> {
         let size = usize::try_from(bytes).ok().filter(|size| *size > 0).ok_or(Status::INVALID_VALUE)?;
         let words = Words::new(size)?;
-        self.insert(words.first as u64, bytes, kind, flags, asker, words)
+        self.insert((words.first as u64, bytes), kind, flags, asker, None, words)
+    }
+
+    /// Memory for a managed variable, zero.
+    pub(crate) fn variable(&self, name: &str, bytes: u64, asker: Asker) -> Result<ManagedVariable> {
+        const OF_ALL: u32 = 1;
+        let size = usize::try_from(bytes).map_err(|_| Status::OUT_OF_MEMORY)?;
+        let words = Words::new(size)?;
+        let (address, kind) = (words.first as u64, HostKind::Managed);
+        self.insert((address, bytes), kind, OF_ALL, asker, Some(name.to_owned()), words)?;
+        Ok(ManagedVariable { address, bytes })
     }
 
     /// Registers memory of the client.
@@ -234,16 +218,16 @@ impl Hosts {
         }
         // SAFETY: it was found to be there, which it is by whole pages, and the caller says that it stays.
         let words = unsafe { Words::of_client(memory, bytes) };
-        self.insert(address, bytes as u64, HostKind::Registered, flags, asker, words).map(drop)
+        self.insert((address, bytes as u64), HostKind::Registered, flags, asker, None, words).map(drop)
     }
 
     fn insert(
         &self,
-        address: u64,
-        bytes: u64,
+        (address, bytes): (u64, u64),
         kind: HostKind,
         flags: u32,
         asker: Asker,
+        variable: Option<String>,
         words: Words,
     ) -> Result<u64> {
         let memory = Arc::new(HostMemory {
@@ -255,6 +239,7 @@ impl Hosts {
             context: asker.context,
             context_handle: asker.context_handle,
             device: asker.device,
+            variable,
             made_by: calls::current(),
             sync_operations: AtomicBool::new(false),
             maps: Mutex::default(),
@@ -274,7 +259,8 @@ impl Hosts {
 
     /// Frees the memory of that kind at an address, after waiting for the devices.
     pub(crate) fn free(&self, address: u64, kind: HostKind) -> Result<()> {
-        if lock(&self.pieces).get(&address).is_none_or(|piece| piece.kind != kind) {
+        let is_it = |piece: &Arc<HostMemory>| piece.kind == kind && piece.variable.is_none();
+        if !lock(&self.pieces).get(&address).is_some_and(is_it) {
             return Err(Status::INVALID_VALUE);
         }
         let engines = engines()?;
@@ -294,7 +280,8 @@ impl Hosts {
 
     /// Frees the memory of a destroyed context. The devices have been waited for.
     pub(super) fn release(&self, context: u64) {
-        for piece in self.alive().iter().filter(|piece| piece.context == context) {
+        let is_its = |piece: &&Arc<HostMemory>| piece.context == context && piece.variable.is_none();
+        for piece in self.alive().iter().filter(is_its) {
             // Another thread may have freed it.
             let _ = self.free(piece.base, piece.kind);
         }
@@ -306,16 +293,18 @@ impl Hosts {
     }
 }
 
-/// Whether the process has memory at all of these addresses. Whether it may read or write there is not asked.
-pub(super) fn is_there(address: u64, bytes: u64) -> bool {
-    const ASYNC: c_int = 1;
-    const NO_MEMORY: i32 = 12;
-    let first = address as usize & !(PAGE - 1);
-    let end =
-        (address as usize).checked_add(bytes as usize).and_then(|end| end.checked_next_multiple_of(PAGE));
-    let Some(end) = end else { return false };
-    // SAFETY: nothing is changed that a program could see; it fails where there is nothing.
-    let status = unsafe { msync(std::ptr::without_provenance_mut(first), end - first, ASYNC) };
-    // Where the question is not allowed, the client is believed.
-    status == 0 || std::io::Error::last_os_error().raw_os_error() != Some(NO_MEMORY)
+/// A managed variable: host and devices have it as long as this exists, and launches that know it as long as they run.
+#[derive(Debug)]
+pub(crate) struct ManagedVariable {
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Drop for ManagedVariable {
+    fn drop(&mut self) {
+        let piece = lock(&hosts().pieces).remove(&self.address);
+        if let Some(piece) = piece {
+            lock(&piece.maps).clear();
+        }
+    }
 }

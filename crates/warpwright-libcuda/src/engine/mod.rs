@@ -13,21 +13,24 @@ mod copy;
 mod event;
 mod host;
 mod memory;
+mod pages;
 mod pool;
 mod stream;
+mod virtual_memory;
 
 pub(crate) use array::{
     ARRAYS, ClientArray, ClientMipmappedArray, MIPMAPPED_ARRAYS, ModuleReference, OBJECTS, Object,
-    ObjectKind, REFERENCES, Settings, array, flags as array_flags, mipmapped_array,
+    ObjectKind, REFERENCES, Settings, array, flags as array_flags, handle_of_array, mipmapped_array,
 };
 pub(crate) use bytes::{Mapping, bytes_at, is_allocated, memory_of_any, memory_of_device, memory_of_host};
 pub(crate) use callbacks::{Call, CallbackFunction, Callbacks, HostFunction, StreamCallback};
 pub(crate) use copy::issue;
 pub(crate) use event::{CapturedEvent, EVENTS, Event, Recorded, record, record_outside};
-pub(crate) use host::{Asker, HostKind, hosts};
-pub(crate) use memory::BlockKind;
-pub(crate) use pool::{POOLS, Pool};
+pub(crate) use host::{Asker, HostKind, ManagedVariable, hosts};
+pub(crate) use memory::{Block, BlockKind, GraphMemory};
+pub(crate) use pool::{POOLS, Pool, Usage};
 pub(crate) use stream::{Recorder, STREAMS, Stream};
+pub(crate) use virtual_memory::{GRANULARITY, PHYSICAL, Physical, release as release_physical, reservations};
 
 use crate::report::log;
 use crate::state::{Context, config, state};
@@ -118,6 +121,12 @@ impl Engine {
 /// The engines that were started.
 pub(crate) fn engines() -> Result<Vec<Arc<Engine>>> {
     Ok(state()?.devices.iter().filter_map(|device| device.engine_if_started()).collect())
+}
+
+/// The device of an allocation.
+pub(crate) fn owner(address: u64) -> Result<Arc<Engine>> {
+    let mut engines = engines()?.into_iter();
+    engines.find(|engine| engine.memory.find(address).is_some()).ok_or(Status::INVALID_VALUE)
 }
 
 /// Refuses calls of the driver by client functions that a stream calls: they would wait for themselves.

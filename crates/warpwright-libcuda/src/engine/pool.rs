@@ -18,9 +18,7 @@ pub(crate) struct Pool {
     pub(crate) device: CUdevice,
     /// The maximum number of bytes; 0 for the device's memory.
     max: u64,
-    used: AtomicU64,
-    used_high: AtomicU64,
-    reserved_high: AtomicU64,
+    pub(crate) usage: Usage,
     /// Attributes of the client about caching and sharing, which it may read again.
     pub(crate) release_threshold: AtomicU64,
     pub(crate) reuse: [AtomicBool; 3],
@@ -34,9 +32,7 @@ impl Pool {
                 handle: CUmemoryPool(handle),
                 device,
                 max,
-                used: AtomicU64::new(0),
-                used_high: AtomicU64::new(0),
-                reserved_high: AtomicU64::new(0),
+                usage: Usage::default(),
                 release_threshold: AtomicU64::new(0),
                 reuse: [true; 3].map(AtomicBool::new),
             })
@@ -46,9 +42,19 @@ impl Pool {
 
     /// Whether it has room for that many more bytes.
     pub(crate) fn has_room(&self, bytes: u64) -> bool {
-        self.max == 0 || self.used().saturating_add(bytes) <= self.max
+        self.max == 0 || self.usage.used().saturating_add(bytes) <= self.max
     }
+}
 
+/// How much memory a pool or the graphs of a device have. Nothing is cached, so reserved memory equals used memory.
+#[derive(Default)]
+pub(crate) struct Usage {
+    used: AtomicU64,
+    used_high: AtomicU64,
+    reserved_high: AtomicU64,
+}
+
+impl Usage {
     /// Bytes that are allocated.
     pub(crate) fn used(&self) -> u64 {
         self.used.load(Relaxed)

@@ -7,7 +7,7 @@ use super::{Engine, HostFunction, StreamCallback};
 use crate::graph::guard;
 use crate::lock;
 use crate::state::{Context, EndOfThread, Handles, Kind, Own, current};
-use crate::types::{CUstream, Result, Status};
+use crate::types::{CUlaunchAttributeID as Attribute, CUlaunchAttributeValue, CUstream, Result, Status};
 use std::collections::BTreeMap;
 use std::sync::atomic::{
     AtomicBool,
@@ -25,6 +25,8 @@ pub(crate) struct Stream {
     pub(crate) context: Arc<Context>,
     pub(crate) engine: Arc<Engine>,
     pub(crate) priority: i32,
+    /// The attributes that the client has set, by their numbers.
+    attributes: Mutex<BTreeMap<i32, CUlaunchAttributeValue>>,
     is_capturing: AtomicBool,
     recorder: Mutex<Option<Arc<dyn Recorder>>>,
 }
@@ -53,6 +55,7 @@ impl Stream {
             context: context.clone(),
             engine,
             priority,
+            attributes: Mutex::default(),
             is_capturing: AtomicBool::new(false),
             recorder: Mutex::new(None),
         }))
@@ -122,6 +125,31 @@ impl Stream {
         self.work.kind()
     }
 
+    /// An attribute, as the client has set it or as it is by default: zero, but for the priority.
+    pub(crate) fn attribute(&self, id: Attribute) -> Result<CUlaunchAttributeValue> {
+        is_of_streams(id)?;
+        let default = if id == Attribute::PRIORITY { self.priority } else { 0 };
+        let set = lock(&self.attributes).get(&id.0).copied();
+        Ok(set.unwrap_or_else(|| CUlaunchAttributeValue::of(default)))
+    }
+
+    /// Sets an attribute, none of which has an effect.
+    pub(crate) fn set_attribute(&self, id: Attribute, value: CUlaunchAttributeValue) -> Result<()> {
+        is_of_streams(id)?;
+        lock(&self.attributes).insert(id.0, value);
+        Ok(())
+    }
+
+    /// Takes over the attributes of another stream of its context.
+    pub(crate) fn set_attributes_of(&self, from: &Stream) -> Result<()> {
+        if self.context.id != from.context.id {
+            return Err(Status::INVALID_VALUE);
+        }
+        let attributes = lock(&from.attributes).clone();
+        *lock(&self.attributes) = attributes;
+        Ok(())
+    }
+
     /// Issues an operation, or passes it to the capture.
     pub(crate) fn submit(self: &Arc<Self>, op: Op) -> Result<()> {
         match self.recorder() {
@@ -185,6 +213,18 @@ impl Stream {
     /// Waits for its operations so far, and for no other stream.
     pub(crate) fn wait(&self) {
         self.work.wait();
+    }
+}
+
+/// Checks that streams have an attribute.
+fn is_of_streams(id: Attribute) -> Result<()> {
+    match id {
+        Attribute::ACCESS_POLICY_WINDOW
+        | Attribute::SYNCHRONIZATION_POLICY
+        | Attribute::PRIORITY
+        | Attribute::MEM_SYNC_DOMAIN_MAP
+        | Attribute::MEM_SYNC_DOMAIN => Ok(()),
+        _ => Err(Status::INVALID_VALUE),
     }
 }
 

@@ -9,14 +9,15 @@
 
 use super::nodes::{GRAPHS, Graph, NodeId};
 use super::task::Fill;
-use super::{Kernel, Task, guard};
+use super::{Kernel, Task, Values, guard};
 use crate::code::Launch;
-use crate::engine::{CapturedEvent, Event, HostFunction, Recorded, Recorder, Stream};
+use crate::engine::{CapturedEvent, Engine, Event, HostFunction, Recorded, Recorder, Stream};
 use crate::lock;
 use crate::report::log;
 use crate::state::Context;
 use crate::types::{
-    CUgraph, CUgraphNode, CUstreamCaptureMode as Mode, CUstreamCaptureStatus as CaptureStatus, Result, Status,
+    CUdeviceptr, CUgraph, CUgraphNode, CUstreamCaptureMode as Mode, CUstreamCaptureStatus as CaptureStatus,
+    Result, Status,
 };
 use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -187,13 +188,13 @@ impl Recorder for Recording {
             Op::Fill { target, pattern, width, height, pitch } => {
                 Task::Fill(Fill { target, pattern, width, height, pitch })
             }
-            Op::WaitValue { .. } | Op::WriteValue { .. } => Task::Values([op].into()),
+            Op::WaitValue { .. } | Op::WriteValue { .. } => Task::Values(Values::new([op].into())),
             Op::Batch(ops, 0)
                 if ops
                     .iter()
                     .all(|op| matches!(op, Op::WaitValue { .. } | Op::WriteValue { .. } | Op::Nothing)) =>
             {
-                Task::Values(ops)
+                Task::Values(Values::new(ops))
             }
             Op::Nothing => return Ok(()),
             Op::Wait(_) => {
@@ -209,6 +210,7 @@ impl Recorder for Recording {
             | Op::Running(_)
             | Op::Release(_)
             | Op::Retain { .. }
+            | Op::Decide(_)
             | Op::Batch(..) => {
                 let why = "this cannot be captured";
                 return Err(capture.refuse(Status::STREAM_CAPTURE_UNSUPPORTED, why));
@@ -303,12 +305,15 @@ pub(crate) fn begin(stream: &Arc<Stream>, mode: Mode, into: Option<(Arc<Graph>, 
     Ok(())
 }
 
-/// Ends the capture that began on a stream, and returns its graph.
-pub(crate) fn end(stream: &Arc<Stream>) -> Result<CUgraph> {
+/// Ends the capture that began on a stream, and returns its graph, which only a client that has it may leave here.
+pub(crate) fn end(stream: &Arc<Stream>, is_taken: bool) -> Result<CUgraph> {
     let capture = of(stream).ok_or_else(|| {
         log::misuse(&"the stream does not capture");
         Status::ILLEGAL_STATE
     })?;
+    if !is_taken && !capture.is_clients {
+        return Err(Status::INVALID_VALUE);
+    }
     if capture.origin != stream.id() {
         log::misuse(&"the capture ends on the stream that it began on");
         return Err(Status::STREAM_CAPTURE_UNMATCHED);
@@ -378,15 +383,13 @@ pub(crate) fn set_behind(stream: &Arc<Stream>, nodes: &[CUgraphNode], instead: b
     Ok(())
 }
 
-/// Handles a destroyed stream: its capture becomes invalid, and ends if it began there.
+/// Handles a destroyed stream. A capture that began there becomes invalid and ends; one that it has joined keeps what it
+/// has recorded, which must be joined with the rest in the end.
 pub(crate) fn forget(stream: &Arc<Stream>) {
     let Some(capture) = of(stream) else { return };
-    capture.invalidate();
     if capture.origin == stream.id() {
+        capture.invalidate();
         capture.release().iter().for_each(|stream| stream.capture(None));
-    } else {
-        lock(&capture.state).streams.remove(&stream.id());
-        stream.capture(None);
     }
 }
 
@@ -397,6 +400,22 @@ pub(crate) fn forget_context(context: &Context) {
             capture.release().iter().for_each(|stream| stream.capture(None));
         }
     }
+}
+
+/// Adds a node that allocates to a stream's capture, and returns the address.
+pub(crate) fn alloc(stream: &Arc<Stream>, engine: &Arc<Engine>, bytes: u64) -> Result<CUdeviceptr> {
+    let capture = of(stream).ok_or(Status::ILLEGAL_STATE)?;
+    let context = &stream.context;
+    let alloc = capture.graph.alloc(engine, bytes, (context.id, context.handle), Vec::new())?;
+    let address = alloc.memory.block.base();
+    capture.add(stream, Task::Alloc(alloc))?;
+    Ok(address)
+}
+
+/// Adds a node that frees to a stream's capture.
+pub(crate) fn free(stream: &Arc<Stream>, address: CUdeviceptr) -> Result<()> {
+    let capture = of(stream).ok_or(Status::ILLEGAL_STATE)?;
+    capture.add(stream, capture.graph.free(address)?)
 }
 
 /// Adds a node to a stream's capture.

@@ -1,9 +1,9 @@
 //! Graphs as text for Graphviz.
 
-use super::Task;
 use super::nodes::Graph;
+use super::{Conditional, Task};
 use crate::lock;
-use crate::types::CUgraphNodeType;
+use crate::types::{CUgraphConditionalNodeType, CUgraphNodeType};
 use std::fmt::{self, Write};
 
 /// Whether a flag is set that asks for a node's parameters: all of them, or those of its kind.
@@ -14,7 +14,10 @@ fn tells(flags: u32, task: &Task) -> bool {
         CUgraphNodeType::MEMCPY => 8,
         CUgraphNodeType::MEMSET => 16,
         CUgraphNodeType::HOST => 32,
+        CUgraphNodeType::MEM_ALLOC => 2048,
+        CUgraphNodeType::MEM_FREE => 4096,
         CUgraphNodeType::BATCH_MEM_OP => 8192,
+        CUgraphNodeType::CONDITIONAL => 32768,
         _ => 0,
     };
     flags & (VERBOSE | own) != 0
@@ -49,9 +52,7 @@ fn write_graph(out: &mut String, graph: &Graph, flags: u32, depth: usize) -> fmt
         }
     }
     for entry in state.values() {
-        if let Task::Child(inside) = &entry.task
-            && depth < 64
-        {
+        for inside in entry.task.graphs().iter().filter(|_| depth < 64) {
             write_graph(out, inside, flags, depth + 1)?;
         }
     }
@@ -70,6 +71,20 @@ fn title(task: &Task) -> String {
         Task::Record(_) => "EVENT_RECORD".to_owned(),
         Task::Wait(_) => "WAIT_EVENT".to_owned(),
         Task::Values(_) => "BATCH_MEM_OP".to_owned(),
+        Task::Alloc(_) => "MEM_ALLOC".to_owned(),
+        Task::Free(_) => "MEM_FREE".to_owned(),
+        Task::Conditional(conditional) => {
+            let bodies = conditional.bodies.iter().map(|body| format!(" graph_{}", body.id));
+            format!("{}{}", conditional_title(conditional), bodies.collect::<String>())
+        }
+    }
+}
+
+fn conditional_title(conditional: &Conditional) -> &'static str {
+    match conditional.kind {
+        CUgraphConditionalNodeType::IF => "CONDITIONAL IF",
+        CUgraphConditionalNodeType::WHILE => "CONDITIONAL WHILE",
+        _ => "CONDITIONAL SWITCH",
     }
 }
 
@@ -84,7 +99,13 @@ fn params(task: &Task) -> String {
             let (at, value) = (fill.target.address(), fill.pattern.bytes());
             format!("\\n{at:#x} value {value:x?}, {} x {} bytes", fill.width, fill.height)
         }
-        Task::Values(ops) => format!("\\n{} values", ops.len()),
+        Task::Values(values) => format!("\\n{} values", values.params().len()),
+        Task::Alloc(alloc) => {
+            let block = &alloc.memory.block;
+            format!("\\n{} bytes at {:#x}", block.bytes(), block.base())
+        }
+        Task::Free(block) => format!("\\n{:#x}", block.base()),
+        Task::Conditional(conditional) => format!("\\nhandle {:#x}", conditional.condition.handle()),
         Task::Host(_) | Task::Child(_) | Task::Empty | Task::Record(_) | Task::Wait(_) => String::new(),
     }
 }

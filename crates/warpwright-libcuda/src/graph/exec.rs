@@ -3,10 +3,11 @@
 //! A launch of a graph is one operation of a stream. **Issued launches do not change**: parameters that are set later
 //! apply to later launches. Launches of one executable graph follow one another, whatever their streams.
 
-use super::nodes::{self, DEEPEST, Graph, NodeId};
-use super::turns::turns;
-use super::{Kernel, References, Task, capture};
-use crate::engine::{Event, Recorded, Stream};
+use super::condition::{Choice, Reset};
+use super::nodes::{self, DEEPEST, Graph, NodeId, next_id};
+use super::turns::{NodePlace, turns};
+use super::{Condition, Kernel, References, Task, capture};
+use crate::engine::{Block, Event, Recorded, Stream};
 use crate::lock;
 use crate::report::log;
 use crate::state::{Context, Handles, Kind, config};
@@ -14,10 +15,10 @@ use crate::types::{
     CUgraphExec, CUgraphExecUpdateResult as Update, CUgraphInstantiateResult as Instantiated, CUgraphNode,
     CUgraphNodeType, Result, Status,
 };
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
-use warpwright_device::{Op, Signal};
+use warpwright_device::{Op, Order, Signal};
 
 /// All executable graphs.
 pub(crate) static EXECS: Handles<Exec> = Handles::new(Kind::GraphExec);
@@ -30,7 +31,8 @@ const USE_NODE_PRIORITY: u64 = 8;
 
 /// An executable graph.
 pub(crate) struct Exec {
-    flags: u64,
+    pub(crate) id: u64,
+    pub(crate) flags: u64,
     /// The context of its kernels, if it has any.
     context: Option<Arc<Context>>,
     state: Mutex<State>,
@@ -59,10 +61,28 @@ struct Node {
     dependencies: Vec<usize>,
     /// Those of them that it may overlap with.
     programmatic: Vec<usize>,
-    /// The nodes of its child graph.
+    /// The nodes of the graphs inside of it.
     inside: Range<usize>,
+    /// The bodies of a conditional node.
+    bodies: Vec<Body>,
+    /// Whether launches execute it.
+    is_enabled: bool,
     /// The user objects of its child graph, which launches retain until they are complete.
     objects: Arc<References>,
+}
+
+/// A body of a conditional node: its nodes, and their indices in execution order.
+struct Body {
+    places: Range<usize>,
+    turns: Vec<usize>,
+}
+
+/// What a launch does to events: it records them, anew each time.
+#[derive(Default)]
+struct Signals {
+    recorded: Vec<NewSignal>,
+    /// Whether the operations of the launch are others each time.
+    differ: bool,
 }
 
 /// An event that a launch records, and its signal.
@@ -97,29 +117,44 @@ impl Exec {
         if flags & !(AUTO_FREE_ON_LAUNCH | UPLOAD | USE_NODE_PRIORITY) != 0 {
             return Err(fail(Instantiated::ERROR, Status::INVALID_VALUE, CUgraphNode::NULL));
         }
+        if graph.has_memory() && lock(&graph.exec).upgrade().is_some() {
+            log::misuse(&"a graph that allocates or frees memory has one executable graph at a time");
+            return Err(fail(Instantiated::ERROR, Status::NOT_SUPPORTED, CUgraphNode::NULL));
+        }
         let mut nodes = Vec::new();
         flatten(graph, &mut nodes, 0)
             .map_err(|status| fail(Instantiated::INVALID_STRUCTURE, status, CUgraphNode::NULL))?;
         let mut context: Option<Arc<Context>> = None;
         for node in &nodes {
-            let Task::Kernel(kernel) = &node.task else { continue };
-            let own = &kernel.launch.function.code.context;
+            let own = match &node.task {
+                Task::Kernel(kernel) => &kernel.launch.function.code.context,
+                Task::Conditional(conditional) => &conditional.condition.context,
+                _ => continue,
+            };
             if context.as_ref().is_some_and(|context| context.id != own.id) {
                 log::misuse(&"the kernels of a graph are of one context here, and these are of several");
                 let result = Instantiated::MULTIPLE_CTXS_NOT_SUPPORTED;
                 return Err(fail(result, Status::NOT_SUPPORTED, node.handle));
             }
-            kernel.launch.check_loaded().map_err(|status| fail(Instantiated::ERROR, status, node.handle))?;
+            if let Task::Kernel(kernel) = &node.task {
+                let loaded = kernel.launch.check_loaded();
+                loaded.map_err(|status| fail(Instantiated::ERROR, status, node.handle))?;
+            }
             context = Some(own.clone());
         }
         let places = nodes.iter().enumerate().map(|(place, node)| (node.id, place)).collect();
         let objects = kept(graph).map_err(|status| fail(Instantiated::ERROR, status, CUgraphNode::NULL))?;
         let order = config().map_err(|status| fail(Instantiated::ERROR, status, CUgraphNode::NULL))?.order;
-        let turns =
-            turns(nodes.len(), order, |place| (&nodes[place].dependencies, nodes[place].inside.clone()));
+        let turns = of_places(&nodes, 0..nodes.len(), order);
+        for place in 0..nodes.len() {
+            let bodies = nodes[place].bodies.iter().map(|body| of_places(&nodes, body.places.clone(), order));
+            let bodies: Vec<_> = bodies.collect();
+            nodes[place].bodies.iter_mut().zip(bodies).for_each(|(body, turns)| body.turns = turns);
+        }
         let state = Mutex::new(State { nodes, turns, places, ops: None, objects, last: None });
-        let exec = Exec { flags, context, state };
-        let handle = EXECS.insert(Arc::new(exec));
+        let exec = Arc::new(Exec { id: next_id(), flags, context, state });
+        let handle = EXECS.insert(exec.clone());
+        *lock(&graph.exec) = Arc::downgrade(&exec);
         handle.map(CUgraphExec).map_err(|status| fail(Instantiated::ERROR, status, CUgraphNode::NULL))
     }
 
@@ -132,6 +167,7 @@ impl Exec {
         let mut state = lock(&self.state);
         state.nodes.iter().try_for_each(|node| node.task.check())?;
         if stream.is_capturing() {
+            state.may_be_inside()?;
             let graph = state.as_graph(0..state.nodes.len())?;
             *lock(&graph.objects) = state.objects.again();
             drop(state);
@@ -141,9 +177,23 @@ impl Exec {
         // Another stream may come to the next run first: it goes on before this one, or waits for what this one has
         // behind it.
         let end = Signal::new(stream.engine.queue());
-        let before = state.last.as_ref().filter(|last| !last.is_reached()).cloned().map(Op::Wait);
+        let conditions = state.conditions();
+        let others = conditions.iter().filter_map(|condition| lock(&condition.last).clone());
+        let before: Vec<_> =
+            state.last.iter().cloned().chain(others).filter(|last| !last.is_reached()).collect();
+        let before = before.into_iter().map(Op::Wait);
+        let reset = (!conditions.is_empty()).then(|| Op::Decide(Arc::new(Reset(conditions.clone()))));
         let run = [Op::Batch(ops, 0), Op::Signal(end.clone())];
-        stream.submit(Op::batch(before.into_iter().chain(run).collect()))?;
+        let left = state.left_over(self.flags)?;
+        let foreign = state.freed_elsewhere()?;
+        let freed = left.iter().map(|block| Op::Release(block.clone()));
+        let issued = stream.submit(Op::batch(before.chain(freed).chain(reset).chain(run).collect()));
+        if issued.is_err() {
+            foreign.iter().for_each(|block| block.set_allocated(true));
+        }
+        issued?;
+        state.allocated();
+        conditions.iter().for_each(|condition| *lock(&condition.last) = Some(end.clone()));
         state.last = Some(end);
         // Only now: if the stream had not taken the launch, its signals would never be reached.
         recorded.into_iter().for_each(|(event, signal)| event.set(Recorded::At(signal)));
@@ -165,6 +215,24 @@ impl Exec {
         change(&mut node.task)?;
         state.ops = None;
         Ok(())
+    }
+
+    /// Sets whether launches execute a node: a kernel, a copy or a fill.
+    pub(crate) fn set_enabled(&self, handle: CUgraphNode, is_enabled: bool) -> Result<()> {
+        let mut state = lock(&self.state);
+        let node = state.node(handle)?;
+        if !matches!(node.task, Task::Kernel(_) | Task::Copy(_) | Task::Fill(_)) {
+            log::misuse(&"kernels, copies and fills can be disabled, and no other nodes");
+            return Err(Status::INVALID_VALUE);
+        }
+        node.is_enabled = is_enabled;
+        state.ops = None;
+        Ok(())
+    }
+
+    /// Whether launches execute a node.
+    pub(crate) fn is_enabled(&self, handle: CUgraphNode) -> Result<bool> {
+        Ok(lock(&self.state).node(handle)?.is_enabled)
     }
 
     /// Updates a child graph node from a graph of the same shape.
@@ -211,6 +279,82 @@ impl State {
         self.nodes.get_mut(place).ok_or(Status::INVALID_VALUE)
     }
 
+    /// The allocations of its own nodes.
+    fn allocations(&self) -> impl Iterator<Item = &Arc<Block>> {
+        self.nodes.iter().filter_map(|node| match &node.task {
+            Task::Alloc(alloc) => Some(&alloc.memory.block),
+            _ => None,
+        })
+    }
+
+    /// What its own nodes free.
+    fn frees(&self) -> impl Iterator<Item = &Arc<Block>> {
+        self.nodes.iter().filter_map(|node| match &node.task {
+            Task::Free(block) => Some(block),
+            _ => None,
+        })
+    }
+
+    /// Refuses to become a part of another graph with nodes that exist once.
+    fn may_be_inside(&self) -> Result<()> {
+        if self.nodes.iter().any(|node| node.task.exists_once()) {
+            log::misuse(
+                &"a graph that allocates or frees memory or has conditional nodes is not captured into another one",
+            );
+            return Err(Status::STREAM_CAPTURE_UNSUPPORTED);
+        }
+        Ok(())
+    }
+
+    /// The values of the conditional nodes.
+    fn conditions(&self) -> Vec<Arc<Condition>> {
+        let condition = |node: &Node| match &node.task {
+            Task::Conditional(conditional) => Some(conditional.condition.clone()),
+            _ => None,
+        };
+        self.nodes.iter().filter_map(condition).collect()
+    }
+
+    /// What earlier launches have allocated and nobody has freed. A launch frees it first if the client has wanted that,
+    /// and is refused otherwise.
+    fn left_over(&self, flags: u64) -> Result<Vec<Arc<Block>>> {
+        let left: Vec<_> = self.allocations().filter(|block| block.is_allocated()).cloned().collect();
+        if let Some(block) = left.first().filter(|_| flags & AUTO_FREE_ON_LAUNCH == 0) {
+            log::misuse(&format_args!(
+                "the allocation of {} bytes at {:#x} that the last launch of the graph has made was not freed: free it \
+                 before the next launch, or instantiate with CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH",
+                block.bytes(),
+                block.base()
+            ));
+            return Err(Status::INVALID_VALUE);
+        }
+        Ok(left)
+    }
+
+    /// Takes back what other graphs have allocated and this one frees.
+    fn freed_elsewhere(&self) -> Result<Vec<Arc<Block>>> {
+        let mut taken: Vec<Arc<Block>> = Vec::new();
+        let own: HashSet<u64> = self.allocations().map(|block| block.base()).collect();
+        for block in self.frees().filter(|block| !own.contains(&block.base())) {
+            if !block.take() {
+                log::misuse(&format_args!(
+                    "the graph frees {:#x}, which is not allocated at this point",
+                    block.base()
+                ));
+                taken.iter().for_each(|block| block.set_allocated(true));
+                return Err(Status::INVALID_VALUE);
+            }
+            taken.push(block.clone());
+        }
+        Ok(taken)
+    }
+
+    /// A launch was issued: what it allocates and does not free is there from now on.
+    fn allocated(&self) {
+        let freed: HashSet<u64> = self.frees().map(|block| block.base()).collect();
+        self.allocations().for_each(|block| block.set_allocated(!freed.contains(&block.base())));
+    }
+
     /// Replaces some of the nodes, one by one.
     fn become_those(&mut self, places: Range<usize>, new: Vec<Node>) {
         for (node, Node { task, objects, .. }) in self.nodes[places].iter_mut().zip(new) {
@@ -224,45 +368,36 @@ impl State {
         if let Some(ops) = &self.ops {
             return (ops.clone(), Vec::new());
         }
-        let mut same = true;
-        let mut recorded: Vec<NewSignal> = Vec::new();
-        let before = std::iter::once(None).chain(self.turns.iter().map(Some));
-        let nodes = self.turns.iter().zip(before);
+        let mut signals = Signals::default();
+        let ops = self.ops_of(&self.turns, stream, &mut signals);
+        let kept = self.nodes.iter().map(|node| &node.objects).chain([&self.objects]);
+        let kept: Vec<_> = kept.filter(|objects| !objects.is_empty()).cloned().collect();
+        let keep = (!kept.is_empty()).then(|| Op::Retain { what: Arc::new(kept) });
+        let ops: Arc<[Op]> = ops.into_iter().chain(keep).collect();
+        if !signals.differ {
+            self.ops = Some(ops.clone());
+        }
+        (ops, signals.recorded)
+    }
+
+    /// The operations of nodes in their turns.
+    fn ops_of(&self, turns: &[usize], stream: &Stream, signals: &mut Signals) -> Vec<Op> {
+        let before = std::iter::once(None).chain(turns.iter().map(Some));
+        let nodes = turns.iter().zip(before);
         let nodes = nodes.filter_map(|(place, before)| Some((self.nodes.get(*place)?, before)));
+        let nodes = nodes.filter(|(node, _)| node.is_enabled);
         let ops = nodes.filter_map(|(node, before)| {
             // A launch overlaps with the one that it depends on if that comes next before it.
             let overlaps =
                 node.dependencies.len() == 1 && node.programmatic.first() == before && before.is_some();
-            node.task.op(overlaps).or_else(|| {
-                same = false;
-                match &node.task {
-                    Task::Record(event) => {
-                        let signal = Signal::new(stream.engine.queue());
-                        recorded.push((event.clone(), signal.clone()));
-                        Some(Op::Signal(signal))
-                    }
-                    Task::Wait(event) => {
-                        // Recorded earlier in this run, or before it.
-                        let own = recorded.iter().rev().find(|(other, _)| Arc::ptr_eq(other, event));
-                        match own.map_or_else(|| event.recorded(), |(_, signal)| Recorded::At(signal.clone()))
-                        {
-                            Recorded::At(signal) => Some(Op::Wait(signal)),
-                            _ => None,
-                        }
-                    }
-                    Task::Host(host) => Some(stream.engine.host_call(*host)),
-                    _ => None,
-                }
-            })
+            if let Task::Conditional(conditional) = &node.task {
+                let bodies = node.bodies.iter().map(|body| self.ops_of(&body.turns, stream, signals).into());
+                let (condition, kind) = (conditional.condition.clone(), conditional.kind);
+                return Some(Op::Decide(Arc::new(Choice { condition, kind, bodies: bodies.collect() })));
+            }
+            node.task.op(overlaps).or_else(|| signals.op(&node.task, stream))
         });
-        let kept = self.nodes.iter().map(|node| &node.objects).chain([&self.objects]);
-        let kept: Vec<_> = kept.filter(|objects| !objects.is_empty()).cloned().collect();
-        let keep = (!kept.is_empty()).then(|| Op::Retain { what: Arc::new(kept) });
-        let ops: Arc<[Op]> = ops.filter(|op| !matches!(op, Op::Nothing)).chain(keep).collect();
-        if same {
-            self.ops = Some(ops.clone());
-        }
-        (ops, recorded)
+        ops.filter(|op| !matches!(op, Op::Nothing)).collect()
     }
 
     /// Some of the nodes as a child graph.
@@ -295,6 +430,39 @@ impl State {
     }
 }
 
+impl Signals {
+    /// The operation of a node that is not always the same.
+    fn op(&mut self, task: &Task, stream: &Stream) -> Option<Op> {
+        self.differ = true;
+        match task {
+            Task::Record(event) => {
+                let signal = Signal::new(stream.engine.queue());
+                self.recorded.push((event.clone(), signal.clone()));
+                Some(Op::Signal(signal))
+            }
+            Task::Wait(event) => {
+                // Recorded earlier in this run, or before it.
+                let own = self.recorded.iter().rev().find(|(other, _)| Arc::ptr_eq(other, event));
+                match own.map_or_else(|| event.recorded(), |(_, signal)| Recorded::At(signal.clone())) {
+                    Recorded::At(signal) => Some(Op::Wait(signal)),
+                    _ => None,
+                }
+            }
+            Task::Host(host) => Some(stream.engine.host_call(*host)),
+            _ => None,
+        }
+    }
+}
+
+/// The execution order of a graph's nodes.
+fn of_places(nodes: &[Node], places: Range<usize>, order: Order) -> Vec<usize> {
+    turns(places, order, |place| {
+        let node = &nodes[place];
+        let goes_inside = node.bodies.is_empty();
+        NodePlace { dependencies: &node.dependencies, inside: node.inside.clone(), goes_inside }
+    })
+}
+
 /// The user objects of an executable graph made from a graph, or of a node of one: one reference to each object.
 fn kept(graph: &Graph) -> Result<Arc<References>> {
     let mut references = References::default();
@@ -304,14 +472,26 @@ fn kept(graph: &Graph) -> Result<Arc<References>> {
 
 /// The nodes of a graph in their order, those of a child graph after its node; indices count from `first`.
 fn flatten(graph: &Graph, nodes: &mut Vec<Node>, first: usize) -> Result<()> {
-    flatten_within(graph, nodes, first, DEEPEST)
+    flatten_within(graph, nodes, first, DEEPEST, false)
 }
 
-fn flatten_within(graph: &Graph, nodes: &mut Vec<Node>, first: usize, depth: usize) -> Result<()> {
-    let state = lock(&graph.state).clone();
+fn flatten_within(
+    graph: &Graph,
+    nodes: &mut Vec<Node>,
+    first: usize,
+    depth: usize,
+    is_conditional: bool,
+) -> Result<()> {
     let depth = depth.checked_sub(1).ok_or(Status::INVALID_VALUE)?;
     let mut places = HashMap::new();
-    for (id, entry) in state {
+    for (id, entry) in graph.ordered()? {
+        if is_conditional && !entry.task.may_be_conditional() {
+            log::misuse(
+                &"the body of a conditional node has kernels, copies, fills, empty nodes, child graphs and conditional \
+                  nodes, and no others",
+            );
+            return Err(Status::INVALID_VALUE);
+        }
         let place = first + nodes.len();
         places.insert(id, place);
         nodes.push(Node {
@@ -321,17 +501,24 @@ fn flatten_within(graph: &Graph, nodes: &mut Vec<Node>, first: usize, depth: usi
             dependencies: entry.dependencies.iter().filter_map(|id| places.get(id).copied()).collect(),
             programmatic: entry.programmatic.iter().filter_map(|id| places.get(id).copied()).collect(),
             inside: 0..0,
+            bodies: Vec::new(),
+            is_enabled: true,
             objects: match &entry.task {
                 Task::Child(graph) => kept(graph)?,
                 _ => Arc::default(),
             },
         });
-        if let Task::Child(graph) = &entry.task {
-            flatten_within(graph, nodes, first, depth)?;
-            let end = first + nodes.len();
-            if let Some(node) = nodes.get_mut(place - first) {
-                node.inside = place + 1..end;
-            }
+        let has_bodies = matches!(entry.task, Task::Conditional(_));
+        let mut bodies = Vec::new();
+        for graph in entry.task.graphs() {
+            let begin = first + nodes.len();
+            flatten_within(graph, nodes, first, depth, is_conditional || has_bodies)?;
+            bodies.push(Body { places: begin..first + nodes.len(), turns: Vec::new() });
+        }
+        let end = first + nodes.len();
+        if let Some(node) = nodes.get_mut(place - first) {
+            node.inside = place + 1..end;
+            node.bodies = if has_bodies { bodies } else { Vec::new() };
         }
     }
     Ok(())
@@ -353,6 +540,7 @@ fn compare(old: &[Node], new: &[Node], first: usize, flags: u64) -> std::result:
         if old.dependencies.len() != node.dependencies.len()
             || old.programmatic != node.programmatic
             || old.inside != node.inside
+            || !old.bodies.iter().map(|body| &body.places).eq(node.bodies.iter().map(|body| &body.places))
         {
             return Err(mismatch(Update::TOPOLOGY_CHANGED, Some(node)));
         }

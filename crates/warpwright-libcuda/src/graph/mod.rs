@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `nodes` | graphs: nodes and their dependencies |
 //! | `task` | operations of nodes |
+//! | `condition` | conditional nodes and their values |
 //! | `exec` | executable graphs |
 //! | `turns` | the execution order of nodes |
 //! | `capture` | operations of streams become nodes |
@@ -15,6 +16,7 @@
 //! memory still allocated**; otherwise the client has made a mistake.
 
 pub(crate) mod capture;
+mod condition;
 mod dot;
 pub(crate) mod exec;
 pub(crate) mod guard;
@@ -24,8 +26,9 @@ mod task;
 mod turns;
 
 pub(crate) use capture::launch;
+pub(crate) use condition::{Condition, Conditional};
 pub(crate) use dot::dot;
 pub(crate) use exec::{EXECS, Exec, exec};
 pub(crate) use nodes::{GRAPHS, Graph, graph, ids};
 pub(crate) use object::{References, USER_OBJECTS, UserObject};
-pub(crate) use task::{Fill, Kernel, Task};
+pub(crate) use task::{Alloc, Fill, Kernel, Task, Values};

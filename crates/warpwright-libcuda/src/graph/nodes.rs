@@ -1,14 +1,15 @@
 //! Graphs: nodes and their dependencies.
 //!
 //! Nodes are numbered over the whole process in the order of their creation, so a number always means the same node.
-//! **A node depends only on earlier nodes**, so the order of their numbers is a valid execution order.
+//! Edges may lead to nodes that were made before; that they lead in no circle shows when an order of them is asked for.
 
-use super::{References, Task};
+use super::{Alloc, Condition, Exec, References, Task};
+use crate::engine::{Engine, GraphMemory, owner};
 use crate::lock;
 use crate::report::log;
 use crate::state::{Handles, Kind};
-use crate::types::{CUgraph, CUgraphNode, Result, Status};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use crate::types::{CUcontext, CUdeviceptr, CUgraph, CUgraphNode, CUmemAccessDesc, Result, Status};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 
@@ -34,11 +35,17 @@ pub(crate) struct Node {
 pub(crate) struct Graph {
     pub(crate) handle: CUgraph,
     pub(crate) id: u64,
-    /// Whether it is a child graph of a node, and destroyed with it.
+    /// The graph that it is a body in, at whatever depth, or itself.
+    pub(crate) root: u64,
+    /// Whether it is a graph of a node, and destroyed with it.
     pub(crate) is_nodes: bool,
     pub(crate) state: Mutex<State>,
     /// The user objects that it retains.
     pub(crate) objects: Mutex<References>,
+    /// The values of its conditional nodes, and of those inside.
+    pub(super) conditions: Mutex<Vec<Arc<Condition>>>,
+    /// The last executable graph that was made from it.
+    pub(super) exec: Mutex<Weak<Exec>>,
     this: Weak<Graph>,
 }
 
@@ -63,19 +70,33 @@ pub(crate) struct Entry {
     pub(crate) dependencies: Vec<NodeId>,
     /// Those of them that it may overlap with: the edge is a programmatic one, between two kernels.
     pub(crate) programmatic: Vec<NodeId>,
+    /// The node that it was cloned from.
+    pub(crate) original: Option<NodeId>,
 }
 
 impl Graph {
     /// An empty graph.
     pub(crate) fn create(is_nodes: bool) -> Result<Arc<Graph>> {
-        static IDS: AtomicU64 = AtomicU64::new(1);
+        Graph::create_in(is_nodes, None)
+    }
+
+    /// An empty body of a conditional node of a graph.
+    pub(super) fn create_body(of: &Graph) -> Result<Arc<Graph>> {
+        Graph::create_in(true, Some(of.root))
+    }
+
+    fn create_in(is_nodes: bool, root: Option<u64>) -> Result<Arc<Graph>> {
+        let id = next_id();
         let make = |handle| {
             Arc::new_cyclic(|this: &Weak<Graph>| Graph {
                 handle: CUgraph(handle),
-                id: IDS.fetch_add(1, Relaxed),
+                id,
+                root: root.unwrap_or(id),
                 is_nodes,
                 state: Mutex::default(),
                 objects: Mutex::default(),
+                conditions: Mutex::default(),
+                exec: Mutex::default(),
                 this: this.clone(),
             })
         };
@@ -94,16 +115,67 @@ impl Graph {
         let handle = CUgraphNode(NODES.insert(Arc::new(Node { graph: self.this.clone(), id }))?);
         let mut seen = HashSet::new();
         let dependencies = dependencies.iter().copied().filter(|id| seen.insert(*id)).collect();
-        state.insert(id, Entry { handle, task, dependencies, programmatic: Vec::new() });
+        state.insert(id, Entry { handle, task, dependencies, programmatic: Vec::new(), original: None });
         Ok((id, handle))
+    }
+
+    /// Whether it has nodes that allocate or free memory.
+    pub(crate) fn has_memory(&self) -> bool {
+        lock(&self.state).values().any(|entry| matches!(entry.task, Task::Alloc(_) | Task::Free(_)))
+    }
+
+    /// Refuses clones, which are child graphs too, of graphs with nodes that exist once: those that allocate or free
+    /// memory, and conditional ones.
+    fn may_be_cloned(&self) -> Result<()> {
+        if lock(&self.state).values().any(|entry| entry.task.exists_once()) {
+            log::misuse(
+                &"a graph that allocates or frees memory or has conditional nodes has no clones, and is no child graph",
+            );
+            return Err(Status::NOT_SUPPORTED);
+        }
+        Ok(())
+    }
+
+    /// The task of a node that allocates.
+    pub(crate) fn alloc(
+        &self,
+        engine: &Arc<Engine>,
+        bytes: u64,
+        context: (u64, CUcontext),
+        access: Vec<CUmemAccessDesc>,
+    ) -> Result<Alloc> {
+        self.may_have_memory()?;
+        Ok(Alloc { memory: GraphMemory::create(engine, self.id, bytes, context)?, access: access.into() })
+    }
+
+    /// The task of a node that frees what a node has allocated, here or in another graph.
+    pub(crate) fn free(&self, address: CUdeviceptr) -> Result<Task> {
+        self.may_have_memory()?;
+        let block = owner(address)?.memory.find(address).filter(|block| block.base() == address);
+        let block = block.ok_or(Status::INVALID_VALUE)?;
+        let frees = |entry: &Entry| matches!(&entry.task, Task::Free(other) if Arc::ptr_eq(other, &block));
+        if lock(&self.state).values().any(frees) {
+            log::misuse(&format_args!("a node of the graph frees {address:#x} already"));
+            return Err(Status::INVALID_VALUE);
+        }
+        block.will_be_freed_by(self.id)?;
+        Ok(Task::Free(block))
+    }
+
+    fn may_have_memory(&self) -> Result<()> {
+        if self.is_nodes {
+            log::misuse(&"a graph inside of a node allocates and frees no memory");
+            return Err(Status::NOT_SUPPORTED);
+        }
+        Ok(())
     }
 
     /// Makes an edge of two nodes, or what it is.
     pub(crate) fn connect(&self, from: NodeId, to: NodeId, edge: Edge) -> Result<()> {
         let mut state = lock(&self.state);
-        if from >= to {
-            log::misuse(&"an edge leads from a node to one that was made earlier: make them in their order");
-            return Err(if from == to { Status::INVALID_VALUE } else { Status::NOT_SUPPORTED });
+        if from == to {
+            log::misuse(&"an edge leads from a node to itself");
+            return Err(Status::INVALID_VALUE);
         }
         let is_kernel = |id| matches!(state.get(&id), Some(Entry { task: Task::Kernel(_), .. }));
         if edge == Edge::Programmatic && !(is_kernel(from) && is_kernel(to)) {
@@ -122,6 +194,44 @@ impl Graph {
         Ok(())
     }
 
+    /// Removes an edge of two nodes.
+    pub(crate) fn disconnect(&self, from: NodeId, to: NodeId, edge: Edge) -> Result<()> {
+        self.may_lose_nodes()?;
+        let mut state = lock(&self.state);
+        let entry = state.get_mut(&to).ok_or(Status::INVALID_VALUE)?;
+        let is_there = entry.dependencies.contains(&from);
+        if !is_there || entry.programmatic.contains(&from) != (edge == Edge::Programmatic) {
+            log::misuse(&"there is no such edge");
+            return Err(Status::INVALID_VALUE);
+        }
+        entry.dependencies.retain(|id| *id != from);
+        entry.programmatic.retain(|id| *id != from);
+        Ok(())
+    }
+
+    /// Refuses to remove nodes or edges where some allocate or free memory.
+    pub(crate) fn may_lose_nodes(&self) -> Result<()> {
+        if self.has_memory() {
+            log::misuse(&"a graph that allocates or frees memory keeps its nodes and edges");
+            return Err(Status::NOT_SUPPORTED);
+        }
+        Ok(())
+    }
+
+    /// Removes a node with its edges.
+    pub(crate) fn remove(&self, id: NodeId) {
+        let mut state = lock(&self.state);
+        let removed = state.remove(&id);
+        for entry in state.values_mut() {
+            entry.dependencies.retain(|other| *other != id);
+            entry.programmatic.retain(|other| *other != id);
+        }
+        drop(state);
+        if let Some(entry) = removed {
+            forget(entry);
+        }
+    }
+
     /// Lets a kernel overlap with the only node in front of it, if that is a kernel too.
     pub(super) fn overlap(&self, id: NodeId) {
         let mut state = lock(&self.state);
@@ -136,13 +246,38 @@ impl Graph {
 
     /// The nesting depth, including this graph.
     pub(crate) fn depth(&self) -> usize {
-        let inside = |entry: &Entry| match &entry.task {
-            Task::Child(graph) => Some(graph.clone()),
-            _ => None,
-        };
         // Their locks are taken one after the other.
-        let inside: Vec<Arc<Graph>> = lock(&self.state).values().filter_map(inside).collect();
+        let inside = |entry: &Entry| entry.task.graphs().to_vec();
+        let inside: Vec<Arc<Graph>> = lock(&self.state).values().flat_map(inside).collect();
         1 + inside.iter().map(|graph| graph.depth()).max().unwrap_or(0)
+    }
+
+    /// The nodes, each behind those that it depends on, and otherwise in the order of their creation.
+    pub(super) fn ordered(&self) -> Result<Vec<(NodeId, Entry)>> {
+        let mut state = lock(&self.state).clone();
+        let mut behind: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
+        let mut open: HashMap<NodeId, usize> = HashMap::new();
+        for (id, entry) in &state {
+            open.insert(*id, entry.dependencies.len());
+            entry.dependencies.iter().for_each(|from| behind.entry(*from).or_default().push(*id));
+        }
+        let mut ready: BTreeSet<NodeId> =
+            open.iter().filter(|(_, open)| **open == 0).map(|(id, _)| *id).collect();
+        let mut ordered = Vec::with_capacity(state.len());
+        while let Some(id) = ready.pop_first() {
+            ordered.extend(state.remove(&id).map(|entry| (id, entry)));
+            for next in behind.remove(&id).into_iter().flatten() {
+                let left = open.entry(next).and_modify(|left| *left -= 1).or_default();
+                if *left == 0 {
+                    ready.insert(next);
+                }
+            }
+        }
+        if !state.is_empty() {
+            log::misuse(&"the edges of the graph lead in a circle");
+            return Err(Status::INVALID_VALUE);
+        }
+        Ok(ordered)
     }
 
     /// The edges, in the order of their targets.
@@ -165,27 +300,35 @@ impl Graph {
         nodes.into_values().for_each(forget);
         let objects = std::mem::take(&mut *lock(&self.objects));
         drop(objects);
+        lock(&self.conditions).clear();
     }
 
     /// A clone of the graph.
     pub(crate) fn copy(&self, is_nodes: bool) -> Result<Arc<Graph>> {
-        let state = lock(&self.state).clone();
+        self.may_be_cloned()?;
+        let nodes = self.ordered()?;
         let copy = Graph::create(is_nodes)?;
         *lock(&copy.objects) = lock(&self.objects).again();
-        let mut copies = HashMap::new();
-        for (id, entry) in &state {
+        let mut copies: HashMap<NodeId, NodeId> = HashMap::new();
+        for (id, entry) in &nodes {
             let copied = |ids: &[NodeId]| -> Vec<NodeId> {
                 ids.iter().filter_map(|id| copies.get(id).copied()).collect()
             };
             let (behind, programmatic) = (copied(&entry.dependencies), copied(&entry.programmatic));
             let (new, _) = copy.add(entry.task.copied()?, &behind)?;
             if let Some(entry) = lock(&copy.state).get_mut(&new) {
-                entry.programmatic = programmatic;
+                (entry.programmatic, entry.original) = (programmatic, Some(*id));
             }
             copies.insert(*id, new);
         }
         Ok(copy)
     }
+}
+
+/// A new number for a graph or an executable graph.
+pub(super) fn next_id() -> u64 {
+    static IDS: AtomicU64 = AtomicU64::new(1);
+    IDS.fetch_add(1, Relaxed)
 }
 
 impl Drop for Graph {
@@ -198,7 +341,7 @@ impl Drop for Graph {
 fn forget(entry: Entry) {
     // It is there, since nodes go here alone.
     let _ = NODES.remove(entry.handle.0);
-    if let Task::Child(graph) = entry.task {
+    for graph in entry.task.graphs() {
         let _ = GRAPHS.remove(graph.handle.0);
         graph.clear();
     }

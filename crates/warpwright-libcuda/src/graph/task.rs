@@ -1,15 +1,15 @@
 //! The operation of a node, and its attributes.
 
-use super::Graph;
+use super::{Conditional, Graph};
 use crate::code::{Launch, Shape};
-use crate::engine::{Event, HostFunction, Mapping, bytes_at, is_allocated};
+use crate::engine::{Block, Event, GraphMemory, HostFunction, Mapping, bytes_at, is_allocated};
 use crate::report::log;
 use crate::types::{
     CUDA_MEMSET_NODE_PARAMS, CUgraphNodeType, CUlaunchAttributeID as Attribute, CUlaunchAttributeValue,
-    Result, Status,
+    CUmemAccessDesc, CUstreamBatchMemOpParams, CUstreamBatchMemOpType, Result, Status,
 };
-use std::sync::Arc;
-use warpwright_device::{Bytes, Copy, Memory, Op, Pattern, Side};
+use std::sync::{Arc, OnceLock};
+use warpwright_device::{Bytes, Comparison, Copy, Memory, Op, Pattern, Side};
 
 /// The operation of a node.
 #[derive(Clone)]
@@ -31,7 +31,20 @@ pub(crate) enum Task {
     /// It waits for an external event.
     Wait(Arc<Event>),
     /// It waits for values in memory, or writes them.
-    Values(Arc<[Op]>),
+    Values(Values),
+    /// It allocates memory.
+    Alloc(Alloc),
+    /// It frees what a node has allocated, of this graph or another one.
+    Free(Arc<Block>),
+    /// It chooses among graphs.
+    Conditional(Conditional),
+}
+
+/// An allocation, with the devices that a client wants to access it.
+#[derive(Clone)]
+pub(crate) struct Alloc {
+    pub(crate) memory: Arc<GraphMemory>,
+    pub(crate) access: Arc<[CUmemAccessDesc]>,
 }
 
 /// A launch, with the attributes that a client sets.
@@ -39,6 +52,57 @@ pub(crate) enum Task {
 pub(crate) struct Kernel {
     pub(crate) launch: Arc<Launch>,
     pub(super) priority: i32,
+}
+
+/// Operations on values in memory.
+#[derive(Clone)]
+pub(crate) struct Values {
+    ops: Arc<[Op]>,
+    /// The same for a client, once it has asked.
+    told: Arc<OnceLock<Box<[CUstreamBatchMemOpParams]>>>,
+}
+
+impl Values {
+    /// Waits and writes, and operations that do nothing.
+    pub(crate) fn new(ops: Arc<[Op]>) -> Values {
+        Values { ops, told: Arc::default() }
+    }
+
+    /// The operations, for a client to read as long as this or a clone exists.
+    pub(crate) fn params(&self) -> &[CUstreamBatchMemOpParams] {
+        self.told.get_or_init(|| self.ops.iter().map(value_params).collect())
+    }
+}
+
+fn value_params(op: &Op) -> CUstreamBatchMemOpParams {
+    use CUstreamBatchMemOpType as Kind;
+    let (operation, address, value, flags) = match op {
+        Op::WaitValue { at, value, comparison } => {
+            let kind = if at.len() == 4 { Kind::WAIT_VALUE_32 } else { Kind::WAIT_VALUE_64 };
+            let flags = match comparison {
+                Comparison::GreaterOrEqual => 0,
+                Comparison::Equal => 1,
+                Comparison::And => 2,
+                Comparison::Nor => 3,
+            };
+            (kind, at.address(), *value, flags)
+        }
+        Op::WriteValue { at, value } => {
+            let kind = if at.len() == 4 { Kind::WRITE_VALUE_32 } else { Kind::WRITE_VALUE_64 };
+            (kind, at.address(), *value, 0)
+        }
+        _ => (Kind::BARRIER, 0, 0, 0),
+    };
+    CUstreamBatchMemOpParams {
+        operation,
+        padding: 0,
+        address,
+        value,
+        flags,
+        padding2: 0,
+        alias: 0,
+        padding3: 0,
+    }
 }
 
 /// A fill of rows with a pattern.
@@ -65,6 +129,30 @@ impl Task {
             Task::Record(_) => CUgraphNodeType::EVENT_RECORD,
             Task::Wait(_) => CUgraphNodeType::WAIT_EVENT,
             Task::Values(_) => CUgraphNodeType::BATCH_MEM_OP,
+            Task::Alloc(_) => CUgraphNodeType::MEM_ALLOC,
+            Task::Free(_) => CUgraphNodeType::MEM_FREE,
+            Task::Conditional(_) => CUgraphNodeType::CONDITIONAL,
+        }
+    }
+
+    /// Whether its node has no copies in other graphs: it is a place in memory, or has one.
+    pub(crate) fn exists_once(&self) -> bool {
+        matches!(self, Task::Alloc(_) | Task::Free(_) | Task::Conditional(_))
+    }
+
+    /// Whether its node can be in the body of a conditional node.
+    pub(super) fn may_be_conditional(&self) -> bool {
+        use CUgraphNodeType as Kind;
+        let allowed = [Kind::KERNEL, Kind::EMPTY, Kind::GRAPH, Kind::MEMSET, Kind::MEMCPY, Kind::CONDITIONAL];
+        allowed.contains(&self.kind())
+    }
+
+    /// The graphs inside of its node: a child graph, or the bodies of a conditional node.
+    pub(crate) fn graphs(&self) -> &[Arc<Graph>] {
+        match self {
+            Task::Child(graph) => std::slice::from_ref(graph),
+            Task::Conditional(conditional) => &conditional.bodies,
+            _ => &[],
         }
     }
 
@@ -112,6 +200,10 @@ impl Task {
                 takes(&own.source, &other.source) && takes(&own.target, &other.target)
             }
             (Task::Fill(own), Task::Fill(other)) => own.takes(other),
+            // Addresses stay.
+            (Task::Alloc(own), Task::Alloc(other)) => Arc::ptr_eq(&own.memory, &other.memory),
+            (Task::Free(own), Task::Free(other)) => Arc::ptr_eq(own, other),
+            (Task::Conditional(own), Task::Conditional(other)) => own.kind == other.kind,
             _ => self.kind() == other.kind(),
         }
     }
@@ -134,9 +226,11 @@ impl Task {
             Task::Kernel(kernel) => Op::Launch { launch: kernel.launch.clone(), overlaps },
             Task::Copy(copy) => Op::Copy(copy.clone()),
             Task::Fill(fill) => fill.op(),
-            Task::Values(ops) => Op::Batch(ops.clone(), 0),
+            Task::Values(values) => Op::Batch(values.ops.clone(), 0),
+            Task::Alloc(alloc) => Op::Decide(alloc.memory.clone()),
+            Task::Free(block) => Op::Release(block.clone()),
             Task::Child(_) | Task::Empty => Op::Nothing,
-            Task::Host(_) | Task::Record(_) | Task::Wait(_) => return None,
+            Task::Host(_) | Task::Record(_) | Task::Wait(_) | Task::Conditional(_) => return None,
         })
     }
 }
@@ -145,6 +239,30 @@ impl Kernel {
     /// A launch without attributes, except that it may be cooperative.
     pub(crate) fn new(launch: Launch) -> Kernel {
         Kernel { launch: Arc::new(launch), priority: 0 }
+    }
+
+    /// An attribute; those that only affect speed are not kept.
+    pub(crate) fn attribute(&self, id: Attribute) -> Result<CUlaunchAttributeValue> {
+        Ok(CUlaunchAttributeValue::of(match id {
+            Attribute::COOPERATIVE => self.launch.shape.cooperative.into(),
+            Attribute::PRIORITY => self.priority,
+            Attribute::CLUSTER_DIMENSION
+            | Attribute::ACCESS_POLICY_WINDOW
+            | Attribute::CLUSTER_SCHEDULING_POLICY_PREFERENCE
+            | Attribute::MEM_SYNC_DOMAIN_MAP
+            | Attribute::MEM_SYNC_DOMAIN => 0,
+            _ => return Err(Status::INVALID_VALUE),
+        }))
+    }
+
+    /// Takes over the attributes of another node of its context.
+    pub(crate) fn set_attributes_of(&mut self, from: &Kernel) -> Result<()> {
+        if self.launch.function.code.context.id != from.launch.function.code.context.id {
+            return Err(Status::INVALID_CONTEXT);
+        }
+        self.set_attribute(Attribute::COOPERATIVE, from.attribute(Attribute::COOPERATIVE)?)?;
+        self.priority = from.priority;
+        Ok(())
     }
 
     /// Sets an attribute. Those that only affect speed have no effect.
@@ -195,6 +313,21 @@ impl Fill {
         let rows = if many { pitch.checked_mul(height - 1).ok_or(invalid)? } else { 0 };
         let target = bytes_at(given.dst, rows.checked_add(width).ok_or(invalid)?)?;
         Ok(Fill { target, pattern, width, height, pitch })
+    }
+
+    /// The same as a client describes it.
+    pub(crate) fn params(&self) -> CUDA_MEMSET_NODE_PARAMS {
+        let bytes = self.pattern.bytes();
+        let mut value = [0; 4];
+        value[..bytes.len()].copy_from_slice(bytes);
+        CUDA_MEMSET_NODE_PARAMS {
+            dst: self.target.address(),
+            pitch: self.pitch as usize,
+            value: u32::from_le_bytes(value),
+            elementSize: bytes.len() as u32,
+            width: self.width as usize / bytes.len().max(1),
+            height: self.height as usize,
+        }
     }
 
     fn takes(&self, other: &Fill) -> bool {

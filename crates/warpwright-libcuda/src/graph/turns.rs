@@ -4,20 +4,27 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use warpwright_device::{Chooser, Order};
 
-/// The execution order of nodes, as indices, chosen from all orders that their edges allow.
-///
-/// `node` gives the dependencies of a node in its graph, and the nodes of its child graph, which follow it and are
-/// executed with it. The same [`Order`] yields the same result for the same nodes.
+/// A node as far as its turn depends on it.
+#[derive(Clone)]
+pub(super) struct NodePlace<'a> {
+    /// Its dependencies in its graph.
+    pub(super) dependencies: &'a [usize],
+    /// The nodes of the graphs inside of it, which follow it.
+    pub(super) inside: Range<usize>,
+    /// Whether those are executed with it, as those of a child graph are; the bodies of a conditional node have turns of
+    /// their own.
+    pub(super) goes_inside: bool,
+}
+
+/// The execution order of a graph's nodes, as indices, chosen from all orders that their edges allow. The same [`Order`]
+/// yields the same result for the same nodes.
 pub(super) fn turns<'a>(
-    count: usize,
+    places: Range<usize>,
     order: Order,
-    node: impl Fn(usize) -> (&'a [usize], Range<usize>),
+    node: impl Fn(usize) -> NodePlace<'a>,
 ) -> Vec<usize> {
-    if order == Order::Issue {
-        return (0..count).collect();
-    }
-    let mut turns = Vec::with_capacity(count);
-    within(0..count, order, &mut order.chooser(), &node, &mut turns);
+    let mut turns = Vec::with_capacity(places.len());
+    within(places, order, &mut order.chooser(), &node, &mut turns);
     turns
 }
 
@@ -25,7 +32,7 @@ fn within<'a>(
     places: Range<usize>,
     order: Order,
     chooser: &mut Chooser,
-    node: &impl Fn(usize) -> (&'a [usize], Range<usize>),
+    node: &impl Fn(usize) -> NodePlace<'a>,
     turns: &mut Vec<usize>,
 ) {
     let mut open = vec![0; places.len()];
@@ -33,7 +40,7 @@ fn within<'a>(
     let mut ready = BTreeSet::new();
     let mut place = places.start;
     while place < places.end {
-        let (dependencies, inside) = node(place);
+        let NodePlace { dependencies, inside, .. } = node(place);
         open[place - places.start] = dependencies.len();
         for before in dependencies {
             behind[before - places.start].push(place);
@@ -54,8 +61,8 @@ fn within<'a>(
         };
         let Some(place) = next else { return };
         turns.push(place);
-        let (_, inside) = node(place);
-        if !inside.is_empty() {
+        let NodePlace { inside, goes_inside, .. } = node(place);
+        if goes_inside && !inside.is_empty() {
             within(inside, order, chooser, node, turns);
         }
         for next in std::mem::take(&mut behind[place - places.start]) {
@@ -83,7 +90,28 @@ mod tests {
             (&[0], 0..0),
             (&[1, 2, 5], 0..0),
         ];
-        turns(nodes.len(), order, |place| nodes[place].clone())
+        let place = |place: usize| NodePlace {
+            dependencies: nodes[place].0,
+            inside: nodes[place].1.clone(),
+            goes_inside: true,
+        };
+        turns(0..nodes.len(), order, place)
+    }
+
+    #[test]
+    fn bodies_have_turns_of_their_own() {
+        // The second node has a body of two, of which the last depends on the first.
+        let nodes: [(&[usize], Range<usize>); 5] =
+            [(&[], 0..0), (&[0], 2..4), (&[], 0..0), (&[2], 0..0), (&[1], 0..0)];
+        let place = |place: usize| NodePlace {
+            dependencies: nodes[place].0,
+            inside: nodes[place].1.clone(),
+            goes_inside: false,
+        };
+        for order in [Order::Issue, Order::Reverse, Order::Random(3)] {
+            assert_eq!(turns(0..5, order, place), [0, 1, 4]);
+            assert_eq!(turns(2..4, order, place), [2, 3]);
+        }
     }
 
     #[test]

@@ -4,7 +4,9 @@ use super::calls::Call;
 use super::findings::call_json;
 use super::sink::{self, VERSION};
 use crate::code::{LIBRARIES, LINKS, MODULES};
-use crate::engine::{ARRAYS, EVENTS, HostKind, MIPMAPPED_ARRAYS, OBJECTS, POOLS, STREAMS, hosts};
+use crate::engine::{
+    ARRAYS, EVENTS, HostKind, MIPMAPPED_ARRAYS, OBJECTS, PHYSICAL, POOLS, STREAMS, hosts, reservations,
+};
 use crate::graph::{EXECS, GRAPHS, USER_OBJECTS};
 use crate::lock;
 use crate::state::{CONTEXTS, config, has_forked, started};
@@ -53,13 +55,19 @@ pub(crate) fn alive() -> Vec<LiveObject> {
     for (what, context, made_by) in OBJECTS.alive() {
         keep(what, 0, Some(context), made_by);
     }
-    for memory in hosts().alive() {
+    for memory in hosts().alive().iter().filter(|memory| memory.variable.is_none()) {
         let what = match memory.kind {
             HostKind::Pinned => "host memory",
             HostKind::Registered => "registered memory",
             HostKind::Managed => "managed memory",
         };
         keep(what, memory.bytes, Some(memory.context), memory.made_by);
+    }
+    for memory in PHYSICAL.alive() {
+        keep("physical memory", memory.object.physical.bytes, None, memory.made_by);
+    }
+    for reservation in reservations().alive() {
+        keep("reserved addresses", reservation.bytes, None, reservation.made_by);
     }
     for stream in STREAMS.alive() {
         keep("stream", 0, Some(stream.object.context.id), stream.made_by);

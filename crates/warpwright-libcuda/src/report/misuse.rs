@@ -13,12 +13,14 @@ use crate::state::config;
 use crate::types::Status;
 use serde_json::json;
 use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
 
 thread_local! {
     /// Calls of the runtime that have not returned.
     static RUNTIME_CALLS: Cell<u32> = const { Cell::new(0) };
-    /// What was said of the current call.
-    static REASON: RefCell<Option<String>> = const { RefCell::new(None) };
+    /// What was said of the current call. It has no destructor, since programs call when the thread's values are gone: in
+    /// what runs at their exit. When the call returns, nothing is left.
+    static REASON: ManuallyDrop<RefCell<Option<String>>> = const { ManuallyDrop::new(RefCell::new(None)) };
 }
 
 /// What a program learns by an error.

@@ -77,6 +77,7 @@ pub(crate) fn attribute(device: &Device, which: CUdevice_attribute) -> Result<c_
         98 => with("cuFlushGPUDirectRDMAWrites"),
         115 => with("cuMemPoolCreate"),
         102 => with("cuMemCreate"),
+        103 => with("cuMemExportToShareableHandle"),
         // Streams that wait for memory.
         122 => with("cuStreamWaitValue64_v2"),
         123 => with("cuStreamWaitValue32_v2"),

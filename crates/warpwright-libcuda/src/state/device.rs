@@ -2,7 +2,7 @@
 
 use super::context::{Context, ContextSettings};
 use super::{Config, Model};
-use crate::engine::{Engine, hosts};
+use crate::engine::{Engine, hosts, reservations};
 use crate::lock;
 use crate::report::log;
 use crate::types::{CUcontext, CUdevice, CUuuid, Result, Status};
@@ -101,6 +101,7 @@ impl Device {
         // What of the host's memory was made known before; it is made known to this device from now on.
         if starts {
             hosts().map_into(engine)?;
+            reservations().map_into(engine)?;
         }
         Ok(engine)
     }

@@ -61,6 +61,7 @@ kinds! {
     Array = 15 "array",
     MipmappedArray = 16 "mipmapped array",
     Reference = 17 "texture or surface reference",
+    Physical = 18 "physical memory",
 }
 
 /// Why a value is not a valid handle.

@@ -66,6 +66,8 @@ handles! {
     CUtexref
     /// A surface reference of a module.
     CUsurfref
+    /// Physical memory.
+    CUmemGenericAllocationHandle
 }
 
 impl CUstream {

@@ -29,6 +29,12 @@ enumerations! {
     CUmemLocationType { INVALID = 0, DEVICE = 1, HOST = 2, HOST_NUMA = 3, HOST_NUMA_CURRENT = 4 }
     /// The access of a device to memory.
     CUmemAccess_flags { NONE = 0, READ = 1, READWRITE = 3 }
+    /// How memory is allocated.
+    CUmemAllocationType { INVALID = 0, PINNED = 1 }
+    /// A kind of handles of memory for other processes.
+    CUmemAllocationHandleType { NONE = 0, POSIX_FILE_DESCRIPTOR = 1, WIN32 = 2, WIN32_KMT = 4, FABRIC = 8 }
+    /// Which granularity is asked for.
+    CUmemAllocationGranularity_flags { MINIMUM = 0, RECOMMENDED = 1 }
     /// The kind of an operation on a value in memory.
     CUstreamBatchMemOpType {
         WAIT_VALUE_32 = 1, WRITE_VALUE_32 = 2, FLUSH_REMOTE_WRITES = 3, WAIT_VALUE_64 = 4, WRITE_VALUE_64 = 5, BARRIER = 6,
@@ -53,6 +59,22 @@ pub struct CUmemAccessDesc {
     pub location: CUmemLocation,
     /// Its access.
     pub flags: CUmemAccess_flags,
+}
+
+/// The properties of physical memory.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CUmemAllocationProp {
+    /// How it is allocated: only pinned.
+    pub kind: CUmemAllocationType,
+    /// The kind of handles for other processes.
+    pub requestedHandleTypes: CUmemAllocationHandleType,
+    /// Where it is.
+    pub location: CUmemLocation,
+    /// Attributes of another operating system.
+    pub win32HandleMetaData: *mut c_void,
+    /// Compression, remote access and usage, of which devices here have none.
+    pub allocFlags: [u8; 8],
 }
 
 /// The properties of a new pool.

@@ -162,3 +162,100 @@ fn libraries_are_loaded_with_what_they_may_be() {
     assert_eq!(bytes, 4);
     ok!(cuLibraryUnload(library));
 }
+
+/// `bump` adds a value to `shared`, and `past` writes behind `small`.
+const MANAGED: &str = "
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .global .align 4 .u32 own = 3;
+.visible .global .attribute(.managed) .align 4 .u32 shared = 7;
+.global .attribute(.managed) .align 8 .u64 pointer = generic(shared)+0;
+.global .attribute(.managed) .align 1 .b8 small[5] = {1, 2, 3, 4, 5};
+.visible .entry bump(.param .u32 value)
+{
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<2>;
+    ld.param.u32 %r1, [value];
+    ld.global.u64 %rd1, [pointer];
+    ld.u32 %r2, [%rd1];
+    add.u32 %r2, %r2, %r1;
+    st.global.u32 [shared], %r2;
+    ret;
+}
+.visible .entry past() { .reg .b16 %h; mov.u16 %h, 1; st.global.u8 [small+5], %h; ret; }
+";
+
+/// Address and size of a managed variable.
+fn managed(library: CUlibrary, name: &str) -> Result<(CUdeviceptr, usize)> {
+    let (name, mut bytes) = (text(name), 0);
+    let at = output(&mut bytes);
+    let address = out(|address| call!(cuLibraryGetManaged(address, at, library, chars(&name))))?;
+    Ok((address, bytes))
+}
+
+fn host_word(address: CUdeviceptr) -> *mut u32 {
+    std::ptr::with_exposed_provenance_mut(address as usize)
+}
+
+#[test]
+fn managed_variables_are_the_hosts_and_every_contexts() {
+    let _first = Ctx::new();
+    let ptx = text(MANAGED);
+    let code = input(ptx.as_ptr().cast::<u8>());
+    let library =
+        out(|library| call!(cuLibraryLoadData(library, code, null(), nowhere(), 0, null(), null(), 0)));
+    let library = library.unwrap();
+    let bump = CUfunction(kernel(library, "bump").unwrap().0);
+    let (shared, bytes) = managed(library, "shared").unwrap();
+    assert_eq!(bytes, 4);
+    assert_eq!(managed(library, "own"), Err(Status::NOT_FOUND), "which is the device's");
+    assert_eq!(managed(library, "other"), Err(Status::NOT_FOUND));
+    // SAFETY: the variable's memory, as long as the library is loaded; kernels are waited for.
+    let get = || unsafe { host_word(shared).read_volatile() };
+    assert_eq!(get(), 7);
+    assert_eq!(launch(bump, CUstream::NULL, &[10]), OK);
+    ok!(cuCtxSynchronize());
+    assert_eq!(get(), 17);
+    {
+        // Another context has the same variable, with its value.
+        let _second = Ctx::new();
+        assert_eq!(launch(bump, CUstream::NULL, &[1]), OK);
+        ok!(cuCtxSynchronize());
+        assert_eq!((get(), managed(library, "shared")), (18, Ok((shared, 4))));
+        let name = text("shared");
+        let by_name = out(|at| call!(cuLibraryGetGlobal(at, nowhere(), library, chars(&name))));
+        assert_eq!(by_name, Ok(shared));
+    }
+    assert_eq!(get(), 18, "the end of that context is not its end");
+    let mut is_managed = 0u32;
+    let value = output((&raw mut is_managed).cast::<std::ffi::c_void>());
+    ok!(cuPointerGetAttribute(value, CUpointer_attribute::IS_MANAGED, shared));
+    assert_eq!(is_managed, 1);
+    fails!(INVALID_VALUE, cuMemFree_v2(shared));
+    // SAFETY: as above.
+    unsafe { host_word(shared).write_volatile(100) };
+    ok!(cuMemcpyDtoD_v2(managed(library, "small").unwrap().0, shared, 4));
+    assert_eq!(read(shared, 1), [100]);
+    // A module of the same code has variables of its own, as long as it is loaded.
+    let module = load(MANAGED).unwrap();
+    let name = text("shared");
+    let own: CUdeviceptr =
+        out(|at| call!(cuModuleGetGlobal_v2(at, nowhere(), module, chars(&name)))).unwrap();
+    assert_ne!(own, shared);
+    assert_eq!(read(own, 1), [7]);
+    ok!(cuModuleUnload(module));
+    let mut size = 0usize;
+    fails!(NOT_FOUND, cuMemGetAddressRange_v2(nowhere(), output(&mut size), own));
+    ok!(cuMemGetAddressRange_v2(nowhere(), output(&mut size), shared));
+    ok!(cuLibraryUnload(library));
+    fails!(NOT_FOUND, cuMemGetAddressRange_v2(nowhere(), output(&mut size), shared));
+}
+
+#[test]
+fn a_managed_variable_ends_at_its_last_byte() {
+    let _context = Ctx::new();
+    let module = load(MANAGED).unwrap();
+    assert_eq!(launch(function(module, "past").unwrap(), CUstream::NULL, &[]), OK);
+    fails!(ILLEGAL_ADDRESS, cuCtxSynchronize());
+}

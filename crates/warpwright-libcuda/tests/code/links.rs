@@ -352,3 +352,33 @@ fn the_barrier_of_a_grid_is_there() {
     assert_eq!(read(word, 2), [2, 1002]);
     ok!(cuLinkDestroy(link));
 }
+
+#[test]
+fn a_managed_variable_is_shared_by_what_is_linked() {
+    let _context = Ctx::new();
+    let head = ".version 8.0\n.target sm_80\n.address_size 64\n";
+    let uses = format!(
+        "{head}.extern .global .attribute(.managed) .align 4 .u32 x;
+        .visible .entry bump() {{
+            .reg .b32 %r<2>; ld.global.u32 %r0, [x]; add.u32 %r0, %r0, 1; st.global.u32 [x], %r0; ret; }}"
+    );
+    let defines = format!("{head}.visible .global .attribute(.managed) .align 4 .u32 x = 41;");
+    for order in [[&uses, &defines], [&defines, &uses]] {
+        let link = create(&[]).unwrap();
+        for input in order {
+            assert_eq!(add(link, CUjitInputType::PTX, input.as_bytes()), OK);
+        }
+        let (image, _) = complete(link).unwrap();
+        let code = input(image);
+        let library =
+            out(|library| call!(cuLibraryLoadData(library, code, null(), nowhere(), 0, null(), null(), 0)));
+        let library = library.unwrap();
+        ok!(cuLinkDestroy(link));
+        let (kernel, x) = (text("bump"), text("x"));
+        let kernel: CUkernel = out(|at| call!(cuLibraryGetKernel(at, library, chars(&kernel)))).unwrap();
+        assert_eq!(launch(CUfunction(kernel.0), CUstream::NULL, &[]), OK);
+        let address = out(|at| call!(cuLibraryGetManaged(at, nowhere(), library, chars(&x)))).unwrap();
+        assert_eq!(read(address, 1), [42]);
+        ok!(cuLibraryUnload(library));
+    }
+}

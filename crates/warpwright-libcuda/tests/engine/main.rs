@@ -18,6 +18,7 @@ mod random;
 mod rows;
 mod support;
 mod threads;
+mod virtual_memory;
 
 use support::*;
 use warpwright_cuda::api::*;

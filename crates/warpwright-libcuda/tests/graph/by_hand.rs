@@ -3,11 +3,11 @@
 use crate::*;
 use std::ffi::c_void;
 
-fn graph() -> CUgraph {
+pub(crate) fn graph() -> CUgraph {
     out(|graph| call!(cuGraphCreate(graph, 0))).unwrap()
 }
 
-fn add_kernel(
+pub(crate) fn add_kernel(
     graph: CUgraph,
     behind: &[CUgraphNode],
     function: CUfunction,
@@ -19,22 +19,22 @@ fn add_kernel(
     out(|node| call!(cuGraphAddKernelNode(node, graph, before, behind.len(), input(&params))))
 }
 
-fn add_empty(graph: CUgraph, behind: &[CUgraphNode]) -> CUgraphNode {
+pub(crate) fn add_empty(graph: CUgraph, behind: &[CUgraphNode]) -> CUgraphNode {
     let before = input(behind.as_ptr());
     out(|node| call!(cuGraphAddEmptyNode(node, graph, before, behind.len()))).unwrap()
 }
 
-fn context_handle() -> CUcontext {
+pub(crate) fn context_handle() -> CUcontext {
     out(|context| call!(cuCtxGetCurrent(context))).unwrap()
 }
 
 /// A fill of a row of words.
-fn fill(dst: CUdeviceptr, value: u32, width: usize) -> CUDA_MEMSET_NODE_PARAMS {
+pub(crate) fn fill(dst: CUdeviceptr, value: u32, width: usize) -> CUDA_MEMSET_NODE_PARAMS {
     CUDA_MEMSET_NODE_PARAMS { dst, pitch: 0, value, elementSize: 4, width, height: 1 }
 }
 
 /// A copy of a row from device to device.
-fn copy(to: CUdeviceptr, from: CUdeviceptr, bytes: usize) -> CUDA_MEMCPY3D {
+pub(crate) fn copy(to: CUdeviceptr, from: CUdeviceptr, bytes: usize) -> CUDA_MEMCPY3D {
     CUDA_MEMCPY3D {
         srcMemoryType: CUmemorytype::DEVICE,
         srcDevice: from,

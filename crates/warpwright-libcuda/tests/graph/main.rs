@@ -7,9 +7,12 @@
 mod by_hand;
 mod captured;
 mod changed;
+mod conditional;
 mod fork;
+mod memory;
 mod objects;
 mod overlap;
+mod parameters;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -1,7 +1,7 @@
 //! Nodes of graphs, added and changed.
 
 use super::copy_rows::{slices, slices_of};
-use super::node_params::{NodeParams, any, bytes, context, kernel, kernel_of};
+use super::node_params::{NodeParams, any, any_of, bytes, context, kernel, kernel_of};
 use super::symbol::range;
 use super::{entries, forward};
 use crate::abi::{
@@ -185,6 +185,13 @@ entries! {
         node: Out<Handle>, graph: Handle, dependencies: Handle, edges: Handle, count: usize, params: Out<NodeParams>,
     ) {
         add(node, graph, dependencies, edges, count, params)
+    }
+
+    /// Returns the parameters of a node of any kind.
+    fn cudaGraphNodeGetParams(node: Handle, params: Out<NodeParams>) {
+        let mut found = NodeParams::zeroed();
+        driver!(cuGraphNodeGetParams(node, &raw mut found))?;
+        params.set(any_of(found)?)
     }
 
     /// Changes a node of any kind.

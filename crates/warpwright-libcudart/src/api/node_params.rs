@@ -1,7 +1,7 @@
 //! The parameters of nodes: the runtime's structures, and the driver's.
 
 use super::copy::Direction;
-use super::copy_rows::slices;
+use super::copy_rows::{slices, slices_of};
 use crate::abi::{DriverKernelNodeParams, DriverMemcpy3D, Handle, In, KernelNodeParams, Memcpy3DParms, Out};
 use crate::code;
 use crate::driver::driver;
@@ -114,6 +114,11 @@ impl NodeParams {
         }
     }
 
+    /// All bytes zero.
+    pub(super) fn zeroed() -> NodeParams {
+        NodeParams([0; BYTES])
+    }
+
     fn kind(&self) -> c_uint {
         c_uint::from_ne_bytes([self.0[0], self.0[1], self.0[2], self.0[3]])
     }
@@ -141,6 +146,19 @@ pub(super) fn any(params: In<NodeParams>) -> Result<NodeParams> {
         }
         // The address, three sizes and two numbers are before the context.
         MEMSET => node.set_context_at(40)?,
+        _ => {}
+    }
+    Ok(node)
+}
+
+/// A node of any kind as the runtime has it.
+pub(super) fn any_of(mut node: NodeParams) -> Result<NodeParams> {
+    match node.kind() {
+        KERNEL => node.set_body(kernel_of(&node.body())?),
+        MEMCPY => {
+            let DriverMemcpyNode { flags, reserved, context, copy } = node.body();
+            node.set_body(MemcpyNode { flags, reserved, context, copy: slices_of(&copy)? });
+        }
         _ => {}
     }
     Ok(node)

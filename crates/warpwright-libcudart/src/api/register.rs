@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::log;
 use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 
 /// What [`__cudaRegisterFatBinary`] returns.
@@ -111,7 +112,7 @@ pub unsafe extern "C" fn __cudaRegisterManagedVar(
     _is_global: c_int,
 ) {
     if let (Some(image), Ok(name)) = (image(registered.cast(), "__cudaRegisterManagedVar"), name.text()) {
-        code::define_managed(image, slot, &name);
+        code::define_managed(&image, slot, &name);
     }
 }
 
@@ -154,7 +155,9 @@ struct Configuration {
 }
 
 thread_local! {
-    static CONFIGURATIONS: RefCell<Vec<Configuration>> = const { RefCell::new(Vec::new()) };
+    /// It has no destructor, since programs launch when the thread's values are gone: in what runs at their exit. The last
+    /// launch leaves an empty list without memory.
+    static CONFIGURATIONS: ManuallyDrop<RefCell<Vec<Configuration>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
 /// Keeps the configuration of the launch that follows; 0, which means that there may be a launch.
@@ -165,7 +168,7 @@ pub extern "C" fn __cudaPushCallConfiguration(
     shared: usize,
     stream: Stream,
 ) -> c_uint {
-    CONFIGURATIONS.with_borrow_mut(|all| all.push(Configuration { grid, block, shared, stream }));
+    CONFIGURATIONS.with(|all| all.borrow_mut().push(Configuration { grid, block, shared, stream }));
     0
 }
 
@@ -177,7 +180,13 @@ entries! {
         shared: Out<usize>,
         stream: Out<Stream>,
     ) {
-        let last = CONFIGURATIONS.with_borrow_mut(Vec::pop).ok_or(Error::MISSING_CONFIGURATION)?;
+        let last = CONFIGURATIONS.with(|all| {
+            let mut all = all.borrow_mut();
+            let last = all.pop();
+            all.shrink_to_fit();
+            last
+        });
+        let last = last.ok_or(Error::MISSING_CONFIGURATION)?;
         grid.set(last.grid)?;
         block.set(last.block)?;
         shared.set(last.shared)?;

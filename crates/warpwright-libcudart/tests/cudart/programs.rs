@@ -4,16 +4,19 @@
 
 use crate::common::{Image, MACHINE_CODE, PTX, call, load};
 use libloading::Library;
+use std::cell::RefCell;
 use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::{null, null_mut};
 use warpwright_testing::Apart;
 
-/// `add` adds a value to the words of a buffer, one for each thread of a block, and counts itself; `stop` traps.
+/// `add` adds a value to the words of a buffer, one for each thread of a block, and counts itself; `twice` doubles `both`; `stop`
+/// traps.
 const TEXT: &str = ".version 8.0
 .target sm_80
 .address_size 64
 .visible .global .align 4 .u32 launches = 40;
 .visible .const .align 4 .b8 extra[8];
+.global .attribute(.managed) .align 4 .u32 both = 6;
 .visible .entry add(.param .u64 x, .param .u32 value)
 {
     .reg .b32 %r<7>;
@@ -33,6 +36,14 @@ const TEXT: &str = ".version 8.0
     atom.global.add.u32 %r5, [launches], 1;
     ret;
 }
+.visible .entry twice()
+{
+    .reg .b32 %r<2>;
+    ld.global.u32 %r0, [both];
+    add.u32 %r0, %r0, %r0;
+    st.global.u32 [both], %r0;
+    ret;
+}
 .visible .entry stop()
 {
     trap;
@@ -45,6 +56,7 @@ static STOP: u8 = 1;
 static LAUNCHES: u8 = 2;
 static EXTRA: u8 = 3;
 static NOTHING: u8 = 4;
+static TWICE: u8 = 5;
 
 fn of(host: &'static u8) -> *const c_void {
     std::ptr::from_ref(host).cast()
@@ -76,7 +88,7 @@ impl Program {
     fn of(cudart: Library, kind: u16, payload: &[u8]) -> Program {
         let code = Image::new(kind, payload);
         let image = call!(*const c_void; cudart.__cudaRegisterFatBinary(code.wrapper()));
-        for (host, name) in [(&ADD, c"add"), (&STOP, c"stop")] {
+        for (host, name) in [(&ADD, c"add"), (&STOP, c"stop"), (&TWICE, c"twice")] {
             let (name, none) = (name.as_ptr(), null::<c_void>());
             call!((); cudart.__cudaRegisterFunction(
                 image, of(host), name, name, -1 as c_int, none, none, none, none, none
@@ -178,6 +190,36 @@ fn a_registered_kernel_runs() {
     // The image takes its kernels along.
     call!((); cudart.__cudaUnregisterFatBinary(program.image));
     assert_eq!(call!(cudart.cudaLaunchKernel(of(&ADD), ONE, block, params.as_ptr(), 0usize, 0usize)), 98);
+}
+
+/// A program that launches when the values of its thread go.
+struct Late(Program, *mut c_void);
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        let Late(program, x) = self;
+        assert_eq!(program.launch(&ADD, ONE, Dim3(2, 1, 1), *x, 10), 0);
+        assert_eq!(program.read(*x), [21, 12]);
+    }
+}
+
+#[test]
+fn a_thread_launches_after_the_runtimes_own_values_are_gone() {
+    thread_local! {
+        static LATE: RefCell<Option<Late>> = const { RefCell::new(None) };
+    }
+    if apart("a_thread_launches_after_the_runtimes_own_values_are_gone").is_some() {
+        return;
+    }
+    let thread = std::thread::spawn(|| {
+        // What is used first goes last.
+        LATE.set(None);
+        let program = Program::text();
+        let x = program.words(&[1, 2]);
+        assert_eq!(program.launch(&ADD, ONE, Dim3(1, 1, 1), x, 10), 0);
+        LATE.set(Some(Late(program, x)));
+    });
+    thread.join().expect("the thread ends");
 }
 
 #[test]
@@ -360,4 +402,123 @@ fn parameters_are_those_of_the_name() {
     assert_eq!(call!(cudart.cudaMemPrefetchAsync(managed, 64usize, 0 as c_int, 0 as Stream)), 0);
     assert_eq!(call!(cudart.cudaMemPrefetchAsync(managed, 64usize, -1 as c_int, 0 as Stream)), 0);
     assert_eq!(call!(cudart.cudaMemPrefetchAsync(managed, 64usize, 9 as c_int, 0 as Stream)), 101);
+}
+
+/// The parameters of a node of any kind: what it is, and its structure from the third word on.
+type NodeParams = [u64; 32];
+
+/// Graphs allocate memory of their own, and run bodies by a value.
+#[test]
+fn graphs_have_memory_and_conditions() {
+    if apart("graphs_have_memory_and_conditions").is_some() {
+        return;
+    }
+    let program = Program::text();
+    let (cudart, found) = (&program.cudart, program.words(&[0; 4]));
+    let (mut stream, mut graph, mut exec) = (0usize, null_mut::<c_void>(), null_mut::<c_void>());
+    assert_eq!(call!(cudart.cudaStreamCreateWithFlags(&raw mut stream, 1 as c_uint)), 0);
+    // Captured: memory, a fill, a kernel, a copy, and the end of the memory.
+    let mut own = null_mut::<c_void>();
+    assert_eq!(call!(cudart.cudaStreamBeginCapture(stream, 1 as c_int)), 0);
+    assert_eq!(call!(cudart.cudaMallocAsync(&raw mut own, 16usize, stream)), 0);
+    assert_eq!(call!(cudart.cudaMemsetAsync(own, 0 as c_int, 16usize, stream)), 0);
+    let value = 5u32;
+    let params = [(&raw const own).cast::<c_void>(), (&raw const value).cast()];
+    let block = Dim3(4, 1, 1);
+    assert_eq!(call!(cudart.cudaLaunchKernel(of(&ADD), ONE, block, params.as_ptr(), 0usize, stream)), 0);
+    assert_eq!(call!(cudart.cudaMemcpyAsync(found, own, 16usize, IN_DEVICE, stream)), 0);
+    assert_eq!(call!(cudart.cudaFreeAsync(own, stream)), 0);
+    assert_eq!(call!(cudart.cudaStreamEndCapture(stream, &raw mut graph)), 0);
+    let mut count = 0usize;
+    assert_eq!(call!(cudart.cudaGraphGetNodes(graph, null_mut::<c_void>(), &raw mut count)), 0);
+    assert_eq!(count, 5);
+    assert_eq!(call!(cudart.cudaGraphInstantiate(&raw mut exec, graph, 0u64)), 0);
+    for _ in 0..2 {
+        assert_eq!(call!(cudart.cudaMemset(found, 0 as c_int, 16usize)), 0);
+        assert_eq!(call!(cudart.cudaGraphLaunch(exec, stream)), 0);
+        assert_eq!(call!(cudart.cudaStreamSynchronize(stream)), 0);
+        assert_eq!(program.read::<4>(found), [5; 4]);
+    }
+    assert_eq!(call!(cudart.cudaFree(own)), 1, "the graph has freed it");
+    // By the structure for all kinds.
+    let (mut other, mut node) = (null_mut::<c_void>(), null_mut::<c_void>());
+    assert_eq!(call!(cudart.cudaGraphCreate(&raw mut other, 0 as c_uint)), 0);
+    let add = |node: *mut *mut c_void, params: &mut NodeParams| {
+        call!(cudart.cudaGraphAddNode(
+            node,
+            other,
+            null::<c_void>(),
+            null::<c_void>(),
+            0usize,
+            params.as_mut_ptr()
+        ))
+    };
+    let mut allocation: NodeParams = [0; 32];
+    (allocation[0], allocation[2], allocation[3], allocation[15]) = (10, 1, 1, 64);
+    assert_eq!(add(&raw mut node, &mut allocation), 0);
+    let mut told: NodeParams = [0; 32];
+    assert_eq!(call!(cudart.cudaGraphNodeGetParams(node, told.as_mut_ptr())), 0);
+    assert_eq!((told[0], told[15], told[16]), (10, 64, allocation[16]));
+    let mut handle = 0u64;
+    assert_eq!(
+        call!(cudart.cudaGraphConditionalHandleCreate(&raw mut handle, other, 1 as c_uint, 1 as c_uint)),
+        0
+    );
+    // A choice among two bodies, of which the second is empty.
+    let mut conditional: NodeParams = [0; 32];
+    (conditional[0], conditional[2], conditional[3]) = (13, handle, 2 << 32);
+    assert_eq!(add(&raw mut node, &mut conditional), 0);
+    let bodies = std::ptr::with_exposed_provenance::<*mut c_void>(conditional[4] as usize);
+    // SAFETY: the call has returned the graphs of the bodies there.
+    let body = unsafe { *bodies };
+    let fill: [u64; 6] = [found.expose_provenance() as u64, 0, 7 | 4 << 32, 4, 1, 0];
+    assert_eq!(
+        call!(cudart.cudaGraphAddMemsetNode(&raw mut node, body, null::<c_void>(), 0usize, fill.as_ptr())),
+        0
+    );
+    assert_eq!(call!(cudart.cudaGraphInstantiate(&raw mut exec, other, 0u64)), 0);
+    assert_eq!(call!(cudart.cudaGraphLaunch(exec, stream)), 0);
+    assert_eq!(call!(cudart.cudaStreamSynchronize(stream)), 0);
+    assert_eq!(program.read::<4>(found), [7; 4]);
+    assert_eq!(call!(cudart.cudaGraphLaunch(exec, stream)), 1, "its memory was not freed");
+}
+
+/// Host code has a pointer to a managed variable, and names the variable by its memory.
+#[test]
+fn a_managed_variable_is_there_before_its_first_use() {
+    if apart("a_managed_variable_is_there_before_its_first_use").is_some() {
+        return;
+    }
+    let program = Program::text();
+    let cudart = &program.cudart;
+    let mut slot = null_mut::<u32>();
+    let (name, no) = (c"both".as_ptr(), 0 as c_int);
+    call!((); cudart.__cudaRegisterManagedVar(
+        program.image, (&raw mut slot).cast::<c_void>(), name, name, no, 4usize, no, no
+    ));
+    assert_eq!(call!(std::ffi::c_char; cudart.__cudaInitModule(program.image)), 1);
+    assert!(!slot.is_null());
+    // SAFETY: the variable's memory, as long as the image is registered; kernels are waited for.
+    unsafe {
+        assert_eq!(slot.read_volatile(), 6);
+        slot.write_volatile(20);
+    }
+    assert_eq!(program.launch(&TWICE, ONE, ONE, null_mut(), 0), 0);
+    assert_eq!(call!(cudart.cudaDeviceSynchronize()), 0);
+    // SAFETY: as above.
+    assert_eq!(unsafe { slot.read_volatile() }, 40);
+    let (mut address, mut bytes) = (null_mut::<c_void>(), 0usize);
+    assert_eq!(call!(cudart.cudaGetSymbolAddress(&raw mut address, slot)), 0);
+    assert_eq!(call!(cudart.cudaGetSymbolSize(&raw mut bytes, slot)), 0);
+    assert_eq!((address, bytes), (slot.cast(), 4));
+    let (seven, offset) = (7u32, 0usize);
+    assert_eq!(call!(cudart.cudaMemcpyToSymbol(slot, &raw const seven, 4usize, offset, TO_DEVICE)), 0);
+    // SAFETY: as above.
+    assert_eq!(unsafe { slot.read_volatile() }, 7);
+    let mut attributes = [0u8; 128];
+    assert_eq!(call!(cudart.cudaPointerGetAttributes(attributes.as_mut_ptr(), slot)), 0);
+    const MANAGED: c_int = 3;
+    assert_eq!(int(&attributes, 0), MANAGED);
+    call!((); cudart.__cudaUnregisterFatBinary(program.image));
+    assert_eq!(call!(cudart.cudaGetSymbolSize(&raw mut bytes, slot)), 13);
 }

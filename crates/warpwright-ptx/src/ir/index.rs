@@ -1,6 +1,6 @@
 //! Lookup of module-scope names.
 
-use super::{Function, ItemKind, Module, Name, Symbol, Variable};
+use super::{Function, ItemKind, Linkage, Module, Name, Symbol, Variable};
 use std::collections::HashMap;
 
 /// The meaning of a module-scope name.
@@ -26,7 +26,10 @@ impl<'a> ModuleIndex<'a> {
         for item in &module.items {
             match &item.kind {
                 ItemKind::Variable(variable) => {
-                    names.insert(&*variable.name, GlobalSymbol::Variable(variable));
+                    let defined = matches!(names.get(&*variable.name), Some(GlobalSymbol::Variable(v)) if v.linkage != Linkage::Extern);
+                    if !defined {
+                        names.insert(&*variable.name, GlobalSymbol::Variable(variable));
+                    }
                 }
                 ItemKind::Function(function) => {
                     let defined = matches!(names.get(&*function.name), Some(GlobalSymbol::Function(f)) if f.body.is_some());

@@ -236,6 +236,11 @@ impl Variable {
         (!self.dims.is_empty()).then(|| self.ty.bytes())
     }
 
+    /// Whether host and devices share it: `.attribute(.managed)`.
+    pub fn is_managed(&self) -> bool {
+        self.attributes.contains(&Attribute::Managed)
+    }
+
     /// Alignment in bytes: the specified one, or the natural one.
     pub fn alignment(&self) -> u32 {
         let natural = self.ty.bytes() * self.vector.map_or(1, |v| v.elements() as u32);
@@ -424,6 +429,24 @@ impl Function {
     /// The variable of that index.
     pub fn variable(&self, id: VarId) -> &Variable {
         &self.variables[id.0 as usize]
+    }
+
+    /// The `.loc` that count, each with the index of its statement. Those in a block of inline assembly do not, behind
+    /// another one: LLVM counts the lines of the block's text on from the line of the program that stands in front.
+    pub fn locs(&self) -> impl Iterator<Item = (u32, &Loc)> {
+        let (mut inline, mut any) = (false, false);
+        self.statements().iter().zip(0..).filter_map(move |(statement, at)| match &statement.kind {
+            StatementKind::Comment(comment) => {
+                match comment.text.trim() {
+                    "begin inline asm" => inline = true,
+                    "end inline asm" => inline = false,
+                    _ => {}
+                }
+                None
+            }
+            StatementKind::Loc(loc) if !(std::mem::replace(&mut any, true) && inline) => Some((at, loc)),
+            _ => None,
+        })
     }
 
     /// The statements; empty for a prototype.

@@ -27,6 +27,8 @@ pub(crate) struct RawPlace {
     pub(crate) space: SpaceKind,
     pub(crate) address: u64,
     pub(crate) bytes: u32,
+    /// The frame that it is in, for local memory where that is known: its function, and where its memory starts.
+    pub(crate) frame: Option<(u32, u32)>,
 }
 
 /// A finding, before names are looked up.
@@ -54,6 +56,7 @@ impl RawFinding {
         let (kind, detail) = match &self.kind {
             FindingKind::Race { between, .. } => ("race", *between as u32),
             FindingKind::UninitializedMemory { space } => (self.kind.name(), *space as u32),
+            FindingKind::UndefinedValue { used } => (self.kind.name(), 0x100 + *used as u32),
             kind => (kind.name(), 0),
         };
         Key { pcs: (a.min(b), a.max(b)), tool: self.kind.tool(), kind, detail }

@@ -98,6 +98,11 @@ pub enum FindingKind {
         /// The register.
         register: String,
     },
+    /// A value that was loaded from local memory that was never written, and is used. The load is the second access.
+    UndefinedValue {
+        /// What it is used for.
+        used: Use,
+    },
     /// An output that the kernel has not written, or not completely.
     UnwrittenOutput {
         /// The argument.
@@ -162,6 +167,7 @@ impl FindingKind {
             FindingKind::Race { .. } | FindingKind::NonCoherent => Tool::Racecheck,
             FindingKind::UninitializedMemory { .. }
             | FindingKind::UninitializedRegister { .. }
+            | FindingKind::UndefinedValue { .. }
             | FindingKind::UnwrittenOutput { .. } => Tool::Initcheck,
             _ => Tool::Synccheck,
         }
@@ -170,9 +176,9 @@ impl FindingKind {
     /// The severity of this kind.
     pub const fn severity(&self) -> Severity {
         match self {
-            FindingKind::Race { same_value: true, .. } | FindingKind::ExitedLanes { strict: false, .. } => {
-                Severity::Warning
-            }
+            FindingKind::Race { same_value: true, .. }
+            | FindingKind::ExitedLanes { strict: false, .. }
+            | FindingKind::Access(FaultKind::Constant) => Severity::Warning,
             _ => Severity::Error,
         }
     }
@@ -218,12 +224,15 @@ impl FindingKind {
             FindingKind::Access(FaultKind::Null) => "null",
             FindingKind::Access(FaultKind::WrongSpace) => "wrong-space",
             FindingKind::Access(FaultKind::ReadOnly) => "read-only",
+            FindingKind::Access(FaultKind::Unmapped) => "unmapped",
+            FindingKind::Access(FaultKind::NoAccess) => "no-access",
             FindingKind::Access(FaultKind::BadHandle) => "bad-handle",
+            FindingKind::Access(FaultKind::Constant) => "constant-memory",
             FindingKind::Race { .. } => "race",
             FindingKind::NonCoherent => "non-coherent",
-            FindingKind::UninitializedMemory { .. } | FindingKind::UninitializedRegister { .. } => {
-                "uninitialized"
-            }
+            FindingKind::UninitializedMemory { .. }
+            | FindingKind::UninitializedRegister { .. }
+            | FindingKind::UndefinedValue { .. } => "uninitialized",
             FindingKind::UnwrittenOutput { .. } => "unwritten-output",
             FindingKind::DivergentBarrier { .. } => "divergent-barrier",
             FindingKind::ExitedLanes { .. } => "exited-lanes",
@@ -233,6 +242,20 @@ impl FindingKind {
             FindingKind::BarrierCount { .. } => "barrier-count",
         }
     }
+}
+
+/// What an undefined value is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Use {
+    /// As the address of an access to memory.
+    Address,
+    /// As the guard of a branch or of another instruction.
+    Guard,
+    /// It is stored to global or shared memory.
+    Store,
+    /// As an operand of something that other threads, or the runtime, notice.
+    Operand,
 }
 
 named! {
@@ -494,6 +517,12 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
                 FaultKind::Null => "goes through a null pointer",
                 FaultKind::WrongSpace => "has an address of another state space; convert it with `cvta`",
                 FaultKind::ReadOnly => "changes memory that is read only",
+                FaultKind::Constant => {
+                    "is to constant memory, which PTX leaves undefined outside of `.const`, and GPUs do: the host's \
+                     address of a constant variable is for copies; in a kernel, convert it with `cvta.const`"
+                }
+                FaultKind::Unmapped => "is to reserved addresses where no memory is mapped",
+                FaultKind::NoAccess => "is to memory that the device was given no access to",
                 FaultKind::BadHandle => "",
             };
             format!("{} of {width} bytes at {place}, by {who}, {what}", first.action)
@@ -534,6 +563,18 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
         }
         FindingKind::UninitializedMemory { .. } => {
             format!("{} of {width} bytes at {place}, by {who}: they were never written", first.action)
+        }
+        FindingKind::UndefinedValue { used } => {
+            let opcode = first.opcode;
+            let use_ = match used {
+                Use::Address => format!("the address of `{opcode}`, executed by {who}, depends on"),
+                Use::Guard => format!("whether {who} executes `{opcode}` depends on"),
+                Use::Store => format!("{} of {width} bytes at {place}, by {who}, stores", first.action),
+                Use::Operand => format!("an operand of `{opcode}`, executed by {who}, depends on"),
+            };
+            let load = accesses.get(1).and_then(|load| load.memory.as_ref());
+            let from = load.map(|site| format!(": {} bytes at {}", site.bytes, ShownSite(site)));
+            format!("{use_} a value that was never written{}", from.unwrap_or_default())
         }
         // It has no access that would be told of.
         FindingKind::UnwrittenOutput { .. } => String::new(),

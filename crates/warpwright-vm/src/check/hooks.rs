@@ -96,7 +96,8 @@ impl Machine<'_> {
             (_, true) => Action::Write,
             (_, false) => Action::Read,
         };
-        let memory = Some(RawPlace { space: fault.space, address: fault.address, bytes: fault.bytes });
+        let memory =
+            Some(RawPlace { space: fault.space, address: fault.address, bytes: fault.bytes, frame: None });
         let (block, thread) = (fault.block, fault.thread);
         let first = RawSite { pc: fault.pc, action, block, thread, memory };
         let kind = FindingKind::Access(fault.kind);
@@ -127,6 +128,7 @@ impl<'a> Machine<'a> {
         let kind = match semantics {
             Some(Semantics::Acquire) => FenceKind::Acquire,
             Some(Semantics::Release) => FenceKind::Release,
+            Some(Semantics::SeqCst) => FenceKind::Sequential,
             _ => FenceKind::Both,
         };
         let mask = self.mask;
@@ -134,10 +136,11 @@ impl<'a> Machine<'a> {
     }
 
     /// The lanes that execute have announced themselves at a barrier of the block, and go on.
-    pub(crate) fn barrier_announced(&mut self, id: u32) {
+    pub(crate) fn barrier_announced(&mut self, id: u32, releases: bool) {
         let mask = self.mask;
         self.tell(|races, warp| match id {
-            CLUSTER_BARRIER => races.mbarrier_arrive(CLUSTER_PHASES, warp, mask),
+            CLUSTER_BARRIER if releases => races.mbarrier_arrive(CLUSTER_PHASES, warp, mask),
+            CLUSTER_BARRIER => races.mbarrier_arrive_relaxed(CLUSTER_PHASES, warp, mask),
             _ => races.barrier_arrive(id as usize, warp, mask),
         });
     }
@@ -216,9 +219,10 @@ impl<'a> Machine<'a> {
 
     /// A lane has arrived at an mbarrier.
     pub(crate) fn arrived_at_mbarrier(&mut self, at: u32, lane: usize, releases: bool) {
-        if releases {
-            self.tell(|races, warp| races.mbarrier_arrive(at.into(), warp, 1 << lane));
-        }
+        self.tell(|races, warp| match releases {
+            true => races.mbarrier_arrive(at.into(), warp, 1 << lane),
+            false => races.mbarrier_arrive_relaxed(at.into(), warp, 1 << lane),
+        });
     }
 
     /// The asynchronous copies of a lane have arrived at an mbarrier.
@@ -232,7 +236,10 @@ impl<'a> Machine<'a> {
     }
 
     /// A lane has seen that the phase of an mbarrier is over.
-    pub(crate) fn waited_at_mbarrier(&mut self, at: u32, lane: usize) {
-        self.tell(|races, warp| races.mbarrier_waited(at.into(), warp, 1 << lane));
+    pub(crate) fn waited_at_mbarrier(&mut self, at: u32, lane: usize, acquires: bool) {
+        self.tell(|races, warp| match acquires {
+            true => races.mbarrier_waited(at.into(), warp, 1 << lane),
+            false => races.mbarrier_seen(at.into(), warp, 1 << lane),
+        });
     }
 }

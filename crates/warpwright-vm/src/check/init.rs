@@ -1,8 +1,7 @@
 //! Tracks which bytes were written, one bit each.
 //!
-//! A read of shared or global memory is a finding if any of its bytes was never written. A read of local memory is a
-//! finding only if none of its bytes was written, since structs are copied there by words, including the gaps between
-//! their members.
+//! A read of shared or global memory is a finding if any of its bytes was never written. What a thread loads from its
+//! local memory is followed instead, see [`undefined`](super::undefined).
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -1,7 +1,7 @@
 //! The checks that run with a kernel: races, uninitialised data, broken synchronisation.
 //!
 //! [`race`] tracks ordering and receives accesses and synchronisation; `init` tracks written bytes; `hooks` contains
-//! the functions that instructions call, and `observe` examines their accesses; `collect` gathers findings, `resolve`
+//! the functions that instructions call, and `observe` examines their accesses; `undefined` follows values that were never written through registers; `collect` gathers findings, `resolve`
 //! and `source` add names and lines, and `finding` puts them into words. Nothing here changes the results of a
 //! kernel.
 
@@ -13,14 +13,16 @@ mod observe;
 pub mod race;
 mod resolve;
 mod source;
+mod undefined;
 
 pub(crate) use collect::{Collector, RawFinding, RawPlace, RawSite};
 pub use finding::{
     AccessSite, Action, AllocationRef, ArgumentRef, Between, Finding, FindingKind, Hazard, MemorySite,
-    Severity, Tool,
+    Severity, Tool, Use,
 };
 pub(crate) use init::{InitBits, SharedInitBits};
 pub(crate) use observe::{BlockChecks, LocalWritten, Touch, WorkerChecks, set_local_written};
 pub(crate) use resolve::{between, resolve, shown};
 pub use source::SourceLine;
 pub(crate) use source::SourceLines;
+pub(crate) use undefined::Undefined;

@@ -10,7 +10,7 @@ use super::race::{
 };
 use super::{Action, Between, Collector, FindingKind, Hazard, InitBits, RawFinding, RawPlace, RawSite};
 use crate::launch::Launch;
-use crate::machine::{LANES, LanesOf, Machine, Registers};
+use crate::machine::{LANES, LanesOf, Machine, Registers, Warp};
 use crate::memory::{Element, Group, Order, RegionKind, SpaceKind};
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir;
@@ -97,7 +97,7 @@ fn action(kind: AccessKind) -> Action {
     match kind {
         AccessKind::Read => Action::Read,
         AccessKind::Write => Action::Write,
-        AccessKind::Atomic => Action::Atomic,
+        AccessKind::Atomic | AccessKind::Swap => Action::Atomic,
         AccessKind::AsyncRead => Action::AsyncRead,
         AccessKind::AsyncWrite => Action::AsyncWrite,
     }
@@ -142,7 +142,7 @@ fn pair(kind: FindingKind, space: SpaceKind, race: &Race) -> RawFinding {
         action: action(site.kind),
         block: site.block.into(),
         thread: site.thread,
-        memory: Some(RawPlace { space, address: race.address, bytes: site.bytes }),
+        memory: Some(RawPlace { space, address: race.address, bytes: site.bytes, frame: None }),
     };
     RawFinding { kind, first: site(race.first), second: Some(site(race.second)), count: 1 }
 }
@@ -207,7 +207,7 @@ impl<'a> Machine<'a> {
     #[inline(always)]
     pub(crate) fn touches(&mut self, touch: Touch, group: &Group<'a>, elements: &[Element]) {
         if self.checks_accesses() {
-            self.look(touch, group, elements);
+            self.look(touch, group, elements, 0);
         }
         self.counted(touch.kind, group);
     }
@@ -225,22 +225,26 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The checks look at an access that is about to be done.
+    /// The checks look at an access that is about to be done, or at the part of it from byte `start` on.
     #[inline(never)]
-    pub(crate) fn look(&mut self, touch: Touch, group: &Group<'a>, elements: &[Element]) {
+    pub(crate) fn look(&mut self, touch: Touch, group: &Group<'a>, elements: &[Element], start: u32) {
         if group.bytes == 0 {
             return;
         }
-        let checks = self.launch.options.checks;
-        if checks.init {
-            self.look_for_unwritten(touch, group);
+        if self.launch.options.checks.init {
+            self.look_for_unwritten(touch, group, start);
         }
-        if !checks.race {
+        self.look_for_races(touch, group, elements);
+    }
+
+    /// The race check looks at an access that is about to be done.
+    pub(crate) fn look_for_races(&mut self, touch: Touch, group: &Group<'a>, elements: &[Element]) {
+        if !self.launch.options.checks.race {
             return;
         }
         let region = &group.region;
         let base = match region.kind {
-            RegionKind::Global(allocation) if allocation.is_writable() => allocation.base,
+            RegionKind::Global(allocation) if allocation.is_writable(region.start) => allocation.base,
             RegionKind::Shared => 0,
             _ => return,
         };
@@ -325,7 +329,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn look_for_unwritten(&mut self, touch: Touch, group: &Group<'a>) {
+    fn look_for_unwritten(&mut self, touch: Touch, group: &Group<'a>, start: u32) {
         let (kind, size) = (touch.kind, u64::from(group.bytes));
         let mut unwritten = 0;
         match group.region.kind {
@@ -341,29 +345,33 @@ impl<'a> Machine<'a> {
                 let rows = self.warp.local.len();
                 let written = &mut self.warp.local_written;
                 written.resize(rows.max(written.len()), [0; LANES]);
+                let mut missing = 0;
                 for lane in LanesOf(group.mask) {
                     let mut at = group.offsets[lane];
                     let end = at + size;
-                    let mut fine = false;
+                    let mut fine = true;
                     while at < end {
                         let stop = end.min((at | 3) + 1);
                         let bits = (0xf >> (4 - (stop - at))) << (at & 3);
                         let cell = &mut written[(at >> 2) as usize][lane];
-                        fine |= *cell & bits as u8 != 0;
+                        fine &= *cell & bits as u8 == bits as u8;
                         if kind.is_write() {
                             *cell |= bits as u8;
                         }
                         at = stop;
                     }
-                    // Compilers copy structs by words, and what lies between the members with them.
-                    if kind.is_read() && !fine {
-                        unwritten |= 1 << lane;
-                    }
+                    missing |= u32::from(!fine) << lane;
+                }
+                if kind.is_read() && missing != 0 {
+                    unwritten = self.load_undefined(group, start, missing);
                 }
             }
         }
         if unwritten != 0 {
             self.add_unwritten(touch, group, unwritten);
+        }
+        if kind.is_write() && !self.warp.undefined.is_empty() {
+            self.store_undefined(group);
         }
     }
 
@@ -375,7 +383,7 @@ impl<'a> Machine<'a> {
             _ => (SpaceKind::Local, 0),
         };
         let lane = lanes.trailing_zeros() as usize;
-        let place = RawPlace { space, address: base + group.offsets[lane], bytes: group.bytes };
+        let place = RawPlace { space, address: base + group.offsets[lane], bytes: group.bytes, frame: None };
         let first = RawSite { memory: Some(place), ..self.site(action(touch.kind), lane) };
         let kind = FindingKind::UninitializedMemory { space };
         self.launch.findings.add(RawFinding { kind, first, second: None, count: 1 });
@@ -435,7 +443,8 @@ fn look_for_unwritten(written: &mut impl Written, kind: AccessKind, group: &Grou
 pub(crate) type LocalWritten = Vec<[u8; LANES]>;
 
 /// Words of local memory become another variable: written (a parameter that was passed), or not.
-pub(crate) fn set_local_written(written: &mut LocalWritten, offset: u32, bytes: u32, lanes: u32, is: bool) {
+pub(crate) fn set_local_written(warp: &mut Warp, offset: u32, bytes: u32, lanes: u32, is: bool) {
+    let written = &mut warp.local_written;
     let (first, last) = ((offset / 4) as usize, (offset + bytes).div_ceil(4) as usize);
     if written.is_empty() && !is {
         return;
@@ -445,5 +454,8 @@ pub(crate) fn set_local_written(written: &mut LocalWritten, offset: u32, bytes: 
     }
     for row in &mut written[first..last] {
         LanesOf(lanes).for_each(|lane| row[lane] = if is { 0xf } else { 0 });
+    }
+    if !is {
+        warp.undefined.forget_stored(first..last, lanes);
     }
 }

@@ -124,7 +124,7 @@ pub(crate) fn shown(launch: &Launch, place: RawPlace) -> String {
 }
 
 fn memory(launch: &Launch, place: RawPlace) -> MemorySite {
-    let RawPlace { space, address, bytes } = place;
+    let RawPlace { space, address, bytes, frame } = place;
     let allocation = match space {
         SpaceKind::Shared => shared_variable(launch, address, 0),
         SpaceKind::Generic if window(address) == Window::Shared => {
@@ -139,6 +139,7 @@ fn memory(launch: &Launch, place: RawPlace) -> MemorySite {
         SpaceKind::Global | SpaceKind::Generic | SpaceKind::Const | SpaceKind::Texture => {
             global_allocation(launch, address)
         }
+        SpaceKind::Local => frame.and_then(|frame| local_variable(launch, address, frame)),
         _ => None,
     };
     MemorySite { space, address, bytes, allocation }
@@ -149,7 +150,7 @@ fn global_allocation(launch: &Launch, address: u64) -> Option<AllocationRef> {
     // What owns the page may end before the address, and another begin close behind it.
     let inside = launch.memory.lookup(address).filter(|found| address - found.base < found.bytes.max(1));
     let found = inside.or_else(|| launch.memory.nearest(address))?;
-    if let Some((piece, freed)) = found.heap.as_ref().and_then(|heap| heap.nearest(address)) {
+    if let Some((piece, freed)) = found.heap().and_then(|heap| heap.nearest(address)) {
         let (base, bytes) = piece;
         let offset = address.wrapping_sub(base) as i64;
         let arguments = arguments(launch, base, bytes);
@@ -193,6 +194,22 @@ fn arguments(launch: &Launch, base: u64, bytes: u64) -> Vec<ArgumentRef> {
         }
     }
     found
+}
+
+/// The variable of local memory that the address is in, of the frame of a function that starts at `base`.
+fn local_variable(launch: &Launch, address: u64, (function, base): (u32, u32)) -> Option<AllocationRef> {
+    let code = launch.code.functions.get(function as usize)?;
+    let offset = address.checked_sub(base.into())?;
+    let mut regions = code.local_regions.iter().zip(&code.local_variables);
+    let (&(start, bytes), id) = regions.find(|((start, bytes), _)| offset.wrapping_sub(*start) < *bytes)?;
+    Some(AllocationRef {
+        name: launch.function_at(code.entry)?.variable(*id).name.to_string(),
+        arguments: Vec::new(),
+        base: u64::from(base) + start,
+        bytes,
+        offset: (offset - start) as i64,
+        freed: false,
+    })
 }
 
 /// The variable of shared memory that the address is in, or nearest to; addresses are from `window` on.

@@ -4,7 +4,7 @@ use crate::decode::NO_STATEMENT;
 use crate::launch::Launch;
 use std::collections::{BTreeMap, HashMap};
 use std::iter::successors;
-use warpwright_ptx::ir::{ItemKind, Loc, Module, Origin, StatementKind};
+use warpwright_ptx::ir::{ItemKind, Loc, Module, Origin};
 
 /// Calls that are followed where functions were inlined into each other: a hostile module has any number.
 const DEEPEST: usize = 32;
@@ -54,15 +54,7 @@ impl<'a> SourceLines<'a> {
         }
         let (launch, files) = (self.launch, &self.files);
         let lines = self.functions.entry(meta.function).or_insert_with(|| {
-            let statements = launch.function_at(pc).map(|function| function.statements());
-            let locs =
-                statements.into_iter().flatten().zip(0..).filter_map(|(statement, at)| {
-                    match &statement.kind {
-                        StatementKind::Loc(loc) => Some((at, loc)),
-                        _ => None,
-                    }
-                });
-            located(locs, files)
+            located(launch.function_at(pc).into_iter().flat_map(|function| function.locs()), files)
         });
         let after = lines.partition_point(|(at, _)| *at <= meta.statement);
         lines.get(after.checked_sub(1)?)?.1.clone()

@@ -1,11 +1,11 @@
 //! Decoded code: the executable form of a module.
 
 use super::loops::Loops;
-use super::slots::File;
+use super::slots::{File, Slots};
 use crate::machine::{Base, Inst, LANES, Machine, Registers, Step};
 use crate::memory::MemoryOp;
 use std::fmt;
-use warpwright_ptx::ir::Origin;
+use warpwright_ptx::ir::{Origin, VarId};
 
 /// What a decoded instruction came from.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +76,12 @@ pub(crate) struct FunctionCode {
     pub(crate) local_bytes: u32,
     /// The variables in it: offset and size.
     pub(crate) local_regions: Vec<(u64, u64)>,
+    /// Which they are.
+    pub(crate) local_variables: Vec<VarId>,
+    /// Where its registers are.
+    pub(crate) slots: Slots,
+    /// Number of its statements.
+    pub(crate) statements: u32,
     pub(crate) params: Vec<ParamSlot>,
     pub(crate) returns: Vec<ParamSlot>,
     /// A kernel's; empty for other functions.

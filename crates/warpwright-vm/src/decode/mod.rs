@@ -18,8 +18,8 @@ pub(crate) use code::{Code, FunctionCode, Meta, NO_STATEMENT, ParamSlot};
 pub(crate) use loops::Deciding;
 pub(crate) use operand::{SymbolValue, immediate};
 pub(crate) use slots::File;
-pub use symbols::is_provided;
 pub(crate) use symbols::{Builtin, Callable, Symbols, function_at};
+pub use symbols::{ManagedVariable, is_provided, managed_variables};
 
 use crate::launch::TrapKind;
 use crate::machine::{Inst, MAX_LOCAL, NONE, Step, UNGUARDED};
@@ -182,8 +182,8 @@ pub(crate) fn decode(symbols: &Symbols<'_>, info: &ModuleInfo) -> Result<Code, L
             proposing_loads: cas_loop::proposing_loads(symbols.defined[number]),
         };
         decoder.body()?;
-        let frame = decoder.frame;
-        code.functions[number] = frame;
+        let (frame, slots) = (decoder.frame, decoder.slots);
+        code.functions[number] = FunctionCode { slots, ..frame };
     }
     Ok(code)
 }
@@ -233,6 +233,7 @@ fn prepare(function: &Function, cfg: &Cfg, variadic: u64) -> Result<Prepared, Lo
     let kernel = function.kind == FunctionKind::Entry;
     let mut parameters = 0;
     let mut layout = Layout::with_gaps();
+    let mut local_variables = Vec::new();
     for (id, variable) in function.variables.iter().enumerate() {
         let bytes = bytes_of(VarId(id as u32));
         let is_param = function.params.contains(&Param::Variable(VarId(id as u32)));
@@ -242,6 +243,7 @@ fn prepare(function: &Function, cfg: &Cfg, variadic: u64) -> Result<Prepared, Lo
             parameters += bytes;
         } else if matches!(variable.space.base(), Space::Local | Space::Param) {
             variables[id] = layout.place(bytes, variable.alignment());
+            local_variables.push(VarId(id as u32));
         }
     }
     if layout.end > MAX_LOCAL {
@@ -269,6 +271,8 @@ fn prepare(function: &Function, cfg: &Cfg, variadic: u64) -> Result<Prepared, Lo
         registers: slots.count.w32 + 2 * slots.count.w64,
         local_bytes: layout.end as u32,
         local_regions: layout.regions,
+        local_variables,
+        statements: function.statements().len() as u32,
         params,
         returns,
         ..FunctionCode::default()

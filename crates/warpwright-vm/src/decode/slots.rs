@@ -39,7 +39,7 @@ impl File {
 }
 
 /// Where the registers of a function are.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Slots {
     /// For each register, its file and row.
     pub(crate) rows: Vec<(File, u32)>,
@@ -52,7 +52,7 @@ pub(crate) struct Slots {
 
 impl Slots {
     /// The statements from the first to the last at which a register has its row.
-    pub(super) fn live(&self, reg: Reg) -> RangeInclusive<u32> {
+    pub(crate) fn live(&self, reg: Reg) -> RangeInclusive<u32> {
         let Interval { start, end } = self.intervals[reg.0 as usize];
         start..=end
     }

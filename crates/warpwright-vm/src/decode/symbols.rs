@@ -37,6 +37,45 @@ impl Builtin {
     }
 }
 
+/// The place that the host has given a managed variable of a module: memory of the host that is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ManagedVariable<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Where it is mapped.
+    pub address: u64,
+    /// Whether it has its value, as where a module is loaded on another device before: otherwise it gets its initial
+    /// one.
+    pub is_initialized: bool,
+}
+
+/// The managed variables that a module has or declares (`.attribute(.managed)`), with their sizes in bytes.
+pub fn managed_variables(module: &Module) -> Vec<(&str, u64)> {
+    let index = ModuleIndex::new(module);
+    let mut all: Vec<(&str, u64)> = Vec::new();
+    let managed = module.globals().map(|variable| definition(&index, variable));
+    for variable in managed.filter(|variable| variable.is_managed()) {
+        let bytes = size_of(variable);
+        if bytes > 0 && all.iter().all(|(name, _)| *name != &*variable.name) {
+            all.push((&variable.name, bytes));
+        }
+    }
+    all
+}
+
+/// What defines a variable: itself, unless it is only declared.
+fn definition<'m>(index: &ModuleIndex<'m>, variable: &'m Variable) -> &'m Variable {
+    match index.get(&variable.name) {
+        Some(GlobalSymbol::Variable(definition)) => definition,
+        _ => variable,
+    }
+}
+
+/// The size of a variable, which may be that of its initial value.
+fn size_of(variable: &Variable) -> u64 {
+    variable.bytes().or_else(|| initial_bytes(variable)).unwrap_or(0)
+}
+
 /// Whether the device has a function of that name, which a module declares and need not define.
 pub fn is_provided(name: &str) -> bool {
     Builtin::named(name).is_some()
@@ -127,8 +166,13 @@ pub(crate) struct Symbols<'m> {
 }
 
 impl<'m> Symbols<'m> {
-    /// Places the symbols of a module; its global variables are allocated and initialised in `memory`.
-    pub(crate) fn place(module: &'m Module, memory: &mut GlobalMap) -> Result<Self, LoadError> {
+    /// Places the symbols of a module; its global variables are allocated and initialised in `memory`, but for managed
+    /// ones that have a place.
+    pub(crate) fn place(
+        module: &'m Module,
+        memory: &mut GlobalMap,
+        managed: &[ManagedVariable<'_>],
+    ) -> Result<Self, LoadError> {
         let index = ModuleIndex::new(module);
         let defined: Vec<&Function> = module.functions().filter(|function| function.body.is_some()).collect();
         let mut symbols = Symbols {
@@ -145,7 +189,7 @@ impl<'m> Symbols<'m> {
         symbols.name_functions(module);
         let mut initialised = Vec::new();
         for variable in module.globals() {
-            symbols.place_global(variable, memory, &mut initialised)?;
+            symbols.place_global(variable, memory, managed, &mut initialised)?;
         }
         // What all kernels may use comes first.
         for entries in [false, true] {
@@ -194,6 +238,7 @@ impl<'m> Symbols<'m> {
         &mut self,
         variable: &'m Variable,
         memory: &mut GlobalMap,
+        managed: &[ManagedVariable<'_>],
         initialised: &mut Vec<(Arc<Allocation>, &'m Variable)>,
     ) -> Result<(), LoadError> {
         let name: &'m str = &variable.name;
@@ -210,14 +255,17 @@ impl<'m> Symbols<'m> {
                 if self.global.contains_key(name) {
                     return Ok(());
                 }
-                let definition = match self.index.get(&variable.name) {
-                    Some(GlobalSymbol::Variable(definition)) => definition,
-                    _ => variable,
+                let definition = definition(&self.index, variable);
+                let bytes = size_of(definition);
+                let placed = managed.iter().find(|placed| placed.name == name && definition.is_managed());
+                let allocation = match placed {
+                    Some(placed) => mapped(variable, placed.address, bytes, memory)?,
+                    None => allocate(variable, bytes, memory)?,
                 };
-                let bytes = definition.bytes().or_else(|| initial_bytes(definition)).unwrap_or(0);
-                let allocation = allocate(variable, bytes, memory)?;
                 self.global.insert(name, (allocation.base, bytes));
-                initialised.push((allocation, definition));
+                if placed.is_none_or(|placed| !placed.is_initialized) {
+                    initialised.push((allocation, definition));
+                }
             }
             _ => {}
         }
@@ -381,6 +429,22 @@ fn allocate(variable: &Variable, bytes: u64, memory: &mut GlobalMap) -> Result<A
     memory.allocate(bytes, kind, &*variable.name).ok_or_else(|| {
         let (name, free) = (&variable.name, memory.unused());
         let message = format!("there is no room for `{name}`: it takes {bytes} bytes, and {free} are free");
+        LoadError::new(variable.origin, message)
+    })
+}
+
+/// The memory that the host has mapped for a variable.
+fn mapped(
+    variable: &Variable,
+    address: u64,
+    bytes: u64,
+    memory: &GlobalMap,
+) -> Result<Arc<Allocation>, LoadError> {
+    let found = memory.lookup(address).and_then(|found| memory.get(found.id));
+    let is_its = |found: &&Arc<Allocation>| !found.freed && found.base == address && found.bytes == bytes;
+    found.filter(is_its).cloned().ok_or_else(|| {
+        let message =
+            format!("`{}` is to be at {address:#x}, where {bytes} bytes are not mapped", variable.name);
         LoadError::new(variable.origin, message)
     })
 }

@@ -1,7 +1,7 @@
 //! Device memory owned by the host.
 
 use super::{Device, DeviceError, Span};
-use crate::memory::{Allocation, AllocationKind, HostWords, Overlap};
+use crate::memory::{Allocation, AllocationKind, GlobalMap, HostWords, Overlap};
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -57,13 +57,24 @@ impl Device {
     /// }
     /// ```
     pub fn map_host(&self, owner: Arc<HostWords>, bytes: u64, name: &str) -> Result<Buffer<u8>, DeviceError> {
-        let words = (*owner).as_ref();
-        let (address, room) = (words.as_ptr().addr() as u64, size_of_val(words) as u64);
+        let address = (*owner).as_ref().as_ptr().addr() as u64;
+        self.place_host(address, owner, bytes, |map, owner| map.map_host(owner, bytes, name))
+    }
+
+    /// Puts words of the host at addresses.
+    pub(super) fn place_host(
+        &self,
+        address: u64,
+        owner: Arc<HostWords>,
+        bytes: u64,
+        put: impl FnOnce(&mut GlobalMap, Arc<HostWords>) -> Result<Arc<Allocation>, Overlap>,
+    ) -> Result<Buffer<u8>, DeviceError> {
+        let room = size_of_val((*owner).as_ref()) as u64;
         if bytes == 0 || bytes > room {
             return Err(DeviceError::Range { offset: 0, bytes, buffer: room });
         }
         let mut memory = self.inner.memory();
-        let allocation = Arc::make_mut(&mut memory.map).map_host(owner, bytes, name);
+        let allocation = put(Arc::make_mut(&mut memory.map), owner);
         drop(memory);
         let allocation = allocation.map_err(|overlap| match overlap {
             Overlap::Memory(other, other_bytes) => {

@@ -4,6 +4,8 @@ mod argument;
 mod buffer;
 mod bytes;
 mod error;
+mod placeholder;
+mod reserved;
 mod span;
 mod start;
 mod texture;
@@ -12,11 +14,13 @@ mod variable;
 pub use argument::Arg;
 pub use buffer::{Buffer, Element};
 pub use error::DeviceError;
+pub use placeholder::Placeholder;
+pub use reserved::{Claim, Reserved};
 pub use span::Span;
 pub use start::Running;
 pub use texture::{Array, Surface, Texture};
 
-use crate::decode::Unsupported;
+use crate::decode::{ManagedVariable, Unsupported};
 use crate::launch::{Executor, LaunchError};
 use crate::memory::GlobalMap;
 use crate::module::{KernelInfo, Loaded};
@@ -122,8 +126,18 @@ impl Device {
         self.inner.workers
     }
 
-    /// Loads a module that the verifier has accepted.
+    /// Loads a module that the verifier has accepted. Managed variables are the device's as others are.
     pub fn load(&self, module: &ir::Module, info: &ModuleInfo) -> Result<Module, DeviceError> {
+        self.load_with(module, info, &[])
+    }
+
+    /// The same, with managed variables in memory of the host, which each has mapped as large as it is.
+    pub fn load_with(
+        &self,
+        module: &ir::Module,
+        info: &ModuleInfo,
+        managed: &[ManagedVariable<'_>],
+    ) -> Result<Module, DeviceError> {
         let (target, device) = (module.target.arch, self.inner.config.arch);
         if !device.runs(target) {
             return Err(DeviceError::Target { module: target, device });
@@ -131,7 +145,7 @@ impl Device {
         let mut memory = self.inner.memory();
         let map = Arc::make_mut(&mut memory.map);
         let before = map.len();
-        let loaded = Loaded::new(module, info, map, self.inner.heap.load(Relaxed));
+        let loaded = Loaded::new(module, info, map, managed, self.inner.heap.load(Relaxed));
         let loaded = loaded.inspect_err(|_| map.free_variables(before..map.len()))?;
         if loaded.kernels.values().any(|kernel| kernel.waits_for_grids) {
             self.inner.grid_waits.store(true, Relaxed);

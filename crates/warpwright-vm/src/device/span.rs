@@ -27,7 +27,11 @@ impl Device {
         let Some(allocation) = found.and_then(|found| map.get(found.id)) else { return Err(unknown) };
         let start = address - allocation.base;
         match start.checked_add(bytes) {
-            Some(end) if end <= allocation.bytes && start < allocation.bytes.max(1) => {
+            Some(end)
+                if end <= allocation.bytes
+                    && start < allocation.bytes.max(1)
+                    && is_accessible(allocation, address, bytes) =>
+            {
                 Ok(Span { allocation: allocation.clone(), start, bytes })
             }
             _ => Err(unknown),
@@ -44,7 +48,14 @@ impl Device {
 
 /// Whether the host reaches an allocation by addresses.
 fn is_known_by_address(allocation: &Allocation) -> bool {
-    !allocation.freed && allocation.heap.is_none() && allocation.is_addressable()
+    !allocation.freed && allocation.heap().is_none() && allocation.is_addressable()
+}
+
+/// Whether a range has memory that the device may read, if it is in reserved address space.
+fn is_accessible(allocation: &Allocation, address: u64, bytes: u64) -> bool {
+    allocation
+        .pages()
+        .is_none_or(|pages| pages.find(address).is_some_and(|(start, size)| bytes <= start + size - address))
 }
 
 impl Span {

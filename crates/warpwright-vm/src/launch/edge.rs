@@ -221,6 +221,7 @@ impl Launch {
                     space: SpaceKind::Global,
                     address: meeting.address,
                     bytes: touched.width,
+                    frame: None,
                 }),
             };
             let (first, second) = (site(&meeting.earlier), site(&meeting.later));

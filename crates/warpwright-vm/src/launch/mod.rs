@@ -241,7 +241,7 @@ impl Launch {
             resumed_at: AtomicU64::new(0),
             patience: AtomicU64::new(if seeded { SEEDED_PATIENCE } else { PATIENCE }),
             findings: Collector::default(),
-            races: LaunchRaces::new(),
+            races: LaunchRaces::new(workers == 1),
             sectors,
             neighbours: edges.into(),
             awake: AtomicU32::new(0),

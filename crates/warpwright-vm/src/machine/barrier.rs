@@ -79,6 +79,8 @@ pub(crate) struct Arrival {
     pub(crate) waits: bool,
     /// The lanes whose predicate holds, for a reduction.
     pub(crate) holds: u32,
+    /// Whether what its threads did before comes before what follows the barrier.
+    pub(crate) releases: bool,
 }
 
 impl Block {
@@ -104,7 +106,7 @@ impl Machine<'_> {
     /// Arrives at a barrier with the lanes of the mask. `None`: it goes on (it did not have to wait, or has
     /// waited; then with the reduction's result, the number of true predicates and of threads).
     pub(crate) fn arrive(&mut self, arrival: Arrival) -> Result<Option<(u32, u32)>, Step> {
-        let Arrival { id, count, waits, holds } = arrival;
+        let Arrival { id, count, waits, holds, releases } = arrival;
         let slot = id as usize;
         if let Some(Resume::Passed { holds, threads }) = self.take_resume() {
             return Ok(Some((holds, threads)));
@@ -131,7 +133,7 @@ impl Machine<'_> {
         if waits {
             self.park(Park::Barrier { id, generation });
         } else {
-            self.barrier_announced(id);
+            self.barrier_announced(id, releases);
         }
         self.settle_barriers();
         if waits { Err(Step::Reload) } else { Ok(None) }

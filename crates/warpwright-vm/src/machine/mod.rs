@@ -87,6 +87,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) block: Block,
     /// Instructions that the warp may still execute in this turn.
     pub(crate) fuel: u32,
+    /// More of it, that is handed out one by one while undefined values are followed.
+    pub(crate) held: u32,
     /// The warp ended its turn by itself, since it waits for something.
     pub(crate) gave_way: bool,
     /// What belongs to the host thread.
@@ -146,7 +148,7 @@ impl Machine<'_> {
     /// Ends the turn of the warp: it waits for something that others do.
     pub(crate) fn give_way(&mut self) {
         self.warp.clock -= u64::from(self.fuel);
-        self.fuel = 0;
+        (self.fuel, self.held) = (0, 0);
         self.gave_way = true;
     }
 
@@ -160,7 +162,7 @@ impl Machine<'_> {
             return;
         }
         let address = addresses[self.mask.trailing_zeros() as usize % LANES];
-        self.warp.polled = Some(RawPlace { space: spec.space, address, bytes: spec.bytes });
+        self.warp.polled = Some(RawPlace { space: spec.space, address, bytes: spec.bytes, frame: None });
         self.warp.polls += 1;
         if self.warp.polls.is_multiple_of(POLLS) {
             self.give_way();

@@ -130,6 +130,7 @@ impl<'a> Machine<'a> {
             warp_index: 0,
             block: Block::default(),
             fuel: 0,
+            held: 0,
             gave_way: false,
             worker,
         }
@@ -254,8 +255,9 @@ impl<'a> Machine<'a> {
     fn run_warp(&mut self, fuel: u32) -> (bool, bool) {
         let launch = self.launch;
         let insts = &launch.code.insts[..];
-        self.fuel = fuel;
-        self.warp.clock += u64::from(fuel);
+        // Undefined values are followed before each instruction.
+        (self.fuel, self.held) = if self.warp.undefined.is_empty() { (fuel, 0) } else { (0, fuel) };
+        self.warp.clock += u64::from(self.fuel);
         self.gave_way = false;
         let mut lanes = 0u64;
         let mut stopped = false;
@@ -268,7 +270,9 @@ impl<'a> Machine<'a> {
             self.active = active;
             self.registers.base = self.warp.frames[path.frame as usize].base;
             loop {
-                if self.fuel == 0 {
+                if self.fuel == 0 && self.held != 0 {
+                    self.follow(pc);
+                } else if self.fuel == 0 {
                     self.warp.paths[self.warp.current].pc = pc;
                     self.next_path();
                     break 'paths;
@@ -306,7 +310,7 @@ impl<'a> Machine<'a> {
         self.worker.executed += lanes;
         self.warp.clock -= u64::from(self.fuel);
         self.worker.longest = self.worker.longest.max(self.warp.clock);
-        (self.fuel != fuel, stopped)
+        (self.fuel + self.held != fuel, stopped)
     }
 
     /// The running path has used up its time slice. The next path runs, if there is one; after a while, lanes that

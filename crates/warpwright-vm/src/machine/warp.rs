@@ -12,7 +12,7 @@
 
 use super::copies::Copies;
 use super::meet::Exchange;
-use crate::check::{LocalWritten, RawPlace};
+use crate::check::{LocalWritten, RawPlace, Undefined};
 
 use std::hash::{Hash, Hasher};
 
@@ -107,6 +107,8 @@ pub(crate) struct Warp {
     pub(crate) local: Vec<Row32>,
     /// Which of its bytes were written, where that is looked at.
     pub(crate) local_written: LocalWritten,
+    /// What is undefined in registers, where that is looked at.
+    pub(crate) undefined: Undefined,
     /// What functions have returned, until the caller takes it.
     pub(crate) returned: Vec<Row32>,
     /// Time slices that its paths have used up while lanes waited at a reconvergence point.
@@ -130,6 +132,7 @@ impl Warp {
         self.paths.clear();
         self.points.clear();
         self.local_written.clear();
+        self.undefined.clear();
         self.frames.clear();
         self.current = 0;
         self.slices = 0;
@@ -165,6 +168,17 @@ impl Warp {
         let running = self.paths.iter().map(|path| (path.pc, path.mask));
         let waiting = self.points.iter().filter(|point| point.used).map(|point| (point.pc, point.arrived));
         running.chain(waiting).filter(|&(_, lanes)| lanes != 0)
+    }
+
+    /// Where the lanes of a frame are, or those of the functions that it has called were when they were called.
+    pub(crate) fn places_in(&self, frame: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let running =
+            self.paths.iter().filter(move |path| path.frame == frame).map(|path| (path.pc, path.mask));
+        let waiting = self.points.iter().filter(move |point| point.used && point.frame == frame);
+        let called = self.frames.iter().filter(move |callee| callee.parent == frame && callee.lanes != 0);
+        running
+            .chain(waiting.map(|point| (point.pc, point.arrived)))
+            .chain(called.map(|callee| (callee.call_pc, callee.lanes)))
     }
 
     /// What decides how the warp goes on, besides its registers and paths.

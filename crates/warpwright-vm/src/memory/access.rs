@@ -1,7 +1,7 @@
 //! Address resolution: the memory that the lanes of an access reach, and its faults.
 
 use super::address::*;
-use super::{Allocation, AllocationKind, Object, SpaceKind};
+use super::{Allocation, AllocationKind, Object, PageAccess, SpaceKind};
 use crate::machine::{LANES, LanesOf, Machine, NONE, Row64};
 use std::sync::Arc;
 
@@ -57,8 +57,15 @@ pub enum FaultKind {
     WrongSpace,
     /// The memory is read-only.
     ReadOnly,
+    /// It is in address space that the host has reserved, where no memory is mapped.
+    Unmapped,
+    /// Memory is mapped, and the device was given no access to it.
+    NoAccess,
     /// What an instruction takes for a texture or surface is none, or was destroyed.
     BadHandle,
+    /// It is to constant memory, by an address that the host gave for one of global memory. The ISA leaves that
+    /// undefined; GPUs do it, and so does the virtual one.
+    Constant,
 }
 
 /// A memory access that was not done.
@@ -119,10 +126,34 @@ impl<'a> Machine<'a> {
                     return Some(Group { region, bytes: spec.bytes, mask, offsets });
                 }
             }
+            if region.is_none()
+                && let Some(group) = self.constant_group(spec, addresses, *todo)
+            {
+                *todo &= !group.mask;
+                return Some(group);
+            }
             self.fault(spec, first, addresses[first], region);
             *todo &= *todo - 1;
         }
         None
+    }
+
+    /// The accesses of the first lane's kind that are to global memory and lead to constant memory. They are reported.
+    #[cold]
+    fn constant_group(&mut self, spec: AccessSpec, addresses: &Row64, todo: u32) -> Option<Group<'a>> {
+        let first = todo.trailing_zeros() as usize;
+        if spec.space != SpaceKind::Global {
+            return None;
+        }
+        let region = self.region(SpaceKind::Const, addresses[first])?;
+        let mask = inside(&region, spec, addresses) & todo;
+        if mask & 1 << first == 0 {
+            return None;
+        }
+        self.worker.read = true;
+        self.worker.outward |= spec.write;
+        self.found_fault(FaultKind::Constant, spec, first, addresses[first]);
+        Some(Group { region, bytes: spec.bytes, mask, offsets: offsets(&region, addresses) })
     }
 
     /// The region that an access at an address is in.
@@ -160,8 +191,8 @@ impl<'a> Machine<'a> {
         if allocation.kind == special && !allowed || allocation.freed || !allocation.is_addressable() {
             return None;
         }
-        if let Some(heap) = &allocation.heap {
-            let (start, bytes) = heap.find(address)?;
+        if let Some(parts) = &allocation.parts {
+            let (start, bytes) = parts.find(address)?;
             let origin = start - allocation.base;
             return Some(Region { kind: RegionKind::Global(allocation), start, bytes, origin });
         }
@@ -289,9 +320,16 @@ impl<'a> Machine<'a> {
         let memory = &self.launch.memory;
         match memory.lookup(address) {
             Some(allocation)
-                if allocation.freed || allocation.heap.as_ref().is_some_and(|h| h.was_released(address)) =>
+                if allocation.freed || allocation.heap().is_some_and(|heap| heap.was_released(address)) =>
             {
                 return FaultKind::Freed;
+            }
+            Some(allocation) if allocation.pages().is_some() => {
+                return match allocation.pages().map(|pages| pages.access(address)) {
+                    Some(PageAccess::Unmapped) => FaultKind::Unmapped,
+                    Some(PageAccess::None) => FaultKind::NoAccess,
+                    _ => FaultKind::OutOfBounds,
+                };
             }
             Some(allocation) => {
                 let constant = allocation.kind == AllocationKind::Constant;
@@ -365,7 +403,7 @@ fn inside_one(region: &Region<'_>, spec: AccessSpec, address: u64) -> bool {
 #[inline(always)]
 fn is_writable(region: &Region<'_>) -> bool {
     match region.kind {
-        RegionKind::Global(allocation) => allocation.kind != AllocationKind::Constant,
+        RegionKind::Global(allocation) => allocation.is_writable(region.start),
         RegionKind::Shared | RegionKind::Local => true,
         RegionKind::Param => false,
     }

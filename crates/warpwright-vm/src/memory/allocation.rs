@@ -5,7 +5,7 @@
 //! Accesses wider than a word take locks where the kernel requires atomicity; narrower accesses change their word by
 //! compare-and-swap.
 
-use super::{Heap, Object};
+use super::{Heap, Object, PageAccess, Pages};
 use crate::check::SharedInitBits;
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -46,8 +46,8 @@ pub(crate) struct Allocation {
     pub(crate) freed: bool,
     /// The host has the memory: it takes none of the device's, and none of its addresses.
     pub(super) of_host: bool,
-    /// What `malloc` has given of it.
-    pub(crate) heap: Option<Heap>,
+    /// The parts that may be accessed, where that is not the whole.
+    pub(super) parts: Option<Parts>,
     /// What a handle, or a variable of a texture or surface, stands for.
     object: RwLock<Option<Arc<Object>>>,
     words: Words,
@@ -55,6 +55,25 @@ pub(crate) struct Allocation {
     wide: Mutex<()>,
     /// Which bytes were written since it was allocated.
     pub(crate) written: SharedInitBits,
+}
+
+/// Parts of an allocation that may be accessed.
+#[derive(Debug)]
+pub(super) enum Parts {
+    /// What `malloc` has given of a heap.
+    Heap(Heap),
+    /// What the host has mapped in address space that it reserved.
+    Pages(Pages),
+}
+
+impl Parts {
+    /// The part that holds an address: where it begins, and its size.
+    pub(super) fn find(&self, address: u64) -> Option<(u64, u64)> {
+        match self {
+            Parts::Heap(heap) => heap.find(address),
+            Parts::Pages(pages) => pages.find(address),
+        }
+    }
 }
 
 /// Host memory that devices can map: words, with their owner.
@@ -134,7 +153,7 @@ pub(crate) type Exclusive<'a> = MutexGuard<'a, ()>;
 impl Allocation {
     /// `None` where the host has no memory for it.
     pub(super) fn new(id: u32, base: u64, bytes: u64, kind: AllocationKind, name: String) -> Option<Self> {
-        let heap = (kind == AllocationKind::Heap).then(|| Heap::new(base, bytes));
+        let parts = (kind == AllocationKind::Heap).then(|| Parts::Heap(Heap::new(base, bytes)));
         let words = Words::own(zeros(words_of_bytes(bytes))?);
         // Variables without an initialiser are zero.
         let written = match kind {
@@ -148,7 +167,7 @@ impl Allocation {
         };
         let (freed, of_host, wide) = (false, false, Mutex::new(()));
         let object = RwLock::default();
-        Some(Allocation { id, base, bytes, kind, name, freed, of_host, heap, object, words, wide, written })
+        Some(Allocation { id, base, bytes, kind, name, freed, of_host, parts, object, words, wide, written })
     }
 
     /// Memory that the host has: it is where it is for the host.
@@ -161,11 +180,22 @@ impl Allocation {
             name,
             freed: false,
             of_host: true,
-            heap: None,
+            parts: None,
             object: RwLock::default(),
             words: Words { own: Box::default(), host: Some(host) },
             wide: Mutex::new(()),
             written: SharedInitBits::written(),
+        }
+    }
+
+    /// Address space that the host has reserved, all of it without memory yet. The words are those that the addresses
+    /// stand for.
+    pub(super) fn reserved(id: u32, base: u64, words: Arc<HostWords>, bytes: u64, name: String) -> Self {
+        Allocation {
+            base,
+            kind: AllocationKind::Buffer,
+            parts: Some(Parts::Pages(Pages::default())),
+            ..Allocation::at_host(id, words, bytes, name)
         }
     }
 
@@ -179,7 +209,7 @@ impl Allocation {
             name: self.name.clone(),
             freed: true,
             of_host: self.of_host,
-            heap: None,
+            parts: None,
             object: RwLock::default(),
             words: Words::own(Box::default()),
             wide: Mutex::new(()),
@@ -187,10 +217,29 @@ impl Allocation {
         }
     }
 
-    /// Whether kernels may change it.
+    /// Whether kernels may change what is at an address of it.
     #[inline(always)]
-    pub(crate) fn is_writable(&self) -> bool {
-        self.kind != AllocationKind::Constant
+    pub(crate) fn is_writable(&self, address: u64) -> bool {
+        match &self.parts {
+            Some(Parts::Pages(pages)) => pages.access(address) == PageAccess::ReadWrite,
+            _ => self.kind != AllocationKind::Constant,
+        }
+    }
+
+    /// The heap that it is.
+    pub(crate) fn heap(&self) -> Option<&Heap> {
+        match &self.parts {
+            Some(Parts::Heap(heap)) => Some(heap),
+            _ => None,
+        }
+    }
+
+    /// What is mapped in it, if it is reserved address space.
+    pub(crate) fn pages(&self) -> Option<&Pages> {
+        match &self.parts {
+            Some(Parts::Pages(pages)) => Some(pages),
+            _ => None,
+        }
     }
 
     /// Whether loads and stores reach it.

@@ -91,16 +91,44 @@ impl GlobalMap {
         if bytes > self.unused() || bytes > self.capacity {
             return None;
         }
+        let allocation = self.place(bytes, kind, name.into())?;
+        self.put(allocation.clone());
+        self.used += bytes;
+        Some(allocation)
+    }
+
+    /// Gives addresses to an allocation that has no memory yet; `None` where there are none left.
+    pub(crate) fn hold(&mut self, bytes: u64, name: &str) -> Option<Arc<Allocation>> {
+        if bytes > self.capacity {
+            return None;
+        }
+        let allocation = self.place(bytes, AllocationKind::Buffer, name.into())?;
+        self.put(Arc::new(allocation.ghost()));
+        Some(allocation)
+    }
+
+    /// Makes reserved memory accessible. Returns whether there is room for it.
+    pub(crate) fn commit(&mut self, allocation: &Arc<Allocation>) -> bool {
+        if allocation.bytes > self.unused() {
+            return false;
+        }
+        let slot = self.allocations.get_mut(allocation.id as usize).and_then(Option::as_mut);
+        let Some(slot) = slot.filter(|slot| slot.freed) else { return false };
+        *slot = allocation.clone();
+        self.used += allocation.bytes;
+        true
+    }
+
+    /// An allocation with addresses of its own.
+    fn place(&mut self, bytes: u64, kind: AllocationKind, name: String) -> Option<Arc<Allocation>> {
         // There is always room behind the end, so that a step too far is not in the next allocation.
         let page = self.find_pages(pages_of(bytes))?;
         // Variables are known by a range of numbers.
         let is_variable = matches!(kind, AllocationKind::Variable | AllocationKind::Constant);
         let id = if is_variable { self.allocations.len() as u32 } else { self.next_id() };
         let base = self.first + (u64::from(page) << PAGE_BITS);
-        let allocation = Arc::new(Allocation::new(id, base, bytes, kind, name.into())?);
+        let allocation = Arc::new(Allocation::new(id, base, bytes, kind, name)?);
         self.take_pages(page, pages_of(bytes), id);
-        self.put(allocation.clone());
-        self.used += bytes;
         Some(allocation)
     }
 
@@ -178,8 +206,26 @@ impl GlobalMap {
         name: &str,
     ) -> Result<Arc<Allocation>, Overlap> {
         let id = self.next_id();
-        let allocation = Arc::new(Allocation::at_host(id, memory, bytes, name.into()));
-        let (start, end) = (allocation.base, allocation.base + bytes);
+        self.put_host(Allocation::at_host(id, memory, bytes, name.into()))
+    }
+
+    /// Reserves address space of the host's choosing, in which the host maps memory.
+    pub(crate) fn reserve(
+        &mut self,
+        address: u64,
+        words: Arc<HostWords>,
+        bytes: u64,
+        name: &str,
+    ) -> Result<Arc<Allocation>, Overlap> {
+        let id = self.next_id();
+        self.put_host(Allocation::reserved(id, address, words, bytes, name.into()))
+    }
+
+    /// Puts an allocation at addresses of the host, which must be free.
+    fn put_host(&mut self, allocation: Allocation) -> Result<Arc<Allocation>, Overlap> {
+        let id = allocation.id;
+        let allocation = Arc::new(allocation);
+        let (start, end) = (allocation.base, allocation.base + allocation.bytes);
         if let Some(window) = overlapped_window(start, end) {
             return Err(Overlap::Window(window));
         }
@@ -212,16 +258,40 @@ impl GlobalMap {
         found.find(|allocation| !allocation.freed)
     }
 
+    /// Counts memory that the host keeps as the device's. Returns whether there is room.
+    pub(crate) fn take(&mut self, bytes: u64) -> bool {
+        let has_room = bytes <= self.unused();
+        self.used += if has_room { bytes } else { 0 };
+        has_room
+    }
+
+    /// Counts it no longer.
+    pub(crate) fn give_back(&mut self, bytes: u64) {
+        self.used -= bytes;
+    }
+
     /// Gives an allocation back. What it was stays known for a while.
     pub(crate) fn free(&mut self, id: u32) {
-        let Some(Some(slot)) = self.allocations.get_mut(id as usize) else { return };
+        if self.decommit(id) {
+            self.retire(id);
+        }
+    }
+
+    /// Takes the memory of an allocation, which keeps its addresses. Returns whether it had any.
+    pub(crate) fn decommit(&mut self, id: u32) -> bool {
+        let Some(Some(slot)) = self.allocations.get_mut(id as usize) else { return false };
         if slot.freed {
-            return;
+            return false;
         }
         if !slot.of_host {
             self.used -= slot.bytes;
         }
         *slot = Arc::new(slot.ghost());
+        true
+    }
+
+    /// What has no memory any more will be forgotten.
+    pub(crate) fn retire(&mut self, id: u32) {
         self.ghosts.push_back(id);
         if self.ghosts.len() > MAX_GHOSTS
             && let Some(oldest) = self.ghosts.pop_front()
@@ -299,12 +369,12 @@ impl GlobalMap {
 
     /// The heap, if there is one.
     pub(crate) fn heap(&self) -> Option<&Heap> {
-        self.allocations.iter().flatten().find_map(|allocation| allocation.heap.as_ref())
+        self.allocations.iter().flatten().find_map(|allocation| allocation.heap())
     }
 
     /// Puts a heap of another size in the place of the one that is there, if there is one. Returns whether there is room.
     pub(crate) fn replace_heap(&mut self, bytes: u64) -> bool {
-        let old = self.allocations.iter().flatten().find(|allocation| allocation.heap.is_some()).cloned();
+        let old = self.allocations.iter().flatten().find(|allocation| allocation.heap().is_some()).cloned();
         let Some(old) = old else { return bytes <= self.unused() };
         let is_placed = old.bytes == bytes || self.allocate(bytes, AllocationKind::Heap, "heap").is_some();
         if is_placed && old.bytes != bytes {
@@ -375,6 +445,29 @@ mod tests {
         assert_eq!(bases.iter().filter(known).count(), MAX_GHOSTS);
         assert!(bases[..10].iter().all(|&base| map.lookup(base).is_none()));
         assert!(map.len() <= MAX_GHOSTS + 2, "numbers come back");
+    }
+
+    #[test]
+    fn held_addresses_have_memory_at_times() {
+        let mut map = GlobalMap::new(100, 0, 1);
+        let held = map.hold(60, "").unwrap();
+        let is_there = |map: &GlobalMap| map.lookup(held.base).is_some_and(|found| !found.freed);
+        assert!(!is_there(&map) && map.unused() == 100);
+        for _ in 0..2 {
+            assert!(map.commit(&held) && !map.commit(&held));
+            assert!(is_there(&map) && map.unused() == 40);
+            assert!(map.decommit(held.id) && !map.decommit(held.id));
+            assert!(!is_there(&map) && map.unused() == 100);
+        }
+        // It is never forgotten, however much comes and goes, and gets memory only where there is room.
+        for _ in 0..MAX_GHOSTS + 10 {
+            let (id, base) = allocate(&mut map, 50).unwrap();
+            assert!(base != held.base && !map.commit(&held));
+            map.free(id);
+        }
+        assert!(map.lookup(held.base).is_some());
+        map.retire(held.id);
+        assert_eq!(map.ghosts.back(), Some(&held.id));
     }
 
     #[test]

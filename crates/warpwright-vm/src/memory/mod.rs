@@ -16,6 +16,8 @@
 //! copies do. A handle of a texture or surface is the address of an allocation without bytes, so a destroyed one stays
 //! known as well.
 //!
+//! Address space that the host reserves is one allocation, of which the parts can be accessed that it has mapped.
+//!
 //! Mapped host memory has its host addresses, which are outside of the windows above and of allocations. The host may
 //! reuse addresses; they then belong to the new memory.
 
@@ -26,6 +28,7 @@ mod heap;
 mod image;
 mod load_store;
 mod map;
+mod pages;
 mod sampler;
 mod used_bytes;
 
@@ -39,6 +42,8 @@ pub use image::{ArrayShape, Channel, Image, Level, TexelFormat};
 pub use load_store::SpaceKind;
 pub(crate) use load_store::{Address, Element, MemoryOp, Order};
 pub(crate) use map::{GlobalMap, Overlap};
+pub use pages::PageAccess;
+pub(crate) use pages::Pages;
 pub(crate) use sampler::Object;
 pub use sampler::{AddressMode, Filter, Sampler};
 pub(crate) use used_bytes::UsedBytes;

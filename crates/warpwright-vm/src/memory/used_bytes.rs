@@ -69,7 +69,7 @@ impl<'a> Machine<'a> {
                     let whole = start.is_multiple_of(op.bytes) && bytes.is_multiple_of(op.bytes);
                     let element = if whole { op.bytes } else { 1 };
                     let touch = Touch { kind: AccessKind::Read, element, order: op.order };
-                    self.look(touch, &part(start, bytes), &[]);
+                    self.look(touch, &part(start, bytes), &[], start);
                 }
             }
             self.counted(AccessKind::Read, &group);

@@ -13,6 +13,7 @@ use crate::num::extremum::Extremum;
 use crate::num::float::{add as add_f32, add_f64};
 use crate::num::half::{PLAIN, add_bf16, add_f16, both};
 use crate::op::memory::{element, order, source, space};
+use crate::op::swap::Swaps;
 use std::cell::Cell;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -111,7 +112,7 @@ impl Atomic {
         AccessSpec { space: self.space, bytes, align: bytes, write: true }
     }
 
-    fn touch(&self) -> Touch {
+    pub(super) fn touch(&self) -> Touch {
         // A packed value is two scalars for the memory model.
         let element = match self.ty {
             Type::F16X2 | Type::BF16X2 => 2,
@@ -269,6 +270,23 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// What a lane's place holds.
+    pub(super) fn there(&self, group: &Group<'_>, lane: usize, bytes: u32) -> u64 {
+        self.there_at(group, group.offsets[lane], bytes)
+    }
+
+    fn there_at(&self, group: &Group<'_>, at: u64, bytes: u32) -> u64 {
+        let word = |at: u64| match group.region.kind {
+            RegionKind::Global(allocation) => allocation.word(at).load(Acquire),
+            _ => self.block.shared.get((at >> 2) as usize).copied().unwrap_or(0),
+        };
+        match bytes {
+            4 => word(at).into(),
+            8 => u64::from(word(at)) | u64::from(word(at + 4)) << 32,
+            _ => u64::from(word(at) >> (8 * (at & 2)) & 0xffff),
+        }
+    }
+
     /// Up to `N` elements of up to 64 bits.
     fn atomic<const N: usize>(&mut self, op: &Atomic) -> Step {
         let addresses = self.addresses(&op.address);
@@ -295,9 +313,23 @@ impl<'a> Machine<'a> {
         while let Some(group) = self.next_group(op.spec(), addresses, &mut todo) {
             let m = &mut *self;
             let changed_here = Cell::new(false);
-            m.touches(op.touch(), &group, &[]);
             let Group { region, mask, ref offsets, .. } = group;
-            for lane in LanesOf(mask) {
+            let mut swaps = Swaps::ALL_STORE;
+            if matches!(op.action, Action::Compare(_)) && m.foresees_swaps() {
+                for lane in LanesOf(mask) {
+                    old[0][lane] = m.there(&group, lane, bytes);
+                }
+                swaps = Swaps::foresee(&group, (&compare, &operands[0]), &mut old[0]);
+            }
+            m.touches_swaps(op, swaps, &group);
+            for lane in LanesOf(mask & !swaps.before) {
+                if swaps.behind >> lane & 1 != 0 {
+                    old[0][lane] = m.there(&group, lane, bytes);
+                    if old[0][lane] != compare[lane] {
+                        continue;
+                    }
+                    m.touches_swap(op, &group, lane);
+                }
                 for index in 0..count {
                     let at = offsets[lane] + u64::from(bytes) * index as u64;
                     let change = |is_global| {
@@ -319,7 +351,7 @@ impl<'a> Machine<'a> {
                 }
             }
             if op.reads {
-                m.observed(op.touch(), &group);
+                m.observed_swaps(op, swaps, &group);
             }
             changed |= changed_here.get();
             let is_global = matches!(region.kind, RegionKind::Global(_));
@@ -352,12 +384,23 @@ impl<'a> Machine<'a> {
         let mut todo = mask;
         while let Some(group) = self.next_group(op.spec(), &addresses, &mut todo) {
             let m = &mut *self;
-            m.touches(op.touch(), &group, &[]);
             let Group { region, mask, ref offsets, .. } = group;
             let _lock = match region.kind {
                 RegionKind::Global(allocation) => Some(allocation.exclusive()),
                 _ => None,
             };
+            let mut swaps = Swaps::ALL_STORE;
+            if let Some(compare) = &compare
+                && m.foresees_swaps()
+            {
+                let pairs = |halves: &[Row64; 2]| std::array::from_fn(|lane| halves.map(|half| half[lane]));
+                let there =
+                    |lane: usize| [m.there(&group, lane, 8), m.there_at(&group, offsets[lane] + 8, 8)];
+                let mut found = [[0; 2]; LANES];
+                LanesOf(mask).for_each(|lane| found[lane] = there(lane));
+                swaps = Swaps::foresee(&group, (&pairs(compare), &pairs(&operand)), &mut found);
+            }
+            m.touches_swaps(op, swaps, &group);
             for lane in LanesOf(mask) {
                 let mut change = |at: u64, change: &dyn Fn(u64) -> u64| match region.kind {
                     RegionKind::Global(allocation) => {
@@ -386,7 +429,7 @@ impl<'a> Machine<'a> {
                 (old[0][lane], old[1][lane]) = (now[0], now[1]);
             }
             if op.reads {
-                m.observed(op.touch(), &group);
+                m.observed_swaps(op, swaps, &group);
             }
         }
         self.worker.outward = outward;

@@ -21,11 +21,12 @@ pub(crate) fn decode(
     returns: &[Option<ParamSlot>],
 ) {
     let result = returns.iter().flatten().next().copied();
-    let argument = move |m: &Machine<'_>, index: usize| match arguments.get(index) {
-        Some(&value) => read(m, value),
-        None => [0; LANES],
-    };
     d.emit_boxed(move |m, _| {
+        arguments.iter().for_each(|&value| m.runtime_takes(value));
+        let argument = |m: &Machine<'_>, index: usize| match arguments.get(index) {
+            Some(&value) => read(m, value),
+            None => [0; LANES],
+        };
         let results = match builtin {
             Builtin::Vprintf => print(m, &argument(m, 0), &argument(m, 1)),
             Builtin::AssertFail => {
@@ -71,7 +72,7 @@ fn write(m: &mut Machine<'_>, value: ParamSlot, results: &Row64) {
                 }
             }
             if m.launch.options.checks.init {
-                set_local_written(&mut m.warp.local_written, 4 * word as u32, 8, m.mask, true);
+                set_local_written(&mut m.warp, 4 * word as u32, 8, m.mask, true);
             }
         }
         register => {
@@ -108,6 +109,7 @@ fn print(m: &mut Machine<'_>, formats: &Row64, arguments: &Row64) -> Row64 {
         let mut at = 0u64;
         let mut take = |bytes: u64| {
             at = at.next_multiple_of(bytes);
+            m.runtime_reads(lane, base.wrapping_add(at), bytes as u32);
             let value = (0..bytes).fold(0, |value, byte| {
                 let found = m.peek_byte(lane, base.wrapping_add(at + byte)).unwrap_or(0);
                 value | u64::from(found) << (8 * byte)

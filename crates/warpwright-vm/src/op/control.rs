@@ -218,7 +218,7 @@ fn decode_call(call: &Call, d: &mut Decoder<'_, '_>) -> Result<(), LoadError> {
     }
     // What comes back goes into the caller's frame: the callee's frame is above it.
     reconvergence_point(d);
-    take_returns(d, returns);
+    take_returns(d, returns, call);
     Ok(())
 }
 
@@ -271,6 +271,8 @@ fn enter(m: &mut Machine<'_>, calls: &[(u32, u32)], arguments: &[ParamSlot]) -> 
         pred: old.pred + caller_code.rows.pred,
     };
     let pc = m.pc;
+    let checks = m.launch.options.checks.init;
+    let undefined = if checks { m.undefined_arguments(arguments) } else { Vec::new() };
     let mut frames = Vec::with_capacity(calls.len());
     for &(number, mask) in calls {
         let callee = &launch.code.functions[number as usize];
@@ -291,13 +293,13 @@ fn enter(m: &mut Machine<'_>, calls: &[(u32, u32)], arguments: &[ParamSlot]) -> 
         m.registers.base = base;
         callee.enter(&mut m.registers, mask);
         callee.clear_unassigned_lanes(&mut m.registers, mask);
-        set_local_written(&mut m.warp.local_written, local, callee.local_bytes, mask, false);
+        set_local_written(&mut m.warp, local, callee.local_bytes, mask, false);
         for (slot, value) in callee.params.iter().zip(&values) {
             pass(m, *slot, local, value, caller.local, mask);
             if let ParamSlot::Memory { offset, bytes } = *slot
-                && m.launch.options.checks.init
+                && checks
             {
-                set_local_written(&mut m.warp.local_written, local + offset, bytes, mask, true);
+                set_local_written(&mut m.warp, local + offset, bytes, mask, true);
             }
         }
         m.registers.base = old;
@@ -316,6 +318,7 @@ fn enter(m: &mut Machine<'_>, calls: &[(u32, u32)], arguments: &[ParamSlot]) -> 
         [(entry, mask, frame)] => m.warp.call(mask, entry, pc, frame, pc + 1),
         _ => m.warp.call_each(&frames, pc, pc + 1),
     }
+    calls.iter().for_each(|&(number, mask)| m.pass_undefined(number, mask, &undefined));
     Step::Reload
 }
 
@@ -412,8 +415,9 @@ fn return_values(m: &mut Machine<'_>) {
     let launch = m.launch;
     let frame = *m.warp.frame();
     let function = &launch.code.functions[frame.function as usize];
-    let mut words = Vec::new();
+    let (mut words, mut starts) = (Vec::new(), Vec::new());
     for slot in &function.returns {
+        starts.push(words.len());
         match *slot {
             ParamSlot::Memory { offset, bytes } => {
                 let start = words.len();
@@ -430,17 +434,25 @@ fn return_values(m: &mut Machine<'_>) {
     for (into, from) in m.warp.returned.iter_mut().zip(&words) {
         LanesOf(m.mask).for_each(|lane| into[lane] = from[lane]);
     }
+    if m.launch.options.checks.init {
+        m.return_undefined(&starts, words.len());
+    }
 }
 
 /// Takes the results into the caller's variables and registers. Sizes are those of the caller's variables, which the
 /// verifier has checked against the signature.
-fn take_returns(d: &mut Decoder<'_, '_>, returns: Box<[Option<ParamSlot>]>) {
+fn take_returns(d: &mut Decoder<'_, '_>, returns: Box<[Option<ParamSlot>]>, call: &Call) {
     if returns.iter().all(Option::is_none) {
         return;
     }
+    let register = |to: &CallReturn| match to {
+        CallReturn::Reg(reg) => Some(*reg),
+        _ => None,
+    };
+    let registers: Box<[Option<Reg>]> = call.returns.iter().map(register).collect();
     d.emit_boxed(move |m, _| {
         let mut at = 0;
-        for to in &returns {
+        for (to, &reg) in returns.iter().zip(&registers) {
             let returned = |m: &Machine<'_>, word: u32| {
                 m.warp.returned.get((at + word) as usize).copied().unwrap_or([0; LANES])
             };
@@ -455,7 +467,7 @@ fn take_returns(d: &mut Decoder<'_, '_>, returns: Box<[Option<ParamSlot>]>) {
                         LanesOf(m.mask).for_each(|lane| row[lane] = values[lane]);
                     }
                     if m.launch.options.checks.init {
-                        set_local_written(&mut m.warp.local_written, local + offset, 4 * words, m.mask, true);
+                        set_local_written(&mut m.warp, local + offset, 4 * words, m.mask, true);
                     }
                 }
                 Some(register) => {
@@ -463,6 +475,11 @@ fn take_returns(d: &mut Decoder<'_, '_>, returns: Box<[Option<ParamSlot>]>) {
                     set_register(m, register, &words, m.mask);
                 }
                 None => {}
+            }
+            if let Some(to) = *to
+                && m.launch.options.checks.init
+            {
+                m.take_undefined(to, reg, at, words);
             }
             at += words.max(4);
         }

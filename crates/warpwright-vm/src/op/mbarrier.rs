@@ -12,10 +12,12 @@
 //!
 //! The state that an arrival returns is the barrier's contents before it.
 
+use crate::check::Touch;
+use crate::check::race::AccessKind;
 use crate::decode::{Decoder, Rows};
-use crate::launch::TrapKind;
+use crate::launch::{Race, TrapKind};
 use crate::machine::{Inst, LANES, LanesOf, Machine, Row32, Step, lanewise};
-use crate::memory::{AccessSpec, Address, Group, RegionKind, SpaceKind};
+use crate::memory::{AccessSpec, Address, Group, Order, RegionKind, SpaceKind};
 use crate::op::memory::space;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::async_copy::CpAsyncMbarrierArrive;
@@ -168,7 +170,7 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
             let at = At::decode(d, &op.address, op.space);
             d.emit_boxed(move |m, _| {
                 let counts = *m.registers.row32(count);
-                m.with_barriers(at, |m, at, lane| {
+                m.with_barriers((at, AccessKind::Write), |m, at, lane| {
                     let state = State::new(counts[lane])?;
                     m.set_barrier(at, state.bits());
                     m.began_mbarrier(at);
@@ -179,7 +181,12 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::MbarrierInval(op) => {
             let at = At::decode(d, &op.address, op.space);
             d.emit_boxed(move |m, _| {
-                m.with_barriers(at, |m, at, _| {
+                // A lane ends a barrier for those that it met at a `match`, which orders no memory, in libcu++ too.
+                let kind = match m.launch.options.race {
+                    Race::Normal => AccessKind::Atomic,
+                    Race::Strict => AccessKind::Write,
+                };
+                m.with_barriers((at, kind), |m, at, _| {
                     m.barrier_state(at)?;
                     m.set_barrier(at, 0);
                     m.began_mbarrier(at);
@@ -297,7 +304,7 @@ impl Wait {
 fn transaction(d: &mut Decoder<'_, '_>, at: At, bytes: u32, sign: i64) {
     d.emit_boxed(move |m, _| {
         let bytes: Row32 = *m.registers.row32(bytes);
-        m.with_barriers(at, |m, at, lane| {
+        m.with_barriers((at, AccessKind::Atomic), |m, at, lane| {
             let mut state = m.barrier_state(at)?;
             state.expect(sign * i64::from(bytes[lane]))?;
             m.settle_mbarrier(at, state);
@@ -308,17 +315,27 @@ fn transaction(d: &mut Decoder<'_, '_>, at: At, bytes: u32, sign: i64) {
 
 impl<'a> Machine<'a> {
     /// Calls `each` for the lanes of the mask, one after the other, with the offset of their barrier in
-    /// shared memory.
+    /// shared memory. For the race check, beginning and ending a barrier are weak writes, and all else is strong.
     fn with_barriers(
         &mut self,
-        at: At,
+        (at, kind): (At, AccessKind),
         mut each: impl FnMut(&mut Self, u32, usize) -> Result<(), Misuse>,
     ) -> Step {
         let addresses = self.addresses(&at.address);
         let spec = AccessSpec { space: at.space, bytes: 8, align: 8, write: true };
         let mut todo = self.mask;
         self.worker.progress = true;
-        while let Some(Group { region, mask, offsets, .. }) = self.next_group(spec, &addresses, &mut todo) {
+        let order = match kind {
+            AccessKind::Write => Order::WEAK,
+            _ => Order { strong: Some(Scope::Cta), ..Order::WEAK },
+        };
+        let touch = Touch { kind, element: 8, order };
+        while let Some(group) = self.next_group(spec, &addresses, &mut todo) {
+            self.look_for_races(touch, &group, &[]);
+            if kind == AccessKind::Read {
+                self.observed(touch, &group);
+            }
+            let Group { region, mask, offsets, .. } = group;
             for lane in LanesOf(mask) {
                 let result = match region.kind {
                     RegionKind::Shared => each(self, offsets[lane] as u32, lane),
@@ -356,7 +373,7 @@ impl<'a> Machine<'a> {
     fn arrive_mbarrier(&mut self, at: At, arrival: Arrival) -> Step {
         let counts = arrival.count.map_or([1; LANES], |row| *self.registers.row32(row));
         let mut states = [0; LANES];
-        let step = self.with_barriers(at, |m, at, lane| {
+        let step = self.with_barriers((at, AccessKind::Atomic), |m, at, lane| {
             let mut state = m.barrier_state(at)?;
             states[lane] = state.bits();
             let count = if arrival.expect { 1 } else { counts[lane] };
@@ -390,12 +407,10 @@ impl<'a> Machine<'a> {
         };
         let mut over = 0;
         let progress = self.worker.progress;
-        let step = self.with_barriers(at, |m, at, lane| {
+        let step = self.with_barriers((at, AccessKind::Read), |m, at, lane| {
             if m.barrier_state(at)?.is_over(parities[lane]) {
                 over |= 1 << lane;
-                if wait.acquires {
-                    m.waited_at_mbarrier(at, lane);
-                }
+                m.waited_at_mbarrier(at, lane, wait.acquires);
             }
             Ok(())
         });
@@ -418,7 +433,7 @@ impl<'a> Machine<'a> {
     /// that arrival is expected in addition to the others, so that nothing changes.
     fn arrive_with_copies(&mut self, at: At, noinc: bool) -> Step {
         self.end_copies(None);
-        self.with_barriers(at, |m, at, lane| {
+        self.with_barriers((at, AccessKind::Atomic), |m, at, lane| {
             let mut state = m.barrier_state(at)?;
             m.copies_arrived_at_mbarrier(at, lane);
             if noinc {

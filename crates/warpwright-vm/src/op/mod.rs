@@ -20,6 +20,7 @@ pub(crate) mod mbarrier;
 pub(crate) mod memory;
 pub(crate) mod special;
 mod stack;
+mod swap;
 pub(crate) mod sync;
 pub(crate) mod texture;
 pub(crate) mod video;

@@ -24,20 +24,22 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::BarrierArrive(bar) => barrier(d, &bar.a, Some(&bar.b), bar.aligned, false),
         Op::BarrierRed(bar) => reduction(d, bar.op, bar.d, (&bar.a, bar.b.as_ref(), &bar.c), bar.aligned),
         Op::BarWarpSync(bar) => warp_sync(d, &bar.mask),
-        Op::BarrierClusterArrive(bar) => cluster_arrive(d, bar.aligned),
+        Op::BarrierClusterArrive(bar) => {
+            cluster_arrive(d, bar.aligned, bar.semantics != Some(Semantics::Relaxed))
+        }
         Op::BarrierClusterWait(bar) => cluster_wait(d, bar.aligned),
         Op::Membar(op) => match op.level {
-            MembarLevel::Cta => fence(d, Scope::Cta, None),
-            MembarLevel::Gl => fence(d, Scope::Gpu, None),
-            MembarLevel::Sys => fence(d, Scope::Sys, None),
+            MembarLevel::Cta => fence(d, Scope::Cta, Some(Semantics::SeqCst)),
+            MembarLevel::Gl => fence(d, Scope::Gpu, Some(Semantics::SeqCst)),
+            MembarLevel::Sys => fence(d, Scope::Sys, Some(Semantics::SeqCst)),
         },
         Op::Fence(op) => fence(d, op.scope, op.semantics),
+        // It is for the beginnings of mbarriers only. That it releases more can hide a race.
+        Op::FenceMbarrierInit(_) => fence(d, Scope::Cluster, Some(Semantics::Release)),
         // There is one way to memory, and what is announced is there.
-        Op::MembarProxy(_)
-        | Op::FenceMbarrierInit(_)
-        | Op::FenceProxy(_)
-        | Op::FenceProxyAsync(_)
-        | Op::FenceProxyTensormap(_) => d.emit_nothing(),
+        Op::MembarProxy(_) | Op::FenceProxy(_) | Op::FenceProxyAsync(_) | Op::FenceProxyTensormap(_) => {
+            d.emit_nothing()
+        }
         Op::Nanosleep(_) => d.emit_fallible(|m| {
             m.give_way();
             Ok(())
@@ -95,7 +97,7 @@ impl BarrierRows {
         }
         let lane = m.mask.trailing_zeros() as usize & (LANES - 1);
         let count = counts.map(|counts| counts[lane]).filter(|&count| count != 0);
-        m.arrive(Arrival { id: ids[lane], count, waits, holds })
+        m.arrive(Arrival { id: ids[lane], count, waits, holds, releases: true })
     }
 }
 
@@ -137,12 +139,12 @@ fn warp_sync(d: &mut Decoder<'_, '_>, mask: &Src) {
     });
 }
 
-fn cluster_arrive(d: &mut Decoder<'_, '_>, aligned: bool) {
+fn cluster_arrive(d: &mut Decoder<'_, '_>, aligned: bool, releases: bool) {
     d.emit_boxed(move |m, _| {
         if aligned && let Some(step) = m.converge(FULL, NONE) {
             return step;
         }
-        m.arrive(Arrival { id: CLUSTER_BARRIER, count: None, waits: false, holds: 0 })
+        m.arrive(Arrival { id: CLUSTER_BARRIER, count: None, waits: false, holds: 0, releases })
             .err()
             .unwrap_or(Step::Next)
     });

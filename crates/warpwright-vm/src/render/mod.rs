@@ -162,7 +162,10 @@ impl<'a> Renderer<'a> {
                 label: words::deed(site),
             })
             .collect();
-        let allocation = finding.accesses.iter().find_map(|site| site.memory.as_ref()?.allocation.as_ref());
+        // Of an undefined value, the variable that it was loaded from.
+        let first = usize::from(matches!(finding.kind, FindingKind::UndefinedValue { .. }));
+        let accesses = finding.accesses.iter().skip(first);
+        let allocation = accesses.filter_map(|site| site.memory.as_ref()).find_map(|m| m.allocation.as_ref());
         let mut notes: Vec<String> = allocation.map(words::position).into_iter().collect();
         if finding.count > 1 {
             notes.push(format!("found {} times; the first is shown", finding.count));

@@ -1,7 +1,7 @@
 //! One-line descriptions of findings, and of the accesses involved.
 
 use super::symbol;
-use crate::check::{AccessSite, Action, AllocationRef, Between, Finding, FindingKind};
+use crate::check::{AccessSite, Action, AllocationRef, Between, Finding, FindingKind, Use};
 use crate::memory::FaultKind;
 
 /// The kind of an access; its thread and location are shown beside the lines.
@@ -30,6 +30,9 @@ pub(super) fn title(finding: &Finding) -> String {
                 FaultKind::Null => "is through a null pointer",
                 FaultKind::WrongSpace => "is to an address of another state space",
                 FaultKind::ReadOnly => "is to memory that cannot be written",
+                FaultKind::Constant => "is to constant memory, which PTX leaves undefined",
+                FaultKind::Unmapped => "is to reserved addresses where no memory is mapped",
+                FaultKind::NoAccess => "is to memory that the device was given no access to",
                 FaultKind::BadHandle => "",
             };
             format!("{} of {space} memory {rule}", noun(first))
@@ -60,6 +63,15 @@ pub(super) fn title(finding: &Finding) -> String {
         }
         FindingKind::UninitializedRegister { register } => {
             format!("`{register}` is read, and was never written on the way there")
+        }
+        FindingKind::UndefinedValue { used } => {
+            let what = match used {
+                Use::Address => "an address depends on",
+                Use::Guard => "a guard depends on",
+                Use::Store => return format!("a write to {space} memory of a value that was never written"),
+                Use::Operand => "an operand depends on",
+            };
+            format!("{what} a value that was never written")
         }
         FindingKind::DivergentBarrier { .. } => "a barrier is reached by a part of the warp alone".to_owned(),
         FindingKind::ExitedLanes { exited, .. } => {

@@ -248,6 +248,10 @@ fn findings(text: &str, report: &Report) -> Vec<Found> {
             let role = match &finding.kind {
                 FindingKind::UninitializedMemory { space } => format!("{space:?}").to_lowercase(),
                 FindingKind::UninitializedRegister { .. } => "register".to_string(),
+                FindingKind::UndefinedValue { used } if access.action != Action::Read => {
+                    format!("{used:?}").to_lowercase()
+                }
+                FindingKind::UndefinedValue { .. } => "load".to_string(),
                 FindingKind::ExitedLanes { .. } => format!("{:?}", finding.severity).to_lowercase(),
                 _ => role(access.action).to_string(),
             };

@@ -410,7 +410,7 @@ fn printing() {
         ("no format", print("0", "0"), Nothing),
         ("a wild format", print("-1", "-1"), Nothing),
         ("a format without arguments", print("wide", "0"), Nothing),
-        ("widths of any size", local("wide"), Nothing),
+        ("widths of any size, of values that are not there", local("wide"), Finding("uninitialized")),
         ("conversions that are none", local("odd"), Nothing),
         ("a format without an end", local("endless"), Nothing),
         ("a lot", print("wide", "0").threads(1024).blocks(100).budget(1 << 32), Nothing),

@@ -125,6 +125,39 @@ $trip:
     );
 }
 
+/// LLVM counts the lines of inline assembly on from the line of the program, as in Triton's loads.
+#[test]
+fn lines_of_inline_assembly_are_no_lines_of_the_program() {
+    let text = kernel(
+        "    .loc 1 21 3
+    // begin inline asm
+    .loc 1 21 3
+    mov.u32 %r1, 0;
+    .loc 1 22 3
+    mov.u32 %r2, 0;
+    .loc 1 23 3
+    ld.global.v2.u32 {%r1, %r2}, [%rd1+64];
+    // end inline asm
+    st.global.u32 [%rd1+68], %r1;
+    // begin inline asm
+    {
+    .loc 1 23 3
+    st.global.u32 [%rd1+72], %r2;
+    }
+    // end inline asm
+    .loc 1 25 3
+    st.global.u32 [%rd1+76], %r2;
+    ret;",
+    );
+    let device = device();
+    let buffer = device.alloc_named::<u32>("short", 16).unwrap();
+    let options = Options { checks: Checks::MEMORY, ..seeded() };
+    let report = launch(&device, &text, &LaunchConfig::new(1, 1), &buffer, &options).wait();
+    let sources: Vec<_> = report.findings.iter().map(|finding| finding.accesses[0].source.clone()).collect();
+    let expected = [21, 21, 21, 25].map(|line| Some(loc(line, 3)));
+    assert_eq!(sources, expected);
+}
+
 #[test]
 fn a_freed_allocation_is_known_by_its_name() {
     let text = kernel("    ld.global.u32 %r1, [%rd1+4];\n    ret;");

@@ -243,3 +243,63 @@ fn bytes_are_found_by_their_addresses() {
     assert!(outside(at, 1));
     inside.read(0, &mut bytes).expect("what is held stays");
 }
+
+#[test]
+fn reserved_addresses_are_accessed_as_far_as_they_are_mapped() {
+    let device = device();
+    // The addresses are one thing, and the words for them another.
+    let (addresses, room) = (address(words(64)), words(64));
+    let reserved = device.reserve(addresses, Arc::new(room), 256, "range").unwrap();
+    let at = |offset: u64| addresses + offset;
+    let read = kernel("    ld.global.u32 %r1, [%rd1];\n    ret;");
+    let write = kernel("    st.global.u32 [%rd1], 5;\n    ret;");
+    let fault = |text: &str, offset: u64| match run(&device, text, at(offset), 1) {
+        report if report.findings.is_empty() => None,
+        report => {
+            let (kind, place) = finding(&report);
+            assert_eq!(place, Some(("range".to_owned(), offset as i64, false)));
+            let FindingKind::Access(kind) = kind else { panic!("{report}") };
+            Some(kind)
+        }
+    };
+    for (offset, access, of_read, of_write) in [
+        (0, PageAccess::Unmapped, Some(FaultKind::Unmapped), Some(FaultKind::Unmapped)),
+        (64, PageAccess::None, Some(FaultKind::NoAccess), Some(FaultKind::NoAccess)),
+        (128, PageAccess::Read, None, Some(FaultKind::ReadOnly)),
+        (192, PageAccess::ReadWrite, None, None),
+    ] {
+        reserved.set(offset, 64, access).unwrap();
+        assert_eq!((fault(&read, offset), fault(&write, offset)), (of_read, of_write), "{access:?}");
+        // The host's accesses too, wholly or not at all.
+        assert_eq!(device.span(at(offset), 64).is_ok(), of_read.is_none(), "{access:?}");
+        assert_eq!(device.extent(at(offset)), Some((addresses, 256)));
+    }
+    assert_eq!(room[48].load(Relaxed), 5);
+    assert_eq!(fault(&read, 126), Some(FaultKind::Misaligned));
+    assert!(device.span(at(64 + 60), 8).is_err(), "from what has no access to what has");
+    reserved.set(64, 64, PageAccess::ReadWrite).unwrap();
+    assert!(device.span(at(64), 128).is_err(), "read-only is another part");
+    reserved.set(128, 64, PageAccess::ReadWrite).unwrap();
+    assert!(device.span(at(64), 192).is_ok());
+    // A kernel's write is where the host's is.
+    let span = device.span(at(188), 8).unwrap();
+    span.write(0, &[1, 0, 0, 0, 2, 0, 0, 0]).unwrap();
+    assert_eq!((room[47].load(Relaxed), room[48].load(Relaxed)), (1, 2));
+    reserved.set(192, 64, PageAccess::Unmapped).unwrap();
+    assert_eq!(fault(&write, 192), Some(FaultKind::Unmapped));
+    assert!(matches!(reserved.set(192, 65, PageAccess::Read), Err(DeviceError::Range { .. })));
+    drop(reserved);
+    let (kind, _) = finding(&run(&device, &write, at(64), 1));
+    assert_eq!(kind, FindingKind::Access(FaultKind::Freed));
+}
+
+#[test]
+fn what_the_host_keeps_counts_as_the_devices() {
+    let device = device();
+    let before = device.free_memory();
+    let claim = device.claim(1 << 20).unwrap();
+    assert_eq!(device.free_memory(), before - (1 << 20));
+    assert!(matches!(device.claim(before), Err(DeviceError::OutOfMemory { .. })));
+    drop(claim);
+    assert_eq!(device.free_memory(), before);
+}

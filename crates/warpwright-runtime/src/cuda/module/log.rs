@@ -80,10 +80,7 @@ impl<'a> SourceMap<'a> {
         let at = statements.iter().rposition(|statement| {
             matches!(statement.kind, StatementKind::Instruction(_)) && is_there(statement)
         })?;
-        let loc = statements[..at].iter().rev().find_map(|statement| match &statement.kind {
-            StatementKind::Loc(loc) => Some(loc),
-            _ => None,
-        })?;
+        let (_, loc) = function.locs().take_while(|(place, _)| (*place as usize) < at).last()?;
         let file = self.module.as_ref()?.items.iter().find_map(|item| match &item.kind {
             ItemKind::File(file) if file.index == loc.file => Some(file.path.as_str()),
             _ => None,

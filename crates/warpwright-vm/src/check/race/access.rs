@@ -1,6 +1,7 @@
 //! The accesses of a warp by one instruction, and their division into rows.
 
 use super::entry::{Bytes, Lanes, ROW_BYTES, Scope, lanes};
+use super::location::ScalarPlace;
 
 /// How an instruction accesses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +12,8 @@ pub enum AccessKind {
     Write,
     /// A read-modify-write: `atom` or `red`.
     Atomic,
+    /// A compare-and-swap that stores nothing: a read.
+    Swap,
     /// The source of an asynchronous copy: read at any time until the copy is waited for.
     AsyncRead,
     /// The destination of an asynchronous copy: written at any time until it is waited for.
@@ -25,7 +28,7 @@ impl AccessKind {
 
     /// Whether the instruction reads memory.
     pub const fn is_read(self) -> bool {
-        matches!(self, AccessKind::Read | AccessKind::Atomic | AccessKind::AsyncRead)
+        matches!(self, AccessKind::Read | AccessKind::Atomic | AccessKind::Swap | AccessKind::AsyncRead)
     }
 
     /// Whether an asynchronous agent performs it.
@@ -54,6 +57,10 @@ impl Strength {
     /// `.relaxed` and `.volatile`.
     pub const fn relaxed(scope: Scope) -> Strength {
         Strength::Strong { scope, acquire: false, release: false }
+    }
+
+    pub(super) fn acquires(self) -> bool {
+        matches!(self, Strength::Strong { acquire: true, .. })
     }
 
     pub(super) fn scope(self) -> Option<Scope> {
@@ -227,6 +234,13 @@ impl WarpAccess<'_> {
     /// Where a lane accesses memory.
     pub(super) fn address(&self, lane: u32) -> u64 {
         self.base.wrapping_add(self.offsets[lane as usize])
+    }
+
+    /// The locations that a lane accesses: the elements of a vector are accesses of their own.
+    pub(super) fn places(&self, lane: u32) -> impl Iterator<Item = ScalarPlace> {
+        let (start, element) = (self.address(lane), self.element);
+        (0..self.bytes.div_ceil(element))
+            .map(move |at| (start.wrapping_add(u64::from(at * element)), element))
     }
 
     /// Whether neighbouring lanes may share an entry: their bytes tile a row.

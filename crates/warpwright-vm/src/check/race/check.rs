@@ -156,7 +156,7 @@ pub(super) fn entry(access: &WarpAccess<'_>, clocks: &Clocks, clock: u64, serial
         pc: access.pc,
         warp: if access.kind.is_async() { agent(access.warp) } else { access.warp },
         write: access.kind.is_write(),
-        atomic: access.kind == AccessKind::Atomic,
+        atomic: matches!(access.kind, AccessKind::Atomic | AccessKind::Swap),
         strong: access.strength.scope(),
         element: access.element,
         serial,

@@ -8,9 +8,14 @@ use std::sync::Arc;
 
 use super::entry::{Entry, Scope, lanes};
 use super::knowledge::{Floors, Knowledge, Known, agent};
+use super::location::ScalarPlace;
 use super::{FenceKind, Mode};
+use phases::Phases;
+use sequential::Sequential;
 
 mod grid_wait;
+mod phases;
+mod sequential;
 
 /// Groups of asynchronous copies of a warp that are remembered, so that a kernel that never waits for them does
 /// not fill the host's memory.
@@ -23,8 +28,11 @@ struct Lane {
     /// Released clocks that strong reads observed: what a fence of device scope would acquire, and one of block
     /// scope.
     seen: Seen,
+    /// The same by location: an acquire operation on the location acquires it, too.
+    seen_at: HashMap<ScalarPlace, Seen>,
     /// The last fences, by scope: a later strong write releases the knowledge at the fence.
     fences: [Option<Arc<FencePoint>>; 2],
+    sequential: Option<Box<Sequential>>,
     /// The lane's own asynchronous copies from before this are complete.
     waited: u64,
 }
@@ -48,8 +56,28 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.device.is_empty() && self.block.is_empty()
+    }
+
+    /// The part that others get to know through an access of that scope.
+    pub(super) fn within(mut self, scope: Scope) -> Seen {
+        if scope == Scope::Block {
+            // Other blocks do not observe the access, whatever it is that was fenced.
+            let device = std::mem::take(&mut self.device);
+            self.block.join(&device);
+        }
+        self
+    }
+
+    fn join(&mut self, other: &Seen) {
+        // Polls see the same again and again.
+        if !self.device.is_same(&other.device) {
+            self.device.join(&other.device);
+        }
+        if !self.block.is_same(&other.block) {
+            self.block.join(&other.block);
+        }
     }
 }
 
@@ -115,6 +143,8 @@ struct Warp {
     apart: u32,
     /// Whether a lane observed something, or fenced, since the last barrier of the block.
     restless: bool,
+    /// Whether a lane executed `fence.sc`.
+    sequential: bool,
     /// Knowledge that was fenced before a barrier of the block, by any thread that arrived there.
     carried: Floors,
     /// Groups of asynchronous copies that are not known to be complete, oldest first: lanes and clock.
@@ -130,15 +160,6 @@ impl Warp {
     fn lane(&self, lane: u32) -> Option<&Lane> {
         self.lanes.as_ref().map(|lanes| &lanes[lane as usize])
     }
-}
-
-/// A barrier in shared memory.
-#[derive(Debug, Default)]
-struct Phases {
-    /// Released by arrivals at the present phase.
-    current: Floors,
-    /// Released to those who saw the last phase complete.
-    completed: Floors,
 }
 
 /// The clock and the knowledge of one block.
@@ -254,6 +275,7 @@ impl Clocks {
             }
             if barrier && !strict && !own.seen.is_empty() {
                 let seen = std::mem::take(&mut own.seen);
+                own.seen_at.clear();
                 into.acquire(block, &seen.device);
             }
         }
@@ -382,6 +404,9 @@ impl Clocks {
         if kind != FenceKind::Release {
             self.acquire_seen(warp, mask, scope);
         }
+        if kind == FenceKind::Sequential {
+            self.acquire_sequential(warp, mask, scope);
+        }
         if kind != FenceKind::Acquire {
             let tick = self.tick();
             let (together, own) = self.fence_points(warp, mask, tick);
@@ -393,7 +418,11 @@ impl Clocks {
                 let mask = if point.lane.is_some() { point.lanes } else { mask & !own_lanes };
                 let point = Arc::new(point);
                 for lane in lanes(mask) {
+                    let state = &mut self.warps[usize::from(warp)];
                     state.lanes()[lane as usize].fences[scope as usize] = Some(point.clone());
+                    if kind == FenceKind::Sequential {
+                        self.keep_sequential(warp, lane, scope, point.clone());
+                    }
                 }
             }
         }
@@ -466,19 +495,32 @@ impl Clocks {
     }
 
     /// A strong read of a lane observed a location to which this was released.
-    pub(super) fn observe(&mut self, warp: u8, lane: u32, seen: &Seen) {
+    pub(super) fn observe(&mut self, warp: u8, lane: u32, place: ScalarPlace, seen: &Seen) {
         if seen.is_empty() {
             return;
         }
         self.extra = true;
         self.acquainted = true;
-        let own = &mut self.warps[usize::from(warp)].lanes()[lane as usize].seen;
-        // Polls see the same again and again.
-        if !own.device.is_same(&seen.device) {
-            own.device.join(&seen.device);
-        }
-        if !own.block.is_same(&seen.block) {
-            own.block.join(&seen.block);
+        let own = &mut self.warps[usize::from(warp)].lanes()[lane as usize];
+        own.seen.join(seen);
+        own.seen_at.entry(place).or_default().join(seen);
+    }
+
+    /// What a lane has observed of a location, for an acquire operation of that scope on it.
+    pub(super) fn take_seen(
+        &mut self,
+        warp: u8,
+        lane: u32,
+        place: ScalarPlace,
+        scope: Scope,
+    ) -> Option<Seen> {
+        let own = &mut self.warps[usize::from(warp)].lanes.as_mut()?[lane as usize];
+        match scope {
+            Scope::Device => own.seen_at.remove(&place),
+            Scope::Block => {
+                let block = own.seen_at.get(&place)?.block.clone();
+                Some(Seen { device: Floors::default(), block })
+            }
         }
     }
 
@@ -487,13 +529,14 @@ impl Clocks {
         let Some(all) = &mut self.warps[usize::from(warp)].lanes else { return };
         let seen: Vec<(u32, Seen)> = lanes(mask)
             .filter_map(|lane| {
-                let own = &mut all[lane as usize].seen;
-                if own.is_empty() {
+                let own = &mut all[lane as usize];
+                if own.seen.is_empty() {
                     return None;
                 }
-                let mut seen = Seen { device: Floors::default(), block: own.block.clone() };
+                let mut seen = Seen { device: Floors::default(), block: own.seen.block.clone() };
                 if scope == Scope::Device {
-                    seen = std::mem::take(own);
+                    own.seen_at.clear();
+                    seen = std::mem::take(&mut own.seen);
                 }
                 Some((lane, seen))
             })
@@ -578,50 +621,6 @@ impl Clocks {
         }
         state.groups.retain(|&(of, _)| of != 0);
         self.extra = true;
-    }
-
-    /// Lanes arrive at a barrier in shared memory; `agents` when it is their earlier asynchronous
-    /// copies that arrive once they are complete.
-    pub(super) fn phase_arrive(&mut self, barrier: u64, warp: u8, mask: u32, agents: bool) {
-        self.extra = true;
-        let released = if agents {
-            let tick = self.tick();
-            let mut known = Known::default();
-            known.raise_lanes(agent(warp), mask, self.whole(warp, mask), tick);
-            let mut floors = Floors::default();
-            floors.insert(self.block, known);
-            floors
-        } else {
-            let tick = self.tick();
-            let mut all = Knowledge::clone(&self.common);
-            self.gather(warp, mask, false, &mut all);
-            all.own.raise_lanes(warp, mask, self.whole(warp, mask), tick);
-            all.into_floors(self.block)
-        };
-        self.phases.entry(barrier).or_default().current.join(&released);
-    }
-
-    /// A barrier in shared memory begins, or ends.
-    pub(super) fn phase_begin(&mut self, barrier: u64) {
-        self.phases.remove(&barrier);
-    }
-
-    /// The phase of a barrier in shared memory is complete.
-    pub(super) fn phase_complete(&mut self, barrier: u64) {
-        let phases = self.phases.entry(barrier).or_default();
-        let current = std::mem::take(&mut phases.current);
-        phases.completed.join(&current);
-    }
-
-    /// Lanes have seen the phase complete.
-    pub(super) fn phase_wait(&mut self, barrier: u64, warp: u8, mask: u32) {
-        let Some(phases) = self.phases.get(&barrier) else { return };
-        let seen = Seen { device: phases.completed.clone(), block: Floors::default() };
-        if seen.is_empty() {
-            return;
-        }
-        let released: Vec<_> = lanes(mask).map(|lane| (lane, seen.clone())).collect();
-        self.learn(warp, mask, &released);
     }
 
     /// Up to when everything that threads of the block did is known to all its threads; asynchronous copies

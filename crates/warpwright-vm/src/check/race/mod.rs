@@ -69,9 +69,9 @@ pub(crate) use footprint::{Footprint, Meeting, Touched};
 
 use access::Piece;
 use check::Check;
-use clock::Clocks;
+use clock::{Clocks, Seen};
 use entry::lanes;
-use location::{GlobalLocations, Locations};
+use location::{GlobalLocations, Locations, ScalarPlace};
 use shadow::{CHUNK_ROWS, ChunkCache, GlobalRows, SharedRows};
 
 /// How far practice is followed beyond the letter of the memory model.
@@ -91,8 +91,10 @@ pub enum Mode {
 /// The ordering of a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FenceKind {
-    /// Both directions: `membar`, `fence.acq_rel`, `fence.sc`.
+    /// Both directions: `fence.acq_rel`.
     Both,
+    /// Both directions, and one order with all others: `fence.sc`, `membar`.
+    Sequential,
     /// Earlier reads come before everything that follows.
     Acquire,
     /// Everything earlier comes before later writes.
@@ -143,18 +145,22 @@ pub struct Race {
 pub struct LaunchRaces {
     rows: GlobalRows,
     locations: GlobalLocations,
-}
-
-impl Default for LaunchRaces {
-    fn default() -> Self {
-        LaunchRaces::new()
-    }
+    /// Where threads made strong accesses behind `fence.sc`.
+    sequential: GlobalLocations,
+    /// One host thread runs all blocks, so that what is recorded before a store is what the store replaces.
+    alone: bool,
 }
 
 impl LaunchRaces {
-    /// The initial state: everything that ended before the launch is ordered before it.
-    pub fn new() -> LaunchRaces {
-        LaunchRaces { rows: GlobalRows::new(), locations: GlobalLocations::new() }
+    /// The initial state: everything that ended before the launch is ordered before it. One host thread `alone` runs
+    /// all blocks, or several do.
+    pub fn new(alone: bool) -> LaunchRaces {
+        LaunchRaces {
+            rows: GlobalRows::new(),
+            locations: GlobalLocations::new(),
+            sequential: GlobalLocations::new(),
+            alone,
+        }
     }
 
     /// Forgets everything: the launch is over.
@@ -200,6 +206,8 @@ pub struct BlockRaces {
     clocks: Clocks,
     shared: SharedRows,
     locations: Locations,
+    /// Where threads made strong accesses behind `fence.sc`.
+    sequential: Locations,
     serial: u16,
     /// The clock of the access under way.
     clock: u64,
@@ -213,6 +221,7 @@ impl BlockRaces {
             clocks: Clocks::new(mode),
             shared: SharedRows::default(),
             locations: Locations::default(),
+            sequential: Locations::default(),
             serial: 0,
             clock: 0,
         }
@@ -223,6 +232,7 @@ impl BlockRaces {
         self.clocks.reset(block, threads);
         self.shared.reset();
         self.locations.clear();
+        self.sequential.clear();
     }
 
     /// Records an access to shared memory, before it is performed. Calls `race` with the accesses that it races with.
@@ -247,10 +257,23 @@ impl BlockRaces {
             let locations = &mut self.locations;
             if release || self.clocks.may_release(access.warp) || (replaces && !locations.is_empty()) {
                 let block = self.clocks.block;
-                release_all(&mut self.clocks, access, scope, release, |address, thread, released| {
-                    locations.release(address, (block, thread), released, replaces);
+                release_all(&mut self.clocks, access, scope, release, |place, thread, released| {
+                    locations.release(place, (block, thread), released, replaces);
                 });
             }
+        }
+        let writes = access.kind.is_write();
+        if access.strength != Strength::Weak
+            && (self.clocks.has_sequential(access.warp) || (writes && !self.sequential.is_empty()))
+        {
+            let (sequential, block) = (&mut self.sequential, self.clocks.block);
+            order_fences(&mut self.clocks, access, |place, scope, thread, fenced| match fenced {
+                Some(fenced) => {
+                    sequential.release(place, (block, thread), fenced, false);
+                    None
+                }
+                None => sequential.observe(place, block, scope),
+            });
         }
     }
 
@@ -270,11 +293,26 @@ impl BlockRaces {
         check.global(&launch.rows, &mut worker.chunks, &mut worker.pieces);
         if let Strength::Strong { scope, release, .. } = access.strength
             && access.kind.is_write()
-            && (release || self.clocks.may_release(access.warp))
+        {
+            let replaces = launch.alone && access.kind == AccessKind::Write;
+            if release || self.clocks.may_release(access.warp) || (replaces && launch.locations.is_used()) {
+                let block = self.clocks.block;
+                release_all(&mut self.clocks, access, scope, release, |place, thread, released| {
+                    launch.locations.release(place, (block, thread), released, replaces);
+                });
+            }
+        }
+        let writes = access.kind.is_write();
+        if access.strength != Strength::Weak
+            && (self.clocks.has_sequential(access.warp) || (writes && launch.sequential.is_used()))
         {
             let block = self.clocks.block;
-            release_all(&mut self.clocks, access, scope, release, |address, thread, released| {
-                launch.locations.release(address, (block, thread), released);
+            order_fences(&mut self.clocks, access, |place, scope, thread, fenced| match fenced {
+                Some(fenced) => {
+                    launch.sequential.release(place, (block, thread), fenced, false);
+                    None
+                }
+                None => launch.sequential.observe(place, block, scope),
             });
         }
     }
@@ -312,11 +350,11 @@ impl BlockRaces {
         access.runs(|run| {
             run.pieces(|piece| rows.row(piece.row).observe(&entry.with(piece.bytes, piece.lanes)));
         });
-        if self.locations.is_empty() {
+        if self.locations.is_empty() && !access.strength.acquires() {
             return;
         }
         let (locations, block) = (&self.locations, self.clocks.block);
-        observe_all(&mut self.clocks, access, |address| locations.observe(address, block));
+        observe_all(&mut self.clocks, access, |place, scope| locations.observe(place, block, scope));
     }
 
     /// Records the observation of a strong read of global memory, after the read: of the access recorded last.
@@ -342,7 +380,7 @@ impl BlockRaces {
             return;
         }
         let block = self.clocks.block;
-        observe_all(&mut self.clocks, access, |address| launch.locations.observe(address, block));
+        observe_all(&mut self.clocks, access, |place, scope| launch.locations.observe(place, block, scope));
     }
 }
 
@@ -381,53 +419,94 @@ told! {
     mbarrier_begin(address: u64) => phase_begin(address);
     /// Lanes arrive at the `mbarrier` at that address of shared memory.
     mbarrier_arrive(address: u64, warp: u8, mask: u32) => phase_arrive(address, warp, mask, false);
+    /// The same by a relaxed operation.
+    mbarrier_arrive_relaxed(address: u64, warp: u8, mask: u32) => phase_arrive_relaxed(address, warp, mask);
     /// The asynchronous copies that lanes have issued so far will arrive at an `mbarrier`.
     mbarrier_arrive_copies(address: u64, warp: u8, mask: u32) => phase_arrive(address, warp, mask, true);
     /// The present phase of an `mbarrier` is complete.
     mbarrier_complete(address: u64) => phase_complete(address);
     /// Lanes have observed, by a test or a wait, that the last phase of an `mbarrier` is complete.
     mbarrier_waited(address: u64, warp: u8, mask: u32) => phase_wait(address, warp, mask);
+    /// The same by a relaxed operation.
+    mbarrier_seen(address: u64, warp: u8, mask: u32) => phase_see(address, warp, mask);
 }
 
-/// Enters what each lane releases by a strong write.
+/// Enters what each lane releases by a strong write, to each of its elements.
 fn release_all(
     clocks: &mut Clocks,
     access: &WarpAccess<'_>,
     scope: Scope,
     release: bool,
-    mut enter: impl FnMut(u64, u16, &clock::Seen),
+    mut enter: impl FnMut(ScalarPlace, u16, &Seen),
 ) {
+    let mut enter = |lane: u32, released: Seen| {
+        let released = released.within(scope);
+        for place in access.places(lane) {
+            enter(place, knowledge::thread(access.warp, lane), &released);
+        }
+    };
     if release {
         for (lane, released) in clocks.release(access.warp, access.mask, scope) {
-            enter(access.address(lane), knowledge::thread(access.warp, lane), &released);
+            enter(lane, released);
         }
         return;
     }
     for lane in lanes(access.mask) {
-        let released = clocks.fenced(access.warp, lane);
-        enter(access.address(lane), knowledge::thread(access.warp, lane), &released);
+        enter(lane, clocks.fenced(access.warp, lane));
+    }
+}
+
+/// The order of `fence.sc` that strong accesses determine. `at` enters what was fenced at a location, or looks it up.
+fn order_fences(
+    clocks: &mut Clocks,
+    access: &WarpAccess<'_>,
+    mut at: impl FnMut(ScalarPlace, Scope, u16, Option<&Seen>) -> Option<Seen>,
+) {
+    let Some(scope) = access.strength.scope() else { return };
+    for lane in lanes(access.mask) {
+        let thread = knowledge::thread(access.warp, lane);
+        for place in access.places(lane) {
+            if access.kind.is_write()
+                && let Some(seen) = at(place, scope, thread, None)
+            {
+                clocks.come_after(access.warp, lane, &seen);
+            }
+            if let Some(fenced) = clocks.enter_sequential(access.warp, lane, place) {
+                at(place, scope, thread, Some(&fenced.within(scope)));
+            }
+        }
     }
 }
 
 /// Records the observation of each lane, and acquires it if the read acquires.
-fn observe_all(clocks: &mut Clocks, access: &WarpAccess<'_>, find: impl Fn(u64) -> Option<clock::Seen>) {
+fn observe_all(
+    clocks: &mut Clocks,
+    access: &WarpAccess<'_>,
+    find: impl Fn(ScalarPlace, Scope) -> Option<Seen>,
+) {
     let Strength::Strong { scope, acquire, .. } = access.strength else { return };
-    let mut last: Option<(u64, Option<clock::Seen>)> = None;
-    let mut acquired = Vec::new();
-    for lane in lanes(access.mask) {
-        let address = access.address(lane);
-        if last.as_ref().is_none_or(|&(at, _)| at != address) {
-            last = Some((address, find(address)));
-        }
-        let Some((_, Some(seen))) = &last else { continue };
-        clocks.observe(access.warp, lane, seen);
-        if acquire {
-            let mut seen = seen.clone();
-            if scope == Scope::Block {
-                seen.device = knowledge::Floors::default();
+    let mut last: Option<(ScalarPlace, Option<Seen>)> = None;
+    for element in 0..access.bytes.div_ceil(access.element) as usize {
+        let mut acquired = Vec::new();
+        for lane in lanes(access.mask) {
+            let Some(place) = access.places(lane).nth(element) else { continue };
+            if last.as_ref().is_none_or(|&(at, _)| at != place) {
+                last = Some((place, find(place, scope)));
             }
-            acquired.push((lane, seen));
+            let seen = match &last {
+                Some((_, Some(seen))) => seen,
+                _ if acquire => &Seen::default(),
+                _ => continue,
+            };
+            clocks.observe(access.warp, lane, place, seen);
+            if acquire {
+                let seen = clocks.take_seen(access.warp, lane, place, scope).unwrap_or_default();
+                if seen.is_empty() {
+                    continue;
+                }
+                acquired.push((lane, seen));
+            }
         }
+        clocks.learn(access.warp, access.mask, &acquired);
     }
-    clocks.learn(access.warp, access.mask, &acquired);
 }

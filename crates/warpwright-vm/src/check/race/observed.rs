@@ -67,7 +67,7 @@ impl Event {
             pc: of.pc,
             serial: of.serial(),
             warp: of.warp(),
-            flags: role | flag(of.is_atomic(), ATOMIC) | flag(of.is_device(), DEVICE),
+            flags: role | flag(of.is_atomic() && of.is_write(), ATOMIC) | flag(of.is_device(), DEVICE),
         }
     }
 

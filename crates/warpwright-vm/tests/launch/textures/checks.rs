@@ -123,6 +123,31 @@ fn texels_are_checked_as_memory_is() {
 }
 
 #[test]
+fn a_texture_of_a_buffer_does_not_see_what_the_launch_has_stored() {
+    let device = device();
+    let buffer = device.clone_htod(&[0u32; 64]).unwrap();
+    let image = Image::linear(buffer.address(), 64, F32);
+    let texture = device.texture("texture", image, Sampler::default()).unwrap();
+    let (low, high) = (buffer.address() as u32, (buffer.address() >> 32) as u32);
+    let inputs: Vec<[u32; 4]> = (0..64).map(|thread| [thread * 4, 0, low, high]).collect();
+    let place = "mov.b64 %rd7, {%r3, %r4}; cvt.u64.u32 %rd8, %r1; add.u64 %rd7, %rd7, %rd8;";
+    let write = "st.global.u32 [%rd7], %r9; // write";
+    let read = "tex.1d.v4.f32.s32 {%r5, %r6, %r7, %r8}, [%rd1, {%r9}]; // read";
+    // Whatever stands between the two.
+    for between in ["", "bar.sync 0;", "fence.sc.sys;", "fence.proxy.alias;"] {
+        let body = format!("\n    {place}\n    {write}\n    {between}\n    {read}");
+        let (_, report) = run(&device, &body, texture.handle(), &inputs);
+        let text = text(&body);
+        assert_eq!(found(&report, &text), [("non-coherent", marked(&text, "write"))], "{between}");
+        assert_eq!(line(&text, report.findings[0].accesses[1].origin), marked(&text, "read"));
+    }
+    // A thread that reads before it stores has no such problem, and the next launch sees what it stored.
+    clean(&device, &format!("{place}\n{read}\n{write}"), texture.handle(), &inputs);
+    let outputs = clean(&device, read, texture.handle(), &inputs);
+    assert!(outputs.iter().map(|output| output[0]).eq(0..64));
+}
+
+#[test]
 fn what_does_not_exist_is_refused() {
     let device = device();
     let u8 = TexelFormat { channel: Channel::U8, channels: 4 };

@@ -81,8 +81,8 @@ impl Role {
         match self {
             Role::Driver => &["libcuda.so.1", "libcuda.so"],
             Role::Runtime => &["libcudart.so.12", "libcudart.so.13", "libcudart.so"],
-            Role::Linker => &["libnvJitLink.so.12", "libnvJitLink.so.13"],
-            Role::Compiler => &["libnvrtc.so.11.2", "libnvrtc.so.12", "libnvrtc.so.13"],
+            Role::Linker => &["libnvJitLink.so.12", "libnvJitLink.so.13", "libnvJitLink.so"],
+            Role::Compiler => &["libnvrtc.so.11.2", "libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so"],
         }
     }
 

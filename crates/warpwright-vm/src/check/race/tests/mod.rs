@@ -71,7 +71,7 @@ impl Grid {
             block
         };
         Grid {
-            launch: LaunchRaces::new(),
+            launch: LaunchRaces::new(true),
             worker: WorkerRaces::default(),
             blocks: (0..blocks).map(block).collect(),
             races: Vec::new(),

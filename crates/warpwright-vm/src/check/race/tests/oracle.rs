@@ -29,10 +29,15 @@ struct Observation {
     after: usize,
 }
 
+/// The space, the block of shared memory, the address and the size.
+type Place = (RaceSpace, usize, u64, u32);
+
 #[derive(Clone)]
 struct Thread {
     seen_device: Clock,
     seen_block: Clock,
+    /// What was seen at a location, for acquire operations.
+    seen_at: HashMap<Place, (Clock, Clock)>,
     fences: [Option<Clock>; 2],
     /// The agent's time at each closed group.
     groups: Vec<u64>,
@@ -41,6 +46,7 @@ struct Thread {
 #[derive(Clone)]
 struct Location {
     device: Clock,
+    /// Released by threads of a block, to the device or the block.
     blocks: HashMap<usize, Clock>,
     /// The only thread whose strong writes have released it.
     by: Option<usize>,
@@ -55,7 +61,7 @@ pub(super) struct Oracle {
     threads: Vec<Thread>,
     accesses: Vec<Access>,
     observations: Vec<Observation>,
-    locations: HashMap<(RaceSpace, usize, u64), Location>,
+    locations: HashMap<Place, Location>,
     carried: HashMap<(usize, u8), Clock>,
     arrived: HashMap<(usize, usize), Clock>,
     phases: HashMap<(usize, u64), (Clock, Clock)>,
@@ -80,8 +86,13 @@ impl Oracle {
         for (thread, clock) in clocks.iter_mut().enumerate() {
             clock[thread] = 1;
         }
-        let thread =
-            Thread { seen_device: zero.clone(), seen_block: zero, fences: [None, None], groups: Vec::new() };
+        let thread = Thread {
+            seen_device: zero.clone(),
+            seen_block: zero,
+            seen_at: HashMap::new(),
+            fences: [None, None],
+            groups: Vec::new(),
+        };
         Oracle {
             mode,
             reduces: false,
@@ -160,13 +171,39 @@ impl Oracle {
                 self.accesses.push(access);
             }
         }
-        if kind.is_write() && strength.scope().is_some() {
-            self.release(space, who, kind, strength, &address);
+        for (thread, place) in self.places(space, who, (bytes, element), &address) {
+            if kind.is_write() && strength.scope().is_some() {
+                self.release(thread, place, kind, strength);
+            }
         }
-        if observes {
-            self.observe(space, who, strength, &address);
+        if let Strength::Strong { release: true, .. } = strength
+            && kind.is_write()
+        {
+            self.members(who).into_iter().for_each(|thread| self.step(thread));
+        }
+        for (thread, place) in self.places(space, who, (bytes, element), &address) {
+            if observes {
+                self.observe(thread, place, strength);
+            }
         }
         race
+    }
+
+    /// The locations that each thread accesses.
+    fn places(
+        &self,
+        space: RaceSpace,
+        who: Who,
+        (bytes, element): (u32, u32),
+        address: &impl Fn(u64) -> u64,
+    ) -> Vec<(usize, Place)> {
+        let block = if space == RaceSpace::Shared { who.block } else { 0 };
+        let at = |thread: usize| address((thread % self.threads_per_block % 32) as u64);
+        let parts = |thread| {
+            (0..bytes / element)
+                .map(move |part| (thread, (space, block, at(thread) + u64::from(part * element), element)))
+        };
+        self.members(who).into_iter().flat_map(parts).collect()
     }
 
     fn races(&self, (at, old): (usize, &Access), new: &Access, known: usize) -> bool {
@@ -184,69 +221,57 @@ impl Oracle {
         meet && (old.write || new.write) && !is_strong(old, new) && !is_known(old) && !observed()
     }
 
-    fn release(
-        &mut self,
-        space: RaceSpace,
-        who: Who,
-        kind: AccessKind,
-        strength: Strength,
-        address: &impl Fn(u64) -> u64,
-    ) {
+    fn release(&mut self, thread: usize, place: Place, kind: AccessKind, strength: Strength) {
         let Strength::Strong { scope, release, .. } = strength else { return };
-        for thread in self.members(who) {
-            let key = (space, if space == RaceSpace::Shared { who.block } else { 0 }, {
-                address((thread % self.threads_per_block % 32) as u64)
-            });
-            let mut device = self.carried.get(&(who.block, who.warp)).cloned().unwrap_or_else(|| self.zero());
-            let mut block = self.zero();
-            for (at, clock) in self.threads[thread].fences.iter().enumerate() {
-                let Some(clock) = clock else { continue };
-                join(if at == Scope::Device as usize { &mut device } else { &mut block }, clock);
+        let (zero, in_block) = (self.zero(), thread / self.threads_per_block);
+        let warp = (thread % self.threads_per_block / 32) as u8;
+        let mut device = self.carried.get(&(in_block, warp)).cloned().unwrap_or_else(|| zero.clone());
+        let mut block = zero.clone();
+        for (at, clock) in self.threads[thread].fences.iter().enumerate() {
+            let Some(clock) = clock else { continue };
+            join(if at == Scope::Device as usize { &mut device } else { &mut block }, clock);
+        }
+        if release {
+            join(if scope == Scope::Device { &mut device } else { &mut block }, &self.clocks[thread]);
+        }
+        join(&mut block, &device);
+        if scope == Scope::Block {
+            device = zero.clone();
+        }
+        let fresh = Location { device: zero.clone(), blocks: HashMap::new(), by: Some(thread) };
+        let of_others = self.locations.get(&place).is_some_and(|location| location.by != Some(thread));
+        if kind == AccessKind::Write && of_others {
+            self.locations.remove(&place);
+        }
+        if block != zero {
+            let location = self.locations.entry(place).or_insert(fresh);
+            if location.by != Some(thread) {
+                location.by = None;
             }
-            if release {
-                let clock = self.clocks[thread].clone();
-                join(if scope == Scope::Device { &mut device } else { &mut block }, &clock);
-                self.step(thread);
-            }
-            let zero = self.zero();
-            let none = device == zero && block == zero;
-            let fresh = Location { device: zero.clone(), blocks: HashMap::new(), by: Some(thread) };
-            let of_others = self.locations.get(&key).is_some_and(|location| location.by != Some(thread));
-            if space == RaceSpace::Shared && kind == AccessKind::Write && of_others {
-                self.locations.remove(&key);
-            }
-            if !none {
-                let location = self.locations.entry(key).or_insert(fresh);
-                if location.by != Some(thread) {
-                    location.by = None;
-                }
-                join(&mut location.device, &device);
-                join(location.blocks.entry(who.block).or_insert(zero), &block);
-            }
+            join(&mut location.device, &device);
+            join(location.blocks.entry(in_block).or_insert(zero), &block);
         }
     }
 
-    fn observe(&mut self, space: RaceSpace, who: Who, strength: Strength, address: &impl Fn(u64) -> u64) {
+    fn observe(&mut self, thread: usize, place: Place, strength: Strength) {
         let Strength::Strong { scope, acquire, .. } = strength else { return };
-        let of_block = who.block * self.threads_per_block..(who.block + 1) * self.threads_per_block;
-        for thread in self.members(who) {
-            let key = (space, if space == RaceSpace::Shared { who.block } else { 0 }, {
-                address((thread % self.threads_per_block % 32) as u64)
-            });
-            let Some(location) = self.locations.get(&key).cloned() else { continue };
-            let (mut device, mut block) = (location.device.clone(), self.zero());
-            if location.device[of_block.clone()].iter().any(|&time| time > 0) {
-                join(&mut block, &location.device);
+        let zero = self.zero();
+        if let Some(location) = self.locations.get(&place).cloned() {
+            let own =
+                location.blocks.get(&(thread / self.threads_per_block)).cloned().unwrap_or(zero.clone());
+            let mut device = own.clone();
+            if scope == Scope::Device {
+                join(&mut device, &location.device);
             }
-            if let Some(own) = location.blocks.get(&who.block) {
-                join(&mut device, own);
-                join(&mut block, own);
-            }
-            join(&mut self.threads[thread].seen_device, &device);
-            join(&mut self.threads[thread].seen_block, &block);
-            if acquire {
-                join(&mut self.clocks[thread], if scope == Scope::Device { &device } else { &block });
-            }
+            let state = &mut self.threads[thread];
+            join(&mut state.seen_device, &device);
+            join(&mut state.seen_block, &own);
+            let at = state.seen_at.entry(place).or_insert((zero.clone(), zero));
+            join(&mut at.0, &device);
+            join(&mut at.1, &own);
+        }
+        if acquire && let Some((device, block)) = self.threads[thread].seen_at.get(&place) {
+            join(&mut self.clocks[thread], if scope == Scope::Device { device } else { block });
         }
     }
 

@@ -588,7 +588,7 @@ fn of_many_blocks_that_read_scattered_pieces_enough_are_kept() {
                         |lane| DATA + 34 * lane + 2 * field,
                     );
                 }
-                grid.set(who, RELEASE, FLAG);
+                grid.atomic(who, RELEASE, FLAG);
             }
         }
         if released {
