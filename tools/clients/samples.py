@@ -15,7 +15,9 @@ from skips import read_skips
 
 HERE = pathlib.Path(__file__).resolve().parent
 SECONDS = 900
-FAILED = re.compile(r"\bfailed\b(?! *[:=] *0)|Result = FAIL|verification error", re.IGNORECASE)
+# The exit status of `exec` after a finding.
+FOUND = 99
+FAILED = re.compile(r"\bfailed\b(?! as expected| *[:=] *0)|Result = FAIL|verification error", re.IGNORECASE)
 
 
 def toolkit():
@@ -73,23 +75,25 @@ def build(source, folder, libraries, checkout):
     return program
 
 
-def run(warpwright, program, arguments):
-    command = [str(warpwright), "exec", "--fail=99", "--", str(program), *arguments]
+def run(warpwright, program, arguments, finds):
+    command = [str(warpwright), "exec", f"--fail={FOUND}", "--", str(program), *arguments]
     try:
         ended = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, errors="replace",
                                timeout=SECONDS)
     except subprocess.TimeoutExpired:
         raise RuntimeError(f"not at its end after {SECONDS} s") from None
     said = ended.stdout + ended.stderr
-    if ended.returncode or FAILED.search(said):
+    expected = FOUND if finds else 0
+    if ended.returncode != expected or FAILED.search(ended.stdout):
         raise RuntimeError(f"exit status {ended.returncode}: {said[-1000:]}")
 
 
 def main():
     warpwright, work, checkout = map(lambda path: pathlib.Path(path).resolve(), sys.argv[1:4])
     names = sys.argv[4:]
-    entries = [line.partition("|") for line in (HERE / "samples.list").read_text().splitlines()]
-    samples = {name.strip(): arguments.split() for name, _, arguments in entries if name and not name.startswith("#")}
+    lines = (HERE / "samples.list").read_text().splitlines()
+    entries = [[field.strip() for field in f"{line}||".split("|")] for line in lines if not line.startswith("#")]
+    samples = {name: (arguments.split(), finds == "finds") for name, arguments, finds, *_ in entries if name}
     libraries = prepare(warpwright, work, checkout)
     failed = False
     for name in names or samples:
@@ -98,7 +102,8 @@ def main():
             if source is None:
                 raise RuntimeError(f"{checkout} has no such sample")
             folder = work / "Samples" / source.parent.name / name
-            run(warpwright, build(source, folder, libraries, checkout), samples.get(name, []))
+            arguments, finds = samples.get(name, ([], False))
+            run(warpwright, build(source, folder, libraries, checkout), arguments, finds)
             print(f"ok {name}", flush=True)
         except RuntimeError as error:
             failed = True
