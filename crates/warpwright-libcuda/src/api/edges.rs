@@ -1,10 +1,10 @@
 //! Edges and nodes of graphs: who depends on whom, and what they are called.
 
 use super::entries;
-use super::graph::{list, told_edges};
+use super::graph::{list, named_edges, told_edges};
 use crate::engine::permitted;
 use crate::graph::nodes::{Edge, Entry, node, with_node};
-use crate::graph::{self, exec, ids};
+use crate::graph::{self, exec};
 use crate::lock;
 use crate::report::log;
 use crate::types::{CUgraph, CUgraphEdgeData, CUgraphExec, CUgraphNode, In, Out, Result, Status};
@@ -170,10 +170,6 @@ fn disconnect(
     edges: In<CUgraphEdgeData>,
     count: usize,
 ) -> Result<()> {
-    permitted()?;
-    let graph = graph::graph(graph)?;
-    let edges = super::capture::edges(edges, count)?;
-    let (from, to) = (ids(&graph, &from.get_all(count)?)?, ids(&graph, &to.get_all(count)?)?);
-    let mut pairs = from.into_iter().zip(to).zip(edges);
-    pairs.try_for_each(|((from, to), edge)| graph.disconnect(from, to, edge))
+    let (graph, pairs) = named_edges(graph, from, to, edges, count)?;
+    pairs.into_iter().try_for_each(|((from, to), edge)| graph.disconnect(from, to, edge))
 }

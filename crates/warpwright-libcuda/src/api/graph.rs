@@ -3,7 +3,7 @@
 use super::entries;
 use crate::engine::{Stream, permitted};
 use crate::graph::exec::EXECS;
-use crate::graph::nodes::{Edge, destroy, with_node};
+use crate::graph::nodes::{Edge, NodeId, destroy, with_node};
 use crate::graph::{self, Exec, Graph, Task, ids};
 use crate::lock;
 use crate::report::log;
@@ -14,6 +14,7 @@ use crate::types::{
 };
 use std::collections::HashSet;
 use std::ffi::{c_char, c_uint};
+use std::sync::Arc;
 
 entries! {
     /// Creates an empty graph.
@@ -186,6 +187,21 @@ entries! {
     }
 }
 
+/// A graph, and the pairs of its nodes that a call names, with what is between them.
+pub(super) fn named_edges(
+    graph: CUgraph,
+    from: In<CUgraphNode>,
+    to: In<CUgraphNode>,
+    edges: In<CUgraphEdgeData>,
+    count: usize,
+) -> Result<(Arc<Graph>, Vec<((NodeId, NodeId), Edge)>)> {
+    permitted()?;
+    let graph = graph::graph(graph)?;
+    let edges = super::capture::edges(edges, count)?;
+    let (from, to) = (ids(&graph, &from.get_all(count)?)?, ids(&graph, &to.get_all(count)?)?);
+    Ok((graph, from.into_iter().zip(to).zip(edges).collect()))
+}
+
 fn connect(
     graph: CUgraph,
     from: In<CUgraphNode>,
@@ -193,11 +209,7 @@ fn connect(
     edges: In<CUgraphEdgeData>,
     count: usize,
 ) -> Result<()> {
-    permitted()?;
-    let graph = graph::graph(graph)?;
-    let edges = super::capture::edges(edges, count)?;
-    let (from, to) = (ids(&graph, &from.get_all(count)?)?, ids(&graph, &to.get_all(count)?)?);
-    let pairs = from.into_iter().zip(to).zip(edges);
+    let (graph, pairs) = named_edges(graph, from, to, edges, count)?;
     pairs.into_iter().try_for_each(|((from, to), edge)| graph.connect(from, to, edge))
 }
 
