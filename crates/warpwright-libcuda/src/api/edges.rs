@@ -1,10 +1,10 @@
 //! Edges and nodes of graphs: who depends on whom, and what they are called.
 
 use super::entries;
-use super::graph::{list, named_edges, told_edges};
+use super::graph::{each_edge, list, told_edges};
 use crate::engine::permitted;
 use crate::graph::nodes::{Edge, Entry, node, with_node};
-use crate::graph::{self, exec};
+use crate::graph::{self, Graph, exec};
 use crate::lock;
 use crate::report::log;
 use crate::types::{CUgraph, CUgraphEdgeData, CUgraphExec, CUgraphNode, In, Out, Result, Status};
@@ -48,7 +48,7 @@ entries! {
 
     /// Removes edges.
     fn cuGraphRemoveDependencies(graph: CUgraph, from: In<CUgraphNode>, to: In<CUgraphNode>, count: usize) {
-        disconnect(graph, from, to, In::null(), count)
+        each_edge(graph, (from, to), In::null(), count, Graph::disconnect)
     }
 
     /// The same with what the edges are.
@@ -59,7 +59,7 @@ entries! {
         edges: In<CUgraphEdgeData>,
         count: usize,
     ) {
-        disconnect(graph, from, to, edges, count)
+        each_edge(graph, (from, to), edges, count, Graph::disconnect)
     }
 
     /// Removes a node with its edges.
@@ -161,15 +161,4 @@ fn tell(
     told_edges(found.iter().map(|(_, edge)| *edge), edges, count)?;
     let handles: Vec<CUgraphNode> = found.iter().map(|(handle, _)| *handle).collect();
     list(&handles, nodes, count)
-}
-
-fn disconnect(
-    graph: CUgraph,
-    from: In<CUgraphNode>,
-    to: In<CUgraphNode>,
-    edges: In<CUgraphEdgeData>,
-    count: usize,
-) -> Result<()> {
-    let (graph, pairs) = named_edges(graph, from, to, edges, count)?;
-    pairs.into_iter().try_for_each(|((from, to), edge)| graph.disconnect(from, to, edge))
 }

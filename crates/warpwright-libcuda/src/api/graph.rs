@@ -14,7 +14,6 @@ use crate::types::{
 };
 use std::collections::HashSet;
 use std::ffi::{c_char, c_uint};
-use std::sync::Arc;
 
 entries! {
     /// Creates an empty graph.
@@ -70,7 +69,7 @@ entries! {
 
     /// Adds edges, each from a node to one that was made later.
     fn cuGraphAddDependencies(graph: CUgraph, from: In<CUgraphNode>, to: In<CUgraphNode>, count: usize) {
-        connect(graph, from, to, In::null(), count)
+        each_edge(graph, (from, to), In::null(), count, Graph::connect)
     }
 
     /// The same with annotations of the edges: plain and programmatic ones.
@@ -81,7 +80,7 @@ entries! {
         edges: In<CUgraphEdgeData>,
         count: usize,
     ) {
-        connect(graph, from, to, edges, count)
+        each_edge(graph, (from, to), edges, count, Graph::connect)
     }
 
     /// Returns the type of a node.
@@ -187,30 +186,19 @@ entries! {
     }
 }
 
-/// A graph, and the pairs of its nodes that a call names, with what is between them.
-pub(super) fn named_edges(
+/// Does something with each pair of nodes that a call names, and with what is between them.
+pub(super) fn each_edge(
     graph: CUgraph,
-    from: In<CUgraphNode>,
-    to: In<CUgraphNode>,
+    (from, to): (In<CUgraphNode>, In<CUgraphNode>),
     edges: In<CUgraphEdgeData>,
     count: usize,
-) -> Result<(Arc<Graph>, Vec<((NodeId, NodeId), Edge)>)> {
+    each: fn(&Graph, NodeId, NodeId, Edge) -> Result<()>,
+) -> Result<()> {
     permitted()?;
     let graph = graph::graph(graph)?;
     let edges = super::capture::edges(edges, count)?;
     let (from, to) = (ids(&graph, &from.get_all(count)?)?, ids(&graph, &to.get_all(count)?)?);
-    Ok((graph, from.into_iter().zip(to).zip(edges).collect()))
-}
-
-fn connect(
-    graph: CUgraph,
-    from: In<CUgraphNode>,
-    to: In<CUgraphNode>,
-    edges: In<CUgraphEdgeData>,
-    count: usize,
-) -> Result<()> {
-    let (graph, pairs) = named_edges(graph, from, to, edges, count)?;
-    pairs.into_iter().try_for_each(|((from, to), edge)| graph.connect(from, to, edge))
+    from.into_iter().zip(to).zip(edges).try_for_each(|((from, to), edge)| each(&graph, from, to, edge))
 }
 
 /// Returns the edges. A client that does not ask what they are gets no programmatic ones.
