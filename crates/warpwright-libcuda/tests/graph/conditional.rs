@@ -211,6 +211,29 @@ fn conditional_nodes_are_in_one_another() {
     ok!(cuGraphDestroy(graph));
 }
 
+/// Without initcheck, a value that nobody has set counts as 0.
+#[test]
+fn a_launch_forgets_what_an_earlier_one_has_set() {
+    let _context = Ctx::new();
+    let (f, set, word) = (Functions::load(), Setters::load(), words(2));
+    let graph = graph();
+    let handle = handle(graph, None);
+    let setter = add_kernel(graph, &[], set.choose, &[word, handle]).unwrap();
+    let (_, bodies) = conditional(graph, &[setter], (handle, Kind::SWITCH, 2)).unwrap();
+    for (body, value) in bodies.iter().zip([1, 10]) {
+        add_kernel(*body, &[], f.add, &[word + 4, value]).unwrap();
+    }
+    write(word, &[1, 0]);
+    let exec = ready(graph);
+    ok!(cuGraphLaunch(exec, CUstream::NULL));
+    assert_eq!(read(word + 4, 1), [10]);
+    ok!(cuGraphNodeSetEnabled(exec, setter, 0));
+    ok!(cuGraphLaunch(exec, CUstream::NULL));
+    assert_eq!(read(word + 4, 1), [11]);
+    ok!(cuGraphExecDestroy(exec));
+    ok!(cuGraphDestroy(graph));
+}
+
 #[test]
 fn a_launch_begins_with_the_default() {
     let _context = Ctx::new();
