@@ -74,7 +74,7 @@ pub mod render;
 pub mod tensor;
 
 pub use check::{
-    AccessSite, Action, AllocationRef, ArgumentRef, Between, Finding, FindingKind, Hazard, MemorySite,
+    AccessSite, Action, AllocationRef, ArgumentRef, Between, Cause, Finding, FindingKind, Hazard, MemorySite,
     Severity, SourceLine, Tool, Use,
 };
 pub use counters::{BarrierWaits, SpaceTraffic, Traffic};

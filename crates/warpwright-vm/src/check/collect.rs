@@ -56,7 +56,7 @@ impl RawFinding {
         let (kind, detail) = match &self.kind {
             FindingKind::Race { between, .. } => ("race", *between as u32),
             FindingKind::UninitializedMemory { space } => (self.kind.name(), *space as u32),
-            FindingKind::UndefinedValue { used } => (self.kind.name(), 0x100 + *used as u32),
+            FindingKind::UndefinedValue { used, .. } => (self.kind.name(), 0x100 + *used as u32),
             kind => (kind.name(), 0),
         };
         Key { pcs: (a.min(b), a.max(b)), tool: self.kind.tool(), kind, detail }

@@ -93,15 +93,12 @@ pub enum FindingKind {
         /// The memory space.
         space: SpaceKind,
     },
-    /// A read of a register that was never written.
-    UninitializedRegister {
-        /// The register.
-        register: String,
-    },
-    /// A value that was loaded from local memory that was never written, and is used. The load is the second access.
+    /// A value that nothing has given is used. The second access is where it was read.
     UndefinedValue {
         /// What it is used for.
         used: Use,
+        /// Why it is undefined.
+        cause: Cause,
     },
     /// An output that the kernel has not written, or not completely.
     UnwrittenOutput {
@@ -138,11 +135,6 @@ pub enum FindingKind {
         /// The lanes that the mask names.
         named: u32,
     },
-    /// A lane reads from a lane that does not take part in the exchange.
-    AbsentSource {
-        /// The lanes that take part.
-        present: u32,
-    },
     /// A lane executes a `.sync` instruction whose mask does not name it.
     UnnamedLane {
         /// The mask.
@@ -166,8 +158,7 @@ impl FindingKind {
             FindingKind::Access(_) => Tool::Memcheck,
             FindingKind::Race { .. } | FindingKind::NonCoherent => Tool::Racecheck,
             FindingKind::UninitializedMemory { .. }
-            | FindingKind::UninitializedRegister { .. }
-            | FindingKind::UndefinedValue { .. }
+            | FindingKind::UndefinedValue { cause: Cause::Memory | Cause::Register(_), .. }
             | FindingKind::UnwrittenOutput { .. } => Tool::Initcheck,
             _ => Tool::Synccheck,
         }
@@ -231,17 +222,33 @@ impl FindingKind {
             FindingKind::Race { .. } => "race",
             FindingKind::NonCoherent => "non-coherent",
             FindingKind::UninitializedMemory { .. }
-            | FindingKind::UninitializedRegister { .. }
-            | FindingKind::UndefinedValue { .. } => "uninitialized",
+            | FindingKind::UndefinedValue { cause: Cause::Memory | Cause::Register(_), .. } => {
+                "uninitialized"
+            }
             FindingKind::UnwrittenOutput { .. } => "unwritten-output",
             FindingKind::DivergentBarrier { .. } => "divergent-barrier",
             FindingKind::ExitedLanes { .. } => "exited-lanes",
             FindingKind::MissingLanes { .. }
-            | FindingKind::AbsentSource { .. }
+            | FindingKind::UndefinedValue { cause: Cause::Lane { .. }, .. }
             | FindingKind::UnnamedLane { .. } => "missing-lane",
             FindingKind::BarrierCount { .. } => "barrier-count",
         }
     }
+}
+
+/// Why a value is undefined.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Cause {
+    /// It was in memory that was never written.
+    Memory,
+    /// It was in a register, of this name, that was never written on the way there.
+    Register(String),
+    /// A shuffle read it from a lane that did not take part.
+    Lane {
+        /// The lanes that took part.
+        present: u32,
+    },
 }
 
 /// What an undefined value is used for.
@@ -252,7 +259,7 @@ pub enum Use {
     Address,
     /// As the guard of a branch or of another instruction.
     Guard,
-    /// It is stored to global or shared memory.
+    /// It is stored to global memory; with synccheck alone, to any.
     Store,
     /// As an operand of something that other threads, or the runtime, notice.
     Operand,
@@ -564,23 +571,33 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
         FindingKind::UninitializedMemory { .. } => {
             format!("{} of {width} bytes at {place}, by {who}: they were never written", first.action)
         }
-        FindingKind::UndefinedValue { used } => {
+        FindingKind::UndefinedValue { used, cause } => {
             let opcode = first.opcode;
             let use_ = match used {
                 Use::Address => format!("the address of `{opcode}`, executed by {who}, depends on"),
                 Use::Guard => format!("whether {who} executes `{opcode}` depends on"),
+                Use::Store if site.is_none() => format!("`{opcode}`, executed by {who}, stores"),
                 Use::Store => format!("{} of {width} bytes at {place}, by {who}, stores", first.action),
                 Use::Operand => format!("an operand of `{opcode}`, executed by {who}, depends on"),
             };
-            let load = accesses.get(1).and_then(|load| load.memory.as_ref());
-            let from = load.map(|site| format!(": {} bytes at {}", site.bytes, ShownSite(site)));
-            format!("{use_} a value that was never written{}", from.unwrap_or_default())
+            let read = accesses.get(1);
+            match cause {
+                Cause::Memory => {
+                    let site = read.and_then(|read| read.memory.as_ref());
+                    let from = site.map(|site| format!(": {} bytes at {}", site.bytes, ShownSite(site)));
+                    format!("{use_} a value that was never written{}", from.unwrap_or_default())
+                }
+                Cause::Register(name) => {
+                    format!("{use_} the value of `{name}`, which was never written on the way there")
+                }
+                Cause::Lane { present } => format!(
+                    "{use_} what `{}` reads from a lane that does not take part: there are lanes {present:#010x} only",
+                    read.map_or("", |read| read.opcode)
+                ),
+            }
         }
         // It has no access that would be told of.
         FindingKind::UnwrittenOutput { .. } => String::new(),
-        FindingKind::UninitializedRegister { register } => {
-            format!("`{register}` is read by {who} and was never written on the way there")
-        }
         FindingKind::DivergentBarrier { present, expected } => format!(
             "`{}` is reached by lanes {present:#010x} of the warp of {who}, and by lanes {:#010x} not or from \
              elsewhere: all must execute it together",
@@ -596,10 +613,6 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
             "`{}` names lanes {named:#010x} and lanes {:#010x} never arrive, in the warp of {who}",
             first.opcode,
             named & !present
-        ),
-        FindingKind::AbsentSource { present } => format!(
-            "`{}` reads from a lane that does not take part, in {who}: there are lanes {present:#010x} only",
-            first.opcode
         ),
         FindingKind::UnnamedLane { named } => {
             format!("`{}` is executed by {who}, which its mask {named:#010x} does not name", first.opcode)

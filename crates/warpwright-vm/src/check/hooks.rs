@@ -5,7 +5,7 @@ use super::race::{AccessKind, FenceKind};
 use super::{Action, FindingKind, RawFinding, RawPlace, RawSite};
 use crate::machine::{CLUSTER_BARRIER, LANES, LanesOf, Machine, Park, Row32};
 use crate::memory::{Fault, Group, Order};
-use warpwright_ptx::ir::{Reg, Scope, Semantics};
+use warpwright_ptx::ir::{Scope, Semantics};
 use warpwright_ptx::op::Op;
 use warpwright_ptx::op::family::{Family, Sync};
 
@@ -21,26 +21,6 @@ impl Machine<'_> {
             let lane = lanes.trailing_zeros() as usize & 31;
             self.found(FindingKind::UnnamedLane { named: members[lane] }, lane);
         }
-    }
-
-    /// Lanes read from a lane that does not take part.
-    #[cold]
-    pub(crate) fn report_absent_source(&mut self, lanes: u32, present: u32) {
-        if self.launch.options.checks.sync {
-            let lane = lanes.trailing_zeros() as usize & 31;
-            self.found(FindingKind::AbsentSource { present }, lane);
-        }
-    }
-
-    /// Lanes of `missing` read a register that they have not written.
-    #[cold]
-    pub(crate) fn report_unassigned(&mut self, reg: u32, missing: u32) {
-        let register = self
-            .launch
-            .function_at(self.pc)
-            .map_or_else(String::new, |function| function.register_name(Reg(reg)).to_string());
-        let lane = missing.trailing_zeros() as usize & 31;
-        self.found(FindingKind::UninitializedRegister { register }, lane);
     }
 
     /// Lanes are at a barrier for whole warps, and all of their warp that have not exited.

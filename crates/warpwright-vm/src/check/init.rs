@@ -53,6 +53,16 @@ impl InitBits {
         self.words.resize(bytes.div_ceil(BITS) as usize, 0);
         self.missing = bytes;
     }
+
+    /// Bytes mean nothing any more. They are inside.
+    pub(crate) fn clear(&mut self, offset: u64, bytes: u64) {
+        words(offset, bytes, |word, bits| {
+            let word = &mut self.words[word];
+            self.missing += u64::from((bits & *word).count_ones());
+            *word &= !bits;
+            true
+        });
+    }
 }
 
 impl Written for InitBits {

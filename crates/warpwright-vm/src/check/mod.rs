@@ -1,9 +1,9 @@
 //! The checks that run with a kernel: races, uninitialised data, broken synchronisation.
 //!
 //! [`race`] tracks ordering and receives accesses and synchronisation; `init` tracks written bytes; `hooks` contains
-//! the functions that instructions call, and `observe` examines their accesses; `undefined` follows values that were never written through registers; `collect` gathers findings, `resolve`
-//! and `source` add names and lines, and `finding` puts them into words. Nothing here changes the results of a
-//! kernel.
+//! the functions that instructions call, and `observe` examines their accesses; `undefined` follows values that nobody gave;
+//! `collect` gathers findings, `resolve` and `source` add names and lines, and `finding` puts them into words. Nothing
+//! here changes the results of a kernel.
 
 mod collect;
 mod finding;
@@ -17,7 +17,7 @@ mod undefined;
 
 pub(crate) use collect::{Collector, RawFinding, RawPlace, RawSite};
 pub use finding::{
-    AccessSite, Action, AllocationRef, ArgumentRef, Between, Finding, FindingKind, Hazard, MemorySite,
+    AccessSite, Action, AllocationRef, ArgumentRef, Between, Cause, Finding, FindingKind, Hazard, MemorySite,
     Severity, Tool, Use,
 };
 pub(crate) use init::{InitBits, SharedInitBits};

@@ -8,10 +8,12 @@ use super::race::{
     AccessKind, BlockRaces, Mode, Race, RaceSpace, Scope, Stored, Strength, Unknown, WarpAccess, WorkerRaces,
     byte_runs,
 };
+use super::undefined::Origin;
 use super::{Action, Between, Collector, FindingKind, Hazard, InitBits, RawFinding, RawPlace, RawSite};
 use crate::launch::Launch;
 use crate::machine::{LANES, LanesOf, Machine, Registers, Warp};
 use crate::memory::{Element, Group, Order, RegionKind, SpaceKind};
+use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir;
 
@@ -23,6 +25,9 @@ pub(crate) struct BlockChecks {
     pub(super) released: bool,
     /// Which bytes of shared memory were written.
     written: InitBits,
+    /// Of words of it, the bytes that undefined values were stored to, and where the last of them comes from. The bytes
+    /// count as not written, until something else is stored.
+    undefined: HashMap<u64, (u8, Origin)>,
 }
 
 impl BlockChecks {
@@ -39,7 +44,26 @@ impl BlockChecks {
         }
         if checks.init {
             self.written.reset(launch.shape.shared_words as u64 * 4);
+            self.undefined.clear();
         }
+    }
+
+    /// An undefined value is stored to a byte of shared memory.
+    pub(super) fn undefine(&mut self, at: u64, origin: Origin) {
+        self.written.clear(at, 1);
+        let word = self.undefined.entry(at / 4).or_insert((0, origin));
+        *word = (word.0 | 1 << (at % 4), origin);
+    }
+
+    /// Whether a byte of shared memory was written, with what is defined.
+    pub(super) fn is_written(&self, at: u64) -> bool {
+        self.written.is_set(at, 1)
+    }
+
+    /// Where the undefined value comes from that was stored to a byte of shared memory.
+    pub(super) fn undefined_at(&self, at: u64) -> Option<Origin> {
+        let (bytes, origin) = self.undefined.get(&(at / 4))?;
+        (bytes >> (at % 4) & 1 != 0 && !self.is_written(at)).then_some(*origin)
     }
 
     /// All threads of the block have exited.
@@ -336,10 +360,15 @@ impl<'a> Machine<'a> {
             RegionKind::Param => return,
             RegionKind::Global(allocation) => {
                 let mut written = &allocation.written;
-                unwritten = look_for_unwritten(&mut written, kind, group);
+                let missing = look_for_unwritten(&mut written, kind, group);
+                unwritten = if missing == 0 { 0 } else { missing & !self.load_partly(group, start, missing) };
             }
             RegionKind::Shared => {
-                unwritten = look_for_unwritten(&mut self.block.checks.written, kind, group);
+                // What is updated counts as written from here on.
+                let updates = kind.is_read() && kind.is_write() && !self.block.checks.undefined.is_empty();
+                let told = if updates { self.load_partly(group, start, group.mask) } else { 0 };
+                let missing = look_for_unwritten(&mut self.block.checks.written, kind, group) & !told;
+                unwritten = if missing == 0 { 0 } else { missing & !self.load_partly(group, start, missing) };
             }
             RegionKind::Local => {
                 let rows = self.warp.local.len();
@@ -363,7 +392,7 @@ impl<'a> Machine<'a> {
                     missing |= u32::from(!fine) << lane;
                 }
                 if kind.is_read() && missing != 0 {
-                    unwritten = self.load_undefined(group, start, missing);
+                    unwritten = self.load_local(group, start, missing);
                 }
             }
         }

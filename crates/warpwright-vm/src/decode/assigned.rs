@@ -5,8 +5,8 @@
 
 use super::{Decoder, Rows};
 use crate::machine::{FULL, Step};
-use warpwright_ptx::ir::{Instruction, Reg, Space};
-use warpwright_ptx::op::{Access, Op};
+use warpwright_ptx::ir::{Instruction, Reg};
+use warpwright_ptx::op::Access;
 
 /// The registers of an instruction that may not have been written before it.
 #[derive(Default)]
@@ -27,18 +27,12 @@ impl Decoder<'_, '_> {
         }
     }
 
-    /// The use of such registers by an instruction. A plain copy passes on an unwritten value, which matters only
-    /// where it is used. So does a call with an argument: an empty struct is one byte that is never written or read.
+    /// The use of such registers by an instruction.
     pub(super) fn tracked(&self, instruction: &Instruction) -> Touched {
         let mut touched = Touched::default();
         if self.assigned.is_empty() {
             return touched;
         }
-        let copies = match &instruction.op {
-            Op::Mov(_) | Op::Selp(_) => true,
-            Op::St(store) => store.space.is_some_and(|space| space.base() == Space::Param),
-            _ => false,
-        };
         if let Some(guard) = instruction.guard
             && self.assigned.contains_key(&guard.reg)
         {
@@ -48,7 +42,7 @@ impl Decoder<'_, '_> {
             if !self.assigned.contains_key(&reg) {
                 return;
             }
-            if access != Access::Write && !copies && !touched.reads.contains(&reg) {
+            if access != Access::Write && !touched.reads.contains(&reg) {
                 touched.reads.push(reg);
             }
             if access != Access::Read {
@@ -70,7 +64,7 @@ impl Decoder<'_, '_> {
         );
     }
 
-    /// Emits what reports a register that has not been written.
+    /// Emits what notes a register that has not been written as undefined.
     pub(super) fn emit_assignment_check(&mut self, reg: Reg) {
         let row = self.assigned[&reg];
         // Before the instruction, and not counted as it.
@@ -87,7 +81,7 @@ impl Decoder<'_, '_> {
             |m, i| {
                 let missing = m.mask & !m.registers.predicate(i.a << 1);
                 if missing != 0 && m.launch.options.checks.init {
-                    m.report_unassigned(i.x, missing);
+                    m.read_unassigned(Reg(i.x), missing);
                     m.registers.set_predicate(i.a, FULL, missing);
                 }
                 Step::Next

@@ -272,7 +272,7 @@ fn enter(m: &mut Machine<'_>, calls: &[(u32, u32)], arguments: &[ParamSlot]) -> 
     };
     let pc = m.pc;
     let checks = m.launch.options.checks.init;
-    let undefined = if checks { m.undefined_arguments(arguments) } else { Vec::new() };
+    let undefined = if m.follows() { m.undefined_arguments(arguments) } else { Vec::new() };
     let mut frames = Vec::with_capacity(calls.len());
     for &(number, mask) in calls {
         let callee = &launch.code.functions[number as usize];
@@ -434,7 +434,7 @@ fn return_values(m: &mut Machine<'_>) {
     for (into, from) in m.warp.returned.iter_mut().zip(&words) {
         LanesOf(m.mask).for_each(|lane| into[lane] = from[lane]);
     }
-    if m.launch.options.checks.init {
+    if m.follows() {
         m.return_undefined(&starts, words.len());
     }
 }
@@ -477,7 +477,7 @@ fn take_returns(d: &mut Decoder<'_, '_>, returns: Box<[Option<ParamSlot>]>, call
                 None => {}
             }
             if let Some(to) = *to
-                && m.launch.options.checks.init
+                && m.follows()
             {
                 m.take_undefined(to, reg, at, words);
             }

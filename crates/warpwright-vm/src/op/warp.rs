@@ -4,6 +4,7 @@
 //! different paths, even at different instructions of the same kind: the warp keeps each lane's value
 //! ([`Warp::brought`](crate::machine::Warp)) until all have arrived.
 
+use super::control::{row64, words64};
 use crate::decode::{Decoder, Rows, immediate};
 use crate::machine::{FULL, LANES, LanesOf, Machine, Row32, Row64, Step, lanewise};
 use crate::num::extremum::Extremum;
@@ -137,12 +138,13 @@ fn shuffle(
 ) {
     let known = Known::of(mode, b, c, mask);
     let mask = MaskRow::decode(d, mask);
+    let data = a.clone();
     let [a, b, c] = [a, b, c].map(|src| d.src32(src, Type::B32));
     let to_value = to.first.map(|reg| d.row(reg));
     let to_valid = to.second.flatten().map(|reg| d.row(reg));
     let level = d.level;
     d.emit_fallible(move |m| {
-        if let Some(known) = known.filter(|_| m.is_whole()) {
+        if let Some(known) = known.filter(|_| m.is_whole() && m.warp.undefined.is_empty()) {
             let values = m.registers.row32(a);
             let out = level.run(
                 #[inline(always)]
@@ -156,9 +158,12 @@ fn shuffle(
             }
             return Ok(());
         }
-        let party = mask.gather(m, Kind::Shuffle(mode), narrow(a))?;
+        // What is undefined of a value travels above it.
+        let undefined = if m.warp.undefined.is_empty() { [0; LANES] } else { m.give(&data) };
+        let read = |m: &Machine<'_>| row64([*m.registers.row32(a), undefined]);
+        let party = mask.gather(m, Kind::Shuffle(mode), read)?;
         let (b, c) = (m.registers.row32(b), m.registers.row32(c));
-        let Shuffled { mut out, valid, absent } = level.run(
+        let Shuffled { mut out, valid, from, absent } = level.run(
             #[inline(always)]
             || exchange(mode, &party, b, c),
         );
@@ -167,13 +172,17 @@ fn shuffle(
             for lane in LanesOf(absent) {
                 out[lane] = party.values[lane] as u32;
             }
-            m.report_absent_source(absent, party.present);
         }
         if let Some(row) = to_value {
             m.registers.set32(row, &out, m.mask);
         }
         if let Some(row) = to_valid {
             m.registers.set_predicate(row, valid, m.mask);
+        }
+        let reported = if m.launch.options.checks.sync { absent } else { 0 };
+        if reported != 0 || !m.warp.undefined.is_empty() {
+            let [_, undefined] = words64(&party.values);
+            m.shuffled(to, &from, &undefined, (reported, party.present));
         }
         Ok(())
     });
@@ -218,6 +227,8 @@ struct Shuffled {
     out: Row32,
     /// The lanes whose source is in range.
     valid: u32,
+    /// The lanes from which they read.
+    from: [usize; LANES],
     /// The lanes whose source does not take part.
     absent: u32,
 }
@@ -225,15 +236,17 @@ struct Shuffled {
 #[inline(always)]
 fn exchange(mode: ShuffleMode, party: &Party, b: &Row32, c: &Row32) -> Shuffled {
     let (mut out, mut valid, mut absent) = ([0; LANES], [0; LANES], [0; LANES]);
+    let mut sources = [0; LANES];
     for lane in 0..LANES {
         let (from, is_valid) = source(mode, lane as u32, b[lane], c[lane]);
         let from = from as usize & 31;
+        sources[lane] = from;
         out[lane] = party.values[from] as u32;
         valid[lane] = u32::from(is_valid) << lane;
         absent[lane] = u32::from(party.of(lane) >> from & 1 == 0 && from != lane) << lane;
     }
     let any = |bits: [u32; LANES]| bits.iter().fold(0, |all, bit| all | bit);
-    Shuffled { out, valid: any(valid), absent: any(absent) }
+    Shuffled { out, valid: any(valid), from: sources, absent: any(absent) }
 }
 
 fn vote(d: &mut Decoder<'_, '_>, mode: VoteMode, to: Dst, a: &Src, mask: Option<&Src>) {

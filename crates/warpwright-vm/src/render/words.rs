@@ -1,7 +1,7 @@
 //! One-line descriptions of findings, and of the accesses involved.
 
 use super::symbol;
-use crate::check::{AccessSite, Action, AllocationRef, Between, Finding, FindingKind, Use};
+use crate::check::{AccessSite, Action, AllocationRef, Between, Cause, Finding, FindingKind, Use};
 use crate::memory::FaultKind;
 
 /// The kind of an access; its thread and location are shown beside the lines.
@@ -61,17 +61,19 @@ pub(super) fn title(finding: &Finding) -> String {
         FindingKind::UninitializedMemory { .. } => {
             format!("{} of {space} memory that was never written", noun(first))
         }
-        FindingKind::UninitializedRegister { register } => {
-            format!("`{register}` is read, and was never written on the way there")
-        }
-        FindingKind::UndefinedValue { used } => {
+        FindingKind::UndefinedValue { used, cause } => {
             let what = match used {
-                Use::Address => "an address depends on",
-                Use::Guard => "a guard depends on",
-                Use::Store => return format!("a write to {space} memory of a value that was never written"),
-                Use::Operand => "an operand depends on",
+                Use::Address => "an address depends on".to_owned(),
+                Use::Guard => "a guard depends on".to_owned(),
+                Use::Store if first.is_none_or(|access| access.memory.is_none()) => "a write of".to_owned(),
+                Use::Store => format!("a write to {space} memory of"),
+                Use::Operand => "an operand depends on".to_owned(),
             };
-            format!("{what} a value that was never written")
+            match cause {
+                Cause::Memory => format!("{what} a value that was never written"),
+                Cause::Register(name) => format!("{what} the value of `{name}`, which was never written"),
+                Cause::Lane { .. } => format!("{what} a value from a lane that does not take part"),
+            }
         }
         FindingKind::DivergentBarrier { .. } => "a barrier is reached by a part of the warp alone".to_owned(),
         FindingKind::ExitedLanes { exited, .. } => {
@@ -82,9 +84,6 @@ pub(super) fn title(finding: &Finding) -> String {
         }
         FindingKind::UnnamedLane { named } => {
             format!("a lane executes it that its mask {named:#010x} does not name")
-        }
-        FindingKind::AbsentSource { present } => {
-            format!("a lane reads from one that does not take part: lanes {present:#010x} do")
         }
         // What the virtual GPU says stands for itself.
         FindingKind::BarrierCount { .. } | FindingKind::UnwrittenOutput { .. } => finding.message.clone(),

@@ -5,7 +5,7 @@ use super::value::{Element, Type};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use warpwright_ptx::ir::Origin;
-use warpwright_vm::check::{Action, FindingKind};
+use warpwright_vm::check::FindingKind;
 use warpwright_vm::*;
 
 /// The orders in which every run is made.
@@ -244,14 +244,15 @@ fn compare_findings(text: &str, run: &Run, marks: &[Mark], report: &Report, prob
 fn findings(text: &str, report: &Report) -> Vec<Found> {
     let mut list = Vec::new();
     for finding in &report.findings {
-        let sites = finding.accesses.iter().map(|access| {
+        let sites = finding.accesses.iter().enumerate().map(|(index, access)| {
             let role = match &finding.kind {
                 FindingKind::UninitializedMemory { space } => format!("{space:?}").to_lowercase(),
-                FindingKind::UninitializedRegister { .. } => "register".to_string(),
-                FindingKind::UndefinedValue { used } if access.action != Action::Read => {
-                    format!("{used:?}").to_lowercase()
-                }
-                FindingKind::UndefinedValue { .. } => "load".to_string(),
+                FindingKind::UndefinedValue { used, cause } => match cause {
+                    _ if index == 0 => format!("{used:?}").to_lowercase(),
+                    Cause::Memory => "load".to_string(),
+                    Cause::Register(_) => "register".to_string(),
+                    _ => "lane".to_string(),
+                },
                 FindingKind::ExitedLanes { .. } => format!("{:?}", finding.severity).to_lowercase(),
                 _ => role(access.action).to_string(),
             };

@@ -1,6 +1,6 @@
 //! Undefined values and calls: what is passed, what comes back, and what the runtime takes.
 
-use super::{Load, Shadow, UndefinedWord};
+use super::{Shadow, UndefinedWord, What};
 use crate::check::Use;
 use crate::decode::ParamSlot;
 use crate::machine::{LanesOf, Machine};
@@ -32,6 +32,11 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// Whether undefined values are followed through calls.
+    pub(crate) fn follows(&self) -> bool {
+        self.launch.options.checks.init | self.launch.options.checks.sync
+    }
+
     /// The runtime takes an argument, which may be undefined where it is in memory.
     pub(crate) fn runtime_takes(&self, argument: ParamSlot) {
         if let ParamSlot::Memory { offset, bytes } = argument
@@ -59,7 +64,7 @@ impl<'a> Machine<'a> {
         };
         if bytes != 0 && !(at..at + u64::from(bytes)).any(is_written) {
             let stored = self.warp.undefined.stored.get(&((at >> 2) as u32, lane)).copied();
-            let here = || Load { pc: self.pc, place: Some(self.local_place(at, bytes)) };
+            let here = || self.origin(lane, What::Memory(self.local_place(at, bytes)));
             self.report_undefined(stored.unwrap_or_else(here), lane, Use::Operand, None);
         }
     }
@@ -118,7 +123,7 @@ impl<'a> Machine<'a> {
         for (start, words) in starts.iter().zip(results) {
             for (into, word) in undefined.returned[*start..].iter_mut().zip(words) {
                 LanesOf(mask).for_each(|lane| {
-                    (into.bits[lane], into.loads[lane]) = (word.bits[lane], word.loads[lane]);
+                    (into.bits[lane], into.origins[lane]) = (word.bits[lane], word.origins[lane]);
                 });
             }
         }
@@ -142,10 +147,13 @@ impl<'a> Machine<'a> {
             let shadow = reg.and_then(|reg| self.warp.undefined.registers.get(&(frame, reg)));
             let word = |shadow: &Shadow, word: u32| UndefinedWord {
                 bits: shadow.bits.map(|bits| (bits >> (32 * word)) as u32),
-                loads: shadow.loads,
+                origins: shadow.origins,
             };
             return shadow.map_or(Vec::new(), |shadow| (0..4).map(|at| word(shadow, at)).collect());
         };
+        if !self.launch.options.checks.init {
+            return Vec::new();
+        }
         let first = (local + offset) / 4;
         let missing = |word: u32, lane: usize| {
             let written = self.warp.local_written.get((first + word) as usize).map_or(0, |row| row[lane]);
@@ -163,7 +171,7 @@ impl<'a> Machine<'a> {
                 out.bits[lane] =
                     (0..4).filter(|at| missing >> at & 1 != 0).fold(0, |all, at| all | 0xff << (8 * at));
                 let stored = self.warp.undefined.stored.get(&(first + word, lane)).copied();
-                out.loads[lane] = stored.unwrap_or(Load { pc: self.pc, place: None });
+                out.origins[lane] = stored.unwrap_or(self.origin(lane, What::Passed));
             }
             out
         };
@@ -189,8 +197,8 @@ impl<'a> Machine<'a> {
                         && let Some(row) = self.warp.local_written.get_mut((first + at) as usize)
                     {
                         row[lane] &= !missing;
-                        if word.loads[lane].place.is_some() {
-                            self.warp.undefined.stored.insert((first + at, lane), word.loads[lane]);
+                        if !matches!(word.origins[lane].what, What::Passed) {
+                            self.warp.undefined.stored.insert((first + at, lane), word.origins[lane]);
                         }
                     }
                 }
@@ -199,8 +207,8 @@ impl<'a> Machine<'a> {
             self.warp.undefined.set(frame, reg, lanes, |lane| {
                 let bits =
                     words.iter().take(4).rev().fold(0, |all, word| all << 32 | u128::from(word.bits[lane]));
-                let load = words.iter().find(|word| word.bits[lane] != 0).map(|word| word.loads[lane]);
-                (bits, load.unwrap_or_default())
+                let origin = words.iter().find(|word| word.bits[lane] != 0).map(|word| word.origins[lane]);
+                (bits, origin.unwrap_or_default())
             });
             if !self.warp.undefined.is_empty() {
                 self.hold_fuel();

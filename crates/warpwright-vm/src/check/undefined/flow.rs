@@ -2,7 +2,9 @@
 
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::Op;
-use warpwright_ptx::op::family::{Compare, Control, Convert, Family, Logic, Memory, Sums};
+use warpwright_ptx::op::family::{
+    Compare, Control, Convert, Extrema, Family, Functions, Logic, Memory, Products, Signs, Sums, Warp,
+};
 
 /// How the results of an instruction depend on its operands.
 pub(super) enum Flow {
@@ -14,10 +16,15 @@ pub(super) enum Flow {
     Carries,
     /// In whatever way, but on nothing else.
     Computes,
+    /// The same for each of the elements that a register holds, of so many bits.
+    Elements(u32),
     /// The operands decide about more than the results.
     Uses,
     Load,
+    /// To an address in this register.
     Store(Option<Reg>),
+    /// From lane to lane, as these say.
+    Shuffle(Vec<Reg>),
     Call,
 }
 
@@ -27,6 +34,15 @@ fn registers<'a>(sources: impl IntoIterator<Item = &'a Src>) -> Vec<Reg> {
         _ => None,
     };
     sources.into_iter().filter_map(register).collect()
+}
+
+fn computes(ty: Type) -> Flow {
+    match ty {
+        Type::U8X4 | Type::S8X4 => Flow::Elements(8),
+        Type::F16X2 | Type::BF16X2 | Type::U16X2 | Type::S16X2 => Flow::Elements(16),
+        Type::F32X2 => Flow::Elements(32),
+        _ => Flow::Computes,
+    }
 }
 
 /// What an instruction does.
@@ -46,7 +62,8 @@ pub(super) fn flow(op: &Op) -> Flow {
         Family::Compare(op) => match op {
             Compare::Selp(_) => Flow::Bitwise,
             Compare::Slct(op) => Flow::Moves(registers([&op.a, &op.b])),
-            Compare::Setp(_) | Compare::Set(_) => Flow::Computes,
+            Compare::Setp(op) => computes(op.ty),
+            Compare::Set(op) => computes(op.ty),
         },
         Family::Convert(op) => match op {
             Convert::Mov(op) if !op.a.as_slice().iter().any(|src| matches!(src, Src::Sum(..))) => {
@@ -59,17 +76,28 @@ pub(super) fn flow(op: &Op) -> Flow {
         },
         Family::Sums(Sums::Add(op)) if !op.sat && op.ty.is_integer() => Flow::Carries,
         Family::Sums(Sums::Sub(op)) if !op.sat && op.ty.is_integer() => Flow::Carries,
+        Family::Sums(Sums::Add(op)) => computes(op.ty),
+        Family::Sums(Sums::Sub(op)) => computes(op.ty),
+        Family::Products(Products::Mul(op)) => computes(op.ty),
+        Family::Products(Products::Fma(op)) => computes(op.ty),
+        Family::Functions(Functions::Ex2(op)) => computes(op.ty),
+        Family::Functions(Functions::Tanh(op)) => computes(op.ty),
+        Family::Signs(Signs::Abs(op)) => computes(op.ty),
+        Family::Signs(Signs::Neg(op)) => computes(op.ty),
+        Family::Extrema(Extrema::Min(op)) => computes(op.ty),
+        Family::Extrema(Extrema::Max(op)) => computes(op.ty),
         Family::Sums(_)
         | Family::Products(_)
         | Family::Functions(_)
         | Family::Signs(_)
-        | Family::Extrema(_)
         | Family::Video(_) => Flow::Computes,
         Family::Memory(Memory::Ld(_) | Memory::Ldu(_)) => Flow::Load,
         Family::Memory(Memory::St(op)) => Flow::Store(match op.address.base {
             AddressBase::Reg(reg) => Some(reg),
             _ => None,
         }),
+        Family::Warp(Warp::Shfl(op)) => Flow::Shuffle(registers([&op.b, &op.c, &op.mask])),
+        Family::Warp(Warp::ShflNoSync(op)) => Flow::Shuffle(registers([&op.b, &op.c])),
         Family::Control(Control::Call(_)) => Flow::Call,
         _ => Flow::Uses,
     }

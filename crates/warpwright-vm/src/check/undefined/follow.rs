@@ -1,8 +1,8 @@
 //! Follows undefined values from instruction to instruction.
 
 use super::flow::{Flow, flow};
-use super::{CARRY, Load, all};
-use crate::check::{Action, FindingKind, RawFinding, RawPlace, RawSite, Use};
+use super::{CARRY, Origin, What, all};
+use crate::check::{Action, Cause, FindingKind, RawFinding, RawPlace, RawSite, Use};
 use crate::decode::{File, NO_STATEMENT};
 use crate::machine::{LANES, Machine, Warp};
 use warpwright_ptx::ir::*;
@@ -10,6 +10,12 @@ use warpwright_ptx::op::{Access, Op};
 
 /// Followed statements after which registers that are dead are forgotten.
 const SWEEP: u32 = 64;
+
+/// All bits of the elements, of so many bits, of which some is set.
+fn elements(any: u128, bits: u32) -> u128 {
+    let masks = (0..128 / bits).map(|at| all(bits) << (bits * at));
+    masks.filter(|mask| any & mask != 0).fold(0, |all, mask| all | mask)
+}
 
 impl<'a> Machine<'a> {
     /// Hands out fuel for the next instruction, after following what it does with undefined values; for all that is
@@ -25,12 +31,12 @@ impl<'a> Machine<'a> {
         }
         let launch = self.launch;
         let meta = &launch.code.meta;
-        let statement = |pc: u32| (meta[pc as usize].function, meta[pc as usize].statement);
-        if statement(pc).1 == NO_STATEMENT || pc > 0 && statement(pc - 1) == statement(pc) {
+        // Once for each statement, at what is counted as it: checks of its registers come before.
+        if meta[pc as usize].opcode.is_none() {
             return;
         }
         let Some(function) = launch.function_at(pc) else { return };
-        let Some(statement) = function.statements().get(statement(pc).1 as usize) else { return };
+        let Some(statement) = function.statements().get(meta[pc as usize].statement as usize) else { return };
         if let StatementKind::Instruction(instruction) = &statement.kind {
             (self.pc, self.mask) = (pc, self.active);
             self.follow_instruction(function, instruction);
@@ -71,8 +77,16 @@ impl<'a> Machine<'a> {
         match flow(op) {
             Flow::Load => self.use_registers(frame, &reads, Use::Address),
             Flow::Store(address) => {
-                reads.retain(|&reg| Some(reg) == address);
-                self.use_registers(frame, &reads, Use::Address);
+                let addresses: Vec<_> = reads.iter().copied().filter(|&reg| Some(reg) == address).collect();
+                self.use_registers(frame, &addresses, Use::Address);
+                if !self.launch.options.checks.init {
+                    self.use_registers(frame, &reads, Use::Store);
+                }
+            }
+            Flow::Shuffle(controls) => {
+                // The exchange itself tells of the results.
+                reads.retain(|reg| controls.contains(reg));
+                return self.use_registers(frame, &reads, Use::Operand);
             }
             Flow::Uses => self.use_registers(frame, &reads, Use::Operand),
             Flow::Call => {
@@ -98,29 +112,34 @@ impl<'a> Machine<'a> {
                     let any = reads.iter().map(of).fold(0, |all, bits| all | bits) & read;
                     if decided >> lane & 1 != 0 { 0 } else { any }
                 });
-                let of_register = |&reg: &Reg| {
+                let of_register = |(index, &reg): (usize, &Reg)| {
                     let width = if reg == CARRY { 1 } else { function.register_type(reg).bits() };
                     any.map(|any| match flow {
                         _ if any == 0 => 0,
                         Flow::Carries if reg != CARRY => (any | any.wrapping_neg()) & all(width),
+                        // A comparison has a predicate for each.
+                        Flow::Elements(bits) if width < bits => {
+                            u128::from(any >> (bits * index as u32) & all(bits) != 0)
+                        }
+                        Flow::Elements(bits) => elements(any, bits),
                         _ => all(width),
                     })
                 };
-                results = Some(writes.iter().map(of_register).collect());
+                results = Some(writes.iter().enumerate().map(of_register).collect());
             }
         }
         let undefined = &mut self.warp.undefined;
-        let loads: [Load; LANES] = std::array::from_fn(|lane| {
+        let origins: [Origin; LANES] = std::array::from_fn(|lane| {
             let shadows = reads.iter().filter_map(|&reg| undefined.registers.get(&(frame, reg)));
             shadows
                 .filter(|shadow| shadow.bits[lane] != 0)
-                .map(|shadow| shadow.loads[lane])
+                .map(|shadow| shadow.origins[lane])
                 .next()
                 .unwrap_or_default()
         });
         for (index, &reg) in writes.iter().enumerate() {
             let bits = results.as_ref().map_or([0; LANES], |results| results[index]);
-            undefined.set(frame, reg, self.mask, |lane| (bits[lane], loads[lane]));
+            undefined.set(frame, reg, self.mask, |lane| (bits[lane], origins[lane]));
         }
     }
 
@@ -200,17 +219,37 @@ impl<'a> Machine<'a> {
         let lanes = shadow.lanes(u128::MAX) & lanes;
         if lanes != 0 {
             let lane = lanes.trailing_zeros() as usize;
-            self.report_undefined(shadow.loads[lane], lane, how, None);
+            self.report_undefined(shadow.origins[lane], lane, how, None);
             self.warp.undefined.define(frame, reg, lanes);
         }
     }
 
-    pub(super) fn report_undefined(&self, load: Load, lane: usize, how: Use, stored: Option<RawPlace>) {
+    pub(super) fn report_undefined(&self, origin: Origin, lane: usize, how: Use, stored: Option<RawPlace>) {
         let action = if stored.is_some() { Action::Write } else { Action::Execute };
         let first = RawSite { memory: stored, ..self.site(action, lane) };
-        let second = RawSite { pc: load.pc, memory: load.place, ..self.site(Action::Read, lane) };
-        let kind = FindingKind::UndefinedValue { used: how };
-        self.launch.findings.add(RawFinding { kind, first, second: Some(second), count: 1 });
+        let Origin { pc, thread, what } = origin;
+        let (action, memory, cause) = match what {
+            What::Passed => (Action::Read, None, Cause::Memory),
+            What::Memory(place) => (Action::Read, Some(place), Cause::Memory),
+            What::Register(reg) => {
+                let name =
+                    self.launch.function_at(pc).map(|function| function.register_name(reg).to_string());
+                (Action::Execute, None, Cause::Register(name.unwrap_or_default()))
+            }
+            What::Lane { present } => (Action::Execute, None, Cause::Lane { present }),
+        };
+        let second = RawSite { pc, thread, memory, ..self.site(action, lane) };
+        let statement = |pc: u32| {
+            (self.launch.code.meta[pc as usize].function, self.launch.code.meta[pc as usize].statement)
+        };
+        let second = (statement(pc) != statement(self.pc)).then_some(second);
+        let kind = FindingKind::UndefinedValue { used: how, cause };
+        self.launch.findings.add(RawFinding { kind, first, second, count: 1 });
+    }
+
+    /// A value that is undefined from the present instruction on.
+    pub(super) fn origin(&self, lane: usize, what: What) -> Origin {
+        Origin { pc: self.pc, thread: self.thread(lane), what }
     }
 
     /// Forgets registers that are dead: nothing reads them before it writes them.

@@ -1,43 +1,96 @@
 //! Undefined values and memory: loads that begin them, and stores.
 
-use super::{Load, Shadow, all};
+use super::{Origin, Shadow, What, all};
 use crate::check::{RawPlace, Use};
-use crate::machine::{LANES, LanesOf, Machine, Row32};
+use crate::machine::{LANES, LanesOf, Machine};
 use crate::memory::{Group, RegionKind, SpaceKind};
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::Op;
 
 impl<'a> Machine<'a> {
-    /// Lanes are about to load bytes of local memory that were never written: what a lane reads from `start` on of what
+    /// Lanes are about to read bytes of local memory that were never written: what a lane reads from `start` on of what
     /// the instruction loads. Returns the lanes for which the instruction is none that only loads.
     #[cold]
-    pub(in crate::check) fn load_undefined(&mut self, group: &Group<'a>, start: u32, lanes: u32) -> u32 {
+    pub(in crate::check) fn load_local(&mut self, group: &Group<'a>, start: u32, lanes: u32) -> u32 {
+        let is_load = self.load_undefined(group, start, lanes, |m, lane, at| {
+            let at = group.offsets[lane] + u64::from(at);
+            let word = (at >> 2) as u32;
+            (m.warp.local_written[word as usize][lane] >> (at & 3) & 1 == 0).then(|| {
+                let stored = m.warp.undefined.stored.get(&(word, lane)).copied();
+                let place = || m.local_place(group.offsets[lane], group.bytes);
+                stored.unwrap_or_else(|| m.origin(lane, What::Memory(place())))
+            })
+        });
+        if is_load { 0 } else { lanes }
+    }
+
+    /// Lanes are about to read shared or global memory of which bytes were never written, or hold undefined values.
+    /// Returns the lanes where this is no finding by itself: they load bytes that hold some value, and structs are copied
+    /// with the gaps between their members.
+    #[cold]
+    pub(in crate::check) fn load_partly(&mut self, group: &Group<'a>, start: u32, missing: u32) -> u32 {
+        let is_written = |m: &Self, at: u64| match group.region.kind {
+            RegionKind::Global(allocation) => allocation.written.is_set(at, 1),
+            _ => m.block.checks.is_written(at),
+        };
+        let stored = |m: &Self, at: u64| match group.region.kind {
+            RegionKind::Global(_) => None,
+            _ => m.block.checks.undefined_at(at),
+        };
+        let bytes = |lane: usize| (0..u64::from(group.bytes)).map(move |at| group.offsets[lane] + at);
+        let lanes = |has: &dyn Fn(u64) -> bool| {
+            LanesOf(missing).filter(|&lane| bytes(lane).any(has)).fold(0, |all, lane| all | 1 << lane)
+        };
+        let undefined = lanes(&|at| stored(self, at).is_some());
+        let partly = undefined | lanes(&|at| is_written(self, at));
+        let origin = |m: &Self, lane: usize, at: u32| {
+            let at = group.offsets[lane] + u64::from(at);
+            let place = || {
+                let (space, base) = match group.region.kind {
+                    RegionKind::Global(allocation) => (SpaceKind::Global, allocation.base),
+                    _ => (SpaceKind::Shared, 0),
+                };
+                let address = base + group.offsets[lane];
+                RawPlace { space, address, bytes: group.bytes, frame: None }
+            };
+            let known = stored(m, at);
+            known.or_else(|| (!is_written(m, at)).then(|| m.origin(lane, What::Memory(place()))))
+        };
+        if partly == 0 || self.load_undefined(group, start, partly, origin) {
+            return partly;
+        }
+        if let Some(lane) = LanesOf(undefined).next() {
+            let first = bytes(lane).find_map(|at| stored(self, at));
+            self.report_undefined(first.unwrap_or_default(), lane, Use::Operand, None);
+        }
+        undefined
+    }
+
+    /// Lanes are about to load bytes of which some are undefined: where the value comes from says `undefined` of a byte
+    /// that a lane reads. Returns whether the instruction is one that only loads.
+    fn load_undefined(
+        &mut self,
+        group: &Group<'a>,
+        start: u32,
+        lanes: u32,
+        undefined: impl Fn(&Self, usize, u32) -> Option<Origin>,
+    ) -> bool {
         let (elements, ty) = match self.launch.op(self.pc) {
             Some(Op::Ld(op)) => (&op.d, op.ty),
             Some(Op::Ldu(op)) => (&op.d, op.ty),
-            _ => return lanes,
+            _ => return false,
         };
-        let Some(function) = self.launch.function_at(self.pc) else { return lanes };
+        let Some(function) = self.launch.function_at(self.pc) else { return false };
         let frame = self.warp.paths[self.warp.current].frame;
-        let missing: Row32 = std::array::from_fn(|lane| {
-            let byte = |at: u32| {
-                let at = group.offsets[lane] + u64::from(at);
-                self.warp.local_written[(at >> 2) as usize][lane] >> (at & 3) & 1 == 0
-            };
-            let is_here = lanes >> lane & 1 != 0;
-            (0..group.bytes).filter(|&at| is_here && byte(at)).fold(0, |bits, at| bits | 1 << (start + at))
-        });
-        let loads: [Load; LANES] = std::array::from_fn(|lane| {
-            let Some(first) = missing[lane].checked_ilog2().map(|_| missing[lane].trailing_zeros()) else {
-                return Load::default();
-            };
-            let at = group.offsets[lane];
-            let word = (at + u64::from(first - start)) >> 2;
-            let stored = self.warp.undefined.stored.get(&(word as u32, lane));
-            stored
-                .copied()
-                .unwrap_or_else(|| Load { pc: self.pc, place: Some(self.local_place(at, group.bytes)) })
-        });
+        let (mut missing, mut origins) = ([0; LANES], [Origin::default(); LANES]);
+        for lane in LanesOf(lanes) {
+            for at in (0..group.bytes).rev() {
+                if let Some(origin) = undefined(self, lane, at) {
+                    missing[lane] |= 1 << (start + at);
+                    origins[lane] = origin;
+                }
+            }
+        }
         let (bytes, bits) = (ty.bits() / 8, ty.bits());
         for (index, reg) in elements.as_slice().enumerate() {
             let Some(reg) = reg else { continue };
@@ -45,17 +98,17 @@ impl<'a> Machine<'a> {
             // Other parts of the same load may have been looked at before.
             let before = self.warp.undefined.registers.get(&(frame, reg)).map(|shadow| shadow.bits);
             self.warp.undefined.set(frame, reg, lanes, |lane| {
-                let of_element = missing[lane].checked_shr(index as u32 * bytes).unwrap_or(0);
+                let of_element = u32::checked_shr(missing[lane], index as u32 * bytes).unwrap_or(0);
                 let undefined = (0..bytes.min(16)).filter(|at| of_element >> at & 1 != 0);
                 let mut undefined = undefined.fold(0u128, |all, at| all | 0xff << (8 * at));
                 if ty.is_signed() && undefined >> (bits - 1) & 1 != 0 {
                     undefined |= all(width) & !all(bits);
                 }
-                (undefined | before.map_or(0, |before| before[lane]), loads[lane])
+                (undefined | before.map_or(0, |before| before[lane]), origins[lane])
             });
         }
         self.hold_fuel();
-        0
+        true
     }
 
     /// From the next instruction on, fuel is handed out by [`Self::follow`].
@@ -79,7 +132,9 @@ impl<'a> Machine<'a> {
         RawPlace { space: SpaceKind::Local, address: offset, bytes, frame: owner }
     }
 
-    /// A store: what is undefined of what is written to local memory leaves its bytes unwritten; elsewhere it is used.
+    /// A store: what is undefined of what is written is undefined there. But an element of global memory of which nothing
+    /// is defined is a use. Structs are copied with the gaps between their members, and the registers and local memory
+    /// of a thread also with words between them.
     #[cold]
     pub(in crate::check) fn store_undefined(&mut self, group: &Group<'a>) {
         let Some(Op::St(op)) = self.launch.op(self.pc) else { return };
@@ -93,38 +148,45 @@ impl<'a> Machine<'a> {
                     _ => None,
                 })
                 .collect();
-        let is_undefined = |lane: usize, at: u32| {
-            let bits = elements[(at / bytes) as usize].map_or(0, |shadow| shadow.bits[lane]);
-            bits >> (8 * (at % bytes)) & 0xff == 0xff
+        let undefined = |lane: usize, at: u32| {
+            let shadow = elements[(at / bytes) as usize]?;
+            (shadow.bits[lane] >> (8 * (at % bytes)) & 0xff == 0xff).then_some(shadow.origins[lane])
         };
-        let load = |lane: usize, at: u32| elements[(at / bytes) as usize].map(|shadow| shadow.loads[lane]);
-        if let RegionKind::Local = group.region.kind {
-            let mut unwritten = Vec::new();
-            for lane in LanesOf(group.mask) {
-                for at in (0..group.bytes).filter(|&at| is_undefined(lane, at)) {
-                    unwritten.push((
-                        group.offsets[lane] + u64::from(at),
-                        lane,
-                        load(lane, at).unwrap_or_default(),
-                    ));
-                }
-            }
-            for (at, lane, load) in unwritten {
-                self.warp.local_written[(at >> 2) as usize][lane] &= !(1 << (at & 3));
-                self.warp.undefined.stored.insert(((at >> 2) as u32, lane), load);
-            }
-            return;
-        }
-        // Structs are copied with the gaps between their members.
-        let wholly = |lane: &usize| (0..group.bytes).all(|at| is_undefined(*lane, at));
-        if let Some(lane) = LanesOf(group.mask).find(wholly) {
-            let (space, base) = match group.region.kind {
-                RegionKind::Global(allocation) => (SpaceKind::Global, allocation.base),
-                _ => (SpaceKind::Shared, 0),
+        if let RegionKind::Global(allocation) = group.region.kind {
+            let is_undefined =
+                |lane: usize, mut range: std::ops::Range<u32>| range.all(|at| undefined(lane, at).is_some());
+            let used = |lane: usize, at: u32| {
+                let origin = undefined(lane, at)?;
+                let wholly = match origin.what {
+                    What::Memory(place) if place.space == SpaceKind::Local => 0..group.bytes,
+                    _ => at..at + bytes,
+                };
+                is_undefined(lane, wholly).then_some((lane, origin))
             };
-            let address = base + group.offsets[lane];
-            let place = RawPlace { space, address, bytes: group.bytes, frame: None };
-            self.report_undefined(load(lane, 0).unwrap_or_default(), lane, Use::Store, Some(place));
+            let elements = || (0..group.bytes).step_by(bytes as usize);
+            if let Some((lane, origin)) =
+                LanesOf(group.mask).find_map(|lane| elements().find_map(|at| used(lane, at)))
+            {
+                let address = allocation.base + group.offsets[lane];
+                let place = RawPlace { space: SpaceKind::Global, address, bytes: group.bytes, frame: None };
+                self.report_undefined(origin, lane, Use::Store, Some(place));
+            }
+        }
+        let mut stored = Vec::new();
+        for lane in LanesOf(group.mask) {
+            let of_byte =
+                |at| undefined(lane, at).map(|origin| (group.offsets[lane] + u64::from(at), lane, origin));
+            stored.extend((0..group.bytes).filter_map(of_byte));
+        }
+        for (at, lane, origin) in stored {
+            match group.region.kind {
+                RegionKind::Global(allocation) => allocation.written.clear(at, 1),
+                RegionKind::Local => {
+                    self.warp.local_written[(at >> 2) as usize][lane] &= !(1 << (at & 3));
+                    self.warp.undefined.stored.insert(((at >> 2) as u32, lane), origin);
+                }
+                _ => self.block.checks.undefine(at, origin),
+            }
         }
     }
 }

@@ -1,9 +1,11 @@
 //! Follows undefined values through registers.
 //!
-//! Compilers load local memory before they know whether the value is needed. So a load of bytes that were never written
-//! is no mistake by itself: the register is undefined where they lie, and a finding is made where such a value matters:
-//! in an address, in a guard, as what is stored to memory of others or goes to other lanes, in a call of the runtime.
-//! What is computed from it is undefined too, and what is stored to local memory leaves its bytes unwritten.
+//! Compilers load local memory before they know whether the value is needed, and move registers that only some paths
+//! write. So neither is a mistake by itself, nor is a shuffle from a lane that does not take part: the register is
+//! undefined, and a finding is made where such a value matters: in an address, in a guard, as what is stored to global
+//! memory, in a collective other than a shuffle, in a call of the runtime. What is computed from it is undefined too, and
+//! what is stored to local or shared memory leaves its bytes undefined. With synccheck alone it is not known what memory
+//! holds, so that every store is a use.
 //!
 //! **Nothing is followed before there is an undefined register**, and nothing once there is none. While a warp has some,
 //! the loop that executes instructions hands out its fuel one instruction at a time ([`Machine::held`]), and asks here
@@ -16,6 +18,7 @@
 mod call;
 mod flow;
 mod follow;
+mod lanes;
 mod memory;
 
 use super::RawPlace;
@@ -26,11 +29,26 @@ use warpwright_ptx::ir::Reg;
 /// The carry flag, as a register.
 const CARRY: Reg = Reg(u32::MAX);
 
-/// A load of bytes that were never written.
+/// Where an undefined value comes from.
 #[derive(Clone, Copy, Debug, Default)]
-struct Load {
+pub(super) struct Origin {
     pc: u32,
-    place: Option<RawPlace>,
+    thread: u32,
+    what: What,
+}
+
+/// What was undefined at first.
+#[derive(Clone, Copy, Debug, Default)]
+enum What {
+    /// Something that a call passed.
+    #[default]
+    Passed,
+    /// Memory that was never written.
+    Memory(RawPlace),
+    /// A register that was never written.
+    Register(Reg),
+    /// What a lane gave that did not take part; these did.
+    Lane { present: u32 },
 }
 
 /// What is undefined of a register.
@@ -39,12 +57,12 @@ struct Shadow {
     /// The bits, by lane.
     bits: [u128; LANES],
     /// Where they come from.
-    loads: [Load; LANES],
+    origins: [Origin; LANES],
 }
 
 impl Default for Shadow {
     fn default() -> Self {
-        Shadow { bits: [0; LANES], loads: [Load::default(); LANES] }
+        Shadow { bits: [0; LANES], origins: [Origin::default(); LANES] }
     }
 }
 
@@ -59,12 +77,12 @@ impl Shadow {
 #[derive(Clone, Debug)]
 pub(crate) struct UndefinedWord {
     bits: Row32,
-    loads: [Load; LANES],
+    origins: [Origin; LANES],
 }
 
 impl Default for UndefinedWord {
     fn default() -> Self {
-        UndefinedWord { bits: [0; LANES], loads: [Load::default(); LANES] }
+        UndefinedWord { bits: [0; LANES], origins: [Origin::default(); LANES] }
     }
 }
 
@@ -73,8 +91,10 @@ impl Default for UndefinedWord {
 pub(crate) struct Undefined {
     /// By frame and register.
     registers: BTreeMap<(u32, Reg), Box<Shadow>>,
-    /// The loads whose values were stored to words of local memory, by lane.
-    stored: HashMap<(u32, usize), Load>,
+    /// Where what was stored to words of local memory comes from, by lane.
+    stored: HashMap<(u32, usize), Origin>,
+    /// Where the last undefined value comes from that a lane has given in a shuffle.
+    given: [Origin; LANES],
     /// Of what functions have returned.
     returned: Vec<UndefinedWord>,
     /// Statements since the last sweep.
@@ -112,14 +132,14 @@ impl Undefined {
 
     /// A register is written.
     fn define(&mut self, frame: u32, reg: Reg, lanes: u32) {
-        self.set(frame, reg, lanes, |_| (0, Load::default()));
+        self.set(frame, reg, lanes, |_| (0, Origin::default()));
     }
 
     /// A register is written: the bits of each lane that are undefined, and where they come from.
-    fn set(&mut self, frame: u32, reg: Reg, lanes: u32, value: impl Fn(usize) -> (u128, Load)) {
+    fn set(&mut self, frame: u32, reg: Reg, lanes: u32, value: impl Fn(usize) -> (u128, Origin)) {
         let mut shadow = self.registers.remove(&(frame, reg)).unwrap_or_default();
         for lane in LanesOf(lanes) {
-            (shadow.bits[lane], shadow.loads[lane]) = value(lane);
+            (shadow.bits[lane], shadow.origins[lane]) = value(lane);
         }
         if shadow.lanes(u128::MAX) != 0 {
             self.registers.insert((frame, reg), shadow);
