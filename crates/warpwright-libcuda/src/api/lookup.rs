@@ -130,7 +130,8 @@ entries! {
             )),
             None => log::note(&format_args!(
                 "NVIDIA's CUDA runtime asks for the private table {id}, which only NVIDIA's driver has: it is linked into \
-                 the program or one of its libraries: link that with `nvcc -cudart shared`"
+                 the program or one of its libraries, and what calls it there will fail, while calls of the driver work: \
+                 if the program needs it, link it with `nvcc -cudart shared`"
             )),
         }
         Err(Status::INVALID_VALUE)

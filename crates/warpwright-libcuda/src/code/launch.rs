@@ -137,8 +137,9 @@ impl warpwright_device::Launch for Launch {
 
     fn end(&self, number: u64, report: Report) -> warpwright_device::Result<()> {
         print(&report.output);
-        findings::launched(&report, self.made_by);
-        Failure::of_launch(&self.function.name().into(), number, &report, false)
+        let ended = Failure::of_launch(&self.function.name().into(), number, &report, false);
+        findings::launched(&report, self.made_by, ended.is_err());
+        ended
     }
 }
 

@@ -1,17 +1,19 @@
 //! Findings of launches.
 //!
 //! A program that launches a kernel a thousand times would report the same finding a thousand times. Equal findings at
-//! the same instruction of the same kernel are reported once, and always counted.
+//! the same instruction of the same kernel are reported once, and always counted. A launch that fails always says why:
+//! with a line about what was reported before.
 
 use super::calls::Call;
+use super::log;
 use super::sink::{self, VERSION};
-use crate::lock;
+use crate::{lock, state};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use warpwright_vm::render::Renderer;
-use warpwright_vm::{AccessSite, Finding, Report, Severity, SourceLine, Trap};
+use warpwright_vm::{AccessSite, Finding, FindingKind, Report, Severity, SourceLine, Trap};
 
 static LAUNCHES: AtomicU64 = AtomicU64::new(0);
 static ERRORS: AtomicU64 = AtomicU64::new(0);
@@ -32,32 +34,74 @@ pub(crate) fn totals() -> Totals {
     Totals { launches: get(&LAUNCHES), errors: get(&ERRORS), warnings: get(&WARNINGS) }
 }
 
-/// Reports the findings of a launch. `call` is the call that launched it.
-pub(crate) fn launched(report: &Report, call: Call) {
+/// Reports the findings of a launch. `call` is the call that launched it, and `failed` whether it ends with an error.
+pub(crate) fn launched(report: &Report, call: Call, failed: bool) {
     LAUNCHES.fetch_add(1, Relaxed);
     if report.is_clean() {
         return;
     }
     let renderer = Renderer::of_report(report).launched_by(call);
+    let mut again = Vec::new();
     for finding in &report.findings {
-        let counter = if finding.severity == Severity::Error { &ERRORS } else { &WARNINGS };
-        counter.fetch_add(1, Relaxed);
-        if is_new(&finding_key(finding)) {
+        match finding.severity {
+            Severity::Error => count(),
+            Severity::Warning => _ = WARNINGS.fetch_add(1, Relaxed),
+        }
+        if is_new(&finding_key(finding, &renderer)) {
             sink::tell(|| renderer.finding(finding), || finding_json(finding, &renderer, call));
+        } else if finding.severity == Severity::Error {
+            again.push(finding.kind.name());
         }
     }
     if let Some(trap) = &report.trap {
-        ERRORS.fetch_add(1, Relaxed);
-        if is_new(&format!("{} {:?} {:?}", trap.kernel, trap.kind, trap.origin)) {
+        count();
+        let place = trap.origin.and_then(|origin| renderer.ptx(origin));
+        if is_new(&format!("{} {:?} {place:?}", trap.kernel, trap.kind)) {
             sink::tell(|| renderer.trap(trap), || trap_json(trap, &renderer, call));
+        } else {
+            again.push(trap.kind.name());
         }
+    }
+    if failed && !again.is_empty() {
+        let kernel = &report.kernel;
+        let text = || {
+            let known = again.join(", ");
+            format!("error: kernel `{kernel}`, launched by {call}, fails again as reported before: {known}")
+        };
+        let json = || {
+            json!({
+                "version": VERSION,
+                "event": "repeated",
+                "kernel": kernel,
+                "call": call_json(call),
+                "kinds": again,
+            })
+        };
+        sink::tell(text, json);
     }
 }
 
 /// Counts an error that is no launch's. Returns whether it is told: equal ones are told once.
 pub(super) fn count_error(key: &str) -> bool {
-    ERRORS.fetch_add(1, Relaxed);
+    count();
     is_new(key)
+}
+
+/// Counts an error.
+fn count() {
+    if ERRORS.fetch_add(1, Relaxed) == 0 {
+        mark();
+    }
+}
+
+/// Leaves a mark for `warpwright exec`, which is there also where the process ends without this library's knowledge, or
+/// becomes another program.
+pub(super) fn mark() {
+    if let Some(mark) = state::config().ok().and_then(|config| config.failed.as_ref())
+        && let Err(error) = std::fs::write(mark, "")
+    {
+        log::line(&format!("WARPWRIGHT_FAILED={}: {error}", mark.display()));
+    }
 }
 
 fn is_new(key: &str) -> bool {
@@ -66,10 +110,15 @@ fn is_new(key: &str) -> bool {
 }
 
 /// The properties in which equal findings agree.
-fn finding_key(finding: &Finding) -> String {
-    let places = finding.accesses.iter().map(|site| (&site.function, site.statement));
-    let places: Vec<_> = places.collect();
-    format!("{} {} {:?} {places:?}", finding.kernel, finding.tool, std::mem::discriminant(&finding.kind))
+fn finding_key(finding: &Finding, lines: &Renderer<'_>) -> String {
+    let detail = match finding.kind {
+        FindingKind::Race { between, .. } => format!("{between:?}"),
+        FindingKind::UndefinedValue { used, .. } => format!("{used:?}"),
+        _ => String::new(),
+    };
+    let places: Vec<_> =
+        finding.accesses.iter().map(|site| (&site.function, site.statement, lines.ptx(site.origin))).collect();
+    format!("{} {} {} {detail} {places:?}", finding.kernel, finding.tool, finding.kind.name())
 }
 
 fn finding_json(finding: &Finding, lines: &Renderer<'_>, call: Call) -> Value {

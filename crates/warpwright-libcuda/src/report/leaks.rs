@@ -36,7 +36,8 @@ pub(crate) fn alive() -> Vec<LiveObject> {
     let engines = state.devices.iter().filter_map(|device| device.engine_if_started());
     let engines: Vec<_> = engines.collect();
     let mut keep = |what, bytes, context, made_by| all.push(LiveObject { what, bytes, context, made_by });
-    for context in CONTEXTS.alive().iter().filter(|context| context.object.is_alive()) {
+    // A primary context is the process's: the CUDA runtime never releases it.
+    for context in CONTEXTS.alive().iter().filter(|context| context.object.is_alive() && !context.object.is_primary) {
         keep("context", 0, None, context.made_by);
     }
     for engine in &engines {

@@ -36,5 +36,8 @@ pub(crate) fn finish(are_leaks_errors: bool) -> bool {
     if sink::is_file() || errors + warnings + left > 0 {
         sink::tell(text, json);
     }
+    if left > 0 {
+        findings::mark();
+    }
     errors + left > 0
 }

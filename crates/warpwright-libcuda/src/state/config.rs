@@ -12,6 +12,7 @@
 //! | `WARPWRIGHT_LOG` | `missing`: missing and misused functions; `calls`: each call as well; `off` | `missing` |
 //! | `WARPWRIGHT_FINDINGS` | a file that findings are appended to as lines of JSON | text, to stderr |
 //! | `WARPWRIGHT_EXIT_STATUS` | exit status of a process with errors that would exit with 0 | none |
+//! | `WARPWRIGHT_FAILED` | a file that a process with errors makes | none |
 //! | `WARPWRIGHT_ON_ERROR` | `stop`: an error of a kernel stays with its context; `continue`: one call returns it | `stop` |
 //! | `WARPWRIGHT_LEAKS` | `1`: leaks are errors too, and reported | `0` |
 //! | `CUDA_VISIBLE_DEVICES` | as for the driver: ordinals, until the first invalid one | all |
@@ -49,6 +50,8 @@ pub(crate) struct Config {
     pub(crate) findings: Option<PathBuf>,
     /// The exit status after errors.
     pub(crate) exit_status: Option<u8>,
+    /// The file that a process with errors makes.
+    pub(crate) failed: Option<PathBuf>,
     /// What an error of a kernel does to its context.
     pub(crate) on_error: OnError,
     /// Whether leaks are errors.
@@ -98,6 +101,7 @@ impl Default for Config {
             log: LogLevel::Missing,
             findings: None,
             exit_status: None,
+            failed: None,
             on_error: OnError::Stop,
             leaks: false,
         }
@@ -164,9 +168,8 @@ impl Config {
                 "calls" => Some(LogLevel::Calls),
                 _ => None,
             })?,
-            findings: of.read("WARPWRIGHT_FINDINGS", "a file", default.findings, |text| {
-                Some(Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty()))
-            })?,
+            findings: of.read("WARPWRIGHT_FINDINGS", "a file", default.findings, |text| Some(file(text)))?,
+            failed: of.read("WARPWRIGHT_FAILED", "a file", default.failed, |text| Some(file(text)))?,
             exit_status: of.read(
                 "WARPWRIGHT_EXIT_STATUS",
                 "a status from 1 to 255",
@@ -194,6 +197,11 @@ impl Config {
         }
         Ok(config)
     }
+}
+
+/// A file; none if it has no name.
+fn file(text: &str) -> Option<PathBuf> {
+    Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty())
 }
 
 /// The variables of the environment.

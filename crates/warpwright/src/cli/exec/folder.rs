@@ -54,6 +54,16 @@ impl Folder {
         Ok(folder)
     }
 
+    /// What the library makes where it has found an error.
+    fn failed(&self) -> PathBuf {
+        self.path.join("failed")
+    }
+
+    /// Whether a process has found an error.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failed().exists()
+    }
+
     /// Where the libraries have the names of those that a path may lead to.
     fn instead(&self) -> PathBuf {
         self.path.join("instead")
@@ -63,7 +73,7 @@ impl Folder {
     /// Triton does, if the user has not set them.
     pub(super) fn variables(&self) -> Vec<(&'static str, OsString)> {
         let before = |name, first: &Path| (name, before(first, std::env::var_os(name)));
-        let mut variables = vec![before("LD_LIBRARY_PATH", &self.path)];
+        let mut variables = vec![before("LD_LIBRARY_PATH", &self.path), ("WARPWRIGHT_FAILED", self.failed().into())];
         for (name, path) in [
             ("TRITON_PTXAS_PATH", self.path.join(ptxas::NAME)),
             ("TRITON_PTXAS_BLACKWELL_PATH", self.path.join(ptxas::NAME)),

@@ -58,7 +58,8 @@ pub(crate) struct Arguments {
     /// Write findings to this file, one JSON object a line, instead of to standard error
     #[arg(long, value_name = "FILE")]
     findings: Option<PathBuf>,
-    /// Replace the program's exit status by this (1 if omitted) if there are findings or a kernel trapped
+    /// The exit status (1 if omitted) if the program's own is 0 and there was an error: a finding that is no warning, a
+    /// trap or, with --leaks, a leak, in any process that it has started
     #[arg(
         long,
         value_name = "STATUS",
@@ -117,7 +118,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
             .map_err(|error| Failure::Message(format!("cannot write {}: {error}", file.display())))?;
     }
     let libraries = library::Libraries::beside(library);
-    let status = process::run(&arguments.command, &libraries, &variables)?;
+    let status = process::run(&arguments.command, &libraries, &variables, arguments.fail)?;
     Ok(Outcome::Status(status))
 }
 

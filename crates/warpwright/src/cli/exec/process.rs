@@ -22,8 +22,14 @@ use std::process::{Child, Command, ExitStatus};
 /// Signals that go on to the program.
 const PASSED_ON: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
-/// Runs the program with the libraries in the place of NVIDIA's: its exit status, as a shell has it.
-pub(super) fn run(command: &[OsString], libraries: &Libraries, variables: &Variables) -> Result<u8, Failure> {
+/// Runs the program with the libraries in the place of NVIDIA's: its exit status, as a shell has it; `fail` if that is 0
+/// and there were errors.
+pub(super) fn run(
+    command: &[OsString],
+    libraries: &Libraries,
+    variables: &Variables,
+    fail: Option<u8>,
+) -> Result<u8, Failure> {
     let (program, arguments) =
         command.split_first().ok_or_else(|| Failure::Message("a program is missing".into()))?;
     let listen = |error| Failure::Message(format!("cannot listen for signals: {error}"));
@@ -46,8 +52,9 @@ pub(super) fn run(command: &[OsString], libraries: &Libraries, variables: &Varia
         })?;
     let status = wait(&mut child, &mut signals)
         .map_err(|error| Failure::Message(format!("cannot wait for the program: {error}")))?;
-    drop(folder);
     Ok(match (status.code(), status.signal()) {
+        // Errors of any process that it has started count, and of one that became another program.
+        (Some(0), _) if folder.has_failed() => fail.unwrap_or(0),
         (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
         (None, Some(signal)) => of_signal(signal),
         (None, None) => u8::MAX,
