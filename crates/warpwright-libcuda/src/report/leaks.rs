@@ -81,7 +81,7 @@ pub(crate) fn alive() -> Vec<LiveObject> {
     for library in LIBRARIES.alive() {
         keep("library", 0, None, library.made_by);
     }
-    for graph in GRAPHS.alive().iter().filter(|graph| !graph.object.is_nodes) {
+    for graph in GRAPHS.alive().iter().filter(|graph| !graph.object.is_nodes()) {
         keep("graph", 0, None, graph.made_by);
     }
     for exec in EXECS.alive() {
