@@ -9,6 +9,10 @@ const FILE: &str = "libwarpwright_cuda.so";
 /// The variable that says where it is.
 const VARIABLE: &str = "WARPWRIGHT_LIBCUDA";
 
+/// What builds all libraries.
+const BUILD: &str = "cargo build --release -p warpwright-libcuda -p warpwright-libcudart -p warpwright-libnvrtc -p \
+                     warpwright-libnvjitlink, in the project's folder";
+
 /// Why a program cannot be run on virtual GPUs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Error {
@@ -29,13 +33,14 @@ impl fmt::Display for Error {
                 write!(f, "{by} names {}, where there is no {FILE}", path.display())
             }
             Error::NotFound { looked } => {
-                write!(f, "{FILE}, the CUDA driver API over the virtual GPU, was not found")?;
                 let looked: Vec<_> = looked.iter().map(|path| path.display().to_string()).collect();
+                let [runtime, linker, compiler] = Role::OTHERS.map(|(_, file)| file);
                 write!(
                     f,
-                    "\n  looked for in: {}\n  build it: cargo build -p warpwright-libcuda --release, in the \
-                     project's folder\n  or fetch it with the release that this program is from, and put it beside \
-                     the program, or say where it is: --library PATH, or {VARIABLE}",
+                    "{FILE}, the CUDA driver API over the virtual GPU, was not found\n  looked for in: {}\n  build it \
+                     and what belongs beside it, {runtime}, {linker} and {compiler}: {BUILD}\n  or fetch them with the \
+                     release that this program is from, and put them beside the program, or say where it is: \
+                     --library PATH, or {VARIABLE}",
                     looked.join(", ")
                 )
             }
