@@ -213,6 +213,37 @@ fn objects_and_archives_give_their_ptx() {
     assert_eq!(run("other", &with_kernel), Ok(5), "the host finds the kernels of an archive");
 }
 
+/// The kinds of inputs of nvJitLink: it tells objects and archives by their content, where it is to.
+#[test]
+fn objects_and_archives_are_inputs_of_nvjitlink() {
+    let _context = Ctx::new();
+    let (kernel, archive) = (relocatable(KERNEL), archive(&[("f.o", &relocatable(&f(12)))]));
+    let options = [text("-arch=sm_90")];
+    let options = [chars(&options[0])];
+    for kinds in [[5, 6], [10, 10], [10, 6]] {
+        let mut link = 0;
+        let created = call!(warpwrightJitLinkCreate(output(&mut link), 1, input(options.as_ptr())));
+        assert_eq!(created, JitLinkResult::SUCCESS);
+        for (kind, data) in kinds.into_iter().zip([&kernel, &archive]) {
+            let at = input(data.as_ptr());
+            let added = call!(warpwrightJitLinkAddData(link, kind, at, data.len(), null()));
+            assert_eq!(added, JitLinkResult::SUCCESS, "{kind}");
+        }
+        let mut size = 0;
+        assert_eq!(
+            call!(warpwrightJitLinkGetLinkedCubinSize(link, output(&mut size))),
+            JitLinkResult::SUCCESS
+        );
+        let mut image = vec![0u8; size];
+        call!(warpwrightJitLinkGetLinkedCubin(link, output(image.as_mut_ptr())));
+        let module = out(|module| call!(cuModuleLoadData(module, input(image.as_ptr())))).unwrap();
+        let word = words(1);
+        assert_eq!(launch(function(module, "k").unwrap(), CUstream::NULL, &[word]), OK);
+        assert_eq!(read(word, 1), [12], "{kinds:?}");
+        call!(warpwrightJitLinkDestroy(output(&mut link)));
+    }
+}
+
 /// Damage is refused, or has hit what says nothing: no panic, which would be another status.
 #[test]
 fn damaged_objects_and_archives_are_refused() {
