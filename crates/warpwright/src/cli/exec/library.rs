@@ -112,6 +112,21 @@ impl Libraries {
         self.0.iter().map(|(role, path)| (*role, path.as_path()))
     }
 
+    /// What to say to the user of a program whose libraries were not found, if some of ours are not there.
+    pub(super) fn missing(&self) -> Option<String> {
+        let is_there = |role| self.iter().any(|(other, _)| other == role);
+        let missing = Role::OTHERS.into_iter().filter(|(role, _)| !is_there(*role));
+        let files: Vec<_> = missing.map(|(_, file)| file).collect();
+        let (_, driver) = self.iter().next()?;
+        (!files.is_empty()).then(|| {
+            format!(
+                "the program may need what is not beside {}: {}\n  build all of them: {BUILD}",
+                driver.display(),
+                files.join(", ")
+            )
+        })
+    }
+
     /// The auditor of the loader, which is in the compiler's library.
     pub(super) fn auditor(&self) -> Option<&Path> {
         self.iter().find(|(role, _)| *role == Role::Compiler).map(|(_, path)| path)
