@@ -2,6 +2,8 @@
 
 The environment says where: `CLIENT_SKIPS` is the list, `CLIENT_RESULTS` the file. Each of its lines is a JSON array of a
 test, an outcome (`begun`, `passed`, `failed`, `skipped`) and a reason. A test that is only `begun` took the process along.
+A test that the list leaves out has a line with `listed` and its entry. With `CLIENT_ENTRY` only the tests of that entry
+run.
 """
 
 import importlib
@@ -22,32 +24,39 @@ def name_of(nodeid):
     return f"{pathlib.PurePath(file).stem}::{test}"
 
 
-def put(nodeid, outcome, reason=""):
+def put(name, outcome, reason=""):
     with open(RESULTS, "a") as file:
-        file.write(json.dumps([name_of(nodeid), outcome, reason]) + "\n")
+        file.write(json.dumps([name, outcome, reason]) + "\n")
 
 
 def pytest_collection_modifyitems(items):
     skips = read_skips(os.environ["CLIENT_SKIPS"])
+    wanted = os.environ.get("CLIENT_ENTRY")
+    entries = {}
     for item in items:
         name = name_of(item.nodeid)
-        reason = next((why for skip, why in skips.items() if name.startswith(skip)), None)
-        if reason:
-            item.add_marker(pytest.mark.skip(reason=reason))
+        entry = next((skip for skip in skips if name.startswith(skip)), None)
+        if entry and not wanted:
+            put(name, "listed", entry)
+            item.add_marker(pytest.mark.skip(reason=skips[entry]))
+        entries[item] = entry
+    if wanted:
+        items[:] = [item for item in items if entries[item] == wanted]
 
 
 def pytest_runtest_logstart(nodeid):
-    put(nodeid, "begun")
+    put(name_of(nodeid), "begun")
 
 
 def pytest_runtest_logreport(report):
+    name = name_of(report.nodeid)
     if report.outcome == "failed":
-        put(report.nodeid, "failed", str(report.longrepr))
+        put(name, "failed", str(report.longrepr))
     elif report.outcome == "skipped" and not hasattr(report, "wasxfail"):
-        put(report.nodeid, "skipped", str(report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr))
+        put(name, "skipped", str(report.longrepr[-1] if isinstance(report.longrepr, tuple) else report.longrepr))
     elif report.when == "call":
         # A failure that the client expects is one of its passes.
-        put(report.nodeid, "passed")
+        put(name, "passed")
 
 
 class NamedModule(pytest.Module):

@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 
+from skips import read_skips
+
 HERE = pathlib.Path(__file__).resolve().parent
 SECONDS_OF_A_TEST = 900
 SECONDS_OF_A_FILE = 7200
@@ -54,10 +56,13 @@ def tinygrad(checkout):
     return [[file]], environment, HERE / "tinygrad.skips"
 
 
-def run(files, environment, skips, folder):
+def execute(files, environment, skips, folder, entry=""):
+    """Runs files, of which the list leaves tests out, or the tests of one of its entries: how pytest ended and what it
+    said, what became of each test, and the entry of each test that the list leaves out."""
     results = pathlib.Path(folder, "results.jsonl")
     results.unlink(missing_ok=True)
     environment = {**os.environ, **environment, "CLIENT_RESULTS": str(results), "CLIENT_SKIPS": str(skips)}
+    environment["CLIENT_ENTRY"] = entry
     paths = [str(HERE), environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "pytest_client", "-p", "no:cacheprovider", "--tb=short",
@@ -68,12 +73,21 @@ def run(files, environment, skips, folder):
         status, said = f"exit status {ended.returncode}", ended.stdout
     except subprocess.TimeoutExpired as expired:
         status, said = f"not at its end after {SECONDS_OF_A_FILE} s", (expired.stdout or b"").decode(errors="replace")
-    outcomes = {}
+    outcomes, listed = {}, {}
     for line in results.read_text().splitlines() if results.exists() else []:
         test, outcome, reason = json.loads(line)
+        if outcome == "listed":
+            listed[test] = reason
         # A test that has failed in one of its parts has failed.
-        if outcomes.get(test, ("begun",))[0] != "failed":
+        elif outcomes.get(test, ("begun",))[0] != "failed":
             outcomes[test] = (outcome, reason)
+    return status, said, outcomes, listed
+
+
+def run(files, environment, skips, folder):
+    """Runs files and prints what became of their tests: whether one has failed, what the list leaves out, and the files
+    whose tests are known."""
+    status, said, outcomes, listed = execute(files, environment, skips, folder)
     if not outcomes:
         # A file whose every test the client leaves out by itself, or has none, is none of our business.
         if "exit status 5" not in status and not re.search(r"\d+ skipped in", said):
@@ -88,20 +102,45 @@ def run(files, environment, skips, folder):
         else:
             print(f"failed {test}: the process ended with it, {status}\n{said[-3000:]}")
     sys.stdout.flush()
-    return any(outcome in ("failed", "begun") for outcome, _ in outcomes.values())
+    failed = any(outcome in ("failed", "begun") for outcome, _ in outcomes.values())
+    return failed, listed, files if outcomes else []
+
+
+def stale(files, environment, skips, folder, listed, whole):
+    """The entries of the list that name no test, or tests that all pass, and which of both. Without the whole client,
+    entries for files that were not run say nothing."""
+    for entry in read_skips(skips):
+        of_entry = [file for file in files if file.stem == entry.partition("::")[0]]
+        tests = [test for test, other in listed.items() if other == entry]
+        if not tests and (whole or of_entry):
+            yield entry, "there is no such test"
+        elif tests:
+            _, _, outcomes, _ = execute(of_entry, environment, skips, folder, entry)
+            if all(outcomes.get(test, ("begun",))[0] == "passed" for test in tests):
+                yield entry, "it passes"
 
 
 def main():
     match sys.argv[1:]:
         case ["numba", *rest]:
-            files, environment, skips = numba(quick=rest == ["quick"])
+            whole = rest != ["quick"]
+            parts, environment, skips = numba(quick=not whole)
         case ["tinygrad", checkout]:
-            files, environment, skips = tinygrad(checkout)
+            whole = True
+            parts, environment, skips = tinygrad(checkout)
         case _:
             raise SystemExit(__doc__)
     with tempfile.TemporaryDirectory() as folder:
-        failed = [run(part, environment, skips, folder) for part in files]
-    return int(any(failed))
+        failed, listed, files = False, {}, []
+        for part in parts:
+            part_failed, part_listed, part_files = run(part, environment, skips, folder)
+            failed |= part_failed
+            listed |= part_listed
+            files += part_files
+        for entry, why in stale(files, environment, skips, folder, listed, whole):
+            failed = True
+            print(f"failed {entry}: its entry in {skips.name} is stale: {why}", flush=True)
+    return int(failed)
 
 
 if __name__ == "__main__":

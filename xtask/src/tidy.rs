@@ -17,6 +17,7 @@ const MAX_LINES: usize = 700;
 /// that launch PTX unchecked, make such a promise, or count allocations.
 const UNSAFE_PLACES: &[&str] = &[
     "crates/warpwright-runtime/",
+    "crates/warpwright-ffi/",
     "crates/warpwright-libcuda/",
     "crates/warpwright-libcudart/",
     "crates/warpwright-libnvjitlink/",
@@ -49,8 +50,9 @@ const DIRECTIONS: &[(&str, &[&str])] = &[
     ("warpwright-runtime", &["warpwright-device", "warpwright-dsl", "warpwright-ptx", "warpwright-vm"]),
     ("warpwright-graph", &["warpwright-dsl", "warpwright-ptx", "warpwright-kernels", "warpwright-runtime"]),
     ("warpwright-llm", &["warpwright-graph", "warpwright-kernels", "warpwright-runtime"]),
-    ("warpwright-libcuda", &["warpwright-device", "warpwright-ptx", "warpwright-vm"]),
-    ("warpwright-libcudart", &[]),
+    ("warpwright-ffi", &[]),
+    ("warpwright-libcuda", &["warpwright-device", "warpwright-ffi", "warpwright-ptx", "warpwright-vm"]),
+    ("warpwright-libcudart", &["warpwright-ffi"]),
     ("warpwright-standin", &[]),
     ("warpwright-libnvrtc", &["warpwright-standin"]),
     ("warpwright-libnvjitlink", &["warpwright-standin"]),

@@ -8,7 +8,7 @@ mod common;
 
 #[cfg(target_os = "linux")]
 mod suite {
-    use crate::common::{client, context, get, input, kernel, ok, output};
+    use crate::common::{add_setter, client, context, get, input, kernel, ok, output};
     use std::ffi::{c_char, c_int};
     use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
     use warpwright_cuda::api::*;
@@ -243,7 +243,7 @@ again:
                     ok(synchronize());
                     ok(cuGraphExecDestroy(exec));
                     ok(cuGraphDestroy(graph));
-                    // No kernel has set this one.
+                    // The first launch sets the value, the second one does not.
                     let graph: CUgraph = get(|graph| cuGraphCreate(graph, 0)).unwrap();
                     let none = CUcontext::NULL;
                     let handle: u64 =
@@ -252,9 +252,13 @@ again:
                     (body[0], body[1]) = (handle, 1 << 32);
                     let (kind, reserved) = (CUgraphNodeType::CONDITIONAL, [0; 3]);
                     let mut params = CUgraphNodeParams { kind, reserved, body, reserved2: 0 };
-                    let place = output(&mut params);
-                    get(|node| cuGraphAddNode(node, graph, In::null(), 0, place)).unwrap();
+                    let setter = add_setter(graph, handle);
+                    let (place, behind) = (output(&mut params), input(&setter));
+                    get(|node| cuGraphAddNode(node, graph, behind, 1, place)).unwrap();
                     let exec = get(|exec| cuGraphInstantiateWithFlags(exec, graph, 0)).unwrap();
+                    ok(cuGraphLaunch(exec, CUstream::NULL));
+                    ok(synchronize());
+                    ok(cuGraphNodeSetEnabled(exec, setter, 0));
                     ok(cuGraphLaunch(exec, CUstream::NULL));
                     println!("{}", synchronize().0);
                     ok(cuGraphExecDestroy(exec));
@@ -541,9 +545,15 @@ warpwright: 1 launches: 1 errors, 0 warnings"
         ];
         let ended = client("graphs", &variables);
         let lines = findings.read();
-        let [finding, leaks @ .., end] = &lines[..] else { panic!("{lines:#?}") };
+        let [finding, undefined, leaks @ .., end] = &lines[..] else { panic!("{lines:#?}") };
         assert_eq!((&finding["kind"], &finding["kernel"]), (&"uninitialized".into(), &"read".into()));
-        assert_eq!((&end["launches"], &end["errors"]), (&3.into(), &1.into()), "the last launch alone");
+        assert_eq!(
+            (&end["launches"], &end["errors"]),
+            (&4.into(), &2.into()),
+            "the last launch of each graph"
+        );
+        let call = &undefined["call"]["function"];
+        assert_eq!((&undefined["event"], call), (&"condition".into(), &"cuGraphLaunch".into()));
         // What the last launch has left is there still.
         let memory = leaks.iter().find(|leak| leak["what"] == "device memory").unwrap();
         assert_eq!(

@@ -1,11 +1,11 @@
 //! The types of the runtime's interface, and those of the driver's that it fills in, as in C.
 //!
 //! Pointers that are only passed on are [`Handle`]s, as the opaque handles are. Those that the runtime follows are
-//! [`In`] and [`Out`]: the `unsafe` code here relies on what the interface says of them, that they are null or valid
-//! for one value, or for as many as a count beside them says.
+//! [`In`] and [`Out`].
 
-use crate::error::{Error, Result};
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use crate::error::Error;
+use std::ffi::{c_int, c_uint, c_void};
+use warpwright_ffi::InterfaceError;
 
 /// A handle of the driver, an address, or a pointer that is passed on.
 pub type Handle = *mut c_void;
@@ -28,134 +28,13 @@ impl Stream {
 }
 
 /// The address to which the client wants a value written.
-#[repr(transparent)]
-#[derive(Debug)]
-pub struct Out<T>(*mut T);
+pub type Out<T> = warpwright_ffi::Out<T, Error>;
 
 /// The address of a value of the client.
-#[repr(transparent)]
-#[derive(Debug)]
-pub struct In<T>(*const T);
+pub type In<T> = warpwright_ffi::In<T, Error>;
 
-impl<T> Clone for Out<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Out<T> {}
-
-impl<T> Clone for In<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for In<T> {}
-
-impl<T> Out<T> {
-    /// A pointer that the client has passed as a number, because versions of the interface differ there.
-    pub(crate) fn at(address: usize) -> Self {
-        Out(std::ptr::with_exposed_provenance_mut(address))
-    }
-
-    /// Whether it is null.
-    pub(crate) fn is_null(self) -> bool {
-        self.0.is_null()
-    }
-
-    /// Checks that it is not null.
-    pub(crate) fn required(self) -> Result<Self> {
-        if self.is_null() { Err(Error::INVALID_VALUE) } else { Ok(self) }
-    }
-
-    /// Writes the value; the pointer must not be null.
-    pub(crate) fn set(self, value: T) -> Result<()> {
-        self.required()?;
-        // SAFETY: the client's pointer, which the interface says is good for one value.
-        unsafe { self.0.write_unaligned(value) };
-        Ok(())
-    }
-
-    /// Writes the value, unless the pointer is null.
-    pub(crate) fn set_if(self, value: T) {
-        let _ = self.set(value);
-    }
-
-    /// The address itself.
-    pub(crate) fn address(self) -> Handle {
-        self.0.cast()
-    }
-
-    /// The place just behind the value.
-    pub(crate) fn after<U>(self) -> Out<U> {
-        Out(self.0.wrapping_add(1).cast())
-    }
-
-    /// The client's value before the call, for a parameter that is both input and output.
-    pub(crate) fn given(self) -> In<T> {
-        In(self.0)
-    }
-}
-
-impl Out<u8> {
-    /// Writes the bytes of a structure.
-    pub(crate) fn set_bytes(self, bytes: &[u8]) -> Result<()> {
-        self.required()?;
-        // SAFETY: the client's pointer to a structure, which has as many bytes in the version of the interface that is
-        // followed.
-        unsafe { self.0.copy_from(bytes.as_ptr(), bytes.len()) };
-        Ok(())
-    }
-}
-
-impl<T> In<T> {
-    /// The address of a value of the caller.
-    pub(crate) fn new(value: &T) -> Self {
-        In(value)
-    }
-
-    /// The same address, with a value of another type.
-    ///
-    /// # Safety
-    ///
-    /// The interface must say that the address has a value of that type.
-    pub(crate) unsafe fn cast<U>(self) -> In<U> {
-        In(self.0.cast())
-    }
-}
-
-impl<T: Copy> In<T> {
-    /// The value; the pointer must not be null.
-    pub(crate) fn get(self) -> Result<T> {
-        if self.0.is_null() {
-            return Err(Error::INVALID_VALUE);
-        }
-        // SAFETY: the client's pointer, which the interface says holds a value of this type. Types of the interface
-        // are integers, pointers and structs of them, which may have any bits.
-        Ok(unsafe { self.0.read_unaligned() })
-    }
-
-    /// Several values. The pointer may be null if there are none.
-    pub(crate) fn get_all(self, count: usize) -> Result<Vec<T>> {
-        if count == 0 {
-            return Ok(Vec::new());
-        }
-        self.get()?;
-        // SAFETY: as above, for as many values as the client says that there are.
-        Ok((0..count).map(|i| unsafe { self.0.add(i).read_unaligned() }).collect())
-    }
-}
-
-impl In<c_char> {
-    /// A copy of the text.
-    pub(crate) fn text(self) -> Result<CString> {
-        if self.0.is_null() {
-            return Err(Error::INVALID_VALUE);
-        }
-        // SAFETY: the client's pointer, which the interface says leads to a text with its end.
-        Ok(unsafe { CStr::from_ptr(self.0) }.to_owned())
-    }
+impl InterfaceError for Error {
+    const INVALID_VALUE: Error = Error::INVALID_VALUE;
 }
 
 /// Declares structs of plain values as C lays them out. All bits may be zero.

@@ -9,7 +9,7 @@ use std::ffi::{CStr, c_char, c_int};
 
 /// An error: `cudaError_t` other than success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Error(c_int);
+pub struct Error(c_int);
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 

@@ -17,7 +17,7 @@
 use crate::ir::*;
 use crate::op::{Access, Visitor, VisitorMut};
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 /// A module to link, and its name in messages.
@@ -203,24 +203,14 @@ impl Definitions {
     /// Whether every name that is used is defined.
     fn complete(&self, inputs: &[Input], is_provided: impl Fn(&str) -> bool) -> Result<(), LinkError> {
         for (number, input) in inputs.iter().enumerate() {
-            let declared = input.module.items.iter().filter_map(|item| match &item.kind {
-                // Dynamic shared memory comes with the launch.
-                ItemKind::Variable(variable)
-                    if variable.linkage == Linkage::Extern && variable.space.base() != Space::Shared =>
-                {
-                    Some(&variable.name)
-                }
-                ItemKind::Function(function) if function.linkage == Linkage::Extern => Some(&function.name),
-                _ => None,
-            });
-            let missing: HashSet<&Name> =
-                declared.filter(|name| !self.has(name) && !is_provided(name)).collect();
-            if let Some((name, origin)) = used(&input.module, &missing) {
+            let missing =
+                declared(&input.module).filter(|name| !self.has(name) && !is_provided(name)).collect();
+            if let Some((name, origin)) = used(&input.module, &missing).first() {
                 return Err(LinkError::Undefined {
                     symbol: name.to_string(),
                     input: input.name.clone(),
                     number,
-                    origin,
+                    origin: *origin,
                 });
             }
         }
@@ -237,53 +227,108 @@ impl Definitions {
     }
 }
 
-/// The first of some names that a module uses, and where.
-fn used<'a>(module: &'a Module, names: &HashSet<&'a Name>) -> Option<(&'a Name, Origin)> {
-    struct Uses<'a, 'b> {
-        names: &'b HashSet<&'a Name>,
-        found: Option<&'a Name>,
+/// The names that a module declares for others to define.
+fn declared(module: &Module) -> impl Iterator<Item = &Name> {
+    module.items.iter().filter_map(|item| match &item.kind {
+        // Dynamic shared memory comes with the launch.
+        ItemKind::Variable(variable)
+            if variable.linkage == Linkage::Extern && variable.space.base() != Space::Shared =>
+        {
+            Some(&variable.name)
+        }
+        ItemKind::Function(function) if function.linkage == Linkage::Extern => Some(&function.name),
+        _ => None,
+    })
+}
+
+/// Those of some names that a module uses, and where it does first, in the order of their uses.
+fn used<'a>(module: &'a Module, names: &HashSet<&'a Name>) -> Vec<(&'a Name, Origin)> {
+    struct Uses<'a> {
+        names: HashSet<&'a Name>,
+        origin: Origin,
+        found: Vec<(&'a Name, Origin)>,
     }
-    impl Visitor for Uses<'_, '_> {
+    impl<'a> Uses<'a> {
+        fn of(&mut self, name: &Name) {
+            self.found.extend(self.names.take(name).map(|name| (name, self.origin)));
+        }
+
+        fn init(&mut self, init: &Init) {
+            match init {
+                Init::Symbol(symbol) => self.of(&symbol.name),
+                Init::List(list) => list.iter().for_each(|init| self.init(init)),
+                Init::Value(_) | Init::Properties(_) => {}
+            }
+        }
+    }
+    impl Visitor for Uses<'_> {
         fn reg(&mut self, _: Access, _: Reg) {}
         fn symbol(&mut self, symbol: &Symbol) {
             if let Symbol::Global(name) = symbol {
-                self.found = self.found.or_else(|| self.names.get(name).copied());
+                self.of(name);
             }
         }
     }
-    fn in_init<'a>(init: &Init, names: &HashSet<&'a Name>) -> Option<&'a Name> {
-        match init {
-            Init::Symbol(symbol) => names.get(&symbol.name).copied(),
-            Init::List(list) => list.iter().find_map(|init| in_init(init, names)),
-            Init::Value(_) | Init::Properties(_) => None,
-        }
-    }
-    if names.is_empty() {
-        return None;
-    }
-    let mut uses = Uses { names, found: None };
+    let mut uses = Uses { names: names.clone(), origin: Origin::Unknown, found: Vec::new() };
     for item in &module.items {
+        if uses.names.is_empty() {
+            break;
+        }
+        uses.origin = item.origin;
         match &item.kind {
-            ItemKind::Variable(variable) => {
-                let found = variable.init.as_ref().and_then(|init| in_init(init, names));
-                if let Some(name) = found {
-                    return Some((name, item.origin));
-                }
-            }
+            ItemKind::Variable(variable) => variable.init.iter().for_each(|init| uses.init(init)),
             ItemKind::Function(function) => {
                 for statement in function.statements() {
+                    uses.origin = statement.origin;
                     if let StatementKind::Instruction(instruction) = &statement.kind {
                         instruction.op.visit(&mut uses);
-                    }
-                    if let Some(name) = uses.found {
-                        return Some((name, statement.origin));
                     }
                 }
             }
             _ => {}
         }
     }
-    None
+    uses.found
+}
+
+/// The modules of a library that a program needs, by their numbers: those that define what the program's modules, or
+/// others of the library that are needed, use and do not define, and those with kernels, which the host finds by their
+/// names. The first module that defines a name is the one that is taken for it.
+pub fn needed(program: &[Input], library: &[Input]) -> Vec<usize> {
+    let mut definers = HashMap::new();
+    for (number, member) in library.iter().enumerate() {
+        for (name, ..) in definitions(&member.module) {
+            definers.entry(name).or_insert(number);
+        }
+    }
+    let mut defined: HashSet<&Name> = HashSet::new();
+    let mut needed = BTreeSet::new();
+    let mut unread = Vec::new();
+    let take = |module, defined: &mut HashSet<_>, unread: &mut Vec<_>| {
+        defined.extend(definitions(module).map(|(name, ..)| name));
+        unread.push(module);
+    };
+    program.iter().for_each(|input| take(&input.module, &mut defined, &mut unread));
+    for (number, member) in library.iter().enumerate() {
+        let mut kernels = member
+            .module
+            .functions()
+            .filter(|function| function.kind == FunctionKind::Entry && function.body.is_some());
+        if kernels.any(|kernel| !defined.contains(&kernel.name)) && needed.insert(number) {
+            take(&member.module, &mut defined, &mut unread);
+        }
+    }
+    while let Some(module) = unread.pop() {
+        let missing = declared(module).filter(|name| !defined.contains(name)).collect();
+        for (name, _) in used(module, &missing) {
+            if let Some(number) = definers.get(name)
+                && needed.insert(*number)
+            {
+                take(&library[*number].module, &mut defined, &mut unread);
+            }
+        }
+    }
+    needed.into_iter().collect()
 }
 
 /// How definitions of one name replace each other, the strongest last.

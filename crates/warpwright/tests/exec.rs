@@ -210,6 +210,18 @@ fn without_the_library_nothing_starts() {
     assert_eq!((status(&with_library), stdout(&with_library)), (0, "started\n"));
 }
 
+/// The loader ends a program with 127 whose libraries it does not find.
+#[test]
+fn a_program_that_was_not_loaded_is_told_what_is_missing() {
+    let sandbox = Sandbox::new("exec_missing");
+    for (options, script, is_told) in
+        [(&[][..], "exit 127", true), (&[], "exit 1", false), (&["--log", "off"], "exit 127", false)]
+    {
+        let ended = output(sandbox.script(options, script));
+        assert_eq!(!ended.stderr.is_empty(), is_told, "{options:?} {script}: {ended:?}");
+    }
+}
+
 #[test]
 fn options_that_make_no_sense_start_nothing() {
     let sandbox = Sandbox::new("exec_usage");

@@ -30,8 +30,9 @@ struct Of<T> {
     body: T,
 }
 
-/// The owners of child graphs: the node, with a clone; nobody, in answers.
+/// What becomes of child graphs: the node has a clone, or the graph itself; and what answers say.
 const CLONE: c_int = 0;
+const MOVE: c_int = 1;
 const NO_OWNERSHIP: c_int = -1;
 
 entries! {
@@ -113,13 +114,11 @@ fn task(into: Option<&Graph>, params: Out<CUgraphNodeParams>) -> Result<Task> {
         Kind::GRAPH => {
             let into = new("a child graph node")?;
             let given: CUDA_CHILD_GRAPH_NODE_PARAMS = body(params)?;
-            if given.ownership != CLONE {
-                log::misuse(
-                    &"a child graph that moves into its node is not supported: let the node have a clone",
-                );
-                return Err(Status::NOT_SUPPORTED);
+            if ![CLONE, MOVE].contains(&given.ownership) {
+                log::misuse(&format_args!("{} is no ownership of a child graph", given.ownership));
+                return Err(Status::INVALID_VALUE);
             }
-            child(into, given.graph)?
+            child(into, given.graph, given.ownership == MOVE)?
         }
         Kind::EMPTY => Task::Empty,
         Kind::WAIT_EVENT => Task::Wait(EVENTS.get(body::<CUevent>(params)?.0)?),

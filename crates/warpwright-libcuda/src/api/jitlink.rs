@@ -4,7 +4,7 @@
 //! The interface is that of `nvJitLink.h` of CUDA 13.5, with other names, so that no program takes the driver for that
 //! library.
 
-use crate::code::{Link, Options};
+use crate::code::{Link, Options, object};
 use crate::report::{calls, log};
 use crate::state::{Handles, Kind, Stale, config};
 use crate::types::{CUjitInputType, In, Out, Status, text};
@@ -126,7 +126,8 @@ fn kind(kind: c_uint, data: &[u8]) -> Result<CUjitInputType> {
         5 => CUjitInputType::OBJECT,
         6 => CUjitInputType::LIBRARY,
         // Any: by its content. PTX and fat binaries are told apart when they are read.
-        10 if data.starts_with(b"!<arch>") => CUjitInputType::LIBRARY,
+        10 if data.starts_with(object::ARCHIVE) => CUjitInputType::LIBRARY,
+        10 if object::is_elf(data) => CUjitInputType::OBJECT,
         10 => CUjitInputType::FATBINARY,
         _ => return Err(JitLinkResult::INCORRECT_INPUT_TYPE),
     })

@@ -71,7 +71,7 @@ entries! {
         library.required()?;
         check_options(library_options, library_values, library_count, false)?;
         let mut options = Options::read(count, options, values)?;
-        library.set(Library::load(Image::of(&read_file(file)?)?, &mut options)?)
+        library.set(Library::load(Image::of(&read_file(file)?, &text(file)?)?, &mut options)?)
     }
 
     /// Unloads a library from all contexts.

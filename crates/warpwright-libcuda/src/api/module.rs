@@ -14,7 +14,7 @@ entries! {
     fn cuModuleLoad(module: Out<CUmodule>, file: In<c_char>) {
         module.required()?;
         let context = current()?;
-        let image = Image::of(&read_file(file)?)?;
+        let image = Image::of(&read_file(file)?, &text(file)?)?;
         module.set(Module::load(&context, &image, &mut Options::default(), None)?)
     }
 

@@ -100,7 +100,7 @@ entries! {
     fn cuGraphAddChildGraphNode(
         node: Out<CUgraphNode>, graph: CUgraph, behind: In<CUgraphNode>, count: usize, child: CUgraph,
     ) {
-        add_node(node, graph, behind, count, |into| self::child(into, child))
+        add_node(node, graph, behind, count, |into| self::child(into, child, false))
     }
 
     /// Changes the graph of a child graph node for later launches, to one of the same shape.
@@ -128,13 +128,15 @@ entries! {
     }
 }
 
-pub(super) fn child(into: &Graph, child: CUgraph) -> Result<Task> {
+/// A node with a clone of a graph, or with the graph itself.
+pub(super) fn child(into: &Graph, child: CUgraph, moves: bool) -> Result<Task> {
     let child = graph::graph(child)?;
     if into.depth() + child.depth() > DEEPEST {
         log::misuse(&format_args!("more than {DEEPEST} graphs inside of one another"));
         return Err(Status::INVALID_VALUE);
     }
-    Ok(Task::Child(child.copy(true)?))
+    child.is_no_moved_one()?;
+    Ok(Task::Child(if moves { child.move_into(into)? } else { child.copy(true)? }))
 }
 
 pub(super) fn kernel(params: &CUDA_KERNEL_NODE_PARAMS_v1) -> Result<Task> {

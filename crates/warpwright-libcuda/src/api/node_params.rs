@@ -63,10 +63,10 @@ entries! {
 
     /// Returns the parameters of a copy node. The offsets are in the addresses.
     fn cuGraphMemcpyNodeGetParams(node: CUgraphNode, params: Out<CUDA_MEMCPY3D>) {
-        params.set(with_node(node, |entry| match &entry.task {
-            Task::Copy(copy) => Ok(copy_params(copy)),
-            _ => Err(Status::INVALID_VALUE),
-        })?)
+        tell(node, params, |task| match task {
+            Task::Copy(copy) => Some(copy_params(copy)),
+            _ => None,
+        })
     }
 
     /// Changes a copy node.
@@ -76,10 +76,10 @@ entries! {
 
     /// Returns the parameters of a memset node.
     fn cuGraphMemsetNodeGetParams(node: CUgraphNode, params: Out<CUDA_MEMSET_NODE_PARAMS>) {
-        params.set(with_node(node, |entry| match &entry.task {
-            Task::Fill(fill) => Ok(fill.params()),
-            _ => Err(Status::INVALID_VALUE),
-        })?)
+        tell(node, params, |task| match task {
+            Task::Fill(fill) => Some(fill.params()),
+            _ => None,
+        })
     }
 
     /// Changes a memset node.
@@ -89,10 +89,10 @@ entries! {
 
     /// Returns the function of a host node.
     fn cuGraphHostNodeGetParams(node: CUgraphNode, params: Out<CUDA_HOST_NODE_PARAMS>) {
-        params.set(with_node(node, |entry| match &entry.task {
-            Task::Host(function) => Ok(host_params(*function)),
-            _ => Err(Status::INVALID_VALUE),
-        })?)
+        tell(node, params, |task| match task {
+            Task::Host(function) => Some(host_params(*function)),
+            _ => None,
+        })
     }
 
     /// Changes a host node.
@@ -107,10 +107,10 @@ entries! {
 
     /// Returns the graph of a child graph node.
     fn cuGraphChildGraphNodeGetGraph(node: CUgraphNode, graph: Out<CUgraph>) {
-        graph.set(with_node(node, |entry| match &entry.task {
-            Task::Child(graph) => Ok(graph.handle),
-            _ => Err(Status::INVALID_VALUE),
-        })?)
+        tell(node, graph, |task| match task {
+            Task::Child(graph) => Some(graph.handle),
+            _ => None,
+        })
     }
 
     /// Returns the event that a node records.
@@ -315,6 +315,11 @@ pub(super) fn copy_params(copy: &Copy) -> CUDA_MEMCPY3D {
         Height: copy.height as usize,
         Depth: copy.depth as usize,
     }
+}
+
+/// Writes what the task of a node of one kind says; another kind's says nothing.
+fn tell<T>(node: CUgraphNode, to: Out<T>, of: impl FnOnce(&Task) -> Option<T>) -> Result<()> {
+    to.set(with_node(node, |entry| of(&entry.task).ok_or(Status::INVALID_VALUE))?)
 }
 
 /// The parameters of a host node.

@@ -33,6 +33,7 @@ const ENTRY_HEADER: usize = 64;
 /// Kinds of entries.
 const PTX: u64 = 1;
 const MACHINE_CODE: u64 = 2;
+const LTO_IR: u64 = 8;
 
 /// Flags of an entry.
 const LZ4: u64 = 0x2000;
@@ -78,6 +79,8 @@ pub(super) enum Unusable {
     OtherTargets(Vec<Arch>),
     /// It has no PTX; machine code for these architectures, if any.
     NoPtx(Vec<Arch>),
+    /// It has code for optimisation at link time, for these architectures, and no other.
+    LtoIr(Vec<Arch>),
 }
 
 impl FatBinary {
@@ -107,6 +110,21 @@ impl FatBinary {
         Ok(FatBinary { bytes, entries })
     }
 
+    /// Reads containers that follow one another, with zeros between them: a section of an object.
+    pub(super) fn read_all(mut bytes: &[u8]) -> Result<Vec<FatBinary>, Unusable> {
+        let mut all = Vec::new();
+        while let Some(start) = bytes.iter().position(|byte| *byte != 0) {
+            bytes = &bytes[start..];
+            if !bytes.starts_with(&CONTAINER) {
+                return Err(Unusable::Damaged("its section"));
+            }
+            let binary = FatBinary::read(bytes)?;
+            bytes = &bytes[binary.bytes.len()..];
+            all.push(binary);
+        }
+        Ok(all)
+    }
+
     /// The text of the best PTX for a device: that of the latest target which the device runs, the most specific one
     /// of several.
     pub(super) fn ptx(&self, device: Arch) -> Result<Cow<'_, [u8]>, Unusable> {
@@ -116,6 +134,9 @@ impl FatBinary {
         match fitting.max_by_key(|entry| (entry.arch.sm, entry.arch.variant != ArchVariant::Base)) {
             Some(entry) => self.payload(entry).map(without_end),
             None if of_kind(PTX).next().is_some() => Err(Unusable::OtherTargets(targets(PTX))),
+            None if of_kind(MACHINE_CODE).next().is_none() && of_kind(LTO_IR).next().is_some() => {
+                Err(Unusable::LtoIr(targets(LTO_IR)))
+            }
             None => Err(Unusable::NoPtx(targets(MACHINE_CODE))),
         }
     }
@@ -294,6 +315,12 @@ mod tests {
         let code = container(&[entry(2, Arch::sm(80), 0, b"ELF"), entry(2, Arch::sm(90), LZ4, b"ELF")]);
         assert_eq!(text(&code, Arch::sm(90)), Err(Unusable::NoPtx(vec![Arch::sm(80), Arch::sm(90)])));
         assert_eq!(text(&container(&[]), Arch::sm(90)), Err(Unusable::NoPtx(vec![])));
+        let lto = entry(8, Arch::sm(80), 0, b"IR");
+        let sm_80 = vec![Arch::sm(80)];
+        let alone = text(&container(std::slice::from_ref(&lto)), Arch::sm(90));
+        assert_eq!(alone, Err(Unusable::LtoIr(sm_80.clone())));
+        let with_code = container(&[lto, entry(2, Arch::sm(80), 0, b"ELF")]);
+        assert_eq!(text(&with_code, Arch::sm(90)), Err(Unusable::NoPtx(sm_80)));
     }
 
     #[test]

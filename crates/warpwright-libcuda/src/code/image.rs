@@ -15,6 +15,7 @@
 
 use super::begins_as_ptx;
 use super::fat_binary::{self, FatBinary, Unusable};
+use super::object;
 use crate::report::log;
 use crate::types::{In, Status};
 use std::borrow::Cow;
@@ -23,9 +24,6 @@ use warpwright_ptx::ir::Arch;
 
 const MAGIC: [u8; 8] = *b"\x9bWWIMG\x0a\x01";
 const HEADER: usize = 32;
-
-/// First bytes of ELF files, which cubins are.
-const ELF: &[u8] = b"\x7fELF";
 
 /// The maximum size of an image's text, in bytes.
 pub(super) const MAX_TEXT_BYTES: u64 = 1 << 32;
@@ -43,59 +41,91 @@ pub(crate) enum Image {
 
 /// Why code cannot run here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Refused {
+pub(super) enum Refused {
     Cubin,
     Fat(Unusable),
     Damaged,
     Empty,
     NotPtx,
-    Target { linked: Arch, device: Arch },
+    Target {
+        linked: Arch,
+        device: Arch,
+    },
+    /// An object that contradicts itself, or is for another system.
+    Object,
+    NoObject,
+    /// An archive that contradicts itself.
+    Archive,
+    NoArchive,
+    ThinArchive,
 }
 
 impl Refused {
-    /// Logs advice, and returns the client's status.
-    fn status(self) -> Status {
+    /// Logs advice about code of that name, and returns the client's status.
+    pub(super) fn status(self, name: &str) -> Status {
         const PTX_TOO: &str = "give `nvcc` PTX to put in, as in `-gencode arch=compute_80,code=compute_80`";
         let list = |arches: &[Arch]| {
             let names: Vec<String> = arches.iter().map(Arch::to_string).collect();
             names.join(", ")
         };
         match &self {
-            Refused::Cubin => log::misuse(
-                &"the code is a cubin, machine code for a real GPU, and a virtual one runs PTX: compile to PTX \
-                  (`nvcc -ptx`, `nvrtcGetPTX`, `ptxas` left out) and load that",
-            ),
+            Refused::Cubin => log::misuse(&format_args!(
+                "{name} is a cubin, machine code for a real GPU, and a virtual one runs PTX: compile to PTX (`nvcc \
+                 -ptx`, `nvrtcGetPTX`, `ptxas` left out) and load that",
+            )),
             Refused::Fat(Unusable::NoPtx(arches)) => log::misuse(&format_args!(
-                "the fat binary has no PTX, which is what a virtual GPU runs{}{}: {PTX_TOO}",
+                "the fat binary of {name} has no PTX, which is what a virtual GPU runs{}{}: {PTX_TOO}",
                 if arches.is_empty() { "" } else { ", but machine code alone, for " },
                 list(arches),
             )),
+            Refused::Fat(Unusable::LtoIr(arches)) => log::misuse(&format_args!(
+                "the fat binary of {name} has LTO-IR alone, for {}, and a virtual GPU runs PTX: {PTX_TOO}",
+                list(arches),
+            )),
             Refused::Fat(Unusable::OtherTargets(arches)) => log::misuse(&format_args!(
-                "the fat binary has PTX for {}, which the device does not run: choose another one (`exec --sm`), or \
-                 {PTX_TOO}",
+                "the fat binary of {name} has PTX for {}, which the device does not run: choose another one \
+                 (`exec --sm`), or {PTX_TOO}",
                 list(arches),
             )),
             Refused::Fat(Unusable::Damaged(what)) => {
-                log::misuse(&format_args!("the code is a fat binary, and {what} is damaged: compile again"));
+                log::misuse(&format_args!("{name} is a fat binary, and {what} is damaged: compile again"));
             }
-            Refused::Damaged => {
-                log::misuse(&"the code is an image of this library's linker, and damaged: link again")
-            }
-            Refused::Empty => log::misuse(&"there is no code"),
-            Refused::NotPtx => log::misuse(&"the code is no PTX, which begins with `.version`"),
+            Refused::Damaged => log::misuse(&format_args!(
+                "{name} is an image of this library's linker, and damaged: link again"
+            )),
+            Refused::Empty => log::misuse(&format_args!("{name} is empty")),
+            Refused::NotPtx => log::misuse(&format_args!("{name} is no PTX, which begins with `.version`")),
             Refused::Target { linked, device } => log::misuse(&format_args!(
-                "the code was linked for {linked}, which a device of {device} does not run"
+                "{name} was linked for {linked}, which a device of {device} does not run"
+            )),
+            Refused::Object => log::misuse(&format_args!(
+                "{name} is an object that is damaged, or none of a system of 64 bits: compile again"
+            )),
+            Refused::NoObject => log::misuse(&format_args!(
+                "{name} is no object, which is an ELF file: say what kind of input it is"
+            )),
+            Refused::Archive => {
+                log::misuse(&format_args!("{name} is an archive that is damaged: make it again"))
+            }
+            Refused::NoArchive => log::misuse(&format_args!(
+                "{name} is no archive, which begins with `!<arch>`: say what kind of input it is"
+            )),
+            Refused::ThinArchive => log::misuse(&format_args!(
+                "{name} is a thin archive, which has paths and no members: make one without `T`"
             )),
         }
         match self {
             Refused::Cubin | Refused::Target { .. } => Status::NO_BINARY_FOR_GPU,
-            Refused::Fat(Unusable::NoPtx(_) | Unusable::OtherTargets(_)) => Status::NO_BINARY_FOR_GPU,
-            Refused::Fat(Unusable::Damaged(_)) | Refused::Damaged | Refused::Empty | Refused::NotPtx => {
-                Status::INVALID_IMAGE
+            Refused::Fat(Unusable::NoPtx(_) | Unusable::LtoIr(_) | Unusable::OtherTargets(_)) => {
+                Status::NO_BINARY_FOR_GPU
             }
+            _ => Status::INVALID_IMAGE,
         }
     }
 }
+
+/// What messages call code that came without a name.
+const CODE: &str = "the code";
 
 impl Image {
     /// Reads code by its address alone.
@@ -111,36 +141,36 @@ impl Image {
         };
         if begins(&MAGIC) {
             let header = code.get_all(HEADER)?;
-            let bytes = text_length(&header).map_err(Refused::status)?;
-            return Image::linked(&code.get_all(HEADER + bytes)?).map_err(Refused::status);
+            let bytes = text_length(&header).map_err(|refused| refused.status(CODE))?;
+            return Image::linked(&code.get_all(HEADER + bytes)?).map_err(|refused| refused.status(CODE));
         }
-        if begins(ELF) {
-            return Err(Refused::Cubin.status());
+        if begins(&object::ELF) {
+            return Err(Refused::Cubin.status(CODE));
         }
         if begins(&fat_binary::CONTAINER) {
             let size = FatBinary::size(&code.get_all(fat_binary::HEADER)?);
-            let bytes = code.get_all(size.map_err(|unusable| Refused::Fat(unusable).status())?)?;
-            return Image::fat(&bytes).map_err(Refused::status);
+            let bytes = code.get_all(size.map_err(|unusable| Refused::Fat(unusable).status(CODE))?)?;
+            return Image::fat(&bytes).map_err(|refused| refused.status(CODE));
         }
         if begins(&fat_binary::WRAPPER) {
             // SAFETY: the magic number says that a wrapper stands here, which has the address of a container.
             let container: In<u8> = unsafe { code.at(fat_binary::WRAPPED_AT).cast::<In<u8>>() }.get()?;
             if container.get_all(fat_binary::CONTAINER.len())? != fat_binary::CONTAINER {
-                return Err(Refused::Fat(Unusable::Damaged("its wrapper")).status());
+                return Err(Refused::Fat(Unusable::Damaged("its wrapper")).status(CODE));
             }
             return Image::at(container);
         }
         // SAFETY: the client's pointer, which the interface says leads to PTX that ends with a zero byte, where it
         // leads to nothing else.
         let text = unsafe { CStr::from_ptr(code.as_ptr().cast::<c_char>()) };
-        Image::ptx(text.to_bytes()).map_err(Refused::status)
+        Image::ptx(text.to_bytes()).map_err(|refused| refused.status(CODE))
     }
 
-    /// Reads bytes of a known length: a file, or an input of the linker.
-    pub(crate) fn of(bytes: &[u8]) -> Result<Image, Status> {
+    /// Reads bytes of a known length: a file, or an input of the linker. The name is for messages.
+    pub(crate) fn of(bytes: &[u8], name: &str) -> Result<Image, Status> {
         let image = if bytes.starts_with(&MAGIC) {
             Image::linked(bytes)
-        } else if bytes.starts_with(ELF) {
+        } else if object::is_elf(bytes) {
             Err(Refused::Cubin)
         } else if bytes.starts_with(&fat_binary::CONTAINER) {
             Image::fat(bytes)
@@ -148,7 +178,7 @@ impl Image {
             // Clients count the end of a text, or do not.
             Image::ptx(bytes.split(|byte| *byte == 0).next().unwrap_or_default())
         };
-        image.map_err(Refused::status)
+        image.map_err(|refused| refused.status(name))
     }
 
     /// Its text for a device. The linker is told the kind of an input, and elsewhere a text must begin like PTX.
@@ -160,12 +190,17 @@ impl Image {
             }
             _ => Ok(text),
         });
-        text.map_err(Refused::status)
+        text.map_err(|refused| refused.status(CODE))
     }
 
-    /// Its text for a target of the linker.
-    pub(super) fn linkable(&self, target: Arch) -> Result<Cow<'_, [u8]>, Status> {
-        self.text(target).map_err(Refused::status)
+    /// Its text for a target of the linker. The name is for messages.
+    pub(super) fn linkable(&self, target: Arch, name: &str) -> Result<Cow<'_, [u8]>, Status> {
+        self.text(target).map_err(|refused| refused.status(name))
+    }
+
+    /// Whether it has a text for a target.
+    pub(super) fn is_for(&self, target: Arch) -> bool {
+        self.text(target).is_ok()
     }
 
     /// Whether it is a fat binary without PTX for a target whose code for others mentions a function.
@@ -250,7 +285,7 @@ mod tests {
     const TEXT: &[u8] = b".version 8.0\n.target sm_80\n";
 
     fn refused(bytes: &[u8]) -> Status {
-        Image::of(bytes).unwrap_err()
+        Image::of(bytes, "").unwrap_err()
     }
 
     fn at(bytes: &[u8]) -> Result<Image, Status> {
@@ -262,8 +297,8 @@ mod tests {
     fn texts_end_with_a_zero_or_their_length() {
         let with_end = [TEXT, b"\0\0garbage"].concat();
         assert_eq!(at(&with_end), Ok(Image::Ptx(TEXT.to_vec())));
-        assert_eq!(Image::of(&with_end), Ok(Image::Ptx(TEXT.to_vec())));
-        assert_eq!(Image::of(TEXT), Ok(Image::Ptx(TEXT.to_vec())));
+        assert_eq!(Image::of(&with_end, ""), Ok(Image::Ptx(TEXT.to_vec())));
+        assert_eq!(Image::of(TEXT, ""), Ok(Image::Ptx(TEXT.to_vec())));
         // Shorter than a magic number.
         assert_eq!(at(b"\x7f\0"), Ok(Image::Ptx(b"\x7f".to_vec())));
     }
@@ -285,7 +320,7 @@ mod tests {
         let image = link(Arch::sm(90), TEXT);
         let expected = Image::Linked { arch: Arch::sm(90), ptx: TEXT.to_vec() };
         let followed = [&image[..], &[0xff; 64]].concat();
-        assert_eq!(Image::of(&image), Ok(expected.clone()));
+        assert_eq!(Image::of(&image, ""), Ok(expected.clone()));
         assert_eq!(at(&followed), Ok(expected));
     }
 

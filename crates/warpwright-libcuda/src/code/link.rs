@@ -1,6 +1,6 @@
 //! The linker: takes PTX, and makes an image that loads like a cubin.
 
-use super::{Checked, Image, Options, image};
+use super::{Checked, Image, Options, image, object};
 use crate::lock;
 use crate::report::log;
 use crate::state::{Handles, Kind};
@@ -18,6 +18,9 @@ const DEVICE_RUNTIME: &str = include_str!("device_runtime.ptx");
 /// One of them, by which the archive's code is known.
 const DEVICE_RUNTIME_FUNCTION: &str = "cudaCGGetIntrinsicHandle";
 
+/// What messages call the linker's image.
+const LINKED: &str = "the linked code";
+
 /// A linker.
 pub(crate) struct Link {
     target: Arch,
@@ -27,6 +30,10 @@ pub(crate) struct Link {
 struct State {
     options: Options,
     inputs: Vec<Text>,
+    /// Members of archives, of which the link takes those that it needs.
+    library: Vec<Text>,
+    /// Members without PTX for the target.
+    unusable: Vec<(String, Image)>,
     /// Its image, which the client may read until the linker is destroyed.
     output: Option<Arc<[u8]>>,
 }
@@ -57,60 +64,91 @@ impl Link {
 
     /// A linker for a target.
     pub(crate) fn new(target: Arch, options: Options) -> Link {
-        Link { target, state: Mutex::new(State { options, inputs: Vec::new(), output: None }) }
+        let (inputs, library, unusable) = Default::default();
+        Link { target, state: Mutex::new(State { options, inputs, library, unusable, output: None }) }
     }
 
     /// Adds an input, which is checked against the rules of PTX at once. `name` is for messages.
     pub(crate) fn add(&self, kind: CUjitInputType, data: &[u8], name: &str) -> Result<()> {
+        let shown = if name.is_empty() { "an input of the linker".to_string() } else { format!("`{name}`") };
+        let mut state = lock(&self.state);
+        if state.output.is_some() {
+            return Err(Status::INVALID_VALUE);
+        }
         match kind {
-            CUjitInputType::PTX | CUjitInputType::CUBIN | CUjitInputType::FATBINARY => {}
-            CUjitInputType::LIBRARY if is_device_runtime(name) => {
-                log::note(&format_args!(
-                    "{name} is set aside: the linker has the device runtime's functions"
-                ));
-                return Ok(());
+            CUjitInputType::PTX | CUjitInputType::CUBIN | CUjitInputType::FATBINARY => {
+                let image = Image::of(data, &shown)?;
+                let text = self.text(&image, name, &shown, &mut state.options)?;
+                state.inputs.extend(text);
             }
-            CUjitInputType::OBJECT | CUjitInputType::LIBRARY | CUjitInputType::NVVM => {
+            CUjitInputType::OBJECT => {
+                let binaries = object::of_object(data).map_err(|refused| refused.status(&shown))?;
+                if binaries.is_empty() {
+                    log::note(&format_args!(
+                        "{shown} is set aside: it is an object without code for devices"
+                    ));
+                }
+                for binary in binaries {
+                    let text = self.text(&Image::Fat(binary), name, &shown, &mut state.options)?;
+                    state.inputs.extend(text);
+                }
+            }
+            CUjitInputType::LIBRARY if is_device_runtime(name) => {
+                log::note(&format_args!("{name} is set aside: the linker has the device runtime's functions"))
+            }
+            CUjitInputType::LIBRARY => {
+                for (member, data) in object::of_archive(data).map_err(|refused| refused.status(&shown))? {
+                    let name = format!("{name}:{member}");
+                    let shown = format!("`{name}`");
+                    for binary in object::of_object(data).map_err(|refused| refused.status(&shown))? {
+                        let image = Image::Fat(binary);
+                        if image.is_for(self.target) {
+                            let text = self.text(&image, &name, &shown, &mut state.options)?;
+                            state.library.extend(text);
+                        } else {
+                            state.unusable.push((name.clone(), image));
+                        }
+                    }
+                }
+            }
+            CUjitInputType::NVVM => {
                 log::misuse(&format_args!(
-                    "`{name}` is an object, a library or NVVM code, and the linker of a virtual GPU takes PTX and \
-                     fat binaries with PTX: give it those"
+                    "{shown} is NVVM code, and the linker of a virtual GPU takes PTX, and fat binaries, objects and \
+                     archives with PTX: give it those"
                 ));
                 return Err(Status::NOT_SUPPORTED);
             }
             _ => return Err(Status::INVALID_VALUE),
         }
-        let image = Image::of(data)?;
-        // Programs of several objects carry the archive's code along, mostly as machine code.
-        if image.lacks(self.target, DEVICE_RUNTIME_FUNCTION) {
-            return Ok(());
-        }
-        let text = image.linkable(self.target)?;
-        let mut state = lock(&self.state);
-        if state.output.is_some() {
-            return Err(Status::INVALID_VALUE);
-        }
-        let Checked { module, .. } = super::check(&text, self.target, &mut state.options)?;
-        state.inputs.push(Text { name: name.to_string(), text: text.into_owned(), module });
         Ok(())
+    }
+
+    /// The text of an image, checked; none if its code is that of the device runtime, which the linker has: programs of
+    /// several objects carry the archive's code along, mostly as machine code.
+    fn text(&self, image: &Image, name: &str, shown: &str, options: &mut Options) -> Result<Option<Text>> {
+        if image.lacks(self.target, DEVICE_RUNTIME_FUNCTION) {
+            return Ok(None);
+        }
+        let text = image.linkable(self.target, shown)?;
+        let Checked { module, .. } = super::check(&text, self.target, options)?;
+        Ok(Some(Text { name: name.to_string(), text: text.into_owned(), module }))
     }
 
     /// The image, which is made once and stays where it is until the linker is destroyed.
     pub(crate) fn complete(&self) -> Result<Arc<[u8]>> {
         let mut state = lock(&self.state);
-        let State { options, inputs, output } = &mut *state;
-        let output = match output {
-            Some(output) => output,
-            None => {
-                let text = linked(inputs, self.target, options)?;
-                output.insert(image::link(self.target, &text).into())
-            }
-        };
-        Ok(output.clone())
+        if let Some(output) = &state.output {
+            return Ok(output.clone());
+        }
+        let text = state.linked(self.target)?;
+        let output: Arc<[u8]> = image::link(self.target, &text).into();
+        state.output = Some(output.clone());
+        Ok(output)
     }
 
     /// The text of the image.
     pub(crate) fn linked_text(&self) -> Result<Vec<u8>> {
-        Ok(Image::of(&self.complete()?)?.linkable(self.target)?.into_owned())
+        Ok(Image::of(&self.complete()?, LINKED)?.linkable(self.target, LINKED)?.into_owned())
     }
 
     /// Messages so far, where the options have no place for them: warnings and errors.
@@ -125,49 +163,63 @@ fn is_device_runtime(name: &str) -> bool {
     file.starts_with("libcudadevrt") || file.starts_with("cudadevrt")
 }
 
-/// The text of all inputs together. A single one stays as it was written.
-fn linked(inputs: &[Text], target: Arch, options: &mut Options) -> Result<Vec<u8>> {
-    let modules = inputs.iter().map(|input| Input { name: input.name.clone(), module: input.module.clone() });
-    let mut modules: Vec<Input> = modules.collect();
-    let runtime = device_runtime();
-    let needs_runtime = {
-        let provided: Vec<_> = runtime.module.functions().map(|function| &function.name).collect();
-        let mut declared = inputs.iter().flat_map(|input| input.module.functions());
-        declared.any(|function| function.body.is_none() && provided.contains(&&function.name))
-    };
-    if needs_runtime {
-        modules.push(runtime);
+impl Text {
+    fn input(&self) -> Input {
+        Input { name: self.name.clone(), module: self.module.clone() }
     }
-    let is_alone = modules.len() == 1;
-    let mut module = warpwright_ptx::link(modules, warpwright_vm::is_provided).map_err(|error| {
-        let line = match &error {
-            LinkError::Undefined { number, origin, .. } => {
-                inputs.get(*number).and_then(|input| super::line_in(*origin, &input.text))
+}
+
+impl State {
+    /// The text of all inputs together, with what they need of archives. A single one stays as it was written.
+    fn linked(&mut self, target: Arch) -> Result<Vec<u8>> {
+        let State { options, inputs, library, unusable, .. } = self;
+        let mut modules: Vec<Input> = inputs.iter().map(Text::input).collect();
+        let mut members: Vec<Input> = library.iter().map(Text::input).collect();
+        members.push(device_runtime());
+        let needed = warpwright_ptx::link::needed(&modules, &members);
+        // A member's number among the modules leads to its text.
+        let texts: Vec<&Text> =
+            inputs.iter().chain(needed.iter().filter_map(|number| library.get(*number))).collect();
+        modules.extend(needed.iter().map(|number| members[*number].clone()));
+        let is_alone = modules.len() == 1;
+        let linked = warpwright_ptx::link(modules, warpwright_vm::is_provided);
+        let mut module = linked.map_err(|error| {
+            let line = match &error {
+                LinkError::Undefined { number, origin, .. } => {
+                    texts.get(*number).and_then(|input| super::line_in(*origin, &input.text))
+                }
+                _ => None,
+            };
+            let what = match line {
+                Some(line) => super::message(Some(line), "error   ", &error.to_string()),
+                None => format!("nvlink error   : {error}"),
+            };
+            log::misuse(&what);
+            options.error(&what);
+            match error {
+                LinkError::Nothing => Status::INVALID_IMAGE,
+                LinkError::Undefined { symbol, .. } => {
+                    let mut unusable = unusable.iter();
+                    let code = unusable.find(|(_, image)| image.lacks(target, &symbol));
+                    let why =
+                        code.and_then(|(name, image)| image.linkable(target, &format!("`{name}`")).err());
+                    why.unwrap_or(Status::INVALID_PTX)
+                }
+                LinkError::DefinedTwice { .. } => Status::INVALID_PTX,
             }
-            _ => None,
-        };
-        let what = match line {
-            Some(line) => super::message(Some(line), "error   ", &error.to_string()),
-            None => format!("nvlink error   : {error}"),
-        };
-        log::misuse(&what);
-        options.error(&what);
-        match error {
-            LinkError::Nothing => Status::INVALID_IMAGE,
-            _ => Status::INVALID_PTX,
+        })?;
+        let is_limited = options.max_registers.is_some_and(|max| limit_registers(&mut module, max));
+        if is_alone
+            && !is_limited
+            && let [text] = &texts[..]
+        {
+            return Ok(text.text.clone());
         }
-    })?;
-    let is_limited = options.max_registers.is_some_and(|max| limit_registers(&mut module, max));
-    if is_alone
-        && !is_limited
-        && let [input] = inputs
-    {
-        return Ok(input.text.clone());
+        let text = warpwright_ptx::print(&module).into_bytes();
+        // Each input is right by itself; that their calls fit one another's definitions shows together.
+        super::check(&text, target, options)?;
+        Ok(text)
     }
-    let text = warpwright_ptx::print(&module).into_bytes();
-    // Each input is right by itself; that their calls fit one another's definitions shows together.
-    super::check(&text, target, options)?;
-    Ok(text)
 }
 
 /// Writes the option's limit of registers into kernels that say nothing of registers or of the size of their blocks:

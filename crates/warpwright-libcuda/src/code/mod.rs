@@ -2,7 +2,7 @@
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | `image`, `fat_binary` | code from clients |
+//! | `image`, `fat_binary`, `object` | code from clients |
 //! | `options` | options of the compiler |
 //! | `compile` | from PTX to code that a device runs |
 //! | `module`, `function`, `library` | code in contexts |
@@ -22,6 +22,7 @@ pub(crate) mod library;
 mod link;
 mod managed;
 mod module;
+pub(crate) mod object;
 pub(crate) mod occupancy;
 mod options;
 

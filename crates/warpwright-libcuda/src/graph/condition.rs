@@ -7,8 +7,8 @@
 use super::nodes::Graph;
 use crate::engine;
 use crate::lock;
-use crate::report::calls;
-use crate::report::log;
+use crate::report::calls::{self, Call};
+use crate::report::{findings, log};
 use crate::state::{Context, config};
 use crate::types::{CUgraph, CUgraphConditionalNodeType as Kind, Result, Status};
 use std::collections::BTreeMap;
@@ -30,6 +30,8 @@ pub(crate) struct Condition {
     pub(crate) context: Arc<Context>,
     /// Whether it has a node.
     is_used: AtomicBool,
+    /// The call that has launched it last, for reports.
+    call: Mutex<Call>,
     /// The end of the last launch that uses it. Executable graphs made from one graph share it.
     pub(super) last: Mutex<Option<Arc<Signal>>>,
 }
@@ -52,7 +54,10 @@ pub(super) struct Choice {
 }
 
 /// The beginning of a launch.
-pub(super) struct Reset(pub(super) Vec<Arc<Condition>>);
+pub(super) struct Reset {
+    pub(super) conditions: Vec<Arc<Condition>>,
+    pub(super) call: Call,
+}
 
 impl Condition {
     /// A value for a node of a graph, or of one inside of it; with a default, every launch begins with that.
@@ -70,6 +75,7 @@ impl Condition {
             graph: graph.root,
             context: context.clone(),
             is_used: AtomicBool::new(false),
+            call: Mutex::new(calls::current()),
             last: Mutex::default(),
         });
         lock(&CONDITIONS).insert(condition.handle(), Arc::downgrade(&condition));
@@ -135,14 +141,15 @@ impl Conditional {
 
 impl Choice {
     fn refused(&self, why: &str) -> Box<Failure> {
-        log::misuse(&format_args!("conditional node of {:#x}: {why}", self.condition.handle()));
+        findings::condition(self.condition.handle(), why, *lock(&self.condition.call));
         engine::failure(Status::LAUNCH_FAILED)
     }
 }
 
 impl Decide for Reset {
     fn decide(self: Arc<Self>) -> warpwright_device::Result<Op> {
-        for condition in &self.0 {
+        for condition in &self.conditions {
+            *lock(&condition.call) = self.call;
             condition.words.poke(0, condition.default.unwrap_or(0));
             condition.words.poke(1, condition.default.is_some().into());
         }

@@ -9,7 +9,7 @@ use super::turns::{NodePlace, turns};
 use super::{Condition, Kernel, References, Task, capture};
 use crate::engine::{Block, Event, Recorded, Stream};
 use crate::lock;
-use crate::report::log;
+use crate::report::{calls, log};
 use crate::state::{Context, Handles, Kind, config};
 use crate::types::{
     CUgraphExec, CUgraphExecUpdateResult as Update, CUgraphInstantiateResult as Instantiated, CUgraphNode,
@@ -117,6 +117,9 @@ impl Exec {
         if flags & !(AUTO_FREE_ON_LAUNCH | UPLOAD | USE_NODE_PRIORITY) != 0 {
             return Err(fail(Instantiated::ERROR, Status::INVALID_VALUE, CUgraphNode::NULL));
         }
+        if let Err(status) = graph.is_no_moved_one() {
+            return Err(fail(Instantiated::ERROR, status, CUgraphNode::NULL));
+        }
         if graph.has_memory() && lock(&graph.exec).upgrade().is_some() {
             log::misuse(&"a graph that allocates or frees memory has one executable graph at a time");
             return Err(fail(Instantiated::ERROR, Status::NOT_SUPPORTED, CUgraphNode::NULL));
@@ -182,7 +185,8 @@ impl Exec {
         let before: Vec<_> =
             state.last.iter().cloned().chain(others).filter(|last| !last.is_reached()).collect();
         let before = before.into_iter().map(Op::Wait);
-        let reset = (!conditions.is_empty()).then(|| Op::Decide(Arc::new(Reset(conditions.clone()))));
+        let reset = (!conditions.is_empty())
+            .then(|| Op::Decide(Arc::new(Reset { conditions: conditions.clone(), call: calls::current() })));
         let run = [Op::Batch(ops, 0), Op::Signal(end.clone())];
         let left = state.left_over(self.flags)?;
         let foreign = state.freed_elsewhere()?;
@@ -242,6 +246,7 @@ impl Exec {
             Node { task: Task::Child(_), inside, .. } => inside.clone(),
             _ => return Err(Status::INVALID_VALUE),
         };
+        graph.is_no_moved_one()?;
         let mut new = Vec::new();
         flatten(graph, &mut new, inside.start)?;
         let first = inside.start;
@@ -254,6 +259,7 @@ impl Exec {
 
     /// Updates it from a graph of the same shape.
     pub(crate) fn update(&self, graph: &Graph) -> std::result::Result<(), Mismatch> {
+        graph.is_no_moved_one().map_err(|_| mismatch(Update::ERROR, None))?;
         let mut state = lock(&self.state);
         let mut new = Vec::new();
         flatten(graph, &mut new, 0).map_err(|_| mismatch(Update::TOPOLOGY_CHANGED, None))?;

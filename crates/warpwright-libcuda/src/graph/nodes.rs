@@ -10,7 +10,7 @@ use crate::report::log;
 use crate::state::{Handles, Kind};
 use crate::types::{CUcontext, CUdeviceptr, CUgraph, CUgraphNode, CUmemAccessDesc, Result, Status};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, Weak};
 
 /// All graphs, including child graphs of nodes.
@@ -38,7 +38,9 @@ pub(crate) struct Graph {
     /// The graph that it is a body in, at whatever depth, or itself.
     pub(crate) root: u64,
     /// Whether it is a graph of a node, and destroyed with it.
-    pub(crate) is_nodes: bool,
+    is_nodes: AtomicBool,
+    /// Whether it was a graph of its own before.
+    is_moved: AtomicBool,
     pub(crate) state: Mutex<State>,
     /// The user objects that it retains.
     pub(crate) objects: Mutex<References>,
@@ -92,7 +94,8 @@ impl Graph {
                 handle: CUgraph(handle),
                 id,
                 root: root.unwrap_or(id),
-                is_nodes,
+                is_nodes: AtomicBool::new(is_nodes),
+                is_moved: AtomicBool::new(false),
                 state: Mutex::default(),
                 objects: Mutex::default(),
                 conditions: Mutex::default(),
@@ -119,15 +122,69 @@ impl Graph {
         Ok((id, handle))
     }
 
-    /// Whether it has nodes that allocate or free memory.
+    /// Whether it is a graph of a node, and destroyed with it.
+    pub(crate) fn is_nodes(&self) -> bool {
+        self.is_nodes.load(Relaxed)
+    }
+
+    /// The graphs of its nodes.
+    fn inside(&self) -> Vec<Arc<Graph>> {
+        lock(&self.state).values().flat_map(|entry| entry.task.graphs().to_vec()).collect()
+    }
+
+    /// Whether it, or a graph inside of it, has such a node. Their locks are taken one after the other.
+    fn has(&self, is_such: fn(&Task) -> bool) -> bool {
+        let own = lock(&self.state).values().any(|entry| is_such(&entry.task));
+        own || self.inside().iter().any(|graph| graph.has(is_such))
+    }
+
+    /// Whether it has nodes that allocate or free memory, or graphs inside with some.
     pub(crate) fn has_memory(&self) -> bool {
-        lock(&self.state).values().any(|entry| matches!(entry.task, Task::Alloc(_) | Task::Free(_)))
+        self.has(|task| matches!(task, Task::Alloc(_) | Task::Free(_)))
+    }
+
+    /// Refuses what graphs do that were never moved into a node.
+    pub(crate) fn is_no_moved_one(&self) -> Result<()> {
+        if self.is_moved.load(Relaxed) {
+            log::misuse(
+                &"a graph that was moved into a node is not instantiated by itself, is in no other graph, and updates \
+                  nothing",
+            );
+            return Err(Status::INVALID_VALUE);
+        }
+        Ok(())
+    }
+
+    /// Moves it into a node of another graph, which has it from then on.
+    pub(crate) fn move_into(&self, into: &Graph) -> Result<Arc<Graph>> {
+        let this = self.this.upgrade().ok_or(Status::INVALID_VALUE)?;
+        if self.has_inside(into) {
+            log::misuse(&"a graph does not move into itself");
+            return Err(Status::INVALID_VALUE);
+        }
+        if self.has_memory() && lock(&self.exec).upgrade().is_some() {
+            log::misuse(
+                &"a graph that allocates or frees memory moves before there is an executable graph of it",
+            );
+            return Err(Status::NOT_SUPPORTED);
+        }
+        if self.is_nodes.swap(true, Relaxed) {
+            log::misuse(&"the graph belongs to a node already");
+            return Err(Status::INVALID_VALUE);
+        }
+        self.is_moved.store(true, Relaxed);
+        Ok(this)
+    }
+
+    /// Whether a graph is this one, or inside of it.
+    fn has_inside(&self, graph: &Graph) -> bool {
+        self.id == graph.id || self.inside().iter().any(|inside| inside.has_inside(graph))
     }
 
     /// Refuses clones, which are child graphs too, of graphs with nodes that exist once: those that allocate or free
     /// memory, and conditional ones.
     fn may_be_cloned(&self) -> Result<()> {
-        if lock(&self.state).values().any(|entry| entry.task.exists_once()) {
+        if self.has(Task::exists_once) {
             log::misuse(
                 &"a graph that allocates or frees memory or has conditional nodes has no clones, and is no child graph",
             );
@@ -163,7 +220,7 @@ impl Graph {
     }
 
     fn may_have_memory(&self) -> Result<()> {
-        if self.is_nodes {
+        if self.is_nodes() {
             log::misuse(&"a graph inside of a node allocates and frees no memory");
             return Err(Status::NOT_SUPPORTED);
         }
@@ -246,10 +303,7 @@ impl Graph {
 
     /// The nesting depth, including this graph.
     pub(crate) fn depth(&self) -> usize {
-        // Their locks are taken one after the other.
-        let inside = |entry: &Entry| entry.task.graphs().to_vec();
-        let inside: Vec<Arc<Graph>> = lock(&self.state).values().flat_map(inside).collect();
-        1 + inside.iter().map(|graph| graph.depth()).max().unwrap_or(0)
+        1 + self.inside().iter().map(|graph| graph.depth()).max().unwrap_or(0)
     }
 
     /// The nodes, each behind those that it depends on, and otherwise in the order of their creation.
@@ -386,7 +440,7 @@ pub(crate) fn ids(graph: &Graph, handles: &[CUgraphNode]) -> Result<Vec<NodeId>>
 /// Destroys a client's graph.
 pub(crate) fn destroy(handle: CUgraph) -> Result<()> {
     let graph = graph(handle)?;
-    if graph.is_nodes {
+    if graph.is_nodes() {
         log::misuse(&"the graph belongs to a node of another graph, and goes with that");
         return Err(Status::INVALID_VALUE);
     }

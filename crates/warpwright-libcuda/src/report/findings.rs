@@ -81,6 +81,21 @@ pub(crate) fn launched(report: &Report, call: Call, failed: bool) {
     }
 }
 
+/// Reports that a conditional node cannot decide by its value, which has that handle. `call` has launched its graph.
+pub(crate) fn condition(handle: u64, why: &str, call: Call) {
+    if !count_error(&format!("{handle:#x} {why}")) {
+        return;
+    }
+    let text =
+        || format!("error[graph]: conditional node of {handle:#x}: {why}\n   = note: launched by {call}\n");
+    let json = || {
+        json!({
+            "version": VERSION, "event": "condition", "handle": handle, "message": why, "call": call_json(call),
+        })
+    };
+    sink::tell(text, json);
+}
+
 /// Counts an error that is no launch's. Returns whether it is told: equal ones are told once.
 pub(super) fn count_error(key: &str) -> bool {
     count();
@@ -116,8 +131,11 @@ fn finding_key(finding: &Finding, lines: &Renderer<'_>) -> String {
         FindingKind::UndefinedValue { used, .. } => format!("{used:?}"),
         _ => String::new(),
     };
-    let places: Vec<_> =
-        finding.accesses.iter().map(|site| (&site.function, site.statement, lines.ptx(site.origin))).collect();
+    let places: Vec<_> = finding
+        .accesses
+        .iter()
+        .map(|site| (&site.function, site.statement, lines.ptx(site.origin)))
+        .collect();
     format!("{} {} {} {detail} {places:?}", finding.kernel, finding.tool, finding.kind.name())
 }
 

@@ -37,7 +37,9 @@ pub(crate) fn alive() -> Vec<LiveObject> {
     let engines: Vec<_> = engines.collect();
     let mut keep = |what, bytes, context, made_by| all.push(LiveObject { what, bytes, context, made_by });
     // A primary context is the process's: the CUDA runtime never releases it.
-    for context in CONTEXTS.alive().iter().filter(|context| context.object.is_alive() && !context.object.is_primary) {
+    for context in
+        CONTEXTS.alive().iter().filter(|context| context.object.is_alive() && !context.object.is_primary)
+    {
         keep("context", 0, None, context.made_by);
     }
     for engine in &engines {
@@ -82,7 +84,7 @@ pub(crate) fn alive() -> Vec<LiveObject> {
     for library in LIBRARIES.alive() {
         keep("library", 0, None, library.made_by);
     }
-    for graph in GRAPHS.alive().iter().filter(|graph| !graph.object.is_nodes) {
+    for graph in GRAPHS.alive().iter().filter(|graph| !graph.object.is_nodes()) {
         keep("graph", 0, None, graph.made_by);
     }
     for exec in EXECS.alive() {

@@ -4,13 +4,13 @@ use crate::*;
 use std::ffi::{c_char, c_int};
 
 /// An image, as long as the linker is there.
-fn complete(link: CUlinkState) -> Result<(*const u8, usize)> {
+pub(crate) fn complete(link: CUlinkState) -> Result<(*const u8, usize)> {
     let (mut image, mut bytes) = (std::ptr::null(), 0);
     call!(cuLinkComplete(link, output(&mut image), output(&mut bytes))).into_result()?;
     Ok((image, bytes))
 }
 
-fn create(options: &[(CUjit_option, usize)]) -> Result<CUlinkState> {
+pub(crate) fn create(options: &[(CUjit_option, usize)]) -> Result<CUlinkState> {
     let names: Vec<CUjit_option> = options.iter().map(|(name, _)| *name).collect();
     let mut values: Vec<usize> = options.iter().map(|(_, value)| *value).collect();
     out(|link| {
@@ -18,7 +18,7 @@ fn create(options: &[(CUjit_option, usize)]) -> Result<CUlinkState> {
     })
 }
 
-fn add(link: CUlinkState, kind: CUjitInputType, data: &[u8]) -> Status {
+pub(crate) fn add(link: CUlinkState, kind: CUjitInputType, data: &[u8]) -> Status {
     let name = text("input");
     let data_at = input(data.as_ptr());
     call!(cuLinkAddData_v2(link, kind, data_at, data.len(), chars(&name), 0, null(), nowhere()))
@@ -65,8 +65,8 @@ fn inputs_are_refused_by_their_kind() {
     for (kind, data, status) in [
         (CUjitInputType::CUBIN, &b"\x7fELF\x02"[..], Status::NO_BINARY_FOR_GPU),
         (CUjitInputType::PTX, b"\x7fELF\x02", Status::NO_BINARY_FOR_GPU),
-        (CUjitInputType::OBJECT, b"", Status::NOT_SUPPORTED),
-        (CUjitInputType::LIBRARY, b"!<arch>", Status::NOT_SUPPORTED),
+        (CUjitInputType::OBJECT, b"", Status::INVALID_IMAGE),
+        (CUjitInputType::LIBRARY, b"!<arch>", Status::INVALID_IMAGE),
         (CUjitInputType::NVVM, b"BC", Status::NOT_SUPPORTED),
         (CUjitInputType::FATBINARY, b"\x50\xed\x55\xba\x01\0", Status::INVALID_IMAGE),
         (CUjitInputType(17), PTX.as_bytes(), Status::INVALID_VALUE),
@@ -218,12 +218,12 @@ fn link(texts: &[&str]) -> Result<CUmodule> {
 }
 
 /// A kernel that stores what a function returns.
-const KERNEL: &str = ".extern .func (.param .b32 r) f();
+pub(crate) const KERNEL: &str = ".extern .func (.param .b32 r) f();
     .visible .entry k(.param .u64 out) { .reg .b64 %p; .reg .b32 %x; .param .b32 r;
       ld.param.u64 %p, [out]; call (r), f, (); ld.param.b32 %x, [r]; st.global.u32 [%p], %x; ret; }";
 
 /// A function that returns the word in a variable.
-fn returns(linkage: &str, function: &str, variable: &str) -> String {
+pub(crate) fn returns(linkage: &str, function: &str, variable: &str) -> String {
     format!(
         "{linkage} .func (.param .b32 r) {function}() {{ .reg .b32 %x; ld.global.u32 %x, [{variable}];
           st.param.b32 [r], %x; ret; }}"

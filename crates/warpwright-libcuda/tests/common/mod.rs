@@ -3,8 +3,11 @@
 #![allow(dead_code, unused_imports, reason = "each test program takes what it needs")]
 
 mod calls;
+mod setter;
 
 pub(crate) use calls::{begin, call, input, ok, out as get, output};
+
+pub(crate) use setter::add_setter;
 
 use std::ffi::CString;
 use std::process::{Child, Command, Output, Stdio};

@@ -99,6 +99,21 @@ fn conditional(
     Ok((node, bodies.collect()))
 }
 
+/// A conditional node behind another one, with a body for each of some numbers, which adds it to a word.
+fn adding(
+    graph: CUgraph,
+    behind: &[CUgraphNode],
+    (handle, kind): (u64, Kind),
+    (add, to): (CUfunction, CUdeviceptr),
+    numbers: &[u64],
+) -> (CUgraphNode, Vec<CUgraph>) {
+    let (node, bodies) = conditional(graph, behind, (handle, kind, numbers.len() as u32)).unwrap();
+    for (body, number) in bodies.iter().zip(numbers) {
+        add_kernel(*body, &[], add, &[to, *number]).unwrap();
+    }
+    (node, bodies)
+}
+
 fn bodies_at(bodies: In<CUgraph>) -> *const CUgraph {
     // SAFETY: the type is the pointer.
     unsafe { std::mem::transmute::<In<CUgraph>, *const CUgraph>(bodies) }
@@ -138,10 +153,7 @@ fn values_choose_among_bodies() {
         let graph = graph();
         let handle = handle(graph, None);
         let chosen = add_kernel(graph, &[], set.choose, &[from, handle]).unwrap();
-        let (node, bodies) = conditional(graph, &[chosen], (handle, kind, size)).unwrap();
-        for (body, value) in bodies.iter().zip([1, 10, 100]) {
-            add_kernel(*body, &[], f.add, &[to, value]).unwrap();
-        }
+        let (node, bodies) = adding(graph, &[chosen], (handle, kind), (f.add, to), &[1, 10, 100][..size]);
         // What comes behind comes behind the body.
         add_kernel(graph, &[node], f.multiply, &[to, 3]).unwrap();
         assert_eq!(self::kind(node), Ok(CUgraphNodeType::CONDITIONAL));
@@ -198,9 +210,7 @@ fn conditional_nodes_are_in_one_another() {
     let (_, loops) = conditional(graph, &[], (outer, Kind::WHILE, 1)).unwrap();
     let lowered = add_kernel(loops[0], &[], set.down, &[from, outer]).unwrap();
     let chosen = add_kernel(loops[0], &[lowered], set.choose, &[which, inner]).unwrap();
-    let (_, branches) = conditional(loops[0], &[chosen], (inner, Kind::IF, 2)).unwrap();
-    add_kernel(branches[0], &[], f.add, &[to, 1]).unwrap();
-    add_kernel(branches[1], &[], f.add, &[to, 100]).unwrap();
+    adding(loops[0], &[chosen], (inner, Kind::IF), (f.add, to), &[1, 100]);
     let exec = ready(graph);
     for (value, expected) in [(0, 500), (1, 5)] {
         write(word, &[5, value, 0]);
@@ -219,10 +229,7 @@ fn a_launch_forgets_what_an_earlier_one_has_set() {
     let graph = graph();
     let handle = handle(graph, None);
     let setter = add_kernel(graph, &[], set.choose, &[word, handle]).unwrap();
-    let (_, bodies) = conditional(graph, &[setter], (handle, Kind::SWITCH, 2)).unwrap();
-    for (body, value) in bodies.iter().zip([1, 10]) {
-        add_kernel(*body, &[], f.add, &[word + 4, value]).unwrap();
-    }
+    adding(graph, &[setter], (handle, Kind::SWITCH), (f.add, word + 4), &[1, 10]);
     write(word, &[1, 0]);
     let exec = ready(graph);
     ok!(cuGraphLaunch(exec, CUstream::NULL));
@@ -240,10 +247,7 @@ fn a_launch_begins_with_the_default() {
     let (f, set, word) = (Functions::load(), Setters::load(), words(2));
     let graph = graph();
     let handle = handle(graph, Some(2));
-    let (node, bodies) = conditional(graph, &[], (handle, Kind::SWITCH, 3)).unwrap();
-    for (body, value) in bodies.iter().zip([1, 10, 100]) {
-        add_kernel(*body, &[], f.add, &[word + 4, value]).unwrap();
-    }
+    let (node, _) = adding(graph, &[], (handle, Kind::SWITCH), (f.add, word + 4), &[1, 10, 100]);
     // It sets what no node asks for any more.
     add_kernel(graph, &[node], set.choose, &[word, handle]).unwrap();
     let exec = ready(graph);

@@ -1,6 +1,7 @@
 //! Nodes that allocate and free memory.
 
 use crate::by_hand::{add_empty, add_kernel, context_handle, copy, fill, graph};
+use crate::conditional::NodeParams;
 use crate::*;
 use std::ffi::c_void;
 
@@ -246,4 +247,62 @@ fn graphs_tell_how_much_memory_they_have() {
     ok!(cuDeviceGraphMemTrim(0));
     ok!(cuGraphExecDestroy(exec));
     ok!(cuGraphDestroy(graph));
+}
+
+/// By the documentation of `CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE`.
+#[test]
+fn a_graph_with_memory_moves_into_a_node() {
+    let _context = Ctx::new();
+    let (f, outer, inner, word) = (Functions::load(), graph(), graph(), words(1));
+    let (allocated, at) = alloc(inner, &[], 4);
+    let filled = add_fill(inner, allocated, at, 6);
+    let copied = add_copy(inner, add_kernel(inner, &[filled], f.multiply, &[at, 7]).unwrap(), word, at);
+    free(inner, &[copied], at).unwrap();
+    let into = |graph: CUgraph, child: CUgraph, ownership: i32| {
+        let mut params = NodeParams::new(CUgraphNodeType::GRAPH);
+        params.body = CUDA_CHILD_GRAPH_NODE_PARAMS { graph: child, ownership };
+        let place = params.place();
+        out(|node| call!(cuGraphAddNode(node, graph, null(), 0, place)))
+    };
+    assert_eq!(into(outer, inner, 0), Err(Status::NOT_SUPPORTED), "it has no clone");
+    assert_eq!(into(inner, inner, 1), Err(Status::INVALID_VALUE));
+    let exec = ready(inner);
+    assert_eq!(into(outer, inner, 1), Err(Status::NOT_SUPPORTED), "there is an executable graph of it");
+    ok!(cuGraphExecDestroy(exec));
+    let node = into(outer, inner, 1).unwrap();
+    assert_eq!(into(inner, outer, 1), Err(Status::INVALID_VALUE), "a circle");
+    add_kernel(outer, &[node], f.add, &[word, 1]).unwrap();
+    assert_eq!(out(|graph| call!(cuGraphChildGraphNodeGetGraph(node, graph))), Ok(inner));
+    let exec = ready(outer);
+    for _ in 0..3 {
+        write(word, &[0]);
+        ok!(cuGraphLaunch(exec, CUstream::NULL));
+        assert_eq!(read(word, 1), [43]);
+    }
+    // It is the node's.
+    let (other, mut result) = (graph(), CUgraphExecUpdateResult::SUCCESS);
+    assert_eq!([0, 1].map(|ownership| into(other, inner, ownership)), [Err(Status::INVALID_VALUE); 2]);
+    fails!(INVALID_VALUE, cuGraphDestroy(inner));
+    fails!(INVALID_VALUE, cuGraphInstantiateWithFlags(output(&mut CUgraphExec::default()), inner, 0));
+    fails!(GRAPH_EXEC_UPDATE_FAILURE, cuGraphExecUpdate(exec, inner, nowhere(), output(&mut result)));
+    let more = cuGraphAddMemAllocNode;
+    let (mut params, mut made) = (params(4), CUgraphNode::NULL);
+    fails!(NOT_SUPPORTED, more(output(&mut made), inner, null(), 0, output(&mut params)));
+    // What the graph has inside limits it too.
+    fails!(NOT_SUPPORTED, cuGraphClone(output(&mut CUgraph::default()), outer));
+    fails!(NOT_SUPPORTED, cuGraphDestroyNode(node));
+    fails!(NOT_SUPPORTED, cuGraphInstantiateWithFlags(output(&mut CUgraphExec::default()), outer, 0));
+    ok!(cuGraphExecDestroy(exec));
+    ok!(cuGraphDestroy(outer));
+    fails!(INVALID_VALUE, cuGraphGetNodes(inner, nowhere(), output(&mut 0)));
+    // Without memory it also has clones, in those of the graph around it.
+    let (outer, inner) = (graph(), graph());
+    add_kernel(inner, &[], f.add, &[word, 100]).unwrap();
+    into(outer, inner, 1).unwrap();
+    let clone = out(|clone| call!(cuGraphClone(clone, outer))).unwrap();
+    ok!(cuGraphDestroy(outer));
+    let exec = ready(clone);
+    ok!(cuGraphLaunch(exec, CUstream::NULL));
+    assert_eq!(read(word, 1), [143]);
+    ok!(cuGraphExecDestroy(exec));
 }

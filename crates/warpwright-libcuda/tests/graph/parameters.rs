@@ -154,8 +154,10 @@ fn nodes_of_any_kind_come_by_one_structure() {
     let recorded = add(graph, Kind::EVENT_RECORD, event).unwrap();
     let child = CUDA_CHILD_GRAPH_NODE_PARAMS { graph: inner, ownership: 0 };
     let child = add(graph, Kind::GRAPH, child).unwrap();
-    let moved = CUDA_CHILD_GRAPH_NODE_PARAMS { graph: inner, ownership: 1 };
-    assert_eq!(add(graph, Kind::GRAPH, moved), Err(Status::NOT_SUPPORTED));
+    for ownership in [-1, 2] {
+        let neither = CUDA_CHILD_GRAPH_NODE_PARAMS { graph: inner, ownership };
+        assert_eq!(add(graph, Kind::GRAPH, neither), Err(Status::INVALID_VALUE));
+    }
     assert_eq!(add(graph, Kind::EXT_SEMAS_WAIT, [0u64; 4]), Err(Status::NOT_SUPPORTED));
     let values = [CUstreamBatchMemOpParams {
         operation: CUstreamBatchMemOpType::WRITE_VALUE_32,

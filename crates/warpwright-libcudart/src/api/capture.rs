@@ -5,6 +5,7 @@ use crate::abi::{Handle, Out, Stream};
 use crate::driver::{driver, driver_by};
 use crate::error::Result;
 use crate::state::{DefaultStream, major};
+use std::ptr::with_exposed_provenance_mut;
 use std::ffi::{c_int, c_uint, c_ulonglong};
 
 /// Where a client wants what is known of a capture; each may be null but the status.
@@ -71,7 +72,7 @@ entries! {
                 let flags = count_or_flags as c_uint;
                 driver!(cuStreamUpdateCaptureDependencies(stream, nodes, edges_or_count, flags))
             }
-            _ => update(stream, nodes, Out::<u8>::at(edges_or_count).address(), count_or_flags, flags_of_13),
+            _ => update(stream, nodes, with_exposed_provenance_mut(edges_or_count), count_or_flags, flags_of_13),
         }
     }
 

@@ -5,6 +5,7 @@ use crate::abi::{Handle, In, Out, Stream};
 use crate::driver::{driver, driver_by};
 use crate::error::{Error, Result};
 use crate::state::DefaultStream;
+use std::ptr::with_exposed_provenance_mut;
 use std::ffi::{c_int, c_uint};
 
 /// The direction of a copy: `cudaMemcpyKind`.
@@ -124,8 +125,9 @@ entries! {
         stream_of_12: Stream,
     ) {
         let (index, stream) = match crate::state::major() {
-            12 => (Out::<usize>::at(index_or_stream), stream_of_12),
-            _ => (Out::at(0), Stream(index_or_stream)),
+            // SAFETY: CUDA 12 has the place of a number here.
+            12 => (unsafe { Out::new(with_exposed_provenance_mut::<usize>(index_or_stream)) }, stream_of_12),
+            _ => (Out::null(), Stream(index_or_stream)),
         };
         index.set_if(NO_INDEX);
         let ranges = to.get_all(count)?.into_iter().zip(from.get_all(count)?).zip(bytes.get_all(count)?);

@@ -5,13 +5,14 @@ use crate::abi::{Handle, In, Out};
 use crate::driver::driver;
 use crate::error::Result;
 use crate::state::major;
+use std::ptr::with_exposed_provenance_mut;
 use std::ffi::{c_char, c_int, c_uint, c_ulonglong};
 
 /// The parameters of CUDA 12 have no data of edges; since CUDA 13 it is in front of the count.
 fn edges_and_count(edges_or_count: usize, count_of_13: usize) -> (Handle, usize) {
     match major() {
         12 => (std::ptr::null_mut(), edges_or_count),
-        _ => (Out::<u8>::at(edges_or_count).address(), count_of_13),
+        _ => (with_exposed_provenance_mut(edges_or_count), count_of_13),
     }
 }
 

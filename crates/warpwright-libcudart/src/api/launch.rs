@@ -20,9 +20,9 @@ enum Kind {
     Cooperative,
 }
 
-/// Launches a kernel.
+/// Launches the kernel of a host function.
 fn launch(
-    kernel: Handle,
+    host: Handle,
     grid: Dim3,
     block: Dim3,
     params: Handle,
@@ -30,7 +30,7 @@ fn launch(
     stream: Stream,
     kind: Kind,
 ) -> Result<()> {
-    let shared = bytes(shared)?;
+    let (kernel, shared) = (code::kernel(host)?, bytes(shared)?);
     let no_extra: Handle = std::ptr::null_mut();
     let result = match kind {
         Kind::Plain => driver!(cuLaunchKernel(
@@ -98,19 +98,19 @@ entries! {
         shared: usize,
         stream: Stream,
     ) {
-        launch(code::kernel(host)?, grid, block, params, shared, default.resolve(stream), Kind::Plain)
+        launch(host, grid, block, params, shared, default.resolve(stream), Kind::Plain)
     }
 
-    /// Launches what [`super::register::__cudaGetKernel`] has returned.
+    /// Launches what [`super::register::__cudaGetKernel`] has returned, which is the host function.
     fn __cudaLaunchKernel, __cudaLaunchKernel_ptsz |default| (
-        kernel: Handle,
+        host: Handle,
         grid: Dim3,
         block: Dim3,
         params: Handle,
         shared: usize,
         stream: Stream,
     ) {
-        launch(code::kernel(kernel)?, grid, block, params, shared, default.resolve(stream), Kind::Plain)
+        launch(host, grid, block, params, shared, default.resolve(stream), Kind::Plain)
     }
 
     /// Launches a cooperative kernel: all of its blocks are resident at once.
@@ -122,7 +122,7 @@ entries! {
         shared: usize,
         stream: Stream,
     ) {
-        launch(code::kernel(host)?, grid, block, params, shared, default.resolve(stream), Kind::Cooperative)
+        launch(host, grid, block, params, shared, default.resolve(stream), Kind::Cooperative)
     }
 
     /// Launches a kernel with attributes.

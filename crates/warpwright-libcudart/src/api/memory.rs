@@ -111,7 +111,8 @@ entries! {
         attributes.set(found)?;
         if major() >= 13 {
             // What the structure has since is reserved.
-            attributes.after::<[u8; 64]>().set([0; 64])?;
+            // SAFETY: the structure has as much behind these fields.
+            unsafe { attributes.at(1).cast::<[u8; 64]>() }.set([0; 64])?;
         }
         Ok(())
     }

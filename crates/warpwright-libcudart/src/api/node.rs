@@ -10,6 +10,7 @@ use crate::abi::{
 use crate::driver::driver;
 use crate::error::Result;
 use crate::state::major;
+use std::ptr::with_exposed_provenance_mut;
 use std::ffi::{c_int, c_uint, c_ulonglong};
 
 /// Where a new node goes: the graph, and what it depends on.
@@ -174,10 +175,11 @@ entries! {
         count_or_params: usize, params_of_13: Out<NodeParams>,
     ) {
         let (edges, count, params) = match major() {
-            12 => (0, edges_or_count, Out::at(count_or_params)),
+            // SAFETY: CUDA 12's parameters stand in this place.
+            12 => (0, edges_or_count, unsafe { Out::new(with_exposed_provenance_mut(count_or_params)) }),
             _ => (edges_or_count, count_or_params, params_of_13),
         };
-        add(node, graph, dependencies, Out::<u8>::at(edges).address(), count, params)
+        add(node, graph, dependencies, with_exposed_provenance_mut(edges), count, params)
     }
 
     /// Adds a node of any kind.

@@ -137,7 +137,8 @@ pub(super) fn any(params: In<NodeParams>) -> Result<NodeParams> {
     match node.kind() {
         KERNEL => {
             let params = node.body::<KernelNodeParams>();
-            node.set_body(kernel(In::new(&params))?);
+            // SAFETY: it is there until the call returns.
+            node.set_body(kernel(unsafe { In::new(&raw const params) })?);
         }
         MEMCPY => {
             let MemcpyNode { flags, reserved, context: wanted, copy } = node.body();

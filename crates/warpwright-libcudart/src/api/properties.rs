@@ -147,12 +147,12 @@ fn wishes(bytes: &[u8]) -> (u64, c_int, c_int) {
 entries! {
     /// Returns the properties of a device.
     bare fn cudaGetDeviceProperties(properties_out: Out<u8>, device: c_int) {
-        properties_out.required()?.set_bytes(&properties(device, latest())?)
+        properties_out.required()?.set_all(properties(device, latest())?)
     }
 
     /// Returns the properties of a device, in the layout of CUDA 12.
     bare fn cudaGetDeviceProperties_v2(properties_out: Out<u8>, device: c_int) {
-        properties_out.required()?.set_bytes(&properties(device, Layout::Cuda12)?)
+        properties_out.required()?.set_all(properties(device, Layout::Cuda12)?)
     }
 
     /// Returns the first device that has the memory and the compute capability of some properties, or else device 0.

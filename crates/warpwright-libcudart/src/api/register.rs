@@ -23,6 +23,13 @@ fn image(registered: Registered, function: &str) -> Option<Arc<Image>> {
     image
 }
 
+/// Registers a kernel or a variable by an address of the host.
+fn define(registered: *const c_void, host: Handle, name: In<c_char>, function: &str) {
+    if let (Some(image), Ok(name)) = (image(registered.cast(), function), name.text()) {
+        code::define(image, host, &name);
+    }
+}
+
 /// Registers an image of code: a wrapper around a fat binary, which stays until it is unregistered.
 ///
 /// # Safety
@@ -67,9 +74,7 @@ pub unsafe extern "C" fn __cudaRegisterFunction(
     _grid_dim: Handle,
     _warp_size: Handle,
 ) {
-    if let (Some(image), Ok(name)) = (image(registered.cast(), "__cudaRegisterFunction"), name.text()) {
-        code::define(image, host, &name);
-    }
+    define(registered, host, name, "__cudaRegisterFunction");
 }
 
 /// Registers a variable by the address of its host variable.
@@ -89,9 +94,7 @@ pub unsafe extern "C" fn __cudaRegisterVar(
     _is_constant: c_int,
     _is_global: c_int,
 ) {
-    if let (Some(image), Ok(name)) = (image(registered.cast(), "__cudaRegisterVar"), name.text()) {
-        code::define(image, host, &name);
-    }
+    define(registered, host, name, "__cudaRegisterVar");
 }
 
 /// Registers a managed variable by the address of the host's pointer to it.

@@ -73,7 +73,8 @@ impl Folder {
     /// Triton does, if the user has not set them.
     pub(super) fn variables(&self) -> Vec<(&'static str, OsString)> {
         let before = |name, first: &Path| (name, before(first, std::env::var_os(name)));
-        let mut variables = vec![before("LD_LIBRARY_PATH", &self.path), ("WARPWRIGHT_FAILED", self.failed().into())];
+        let mut variables =
+            vec![before("LD_LIBRARY_PATH", &self.path), ("WARPWRIGHT_FAILED", self.failed().into())];
         for (name, path) in [
             ("TRITON_PTXAS_PATH", self.path.join(ptxas::NAME)),
             ("TRITON_PTXAS_BLACKWELL_PATH", self.path.join(ptxas::NAME)),

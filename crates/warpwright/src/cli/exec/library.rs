@@ -9,6 +9,10 @@ const FILE: &str = "libwarpwright_cuda.so";
 /// The variable that says where it is.
 const VARIABLE: &str = "WARPWRIGHT_LIBCUDA";
 
+/// What builds all libraries.
+const BUILD: &str = "cargo build --release -p warpwright-libcuda -p warpwright-libcudart -p warpwright-libnvrtc -p \
+                     warpwright-libnvjitlink, in the project's folder";
+
 /// Why a program cannot be run on virtual GPUs.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Error {
@@ -29,13 +33,14 @@ impl fmt::Display for Error {
                 write!(f, "{by} names {}, where there is no {FILE}", path.display())
             }
             Error::NotFound { looked } => {
-                write!(f, "{FILE}, the CUDA driver API over the virtual GPU, was not found")?;
                 let looked: Vec<_> = looked.iter().map(|path| path.display().to_string()).collect();
+                let [runtime, linker, compiler] = Role::OTHERS.map(|(_, file)| file);
                 write!(
                     f,
-                    "\n  looked for in: {}\n  build it: cargo build -p warpwright-libcuda --release, in the \
-                     project's folder\n  or fetch it with the release that this program is from, and put it beside \
-                     the program, or say where it is: --library PATH, or {VARIABLE}",
+                    "{FILE}, the CUDA driver API over the virtual GPU, was not found\n  looked for in: {}\n  build it \
+                     and what belongs beside it, {runtime}, {linker} and {compiler}: {BUILD}\n  or fetch them with the \
+                     release that this program is from, and put them beside the program, or say where it is: \
+                     --library PATH, or {VARIABLE}",
                     looked.join(", ")
                 )
             }
@@ -105,6 +110,21 @@ impl Libraries {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (Role, &Path)> {
         self.0.iter().map(|(role, path)| (*role, path.as_path()))
+    }
+
+    /// What to say to the user of a program whose libraries were not found, if some of ours are not there.
+    pub(super) fn missing(&self) -> Option<String> {
+        let is_there = |role| self.iter().any(|(other, _)| other == role);
+        let missing = Role::OTHERS.into_iter().filter(|(role, _)| !is_there(*role));
+        let files: Vec<_> = missing.map(|(_, file)| file).collect();
+        let (_, driver) = self.iter().next()?;
+        (!files.is_empty()).then(|| {
+            format!(
+                "the program may need what is not beside {}: {}\n  build all of them: {BUILD}",
+                driver.display(),
+                files.join(", ")
+            )
+        })
     }
 
     /// The auditor of the loader, which is in the compiler's library.

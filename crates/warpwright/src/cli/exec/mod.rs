@@ -88,6 +88,10 @@ pub(crate) struct Arguments {
     command: Vec<OsString>,
 }
 
+/// The exit status of the loader for a program whose libraries it does not find.
+#[cfg(target_os = "linux")]
+const NOT_LOADED: u8 = 127;
+
 /// The part of `--help` on programs.
 const HELP: &str = "\
 Exit status: that of the program, 128 + N if signal N ended it; 2 if it was not started.
@@ -119,6 +123,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
     }
     let libraries = library::Libraries::beside(library);
     let status = process::run(&arguments.command, &libraries, &variables, arguments.fail)?;
+    if status == NOT_LOADED
+        && arguments.log != Some(Log::Off)
+        && let Some(missing) = libraries.missing()
+    {
+        eprintln!("warpwright: {missing}");
+    }
     Ok(Outcome::Status(status))
 }
 
