@@ -1,9 +1,9 @@
 //! Special registers.
 
-use crate::decode::{Decoder, File, Rows};
+use crate::decode::{Decoder, File, Rows, SymbolValue};
 use crate::machine::{Inst, LANES, Machine, Step, lanewise};
 use std::time::{SystemTime, UNIX_EPOCH};
-use warpwright_ptx::ir::{Component, Special, SpecialRegister};
+use warpwright_ptx::ir::{Component, Element, Special, SpecialRegister, Type, TypeKind};
 
 /// A temporary row with the value of a special register, which has up to 32 bits or is cut to them.
 pub(crate) fn read32(d: &mut Decoder<'_, '_>, special: Special) -> u32 {
@@ -119,4 +119,32 @@ pub(crate) fn frame_address(d: &mut Decoder<'_, '_>, row: u32, offset: u64, wind
         Step::Next
     };
     d.emit_handler(run, Rows { d: row, imm: offset.wrapping_add(window), ..Rows::default() });
+}
+
+/// `row = array + (index + offset) * scalar`. All but the address of the array has 32 bits; that, too, unless it is `wide`,
+/// so that a negative offset leads below the array. The index is a value of the type in a row of 32 bits.
+pub(crate) fn element_address(
+    d: &mut Decoder<'_, '_>,
+    row: u32,
+    (index, ty): (u32, Type),
+    (array, wide): (SymbolValue, bool),
+    element: &Element,
+) {
+    let (offset, scalar) = (element.offset as u32, element.scalar);
+    let unused = 32 - ty.bits().min(32);
+    let signed = ty.kind() == TypeKind::Signed;
+    d.emit_boxed(move |m, _| {
+        let array = match array {
+            SymbolValue::Constant(address) => address,
+            SymbolValue::Frame(at) => u64::from(m.warp.frame().local).wrapping_add(at),
+        };
+        let addresses = lanewise(m.registers.row32(index), |value| {
+            let top = value << unused;
+            let index = if signed { (top as i32 >> unused) as u32 } else { top >> unused };
+            let bytes = index.wrapping_add(offset).wrapping_mul(scalar);
+            array.wrapping_add(if wide { bytes.into() } else { bytes as i32 as u64 })
+        });
+        m.registers.set64(row, &addresses, m.mask);
+        Step::Next
+    });
 }
