@@ -1,6 +1,7 @@
 //! Special registers.
 
 use crate::decode::{Decoder, File, Rows, SymbolValue};
+use crate::device::RESERVED_SHARED;
 use crate::machine::{Inst, LANES, Machine, Step, lanewise};
 use std::time::{SystemTime, UNIX_EPOCH};
 use warpwright_ptx::ir::{Component, Element, Special, SpecialRegister, Type, TypeKind};
@@ -40,24 +41,39 @@ pub(crate) fn emit(d: &mut Decoder<'_, '_>, special: Special, file: File, row: u
             },
             Rows { d: row, x: axis, ..Rows::default() },
         ),
-        (register, _) => d.emit_boxed(move |m, _| {
-            // Time changes by itself.
-            m.worker.timed |=
-                matches!(register, Clock | Clock64 | ClockHi | GlobalTimer | GlobalTimerLo | GlobalTimerHi);
-            let values: [u64; LANES] = std::array::from_fn(|lane| value(m, register, axis as usize, lane));
-            match file {
-                File::Narrow => {
-                    let values = lanewise(&values, |value| value as u32);
-                    m.registers.set32(row, &values, m.mask);
-                }
-                File::Predicate => {
-                    let bits = (0..LANES).fold(0, |all, lane| all | u32::from(values[lane] != 0) << lane);
-                    m.registers.set_predicate(row, bits, m.mask);
-                }
-                File::Wide | File::Double => m.registers.set64(row, &values, m.mask),
+        (register, _) => {
+            if matches!(
+                register,
+                ReservedSmemOffsetBegin
+                    | ReservedSmemOffsetEnd
+                    | ReservedSmemOffsetCap
+                    | ReservedSmemOffset0
+                    | ReservedSmemOffset1
+            ) {
+                d.asks_for_reserved_shared();
             }
-            Step::Next
-        }),
+            d.emit_boxed(move |m, _| {
+                // Time changes by itself.
+                m.worker.timed |= matches!(
+                    register,
+                    Clock | Clock64 | ClockHi | GlobalTimer | GlobalTimerLo | GlobalTimerHi
+                );
+                let values: [u64; LANES] =
+                    std::array::from_fn(|lane| value(m, register, axis as usize, lane));
+                match file {
+                    File::Narrow => {
+                        let values = lanewise(&values, |value| value as u32);
+                        m.registers.set32(row, &values, m.mask);
+                    }
+                    File::Predicate => {
+                        let bits = (0..LANES).fold(0, |all, lane| all | u32::from(values[lane] != 0) << lane);
+                        m.registers.set_predicate(row, bits, m.mask);
+                    }
+                    File::Wide | File::Double => m.registers.set64(row, &values, m.mask),
+                }
+                Step::Next
+            });
+        }
     }
 }
 
@@ -91,6 +107,11 @@ fn value(m: &Machine<'_>, register: SpecialRegister, axis: usize, lane: usize) -
         GlobalTimer | GlobalTimerLo => nanoseconds(m),
         GlobalTimerHi => nanoseconds(m) >> 32,
         TotalSmemSize | AggrSmemSize => shape.static_shared + u64::from(shape.dynamic_shared),
+        ReservedSmemOffsetBegin | ReservedSmemOffset0 => shape.reserved_shared,
+        // Cooperative groups use 288 bytes from here on.
+        ReservedSmemOffset1 => shape.reserved_shared + RESERVED_SHARED / 2,
+        ReservedSmemOffsetEnd => shape.reserved_shared + RESERVED_SHARED,
+        ReservedSmemOffsetCap => RESERVED_SHARED,
         DynamicSmemSize => shape.dynamic_shared.into(),
         ClusterNCtaId => u64::from(axis < 3),
         // As cooperative groups look for the grid's barrier.
