@@ -166,9 +166,12 @@ again:
                 context(0);
                 let (write, stop, x) = (kernel(PTX, "write"), kernel(PTX, "stop"), allocate(16));
                 let mut results = vec![];
-                for (kernel, threads, argument) in
-                    [(stop, 1, None), (write, 4, Some(x)), (write, 6, Some(x)), (write, 4, Some(x))]
-                {
+                let launches = [(stop, 1, None), (write, 4, Some(x)), (write, 6, Some(x)), (write, 4, Some(x))];
+                for (kernel, threads, argument) in launches.into_iter().chain([launches[2], launches[3]]) {
+                    if results.len() == 5 {
+                        // SAFETY: it is allocated.
+                        unsafe { ok(cuMemFree_v2(x)) };
+                    }
                     launch(kernel, threads, argument);
                     // Only a call that waits takes the error.
                     allocate(4);
@@ -570,10 +573,32 @@ warpwright: 1 launches: 1 errors, 0 warnings"
     }
 
     fn an_error_is_told_once_if_programs_are_to_go_on() {
-        let run = client("goes on", &[("WARPWRIGHT_ON_ERROR", "continue"), ("WARPWRIGHT_EXIT_STATUS", "9")]);
+        let findings = Findings::new("goes on");
+        let run = client(
+            "goes on",
+            &[
+                ("WARPWRIGHT_ON_ERROR", "continue"),
+                ("WARPWRIGHT_EXIT_STATUS", "9"),
+                ("WARPWRIGHT_FINDINGS", findings.path()),
+            ],
+        );
         let (trap, access) = (Status::LAUNCH_FAILED.0, Status::ILLEGAL_ADDRESS.0);
-        assert_eq!(run.text(), format!("{:?}", [trap, 0, access, 0]));
+        assert_eq!(run.text(), format!("{:?}", [trap, 0, access, 0, access, access]));
         assert_eq!(run.status(), Some(9), "the findings count all the same");
+        // What fails as before says so, and what fails otherwise at the same instruction says how.
+        let told: Vec<_> = findings
+            .read()
+            .iter()
+            .map(|line| (line["event"].as_str().unwrap().to_owned(), line["kind"].as_str().map(str::to_owned)))
+            .collect();
+        let expected = [
+            ("trap", Some("instruction")),
+            ("finding", Some("out-of-bounds")),
+            ("repeated", None),
+            ("finding", Some("use-after-free")),
+            ("end", None),
+        ];
+        assert_eq!(told, expected.map(|(event, kind)| (event.to_owned(), kind.map(str::to_owned))));
     }
 
     fn calls_that_fail_are_findings_if_asked() {

@@ -70,6 +70,8 @@ pub(crate) struct Loaded {
     pub(crate) variables: HashMap<String, (u64, u64)>,
     /// Where dynamic shared memory begins.
     pub(crate) dynamic_shared: u64,
+    /// Whether a function asks where the shared memory is that CUDA reserves.
+    pub(crate) reserved_shared: bool,
 }
 
 impl Loaded {
@@ -111,6 +113,7 @@ impl Loaded {
         Ok(Loaded {
             ir: module.clone(),
             text: OnceLock::new(),
+            reserved_shared: code.functions.iter().any(|function| function.reserved_shared),
             code: Arc::new(code),
             kernels,
             functions,

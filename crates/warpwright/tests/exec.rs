@@ -124,6 +124,14 @@ fn the_exit_status_is_the_programs() {
     assert_eq!(status(&output(sandbox.script(&[], "kill -KILL $$"))), 128 + 9);
     let none = output(sandbox.exec(&["--library", &sandbox.library, "--", "./not-there"]));
     assert_eq!((status(&none), stdout(&none)), (2, ""));
+    // The library has made this file, in whichever process.
+    let failed = |options: &[&str], end: &str| {
+        status(&output(sandbox.script(options, &format!("sh -c ': > $WARPWRIGHT_FAILED'; {end}"))))
+    };
+    assert_eq!(failed(&["--fail=7"], "true"), 7);
+    assert_eq!(failed(&["--fail=7"], "exit 3"), 3);
+    assert_eq!(failed(&[], "true"), 0);
+    assert_eq!(status(&output(sandbox.script(&["--fail=7"], "true"))), 0);
     assert!(sandbox.is_clean());
 }
 

@@ -304,6 +304,7 @@ mod tests {
             ("WARPWRIGHT_LOG", "calls"),
             ("WARPWRIGHT_FINDINGS", "found.jsonl"),
             ("WARPWRIGHT_EXIT_STATUS", "9"),
+            ("WARPWRIGHT_FAILED", "failed"),
             ("WARPWRIGHT_ON_ERROR", "continue"),
             ("WARPWRIGHT_LEAKS", "1"),
             ("CUDA_VISIBLE_DEVICES", "2,0,5,1"),
@@ -320,6 +321,7 @@ mod tests {
             log: LogLevel::Calls,
             findings: Some("found.jsonl".into()),
             exit_status: Some(9),
+            failed: Some("failed".into()),
             on_error: OnError::Continue,
             leaks: true,
         };

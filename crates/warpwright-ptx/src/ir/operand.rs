@@ -115,6 +115,8 @@ pub enum Src {
     Special(Special),
     /// The address of a symbol. Boxed, since it is rare and the largest variant.
     Symbol(Box<SymbolAddress>),
+    /// The address of an element of an array, by a subscript in a register.
+    Element(Box<Element>),
     /// `_` in a vector: an element that a 256-bit store skips.
     Sink,
 }
@@ -126,6 +128,21 @@ pub struct SymbolAddress {
     pub symbol: Symbol,
     /// The offset added to its address.
     pub offset: i64,
+}
+
+/// An element of an array by a subscript in a register, `array[%r1+4]`. Subscripts count scalars, whatever the array's
+/// dimensions are. They are computed in 32 bits, as `ptxas` does it: the sum and its product with the scalar's bytes wrap,
+/// and so does the address that they are added to, but that in global memory has 64 bits, to which no sign extends them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Element {
+    /// The array.
+    pub array: Symbol,
+    /// The register: the low half of one of 64 bits, a narrower one extended as its type has it.
+    pub index: Reg,
+    /// Scalars that are added to the register.
+    pub offset: i64,
+    /// Bytes of a scalar of the array.
+    pub scalar: u32,
 }
 
 impl From<SymbolAddress> for Src {
@@ -269,8 +286,21 @@ pub enum AddressBase {
     Reg(Reg),
     /// A symbol.
     Symbol(Symbol),
+    /// An element of an array, which stands without brackets around it.
+    Element(Box<Element>),
     /// No base: the offset is the address.
     Absolute,
+}
+
+impl AddressBase {
+    /// The symbol that it names.
+    pub fn symbol(&self) -> Option<&Symbol> {
+        match self {
+            AddressBase::Symbol(symbol) => Some(symbol),
+            AddressBase::Element(element) => Some(&element.array),
+            AddressBase::Reg(_) | AddressBase::Absolute => None,
+        }
+    }
 }
 
 /// `[base + offset]`, the offset in bytes.

@@ -242,11 +242,32 @@ impl<'a> Check<'a> {
                     self.narrow_address(name);
                 }
             }
-            Src::Symbol(..) => self.report_with_help(
+            Src::Symbol(..) | Src::Element(_) => self.report_with_help(
                 Code::OperandForm,
                 format!("operand `{name}` cannot be the address of a symbol"),
                 "move it into a register with `mov` first",
             ),
+        }
+    }
+
+    /// Checks the subscript of an element of an array: an integer register, and an array whose size is known. For others,
+    /// the assembler does not count scalars, but bytes.
+    pub fn element(&mut self, name: &str, element: &Element) {
+        let ty = self.reg_type(element.index);
+        let integer = matches!(ty.kind(), TypeKind::Bits | TypeKind::Unsigned | TypeKind::Signed);
+        if !integer || ty.bits() > 64 {
+            let register = self.reg_name(element.index);
+            let message = format!(
+                "the subscript of `{name}` is in `{register}`, a `{ty}` register; it must be an integer of up to 64 bits"
+            );
+            self.report(Code::OperandType, message);
+        }
+        if self.variable(&element.array).is_some_and(|array| array.dims.contains(&None)) {
+            self.report_with_help(
+                Code::OperandForm,
+                format!("`{name}` has a subscript in a register, of an array whose size is not declared"),
+                "compute the address: the assembler counts bytes there, not elements",
+            );
         }
     }
 
@@ -353,22 +374,28 @@ impl<'a> Check<'a> {
                     );
                 }
             }
-            Some(AddressBase::Symbol(symbol)) => {
-                let found = self.variable(symbol).map(|variable| variable.space.base());
-                if let (Some(found), Some(space)) = (found, space)
-                    && found != space.base()
-                {
-                    let message = format!(
-                        "the address `{name}` is a symbol in `{found}`, and the access is to `{space}`"
-                    );
-                    self.report(Code::StateSpace, message);
-                }
+            Some(AddressBase::Symbol(symbol)) => self.address_symbol(name, symbol, space),
+            Some(AddressBase::Element(element)) => {
+                self.element(name, element);
+                self.address_symbol(name, &element.array, space);
             }
             Some(AddressBase::Absolute) => self.that(
                 space == Some(Space::Local),
                 Code::StateSpace,
                 format_args!("the address `{name}` is a number, which only an access to `.local` can have"),
             ),
+        }
+    }
+
+    /// Checks that the symbol of an address is in `space`.
+    fn address_symbol(&mut self, name: &str, symbol: &Symbol, space: Option<Space>) {
+        let found = self.variable(symbol).map(|variable| variable.space.base());
+        if let (Some(found), Some(space)) = (found, space)
+            && found != space.base()
+        {
+            let message =
+                format!("the address `{name}` is a symbol in `{found}`, and the access is to `{space}`");
+            self.report(Code::StateSpace, message);
         }
     }
 
@@ -418,7 +445,10 @@ impl<'a> Check<'a> {
                     self.narrow_address(name);
                 }
             }
-            AddressBase::Symbol(symbol) => match self.variable(symbol) {
+            AddressBase::Symbol(_) | AddressBase::Element(_) | AddressBase::Absolute => {}
+        }
+        if let Some(symbol) = address.base.symbol() {
+            match self.variable(symbol) {
                 None => {
                     let message = format!("the address `{name}` is a function, not a variable");
                     self.report(Code::OperandForm, message);
@@ -432,13 +462,12 @@ impl<'a> Check<'a> {
                 Some(variable) => {
                     let found = variable.space.base();
                     self.that(
-                        space.is_some() || matches!(found, Space::Global | Space::Shared | Space::Local),
-                        Code::StateSpace,
-                        format_args!("the address `{name}` is a symbol in `{found}`, which an access without a state space cannot name"),
-                    );
+                    space.is_some() || matches!(found, Space::Global | Space::Shared | Space::Local),
+                    Code::StateSpace,
+                    format_args!("the address `{name}` is a symbol in `{found}`, which an access without a state space cannot name"),
+                );
                 }
-            },
-            AddressBase::Absolute => {}
+            }
         }
     }
 

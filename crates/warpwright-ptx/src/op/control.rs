@@ -396,7 +396,7 @@ impl<'a> From<&'a Src> for Actual<'a> {
             Src::Symbol(address) => Actual::Symbol(&address.symbol),
             Src::Reg(reg) | Src::Not(reg) | Src::Sum(reg, _) => Actual::Reg(*reg),
             Src::Imm(imm) => Actual::Imm(*imm),
-            Src::Special(_) | Src::Sink => Actual::Nowhere,
+            Src::Special(_) | Src::Element(_) | Src::Sink => Actual::Nowhere,
         }
     }
 }

@@ -47,6 +47,10 @@ pub trait VisitorMut {
         match &mut address.base {
             AddressBase::Reg(reg) => self.reg(Access::Read, reg),
             AddressBase::Symbol(symbol) => self.symbol(symbol),
+            AddressBase::Element(element) => {
+                self.symbol(&mut element.array);
+                self.reg(Access::Read, &mut element.index);
+            }
             AddressBase::Absolute => {}
         }
     }

@@ -3,8 +3,8 @@
 use super::framework::{Access, Visitor, VisitorMut};
 use super::read::InstrReader;
 use crate::ir::{
-    Address, AddressBase, Dst, DstOrSink, DstPair, Dsts, Imm, InOut, LabelId, PartDst, PartSrc, Reg, RegSrc,
-    Selector, Span, Special, Src, Srcs, Symbol, SymbolAddress, TensorAddress, Unified,
+    Address, AddressBase, Dst, DstOrSink, DstPair, Dsts, Element, Imm, InOut, LabelId, PartDst, PartSrc, Reg,
+    RegSrc, Selector, Span, Special, Src, Srcs, Symbol, SymbolAddress, TensorAddress, Unified,
 };
 use crate::print::Writer;
 
@@ -32,6 +32,8 @@ pub enum Operand {
     Special(Special),
     /// A symbol and an offset.
     Symbol(Symbol, i64),
+    /// An element of an array, by a subscript in a register.
+    Element(Box<Element>),
     /// An undeclared name, by its position in the text: possibly a label.
     Unknown(Span),
     /// `_`.
@@ -63,6 +65,7 @@ impl Operand {
             Operand::Imm(_) => "a number",
             Operand::Special(_) => "a special register",
             Operand::Symbol(..) => "a symbol",
+            Operand::Element(_) => "an element of an array",
             Operand::Unknown(_) => "a label",
             Operand::Sink => "`_`",
             Operand::Vector(_) => "a vector",
@@ -82,6 +85,7 @@ impl Operand {
             Operand::Imm(imm) => Src::Imm(imm),
             Operand::Special(special) => Src::Special(special),
             Operand::Symbol(symbol, offset) => SymbolAddress { symbol, offset }.into(),
+            Operand::Element(element) => Src::Element(element),
             other => return Err(other),
         })
     }
@@ -230,11 +234,24 @@ impl<P: Parts> Parts for [P] {
     }
 }
 
+impl Parts for Element {
+    fn show(&self, access: Access, visitor: &mut dyn Visitor) {
+        visitor.symbol(&self.array);
+        visitor.reg(access, self.index);
+    }
+
+    fn show_mut(&mut self, access: Access, visitor: &mut dyn VisitorMut) {
+        visitor.symbol(&mut self.array);
+        visitor.reg(access, &mut self.index);
+    }
+}
+
 impl Parts for Src {
     fn show(&self, access: Access, visitor: &mut dyn Visitor) {
         match self {
             Src::Reg(reg) | Src::Not(reg) | Src::Sum(reg, _) => visitor.reg(access, *reg),
             Src::Symbol(address) => visitor.symbol(&address.symbol),
+            Src::Element(element) => element.show(access, visitor),
             Src::Special(special) => visitor.special(*special),
             Src::Imm(_) | Src::Sink => {}
         }
@@ -244,6 +261,7 @@ impl Parts for Src {
         match self {
             Src::Reg(reg) | Src::Not(reg) | Src::Sum(reg, _) => visitor.reg(access, reg),
             Src::Symbol(address) => visitor.symbol(&mut address.symbol),
+            Src::Element(element) => element.show_mut(access, visitor),
             Src::Imm(_) | Src::Special(_) | Src::Sink => {}
         }
     }
@@ -281,6 +299,7 @@ impl Parts for Address {
         match &self.base {
             AddressBase::Reg(reg) => visitor.reg(access, *reg),
             AddressBase::Symbol(symbol) => visitor.symbol(symbol),
+            AddressBase::Element(element) => element.show(access, visitor),
             AddressBase::Absolute => {}
         }
     }

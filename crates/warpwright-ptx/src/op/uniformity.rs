@@ -111,6 +111,7 @@ impl Operands<'_> {
     pub fn of(&self, src: &Src) -> Level {
         match src {
             Src::Reg(reg) | Src::Not(reg) | Src::Sum(reg, _) => self.registers[reg.0 as usize],
+            Src::Element(element) => self.registers[element.index.0 as usize],
             Src::Special(special) => Level::of_special(*special, self.function),
             Src::Imm(_) | Src::Symbol(_) | Src::Sink => Level::Grid,
         }
@@ -123,7 +124,7 @@ impl Operands<'_> {
             Src::Special(special) => {
                 special.register == SpecialRegister::Tid && special.component == Some(Component::X)
             }
-            Src::Not(_) | Src::Sum(..) | Src::Imm(_) | Src::Symbol(_) | Src::Sink => false,
+            Src::Not(_) | Src::Sum(..) | Src::Imm(_) | Src::Symbol(_) | Src::Element(_) | Src::Sink => false,
         }
     }
 
@@ -152,10 +153,8 @@ impl Operands<'_> {
     /// Whether an address in the parameter space is one of a kernel's, which no thread writes.
     pub fn is_kernel_parameter(&self, address: &Address) -> bool {
         let kernel = self.function.kind == FunctionKind::Entry;
-        match &address.base {
-            AddressBase::Symbol(Symbol::Local(id)) => {
-                kernel && self.function.params.contains(&Param::Variable(*id))
-            }
+        match address.base.symbol() {
+            Some(Symbol::Local(id)) => kernel && self.function.params.contains(&Param::Variable(*id)),
             _ => kernel,
         }
     }

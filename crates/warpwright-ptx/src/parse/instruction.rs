@@ -157,20 +157,26 @@ impl<'s> Parser<'s> {
             }
             Operand::Symbol(symbol, 0) if after_name && self.kind() == Kind::LeftBracket => {
                 self.advance();
-                let offset = self.subscript(name, scopes)?;
+                let accessed = matches!(opcode, "ld" | "ldu" | "st");
                 // In a load or store, the element is what is accessed; elsewhere, its address is meant.
-                Some(match opcode {
-                    "ld" | "ldu" | "st" => Operand::Address(Address::symbol(symbol, offset)),
-                    _ => Operand::Symbol(symbol, offset),
+                Some(match self.subscript(name, symbol, scopes)? {
+                    Operand::Symbol(symbol, offset) if accessed => {
+                        Operand::Address(Address::symbol(symbol, offset))
+                    }
+                    Operand::Element(element) if accessed => {
+                        Operand::Address(Address { base: AddressBase::Element(element), offset: 0 })
+                    }
+                    other => other,
                 })
             }
             other => Some(other),
         }
     }
 
-    /// The subscript of the array `name`, after its opening bracket: the offset in bytes. It counts scalars, whatever
-    /// the dimensions of the array are, and those of a vector one by one.
-    fn subscript(&mut self, name: Token, scopes: &Scopes<'s>) -> Option<i64> {
+    /// The element of the array `name` that a subscript names, after its opening bracket. It counts scalars, whatever the
+    /// dimensions of the array are, and those of a vector one by one.
+    fn subscript(&mut self, name: Token, array: Symbol, scopes: &Scopes<'s>) -> Option<Operand> {
+        const CLOSE: &str = "to close the subscript";
         let word = self.str(name);
         let scalar = match scopes.resolve(word) {
             Some(Local::Variable(_, scalar)) => scalar,
@@ -181,13 +187,18 @@ impl<'s> Parser<'s> {
             return self.error(Code::OperandForm, name.span(), message);
         };
         if self.kind() == Kind::Ident && self.word() != "WARP_SZ" {
-            let message =
-                "a subscript in a register is not read: compute the address with `mad` or `shl` and `add`";
-            return self.error(Code::OperandForm, self.span(), message);
+            let Some(Local::Register(index, None)) = scopes.resolve(self.word()) else {
+                let message = "a subscript is a constant, or a register to which a constant may be added";
+                return self.error(Code::OperandForm, self.span(), message);
+            };
+            self.advance();
+            let offset = self.symbol_offset()?;
+            self.expect(Kind::RightBracket, CLOSE)?;
+            return Some(Operand::Element(Box::new(Element { array, index, offset, scalar })));
         }
         let subscript = self.offset()?;
-        self.expect(Kind::RightBracket, "to close the subscript")?;
-        Some(subscript.wrapping_mul(scalar.into()))
+        self.expect(Kind::RightBracket, CLOSE)?;
+        Some(Operand::Symbol(array, subscript.wrapping_mul(scalar.into())))
     }
 
     fn operand(&mut self, opcode: &'s str, scopes: &mut Scopes<'s>) -> Option<Operand> {

@@ -1,6 +1,6 @@
 //! Text output of registers, numbers and operands.
 
-use crate::ir::{Address, AddressBase, Function, Imm, LabelId, Reg, Special, Src, Symbol};
+use crate::ir::{Address, AddressBase, Element, Function, Imm, LabelId, Reg, Special, Src, Symbol};
 use crate::op::Modifier;
 
 /// Column, counted from the indentation, where operands begin.
@@ -154,7 +154,17 @@ impl<'a> Writer<'a> {
                 self.symbol(&address.symbol);
                 self.offset(address.offset);
             }
+            Src::Element(element) => self.element(element),
         }
+    }
+
+    /// `array[index+offset]`.
+    fn element(&mut self, element: &Element) {
+        self.symbol(&element.array);
+        self.out.push('[');
+        self.reg(element.index);
+        self.offset(element.offset);
+        self.out.push(']');
     }
 
     /// A special register, with its component.
@@ -222,6 +232,9 @@ impl<'a> Writer<'a> {
 
     /// `[base+offset]`.
     pub fn address(&mut self, address: &Address) {
+        if let AddressBase::Element(element) = &address.base {
+            return self.element(element);
+        }
         self.out.push('[');
         self.address_inner(address);
         self.out.push(']');
@@ -238,6 +251,7 @@ impl<'a> Writer<'a> {
                 self.symbol(symbol);
                 self.offset(address.offset);
             }
+            AddressBase::Element(element) => self.element(element),
             AddressBase::Absolute => self.signed(address.offset),
         }
     }

@@ -153,7 +153,7 @@ impl Found {
                 Symbol::Local(variable) => Some(StackLocation { variable, offset: address.offset }),
                 Symbol::Global(_) => None,
             },
-            Src::Not(_) | Src::Sum(..) | Src::Imm(_) | Src::Special(_) | Src::Sink => None,
+            Src::Not(_) | Src::Sum(..) | Src::Imm(_) | Src::Special(_) | Src::Element(_) | Src::Sink => None,
         }
     }
 
@@ -161,7 +161,9 @@ impl Found {
         let location = match &address.base {
             AddressBase::Reg(reg) => self.pointers[reg.0 as usize]?,
             AddressBase::Symbol(Symbol::Local(variable)) => StackLocation { variable: *variable, offset: 0 },
-            AddressBase::Symbol(Symbol::Global(_)) | AddressBase::Absolute => return None,
+            AddressBase::Symbol(Symbol::Global(_)) | AddressBase::Element(_) | AddressBase::Absolute => {
+                return None;
+            }
         };
         Some(StackLocation { offset: location.offset.checked_add(address.offset)?, ..location })
     }

@@ -10,6 +10,7 @@ use super::race::{
 };
 use super::undefined::Origin;
 use super::{Action, Between, Collector, FindingKind, Hazard, InitBits, RawFinding, RawPlace, RawSite};
+use crate::device::RESERVED_SHARED;
 use crate::launch::Launch;
 use crate::machine::{LANES, LanesOf, Machine, Registers, Warp};
 use crate::memory::{Element, Group, Order, RegionKind, SpaceKind};
@@ -45,6 +46,10 @@ impl BlockChecks {
         if checks.init {
             self.written.reset(launch.shape.shared_words as u64 * 4);
             self.undefined.clear();
+            if launch.shape.reserved_shared != 0 {
+                // Its values are not the program's.
+                self.written.set(launch.shape.reserved_shared, RESERVED_SHARED);
+            }
         }
     }
 

@@ -76,6 +76,8 @@ pub(crate) struct FunctionCode {
     pub(crate) local_bytes: u32,
     /// The variables in it: offset and size.
     pub(crate) local_regions: Vec<(u64, u64)>,
+    /// Whether it asks where the shared memory is that CUDA reserves.
+    pub(crate) reserved_shared: bool,
     /// Which they are.
     pub(crate) local_variables: Vec<VarId>,
     /// Where its registers are.

@@ -505,6 +505,11 @@ impl Decoder<'_, '_> {
         self.origin
     }
 
+    /// The function asks where the shared memory is that CUDA reserves.
+    pub(crate) fn asks_for_reserved_shared(&mut self) {
+        self.frame.reserved_shared = true;
+    }
+
     /// The bytes of the variable at an offset of the frame.
     pub(crate) fn variable_bytes(&self, offset: u64) -> u32 {
         let region = self.frame.local_regions.iter().find(|region| region.0 == offset);

@@ -176,6 +176,12 @@ impl Decoder<'_, '_> {
                     low
                 }
             },
+            Src::Element(element) => {
+                let wide = self.element(element);
+                let low = self.temporary32();
+                crate::op::convert::low_half(self, low, wide);
+                low
+            }
             Src::Not(_) | Src::Sink => self.constant32(0),
         }
     }
@@ -201,6 +207,7 @@ impl Decoder<'_, '_> {
                     wide
                 }
             },
+            Src::Element(element) => self.element(element),
             Src::Not(_) | Src::Sink => self.constant64(0),
         }
     }
@@ -211,7 +218,9 @@ impl Decoder<'_, '_> {
             Src::Reg(reg) => self.row(*reg) << 1,
             Src::Not(reg) => self.row(*reg) << 1 | 1,
             Src::Imm(imm) => self.constant_predicate(imm.bits().is_some_and(|bits| bits != 0)),
-            Src::Sum(..) | Src::Special(_) | Src::Symbol(_) | Src::Sink => self.constant_predicate(false),
+            Src::Sum(..) | Src::Special(_) | Src::Symbol(_) | Src::Element(_) | Src::Sink => {
+                self.constant_predicate(false)
+            }
         }
     }
 
@@ -241,12 +250,27 @@ impl Decoder<'_, '_> {
         self.function.kind == FunctionKind::Entry && self.function.params.contains(&Param::Variable(id))
     }
 
+    /// A row with the address of an element of an array, in the array's own space.
+    fn element(&mut self, element: &Element) -> u32 {
+        let ty = self.function.register_type(element.index);
+        let index = self.src32(&Src::Reg(element.index), ty);
+        let row = self.temporary64();
+        let array = self.symbol_address(&element.array, 0);
+        let space = self.symbols.index.variable(self.function, &element.array).map(|array| array.space);
+        let wide = space.map(Space::base) == Some(Space::Global);
+        crate::op::special::element_address(self, row, (index, ty), (array, wide), element);
+        row
+    }
+
     /// An address operand.
     pub(crate) fn address(&mut self, address: &Address_) -> Address {
         match &address.base {
             AddressBase::Reg(reg) => {
                 let (file, row) = self.register(*reg);
                 Address { row, wide: file != File::Narrow, frame: false, offset: address.offset }
+            }
+            AddressBase::Element(element) => {
+                Address { row: self.element(element), wide: true, frame: false, offset: address.offset }
             }
             AddressBase::Absolute => {
                 let row = self.constant64(address.offset as u64);

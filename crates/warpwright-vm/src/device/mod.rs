@@ -17,6 +17,7 @@ pub use error::DeviceError;
 pub use placeholder::Placeholder;
 pub use reserved::{Claim, Reserved};
 pub use span::Span;
+pub(crate) use start::RESERVED_SHARED;
 pub use start::Running;
 pub use texture::{Array, Surface, Texture};
 

@@ -168,6 +168,16 @@ impl Device {
             shared_regions.push((loaded.dynamic_shared, dynamic));
             end = loaded.dynamic_shared + dynamic;
         }
+        let mut shared_names = kernel.shared_names.clone();
+        let mut reserved_shared = 0;
+        if loaded.reserved_shared {
+            // Behind a gap: what goes beyond the kernel's own memory does not end up there.
+            reserved_shared = (end + RESERVED_SHARED).next_multiple_of(RESERVED_SHARED);
+            let names = shared_names.iter().take(shared_regions.len()).cloned();
+            shared_names = names.chain(["reserved shared memory".to_owned()]).collect();
+            shared_regions.push((reserved_shared, RESERVED_SHARED));
+            end = reserved_shared + RESERVED_SHARED;
+        }
         let params = params(kernel, args)?;
         Ok(Shape {
             grid,
@@ -175,13 +185,18 @@ impl Device {
             static_shared: kernel.static_shared,
             dynamic_shared: config.shared_mem_bytes,
             shared_words: end.div_ceil(4) as usize,
+            reserved_shared,
             shared_regions,
-            shared_names: kernel.shared_names.clone(),
+            shared_names,
             params,
             param_regions: kernel.params.iter().map(|p| (p.offset.into(), p.bytes.into())).collect(),
         })
     }
 }
+
+/// Bytes of shared memory that CUDA reserves for itself in each block; cooperative groups use them for groups of
+/// several warps.
+pub(crate) const RESERVED_SHARED: u64 = 1024;
 
 /// Blocks that are resident at once where few are to be.
 const FEW_BLOCKS: u64 = 4;
@@ -209,7 +224,7 @@ fn with_workspace(
 fn residency(threads: u32, shared: u64, arch: Arch) -> u32 {
     let limits = arch.limits();
     let by_threads = limits.threads / threads.next_multiple_of(32);
-    let taken = shared + if arch.sm >= 80 { 1024 } else { 0 };
+    let taken = shared + if arch.sm >= 80 { RESERVED_SHARED } else { 0 };
     let by_shared = limits.shared.checked_div(taken).and_then(|blocks| u32::try_from(blocks).ok());
     by_threads.min(limits.blocks).min(by_shared.unwrap_or(u32::MAX))
 }

@@ -15,6 +15,8 @@ pub(crate) struct Shape {
     pub(crate) dynamic_shared: u32,
     /// Words of shared memory of a block, gaps between variables included.
     pub(crate) shared_words: usize,
+    /// Where the shared memory that CUDA reserves begins, if a function asks for it.
+    pub(crate) reserved_shared: u64,
     /// The variables in it, sorted: offset and size.
     pub(crate) shared_regions: Vec<(u64, u64)>,
     /// Their names.

@@ -41,6 +41,13 @@ pub(crate) struct Group<'a> {
     pub(crate) offsets: Row64,
 }
 
+impl<'a> Group<'a> {
+    /// The accesses of some of the lanes.
+    pub(crate) fn part(&self, mask: u32) -> Group<'a> {
+        Group { mask, ..*self }
+    }
+}
+
 /// The reason why an access is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -271,7 +271,7 @@ impl<'a> Machine<'a> {
     }
 
     /// What a lane's place holds.
-    pub(super) fn there(&self, group: &Group<'_>, lane: usize, bytes: u32) -> u64 {
+    fn there(&self, group: &Group<'_>, lane: usize, bytes: u32) -> u64 {
         self.there_at(group, group.offsets[lane], bytes)
     }
 
@@ -285,6 +285,39 @@ impl<'a> Machine<'a> {
             8 => u64::from(word(at)) | u64::from(word(at + 4)) << 32,
             _ => u64::from(word(at) >> (8 * (at & 2)) & 0xffff),
         }
+    }
+
+    /// Which lanes of a compare-and-swap will store. `found` is what each finds.
+    #[cold]
+    fn foresee_swaps(
+        &self,
+        group: &Group<'_>,
+        bytes: u32,
+        (compare, operands): (&Row64, &Row64),
+        found: &mut Row64,
+    ) -> Swaps {
+        for lane in LanesOf(group.mask) {
+            found[lane] = self.there(group, lane, bytes);
+        }
+        Swaps::foresee(group, (compare, operands), found)
+    }
+
+    /// Whether a lane that was to read only, behind one that stores, stores after all. `found` is what it finds.
+    #[cold]
+    fn swaps_behind(
+        &mut self,
+        op: &Atomic,
+        group: &Group<'a>,
+        lane: usize,
+        compare: u64,
+        found: &mut Row64,
+    ) -> bool {
+        found[lane] = self.there(group, lane, op.ty.bytes());
+        let stores = found[lane] == compare;
+        if stores {
+            self.touches_swap(op, group, lane);
+        }
+        stores
     }
 
     /// Up to `N` elements of up to 64 bits.
@@ -316,19 +349,14 @@ impl<'a> Machine<'a> {
             let Group { region, mask, ref offsets, .. } = group;
             let mut swaps = Swaps::ALL_STORE;
             if matches!(op.action, Action::Compare(_)) && m.foresees_swaps() {
-                for lane in LanesOf(mask) {
-                    old[0][lane] = m.there(&group, lane, bytes);
-                }
-                swaps = Swaps::foresee(&group, (&compare, &operands[0]), &mut old[0]);
+                swaps = m.foresee_swaps(&group, bytes, (&compare, &operands[0]), &mut old[0]);
             }
             m.touches_swaps(op, swaps, &group);
             for lane in LanesOf(mask & !swaps.before) {
-                if swaps.behind >> lane & 1 != 0 {
-                    old[0][lane] = m.there(&group, lane, bytes);
-                    if old[0][lane] != compare[lane] {
-                        continue;
-                    }
-                    m.touches_swap(op, &group, lane);
+                if swaps.behind >> lane & 1 != 0
+                    && !m.swaps_behind(op, &group, lane, compare[lane], &mut old[0])
+                {
+                    continue;
                 }
                 for index in 0..count {
                     let at = offsets[lane] + u64::from(bytes) * index as u64;

@@ -17,7 +17,7 @@ use crate::check::race::AccessKind;
 use crate::decode::{Decoder, Rows};
 use crate::launch::{Race, TrapKind};
 use crate::machine::{Inst, LANES, LanesOf, Machine, Row32, Step, lanewise};
-use crate::memory::{AccessSpec, Address, Group, Order, RegionKind, SpaceKind};
+use crate::memory::{AccessSpec, Address, Order, RegionKind, SpaceKind};
 use crate::op::memory::space;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::async_copy::CpAsyncMbarrierArrive;
@@ -174,7 +174,7 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
                     let state = State::new(counts[lane])?;
                     m.set_barrier(at, state.bits());
                     m.began_mbarrier(at);
-                    Ok(())
+                    Ok(false)
                 })
             });
         }
@@ -190,7 +190,7 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
                     m.barrier_state(at)?;
                     m.set_barrier(at, 0);
                     m.began_mbarrier(at);
-                    Ok(())
+                    Ok(false)
                 })
             });
         }
@@ -308,18 +308,19 @@ fn transaction(d: &mut Decoder<'_, '_>, at: At, bytes: u32, sign: i64) {
             let mut state = m.barrier_state(at)?;
             state.expect(sign * i64::from(bytes[lane]))?;
             m.settle_mbarrier(at, state);
-            Ok(())
+            Ok(false)
         })
     });
 }
 
 impl<'a> Machine<'a> {
     /// Calls `each` for the lanes of the mask, one after the other, with the offset of their barrier in
-    /// shared memory. For the race check, beginning and ending a barrier are weak writes, and all else is strong.
+    /// shared memory: whether the lane has seen a phase complete. For the race check, beginning and ending a barrier
+    /// are weak writes, and all else is strong; a test in vain observes nothing.
     fn with_barriers(
         &mut self,
         (at, kind): (At, AccessKind),
-        mut each: impl FnMut(&mut Self, u32, usize) -> Result<(), Misuse>,
+        mut each: impl FnMut(&mut Self, u32, usize) -> Result<bool, Misuse>,
     ) -> Step {
         let addresses = self.addresses(&at.address);
         let spec = AccessSpec { space: at.space, bytes: 8, align: 8, write: true };
@@ -332,18 +333,19 @@ impl<'a> Machine<'a> {
         let touch = Touch { kind, element: 8, order };
         while let Some(group) = self.next_group(spec, &addresses, &mut todo) {
             self.look_for_races(touch, &group, &[]);
-            if kind == AccessKind::Read {
-                self.observed(touch, &group);
-            }
-            let Group { region, mask, offsets, .. } = group;
-            for lane in LanesOf(mask) {
-                let result = match region.kind {
-                    RegionKind::Shared => each(self, offsets[lane] as u32, lane),
+            let mut seen = 0;
+            for lane in LanesOf(group.mask) {
+                let result = match group.region.kind {
+                    RegionKind::Shared => each(self, group.offsets[lane] as u32, lane),
                     _ => Err(Misuse::NoBarrier),
                 };
-                if let Err(misuse) = result {
-                    return self.trap(TrapKind::BadBarrier, misuse.message());
+                match result {
+                    Ok(sees) => seen |= u32::from(sees) << lane,
+                    Err(misuse) => return self.trap(TrapKind::BadBarrier, misuse.message()),
                 }
+            }
+            if seen != 0 {
+                self.observed(touch, &group.part(seen));
             }
         }
         Step::Next
@@ -391,7 +393,7 @@ impl<'a> Machine<'a> {
             if m.settle_mbarrier(at, state) && arrival.no_complete {
                 return Err(Misuse::Completes);
             }
-            Ok(())
+            Ok(false)
         });
         if let Some(row) = arrival.state {
             self.registers.set64(row, &states, self.mask);
@@ -408,11 +410,12 @@ impl<'a> Machine<'a> {
         let mut over = 0;
         let progress = self.worker.progress;
         let step = self.with_barriers((at, AccessKind::Read), |m, at, lane| {
-            if m.barrier_state(at)?.is_over(parities[lane]) {
+            let is_over = m.barrier_state(at)?.is_over(parities[lane]);
+            if is_over {
                 over |= 1 << lane;
                 m.waited_at_mbarrier(at, lane, wait.acquires);
             }
-            Ok(())
+            Ok(is_over)
         });
         // Looking changes nothing.
         self.worker.progress = progress;
@@ -440,7 +443,7 @@ impl<'a> Machine<'a> {
                 state.arrive(1)?;
                 m.settle_mbarrier(at, state);
             }
-            Ok(())
+            Ok(false)
         })
     }
 }

@@ -204,19 +204,16 @@ pub(crate) fn order(semantics: Option<Semantics>, scope: Option<Scope>, mmio: bo
 /// The space of an access: where the text says none, that of the variable that it names. Parameters of a device
 /// function, and of calls, are in local memory.
 pub(crate) fn space(d: &Decoder<'_, '_>, space: Option<Space>, address: &Address) -> SpaceKind {
-    let named = || match &address.base {
-        AddressBase::Symbol(symbol) => Some(d.symbols.index.variable(d.function, symbol)?.space),
-        _ => None,
-    };
+    let named = || Some(d.symbols.index.variable(d.function, address.base.symbol()?)?.space);
     match space.or_else(named).map(Space::base) {
         None => SpaceKind::Generic,
         Some(Space::Global) => SpaceKind::Global,
         Some(Space::Const) => SpaceKind::Const,
         Some(Space::Shared) => SpaceKind::Shared,
         Some(Space::Local) => SpaceKind::Local,
-        Some(Space::Param) => match &address.base {
-            AddressBase::Symbol(Symbol::Local(id)) if d.is_kernel_param(*id) => SpaceKind::Param,
-            AddressBase::Symbol(_) => SpaceKind::Local,
+        Some(Space::Param) => match address.base.symbol() {
+            Some(Symbol::Local(id)) if d.is_kernel_param(*id) => SpaceKind::Param,
+            Some(_) => SpaceKind::Local,
             _ if d.function.kind == FunctionKind::Entry => SpaceKind::Param,
             _ => SpaceKind::Local,
         },

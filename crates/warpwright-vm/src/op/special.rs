@@ -1,9 +1,10 @@
 //! Special registers.
 
-use crate::decode::{Decoder, File, Rows};
+use crate::decode::{Decoder, File, Rows, SymbolValue};
+use crate::device::RESERVED_SHARED;
 use crate::machine::{Inst, LANES, Machine, Step, lanewise};
 use std::time::{SystemTime, UNIX_EPOCH};
-use warpwright_ptx::ir::{Component, Special, SpecialRegister};
+use warpwright_ptx::ir::{Component, Element, Special, SpecialRegister, Type, TypeKind};
 
 /// A temporary row with the value of a special register, which has up to 32 bits or is cut to them.
 pub(crate) fn read32(d: &mut Decoder<'_, '_>, special: Special) -> u32 {
@@ -40,24 +41,39 @@ pub(crate) fn emit(d: &mut Decoder<'_, '_>, special: Special, file: File, row: u
             },
             Rows { d: row, x: axis, ..Rows::default() },
         ),
-        (register, _) => d.emit_boxed(move |m, _| {
-            // Time changes by itself.
-            m.worker.timed |=
-                matches!(register, Clock | Clock64 | ClockHi | GlobalTimer | GlobalTimerLo | GlobalTimerHi);
-            let values: [u64; LANES] = std::array::from_fn(|lane| value(m, register, axis as usize, lane));
-            match file {
-                File::Narrow => {
-                    let values = lanewise(&values, |value| value as u32);
-                    m.registers.set32(row, &values, m.mask);
-                }
-                File::Predicate => {
-                    let bits = (0..LANES).fold(0, |all, lane| all | u32::from(values[lane] != 0) << lane);
-                    m.registers.set_predicate(row, bits, m.mask);
-                }
-                File::Wide | File::Double => m.registers.set64(row, &values, m.mask),
+        (register, _) => {
+            if matches!(
+                register,
+                ReservedSmemOffsetBegin
+                    | ReservedSmemOffsetEnd
+                    | ReservedSmemOffsetCap
+                    | ReservedSmemOffset0
+                    | ReservedSmemOffset1
+            ) {
+                d.asks_for_reserved_shared();
             }
-            Step::Next
-        }),
+            d.emit_boxed(move |m, _| {
+                // Time changes by itself.
+                m.worker.timed |= matches!(
+                    register,
+                    Clock | Clock64 | ClockHi | GlobalTimer | GlobalTimerLo | GlobalTimerHi
+                );
+                let values: [u64; LANES] =
+                    std::array::from_fn(|lane| value(m, register, axis as usize, lane));
+                match file {
+                    File::Narrow => {
+                        let values = lanewise(&values, |value| value as u32);
+                        m.registers.set32(row, &values, m.mask);
+                    }
+                    File::Predicate => {
+                        let bits = (0..LANES).fold(0, |all, lane| all | u32::from(values[lane] != 0) << lane);
+                        m.registers.set_predicate(row, bits, m.mask);
+                    }
+                    File::Wide | File::Double => m.registers.set64(row, &values, m.mask),
+                }
+                Step::Next
+            });
+        }
     }
 }
 
@@ -91,6 +107,11 @@ fn value(m: &Machine<'_>, register: SpecialRegister, axis: usize, lane: usize) -
         GlobalTimer | GlobalTimerLo => nanoseconds(m),
         GlobalTimerHi => nanoseconds(m) >> 32,
         TotalSmemSize | AggrSmemSize => shape.static_shared + u64::from(shape.dynamic_shared),
+        ReservedSmemOffsetBegin | ReservedSmemOffset0 => shape.reserved_shared,
+        // Cooperative groups use 288 bytes from here on.
+        ReservedSmemOffset1 => shape.reserved_shared + RESERVED_SHARED / 2,
+        ReservedSmemOffsetEnd => shape.reserved_shared + RESERVED_SHARED,
+        ReservedSmemOffsetCap => RESERVED_SHARED,
         DynamicSmemSize => shape.dynamic_shared.into(),
         ClusterNCtaId => u64::from(axis < 3),
         // As cooperative groups look for the grid's barrier.
@@ -119,4 +140,32 @@ pub(crate) fn frame_address(d: &mut Decoder<'_, '_>, row: u32, offset: u64, wind
         Step::Next
     };
     d.emit_handler(run, Rows { d: row, imm: offset.wrapping_add(window), ..Rows::default() });
+}
+
+/// `row = array + (index + offset) * scalar`. All but the address of the array has 32 bits; that, too, unless it is `wide`,
+/// so that a negative offset leads below the array. The index is a value of the type in a row of 32 bits.
+pub(crate) fn element_address(
+    d: &mut Decoder<'_, '_>,
+    row: u32,
+    (index, ty): (u32, Type),
+    (array, wide): (SymbolValue, bool),
+    element: &Element,
+) {
+    let (offset, scalar) = (element.offset as u32, element.scalar);
+    let unused = 32 - ty.bits().min(32);
+    let signed = ty.kind() == TypeKind::Signed;
+    d.emit_boxed(move |m, _| {
+        let array = match array {
+            SymbolValue::Constant(address) => address,
+            SymbolValue::Frame(at) => u64::from(m.warp.frame().local).wrapping_add(at),
+        };
+        let addresses = lanewise(m.registers.row32(index), |value| {
+            let top = value << unused;
+            let index = if signed { (top as i32 >> unused) as u32 } else { top >> unused };
+            let bytes = index.wrapping_add(offset).wrapping_mul(scalar);
+            array.wrapping_add(if wide { bytes.into() } else { bytes as i32 as u64 })
+        });
+        m.registers.set64(row, &addresses, m.mask);
+        Step::Next
+    });
 }

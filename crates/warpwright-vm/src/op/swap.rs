@@ -54,44 +54,58 @@ impl<'a> Machine<'a> {
         self.launch.options.checks.race
     }
 
-    /// Lanes are about to compare and swap.
+    /// Lanes are about to do an atomic operation.
+    #[inline(always)]
     pub(super) fn touches_swaps(&mut self, op: &Atomic, swaps: Swaps, group: &Group<'a>) {
-        let reads = swaps.before | swaps.behind;
-        if reads == 0 {
-            return self.touches(op.touch(), group, &[]);
+        if swaps == Swaps::ALL_STORE {
+            self.touches(op.touch(), group, &[]);
+        } else {
+            self.touches_some(op, swaps, group);
         }
+    }
+
+    /// Some of the lanes of a compare-and-swap are to store.
+    #[cold]
+    fn touches_some(&mut self, op: &Atomic, swaps: Swaps, group: &Group<'a>) {
+        let reads = swaps.before | swaps.behind;
         let touch = reading(op);
-        self.look(touch, &part(group, reads), &[], 0);
+        self.look(touch, &group.part(reads), &[], 0);
         if op.reads && swaps.before != 0 {
-            self.observed(touch, &part(group, swaps.before));
+            self.observed(touch, &group.part(swaps.before));
         }
         if reads != group.mask {
-            self.look(op.touch(), &part(group, group.mask & !reads), &[], 0);
+            self.look(op.touch(), &group.part(group.mask & !reads), &[], 0);
         }
         self.counted(AccessKind::Atomic, group);
     }
 
     /// They have done so, and observed what they found.
+    #[inline(always)]
     pub(super) fn observed_swaps(&mut self, op: &Atomic, swaps: Swaps, group: &Group<'a>) {
+        if swaps == Swaps::ALL_STORE {
+            self.observed(op.touch(), group);
+        } else {
+            self.observed_some(op, swaps, group);
+        }
+    }
+
+    #[cold]
+    fn observed_some(&mut self, op: &Atomic, swaps: Swaps, group: &Group<'a>) {
         let stores = group.mask & !(swaps.before | swaps.behind);
         if stores != 0 {
-            self.observed(op.touch(), &part(group, stores));
+            self.observed(op.touch(), &group.part(stores));
         }
         if swaps.behind != 0 {
-            self.observed(reading(op), &part(group, swaps.behind));
+            self.observed(reading(op), &group.part(swaps.behind));
         }
     }
 
     /// A lane that was to read only stores after all: another host thread was faster.
     pub(super) fn touches_swap(&mut self, op: &Atomic, group: &Group<'a>, lane: usize) {
-        self.look(op.touch(), &part(group, 1 << lane), &[], 0);
+        self.look(op.touch(), &group.part(1 << lane), &[], 0);
     }
 }
 
 fn reading(op: &Atomic) -> Touch {
     Touch { kind: AccessKind::Swap, order: Order { release: false, ..op.order }, ..op.touch() }
-}
-
-fn part<'a>(group: &Group<'a>, mask: u32) -> Group<'a> {
-    Group { region: group.region, mask, offsets: group.offsets, ..*group }
 }

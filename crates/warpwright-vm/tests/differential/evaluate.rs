@@ -359,7 +359,7 @@ impl Frame<'_> {
             Src::Imm(Imm::F32(bits)) => (*bits).into(),
             Src::Imm(Imm::F64(bits)) => (*bits).into(),
             Src::Special(special) => self.special(*special).into(),
-            Src::Symbol(_) | Src::Sink => panic!("no value of {src:?}"),
+            Src::Symbol(_) | Src::Element(_) | Src::Sink => panic!("no value of {src:?}"),
         };
         low(value as i128, ty.bits())
     }

@@ -104,6 +104,10 @@ impl Mov {
         match a {
             Src::Special(special) => check_special(check, *special, self.ty),
             Src::Symbol(address) => self.symbol(check, &address.symbol),
+            Src::Element(element) => {
+                check.element("a", element);
+                self.symbol(check, &element.array);
+            }
             other => check.src("a", other, self.ty),
         }
     }

@@ -26,8 +26,14 @@ instruction! {
                 check.narrow_address("the generic address");
             }
             check.dst("d", op.d, op.ty);
-            let Src::Symbol(address) = &op.a else { return check.src("a", &op.a, op.ty) };
-            let symbol = &address.symbol;
+            let symbol = match &op.a {
+                Src::Symbol(address) => &address.symbol,
+                Src::Element(element) => {
+                    check.element("a", element);
+                    &element.array
+                }
+                other => return check.src("a", other, op.ty),
+            };
             if op.to {
                 return check.report(Code::OperandForm, "operand `a` of `cvta.to` must be a register");
             }

@@ -120,7 +120,7 @@ instruction! {
             transfer!(op).check(check, Semantics::Release);
             check.data_address("address", &op.address, op.space);
             parameter_kind(check, &op.address, None);
-            if let AddressBase::Symbol(symbol) = &op.address.base
+            if let Some(symbol) = op.address.base.symbol()
                 && is_input(check.function(), symbol)
             {
                 check.report(Code::Parameter, "an input parameter cannot be written");
@@ -189,8 +189,8 @@ impl Ld {
     fn alike(&self, operands: &Operands<'_>) -> Level {
         let weak = !self.mmio && matches!(self.semantics, None | Some(Semantics::Weak));
         // Without a space, a variable of the function tells it by its name.
-        let named = match self.address.base {
-            AddressBase::Symbol(Symbol::Local(id)) => Some(operands.function.variable(id).space),
+        let named = match self.address.base.symbol() {
+            Some(Symbol::Local(id)) => Some(operands.function.variable(*id).space),
             _ => None,
         };
         match self.space.or(named).map(Space::base) {
@@ -208,7 +208,7 @@ impl Ld {
         if !matches!(self.space, None | Some(Space::Global)) {
             check.report(Code::StateSpace, "`.unified` is for global or generic accesses");
         }
-        if let AddressBase::Symbol(symbol) = &self.address.base
+        if let Some(symbol) = self.address.base.symbol()
             && let Some(variable) = check.variable(symbol)
             && !variable.attributes.iter().any(|attribute| matches!(attribute, Attribute::Unified(..)))
         {
@@ -283,7 +283,7 @@ fn is_call_parameter(check: &Check<'_>, symbol: &Symbol) -> bool {
 /// `.param::entry` names the parameters of the kernel, `.param::func` the others; a parameter of a call
 /// is not accessed under a guard.
 fn parameter_kind(check: &mut Check<'_>, address: &Address, space: Option<Space>) {
-    let AddressBase::Symbol(symbol) = &address.base else { return };
+    let Some(symbol) = address.base.symbol() else { return };
     let function = check.function();
     if check.is_guarded() && is_call_parameter(check, symbol) {
         check.report(Code::Parameter, "a parameter of a call cannot be accessed under a guard");

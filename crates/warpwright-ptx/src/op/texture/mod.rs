@@ -85,6 +85,9 @@ fn opaque(check: &mut Check<'_>, name: &str, address: &Address, types: &[Type]) 
     match &address.base {
         AddressBase::Reg(reg) => check.reg(name, *reg, Type::U64),
         AddressBase::Symbol(symbol) => opaque_symbol(check, name, symbol, types),
+        AddressBase::Element(_) => {
+            check.report(Code::OperandForm, format!("`{name}` cannot be an element of an array"))
+        }
         AddressBase::Absolute => check.report(Code::OperandForm, format!("`{name}` cannot be a number")),
     }
 }

@@ -94,6 +94,7 @@ pub(super) fn flow(op: &Op) -> Flow {
         Family::Memory(Memory::Ld(_) | Memory::Ldu(_)) => Flow::Load,
         Family::Memory(Memory::St(op)) => Flow::Store(match op.address.base {
             AddressBase::Reg(reg) => Some(reg),
+            AddressBase::Element(ref element) => Some(element.index),
             _ => None,
         }),
         Family::Warp(Warp::Shfl(op)) => Flow::Shuffle(registers([&op.b, &op.c, &op.mask])),
