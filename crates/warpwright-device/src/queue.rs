@@ -66,6 +66,8 @@ struct State {
     due: u64,
     /// The oldest ticket that could go on when another one was chosen, and since when.
     passed_over: Option<(u64, Instant)>,
+    /// Whether the latest turn was that of a launch that had stood still.
+    resumed: bool,
     /// The number of turns of operations that others may notice.
     turns: u64,
     /// When an operation was last issued, had a turn, or the queue was stirred.
@@ -399,6 +401,7 @@ impl State {
     fn pop(&mut self, stream: u64) -> Option<Entry> {
         let lane = self.lanes.get_mut(&stream)?;
         let entry = lane.pop_front()?;
+        self.resumed = entry.op.standing().is_some();
         let next = lane.front().map(|next| next.ticket);
         // Lanes keep their room for what comes next, but not those of any number of streams that are gone.
         if next.is_none() && self.lanes.len() > KEPT_LANES {
@@ -500,7 +503,7 @@ impl State {
         let takes_first = self.chooser.takes_first();
         let mut oldest = 0;
         // Of the launches that stand still and may go on, the one that has done so for longest: they wait for what others
-        // do, who come first, but not for ever.
+        // do, who come first, but not for ever. After a turn of one of them others come first again.
         let mut resting: Option<(Duration, u64)> = None;
         for head in self.heads() {
             if head.ticket > due && !free.is_empty() {
@@ -509,7 +512,9 @@ impl State {
             let stream = head.stream.id();
             if !held.holds(&head.stream) && head.is_ready(self.turns) {
                 match head.op.standing().map(|standing| standing.since()) {
-                    Some(since) if since < LONGEST => resting = resting.max(Some((since, stream))),
+                    Some(since) if since < LONGEST || self.resumed => {
+                        resting = resting.max(Some((since, stream)));
+                    }
                     _ => {
                         let lane = self.lanes.get(&stream);
                         let last = lane.and_then(VecDeque::back).map_or(0, |last| last.ticket);

@@ -110,22 +110,10 @@ $wait:
     assert_eq!(two.clone_dtoh(&answer).unwrap(), [60, 0]);
 }
 
-#[test]
-fn a_kernel_that_waits_makes_way_whatever_it_does_meanwhile() {
-    // What a kernel does each time that it looks at `q[0]`, until that is 1: then it stores `n` in `p[0]`.
-    for meanwhile in [
-        "add.u32 %r2, %r2, 1;",
-        "add.u32 %r2, %r2, 1; setp.gt.u32 %p2, %r2, 0x7fffffff; @%p2 trap;",
-        "mad.lo.u32 %r2, %r2, 1664525, 1013904223; shr.u32 %r3, %r2, 28; @%p2 add.u32 %r2, %r2, %r3;",
-        "mov.u64 %rd3, %clock64; setp.eq.u64 %p2, %rd3, 0; @%p2 trap;",
-        "mov.u64 %rd3, %globaltimer; setp.eq.u64 %p2, %rd3, 0; @%p2 trap;",
-        "add.u32 %r2, %r2, 1; st.shared.u32 [beats], %r2;",
-        "add.u32 %r2, %r2, 1; nanosleep.u32 20;",
-        "add.u32 %r2, %r2, 1; st.global.u32 [%rd1+4], %r2;",
-        "atom.global.add.u32 %r3, [%rd1+4], 1;",
-    ] {
-        let text = format!(
-            ".version 7.8
+/// A kernel that does something each time that it looks at `q[0]`, until that is 1: then it stores `n` in `p[0]`.
+fn waits(meanwhile: &str) -> Gpu {
+    let text = format!(
+        ".version 7.8
 .target sm_80
 .address_size 64
 .visible .entry waits(.param .u64 p, .param .u64 q, .param .u32 n)
@@ -148,15 +136,44 @@ $wait:
     ret;
 }}
 "
-        );
-        let device = Gpu::plain().device;
-        let gpu = Gpu { module: device.load_ptx(&text).unwrap(), device };
+    );
+    let device = Gpu::plain().device;
+    Gpu { module: device.load_ptx(&text).unwrap(), device }
+}
+
+#[test]
+fn a_kernel_that_waits_makes_way_whatever_it_does_meanwhile() {
+    for meanwhile in [
+        "add.u32 %r2, %r2, 1;",
+        "add.u32 %r2, %r2, 1; setp.gt.u32 %p2, %r2, 0x7fffffff; @%p2 trap;",
+        "mad.lo.u32 %r2, %r2, 1664525, 1013904223; shr.u32 %r3, %r2, 28; @%p2 add.u32 %r2, %r2, %r3;",
+        "mov.u64 %rd3, %clock64; setp.eq.u64 %p2, %rd3, 0; @%p2 trap;",
+        "mov.u64 %rd3, %globaltimer; setp.eq.u64 %p2, %rd3, 0; @%p2 trap;",
+        "add.u32 %r2, %r2, 1; st.shared.u32 [beats], %r2;",
+        "add.u32 %r2, %r2, 1; nanosleep.u32 20;",
+        "add.u32 %r2, %r2, 1; st.global.u32 [%rd1+4], %r2;",
+        "atom.global.add.u32 %r3, [%rd1+4], 1;",
+    ] {
+        let gpu = waits(meanwhile);
         let [(one, x), (two, flags)] = streams(&gpu);
         gpu.launch(&one, "waits", &x, &flags, 7);
         two.memcpy_htod(&[1], &flags.slice(..1).unwrap()).unwrap();
         one.synchronize().unwrap();
         assert_eq!(one.clone_dtoh(&x).unwrap()[0], 7, "{meanwhile}");
     }
+}
+
+/// On the virtual GPU each of them takes long to make way.
+#[test]
+fn kernels_that_wait_make_way_for_others_and_not_only_for_one_another() {
+    let gpu =
+        waits("add.u32 %r2, %r2, 1; st.global.u32 [%rd1+4], %r2; setp.gt.u32 %p2, %r2, 40000000; @%p2 trap;");
+    let [(one, x), (two, y), (three, flags)] = streams(&gpu);
+    gpu.launch(&one, "waits", &x, &flags, 7);
+    gpu.launch(&two, "waits", &y, &flags, 8);
+    three.memcpy_htod(&[1], &flags.slice(..1).unwrap()).unwrap();
+    gpu.device.synchronize().unwrap();
+    assert_eq!((one.clone_dtoh(&x).unwrap()[0], two.clone_dtoh(&y).unwrap()[0]), (7, 8));
 }
 
 mod on_the_vm {

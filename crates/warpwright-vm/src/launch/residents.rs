@@ -95,7 +95,7 @@ impl Residents {
     pub(super) fn run<'a>(&mut self, launch: &'a Launch, m: &mut Machine<'a>) {
         let mut turn = 0;
         let (mut waiting, mut held_turns) = (0, 0);
-        let (mut stalled, mut idle, mut total) = (0, 0, 0);
+        let (mut stalled, mut idle, mut lingered, mut total) = (0, 0, 0, 0);
         let slice = launch.slice.load(Relaxed);
         let mut seen = launch.changes.load(Acquire);
         let patience = launch.patience.load(Relaxed);
@@ -131,16 +131,19 @@ impl Residents {
                 launch.changed();
             }
             let spent = self.blocks[turn].clock - before;
-            (idle, total) = (if acted { 0 } else { idle + spent }, total + spent);
-            let held = take(&mut m.worker.held) && status == BlockStatus::Waiting;
+            let gave_way = status == BlockStatus::Waiting;
+            let counted = spent.max(if gave_way { WAITING } else { 0 });
+            (idle, lingered) = if acted { (0, 0) } else { (idle + spent, lingered + counted) };
+            total += spent;
+            let held = take(&mut m.worker.held) && gave_way;
             held_turns = if held { held_turns + 1 } else { 0 };
             let polls_host = idle > patience && polled;
-            if polls_host || idle > slice && read || total > slice.max(LONG) {
+            if polls_host || lingered > slice && read && !polled || total > slice.max(LONG) {
                 launch.rest(self.index, polls_host);
             } else {
                 launch.resting[self.index as usize].store(held || idle > patience, Release);
             }
-            waiting = if matches!(status, BlockStatus::Waiting) { waiting + 1 } else { 0 };
+            waiting = if gave_way { waiting + 1 } else { 0 };
             if waiting == 0 {
                 awake.set(true);
             }
@@ -157,7 +160,6 @@ impl Residents {
                 }
                 BlockStatus::Running | BlockStatus::Waiting => {
                     let now = launch.changes.load(Acquire);
-                    let counted = spent.max(if waiting > 0 { WAITING } else { 0 });
                     stalled = if now == seen { stalled + counted } else { 0 };
                     seen = now;
                     m.worker.steady = stalled > patience;

@@ -151,6 +151,33 @@ fn a_launch_may_stand_still_many_times() {
     assert_eq!((other.read(), flags.peek(1)), (vec![3, 0], Some(7)));
 }
 
+/// Between two looks it sleeps, gives its core away, and looks at the time: it never does the same again.
+#[test]
+fn a_launch_that_sleeps_makes_way_after_few_looks() {
+    let text = kernel(
+        "    mov.u32 %r2, 0;
+$trip:
+    mov.u64 %rd2, %globaltimer;
+    and.b64 %rd2, %rd2, 15;
+    cvt.u32.u64 %r1, %rd2;
+    nanosleep.u32 %r1;
+    add.u32 %r2, %r2, 1;
+    ld.global.u32 %r1, [%rd1];
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra $trip;
+    st.global.u32 [%rd1+4], %r2;
+    ret;",
+    );
+    let device = device();
+    let flags = device.alloc_zeros::<u32>(2).unwrap();
+    let waiting = launch(&device, &text, &LaunchConfig::new(1, 1), &flags, &Options::default());
+    assert_eq!(waiting.run(), Progress::Standing { changed: false, polls_host: false, makes_way: true });
+    assert!(flags.poke(0, 1));
+    assert_eq!(waiting.run(), Progress::Complete);
+    let looks = flags.read()[1];
+    assert!(looks < 1000, "{looks} looks");
+}
+
 #[test]
 fn a_launch_behind_a_hung_one_waits_for_it_too() {
     let device = device();
