@@ -8,7 +8,7 @@ mod common;
 
 #[cfg(target_os = "linux")]
 mod suite {
-    use crate::common::{add_setter, client, context, get, input, kernel, ok, output};
+    use crate::common::{Findings, add_setter, client, context, get, input, kernel, ok, output};
     use std::ffi::{c_char, c_int};
     use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
     use warpwright_cuda::api::*;
@@ -166,7 +166,8 @@ again:
                 context(0);
                 let (write, stop, x) = (kernel(PTX, "write"), kernel(PTX, "stop"), allocate(16));
                 let mut results = vec![];
-                let launches = [(stop, 1, None), (write, 4, Some(x)), (write, 6, Some(x)), (write, 4, Some(x))];
+                let launches =
+                    [(stop, 1, None), (write, 4, Some(x)), (write, 6, Some(x)), (write, 4, Some(x))];
                 for (kernel, threads, argument) in launches.into_iter().chain([launches[2], launches[3]]) {
                     if results.len() == 5 {
                         // SAFETY: it is allocated.
@@ -413,31 +414,6 @@ again:
         0
     }
 
-    /// A file of findings, which is gone at the end.
-    struct Findings(std::path::PathBuf);
-
-    impl Findings {
-        fn new(test: &str) -> Findings {
-            let name = format!("warpwright-{test}-{}.jsonl", std::process::id());
-            Findings(std::env::temp_dir().join(name))
-        }
-
-        fn path(&self) -> &str {
-            self.0.to_str().unwrap()
-        }
-
-        fn read(&self) -> Vec<serde_json::Value> {
-            let text = std::fs::read_to_string(&self.0).unwrap();
-            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-        }
-    }
-
-    impl Drop for Findings {
-        fn drop(&mut self) {
-            let _ = std::fs::remove_file(&self.0);
-        }
-    }
-
     pub(crate) const TESTS: &[(&str, fn())] = &[
         ("the_environment_says_what_devices_there_are", the_environment_says_what_devices_there_are),
         ("the_exit_status_tells_of_errors_if_asked", the_exit_status_tells_of_errors_if_asked),
@@ -589,7 +565,9 @@ warpwright: 1 launches: 1 errors, 0 warnings"
         let told: Vec<_> = findings
             .read()
             .iter()
-            .map(|line| (line["event"].as_str().unwrap().to_owned(), line["kind"].as_str().map(str::to_owned)))
+            .map(|line| {
+                (line["event"].as_str().unwrap().to_owned(), line["kind"].as_str().map(str::to_owned))
+            })
             .collect();
         let expected = [
             ("trap", Some("instruction")),

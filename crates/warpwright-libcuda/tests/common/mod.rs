@@ -3,10 +3,12 @@
 #![allow(dead_code, unused_imports, reason = "each test program takes what it needs")]
 
 mod calls;
+mod findings;
 mod setter;
 
 pub(crate) use calls::{begin, call, input, ok, out as get, output};
 
+pub(crate) use findings::Findings;
 pub(crate) use setter::add_setter;
 
 use std::ffi::CString;

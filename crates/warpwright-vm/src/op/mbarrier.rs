@@ -187,7 +187,10 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
                     Race::Strict => AccessKind::Write,
                 };
                 m.with_barriers((at, kind), |m, at, _| {
-                    m.barrier_state(at)?;
+                    // libcu++ ends a pipeline's barriers where it is left, and again where it is destroyed.
+                    if !m.is_no_barrier(at) {
+                        m.barrier_state(at)?;
+                    }
                     m.set_barrier(at, 0);
                     m.began_mbarrier(at);
                     Ok(false)
@@ -354,6 +357,12 @@ impl<'a> Machine<'a> {
     fn barrier_state(&self, at: u32) -> Result<State, Misuse> {
         let at = at as usize / 4;
         State::from_bits(u64::from(self.block.shared[at]) | u64::from(self.block.shared[at + 1]) << 32)
+    }
+
+    /// Whether there is what the end of a barrier has left.
+    fn is_no_barrier(&self, at: u32) -> bool {
+        let at = at as usize / 4;
+        self.block.shared[at..at + 2] == [0, 0]
     }
 
     fn set_barrier(&mut self, at: u32, bits: u64) {

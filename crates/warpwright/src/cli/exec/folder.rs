@@ -55,7 +55,7 @@ impl Folder {
     }
 
     /// What the library makes where it has found an error.
-    fn failed(&self) -> PathBuf {
+    pub(super) fn failed(&self) -> PathBuf {
         self.path.join("failed")
     }
 
@@ -73,8 +73,7 @@ impl Folder {
     /// Triton does, if the user has not set them.
     pub(super) fn variables(&self) -> Vec<(&'static str, OsString)> {
         let before = |name, first: &Path| (name, before(first, std::env::var_os(name)));
-        let mut variables =
-            vec![before("LD_LIBRARY_PATH", &self.path), ("WARPWRIGHT_FAILED", self.failed().into())];
+        let mut variables = vec![before("LD_LIBRARY_PATH", &self.path)];
         for (name, path) in [
             ("TRITON_PTXAS_PATH", self.path.join(ptxas::NAME)),
             ("TRITON_PTXAS_BLACKWELL_PATH", self.path.join(ptxas::NAME)),

@@ -44,6 +44,7 @@ pub(super) fn run(
     }
     let mut child = Command::new(program)
         .args(arguments)
+        .envs(fail.map(|_| ("WARPWRIGHT_FAILED", folder.failed())))
         .envs(folder.variables())
         .envs(variables.iter().map(|(name, value)| (name, value)))
         .spawn()
