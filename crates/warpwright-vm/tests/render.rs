@@ -78,7 +78,7 @@ error[memcheck]: a write of global memory is out of bounds
    = note: line 18 is deep.cuh:3
    = note: that is inlined at mid.cuh:7
    = note: that is inlined at user.cu:20
-   = note: the address is just past `_Z4fillPfi_param_0` and `rest+8` (from byte 4 on), of 12 bytes
+   = note: the address is just past parameter 0 and `rest+8` (from byte 4 on), of 12 bytes
 
 error[memcheck]: a write of global memory is out of bounds
   --> PTX:20:5
@@ -86,7 +86,7 @@ error[memcheck]: a write of global memory is out of bounds
 20 |     st.global.u32 [%rd3], %r1;
    |     ^^^^^^^^^^^^^^^^^^^^^^^^^^ thread (3,0,0) of block (0,0,0) writes 4 bytes at 0x70000000000c
    |
-   = note: the address is just past `_Z4fillPfi_param_0` and `rest+8` (from byte 4 on), of 12 bytes"
+   = note: the address is just past parameter 0 and `rest+8` (from byte 4 on), of 12 bytes"
     );
 }
 
@@ -121,7 +121,7 @@ error[memcheck]: a write of global memory is out of bounds
    |     --------------- inlined here
    |
    = note: that is inlined at mid.cuh:7
-   = note: the address is just past `_Z4fillPfi_param_0` and `rest+8` (from byte 4 on), of 12 bytes
+   = note: the address is just past parameter 0 and `rest+8` (from byte 4 on), of 12 bytes
    = note: in kernel `fill(float*, int)`, launched by call 7, cuLaunchKernel
 "
     );

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use warpwright_vm::render::Renderer;
+use warpwright_vm::render::{Renderer, symbol};
 use warpwright_vm::{AccessSite, Finding, FindingKind, Report, Severity, SourceLine, Trap};
 
 static LAUNCHES: AtomicU64 = AtomicU64::new(0);
@@ -63,16 +63,15 @@ pub(crate) fn launched(report: &Report, call: Call, failed: bool) {
         }
     }
     if failed && !again.is_empty() {
-        let kernel = &report.kernel;
         let text = || {
-            let known = again.join(", ");
+            let (kernel, known) = (symbol(&report.kernel), again.join(", "));
             format!("error: kernel `{kernel}`, launched by {call}, fails again as reported before: {known}")
         };
         let json = || {
             json!({
                 "version": VERSION,
                 "event": "repeated",
-                "kernel": kernel,
+                "kernel": report.kernel,
                 "call": call_json(call),
                 "kinds": again,
             })

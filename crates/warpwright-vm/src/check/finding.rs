@@ -190,18 +190,20 @@ impl FindingKind {
             (_, true) => "both write the same value, which works but is a race",
             (Between::Copy, _) => "wait for the copy with `cp.async.wait_group` or an mbarrier first",
             (Between::Lanes, _) => {
-                "a `bar.warp.sync` is missing between the two, or an atomic operation if both update one value"
+                "a `bar.warp.sync` (`__syncwarp`) is missing between the two, or an atomic operation if both update one \
+                 value"
             }
             (Between::Warps, _) => {
-                "a barrier of the block is missing between the two, or an atomic operation if both update one value"
+                "a barrier of the block (`bar.sync`, `__syncthreads`) is missing between the two, or an atomic operation \
+                 if both update one value"
             }
             (Between::Launches, _) => {
                 "the launches may overlap: put `griddepcontrol.wait` in front, in every thread that accesses what \
                  launches in flight access, and in every block of the launches between the two"
             }
             (Between::Blocks, _) => {
-                "order them with a release and an acquire, or use atomics for both; barriers of a block do not \
-                 reach others"
+                "order them with a release and an acquire (`__threadfence` and a flag), or use atomics for both; barriers \
+                 of a block do not reach others"
             }
         })
     }
@@ -339,7 +341,10 @@ impl fmt::Display for AllocationRef {
         let name = symbol(&self.name);
         for (i, argument) in self.arguments.iter().take(MAX_ARGUMENTS).enumerate() {
             let and = if i > 0 { " and " } else { "" };
-            write!(f, "{and}`{}`", argument.name)?;
+            match compiled_parameter(&argument.name) {
+                Some(number) => write!(f, "{and}parameter {number}")?,
+                None => write!(f, "{and}`{}`", argument.name)?,
+            }
             if argument.offset > 0 {
                 write!(f, " (from byte {} on)", argument.offset)?;
             }
@@ -351,6 +356,12 @@ impl fmt::Display for AllocationRef {
             (_, _) => write!(f, " ({name})"),
         }
     }
+}
+
+/// The number of a parameter that compilers of C++ have named after the kernel: `_Z4axpyfPfS_i_param_1`.
+fn compiled_parameter(name: &str) -> Option<&str> {
+    let (kernel, number) = name.rsplit_once("_param_")?;
+    (kernel.starts_with("_Z") && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(number)
 }
 
 /// The location of an access in memory.
