@@ -63,7 +63,7 @@ fn options_become_the_environment_that_the_library_reads() {
     let options = [
         &["--check", "racecheck,initcheck", "--sm", "75,sm_90", "--memory", "8G", "--workers", "2"][..],
         &["--order", "random:7", "--findings", "found.json", "--fail", "--leaks", "--log", "calls"],
-        &["--driver", "12.8", "--on-error", "continue"],
+        &["--driver", "12.8", "--on-error", "continue", "--race", "strict"],
     ];
     let file = sandbox.folder.path().join("found.json");
     let expected = [
@@ -77,6 +77,7 @@ fn options_become_the_environment_that_the_library_reads() {
         "WARPWRIGHT_MEMORY=8589934592",
         "WARPWRIGHT_ON_ERROR=continue",
         "WARPWRIGHT_ORDER=random:7",
+        "WARPWRIGHT_RACE=strict",
         "WARPWRIGHT_WORKERS=2",
     ]
     .map(|line| format!("{line}\n"))

@@ -3,6 +3,7 @@
 //! | variable | value | default |
 //! | --- | --- | --- |
 //! | `WARPWRIGHT_CHECK` | `all`, `none`, or some of `memcheck,racecheck,initcheck,synccheck,synccheck=strict`; also `api` | `memcheck` |
+//! | `WARPWRIGHT_RACE` | the definition of a race: `normal`, or `strict`, by the letter | `normal` |
 //! | `WARPWRIGHT_DEVICES` | architectures, one device each: `75,80,90` | `90` |
 //! | `WARPWRIGHT_MEMORY` | memory of each device in bytes, with `K`, `M`, `G` or `T` | `64G` |
 //! | `WARPWRIGHT_WORKERS` | host threads of each device; 0 for one for each core | `0` |
@@ -23,13 +24,15 @@ use std::path::PathBuf;
 use thiserror::Error;
 use warpwright_device::Order;
 use warpwright_ptx::ir::Arch;
-use warpwright_vm::Checks;
+use warpwright_vm::{Checks, Race};
 
 /// The configuration of the library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Config {
     /// The checks of launches.
     pub(crate) checks: Checks,
+    /// The definition of a race.
+    pub(crate) race: Race,
     /// Whether calls that return an error are findings.
     pub(crate) api: bool,
     /// The architectures of the devices that the client sees.
@@ -91,6 +94,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             checks: Checks::MEMORY,
+            race: Race::Normal,
             api: false,
             devices: vec![Arch::sm(90)],
             memory: 64 << 30,
@@ -125,6 +129,11 @@ impl Config {
             )?,
             api: of.read("WARPWRIGHT_CHECK", "", default.api, |text| {
                 Some(text.split(',').any(|name| name.trim() == API))
+            })?,
+            race: of.read("WARPWRIGHT_RACE", "normal or strict", default.race, |text| match text {
+                "normal" => Some(Race::Normal),
+                "strict" => Some(Race::Strict),
+                _ => None,
             })?,
             devices: of.read(
                 "WARPWRIGHT_DEVICES",
@@ -295,6 +304,7 @@ mod tests {
     fn everything_can_be_said() {
         let config = read(&[
             ("WARPWRIGHT_CHECK", "racecheck, api, synccheck=strict"),
+            ("WARPWRIGHT_RACE", "strict"),
             ("WARPWRIGHT_DEVICES", "75, sm_80,90a"),
             ("WARPWRIGHT_MEMORY", "3g"),
             ("WARPWRIGHT_WORKERS", "2"),
@@ -311,6 +321,7 @@ mod tests {
         ]);
         let expected = Config {
             checks: Checks { race: true, sync: true, strict_sync: true, ..Checks::MEMORY },
+            race: Race::Strict,
             api: true,
             devices: vec![Arch::sm(90), Arch::sm(75)],
             memory: 3 << 30,
@@ -332,6 +343,7 @@ mod tests {
     fn what_cannot_be_done_is_refused() {
         for (variable, value) in [
             ("WARPWRIGHT_CHECK", "everything"),
+            ("WARPWRIGHT_RACE", "letter"),
             ("WARPWRIGHT_DEVICES", "80,81"),
             ("WARPWRIGHT_MEMORY", "1000"),
             ("WARPWRIGHT_MEMORY", "99999999T"),

@@ -6,6 +6,15 @@ use warpwright_ptx::ir::Arch;
 use warpwright_runtime::Device;
 use warpwright_vm as vm;
 
+/// The definition of a race.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Race {
+    /// A strong read before a block barrier acquires, as compilers' code relies on
+    Normal,
+    /// By the letter of the memory model
+    Strict,
+}
+
 /// A check that can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Check {

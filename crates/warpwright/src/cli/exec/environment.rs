@@ -20,6 +20,9 @@ pub(super) fn variables(arguments: &Arguments) -> Result<Variables, Failure> {
         virtual_gpu::checks(&of_kernels)?;
         set("WARPWRIGHT_CHECK", list(arguments.check.iter().map(name)).into());
     }
+    if let Some(race) = &arguments.race {
+        set("WARPWRIGHT_RACE", name(race).into());
+    }
     if !arguments.sm.is_empty() {
         let number = |arch: &warpwright_ptx::ir::Arch| {
             let text = arch.to_string();

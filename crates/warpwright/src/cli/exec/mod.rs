@@ -18,7 +18,7 @@ mod library;
 mod process;
 pub(crate) mod ptxas;
 
-use super::virtual_gpu::Check;
+use super::virtual_gpu::{Check, Race};
 use super::{Failure, Outcome};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// synccheck=strict; and api, calls that return an error
     #[arg(long, value_name = "CHECKS", value_delimiter = ',', hide_possible_values = true)]
     check: Vec<Check>,
+    /// Definition of a race: `strict` follows the letter of the memory model [default: normal]
+    #[arg(long, value_name = "RULE", hide_possible_values = true)]
+    race: Option<Race>,
     /// Compute capabilities of the devices, such as 90, or 75,90 for two of them [default: 90]
     #[arg(
         long,

@@ -2,11 +2,12 @@
 //!
 //! The device does not check the kernel, so options that need the virtual GPU are refused by name rather than ignored.
 
-use super::options::{Dims, Options, Race};
+use super::options::{Dims, Options};
 use super::program::Program;
 use super::values::{Contents, Fill, Output, Value};
 use crate::cli::Failure;
 use crate::cli::virtual_gpu::Check;
+use crate::cli::virtual_gpu::Race;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::time::Duration;

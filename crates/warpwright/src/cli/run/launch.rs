@@ -1,9 +1,10 @@
 //! Runs a kernel on a virtual device.
 
 use super::figures::Pointed;
-use super::options::{Dims, Options, Race};
+use super::options::{Dims, Options};
 use super::program::Program;
 use super::values::{Contents, Fill, Global, Output, Value};
+use crate::cli::virtual_gpu::Race;
 use crate::cli::{Failure, virtual_gpu};
 use std::fmt;
 use std::time::{Duration, Instant};

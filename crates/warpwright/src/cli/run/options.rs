@@ -1,6 +1,6 @@
 //! The command line of `run` and `profile`.
 
-use crate::cli::virtual_gpu::{Check, compute_capability};
+use crate::cli::virtual_gpu::{Check, Race, compute_capability};
 use std::str::FromStr;
 use warpwright_ptx::ir::Arch;
 use warpwright_runtime::DeviceSpec;
@@ -82,14 +82,6 @@ pub(crate) struct Options {
     /// Print the report as JSON
     #[arg(long)]
     pub(super) json: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Race {
-    /// A strong read before a block barrier acquires, as compilers' code relies on
-    Normal,
-    /// By the letter of the memory model
-    Strict,
 }
 
 /// Up to three extents, x first; those that are left out are 1.
