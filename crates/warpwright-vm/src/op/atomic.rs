@@ -14,6 +14,7 @@ use crate::num::float::{add as add_f32, add_f64};
 use crate::num::half::{PLAIN, add_bf16, add_f16, both};
 use crate::op::memory::{element, order, source, space};
 use crate::op::swap::Swaps;
+use std::array::{from_mut, from_ref};
 use std::cell::Cell;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -119,16 +120,6 @@ impl Atomic {
             ty => ty.bytes(),
         };
         Touch { kind: AccessKind::Atomic, element, order: self.order }
-    }
-
-    /// What memory holds after it held `old`.
-    #[inline(always)]
-    fn result(&self, is_global: bool, old: u64, operand: u64, compare: u64) -> u64 {
-        match self.action {
-            Action::Compare(_) if old == compare => operand,
-            Action::Compare(_) => old,
-            Action::Combine(op) => combine(op, self.ty, is_global && !self.noftz, old, operand),
-        }
     }
 }
 
@@ -287,37 +278,102 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Which lanes of a compare-and-swap will store. `found` is what each finds.
-    #[cold]
-    fn foresee_swaps(
-        &self,
-        group: &Group<'_>,
-        bytes: u32,
-        (compare, operands): (&Row64, &Row64),
-        found: &mut Row64,
-    ) -> Swaps {
-        for lane in LanesOf(group.mask) {
-            found[lane] = self.there(group, lane, bytes);
-        }
-        Swaps::foresee(group, (compare, operands), found)
-    }
-
-    /// Whether a lane that was to read only, behind one that stores, stores after all. `found` is what it finds.
-    #[cold]
-    fn swaps_behind(
+    /// Changes what the lanes of a group access, one lane after the other: whether anything is other than before, or
+    /// nothing where this memory has no atomic operations. `old` is what was there.
+    #[inline(always)]
+    fn change<const N: usize>(
         &mut self,
         op: &Atomic,
         group: &Group<'a>,
-        lane: usize,
-        compare: u64,
-        found: &mut Row64,
-    ) -> bool {
-        found[lane] = self.there(group, lane, op.ty.bytes());
-        let stores = found[lane] == compare;
-        if stores {
-            self.touches_swap(op, group, lane);
+        values: (&Row64, &[Row64; N]),
+        old: &mut [Row64; N],
+    ) -> Option<bool> {
+        let (ty, noftz) = (op.ty, op.noftz);
+        match op.action {
+            // Most operations count: they have a loop of their own, without choices for each lane.
+            Action::Combine(AtomicOp::Add) if matches!(ty, Type::U32 | Type::S32) => {
+                self.change_by((op, 4), group, values, old, |_, old, operand, _| old.wrapping_add(operand))
+            }
+            action => {
+                self.change_by((op, ty.bytes()), group, values, old, |is_global, old, operand, compare| {
+                    match action {
+                        Action::Compare(_) if old == compare => operand,
+                        Action::Compare(_) => old,
+                        Action::Combine(by) => combine(by, ty, is_global && !noftz, old, operand),
+                    }
+                })
+            }
         }
-        stores
+    }
+
+    /// The same, of elements of so many bytes. `result` is what memory holds after: whether it is global, what it held,
+    /// the operand, and what a compare-and-swap expects.
+    #[inline(always)]
+    fn change_by<const N: usize>(
+        &mut self,
+        (op, bytes): (&Atomic, u32),
+        group: &Group<'a>,
+        (compare, operands): (&Row64, &[Row64; N]),
+        old: &mut [Row64; N],
+        result: impl Fn(bool, u64, u64, u64) -> u64,
+    ) -> Option<bool> {
+        let keep_bits = u64::MAX >> (64 - 8 * bytes);
+        let count = if N == 1 { 1 } else { op.elements.len() };
+        let changed = Cell::new(false);
+        for lane in LanesOf(group.mask) {
+            for index in 0..count {
+                let at = group.offsets[lane] + u64::from(bytes) * index as u64;
+                let (operand, compare) = (operands[index][lane], compare[lane]);
+                let change = |is_global: bool, old: u64| {
+                    let new = result(is_global, old, operand, compare) & keep_bits;
+                    changed.set(changed.get() | (new != old));
+                    new
+                };
+                old[index][lane] = match group.region.kind {
+                    RegionKind::Global(allocation) => {
+                        change_global(allocation, at, bytes, |old| change(true, old))
+                    }
+                    RegionKind::Shared => {
+                        change_shared(&mut self.block.shared, at, bytes, |old| change(false, old))
+                    }
+                    RegionKind::Local | RegionKind::Param => return None,
+                };
+            }
+        }
+        Some(changed.get())
+    }
+
+    /// `change` for a compare-and-swap, where it matters to the checks which lanes store.
+    #[cold]
+    fn swap(
+        &mut self,
+        op: &Atomic,
+        group: &Group<'a>,
+        (compare, operand): (&Row64, &Row64),
+        old: &mut Row64,
+    ) -> Option<bool> {
+        let bytes = op.ty.bytes();
+        for lane in LanesOf(group.mask) {
+            old[lane] = self.there(group, lane, bytes);
+        }
+        let swaps = Swaps::foresee(group, (compare, operand), old);
+        self.touches_swaps(op, swaps, group);
+        let mut changed = false;
+        for lane in LanesOf(group.mask & !swaps.before) {
+            if swaps.behind >> lane & 1 != 0 {
+                old[lane] = self.there(group, lane, bytes);
+                if old[lane] != compare[lane] {
+                    continue;
+                }
+                self.touches_swap(op, group, lane);
+            }
+            let lane = group.part(1 << lane);
+            changed |= self.change(op, &lane, (compare, from_ref(operand)), from_mut(old))?;
+        }
+        if op.reads {
+            self.observed_swaps(op, swaps, group);
+        }
+        Some(changed)
     }
 
     /// Up to `N` elements of up to 64 bits.
@@ -339,51 +395,24 @@ impl<'a> Machine<'a> {
             Action::Combine(_) => [0; LANES],
         };
         let mut old = [[0; LANES]; N];
-        let count = op.elements.len();
         let mut changed = false;
         let mut outward = self.worker.outward;
         let mut todo = mask;
-        while let Some(group) = self.next_group(op.spec(), addresses, &mut todo) {
-            let m = &mut *self;
-            let changed_here = Cell::new(false);
-            let Group { region, mask, ref offsets, .. } = group;
-            let mut swaps = Swaps::ALL_STORE;
-            if matches!(op.action, Action::Compare(_)) && m.foresees_swaps() {
-                swaps = m.foresee_swaps(&group, bytes, (&compare, &operands[0]), &mut old[0]);
-            }
-            m.touches_swaps(op, swaps, &group);
-            for lane in LanesOf(mask & !swaps.before) {
-                if swaps.behind >> lane & 1 != 0
-                    && !m.swaps_behind(op, &group, lane, compare[lane], &mut old[0])
-                {
-                    continue;
+        while let Some(group) = &self.next_group(op.spec(), addresses, &mut todo) {
+            let is_swap = matches!(op.action, Action::Compare(_));
+            let changes = if is_swap && self.foresees_swaps() {
+                self.swap(op, group, (&compare, &operands[0]), &mut old[0])
+            } else {
+                self.touches(op.touch(), group, &[]);
+                let changes = self.change(op, group, (&compare, &operands), &mut old);
+                if op.reads && changes.is_some() {
+                    self.observed(op.touch(), group);
                 }
-                for index in 0..count {
-                    let at = offsets[lane] + u64::from(bytes) * index as u64;
-                    let change = |is_global| {
-                        let (operand, compare) = (operands[index][lane], compare[lane]);
-                        let changed = &changed_here;
-                        move |old| {
-                            let new = op.result(is_global, old, operand, compare) & keep_bits;
-                            changed.set(changed.get() | (new != old));
-                            new
-                        }
-                    };
-                    old[index][lane] = match region.kind {
-                        RegionKind::Global(allocation) => change_global(allocation, at, bytes, change(true)),
-                        RegionKind::Shared => change_shared(&mut m.block.shared, at, bytes, change(false)),
-                        RegionKind::Local | RegionKind::Param => {
-                            return m.not_atomic();
-                        }
-                    };
-                }
-            }
-            if op.reads {
-                m.observed_swaps(op, swaps, &group);
-            }
-            changed |= changed_here.get();
-            let is_global = matches!(region.kind, RegionKind::Global(_));
-            outward |= is_global && changed_here.get();
+                changes
+            };
+            let Some(changes) = changes else { return self.not_atomic() };
+            changed |= changes;
+            outward |= changes && matches!(group.region.kind, RegionKind::Global(_));
         }
         // An attempt that changed nothing is but a look.
         self.worker.outward = outward;

@@ -54,20 +54,12 @@ impl<'a> Machine<'a> {
         self.launch.options.checks.race
     }
 
-    /// Lanes are about to do an atomic operation.
-    #[inline(always)]
+    /// Lanes are about to compare and swap.
     pub(super) fn touches_swaps(&mut self, op: &Atomic, swaps: Swaps, group: &Group<'a>) {
-        if swaps == Swaps::ALL_STORE {
-            self.touches(op.touch(), group, &[]);
-        } else {
-            self.touches_some(op, swaps, group);
-        }
-    }
-
-    /// Some of the lanes of a compare-and-swap are to store.
-    #[cold]
-    fn touches_some(&mut self, op: &Atomic, swaps: Swaps, group: &Group<'a>) {
         let reads = swaps.before | swaps.behind;
+        if reads == 0 {
+            return self.touches(op.touch(), group, &[]);
+        }
         let touch = reading(op);
         self.look(touch, &group.part(reads), &[], 0);
         if op.reads && swaps.before != 0 {
@@ -80,17 +72,7 @@ impl<'a> Machine<'a> {
     }
 
     /// They have done so, and observed what they found.
-    #[inline(always)]
     pub(super) fn observed_swaps(&mut self, op: &Atomic, swaps: Swaps, group: &Group<'a>) {
-        if swaps == Swaps::ALL_STORE {
-            self.observed(op.touch(), group);
-        } else {
-            self.observed_some(op, swaps, group);
-        }
-    }
-
-    #[cold]
-    fn observed_some(&mut self, op: &Atomic, swaps: Swaps, group: &Group<'a>) {
         let stores = group.mask & !(swaps.before | swaps.behind);
         if stores != 0 {
             self.observed(op.touch(), &group.part(stores));
