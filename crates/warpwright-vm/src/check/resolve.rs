@@ -2,8 +2,8 @@
 
 use super::finding::{ShownSite, message};
 use super::{
-    AccessSite, AllocationRef, ArgumentRef, Finding, FindingKind, MemorySite, RawFinding, RawPlace, RawSite,
-    SourceLines,
+    AccessSite, AllocationRef, ArgumentRef, Cause, Finding, FindingKind, MemorySite, RawFinding, RawPlace,
+    RawSite, SourceLines,
 };
 use crate::decode::NO_STATEMENT;
 use crate::launch::Launch;
@@ -21,9 +21,14 @@ pub(crate) fn resolve(launch: &Launch, kernel: &str) -> Vec<Finding> {
         .flat_map(|raw| std::iter::once(raw.first).chain(raw.second))
         .filter_map(|site| Some((site.pc, site.memory?.space)))
         .collect();
-    all.retain(|raw| match raw.kind {
-        FindingKind::UninitializedMemory { space } => !races.contains(&(raw.first.pc, space)),
-        _ => true,
+    all.retain(|raw| {
+        let read = match raw.kind {
+            FindingKind::UninitializedMemory { .. } => Some(raw.first),
+            FindingKind::UndefinedValue { cause: Cause::Memory, .. } => raw.second,
+            _ => None,
+        };
+        let place = read.and_then(|read| Some((read.pc, read.memory?.space)));
+        place.is_none_or(|place| !races.contains(&place))
     });
     let mut lines = SourceLines::new(launch);
     let mut findings: Vec<Finding> =

@@ -25,8 +25,9 @@ impl<'a> Machine<'a> {
     }
 
     /// Lanes are about to read shared or global memory of which bytes were never written, or hold undefined values.
-    /// Returns the lanes where this is no finding by itself: they load bytes that hold some value, and structs are copied
-    /// with the gaps between their members.
+    /// Returns the lanes where this is no finding by itself: they load shared memory, where code reads beyond the end of a
+    /// tile that is not full; or they load global memory of which something was written, since structs are copied with the
+    /// gaps between their members.
     #[cold]
     pub(in crate::check) fn load_partly(&mut self, group: &Group<'a>, start: u32, missing: u32) -> u32 {
         let is_written = |m: &Self, at: u64| match group.region.kind {
@@ -42,7 +43,10 @@ impl<'a> Machine<'a> {
             LanesOf(missing).filter(|&lane| bytes(lane).any(has)).fold(0, |all, lane| all | 1 << lane)
         };
         let undefined = lanes(&|at| stored(self, at).is_some());
-        let partly = undefined | lanes(&|at| is_written(self, at));
+        let partly = match group.region.kind {
+            RegionKind::Global(_) => lanes(&|at| is_written(self, at)),
+            _ => missing,
+        };
         let origin = |m: &Self, lane: usize, at: u32| {
             let at = group.offsets[lane] + u64::from(at);
             let place = || {
