@@ -1,8 +1,8 @@
 //! Fills of memory.
 
 use super::entries;
-use super::memory::bytes_at;
 use crate::engine::Stream;
+use crate::engine::bytes_at;
 use crate::graph::guard;
 use crate::types::{CUdeviceptr, CUstream, Result, Status};
 use std::ffi::{c_uchar, c_uint, c_ushort};

@@ -2,7 +2,7 @@
 
 use super::entries;
 use super::memory::{asker, here};
-use crate::engine::{HostKind, hosts};
+use crate::engine::{HostKind, explain_free, hosts};
 use crate::types::{CUdeviceptr, Out, Result, Status};
 use std::ffi::{c_uint, c_void};
 
@@ -45,7 +45,8 @@ entries! {
         if pointer.is_null() {
             return Ok(());
         }
-        hosts().free(pointer.addr() as u64, HostKind::Pinned)?;
+        let at = pointer.addr() as u64;
+        hosts().free(at, HostKind::Pinned).inspect_err(|_| explain_free(at))?;
         context.check()
     }
 
@@ -72,7 +73,7 @@ entries! {
         if hosts().find(at).is_some_and(|host| host.base == at && host.kind != HostKind::Registered) {
             return Err(Status::INVALID_VALUE);
         }
-        hosts().free(at, HostKind::Registered).map_err(|_| Status::HOST_MEMORY_NOT_REGISTERED)?;
+        hosts().free(at, HostKind::Registered).inspect_err(|_| explain_free(at)).map_err(|_| Status::HOST_MEMORY_NOT_REGISTERED)?;
         context.check()
     }
 

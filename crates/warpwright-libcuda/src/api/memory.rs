@@ -9,7 +9,7 @@ use crate::types::{
 };
 use std::ffi::c_uint;
 use std::sync::Arc;
-use warpwright_device::{Bytes, Release, StreamKind};
+use warpwright_device::{Release, StreamKind};
 
 /// The alignment of rows in pitched memory, in bytes.
 const PITCH: u64 = 512;
@@ -61,7 +61,7 @@ fn free(address: CUdeviceptr) -> Result<()> {
     let (context, _) = here()?;
     guard::may_wait()?;
     if hosts().find(address).is_some() {
-        return hosts().free(address, HostKind::Managed);
+        return hosts().free(address, HostKind::Managed).inspect_err(|_| engine::explain_free(address));
     }
     let owner = engine::owner(address)?;
     let block = owner.memory.take(address)?;
@@ -251,9 +251,4 @@ entries! {
         };
         if host.kind == HostKind::Managed && whole && allowed { Ok(()) } else { Err(Status::INVALID_VALUE) }
     }
-}
-
-/// Bytes of a device or of pinned memory, at an address of the client.
-pub(super) fn bytes_at(address: CUdeviceptr, bytes: u64) -> Result<Bytes> {
-    if address == 0 { Err(Status::INVALID_VALUE) } else { engine::bytes_at(address, bytes) }
 }

@@ -145,9 +145,7 @@ impl Entry {
             }
         };
         log::called(self.name, status);
-        if refused.is_none() {
-            misuse::returned(calls::current(), status);
-        }
+        misuse::returned(calls::current(), status, refused.is_some());
         calls::leave(outer);
         set_cancel_state(cancel_state);
         status

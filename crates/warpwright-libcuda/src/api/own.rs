@@ -107,6 +107,6 @@ pub extern "C" fn warpwrightApiBegin() {
 pub unsafe extern "C" fn warpwrightApiEnd(function: In<c_char>, error: c_int, name: In<c_char>) {
     guarded(|| {
         let text = |pointer| text(pointer).unwrap_or_default();
-        misuse::runtime_call_ends(&text(function), error, &text(name), calls::current());
+        misuse::runtime_call_ends(&text(function), error, &text(name));
     });
 }

@@ -1,10 +1,10 @@
 //! Streams.
 
 use super::entries;
-use super::memory::{bytes_at, here};
+use super::memory::here;
 use crate::engine::{
-    CallbackFunction, EVENTS, HostFunction, HostKind, Recorded, STREAMS, Stream, StreamCallback, hosts,
-    permitted,
+    CallbackFunction, EVENTS, HostFunction, HostKind, Recorded, STREAMS, Stream, StreamCallback, bytes_at,
+    hosts, permitted,
 };
 use crate::graph::{Task, capture, guard};
 use crate::report::log;

@@ -38,6 +38,8 @@ pub(crate) struct Facts {
     pub(crate) arch: Arch,
     /// Constant memory of the module's variables, in bytes.
     pub(crate) constant_bytes: u64,
+    /// Whether it declares dynamic shared memory.
+    pub(crate) has_dynamic_shared: bool,
     /// Its kernels, in the order of the text.
     pub(crate) kernels: Vec<String>,
 }
@@ -99,6 +101,7 @@ fn facts(module: &ir::Module) -> Facts {
     Facts {
         arch: module.target.arch,
         constant_bytes: constants.filter_map(ir::Variable::bytes).sum(),
+        has_dynamic_shared: module.has_dynamic_shared(),
         kernels: module.entries().map(|entry| entry.name.to_string()).collect(),
     }
 }

@@ -75,12 +75,12 @@ struct Entry {
 pub(super) enum Unusable {
     /// The container contradicts itself there.
     Damaged(&'static str),
-    /// It has PTX for other targets alone.
-    OtherTargets(Vec<Arch>),
-    /// It has no PTX; machine code for these architectures, if any.
-    NoPtx(Vec<Arch>),
-    /// It has code for optimisation at link time, for these architectures, and no other.
-    LtoIr(Vec<Arch>),
+    /// It has PTX for other targets alone than the device's.
+    OtherTargets(Vec<Arch>, Arch),
+    /// It has no PTX for the device; machine code for these architectures, if any.
+    NoPtx(Vec<Arch>, Arch),
+    /// It has code for optimisation at link time, for these architectures, and no other, not for the device either.
+    LtoIr(Vec<Arch>, Arch),
 }
 
 impl FatBinary {
@@ -133,11 +133,11 @@ impl FatBinary {
         let fitting = of_kind(PTX).filter(|entry| device.runs(entry.arch));
         match fitting.max_by_key(|entry| (entry.arch.sm, entry.arch.variant != ArchVariant::Base)) {
             Some(entry) => self.payload(entry).map(without_end),
-            None if of_kind(PTX).next().is_some() => Err(Unusable::OtherTargets(targets(PTX))),
+            None if of_kind(PTX).next().is_some() => Err(Unusable::OtherTargets(targets(PTX), device)),
             None if of_kind(MACHINE_CODE).next().is_none() && of_kind(LTO_IR).next().is_some() => {
-                Err(Unusable::LtoIr(targets(LTO_IR)))
+                Err(Unusable::LtoIr(targets(LTO_IR), device))
             }
-            None => Err(Unusable::NoPtx(targets(MACHINE_CODE))),
+            None => Err(Unusable::NoPtx(targets(MACHINE_CODE), device)),
         }
     }
 
@@ -311,16 +311,19 @@ mod tests {
             assert_eq!(text(&all, Arch::sm(device)), Ok(expected.into()), "sm_{device}");
         }
         let others = vec![Arch::sm(75), Arch::specific(90), Arch::sm(90), Arch::sm(80), Arch::family(100)];
-        assert_eq!(text(&all, Arch::sm(70)), Err(Unusable::OtherTargets(others)));
+        assert_eq!(text(&all, Arch::sm(70)), Err(Unusable::OtherTargets(others, Arch::sm(70))));
         let code = container(&[entry(2, Arch::sm(80), 0, b"ELF"), entry(2, Arch::sm(90), LZ4, b"ELF")]);
-        assert_eq!(text(&code, Arch::sm(90)), Err(Unusable::NoPtx(vec![Arch::sm(80), Arch::sm(90)])));
-        assert_eq!(text(&container(&[]), Arch::sm(90)), Err(Unusable::NoPtx(vec![])));
+        assert_eq!(
+            text(&code, Arch::sm(90)),
+            Err(Unusable::NoPtx(vec![Arch::sm(80), Arch::sm(90)], Arch::sm(90)))
+        );
+        assert_eq!(text(&container(&[]), Arch::sm(90)), Err(Unusable::NoPtx(vec![], Arch::sm(90))));
         let lto = entry(8, Arch::sm(80), 0, b"IR");
         let sm_80 = vec![Arch::sm(80)];
         let alone = text(&container(std::slice::from_ref(&lto)), Arch::sm(90));
-        assert_eq!(alone, Err(Unusable::LtoIr(sm_80.clone())));
+        assert_eq!(alone, Err(Unusable::LtoIr(sm_80.clone(), Arch::sm(90))));
         let with_code = container(&[lto, entry(2, Arch::sm(80), 0, b"ELF")]);
-        assert_eq!(text(&with_code, Arch::sm(90)), Err(Unusable::NoPtx(sm_80)));
+        assert_eq!(text(&with_code, Arch::sm(90)), Err(Unusable::NoPtx(sm_80, Arch::sm(90))));
     }
 
     #[test]

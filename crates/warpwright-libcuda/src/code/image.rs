@@ -63,7 +63,12 @@ pub(super) enum Refused {
 impl Refused {
     /// Logs advice about code of that name, and returns the client's status.
     pub(super) fn status(self, name: &str) -> Status {
-        const PTX_TOO: &str = "give `nvcc` PTX to put in, as in `-gencode arch=compute_80,code=compute_80`";
+        let ptx_for = |device: &Arch| {
+            let sm = device.sm;
+            format!(
+                "give `nvcc` PTX to put in: `-gencode arch=compute_{sm},code=compute_{sm}`, or for an earlier one"
+            )
+        };
         let list = |arches: &[Arch]| {
             let names: Vec<String> = arches.iter().map(Arch::to_string).collect();
             names.join(", ")
@@ -73,19 +78,23 @@ impl Refused {
                 "{name} is a cubin, machine code for a real GPU, and a virtual one runs PTX: compile to PTX (`nvcc \
                  -ptx`, `nvrtcGetPTX`, `ptxas` left out) and load that",
             )),
-            Refused::Fat(Unusable::NoPtx(arches)) => log::misuse(&format_args!(
-                "the fat binary of {name} has no PTX, which is what a virtual GPU runs{}{}: {PTX_TOO}",
+            Refused::Fat(Unusable::NoPtx(arches, device)) => log::misuse(&format_args!(
+                "the fat binary of {name} has no PTX, which is what a virtual GPU runs{}{}: {}",
                 if arches.is_empty() { "" } else { ", but machine code alone, for " },
                 list(arches),
+                ptx_for(device),
             )),
-            Refused::Fat(Unusable::LtoIr(arches)) => log::misuse(&format_args!(
-                "the fat binary of {name} has LTO-IR alone, for {}, and a virtual GPU runs PTX: {PTX_TOO}",
+            Refused::Fat(Unusable::LtoIr(arches, device)) => log::misuse(&format_args!(
+                "the fat binary of {name} has LTO-IR alone, for {}, and a virtual GPU runs PTX: {}",
                 list(arches),
+                ptx_for(device),
             )),
-            Refused::Fat(Unusable::OtherTargets(arches)) => log::misuse(&format_args!(
-                "the fat binary of {name} has PTX for {}, which the device does not run: choose another one \
-                 (`exec --sm`), or {PTX_TOO}",
+            Refused::Fat(Unusable::OtherTargets(arches, device)) => log::misuse(&format_args!(
+                "the fat binary of {name} has PTX for {}, which a device of {device} does not run: choose one that \
+                 does (`exec --sm {}`), or {}",
                 list(arches),
+                arches.iter().map(|arch| arch.sm).min().unwrap_or(device.sm),
+                ptx_for(device),
             )),
             Refused::Fat(Unusable::Damaged(what)) => {
                 log::misuse(&format_args!("{name} is a fat binary, and {what} is damaged: compile again"));
@@ -116,7 +125,7 @@ impl Refused {
         }
         match self {
             Refused::Cubin | Refused::Target { .. } => Status::NO_BINARY_FOR_GPU,
-            Refused::Fat(Unusable::NoPtx(_) | Unusable::LtoIr(_) | Unusable::OtherTargets(_)) => {
+            Refused::Fat(Unusable::NoPtx(..) | Unusable::LtoIr(..) | Unusable::OtherTargets(..)) => {
                 Status::NO_BINARY_FOR_GPU
             }
             _ => Status::INVALID_IMAGE,

@@ -138,7 +138,8 @@ impl warpwright_device::Launch for Launch {
     fn end(&self, number: u64, report: Report) -> warpwright_device::Result<()> {
         print(&report.output);
         let ended = Failure::of_launch(&self.function.name().into(), number, &report, false);
-        findings::launched(&report, self.made_by, ended.is_err());
+        let lacks_shared = self.shape.shared == 0 && self.function.code.facts.has_dynamic_shared;
+        findings::launched(&report, self.made_by, lacks_shared, ended.is_err());
         ended
     }
 }

@@ -163,6 +163,13 @@ fn is_device_runtime(name: &str) -> bool {
     file.starts_with("libcudadevrt") || file.starts_with("cudadevrt")
 }
 
+/// Whether it is a function of CUDA's device runtime by which kernels launch kernels or graphs.
+fn launches(symbol: &str) -> bool {
+    let function = symbol.strip_prefix("__cudaCDP2").or_else(|| symbol.strip_prefix("cuda"));
+    let parts = ["GetParameterBuffer", "LaunchDevice", "GraphLaunch"];
+    function.is_some_and(|function| parts.iter().any(|part| function.starts_with(part)))
+}
+
 impl Text {
     fn input(&self) -> Input {
         Input { name: self.name.clone(), module: self.module.clone() }
@@ -190,14 +197,20 @@ impl State {
                 }
                 _ => None,
             };
+            let is_launch = matches!(&error, LinkError::Undefined { symbol, .. } if launches(symbol));
+            let why = match is_launch {
+                true => format!("{error}: launches from kernels (dynamic parallelism) are not supported"),
+                false => error.to_string(),
+            };
             let what = match line {
-                Some(line) => super::message(Some(line), "error   ", &error.to_string()),
-                None => format!("nvlink error   : {error}"),
+                Some(line) => super::message(Some(line), "error   ", &why),
+                None => format!("nvlink error   : {why}"),
             };
             log::misuse(&what);
             options.error(&what);
             match error {
                 LinkError::Nothing => Status::INVALID_IMAGE,
+                LinkError::Undefined { .. } if is_launch => Status::NOT_SUPPORTED,
                 LinkError::Undefined { symbol, .. } => {
                     let mut unusable = unusable.iter();
                     let code = unusable.find(|(_, image)| image.lacks(target, &symbol));
@@ -246,4 +259,28 @@ fn device_runtime() -> Input {
     let module = warpwright_ptx::parse(DEVICE_RUNTIME);
     let module = module.unwrap_or_else(|_| Module::new(warpwright_ptx::ir::Version::OLDEST, Arch::sm(70)));
     Input { name: "libcudadevrt".to_string(), module }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_launches_from_kernels_is_known_by_its_name() {
+        for (symbol, expected) in [
+            ("__cudaCDP2GetParameterBufferV2", true),
+            ("__cudaCDP2LaunchDeviceV2", true),
+            ("__cudaCDP2LaunchDevice", true),
+            ("cudaGetParameterBuffer", true),
+            ("cudaGetParameterBufferV2", true),
+            ("cudaLaunchDevice", true),
+            ("cudaLaunchDeviceV2_ptsz", true),
+            ("cudaGraphLaunch", true),
+            ("cudaCGGetIntrinsicHandle", false),
+            ("LaunchDevice", false),
+            ("myGetParameterBuffer", false),
+        ] {
+            assert_eq!(launches(symbol), expected, "{symbol}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use crate::report::log;
 use crate::types::{Result, Status};
 use std::sync::Arc;
 use warpwright_device::{Bytes, HostBytes, Memory};
+use warpwright_vm::AllocationRef;
 
 /// The kind of memory at an address. A node of an executable graph keeps that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,8 +64,61 @@ impl Mapping {
     }
 }
 
-/// The bytes at an address of any device; they must be in one allocation, or in one variable.
+/// The bytes at an address of any device; they must be in one allocation, or in one variable. The log says why they are
+/// not.
 pub(crate) fn bytes_at(address: u64, bytes: u64) -> Result<Bytes> {
+    find_bytes(address, bytes).inspect_err(|_| explain_absence(address, bytes))
+}
+
+/// What has an address of a device, or had it until it was freed.
+fn located(address: u64) -> Option<AllocationRef> {
+    let engines = engines().unwrap_or_default();
+    let located = |engine: &Arc<Engine>| {
+        let mut at = engine.vm().locate(address)?;
+        // Streams may not have come to the free.
+        at.freed |= engine.memory.find(address).is_some_and(|block| !block.is_allocated());
+        Some(at)
+    };
+    // Addresses of the host come back: what is there comes before what was.
+    engines.iter().filter_map(located).min_by_key(|at| at.freed)
+}
+
+/// Logs why no memory of a device has these bytes.
+fn explain_absence(address: u64, bytes: u64) {
+    match located(address) {
+        Some(at) if at.freed => {
+            log::misuse(&format_args!(
+                "{bytes} bytes at {address:#x} were those of {at}, which was freed already"
+            ));
+        }
+        Some(at) if bytes <= at.bytes.saturating_sub(at.offset as u64) => {
+            log::misuse(&format_args!(
+                "{bytes} bytes at {address:#x} of {at} are mapped to no memory that can be accessed"
+            ));
+        }
+        Some(at) => log::misuse(&format_args!(
+            "{bytes} bytes from byte {} of {at} on: it has {}",
+            at.offset, at.bytes
+        )),
+        None if address == 0 => log::misuse(&format_args!("{bytes} bytes at an address that is null")),
+        None => log::misuse(&format_args!("{bytes} bytes at {address:#x} are in no memory of a device")),
+    }
+}
+
+/// Logs why a function frees nothing at an address.
+pub(crate) fn explain_free(address: u64) {
+    match located(address) {
+        Some(at) if at.freed => log::misuse(&format_args!("{at} was freed already")),
+        Some(at) if at.offset > 0 => log::misuse(&format_args!(
+            "{address:#x} is byte {} of {at}, which is freed at its beginning",
+            at.offset
+        )),
+        Some(at) => log::misuse(&format_args!("{at} is freed by another function, or with its module")),
+        None => log::misuse(&format_args!("no memory was allocated at {address:#x}")),
+    }
+}
+
+fn find_bytes(address: u64, bytes: u64) -> Result<Bytes> {
     if let Some(host) = hosts().find(address) {
         let span = host.span(address, bytes)?;
         return Ok(Bytes::new(span).kept_by(host));
@@ -93,13 +147,14 @@ pub(crate) fn bytes_at(address: u64, bytes: u64) -> Result<Bytes> {
 pub(crate) fn is_allocated(bytes: &Bytes) -> Result<()> {
     match super::array::array_at(bytes.address()) {
         Some(_) => Ok(()),
-        None => bytes_at(bytes.address(), bytes.len()).map(drop),
+        None => find_bytes(bytes.address(), bytes.len()).map(drop),
     }
 }
 
 /// The memory at an address of a device or the host: memory that devices know, else the client's own.
 pub(crate) fn memory_of_host(address: u64, bytes: u64) -> Result<Memory> {
     if address == 0 {
+        log::misuse(&"the address of the host's memory is null");
         return Err(Status::INVALID_VALUE);
     }
     // Part of pinned memory and part not is nothing that can be copied.
@@ -108,9 +163,15 @@ pub(crate) fn memory_of_host(address: u64, bytes: u64) -> Result<Memory> {
     }
     // A freed address of a device may come here too.
     if !super::pages::is_there(address, bytes) {
-        log::misuse(&format_args!(
-            "{bytes} bytes at {address:#x} are neither in memory of a device nor of the host"
-        ));
+        match located(address) {
+            Some(at) if at.freed => explain_absence(address, bytes),
+            Some(at) => log::misuse(&format_args!(
+                "{bytes} bytes at {address:#x} are memory of a device, {at}, and the call takes memory of the host there"
+            )),
+            None => log::misuse(&format_args!(
+                "{bytes} bytes at {address:#x} are neither in memory of a device nor of the host"
+            )),
+        }
         return Err(Status::INVALID_VALUE);
     }
     Ok(Memory::Host(Arc::new(ClientMemory::new(address, bytes))))
@@ -129,9 +190,9 @@ pub(crate) fn memory_of_any(address: u64, bytes: u64) -> Result<Memory> {
             .iter()
             .any(|engine| engine.memory.find(address).is_some() || engine.vm().extent(address).is_some())
     };
-    match memory_of_device(address, bytes) {
+    match find_bytes(address, bytes) {
         Err(_) if !is_known() => memory_of_host(address, bytes),
-        found => found,
+        found => found.inspect_err(|_| explain_absence(address, bytes)).map(Memory::Known),
     }
 }
 

@@ -3,7 +3,7 @@
 //! An allocation of a graph has its address from the creation of its node on, and memory only between its node and the
 //! free. It is among the allocations all that time.
 
-use super::{Engine, Pool, Usage, status};
+use super::{Engine, Pool, Usage, explain_free, status};
 use crate::lock;
 use crate::report::calls::{self, Call};
 use crate::report::log;
@@ -275,8 +275,11 @@ impl Memory {
 
     /// Takes back the allocation at an address, once. It exists until it is released.
     pub(crate) fn take(&self, address: u64) -> Result<Arc<Block>> {
-        let block = lock(&self.blocks).get(&address).cloned().ok_or(Status::INVALID_VALUE)?;
-        if block.take() { Ok(block) } else { Err(Status::INVALID_VALUE) }
+        let block = lock(&self.blocks).get(&address).cloned();
+        block.filter(|block| block.take()).ok_or_else(|| {
+            explain_free(address);
+            Status::INVALID_VALUE
+        })
     }
 
     /// Bytes that were taken back and not released yet.

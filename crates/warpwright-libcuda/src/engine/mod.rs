@@ -22,7 +22,9 @@ pub(crate) use array::{
     ARRAYS, ClientArray, ClientMipmappedArray, MIPMAPPED_ARRAYS, ModuleReference, OBJECTS, Object,
     ObjectKind, REFERENCES, Settings, array, flags as array_flags, handle_of_array, mipmapped_array,
 };
-pub(crate) use bytes::{Mapping, bytes_at, is_allocated, memory_of_any, memory_of_device, memory_of_host};
+pub(crate) use bytes::{
+    Mapping, bytes_at, explain_free, is_allocated, memory_of_any, memory_of_device, memory_of_host,
+};
 pub(crate) use callbacks::{Call, CallbackFunction, Callbacks, HostFunction, StreamCallback};
 pub(crate) use copy::issue;
 pub(crate) use event::{CapturedEvent, EVENTS, Event, Recorded, record, record_outside};
@@ -123,10 +125,13 @@ pub(crate) fn engines() -> Result<Vec<Arc<Engine>>> {
     Ok(state()?.devices.iter().filter_map(|device| device.engine_if_started()).collect())
 }
 
-/// The device of an allocation.
+/// The device of an allocation that is to be freed.
 pub(crate) fn owner(address: u64) -> Result<Arc<Engine>> {
     let mut engines = engines()?.into_iter();
-    engines.find(|engine| engine.memory.find(address).is_some()).ok_or(Status::INVALID_VALUE)
+    engines.find(|engine| engine.memory.find(address).is_some()).ok_or_else(|| {
+        explain_free(address);
+        Status::INVALID_VALUE
+    })
 }
 
 /// Refuses calls of the driver by client functions that a stream calls: they would wait for themselves.

@@ -34,13 +34,19 @@ pub(crate) fn totals() -> Totals {
     Totals { launches: get(&LAUNCHES), errors: get(&ERRORS), warnings: get(&WARNINGS) }
 }
 
-/// Reports the findings of a launch. `call` is the call that launched it, and `failed` whether it ends with an error.
-pub(crate) fn launched(report: &Report, call: Call, failed: bool) {
+/// Reports the findings of a launch. `call` is the call that launched it, `lacks_shared` whether its module declares
+/// dynamic shared memory and it has none, and `failed` whether it ends with an error.
+pub(crate) fn launched(report: &Report, call: Call, lacks_shared: bool, failed: bool) {
     LAUNCHES.fetch_add(1, Relaxed);
     if report.is_clean() {
         return;
     }
-    let renderer = Renderer::of_report(report).launched_by(call);
+    let mut renderer = Renderer::of_report(report).launched_by(call);
+    if lacks_shared {
+        renderer = renderer.help_for_shared(
+            "the module has dynamic shared memory, of which the launch gives 0 bytes: give its size with the launch",
+        );
+    }
     let mut again = Vec::new();
     for finding in &report.findings {
         match finding.severity {

@@ -15,12 +15,24 @@ use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
 
+/// A call of the driver that has failed.
+struct Failed {
+    call: Call,
+    status: Status,
+    /// What was said of it.
+    reason: Option<String>,
+    /// Whether the user has asked for its error.
+    is_refused: bool,
+}
+
 thread_local! {
     /// Calls of the runtime that have not returned.
     static RUNTIME_CALLS: Cell<u32> = const { Cell::new(0) };
     /// What was said of the current call. It has no destructor, since programs call when the thread's values are gone: in
     /// what runs at their exit. When the call returns, nothing is left.
     static REASON: ManuallyDrop<RefCell<Option<String>>> = const { ManuallyDrop::new(RefCell::new(None)) };
+    /// The last call of the driver that has failed within a call of the runtime. It has no destructor either.
+    static FAILED: ManuallyDrop<RefCell<Option<Failed>>> = const { ManuallyDrop::new(RefCell::new(None)) };
 }
 
 /// What a program learns by an error.
@@ -63,45 +75,69 @@ pub(crate) fn runtime_call_begins() {
 }
 
 /// A call of the runtime has ended, with that error and its name; 0 is success.
-pub(crate) fn runtime_call_ends(function: &str, error: i32, name: &str, call: Call) {
+pub(crate) fn runtime_call_ends(function: &str, error: i32, name: &str) {
     let depth = RUNTIME_CALLS.get().saturating_sub(1);
     RUNTIME_CALLS.set(depth);
+    if depth > 0 {
+        return;
+    }
+    // A failure that the runtime went on from is not why.
+    let failed = FAILED.with(|kept| kept.borrow_mut().take()).filter(|failed| failed.status == Status(error));
     let is_asked = Status(error) == Status::NOT_READY || OF_KERNELS.contains(&Status(error));
-    if depth == 0 {
-        let reason = REASON.with(|kept| kept.borrow_mut().take());
-        if error != 0 && !is_asked && is_checked() {
-            tell(function, error, name, reason, call);
-        }
+    if error == 0 || is_asked || !is_checked() {
+        return;
+    }
+    match failed {
+        Some(failed) if failed.is_refused => {}
+        Some(failed) => tell(function, error, name, failed.reason, Some(failed.call)),
+        None => tell(function, error, name, None, None),
     }
 }
 
-/// A call of the driver has returned.
-pub(crate) fn returned(call: Call, status: Status) {
-    if !is_checked() || RUNTIME_CALLS.get() > 0 {
+/// A call of the driver has returned; `is_refused` if the user has asked for its error.
+pub(crate) fn returned(call: Call, status: Status, is_refused: bool) {
+    if !is_checked() {
         return;
     }
     let reason = REASON.with(|kept| kept.borrow_mut().take());
-    let is_asked = status == Status::NOT_READY || ASKED.contains(&(call.function, status));
-    if status != Status::SUCCESS && !is_asked && !OF_KERNELS.contains(&status) {
+    if status == Status::SUCCESS {
+        return;
+    }
+    if RUNTIME_CALLS.get() > 0 {
+        let failed = Failed { call, status, reason, is_refused };
+        FAILED.with(|kept| *kept.borrow_mut() = Some(failed));
+        return;
+    }
+    let is_asked = is_refused || status == Status::NOT_READY || ASKED.contains(&(call.function, status));
+    if !is_asked && !OF_KERNELS.contains(&status) {
         let name = status
             .name()
             .map_or_else(|| format!("CUresult {}", status.0), |name| name.to_string_lossy().into());
-        tell(call.function, status.0, &name, reason, call);
+        tell(call.function, status.0, &name, reason, Some(call));
     }
 }
 
-fn tell(function: &str, error: i32, name: &str, reason: Option<String>, call: Call) {
+/// Reports a call. `call` is that of the driver, by which a call of the runtime has failed; `None` if the runtime itself
+/// has refused it.
+fn tell(function: &str, error: i32, name: &str, reason: Option<String>, call: Option<Call>) {
     if !findings::count_error(&format!("{function} {error} {reason:?}")) {
         return;
     }
     let text = || {
         let note = reason.as_ref().map(|reason| format!("\n   = note: {reason}")).unwrap_or_default();
-        format!("error[api]: {function} returned {name} ({error}){note}\n   = note: by {call}\n")
+        let by = call.map_or_else(
+            || {
+                "the runtime itself refuses these arguments or this state: no call of the driver has failed"
+                    .into()
+            },
+            |call| format!("by {call}"),
+        );
+        format!("error[api]: {function} returned {name} ({error}){note}\n   = note: {by}\n")
     };
     let json = || {
         json!({
             "version": VERSION, "event": "api", "function": function, "error": error, "name": name,
-            "message": reason, "call": findings::call_json(call),
+            "message": reason, "call": call.map(findings::call_json),
         })
     };
     sink::tell(text, json);

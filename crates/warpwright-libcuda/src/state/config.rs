@@ -9,7 +9,7 @@
 //! | `WARPWRIGHT_WORKERS` | host threads of each device; 0 for one for each core | `0` |
 //! | `WARPWRIGHT_ORDER` | execution order of streams: `issue`, `reverse`, `random:SEED` | `issue` |
 //! | `WARPWRIGHT_DRIVER_VERSION` | the CUDA version that the driver reports | `13050` |
-//! | `WARPWRIGHT_REFUSE` | functions that are refused, and their results: `cuMemAllocAsync=2` | none |
+//! | `WARPWRIGHT_REFUSE` | functions that are refused, in all their versions, and their results: `cuMemAlloc=2` | none |
 //! | `WARPWRIGHT_LOG` | `missing`: missing and misused functions; `calls`: each call as well; `off` | `missing` |
 //! | `WARPWRIGHT_FINDINGS` | a file that findings are appended to as lines of JSON | text, to stderr |
 //! | `WARPWRIGHT_EXIT_STATUS` | exit status of a process with errors that would exit with 0 | none |
@@ -167,9 +167,9 @@ impl Config {
             )?,
             refused: of.read(
                 "WARPWRIGHT_REFUSE",
-                "exported functions, and what they return: cuMemAllocAsync=2",
+                "exported functions, and what they return: cuMemAlloc=2",
                 default.refused,
-                |text| items(text).map(refusal).collect(),
+                |text| items(text).map(refusal).collect::<Option<Vec<_>>>().map(|all| all.concat()),
             )?,
             log: of.read("WARPWRIGHT_LOG", "missing, calls or off", default.log, |text| match text {
                 "off" => Some(LogLevel::Off),
@@ -254,11 +254,19 @@ fn checks(text: &str) -> Option<Checks> {
     Some(checks)
 }
 
-/// `cuMemAllocAsync=2`: an exported function, and a status other than success.
-fn refusal(text: &str) -> Option<(&'static str, Status)> {
+/// `cuMemAlloc=2`: an exported function, with its versions, and a status other than success.
+fn refusal(text: &str) -> Option<Vec<(&'static str, Status)>> {
     let (name, status) = text.split_once('=')?;
-    let status = status.trim().parse().ok().filter(|status| *status > 0)?;
-    api::names().find(|known| *known == name.trim()).map(|name| (name, Status(status)))
+    let (name, status) = (name.trim(), status.trim().parse().ok().filter(|status| *status > 0)?);
+    let is_it = |known: &&'static str| known.strip_prefix(name).is_some_and(is_version);
+    let refused: Vec<_> = api::names().filter(is_it).map(|known| (known, Status(status))).collect();
+    Some(refused).filter(|refused| !refused.is_empty())
+}
+
+/// Whether what is behind a name makes it a version of the function, for one of the default streams or none: `_v2_ptsz`.
+fn is_version(suffix: &str) -> bool {
+    let suffix = suffix.strip_suffix("_ptsz").or_else(|| suffix.strip_suffix("_ptds")).unwrap_or(suffix);
+    suffix.is_empty() || suffix.strip_prefix("_v").is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
 /// `90`, `sm_90`, `90a`. Architectures that no instruction set was published for are refused.
@@ -310,7 +318,7 @@ mod tests {
             ("WARPWRIGHT_WORKERS", "2"),
             ("WARPWRIGHT_ORDER", "random:5"),
             ("WARPWRIGHT_DRIVER_VERSION", "12020"),
-            ("WARPWRIGHT_REFUSE", "cuMemAllocAsync=2, cuArrayCreate_v2 = 9999,"),
+            ("WARPWRIGHT_REFUSE", "cuMemAlloc=2, cuArrayCreate_v2 = 9999,cuStreamQuery=3, cuMemcpyDtoH=4"),
             ("WARPWRIGHT_LOG", "calls"),
             ("WARPWRIGHT_FINDINGS", "found.jsonl"),
             ("WARPWRIGHT_EXIT_STATUS", "9"),
@@ -328,7 +336,18 @@ mod tests {
             workers: 2,
             order: Order::Random(5),
             driver_version: 12020,
-            refused: vec![("cuMemAllocAsync", Status(2)), ("cuArrayCreate_v2", Status(9999))],
+            refused: [
+                ("cuMemAlloc_v2", 2),
+                ("cuMemAlloc", 2),
+                ("cuArrayCreate_v2", 9999),
+                ("cuStreamQuery", 3),
+                ("cuStreamQuery_ptsz", 3),
+                ("cuMemcpyDtoH_v2", 4),
+                ("cuMemcpyDtoH_v2_ptds", 4),
+                ("cuMemcpyDtoH", 4),
+            ]
+            .map(|(name, status)| (name, Status(status)))
+            .to_vec(),
             log: LogLevel::Calls,
             findings: Some("found.jsonl".into()),
             exit_status: Some(9),

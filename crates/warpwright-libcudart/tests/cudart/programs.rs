@@ -158,6 +158,7 @@ impl Program {
 const TO_DEVICE: c_int = 1;
 const FROM_DEVICE: c_int = 2;
 const IN_DEVICE: c_int = 3;
+const BY_ADDRESSES: c_int = 4;
 
 /// Runs a test in a process with a virtual GPU; `None` there.
 fn apart(name: &str) -> Option<()> {
@@ -190,6 +191,110 @@ fn a_registered_kernel_runs() {
     // The image takes its kernels along.
     call!((); cudart.__cudaUnregisterFatBinary(program.image));
     assert_eq!(call!(cudart.cudaLaunchKernel(of(&ADD), ONE, block, params.as_ptr(), 0usize, 0usize)), 98);
+}
+
+/// What is told of calls that fail: the call, and behind it why and by which call of the driver. Addresses and the
+/// numbers of calls are left out.
+fn told(stderr: &str) -> Vec<Vec<String>> {
+    let is_number = |word: &&str| word.starts_with("0x") || word.trim_end_matches(',').parse::<u64>().is_ok();
+    let shown = |line: &str| {
+        let line = line.trim_start_matches("   = note: ").replace("(call ", "( call ");
+        let mut words: Vec<&str> = line.split(' ').collect();
+        while let Some(at) = words.iter().position(|word| *word == "call" || word.starts_with("0x")) {
+            let is_numbered = words[at] == "call" && words.get(at + 1).is_some_and(is_number);
+            words.drain(at..=at + usize::from(is_numbered));
+        }
+        words.join(" ")
+    };
+    let mut told: Vec<Vec<String>> = Vec::new();
+    for line in stderr.lines() {
+        match (line.strip_prefix("warpwright: error[api]: "), told.last_mut()) {
+            (Some(call), _) => told.push(vec![shown(call)]),
+            (None, Some(last)) if line.starts_with("   = note: ") => last.push(shown(line)),
+            _ => {}
+        }
+    }
+    told
+}
+
+#[test]
+fn a_call_that_fails_says_why_and_by_which_call_of_the_driver() {
+    let name = "programs::a_call_that_fails_says_why_and_by_which_call_of_the_driver";
+    if let Some(apart) = Apart::new(name) {
+        let ended = apart
+            .driver("80")
+            .env("WARPWRIGHT_CHECK", "api")
+            .env("WARPWRIGHT_REFUSE", "cuMemAllocManaged=2")
+            .env("WARPWRIGHT_LOG", "off")
+            .run();
+        assert!(ended.status.success(), "{}{}", ended.stdout, ended.stderr);
+        let hundred = "`allocation 1 ( cuMemAlloc_v2)`";
+        let freed = "`allocation 2 ( cuMemAlloc_v2)`";
+        let pinned = "`pinned memory 3 ( cuMemAllocHost_v2)`";
+        let invalid = |function: &str| format!("{function} returned cudaErrorInvalidValue (1)");
+        let expected = [
+            ("cudaMemcpy", format!("1000 bytes from byte 0 of {hundred} on: it has 100"), "cuMemcpyDtoH_v2"),
+            ("cudaMemcpy", format!("5 bytes from byte 96 of {hundred} on: it has 100"), "cuMemcpyHtoD_v2"),
+            ("cudaMemset", format!("101 bytes from byte 0 of {hundred} on: it has 100"), "cuMemsetD8_v2"),
+            (
+                "cudaMemcpy",
+                format!(
+                    "100 bytes at are memory of a device, {hundred}, and the takes memory of the host there"
+                ),
+                "cuMemcpyDtoH_v2",
+            ),
+            ("cudaMemcpy", format!("4 bytes at were those of {freed}, which was freed already"), "cuMemcpy"),
+            ("cudaMemset", "4 bytes at an address that is null".into(), "cuMemsetD8_v2"),
+            ("cudaFree", format!("{freed} was freed already"), "cuMemFree_v2"),
+            ("cudaFree", format!("is byte 4 of {hundred}, which is freed at its beginning"), "cuMemFree_v2"),
+            (
+                "cudaFree",
+                format!("{pinned} is freed by another function, or with its module"),
+                "cuMemFree_v2",
+            ),
+            ("cudaFreeHost", "no memory was allocated at".into(), "cuMemFreeHost"),
+        ];
+        let mut expected: Vec<Vec<String>> = expected
+            .into_iter()
+            .map(|(function, reason, by)| vec![invalid(function), reason, format!("by {by}")])
+            .collect();
+        // The runtime itself knows the directions.
+        expected.push(vec![
+            "cudaMemcpy returned cudaErrorInvalidMemcpyDirection (21)".into(),
+            "the runtime itself refuses these arguments or this state: no of the driver has failed".into(),
+        ]);
+        assert_eq!(told(&ended.stderr), expected);
+        return;
+    }
+    let cudart = load(None);
+    let (mut at, mut freed, mut pinned) = (null_mut::<u8>(), null_mut::<u8>(), null_mut::<u8>());
+    assert_eq!(call!(cudart.cudaMalloc(&raw mut at, 100usize)), 0);
+    assert_eq!(call!(cudart.cudaMalloc(&raw mut freed, 100usize)), 0);
+    assert_eq!(call!(cudart.cudaMallocHost(&raw mut pinned, 100usize)), 0);
+    assert_eq!(call!(cudart.cudaFree(freed)), 0);
+    let mut mine = [0u8; 1000];
+    let host = mine.as_mut_ptr();
+    let null = null_mut::<u8>();
+    for (index, found) in [
+        call!(cudart.cudaMemcpy(host, at, 1000usize, FROM_DEVICE)),
+        call!(cudart.cudaMemcpy(at.wrapping_add(96), host, 5usize, TO_DEVICE)),
+        call!(cudart.cudaMemset(at, 0 as c_int, 101usize)),
+        call!(cudart.cudaMemcpy(at, at, 100usize, FROM_DEVICE)),
+        call!(cudart.cudaMemcpy(at, freed, 4usize, BY_ADDRESSES)),
+        call!(cudart.cudaMemset(null, 0 as c_int, 4usize)),
+        call!(cudart.cudaFree(freed)),
+        call!(cudart.cudaFree(at.wrapping_add(4))),
+        call!(cudart.cudaFree(pinned)),
+        call!(cudart.cudaFreeHost(host)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        assert_eq!(found, 1, "{index}");
+    }
+    assert_eq!(call!(cudart.cudaMemcpy(at, at, 4usize, 5 as c_int)), 21);
+    // What the user has asked to fail is no mistake.
+    assert_eq!(call!(cudart.cudaMallocManaged(&raw mut at, 4usize, 1 as c_uint)), 2);
 }
 
 /// A program that launches when the values of its thread go.

@@ -53,6 +53,11 @@ impl Module {
         })
     }
 
+    /// Whether it declares dynamic shared memory: an array without a size.
+    pub fn has_dynamic_shared(&self) -> bool {
+        self.globals().any(|variable| variable.space.base() == Space::Shared && variable.bytes().is_none())
+    }
+
     /// The kernels.
     pub fn entries(&self) -> impl Iterator<Item = &Function> {
         self.functions().filter(|function| function.kind == FunctionKind::Entry)

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::decode::NO_STATEMENT;
 use crate::launch::Launch;
-use crate::memory::{SHARED_WINDOW, SpaceKind, Window, window};
+use crate::memory::{NULL_ZONE, SHARED_WINDOW, SpaceKind, Window, window};
 use warpwright_ptx::ir::{Function, StatementKind};
 use warpwright_ptx::op::Op;
 
@@ -154,7 +154,8 @@ fn memory(launch: &Launch, place: RawPlace) -> MemorySite {
 fn global_allocation(launch: &Launch, address: u64) -> Option<AllocationRef> {
     // What owns the page may end before the address, and another begin close behind it.
     let inside = launch.memory.lookup(address).filter(|found| address - found.base < found.bytes.max(1));
-    let found = inside.or_else(|| launch.memory.nearest(address))?;
+    let near = || launch.memory.nearest(address).filter(|found| is_near(address, found.base, found.bytes));
+    let found = inside.or_else(near)?;
     if let Some((piece, freed)) = found.heap().and_then(|heap| heap.nearest(address)) {
         let (base, bytes) = piece;
         let offset = address.wrapping_sub(base) as i64;
@@ -176,6 +177,14 @@ fn global_allocation(launch: &Launch, address: u64) -> Option<AllocationRef> {
         offset: address.wrapping_sub(found.base) as i64,
         freed: found.freed,
     })
+}
+
+/// Whether an index that is wrong may have led from an allocation to an address outside of it. Pointers that are wrong
+/// themselves lie anywhere, and no allocation says anything of them.
+fn is_near(address: u64, base: u64, bytes: u64) -> bool {
+    const MARGIN: u64 = 1 << 20;
+    let distance = if address < base { base - address } else { (address - base).saturating_sub(bytes) };
+    address >= NULL_ZONE && distance <= bytes.saturating_add(MARGIN)
 }
 
 /// The arguments of the launch that point into an allocation. A number as wide as an address counts as one if it lies
@@ -233,4 +242,28 @@ fn shared_variable(launch: &Launch, address: u64, window: u64) -> Option<Allocat
         offset: offset.wrapping_sub(start) as i64,
         freed: false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allocation_says_something_of_what_is_near() {
+        const MIB: u64 = 1 << 20;
+        let base = 1 << 40;
+        for (address, bytes, expected) in [
+            (base, 16, true),
+            (base + 16 + 16 + MIB, 16, true),
+            (base + 16 + 16 + MIB + 1, 16, false),
+            (base - 16 - MIB, 16, true),
+            (base - 16 - MIB - 1, 16, false),
+            (base + 9 * MIB, 4 * MIB, true),
+            (base + 9 * MIB + 1, 4 * MIB, false),
+            (0, 1 << 41, false),
+            (u64::MAX, u64::MAX - base, true),
+        ] {
+            assert_eq!(is_near(address, base, bytes), expected, "{address:#x} {bytes}");
+        }
+    }
 }

@@ -5,6 +5,7 @@
 
 use super::bytes::{copy, fill, written};
 use super::{Device, DeviceError};
+use crate::check::AllocationRef;
 use crate::memory::Allocation;
 use std::sync::Arc;
 
@@ -36,6 +37,21 @@ impl Device {
             }
             _ => Err(unknown),
         }
+    }
+
+    /// What has an address, or had it until it was freed: a buffer, a variable or a piece of mapped memory, of whose last
+    /// page the address may be too. `None` if there is none, or it was freed long ago.
+    pub fn locate(&self, address: u64) -> Option<AllocationRef> {
+        let memory = self.inner.memory();
+        let found = memory.map.lookup(address).filter(|found| found.heap().is_none())?;
+        Some(AllocationRef {
+            name: found.name.clone(),
+            arguments: Vec::new(),
+            base: found.base,
+            bytes: found.bytes,
+            offset: address.wrapping_sub(found.base) as i64,
+            freed: found.freed,
+        })
     }
 
     /// The beginning and size of the buffer, variable or piece of mapped memory that contains an address.

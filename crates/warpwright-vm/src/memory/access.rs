@@ -105,7 +105,7 @@ pub(crate) struct AccessSpec {
 }
 
 /// Addresses below this are reported as null pointers.
-const NULL_ZONE: u64 = 4096;
+pub(crate) const NULL_ZONE: u64 = 4096;
 
 impl<'a> Machine<'a> {
     /// Takes from `todo` the lanes whose accesses are in one region. Lanes with faulty accesses are taken as well,

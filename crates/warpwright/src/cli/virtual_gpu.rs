@@ -56,7 +56,13 @@ pub(crate) fn checks(asked: &[Check]) -> Result<vm::Checks, Failure> {
 /// A compute capability: `90`, `90a` or `sm_90a`.
 pub(crate) fn compute_capability(text: &str) -> Result<Arch, String> {
     let name = if text.starts_with("sm_") { text.to_string() } else { format!("sm_{text}") };
-    Arch::from_str(&name).map_err(|error| error.to_string())
+    Arch::from_str(&name).map_err(|error| match Arch::from_str(&name.replace('.', "")) {
+        Ok(arch) => format!("`{text}` is written {}", arch.to_string().trim_start_matches("sm_")),
+        Err(_) if text.is_empty() => {
+            "a compute capability is missing: write 80, or 75,90 for two devices".into()
+        }
+        Err(_) => error.to_string(),
+    })
 }
 
 /// Whether it is a virtual GPU of this program, which checks and counts as it is told: not one behind the CUDA driver
@@ -92,5 +98,16 @@ mod tests {
         assert_eq!(compute_capability("sm_80"), Ok(Arch::sm(80)));
         assert!(compute_capability("81").is_err());
         assert!(compute_capability("hopper").is_err());
+        let advised = |text: &str| {
+            compute_capability(text).unwrap_err().rsplit_once(' ').map(|(_, last)| last.to_owned())
+        };
+        assert_eq!(
+            ["8.0", "9.0a", "sm_12.0"].map(advised),
+            ["80", "90a", "120"].map(|arch| Some(arch.into()))
+        );
+        assert_eq!(
+            compute_capability(""),
+            Err("a compute capability is missing: write 80, or 75,90 for two devices".into())
+        );
     }
 }

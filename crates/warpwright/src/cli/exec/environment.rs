@@ -105,9 +105,15 @@ pub(super) fn release(text: &str) -> Result<u32, String> {
     let (major, minor) = text.split_once('.').unwrap_or((text, "0"));
     let parts = number(major).flatten().zip(number(minor).flatten());
     let known = parts.filter(|(major, minor)| (11..100).contains(major) && *minor < 10);
-    known
-        .map(|(major, minor)| 1000 * major + 10 * minor)
-        .ok_or_else(|| format!("`{text}` is no version of CUDA from 11.0 on, such as 12.8 or 13.5"))
+    known.map(|(major, minor)| 1000 * major + 10 * minor).ok_or_else(|| {
+        // As the driver reports it.
+        let reported = number(text).flatten().filter(|reported| reported % 10 == 0);
+        let written = reported.map(|reported| format!("{}.{}", reported / 1000, reported % 1000 / 10));
+        match written.filter(|written| release(written) == Ok(reported.unwrap_or(0))) {
+            Some(written) => format!("`{text}` is the driver's number of CUDA {written}: write {written}"),
+            None => format!("`{text}` is no version of CUDA from 11.0 on, such as 12.8 or 13.5"),
+        }
+    })
 }
 
 #[cfg(test)]
@@ -120,6 +126,18 @@ mod tests {
         assert_eq!(release("13"), Ok(13000));
         for text in ["", "12080", "10.2", "12.", ".8", "12.10", "+12.8", "12.8.1", "v12"] {
             assert!(release(text).is_err(), "{text:?}");
+        }
+        let advised =
+            |text: &str| release(text).unwrap_err().rsplit_once("write ").map(|(_, what)| what.to_owned());
+        for (text, expected) in [
+            ("12080", Some("12.8")),
+            ("13000", Some("13.0")),
+            ("10020", None),
+            ("12085", None),
+            ("12100", None),
+            ("v12", None),
+        ] {
+            assert_eq!(advised(text).as_deref(), expected, "{text}");
         }
     }
 

@@ -49,7 +49,12 @@ pub(super) fn run(
         .envs(variables.iter().map(|(name, value)| (name, value)))
         .spawn()
         .map_err(|error| {
-            Failure::Message(format!("cannot start {}: {error}", Path::new(program).display()))
+            let name = Path::new(program).display();
+            // `--fail 3 -- program` is how other options have their values.
+            let is_status = fail == Some(1) && name.to_string().parse::<u8>().is_ok();
+            let hint =
+                if is_status { format!(": write `--fail={name}` for that status") } else { String::new() };
+            Failure::Message(format!("cannot start {name}: {error}{hint}"))
         })?;
     let status = wait(&mut child, &mut signals)
         .map_err(|error| Failure::Message(format!("cannot wait for the program: {error}")))?;

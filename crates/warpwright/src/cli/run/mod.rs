@@ -199,7 +199,7 @@ fn execute(options: &Options, shown: Option<Shown<'_>>, out: &mut impl Write) ->
     let mut renderer = renderer(&program.name, &program.text)
         .beside(Path::new(&options.file).parent().unwrap_or(Path::new("")))
         .help_for_budget("a kernel that needs more gets it from `--max-instructions`");
-    if options.shared == 0 && program.has_dynamic_shared() {
+    if options.shared == 0 && program.module.has_dynamic_shared() {
         renderer = renderer.help_for_shared(
             "the kernel has dynamic shared memory, of 0 bytes here: `--shared BYTES` gives it some",
         );

@@ -2,7 +2,7 @@
 
 use super::options::{Dims, Options};
 use crate::cli::{Failure, check, source};
-use warpwright_ptx::ir::{Function, FunctionDirective, Module, Space};
+use warpwright_ptx::ir::{Function, FunctionDirective, Module};
 use warpwright_ptx::verify::ModuleInfo;
 use warpwright_ptx::{parse, verify};
 
@@ -32,13 +32,6 @@ impl Program {
             Ok(info) => Ok(Program { name, text, module, info }),
             Err(diagnostics) => refused(diagnostics),
         }
-    }
-
-    /// Whether the module declares dynamic shared memory: an array without a size.
-    pub(super) fn has_dynamic_shared(&self) -> bool {
-        self.module
-            .globals()
-            .any(|variable| variable.space.base() == Space::Shared && variable.bytes().is_none())
     }
 
     /// The kernel of that name, or the only one.
