@@ -174,6 +174,5 @@ fn cub_warp(_: &File) -> Vec<Case> {
             want.extend([sum + total, pair[1]]);
         }
     }
-    let all = launch("cub_warp", 2, 128).input(&x).output(exactly(&totals)).inout(&keys, exactly(&want));
-    vec![all.finds("uninitialized", &["ld"], "CUB's merge loads the key behind the last one, and drops it")]
+    vec![launch("cub_warp", 2, 128).input(&x).output(exactly(&totals)).inout(&keys, exactly(&want))]
 }

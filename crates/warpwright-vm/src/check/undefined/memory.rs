@@ -136,9 +136,9 @@ impl<'a> Machine<'a> {
         RawPlace { space: SpaceKind::Local, address: offset, bytes, frame: owner }
     }
 
-    /// A store: what is undefined of what is written is undefined there. But an element of global memory of which nothing
-    /// is defined is a use. Structs are copied with the gaps between their members, and the registers and local memory
-    /// of a thread also with words between them.
+    /// A store: what is undefined of what is written is undefined there. To global memory it is a use if nothing is
+    /// defined of what is written, or of a floating-point number: structs are copied with the gaps between their members,
+    /// as integers.
     #[cold]
     pub(in crate::check) fn store_undefined(&mut self, group: &Group<'a>) {
         let Some(Op::St(op)) = self.launch.op(self.pc) else { return };
@@ -160,12 +160,8 @@ impl<'a> Machine<'a> {
             let is_undefined =
                 |lane: usize, mut range: std::ops::Range<u32>| range.all(|at| undefined(lane, at).is_some());
             let used = |lane: usize, at: u32| {
-                let origin = undefined(lane, at)?;
-                let wholly = match origin.what {
-                    What::Memory(place) if place.space == SpaceKind::Local => 0..group.bytes,
-                    _ => at..at + bytes,
-                };
-                is_undefined(lane, wholly).then_some((lane, origin))
+                let wholly = if op.ty.is_float() { at..at + bytes } else { 0..group.bytes };
+                is_undefined(lane, wholly).then_some((lane, undefined(lane, at)?))
             };
             let elements = || (0..group.bytes).step_by(bytes as usize);
             if let Some((lane, origin)) =
