@@ -464,6 +464,13 @@ again:
         assert_eq!(client("leaks", &asked).status(), Some(0), "leaks are not asked for");
         assert_eq!(client("leaks", &[asked[0], ("WARPWRIGHT_LEAKS", "1")]).status(), Some(9));
         assert_eq!(client("clean", &[asked[0], ("WARPWRIGHT_LEAKS", "1")]).status(), Some(9), "its module");
+        let mark = Findings::new("mark");
+        for (part, leaks, is_left) in
+            [("clean", "0", false), ("beyond", "0", true), ("dies", "0", true), ("leaks", "1", true)]
+        {
+            client(part, &[("WARPWRIGHT_FAILED", mark.path()), ("WARPWRIGHT_LEAKS", leaks)]);
+            assert_eq!(std::fs::remove_file(mark.path()).is_ok(), is_left, "{part}");
+        }
     }
 
     fn findings_are_lines_of_json() {

@@ -361,7 +361,7 @@ impl fmt::Display for AllocationRef {
 /// The number of a parameter that compilers of C++ have named after the kernel: `_Z4axpyfPfS_i_param_1`.
 fn compiled_parameter(name: &str) -> Option<&str> {
     let (kernel, number) = name.rsplit_once("_param_")?;
-    (kernel.starts_with("_Z") && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(number)
+    (kernel.starts_with("_Z") && number.parse::<u32>().is_ok()).then_some(number)
 }
 
 /// The location of an access in memory.
