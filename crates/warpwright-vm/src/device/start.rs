@@ -96,9 +96,16 @@ impl Device {
             });
         }
         let (mut begin, mut residency) = ((0, 1), residency);
-        if let (Schedule::Scattered(seed), false) = (options.schedule, config.cooperative) {
-            let mut random = Random::new(seed);
-            begin = (random.below(shape.blocks()), random.coprime(shape.blocks()));
+        let order = match options.schedule {
+            Schedule::Scattered(seed) => {
+                let mut random = Random::new(seed);
+                Some((random.below(shape.blocks()), random.coprime(shape.blocks())))
+            }
+            Schedule::Reversed => Some((shape.blocks() - 1, shape.blocks() - 1)),
+            Schedule::Parallel | Schedule::Seeded(_) => None,
+        };
+        if let (Some(order), false) = (order, config.cooperative) {
+            begin = order;
             residency = residency.min(FEW_BLOCKS);
         }
         Ok(Settings {
@@ -107,6 +114,7 @@ impl Device {
             seed: match options.schedule {
                 Schedule::Parallel => None,
                 Schedule::Seeded(seed) | Schedule::Scattered(seed) => Some(seed),
+                Schedule::Reversed => Some(0),
             },
             begin,
             counters: options.counters | options.fetches,

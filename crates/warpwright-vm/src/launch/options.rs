@@ -75,6 +75,8 @@ pub enum Schedule {
     /// promises no order, so a block that waits for one with a lower index that need not have begun may wait for
     /// ever; here that is a deadlock. All blocks of a cooperative grid are resident.
     Scattered(u64),
+    /// As `Scattered(0)`, and the blocks of a grid begin in reverse order, the last one first.
+    Reversed,
 }
 
 /// How a launch runs, and its checks.
