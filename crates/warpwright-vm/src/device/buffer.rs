@@ -1,6 +1,7 @@
 //! Device memory owned by the host.
 
 use super::{Device, DeviceError, Span};
+use crate::check::Finding;
 use crate::memory::{Allocation, AllocationKind, GlobalMap, HostWords, Overlap};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -249,6 +250,22 @@ impl<T: Element> Buffer<T> {
 
     fn check(&self, len: usize) -> Result<(), DeviceError> {
         if len == self.len { Ok(()) } else { Err(DeviceError::Length { buffer: self.len, slice: len }) }
+    }
+}
+
+impl Buffer<u8> {
+    /// The finding for an output of a kernel that was not written in full, if it was not: of its elements of `width`
+    /// bytes each. `name` is the argument's. Launches note what they write if they check for
+    /// [uninitialised data](crate::Checks::init).
+    pub fn unwritten_output(&self, kernel: &str, name: &str, width: u64) -> Option<Finding> {
+        if self.is_written(0, self.allocation.bytes) {
+            return None;
+        }
+        let elements = self.allocation.bytes / width.max(1);
+        let missing = |element: &u64| !self.is_written(element * width, width);
+        let first = (0..elements).find(missing)?;
+        let count = (first..elements).filter(missing).count() as u64;
+        Some(Finding::unwritten_output(kernel, name, elements, count, first))
     }
 }
 

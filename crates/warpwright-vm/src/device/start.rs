@@ -11,6 +11,7 @@ use crate::random::Random;
 use crate::tensor::TensorCore;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 use warpwright_ptx::ir::Arch;
 
 /// Threads that a block has at most.
@@ -286,6 +287,14 @@ impl Running {
                 Progress::Standing { .. } => {}
             }
         }
+    }
+
+    /// Waits for at most that long until it is over, and returns whether it is. The calling thread does none of the work,
+    /// unlike in [`wait`](Self::wait), so that it may do something else every now and then.
+    pub fn wait_for(&self, time: Duration) -> bool {
+        self.go_on();
+        self.device.inner.executor.await_end(&self.launch);
+        self.launch.wait_until(Instant::now() + time)
     }
 
     /// Whether it is over.
