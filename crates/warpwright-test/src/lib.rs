@@ -37,7 +37,7 @@ use warpwright_dsl::{ArgDesc, Block, BuildError, Extent, Role, any::AnyKernel};
 use warpwright_ptx::ir::{Arch, Module, Type};
 use warpwright_ptx::verify;
 use warpwright_vm::{
-    Arg, Buffer, Device, DeviceConfig, DeviceError, Element, Finding, LaunchConfig, Options, Report, Schedule,
+    Arg, Buffer, Device, DeviceConfig, DeviceError, Element, LaunchConfig, Options, Report, Schedule,
 };
 
 /// Why a kernel test failed before it had results.
@@ -398,24 +398,12 @@ impl TestLaunch {
         let judged = options.checks.init && report.trap.is_none();
         for &(name, width) in self.outputs.iter().filter(|_| judged) {
             let buffer = buffers.iter().find(|(known, _)| *known == name);
-            report
-                .findings
-                .extend(buffer.and_then(|(_, buffer)| unwritten(&self.entry, name, buffer, width)));
+            let unwritten =
+                buffer.and_then(|(_, buffer)| buffer.unwritten_output(&self.entry, name, width.into()));
+            report.findings.extend(unwritten);
         }
         Ok((TestRun { buffers, report: report.clone() }, report))
     }
-}
-
-/// The finding for an output that was not written in full, if it was not.
-fn unwritten(kernel: &str, name: &str, buffer: &Buffer<u8>, width: u32) -> Option<Finding> {
-    if buffer.is_written(0, buffer.len() as u64) {
-        return None;
-    }
-    let (elements, width) = (buffer.len() as u64 / u64::from(width), u64::from(width));
-    let missing: Vec<u64> =
-        (0..elements).filter(|element| !buffer.is_written(element * width, width)).collect();
-    let first = *missing.first()?;
-    Some(Finding::unwritten_output(kernel, name, elements, missing.len() as u64, first))
 }
 
 /// A kernel that has run.

@@ -85,7 +85,7 @@ pub use device::{
 };
 pub use launch::{
     Checks, Counters, Edge, Edges, LaunchConfig, LaunchError, LineCounters, Options, Progress, Race, Report,
-    Schedule, Trap, TrapKind, Waiting,
+    Schedule, Trap, TrapKind, UnknownCheck, Waiting,
 };
 pub use locality::{Fetches, LINE, WINDOWS};
 pub use memory::{

@@ -246,19 +246,8 @@ pub(super) fn race(text: &str) -> Option<Race> {
 }
 
 pub(super) fn checks(text: &str) -> Option<Checks> {
-    let mut checks = Checks::MEMORY;
-    for name in text.split(',').map(str::trim) {
-        match name {
-            "all" => checks = Checks { strict_sync: checks.strict_sync, ..Checks::ALL },
-            "none" | "memcheck" | API | "" => {}
-            "racecheck" => checks.race = true,
-            "initcheck" => checks.init = true,
-            "synccheck" => checks.sync = true,
-            "synccheck=strict" => (checks.sync, checks.strict_sync) = (true, true),
-            _ => return None,
-        }
-    }
-    Some(checks)
+    let of_kernels: Vec<&str> = text.split(',').filter(|name| name.trim() != API).collect();
+    of_kernels.join(",").parse().ok()
 }
 
 /// `cuMemAlloc=2`: an exported function, with its versions, and a status other than success.

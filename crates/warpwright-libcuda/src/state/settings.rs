@@ -1,10 +1,10 @@
 //! The settings that a client of this library alone may change while the process runs.
 
 use super::{config, has_forked, started};
-use crate::engine;
+use crate::engine::{self, Engine};
 use crate::state::config as parsers;
 use crate::types::{Result, Status};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use warpwright_device::Order;
 use warpwright_vm::{Checks, Race};
 
@@ -45,20 +45,24 @@ pub(crate) fn change(check: Option<&str>, race: Option<&str>, order: Option<&str
         settings.order = text.parse().map_err(|_| Status::INVALID_VALUE)?;
     }
     complete_all()?;
-    *CHANGED.write().unwrap_or_else(PoisonError::into_inner) = Some(settings);
-    if let Some(state) = started() {
-        let engines = state.devices.iter().filter_map(|device| device.engine_if_started());
-        engines.for_each(|engine| engine.set_order(settings.order));
+    // What launches have written without that check is not known.
+    if settings.checks.init && !self::settings()?.checks.init {
+        engines().for_each(|engine| engine.vm().assume_written());
     }
+    *CHANGED.write().unwrap_or_else(PoisonError::into_inner) = Some(settings);
+    engines().for_each(|engine| engine.set_order(settings.order));
     Ok(())
 }
 
 /// Waits for all operations of all devices so far.
 pub(crate) fn complete_all() -> Result<()> {
     engine::permitted()?;
-    if let Some(state) = started().filter(|_| !has_forked()) {
-        let engines = state.devices.iter().filter_map(|device| device.engine_if_started());
-        engines.for_each(|engine| engine.drain());
-    }
+    engines().for_each(|engine| engine.drain());
     Ok(())
+}
+
+/// The engines that were started; a forked child has none.
+fn engines() -> impl Iterator<Item = Arc<Engine>> {
+    let state = started().filter(|_| !has_forked());
+    state.into_iter().flat_map(|state| &state.devices).filter_map(|device| device.engine_if_started())
 }

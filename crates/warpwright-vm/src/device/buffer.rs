@@ -1,6 +1,7 @@
 //! Device memory owned by the host.
 
 use super::{Device, DeviceError, Span};
+use crate::check::Finding;
 use crate::memory::{Allocation, AllocationKind, GlobalMap, HostWords, Overlap};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -59,6 +60,20 @@ impl Device {
     pub fn map_host(&self, owner: Arc<HostWords>, bytes: u64, name: &str) -> Result<Buffer<u8>, DeviceError> {
         let address = (*owner).as_ref().as_ptr().addr() as u64;
         self.place_host(address, owner, bytes, |map, owner| map.map_host(owner, bytes, name))
+    }
+
+    /// Lends host memory to the device, at its host address, until the buffer is dropped: the first `bytes` bytes of the
+    /// owner's words. Unlike memory of [`map_host`](Self::map_host) it is as memory that the device allocated: nothing
+    /// of it counts as written, and the host leaves it alone while kernels run, so that one which waits for it to change
+    /// hangs. It takes none of the device's memory. The name is for reports.
+    pub fn lend_host(
+        &self,
+        owner: Arc<HostWords>,
+        bytes: u64,
+        name: &str,
+    ) -> Result<Buffer<u8>, DeviceError> {
+        let address = (*owner).as_ref().as_ptr().addr() as u64;
+        self.place_host(address, owner, bytes, |map, owner| map.lend(owner, bytes, name))
     }
 
     /// Puts words of the host at addresses.
@@ -240,6 +255,22 @@ impl<T: Element> Buffer<T> {
 
     fn check(&self, len: usize) -> Result<(), DeviceError> {
         if len == self.len { Ok(()) } else { Err(DeviceError::Length { buffer: self.len, slice: len }) }
+    }
+}
+
+impl Buffer<u8> {
+    /// The finding for an output of a kernel that was not written in full, if it was not: of its elements of `width`
+    /// bytes each. `name` is the argument's. Launches note what they write if they check for
+    /// [uninitialised data](crate::Checks::init).
+    pub fn unwritten_output(&self, kernel: &str, name: &str, width: u64) -> Option<Finding> {
+        if self.is_written(0, self.allocation.bytes) {
+            return None;
+        }
+        let elements = self.allocation.bytes / width.max(1);
+        let missing = |element: &u64| !self.is_written(element * width, width);
+        let first = (0..elements).find(missing)?;
+        let count = (first..elements).filter(missing).count() as u64;
+        Some(Finding::unwritten_output(kernel, name, elements, count, first))
     }
 }
 

@@ -58,6 +58,17 @@ impl<T: Element> Buffer<T> {
         self.allocation.written.clear_all();
     }
 
+    /// Marks `bytes` bytes from byte `offset` on as written, by the host in a way that this library does not see.
+    ///
+    /// # Errors
+    /// [`DeviceError::Range`] if the range is not inside.
+    pub fn mark_written(&self, offset: u64, bytes: u64) -> Result<(), DeviceError> {
+        let whole = self.whole();
+        let at = whole.inside(offset, bytes)?;
+        written(&self.allocation, at, bytes);
+        Ok(())
+    }
+
     fn whole(&self) -> Span {
         Span { allocation: self.allocation.clone(), start: 0, bytes: self.allocation.bytes }
     }
@@ -91,7 +102,7 @@ pub(super) fn fill(allocation: &Allocation, offset: u64, bytes: u64, pattern: &[
 pub(super) fn copy(target: &Arc<Allocation>, offset: u64, source: &Arc<Allocation>, from: u64, bytes: u64) {
     // Two devices may have mapped the same memory of the host.
     let same = Arc::ptr_eq(target, source);
-    let backwards = (same || target.is_mapped() && source.is_mapped())
+    let backwards = (same || target.is_of_host() && source.is_of_host())
         && target.base.wrapping_add(offset) > source.base.wrapping_add(from);
     // From the end where the destination lies behind, so that nothing is overwritten before it is read.
     let mut piece = [0; PIECE];

@@ -145,7 +145,7 @@ impl Span {
     }
 
     /// Where a range begins in the allocation.
-    fn inside(&self, offset: u64, bytes: u64) -> Result<u64, DeviceError> {
+    pub(super) fn inside(&self, offset: u64, bytes: u64) -> Result<u64, DeviceError> {
         match offset.checked_add(bytes) {
             Some(end) if end <= self.bytes => Ok(self.start + offset),
             _ => Err(DeviceError::Range { offset, bytes, buffer: self.bytes }),

@@ -11,6 +11,7 @@ use crate::random::Random;
 use crate::tensor::TensorCore;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 use warpwright_ptx::ir::Arch;
 
 /// Threads that a block has at most.
@@ -96,9 +97,16 @@ impl Device {
             });
         }
         let (mut begin, mut residency) = ((0, 1), residency);
-        if let (Schedule::Scattered(seed), false) = (options.schedule, config.cooperative) {
-            let mut random = Random::new(seed);
-            begin = (random.below(shape.blocks()), random.coprime(shape.blocks()));
+        let order = match options.schedule {
+            Schedule::Scattered(seed) => {
+                let mut random = Random::new(seed);
+                Some((random.below(shape.blocks()), random.coprime(shape.blocks())))
+            }
+            Schedule::Reversed => Some((shape.blocks() - 1, shape.blocks() - 1)),
+            Schedule::Parallel | Schedule::Seeded(_) => None,
+        };
+        if let (Some(order), false) = (order, config.cooperative) {
+            begin = order;
             residency = residency.min(FEW_BLOCKS);
         }
         Ok(Settings {
@@ -107,6 +115,7 @@ impl Device {
             seed: match options.schedule {
                 Schedule::Parallel => None,
                 Schedule::Seeded(seed) | Schedule::Scattered(seed) => Some(seed),
+                Schedule::Reversed => Some(0),
             },
             begin,
             counters: options.counters | options.fetches,
@@ -278,6 +287,14 @@ impl Running {
                 Progress::Standing { .. } => {}
             }
         }
+    }
+
+    /// Waits for at most that long until it is over, and returns whether it is. The calling thread does none of the work,
+    /// unlike in [`wait`](Self::wait), so that it may do something else every now and then.
+    pub fn wait_for(&self, time: Duration) -> bool {
+        self.go_on();
+        self.device.inner.executor.await_end(&self.launch);
+        self.launch.wait_until(Instant::now() + time)
     }
 
     /// Whether it is over.

@@ -93,7 +93,7 @@ impl Executor {
     }
 
     /// The host waits for the end of a launch, and so of those before it.
-    fn await_end(&self, launch: &Arc<Launch>) {
+    pub(crate) fn await_end(&self, launch: &Arc<Launch>) {
         let queue = self.shared.queue();
         if queue.launches.iter().any(|queued| Arc::ptr_eq(queued, launch)) {
             for queued in &queue.launches {

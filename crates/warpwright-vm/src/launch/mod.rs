@@ -12,7 +12,7 @@ pub(crate) use edge::Footprints;
 pub use edge::{Edge, Edges};
 pub use error::LaunchError;
 pub(crate) use executor::Executor;
-pub use options::{Checks, LaunchConfig, Options, Race, Schedule};
+pub use options::{Checks, LaunchConfig, Options, Race, Schedule, UnknownCheck};
 pub use report::{Counters, LineCounters, Report, Trap, TrapKind, Waiting};
 pub(crate) use shape::Shape;
 
@@ -34,7 +34,7 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release, SeqCst},
 };
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Warp instructions of a host thread after which, with nothing changed by any block, it looks whether its
 /// blocks go round in circles; and where the order of things comes from a seed, which has no say from then on. What the
@@ -386,6 +386,20 @@ impl Launch {
             polls_host: self.polls_host.load(Relaxed),
             makes_way: self.makes_way.load(Relaxed),
         }
+    }
+
+    /// Waits until it is over, or a point in time. Returns whether it is over.
+    pub(crate) fn wait_until(&self, end: Instant) -> bool {
+        let mut state = self.state();
+        while !state.complete {
+            let left = end.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.done.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
     }
 
     /// It stands still for good: ended with the trap that says so.

@@ -1,5 +1,8 @@
 //! Launch options: dimensions, checks, schedule.
 
+use std::fmt;
+use std::str::FromStr;
+
 /// The dimensions of a launch. Names and shapes are those of cudarc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LaunchConfig {
@@ -52,6 +55,44 @@ impl Checks {
     }
 }
 
+/// The error for a text that does not name checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownCheck(String);
+
+impl fmt::Display for UnknownCheck {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "`{}` is no check: there are all, none, memcheck, racecheck, initcheck, synccheck and synccheck=strict",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for UnknownCheck {}
+
+/// Names between commas: `all`, `none`, or some of `memcheck`, `racecheck`, `initcheck`, `synccheck`,
+/// `synccheck=strict`. Bounds are always checked, whether `memcheck` is among them or not.
+impl FromStr for Checks {
+    type Err = UnknownCheck;
+
+    fn from_str(text: &str) -> Result<Self, UnknownCheck> {
+        let mut checks = Checks::MEMORY;
+        for name in text.split(',').map(str::trim) {
+            match name {
+                "all" => checks = Checks { strict_sync: checks.strict_sync, ..Checks::ALL },
+                "none" | "memcheck" | "" => {}
+                "racecheck" => checks.race = true,
+                "initcheck" => checks.init = true,
+                "synccheck" => checks.sync = true,
+                "synccheck=strict" => (checks.sync, checks.strict_sync) = (true, true),
+                _ => return Err(UnknownCheck(name.to_owned())),
+            }
+        }
+        Ok(checks)
+    }
+}
+
 /// The definition of a race.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Race {
@@ -75,6 +116,8 @@ pub enum Schedule {
     /// promises no order, so a block that waits for one with a lower index that need not have begun may wait for
     /// ever; here that is a deadlock. All blocks of a cooperative grid are resident.
     Scattered(u64),
+    /// As `Scattered(0)`, and the blocks of a grid begin in reverse order, the last one first.
+    Reversed,
 }
 
 /// How a launch runs, and its checks.

@@ -188,6 +188,12 @@ impl Allocation {
         }
     }
 
+    /// Memory that the host has and leaves to the device, as if that had allocated it: nothing is written yet.
+    pub(super) fn lent(id: u32, host: Arc<HostWords>, bytes: u64, name: String) -> Self {
+        let written = SharedInitBits::new(bytes);
+        Allocation { kind: AllocationKind::Buffer, written, ..Allocation::at_host(id, host, bytes, name) }
+    }
+
     /// Address space that the host has reserved, all of it without memory yet. The words are those that the addresses
     /// stand for.
     pub(super) fn reserved(id: u32, base: u64, words: Arc<HostWords>, bytes: u64, name: String) -> Self {
@@ -279,6 +285,11 @@ impl Allocation {
     #[inline(always)]
     pub(crate) fn is_mapped(&self) -> bool {
         self.kind == AllocationKind::Mapped
+    }
+
+    /// Whether the host has the memory, which other devices may have too.
+    pub(crate) fn is_of_host(&self) -> bool {
+        self.of_host
     }
 
     /// Excludes other operations on more than a word that must be atomic.

@@ -209,6 +209,17 @@ impl GlobalMap {
         self.put_host(Allocation::at_host(id, memory, bytes, name.into()))
     }
 
+    /// The same, for memory that the host leaves to the device.
+    pub(crate) fn lend(
+        &mut self,
+        memory: Arc<HostWords>,
+        bytes: u64,
+        name: &str,
+    ) -> Result<Arc<Allocation>, Overlap> {
+        let id = self.next_id();
+        self.put_host(Allocation::lent(id, memory, bytes, name.into()))
+    }
+
     /// Reserves address space of the host's choosing, in which the host maps memory.
     pub(crate) fn reserve(
         &mut self,
@@ -263,6 +274,11 @@ impl GlobalMap {
         let has_room = bytes <= self.unused();
         self.used += if has_room { bytes } else { 0 };
         has_room
+    }
+
+    /// All memory that there is counts as written.
+    pub(crate) fn assume_written(&self) {
+        self.allocations.iter().flatten().for_each(|allocation| allocation.written.set_all());
     }
 
     /// Counts it no longer.

@@ -91,6 +91,12 @@ impl<'a> Renderer<'a> {
         self
     }
 
+    /// Gives the text of a source file, by the name that the PTX has for it, so that it is not read.
+    pub fn with_source(self, file: &str, text: &str) -> Self {
+        self.sources.add(file, text);
+        self
+    }
+
     /// Whether to use ANSI escapes for colours.
     pub fn color(mut self, color: bool) -> Self {
         self.color = color;

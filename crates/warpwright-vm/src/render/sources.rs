@@ -21,6 +21,11 @@ pub(super) struct Sources {
 }
 
 impl Sources {
+    /// The text of a file is known, and not read.
+    pub(super) fn add(&self, file: &str, text: &str) {
+        self.texts.borrow_mut().insert(file.to_owned(), Some(text.into()));
+    }
+
     /// The text of a file, if it can be read. A relative name is looked up from here, then from the folder of the PTX. Rust's
     /// compiler names files as seen from the workspace, and tests run in a package of it, so those are looked up from
     /// the folders around this one too.

@@ -53,6 +53,41 @@ fn kernels_find_memory_of_the_host_at_its_own_address() {
     assert_eq!(maps[1].read(), [6, 0, 0, 0, 7, 0, 0, 0]);
 }
 
+/// Memory that the host lends is as memory of the device: without a value until it is written, and nobody else's.
+#[test]
+fn lent_memory_is_the_devices() {
+    let device = device();
+    let before = device.free_memory();
+    let room = words(4);
+    let lent = device.lend_host(Arc::new(room), 14, "lent").unwrap();
+    assert_eq!((lent.address(), device.free_memory()), (address(room), before));
+    let report = run(&device, &add_and_store(), lent.address(), 1);
+    let unwritten = FindingKind::UninitializedMemory { space: SpaceKind::Global };
+    assert_eq!(finding(&report), (unwritten, Some(("lent".to_owned(), 0, false))));
+    assert!(lent.is_written(4, 4) && !lent.is_written(4, 5), "what the kernel wrote is");
+    lent.forget();
+    lent.mark_written(0, 4).unwrap();
+    assert!(lent.mark_written(12, 3).is_err(), "it ends there");
+    assert!(run(&device, &add_and_store(), lent.address(), 1).is_clean());
+    assert_eq!(room[1].load(Relaxed), 7, "nothing was copied");
+    lent.forget();
+    assert!(!run(&device, &add_and_store(), lent.address(), 1).is_clean());
+    // A kernel that waits for the host to change it waits for ever.
+    let wait = kernel(
+        "$trip:
+    ld.relaxed.sys.global.u32 %r1, [%rd1];
+    setp.ne.u32 %p1, %r1, 99;
+    @%p1 bra $trip;
+    ret;",
+    );
+    lent.mark_written(0, 14).unwrap();
+    let report = run(&device, &wait, lent.address(), 1);
+    assert_eq!(report.trap.map(|trap| trap.kind), Some(TrapKind::Deadlock));
+    drop(lent);
+    let report = run(&device, &add_and_store(), address(room), 1);
+    assert_eq!(report.findings.len(), 2, "it was given back: {report}");
+}
+
 #[test]
 fn only_what_was_mapped_is_reached() {
     let device = device();

@@ -145,6 +145,8 @@ fn a_look_back_by_index_hangs_when_blocks_begin_in_another_order() {
         assert_eq!(trap(&by_index, Schedule::Scattered(seed)), Some(TrapKind::Deadlock), "seed {seed}");
         assert_eq!(trap(&by_index, Schedule::Seeded(seed)), None, "seed {seed}");
     }
+    assert_eq!(trap(&by_ticket, Schedule::Reversed), None);
+    assert_eq!(trap(&by_index, Schedule::Reversed), Some(TrapKind::Deadlock));
     assert_eq!(trap(&by_index, Schedule::Parallel), None);
 }
 
@@ -169,5 +171,35 @@ fn scattered_blocks_all_begin() {
             assert!(launch(&device, &text, &config, &buffer, &options).wait().is_clean());
             assert_eq!(buffer.read(), vec![1; blocks as usize], "seed {seed}");
         }
+    }
+}
+
+/// Each block takes a ticket and writes its index there.
+#[test]
+fn reversed_blocks_begin_with_the_last() {
+    let text = kernel(
+        "    mov.u32 %r1, %ctaid.x;
+    atom.relaxed.gpu.global.add.u32 %r2, [%rd1], 1;
+    mul.wide.u32 %rd2, %r2, 4;
+    add.u64 %rd2, %rd1, %rd2;
+    st.global.u32 [%rd2+4], %r1;
+    ret;",
+    );
+    for blocks in [1, 2, 5, 90] {
+        let device = device();
+        let buffer = device.alloc_zeros::<u32>(blocks as usize + 1).unwrap();
+        let options = Options { schedule: Schedule::Reversed, ..Options::checked() };
+        assert!(launch(&device, &text, &LaunchConfig::new(blocks, 1), &buffer, &options).wait().is_clean());
+        let mut order = buffer.read().split_off(1);
+        // A few are resident at once, and take turns.
+        let first = order[0];
+        assert!(first + 4 >= blocks, "block {first} of {blocks} is the first");
+        let (early, late) = order.split_at_mut(blocks as usize / 2);
+        assert!(
+            blocks < 90 || early.iter().min().unwrap() + 8 > *late.iter().max().unwrap(),
+            "{early:?} {late:?}"
+        );
+        order.sort_unstable();
+        assert_eq!(order, (0..blocks).collect::<Vec<_>>());
     }
 }

@@ -1,0 +1,97 @@
+"""NVRTC, NVIDIA's compiler of CUDA C++ at run time, if its wheel is installed."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from .errors import CompileError, WarpwrightError
+
+INSTALL = "pip install nvidia-cuda-nvrtc nvidia-cuda-cccl nvidia-cuda-runtime"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """What a source was compiled to."""
+
+    ptx: str
+    names: dict[str, str]
+    """What the PTX calls the functions that were asked for."""
+
+
+def is_cuda(text: str) -> bool:
+    """Whether a text is CUDA C++, and not PTX, which says its version first."""
+    return re.search(r"^\s*\.version\s", text, re.MULTILINE) is None
+
+
+def compile(text: str, file: str, sm: str, options: Sequence[str] = (), names: Sequence[str] = ()) -> Compiled:
+    """Compiles a source for a compute capability, with lines. `file` is what the lines call it; `#include` looks in its
+    folder too. `names` are functions, or instances of templates, whose names in the PTX are wanted.
+
+    Raises `CompileError` with the compiler's log, `WarpwrightError` where there is no compiler.
+    """
+    library = _library()
+    program = ctypes.c_void_p()
+    _call(library, "nvrtcCreateProgram", ctypes.byref(program), text.encode(), file.encode(), 0, None, None)
+    try:
+        for name in names:
+            _call(library, "nvrtcAddNameExpression", program, name.encode())
+        folders = [str(Path(file).resolve().parent)] + [str(folder) for folder in _includes()]
+        flags = [f"--gpu-architecture=compute_{sm}", "-lineinfo", *(f"-I{folder}" for folder in folders), *options]
+        array = (ctypes.c_char_p * len(flags))(*(flag.encode() for flag in flags))
+        if library.nvrtcCompileProgram(program, len(flags), array) != 0:
+            raise CompileError(_text(library, "nvrtcGetProgramLog", program).strip())
+        ptx = _text(library, "nvrtcGetPTX", program)
+        lowered = {}
+        for name in names:
+            found = ctypes.c_char_p()
+            _call(library, "nvrtcGetLoweredName", program, name.encode(), ctypes.byref(found))
+            lowered[name] = (found.value or b"").decode()
+        return Compiled(ptx, lowered)
+    finally:
+        library.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _call(library: ctypes.CDLL, function: str, *args: object) -> None:
+    status = getattr(library, function)(*args)
+    if status != 0:
+        words = library.nvrtcGetErrorString(status)
+        raise CompileError(f"{function}: {words.decode()}")
+
+
+def _text(library: ctypes.CDLL, function: str, program: ctypes.c_void_p) -> str:
+    """A text of a program: `nvrtcGetPTX`, whose size `nvrtcGetPTXSize` gives."""
+    size = ctypes.c_size_t()
+    _call(library, f"{function}Size", program, ctypes.byref(size))
+    text = ctypes.create_string_buffer(size.value)
+    _call(library, function, program, text)
+    return text.value.decode(errors="replace")
+
+
+def _folders() -> Iterator[Path]:
+    """The folders of NVIDIA's wheels."""
+    spec = find_spec("nvidia")
+    for root in spec.submodule_search_locations or () if spec else ():
+        yield from sorted(Path(root).iterdir(), reverse=True)
+
+
+def _includes() -> list[Path]:
+    return [folder / "include" for folder in _folders() if (folder / "include").is_dir()]
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    found = [file for folder in _folders() for file in sorted((folder / "lib").glob("libnvrtc.so.*"), reverse=True)]
+    for file in [*map(str, found), "libnvrtc.so.13", "libnvrtc.so.12"]:
+        try:
+            library = ctypes.CDLL(file)
+        except OSError:
+            continue
+        library.nvrtcGetErrorString.restype = ctypes.c_char_p
+        return library
+    raise WarpwrightError(f"CUDA C++ needs NVIDIA's compiler NVRTC, and its library is not there: {INSTALL}")

@@ -1,0 +1,280 @@
+"""Launching kernels on arrays of NumPy."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import nvrtc
+from ._warpwright import Device, Kernel, Memory, Module, Param
+from .errors import WarpwrightError
+from .report import Report
+from .settings import device as device_of
+from .settings import settings
+
+
+@dataclass(frozen=True)
+class Out:
+    """An output that `run` allocates."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    partial: bool = False
+
+
+def out(shape: int | Sequence[int], dtype: Any = np.float32, *, partial: bool = False) -> Out:
+    """An argument of `run` that is an array without contents, which the kernel must write in full.
+
+    Reading it before is a finding of initcheck, and so is leaving elements of it unwritten, unless it is `partial`. What
+    is not written is bytes of 0xff: NaN, or -1.
+    """
+    return Out((shape,) if isinstance(shape, int) else tuple(shape), np.dtype(dtype), partial)
+
+
+Dims = int | Sequence[int]
+
+
+def run(
+    source: str | PathLike[str],
+    grid: Dims,
+    block: Dims,
+    args: Sequence[Any] | Mapping[str, Any] = (),
+    *,
+    kernel: str | None = None,
+    check: str | None = None,
+    order: str | None = None,
+    race: str | None = None,
+    sm: str | int | None = None,
+    shared: int = 0,
+    cooperative: bool = False,
+    counters: bool = False,
+    max_instructions: int | None = None,
+    options: Sequence[str] = (),
+) -> tuple[list[np.ndarray[Any, Any]], Report]:
+    """Launches a kernel of PTX or CUDA C++ on the virtual GPU, and waits.
+
+    `source` is the text, or a path to it (a path object, or a name that ends in `.ptx`, `.cu` or `.cuh`). CUDA C++ is
+    compiled by NVRTC, if its wheel is installed (`pip install nvidia-cuda-nvrtc`), with `options` besides. `kernel` names
+    the kernel if there are several; of CUDA C++ it may be an instance of a template.
+
+    `args` are the kernel's arguments, in order; with a mapping, reports call them by its keys:
+
+    - an array of NumPy, or a tensor of PyTorch on the CPU: the kernel reads and writes its memory, without a copy; an
+      array that is not writeable, only reads it
+    - `out(shape, dtype)`: an array that is allocated, and returned in `outputs`, in their order
+    - a number, of NumPy or of Python, which must fit the parameter's type
+    - `bytes` for a structure that is passed by value, and `None` for a null pointer
+
+    Without `check`, `order`, `race` or `sm`, `warpwright.settings` has them. `shared` is dynamic shared memory in bytes.
+    Returns the outputs and the report. Findings are in the report and raise nothing: `report.raise_for_findings()` does.
+
+    ```
+    >>> import numpy as np, warpwright
+    >>> ptx = '''
+    ... .version 8.0
+    ... .target sm_80
+    ... .address_size 64
+    ... .visible .entry index(.param .u64 y)
+    ... {
+    ...     .reg .b32 %r<2>;
+    ...     .reg .b64 %rd<3>;
+    ...     ld.param.u64        %rd1, [y];
+    ...     cvta.to.global.u64  %rd1, %rd1;
+    ...     mov.u32             %r1, %tid.x;
+    ...     mad.wide.u32        %rd2, %r1, 4, %rd1;
+    ...     st.global.u32       [%rd2], %r1;
+    ...     ret;
+    ... }'''
+    >>> (y,), report = warpwright.run(ptx, 1, 3, {"y": warpwright.out(4, np.int32)}, check="all")
+    >>> y.tolist(), [finding.kind for finding in report.findings]
+    ([0, 1, 2, -1], ['unwritten-output'])
+
+    ```
+    """
+    target = device_of(sm)
+    found = _kernel(target, source, kernel, tuple(options))
+    params = found.params
+    if len(params) != len(args):
+        names = ", ".join(param.name for param in params)
+        raise WarpwrightError(f"`{found.name}` has {len(params)} parameters ({names}), and {len(args)} are given")
+    named = args.items() if isinstance(args, Mapping) else (("", arg) for arg in args)
+    lender, packed = Lender(target), bytearray(params[-1].offset + params[-1].bytes if params else 0)
+    outputs: list[np.ndarray[Any, Any]] = []
+    whole: list[tuple[Memory, str, int]] = []
+    try:
+        for number, (param, (name, arg)) in enumerate(zip(params, named)):
+            # What the PTX calls it, reports say anyway.
+            label = name if name != param.name else ""
+            if isinstance(arg, Out):
+                array = np.empty(arg.shape, arg.dtype)
+                array.view(np.uint8).fill(0xFF) if array.ndim and array.size else None
+                outputs.append(array)
+                memory = lender.array(array, label, written=False)
+                if memory and not arg.partial:
+                    whole.append((memory, name or param.name, array.dtype.itemsize))
+                arg = array.ctypes.data
+            elif isinstance(arg, np.ndarray):
+                lender.array(arg, label)
+                arg = arg.ctypes.data
+            elif hasattr(arg, "untyped_storage"):
+                lender.tensor(arg, label)
+                arg = arg.data_ptr()
+            packed[param.offset : param.offset + param.bytes] = _packed(param, arg, name or f"argument {number}")
+        launched = target.launch(
+            found,
+            _dims(grid, "grid"),
+            _dims(block, "block"),
+            bytes(packed),
+            shared=shared,
+            check=settings.check if check is None else check,
+            order=settings.order if order is None else order,
+            race=settings.race if race is None else race,
+            cooperative=cooperative,
+            counters=counters,
+            max_instructions=max_instructions,
+            outputs=whole,
+        )
+    finally:
+        lender.close()
+    report = Report(launched)
+    settings.publish(report)
+    return outputs, report
+
+
+class Lender:
+    """Memory of arrays, on a device for the time of a launch. Arrays may share memory."""
+
+    def __init__(self, target: Device) -> None:
+        self._device = target
+        self._lent: list[tuple[Memory, bool]] = []
+
+    def array(self, array: np.ndarray[Any, Any], name: str, written: bool = True) -> Memory | None:
+        """The memory of an array: all that it was allocated with, since views of that share it."""
+        base = array
+        while isinstance(base.base, np.ndarray):
+            base = base.base
+        low, high = _byte_bounds(base) if base.size else (0, 0)
+        return self._lend(low, high - low, base, name, written, array.flags.writeable)
+
+    def tensor(self, tensor: Any, name: str) -> Memory | None:
+        """The memory of a tensor of PyTorch: its storage."""
+        if tensor.device.type != "cpu":
+            raise WarpwrightError(f"the tensor {name} is on {tensor.device}: kernels run on tensors of the CPU")
+        storage = tensor.untyped_storage()
+        return self._lend(storage.data_ptr(), storage.nbytes(), storage, name, True, True)
+
+    def _lend(self, address: int, size: int, owner: object, name: str, written: bool, writable: bool) -> Memory | None:
+        if size == 0:
+            return None
+        for entry in self._lent:
+            memory, may_write = entry
+            if memory.address <= address and address + size <= memory.address + memory.bytes:
+                if may_write or not writable:
+                    return memory
+                # Another array of the same memory may be written.
+                self._lent.remove(entry)
+                memory.close()
+                address, size = memory.address, memory.bytes
+                break
+        memory = self._device.lend(address, size, owner, name, written=written, writable=writable)
+        self._lent.append((memory, writable))
+        return memory
+
+    def close(self) -> None:
+        """The device has none of it any more."""
+        for memory, _ in self._lent:
+            memory.close()
+
+
+# NumPy 2 has moved it.
+_byte_bounds = np.lib.array_utils.byte_bounds if hasattr(np.lib, "array_utils") else np.byte_bounds  # type: ignore
+
+
+def _dims(extents: Dims, name: str) -> list[int]:
+    """The extents of a grid or a block, as numbers of Python."""
+    many = [extents] if isinstance(extents, (int, np.integer)) else list(extents)
+    if not all(isinstance(extent, (int, np.integer)) and 0 <= extent < 1 << 32 for extent in many):
+        raise WarpwrightError(f"{name}={extents!r}: extents are whole numbers from 1 on")
+    return [int(extent) for extent in many]
+
+
+_FORMATS = {("f", 2): "<e", ("f", 4): "<f", ("f", 8): "<d"}
+
+
+def _packed(param: Param, arg: Any, name: str) -> bytes:
+    """The bytes of an argument, if the parameter can have it."""
+    kind, size = param.type[0], param.bytes
+
+    def refused(why: str) -> WarpwrightError:
+        shape = f"{size} bytes" if param.is_array else param.type
+        return WarpwrightError(f"{name} (`{param.name}`, {shape}): {why}")
+
+    if isinstance(arg, (bytes, bytearray)):
+        if len(arg) != size:
+            raise refused(f"{len(arg)} bytes are given")
+        return bytes(arg)
+    if param.is_array:
+        raise refused(f"pass the structure as `bytes`, not as {type(arg).__name__}")
+    if isinstance(arg, np.generic):
+        data = arg.tobytes()
+        same = kind == "b" or kind == ("f" if arg.dtype.kind == "f" else "u" if arg.dtype.kind in "ub" else "s")
+        signs = kind in "us" and arg.dtype.kind in "iub"
+        if len(data) != size or not (same or signs):
+            raise refused(f"it cannot be of {arg.dtype}")
+        return data
+    if arg is None:
+        return bytes(size)
+    if isinstance(arg, float) or (isinstance(arg, int) and kind == "f"):
+        code = _FORMATS.get((kind, size))
+        if code is None:
+            raise refused(f"{arg!r} is a float: pass it as a number of NumPy, such as `np.float32({arg!r})`")
+        try:
+            return struct.pack(code, arg)
+        except OverflowError:
+            return np.float32(arg).tobytes() if size == 4 else np.float16(arg).tobytes()
+    if isinstance(arg, int):
+        bits = 8 * size
+        low, high = {"u": (0, 1 << bits), "s": (-(1 << bits - 1), 1 << bits - 1)}.get(
+            kind, (-(1 << bits - 1), 1 << bits)
+        )
+        # Compilers call parameters unsigned that are not.
+        low = -(1 << bits - 1) if size <= 8 else low
+        if not low <= arg < max(high, 1 << bits):
+            raise refused(f"{arg} does not fit")
+        return (arg % (1 << bits)).to_bytes(size, "little")
+    raise refused(f"it cannot be {type(arg).__name__}: pass an array, a number, `out(…)`, `bytes` or None")
+
+
+def _kernel(target: Device, source: str | PathLike[str], name: str | None, options: tuple[str, ...]) -> Kernel:
+    """The kernel of a source, compiled and loaded once."""
+    is_path = isinstance(source, PathLike) or ("\n" not in source and source.endswith((".ptx", ".cu", ".cuh")))
+    if not is_path:
+        return _of_text(target, str(source), "", name, options)
+    path = Path(source)
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise WarpwrightError(f"{path}: {error}") from None
+    return _of_text(target, text, str(path), name, options)
+
+
+@lru_cache(maxsize=256)
+def _of_text(target: Device, text: str, file: str, name: str | None, options: tuple[str, ...]) -> Kernel:
+    if not nvrtc.is_cuda(text):
+        return _module(target, text, file or "PTX", ()).kernel(name)
+    compiled = nvrtc.compile(text, file or "kernel.cu", target.sm, options, (name,) if name else ())
+    sources = () if file else (("kernel.cu", text),)
+    module = _module(target, compiled.ptx, f"PTX of {file or 'kernel.cu'}", sources)
+    return module.kernel(compiled.names.get(name, name) if name else None)
+
+
+@lru_cache(maxsize=256)
+def _module(target: Device, ptx: str, name: str, sources: tuple[tuple[str, str], ...]) -> Module:
+    return target.load(ptx, name, dict(sources))

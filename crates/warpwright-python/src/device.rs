@@ -1,0 +1,119 @@
+//! Devices.
+
+use crate::error::{not_ptx, refused};
+use crate::launch::{Asked, Launched};
+use crate::memory::{self, Memory};
+use crate::module::{Kernel, Module, Texts};
+use pyo3::prelude::*;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use warpwright_ptx::diag::{LineIndex, render};
+use warpwright_ptx::ir::{Arch, Origin};
+use warpwright_ptx::{parse, verify};
+use warpwright_vm as vm;
+
+/// How often a launch is interrupted to see whether Python was: Ctrl-C must end it.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// A virtual GPU.
+#[pyclass(frozen, module = "warpwright._warpwright")]
+pub(crate) struct Device {
+    device: vm::Device,
+}
+
+#[pymethods]
+impl Device {
+    #[new]
+    #[pyo3(signature = (sm = "80", workers = 0, memory = None))]
+    fn new(py: Python<'_>, sm: &str, workers: u32, memory: Option<u64>) -> PyResult<Device> {
+        let mut config = vm::DeviceConfig::default();
+        let name = if sm.starts_with("sm_") { sm.to_owned() } else { format!("sm_{sm}") };
+        config.arch = name.parse::<Arch>().map_err(|error| refused(py, format!("sm={sm:?}: {error}")))?;
+        config.workers = workers;
+        config.memory = memory.unwrap_or(config.memory);
+        let device = vm::Device::new(config).map_err(|error| refused(py, error))?;
+        Ok(Device { device })
+    }
+
+    #[getter]
+    fn sm(&self) -> String {
+        self.device.config().arch.to_string().trim_start_matches("sm_").to_owned()
+    }
+
+    #[pyo3(signature = (ptx, name = "PTX", sources = HashMap::new()))]
+    fn load(&self, py: Python<'_>, ptx: &str, name: &str, sources: HashMap<String, String>) -> PyResult<Module> {
+        let loaded = py.detach(|| {
+            let shown = |diagnostics| render(&diagnostics, name, ptx, false);
+            let module = parse(ptx).map_err(shown)?;
+            let info = verify(&module).map_err(shown)?;
+            self.device.load(&module, &info).map_err(|error| match &error {
+                vm::DeviceError::Load(vm::LoadError { origin: Origin::Text(span), .. }) => {
+                    format!("{name}:{}: {error}", LineIndex::new(ptx).position(span.start).line)
+                }
+                _ => format!("{name}: {error}"),
+            })
+        });
+        let texts = Texts { name: name.into(), sources };
+        match loaded {
+            Ok(module) => Ok(Module { module: module.with_text(ptx), texts: Arc::new(texts) }),
+            Err(message) => Err(not_ptx(py, message)),
+        }
+    }
+
+    #[pyo3(signature = (address, bytes, owner, name = "", *, written = true, writable = true))]
+    #[allow(clippy::too_many_arguments, reason = "Python names them")]
+    fn lend(
+        &self,
+        py: Python<'_>,
+        address: u64,
+        bytes: u64,
+        owner: Py<PyAny>,
+        name: &str,
+        written: bool,
+        writable: bool,
+    ) -> PyResult<Memory> {
+        Memory::lend(py, &self.device, memory::Asked { address, bytes, owner, name, written, writable })
+    }
+
+    #[pyo3(signature = (
+        kernel, grid, block, params, *, shared = 0, check = "memcheck", order = "issue", race = "normal",
+        cooperative = false, counters = false, max_instructions = None, outputs = Vec::new()
+    ))]
+    #[allow(clippy::too_many_arguments, reason = "Python names them")]
+    fn launch(
+        &self,
+        py: Python<'_>,
+        kernel: &Kernel,
+        grid: Vec<u32>,
+        block: Vec<u32>,
+        params: &[u8],
+        shared: u32,
+        check: &str,
+        order: &str,
+        race: &str,
+        cooperative: bool,
+        counters: bool,
+        max_instructions: Option<u64>,
+        outputs: Vec<(PyRef<'_, Memory>, String, u64)>,
+    ) -> PyResult<Launched> {
+        let asked = Asked { grid, block, params, shared, check, order, race, cooperative, counters, max_instructions };
+        let (config, options) = asked.read().map_err(|message| refused(py, message))?;
+        let args = asked.args(&kernel.info).map_err(|message| refused(py, message))?;
+        let running = self.device.launch(&kernel.module, &kernel.info.name, &config, &args, &options);
+        let running = running.map_err(|error| refused(py, error))?;
+        while !py.detach(|| running.wait_for(PATIENCE)) {
+            if let Err(interrupt) = py.check_signals() {
+                running.cancel();
+                py.detach(|| running.wait());
+                return Err(interrupt);
+            }
+        }
+        let mut report = py.detach(|| running.wait());
+        // A kernel that was ended may have been about to write.
+        for (memory, name, width) in outputs.iter().filter(|_| options.checks.init && report.trap.is_none()) {
+            report.findings.extend(memory.unwritten(py, &report.kernel, name, *width)?);
+        }
+        Ok(Launched::new(report, kernel.texts.clone()))
+    }
+}

@@ -1,0 +1,104 @@
+//! Modules, their kernels, and the kernels' parameters.
+
+use crate::error::refused;
+use pyo3::prelude::*;
+use std::collections::HashMap;
+use std::sync::Arc;
+use warpwright_vm as vm;
+
+/// A module on a device.
+#[pyclass(frozen, module = "warpwright._warpwright")]
+pub(crate) struct Module {
+    pub(crate) module: vm::Module,
+    pub(crate) texts: Arc<Texts>,
+}
+
+/// What reports show of a module.
+pub(crate) struct Texts {
+    /// What messages call its PTX.
+    pub(crate) name: String,
+    /// Sources that it was compiled from, by the names that it has for them, if they are in no files.
+    pub(crate) sources: HashMap<String, String>,
+}
+
+/// A kernel of a module.
+#[pyclass(frozen, module = "warpwright._warpwright")]
+pub(crate) struct Kernel {
+    pub(crate) module: vm::Module,
+    pub(crate) info: vm::KernelInfo,
+    pub(crate) texts: Arc<Texts>,
+}
+
+/// A parameter of a kernel.
+#[pyclass(frozen, get_all, module = "warpwright._warpwright")]
+pub(crate) struct Param {
+    name: String,
+    r#type: &'static str,
+    bytes: u32,
+    offset: u32,
+    is_pointer: bool,
+    is_array: bool,
+}
+
+#[pymethods]
+impl Module {
+    /// Names of its kernels, sorted.
+    #[getter]
+    fn kernels(&self) -> Vec<String> {
+        let mut names: Vec<_> = self.module.kernels().map(|kernel| kernel.name.clone()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[pyo3(signature = (name = None))]
+    fn kernel(&self, py: Python<'_>, name: Option<&str>) -> PyResult<Kernel> {
+        let names = self.kernels();
+        let name = match (name, &names[..]) {
+            (Some(name), _) => name,
+            (None, [only]) => only,
+            (None, []) => return Err(refused(py, format!("{} has no kernel", self.texts.name))),
+            (None, _) => {
+                let names = names.join(", ");
+                return Err(refused(py, format!("{} has several kernels: say which, of {names}", self.texts.name)));
+            }
+        };
+        let info = self.module.kernel(name).map_err(|error| refused(py, error))?.clone();
+        Ok(Kernel { module: self.module.clone(), info, texts: self.texts.clone() })
+    }
+}
+
+#[pymethods]
+impl Kernel {
+    #[getter]
+    fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    #[getter]
+    fn params(&self) -> Vec<Param> {
+        let param = |param: &vm::KernelParam| Param {
+            name: param.name.clone(),
+            r#type: param.ty.name(),
+            bytes: param.bytes,
+            offset: param.offset,
+            is_pointer: param.is_pointer,
+            is_array: param.is_array,
+        };
+        self.info.params.iter().map(param).collect()
+    }
+
+    #[getter]
+    fn static_shared(&self) -> u64 {
+        self.info.static_shared
+    }
+
+    #[getter]
+    fn required_block(&self) -> Option<(u32, u32, u32)> {
+        self.info.required_block.map(Into::into)
+    }
+
+    #[getter]
+    fn max_threads(&self) -> Option<u32> {
+        self.info.max_threads
+    }
+}
