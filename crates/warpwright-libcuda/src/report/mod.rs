@@ -14,7 +14,7 @@ mod sink;
 
 use crate::state::{complete_all, forget_errors};
 use crate::types::Result;
-use serde_json::json;
+use warpwright_report::Event;
 
 /// The number of live objects.
 pub(crate) fn alive() -> usize {
@@ -39,16 +39,13 @@ pub(crate) fn finish(are_leaks_errors: bool) -> bool {
         let leaks = if are_leaks_errors { format!(", {left} leaks") } else { String::new() };
         format!("{launches} launches: {errors} errors, {warnings} warnings{leaks}")
     };
-    let calls = calls::total();
-    let json = || {
-        json!({
-            "version": sink::VERSION, "event": "end", "launches": launches, "calls": calls,
-            "errors": errors, "warnings": warnings, "leaks": are_leaks_errors.then_some(left),
-        })
+    let end = || {
+        let leaks = are_leaks_errors.then_some(left);
+        Event::End { launches, calls: calls::total(), errors, warnings, leaks }
     };
     let was_taken = sink::release();
     if sink::is_file() || !was_taken && errors + warnings + left > 0 {
-        sink::tell(text, json);
+        sink::tell(text, end);
     }
     if left > 0 {
         findings::mark();
