@@ -117,6 +117,11 @@ pub(super) fn mark() {
     }
 }
 
+/// Tells equal findings again, once.
+pub(super) fn tell_again() {
+    *lock(&TOLD) = None;
+}
+
 fn is_new(key: &str) -> bool {
     let mut told = lock(&TOLD);
     told.get_or_insert_default().insert(key.to_owned())
