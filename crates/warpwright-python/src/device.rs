@@ -42,7 +42,13 @@ impl Device {
     }
 
     #[pyo3(signature = (ptx, name = "PTX", sources = HashMap::new()))]
-    fn load(&self, py: Python<'_>, ptx: &str, name: &str, sources: HashMap<String, String>) -> PyResult<Module> {
+    fn load(
+        &self,
+        py: Python<'_>,
+        ptx: &str,
+        name: &str,
+        sources: HashMap<String, String>,
+    ) -> PyResult<Module> {
         let loaded = py.detach(|| {
             let shown = |diagnostics| render(&diagnostics, name, ptx, false);
             let module = parse(ptx).map_err(shown)?;
@@ -97,7 +103,18 @@ impl Device {
         max_instructions: Option<u64>,
         outputs: Vec<(PyRef<'_, Memory>, String, u64)>,
     ) -> PyResult<Launched> {
-        let asked = Asked { grid, block, params, shared, check, order, race, cooperative, counters, max_instructions };
+        let asked = Asked {
+            grid,
+            block,
+            params,
+            shared,
+            check,
+            order,
+            race,
+            cooperative,
+            counters,
+            max_instructions,
+        };
         let (config, options) = asked.read().map_err(|message| refused(py, message))?;
         let args = asked.args(&kernel.info).map_err(|message| refused(py, message))?;
         let running = self.device.launch(&kernel.module, &kernel.info.name, &config, &args, &options);

@@ -56,7 +56,10 @@ impl Asked<'_> {
         let bytes = kernel.params.last().map_or(0, |last| (last.offset + last.bytes) as usize);
         if bytes != self.params.len() {
             let given = self.params.len();
-            return Err(format!("the parameters of {} have {bytes} bytes, and {given} are given", kernel.name));
+            return Err(format!(
+                "the parameters of {} have {bytes} bytes, and {given} are given",
+                kernel.name
+            ));
         }
         let arg = |param: &vm::KernelParam| {
             let first = param.offset as usize;

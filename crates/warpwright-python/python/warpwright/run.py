@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -238,7 +239,8 @@ def _packed(param: Param, arg: Any, name: str) -> bytes:
         try:
             return struct.pack(code, arg)
         except OverflowError:
-            return np.float32(arg).tobytes() if size == 4 else np.float16(arg).tobytes()
+            # As a conversion does.
+            return struct.pack(code, math.copysign(math.inf, arg))
     if isinstance(arg, int):
         bits = 8 * size
         low, high = {"u": (0, 1 << bits), "s": (-(1 << bits - 1), 1 << bits - 1)}.get(
