@@ -28,6 +28,10 @@ DESCRIPTOR_FLAGS = 2
 """Flags of a tensor descriptor: padding with NaN, and from Triton 3.7 on rounding to TF32."""
 
 
+SCRATCH = 2
+"""Pointers to scratch memory behind the arguments: the kernel's own, and the profiler's."""
+
+
 class Leaf:
     """One argument after tuples are taken apart: where it is, what it is called, and its type in Triton's words."""
 
@@ -72,11 +76,12 @@ def expanded(leaf: Leaf, flags: int) -> list[str]:
 
 
 def flags_of(arguments: list[Leaf], parameters: int) -> int:
-    """How many flags a descriptor has, for a PTX kernel of that many parameters, of which two may be scratch memory."""
-    for flags in range(DESCRIPTOR_FLAGS, 0, -1):
-        count = sum(len(expanded(leaf, flags)) for leaf in arguments)
-        if parameters - 2 <= count <= parameters:
-            return flags
+    """How many flags a descriptor has, for a PTX kernel of that many parameters, of which the last may be scratch."""
+    counts = {flags: sum(len(expanded(leaf, flags)) for leaf in arguments) for flags in (DESCRIPTOR_FLAGS, 1)}
+    for scratch in range(SCRATCH, -1, -1):
+        for flags, count in counts.items():
+            if count + scratch == parameters:
+                return flags
     return DESCRIPTOR_FLAGS
 
 
@@ -94,7 +99,7 @@ def parameter_names(arguments: list[Leaf], ptx: str, kernel: str) -> dict[int, s
     for leaf in arguments:
         name = re.sub(r"\W+", "_", leaf.name).strip("_")
         names += [name] + [f"{name}_{i}" for i in range(1, len(expanded(leaf, flags)))]
-    taken = set(re.findall(r"[\w$]+", ptx))
+    taken = set(re.findall(r"(?<![\w$.%])[A-Za-z_$][\w$]*", ptx))
     return {i: name for i, name in enumerate(names) if name not in taken and names.count(name) == 1}
 
 
@@ -109,7 +114,7 @@ class Parameters:
         flags = flags_of(arguments, len(kernel.params))
         types = [type for leaf in arguments for type in expanded(leaf, flags)]
         self.scratch = len(kernel.params) - len(types)
-        if not 0 <= self.scratch <= 2:
+        if not 0 <= self.scratch <= SCRATCH:
             raise ValueError(
                 f"the PTX of `{kernel.name}` has {len(kernel.params)} parameters, and its Triton signature {len(types)}"
             )
@@ -171,11 +176,12 @@ class Parameters:
         type, code = self._types[i], FORMATS[self._types[i]]
         try:
             value = float(value) if code in "efd" else bool(value) if code == "?" else int(value)
+        except (TypeError, ValueError) as error:
+            raise TypeError(f"argument {self._names[i]} of `{self._kernel.name}`: {value!r} is no {type}") from error
+        try:
             struct.pack("<" + code, value)
-        except OverflowError as error:
+        except (struct.error, OverflowError) as error:
             if code in "ef":
                 return float("inf") if value > 0 else float("-inf")
             raise OverflowError(f"argument {self._names[i]} of `{self._kernel.name}`: {value} is no {type}") from error
-        except (struct.error, TypeError, ValueError) as error:
-            raise TypeError(f"argument {self._names[i]} of `{self._kernel.name}`: {value!r} is no {type}") from error
         return value
