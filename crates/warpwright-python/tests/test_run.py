@@ -84,7 +84,7 @@ def test_outputs_are_allocated_and_must_be_written() -> None:
     assert report.is_clean and (y == 2).all()
     # What is read before it is written.
     (y,), report = run(ADD, 2, 64, {"x": out(100), "y": x, "a": 1.0, "n": 100}, check="all")
-    assert kinds(report) == ["uninitialized-memory", "unwritten-output"]
+    assert kinds(report) == ["uninitialized", "unwritten-output"]
 
 
 def test_views_share_the_memory_of_their_array() -> None:

@@ -16,6 +16,12 @@ pub(crate) struct Call {
     pub(crate) function: &'static str,
 }
 
+impl From<Call> for warpwright_report::Call {
+    fn from(call: Call) -> Self {
+        warpwright_report::Call { number: call.number, function: call.function.to_owned() }
+    }
+}
+
 const NONE: Call = Call { number: 0, function: "no call" };
 
 static CALLS: AtomicU64 = AtomicU64::new(0);

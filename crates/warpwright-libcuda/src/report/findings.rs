@@ -6,14 +6,15 @@
 
 use super::calls::Call;
 use super::log;
-use super::sink::{self, VERSION};
+use super::sink;
 use crate::{lock, state};
-use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use warpwright_report as data;
+use warpwright_report::Event;
 use warpwright_vm::render::{Renderer, symbol};
-use warpwright_vm::{AccessSite, Finding, FindingKind, Report, Severity, SourceLine, Trap};
+use warpwright_vm::{Finding, FindingKind, Report, Severity};
 
 static LAUNCHES: AtomicU64 = AtomicU64::new(0);
 static ERRORS: AtomicU64 = AtomicU64::new(0);
@@ -54,7 +55,9 @@ pub(crate) fn launched(report: &Report, call: Call, lacks_shared: bool, failed: 
             Severity::Warning => _ = WARNINGS.fetch_add(1, Relaxed),
         }
         if is_new(&finding_key(finding, &renderer)) {
-            sink::tell(|| renderer.finding(finding), || finding_json(finding, &renderer, call));
+            let event =
+                || Event::Finding { finding: data::Finding::new(finding, &renderer), call: call.into() };
+            sink::tell(|| renderer.finding(finding), event);
         } else if finding.severity == Severity::Error {
             again.push(finding.kind.name());
         }
@@ -63,7 +66,8 @@ pub(crate) fn launched(report: &Report, call: Call, lacks_shared: bool, failed: 
         count();
         let place = trap.origin.and_then(|origin| renderer.ptx(origin));
         if is_new(&format!("{} {:?} {place:?}", trap.kernel, trap.kind)) {
-            sink::tell(|| renderer.trap(trap), || trap_json(trap, &renderer, call));
+            let event = || Event::Trap { trap: data::Trap::new(trap, &renderer), call: call.into() };
+            sink::tell(|| renderer.trap(trap), event);
         } else {
             again.push(trap.kind.name());
         }
@@ -73,16 +77,9 @@ pub(crate) fn launched(report: &Report, call: Call, lacks_shared: bool, failed: 
             let (kernel, known) = (symbol(&report.kernel), again.join(", "));
             format!("error: kernel `{kernel}`, launched by {call}, fails again as reported before: {known}")
         };
-        let json = || {
-            json!({
-                "version": VERSION,
-                "event": "repeated",
-                "kernel": report.kernel,
-                "call": call_json(call),
-                "kinds": again,
-            })
-        };
-        sink::tell(text, json);
+        let kinds = || again.iter().map(|kind| (*kind).to_owned()).collect();
+        let event = || Event::Repeated { kernel: report.kernel.clone(), call: call.into(), kinds: kinds() };
+        sink::tell(text, event);
     }
 }
 
@@ -93,12 +90,8 @@ pub(crate) fn condition(handle: u64, why: &str, call: Call) {
     }
     let text =
         || format!("error[graph]: conditional node of {handle:#x}: {why}\n   = note: launched by {call}\n");
-    let json = || {
-        json!({
-            "version": VERSION, "event": "condition", "handle": handle, "message": why, "call": call_json(call),
-        })
-    };
-    sink::tell(text, json);
+    let event = || Event::Condition { handle, message: why.to_owned(), call: call.into() };
+    sink::tell(text, event);
 }
 
 /// Counts an error that is no launch's. Returns whether it is told: equal ones are told once.
@@ -142,85 +135,4 @@ fn finding_key(finding: &Finding, lines: &Renderer<'_>) -> String {
         .map(|site| (&site.function, site.statement, lines.ptx(site.origin)))
         .collect();
     format!("{} {} {} {detail} {places:?}", finding.kernel, finding.tool, finding.kind.name())
-}
-
-fn finding_json(finding: &Finding, lines: &Renderer<'_>, call: Call) -> Value {
-    let memory = finding.accesses.iter().find_map(|site| site.memory.as_ref()?.allocation.as_ref());
-    json!({
-        "version": VERSION,
-        "event": "finding",
-        "tool": finding.tool.name(),
-        "kind": finding.kind.name(),
-        "severity": if finding.severity == Severity::Error { "error" } else { "warning" },
-        "message": finding.message,
-        "kernel": finding.kernel,
-        "count": finding.count,
-        "call": call_json(call),
-        "allocation": memory.map(|allocation| json!({
-            "name": allocation.name,
-            "arguments": allocation.arguments.iter().map(|argument| &argument.name).collect::<Vec<_>>(),
-            "address": allocation.base,
-            "bytes": allocation.bytes,
-            "offset": allocation.offset,
-            "freed": allocation.freed,
-        })),
-        "accesses": finding.accesses.iter().map(|site| access_json(site, lines)).collect::<Vec<_>>(),
-    })
-}
-
-fn access_json(site: &AccessSite, lines: &Renderer<'_>) -> Value {
-    let memory = site.memory.as_ref();
-    let (ptx_line, ptx) = lines.ptx(site.origin).unzip();
-    json!({
-        "ptx_line": ptx_line,
-        "ptx": ptx,
-        "source": source_json(site.source.as_ref()),
-        "block": site.block,
-        "thread": site.thread,
-        "action": site.action.name(),
-        "space": memory.map(|memory| memory.space.name()),
-        "address": memory.map(|memory| memory.address),
-        "bytes": memory.map(|memory| memory.bytes),
-    })
-}
-
-/// A source line, with the calls by which it was inlined.
-fn source_json(line: Option<&SourceLine>) -> Value {
-    let Some(line) = line else { return Value::Null };
-    let mut json = json!({ "file": line.file, "line": line.line, "column": line.column });
-    if let Some(call) = &line.inlined_at {
-        json["inlined_at"] = source_json(Some(call));
-    }
-    json
-}
-
-fn trap_json(trap: &Trap, lines: &Renderer<'_>, call: Call) -> Value {
-    let (ptx_line, ptx) = trap.origin.and_then(|origin| lines.ptx(origin)).unzip();
-    let waiting = trap.waiting.iter().map(|waiting| {
-        let (ptx_line, ptx) = lines.ptx(waiting.origin).unzip();
-        json!({
-            "ptx_line": ptx_line,
-            "ptx": ptx,
-            "source": source_json(waiting.source.as_ref()),
-            "threads": waiting.threads,
-        })
-    });
-    json!({
-        "version": VERSION,
-        "event": "trap",
-        "kind": trap.kind.name(),
-        "message": trap.message,
-        "kernel": trap.kernel,
-        "call": call_json(call),
-        "ptx_line": ptx_line,
-        "ptx": ptx,
-        "source": source_json(trap.source.as_ref()),
-        "block": trap.thread.map(|(block, _)| block),
-        "thread": trap.thread.map(|(_, thread)| thread),
-        "waiting": waiting.collect::<Vec<_>>(),
-    })
-}
-
-pub(super) fn call_json(call: Call) -> Value {
-    json!({ "number": call.number, "function": call.function })
 }

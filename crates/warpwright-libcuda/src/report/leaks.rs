@@ -1,8 +1,7 @@
 //! Leaks: objects of a client that are alive when the process or their context ends.
 
 use super::calls::Call;
-use super::findings::call_json;
-use super::sink::{self, VERSION};
+use super::sink;
 use crate::code::{LIBRARIES, LINKS, MODULES};
 use crate::engine::{
     ARRAYS, EVENTS, HostKind, MIPMAPPED_ARRAYS, OBJECTS, PHYSICAL, POOLS, STREAMS, hosts, reservations,
@@ -10,8 +9,8 @@ use crate::engine::{
 use crate::graph::{EXECS, GRAPHS, USER_OBJECTS};
 use crate::lock;
 use crate::state::{CONTEXTS, config, has_forked, started};
-use serde_json::json;
 use std::sync::Mutex;
+use warpwright_report::Event;
 
 /// A live object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,11 +125,7 @@ pub(super) fn tell() -> u64 {
         let of = if bytes > 0 { format!(" of {bytes} bytes") } else { String::new() };
         sink::tell(
             || format!("leak: {what}{of}, made by {made_by}"),
-            || {
-                json!({
-                    "version": VERSION, "event": "leak", "what": what, "bytes": bytes, "call": call_json(made_by),
-                })
-            },
+            || Event::Leak { what: what.to_owned(), bytes, call: made_by.into() },
         );
     }
     all.len() as u64

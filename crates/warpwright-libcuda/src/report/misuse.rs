@@ -8,12 +8,12 @@
 
 use super::calls::Call;
 use super::findings;
-use super::sink::{self, VERSION};
+use super::sink;
 use crate::state::config;
 use crate::types::Status;
-use serde_json::json;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
+use warpwright_report::Event;
 
 /// A call of the driver that has failed.
 struct Failed {
@@ -134,11 +134,12 @@ fn tell(function: &str, error: i32, name: &str, reason: Option<String>, call: Op
         );
         format!("error[api]: {function} returned {name} ({error}){note}\n   = note: {by}\n")
     };
-    let json = || {
-        json!({
-            "version": VERSION, "event": "api", "function": function, "error": error, "name": name,
-            "message": reason, "call": call.map(findings::call_json),
-        })
+    let event = || Event::Api {
+        function: function.to_owned(),
+        error,
+        name: name.to_owned(),
+        message: reason.clone(),
+        call: call.map(Into::into),
     };
-    sink::tell(text, json);
+    sink::tell(text, event);
 }

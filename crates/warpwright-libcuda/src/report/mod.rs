@@ -11,7 +11,7 @@ pub(crate) mod log;
 pub(crate) mod misuse;
 mod sink;
 
-use serde_json::json;
+use warpwright_report::Event;
 
 /// The number of live objects.
 pub(crate) fn alive() -> usize {
@@ -26,15 +26,12 @@ pub(crate) fn finish(are_leaks_errors: bool) -> bool {
         let leaks = if are_leaks_errors { format!(", {left} leaks") } else { String::new() };
         format!("{launches} launches: {errors} errors, {warnings} warnings{leaks}")
     };
-    let calls = calls::total();
-    let json = || {
-        json!({
-            "version": sink::VERSION, "event": "end", "launches": launches, "calls": calls,
-            "errors": errors, "warnings": warnings, "leaks": are_leaks_errors.then_some(left),
-        })
+    let end = || {
+        let leaks = are_leaks_errors.then_some(left);
+        Event::End { launches, calls: calls::total(), errors, warnings, leaks }
     };
     if sink::is_file() || errors + warnings + left > 0 {
-        sink::tell(text, json);
+        sink::tell(text, end);
     }
     if left > 0 {
         findings::mark();

@@ -2,13 +2,10 @@
 
 use super::log;
 use crate::state;
-use serde_json::Value;
 use std::fs::File;
 use std::io::Write;
 use std::sync::OnceLock;
-
-/// The version of the lines. It is raised when a field changes its meaning or is removed.
-pub(super) const VERSION: u32 = 1;
+use warpwright_report::Event;
 
 /// The file. Lines are appended, each with one write, so that several processes can share it.
 fn file() -> Option<&'static File> {
@@ -30,9 +27,9 @@ pub(super) fn is_file() -> bool {
 }
 
 /// Writes a report in either form.
-pub(super) fn tell(text: impl FnOnce() -> String, json: impl FnOnce() -> Value) {
+pub(super) fn tell(text: impl FnOnce() -> String, event: impl FnOnce() -> Event) {
     let Some(mut file) = file() else { return log::line(&text()) };
-    if let Err(error) = file.write_all(format!("{}\n", json()).as_bytes()) {
+    if let Err(error) = file.write_all(format!("{}\n", event().line()).as_bytes()) {
         log::line(&format!("findings cannot be written: {error}"));
         log::line(&text());
     }

@@ -123,19 +123,19 @@ BUGS = {
     ),
     "torch.empty": (
         lambda: double[GRID](torch.empty(N), torch.empty(N), N, BLOCK),
-        [double], "initcheck", "uninitialised", "x_ptr",
+        [double], "initcheck", "uninitialized", "x_ptr",
     ),
     "empty_like": (
         lambda: double[GRID](torch.empty_like(numbers()), torch.empty(N), N, BLOCK),
-        [double], "initcheck", "uninitialised", "x_ptr",
+        [double], "initcheck", "uninitialized", "x_ptr",
     ),
     "new_empty of halves": (
         lambda: double[GRID](numbers().half().new_empty(N), torch.empty(N), N, BLOCK),
-        [double], "initcheck", "uninitialised", "x_ptr",
+        [double], "initcheck", "uninitialized", "x_ptr",
     ),
     "in a function that the kernel calls": (
         lambda: double_by_call[GRID](torch.empty(N, dtype=torch.int64), torch.empty(N), N, BLOCK),
-        [double_inner], "initcheck", "uninitialised", "x_ptr",
+        [double_inner], "initcheck", "uninitialized", "x_ptr",
     ),
 }  # fmt: skip
 
@@ -164,7 +164,7 @@ WRITERS = {
     "copy_ of a view": lambda x, value: x.view(10, -1).t().copy_(torch.full((N // 10, 10), value)),
     "indexing": lambda x, value: x.__setitem__(slice(None), value),
     "numpy()": lambda x, value: x.numpy().fill(value),
-    "ctypes": lambda x, value: ctypes.memmove(x.data_ptr(), torch.full((N,), value).data_ptr(), 4 * N),
+    "ctypes": lambda x, value: ctypes.memmove(x.data_ptr(), (ctypes.c_float * N)(*[value] * N), 4 * N),
     "storage": lambda x, value: x.untyped_storage().copy_(torch.full((N,), value).untyped_storage()),
 }
 

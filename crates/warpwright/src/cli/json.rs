@@ -6,9 +6,7 @@ use serde::Serialize;
 use std::io::Write;
 use warpwright_ptx::diag::{Diagnostic, Diagnostics, LineIndex, Severity};
 use warpwright_ptx::ir::Origin;
-
-/// Version of the documents.
-const VERSION: u32 = 1;
+use warpwright_report::VERSION;
 
 /// An object with these fields, in this order. The type of a field is a parameter of the same name.
 macro_rules! object {

@@ -18,7 +18,7 @@ from triton.runtime import _allocation
 
 from .. import settings
 from .._warpwright import Device
-from ..errors import PtxError
+from ..errors import FindingsError, PtxError
 from ..report import Report
 from .memory import Memories
 from .parameters import Parameters, leaves, parameter_names
@@ -27,6 +27,9 @@ WARP_SIZE = 32
 MAX_THREADS = 1024
 MULTIPROCESSORS = 132
 """As many as a virtual GPU has by itself: kernels size their grid by it."""
+
+UNDERSTOOD = 89
+"""The last target all of whose instructions that Triton uses are executed."""
 
 REGISTERS = 65536
 """32-bit registers of a multiprocessor."""
@@ -228,7 +231,7 @@ class Launcher:
         try:
             kernel = self._driver.device.load(ptx, f"PTX of {name}").kernel(name)
         except PtxError as error:
-            if self._driver.capability > 89:
+            if self._driver.capability > UNDERSTOOD:
                 raise _refused(name, f"instructions of sm_{self._driver.capability}") from error
             raise
         return kernel, Parameters(self._arguments, kernel, self._driver.memories.address)
@@ -265,5 +268,10 @@ class Launcher:
             sys.stdout.flush()
         report = Report(launched)
         settings.publish(report)
-        if launched.has_errors and settings.on_findings == "raise":
+        if not launched.has_errors:
+            return
+        trap = report.trap
+        if trap is not None and trap.kind == "unsupported" and self._driver.capability > UNDERSTOOD:
+            raise _refused(report.kernel, f"`{trap.ptx}`") from FindingsError(report)
+        if settings.on_findings == "raise":
             report.raise_for_findings()

@@ -1,6 +1,5 @@
 //! Runs a kernel on a virtual device.
 
-use super::figures::Pointed;
 use super::options::{Dims, Options};
 use super::program::Program;
 use super::values::{Contents, Fill, Global, Output, Value};
@@ -10,6 +9,7 @@ use std::fmt;
 use std::time::{Duration, Instant};
 use warpwright_ptx::diag::LineIndex;
 use warpwright_ptx::ir::{Arch, Function, Origin};
+use warpwright_report::BufferArgument;
 use warpwright_vm as vm;
 
 /// A run that is over.
@@ -17,7 +17,7 @@ pub(super) struct Finished {
     pub(super) arch: Arch,
     pub(super) report: vm::Report,
     pub(super) elapsed: Duration,
-    pub(super) pointed: Vec<Pointed>,
+    pub(super) pointed: Vec<BufferArgument>,
     /// Files to be written, with the elements.
     pub(super) results: Vec<(Output, Vec<u8>)>,
 }
@@ -80,7 +80,7 @@ pub(super) fn launch(
                 let buffer = fill(&device, &contents)?;
                 let Contents { parameter, argument, output, .. } = contents;
                 let address = vm::Arg::buffer(&buffer);
-                pointed.push(Pointed { parameter, argument, address: buffer.address() });
+                pointed.push(BufferArgument { parameter, argument, address: buffer.address() });
                 buffers.push((buffer, output));
                 address
             }

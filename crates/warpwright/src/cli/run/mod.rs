@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! options ── program (the module and its kernel) ──┐
-//!    └────── argument ── signature ── values ──────┼── launch ── found, figures ── table, JSON
+//!    └────── argument ── signature ── values ──────┼── launch ── report ── table, JSON
 //!                                                  └── cuda ── times, resources
 //! ```
 //!
@@ -11,13 +11,9 @@
 //! document and nothing else; everything else goes to standard error.
 
 mod argument;
-mod class;
 mod cuda;
 mod estimate;
-mod figures;
-mod found;
 mod launch;
-mod locate;
 mod options;
 mod program;
 mod scalar;
@@ -30,10 +26,9 @@ use super::{Failure, Outcome, virtual_gpu};
 use launch::Finished;
 use options::{ARGUMENTS_HELP, Options};
 use program::Program;
-#[cfg(feature = "llm")]
-use serde::Serialize;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use warpwright_report as data;
 use warpwright_runtime::{Device, DeviceSpec};
 use warpwright_vm as vm;
 use warpwright_vm::render::{Renderer, symbol};
@@ -196,7 +191,7 @@ fn execute(options: &Options, shown: Option<Shown<'_>>, out: &mut impl Write) ->
     let finished = launch::launch(&program, kernel, block, values, globals, options, counted)?;
 
     let Finished { report, .. } = &finished;
-    let mut renderer = renderer(&program.name, &program.text)
+    let mut renderer = Renderer::of_ptx(&program.name, &program.text)
         .beside(Path::new(&options.file).parent().unwrap_or(Path::new("")))
         .help_for_budget("a kernel that needs more gets it from `--max-instructions`");
     if options.shared == 0 && program.module.has_dynamic_shared() {
@@ -214,8 +209,17 @@ fn execute(options: &Options, shown: Option<Shown<'_>>, out: &mut impl Write) ->
             }
         }
     }
-    let counters = figures::Counters::new(&report.counters, &renderer, &finished.pointed);
-    let lines = shown.map(|shown| figures::hottest(&report.counters, &renderer, shown.top));
+    let info = data::LaunchInfo {
+        file: &program.name,
+        device: finished.arch.to_string(),
+        grid: options.grid.0,
+        block,
+        seconds: finished.elapsed.as_secs_f64(),
+        arguments: &finished.pointed,
+        top: shown.map(|shown| shown.top),
+    };
+    let mut document = data::Launch::new(report, &info, &renderer);
+    document.findings.iter_mut().for_each(name_allocation);
     let launched = estimate::Launched {
         program: &program,
         kernel: &kernel.name,
@@ -230,40 +234,25 @@ fn execute(options: &Options, shown: Option<Shown<'_>>, out: &mut impl Write) ->
     };
     if options.json {
         let document = object! {
-            file: &program.name,
-            kernel: kernel.name.to_string(),
-            device: finished.arch.to_string(),
-            grid: options.grid.0,
-            block: block,
-            // By the clock of this machine.
-            seconds: finished.elapsed.as_secs_f64(),
-            findings: found::findings(&report.findings, &renderer),
-            trap: found::trap(report, &renderer),
-            counters: counters.object(),
-            // The hottest instructions, of a profile.
             #[serde(flatten)]
-            lines: lines.as_ref().map(|lines| {
-                object! { lines: lines.iter().map(figures::Line::object).collect::<Vec<_>>() }
-            }),
+            launch: &document,
             // How long it would take on cards, where that was asked for.
             #[serde(flatten)]
             estimates: (!estimates.is_empty()).then(|| object! { estimates: estimate::objects(&estimates) }),
-            // What the kernel printed.
-            output: &report.output,
             // The files that were written.
             written: written,
         };
         json::document(out, document)?;
     } else {
         out.write_all(report.output.as_bytes())?;
-        if let Some(lines) = &lines {
+        if let Some(lines) = &document.lines {
             let blocks = options.grid.0.iter().map(|&extent| u64::from(extent)).product();
-            table::print(out, &counters, blocks)?;
+            table::print(out, &document.counters, blocks)?;
             table::print_lines(out, lines)?;
             estimate::print(out, &estimates)?;
         }
         out.flush()?;
-        show_report(&program.name, report, &renderer, !finished.results.is_empty())?;
+        show_report(&program.name, report, &renderer.color(is_colored()), !finished.results.is_empty())?;
     }
     if let Some(failure) = unwritten {
         out.flush()?;
@@ -273,23 +262,35 @@ fn execute(options: &Options, shown: Option<Shown<'_>>, out: &mut impl Write) ->
     Ok(if right { Outcome::Fine } else { Outcome::Found })
 }
 
-/// A renderer for the terminal.
-fn renderer<'a>(name: &'a str, text: &'a str) -> Renderer<'a> {
-    let color =
-        io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    Renderer::of_ptx(name, text).color(color)
+/// Whether standard error takes colours.
+fn is_colored() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+/// Gives what an argument points to the argument's name, beside what the command line says.
+fn name_allocation(finding: &mut data::Finding) {
+    let Some(allocation) = &mut finding.allocation else { return };
+    if let (Some(argument), false) = (allocation.arguments.first(), allocation.name.is_empty()) {
+        allocation.name = format!("{argument} ({})", allocation.name);
+    }
 }
 
 /// What a virtual GPU has found in kernels of the library, for `--json`.
 #[cfg(feature = "llm")]
-pub(crate) fn findings(found: &[vm::Finding]) -> Vec<impl Serialize + use<>> {
-    found::findings(found, &renderer("", ""))
+pub(crate) fn findings(found: &[vm::Finding]) -> Vec<data::Finding> {
+    let renderer = Renderer::new();
+    let finding = |found| {
+        let mut finding = data::Finding::new(found, &renderer);
+        name_allocation(&mut finding);
+        finding
+    };
+    found.iter().map(finding).collect()
 }
 
 /// Shows that, on standard error.
 #[cfg(feature = "llm")]
 pub(crate) fn show(findings: &[vm::Finding]) -> io::Result<()> {
-    let (renderer, mut out) = (renderer("", ""), io::stderr().lock());
+    let (renderer, mut out) = (Renderer::new().color(is_colored()), io::stderr().lock());
     for finding in findings {
         writeln!(out, "{}", renderer.finding(finding))?;
     }

@@ -1,8 +1,7 @@
 //! The counters of a run as a table, and its hottest lines.
 
-use super::figures::{Counters, Line, requests};
 use std::io::{self, Write};
-use warpwright_vm::{BarrierWaits, LineCounters, SpaceTraffic, Traffic};
+use warpwright_report::{Accesses, Counters, Executed, Line, Traffic};
 
 /// A number with its thousands apart.
 fn thousands(number: u64) -> String {
@@ -18,27 +17,28 @@ fn thousands(number: u64) -> String {
 }
 
 /// Prints the counters of a grid of that many blocks.
-pub(super) fn print(out: &mut impl Write, counters: &Counters<'_>, blocks: u64) -> io::Result<()> {
-    let all = counters.all;
-    if all.blocks < blocks {
-        writeln!(out, "a sample: {} of {} blocks\n", thousands(all.blocks), thousands(blocks))?;
+pub(super) fn print(out: &mut impl Write, counters: &Counters, blocks: u64) -> io::Result<()> {
+    if counters.blocks < blocks {
+        writeln!(out, "a sample: {} of {} blocks\n", thousands(counters.blocks), thousands(blocks))?;
     }
     writeln!(out, "{:32}{:>16}{:>16}{:>12}", "instructions", "of warps", "of lanes", "lanes/warp")?;
-    let mut classes: Vec<_> = counters.classes.iter().collect();
-    classes.sort_by_key(|(_, [warps, _])| std::cmp::Reverse(*warps));
-    for (class, &[warps, lanes]) in classes {
+    let all = &counters.instructions;
+    let mut classes: Vec<_> = all.classes.iter().collect();
+    classes.sort_by_key(|(_, executed)| std::cmp::Reverse(executed.warps));
+    for (class, &Executed { warps, lanes }) in classes {
         row_of_instructions(out, class, warps, lanes)?;
     }
-    row_of_instructions(out, "all", all.warp_instructions, all.instructions)?;
+    row_of_instructions(out, "all", all.warps, all.lanes)?;
     writeln!(
         out,
         "\n{:32}{:>16}{:>16}{:>12}{:>14}",
         "memory", "requests", "bytes", "sectors", "per request"
     )?;
-    rows_of_traffic(out, "global", &all.global)?;
-    rows_of_traffic(out, "local", &all.local)?;
-    let on_chip = [("shared", &all.shared), ("constant", &all.constant)];
-    if on_chip.iter().any(|(_, traffic)| requests(traffic) > 0) {
+    let memory = &counters.memory;
+    rows_of_traffic(out, "global", &memory.global)?;
+    rows_of_traffic(out, "local", &memory.local)?;
+    let on_chip = [("shared", &memory.shared), ("constant", &memory.constant)];
+    if on_chip.iter().any(|(_, traffic)| traffic.requests() > 0) {
         writeln!(
             out,
             "\n{:32}{:>16}{:>16}{:>12}{:>14}",
@@ -55,26 +55,26 @@ pub(super) fn print(out: &mut impl Write, counters: &Counters<'_>, blocks: u64) 
             "by argument", "bytes loaded", "bytes stored", "bytes updated", "sectors", "per request"
         )?;
     }
-    for (buffer, traffic) in &counters.arguments {
-        row_of_buffer(out, &format!("{} ({})", buffer.parameter, buffer.argument), traffic)?;
+    for buffer in &counters.arguments {
+        row_of_buffer(out, &format!("{} ({})", buffer.parameter, buffer.argument), &buffer.traffic)?;
     }
-    for (variable, traffic) in &counters.variables {
-        row_of_buffer(out, &format!("variable {variable}"), traffic)?;
+    for buffer in &counters.variables {
+        row_of_buffer(out, &format!("variable {}", buffer.variable), &buffer.traffic)?;
     }
     writeln!(out)?;
     for (name, number) in [
-        ("shared bank conflicts", all.bank_conflicts),
-        ("divergent branches", all.divergent_branches),
-        ("barrier waits", all.barrier.waits),
-        ("  instructions waited for", all.barrier.instructions),
+        ("shared bank conflicts", counters.shared_bank_conflicts),
+        ("divergent branches", counters.divergent_branches),
+        ("barrier waits", counters.barriers.waits),
+        ("  instructions waited for", counters.barriers.instructions),
     ] {
         writeln!(out, "{name:32}{:>16}", thousands(number))?;
     }
     Ok(())
 }
 
-fn row_of_buffer(out: &mut impl Write, name: &str, traffic: &SpaceTraffic) -> io::Result<()> {
-    let SpaceTraffic { loads, stores, atomics, .. } = traffic;
+fn row_of_buffer(out: &mut impl Write, name: &str, traffic: &Traffic) -> io::Result<()> {
+    let Traffic { loads, stores, atomics } = traffic;
     let sectors = loads.transactions + stores.transactions + atomics.transactions;
     writeln!(
         out,
@@ -84,7 +84,7 @@ fn row_of_buffer(out: &mut impl Write, name: &str, traffic: &SpaceTraffic) -> io
         thousands(stores.bytes),
         thousands(atomics.bytes),
         thousands(sectors),
-        ratio(sectors, requests(traffic)),
+        ratio(sectors, traffic.requests()),
     )
 }
 
@@ -92,13 +92,13 @@ fn row_of_instructions(out: &mut impl Write, name: &str, warps: u64, lanes: u64)
     writeln!(out, "  {name:30}{:>16}{:>16}{:>12}", thousands(warps), thousands(lanes), ratio(lanes, warps))
 }
 
-fn rows_of_traffic(out: &mut impl Write, space: &str, traffic: &SpaceTraffic) -> io::Result<()> {
+fn rows_of_traffic(out: &mut impl Write, space: &str, traffic: &Traffic) -> io::Result<()> {
     row_of_traffic(out, &format!("{space} loads"), &traffic.loads)?;
     row_of_traffic(out, &format!("{space} stores"), &traffic.stores)?;
     row_of_traffic(out, &format!("{space} atomics"), &traffic.atomics)
 }
 
-fn row_of_traffic(out: &mut impl Write, name: &str, traffic: &Traffic) -> io::Result<()> {
+fn row_of_traffic(out: &mut impl Write, name: &str, traffic: &Accesses) -> io::Result<()> {
     if traffic.requests == 0 {
         return Ok(());
     }
@@ -117,26 +117,25 @@ fn ratio(of: u64, by: u64) -> String {
 }
 
 /// Prints the hottest lines: where warps spent their instructions, and what stands there.
-pub(super) fn print_lines(out: &mut impl Write, lines: &[Line<'_>]) -> io::Result<()> {
+pub(super) fn print_lines(out: &mut impl Write, lines: &[Line]) -> io::Result<()> {
     if lines.is_empty() {
         return Ok(());
     }
     writeln!(out, "\nhottest instructions")?;
     writeln!(out, "{:>8}{:>8}{:>12}{:>12}{:>12}", "line", "share", "slots", "of warps", "lanes/warp")?;
     for line in lines {
-        let ((ptx_line, ptx), counters) = (line.ptx(), line.counters);
         writeln!(
             out,
             "{:>8}{:>7.1}%{:>12}{:>12}{:>12}   {}{}",
-            ptx_line,
+            line.ptx_line,
             100.0 * line.share,
             thousands(line.slots),
-            thousands(counters.warps),
-            ratio(counters.lanes, counters.warps),
-            ptx,
-            note(counters),
+            thousands(line.warps),
+            ratio(line.lanes, line.warps),
+            line.ptx,
+            note(line),
         )?;
-        if let Some(source) = &line.place.source {
+        if let Some(source) = &line.source {
             let text = source.text.as_deref().unwrap_or_default();
             writeln!(out, "{:55}{}:{}  {text}", "", source.file, source.line)?;
         }
@@ -145,24 +144,23 @@ pub(super) fn print_lines(out: &mut impl Write, lines: &[Line<'_>]) -> io::Resul
 }
 
 /// What there is to say of an instruction beyond how often it was executed.
-fn note(line: &LineCounters) -> String {
+fn note(line: &Line) -> String {
     let mut notes = Vec::new();
-    let LineCounters { global, shared, .. } = line;
-    if global.requests > 0 {
+    if let Some(global) = &line.global {
         notes.push(format!("{} sectors a request", ratio(global.transactions, global.requests)));
     }
-    if shared.requests > 0 && line.bank_conflicts > 0 {
+    if let (Some(shared), 1..) = (&line.shared, line.shared_bank_conflicts) {
         notes.push(format!(
             "{} passes a request, {} conflicts",
             ratio(shared.transactions, shared.requests),
-            thousands(line.bank_conflicts)
+            thousands(line.shared_bank_conflicts)
         ));
     }
     if line.divergent > 0 {
         notes.push(format!("divides its warp {} times", thousands(line.divergent)));
     }
-    if line.barrier.waits > 0 {
-        let BarrierWaits { waits, instructions, .. } = line.barrier;
+    if line.barriers.waits > 0 {
+        let (waits, instructions) = (line.barriers.waits, line.barriers.instructions);
         notes.push(format!("{} waits, for {} instructions", thousands(waits), thousands(instructions)));
     }
     if notes.is_empty() { String::new() } else { format!("   // {}", notes.join("; ")) }
