@@ -193,7 +193,9 @@ def test_writing_without_initcheck_counts_too():
     assert torch.equal(z, 4 * x)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int32, torch.int64])
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int32, torch.int64]
+)
 def test_only_what_was_not_written_is_found(dtype):
     written = 700
     x, out = torch.empty(N, dtype=dtype), torch.empty(N, dtype=dtype)

@@ -34,7 +34,9 @@ def value(out_ptr, value):
 
 
 @triton.jit
-def typed(out_ptr, half: tl.float16, brain: tl.bfloat16, wide: tl.float64, small: tl.int8, sign: tl.int16, bit: tl.int1):
+def typed(
+    out_ptr, half: tl.float16, brain: tl.bfloat16, wide: tl.float64, small: tl.int8, sign: tl.int16, bit: tl.int1
+):
     tl.store(out_ptr, half)
     tl.store(out_ptr + 1, brain)
     tl.store(out_ptr + 2, wide)
@@ -99,7 +101,9 @@ runs = []
 
 
 @triton.autotune(
-    configs=[triton.Config({"BLOCK": block}, pre_hook=lambda args: runs.append(args["BLOCK"])) for block in (64, 128, 256)],
+    configs=[
+        triton.Config({"BLOCK": block}, pre_hook=lambda args: runs.append(args["BLOCK"])) for block in (64, 128, 256)
+    ],
     key=["n"],
 )
 @triton.jit
@@ -132,7 +136,9 @@ def test_whole_numbers(given):
     assert out.item() == given
 
 
-@pytest.mark.parametrize("given", [0.0, 1.0, -2.5, 1e30, float("inf"), float("-inf"), 1e300, np.float32(0.1), np.float64(3)])
+@pytest.mark.parametrize(
+    "given", [0.0, 1.0, -2.5, 1e30, float("inf"), float("-inf"), 1e300, np.float32(0.1), np.float64(3)]
+)
 def test_floats(given):
     out = torch.zeros(1)
     value[(1,)](out, given)
@@ -283,18 +289,18 @@ def test_a_target_that_is_none():
 
 
 def test_disable_restores_what_was_there():
+    def state():
+        patched = [torch.empty, torch.Tensor.data_ptr, torch.Tensor.new_empty, torch.cuda.is_available, torch.Generator]
+        drivers = [triton.runtime.JITFunction.run, triton.runtime.driver._active]
+        return dict(triton.backends.backends), patched, drivers, dict(vars(warpwright.settings))
+
     warpwright.triton.disable()
-    before = (
-        dict(triton.backends.backends), triton.runtime.JITFunction.run, triton.runtime.driver._active,
-        torch.empty, torch.Tensor.data_ptr, torch.Tensor.new_empty, torch.cuda.is_available, vars(warpwright.settings).copy(),
-    )  # fmt: skip
+    before = state()
     warpwright.triton.enable(check="memcheck", order="reverse", cuda=True)
     warpwright.triton.enable(sm=86)
+    assert state() != before
     warpwright.triton.disable()
-    assert before == (
-        dict(triton.backends.backends), triton.runtime.JITFunction.run, triton.runtime.driver._active,
-        torch.empty, torch.Tensor.data_ptr, torch.Tensor.new_empty, torch.cuda.is_available, vars(warpwright.settings).copy(),
-    )  # fmt: skip
+    assert state() == before
 
 
 def test_importing_changes_nothing():
@@ -307,7 +313,12 @@ def test_importing_changes_nothing():
 
 
 def test_no_compiler_is_needed(tmp_path):
-    environment = {**os.environ, "PATH": str(tmp_path), "TRITON_CACHE_DIR": str(tmp_path / "cache"), "CC": "/no/compiler"}
+    environment = {
+        **os.environ,
+        "PATH": str(tmp_path),
+        "TRITON_CACHE_DIR": str(tmp_path / "cache"),
+        "CC": "/no/compiler",
+    }
     program = tmp_path / "program.py"
     program.write_text(
         "import sys, numpy as np, triton, triton.language as tl\n"

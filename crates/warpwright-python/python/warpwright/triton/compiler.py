@@ -37,8 +37,8 @@ class VirtualBackend(CUDABackend):
         options = super().parse_options(opts)
         if options.num_ctas > 1:
             raise ValueError(
-                f"num_ctas is {options.num_ctas}: the virtual GPU has no clusters of blocks. Set num_ctas=1 and compile "
-                "for a target without them: warpwright.triton.enable(sm=80)"
+                f"num_ctas is {options.num_ctas}: the virtual GPU has no clusters of blocks. Set num_ctas=1, and "
+                "compile for a target without them: warpwright.triton.enable(sm=80)"
             )
         return options
 

@@ -213,7 +213,9 @@ class Launcher:
         if getattr(metadata, "tensordesc_meta", None):
             raise _refused(metadata.name, "TMA descriptors")
         self._driver, self._metadata = driver, metadata
-        names = source.fn.arg_names if hasattr(source, "fn") else [f"argument {i}" for i in range(len(source.signature))]
+        names = (
+            source.fn.arg_names if hasattr(source, "fn") else [f"argument {i}" for i in range(len(source.signature))]
+        )
         self._arguments = leaves(source.signature.values(), names)
         self._loaded: tuple[Any, Parameters] | None = None
         self._block = (WARP_SIZE * metadata.num_warps, 1, 1)

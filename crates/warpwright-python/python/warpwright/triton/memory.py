@@ -188,7 +188,9 @@ class Memories:
                     f"argument {name} is on {storage.device}: the virtual GPU works on tensors in the host's memory; "
                     "make it with device='cpu', or see `enable(cuda=True)`"
                 )
-            lent = self._lend(storage.data_ptr(), storage.nbytes(), _described(tensor), getattr(storage, UNWRITTEN, None))
+            lent = self._lend(
+                storage.data_ptr(), storage.nbytes(), _described(tensor), getattr(storage, UNWRITTEN, None)
+            )
             if lent is None:
                 return
             setattr(storage, LENT, lent)

@@ -135,8 +135,8 @@ class Parameters:
             code = "Q" if type.startswith("*") else FORMATS.get(type)
             if code is None or struct.calcsize("<" + code) != parameter.bytes:
                 raise TypeError(
-                    f"parameter {parameter.name} of `{self._kernel.name}` has {parameter.bytes} bytes in PTX, and is of "
-                    f"Triton's type {type}"
+                    f"parameter {parameter.name} of `{self._kernel.name}` has {parameter.bytes} bytes in PTX, and is "
+                    f"of Triton's type {type}"
                 )
             parts += [f"{parameter.offset - end}x" if parameter.offset > end else "", code]
             end = parameter.offset + parameter.bytes

@@ -7,6 +7,7 @@ loaded with every `import triton`, and leave two backends for one target.
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import Any
 
@@ -97,8 +98,7 @@ class Switch:
                             fill(tensor.untyped_storage(), *pattern)
                 return tensor
 
-            made.__name__, made.__doc__, made.__wrapped__ = make.__name__, make.__doc__, make  # type: ignore[attr-defined]
-            return made
+            return functools.update_wrapper(made, make, ("__name__", "__doc__"))
 
         for name in ALLOCATORS:
             self.set(torch, name, unwritten(getattr(torch, name)))

@@ -111,6 +111,21 @@ def _type(tensor: torch.Tensor, dtype: Any = None, *args: Any, **kwargs: Any) ->
     return _moved(tensor, tensor.type(dtype, *args, **kwargs), _is_marked(tensor))
 
 
+def _in_float32(function: Any) -> Any:
+    """A function whose sums PyTorch keeps in half precision on the CPU, and in float32 on a GPU."""
+
+    def answer(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        def wide(value: Any) -> Any:
+            is_half = isinstance(value, torch.Tensor) and value.dtype in (torch.float16, torch.bfloat16)
+            return value.float() if is_half else value
+
+        kwargs = {name: wide(value) for name, value in kwargs.items()}
+        result = function(wide(tensor), *map(wide, args), **kwargs).to(tensor.dtype)
+        return _mark(result, _is_marked(tensor))
+
+    return answer
+
+
 T = torch.Tensor
 
 ANSWERS: dict[Any, Callable[..., Any]] = {
@@ -125,15 +140,17 @@ ANSWERS: dict[Any, Callable[..., Any]] = {
     T.device.__get__: lambda tensor, *_: FIRST if _is_marked(tensor) else tensor.device,
     T.is_cuda.__get__: lambda tensor, *_: _is_marked(tensor),
     T.is_cpu.__get__: lambda tensor, *_: tensor.is_cpu and not _is_marked(tensor),
+    torch.nn.functional.layer_norm: _in_float32(torch.nn.functional.layer_norm),
+    torch.nn.functional.group_norm: _in_float32(torch.nn.functional.group_norm),
 }
-"""What these functions of tensors answer."""
+"""What these functions answer."""
 
 PLAIN = {
     getter.__get__
     for getter in (T.shape, T.dtype, T.ndim, T.layout, T.requires_grad, T.is_leaf, T.grad_fn, T.itemsize, T.nbytes)
 } | {
-    T.size, T.stride, T.dim, T.numel, T.element_size, T.is_contiguous, T.storage_offset, T.data_ptr, T.is_floating_point,
-    T.untyped_storage, T.__len__, T.item, T.tolist, T.__bool__, T.__int__, T.__float__, T.__index__, T.__repr__,
+    T.size, T.stride, T.dim, T.numel, T.element_size, T.is_contiguous, T.storage_offset, T.data_ptr,
+    T.is_floating_point, T.untyped_storage, T.__len__, T.item, T.tolist, T.__bool__, T.__int__, T.__float__, T.__index__, T.__repr__,
     torch.is_tensor, torch.is_floating_point, torch.numel, torch.equal, torch.allclose,
 }  # fmt: skip
 """Functions that have nothing to do with devices."""
@@ -231,6 +248,11 @@ def _refused(what: str) -> Callable[..., Any]:
     return refuse
 
 
+def _always(value: Any) -> Callable[..., Any]:
+    """A function with one answer. Each is an object of its own: PyTorch's compiler has rules by function."""
+    return lambda *_, **__: value
+
+
 def _facts(driver: Any) -> dict[str, Any]:
     """What `torch.cuda` answers."""
     from .driver import MULTIPROCESSORS, REGISTERS, WARP_SIZE, Event
@@ -245,8 +267,6 @@ def _facts(driver: Any) -> dict[str, Any]:
         shared_memory_per_block_optin=driver.shared_optin, shared_memory_per_multiprocessor=driver.shared_optin + 1024,
         is_integrated=0, is_multi_gpu_board=0, uuid="",
     )  # fmt: skip
-    nothing: Callable[..., None] = lambda *_, **__: None
-    zero: Callable[..., int] = lambda *_, **__: 0
     stream = Stream()
     facts: dict[str, Any] = {
         "is_available": lambda: True, "is_initialized": lambda: True, "device_count": lambda: 1,
@@ -258,8 +278,8 @@ def _facts(driver: Any) -> dict[str, Any]:
         "stream": lambda stream=None: contextlib.nullcontext(), "StreamContext": lambda *_: contextlib.nullcontext(),
         "device": lambda *_: contextlib.nullcontext(), "device_of": lambda *_: contextlib.nullcontext(),
         "Stream": Stream, "ExternalStream": Stream, "Event": Event,
-        "manual_seed": torch.manual_seed, "manual_seed_all": nothing, "seed": torch.seed, "seed_all": nothing,
-        "initial_seed": torch.initial_seed, "get_rng_state": lambda *_: torch.get_rng_state(),
+        "manual_seed": lambda seed: torch.manual_seed(seed), "seed": lambda: torch.seed(),
+        "initial_seed": lambda: torch.initial_seed(), "get_rng_state": lambda *_: torch.get_rng_state(),
         "set_rng_state": lambda state, *_: torch.set_rng_state(state),
         "get_rng_state_all": lambda: [torch.get_rng_state()],
         "set_rng_state_all": lambda states: torch.set_rng_state(states[0]),
@@ -267,13 +287,14 @@ def _facts(driver: Any) -> dict[str, Any]:
         "CUDAGraph": _refused("CUDAGraph"), "graph": _refused("graph"),
         "make_graphed_callables": _refused("make_graphed_callables"),
     }  # fmt: skip
-    for quiet in ("init", "_lazy_init", "set_device", "set_stream", "synchronize", "empty_cache", "ipc_collect",
+    for quiet in ("manual_seed_all", "seed_all", "init", "_lazy_init", "set_device", "set_stream", "synchronize",
+                  "empty_cache", "ipc_collect",
                   "reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
                   "reset_accumulated_memory_stats", "set_per_process_memory_fraction"):  # fmt: skip
-        facts[quiet] = nothing
+        facts[quiet] = _always(None)
     for none in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "memory_usage",
                  "utilization", "temperature", "power_draw", "clock_rate"):  # fmt: skip
-        facts[none] = zero
+        facts[none] = _always(0)
     return facts
 
 
@@ -309,7 +330,7 @@ def pretend(driver: Any) -> Callable[[], None]:
             if hasattr(sys.modules[module], name):
                 replace(sys.modules[module], name, value)
     for name in ("range_push", "range_pop", "mark"):
-        replace(torch.cuda.nvtx, name, lambda *_, **__: None)
+        replace(torch.cuda.nvtx, name, _always(None))
     replace(torch.cuda.nvtx, "range", lambda *_, **__: contextlib.nullcontext())
     if hasattr(torch, "accelerator"):
         for name, value in (
