@@ -142,19 +142,33 @@ def test_tests_run_in_several_processes(tmp_path: Path) -> None:
     assert play(tmp_path, "driver.py", "--gpu-check=all", "-n2") == OF_DRIVER
 
 
+def lines_of(suite: str, *texts: str) -> list[str]:
+    """Where these lines are."""
+    lines = (SUITES / suite).read_text().splitlines()
+    return [f"{suite}:{lines.index(text) + 1}" for text in texts]
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
+def test_kernels_of_triton_are_checked(tmp_path: Path) -> None:
+    (store,) = lines_of("with_triton.py", "    tl.store(y + i, 2 * tl.load(x + i, mask=i < n))")
+    for order in ("issue", "reverse"):
+        assert play(tmp_path, "with_triton.py", "--gpu-check=all", f"--gpu-orders={order}") == {
+            "test_right[cpu]": PASSED,
+            "test_right[cuda]": PASSED,
+            "test_out_of_bounds": [("failure", [f"memcheck out-of-bounds at {store}"])],
+            "test_expected": PASSED,
+        }
+
+
 @pytest.mark.skipif(find_spec("numba_cuda") is None, reason="numba-cuda is not installed")
 def test_kernels_of_numba_are_checked(tmp_path: Path) -> None:
-    lines = (SUITES / "clients.py").read_text().splitlines()
-    at = {name: f"clients.py:{lines.index(text) + 1}" for name, text in [
-        ("double", "    y[i] = 2 * x[i]"),
-        ("store", "    shared[i] = x[i]"),
-    ]}  # fmt: skip
+    double, store = lines_of("with_numba.py", "    y[i] = 2 * x[i]", "    shared[i] = x[i]")
     for order in ("issue", "reverse"):
-        assert play(tmp_path, "clients.py", "--gpu-check=all", f"--gpu-orders={order}") == {
+        assert play(tmp_path, "with_numba.py", "--gpu-check=all", f"--gpu-orders={order}") == {
             "test_right": PASSED,
-            "test_out_of_bounds": [("failure", [f"memcheck out-of-bounds at {at['double']}"])],
-            "test_uninitialised": [("failure", [f"initcheck uninitialized at {at['double']}"])],
-            "test_missing_barrier": [("failure", [f"racecheck race at {at['store']}"])],
+            "test_out_of_bounds": [("failure", [f"memcheck out-of-bounds at {double}"])],
+            "test_uninitialised": [("failure", [f"initcheck uninitialized at {double}"])],
+            "test_missing_barrier": [("failure", [f"racecheck race at {store}"])],
             "test_order": PASSED,
         }
 

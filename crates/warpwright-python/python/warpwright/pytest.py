@@ -332,7 +332,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if name in CLIENTS and not cuda.is_enabled():
             cuda.enable()
-        if name != "triton" or find_spec("warpwright.triton") is None:
+        if name != "triton":
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is None or spec.loader is None:
@@ -343,7 +343,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             execute(module)
             from . import triton
 
-            triton.enable()
+            triton.enable(settings.check, settings.sm, cuda=find_spec("torch") is not None)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
