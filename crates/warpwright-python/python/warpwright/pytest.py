@@ -333,7 +333,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             execute(module)
             from . import triton
 
-            triton.enable()
+            triton.enable(check=None, sm=None)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
