@@ -35,11 +35,11 @@ def pytest_runtest_logreport(report):
         entry = entry_of(report.nodeid)
         if entry:
             ran[entry] += 1
-        print(f"ok {name}" if report.outcome == "passed" else f"failed {name}", flush=True)
+        print(f"\nok {name}" if report.outcome == "passed" else f"\nfailed {name}", flush=True)
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
     for entry in (entry for entry, count in ran.items() if not count):
-        print(f"failed {entry}: no test of this name ran")
+        print(f"\nfailed {entry}: no test of this name ran")
         session.exitstatus = 1

@@ -2,7 +2,7 @@
 
     triton_tutorials.py CHECKOUT [tutorials] [tests] [NAME…]     both, or one of them; or only what has such a name
 
-The checkout is of the version of Triton that is installed; `tabulate`, `pytest` and `scipy` are needed besides. The
+The checkout is of the version of Triton that is installed; `tabulate` and `pytest` are needed besides. The
 tutorials run as they are, checked, as programs that say `device="cuda"`. What they measure is left out: a speed here is
 no GPU's, and the sizes are for one. A line for each says `ok NAME` or `failed NAME: why`.
 """

@@ -343,7 +343,8 @@ class _Finder(importlib.abc.MetaPathFinder):
             execute(module)
             from . import triton
 
-            triton.enable(settings.check, settings.sm, cuda=find_spec("torch") is not None)
+            # What is None stays as the settings have it.
+            triton.enable(check=None, sm=None, cuda=find_spec("torch") is not None)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

@@ -36,8 +36,8 @@ _drivers: dict[int, Any] = {}
 
 
 def enable(
-    check: str = "all",
-    sm: int | str = 80,
+    check: str | None = "all",
+    sm: int | str | None = 80,
     order: str | None = None,
     on_findings: Literal["raise", "continue"] | None = None,
     *,
@@ -46,14 +46,15 @@ def enable(
 ) -> None:
     """Makes the virtual GPU the one that Triton's kernels run on, from now on and in this process.
 
-    `check`, `order`, `race` and `on_findings` become those of `warpwright.settings`, which later changes of it replace;
-    None leaves one as it is. `sm` is the target: with 80 all of Triton's code is understood, later ones have
-    instructions that the virtual GPU refuses. With `cuda`, tensors of PyTorch can be on `device="cuda"`: see
-    `warpwright.triton.torch`.
+    What is given becomes that of `warpwright.settings`, where launches find it and which can be changed later, but for
+    `sm`; what is None stays as it is there. `sm` is the target: of 80 and up to 89 all of Triton's code is understood,
+    later ones have instructions that the virtual GPU refuses. With `cuda`, tensors of PyTorch can be on
+    `device="cuda"`: see `warpwright.triton.torch`.
 
     Raises ImportError if there is no Triton, ValueError for a target that is none.
     """
     global _enabled
+    sm = settings.sm if sm is None else sm
     digits = re.fullmatch(r"(?:sm_)?(\d+)[af]?", str(sm))
     if digits is None:
         raise ValueError(f"sm={sm!r}: a target is a number, such as 80")

@@ -97,10 +97,14 @@ def parameter_names(arguments: list[Leaf], ptx: str, kernel: str) -> dict[int, s
     flags = flags_of(arguments, len(set(re.findall(rf"\b{kernel}_param_\d+\b", ptx))))
     names: list[str] = []
     for leaf in arguments:
-        name = re.sub(r"\W+", "_", leaf.name).strip("_")
+        name = re.sub(r"\W+", "_", leaf.name).rstrip("_")
         names += [name] + [f"{name}_{i}" for i in range(1, len(expanded(leaf, flags)))]
     taken = set(re.findall(r"(?<![\w$.%])[A-Za-z_$][\w$]*", ptx))
-    return {i: name for i, name in enumerate(names) if name not in taken and names.count(name) == 1}
+
+    def is_free(name: str) -> bool:
+        return re.match(r"[A-Za-z]|_\w", name) is not None and name not in taken and names.count(name) == 1
+
+    return {i: name for i, name in enumerate(names) if is_free(name)}
 
 
 class Parameters:

@@ -150,7 +150,8 @@ PLAIN = {
     for getter in (T.shape, T.dtype, T.ndim, T.layout, T.requires_grad, T.is_leaf, T.grad_fn, T.itemsize, T.nbytes)
 } | {
     T.size, T.stride, T.dim, T.numel, T.element_size, T.is_contiguous, T.storage_offset, T.data_ptr,
-    T.is_floating_point, T.untyped_storage, T.__len__, T.item, T.tolist, T.__bool__, T.__int__, T.__float__, T.__index__, T.__repr__,
+    T.is_floating_point, T.untyped_storage, T.__len__, T.item, T.tolist, T.__bool__, T.__int__, T.__float__,
+    T.__index__, T.__repr__,
     torch.is_tensor, torch.is_floating_point, torch.numel, torch.equal, torch.allclose,
 }  # fmt: skip
 """Functions that have nothing to do with devices."""
