@@ -27,10 +27,10 @@ pub(super) fn is_file() -> bool {
 }
 
 /// Writes a report in either form.
-pub(super) fn tell(text: impl FnOnce() -> String, event: impl FnOnce() -> Event) {
-    let Some(mut file) = file() else { return log::line(&text()) };
-    if let Err(error) = file.write_all(format!("{}\n", event().line()).as_bytes()) {
+pub(super) fn tell(event: &Event) {
+    let Some(mut file) = file() else { return log::line(&event.text()) };
+    if let Err(error) = file.write_all(format!("{}\n", event.line()).as_bytes()) {
         log::line(&format!("findings cannot be written: {error}"));
-        log::line(&text());
+        log::line(&event.text());
     }
 }
