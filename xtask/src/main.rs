@@ -23,6 +23,7 @@ mod test;
 mod tidy;
 mod tools;
 mod validate;
+mod wheel;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -54,6 +55,8 @@ enum Task {
     },
     /// The program's logits of models with random weights against those of Python
     Models,
+    /// The Python package: its wheel, and its tests with another Python than the one that built it
+    Python,
     /// The invariants of the source that a script can check
     Tidy,
     /// The benchmarks, those of the peers included
@@ -77,6 +80,7 @@ fn main() -> ExitCode {
         Task::Mutants(options) => mutants::run(&options),
         Task::Clients { no_python, client } => clients::run_all(!no_python, client.as_ref()),
         Task::Models => models::run(),
+        Task::Python => wheel::run_all(),
         Task::Tidy => tidy::run(),
         Task::Bench { no_peers } => bench::run(!no_peers),
         Task::Estimate(options) => estimate::run(&options),

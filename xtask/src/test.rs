@@ -3,7 +3,7 @@
 use crate::cuda::{self, Driver};
 use crate::run::{cargo, root};
 use crate::summary::{SuiteResult, Summary};
-use crate::{artifacts, clients, corpus, filetests, models, mutants, qualify, tools, validate};
+use crate::{artifacts, clients, corpus, filetests, models, mutants, qualify, tools, validate, wheel};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitStatus, Stdio};
 use warpwright_estimate::machine::Ptxas;
@@ -69,6 +69,10 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
     }
     orders(&mut summary);
     clients::check(!options.no_python, &mut summary);
+    match options.no_python {
+        true => summary.add_not_run(wheel::NAME, "leave out --no-python to run it"),
+        false => wheel::check(&mut summary),
+    }
     qualify::check(&mut summary);
     match ptxas {
         Ok((ptxas, tools)) => {

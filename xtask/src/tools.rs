@@ -39,7 +39,7 @@ pub(crate) fn set_up() -> Result<Tools, String> {
         folder.join("bin").display()
     );
     let venv = folder.join("venv");
-    python(&["-m", "venv", "--clear"], &venv).map_err(|why| {
+    python(Path::new("python3"), &["-m", "venv", "--clear"], &venv).map_err(|why| {
         format!(
             "no virtual environment can be made: {why}\ninstall Python 3 with its `venv` module \
              (Debian: apt-get install python3-venv), {manual}"
@@ -58,8 +58,14 @@ pub(crate) fn set_up() -> Result<Tools, String> {
 /// A Python with the packages of a list, in a virtual environment of that name. It is made anew where the list has
 /// changed. The error says what is missing and how to get it.
 pub(crate) fn python_with(name: &str, requirements: &Path) -> Result<PathBuf, String> {
+    python_of(Path::new("python3"), name, requirements)
+}
+
+/// The same, made by an interpreter.
+pub(crate) fn python_of(interpreter: &Path, name: &str, requirements: &Path) -> Result<PathBuf, String> {
     let list = std::fs::read_to_string(requirements)
         .map_err(|error| format!("cannot read {}: {error}", requirements.display()))?;
+    let list = format!("{list}# {}\n", interpreter.display());
     let venv = target_dir().join("tools").join(name);
     let (program, done) = (venv_program(&venv, "python"), venv.join("installed.txt"));
     if program.exists() && std::fs::read_to_string(&done).is_ok_and(|installed| installed == list) {
@@ -70,7 +76,7 @@ pub(crate) fn python_with(name: &str, requirements: &Path) -> Result<PathBuf, St
         list.split_whitespace().collect::<Vec<_>>().join(", "),
         venv.display()
     );
-    python(&["-m", "venv", "--clear"], &venv).map_err(|why| {
+    python(interpreter, &["-m", "venv", "--clear"], &venv).map_err(|why| {
         format!(
             "no virtual environment can be made: {why}\ninstall Python 3 with its `venv` module (Debian: apt-get \
              install python3-venv)"
@@ -126,16 +132,10 @@ fn venv_program(venv: &Path, name: &str) -> PathBuf {
     if cfg!(windows) { venv.join("Scripts").join(format!("{name}.exe")) } else { venv.join("bin").join(name) }
 }
 
-/// Runs the system's Python.
-fn python(arguments: &[&str], last: &Path) -> Result<(), String> {
-    let mut why = String::new();
-    for program in ["python3", "python"] {
-        match output(Command::new(program).args(arguments).arg(last)) {
-            Ok(_) => return Ok(()),
-            Err(error) => why = error,
-        }
-    }
-    Err(why)
+/// Runs a Python; where it is not there under this name, the one that is called `python`.
+fn python(interpreter: &Path, arguments: &[&str], last: &Path) -> Result<(), String> {
+    let run = |program: &Path| output(Command::new(program).args(arguments).arg(last)).map(drop);
+    run(interpreter).or_else(|_| run(Path::new("python")))
 }
 
 /// Runs a program and returns what it wrote, or why it failed.

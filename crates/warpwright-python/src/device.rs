@@ -7,10 +7,11 @@ use crate::module::{Kernel, Module, Texts};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use warpwright_ptx::diag::{LineIndex, render};
 use warpwright_ptx::ir::{Arch, Origin};
 use warpwright_ptx::{parse, verify};
+use warpwright_report::BufferArgument;
 use warpwright_vm as vm;
 
 /// How often a launch is interrupted to see whether Python was: Ctrl-C must end it.
@@ -42,7 +43,13 @@ impl Device {
     }
 
     #[pyo3(signature = (ptx, name = "PTX", sources = HashMap::new()))]
-    fn load(&self, py: Python<'_>, ptx: &str, name: &str, sources: HashMap<String, String>) -> PyResult<Module> {
+    fn load(
+        &self,
+        py: Python<'_>,
+        ptx: &str,
+        name: &str,
+        sources: HashMap<String, String>,
+    ) -> PyResult<Module> {
         let loaded = py.detach(|| {
             let shown = |diagnostics| render(&diagnostics, name, ptx, false);
             let module = parse(ptx).map_err(shown)?;
@@ -97,9 +104,22 @@ impl Device {
         max_instructions: Option<u64>,
         outputs: Vec<(PyRef<'_, Memory>, String, u64)>,
     ) -> PyResult<Launched> {
-        let asked = Asked { grid, block, params, shared, check, order, race, cooperative, counters, max_instructions };
+        let asked = Asked {
+            grid,
+            block,
+            params,
+            shared,
+            check,
+            order,
+            race,
+            cooperative,
+            counters,
+            max_instructions,
+        };
         let (config, options) = asked.read().map_err(|message| refused(py, message))?;
         let args = asked.args(&kernel.info).map_err(|message| refused(py, message))?;
+        let arguments = if counters { self.arguments(&kernel.info, params) } else { Vec::new() };
+        let begun = Instant::now();
         let running = self.device.launch(&kernel.module, &kernel.info.name, &config, &args, &options);
         let running = running.map_err(|error| refused(py, error))?;
         while !py.detach(|| running.wait_for(PATIENCE)) {
@@ -114,6 +134,31 @@ impl Device {
         for (memory, name, width) in outputs.iter().filter(|_| options.checks.init && report.trap.is_none()) {
             report.findings.extend(memory.unwritten(py, &report.kernel, name, *width)?);
         }
-        Ok(Launched::new(report, kernel.texts.clone()))
+        let launched = Launched {
+            report,
+            texts: kernel.texts.clone(),
+            device: self.device.config().arch,
+            grid: config.grid_dim.into(),
+            block: config.block_dim.into(),
+            took: begun.elapsed(),
+            arguments,
+        };
+        Ok(launched)
+    }
+}
+
+impl Device {
+    /// The parameters that are addresses of memory.
+    fn arguments(&self, kernel: &vm::KernelInfo, params: &[u8]) -> Vec<BufferArgument> {
+        let address = |param: &vm::KernelParam| {
+            let bytes = params.get(param.offset as usize..)?.first_chunk()?;
+            let memory = self.device.locate(u64::from_le_bytes(*bytes)).filter(|memory| !memory.freed)?;
+            Some(BufferArgument {
+                parameter: param.name.clone(),
+                argument: memory.name,
+                address: memory.base,
+            })
+        };
+        kernel.params.iter().filter(|param| param.bytes == 8 && !param.is_array).filter_map(address).collect()
     }
 }

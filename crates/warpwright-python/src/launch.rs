@@ -3,7 +3,10 @@
 use crate::module::Texts;
 use pyo3::prelude::*;
 use std::sync::Arc;
+use std::time::Duration;
 use warpwright_device::Order;
+use warpwright_ptx::ir::Arch;
+use warpwright_report::{BufferArgument, Launch, LaunchInfo};
 use warpwright_vm as vm;
 use warpwright_vm::render::Renderer;
 
@@ -56,7 +59,10 @@ impl Asked<'_> {
         let bytes = kernel.params.last().map_or(0, |last| (last.offset + last.bytes) as usize);
         if bytes != self.params.len() {
             let given = self.params.len();
-            return Err(format!("the parameters of {} have {bytes} bytes, and {given} are given", kernel.name));
+            return Err(format!(
+                "the parameters of {} have {bytes} bytes, and {given} are given",
+                kernel.name
+            ));
         }
         let arg = |param: &vm::KernelParam| {
             let first = param.offset as usize;
@@ -79,13 +85,29 @@ fn dims(name: &str, extents: &[u32]) -> Result<(u32, u32, u32), String> {
 /// A launch that is over.
 #[pyclass(frozen, module = "warpwright._warpwright")]
 pub(crate) struct Launched {
-    report: vm::Report,
-    texts: Arc<Texts>,
+    pub(crate) report: vm::Report,
+    pub(crate) texts: Arc<Texts>,
+    pub(crate) device: Arch,
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) took: Duration,
+    /// If traffic was counted.
+    pub(crate) arguments: Vec<BufferArgument>,
 }
 
 impl Launched {
-    pub(crate) fn new(report: vm::Report, texts: Arc<Texts>) -> Self {
-        Launched { report, texts }
+    /// All of it as data.
+    fn data(&self) -> Launch {
+        let info = LaunchInfo {
+            file: &self.texts.name,
+            device: self.device.to_string(),
+            grid: self.grid,
+            block: self.block,
+            seconds: self.took.as_secs_f64(),
+            arguments: &self.arguments,
+            top: Some(usize::MAX),
+        };
+        Launch::new(&self.report, &info, &self.renderer())
     }
 
     fn renderer(&self) -> Renderer<'_> {
@@ -115,6 +137,10 @@ impl Launched {
     #[getter]
     fn output(&self) -> &str {
         &self.report.output
+    }
+
+    fn json(&self) -> String {
+        self.data().json()
     }
 
     fn text(&self) -> String {

@@ -112,7 +112,9 @@ impl Memory {
         let bytes = bytes.unwrap_or(self.bytes.saturating_sub(offset));
         match offset.checked_add(bytes) {
             Some(end) if end <= self.bytes => Ok((self.address % WORD + offset, bytes)),
-            _ => Err(refused(py, format!("{bytes} bytes at {offset} are not inside of {} bytes", self.bytes))),
+            _ => {
+                Err(refused(py, format!("{bytes} bytes at {offset} are not inside of {} bytes", self.bytes)))
+            }
         }
     }
 }

@@ -59,7 +59,10 @@ impl Module {
             (None, []) => return Err(refused(py, format!("{} has no kernel", self.texts.name))),
             (None, _) => {
                 let names = names.join(", ");
-                return Err(refused(py, format!("{} has several kernels: say which, of {names}", self.texts.name)));
+                return Err(refused(
+                    py,
+                    format!("{} has several kernels: say which, of {names}", self.texts.name),
+                ));
             }
         };
         let info = self.module.kernel(name).map_err(|error| refused(py, error))?.clone();

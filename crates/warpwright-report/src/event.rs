@@ -109,6 +109,8 @@ pub enum Event {
 #[derive(Serialize)]
 struct Line<'a> {
     version: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
     #[serde(flatten)]
     event: &'a Event,
 }
@@ -116,7 +118,16 @@ struct Line<'a> {
 impl Event {
     /// The line of JSON, without its end.
     pub fn line(&self) -> String {
-        let line = serde_json::to_string(&Line { version: LINES_VERSION, event: self });
+        self.line_of(None)
+    }
+
+    /// The line with `text` besides: what people are told of the event.
+    pub fn line_with(&self, text: &str) -> String {
+        self.line_of(Some(text))
+    }
+
+    fn line_of(&self, text: Option<&str>) -> String {
+        let line = serde_json::to_string(&Line { version: LINES_VERSION, text, event: self });
         line.expect("its keys are strings")
     }
 

@@ -56,7 +56,7 @@ pub(crate) fn launched(report: &Report, call: Call, lacks_shared: bool, failed: 
         }
         if is_new(&finding_key(finding, &renderer)) {
             let finding = data::Finding::new(finding, &renderer);
-            sink::tell(&Event::Finding { finding, call: call.into() });
+            sink::tell(Event::Finding { finding, call: call.into() });
         } else if finding.severity == Severity::Error {
             again.push(finding.kind.name());
         }
@@ -66,14 +66,14 @@ pub(crate) fn launched(report: &Report, call: Call, lacks_shared: bool, failed: 
         let place = trap.origin.and_then(|origin| renderer.ptx(origin));
         if is_new(&format!("{} {:?} {place:?}", trap.kernel, trap.kind)) {
             let trap = data::Trap::new(trap, &renderer);
-            sink::tell(&Event::Trap { trap, call: call.into() });
+            sink::tell(Event::Trap { trap, call: call.into() });
         } else {
             again.push(trap.kind.name());
         }
     }
     if failed && !again.is_empty() {
         let kinds = again.iter().map(|kind| (*kind).to_owned()).collect();
-        sink::tell(&Event::Repeated { kernel: report.kernel.clone(), call: call.into(), kinds });
+        sink::tell(Event::Repeated { kernel: report.kernel.clone(), call: call.into(), kinds });
     }
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn condition(handle: u64, why: &str, call: Call) {
     if !count_error(&format!("{handle:#x} {why}")) {
         return;
     }
-    sink::tell(&Event::Condition { handle, message: why.to_owned(), call: call.into() });
+    sink::tell(Event::Condition { handle, message: why.to_owned(), call: call.into() });
 }
 
 /// Counts an error that is no launch's. Returns whether it is told: equal ones are told once.
@@ -106,6 +106,11 @@ pub(super) fn mark() {
     {
         log::line(&format!("WARPWRIGHT_FAILED={}: {error}", mark.display()));
     }
+}
+
+/// Tells equal findings again, once.
+pub(super) fn tell_again() {
+    *lock(&TOLD) = None;
 }
 
 fn is_new(key: &str) -> bool {

@@ -122,7 +122,7 @@ pub(super) fn tell() -> u64 {
     all.dedup();
     for kept in &all {
         let LiveObject { what, bytes, made_by, .. } = *kept;
-        sink::tell(&Event::Leak { what: what.to_owned(), bytes, call: made_by.into() });
+        sink::tell(Event::Leak { what: what.to_owned(), bytes, call: made_by.into() });
     }
     all.len() as u64
 }

@@ -9,7 +9,7 @@
 use super::calls::Call;
 use super::findings;
 use super::sink;
-use crate::state::config;
+use crate::state::settings;
 use crate::types::Status;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
@@ -59,7 +59,7 @@ const OF_KERNELS: [Status; 9] = [
 ];
 
 fn is_checked() -> bool {
-    config().is_ok_and(|config| config.api)
+    settings().is_ok_and(|settings| settings.api)
 }
 
 /// Keeps what is said of the thread's call until it returns.
@@ -130,5 +130,5 @@ fn tell(function: &str, error: i32, name: &str, reason: Option<String>, call: Op
         message: reason,
         call: call.map(Into::into),
     };
-    sink::tell(&event);
+    sink::tell(event);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -110,19 +111,21 @@ def run(
     whole: list[tuple[Memory, str, int]] = []
     try:
         for number, (param, (name, arg)) in enumerate(zip(params, named)):
+            # What the PTX calls it, reports say anyway.
+            label = name if name != param.name else ""
             if isinstance(arg, Out):
                 array = np.empty(arg.shape, arg.dtype)
                 array.view(np.uint8).fill(0xFF) if array.ndim and array.size else None
                 outputs.append(array)
-                memory = lender.array(array, name, written=False)
+                memory = lender.array(array, label, written=False)
                 if memory and not arg.partial:
                     whole.append((memory, name or param.name, array.dtype.itemsize))
                 arg = array.ctypes.data
             elif isinstance(arg, np.ndarray):
-                lender.array(arg, name)
+                lender.array(arg, label)
                 arg = arg.ctypes.data
             elif hasattr(arg, "untyped_storage"):
-                lender.tensor(arg, name)
+                lender.tensor(arg, label)
                 arg = arg.data_ptr()
             packed[param.offset : param.offset + param.bytes] = _packed(param, arg, name or f"argument {number}")
         launched = target.launch(
@@ -151,37 +154,48 @@ class Lender:
 
     def __init__(self, target: Device) -> None:
         self._device = target
-        self._lent: dict[int, Memory] = {}
+        self._lent: list[tuple[Memory, bool]] = []
 
     def array(self, array: np.ndarray[Any, Any], name: str, written: bool = True) -> Memory | None:
-        """The memory of an array: what it was allocated with, since views of that share it."""
+        """The memory of an array: all that it was allocated with, since views of that share it."""
         base = array
         while isinstance(base.base, np.ndarray):
             base = base.base
-        low, high = np.lib.array_utils.byte_bounds(base) if base.size else (base.ctypes.data, base.ctypes.data)
-        writable = array.flags.writeable
-        return self._lend(low, high - low, base, name, written, writable)
+        low, high = _byte_bounds(base) if base.size else (0, 0)
+        return self._lend(low, high - low, base, name, written, array.flags.writeable)
 
     def tensor(self, tensor: Any, name: str) -> Memory | None:
         """The memory of a tensor of PyTorch: its storage."""
         if tensor.device.type != "cpu":
-            raise WarpwrightError(f"the tensor {name or ''} is on {tensor.device}: kernels run on tensors of the CPU")
+            raise WarpwrightError(f"the tensor {name} is on {tensor.device}: kernels run on tensors of the CPU")
         storage = tensor.untyped_storage()
         return self._lend(storage.data_ptr(), storage.nbytes(), storage, name, True, True)
 
     def _lend(self, address: int, size: int, owner: object, name: str, written: bool, writable: bool) -> Memory | None:
         if size == 0:
             return None
-        if address not in self._lent:
-            self._lent[address] = self._device.lend(
-                address, size, owner, name, written=written, writable=writable
-            )
-        return self._lent[address]
+        for entry in self._lent:
+            memory, may_write = entry
+            if memory.address <= address and address + size <= memory.address + memory.bytes:
+                if may_write or not writable:
+                    return memory
+                # Another array of the same memory may be written.
+                self._lent.remove(entry)
+                memory.close()
+                address, size = memory.address, memory.bytes
+                break
+        memory = self._device.lend(address, size, owner, name, written=written, writable=writable)
+        self._lent.append((memory, writable))
+        return memory
 
     def close(self) -> None:
         """The device has none of it any more."""
-        for memory in self._lent.values():
+        for memory, _ in self._lent:
             memory.close()
+
+
+# NumPy 2 has moved it.
+_byte_bounds = np.lib.array_utils.byte_bounds if hasattr(np.lib, "array_utils") else np.byte_bounds  # type: ignore
 
 
 def _dims(extents: Dims, name: str) -> list[int]:
@@ -225,7 +239,8 @@ def _packed(param: Param, arg: Any, name: str) -> bytes:
         try:
             return struct.pack(code, arg)
         except OverflowError:
-            return np.float32(arg).tobytes() if size == 4 else np.float16(arg).tobytes()
+            # As a conversion does.
+            return struct.pack(code, math.copysign(math.inf, arg))
     if isinstance(arg, int):
         bits = 8 * size
         low, high = {"u": (0, 1 << bits), "s": (-(1 << bits - 1), 1 << bits - 1)}.get(

@@ -66,7 +66,12 @@ impl Device {
     /// owner's words. Unlike memory of [`map_host`](Self::map_host) it is as memory that the device allocated: nothing
     /// of it counts as written, and the host leaves it alone while kernels run, so that one which waits for it to change
     /// hangs. It takes none of the device's memory. The name is for reports.
-    pub fn lend_host(&self, owner: Arc<HostWords>, bytes: u64, name: &str) -> Result<Buffer<u8>, DeviceError> {
+    pub fn lend_host(
+        &self,
+        owner: Arc<HostWords>,
+        bytes: u64,
+        name: &str,
+    ) -> Result<Buffer<u8>, DeviceError> {
         let address = (*owner).as_ref().as_ptr().addr() as u64;
         self.place_host(address, owner, bytes, |map, owner| map.lend(owner, bytes, name))
     }

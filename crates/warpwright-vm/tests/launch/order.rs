@@ -195,7 +195,10 @@ fn reversed_blocks_begin_with_the_last() {
         let first = order[0];
         assert!(first + 4 >= blocks, "block {first} of {blocks} is the first");
         let (early, late) = order.split_at_mut(blocks as usize / 2);
-        assert!(blocks < 90 || early.iter().min().unwrap() + 8 > *late.iter().max().unwrap(), "{early:?} {late:?}");
+        assert!(
+            blocks < 90 || early.iter().min().unwrap() + 8 > *late.iter().max().unwrap(),
+            "{early:?} {late:?}"
+        );
         order.sort_unstable();
         assert_eq!(order, (0..blocks).collect::<Vec<_>>());
     }

@@ -1,0 +1,336 @@
+"""`warpwright.run`: arrays, numbers, outputs, what is refused, and what is found."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import warpwright
+from warpwright import WarpwrightError, out, run
+
+
+def ptx(parameters: str, body: str, registers: str = "") -> str:
+    """A kernel `k` with parameters, and with registers; `%i` is the index of the thread in the grid."""
+    return f"""
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k({parameters})
+{{
+    .reg .pred %p<4>;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<8>;
+    .reg .f32 %f<4>;
+    .reg .b32 %i;
+    {registers}
+    mov.u32     %r1, %ctaid.x;
+    mov.u32     %r2, %ntid.x;
+    mov.u32     %r3, %tid.x;
+    mad.lo.s32  %i, %r1, %r2, %r3;
+{body}
+    ret;
+}}
+"""
+
+
+ADD = ptx(
+    ".param .u64 x, .param .u64 y, .param .f32 a, .param .u32 n",
+    """
+    ld.param.u64    %rd1, [x];
+    ld.param.u64    %rd2, [y];
+    ld.param.f32    %f2, [a];
+    ld.param.u32    %r4, [n];
+    setp.ge.u32     %p1, %i, %r4;
+    @%p1 bra        $end;
+    mul.wide.u32    %rd3, %i, 4;
+    add.u64         %rd1, %rd1, %rd3;
+    add.u64         %rd2, %rd2, %rd3;
+    ld.global.f32   %f1, [%rd1];
+    add.f32         %f1, %f1, %f2;
+    st.global.f32   [%rd2], %f1;
+$end:
+""",
+)
+
+
+def kinds(report: warpwright.Report) -> list[str]:
+    return [finding.kind for finding in report.findings]
+
+
+def test_arrays_are_read_and_written_where_they_are() -> None:
+    x, y = np.arange(100, dtype=np.float32), np.zeros(100, np.float32)
+    outputs, report = run(ADD, 2, 64, [x, y, 0.5, 100], check="all")
+    assert report.is_clean and report.ok and not outputs and report.findings == [] and report.trap is None
+    assert (y == x + 0.5).all()
+
+
+def test_outputs_are_allocated_and_must_be_written() -> None:
+    x = np.ones((10, 10), np.float32)
+    (y, z), report = run(
+        ptx(".param .u64 y, .param .u64 z", "    ld.param.u64 %rd1, [y];\n    st.global.u32 [%rd1+8], %i;"),
+        1,
+        1,
+        {"y": out(4, np.int32), "z": out((2, 3), np.int16, partial=True)},
+        check="all",
+    )
+    assert y.tolist() == [-1, -1, 0, -1] and z.shape == (2, 3) and z.dtype == np.int16
+    assert kinds(report) == ["unwritten-output"] and not report.ok
+    (y,), report = run(ADD, 2, 64, {"x": x, "y": out(x.shape), "a": 1, "n": 100}, check="all")
+    assert report.is_clean and (y == 2).all()
+    # What is read before it is written.
+    (y,), report = run(ADD, 2, 64, {"x": out(100), "y": x, "a": 1.0, "n": 100}, check="all")
+    assert kinds(report) == ["uninitialized", "unwritten-output"]
+
+
+def test_views_share_the_memory_of_their_array() -> None:
+    both = np.arange(200, dtype=np.float32)
+    _, report = run(ADD, 2, 64, [both[:100], both[100:], 1.0, 100], check="all")
+    assert report.is_clean and (both[100:] == both[:100] + 1).all()
+    # The kernel goes on behind the view, within the array.
+    _, report = run(ADD, 1, 64, [both[190:], both[:20], 1.0, 11], check="all")
+    assert kinds(report) == ["out-of-bounds"]
+
+
+@pytest.mark.parametrize("made", ["flag", "bytes", "broadcast"])
+def test_what_is_not_writeable_is_read_only(made: str) -> None:
+    x = np.zeros(4, np.float32)
+    if made == "bytes":
+        x = np.frombuffer(bytes(16), np.float32)
+    elif made == "broadcast":
+        x = np.broadcast_to(np.zeros(4, np.float32), (2, 4))[0]
+    else:
+        x.flags.writeable = False
+    y = np.ones(4, np.float32)
+    _, report = run(ADD, 1, 4, [x, y, 3.0, 4])
+    assert report.is_clean and (y == 3).all()
+    _, report = run(ADD, 1, 4, [y, x, 3.0, 4])
+    assert not report.ok and len(report.findings) == 1 and (x == 0).all()
+    # The same memory through an array that is.
+    if made == "flag":
+        whole = np.zeros(4, np.float32)
+        view = whole[:]
+        view.flags.writeable = False
+        _, report = run(ADD, 1, 4, [view, whole, 3.0, 4])
+        assert report.is_clean and (whole == 3).all()
+
+
+STORE = {
+    "u8": "    .reg .b16 %h;\n    ld.param.u8 %h, [v];\n    st.global.u8 [%rd1], %h;",
+    "u16": "    .reg .b16 %h;\n    ld.param.u16 %h, [v];\n    st.global.u16 [%rd1], %h;",
+    "u32": "    ld.param.u32 %r5, [v];\n    st.global.u32 [%rd1], %r5;",
+    "s32": "    ld.param.s32 %r5, [v];\n    st.global.u32 [%rd1], %r5;",
+    "b32": "    ld.param.b32 %r5, [v];\n    st.global.b32 [%rd1], %r5;",
+    "u64": "    ld.param.u64 %rd2, [v];\n    st.global.u64 [%rd1], %rd2;",
+    "f32": "    ld.param.f32 %f1, [v];\n    st.global.f32 [%rd1], %f1;",
+    "f64": "    .reg .f64 %d;\n    ld.param.f64 %d, [v];\n    st.global.f64 [%rd1], %d;",
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        ("u8", 255, np.uint8(255)),
+        ("u8", True, np.uint8(1)),
+        ("u8", 256, None),
+        ("u16", np.int16(-2), np.int16(-2)),
+        ("u16", np.float16(1.5), None),
+        ("u32", 2**32 - 1, np.uint32(2**32 - 1)),
+        ("u32", -1, np.int32(-1)),
+        ("u32", 2**32, None),
+        ("u32", -(2**31) - 1, None),
+        ("u32", 1.0, None),
+        ("u32", np.int64(1), None),
+        ("u32", np.float32(1), None),
+        ("s32", np.uint32(7), np.uint32(7)),
+        ("b32", np.float32(1.5), np.float32(1.5)),
+        ("b32", 1.5, None),
+        ("b32", b"abcd", np.frombuffer(b"abcd", np.uint32)[0]),
+        ("b32", b"abc", None),
+        ("u64", 2**64 - 1, np.uint64(2**64 - 1)),
+        ("u64", None, np.uint64(0)),
+        ("u64", "x", None),
+        ("f32", 0.1, np.float32(0.1)),
+        ("f32", 3, np.float32(3)),
+        ("f32", 1e300, np.float32(np.inf)),
+        ("f32", np.float64(1), None),
+        ("f32", np.int32(1), None),
+        ("f64", 0.1, np.float64(0.1)),
+    ],
+)
+def test_numbers_are_what_the_parameter_says(kind: str, value: object, expected: np.generic | None) -> None:
+    kernel = ptx(f".param .u64 y, .param .{kind} v", "    ld.param.u64 %rd1, [y];\n" + STORE[kind])
+    y = np.zeros(16, np.uint8)
+    if expected is None:
+        with pytest.raises(WarpwrightError, match=r"`v`"):
+            run(kernel, 1, 1, [y, value])
+        return
+    _, report = run(kernel, 1, 1, [y, value])
+    assert report.is_clean and y[: expected.nbytes].tobytes() == expected.tobytes()
+
+
+def test_structures_are_bytes() -> None:
+    kernel = ptx(
+        ".param .u64 y, .param .align 4 .b8 s[8]",
+        "    ld.param.u64 %rd1, [y];\n    ld.param.u32 %r5, [s+4];\n    st.global.u32 [%rd1], %r5;",
+    )
+    y = np.zeros(1, np.uint32)
+    _, report = run(kernel, 1, 1, [y, np.array([5, 6], np.uint32).tobytes()])
+    assert report.is_clean and y[0] == 6
+    for wrong in (5, b"123"):
+        with pytest.raises(WarpwrightError, match="8 bytes"):
+            run(kernel, 1, 1, [y, wrong])
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"args": [1, 2]}, "4 parameters"),
+        ({"grid": 0}, "grid"),
+        ({"grid": (1, 2, 3, 4)}, "4 extents"),
+        ({"grid": -1}, "grid=-1"),
+        ({"block": 2048}, "block"),
+        ({"check": "everything"}, "everything"),
+        ({"order": "random"}, "random"),
+        ({"race": "letter"}, "race="),
+        ({"sm": "81"}, "81"),
+        ({"sm": "70"}, "sm_80"),
+        ({"kernel": "l"}, "`l`"),
+        ({"shared": 1 << 30}, "shared"),
+        ({"source": "nowhere.ptx"}, "nowhere.ptx"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(change: dict[str, object], match: str) -> None:
+    x = np.zeros(4, np.float32)
+    call = {"source": ADD, "grid": 1, "block": 4, "args": [x, x, 1.0, 4]} | change
+    with pytest.raises(WarpwrightError, match=match):
+        run(**call)
+
+
+def test_a_text_that_is_no_ptx_says_where() -> None:
+    with pytest.raises(warpwright.PtxError, match=r"PTX:1\d:"):
+        run(ADD.replace("ld.param.u64    %rd1", "ld.param.u64    %q1"), 1, 1, [])
+
+
+def test_findings_are_objects_and_documents() -> None:
+    x, y = np.zeros(4, np.float32), np.zeros(5, np.float32)
+    _, report = run(ADD, 1, 5, {"x": x, "target": y, "a": 1.0, "n": 5}, counters=True)
+    (finding,) = report.findings
+    access, memory = finding.accesses[0], finding.allocation
+    assert (finding.tool, finding.kind, finding.severity, finding.count) == ("memcheck", "out-of-bounds", "error", 1)
+    assert (access.thread, access.block, access.bytes, access.space) == ((4, 0, 0), (0, 0, 0), 4, "global")
+    assert access.ptx_line is not None and ADD.splitlines()[access.ptx_line - 1].split()[0] == "ld.global.f32"
+    assert memory is not None and (memory.address, memory.bytes, memory.offset) == (x.ctypes.data, 16, 16)
+    assert report.counters["memory"]["global"]["stores"]["bytes"] == 20
+    assert sum(line["lanes"] for line in report.profile) == report.counters["instructions"]["lanes"]
+    with pytest.raises(warpwright.FindingsError) as raised:
+        report.raise_for_findings()
+    assert raised.value.report is report
+
+
+def test_a_trap_is_no_finding() -> None:
+    _, report = run(ptx("", "    trap;"), 1, 32)
+    assert report.findings == [] and report.trap is not None and not report.ok
+    assert (report.trap.kind, report.trap.thread) == ("instruction", (0, 0, 0))
+
+
+def test_orders() -> None:
+    ticket = ptx(
+        ".param .u64 y",
+        """
+    ld.param.u64        %rd1, [y];
+    atom.global.add.u32 %r5, [%rd1], 1;
+    mul.wide.u32        %rd2, %r5, 4;
+    add.u64             %rd1, %rd1, %rd2;
+    st.global.u32       [%rd1+4], %i;
+""",
+    )
+
+    def blocks(order: str) -> list[int]:
+        y = np.zeros(41, np.int32)
+        _, report = run(ticket, 40, 1, [y], order=order)
+        assert report.is_clean and sorted(y[1:]) == list(range(40))
+        return y[1:].tolist()
+
+    assert blocks("reverse")[0] > 30 and blocks("random:1") != blocks("random:2")
+    assert blocks("random:1") == blocks("random:1")
+
+
+def test_settings_and_callbacks() -> None:
+    x = np.zeros(4, np.float32)
+    reports: list[warpwright.Report] = []
+    remove = warpwright.on_report(reports.append)
+    before = warpwright.settings.check
+    try:
+        warpwright.settings.check = "initcheck"
+        (_,), report = run(ADD, 1, 4, [x, out(5), 1.0, 4])
+        assert reports == [report] and kinds(report) == ["unwritten-output"]
+    finally:
+        warpwright.settings.check = before
+        remove()
+    run(ADD, 1, 4, [x, x, 1.0, 4])
+    assert len(reports) == 1
+
+
+def test_threads_launch_at_once() -> None:
+    results: list[bool] = []
+
+    def work() -> None:
+        for _ in range(20):
+            (y,), report = run(ADD, 4, 64, [np.zeros(256, np.float32), out(256), 2.0, 256], check="all")
+            results.append(report.is_clean and bool((y == 2).all()))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [True] * 80
+
+
+def test_an_interrupt_ends_a_launch() -> None:
+    endless = ptx(".param .u64 y", "$trip:\n    ld.param.u64 %rd1, [y];\n    st.global.u32 [%rd1], %r1;\n"
+                  "    add.u32 %r1, %r1, 1;\n    bra $trip;")
+    y = np.zeros(1, np.uint32)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        run(endless, 1, 1, [y])
+    timer.join()
+    _, report = run(endless, 1, 1, [y], max_instructions=10_000)
+    assert report.trap is not None and report.trap.kind == "budget"
+
+
+CUDA = """
+template <typename T> __device__ T twice(T x) { return x + x; }
+template <typename T> __global__ void scale(const T *x, T *y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    y[i] = twice(x[i]);
+}
+template __global__ void scale<float>(const float *, float *, int);
+extern "C" __global__ void other(int *y) { *y = 1; }
+"""
+
+
+def test_cuda_is_compiled() -> None:
+    x = np.arange(64, dtype=np.float32)
+    (y,), report = run(CUDA, 1, 64, [x, out(64), 64], kernel="scale<float>", check="all")
+    assert report.is_clean and (y == 2 * x).all()
+    (y,), report = run(CUDA, 1, 64, [x, out(60), 60], kernel="scale<float>", check="all")
+    (finding,) = report.findings
+    source = finding.accesses[0].source
+    assert source is not None and CUDA.splitlines()[source.line - 1].strip() == "y[i] = twice(x[i]);"
+    with pytest.raises(warpwright.CompileError, match=r"kernel.cu\(1\)"):
+        run("__global__ void k() { x = 1; }", 1, 1)
+
+
+@pytest.mark.parametrize("module", ["warpwright", "warpwright.run", "warpwright.settings"])
+def test_examples_of_the_documentation(module: str) -> None:
+    import importlib
+
+    results = doctest.testmod(importlib.import_module(module))
+    assert results.attempted > 0 and results.failed == 0
