@@ -6,15 +6,15 @@ static TILE: SharedArray<u32, 64> = SharedArray::UNINIT;
 
 #[kernel]
 pub fn reverse(x: &[u32], mut y: DisjointSlice<u32>) {
-    let (block, i) = (thread::block(), thread::index());
+    let (block, i) = (thread::blockIdx_x() as usize, thread::threadIdx_x() as usize);
     TILE[i] = x[64 * block + i];
     thread::sync_threads();
-    y[64 * block + i] = TILE[63 - i];
+    y.get_mut(thread::index_1d()).map(|y| *y = TILE[63 - i]);
 }
 
 #[kernel]
 pub fn reverse_unsynchronised(x: &[u32], mut y: DisjointSlice<u32>) {
-    let (block, i) = (thread::block(), thread::index());
+    let (block, i) = (thread::blockIdx_x() as usize, thread::threadIdx_x() as usize);
     TILE[i] = x[64 * block + i];
-    y[64 * block + i] = TILE[63 - i];
+    y.get_mut(thread::index_1d()).map(|y| *y = TILE[63 - i]);
 }
