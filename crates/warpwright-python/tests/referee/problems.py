@@ -38,11 +38,19 @@ def write(folder: Path, problem: Problem, more: str = "", launch: str = "") -> P
     return spec
 
 
-def judged(folder: Path, problem: Problem, candidate: str, suffix: str, more: str = "", launch: str = "") -> Verdict:
-    """The verdict on a candidate of that text."""
+def judged(
+    folder: Path,
+    problem: Problem,
+    candidate: str,
+    suffix: str,
+    more: str = "",
+    launch: str = "",
+    seed: int | None = None,
+) -> Verdict:
+    """The verdict on a candidate of that text, with values of a seed, or any."""
     file = folder / f"candidate{suffix}"
     file.write_text(candidate)
-    return judge(read(write(folder, problem, more, launch)), file)
+    return judge(read(write(folder, problem, more, launch)), file, seed)
 
 
 LINES = "[{ n = 1 }, { n = 300 }, { n = 257 }]"

@@ -44,6 +44,7 @@ class Scratch:
     """In this one, where kernels reach it."""
     contents: np.ndarray
     memory: Memory
+    name: str
     is_lent: bool = True
 
 
@@ -245,7 +246,7 @@ class ProgramCandidate:
         arena = Arena([(size + shift, ALIGN)])
         here, contents = arena.addresses[0] + shift, arena.views[0][shift:]
         contents[:] = np.frombuffer(self._random.bytes(1 << 12), np.uint8)[np.arange(size) % (1 << 12)]
-        return Scratch(address, here, contents, self._device.lend(here, size, arena, name, written=False))
+        return Scratch(address, here, contents, self._device.lend(here, size, arena, name, written=False), name)
 
     def _write(self, writes: list[Any], payload: bytes, stage: Stage, outcome: Outcome) -> None:
         """What the program wrote into memory: one value everywhere, or other contents as far as they are allowed."""
@@ -262,7 +263,7 @@ class ProgramCandidate:
                 contents = stage.arena.views[~key]
             else:
                 scratch = self._scratch[key]
-                name, memory, contents = f"memory at {scratch.address:#x}", scratch.memory, scratch.contents
+                name, memory, contents = scratch.name or "memory of its own", scratch.memory, scratch.contents
             if not 0 <= offset <= offset + size <= contents.size:
                 raise ValueError("a write outside of memory")
             if fill is not None:
@@ -276,8 +277,8 @@ class ProgramCandidate:
                 offset_of_payload += size
             else:
                 outcome.notes.append(
-                    f"its host code wrote {size} bytes of contents into {name}, which kernels did not get: "
-                    "only one value everywhere is allowed, unless run.host_bytes says more"
+                    f"its host code wrote contents into {name}, which kernels did not get: one value everywhere is "
+                    "allowed, and other contents as far as run.host_bytes says"
                 )
                 continue
             memory.mark_written(offset, size)

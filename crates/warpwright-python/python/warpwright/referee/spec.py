@@ -94,6 +94,10 @@ class Run:
     host_bytes: Expression
     scratch_bytes: int
 
+    def has(self, check: str) -> bool:
+        """Whether a check is on."""
+        return any(name.strip() in ("all", check) for name in self.check.split(","))
+
 
 @dataclass(frozen=True)
 class Limits:
