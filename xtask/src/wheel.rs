@@ -44,13 +44,22 @@ fn test() -> Result<SuiteResult, String> {
     let other = MINORS.rev().filter(|other| *other != builder).find_map(interpreter);
     let interpreter = other.clone().unwrap_or_else(|| "python3".into());
     let python = tools::python_of(&interpreter, "package", &folder.join("requirements.txt"))?;
+    install(&python)?;
+    let mut part = tests(&python, &folder)?;
+    let tested = minor(&python).unwrap_or(builder);
+    part.remark = format!("built by 3.{builder}, tested in 3.{tested}{}", part.remark);
+    Ok(part)
+}
+
+/// Builds the wheel and installs it for that Python.
+pub(crate) fn install(python: &Path) -> Result<(), String> {
     let wheel = build()?;
     let size = std::fs::metadata(&wheel).map_err(|error| format!("{}: {error}", wheel.display()))?.len();
     println!("{}: {:.1} MB", wheel.display(), size as f64 / 1e6);
     if size > MAX_BYTES {
         return Err(format!("the wheel has {size} bytes, and may have {MAX_BYTES}"));
     }
-    let mut install = Command::new(&python);
+    let mut install = Command::new(python);
     install.args([
         "-m",
         "pip",
@@ -60,14 +69,15 @@ fn test() -> Result<SuiteResult, String> {
         "--no-deps",
         "--force-reinstall",
     ]);
-    run(install.arg(&wheel))?;
-    let mut tests = Command::new(&python);
+    run(install.arg(&wheel))
+}
+
+/// Runs the tests of a folder with that Python.
+pub(crate) fn tests(python: &Path, folder: &Path) -> Result<SuiteResult, String> {
+    let mut tests = Command::new(python);
     // Not from the root: there the package itself would be found before what was installed.
-    tests.current_dir(&folder).args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"]).arg(&folder);
-    let mut part = pytest(tests.env("PYTHONDONTWRITEBYTECODE", "1"))?;
-    let tested = minor(&python).unwrap_or(builder);
-    part.remark = format!("built by 3.{builder}, tested in 3.{tested}{}", part.remark);
-    Ok(part)
+    tests.current_dir(folder).args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"]).arg(folder);
+    pytest(tests.env("PYTHONDONTWRITEBYTECODE", "1"))
 }
 
 /// Builds the wheel.

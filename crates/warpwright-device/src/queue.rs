@@ -129,6 +129,13 @@ impl Queue {
         Queue { state: Mutex::new(state), work: Condvar::new(), done: Condvar::new() }
     }
 
+    /// Executes the operations from now on in another order. One that chooses at random begins with its seed.
+    pub fn set_order(&self, order: Order) {
+        self.state().chooser = order.chooser();
+        // What was deferred may not be any more.
+        self.work.notify_one();
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         lock(&self.state)
     }

@@ -28,7 +28,9 @@ fn every_name_is_exported() {
         warpwright_cuda::api::names().filter(|name| symbol(&library, name).is_none()).collect();
     assert_eq!(missing, [""; 0]);
     assert_eq!(symbol(&library, "cuNothing"), None);
-    for own in ["warpwrightVersion", "warpwrightHostThreads", "warpwrightCalls", "warpwrightAlive"] {
+    for own in
+        ["warpwrightVersion", "warpwrightHostThreads", "warpwrightCalls", "warpwrightAlive", "warpwrightTake"]
+    {
         assert!(symbol(&library, own).is_some(), "{own}");
     }
 }

@@ -5,12 +5,13 @@
 
 use super::{Host, counted};
 use crate::run::{root, target_dir};
-use crate::summary::Summary;
-use crate::tools;
+use crate::summary::{SuiteResult, Summary};
+use crate::{tools, wheel};
 use std::path::PathBuf;
 use std::process::Command;
 
 pub(super) const NUMBA: &str = "numba-cuda's tests";
+const OURS_OF_TRITON: &str = "warpwright.triton's tests";
 
 /// A client, and where its tests are.
 #[derive(clap::Subcommand)]
@@ -21,8 +22,13 @@ pub(crate) enum Client {
         #[arg(long)]
         quick: bool,
     },
-    /// Kernels of Triton, which PyTorch launches, and PyTorch's `set_flush_denormal`
-    Triton,
+    /// Kernels of Triton, which PyTorch launches, PyTorch's `set_flush_denormal`, and our tests of `warpwright.triton`
+    Triton {
+        /// A checkout of Triton, of the version that is installed: runs its tutorials and tests instead
+        checkout: Option<PathBuf>,
+        /// Tutorials and tests by name; without names, all of the lists
+        names: Vec<String>,
+    },
     /// Forward passes of tinygrad's operators, held against PyTorch
     Tinygrad {
         /// A checkout of tinygrad
@@ -42,7 +48,12 @@ pub(super) fn check(host: &Host, client: &Client, summary: &mut Summary) {
     let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     let (name, packages, script, mut arguments) = match client {
         Client::Numba { .. } => (NUMBA, "numba", "run_tests.py", vec!["numba".into()]),
-        Client::Triton => ("Triton's kernels", "torch", "triton_kernels.py", Vec::new()),
+        Client::Triton { checkout: None, .. } => {
+            ("Triton's kernels", "torch", "triton_kernels.py", Vec::new())
+        }
+        Client::Triton { checkout: Some(checkout), .. } => {
+            ("Triton's tutorials and tests", "torch", "triton_tutorials.py", vec![absolute(checkout)])
+        }
         Client::Tinygrad { checkout } => {
             ("tinygrad's operators", "torch", "run_tests.py", vec!["tinygrad".into(), absolute(checkout)])
         }
@@ -54,7 +65,19 @@ pub(super) fn check(host: &Host, client: &Client, summary: &mut Summary) {
         Ok(python) => python,
         Err(why) => return summary.add_not_run(name, &why),
     };
+    // The package goes into their Python.
+    if matches!(client, Client::Triton { .. })
+        && let Err(why) = wheel::install(&python)
+    {
+        return summary.add_failure(name, &why);
+    }
     let mut command = match client {
+        Client::Triton { checkout: Some(_), names } => {
+            let mut command = Command::new(&python);
+            arguments.extend(names.iter().map(PathBuf::from));
+            command.arg(folder.join(script));
+            command
+        }
         // It compiles, and starts each program under `exec` itself.
         Client::Samples { names, .. } => {
             let mut command = Command::new(&python);
@@ -67,12 +90,18 @@ pub(super) fn check(host: &Host, client: &Client, summary: &mut Summary) {
             arguments.extend(quick.then(|| PathBuf::from("quick")));
             going_on(host, &python, &folder.join(script))
         }
-        Client::Triton | Client::Tinygrad { .. } => going_on(host, &python, &folder.join(script)),
+        Client::Triton { .. } | Client::Tinygrad { .. } => going_on(host, &python, &folder.join(script)),
     };
     command.args(arguments).env("PYTHONDONTWRITEBYTECODE", "1");
     match counted(&mut command, name) {
         Ok(part) => summary.add(part),
         Err(why) => summary.add_failure(name, &why),
+    }
+    if matches!(client, Client::Triton { checkout: None, .. }) {
+        match wheel::tests(&python, &root().join("crates/warpwright-python/tests/triton")) {
+            Ok(part) => summary.add(SuiteResult { name: OURS_OF_TRITON.into(), ..part }),
+            Err(why) => summary.add_failure(OURS_OF_TRITON, &why),
+        }
     }
 }
 

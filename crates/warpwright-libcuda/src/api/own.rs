@@ -8,15 +8,18 @@
 //! | `uint64_t warpwrightCalls(const char *function)` | the number of calls of a function; null for all |
 //! | `uint64_t warpwrightAlive(const char *what, uint64_t *bytes)` | the number of live objects of a kind in leak reports, and their bytes |
 //! | `uint64_t warpwrightFindings(uint64_t *warnings)` | the number of errors found by launches, and of warnings |
+//! | `int warpwrightSet(const char *check, const char *race, const char *order)` | sets what `WARPWRIGHT_CHECK`, `…_RACE` and `…_ORDER` say, for what comes next, the order also for blocks and warps; null leaves it |
+//! | `const char *warpwrightTake(void)` | findings since the last call, as lines of JSON; null if this thread may not wait |
 //! | `void warpwrightApiBegin(void)` | a call of the CUDA runtime begins on this thread, which calls the driver for itself |
 //! | `void warpwrightApiEnd(const char *function, int error, const char *name)` | it ends, with an error and its name |
 //! | `warpwrightJitLinkCreate(…)` and its kin | the functions of `libnvJitLink`, for the library that stands for it |
 
 use super::all;
-use crate::report::{calls, findings, leaks, misuse};
-use crate::state::state;
-use crate::types::{CUdevice, In, Out, text};
-use std::ffi::{CStr, c_char, c_int};
+use crate::report::{self, calls, findings, leaks, misuse};
+use crate::state::{self, state};
+use crate::types::{CUdevice, In, Out, Status, text};
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::catch_unwind;
 
 /// Calls a function; a panic yields the default value.
@@ -90,6 +93,42 @@ pub unsafe extern "C" fn warpwrightFindings(warnings: Out<u64>) -> u64 {
         warnings.set_if(totals.warnings);
         totals.errors
     })
+}
+
+/// Changes the checks of launches, the definition of a race and the order of streams, blocks and warps, between launches: what was issued
+/// before is completed first. Each is written as in its variable of the environment; null leaves it as it is. Returns
+/// `CUDA_ERROR_INVALID_VALUE` if one is invalid, and changes nothing then.
+///
+/// # Safety
+///
+/// Each is null or a text.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn warpwrightSet(check: In<c_char>, race: In<c_char>, order: In<c_char>) -> c_int {
+    let change = || {
+        let given = |pointer: In<c_char>| if pointer.is_null() { Ok(None) } else { text(pointer).map(Some) };
+        let (check, race, order) = (given(check)?, given(race)?, given(order)?);
+        state::change(check.as_deref(), race.as_deref(), order.as_deref())
+    };
+    let changed = catch_unwind(change).unwrap_or(Err(Status::UNKNOWN));
+    changed.err().unwrap_or(Status::SUCCESS).0
+}
+
+/// The findings since the last call as lines of JSON, each with `text`, what is written of it otherwise. All operations
+/// so far are completed first, and errors that do not stay with their context are forgotten. From the first call on,
+/// findings are kept for the next one instead of being written. The text is there until the thread's next call; it is
+/// null on a thread that may not wait for devices.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpwrightTake() -> *const c_char {
+    thread_local! {
+        static TAKEN: RefCell<CString> = RefCell::default();
+    }
+    let take = || {
+        let lines = CString::new(report::take().ok()?).ok()?;
+        // A thread that ends takes nothing.
+        TAKEN.try_with(|taken| taken.replace(lines)).ok()?;
+        TAKEN.try_with(|taken| taken.borrow().as_ptr()).ok()
+    };
+    catch_unwind(take).ok().flatten().unwrap_or(std::ptr::null())
 }
 
 /// A call of the CUDA runtime begins on this thread. What the runtime calls until its end is not the program's.

@@ -35,13 +35,13 @@ pub(crate) use stream::{Recorder, STREAMS, Stream};
 pub(crate) use virtual_memory::{GRANULARITY, PHYSICAL, Physical, release as release_physical, reservations};
 
 use crate::report::log;
-use crate::state::{Context, config, state};
+use crate::state::{Context, settings, state};
 use crate::types::{CUdevice, Result, Status};
 use callbacks::{ClientCall, ClientFunction};
 use memory::Memory;
 use pool::Pools;
 use std::sync::Arc;
-use warpwright_device::{Cause, Failure, Op, Queue, is_engine_thread};
+use warpwright_device::{Cause, Failure, Op, Order, Queue, is_engine_thread};
 use warpwright_vm::{FaultKind, TrapKind};
 
 /// The engine of a device.
@@ -57,7 +57,7 @@ pub(crate) struct Engine {
 impl Engine {
     /// Starts an engine for a virtual GPU. It runs as long as the process.
     pub(crate) fn start(ordinal: CUdevice, vm: warpwright_vm::Device) -> Result<Arc<Engine>> {
-        let work = warpwright_device::Engine::start(&format!("cuda-device-{ordinal}"), vm, config()?.order);
+        let work = warpwright_device::Engine::start(&format!("cuda-device-{ordinal}"), vm, settings()?.order);
         let work = work.map_err(|error| {
             log::note(&error);
             Status::OPERATING_SYSTEM
@@ -91,6 +91,11 @@ impl Engine {
     pub(crate) fn stream_call(&self, context: &Arc<Context>, function: StreamCallback) -> Op {
         let function = ClientFunction::Stream(function, context.clone());
         Op::Call(Arc::new(ClientCall { callbacks: self.callbacks, function }))
+    }
+
+    /// Changes the order in which its streams run.
+    pub(crate) fn set_order(&self, order: Order) {
+        self.work.queue().set_order(order);
     }
 
     /// Waits for all operations so far.

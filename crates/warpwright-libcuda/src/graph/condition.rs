@@ -9,7 +9,7 @@ use crate::engine;
 use crate::lock;
 use crate::report::calls::{self, Call};
 use crate::report::{findings, log};
-use crate::state::{Context, config};
+use crate::state::{Context, settings};
 use crate::types::{CUgraph, CUgraphConditionalNodeType as Kind, Result, Status};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -161,7 +161,7 @@ impl Decide for Choice {
     fn decide(self: Arc<Self>) -> warpwright_device::Result<Op> {
         let value = match self.condition.value() {
             Some(value) => value,
-            None if config().is_ok_and(|config| config.checks.init) => {
+            None if settings().is_ok_and(|settings| settings.checks.init) => {
                 return Err(self.refused(
                     "no kernel of the launch has set its value, and it has no default: the value is undefined",
                 ));

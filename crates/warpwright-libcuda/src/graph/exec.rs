@@ -10,7 +10,7 @@ use super::{Condition, Kernel, References, Task, capture};
 use crate::engine::{Block, Event, Recorded, Stream};
 use crate::lock;
 use crate::report::{calls, log};
-use crate::state::{Context, Handles, Kind, config};
+use crate::state::{Context, Handles, Kind, settings};
 use crate::types::{
     CUgraphExec, CUgraphExecUpdateResult as Update, CUgraphInstantiateResult as Instantiated, CUgraphNode,
     CUgraphNodeType, Result, Status,
@@ -147,7 +147,7 @@ impl Exec {
         }
         let places = nodes.iter().enumerate().map(|(place, node)| (node.id, place)).collect();
         let objects = kept(graph).map_err(|status| fail(Instantiated::ERROR, status, CUgraphNode::NULL))?;
-        let order = config().map_err(|status| fail(Instantiated::ERROR, status, CUgraphNode::NULL))?.order;
+        let order = settings().map_err(|status| fail(Instantiated::ERROR, status, CUgraphNode::NULL))?.order;
         let turns = of_places(&nodes, 0..nodes.len(), order);
         for place in 0..nodes.len() {
             let bodies = nodes[place].bodies.iter().map(|body| of_places(&nodes, body.places.clone(), order));

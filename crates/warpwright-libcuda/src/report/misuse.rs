@@ -9,7 +9,7 @@
 use super::calls::Call;
 use super::findings;
 use super::sink;
-use crate::state::config;
+use crate::state::settings;
 use crate::types::Status;
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
@@ -59,7 +59,7 @@ const OF_KERNELS: [Status; 9] = [
 ];
 
 fn is_checked() -> bool {
-    config().is_ok_and(|config| config.api)
+    settings().is_ok_and(|settings| settings.api)
 }
 
 /// Keeps what is said of the thread's call until it returns.
@@ -123,23 +123,12 @@ fn tell(function: &str, error: i32, name: &str, reason: Option<String>, call: Op
     if !findings::count_error(&format!("{function} {error} {reason:?}")) {
         return;
     }
-    let text = || {
-        let note = reason.as_ref().map(|reason| format!("\n   = note: {reason}")).unwrap_or_default();
-        let by = call.map_or_else(
-            || {
-                "the runtime itself refuses these arguments or this state: no call of the driver has failed"
-                    .into()
-            },
-            |call| format!("by {call}"),
-        );
-        format!("error[api]: {function} returned {name} ({error}){note}\n   = note: {by}\n")
-    };
-    let event = || Event::Api {
+    let event = Event::Api {
         function: function.to_owned(),
         error,
         name: name.to_owned(),
-        message: reason.clone(),
+        message: reason,
         call: call.map(Into::into),
     };
-    sink::tell(text, event);
+    sink::tell(event);
 }

@@ -18,31 +18,26 @@
 //! | `WARPWRIGHT_LEAKS` | `1`: leaks are errors too, and reported | `0` |
 //! | `CUDA_VISIBLE_DEVICES` | as for the driver: ordinals, until the first invalid one | all |
 
+use super::settings::Settings;
 use crate::api;
 use crate::types::Status;
 use std::path::PathBuf;
 use thiserror::Error;
 use warpwright_device::Order;
 use warpwright_ptx::ir::Arch;
-use warpwright_vm::{Checks, Race};
+use warpwright_vm::{Checks, Race, Schedule};
 
 /// The configuration of the library.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Config {
-    /// The checks of launches.
-    pub(crate) checks: Checks,
-    /// The definition of a race.
-    pub(crate) race: Race,
-    /// Whether calls that return an error are findings.
-    pub(crate) api: bool,
+    /// What may change later.
+    pub(crate) settings: Settings,
     /// The architectures of the devices that the client sees.
     pub(crate) devices: Vec<Arch>,
     /// Bytes of each device.
     pub(crate) memory: u64,
     /// Host threads of each device, 0 for one for each core.
     pub(crate) workers: u32,
-    /// The execution order of streams.
-    pub(crate) order: Order,
     /// 1000 · major + 10 · minor.
     pub(crate) driver_version: u32,
     /// Functions that are refused, and their results.
@@ -93,13 +88,16 @@ pub(crate) struct ConfigError {
 impl Default for Config {
     fn default() -> Self {
         Config {
-            checks: Checks::MEMORY,
-            race: Race::Normal,
-            api: false,
+            settings: Settings {
+                checks: Checks::MEMORY,
+                api: false,
+                race: Race::Normal,
+                order: Order::Issue,
+                schedule: Schedule::Parallel,
+            },
             devices: vec![Arch::sm(90)],
             memory: 64 << 30,
             workers: 0,
-            order: Order::Issue,
             driver_version: 13050,
             refused: Vec::new(),
             log: LogLevel::Missing,
@@ -121,20 +119,24 @@ impl Config {
     fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Config, ConfigError> {
         let (of, default) = (Variables(&variable), Config::default());
         let mut config = Config {
-            checks: of.read(
-                "WARPWRIGHT_CHECK",
-                "all, none, or some of memcheck, racecheck, initcheck, synccheck, synccheck=strict; also api",
-                default.checks,
-                checks,
-            )?,
-            api: of.read("WARPWRIGHT_CHECK", "", default.api, |text| {
-                Some(text.split(',').any(|name| name.trim() == API))
-            })?,
-            race: of.read("WARPWRIGHT_RACE", "normal or strict", default.race, |text| match text {
-                "normal" => Some(Race::Normal),
-                "strict" => Some(Race::Strict),
-                _ => None,
-            })?,
+            settings: Settings {
+                checks: of.read(
+                    "WARPWRIGHT_CHECK",
+                    "all, none, or some of memcheck, racecheck, initcheck, synccheck, synccheck=strict; also api",
+                    default.settings.checks,
+                    checks,
+                )?,
+                api: of
+                    .read("WARPWRIGHT_CHECK", "", default.settings.api, |text| Some(has_api(text)))?,
+                race: of.read("WARPWRIGHT_RACE", "normal or strict", default.settings.race, race)?,
+                order: of.read(
+                    "WARPWRIGHT_ORDER",
+                    "issue, reverse, or random: and a number",
+                    default.settings.order,
+                    |text| text.parse().ok(),
+                )?,
+                schedule: default.settings.schedule,
+            },
             devices: of.read(
                 "WARPWRIGHT_DEVICES",
                 "architectures such as 75,80,90",
@@ -152,12 +154,6 @@ impl Config {
                 "a number of threads up to 1024",
                 default.workers,
                 |text| text.parse().ok().filter(|workers| *workers <= 1024),
-            )?,
-            order: of.read(
-                "WARPWRIGHT_ORDER",
-                "issue, reverse, or random: and a number",
-                default.order,
-                |text| text.parse().ok(),
             )?,
             driver_version: of.read(
                 "WARPWRIGHT_DRIVER_VERSION",
@@ -238,7 +234,20 @@ fn items(text: &str) -> impl Iterator<Item = &str> {
 /// The check that is not of kernels.
 const API: &str = "api";
 
-fn checks(text: &str) -> Option<Checks> {
+/// Whether `api` is among the checks.
+pub(super) fn has_api(text: &str) -> bool {
+    text.split(',').any(|name| name.trim() == API)
+}
+
+pub(super) fn race(text: &str) -> Option<Race> {
+    match text {
+        "normal" => Some(Race::Normal),
+        "strict" => Some(Race::Strict),
+        _ => None,
+    }
+}
+
+pub(super) fn checks(text: &str) -> Option<Checks> {
     let of_kernels: Vec<&str> = text.split(',').filter(|name| name.trim() != API).collect();
     of_kernels.join(",").parse().ok()
 }
@@ -317,13 +326,16 @@ mod tests {
             ("CUDA_VISIBLE_DEVICES", "2,0,5,1"),
         ]);
         let expected = Config {
-            checks: Checks { race: true, sync: true, strict_sync: true, ..Checks::MEMORY },
-            race: Race::Strict,
-            api: true,
+            settings: Settings {
+                checks: Checks { race: true, sync: true, strict_sync: true, ..Checks::MEMORY },
+                api: true,
+                race: Race::Strict,
+                order: Order::Random(5),
+                schedule: Schedule::Parallel,
+            },
             devices: vec![Arch::sm(90), Arch::sm(75)],
             memory: 3 << 30,
             workers: 2,
-            order: Order::Random(5),
             driver_version: 12020,
             refused: [
                 ("cuMemAlloc_v2", 2),

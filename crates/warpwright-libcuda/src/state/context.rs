@@ -184,6 +184,14 @@ impl Context {
     }
 }
 
+/// Forgets the errors that do not stay, in all contexts.
+pub(crate) fn forget_errors() {
+    for context in CONTEXTS.alive() {
+        // It was reported.
+        let _ = context.object.outcome();
+    }
+}
+
 impl FailureDomain for Context {
     fn id(&self) -> u64 {
         self.id

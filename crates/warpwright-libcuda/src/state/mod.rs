@@ -11,15 +11,17 @@ mod handles;
 pub(crate) mod limit;
 mod model;
 mod process;
+mod settings;
 mod thread;
 
 pub(crate) use attributes::{attribute, persisting_l2};
 pub(crate) use config::{Config, LogLevel, OnError};
-pub(crate) use context::{CONTEXTS, Context, ContextSettings, current, stack};
+pub(crate) use context::{CONTEXTS, Context, ContextSettings, current, forget_errors, stack};
 pub(crate) use device::{Device, GREATEST_PRIORITY, PciPlace};
 pub(crate) use handles::{Handles, Kind, Stale};
 use model::Model;
 pub(crate) use process::{has_forked, is_shutting_down};
+pub(crate) use settings::{Settings, change, complete_all, settings};
 pub(crate) use thread::{EndOfThread, Own};
 
 use crate::report::log;

@@ -20,6 +20,7 @@ mod suite {
     pub(crate) const TESTS: &[(&str, fn())] = &[
         ("what_was_said_holds_in_every_order", what_was_said_holds_in_every_order),
         ("a_wait_that_was_forgotten_shows", a_wait_that_was_forgotten_shows),
+        ("an_order_may_change_while_the_process_runs", an_order_may_change_while_the_process_runs),
         ("memory_that_another_stream_gives_back_is_gone", memory_that_another_stream_gives_back_is_gone),
         ("branches_of_a_graph_change_places", branches_of_a_graph_change_places),
         ("work_gets_done_however_one_waits", work_gets_done_however_one_waits),
@@ -69,6 +70,11 @@ mod suite {
             assert!(number(part, "reverse") < programs::ROUNDS / 2, "{part}");
             assert!(number(part, "random:1") < programs::ROUNDS, "{part}");
         }
+    }
+
+    fn an_order_may_change_while_the_process_runs() {
+        assert!(number("set reverse; no event", "issue") < programs::ROUNDS / 2);
+        assert_eq!(number("set issue; no event", "reverse"), programs::ROUNDS);
     }
 
     fn memory_that_another_stream_gives_back_is_gone() {

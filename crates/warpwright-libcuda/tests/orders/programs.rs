@@ -95,6 +95,11 @@ fn add(function: CUfunction, to: CUdeviceptr, value: u32, stream: CUstream) {
 pub(crate) fn play(part: &str) -> String {
     ok!(cuInit(0));
     context(0);
+    if let Some((order, part)) = part.strip_prefix("set ").and_then(|rest| rest.split_once("; ")) {
+        let order = std::ffi::CString::new(order).unwrap();
+        ok!(Status(warpwrightSet(In::null(), In::null(), input(order.as_ptr()))));
+        return play(part);
+    }
     match part {
         "event" | "no event" => rounds(|round, a, b| produce(round, a, b, part == "event")),
         "default stream" => rounds(|round, _, _| produce(round, CUstream::NULL, stream(0), false)),

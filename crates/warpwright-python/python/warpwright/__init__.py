@@ -46,6 +46,9 @@ from .report import Access, Allocation, Finding, Report, Source, Trap, Waiting
 from .run import Out, out, run
 from .settings import on_report, settings
 
+# For `pytest -p warpwright`, which asks a plugin what others it needs.
+pytest_plugins = ("warpwright.pytest",)
+
 __all__ = [
     "Access",
     "Allocation",

@@ -47,6 +47,8 @@ def compile(text: str, file: str, sm: str, options: Sequence[str] = (), names: S
         if library.nvrtcCompileProgram(program, len(flags), array) != 0:
             raise CompileError(_text(library, "nvrtcGetProgramLog", program).strip())
         ptx = _text(library, "nvrtcGetPTX", program)
+        # The compiler takes a source for a file of the current folder.
+        ptx = ptx.replace(f'"{Path.cwd() / file}"', f'"{file}"')
         lowered = {}
         for name in names:
             found = ctypes.c_char_p()
@@ -73,7 +75,7 @@ def _text(library: ctypes.CDLL, function: str, program: ctypes.c_void_p) -> str:
     return text.value.decode(errors="replace")
 
 
-def _folders() -> Iterator[Path]:
+def folders() -> Iterator[Path]:
     """The folders of NVIDIA's wheels."""
     spec = find_spec("nvidia")
     for root in spec.submodule_search_locations or () if spec else ():
@@ -81,12 +83,12 @@ def _folders() -> Iterator[Path]:
 
 
 def _includes() -> list[Path]:
-    return [folder / "include" for folder in _folders() if (folder / "include").is_dir()]
+    return [folder / "include" for folder in folders() if (folder / "include").is_dir()]
 
 
 @cache
 def _library() -> ctypes.CDLL:
-    found = [file for folder in _folders() for file in sorted((folder / "lib").glob("libnvrtc.so.*"), reverse=True)]
+    found = [file for folder in folders() for file in sorted((folder / "lib").glob("libnvrtc.so.*"), reverse=True)]
     for file in [*map(str, found), "libnvrtc.so.13", "libnvrtc.so.12"]:
         try:
             library = ctypes.CDLL(file)

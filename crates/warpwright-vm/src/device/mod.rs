@@ -200,6 +200,14 @@ impl Device {
         self.inner.grid_waits.load(Relaxed)
     }
 
+    /// Takes all memory as written that there is. Launches that do not check for
+    /// [uninitialised data](crate::Checks::init) do not note what they write: without this, one that does would report
+    /// it.
+    pub fn assume_written(&self) {
+        self.synchronize();
+        self.inner.memory().map.assume_written();
+    }
+
     /// The number of bytes of global memory that are free.
     pub fn free_memory(&self) -> u64 {
         self.inner.memory().map.unused()

@@ -276,6 +276,11 @@ impl GlobalMap {
         has_room
     }
 
+    /// All memory that there is counts as written.
+    pub(crate) fn assume_written(&self) {
+        self.allocations.iter().flatten().for_each(|allocation| allocation.written.set_all());
+    }
+
     /// Counts it no longer.
     pub(crate) fn give_back(&mut self, bytes: u64) {
         self.used -= bytes;

@@ -30,6 +30,7 @@ mod perplexity;
 #[cfg(feature = "llm")]
 mod plan;
 mod qualify;
+mod reports;
 mod run;
 mod source;
 #[cfg(feature = "llm")]

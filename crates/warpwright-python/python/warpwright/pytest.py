@@ -1,0 +1,333 @@
+"""A plugin for pytest that checks every kernel that a test launches: `pytest -p warpwright --gpu-check=all`.
+
+Launches of `warpwright.run` and of Triton tell the plugin of their reports; those of numba-cuda, cuda.core and other
+programs of the CUDA driver end in ours, which is made this process's when one of them is imported. After the set-up, the
+call and the tear-down of a test all its launches are complete, and an error that was found fails that phase.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import re
+import sys
+import unittest
+import warnings
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import cuda
+from ._warpwright import sarif
+from .errors import WarpwrightError
+from .report import Access, Report, Trap, Waiting
+from .settings import Settings, device, on_report, settings
+
+CHECKS = ("all", "memcheck", "racecheck", "initcheck", "synccheck", "synccheck=strict")
+
+CLIENTS = ("numba.cuda", "numba_cuda", "cuda.bindings", "cuda.core", "cuda.cuda", "pycuda", "cupy", "tinygrad")
+"""Packages that load the CUDA driver."""
+
+_ORDER = pytest.StashKey[str]()
+_REPORTS = pytest.StashKey[list[Report]]()
+
+
+class GpuWarning(UserWarning):
+    """What breaks a rule, but works on every existing device."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("gpu", "checks of GPU kernels, on a virtual GPU")
+    group.addoption(
+        "--gpu-check",
+        metavar="CHECKS",
+        default="memcheck",
+        help="what is looked for besides bad accesses: all, or some of racecheck, initcheck, synccheck and "
+        "synccheck=strict, between commas",
+    )
+    group.addoption(
+        "--gpu-orders",
+        metavar="ORDERS",
+        default="issue",
+        help="orders of blocks, warps and streams, each test in each: issue, reverse, random:SEED, between commas",
+    )
+    group.addoption("--gpu-sm", metavar="SM", default="80", help="compute capability of the device [default: 80]")
+    group.addoption(
+        "--gpu-race", metavar="RULE", default="normal", help="definition of a race: normal, or strict, by the letter"
+    )
+    group.addoption("--gpu-sarif", metavar="FILE", help="a file for the findings of all tests, as SARIF")
+
+
+def _values(option: str, text: str, rule: str, holds: Any) -> tuple[str, ...]:
+    """The values of an option between commas, each of which a rule must hold for."""
+    values = tuple(value.strip() for value in text.split(","))
+    for value in values:
+        if not holds(value):
+            raise pytest.UsageError(f"{option}: {value!r} is none of {rule}")
+    if len(set(values)) < len(values):
+        raise pytest.UsageError(f"{option}: {text!r} has one value twice")
+    return values
+
+
+def _is_order(text: str) -> bool:
+    seed = re.fullmatch(r"random:(\d+)", text)
+    return text in ("issue", "reverse") or (seed is not None and int(seed[1]) < 1 << 64)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    option = config.getoption
+    checks = _values("--gpu-check", option("--gpu-check"), ", ".join(CHECKS), CHECKS.__contains__)
+    orders = _values("--gpu-orders", option("--gpu-orders"), "issue, reverse, random: and a number", _is_order)
+    race, sm = option("--gpu-race"), option("--gpu-sm").removeprefix("sm_")
+    if race not in ("normal", "strict"):
+        raise pytest.UsageError(f"--gpu-race: {race!r} is none of normal, strict")
+    try:
+        device(sm)
+    except WarpwrightError as error:
+        raise pytest.UsageError(f"--gpu-sm: {error}") from None
+    config.addinivalue_line(
+        "markers",
+        "gpu_findings(*names): the test launches a kernel that is wrong. Each name, the kind of a finding such as race or "
+        "out-of-bounds, or a check such as racecheck, must be found; what is named does not fail the test.",
+    )
+    chosen = Settings(",".join(checks), orders[0], race, sm, settings.workers, "continue")
+    config.pluginmanager.register(Plugin(config, chosen, orders), "warpwright-checks")
+
+
+class Plugin:
+    """The plugin of one session."""
+
+    def __init__(self, config: pytest.Config, chosen: Settings, orders: Sequence[str]) -> None:
+        self._orders = orders
+        self._sarif = config.getoption("--gpu-sarif")
+        self._documents: list[str] = []
+        self._reports: list[Report] = []
+        self._launches = 0
+        # Tests that have launched nothing in the first order, by what the names of all their orders begin with.
+        self._idle: set[str] = set()
+        self._before = _values_of(settings)
+        _assign(settings, _values_of(chosen))
+        self._remove = on_report(self._launched)
+        self._finder = _Finder()
+        sys.meta_path.insert(0, self._finder)
+
+    def pytest_unconfigure(self) -> None:
+        sys.meta_path.remove(self._finder)
+        self._remove()
+        _assign(settings, self._before)
+
+    def pytest_report_header(self) -> str:
+        race = f", {settings.race} races" if settings.race != "normal" else ""
+        return f"gpu: sm_{settings.sm}, checks: {settings.check}{race}, orders: {', '.join(self._orders)}"
+
+    def _launched(self, report: Report) -> None:
+        self._launches += 1
+        if not report.is_clean:
+            self._reports.append(report)
+
+    def _taken(self) -> list[Report]:
+        """The reports with findings since the last call."""
+        reports, self._reports = self._reports, []
+        return reports + cuda.take()
+
+    def _work(self) -> int:
+        """Grows with every launch."""
+        return self._launches + cuda.calls()
+
+    # Orders.
+
+    @pytest.fixture(autouse=True)
+    def gpu_order(self) -> str:
+        """The order of blocks, warps and streams that the test runs in."""
+        return settings.order
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        if len(self._orders) > 1 and "gpu_order" in metafunc.fixturenames:
+            metafunc.parametrize("gpu_order", self._orders, indirect=True, ids=self._orders)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        report = yield
+        is_case = isinstance(collector, pytest.Class) and issubclass(collector.obj, unittest.TestCase)
+        if is_case and report.passed and len(self._orders) > 1:
+            # pytest has no parameters for these.
+            report.result = [test for item in report.result for test in self._in_each_order(item)]
+        # What a module launches when it is imported.
+        if found := [found for found in self._taken() if not found.ok]:
+            report.outcome = "failed"
+            report.longrepr = "\n\n".join([*([str(report.longrepr)] if report.longrepr else []), *map(_text, found)])
+        return report
+
+    def _in_each_order(self, item: Any) -> Iterator[Any]:
+        if not isinstance(item, pytest.Function):
+            yield item
+            return
+        for order in self._orders:
+            test = type(item).from_parent(item.parent, name=item.name)
+            test._nodeid = f"{item.nodeid}[{order}]"
+            test.stash[_ORDER] = order
+            yield test
+
+    def _order(self, item: pytest.Item) -> str:
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        return item.stash.get(_ORDER, params.get("gpu_order", self._orders[0]))
+
+    # Phases.
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        settings.order = self._order(item)
+        if cuda.is_enabled():
+            cuda.enable()
+        if settings.order != self._orders[0] and self._base(item) in self._idle:
+            item.add_marker(pytest.mark.skip("it launches nothing: one order is like another"))
+        before = self._work()
+        result = yield
+        if settings.order == self._orders[0] and self._work() == before:
+            self._idle.add(self._base(item))
+        return result
+
+    def _base(self, item: pytest.Item) -> str:
+        return item.nodeid.removesuffix("]").removesuffix(self._order(item))
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        with self._phase(item, "setup"):
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        with self._phase(item, "call"):
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        with self._phase(item, "teardown"):
+            return (yield)
+
+    @contextmanager
+    def _phase(self, item: pytest.Item, when: str) -> Iterator[None]:
+        """Fails a phase of a test for what its launches have done. One that fails anyway has it in a section."""
+        has_failed = True
+        try:
+            yield
+            has_failed = False
+        finally:
+            # A test of unittest keeps its failure for itself.
+            has_failed = has_failed or bool(getattr(item, "_excinfo", None))
+            message = self._judge(item, when, has_failed)
+            if has_failed and message:
+                item.add_report_section(when, "GPU findings", message)
+        if message and not has_failed:
+            pytest.fail(message, pytrace=False)
+
+    def _judge(self, item: pytest.Item, when: str, has_failed: bool) -> str:
+        """What is wrong with the launches of a phase, as text; warnings are told and do not count."""
+        reports = self._taken()
+        item.stash.setdefault(_REPORTS, []).extend(reports)
+        expected = {name for mark in item.iter_markers("gpu_findings") for name in mark.args}
+        wrong = []
+        for report in reports:
+            errors = list(_errors(report))
+            if not errors:
+                warnings.warn(GpuWarning(report.text), stacklevel=1)
+            elif any(expected.isdisjoint(names) for names in errors):
+                wrong.append(report)
+        lines = [line for report in wrong for line in _lines(report)]
+        item.user_properties.extend(("gpu_finding", line) for line in lines)
+        # The first line is that of pytest's summary.
+        message = "\n\n".join([*lines[:1], *map(_text, wrong)])
+        if when == "call" and expected and not has_failed:
+            found = {name for report in item.stash[_REPORTS] for names in _errors(report) for name in names}
+            if missing := sorted(expected - found):
+                others = f"found were {', '.join(sorted(found))}" if found else "nothing was found"
+                message = f"gpu_findings expects {', '.join(missing)}, and {others}\n\n{message}".rstrip()
+        return message
+
+    # Results.
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        report = yield
+        if self._sarif and report.when == "teardown":
+            # An attribute, which xdist sends to the process that writes the file.
+            found = item.stash.get(_REPORTS, [])
+            report.gpu_documents = [document for one in found for document in one.documents()]  # type: ignore[attr-defined]
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._documents += getattr(report, "gpu_documents", [])
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self._sarif and not hasattr(session.config, "workerinput"):
+            Path(self._sarif).write_text(sarif(self._documents, str(session.config.rootpath)))
+
+
+def _values_of(settings: Settings) -> dict[str, Any]:
+    return {name: value for name, value in asdict(settings).items() if not name.startswith("_")}
+
+
+def _assign(settings: Settings, values: dict[str, Any]) -> None:
+    for name, value in values.items():
+        setattr(settings, name, value)
+
+
+def _errors(report: Report) -> Iterator[set[str]]:
+    """The names of each error of a report."""
+    for finding in report.findings:
+        if finding.severity == "error":
+            yield {finding.tool, finding.kind}
+    if report.trap:
+        yield {"trap", report.trap.kind}
+
+
+def _text(report: Report) -> str:
+    return report.text.rstrip() + "\n"
+
+
+def _lines(report: Report) -> Iterator[str]:
+    """A line for each error: what, where, and in which kernel."""
+    for finding in report.findings:
+        if finding.severity == "error":
+            yield f"{finding.tool} {finding.kind}{_place(finding.accesses)} in kernel {finding.kernel or '-'}"
+    if trap := report.trap:
+        yield f"trap {trap.kind}{_place([trap, *trap.waiting])} in kernel {trap.kernel}"
+
+
+def _place(places: Sequence[Access | Trap | Waiting]) -> str:
+    for place in places:
+        if place.source:
+            return f" at {place.source.file}:{place.source.line}"
+    return next((f" at line {place.ptx_line} of the PTX" for place in places if place.ptx_line), "")
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Sees what is imported: a client of the CUDA driver finds ours, and Triton gets our backend when it is there."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if name in CLIENTS and not cuda.is_enabled():
+            cuda.enable()
+        if name != "triton":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is None or spec.loader is None:
+            return spec
+        execute = spec.loader.exec_module
+
+        def exec_module(module: Any) -> None:
+            execute(module)
+            from . import triton
+
+            # What is None stays as the settings have it.
+            triton.enable(check=None, sm=None, cuda=find_spec("torch") is not None)
+
+        spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec

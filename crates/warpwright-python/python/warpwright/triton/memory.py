@@ -1,0 +1,252 @@
+"""Memory of launches: tensors and arrays where they are, lent to the virtual GPU.
+
+What is lent is the whole memory behind a tensor, torch's storage, and that behind an array, its owner. It stays lent
+until it dies, so that an access next to it is a finding, and one to memory that has died is another. A storage carries
+what was lent of it as an attribute: PyTorch keeps a storage's Python object for as long as the storage lives, whoever
+holds it.
+
+`torch.empty` and its like make memory that nobody has written. When initcheck is on they fill it with a pattern that
+nobody writes: NaNs with other payloads than computed ones have, integers at random. What still has the pattern when a
+kernel starts was not written, whoever could have written it and by whatever way. Types in which a written value could
+be like the pattern are not filled, and count as written.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from typing import Any, Callable
+
+import numpy as np
+
+from .. import settings
+from ..errors import WarpwrightError
+
+LENT = "_warpwright_lent"
+"""The attribute of a storage that has what was lent of it."""
+
+UNWRITTEN = "_warpwright_pattern"
+"""The attribute of a storage that has the type whose pattern fills it."""
+
+WORD = 4
+"""Memory is lent in words, of that many bytes."""
+
+PATTERN_LIMIT = 1 << 30
+"""Larger storages are not filled: they count as written. In bytes."""
+
+
+class Lent:
+    """Memory that a device has."""
+
+    __slots__ = ("device", "memory", "address", "bytes", "pattern", "__weakref__")
+
+    def __init__(self, device: Any, memory: Any, address: int, bytes: int, pattern: Any) -> None:
+        self.device, self.memory, self.address, self.bytes, self.pattern = device, memory, address, bytes, pattern
+
+    def close(self) -> None:
+        """Takes it back."""
+        self.device = None
+        self.memory.close()
+
+    def __del__(self) -> None:
+        self.memory.close()
+
+
+class Array:
+    """A NumPy array as Triton takes arguments: a type and an address."""
+
+    __slots__ = ("array", "dtype")
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array, self.dtype = array, array.dtype
+
+    def data_ptr(self) -> int:
+        """The address of its first element."""
+        return self.array.ctypes.data
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.array, name)
+
+
+@functools.cache
+def _converter(type: type) -> Callable[[Any], Any] | None:
+    if issubclass(type, np.ndarray):
+        return Array
+    if issubclass(type, np.bool_):
+        return bool
+    if issubclass(type, np.integer):
+        return int
+    return float if issubclass(type, np.floating) and type is not float else None
+
+
+def as_argument(value: Any) -> Any:
+    """What Triton takes for an argument: arrays and numbers of NumPy's become what it knows."""
+    converter = _converter(type(value))
+    return value if converter is None else converter(value)
+
+
+@functools.cache
+def _pattern(kind: str, bits: int) -> np.ndarray:
+    """A period of elements, one after the other, that nobody writes."""
+    random = np.random.default_rng(0x5EED).integers(1, 2**62, 8191, dtype=np.uint64)
+    quiet_nan, payload = {
+        ("float", 16): (0x7E00, 9),
+        ("bfloat", 16): (0x7FC0, 6),
+        ("float", 32): (0x7FC0_0000, 22),
+        ("float", 64): (0x7FF8_0000_0000_0000, 51),
+    }.get((kind, bits), (0, bits))
+    low = random % np.uint64(1 << min(payload, 63))
+    return (np.uint64(quiet_nan) | np.maximum(low, np.uint64(1))).astype(f"u{bits // 8}")
+
+
+def _elements(address: int, count: int, bits: int) -> np.ndarray:
+    """Memory as unsigned integers; the caller keeps it alive."""
+    interface = {"data": (address, False), "shape": (count,), "typestr": f"<u{bits // 8}", "version": 3}
+    return np.asarray(type("Memory", (), {"__array_interface__": interface})())
+
+
+def has_initcheck(check: str) -> bool:
+    """Whether checks have initcheck."""
+    return any(name.strip() in ("all", "initcheck") for name in check.split(","))
+
+
+def fill(storage: Any, kind: str, bits: int) -> None:
+    """Fills a storage that nobody has written with the pattern of a type."""
+    count = storage.nbytes() * 8 // bits
+    if count == 0 or storage.nbytes() > PATTERN_LIMIT:
+        return
+    elements, pattern = _elements(storage.data_ptr(), count, bits), _pattern(kind, bits)
+    whole = count // len(pattern) * len(pattern)
+    elements[:whole].reshape(-1, len(pattern))[:] = pattern
+    elements[whole:] = pattern[: count - whole]
+    setattr(storage, UNWRITTEN, (kind, bits))
+
+
+def _mark_written(lent: Lent) -> None:
+    """Marks what has the pattern no longer, and forgets the pattern when nothing has it."""
+    if not has_initcheck(settings.check):
+        # Such a launch would not note what it writes.
+        lent.memory.mark_written()
+        lent.pattern = None
+        return
+    if lent.memory.is_written(0, lent.bytes):
+        lent.pattern = None
+        return
+    kind, bits = lent.pattern
+    count, size, pattern = lent.bytes * 8 // bits, bits // 8, _pattern(kind, bits)
+    written = _elements(lent.address, count, bits) != np.resize(pattern, count)
+    if written.all():
+        lent.memory.mark_written()
+        lent.pattern = None
+    elif written.any():
+        edges = np.flatnonzero(np.diff(written, prepend=False, append=False))
+        for begin, end in edges.reshape(-1, 2).tolist():
+            lent.memory.mark_written(begin * size, (end - begin) * size)
+
+
+def _described(value: Any) -> str:
+    """What reports call memory: the type and the shape by which it came."""
+    kind = "array" if isinstance(value, np.ndarray) else "tensor"
+    return f"{kind} {str(value.dtype).removeprefix('torch.')}[{', '.join(map(str, value.shape))}]"
+
+
+class Memories:
+    """What was lent to a device."""
+
+    def __init__(self, device: Any) -> None:
+        self.device = device
+        self._lent: weakref.WeakSet[Lent] = weakref.WeakSet()
+        self._arrays: dict[int, tuple[Any, Lent]] = {}
+
+    def address(self, value: Any, name: str) -> int:
+        """The address that a kernel gets for what a launch passes as argument `name`, whose memory it may access."""
+        if value is None:
+            return 0
+        if isinstance(value, int):
+            return value
+        storage_of = getattr(value, "untyped_storage", None)
+        if storage_of is not None:
+            self.lend_storage(storage_of(), name, value)
+            return value.data_ptr()
+        if isinstance(value, Array):
+            value = value.array
+        if isinstance(value, np.ndarray):
+            self._lend_array(value, name)
+            return value.ctypes.data
+        if hasattr(value, "base") and hasattr(value, "data_ptr"):
+            return self.address(value.base, name)
+        if hasattr(value, "data_ptr"):
+            return value.data_ptr()
+        raise TypeError(f"argument {name} is a {type(value).__name__}: neither a tensor, an array nor an address")
+
+    def lend_storage(self, storage: Any, name: str, tensor: Any) -> None:
+        """Lends the memory behind a tensor."""
+        lent = getattr(storage, LENT, None)
+        if lent is None or lent.device is not self.device or lent.address != storage.data_ptr():
+            if storage.device.type != "cpu":
+                raise TypeError(
+                    f"argument {name} is on {storage.device}: the virtual GPU works on tensors in the host's memory; "
+                    "make it with device='cpu', or see `enable(cuda=True)`"
+                )
+            lent = self._lend(
+                storage.data_ptr(), storage.nbytes(), _described(tensor), getattr(storage, UNWRITTEN, None)
+            )
+            if lent is None:
+                return
+            setattr(storage, LENT, lent)
+        if lent.pattern is not None:
+            _mark_written(lent)
+
+    def expose(self, tensor: Any) -> None:
+        """Lends the memory of a tensor whose address the program asked for: kernels may reach it by that address, and
+        the program may write there, so that all of it counts as written."""
+        storage = tensor.untyped_storage()
+        if storage.device.type != "cpu":
+            return
+        lent = getattr(storage, LENT, None)
+        if lent is None or lent.device is not self.device or lent.address != storage.data_ptr():
+            lent = self._lend(storage.data_ptr(), storage.nbytes(), _described(tensor), None)
+            if lent is None:
+                return
+            setattr(storage, LENT, lent)
+        elif lent.pattern is not None:
+            lent.memory.mark_written()
+        lent.pattern = None
+        setattr(storage, UNWRITTEN, None)
+
+    def _lend_array(self, array: np.ndarray, name: str) -> None:
+        owner = array
+        while isinstance(owner.base, np.ndarray):
+            owner = owner.base
+        if hasattr(owner.base, "untyped_storage"):
+            return self.lend_storage(owner.base.untyped_storage(), name, owner.base)
+        known = self._arrays.get(id(owner))
+        if known is not None and known[1].device is self.device:
+            return None
+        low, high = np.lib.array_utils.byte_bounds(owner) if hasattr(np.lib, "array_utils") else np.byte_bounds(owner)
+        lent = self._lend(low, high - low, _described(array), None)
+        if lent is not None:
+            forget = functools.partial(lambda arrays, key, _: arrays.pop(key, None), self._arrays, id(owner))
+            self._arrays[id(owner)] = (weakref.ref(owner, forget), lent)
+        return None
+
+    def _lend(self, address: int, bytes: int, name: str, pattern: Any) -> Lent | None:
+        """Lends memory; None if it is none, or is lent already as a part of other memory."""
+        if bytes == 0 or address == 0:
+            return None
+        try:
+            memory = self.device.lend(address, bytes, None, name, written=pattern is None)
+        except WarpwrightError:
+            # Two arrays may share memory without sharing an owner. The device gets the memory of both as one.
+            low, high = address & ~(WORD - 1), address + bytes
+            for other in list(self._lent):
+                if other.device is self.device and low < other.address + other.bytes and other.address < high:
+                    if other.address <= address and address + bytes <= other.address + other.bytes:
+                        return None
+                    low, high = min(low, other.address), max(high, other.address + other.bytes)
+                    other.close()
+            address, bytes, pattern = low, high - low, None
+            memory = self.device.lend(address, bytes, None, name)
+        lent = Lent(self.device, memory, address, bytes, pattern)
+        self._lent.add(lent)
+        return lent

@@ -1,0 +1,132 @@
+"""What `enable` changes in Triton and PyTorch, and how it is undone.
+
+Triton looks a backend up by target, and NVIDIA's own says yes to every `cuda` target, as ours must: programs ask for
+`cuda`. So ours takes the place of NVIDIA's in the table, instead of an entry point `triton.backends`, which would be
+loaded with every `import triton`, and leave two backends for one target.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any
+
+from triton.backends import Backend, backends
+from triton.runtime.driver import driver as drivers
+from triton.runtime.jit import JITFunction
+
+from .. import settings
+from .compiler import VirtualBackend
+from .driver import VirtualDriver
+from .memory import as_argument, fill, has_initcheck
+
+NVIDIA = "nvidia"
+
+ALLOCATORS = ("empty", "empty_like", "empty_strided", "empty_permuted")
+"""Functions of torch whose result nobody has written."""
+
+NEW_ALLOCATORS = ("new_empty", "new_empty_strided")
+"""Methods of tensors whose result nobody has written."""
+
+
+class Switch:
+    """All changes, until `undo`."""
+
+    def __init__(self, driver: VirtualDriver, cuda: bool) -> None:
+        self._undo: list[Any] = []
+        self._driver = driver
+        self._launching = 0
+        known = backends.get(NVIDIA)
+        backends[NVIDIA] = Backend(compiler=VirtualBackend, driver=known.driver if known else VirtualDriver)
+        self._undo.append(lambda: backends.__setitem__(NVIDIA, known) if known else backends.pop(NVIDIA))
+        active = drivers._active
+        drivers.set_active(driver)
+        self._undo.append(lambda: drivers.set_active(active))
+        self._take_arguments()
+        torch = _torch()
+        if torch is not None:
+            self._watch(torch)
+            if cuda:
+                from .torch import pretend
+
+                self._undo.append(pretend(driver))
+
+    def set(self, target: Any, name: str, value: Any) -> None:
+        """Sets an attribute until `undo`."""
+        own = name in vars(target)
+        before = getattr(target, name)
+        setattr(target, name, value)
+        self._undo.append(lambda: setattr(target, name, before) if own else delattr(target, name))
+
+    def undo(self) -> None:
+        """Undoes the changes, the last one first."""
+        while self._undo:
+            self._undo.pop()()
+
+    def _take_arguments(self) -> None:
+        """Launches take arrays and numbers of NumPy, and ask a tensor for its address without lending it twice."""
+        run, torch = JITFunction.run, _torch()
+        plain = torch._C.DisableTorchFunction if torch is not None else _Nothing
+
+        def launch(function: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+            self._launching += 1
+            try:
+                with plain():
+                    args = tuple(map(as_argument, args))
+                    for name, value in kwargs.items():
+                        kwargs[name] = as_argument(value)
+                    return run(function, *args, grid=grid, warmup=warmup, **kwargs)
+            finally:
+                self._launching -= 1
+
+        self.set(JITFunction, "run", launch)
+
+    def _watch(self, torch: Any) -> None:
+        """Tensors are made unwritten, and lent when a program asks for their address."""
+        patterns = {
+            torch.float16: ("float", 16), torch.bfloat16: ("bfloat", 16), torch.float32: ("float", 32),
+            torch.float64: ("float", 64), torch.int32: ("int", 32), torch.int64: ("int", 64),
+        }  # fmt: skip
+
+        def unwritten(make: Any) -> Any:
+            def made(*args: Any, **kwargs: Any) -> Any:
+                tensor = make(*args, **kwargs)
+                if has_initcheck(settings.check) and type(tensor) is torch.Tensor:
+                    with torch._C.DisableTorchFunction():
+                        pattern = patterns.get(tensor.dtype)
+                        if pattern and tensor.device.type == "cpu" and tensor.layout is torch.strided:
+                            fill(tensor.untyped_storage(), *pattern)
+                return tensor
+
+            return functools.update_wrapper(made, make, ("__name__", "__doc__"))
+
+        for name in ALLOCATORS:
+            self.set(torch, name, unwritten(getattr(torch, name)))
+        for name in NEW_ALLOCATORS:
+            self.set(torch.Tensor, name, unwritten(getattr(torch.Tensor, name)))
+        address = torch.Tensor.data_ptr
+
+        def data_ptr(tensor: Any) -> int:
+            if not self._launching and tensor.layout is torch.strided:
+                with torch._C.DisableTorchFunction():
+                    self._driver.memories.expose(tensor)
+            return address(tensor)
+
+        self.set(torch.Tensor, "data_ptr", data_ptr)
+
+
+class _Nothing:
+    def __enter__(self) -> None:
+        """Nothing."""
+
+    def __exit__(self, *_: Any) -> None:
+        """Nothing."""
+
+
+def _torch() -> Any:
+    """PyTorch, if it is installed."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    return sys.modules["torch"] if torch else None

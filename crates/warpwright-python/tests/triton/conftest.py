@@ -1,0 +1,17 @@
+"""Triton's kernels run on the virtual GPU, with all checks, in every test here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def virtual() -> Iterator[None]:
+    """The virtual GPU is on, and off again after the test."""
+    import warpwright.triton
+
+    warpwright.triton.enable(check="all", sm=80)
+    yield
+    warpwright.triton.disable()
