@@ -91,7 +91,7 @@ class Cost:
     baseline_instructions: int | None = None
     baseline_bytes: int | None = None
     compulsory_bytes: int = 0
-    """Of all inputs, once, and of all outputs, once."""
+    """Of all inputs, once, and of all outputs, once, in such sectors."""
 
 
 @dataclass
@@ -333,7 +333,8 @@ class _Judge:
             if stage is None:
                 continue
             for argument in spec.arrays:
-                cost.compulsory_bytes += stage.arrays[argument.name].nbytes * (argument.is_input + argument.is_output)
+                sectors = -(-stage.arrays[argument.name].nbytes // SECTOR)
+                cost.compulsory_bytes += sectors * SECTOR * (argument.is_input + argument.is_output)
             if baseline is not None:
                 _, outcome = baseline.run(number, *self._drawn(RunKey(number, 0, 0)))
                 cost.baseline_instructions, cost.baseline_bytes = costs_of(outcome)
