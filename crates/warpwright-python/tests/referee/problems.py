@@ -66,6 +66,12 @@ SCALE = Problem(
 
 SUM = Problem(LINES, array("x", "in", '"n"') + array("y", "out", "1") + size("n"), "def reference(x):\n    return x.sum()")
 
+MEAN = Problem(
+    "[{ n = 999 }, { n = 2048 }]",
+    array("x", "in", '"n"', more="values = { kind = 'normal', scale = 1 }") + array("y", "out", "1", more="atol = 0.2") + size("n"),
+    "def reference(x):\n    return x.mean()",
+)
+
 SQUARE = "[{ m = 3, n = 1 }, { m = 1, n = 64 }, { m = 37, n = 45 }]"
 
 SOFTMAX = Problem(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from problems import HISTOGRAM, MATMUL, SCALE, SCAN, SOFTMAX, SUM, TRANSPOSE, Problem, judged
+from problems import HISTOGRAM, MATMUL, MEAN, SCALE, SCAN, SOFTMAX, SUM, TRANSPOSE, Problem, judged
 
 INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
 
@@ -111,7 +111,7 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
         "",
         {"wrong-values"},
     ),
-    "relies on a mean of zero": (SUM, total("if (t == 0) y[0] = 0;"), ".cu", ONE_BLOCK, {"wrong-values"}),
+    "takes the mean for 0": (MEAN, total("if (t == 0) y[0] = 0;"), ".cu", ONE_BLOCK, {"wrong-values"}),
     "relies on small integers": (
         HISTOGRAM,
         """extern "C" __global__ void count(const int *x, int *y, int n, int bins) {

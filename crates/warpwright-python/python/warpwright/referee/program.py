@@ -60,8 +60,9 @@ class ProgramCandidate:
         """By shape and scalars, the PTX that was loaded in the first run of them and before."""
         self._loaded: set[bytes] = set()
         self._output = tempfile.TemporaryFile()
+        """What the process prints."""
         here, there = socket.socketpair()
-        host_bytes = max(spec.scratch_limit(sizes)[0] for sizes in spec.shapes)
+        host_bytes = max(spec.run.host_bytes.value(sizes) for sizes in spec.shapes)
         self._wire = Wire(here, max_payload=host_bytes)
         package = Path(__file__).parents[2]
         paths = [str(package), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -138,7 +139,7 @@ class ProgramCandidate:
                 assert argument.values is not None
                 drawn: Array = argument.values.draw(argument.dtype, array.shape, stage.sizes, self._random)
                 payload.append(drawn.tobytes())
-        host_bytes = self._spec.scratch_limit(stage.sizes)[0]
+        host_bytes = self._spec.run.host_bytes.value(stage.sizes)
         message = {"base": stage.arena.base, "arguments": arguments, "host_bytes": host_bytes}
         return message, b"".join(payload)
 
@@ -250,7 +251,7 @@ class ProgramCandidate:
 
     def _write(self, writes: list[Any], payload: bytes, stage: Stage, outcome: Outcome) -> None:
         """What the program wrote into memory: one value everywhere, or other contents as far as they are allowed."""
-        left = self._spec.scratch_limit(stage.sizes)[0]
+        left = self._spec.run.host_bytes.value(stage.sizes)
         arrays = [argument for argument in stage.arguments if argument.is_array]
         offset_of_payload = 0
         for write in writes:
