@@ -38,11 +38,19 @@ def write(folder: Path, problem: Problem, more: str = "", launch: str = "") -> P
     return spec
 
 
-def judged(folder: Path, problem: Problem, candidate: str, suffix: str, more: str = "", launch: str = "") -> Verdict:
-    """The verdict on a candidate of that text."""
+def judged(
+    folder: Path,
+    problem: Problem,
+    candidate: str,
+    suffix: str,
+    more: str = "",
+    launch: str = "",
+    seed: int | None = None,
+) -> Verdict:
+    """The verdict on a candidate of that text, with values of a seed, or any."""
     file = folder / f"candidate{suffix}"
     file.write_text(candidate)
-    return judge(read(write(folder, problem, more, launch)), file)
+    return judge(read(write(folder, problem, more, launch)), file, seed)
 
 
 LINES = "[{ n = 1 }, { n = 300 }, { n = 257 }]"
@@ -57,6 +65,12 @@ SCALE = Problem(
 )
 
 SUM = Problem(LINES, array("x", "in", '"n"') + array("y", "out", "1") + size("n"), "def reference(x):\n    return x.sum()")
+
+MEAN = Problem(
+    "[{ n = 999 }, { n = 2048 }]",
+    array("x", "in", '"n"', more="values = { kind = 'normal', scale = 1 }") + array("y", "out", "1", more="atol = 0.2") + size("n"),
+    "def reference(x):\n    return x.mean()",
+)
 
 SQUARE = "[{ m = 3, n = 1 }, { m = 1, n = 64 }, { m = 37, n = 45 }]"
 

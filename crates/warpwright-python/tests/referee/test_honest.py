@@ -227,7 +227,7 @@ def launch(x, y, a, n):
 '''
 
 TRITON = """
-import triton, triton.language as tl, torch
+import triton, triton.language as tl
 
 @triton.jit
 def scale(x, y, a, n, BLOCK: tl.constexpr):
@@ -236,6 +236,22 @@ def scale(x, y, a, n, BLOCK: tl.constexpr):
 
 def launch(x, y, a, n):
     scale[(triton.cdiv(n, 128),)](x, y, a, n, BLOCK=128)
+"""
+
+TRITON_SUM = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def sum(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + tl.program_id(0), tl.sum(tl.load(x + i, mask=i < n, other=0.0)))
+
+def launch(x, y, n):
+    assert x.is_cuda
+    blocks = triton.cdiv(n, 64)
+    partial = torch.empty(blocks, device="cuda")
+    sum[(blocks,)](x, partial, n, BLOCK=64)
+    sum[(1,)](partial, y, blocks, BLOCK=64)
 """
 
 HONEST: dict[str, tuple[Problem, str, str, str, str]] = {
@@ -259,8 +275,10 @@ HONEST: dict[str, tuple[Problem, str, str, str, str]] = {
     "float16": (HALF, HALF_PAIRS, ".cu", "", ""),
     "a table": (SCALE, SCALE_TABLE, ".py", '[run]\nhost_bytes = "4 * n"', ""),
 }
-if find_spec("triton") and find_spec("torch"):
+if find_spec("triton"):
     HONEST["Triton"] = (SCALE, TRITON, ".py", "", "")
+if find_spec("triton") and find_spec("torch"):
+    HONEST["Triton and PyTorch"] = (SUM, TRITON_SUM, ".py", "", "")
 
 
 @pytest.mark.parametrize("name", HONEST)

@@ -289,8 +289,8 @@ def _unwritten_arrays(client: Client) -> None:
     np.empty_like = lambda *given, **named: spoilt(plain_like(*given, **named))  # type: ignore[assignment]
 
 
-def _load(file: str, client: Client, sm: str, check: str) -> ModuleType:
-    """The candidate as a module."""
+def _load(file: str, client: Client, sm: str, check: str) -> tuple[ModuleType, set[str]]:
+    """The candidate as a module, and the packages that it imports."""
     with open(file, encoding="utf-8") as opened:
         imports = _imports(opened.read())
     _warpwright.Device = RemoteDevice  # type: ignore[assignment, misc]
@@ -298,7 +298,7 @@ def _load(file: str, client: Client, sm: str, check: str) -> ModuleType:
     if "triton" in imports:
         from .. import triton
 
-        triton.enable(check=check, sm=sm, on_findings="continue", cuda=True)
+        triton.enable(check=check, sm=sm, on_findings="continue", cuda="torch" in imports)
     _unwritten_arrays(client)
     sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
     spec = importlib.util.spec_from_file_location("candidate", file)
@@ -306,18 +306,25 @@ def _load(file: str, client: Client, sm: str, check: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules["candidate"] = module
     spec.loader.exec_module(module)
-    return module
+    return module, imports
 
 
 def _as_tensor(array: np.ndarray, dtype: str) -> Any:
+    """An array as a tensor of its memory, on the device that the program's Triton has."""
     import torch
 
     tensor = torch.from_numpy(array)
+    if "warpwright.triton.torch" in sys.modules:
+        from ..triton.torch import CUDA
+
+        setattr(tensor.untyped_storage(), CUDA, True)
     return tensor.view(torch.bfloat16) if dtype == "bfloat16" else tensor
 
 
-def _arguments(client: Client, message: dict[str, Any], payload: bytes, arenas: dict[int, Arena]) -> list[Any]:
-    """The arguments of a run. Arrays are NumPy's, or PyTorch's where the program has imported it."""
+def _arguments(
+    client: Client, message: dict[str, Any], payload: bytes, arenas: dict[int, Arena], are_tensors: bool
+) -> list[Any]:
+    """The arguments of a run. Arrays are NumPy's, or PyTorch's where the program imports that."""
     base, arrays = message["base"], [argument for argument in message["arguments"] if "shape" in argument]
     if base not in arenas:
         arenas[base] = Arena([(array["bytes"], array["align"]) for array in arrays], base)
@@ -338,7 +345,7 @@ def _arguments(client: Client, message: dict[str, Any], payload: bytes, arenas: 
             remote = RemoteMemory(client, address, memory.size, ~number, True, True)
         client.arrays[address] = (memory.size, remote)
         array = np.frombuffer(memory.base, DTYPES[argument["dtype"]].storage).reshape(argument["shape"])
-        values.append(_as_tensor(array, argument["dtype"]) if "torch" in sys.modules else array)
+        values.append(_as_tensor(array, argument["dtype"]) if are_tensors else array)
     return values
 
 
@@ -348,7 +355,8 @@ def main(descriptor: str, file: str, function: str, sm: str, check: str, host_by
     client = Client(wire, int(host_bytes))
     RemoteDevice.client, RemoteDevice.target = client, sm
     try:
-        launch = getattr(_load(file, client, sm, check), function, None)
+        module, imports = _load(file, client, sm, check)
+        launch = getattr(module, function, None)
         if not callable(launch):
             raise AttributeError(f"{file} has no function `{function}`")
     except BaseException:
@@ -359,7 +367,7 @@ def main(descriptor: str, file: str, function: str, sm: str, check: str, host_by
     while True:
         message, payload = wire.receive()
         client.host_bytes = message["host_bytes"]
-        arguments = _arguments(client, message, payload, arenas)
+        arguments = _arguments(client, message, payload, arenas, "torch" in imports)
         try:
             launch(*arguments)
         except Exception:

@@ -94,6 +94,10 @@ class Run:
     host_bytes: Expression
     scratch_bytes: int
 
+    def has(self, check: str) -> bool:
+        """Whether a check is on."""
+        return any(name.strip() in ("all", check) for name in self.check.split(","))
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -131,10 +135,6 @@ class Spec:
     def extents(self, argument: Argument, sizes: Sizes) -> tuple[int, ...]:
         """The extents of an array."""
         return tuple(extent.value(sizes) for extent in argument.shape)
-
-    def scratch_limit(self, sizes: Sizes) -> tuple[int, int]:
-        """Bytes of contents that the host may give to scratch memory, and of such memory altogether."""
-        return self.run.host_bytes.value(sizes), self.run.scratch_bytes
 
 
 def read(file: Path) -> Spec:
@@ -241,8 +241,10 @@ class Table:
         except ExpressionError as error:
             raise self.error(key, str(error)) from None
 
-    def table(self, key: str, default: Mapping[str, Any] | None = None) -> Table:
-        """A table inside of it."""
+    def table(self, key: str, default: Mapping[str, Any] | None = None, short: str | None = None) -> Table:
+        """A table inside of it. A text instead is that of its key `short`."""
+        if short is not None and isinstance(self._entries.get(key), str):
+            self._entries[key] = {short: self._entries[key]}
         value = self.take(key, dict, f"a table: [{key}]", None if default is None else dict(default))
         return Table(self._file, f"{self._path}.{key}" if self._path else key, value)
 
@@ -304,9 +306,7 @@ class _Reader:
                 "limits", "instructions and bytes are multiples of those of a kernel: name it under [baseline]"
             )
         document.end()
-        spec = Spec(
-            self._file, name, sm, function, launch, arguments, shapes, reference, baseline, run, limits
-        )  # fmt: skip
+        spec = Spec(self._file, name, sm, function, launch, arguments, shapes, reference, baseline, run, limits)
         self._try(spec, document)
         return spec
 
@@ -370,12 +370,9 @@ class _Reader:
 
     def _values(self, table: Table, dtype: DType) -> Values:
         """How values are drawn: a kind, or a table with the kind and its numbers."""
-        default = "normal" if dtype.is_float else None
-        if table.has("values") and isinstance(kind := table._entries["values"], str):
-            table._entries["values"] = {"kind": kind}
-        if not table.has("values") and default is None:
+        if not table.has("values") and not dtype.is_float:
             raise table.error("values", 'it is missing: integers need bounds: { kind = "integers", low = 0, high = "n" }')
-        given = table.table("values", {"kind": "normal"})
+        given = table.table("values", {"kind": "normal"}, short="kind")
         kind = given.choice("kind", tuple(KINDS))
         if kind in ("normal", "uniform") and not dtype.is_float:
             raise given.error("kind", f"{kind} numbers are no {dtype.name}: take integers")
