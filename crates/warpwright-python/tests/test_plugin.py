@@ -161,7 +161,7 @@ def lines_of(suite: str, *texts: str) -> list[str]:
 @pytest.mark.skipif(not is_there("triton"), reason="Triton is not installed")
 def test_kernels_of_triton_are_checked(tmp_path: Path) -> None:
     tensors: list[Outcome] = PASSED if is_there("torch") else [("skipped", [])]
-    (store,) = lines_of("with_triton.py", "    tl.store(y + i, 2 * tl.load(x + i, mask=i < n))")
+    (store,) = lines_of("with_triton.py", "    tl.store(x + i, 2 * tl.load(x + i, mask=i < n))")
     for order in ("issue", "reverse"):
         assert play(tmp_path, "with_triton.py", "--gpu-check=all", f"--gpu-orders={order}") == {
             "test_right": PASSED,
