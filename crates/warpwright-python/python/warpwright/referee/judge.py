@@ -253,7 +253,11 @@ class _Judge:
         stored = stage.outputs()
         if self._spec.run.has("initcheck") and not is_undefined:
             for name in stage.unwritten():
-                message = f"no launch writes all of {name}" if outcome.reports else f"nothing is launched, and {name} not written"
+                message = (
+                    f"no launch writes all of {name}"
+                    if outcome.reports
+                    else f"nothing is launched, and {name} not written"
+                )
                 verdict.add(self._reason(key, "unwritten-output", message, argument=name))
                 del stored[name]
         self._stored[key] = stored
