@@ -241,8 +241,8 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
     "does not clean up": (
         SUM,
         total(
-            "for (int i = t; i < n; i += 128) atomicAdd(&all, x[i]);\n__syncthreads();\nif (t == 0) y[0] = all;",
-            "__device__ float all;",
+            "for (int i = t; i < n; i += 128) atomicAdd(&tally, x[i]);\n__syncthreads();\nif (t == 0) y[0] = tally;",
+            "__device__ float tally;",
         ),
         ".cu",
         ONE_BLOCK,
