@@ -260,7 +260,13 @@ HONEST: dict[str, tuple[Problem, str, str, str, str]] = {
     "softmax": (SOFTMAX, SOFTMAX_WARP, ".cu", "", ""),
     "sum by atomics": (SUM, SUM_ATOMIC, ".py", "", ""),
     "sum in two passes, np.empty": (SUM, SUM_TWO_PASSES.replace("SCRATCH", "np.empty(5, np.float32)"), ".py", "", ""),
-    "sum in two passes, a view": (SUM, SUM_TWO_PASSES.replace("SCRATCH", "np.zeros(9, np.float32)[2:7]"), ".py", "", ""),
+    "sum in two passes, a view": (
+        SUM,
+        SUM_TWO_PASSES.replace("SCRATCH", "np.zeros(9, np.float32)[2:7]"),
+        ".py",
+        "",
+        "",
+    ),
     "sum by the last block": (SUM, SUM_COUNTER, ".py", "", ""),
     "transpose": (TRANSPOSE, TRANSPOSE_TILE, ".cu", "", ""),
     "matmul, a template": (

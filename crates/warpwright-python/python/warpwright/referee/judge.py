@@ -81,12 +81,12 @@ def _line(access: dict[str, Any]) -> Any:
 
 @dataclass
 class Cost:
-    """What the launches of a run do, at most, for one shape."""
+    """What the launches of a run do for one shape: of the cheapest run, since a first one may tune, or make tables."""
 
     shape: Sizes
-    instructions: int = 0
+    instructions: int
     """Of warps."""
-    bytes: int = 0
+    bytes: int
     """Of global memory, in sectors of 32."""
     baseline_instructions: int | None = None
     baseline_bytes: int | None = None
@@ -139,7 +139,7 @@ class _Judge:
         self._stages: dict[int, Stage] = {}
         self._stored: dict[RunKey, dict[str, Array]] = {}
         self._verdict = Verdict(spec.name, str(file), seed, planned=len(list(self._plan())))
-        self._costs = [Cost(sizes) for sizes in spec.shapes]
+        self._costs: dict[int, list[tuple[int, int]]] = {}
 
     def verdict(self) -> Verdict:
         try:
@@ -253,13 +253,16 @@ class _Judge:
         stored = stage.outputs()
         if self._spec.run.has("initcheck") and not is_undefined:
             for name in stage.unwritten():
-                message = f"no launch writes all of {name}" if outcome.reports else f"nothing is launched, and {name} not written"
+                message = (
+                    f"no launch writes all of {name}"
+                    if outcome.reports
+                    else f"nothing is launched, and {name} not written"
+                )
                 verdict.add(self._reason(key, "unwritten-output", message, argument=name))
                 del stored[name]
         self._stored[key] = stored
-        cost = self._costs[key.shape]
-        instructions, sectors = costs_of(outcome)
-        cost.instructions, cost.bytes = max(cost.instructions, instructions), max(cost.bytes, sectors)
+        if not key.is_repeat:
+            self._costs.setdefault(key.shape, []).append(costs_of(outcome))
 
     def _judge_report(self, key: RunKey, report: Report) -> set[str]:
         """Adds what was found. Returns the checks that found errors."""
@@ -328,10 +331,8 @@ class _Judge:
         """Compares the costs."""
         spec, limits, verdict = self._spec, self._spec.limits, self._verdict
         baseline = ReferenceKernel(spec, spec.baseline) if spec.baseline is not None else None
-        for number, cost in enumerate(self._costs):
-            stage = self._stages.get(number)
-            if stage is None:
-                continue
+        for number, costs in self._costs.items():
+            stage, cost = self._stages[number], Cost(spec.shapes[number], *map(min, zip(*costs)))
             for argument in spec.arrays:
                 sectors = -(-stage.arrays[argument.name].nbytes // SECTOR)
                 cost.compulsory_bytes += sectors * SECTOR * (argument.is_input + argument.is_output)

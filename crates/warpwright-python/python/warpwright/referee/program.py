@@ -107,11 +107,15 @@ class ProgramCandidate:
         try:
             self._wire.send(*self._described(stage))
             message = self._serve(stage, order, outcome, deadline)
-            if message["do"] == "raised" and not outcome.failures and not any(report.trap for report in outcome.reports):
+            if (
+                message["do"] == "raised"
+                and not outcome.failures
+                and not any(report.trap for report in outcome.reports)
+            ):
                 outcome.failures.append(("raised", str(message.get("why"))))
         except Late:
-            message = f"`{self._spec.function}` did not return within {run.seconds:g} seconds"
-            outcome.failures.append(("timeout", message))
+            why = f"`{self._spec.function}` did not return within {run.seconds:g} seconds"
+            outcome.failures.append(("timeout", why))
             outcome.is_last = True
         except Closed:
             outcome.failures.append(("exited", f"its process ended during the run{self._last_words()}"))
@@ -120,14 +124,15 @@ class ProgramCandidate:
             outcome.failures.append(("protocol", f"its process sent {error}, and not what warpwright sends"))
             outcome.is_last = True
         if key in self._seen and self._loaded - before:
-            message = "it loads other code than for the same shape and scalars before: code may not depend on values"
-            outcome.failures.append(("new-code", message))
+            why = "it loads other code than for the same shape and scalars before: code may not depend on values"
+            outcome.failures.append(("new-code", why))
         self._seen.setdefault(key, self._loaded)
         return outcome
 
     def _described(self, stage: Stage) -> tuple[dict[str, Any], bytes]:
         """A run, for the program: its arrays have other values than those that kernels see."""
-        arguments, payload = [], []
+        arguments: list[dict[str, Any]] = []
+        payload = []
         for argument in stage.arguments:
             if not argument.is_array:
                 arguments.append({"value": stage.scalars[argument.name]})
