@@ -8,7 +8,7 @@
 //! | `uint64_t warpwrightCalls(const char *function)` | the number of calls of a function; null for all |
 //! | `uint64_t warpwrightAlive(const char *what, uint64_t *bytes)` | the number of live objects of a kind in leak reports, and their bytes |
 //! | `uint64_t warpwrightFindings(uint64_t *warnings)` | the number of errors found by launches, and of warnings |
-//! | `int warpwrightSet(const char *check, const char *race, const char *order)` | sets what `WARPWRIGHT_CHECK`, `…_RACE` and `…_ORDER` say, for what comes next; null leaves it |
+//! | `int warpwrightSet(const char *check, const char *race, const char *order)` | sets what `WARPWRIGHT_CHECK`, `…_RACE` and `…_ORDER` say, for what comes next, the order also for blocks and warps; null leaves it |
 //! | `const char *warpwrightTake(void)` | findings since the last call, as lines of JSON; null if this thread may not wait |
 //! | `void warpwrightApiBegin(void)` | a call of the CUDA runtime begins on this thread, which calls the driver for itself |
 //! | `void warpwrightApiEnd(const char *function, int error, const char *name)` | it ends, with an error and its name |
@@ -95,7 +95,7 @@ pub unsafe extern "C" fn warpwrightFindings(warnings: Out<u64>) -> u64 {
     })
 }
 
-/// Changes the checks of launches, the definition of a race and the order of streams, between launches: what was issued
+/// Changes the checks of launches, the definition of a race and the order of streams, blocks and warps, between launches: what was issued
 /// before is completed first. Each is written as in its variable of the environment; null leaves it as it is. Returns
 /// `CUDA_ERROR_INVALID_VALUE` if one is invalid, and changes nothing then.
 ///

@@ -25,7 +25,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 use warpwright_device::Order;
 use warpwright_ptx::ir::Arch;
-use warpwright_vm::{Checks, Race};
+use warpwright_vm::{Checks, Race, Schedule};
 
 /// The configuration of the library.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +93,7 @@ impl Default for Config {
                 api: false,
                 race: Race::Normal,
                 order: Order::Issue,
+                schedule: Schedule::Parallel,
             },
             devices: vec![Arch::sm(90)],
             memory: 64 << 30,
@@ -134,6 +135,7 @@ impl Config {
                     default.settings.order,
                     |text| text.parse().ok(),
                 )?,
+                schedule: default.settings.schedule,
             },
             devices: of.read(
                 "WARPWRIGHT_DEVICES",
@@ -329,6 +331,7 @@ mod tests {
                 api: true,
                 race: Race::Strict,
                 order: Order::Random(5),
+                schedule: Schedule::Parallel,
             },
             devices: vec![Arch::sm(90), Arch::sm(75)],
             memory: 3 << 30,

@@ -6,7 +6,7 @@ use crate::state::config as parsers;
 use crate::types::{Result, Status};
 use std::sync::{Arc, PoisonError, RwLock};
 use warpwright_device::Order;
-use warpwright_vm::{Checks, Race};
+use warpwright_vm::{Checks, Race, Schedule};
 
 /// How launches are checked, and in which order streams run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub(crate) struct Settings {
     pub(crate) race: Race,
     /// The execution order of streams.
     pub(crate) order: Order,
+    /// The order of blocks and warps.
+    pub(crate) schedule: Schedule,
 }
 
 /// What a client has set; the configuration says it otherwise.
@@ -30,8 +32,8 @@ pub(crate) fn settings() -> Result<Settings> {
     changed.map_or_else(|| config().map(|config| config.settings), Ok)
 }
 
-/// Changes the settings that are given, as the variables of the environment write them. All operations so far are
-/// completed under those before. Nothing changes if one is invalid.
+/// Changes the settings that are given, as the variables of the environment write them; the order is that of blocks and
+/// warps too. All operations so far are completed under those before. Nothing changes if one is invalid.
 pub(crate) fn change(check: Option<&str>, race: Option<&str>, order: Option<&str>) -> Result<()> {
     let mut settings = settings()?;
     if let Some(text) = check {
@@ -43,6 +45,11 @@ pub(crate) fn change(check: Option<&str>, race: Option<&str>, order: Option<&str
     }
     if let Some(text) = order {
         settings.order = text.parse().map_err(|_| Status::INVALID_VALUE)?;
+        settings.schedule = match settings.order {
+            Order::Issue => Schedule::Parallel,
+            Order::Reverse => Schedule::Reversed,
+            Order::Random(seed) => Schedule::Scattered(seed),
+        };
     }
     complete_all()?;
     // What launches have written without that check is not known.

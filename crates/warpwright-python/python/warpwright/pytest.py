@@ -24,8 +24,9 @@ from typing import Any
 import pytest
 
 from . import cuda
-from .report import Finding, Report
-from .settings import Settings, on_report, settings
+from .errors import WarpwrightError
+from .report import Access, Report, Trap, Waiting
+from .settings import Settings, device, on_report, settings
 
 CHECKS = ("all", "memcheck", "racecheck", "initcheck", "synccheck", "synccheck=strict")
 
@@ -82,10 +83,13 @@ def pytest_configure(config: pytest.Config) -> None:
     option = config.getoption
     checks = _values("--gpu-check", option("--gpu-check"), ", ".join(CHECKS), CHECKS.__contains__)
     orders = _values("--gpu-orders", option("--gpu-orders"), "issue, reverse, random: and a number", _is_order)
-    (race,) = _values("--gpu-race", option("--gpu-race"), "normal, strict", ("normal", "strict").__contains__)[:1]
-    sm = option("--gpu-sm").removeprefix("sm_")
-    if not re.fullmatch(r"\d{2,3}[af]?", sm):
-        raise pytest.UsageError(f"--gpu-sm: {sm!r} is no compute capability, such as 80 or 90a")
+    race, sm = option("--gpu-race"), option("--gpu-sm").removeprefix("sm_")
+    if race not in ("normal", "strict"):
+        raise pytest.UsageError(f"--gpu-race: {race!r} is none of normal, strict")
+    try:
+        device(sm)
+    except WarpwrightError as error:
+        raise pytest.UsageError(f"--gpu-sm: {error}") from None
     config.addinivalue_line(
         "markers",
         "gpu_findings(*names): the test launches a kernel that is wrong. Each name, the kind of a finding such as race or "
@@ -219,13 +223,13 @@ class Plugin:
         finally:
             # A test of unittest keeps its failure for itself.
             has_failed = has_failed or bool(getattr(item, "_excinfo", None))
-            message = self._judge(item, when)
+            message = self._judge(item, when, has_failed)
             if has_failed and message:
                 item.add_report_section(when, "GPU findings", message)
         if message and not has_failed:
             pytest.fail(message, pytrace=False)
 
-    def _judge(self, item: pytest.Item, when: str) -> str:
+    def _judge(self, item: pytest.Item, when: str, has_failed: bool) -> str:
         """What is wrong with the launches of a phase, as text; warnings are told and do not count."""
         reports = self._taken()
         item.stash.setdefault(_REPORTS, []).extend(reports)
@@ -237,18 +241,15 @@ class Plugin:
                 warnings.warn(GpuWarning(report.text), stacklevel=1)
             elif any(expected.isdisjoint(names) for names in errors):
                 wrong.append(report)
-        for report in wrong:
-            for finding in report.findings:
-                item.user_properties.append(("gpu_finding", _line(finding)))
-            if report.trap:
-                item.user_properties.append(("gpu_finding", f"{report.trap.kind}: {report.trap.message}"))
-        message = "\n".join(map(_text, wrong))
-        if when == "call":
+        lines = [line for report in wrong for line in _lines(report)]
+        item.user_properties.extend(("gpu_finding", line) for line in lines)
+        # The first line is that of pytest's summary.
+        message = "\n\n".join([*lines[:1], *map(_text, wrong)])
+        if when == "call" and expected and not has_failed:
             found = {name for report in item.stash[_REPORTS] for names in _errors(report) for name in names}
-            missing = sorted(expected - found)
-            if missing:
-                others = f"; found were {', '.join(sorted(found))}" if found else "; nothing was found"
-                message += f"expected by gpu_findings, and not found: {', '.join(missing)}{others}"
+            if missing := sorted(expected - found):
+                others = f"found were {', '.join(sorted(found))}" if found else "nothing was found"
+                message = f"gpu_findings expects {', '.join(missing)}, and {others}\n\n{message}".rstrip()
         return message
 
     # Results.
@@ -291,11 +292,20 @@ def _text(report: Report) -> str:
     return report.text.rstrip() + "\n"
 
 
-def _line(finding: Finding) -> str:
-    """A finding in a line."""
-    place = next((access.source for access in finding.accesses if access.source), None)
-    where = f", {place.file}:{place.line}" if place else ""
-    return f"{finding.tool}: {finding.kind}: {finding.message} (kernel {finding.kernel}{where})"
+def _lines(report: Report) -> Iterator[str]:
+    """A line for each error: what, where, and in which kernel."""
+    for finding in report.findings:
+        if finding.severity == "error":
+            yield f"{finding.tool} {finding.kind}{_place(finding.accesses)} in kernel {finding.kernel or '-'}"
+    if trap := report.trap:
+        yield f"trap {trap.kind}{_place([trap, *trap.waiting])} in kernel {trap.kernel}"
+
+
+def _place(places: Sequence[Access | Trap | Waiting]) -> str:
+    for place in places:
+        if place.source:
+            return f" at {place.source.file}:{place.source.line}"
+    return next((f" at line {place.ptx_line} of the PTX" for place in places if place.ptx_line), "")
 
 
 def _merged(documents: Sequence[str]) -> str:
@@ -322,7 +332,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if name in CLIENTS and not cuda.is_enabled():
             cuda.enable()
-        if name != "triton" or find_spec("warpwright.triton") is None:
+        if name != "triton":
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is None or spec.loader is None:
@@ -333,7 +343,7 @@ class _Finder(importlib.abc.MetaPathFinder):
             execute(module)
             from . import triton
 
-            triton.enable(check=None, sm=None)
+            triton.enable(settings.check, settings.sm, cuda=find_spec("torch") is not None)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

@@ -1,0 +1,196 @@
+"""The plugin for pytest: suites of `plugin/`, each test of which launches what its name says, and what comes of them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+SUITES = Path(__file__).parent / "plugin"
+
+# An outcome: that of the test, and the errors that were found, each with the file and the line that it names.
+Outcome = tuple[str, list[str]]
+
+
+def bugs() -> dict[str, list[int]]:
+    """The lines of the kernels' marks."""
+    kernel, found = "", {}
+    for number, line in enumerate((SUITES / "kernels.cu").read_text().splitlines(), 1):
+        if match := re.match(r"__global__ void (\w+)", line):
+            kernel = match[1]
+        if line.endswith("// bug"):
+            found.setdefault(kernel, []).append(number)
+    return found
+
+
+BUGS = bugs()
+
+
+def play(folder: Path, suite: str, *options: str) -> dict[str, list[Outcome]]:
+    """Runs a suite. The outcomes by the names of tests; a name may come again."""
+    results = folder / "results.xml"
+    command = [sys.executable, "-m", "pytest", "-p", "warpwright", "-p", "no:cacheprovider", "-o", "addopts="]
+    command += [f"--junitxml={results}", str(SUITES / suite), *options]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode in (0, 1), ended.stdout + ended.stderr
+    outcomes: dict[str, list[Outcome]] = {}
+    for case in ElementTree.parse(results).iter("testcase"):
+        parts = [part.tag for part in case if part.tag not in ("properties", "system-out", "system-err")]
+        found = [value.get("value", "") for value in case.iter("property")]
+        outcomes.setdefault(case.get("name", ""), []).append((parts[0] if parts else "passed", list(map(short, found))))
+    return outcomes
+
+
+def short(found: str) -> str:
+    """An error without its kernel, and without the folder of its file."""
+    return re.sub(r" in kernel .*", "", found).replace(f"{SUITES}/", "")
+
+
+def fails(what: str, kernel: str, line: int = 0) -> list[Outcome]:
+    """The test fails for one error, at the marked line of that number of a kernel."""
+    return [("failure", [f"{what} at kernels.cu:{BUGS[kernel][line]}"])]
+
+
+PASSED: list[Outcome] = [("passed", [])]
+BEYOND = fails("memcheck out-of-bounds", "out_of_bounds")[0][1]
+
+
+def test_each_kind_of_failure_fails_its_test(tmp_path: Path) -> None:
+    assert play(tmp_path, "suite.py", "--gpu-check=all") == {
+        "test_right": PASSED,
+        "test_out_of_bounds": fails("memcheck out-of-bounds", "out_of_bounds"),
+        "test_misaligned": fails("memcheck misaligned", "misaligned"),
+        "test_null_pointer": fails("memcheck null", "null_pointer"),
+        "test_warp_race": fails("racecheck race", "warp_race"),
+        "test_missing_barrier": fails("racecheck race", "missing_barrier"),
+        "test_grid_race": fails("racecheck race", "grid_race"),
+        "test_uninitialised": fails("initcheck uninitialized", "uninitialised"),
+        "test_divergent_barrier": PASSED,
+        "test_divergent_barrier_by_the_letter": fails("synccheck exited-lanes", "divergent_barrier"),
+        "test_deadlock": fails("trap deadlock", "deadlock"),
+        "test_budget": fails("trap budget", "budget"),
+        "test_trap": fails("trap instruction", "trap"),
+        "test_assertion": fails("trap assertion", "assertion"),
+        "test_unwritten": [("failure", ["initcheck unwritten-output"])],
+        "test_that_fails_by_itself": [("failure", BEYOND)],
+        "test_in_setup": [("error", BEYOND)],
+        "test_in_teardown": [("error", BEYOND)],
+        "test_expected": PASSED,
+        "test_expected_by_check": PASSED,
+        "test_expected_in_vain": [("failure", [])],
+        "test_other_than_expected": [("failure", BEYOND)],
+        "test_known_to_fail": [("skipped", BEYOND)],
+    }
+
+
+def test_checks_are_chosen(tmp_path: Path) -> None:
+    names = ["out_of_bounds", "missing_barrier", "uninitialised", "divergent_barrier"]
+    chosen = ["-k", " or ".join(f"test_{name}" for name in names), "-W", "error::warpwright.pytest.GpuWarning"]
+    for check, found in [
+        ("memcheck", {"out_of_bounds"}),
+        ("racecheck", {"out_of_bounds", "missing_barrier"}),
+        ("initcheck,racecheck", {"out_of_bounds", "missing_barrier", "uninitialised"}),
+        # A warning, which fails where warnings are errors.
+        ("synccheck", {"out_of_bounds", "divergent_barrier"}),
+    ]:
+        outcomes = play(tmp_path, "suite.py", f"--gpu-check={check}", *chosen)
+        failed = {name for name in names if outcomes[f"test_{name}"][0][0] != "passed"}
+        assert failed == found, check
+
+
+def test_orders_are_parameters(tmp_path: Path) -> None:
+    wrong: list[Outcome] = [("failure", [])]
+    skipped: list[Outcome] = [("skipped", [])]
+    assert play(tmp_path, "orders.py", "--gpu-orders=issue,reverse,random:1") == {
+        "test_flag[issue]": PASSED,
+        "test_flag[reverse]": wrong,
+        "test_flag[random:1]": wrong,
+        **{f"test_right[{n}-{order}]": PASSED for n in (1, 64) for order in ("issue", "reverse", "random:1")},
+        "test_nothing[issue]": PASSED,
+        "test_nothing[reverse]": skipped,
+        "test_nothing[random:1]": skipped,
+        # pytest's results call these by their methods alone.
+        "test_flag": PASSED + 2 * wrong,
+    }
+    assert play(tmp_path, "orders.py", "-k", "flag") == {"test_flag": 2 * PASSED}
+    assert play(tmp_path, "orders.py::test_flag[reverse]", "--gpu-orders=issue,reverse") == {"test_flag[reverse]": wrong}
+
+
+OF_DRIVER = {
+    "test_right": PASSED,
+    "test_out_of_bounds": [("failure", ["memcheck out-of-bounds at line 13 of the PTX"])],
+    "test_out_of_bounds_again": [("failure", ["memcheck out-of-bounds at line 13 of the PTX"])],
+    "test_behind_an_error": PASSED,
+    "test_use_after_free": [("failure", ["memcheck use-after-free at line 13 of the PTX"])],
+    "test_uninitialised": [("failure", ["initcheck uninitialized at line 21 of the PTX"])],
+    "test_that_fails_by_itself": [("failure", ["memcheck out-of-bounds at line 13 of the PTX"])],
+    "test_expected": PASSED,
+}
+
+
+def test_the_driver_works_in_the_process_of_the_tests(tmp_path: Path) -> None:
+    assert play(tmp_path, "driver.py", "--gpu-check=all") == OF_DRIVER
+
+
+@pytest.mark.skipif(find_spec("xdist") is None, reason="pytest-xdist is not installed")
+def test_tests_run_in_several_processes(tmp_path: Path) -> None:
+    assert play(tmp_path, "driver.py", "--gpu-check=all", "-n2") == OF_DRIVER
+
+
+def lines_of(suite: str, *texts: str) -> list[str]:
+    """Where these lines are."""
+    lines = (SUITES / suite).read_text().splitlines()
+    return [f"{suite}:{lines.index(text) + 1}" for text in texts]
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
+def test_kernels_of_triton_are_checked(tmp_path: Path) -> None:
+    (store,) = lines_of("with_triton.py", "    tl.store(y + i, 2 * tl.load(x + i, mask=i < n))")
+    for order in ("issue", "reverse"):
+        assert play(tmp_path, "with_triton.py", "--gpu-check=all", f"--gpu-orders={order}") == {
+            "test_right[cpu]": PASSED,
+            "test_right[cuda]": PASSED,
+            "test_out_of_bounds": [("failure", [f"memcheck out-of-bounds at {store}"])],
+            "test_expected": PASSED,
+        }
+
+
+@pytest.mark.skipif(find_spec("numba_cuda") is None, reason="numba-cuda is not installed")
+def test_kernels_of_numba_are_checked(tmp_path: Path) -> None:
+    double, store = lines_of("with_numba.py", "    y[i] = 2 * x[i]", "    shared[i] = x[i]")
+    for order in ("issue", "reverse"):
+        assert play(tmp_path, "with_numba.py", "--gpu-check=all", f"--gpu-orders={order}") == {
+            "test_right": PASSED,
+            "test_out_of_bounds": [("failure", [f"memcheck out-of-bounds at {double}"])],
+            "test_uninitialised": [("failure", [f"initcheck uninitialized at {double}"])],
+            "test_missing_barrier": [("failure", [f"racecheck race at {store}"])],
+            "test_order": PASSED,
+        }
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--gpu-check=everything",
+        "--gpu-check=",
+        "--gpu-orders=backwards",
+        "--gpu-orders=random",
+        f"--gpu-orders=random:{1 << 64}",
+        "--gpu-orders=issue,issue",
+        "--gpu-race=lax",
+        "--gpu-race=normal,strict",
+        "--gpu-sm=eighty",
+        "--gpu-sm=81",
+    ],
+)
+def test_wrong_options_are_errors_of_usage(option: str) -> None:
+    command = [sys.executable, "-m", "pytest", "-p", "warpwright", option, str(SUITES / "orders.py")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    first = ended.stderr.splitlines()[0]
+    assert (ended.returncode, first.split(":")[0]) == (pytest.ExitCode.USAGE_ERROR, f"ERROR: {option.split('=')[0]}"[:5])
+    assert option.split("=")[0] in first
