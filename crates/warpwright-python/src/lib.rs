@@ -11,6 +11,7 @@
 #![deny(unsafe_code)]
 
 mod device;
+mod documents;
 mod error;
 mod launch;
 mod memory;
@@ -27,5 +28,7 @@ fn _warpwright(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<module::Param>()?;
     module.add_class::<memory::Memory>()?;
     module.add_class::<launch::Launched>()?;
+    module.add_function(wrap_pyfunction!(documents::sarif, module)?)?;
+    module.add_function(wrap_pyfunction!(documents::junit, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

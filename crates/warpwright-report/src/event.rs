@@ -2,6 +2,8 @@
 
 use crate::{Finding, Trap};
 use serde::{Deserialize, Serialize};
+use std::fmt;
+use warpwright_vm::render::symbol;
 
 /// The version of the lines. It is raised when a field changes its meaning or is removed.
 pub const LINES_VERSION: u32 = 1;
@@ -13,6 +15,15 @@ pub struct Call {
     pub number: u64,
     /// The function's name.
     pub function: String,
+}
+
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number {
+            0 => f.write_str(&self.function),
+            number => write!(f, "call {number}, {}", self.function),
+        }
+    }
 }
 
 /// Something that is reported.
@@ -127,5 +138,43 @@ impl Event {
     /// The line is no JSON, or lacks a field of its event.
     pub fn read(line: &str) -> Result<Event, serde_json::Error> {
         serde_json::from_str(line)
+    }
+
+    /// The text for people; several lines end with an empty one.
+    pub fn text(&self) -> String {
+        match self {
+            Event::Finding { finding, .. } => finding.rendered.clone(),
+            Event::Trap { trap, .. } => trap.rendered.clone(),
+            Event::Repeated { kernel, call, kinds } => {
+                let (kernel, known) = (symbol(kernel), kinds.join(", "));
+                format!(
+                    "error: kernel `{kernel}`, launched by {call}, fails again as reported before: {known}"
+                )
+            }
+            Event::Condition { handle, message, call } => {
+                format!(
+                    "error[graph]: conditional node of {handle:#x}: {message}\n   = note: launched by {call}\n"
+                )
+            }
+            Event::Api { function, error, name, message, call } => {
+                let note =
+                    message.as_ref().map(|reason| format!("\n   = note: {reason}")).unwrap_or_default();
+                let by = match call {
+                    Some(call) => format!("by {call}"),
+                    None => "the runtime itself refuses these arguments or this state: no call of the driver has failed"
+                        .to_owned(),
+                };
+                format!("error[api]: {function} returned {name} ({error}){note}\n   = note: {by}\n")
+            }
+            Event::Leak { what, bytes, call } => {
+                let of = if *bytes > 0 { format!(" of {bytes} bytes") } else { String::new() };
+                format!("leak: {what}{of}, made by {call}")
+            }
+            Event::End { launches, errors, warnings, leaks, .. } => {
+                let leaks = leaks.map(|leaks| format!(", {leaks} leaks")).unwrap_or_default();
+                format!("{launches} launches: {errors} errors, {warnings} warnings{leaks}")
+            }
+            Event::Unknown => "an event that this version does not know".to_owned(),
+        }
     }
 }

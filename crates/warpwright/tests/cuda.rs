@@ -154,6 +154,31 @@ fn what_is_found_is_the_exit_status_and_a_line_of_the_file() {
 }
 
 #[test]
+fn findings_go_to_files_for_continuous_integration() {
+    let folder = Folder::new("cuda_reports");
+    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_string();
+    let (sarif, junit, found) = (path("found.sarif"), path("found.xml"), path("found.json"));
+    let race = ["run", &kernel("race.ptx"), "--grid", "1", "--device", "cuda:0", "zeros:u32:64"];
+    let reports = ["--check", "racecheck", "--sarif", &sarif, "--junit", &junit];
+    for findings in [&[][..], &["--findings", &found]] {
+        let output = exec(&[&reports[..], findings].concat(), &race);
+        assert_eq!(status(&output), 0, "{}", String::from_utf8_lossy(&output.stderr));
+        let log = fs::read_to_string(&sarif).expect("it is there");
+        let log: Value = serde_json::from_str(&log).expect("JSON");
+        let results = log["runs"][0]["results"].as_array().expect("a list");
+        let lines: Vec<_> = results
+            .iter()
+            .map(|result| &result["locations"][0]["physicalLocation"]["region"]["startLine"])
+            .collect();
+        assert_eq!(lines, [4]);
+        // The program itself passes, its kernel does not.
+        let tests = fs::read_to_string(&junit).expect("it is there");
+        assert_eq!([tests.matches("<testcase").count(), tests.matches("<failure").count()], [2, 1]);
+        assert_eq!(output.stderr.is_empty(), !findings.is_empty(), "what goes to no file is shown");
+    }
+}
+
+#[test]
 fn devices_are_those_of_the_driver_and_the_programs_own() {
     let document = json(&exec(&["--sm", "75,90", "--memory", "3G"], &["devices", "--json"]));
     let devices = document["devices"].as_array().expect("a list");

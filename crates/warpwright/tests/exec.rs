@@ -232,6 +232,51 @@ fn a_program_that_was_not_loaded_is_told_what_is_missing() {
     }
 }
 
+/// What a process reports that has found a leak, whose line another one was killed at.
+#[test]
+fn reports_have_what_all_processes_have_found() {
+    let sandbox = Sandbox::new("exec_reports");
+    let read = |name: &str| fs::read_to_string(sandbox.folder.path().join(name)).expect("it is there");
+    let leak = |what: &str| {
+        format!(
+            r#"{{"version":1,"event":"leak","what":"{what}","bytes":0,"call":{{"number":1,"function":"f"}}}}"#
+        )
+    };
+    let earlier = sandbox.folder.write("set.json", &format!("{}\n", leak("module")));
+    let (stream, event) = (leak("stream"), leak("event"));
+    let script = format!(
+        "echo '{stream}' >> $WARPWRIGHT_FINDINGS; sh -c \"echo '{{\\\"event\\\": ' >> $WARPWRIGHT_FINDINGS\"; \
+         echo '{event}' >> $WARPWRIGHT_FINDINGS; exit 3"
+    );
+    let shown = ["warpwright: leak: stream, made by call 1, f", "warpwright: leak: event, made by call 1, f"];
+    for (options, set, is_shown) in [
+        (&[][..], None, true),
+        (&["--findings", "found.json"], None, false),
+        // Lines of a program before this one stay there, and are not this one's.
+        (&[], Some(&earlier), false),
+    ] {
+        let options = [&["--sarif", "found.sarif", "--junit", "found.xml"], options].concat();
+        let mut command = sandbox.script(&options, &script);
+        command.envs(set.map(|path| ("WARPWRIGHT_FINDINGS", path)));
+        let ended = output(command);
+        assert_eq!(status(&ended), 3, "{ended:?}");
+        let errors = String::from_utf8_lossy(&ended.stderr).into_owned();
+        let lines: Vec<_> = errors.lines().filter(|line| line.contains("leak:")).collect();
+        assert_eq!(lines, if is_shown { &shown[..] } else { &[] }, "{errors}");
+        let log: serde_json::Value = serde_json::from_str(&read("found.sarif")).expect("JSON");
+        let results = log["runs"][0]["results"].as_array().expect("a list");
+        let messages: Vec<_> =
+            results.iter().filter_map(|result| result["message"]["text"].as_str()).collect();
+        assert_eq!(messages, ["stream was never given back", "event was never given back"]);
+        assert_eq!(read("found.xml").matches("<failure").count(), 1);
+    }
+    // A program that has not used the library.
+    let unused = output(sandbox.script(&["--junit", "none.xml", "--findings", "none.json"], "true"));
+    assert_eq!((status(&unused), unused.stderr.as_slice()), (0, &b""[..]));
+    assert_eq!(read("none.xml").matches("<testcase").count(), 1);
+    assert!(sandbox.is_clean());
+}
+
 #[test]
 fn options_that_make_no_sense_start_nothing() {
     let sandbox = Sandbox::new("exec_usage");
@@ -246,6 +291,8 @@ fn options_that_make_no_sense_start_nothing() {
         &["--workers", "0"],
         &["--log", "some"],
         &["--findings", "no/such/folder/found.json"],
+        &["--sarif", "no/such/folder/found.sarif"],
+        &["--root", "."],
     ] {
         let output = output(sandbox.script(options, "echo started"));
         assert_eq!((status(&output), stdout(&output)), (2, ""), "{options:?}");

@@ -562,6 +562,45 @@ fn what_was_found_is_said_although_a_file_cannot_be_written() {
 }
 
 #[test]
+fn findings_go_to_files_for_continuous_integration() {
+    let bench = Bench::new("reports");
+    let (sarif, junit) = (bench.path("found.sarif"), bench.path("found.xml"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let reports = ["--sarif", &sarif, "--root", root.to_str().expect("UTF-8"), "--junit", &junit];
+    let race = ["--grid", "1", "--check", "racecheck", "--deterministic", "zeros:u32:64"];
+    let output = run_file("race.ptx", &[&race[..], &reports].concat());
+    assert_eq!(status(&output), 1);
+    let read = |path: &str| fs::read_to_string(path).expect("it is there");
+    let log: Value = serde_json::from_str(&read(&sarif)).expect("JSON");
+    let results = log["runs"][0]["results"].as_array().expect("a list");
+    assert_eq!(results.len(), 1);
+    assert_eq!(results[0]["ruleId"], "racecheck/race");
+    let place = &results[0]["locations"][0]["physicalLocation"];
+    assert_eq!(
+        (&place["artifactLocation"]["uri"], &place["region"]["startLine"]),
+        (&json!("race.cu"), &json!(4))
+    );
+    // What people read is in the test's failure, and on standard error.
+    let failure = read(&junit);
+    let (_, failure) = failure.split_once("<failure").expect("a failure");
+    let (_, text) = failure.split_once('>').expect("a text");
+    let (text, _) = text.split_once("</failure>").expect("its end");
+    let unescaped =
+        text.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&");
+    let shown = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(Some(unescaped.as_str()), shown.split("\n\n").next());
+
+    // A run without findings leaves none of the run before.
+    let clean = run_file("race.ptx", &[&["--grid", "1", "zeros:u32:64"][..], &reports].concat());
+    assert_eq!(status(&clean), 0);
+    let log: Value = serde_json::from_str(&read(&sarif)).expect("JSON");
+    assert_eq!(log["runs"][0]["results"], json!([]));
+    assert_eq!(read(&junit).matches("<testcase").count(), 1);
+    let nowhere = run_file("race.ptx", &["--grid", "1", "zeros:u32:64", "--junit", "no/such/folder/x.xml"]);
+    assert_eq!((status(&nowhere), stdout(&nowhere)), (2, ""));
+}
+
+#[test]
 fn a_profile_shows_the_conflicts_of_a_transpose() {
     let arguments = ["profile", &kernel("several.ptx"), "--entry", "transpose", "--grid", "1", "--json"];
     let output = run(&[&arguments[..], &["--top", "1", "zeros:u32:32x32", "poison:u32:32x32"]].concat());

@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use warpwright_report as data;
 use warpwright_report::Event;
-use warpwright_vm::render::{Renderer, symbol};
+use warpwright_vm::render::Renderer;
 use warpwright_vm::{Finding, FindingKind, Report, Severity};
 
 static LAUNCHES: AtomicU64 = AtomicU64::new(0);
@@ -55,9 +55,8 @@ pub(crate) fn launched(report: &Report, call: Call, lacks_shared: bool, failed: 
             Severity::Warning => _ = WARNINGS.fetch_add(1, Relaxed),
         }
         if is_new(&finding_key(finding, &renderer)) {
-            let event =
-                || Event::Finding { finding: data::Finding::new(finding, &renderer), call: call.into() };
-            sink::tell(|| renderer.finding(finding), event);
+            let finding = data::Finding::new(finding, &renderer);
+            sink::tell(Event::Finding { finding, call: call.into() });
         } else if finding.severity == Severity::Error {
             again.push(finding.kind.name());
         }
@@ -66,20 +65,15 @@ pub(crate) fn launched(report: &Report, call: Call, lacks_shared: bool, failed: 
         count();
         let place = trap.origin.and_then(|origin| renderer.ptx(origin));
         if is_new(&format!("{} {:?} {place:?}", trap.kernel, trap.kind)) {
-            let event = || Event::Trap { trap: data::Trap::new(trap, &renderer), call: call.into() };
-            sink::tell(|| renderer.trap(trap), event);
+            let trap = data::Trap::new(trap, &renderer);
+            sink::tell(Event::Trap { trap, call: call.into() });
         } else {
             again.push(trap.kind.name());
         }
     }
     if failed && !again.is_empty() {
-        let text = || {
-            let (kernel, known) = (symbol(&report.kernel), again.join(", "));
-            format!("error: kernel `{kernel}`, launched by {call}, fails again as reported before: {known}")
-        };
-        let kinds = || again.iter().map(|kind| (*kind).to_owned()).collect();
-        let event = || Event::Repeated { kernel: report.kernel.clone(), call: call.into(), kinds: kinds() };
-        sink::tell(text, event);
+        let kinds = again.iter().map(|kind| (*kind).to_owned()).collect();
+        sink::tell(Event::Repeated { kernel: report.kernel.clone(), call: call.into(), kinds });
     }
 }
 
@@ -88,10 +82,7 @@ pub(crate) fn condition(handle: u64, why: &str, call: Call) {
     if !count_error(&format!("{handle:#x} {why}")) {
         return;
     }
-    let text =
-        || format!("error[graph]: conditional node of {handle:#x}: {why}\n   = note: launched by {call}\n");
-    let event = || Event::Condition { handle, message: why.to_owned(), call: call.into() };
-    sink::tell(text, event);
+    sink::tell(Event::Condition { handle, message: why.to_owned(), call: call.into() });
 }
 
 /// Counts an error that is no launch's. Returns whether it is told: equal ones are told once.

@@ -122,11 +122,7 @@ pub(super) fn tell() -> u64 {
     all.dedup();
     for kept in &all {
         let LiveObject { what, bytes, made_by, .. } = *kept;
-        let of = if bytes > 0 { format!(" of {bytes} bytes") } else { String::new() };
-        sink::tell(
-            || format!("leak: {what}{of}, made by {made_by}"),
-            || Event::Leak { what: what.to_owned(), bytes, call: made_by.into() },
-        );
+        sink::tell(Event::Leak { what: what.to_owned(), bytes, call: made_by.into() });
     }
     all.len() as u64
 }

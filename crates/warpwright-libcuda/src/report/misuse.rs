@@ -123,23 +123,12 @@ fn tell(function: &str, error: i32, name: &str, reason: Option<String>, call: Op
     if !findings::count_error(&format!("{function} {error} {reason:?}")) {
         return;
     }
-    let text = || {
-        let note = reason.as_ref().map(|reason| format!("\n   = note: {reason}")).unwrap_or_default();
-        let by = call.map_or_else(
-            || {
-                "the runtime itself refuses these arguments or this state: no call of the driver has failed"
-                    .into()
-            },
-            |call| format!("by {call}"),
-        );
-        format!("error[api]: {function} returned {name} ({error}){note}\n   = note: {by}\n")
-    };
-    let event = || Event::Api {
+    let event = Event::Api {
         function: function.to_owned(),
         error,
         name: name.to_owned(),
-        message: reason.clone(),
+        message: reason,
         call: call.map(Into::into),
     };
-    sink::tell(text, event);
+    sink::tell(event);
 }

@@ -35,17 +35,10 @@ pub(crate) fn take() -> Result<String> {
 pub(crate) fn finish(are_leaks_errors: bool) -> bool {
     let left = if are_leaks_errors { leaks::tell() } else { 0 };
     let findings::Totals { errors, warnings, launches } = findings::totals();
-    let text = || {
-        let leaks = if are_leaks_errors { format!(", {left} leaks") } else { String::new() };
-        format!("{launches} launches: {errors} errors, {warnings} warnings{leaks}")
-    };
-    let end = || {
-        let leaks = are_leaks_errors.then_some(left);
-        Event::End { launches, calls: calls::total(), errors, warnings, leaks }
-    };
     let was_taken = sink::release();
     if sink::is_file() || !was_taken && errors + warnings + left > 0 {
-        sink::tell(text, end);
+        let leaks = are_leaks_errors.then_some(left);
+        sink::tell(Event::End { launches, calls: calls::total(), errors, warnings, leaks });
     }
     if left > 0 {
         findings::mark();

@@ -22,21 +22,21 @@ fn file() -> Option<&'static File> {
     FILE.get_or_init(open).as_ref()
 }
 
-/// What is kept until a client takes it, once one has; each with its text.
-static KEPT: Mutex<Option<Vec<(String, Event)>>> = Mutex::new(None);
+/// What is kept until a client takes it, once one has.
+static KEPT: Mutex<Option<Vec<Event>>> = Mutex::new(None);
 
 /// What was reported since the last call, as lines of JSON with `text` besides. From now on reports are kept for the
 /// next call.
 pub(super) fn take() -> String {
     let kept = lock(&KEPT).replace(Vec::new()).unwrap_or_default();
-    kept.iter().map(|(text, event)| event.line_with(text) + "\n").collect()
+    kept.iter().map(|event| event.line_with(&event.text()) + "\n").collect()
 }
 
 /// Ends the keeping: what nobody has taken is written. Returns whether reports were kept.
 pub(super) fn release() -> bool {
     let kept = lock(&KEPT).take();
     let was_kept = kept.is_some();
-    kept.into_iter().flatten().for_each(|(text, event)| tell(|| text, || event));
+    kept.into_iter().flatten().for_each(tell);
     was_kept
 }
 
@@ -46,13 +46,14 @@ pub(super) fn is_file() -> bool {
 }
 
 /// Writes a report in either form.
-pub(super) fn tell(text: impl FnOnce() -> String, event: impl FnOnce() -> Event) {
+pub(super) fn tell(event: Event) {
     if let Some(kept) = lock(&KEPT).as_mut() {
-        return kept.push((text(), event()));
+        return kept.push(event);
     }
-    let Some(mut file) = file() else { return log::line(&text()) };
-    if let Err(error) = file.write_all(format!("{}\n", event().line()).as_bytes()) {
+    let Some(mut file) = file() else { return log::line(&event.text()) };
+    if let Err(error) = file.write_all(format!("{}
+", event.line()).as_bytes()) {
         log::line(&format!("findings cannot be written: {error}"));
-        log::line(&text());
+        log::line(&event.text());
     }
 }

@@ -8,6 +8,13 @@ from collections.abc import Mapping, Sequence
 
 __version__: str
 
+def sarif(documents: Sequence[str], root: str) -> str:
+    """SARIF 2.1.0 of launches, each its JSON or a line that the CUDA driver has reported. Files below the root are named
+    from there."""
+
+def junit(documents: Sequence[str]) -> str:
+    """The same as JUnit's XML."""
+
 class Device:
     """A virtual GPU. A process can have several; each has host threads of its own."""
 
@@ -126,6 +133,5 @@ class Launched:
         """What the kernel printed."""
     def text(self) -> str:
         """Its findings and trap, with lines of the source and of the PTX."""
-    def json(self) -> str: ...
-    def sarif(self) -> str: ...
-    def junit(self) -> str: ...
+    def json(self) -> str:
+        """All of it, as `warpwright profile --json` prints it."""

@@ -122,6 +122,9 @@ class _Told:
         document = {"kernel": self.kernel, "findings": self._findings, "trap": self._trap, "counters": {}, "lines": []}
         return json.dumps(document)
 
+    def documents(self) -> list[str]:
+        return [json.dumps(event) for event in self._events]
+
 
 def _finding(event: dict[str, Any]) -> dict[str, Any]:
     """An event as a finding. Failed calls and conditions of graphs have no accesses."""

@@ -47,6 +47,8 @@ def compile(text: str, file: str, sm: str, options: Sequence[str] = (), names: S
         if library.nvrtcCompileProgram(program, len(flags), array) != 0:
             raise CompileError(_text(library, "nvrtcGetProgramLog", program).strip())
         ptx = _text(library, "nvrtcGetPTX", program)
+        # The compiler takes a source for a file of the current folder.
+        ptx = ptx.replace(f'"{Path.cwd() / file}"', f'"{file}"')
         lowered = {}
         for name in names:
             found = ctypes.c_char_p()

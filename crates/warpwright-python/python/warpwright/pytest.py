@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
-import json
 import re
 import sys
 import unittest
@@ -24,6 +23,7 @@ from typing import Any
 import pytest
 
 from . import cuda
+from ._warpwright import sarif
 from .errors import WarpwrightError
 from .report import Access, Report, Trap, Waiting
 from .settings import Settings, device, on_report, settings
@@ -259,15 +259,16 @@ class Plugin:
         report = yield
         if self._sarif and report.when == "teardown":
             # An attribute, which xdist sends to the process that writes the file.
-            report.gpu_sarif = [found.to_sarif() for found in item.stash.get(_REPORTS, [])]  # type: ignore[attr-defined]
+            found = item.stash.get(_REPORTS, [])
+            report.gpu_documents = [document for one in found for document in one.documents()]  # type: ignore[attr-defined]
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._documents += getattr(report, "gpu_sarif", [])
+        self._documents += getattr(report, "gpu_documents", [])
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if self._sarif and not hasattr(session.config, "workerinput"):
-            Path(self._sarif).write_text(_merged(self._documents))
+            Path(self._sarif).write_text(sarif(self._documents, str(session.config.rootpath)))
 
 
 def _values_of(settings: Settings) -> dict[str, Any]:
@@ -308,24 +309,6 @@ def _place(places: Sequence[Access | Trap | Waiting]) -> str:
     return next((f" at line {place.ptx_line} of the PTX" for place in places if place.ptx_line), "")
 
 
-def _merged(documents: Sequence[str]) -> str:
-    """One document of SARIF of several, with one run."""
-    runs = [run for document in documents for run in json.loads(document)["runs"]]
-    empty = {"name": "warpwright", "rules": []}
-    driver = runs[0]["tool"]["driver"] if runs else empty
-    rules: dict[str, Any] = {}
-    results = []
-    for run in runs:
-        for rule in run["tool"]["driver"].get("rules", []):
-            rules.setdefault(rule["id"], rule)
-        for result in run.get("results", []):
-            result.pop("ruleIndex", None)
-            results.append(result)
-    merged = {"tool": {"driver": {**driver, "rules": list(rules.values())}}, "results": results}
-    schema = "https://json.schemastore.org/sarif-2.1.0.json"
-    return json.dumps({"$schema": schema, "version": "2.1.0", "runs": [merged]}, indent=1) + "\n"
-
-
 class _Finder(importlib.abc.MetaPathFinder):
     """Sees what is imported: a client of the CUDA driver finds ours, and Triton gets our backend when it is there."""
 
@@ -343,7 +326,8 @@ class _Finder(importlib.abc.MetaPathFinder):
             execute(module)
             from . import triton
 
-            triton.enable(settings.check, settings.sm, cuda=find_spec("torch") is not None)
+            # What is None stays as the settings have it.
+            triton.enable(check=None, sm=None, cuda=find_spec("torch") is not None)
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from typing import Any
 
-from ._warpwright import Launched
+from ._warpwright import Launched, junit, sarif
 from .errors import FindingsError
 
 
@@ -160,18 +162,32 @@ class Report:
         """The document that `warpwright profile --json` prints."""
         return self._launched.json()
 
-    def to_sarif(self) -> str:
-        """SARIF 2.1.0, as code scanning takes it."""
-        return self._launched.sarif()
+    def documents(self) -> list[str]:
+        """What documents of several reports are made of: see `to_sarif` and `to_junit` of this module."""
+        return [self._launched.json()] if isinstance(self._launched, Launched) else self._launched.documents()
+
+    def to_sarif(self, root: str | PathLike[str] = ".") -> str:
+        """SARIF 2.1.0, as code scanning takes it. Files below the root are named from there."""
+        return to_sarif([self], root)
 
     def to_junit(self) -> str:
         """JUnit's XML, as continuous integration takes it."""
-        return self._launched.junit()
+        return to_junit([self])
 
     def raise_for_findings(self) -> None:
         """Raises `FindingsError` unless the kernel is right."""
         if not self.ok:
             raise FindingsError(self)
+
+
+def to_sarif(reports: Iterable[Report], root: str | PathLike[str] = ".") -> str:
+    """SARIF of several launches; equal findings are one result."""
+    return sarif([document for report in reports for document in report.documents()], str(root))
+
+
+def to_junit(reports: Iterable[Report]) -> str:
+    """JUnit's XML of several launches."""
+    return junit([document for report in reports for document in report.documents()])
 
 
 def _source(found: dict[str, Any] | None) -> Source | None:

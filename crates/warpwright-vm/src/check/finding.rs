@@ -313,6 +313,8 @@ impl fmt::Display for Action {
 pub struct ArgumentRef {
     /// The parameter's name; for a pointer in a structure, with its offset there: `p+8`.
     pub name: String,
+    /// Its number, if a compiler has named it after the kernel: `add_param_1`.
+    pub number: Option<u32>,
     /// The address that it points to, in bytes from the allocation's beginning.
     pub offset: u64,
 }
@@ -341,7 +343,7 @@ impl fmt::Display for AllocationRef {
         let name = symbol(&self.name);
         for (i, argument) in self.arguments.iter().take(MAX_ARGUMENTS).enumerate() {
             let and = if i > 0 { " and " } else { "" };
-            match compiled_parameter(&argument.name) {
+            match argument.number {
                 Some(number) => write!(f, "{and}parameter {number}")?,
                 None => write!(f, "{and}`{}`", argument.name)?,
             }
@@ -356,12 +358,6 @@ impl fmt::Display for AllocationRef {
             (_, _) => write!(f, " ({name})"),
         }
     }
-}
-
-/// The number of a parameter that compilers of C++ have named after the kernel: `_Z4axpyfPfS_i_param_1`.
-fn compiled_parameter(name: &str) -> Option<&str> {
-    let (kernel, number) = name.rsplit_once("_param_")?;
-    (kernel.starts_with("_Z") && number.parse::<u32>().is_ok()).then_some(number)
 }
 
 /// The location of an access in memory.

@@ -194,7 +194,10 @@ fn arguments(launch: &Launch, base: u64, bytes: u64) -> Vec<ArgumentRef> {
     let kernel = &launch.code.functions[launch.kernel as usize].name;
     let params = launch.module.kernels.get(kernel).map_or(&[][..], |kernel| &kernel.params);
     let mut found = Vec::new();
-    for param in params {
+    for (index, param) in params.iter().enumerate() {
+        let by_compiler = param.name.strip_prefix(&**kernel).and_then(|rest| rest.strip_prefix("_param_"));
+        let number =
+            by_compiler.and_then(|number| number.parse().ok()).filter(|number| *number as usize == index);
         // A structure may hold pointers, at multiples of their size.
         let end = param.offset + param.bytes;
         for place in (param.offset.next_multiple_of(8)..end).step_by(8).filter(|place| place + 8 <= end) {
@@ -203,7 +206,7 @@ fn arguments(launch: &Launch, base: u64, bytes: u64) -> Vec<ArgumentRef> {
             let offset = (u64::from(high) << 32 | u64::from(low)).wrapping_sub(base);
             if offset < bytes.max(1) {
                 let name = if at == 0 { param.name.clone() } else { format!("{}+{at}", param.name) };
-                found.push(ArgumentRef { name, offset });
+                found.push(ArgumentRef { name, number: number.filter(|_| at == 0), offset });
             }
         }
     }

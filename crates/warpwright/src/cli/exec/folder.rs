@@ -64,6 +64,11 @@ impl Folder {
         self.failed().exists()
     }
 
+    /// The file for findings that go to no file of the user's.
+    pub(super) fn findings(&self) -> PathBuf {
+        self.path.join("findings")
+    }
+
     /// Where the libraries have the names of those that a path may lead to.
     fn instead(&self) -> PathBuf {
         self.path.join("instead")

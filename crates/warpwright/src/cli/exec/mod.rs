@@ -17,7 +17,10 @@ mod library;
 #[cfg(target_os = "linux")]
 mod process;
 pub(crate) mod ptxas;
+#[cfg(target_os = "linux")]
+mod reports;
 
+use super::reports::ReportFiles;
 use super::virtual_gpu::{Check, Race};
 use super::{Failure, Outcome};
 use std::ffi::OsString;
@@ -61,6 +64,8 @@ pub(crate) struct Arguments {
     /// Write findings to this file, one JSON object a line, instead of to standard error
     #[arg(long, value_name = "FILE")]
     findings: Option<PathBuf>,
+    #[command(flatten)]
+    reports: ReportFiles,
     /// The exit status (1 if omitted) if the program's own is 0 and there was an error: a finding that is no warning, a
     /// trap or, with --leaks, a leak, in any process that it has started
     #[arg(
@@ -124,8 +129,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<Outcome, Failure> {
         std::fs::write(file, "")
             .map_err(|error| Failure::Message(format!("cannot write {}: {error}", file.display())))?;
     }
+    let written = reports::Written::begin(arguments)?;
     let libraries = library::Libraries::beside(library);
-    let status = process::run(&arguments.command, &libraries, &variables, arguments.fail)?;
+    let keep = written == reports::Written::Nowhere;
+    let ended = process::run(&arguments.command, &libraries, &variables, arguments.fail, keep)?;
+    let status = ended.status;
+    written.report(arguments, ended.findings)?;
     if status == NOT_LOADED
         && arguments.log != Some(Log::Off)
         && let Some(missing) = libraries.missing()

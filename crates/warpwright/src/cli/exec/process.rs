@@ -22,14 +22,23 @@ use std::process::{Child, Command, ExitStatus};
 /// Signals that go on to the program.
 const PASSED_ON: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
-/// Runs the program with the libraries in the place of NVIDIA's: its exit status, as a shell has it; `fail` if that is 0
-/// and there were errors.
+/// A program that has ended.
+pub(super) struct Ended {
+    /// The exit status, as a shell has it.
+    pub(super) status: u8,
+    /// The findings, if they were kept.
+    pub(super) findings: Option<String>,
+}
+
+/// Runs the program with the libraries in the place of NVIDIA's. Its status is `fail` if it would be 0 and there were
+/// errors. Findings are kept if they are to go to no file.
 pub(super) fn run(
     command: &[OsString],
     libraries: &Libraries,
     variables: &Variables,
     fail: Option<u8>,
-) -> Result<u8, Failure> {
+    keep_findings: bool,
+) -> Result<Ended, Failure> {
     let (program, arguments) =
         command.split_first().ok_or_else(|| Failure::Message("a program is missing".into()))?;
     let listen = |error| Failure::Message(format!("cannot listen for signals: {error}"));
@@ -40,11 +49,12 @@ pub(super) fn run(
 
     let folder = Folder::new(libraries)?;
     if let Some(signal) = signals.pending().find(|&signal| signal != SIGCHLD) {
-        return Ok(of_signal(signal));
+        return Ok(Ended { status: of_signal(signal), findings: None });
     }
     let mut child = Command::new(program)
         .args(arguments)
         .envs(fail.map(|_| ("WARPWRIGHT_FAILED", folder.failed())))
+        .envs(keep_findings.then(|| ("WARPWRIGHT_FINDINGS", folder.findings())))
         .envs(folder.variables())
         .envs(variables.iter().map(|(name, value)| (name, value)))
         .spawn()
@@ -58,13 +68,17 @@ pub(super) fn run(
         })?;
     let status = wait(&mut child, &mut signals)
         .map_err(|error| Failure::Message(format!("cannot wait for the program: {error}")))?;
-    Ok(match (status.code(), status.signal()) {
+    let status = match (status.code(), status.signal()) {
         // Errors of any process that it has started count, and of one that became another program.
         (Some(0), _) if folder.has_failed() => fail.unwrap_or(0),
         (Some(code), _) => u8::try_from(code).unwrap_or(u8::MAX),
         (None, Some(signal)) => of_signal(signal),
         (None, None) => u8::MAX,
-    })
+    };
+    // Nothing was found where the program has not used the library.
+    let read =
+        |path| fs::read(path).map(|text| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default();
+    Ok(Ended { status, findings: keep_findings.then(|| read(folder.findings())) })
 }
 
 /// Waits for the program, and passes signals on. Both happen here, so that no signal can go to a process that took

@@ -73,6 +73,8 @@ pub(super) fn refuse(options: &Options) -> Result<(), Failure> {
         ("--max-instructions", options.max_instructions.is_some()),
         ("--workers", options.workers.is_some()),
         ("--global", !options.globals.is_empty()),
+        ("--sarif", options.reports.sarif.is_some()),
+        ("--junit", options.reports.junit.is_some()),
     ];
     let Some((option, _)) = asked.into_iter().find(|(_, asked)| *asked) else { return Ok(()) };
     Err(Failure::Message(format!(

@@ -180,6 +180,7 @@ fn execute(options: &Options, shown: Option<Shown<'_>>, out: &mut impl Write) ->
         sample: shown.and_then(|shown| shown.estimate.sample),
     };
     // Whatever is missing is said before the kernel runs.
+    options.reports.begin()?;
     let tools = shown.map_or(Ok(None), |shown| shown.estimate.tools())?;
     if counted.sample.is_some() && values.iter().any(values::Value::is_output) {
         return Err(Failure::Message(
@@ -220,6 +221,7 @@ fn execute(options: &Options, shown: Option<Shown<'_>>, out: &mut impl Write) ->
     };
     let mut document = data::Launch::new(report, &info, &renderer);
     document.findings.iter_mut().for_each(name_allocation);
+    options.reports.write(&[data::Case::from(&document)])?;
     let launched = estimate::Launched {
         program: &program,
         kernel: &kernel.name,

@@ -1,5 +1,6 @@
 //! The command line of `run` and `profile`.
 
+use crate::cli::reports::ReportFiles;
 use crate::cli::virtual_gpu::{Check, Race, compute_capability};
 use std::str::FromStr;
 use warpwright_ptx::ir::Arch;
@@ -82,6 +83,8 @@ pub(crate) struct Options {
     /// Print the report as JSON
     #[arg(long)]
     pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) reports: ReportFiles,
 }
 
 /// Up to three extents, x first; those that are left out are 1.

@@ -1,0 +1,125 @@
+"""What is judged, run once on the arrays of a stage: here a kernel of PTX or CUDA C++. `program` has the rest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from .. import nvrtc
+from .._warpwright import Device, Kernel, Memory
+from ..errors import CompileError, PtxError, WarpwrightError
+from ..report import Report
+from ..run import _packed
+from .spec import LaunchOf, Run
+from .stage import Stage
+
+
+class Unusable(Exception):
+    """A candidate that cannot be judged: nobody can say whether it is right."""
+
+
+class Rejected(Exception):
+    """A candidate that cannot be run, through its own fault."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+@dataclass
+class Outcome:
+    """What has come of a run."""
+
+    reports: list[Report] = field(default_factory=list)
+    failures: list[tuple[str, str]] = field(default_factory=list)
+    """Kinds of reasons, and messages, for which the run has no result."""
+    notes: list[str] = field(default_factory=list)
+    is_last: bool = False
+    """Whether there can be no further run."""
+
+
+class Candidate(Protocol):
+    """Something that can be run."""
+
+    def run(self, stage: Stage, order: str) -> Outcome:
+        """Runs once."""
+
+    def close(self) -> None:
+        """Ends whatever runs of it."""
+
+
+class KernelCandidate:
+    """A kernel, which the specification launches. It is loaded once: what it keeps in variables, it keeps."""
+
+    def __init__(self, file: Path, device: Device, launch: LaunchOf, run: Run) -> None:
+        self._device, self._launch, self._run = device, launch, run
+        self._kernel = _load(file, device, launch)
+
+    def run(self, stage: Stage, order: str) -> Outcome:
+        outcome, launch, sizes = Outcome(), self._launch, stage.sizes
+        params, values = self._kernel.params, stage.values()
+        names = [argument.name for argument in stage.arguments]
+        if len(params) != len(values):
+            message = f"`{self._kernel.name}` has {len(params)} parameters, not {len(values)}: {', '.join(names)}"
+            return Outcome(failures=[("refused", message)], is_last=True)
+        outputs: list[tuple[Memory, str, int]] = [
+            (stage.memories[argument.name], argument.name, argument.dtype.bytes)
+            for argument in stage.arguments
+            if argument.role == "out"
+        ]
+        try:
+            packed = bytearray(params[-1].offset + params[-1].bytes if params else 0)
+            for param, name, value in zip(params, names, values):
+                packed[param.offset : param.offset + param.bytes] = _packed(param, value, name)
+            launched = self._device.launch(
+                self._kernel,
+                [extent.value(sizes) for extent in launch.grid],
+                [extent.value(sizes) for extent in launch.block],
+                bytes(packed),
+                shared=launch.shared.value(sizes),
+                cooperative=launch.cooperative,
+                outputs=outputs,
+                order=order,
+                **how(self._run),
+            )
+        except WarpwrightError as error:
+            outcome.failures.append(("refused", str(error)))
+            return outcome
+        outcome.reports.append(Report(launched))
+        return outcome
+
+    def close(self) -> None:
+        pass
+
+
+def how(run: Run) -> dict[str, object]:
+    """How a launch is checked."""
+    return {"check": run.check, "race": run.race, "max_instructions": run.max_instructions, "counters": True}
+
+
+def _load(file: Path, device: Device, launch: LaunchOf) -> Kernel:
+    """Compiles and loads a kernel. Rejected if that fails."""
+    try:
+        text = file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unusable(f"{file}: {error}") from None
+    entry = launch.entry
+    try:
+        if file.suffix == ".cu":
+            names = (entry,) if entry else ()
+            compiled = nvrtc.compile(text, str(file), device.sm, launch.options, names)
+            text, entry = compiled.ptx, compiled.names.get(entry, entry) if entry else None
+            name = f"PTX of {file.name}"
+        else:
+            name = str(file)
+        return device.load(text, name).kernel(entry)
+    except CompileError as error:
+        raise Rejected("does-not-compile", str(error)) from None
+    except PtxError as error:
+        raise Rejected("does-not-load", str(error)) from None
+    except WarpwrightError as error:
+        if "NVRTC" in str(error):
+            raise Unusable(str(error)) from None
+        raise Rejected("does-not-load", str(error)) from None
+

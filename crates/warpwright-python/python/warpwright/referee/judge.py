@@ -1,0 +1,361 @@
+"""Judging: all runs of a candidate, then its end, and only then what would have been right.
+
+Values come from a seed that the candidate does not know. What a run has stored is copied before the next, so that
+nothing of the reference exists, in any process, while something of the candidate runs.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._warpwright import Device
+from ..errors import WarpwrightError
+from ..report import Report
+from .candidates import Candidate, KernelCandidate, Outcome, Rejected, Unusable
+from .compare import compare, constant_that_passes, excess
+from .dtypes import Array
+from .expressions import ExpressionError
+from .program import ProgramCandidate
+from .reference import Reference, ReferenceKernel
+from .spec import Sizes, Spec, SpecError
+from .stage import Scalar, Stage
+from .values import poison
+
+SECTOR = 32
+"""Bytes of a transaction of global memory."""
+
+MAX_TRAPS = 3
+"""Kernels that do not end take their time. After so many, there are no more runs."""
+
+
+@dataclass(frozen=True)
+class RunKey:
+    """Which run."""
+
+    shape: int
+    order: int
+    seed: int
+    is_repeat: bool = False
+
+
+@dataclass
+class Reason:
+    """Why a candidate is rejected."""
+
+    kind: str
+    message: str
+    shape: Sizes | None = None
+    order: str | None = None
+    seed: int | None = None
+    count: int = 1
+    """Runs with the same."""
+    argument: str | None = None
+    index: tuple[int, ...] | None = None
+    got: float | int | None = None
+    expected: float | int | None = None
+    finding: dict[str, Any] | None = None
+    """As `warpwright run --json` has it."""
+    trap: dict[str, Any] | None = None
+
+    @property
+    def sort(self) -> Any:
+        """What is equal for reasons that are one."""
+        found = self.finding or self.trap or {}
+        accesses = found.get("accesses") or [found]
+        place = tuple((_line(access), access.get("action")) for access in accesses)
+        return self.kind, self.argument, found.get("kind"), found.get("kernel"), place
+
+
+def _line(access: dict[str, Any]) -> Any:
+    """The line of an access: a compiler may have made many instructions of it."""
+    source = access.get("source")
+    return (source["file"], source["line"]) if source else access.get("ptx_line")
+
+
+@dataclass
+class Cost:
+    """What the launches of a run do, at most, for one shape."""
+
+    shape: Sizes
+    instructions: int = 0
+    """Of warps."""
+    bytes: int = 0
+    """Of global memory, in sectors of 32."""
+    baseline_instructions: int | None = None
+    baseline_bytes: int | None = None
+    compulsory_bytes: int = 0
+    """Of all inputs, once, and of all outputs, once, in such sectors."""
+
+
+@dataclass
+class Verdict:
+    """What has come of it."""
+
+    kernel: str
+    candidate: str
+    seed: int
+    runs: int = 0
+    planned: int = 0
+    reasons: list[Reason] = field(default_factory=list)
+    warnings: list[Reason] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    costs: list[Cost] = field(default_factory=list)
+
+    @property
+    def accepted(self) -> bool:
+        return not self.reasons
+
+    def add(self, reason: Reason, to: list[Reason] | None = None) -> None:
+        """Adds a reason, or counts it."""
+        reasons = self.reasons if to is None else to
+        for other in reasons:
+            if other.sort == reason.sort:
+                other.count += 1
+                return
+        reasons.append(reason)
+
+    def note(self, text: str) -> None:
+        """Adds what may explain a reason."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+def judge(spec: Spec, file: Path, seed: int | None = None) -> Verdict:
+    """Judges a candidate. SpecError if the specification is of no use, Unusable if the candidate is."""
+    return _Judge(spec, file, secrets.randbits(63) if seed is None else seed).verdict()
+
+
+class _Judge:
+    def __init__(self, spec: Spec, file: Path, seed: int) -> None:
+        self._spec, self._file, self._seed = spec, file, seed
+        self._device = Device(spec.sm)
+        self._stages: dict[int, Stage] = {}
+        self._stored: dict[RunKey, dict[str, Array]] = {}
+        self._verdict = Verdict(spec.name, str(file), seed, planned=len(list(self._plan())))
+        self._costs = [Cost(sizes) for sizes in spec.shapes]
+
+    def verdict(self) -> Verdict:
+        try:
+            candidate = self._open()
+        except Rejected as error:
+            self._verdict.add(Reason(error.kind, str(error)))
+            return self._verdict
+        try:
+            self._run_all(candidate)
+        finally:
+            candidate.close()
+        self._compare_all()
+        self._weigh()
+        return self._verdict
+
+    def _open(self) -> Candidate:
+        spec, file = self._spec, self._file
+        if not file.is_file():
+            raise Unusable(f"{file} is not there")
+        if file.suffix == ".py":
+            return ProgramCandidate(file, spec, self._device, self._random(1))
+        if file.suffix not in (".ptx", ".cu"):
+            raise Unusable(f"{file}: a candidate's name ends in .ptx, .cu or .py")
+        if spec.launch is None:
+            raise SpecError(f"{spec.file}: launch: it is missing: a candidate of {file.suffix} is launched by [launch]")
+        return KernelCandidate(file, self._device, spec.launch, spec.run)
+
+    def _plan(self) -> Iterator[RunKey]:
+        """Every shape in every order with several values; then each again, for what may have been kept meanwhile."""
+        run, shapes = self._spec.run, range(len(self._spec.shapes))
+        for shape in shapes:
+            for order in range(len(run.orders)):
+                for seed in range(run.seeds):
+                    yield RunKey(shape, order, seed)
+        for shape in reversed(shapes):
+            yield RunKey(shape, 0, 0, is_repeat=True)
+
+    def _random(self, purpose: int, *key: int) -> np.random.Generator:
+        return np.random.default_rng([self._seed, purpose, *key])
+
+    def _drawn(self, key: RunKey) -> tuple[dict[str, Array], dict[str, Scalar]]:
+        """The arrays of a run, outputs as they are before it, and the scalars."""
+        spec, sizes = self._spec, self._spec.shapes[key.shape]
+        random = self._random(2, key.shape, key.order, key.seed)
+        before = self._random(3, key.shape, key.order, key.seed, int(key.is_repeat))
+        arrays: dict[str, Array] = {}
+        scalars: dict[str, Scalar] = {}
+        for number, argument in enumerate(spec.arguments):
+            try:
+                if argument.role == "out":
+                    arrays[argument.name] = poison(argument.dtype, spec.extents(argument, sizes), before)
+                elif argument.is_array:
+                    assert argument.values is not None
+                    extents = spec.extents(argument, sizes)
+                    arrays[argument.name] = argument.values.draw(argument.dtype, extents, sizes, random)
+                elif argument.value is not None:
+                    scalars[argument.name] = argument.value.value(sizes)
+                else:
+                    assert argument.values is not None
+                    scalars[argument.name] = argument.values.draw(argument.dtype, (), sizes, random).item()
+            except ExpressionError as error:
+                raise SpecError(f"{spec.file}: argument[{number}].values: {error}") from None
+        return arrays, scalars
+
+    def _order(self, key: RunKey) -> str:
+        order = self._spec.run.orders[key.order]
+        if order != "random":
+            return order
+        return f"random:{int(self._random(4, key.shape, key.order, key.seed).integers(1 << 32))}"
+
+    def _run_all(self, candidate: Candidate) -> None:
+        traps = 0
+        for key in self._plan():
+            arrays, scalars = self._drawn(key)
+            try:
+                if key.shape not in self._stages:
+                    self._stages[key.shape] = Stage(self._spec, self._spec.shapes[key.shape], self._device)
+            except WarpwrightError as error:
+                raise SpecError(f"{self._spec.file}: shapes[{key.shape}]: {error}") from None
+            stage = self._stages[key.shape]
+            stage.fill(arrays, scalars)
+            outcome = candidate.run(stage, self._order(key))
+            self._verdict.runs += 1
+            self._judge_run(key, stage, outcome, arrays)
+            traps += any(report.trap is not None for report in outcome.reports)
+            if outcome.is_last or traps >= MAX_TRAPS:
+                return
+
+    def _reason(self, key: RunKey, kind: str, message: str, **more: Any) -> Reason:
+        return Reason(kind, message, dict(self._spec.shapes[key.shape]), self._order(key), key.seed, **more)
+
+    def _judge_run(self, key: RunKey, stage: Stage, outcome: Outcome, arrays: dict[str, Array]) -> None:
+        """What is wrong with a run whatever it has stored. If there is a result, it is kept."""
+        verdict = self._verdict
+        for note in outcome.notes:
+            verdict.note(note)
+        for kind, message in outcome.failures:
+            verdict.add(self._reason(key, kind, message))
+        ended, is_undefined = not outcome.failures, False
+        for report in outcome.reports:
+            tools = self._judge_report(key, report)
+            ended &= report.trap is None
+            # What follows from these counts as not written, wherever it is stored.
+            is_undefined |= bool(tools & {"initcheck", "racecheck"})
+        for argument in self._spec.arguments:
+            if argument.role == "in" and stage.arrays[argument.name].tobytes() != arrays[argument.name].tobytes():
+                message = f"the input {argument.name} is not what it was before the run"
+                verdict.add(self._reason(key, "changed-input", message, argument=argument.name))
+        if not ended:
+            return
+        stored = stage.outputs()
+        if self._spec.run.has("initcheck") and not is_undefined:
+            for name in stage.unwritten():
+                message = f"no launch writes all of {name}" if outcome.reports else f"nothing is launched, and {name} not written"
+                verdict.add(self._reason(key, "unwritten-output", message, argument=name))
+                del stored[name]
+        self._stored[key] = stored
+        cost = self._costs[key.shape]
+        instructions, sectors = costs_of(outcome)
+        cost.instructions, cost.bytes = max(cost.instructions, instructions), max(cost.bytes, sectors)
+
+    def _judge_report(self, key: RunKey, report: Report) -> set[str]:
+        """Adds what was found. Returns the checks that found errors."""
+        tools: set[str] = set()
+        if report.is_clean:
+            return tools
+        document = json.loads(report.to_json())
+        for finding in document["findings"]:
+            # That is told of the whole run.
+            if finding["kind"] != "unwritten-output":
+                reason = self._reason(key, "finding", finding["message"], finding=finding)
+                is_error = finding["severity"] == "error"
+                tools |= {finding["tool"]} if is_error else set()
+                self._verdict.add(reason, None if is_error else self._verdict.warnings)
+        if document["trap"] is not None:
+            self._verdict.add(self._reason(key, "trap", document["trap"]["message"], trap=document["trap"]))
+        return tools
+
+    def _compare_all(self) -> None:
+        """Compares what was stored with what is right."""
+        spec, reference = self._spec, Reference(self._spec)
+        right: set[tuple[int, str]] = set()
+        known: dict[str, list[Array]] = {argument.name: [] for argument in spec.outputs}
+        before: dict[str, list[Array]] = {argument.name: [] for argument in spec.outputs}
+        for key in self._plan():
+            if key not in self._stored and key.is_repeat:
+                continue
+            arrays, scalars = self._drawn(key)
+            expected = reference.expected(key.shape, arrays, scalars)
+            for argument in spec.outputs:
+                known[argument.name].append(expected[argument.name])
+                before[argument.name].append(argument.dtype.decode(arrays[argument.name]))
+                stored = self._stored.get(key, {}).get(argument.name)
+                if stored is None:
+                    continue
+                found = compare(argument, stored, expected[argument.name])
+                if found is None:
+                    if (key.order, key.seed) == (0, 0):
+                        right.add((key.shape, argument.name))
+                    continue
+                kind, message = "wrong-values", found.message(argument)
+                if key.is_repeat and (key.shape, argument.name) in right:
+                    kind = "not-repeatable"
+                    message += "; the first run with these inputs was right"
+                details = {"index": found.index, "got": found.got, "expected": found.expected}
+                self._verdict.add(self._reason(key, kind, message, argument=argument.name, **details))
+        self._check_tolerances(known, before)
+
+    def _check_tolerances(self, known: dict[str, list[Array]], before: dict[str, list[Array]]) -> None:
+        """Refuses tolerances by which a kernel that computes nothing would pass."""
+        for number, argument in enumerate(self._spec.arguments):
+            if not argument.is_output:
+                continue
+            runs = known[argument.name]
+            constant = constant_that_passes(argument, runs)
+            passing = None if constant is None else f"{constant:g} in all elements of {argument.name}"
+            if all((excess(argument, old, new) <= 1).all() for old, new in zip(before[argument.name], runs)):
+                passing = f"what {argument.name} has before the run"
+            if passing is not None:
+                raise SpecError(
+                    f"{self._spec.file}: argument[{number}].atol: {passing} would pass for right (rtol "
+                    f"{argument.rtol:g}, atol {argument.atol:g}). Make the tolerances smaller, or the values other"
+                )
+
+    def _weigh(self) -> None:
+        """Compares the costs."""
+        spec, limits, verdict = self._spec, self._spec.limits, self._verdict
+        baseline = ReferenceKernel(spec, spec.baseline) if spec.baseline is not None else None
+        for number, cost in enumerate(self._costs):
+            stage = self._stages.get(number)
+            if stage is None:
+                continue
+            for argument in spec.arrays:
+                sectors = -(-stage.arrays[argument.name].nbytes // SECTOR)
+                cost.compulsory_bytes += sectors * SECTOR * (argument.is_input + argument.is_output)
+            if baseline is not None:
+                _, outcome = baseline.run(number, *self._drawn(RunKey(number, 0, 0)))
+                cost.baseline_instructions, cost.baseline_bytes = costs_of(outcome)
+            verdict.costs.append(cost)
+            for kind, limit, of, what in (
+                ("instructions", limits.instructions, cost.baseline_instructions, "the baseline's"),
+                ("bytes", limits.bytes, cost.baseline_bytes, "the baseline's"),
+                ("traffic", limits.traffic, cost.compulsory_bytes, "the bytes of its inputs and outputs,"),
+            ):
+                spent = cost.instructions if kind == "instructions" else cost.bytes
+                if limit is not None and of is not None and spent > limit * of:
+                    unit = "instructions of warps" if kind == "instructions" else "bytes of global memory"
+                    message = f"{spent} {unit} are more than {limit:g} times {what} {of}"
+                    verdict.add(Reason(kind, message, dict(cost.shape)))
+
+
+def costs_of(outcome: Outcome) -> tuple[int, int]:
+    """Instructions of warps, and bytes of global memory in whole sectors, of all launches of a run."""
+    instructions = sectors = 0
+    for report in outcome.reports:
+        counters = report.counters
+        instructions += counters["instructions"]["warps"]
+        sectors += sum(counters["memory"]["global"][kind]["transactions"] for kind in ("loads", "stores", "atomics"))
+    return instructions, sectors * SECTOR

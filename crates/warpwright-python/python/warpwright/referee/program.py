@@ -1,0 +1,360 @@
+"""Candidates that are programs of Python: their host code in a process of its own, their kernels in this one."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._warpwright import Device, Kernel, Memory, Module
+from ..errors import PtxError, WarpwrightError
+from ..report import Report
+from .arena import Arena
+from .candidates import Outcome, Rejected, Unusable, how
+from .dtypes import Array
+from .spec import Spec
+from .stage import Stage
+from .wire import Closed, Late, Malformed, Wire
+
+ALIGN = 256
+"""Scratch memory has the address that the program's has, modulo this."""
+
+START = 120.0
+"""Seconds that a program has for its imports."""
+
+MAX_MODULES = 10_000
+
+
+@dataclass
+class Scratch:
+    """Memory that a program has besides the arrays of the run: what kernels see of it."""
+
+    address: int
+    """In the program's process."""
+    here: int
+    """In this one, where kernels reach it."""
+    contents: np.ndarray
+    memory: Memory
+    name: str
+    is_lent: bool = True
+
+
+class ProgramCandidate:
+    """A program. What it says about findings, counts and results is not asked for."""
+
+    def __init__(self, file: Path, spec: Spec, device: Device, random: np.random.Generator) -> None:
+        self._spec, self._device, self._random = spec, device, random
+        self._modules: list[Module] = []
+        self._kernels: dict[tuple[int, str], Kernel] = {}
+        self._scratch: dict[int, Scratch] = {}
+        self._seen: dict[Any, set[bytes]] = {}
+        """By shape and scalars, the PTX that was loaded in the first run of them and before."""
+        self._loaded: set[bytes] = set()
+        self._output = tempfile.TemporaryFile()
+        """What the process prints."""
+        here, there = socket.socketpair()
+        host_bytes = max(spec.run.host_bytes.value(sizes) for sizes in spec.shapes)
+        self._wire = Wire(here, max_payload=host_bytes)
+        package = Path(__file__).parents[2]
+        paths = [str(package), *filter(None, [os.environ.get("PYTHONPATH")])]
+        command = [sys.executable, "-m", "warpwright.referee.child", str(there.fileno()), str(file), spec.function]
+        self._process = subprocess.Popen(
+            [*command, spec.sm, spec.run.check, str(host_bytes)],
+            pass_fds=[there.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        )
+        there.close()
+        try:
+            self._start(file)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, file: Path) -> None:
+        outcome, deadline = Outcome(), time.monotonic() + START
+        try:
+            message = self._serve(None, "issue", outcome, deadline)
+        except Late:
+            raise Rejected("timeout", f"{file} was not imported within {START:.0f} seconds") from None
+        except Closed:
+            raise Rejected("exited", f"the process ended while it imported {file}{self._last_words()}") from None
+        except Malformed as error:
+            raise Rejected("protocol", str(error)) from None
+        if message["do"] == "failed":
+            why = str(message.get("why"))
+            if "needs NVIDIA's compiler NVRTC" in why:
+                raise Unusable(why)
+            raise Rejected("does-not-load", why)
+
+    def run(self, stage: Stage, order: str) -> Outcome:
+        outcome, run = Outcome(), self._spec.run
+        key = (tuple(stage.sizes.items()), tuple(stage.scalars.items()))
+        before = set(self._loaded)
+        deadline = time.monotonic() + run.seconds
+        try:
+            self._wire.send(*self._described(stage))
+            message = self._serve(stage, order, outcome, deadline)
+            if message["do"] == "raised" and not outcome.failures and not any(report.trap for report in outcome.reports):
+                outcome.failures.append(("raised", str(message.get("why"))))
+        except Late:
+            message = f"`{self._spec.function}` did not return within {run.seconds:g} seconds"
+            outcome.failures.append(("timeout", message))
+            outcome.is_last = True
+        except Closed:
+            outcome.failures.append(("exited", f"its process ended during the run{self._last_words()}"))
+            outcome.is_last = True
+        except Malformed as error:
+            outcome.failures.append(("protocol", f"its process sent {error}, and not what warpwright sends"))
+            outcome.is_last = True
+        if key in self._seen and self._loaded - before:
+            message = "it loads other code than for the same shape and scalars before: code may not depend on values"
+            outcome.failures.append(("new-code", message))
+        self._seen.setdefault(key, self._loaded)
+        return outcome
+
+    def _described(self, stage: Stage) -> tuple[dict[str, Any], bytes]:
+        """A run, for the program: its arrays have other values than those that kernels see."""
+        arguments, payload = [], []
+        for argument in stage.arguments:
+            if not argument.is_array:
+                arguments.append({"value": stage.scalars[argument.name]})
+                continue
+            array = stage.arrays[argument.name]
+            told = {"shape": array.shape, "bytes": array.nbytes, "align": argument.align}
+            arguments.append({**told, "dtype": argument.dtype.name, "role": argument.role})
+            if argument.role == "in":
+                assert argument.values is not None
+                drawn: Array = argument.values.draw(argument.dtype, array.shape, stage.sizes, self._random)
+                payload.append(drawn.tobytes())
+        host_bytes = self._spec.run.host_bytes.value(stage.sizes)
+        message = {"base": stage.arena.base, "arguments": arguments, "host_bytes": host_bytes}
+        return message, b"".join(payload)
+
+    def _serve(self, stage: Stage | None, order: str, outcome: Outcome, deadline: float) -> dict[str, Any]:
+        """Does what the program asks for, until it is done, and returns its last message."""
+        while True:
+            message, payload = self._wire.receive(deadline)
+            what = message.get("do")
+            if what in ("ready", "failed") and stage is None:
+                return message
+            try:
+                if what == "done" and stage is not None:
+                    self._write(message["writes"], payload, stage, outcome)
+                    return message
+                if what == "raised" and stage is not None:
+                    return message
+                answer = self._answer(what, message, payload, stage, order, outcome)
+            except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+                raise Malformed(f"a request {what!r} that means nothing ({type(error).__name__}: {error})") from None
+            if answer is not None:
+                self._wire.send(answer)
+
+    def _answer(
+        self, what: object, message: dict[str, Any], payload: bytes, stage: Stage | None, order: str, outcome: Outcome
+    ) -> dict[str, Any] | None:
+        if what == "load":
+            return self._load(message)
+        if what == "lend":
+            return self._lend(message)
+        if what in ("close", "forget"):
+            scratch = self._scratch.get(message["memory"])
+            if scratch is not None and what == "close":
+                scratch.is_lent = False
+            elif scratch is not None:
+                scratch.memory.forget()
+            return None
+        if what == "launch":
+            if stage is None:
+                return {"error": "there are no launches before the function is called"}
+            return self._launch(message, payload, stage, order, outcome)
+        raise ValueError("there is no such request")
+
+    def _load(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Loads PTX, once."""
+        ptx, name = str(message["ptx"]), str(message["name"])
+        sources = {str(file): str(text) for file, text in message["sources"].items()}
+        if len(self._modules) >= MAX_MODULES:
+            return {"error": f"{MAX_MODULES} modules are loaded: there can be no more"}
+        try:
+            module = self._device.load(ptx, name, sources)
+        except PtxError as error:
+            return {"error": str(error), "ptx": True}
+        self._loaded = self._loaded | {hashlib.sha256(ptx.encode()).digest()}
+        self._modules.append(module)
+        kernels = {}
+        for entry in module.kernels:
+            kernel = module.kernel(entry)
+            params = [
+                (param.name, param.type, param.bytes, param.offset, param.is_pointer, param.is_array)
+                for param in kernel.params
+            ]
+            about = {"static_shared": kernel.static_shared, "max_threads": kernel.max_threads}
+            kernels[entry] = {"params": params, **about, "required_block": kernel.required_block}
+        return {"module": len(self._modules) - 1, "kernels": kernels}
+
+    def _lend(self, message: dict[str, Any]) -> dict[str, Any]:
+        """Makes memory for kernels. Where the program had some at these addresses, it has what that had."""
+        key, address, size = int(message["memory"]), int(message["address"]), int(message["bytes"])
+        if size <= 0 or address <= 0 or address + size >= 1 << 63:
+            raise ValueError(f"{size} bytes at {address:#x}")
+        over = [
+            (old, scratch)
+            for old, scratch in self._scratch.items()
+            if scratch.address < address + size and address < scratch.address + scratch.contents.size
+        ]
+        if any(scratch.is_lent for _, scratch in over):
+            return {"error": f"{size} bytes at {address:#x} overlap memory that is lent already"}
+        if len(over) == 1 and (over[0][1].address, over[0][1].contents.size) == (address, size):
+            scratch = self._scratch.pop(over[0][0])
+            scratch.is_lent = True
+            if message["fresh"]:
+                scratch.memory.forget()
+        else:
+            made = self._make(address, size, str(message["name"]))
+            if made is None:
+                return {"error": f"there is no room for {size} bytes: the limit is run.scratch_bytes"}
+            scratch = made
+            for old, other in over:
+                if not message["fresh"]:
+                    _keep(other, scratch)
+                other.memory.close()
+                del self._scratch[old]
+        self._scratch[key] = scratch
+        return {}
+
+    def _make(self, address: int, size: int, name: str) -> Scratch | None:
+        """Scratch memory. The oldest that is lent no more gives way."""
+        limit = self._spec.run.scratch_bytes
+        idle = [key for key, scratch in self._scratch.items() if not scratch.is_lent]
+        while sum(scratch.contents.size for scratch in self._scratch.values()) + size > limit:
+            if not idle:
+                return None
+            self._scratch.pop(idle.pop(0)).memory.close()
+        shift = address % ALIGN
+        arena = Arena([(size + shift, ALIGN)])
+        here, contents = arena.addresses[0] + shift, arena.views[0][shift:]
+        contents[:] = np.frombuffer(self._random.bytes(1 << 12), np.uint8)[np.arange(size) % (1 << 12)]
+        return Scratch(address, here, contents, self._device.lend(here, size, arena, name, written=False), name)
+
+    def _write(self, writes: list[Any], payload: bytes, stage: Stage, outcome: Outcome) -> None:
+        """What the program wrote into memory: one value everywhere, or other contents as far as they are allowed."""
+        left = self._spec.run.host_bytes.value(stage.sizes)
+        arrays = [argument for argument in stage.arguments if argument.is_array]
+        offset_of_payload = 0
+        for write in writes:
+            key, offset, size, fill = int(write["memory"]), int(write["offset"]), int(write["bytes"]), write["fill"]
+            if key < 0:
+                argument = arrays[~key]
+                if not argument.is_output:
+                    raise ValueError("a write into an input")
+                name, memory = argument.name, stage.memories[argument.name]
+                contents = stage.arena.views[~key]
+            else:
+                scratch = self._scratch[key]
+                name, memory, contents = scratch.name or "memory of its own", scratch.memory, scratch.contents
+            if not 0 <= offset <= offset + size <= contents.size:
+                raise ValueError("a write outside of memory")
+            if fill is not None:
+                value = np.frombuffer(bytes.fromhex(fill), np.uint8)
+                if value.size not in (1, 2, 4, 8) or offset or size != contents.size or size % value.size:
+                    raise ValueError("a fill of a part")
+                contents.reshape(-1, value.size)[:] = value
+            elif write["sent"] and size <= left:
+                left -= size
+                contents[offset : offset + size] = np.frombuffer(payload, np.uint8, size, offset_of_payload)
+                offset_of_payload += size
+            else:
+                outcome.notes.append(
+                    f"its host code wrote contents into {name}, which kernels did not get: one value everywhere is "
+                    "allowed, and other contents as far as run.host_bytes says"
+                )
+                continue
+            memory.mark_written(offset, size)
+
+    def _launch(
+        self, message: dict[str, Any], payload: bytes, stage: Stage, order: str, outcome: Outcome
+    ) -> dict[str, Any]:
+        self._write(message["writes"], payload, stage, outcome)
+        key = (int(message["module"]), str(message["kernel"]))
+        if key not in self._kernels:
+            if not 0 <= key[0] < len(self._modules):
+                raise ValueError("no such module")
+            self._kernels[key] = self._modules[key[0]].kernel(key[1])
+        kernel = self._kernels[key]
+        params = self._redirected(kernel, bytes.fromhex(message["params"]))
+        grid, block = ([int(extent) for extent in message[dims]] for dims in ("grid", "block"))
+        try:
+            launched = self._device.launch(
+                kernel,
+                grid,
+                block,
+                params,
+                shared=int(message["shared"]),
+                cooperative=bool(message["cooperative"]),
+                order=order,
+                **how(self._spec.run),
+            )
+        except WarpwrightError as error:
+            outcome.failures.append(("refused", str(error)))
+            return {"error": str(error)}
+        report = Report(launched)
+        outcome.reports.append(report)
+        # Nothing else of what was found, or printed: the program shall not learn what the values are.
+        return {"error": f"`{kernel.name}` did not run to its end"} if report.trap else {}
+
+    def _redirected(self, kernel: Kernel, params: bytes) -> bytes:
+        """Parameters with the addresses that scratch memory has here."""
+        redirected = bytearray(params)
+        for param in kernel.params:
+            for offset in range(param.offset, param.offset + param.bytes - 7, 8):
+                address = int.from_bytes(redirected[offset : offset + 8], "little")
+                for scratch in self._scratch.values():
+                    # One past the end is an address that kernels compute with.
+                    if scratch.is_lent and 0 <= address - scratch.address <= scratch.contents.size:
+                        here = address - scratch.address + scratch.here
+                        redirected[offset : offset + 8] = here.to_bytes(8, "little")
+                        if address < scratch.address + scratch.contents.size:
+                            break
+        return bytes(redirected)
+
+    def _last_words(self) -> str:
+        """What the process printed last, for a message."""
+        try:
+            status = self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            return ""
+        self._output.seek(0, os.SEEK_END)
+        self._output.seek(max(self._output.tell() - 2000, 0))
+        words = self._output.read().decode(errors="replace").strip()
+        return f", with status {status}" + (f": {words}" if words else "")
+
+    def close(self) -> None:
+        """Ends the process and what it has started."""
+        self._wire.close()
+        try:
+            os.killpg(self._process.pid, 9)
+        except OSError:
+            pass
+        self._process.wait()
+        self._output.close()
+
+
+def _keep(old: Scratch, new: Scratch) -> None:
+    """What memory has of the memory that was at its addresses."""
+    first, end = max(old.address, new.address), min(old.address + old.contents.size, new.address + new.contents.size)
+    new.contents[first - new.address : end - new.address] = old.contents[first - old.address : end - old.address]
+    if old.memory.is_written(first - old.address, end - first):
+        new.memory.mark_written(first - new.address, end - first)
