@@ -160,16 +160,23 @@ def lines_of(suite: str, *texts: str) -> list[str]:
 
 @pytest.mark.skipif(not is_there("triton"), reason="Triton is not installed")
 def test_kernels_of_triton_are_checked(tmp_path: Path) -> None:
-    tensors: list[Outcome] = PASSED if is_there("torch") else [("skipped", [])]
     (store,) = lines_of("with_triton.py", "    tl.store(x + i, 2 * tl.load(x + i, mask=i < n))")
     for order in ("issue", "reverse"):
         assert play(tmp_path, "with_triton.py", "--gpu-check=all", f"--gpu-orders={order}") == {
             "test_right": PASSED,
-            "test_tensors[cpu]": tensors,
-            "test_tensors[cuda]": tensors,
             "test_out_of_bounds": [("failure", [f"memcheck out-of-bounds at {store}"])],
             "test_expected": PASSED,
         }
+
+
+@pytest.mark.torch
+def test_kernels_of_triton_are_checked_on_tensors(tmp_path: Path) -> None:
+    (store,) = lines_of("with_triton.py", "    tl.store(x + i, 2 * tl.load(x + i, mask=i < n))")
+    assert play(tmp_path, "with_torch.py", "--gpu-check=all") == {
+        "test_right[cpu]": PASSED,
+        "test_right[cuda]": PASSED,
+        "test_out_of_bounds": [("failure", [f"memcheck out-of-bounds at {store}"])],
+    }
 
 
 @pytest.mark.skipif(not is_there("numba_cuda"), reason="numba-cuda is not installed")

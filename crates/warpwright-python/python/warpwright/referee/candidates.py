@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from .. import nvrtc
 from .._warpwright import Device, Kernel, Memory
@@ -93,7 +93,7 @@ class KernelCandidate:
         pass
 
 
-def how(run: Run) -> dict[str, object]:
+def how(run: Run) -> dict[str, Any]:
     """How a launch is checked."""
     return {"check": run.check, "race": run.race, "max_instructions": run.max_instructions, "counters": True}
 
@@ -122,4 +122,3 @@ def _load(file: Path, device: Device, launch: LaunchOf) -> Kernel:
         if "NVRTC" in str(error):
             raise Unusable(str(error)) from None
         raise Rejected("does-not-load", str(error)) from None
-

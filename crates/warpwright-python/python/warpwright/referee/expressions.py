@@ -28,7 +28,9 @@ _FUNCTIONS: dict[str, Callable[..., int]] = {
     "next_power_of_2": lambda value: 1 << max(value - 1, 0).bit_length(),
 }
 
-_RULE = f"it is made of whole numbers, names, {', '.join(sign for sign, _ in _BINARY.values())}, parentheses and {', '.join(_FUNCTIONS)}"
+_SIGNS = ", ".join(sign for sign, _ in _BINARY.values())
+
+_RULE = f"it is made of whole numbers, names, {_SIGNS}, parentheses and {', '.join(_FUNCTIONS)}"
 
 
 class ExpressionError(ValueError):
@@ -96,6 +98,7 @@ def _check(tree: ast.expr, text: str, names: frozenset[str]) -> None:
 
 def _value(tree: ast.expr, sizes: Mapping[str, int]) -> int:
     if isinstance(tree, ast.Constant):
+        assert isinstance(tree.value, int)
         value = tree.value
     elif isinstance(tree, ast.Name):
         value = sizes[tree.id]

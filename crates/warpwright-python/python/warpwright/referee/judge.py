@@ -69,23 +69,29 @@ class Reason:
         """What is equal for reasons that are one."""
         found = self.finding or self.trap or {}
         accesses = found.get("accesses") or [found]
-        place = tuple((access.get("ptx_line"), access.get("action")) for access in accesses)
+        place = tuple((_line(access), access.get("action")) for access in accesses)
         return self.kind, self.argument, found.get("kind"), found.get("kernel"), place
+
+
+def _line(access: dict[str, Any]) -> Any:
+    """The line of an access: a compiler may have made many instructions of it."""
+    source = access.get("source")
+    return (source["file"], source["line"]) if source else access.get("ptx_line")
 
 
 @dataclass
 class Cost:
-    """What the launches of a run do, at most, for one shape."""
+    """What the launches of a run do for one shape: of the cheapest run, since a first one may tune, or make tables."""
 
     shape: Sizes
-    instructions: int = 0
+    instructions: int
     """Of warps."""
-    bytes: int = 0
+    bytes: int
     """Of global memory, in sectors of 32."""
     baseline_instructions: int | None = None
     baseline_bytes: int | None = None
     compulsory_bytes: int = 0
-    """Of all inputs, once, and of all outputs, once."""
+    """Of all inputs, once, and of all outputs, once, in such sectors."""
 
 
 @dataclass
@@ -133,7 +139,7 @@ class _Judge:
         self._stages: dict[int, Stage] = {}
         self._stored: dict[RunKey, dict[str, Array]] = {}
         self._verdict = Verdict(spec.name, str(file), seed, planned=len(list(self._plan())))
-        self._costs = [Cost(sizes) for sizes in spec.shapes]
+        self._costs: dict[int, list[tuple[int, int]]] = {}
 
     def verdict(self) -> Verdict:
         try:
@@ -232,9 +238,12 @@ class _Judge:
             verdict.note(note)
         for kind, message in outcome.failures:
             verdict.add(self._reason(key, kind, message))
-        ended = not outcome.failures
+        ended, is_undefined = not outcome.failures, False
         for report in outcome.reports:
-            ended &= self._judge_report(key, report)
+            tools = self._judge_report(key, report)
+            ended &= report.trap is None
+            # What follows from these counts as not written, wherever it is stored.
+            is_undefined |= bool(tools & {"initcheck", "racecheck"})
         for argument in self._spec.arguments:
             if argument.role == "in" and stage.arrays[argument.name].tobytes() != arrays[argument.name].tobytes():
                 message = f"the input {argument.name} is not what it was before the run"
@@ -242,29 +251,35 @@ class _Judge:
         if not ended:
             return
         stored = stage.outputs()
-        if any(name in ("all", "initcheck") for name in self._spec.run.check.replace(" ", "").split(",")):
+        if self._spec.run.has("initcheck") and not is_undefined:
             for name in stage.unwritten():
-                message = f"no launch writes all of {name}" if outcome.reports else f"nothing is launched that writes {name}"
+                message = (
+                    f"no launch writes all of {name}"
+                    if outcome.reports
+                    else f"nothing is launched, and {name} not written"
+                )
                 verdict.add(self._reason(key, "unwritten-output", message, argument=name))
                 del stored[name]
         self._stored[key] = stored
-        cost = self._costs[key.shape]
-        instructions, sectors = costs_of(outcome)
-        cost.instructions, cost.bytes = max(cost.instructions, instructions), max(cost.bytes, sectors)
+        if not key.is_repeat:
+            self._costs.setdefault(key.shape, []).append(costs_of(outcome))
 
-    def _judge_report(self, key: RunKey, report: Report) -> bool:
-        """Adds what was found. Returns whether the kernel ran to its end."""
+    def _judge_report(self, key: RunKey, report: Report) -> set[str]:
+        """Adds what was found. Returns the checks that found errors."""
+        tools: set[str] = set()
         if report.is_clean:
-            return True
+            return tools
         document = json.loads(report.to_json())
         for finding in document["findings"]:
             # That is told of the whole run.
             if finding["kind"] != "unwritten-output":
                 reason = self._reason(key, "finding", finding["message"], finding=finding)
-                self._verdict.add(reason, None if finding["severity"] == "error" else self._verdict.warnings)
+                is_error = finding["severity"] == "error"
+                tools |= {finding["tool"]} if is_error else set()
+                self._verdict.add(reason, None if is_error else self._verdict.warnings)
         if document["trap"] is not None:
             self._verdict.add(self._reason(key, "trap", document["trap"]["message"], trap=document["trap"]))
-        return document["trap"] is None
+        return tools
 
     def _compare_all(self) -> None:
         """Compares what was stored with what is right."""
@@ -316,12 +331,11 @@ class _Judge:
         """Compares the costs."""
         spec, limits, verdict = self._spec, self._spec.limits, self._verdict
         baseline = ReferenceKernel(spec, spec.baseline) if spec.baseline is not None else None
-        for number, cost in enumerate(self._costs):
-            stage = self._stages.get(number)
-            if stage is None:
-                continue
+        for number, costs in self._costs.items():
+            stage, cost = self._stages[number], Cost(spec.shapes[number], *map(min, zip(*costs)))
             for argument in spec.arrays:
-                cost.compulsory_bytes += stage.arrays[argument.name].nbytes * (argument.is_input + argument.is_output)
+                sectors = -(-stage.arrays[argument.name].nbytes // SECTOR)
+                cost.compulsory_bytes += sectors * SECTOR * (argument.is_input + argument.is_output)
             if baseline is not None:
                 _, outcome = baseline.run(number, *self._drawn(RunKey(number, 0, 0)))
                 cost.baseline_instructions, cost.baseline_bytes = costs_of(outcome)
