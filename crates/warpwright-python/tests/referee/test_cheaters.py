@@ -445,5 +445,8 @@ def test_cheaters_are_rejected(name: str, tmp_path: Path) -> None:
         ":".join([reason.kind, *([part["kind"]] if (part := reason.finding or reason.trap) else [])])
         for reason in verdict.reasons
     }
-    assert found == reasons, verdict.reasons
+    # What a race does to values depends on how fast threads of the host are.
+    chance = {"wrong-values", "not-repeatable"} if "finding:race" in reasons else set()
+    assert found - chance == reasons - chance, verdict.reasons
     assert not verdict.accepted
+    assert all(reason.count <= max(verdict.runs, 1) for reason in verdict.reasons)
