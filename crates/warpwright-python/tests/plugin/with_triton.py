@@ -25,9 +25,9 @@ def test_right():
 
 
 def test_out_of_bounds():
-    without_mask[(2,)](np.ones(100, np.float32), 100, BLOCK=64)
+    without_mask[(1,)](np.ones(100, np.float32), 100, BLOCK=128)
 
 
 @pytest.mark.gpu_findings("out-of-bounds")
 def test_expected():
-    without_mask[(2,)](np.ones(100, np.float32), 100, BLOCK=64)
+    without_mask[(1,)](np.ones(100, np.float32), 100, BLOCK=128)
