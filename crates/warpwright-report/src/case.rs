@@ -1,6 +1,6 @@
 //! What formats for continuous integration are made of: cases, each with its problems.
 
-use crate::{Access, Event, Finding, Launch, Place, Severity, Trap};
+use crate::{Access, Event, Finding, Launch, Severity, Site, Trap};
 use warpwright_vm::render::symbol;
 
 /// A launch, or all launches of a kernel by a program, or the rest of what a program did. It passes unless a problem is
@@ -34,7 +34,7 @@ pub(crate) struct Problem {
     /// How often it was found.
     pub(crate) count: u64,
     /// Where it is, and other places that have to do with it, each with what happened there.
-    pub(crate) places: Vec<(Place, String)>,
+    pub(crate) places: Vec<(Site, String)>,
 }
 
 /// `thread (1,0,0) of block (0,0,0)`.
@@ -71,7 +71,7 @@ impl From<&Finding> for Problem {
 impl From<&Trap> for Problem {
     fn from(trap: &Trap) -> Problem {
         let by = trap.block.zip(trap.thread).map(|(block, thread)| who(block, thread));
-        let first = (trap.place != Place::default()).then(|| (trap.place.clone(), by.unwrap_or_default()));
+        let first = (trap.place != Site::default()).then(|| (trap.place.clone(), by.unwrap_or_default()));
         let waiting = trap.waiting.iter().filter(|waiting| waiting.place != trap.place).map(|waiting| {
             let label = match waiting.threads {
                 1 => "1 thread was here".to_owned(),

@@ -1,6 +1,6 @@
 //! Findings and traps.
 
-use crate::Place;
+use crate::Site;
 use serde::{Deserialize, Serialize};
 use warpwright_ptx::ir::Origin;
 use warpwright_vm as vm;
@@ -47,7 +47,7 @@ pub struct Finding {
 pub struct Access {
     /// Its instruction.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: Site,
     /// `%ctaid`.
     pub block: [u32; 3],
     /// `%tid`.
@@ -95,7 +95,7 @@ pub struct Trap {
     pub kernel: String,
     /// The instruction, if one is to blame.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: Site,
     /// `%ctaid`, if one thread is to blame.
     pub block: Option<[u32; 3]>,
     /// `%tid`, if one thread is to blame.
@@ -113,7 +113,7 @@ pub struct Trap {
 pub struct Waiting {
     /// The instruction.
     #[serde(flatten)]
-    pub place: Place,
+    pub place: Site,
     /// The number of threads.
     pub threads: u64,
 }
@@ -148,7 +148,7 @@ impl Finding {
 impl Access {
     fn new(site: &vm::AccessSite, renderer: &Renderer<'_>) -> Access {
         let memory = site.memory.as_ref();
-        let mut place = Place::new(site.origin, site.source.as_ref(), renderer);
+        let mut place = Site::new(site.origin, site.source.as_ref(), renderer);
         // The instruction of an earlier launch may be in another text.
         if let Some(text) = &site.text {
             (place.ptx_line, place.ptx) = Renderer::of_ptx("", text).ptx(site.origin).unzip();
@@ -183,7 +183,7 @@ impl Trap {
     /// A trap, with its places and its text as the renderer shows them.
     pub fn new(trap: &vm::Trap, renderer: &Renderer<'_>) -> Trap {
         let waiting = trap.waiting.iter().map(|waiting| Waiting {
-            place: Place::new(waiting.origin, waiting.source.as_ref(), renderer),
+            place: Site::new(waiting.origin, waiting.source.as_ref(), renderer),
             threads: waiting.threads,
         });
         let mut waiting: Vec<_> = waiting.collect();
@@ -193,7 +193,7 @@ impl Trap {
             kind: trap.kind.name().to_owned(),
             message: trap.message.clone(),
             kernel: trap.kernel.clone(),
-            place: Place::new(trap.origin.unwrap_or(Origin::Unknown), trap.source.as_ref(), renderer),
+            place: Site::new(trap.origin.unwrap_or(Origin::Unknown), trap.source.as_ref(), renderer),
             block: trap.thread.map(|(block, _)| block),
             thread: trap.thread.map(|(_, thread)| thread),
             waiting,

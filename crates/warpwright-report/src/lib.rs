@@ -18,9 +18,10 @@ mod figures;
 mod finding;
 mod junit;
 mod launch;
-mod place;
+
 mod rules;
 mod sarif;
+mod site;
 
 pub use case::Case;
 pub use event::{Call, Event, LINES_VERSION};
@@ -31,8 +32,8 @@ pub use figures::{
 pub use finding::{Access, Allocation, Finding, Severity, Trap, Waiting};
 pub use junit::junit;
 pub use launch::{Launch, LaunchInfo};
-pub use place::{Place, Source};
 pub use sarif::sarif;
+pub use site::{Site, Source};
 
 /// The version of JSON documents.
 pub const VERSION: u32 = 1;

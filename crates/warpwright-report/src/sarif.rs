@@ -5,7 +5,7 @@
 
 use crate::case::{Case, Problem};
 use crate::rules::RULES;
-use crate::{Place, Severity, Source};
+use crate::{Severity, Site, Source};
 use serde_json::{Value, json};
 use std::path::{Component, Path, PathBuf};
 use warpwright_vm::render::symbol;
@@ -170,7 +170,7 @@ fn of_source(line: &Source, root: &Root) -> Value {
 }
 
 /// What has no line of source: a line of the PTX, or the program.
-fn of_file(place: Option<&Place>, case: &Case, root: &Root) -> Value {
+fn of_file(place: Option<&Site>, case: &Case, root: &Root) -> Value {
     let place = place.filter(|_| case.is_ptx);
     let mut region = json!({ "startLine": place.and_then(|place| place.ptx_line).unwrap_or(1) });
     if let Some(ptx) = place.and_then(|place| place.ptx.as_ref()) {
@@ -250,7 +250,7 @@ impl Root {
     }
 
     /// The line that a place is shown at: the innermost one of a file below the root, for headers of others are of no use.
-    fn own<'a>(&self, place: &'a Place) -> Option<&'a Source> {
+    fn own<'a>(&self, place: &'a Site) -> Option<&'a Source> {
         let source = place.source.as_ref()?;
         source.chain().find(|line| self.relative(&line.file).is_some()).or(Some(source))
     }

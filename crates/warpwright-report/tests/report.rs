@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::collections::HashSet;
 use std::path::Path;
 use warpwright_report::{
-    BufferArgument, Call, Case, Event, Launch, LaunchInfo, Line, Place, Severity, junit, sarif,
+    BufferArgument, Call, Case, Event, Launch, LaunchInfo, Line, Severity, Site, junit, sarif,
 };
 use warpwright_vm as vm;
 use warpwright_vm::render::Renderer;
@@ -85,7 +85,7 @@ fn launch() -> Launch {
 }
 
 /// The line of source of a place.
-fn source_line(place: &Place) -> Option<(u32, &str)> {
+fn source_line(place: &Site) -> Option<(u32, &str)> {
     place.source.as_ref().map(|source| (source.line, source.text.as_deref().unwrap_or_default()))
 }
 
@@ -309,18 +309,18 @@ fn equal_findings_have_equal_fingerprints_and_are_one_result() {
         access.address = access.address.map(|address| address + 4096);
         access.thread = [9, 0, 0];
         let source = access.place.source.as_mut().expect("a line");
-        (source.file, source.line) = ("/home/me/project/kernel.cu".into(), source.line + 20);
+        (source.file, source.line) = ("/srv/project/kernel.cu".into(), source.line + 20);
         access.place.ptx_line = Some(99);
     }
     let place = &mut other.trap.as_mut().expect("a trap").place;
     place.source.as_mut().expect("a line").line += 20;
-    assert_eq!(prints(&[&other], "/home/me/project"), first);
+    assert_eq!(prints(&[&other], "/srv/project"), first);
     let doubled: Vec<_> = first.iter().map(|(print, count)| (print.clone(), 2 * count)).collect();
     assert_eq!(prints(&[&one, &one], "/work/project"), doubled);
     // Another line is another finding.
     let source = other.findings[1].accesses[0].place.source.as_mut().expect("a line");
     source.text = Some("out[i + 1] = other;".into());
-    let changed = prints(&[&other], "/home/me/project");
+    let changed = prints(&[&other], "/srv/project");
     let differ: Vec<_> = first.iter().zip(&changed).map(|(a, b)| a != b).collect();
     assert_eq!(differ, [false, true, false]);
 }

@@ -1,4 +1,5 @@
-//! Unit tests for kernels of the DSL: build a kernel, run it on slices with all checks on, compare the results.
+//! Unit tests for kernels: run a kernel on slices with all checks on, compare the results. [`KernelTest`] has kernels of
+//! the DSL, [`PtxTest`] has PTX of any compiler.
 //!
 //! ```
 //! use warpwright_dsl::any::AnyKernel;
@@ -30,6 +31,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod ptx;
+
+pub use ptx::{Dims, PtxRun, PtxTest};
+
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::rc::Rc;
@@ -45,21 +50,31 @@ use warpwright_vm::{
 pub enum TestError {
     /// The kernel does not build, or the verifier refuses it.
     Build(BuildError),
+    /// The text is not PTX, or the verifier refuses it: the diagnostics.
+    Ptx(String),
     /// An argument is missing, unknown, or of the wrong width or length.
     Argument(String),
     /// The device refused it.
     Device(DeviceError),
     /// The checks reported findings, or the kernel trapped.
     Findings(Box<Report>),
+    /// The error of a run with blocks in another order than usual.
+    Order(Schedule, Box<TestError>),
 }
 
 impl fmt::Display for TestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             TestError::Build(error) => write!(f, "the kernel does not build:\n{error}"),
+            TestError::Ptx(diagnostics) => write!(f, "the PTX is refused:\n{diagnostics}"),
             TestError::Argument(message) => f.write_str(message),
             TestError::Device(error) => error.fmt(f),
             TestError::Findings(report) => report.fmt(f),
+            TestError::Order(Schedule::Parallel, error) => error.fmt(f),
+            TestError::Order(Schedule::Reversed, error) => write!(f, "with blocks in reverse order: {error}"),
+            TestError::Order(Schedule::Seeded(seed) | Schedule::Scattered(seed), error) => {
+                write!(f, "in the random order of seed {seed}: {error}")
+            }
         }
     }
 }
@@ -431,3 +446,8 @@ impl TestRun {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
+
+/// The examples in Rust of the page on tests without a GPU.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/testing.md")]
+struct Testing;

@@ -2,7 +2,7 @@
 
 mod class;
 
-use crate::{Place, Source};
+use crate::{Site, Source};
 use class::class;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -260,7 +260,7 @@ pub fn hottest(counters: &vm::Counters, renderer: &Renderer<'_>, top: usize) -> 
     hottest.truncate(top);
     let moved = |traffic: &vm::Traffic| (traffic.requests > 0).then(|| traffic.into());
     let line = |line: &vm::LineCounters| {
-        let place = Place::new(line.origin, line.source.as_ref(), renderer);
+        let place = Site::new(line.origin, line.source.as_ref(), renderer);
         let slots = slots(line);
         Line {
             ptx_line: place.ptx_line.unwrap_or(0),

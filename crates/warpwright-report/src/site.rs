@@ -39,7 +39,7 @@ impl Source {
 
 /// The location of an instruction. All is `None` for what is neither in a text nor of a line of source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Place {
+pub struct Site {
     /// Line of the PTX, from 1.
     pub ptx_line: Option<u32>,
     /// The instruction.
@@ -48,10 +48,10 @@ pub struct Place {
     pub source: Option<Source>,
 }
 
-impl Place {
+impl Site {
     /// The location of what came from `origin`, in the PTX of the renderer.
-    pub fn new(origin: Origin, source: Option<&vm::SourceLine>, renderer: &Renderer<'_>) -> Place {
+    pub fn new(origin: Origin, source: Option<&vm::SourceLine>, renderer: &Renderer<'_>) -> Site {
         let (ptx_line, ptx) = renderer.ptx(origin).unzip();
-        Place { ptx_line, ptx, source: source.map(|line| Source::new(line, renderer)) }
+        Site { ptx_line, ptx, source: source.map(|line| Source::new(line, renderer)) }
     }
 }
