@@ -312,6 +312,17 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
     ),
     "searches for the result": (SCALE, program(SEARCH), ".py", "", {"finding:uninitialized", "wrong-values"}),
     # What it does to its judge.
+    "writes another reference": (
+        SCALE,
+        program(
+            "    copy(x, y, n)",
+            before="import os\nwith open(os.path.join(os.path.dirname(__file__), 'reference.py'), 'w') as f:\n"
+            "    f.write('def reference(x, a):\\n    return x')",
+        ),
+        ".py",
+        "",
+        {"wrong-values"},
+    ),
     "patches the judge": (
         SCALE,
         program("    y[:] = a * x", before=PATCH),

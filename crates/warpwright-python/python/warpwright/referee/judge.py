@@ -143,6 +143,9 @@ class _Judge:
         self._costs: dict[int, list[tuple[int, int]]] = {}
 
     def verdict(self) -> Verdict:
+        # Before anything of the candidate runs, which could write into files.
+        reference = Reference(self._spec)
+        baseline = ReferenceKernel(self._spec, self._spec.baseline) if self._spec.baseline is not None else None
         try:
             candidate = self._open()
         except Rejected as error:
@@ -152,8 +155,8 @@ class _Judge:
             self._run_all(candidate)
         finally:
             candidate.close()
-        self._compare_all()
-        self._weigh()
+        self._compare_all(reference)
+        self._weigh(baseline)
         return self._verdict
 
     def _open(self) -> Candidate:
@@ -275,9 +278,9 @@ class _Judge:
             reasons.append(self._reason(key, "trap", trap["message"], trap=trap))
         return reasons
 
-    def _compare_all(self) -> None:
+    def _compare_all(self, reference: Reference) -> None:
         """Compares what was stored with what is right."""
-        spec, reference = self._spec, Reference(self._spec)
+        spec = self._spec
         right: set[tuple[int, str]] = set()
         known: dict[str, list[Array]] = {argument.name: [] for argument in spec.outputs}
         before: dict[str, list[Array]] = {argument.name: [] for argument in spec.outputs}
@@ -321,10 +324,9 @@ class _Judge:
                     f"{argument.rtol:g}, atol {argument.atol:g}). Make the tolerances smaller, or the values other"
                 )
 
-    def _weigh(self) -> None:
+    def _weigh(self, baseline: ReferenceKernel | None) -> None:
         """Compares the costs."""
         spec, limits, verdict = self._spec, self._spec.limits, self._verdict
-        baseline = ReferenceKernel(spec, spec.baseline) if spec.baseline is not None else None
         for number, costs in self._costs.items():
             stage, cost = self._stages[number], Cost(spec.shapes[number], *map(min, zip(*costs)))
             for argument in spec.arrays:
