@@ -585,8 +585,7 @@ fn findings_go_to_files_for_continuous_integration() {
     let (_, failure) = failure.split_once("<failure").expect("a failure");
     let (_, text) = failure.split_once('>').expect("a text");
     let (text, _) = text.split_once("</failure>").expect("its end");
-    let unescaped =
-        text.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&");
+    let unescaped = text.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&");
     let shown = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(Some(unescaped.as_str()), shown.split("\n\n").next());
 
