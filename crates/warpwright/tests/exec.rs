@@ -271,6 +271,10 @@ fn reports_have_what_all_processes_have_found() {
         assert_eq!(messages, ["stream was never given back", "event was never given back"]);
         assert_eq!(read("found.xml").matches("<failure").count(), 1);
     }
+    // A program that is not there.
+    let mut none =
+        sandbox.exec(&["--library", &sandbox.library, "--sarif", "found.sarif", "--", "no/such/program"]);
+    assert_eq!((status(&none.output().expect("it starts")), read("found.sarif").as_str()), (2, ""));
     // A program that has not used the library.
     let unused = output(sandbox.script(&["--junit", "none.xml", "--findings", "none.json"], "true"));
     assert_eq!((status(&unused), unused.stderr.as_slice()), (0, &b""[..]));
