@@ -20,7 +20,7 @@ def without_mask(x, n, BLOCK: tl.constexpr):
 
 def test_right():
     x, y = np.ones(100, np.float32), np.empty(100, np.float32)
-    double[(2,)](x, y, 100, BLOCK=64)
+    double[(1,)](x, y, 100, BLOCK=128)
     assert (y == 2).all()
 
 
