@@ -9,7 +9,7 @@ from with_triton import double, without_mask
 def test_right(device):
     x = torch.ones(100, device=device)
     y = torch.empty_like(x)
-    double[(2,)](x, y, 100, BLOCK=64)
+    double[(1,)](x, y, 100, BLOCK=128)
     assert (y == 2).all()
 
 
