@@ -238,3 +238,31 @@ fn devices_name_the_one_that_is_used() {
     let output = run(&["devices"]);
     assert_eq!((status(&output), stdout(&output).lines().count()), (0, 2 * devices.len() + 2));
 }
+
+/// The referee is of the Python package: the program becomes a Python, with the arguments as they are.
+#[cfg(unix)]
+#[test]
+fn referee_becomes_the_python_that_has_the_package() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("referee");
+    let python = |name, text: &str| {
+        let file = folder.write(name, text);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("the mode is set");
+        file
+    };
+    let has_it = "#!/bin/sh\n[ \"$1\" = -c ] && exit 0\nprintf '%s|' \"$@\"\nexit 5\n";
+    let cases = [
+        (python("has_it", has_it), 5, "-m|warpwright.referee|spec.toml|a b.cu|--json|-|--help|"),
+        (python("has_it_not", "#!/bin/sh\nexit 1\n"), 2, ""),
+        (format!("{}/none", folder.path().display()), 2, ""),
+    ];
+    for (python, code, printed) in cases {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_warpwright"))
+            .args(["referee", "spec.toml", "a b.cu", "--json", "-", "--help"])
+            .env("WARPWRIGHT_PYTHON", &python)
+            .output()
+            .expect("the program starts");
+        assert_eq!((status(&output), stdout(&output)), (code, printed), "{python}");
+        assert_eq!(output.stderr.is_empty(), code == 5);
+    }
+}

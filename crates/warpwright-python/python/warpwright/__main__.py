@@ -17,6 +17,8 @@ def main() -> None:
     file = program()
     if not file.is_file():
         sys.exit(f"warpwright: {file} is not there: the package was not installed with its program")
+    # Where the program needs Python, it is this one, which has the package.
+    os.environ["WARPWRIGHT_PYTHON"] = sys.executable
     os.execv(file, ["warpwright", *sys.argv[1:]])
 
 

@@ -318,7 +318,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         if name != "triton":
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is None or spec.loader is None:
+        # A folder of that name is no Triton.
+        if spec is None or spec.loader is None or spec.origin is None:
             return spec
         execute = spec.loader.exec_module
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from problems import HISTOGRAM, MATMUL, SCALE, SCAN, SOFTMAX, SUM, TRANSPOSE, Problem, judged
+from problems import HISTOGRAM, MATMUL, MEAN, SCALE, SCAN, SOFTMAX, SUM, TRANSPOSE, Problem, judged
 
 INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
 
 
 def kernel(body: str, before: str = "") -> str:
     """A kernel for SCALE."""
-    return f'{before}\nextern "C" __global__ void scale(const float *x, float *y, float a, int n) {{\n{INDEX}\n{body}\n}}'
+    head = f'{before}\nextern "C" __global__ void scale(const float *x, float *y, float a, int n) {{\n'
+    return f"{head}{INDEX}\n{body}\n}}"
 
 
 def total(body: str, before: str = "") -> str:
     """A kernel for SUM, in one block of 128."""
-    return f'{before}\nextern "C" __global__ void sum(const float *x, float *y, int n) {{\nint t = threadIdx.x;\n{body}\n}}'
+    head = f'{before}\nextern "C" __global__ void sum(const float *x, float *y, int n) {{\n'
+    return f"{head}int t = threadIdx.x;\n{body}\n}}"
 
 
 def program(body: str, source: str = kernel("if (i < n) y[i] = a * x[i];"), before: str = "") -> str:
@@ -76,12 +78,18 @@ warpwright._warpwright.Memory = None
 """
 
 FORGE = """
-    from warpwright.referee.child import RemoteDevice
+    from __main__ import RemoteDevice
     result = (a * np.ascontiguousarray(x)).astype(np.float32)
     wire = RemoteDevice.client.wire
-    wire.send({"do": "done", "accepted": True, "writes": [WRITE]}, result.tobytes())
+    wire.send({"do": "done", "accepted": True, "writes": [WRITE]}, CONTENTS)
     wire.receive()
 """
+
+
+def forged(write: str, contents: str = "result.tobytes()") -> str:
+    """A program that sends what only the referee's own code should send."""
+    return FORGE.replace("WRITE", write).replace("CONTENTS", contents)
+
 
 WRITE_ALL = '{"memory": ~1, "offset": 0, "bytes": 4 * n, "fill": None, "sent": True}'
 WRITE_BEYOND = '{"memory": ~1, "offset": 4 * n - 4, "bytes": 4096, "fill": None, "sent": True}'
@@ -95,7 +103,13 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
     "fills with a constant": (SCALE, program("    y.fill(0)"), ".py", "", {"wrong-values"}),
     "copies its input": (SCALE, kernel("if (i < n) y[i] = x[i];"), ".cu", "", {"wrong-values"}),
     "writes a part": (SCALE, kernel("if (i < n / 2) y[i] = a * x[i];"), ".cu", "", {"unwritten-output"}),
-    "is right for one block": (SCALE, kernel("if (blockIdx.x == 0 && i < n) y[i] = a * x[i];"), ".cu", "", {"unwritten-output"}),
+    "is right for one block": (
+        SCALE,
+        kernel("if (blockIdx.x == 0 && i < n) y[i] = a * x[i];"),
+        ".cu",
+        "",
+        {"unwritten-output"},
+    ),
     "forgets the tail": (SCALE, kernel("if (i < n / 4 * 4) y[i] = a * x[i];"), ".cu", "", {"unwritten-output"}),
     "returns NaN": (SCALE, kernel("if (i < n) y[i] = __int_as_float(0x7fc00000);"), ".cu", "", {"wrong-values"}),
     "leaves the maximum out": (
@@ -111,7 +125,7 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
         "",
         {"wrong-values"},
     ),
-    "relies on a mean of zero": (SUM, total("if (t == 0) y[0] = 0;"), ".cu", ONE_BLOCK, {"wrong-values"}),
+    "takes the mean for 0": (MEAN, total("if (t == 0) y[0] = 0;"), ".cu", ONE_BLOCK, {"wrong-values"}),
     "relies on small integers": (
         HISTOGRAM,
         """extern "C" __global__ void count(const int *x, int *y, int n, int bins) {
@@ -136,35 +150,47 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
         {"wrong-values"},
     ),
     # What memory is for something else.
-    "reads beyond its input": (SCALE, kernel("if (i < n) y[i] = a * x[i] + 0 * x[i + 1];"), ".cu", "", {"finding:out-of-bounds"}),
+    "reads beyond its input": (
+        SCALE,
+        kernel("if (i < n) y[i] = a * x[i] + 0 * x[i + 1];"),
+        ".cu",
+        "",
+        {"finding:out-of-bounds"},
+    ),
     "looks for data around its input": (
         SUM,
         total("if (t == 0) { float s = 0; for (int i = -64; i < n; i++) s += i < 0 ? 0 * x[i] : x[i]; y[0] = s; }"),
         ".cu",
         ONE_BLOCK,
-        {"finding:out-of-bounds", "wrong-values"},
+        {"finding:out-of-bounds"},
     ),
-    "writes beyond its output": (SCALE, kernel("if (i <= n) y[i] = a * x[min(i, n - 1)];"), ".cu", "", {"finding:out-of-bounds"}),
+    "writes beyond its output": (
+        SCALE,
+        kernel("if (i <= n) y[i] = a * x[min(i, n - 1)];"),
+        ".cu",
+        "",
+        {"finding:out-of-bounds"},
+    ),
     "writes into its input": (
         SCALE,
         kernel("if (i < n) y[i] = a * x[i], const_cast<float *>(x)[i] = 0;"),
         ".cu",
         "",
-        {"finding:no-access"},
+        {"finding:read-only"},
     ),
     "writes into its input from a program": (
         SCALE,
         program("    scale(x, y, a, n)\n    scale(y, x, a, n)"),
         ".py",
         "",
-        {"finding:no-access"},
+        {"finding:read-only"},
     ),
     "works in its output before it is written": (
         SCALE,
-        kernel("if (i < n) y[i] = a * x[i] + 0 * y[i];"),
+        kernel("if (i < n) y[i] += a * x[i];"),
         ".cu",
         "",
-        {"finding:uninitialized-memory", "wrong-values"},
+        {"finding:uninitialized", "wrong-values"},
     ),
     # What it remembers.
     "keeps its first result": (
@@ -181,7 +207,7 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
         SCALE,
         program(
             "    if (x.ctypes.data, n) not in kept:\n"
-            "        kept[x.ctypes.data, n] = warpwright.run(SOURCE, (n + 127) // 128, 128, [x, warpwright.out(n), a, n])[0][0]\n"
+            "        (kept[x.ctypes.data, n],), _ = scale(x, warpwright.out(n), a, n)\n"
             "    copy(kept[x.ctypes.data, n], y, n)",
             before="kept = {}",
         ),
@@ -191,14 +217,19 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
     ),
     "launches once for an address": (
         SCALE,
-        program("    if y.ctypes.data not in kept:\n        kept.add(y.ctypes.data)\n        scale(x, y, a, n)", before="kept = set()"),
+        program(
+            "    if y.ctypes.data not in kept:\n        kept.add(y.ctypes.data)\n        scale(x, y, a, n)",
+            before="kept = set()",
+        ),
         ".py",
         "",
         {"unwritten-output"},
     ),
     "counts its launches": (
         SCALE,
-        kernel("if (i < n) y[i] = a * x[i] * (atomicAdd(&launches, 1) < LIMIT);", "__device__ unsigned launches;").replace(
+        kernel(
+            "if (i < n) y[i] = a * x[i] * (atomicAdd(&launches, 1) < LIMIT);", "__device__ unsigned launches;"
+        ).replace(
             # All elements of all runs but the last.
             "LIMIT",
             str((6 + 1) * (1 + 300 + 257) - 1),
@@ -210,21 +241,22 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
     "does not clean up": (
         SUM,
         total(
-            "for (int i = t; i < n; i += 128) atomicAdd(&sum_of_all, x[i]); __syncthreads(); if (t == 0) y[0] = sum_of_all;",
-            "__device__ float sum_of_all;",
+            "for (int i = t; i < n; i += 128) atomicAdd(&tally, x[i]);\n__syncthreads();\nif (t == 0) y[0] = tally;",
+            "__device__ float tally;",
         ),
         ".cu",
         ONE_BLOCK,
-        {"wrong-values"},
+        {"wrong-values", "not-repeatable"},
     ),
     # What the host computes.
-    "computes on the host": (SCALE, program("    y[:] = a * x"), ".py", "", {"unwritten-output"}),
+    # One element is one value everywhere: kernels get it, and it is wrong.
+    "computes on the host": (SCALE, program("    y[:] = a * x"), ".py", "", {"unwritten-output", "wrong-values"}),
     "computes on the host and copies": (
         SCALE,
         program("    copy((a * x).astype(np.float32), y, n)"),
         ".py",
         "",
-        {"finding:uninitialized-memory", "wrong-values"},
+        {"finding:uninitialized", "wrong-values"},
     ),
     "computes on the host, in allowed tables": (
         SCALE,
@@ -259,7 +291,7 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
         SUM,
         "import numpy as np, warpwright\n"
         "SOURCE = '''extern \"C\" __global__ void show(const float *x, int n) {"
-        ' float s = 0; for (int i = 0; i < n; i++) s += x[i]; printf("%f", s); }\'\'\'\n'
+        " float s = 0; for (int i = 0; i < n; i++) s += x[i]; printf(\"%f\", s); }'''\n"
         "SET = '''extern \"C\" __global__ void set(float *y, float v) { *y = v; }'''\n"
         "def launch(x, y, n):\n"
         "    _, report = warpwright.run(SOURCE, 1, 1, [x, n])\n"
@@ -278,28 +310,45 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
         "",
         {"new-code", "wrong-values"},
     ),
-    "searches for the result": (SCALE, program(SEARCH), ".py", "", {"finding:uninitialized-memory", "wrong-values"}),
+    "searches for the result": (SCALE, program(SEARCH), ".py", "", {"finding:uninitialized", "wrong-values"}),
     # What it does to its judge.
-    "patches the judge": (SCALE, program("    y[:] = a * x", before=PATCH), ".py", "", {"unwritten-output"}),
-    "says that it is done": (SCALE, program(FORGE.replace("WRITE", WRITE_ALL)), ".py", "", {"unwritten-output", "protocol"}),
+    "writes another reference": (
+        SCALE,
+        program(
+            "    copy(x, y, n)",
+            before="import os\nwith open(os.path.join(os.path.dirname(__file__), 'reference.py'), 'w') as f:\n"
+            "    f.write('def reference(x, a):\\n    return x')",
+        ),
+        ".py",
+        "",
+        {"wrong-values"},
+    ),
+    "patches the judge": (
+        SCALE,
+        program("    y[:] = a * x", before=PATCH),
+        ".py",
+        "",
+        {"unwritten-output", "wrong-values"},
+    ),
+    "says that it is done": (SCALE, program(forged(WRITE_ALL)), ".py", "", {"protocol"}),
     "says so, in allowed tables": (
         SCALE,
-        program(FORGE.replace("WRITE", WRITE_ALL)),
+        program(forged(WRITE_ALL)),
         ".py",
         "host_bytes = 4096",
-        {"wrong-values", "protocol"},
+        {"unwritten-output", "wrong-values"},
     ),
     "writes beyond memory of the judge": (
         SCALE,
-        program(FORGE.replace("WRITE", WRITE_BEYOND)),
+        program(forged(WRITE_BEYOND)),
         ".py",
         "host_bytes = 8192",
         {"protocol"},
     ),
-    "writes into an input of the judge": (SCALE, program(FORGE.replace("WRITE", WRITE_INPUT)), ".py", "", {"protocol"}),
+    "writes into an input of the judge": (SCALE, program(forged(WRITE_INPUT, "b''")), ".py", "", {"protocol"}),
     "sends rubbish": (
         SCALE,
-        program("    from warpwright.referee.child import RemoteDevice as r\n    r.client.wire._end.sendall(b'x' * 99)\n    scale(x, y, a, n)"),
+        program("    from __main__ import RemoteDevice as r\n    r.client.wire._end.sendall(b'x' * 99)\n    y.fill(0)"),
         ".py",
         "",
         {"protocol"},
@@ -311,22 +360,34 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
     "fails when it is imported": (SCALE, "import nothing_of_that_name\n", ".py", "", {"does-not-load"}),
     "has no function": (SCALE, "x = 1\n", ".py", "", {"does-not-load"}),
     "hangs in its program": (SCALE, program("    while True: pass"), ".py", "seconds = 0.4", {"timeout"}),
-    "hangs in its kernel": (SCALE, kernel("while (a == a) __threadfence();"), ".cu", "max_instructions = 100000", {"trap:limit"}),
+    "hangs in its kernel": (
+        SCALE,
+        kernel("while (a == a) __threadfence();"),
+        ".cu",
+        "max_instructions = 100000",
+        {"trap:budget"},
+    ),
     "does not compile": (SCALE, kernel("nonsense"), ".cu", "", {"does-not-compile"}),
     "is no PTX": (SCALE, ".version 8.0\nnonsense\n", ".ptx", "", {"does-not-load"}),
     "has other parameters": (SCALE, 'extern "C" __global__ void scale(float *y) { *y = 1; }', ".cu", "", {"refused"}),
     # What happens to work.
-    "forgets a barrier": (SUM, total(REDUCE.replace("BARRIER", "")), ".cu", ONE_BLOCK, {"finding:race"}),
+    "forgets a barrier": (
+        SUM,
+        total(REDUCE.replace("BARRIER", "")),
+        ".cu",
+        ONE_BLOCK,
+        {"finding:race", "wrong-values"},
+    ),
     "uses shared memory that nobody wrote": (
         SUM,
         total(REDUCE.replace("BARRIER", "__syncthreads();").replace("part[t] = own;", "if (t < n) part[t] = own;")),
         ".cu",
         ONE_BLOCK,
-        {"finding:uninitialized-memory"},
+        {"finding:uninitialized", "wrong-values"},
     ),
     "a barrier in a branch": (
         SUM,
-        total(REDUCE.replace("BARRIER", "if (t < 64) __syncthreads(); else __syncthreads();")),
+        total(REDUCE.replace("BARRIER", "if (t < 100) __syncthreads();")),
         ".cu",
         ONE_BLOCK,
         {"finding:divergent-barrier"},
@@ -342,7 +403,7 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
         }""",
         ".cu",
         "grid = 3\nblock = 1",
-        {"finding:race", "finding:uninitialized-memory", "wrong-values"},
+        {"finding:race", "wrong-values"},
     ),
     "scans in place without a barrier": (
         SCAN,
@@ -355,7 +416,7 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
         }""",
         ".cu",
         "",
-        {"finding:race"},
+        {"finding:race", "wrong-values"},
     ),
     "adds without atomics": (
         HISTOGRAM,
@@ -366,7 +427,7 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
         }""",
         ".cu",
         ONE_BLOCK,
-        {"finding:race"},
+        {"finding:race", "wrong-values"},
     ),
     # What costs too much.
     "computes everything in every thread": (
@@ -389,10 +450,14 @@ def test_cheaters_are_rejected(name: str, tmp_path: Path) -> None:
     problem, candidate, suffix, more, reasons = CHEATERS[name]
     launch = more if more.startswith("grid") else ""
     rest = "" if launch else more if more.startswith("[") else f"[run]\n{more}"
-    verdict = judged(tmp_path, problem, candidate, suffix, rest, launch)
+    # The same values each time: what follows from a bad one, such as NaN, may depend on them.
+    verdict = judged(tmp_path, problem, candidate, suffix, rest, launch, seed=1)
     found = {
         ":".join([reason.kind, *([part["kind"]] if (part := reason.finding or reason.trap) else [])])
         for reason in verdict.reasons
     }
-    assert found == reasons, verdict.reasons
+    # What a race does to values depends on how fast threads of the host are.
+    chance = {"wrong-values", "not-repeatable"} if "finding:race" in reasons else set()
+    assert found - chance == reasons - chance, verdict.reasons
     assert not verdict.accepted
+    assert all(reason.count <= max(verdict.runs, 1) for reason in verdict.reasons)

@@ -227,7 +227,7 @@ def launch(x, y, a, n):
 '''
 
 TRITON = """
-import triton, triton.language as tl, torch
+import triton, triton.language as tl
 
 @triton.jit
 def scale(x, y, a, n, BLOCK: tl.constexpr):
@@ -238,13 +238,35 @@ def launch(x, y, a, n):
     scale[(triton.cdiv(n, 128),)](x, y, a, n, BLOCK=128)
 """
 
+TRITON_SUM = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def sum(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + tl.program_id(0), tl.sum(tl.load(x + i, mask=i < n, other=0.0)))
+
+def launch(x, y, n):
+    assert x.is_cuda
+    blocks = triton.cdiv(n, 64)
+    partial = torch.empty(blocks, device="cuda")
+    sum[(blocks,)](x, partial, n, BLOCK=64)
+    sum[(1,)](partial, y, blocks, BLOCK=64)
+"""
+
 HONEST: dict[str, tuple[Problem, str, str, str, str]] = {
     "PTX": (SCALE, SCALE_PTX, ".ptx", "", ""),
     "grid stride": (SCALE, GRID_STRIDE, ".cu", "", "grid = 2\nblock = 96"),
     "softmax": (SOFTMAX, SOFTMAX_WARP, ".cu", "", ""),
     "sum by atomics": (SUM, SUM_ATOMIC, ".py", "", ""),
     "sum in two passes, np.empty": (SUM, SUM_TWO_PASSES.replace("SCRATCH", "np.empty(5, np.float32)"), ".py", "", ""),
-    "sum in two passes, a view": (SUM, SUM_TWO_PASSES.replace("SCRATCH", "np.zeros(9, np.float32)[2:7]"), ".py", "", ""),
+    "sum in two passes, a view": (
+        SUM,
+        SUM_TWO_PASSES.replace("SCRATCH", "np.zeros(9, np.float32)[2:7]"),
+        ".py",
+        "",
+        "",
+    ),
     "sum by the last block": (SUM, SUM_COUNTER, ".py", "", ""),
     "transpose": (TRANSPOSE, TRANSPOSE_TILE, ".cu", "", ""),
     "matmul, a template": (
@@ -259,8 +281,10 @@ HONEST: dict[str, tuple[Problem, str, str, str, str]] = {
     "float16": (HALF, HALF_PAIRS, ".cu", "", ""),
     "a table": (SCALE, SCALE_TABLE, ".py", '[run]\nhost_bytes = "4 * n"', ""),
 }
-if find_spec("triton") and find_spec("torch"):
+if find_spec("triton"):
     HONEST["Triton"] = (SCALE, TRITON, ".py", "", "")
+if find_spec("triton") and find_spec("torch"):
+    HONEST["Triton and PyTorch"] = (SUM, TRITON_SUM, ".py", "", "")
 
 
 @pytest.mark.parametrize("name", HONEST)

@@ -261,6 +261,32 @@ def fill_from(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n) * i, mask=i < n)
 
 
+def test_tensors_that_were_resized():
+    x, out = numbers(), torch.empty(N)
+    double[GRID](x, out, N, BLOCK)
+    x.resize_(10 * N).fill_(2)
+    others = [torch.full((N,), 3.0) for _ in range(20)]  # Some of them where `x` was.
+    for other in others:
+        double[GRID](other, out, N, BLOCK)
+        assert torch.equal(out, torch.full((N,), 6.0))
+        report = found(lambda: double[GRID](other, torch.empty(2 * N), N + 1, BLOCK))
+        assert {finding.kind for finding in report.findings} == {"out-of-bounds"}
+    double[GRID](x, out, N, BLOCK)
+    assert torch.equal(out, torch.full((N,), 4.0))
+
+
+def test_arrays_that_may_not_be_written():
+    x, out = np.frombuffer(bytes(4 * N), np.float32), np.empty(N, np.float32)
+    double[GRID](x, out, N, BLOCK)
+    report = found(lambda: double[GRID](out, x, N, BLOCK))
+    assert {finding.tool for finding in report.findings} == {"memcheck"}
+    assert not x.any()
+    out.setflags(write=False)
+    assert not found(lambda: double[GRID](x, out, N, BLOCK)).ok
+    out.setflags(write=True)
+    double[GRID](x, out, N, BLOCK)
+
+
 def test_findings_can_be_passed_on_instead_of_raised():
     reports = []
     remove = warpwright.on_report(reports.append)

@@ -92,6 +92,11 @@ def asserting(x_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def ticket(total_ptr, order_ptr):
+    tl.store(order_ptr + tl.program_id(0), tl.atomic_add(total_ptr, 1))
+
+
+@triton.jit
 def product(a_ptr, b_ptr, c_ptr, N: tl.constexpr):
     i, j = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]
     tl.store(c_ptr + i * N + j, tl.dot(tl.load(a_ptr + i * N + j), tl.load(b_ptr + i * N + j)))
@@ -197,6 +202,16 @@ def test_tensor_cores(dtype):
     a, b, c = torch.randn(32, 32).to(dtype), torch.randn(32, 32).to(dtype), torch.empty(32, 32)
     product[(1,)](a, b, c, 32)
     torch.testing.assert_close(c, a.float() @ b.float(), rtol=1e-2, atol=5e-2)
+
+
+@pytest.mark.parametrize("order", ["issue", "reverse", "random:1", "random:2"])
+def test_orders(order):
+    warpwright.triton.enable(order=order)
+    total = torch.zeros(1, dtype=torch.int32)
+    ticket[(8,)](total, order_of := torch.empty(8, dtype=torch.int32))
+    assert sorted(order_of.tolist()) == list(range(8))
+    if order in ("reverse", "random:1", "random:2"):
+        assert order_of.tolist() != list(range(8))
 
 
 def test_device_print(capsys):

@@ -30,6 +30,7 @@ mod perplexity;
 #[cfg(feature = "llm")]
 mod plan;
 mod qualify;
+mod referee;
 mod reports;
 mod run;
 mod source;
@@ -63,6 +64,7 @@ enum Command {
     Run(run::Arguments),
     Profile(run::ProfileArguments),
     Qualify(qualify::Arguments),
+    Referee(referee::Arguments),
     Tune(tune::Arguments),
     #[cfg(feature = "llm")]
     Generate(generate::Arguments),
@@ -147,6 +149,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Run(arguments) => run::run(arguments, &mut out),
         Command::Profile(arguments) => run::profile(arguments, &mut out),
         Command::Qualify(arguments) => qualify::run(arguments, &mut out),
+        Command::Referee(arguments) => referee::run(arguments),
         Command::Tune(arguments) => tune::run(arguments, &mut out),
         #[cfg(feature = "llm")]
         Command::Generate(arguments) => generate::run(arguments, &mut out),

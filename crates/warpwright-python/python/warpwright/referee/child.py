@@ -78,7 +78,9 @@ class RemoteMemory:
     def __init__(self, client: Client, address: int, bytes: int, key: int, written: bool, writable: bool) -> None:
         self.address, self.bytes = address, bytes
         self._client, self._key, self._writable = client, key, writable
-        self._is_fresh, self._marked = not written, [] if not written else None
+        self._is_fresh = not written
+        self._marked: list[tuple[int, int]] | None = None if written else []
+        """What was marked as written, as long as nothing was launched with memory that was not."""
 
     def mark_written(self, offset: int = 0, bytes: int | None = None) -> None:
         """Counts while nothing was launched. Later, the pattern shows what was written."""
@@ -211,7 +213,7 @@ def _fill_of(contents: np.ndarray) -> str | None:
         if contents.size % width == 0:
             elements = contents.reshape(-1, width)
             if (elements == elements[0]).all():
-                return elements[0].tobytes().hex()
+                return bytes(elements[0]).hex()
     return None
 
 
@@ -285,12 +287,12 @@ def _unwritten_arrays(client: Client) -> None:
             client.spoil(view(array.ctypes.data, array.nbytes, array))
         return array
 
-    np.empty = lambda *given, **named: spoilt(plain(*given, **named))  # type: ignore[assignment]
-    np.empty_like = lambda *given, **named: spoilt(plain_like(*given, **named))  # type: ignore[assignment]
+    np.empty = lambda *given, **named: spoilt(plain(*given, **named))  # type: ignore
+    np.empty_like = lambda *given, **named: spoilt(plain_like(*given, **named))  # type: ignore
 
 
-def _load(file: str, client: Client, sm: str, check: str) -> ModuleType:
-    """The candidate as a module."""
+def _load(file: str, client: Client, sm: str, check: str) -> tuple[ModuleType, set[str]]:
+    """The candidate as a module, and the packages that it imports."""
     with open(file, encoding="utf-8") as opened:
         imports = _imports(opened.read())
     _warpwright.Device = RemoteDevice  # type: ignore[assignment, misc]
@@ -298,7 +300,7 @@ def _load(file: str, client: Client, sm: str, check: str) -> ModuleType:
     if "triton" in imports:
         from .. import triton
 
-        triton.enable(check=check, sm=sm, on_findings="continue", cuda=True)
+        triton.enable(check=check, sm=sm, on_findings="continue", cuda="torch" in imports)
     _unwritten_arrays(client)
     sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
     spec = importlib.util.spec_from_file_location("candidate", file)
@@ -306,18 +308,25 @@ def _load(file: str, client: Client, sm: str, check: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules["candidate"] = module
     spec.loader.exec_module(module)
-    return module
+    return module, imports
 
 
 def _as_tensor(array: np.ndarray, dtype: str) -> Any:
+    """An array as a tensor of its memory, on the device that the program's Triton has."""
     import torch
 
     tensor = torch.from_numpy(array)
+    if "warpwright.triton.torch" in sys.modules:
+        from ..triton.torch import CUDA
+
+        setattr(tensor.untyped_storage(), CUDA, True)
     return tensor.view(torch.bfloat16) if dtype == "bfloat16" else tensor
 
 
-def _arguments(client: Client, message: dict[str, Any], payload: bytes, arenas: dict[int, Arena]) -> list[Any]:
-    """The arguments of a run. Arrays are NumPy's, or PyTorch's where the program has imported it."""
+def _arguments(
+    client: Client, message: dict[str, Any], payload: bytes, arenas: dict[int, Arena], are_tensors: bool
+) -> list[Any]:
+    """The arguments of a run. Arrays are NumPy's, or PyTorch's where the program imports that."""
     base, arrays = message["base"], [argument for argument in message["arguments"] if "shape" in argument]
     if base not in arenas:
         arenas[base] = Arena([(array["bytes"], array["align"]) for array in arrays], base)
@@ -337,8 +346,10 @@ def _arguments(client: Client, message: dict[str, Any], payload: bytes, arenas: 
             client.spoil(memory)
             remote = RemoteMemory(client, address, memory.size, ~number, True, True)
         client.arrays[address] = (memory.size, remote)
-        array = np.frombuffer(memory.base, DTYPES[argument["dtype"]].storage).reshape(argument["shape"])
-        values.append(_as_tensor(array, argument["dtype"]) if "torch" in sys.modules else array)
+        # An array of its own: what is lent of it is its own memory.
+        array = np.frombuffer(memory.base, DTYPES[argument["dtype"]].storage)  # type: ignore[arg-type]
+        array = array.reshape(argument["shape"])
+        values.append(_as_tensor(array, argument["dtype"]) if are_tensors else array)
     return values
 
 
@@ -348,7 +359,8 @@ def main(descriptor: str, file: str, function: str, sm: str, check: str, host_by
     client = Client(wire, int(host_bytes))
     RemoteDevice.client, RemoteDevice.target = client, sm
     try:
-        launch = getattr(_load(file, client, sm, check), function, None)
+        module, imports = _load(file, client, sm, check)
+        launch = getattr(module, function, None)
         if not callable(launch):
             raise AttributeError(f"{file} has no function `{function}`")
     except BaseException:
@@ -359,7 +371,7 @@ def main(descriptor: str, file: str, function: str, sm: str, check: str, host_by
     while True:
         message, payload = wire.receive()
         client.host_bytes = message["host_bytes"]
-        arguments = _arguments(client, message, payload, arenas)
+        arguments = _arguments(client, message, payload, arenas, "torch" in imports)
         try:
             launch(*arguments)
         except Exception:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import nvrtc
 from .._warpwright import Device, Kernel, Memory, Module
 from ..errors import PtxError, WarpwrightError
 from ..report import Report
@@ -44,6 +45,7 @@ class Scratch:
     """In this one, where kernels reach it."""
     contents: np.ndarray
     memory: Memory
+    name: str
     is_lent: bool = True
 
 
@@ -59,8 +61,9 @@ class ProgramCandidate:
         """By shape and scalars, the PTX that was loaded in the first run of them and before."""
         self._loaded: set[bytes] = set()
         self._output = tempfile.TemporaryFile()
+        """What the process prints."""
         here, there = socket.socketpair()
-        host_bytes = max(spec.scratch_limit(sizes)[0] for sizes in spec.shapes)
+        host_bytes = max(spec.run.host_bytes.value(sizes) for sizes in spec.shapes)
         self._wire = Wire(here, max_payload=host_bytes)
         package = Path(__file__).parents[2]
         paths = [str(package), *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -92,10 +95,7 @@ class ProgramCandidate:
         except Malformed as error:
             raise Rejected("protocol", str(error)) from None
         if message["do"] == "failed":
-            why = str(message.get("why"))
-            if "needs NVIDIA's compiler NVRTC" in why:
-                raise Unusable(why)
-            raise Rejected("does-not-load", why)
+            raise Rejected("does-not-load", self._why(message))
 
     def run(self, stage: Stage, order: str) -> Outcome:
         outcome, run = Outcome(), self._spec.run
@@ -105,11 +105,15 @@ class ProgramCandidate:
         try:
             self._wire.send(*self._described(stage))
             message = self._serve(stage, order, outcome, deadline)
-            if message["do"] == "raised" and not outcome.failures and not any(report.trap for report in outcome.reports):
-                outcome.failures.append(("raised", str(message.get("why"))))
+            if (
+                message["do"] == "raised"
+                and not outcome.failures
+                and not any(report.trap for report in outcome.reports)
+            ):
+                outcome.failures.append(("raised", self._why(message)))
         except Late:
-            message = f"`{self._spec.function}` did not return within {run.seconds:g} seconds"
-            outcome.failures.append(("timeout", message))
+            why = f"`{self._spec.function}` did not return within {run.seconds:g} seconds"
+            outcome.failures.append(("timeout", why))
             outcome.is_last = True
         except Closed:
             outcome.failures.append(("exited", f"its process ended during the run{self._last_words()}"))
@@ -118,14 +122,15 @@ class ProgramCandidate:
             outcome.failures.append(("protocol", f"its process sent {error}, and not what warpwright sends"))
             outcome.is_last = True
         if key in self._seen and self._loaded - before:
-            message = "it loads other code than for the same shape and scalars before: code may not depend on values"
-            outcome.failures.append(("new-code", message))
+            why = "it loads other code than for the same shape and scalars before: code may not depend on values"
+            outcome.failures.append(("new-code", why))
         self._seen.setdefault(key, self._loaded)
         return outcome
 
     def _described(self, stage: Stage) -> tuple[dict[str, Any], bytes]:
         """A run, for the program: its arrays have other values than those that kernels see."""
-        arguments, payload = [], []
+        arguments: list[dict[str, Any]] = []
+        payload = []
         for argument in stage.arguments:
             if not argument.is_array:
                 arguments.append({"value": stage.scalars[argument.name]})
@@ -137,7 +142,7 @@ class ProgramCandidate:
                 assert argument.values is not None
                 drawn: Array = argument.values.draw(argument.dtype, array.shape, stage.sizes, self._random)
                 payload.append(drawn.tobytes())
-        host_bytes = self._spec.scratch_limit(stage.sizes)[0]
+        host_bytes = self._spec.run.host_bytes.value(stage.sizes)
         message = {"base": stage.arena.base, "arguments": arguments, "host_bytes": host_bytes}
         return message, b"".join(payload)
 
@@ -245,11 +250,11 @@ class ProgramCandidate:
         arena = Arena([(size + shift, ALIGN)])
         here, contents = arena.addresses[0] + shift, arena.views[0][shift:]
         contents[:] = np.frombuffer(self._random.bytes(1 << 12), np.uint8)[np.arange(size) % (1 << 12)]
-        return Scratch(address, here, contents, self._device.lend(here, size, arena, name, written=False))
+        return Scratch(address, here, contents, self._device.lend(here, size, arena, name, written=False), name)
 
     def _write(self, writes: list[Any], payload: bytes, stage: Stage, outcome: Outcome) -> None:
         """What the program wrote into memory: one value everywhere, or other contents as far as they are allowed."""
-        left = self._spec.scratch_limit(stage.sizes)[0]
+        left = self._spec.run.host_bytes.value(stage.sizes)
         arrays = [argument for argument in stage.arguments if argument.is_array]
         offset_of_payload = 0
         for write in writes:
@@ -262,7 +267,7 @@ class ProgramCandidate:
                 contents = stage.arena.views[~key]
             else:
                 scratch = self._scratch[key]
-                name, memory, contents = f"memory at {scratch.address:#x}", scratch.memory, scratch.contents
+                name, memory, contents = scratch.name or "memory of its own", scratch.memory, scratch.contents
             if not 0 <= offset <= offset + size <= contents.size:
                 raise ValueError("a write outside of memory")
             if fill is not None:
@@ -276,8 +281,8 @@ class ProgramCandidate:
                 offset_of_payload += size
             else:
                 outcome.notes.append(
-                    f"its host code wrote {size} bytes of contents into {name}, which kernels did not get: "
-                    "only one value everywhere is allowed, unless run.host_bytes says more"
+                    f"its host code wrote contents into {name}, which kernels did not get: one value everywhere is "
+                    "allowed, and other contents as far as run.host_bytes says"
                 )
                 continue
             memory.mark_written(offset, size)
@@ -306,7 +311,7 @@ class ProgramCandidate:
                 **how(self._spec.run),
             )
         except WarpwrightError as error:
-            outcome.failures.append(("refused", str(error)))
+            # The program may know what to do about it.
             return {"error": str(error)}
         report = Report(launched)
         outcome.reports.append(report)
@@ -327,6 +332,13 @@ class ProgramCandidate:
                         if address < scratch.address + scratch.contents.size:
                             break
         return bytes(redirected)
+
+    def _why(self, message: dict[str, Any]) -> str:
+        """What the program raised. Unusable if that is because this machine has no compiler."""
+        why = str(message.get("why"))
+        if nvrtc.INSTALL in why and not nvrtc.is_installed():
+            raise Unusable(why)
+        return why
 
     def _last_words(self) -> str:
         """What the process printed last, for a message."""

@@ -94,6 +94,10 @@ class Run:
     host_bytes: Expression
     scratch_bytes: int
 
+    def has(self, check: str) -> bool:
+        """Whether a check is on."""
+        return any(name.strip() in ("all", check) for name in self.check.split(","))
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -132,10 +136,6 @@ class Spec:
         """The extents of an array."""
         return tuple(extent.value(sizes) for extent in argument.shape)
 
-    def scratch_limit(self, sizes: Sizes) -> tuple[int, int]:
-        """Bytes of contents that the host may give to scratch memory, and of such memory altogether."""
-        return self.run.host_bytes.value(sizes), self.run.scratch_bytes
-
 
 def read(file: Path) -> Spec:
     """Reads a specification. SpecError if it is wrong, in whatever way."""
@@ -163,7 +163,8 @@ class Table:
     """A table of the document. Each key is taken once; what is left is refused."""
 
     def __init__(self, file: Path, path: str, entries: Mapping[str, Any]) -> None:
-        self._file, self._path, self._entries, self._known = file, path, dict(entries), []
+        self._file, self._path, self._entries = file, path, dict(entries)
+        self._known: list[str] = []
 
     def error(self, key: str, why: str) -> SpecError:
         """An error about a key."""
@@ -241,8 +242,10 @@ class Table:
         except ExpressionError as error:
             raise self.error(key, str(error)) from None
 
-    def table(self, key: str, default: Mapping[str, Any] | None = None) -> Table:
-        """A table inside of it."""
+    def table(self, key: str, default: Mapping[str, Any] | None = None, short: str | None = None) -> Table:
+        """A table inside of it. A text instead is that of its key `short`."""
+        if short is not None and isinstance(self._entries.get(key), str):
+            self._entries[key] = {short: self._entries[key]}
         value = self.take(key, dict, f"a table: [{key}]", None if default is None else dict(default))
         return Table(self._file, f"{self._path}.{key}" if self._path else key, value)
 
@@ -304,9 +307,7 @@ class _Reader:
                 "limits", "instructions and bytes are multiples of those of a kernel: name it under [baseline]"
             )
         document.end()
-        spec = Spec(
-            self._file, name, sm, function, launch, arguments, shapes, reference, baseline, run, limits
-        )  # fmt: skip
+        spec = Spec(self._file, name, sm, function, launch, arguments, shapes, reference, baseline, run, limits)
         self._try(spec, document)
         return spec
 
@@ -346,8 +347,8 @@ class _Reader:
             raise table.error("name", f"{name!r} is no name that a function's argument can have")
         role = table.choice("role", ("in", "out", "inout", "scalar"))
         dtype = DTYPES[table.choice("dtype", tuple(DTYPES))]
-        shape, values, value = (), None, None
-        rtol, atol, align = dtype.rtol, dtype.atol, 256
+        shape: tuple[Expression, ...] = ()
+        values, value, rtol, atol, align = None, None, dtype.rtol, dtype.atol, 256
         if role == "scalar":
             if dtype.name == "bfloat16":
                 raise table.error("dtype", "a scalar cannot be bfloat16: pass it as float32")
@@ -363,19 +364,17 @@ class _Reader:
             if role != "out":
                 values = self._values(table, dtype)
             if role != "in":
-                rtol, atol = table.number("rtol", rtol, 0), table.number("atol", atol, 0)
+                rtol, atol = (table.number(key, default, 0) or 0.0 for key, default in (("rtol", rtol), ("atol", atol)))
         table.end()
-        assert rtol is not None and atol is not None
         return Argument(name, role, dtype, shape, values, value, rtol, atol, align)
 
     def _values(self, table: Table, dtype: DType) -> Values:
         """How values are drawn: a kind, or a table with the kind and its numbers."""
-        default = "normal" if dtype.is_float else None
-        if table.has("values") and isinstance(kind := table._entries["values"], str):
-            table._entries["values"] = {"kind": kind}
-        if not table.has("values") and default is None:
-            raise table.error("values", 'it is missing: integers need bounds: { kind = "integers", low = 0, high = "n" }')
-        given = table.table("values", {"kind": "normal"})
+        if not table.has("values") and not dtype.is_float:
+            raise table.error(
+                "values", 'it is missing: integers need bounds: { kind = "integers", low = 0, high = "n" }'
+            )
+        given = table.table("values", {"kind": "normal"}, short="kind")
         kind = given.choice("kind", tuple(KINDS))
         if kind in ("normal", "uniform") and not dtype.is_float:
             raise given.error("kind", f"{kind} numbers are no {dtype.name}: take integers")
@@ -395,8 +394,8 @@ class _Reader:
         return Values(kind, **found)
 
     def _range(self, table: Table, key: str) -> Range:
-        value = table.take(key, object, "a number, or a list of the lowest and the highest")
-        ends = value if isinstance(value, list) else [value, value]
+        value: Any = table.take(key, object, "a number, or a list of the lowest and the highest")
+        ends: list[Any] = value if isinstance(value, list) else [value, value]
         right = len(ends) == 2 and all(type(end) in (int, float) and abs(end) < float("inf") for end in ends)
         if not right or ends[0] > ends[1]:
             raise table.error(key, f"{value!r} is neither a number nor a list of the lowest and the highest")
@@ -431,7 +430,9 @@ class _Reader:
         orders = table.texts("orders", ("issue", "reverse", "random"))
         for order in orders:
             head, _, seed = order.partition(":")
-            if head not in ("issue", "reverse", "random") or (":" in order and (head != "random" or not seed.isdigit())):
+            if head not in ("issue", "reverse", "random") or (
+                ":" in order and (head != "random" or not seed.isdigit())
+            ):
                 raise table.error("orders", f"{order!r} is not issue, reverse, random or random: and a whole number")
         if not orders:
             raise table.error("orders", "there is none: take issue, reverse and random")

@@ -38,10 +38,20 @@ PATTERN_LIMIT = 1 << 30
 class Lent:
     """Memory that a device has."""
 
-    __slots__ = ("device", "memory", "address", "bytes", "pattern", "__weakref__")
+    __slots__ = ("device", "memory", "address", "bytes", "pattern", "writable", "storage", "__weakref__")
 
-    def __init__(self, device: Any, memory: Any, address: int, bytes: int, pattern: Any) -> None:
-        self.device, self.memory, self.address, self.bytes, self.pattern = device, memory, address, bytes, pattern
+    def __init__(self, device: Any, memory: Any, address: int, bytes: int) -> None:
+        self.device, self.memory, self.address, self.bytes = device, memory, address, bytes
+        self.pattern: Any = None
+        """The type whose pattern parts of it may have."""
+        self.writable = True
+        self.storage: Any = lambda: None
+        """A weak reference to the storage that has it, if one has."""
+
+    def is_stale(self) -> bool:
+        """Whether its storage has other memory by now, since it was resized."""
+        storage = self.storage()
+        return storage is not None and (storage.data_ptr(), storage.nbytes()) != (self.address, self.bytes)
 
     def close(self) -> None:
         """Takes it back."""
@@ -181,20 +191,13 @@ class Memories:
 
     def lend_storage(self, storage: Any, name: str, tensor: Any) -> None:
         """Lends the memory behind a tensor."""
-        lent = getattr(storage, LENT, None)
-        if lent is None or lent.device is not self.device or lent.address != storage.data_ptr():
-            if storage.device.type != "cpu":
-                raise TypeError(
-                    f"argument {name} is on {storage.device}: the virtual GPU works on tensors in the host's memory; "
-                    "make it with device='cpu', or see `enable(cuda=True)`"
-                )
-            lent = self._lend(
-                storage.data_ptr(), storage.nbytes(), _described(tensor), getattr(storage, UNWRITTEN, None)
+        if storage.device.type != "cpu":
+            raise TypeError(
+                f"argument {name} is on {storage.device}: the virtual GPU works on tensors in the host's memory; "
+                "make it with device='cpu', or see `enable(cuda=True)`"
             )
-            if lent is None:
-                return
-            setattr(storage, LENT, lent)
-        if lent.pattern is not None:
+        lent = self._of(storage, tensor, getattr(storage, UNWRITTEN, None))
+        if lent is not None and lent.pattern is not None:
             _mark_written(lent)
 
     def expose(self, tensor: Any) -> None:
@@ -203,16 +206,25 @@ class Memories:
         storage = tensor.untyped_storage()
         if storage.device.type != "cpu":
             return
-        lent = getattr(storage, LENT, None)
-        if lent is None or lent.device is not self.device or lent.address != storage.data_ptr():
-            lent = self._lend(storage.data_ptr(), storage.nbytes(), _described(tensor), None)
-            if lent is None:
-                return
-            setattr(storage, LENT, lent)
-        elif lent.pattern is not None:
-            lent.memory.mark_written()
-        lent.pattern = None
         setattr(storage, UNWRITTEN, None)
+        lent = self._of(storage, tensor, None)
+        if lent is not None and lent.pattern is not None:
+            lent.memory.mark_written()
+            lent.pattern = None
+
+    def _of(self, storage: Any, tensor: Any, pattern: Any) -> Lent | None:
+        """What is lent of a storage."""
+        lent = getattr(storage, LENT, None)
+        if lent is not None and lent.device is self.device:
+            if lent.address == storage.data_ptr() and lent.bytes == storage.nbytes():
+                return lent
+            lent.close()
+        lent = self._lend(storage.data_ptr(), storage.nbytes(), _described(tensor), pattern)
+        if lent is not None:
+            setattr(storage, LENT, lent)
+            if lent.bytes == storage.nbytes():
+                lent.storage = weakref.ref(storage)
+        return lent
 
     def _lend_array(self, array: np.ndarray, name: str) -> None:
         owner = array
@@ -221,32 +233,40 @@ class Memories:
         if hasattr(owner.base, "untyped_storage"):
             return self.lend_storage(owner.base.untyped_storage(), name, owner.base)
         known = self._arrays.get(id(owner))
+        writable = owner.flags.writeable
         if known is not None and known[1].device is self.device:
-            return None
+            if known[1].writable == writable:
+                return None
+            known[1].close()
         low, high = np.lib.array_utils.byte_bounds(owner) if hasattr(np.lib, "array_utils") else np.byte_bounds(owner)
-        lent = self._lend(low, high - low, _described(array), None)
+        lent = self._lend(low, high - low, _described(array), None, writable)
         if lent is not None:
             forget = functools.partial(lambda arrays, key, _: arrays.pop(key, None), self._arrays, id(owner))
             self._arrays[id(owner)] = (weakref.ref(owner, forget), lent)
         return None
 
-    def _lend(self, address: int, bytes: int, name: str, pattern: Any) -> Lent | None:
+    def _lend(self, address: int, bytes: int, name: str, pattern: Any, writable: bool = True) -> Lent | None:
         """Lends memory; None if it is none, or is lent already as a part of other memory."""
         if bytes == 0 or address == 0:
             return None
         try:
-            memory = self.device.lend(address, bytes, None, name, written=pattern is None)
+            memory = self.device.lend(address, bytes, None, name, written=pattern is None, writable=writable)
         except WarpwrightError:
             # Two arrays may share memory without sharing an owner. The device gets the memory of both as one.
             low, high = address & ~(WORD - 1), address + bytes
             for other in list(self._lent):
-                if other.device is self.device and low < other.address + other.bytes and other.address < high:
-                    if other.address <= address and address + bytes <= other.address + other.bytes:
-                        return None
+                if other.device is not self.device or low >= other.address + other.bytes or other.address >= high:
+                    continue
+                if other.is_stale():
+                    other.close()
+                elif other.address <= address and address + bytes <= other.address + other.bytes:
+                    return None
+                else:
                     low, high = min(low, other.address), max(high, other.address + other.bytes)
                     other.close()
             address, bytes, pattern = low, high - low, None
-            memory = self.device.lend(address, bytes, None, name)
-        lent = Lent(self.device, memory, address, bytes, pattern)
+            memory = self.device.lend(address, bytes, None, name, writable=writable)
+        lent = Lent(self.device, memory, address, bytes)
+        lent.pattern, lent.writable = pattern, writable
         self._lent.add(lent)
         return lent

@@ -7,10 +7,14 @@ loaded with every `import triton`, and leave two backends for one target.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
+import threading
+import warnings
 from typing import Any
 
+from triton import knobs
 from triton.backends import Backend, backends
 from triton.runtime.driver import driver as drivers
 from triton.runtime.jit import JITFunction
@@ -34,8 +38,12 @@ class Switch:
 
     def __init__(self, driver: VirtualDriver, cuda: bool) -> None:
         self._undo: list[Any] = []
+        if knobs.runtime.interpret:
+            warnings.warn(
+                "TRITON_INTERPRET is set: Triton's interpreter runs kernels, and nothing is checked", stacklevel=3
+            )
         self._driver = driver
-        self._launching = 0
+        self._launching = threading.local()
         known = backends.get(NVIDIA)
         backends[NVIDIA] = Backend(compiler=VirtualBackend, driver=known.driver if known else VirtualDriver)
         self._undo.append(lambda: backends.__setitem__(NVIDIA, known) if known else backends.pop(NVIDIA))
@@ -65,11 +73,11 @@ class Switch:
 
     def _take_arguments(self) -> None:
         """Launches take arrays and numbers of NumPy, and ask a tensor for its address without lending it twice."""
-        run, torch = JITFunction.run, _torch()
+        run, torch, launching = JITFunction.run, _torch(), self._launching
         plain = torch._C.DisableTorchFunction if torch is not None else _Nothing
 
         def launch(function: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-            self._launching += 1
+            inner, launching.on = getattr(launching, "on", False), True
             try:
                 with plain():
                     args = tuple(map(as_argument, args))
@@ -77,7 +85,7 @@ class Switch:
                         kwargs[name] = as_argument(value)
                     return run(function, *args, grid=grid, warmup=warmup, **kwargs)
             finally:
-                self._launching -= 1
+                launching.on = inner
 
         self.set(JITFunction, "run", launch)
 
@@ -107,8 +115,9 @@ class Switch:
         address = torch.Tensor.data_ptr
 
         def data_ptr(tensor: Any) -> int:
-            if not self._launching and tensor.layout is torch.strided:
-                with torch._C.DisableTorchFunction():
+            if not getattr(self._launching, "on", False):
+                # Tensors that have no storage have no address to give either.
+                with torch._C.DisableTorchFunction(), contextlib.suppress(NotImplementedError, RuntimeError):
                     self._driver.memories.expose(tensor)
             return address(tensor)
 

@@ -1,0 +1,17 @@
+"""Kernels of Triton on tensors of PyTorch."""
+
+import pytest
+import torch
+from with_triton import double, without_mask
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_right(device):
+    x = torch.ones(100, device=device)
+    y = torch.empty_like(x)
+    double[(2,)](x, y, 100, BLOCK=64)
+    assert (y == 2).all()
+
+
+def test_out_of_bounds():
+    without_mask[(1,)](torch.ones(100), 100, BLOCK=128)
