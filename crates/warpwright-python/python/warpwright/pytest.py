@@ -172,7 +172,7 @@ class Plugin:
             return
         for order in self._orders:
             test = type(item).from_parent(item.parent, name=item.name)
-            test._nodeid = f"{item.nodeid}[{order}]"
+            test._nodeid = f"{item.nodeid}[{order}]"  # type: ignore[attr-defined]
             test.stash[_ORDER] = order
             yield test
 

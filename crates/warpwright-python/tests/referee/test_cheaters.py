@@ -312,6 +312,17 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
     ),
     "searches for the result": (SCALE, program(SEARCH), ".py", "", {"finding:uninitialized", "wrong-values"}),
     # What it does to its judge.
+    "writes another reference": (
+        SCALE,
+        program(
+            "    copy(x, y, n)",
+            before="import os\nwith open(os.path.join(os.path.dirname(__file__), 'reference.py'), 'w') as f:\n"
+            "    f.write('def reference(x, a):\\n    return x')",
+        ),
+        ".py",
+        "",
+        {"wrong-values"},
+    ),
     "patches the judge": (
         SCALE,
         program("    y[:] = a * x", before=PATCH),
@@ -445,5 +456,8 @@ def test_cheaters_are_rejected(name: str, tmp_path: Path) -> None:
         ":".join([reason.kind, *([part["kind"]] if (part := reason.finding or reason.trap) else [])])
         for reason in verdict.reasons
     }
-    assert found == reasons, verdict.reasons
+    # What a race does to values depends on how fast threads of the host are.
+    chance = {"wrong-values", "not-repeatable"} if "finding:race" in reasons else set()
+    assert found - chance == reasons - chance, verdict.reasons
     assert not verdict.accepted
+    assert all(reason.count <= max(verdict.runs, 1) for reason in verdict.reasons)

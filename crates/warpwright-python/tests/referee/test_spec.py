@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from problems import SCALE, SUM, Problem, array, judged, write
-
 from warpwright.referee.compare import compare
 from warpwright.referee.dtypes import DTYPES
 from warpwright.referee.expressions import Expression, ExpressionError

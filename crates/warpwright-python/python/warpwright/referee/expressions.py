@@ -13,6 +13,9 @@ from dataclasses import dataclass
 LIMIT = 1 << 63
 """Values are smaller than this."""
 
+LONGEST = 500
+"""Characters of an expression."""
+
 _BINARY: dict[type[ast.operator], tuple[str, Callable[[int, int], int]]] = {
     ast.Add: ("+", operator.add),
     ast.Sub: ("-", operator.sub),
@@ -50,6 +53,8 @@ class Expression:
         if isinstance(given, bool) or not isinstance(given, (int, str)):
             raise ExpressionError(f"{given!r} is neither a whole number nor an expression as text")
         text = str(given)
+        if len(text) > LONGEST:
+            raise ExpressionError(f"an expression of {len(text)} characters is longer than {LONGEST}")
         try:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):

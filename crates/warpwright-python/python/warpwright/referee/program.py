@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import nvrtc
 from .._warpwright import Device, Kernel, Memory, Module
 from ..errors import PtxError, WarpwrightError
 from ..report import Report
@@ -94,10 +95,7 @@ class ProgramCandidate:
         except Malformed as error:
             raise Rejected("protocol", str(error)) from None
         if message["do"] == "failed":
-            why = str(message.get("why"))
-            if "needs NVIDIA's compiler NVRTC" in why:
-                raise Unusable(why)
-            raise Rejected("does-not-load", why)
+            raise Rejected("does-not-load", self._why(message))
 
     def run(self, stage: Stage, order: str) -> Outcome:
         outcome, run = Outcome(), self._spec.run
@@ -112,7 +110,7 @@ class ProgramCandidate:
                 and not outcome.failures
                 and not any(report.trap for report in outcome.reports)
             ):
-                outcome.failures.append(("raised", str(message.get("why"))))
+                outcome.failures.append(("raised", self._why(message)))
         except Late:
             why = f"`{self._spec.function}` did not return within {run.seconds:g} seconds"
             outcome.failures.append(("timeout", why))
@@ -313,7 +311,7 @@ class ProgramCandidate:
                 **how(self._spec.run),
             )
         except WarpwrightError as error:
-            outcome.failures.append(("refused", str(error)))
+            # The program may know what to do about it.
             return {"error": str(error)}
         report = Report(launched)
         outcome.reports.append(report)
@@ -334,6 +332,13 @@ class ProgramCandidate:
                         if address < scratch.address + scratch.contents.size:
                             break
         return bytes(redirected)
+
+    def _why(self, message: dict[str, Any]) -> str:
+        """What the program raised. Unusable if that is because this machine has no compiler."""
+        why = str(message.get("why"))
+        if nvrtc.INSTALL in why and not nvrtc.is_installed():
+            raise Unusable(why)
+        return why
 
     def _last_words(self) -> str:
         """What the process printed last, for a message."""

@@ -123,4 +123,4 @@ def _function(spec: Spec, named: FunctionFile) -> Callable[..., Any]:
     function = getattr(module, named.function, None)
     if not callable(function):
         raise SpecError(f"{spec.file}: reference.function: {named.file} has no function `{named.function}`")
-    return function  # type: ignore[no-any-return]
+    return function
