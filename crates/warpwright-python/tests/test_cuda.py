@@ -10,7 +10,9 @@ from pathlib import Path
 def says(program: str) -> list[str]:
     """The lines that a program prints."""
     begin = "import ctypes, os, warpwright, warpwright.cuda as cuda\n"
-    ended = subprocess.run([sys.executable, "-c", begin + program], capture_output=True, text=True, timeout=60, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", begin + program], capture_output=True, text=True, timeout=60, check=True
+    )
     return ended.stdout.splitlines()
 
 
