@@ -30,7 +30,7 @@ from .settings import Settings, device, on_report, settings
 
 CHECKS = ("all", "memcheck", "racecheck", "initcheck", "synccheck", "synccheck=strict")
 
-CLIENTS = ("numba.cuda", "numba_cuda", "cuda.bindings", "cuda.core", "cuda.cuda", "pycuda", "cupy", "tinygrad")
+CLIENTS = ("numba.cuda", "numba_cuda", "cuda.bindings", "cuda.core", "cuda.cuda", "cupy", "tinygrad")
 """Packages that load the CUDA driver."""
 
 _ORDER = pytest.StashKey[str]()
