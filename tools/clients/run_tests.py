@@ -1,6 +1,7 @@
 """Runs the tests of others that pytest runs, file by file, and prints `ok TEST`, `failed TEST: why`, `left out TEST: why`.
 
     run_tests.py numba [quick]         the tests that the wheel of numba-cuda carries
+    run_tests.py numba plugin [quick]  the same with the plugin for pytest and all checks, not under `warpwright exec`
     run_tests.py tinygrad CHECKOUT     forward passes of tinygrad's operators, from a checkout of its repository
 
 Each file is a process of its own, and has its time: what hangs or ends a process is a failure of the test that it was.
@@ -122,9 +123,11 @@ def stale(files, environment, skips, folder, listed, whole):
 
 def main():
     match sys.argv[1:]:
-        case ["numba", *rest]:
-            whole = rest != ["quick"]
+        case ["numba", *rest] if rest in ([], ["quick"], ["plugin"], ["plugin", "quick"]):
+            whole = "quick" not in rest
             parts, environment, skips = numba(quick=not whole)
+            if "plugin" in rest:
+                environment, skips = {"PYTEST_ADDOPTS": "-p warpwright --gpu-check=all"}, HERE / "numba.plugin.skips"
         case ["tinygrad", checkout]:
             whole = True
             parts, environment, skips = tinygrad(checkout)

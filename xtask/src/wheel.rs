@@ -76,7 +76,10 @@ pub(crate) fn install(python: &Path) -> Result<(), String> {
 pub(crate) fn tests(python: &Path, folder: &Path) -> Result<SuiteResult, String> {
     let mut tests = Command::new(python);
     // Not from the root: there the package itself would be found before what was installed.
-    tests.current_dir(folder).args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-m", "not torch"]).arg(folder);
+    tests
+        .current_dir(folder)
+        .args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-m", "not torch"])
+        .arg(folder);
     pytest(tests.env("PYTHONDONTWRITEBYTECODE", "1"))
 }
 

@@ -8,8 +8,10 @@ mod common;
 
 #[cfg(target_os = "linux")]
 mod suite {
+    mod taken;
+
     use crate::common::{Findings, add_setter, client, context, get, input, kernel, ok, output};
-    use std::ffi::{CStr, c_char, c_int};
+    use std::ffi::{c_char, c_int};
     use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
     use warpwright_cuda::api::*;
     use warpwright_cuda::types::*;
@@ -131,24 +133,6 @@ again:
             ok(cuCtxDestroy_v2(made));
         }
         status
-    }
-
-    /// What was found since the last call: the kinds of findings, and other events.
-    fn take() -> String {
-        // SAFETY: the text is there until the next call.
-        let text = unsafe { CStr::from_ptr(warpwrightTake()) }.to_str().unwrap();
-        let kind = |line: &str| {
-            let line: serde_json::Value = serde_json::from_str(line).unwrap();
-            line.get("kind").unwrap_or(&line["event"]).as_str().unwrap().to_owned()
-        };
-        let kinds: Vec<_> = text.lines().map(kind).collect();
-        format!("{kinds:?}")
-    }
-
-    fn set(check: Option<&CStr>, race: Option<&CStr>, order: Option<&CStr>) -> c_int {
-        let pointer = |text: Option<&CStr>| text.map_or(In::null(), |text| input(text.as_ptr()));
-        // SAFETY: texts.
-        unsafe { warpwrightSet(pointer(check), pointer(race), pointer(order)) }
     }
 
     /// What a client does. Its exit status is what it returns.
@@ -292,34 +276,7 @@ again:
                 context(0);
                 launch(kernel(PTX, "write"), 6, Some(allocate(16)));
             }
-            "is told what it takes" => {
-                ok(init());
-                context(0);
-                let (write, read, stop) = (kernel(PTX, "write"), kernel(PTX, "read"), kernel(PTX, "stop"));
-                let x = allocate(16);
-                println!("{}", take());
-                // Twice, so that the second one is not what is known already; and nobody has waited.
-                for _ in 0..2 {
-                    launch(write, 6, Some(x));
-                    launch(write, 6, Some(x));
-                    launch(stop, 1, None);
-                    println!("{} {}", take(), synchronize().0);
-                }
-                // What was written under other checks is written, and checks go as they come.
-                launch(write, 4, Some(x));
-                println!("{}", set(Some(c"initcheck"), None, None));
-                launch(read, 1, Some(x));
-                println!("{}", take());
-                launch(read, 1, Some(allocate(16)));
-                println!("{}", set(Some(c"memcheck"), Some(c"strict"), Some(c"random:1")));
-                launch(read, 1, Some(allocate(16)));
-                println!("{}", take());
-                println!("{} {}", set(Some(c"all"), Some(c"lax"), None), set(None, None, Some(c"backwards")));
-                launch(read, 1, Some(allocate(16)));
-                println!("{}", take());
-                // Nobody takes what comes last.
-                launch(write, 6, Some(x));
-            }
+            "is told what it takes" => taken::play(),
             "never ends" => {
                 ok(init());
                 context(0);
@@ -470,7 +427,7 @@ again:
             memory_and_values_of_graphs_are_uninitialised_in_each_launch,
         ),
         ("the_same_finding_is_told_once", the_same_finding_is_told_once),
-        ("what_is_found_is_taken_by_a_client", what_is_found_is_taken_by_a_client),
+        ("what_is_found_is_taken_by_a_client", taken::test),
         ("an_error_stays_with_its_context", an_error_stays_with_its_context),
         ("an_error_is_told_once_if_programs_are_to_go_on", an_error_is_told_once_if_programs_are_to_go_on),
         ("calls_that_fail_are_findings_if_asked", calls_that_fail_are_findings_if_asked),
@@ -567,25 +524,6 @@ warpwright: 1 launches: 1 errors, 0 warnings"
         let [finding, end] = &lines[..] else { panic!("{lines:#?}") };
         assert_eq!((&finding["tool"], &finding["kind"]), (&"initcheck".into(), &"uninitialized".into()));
         assert_eq!((&end["launches"], &end["errors"]), (&100.into(), &100.into()));
-    }
-
-    fn what_is_found_is_taken_by_a_client() {
-        let ended = client("is told what it takes", &[("WARPWRIGHT_ON_ERROR", "continue")]);
-        let expected = [
-            "[]",
-            r#"["out-of-bounds", "repeated", "instruction"] 0"#,
-            r#"["out-of-bounds", "repeated", "instruction"] 0"#,
-            "0",
-            "[]",
-            "0",
-            r#"["uninitialized"]"#,
-            "1 1",
-            "[]",
-        ];
-        assert_eq!(ended.text().lines().collect::<Vec<_>>(), expected);
-        // The last one, in five lines and a note; and no totals.
-        let errors = ended.errors();
-        assert_eq!(errors.iter().filter(|line| line.starts_with("warpwright: ")).count(), 1, "{errors:#?}");
     }
 
     fn memory_and_values_of_graphs_are_uninitialised_in_each_launch() {

@@ -143,6 +143,10 @@ impl Launched {
         self.data().json()
     }
 
+    fn documents(&self) -> [String; 1] {
+        [self.json()]
+    }
+
     fn text(&self) -> String {
         self.renderer().report(&self.report)
     }

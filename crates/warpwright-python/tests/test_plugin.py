@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+import warpwright
+
 SUITES = Path(__file__).parent / "plugin"
 
 # An outcome: that of the test, and the errors that were found, each with the file and the line that it names.
 Outcome = tuple[str, list[str]]
+
+
+def is_there(package: str) -> bool:
+    """Whether a package is installed; a folder of that name is none."""
+    spec = find_spec(package)
+    return spec is not None and spec.origin is not None
 
 
 def bugs() -> dict[str, list[int]]:
@@ -31,10 +41,10 @@ def bugs() -> dict[str, list[int]]:
 BUGS = bugs()
 
 
-def play(folder: Path, suite: str, *options: str) -> dict[str, list[Outcome]]:
-    """Runs a suite. The outcomes by the names of tests; a name may come again."""
+def play(folder: Path, suite: str, *options: str, before: Sequence[str] = ()) -> dict[str, list[Outcome]]:
+    """Runs a suite, by a program that is `before` pytest. The outcomes by the names of tests; a name may come again."""
     results = folder / "results.xml"
-    command = [sys.executable, "-m", "pytest", "-p", "warpwright", "-p", "no:cacheprovider", "-o", "addopts="]
+    command = [*before, sys.executable, "-m", "pytest", "-p", "warpwright", "-p", "no:cacheprovider"]
     command += [f"--junitxml={results}", str(SUITES / suite), *options]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode in (0, 1), ended.stdout + ended.stderr
@@ -137,7 +147,7 @@ def test_the_driver_works_in_the_process_of_the_tests(tmp_path: Path) -> None:
     assert play(tmp_path, "driver.py", "--gpu-check=all") == OF_DRIVER
 
 
-@pytest.mark.skipif(find_spec("xdist") is None, reason="pytest-xdist is not installed")
+@pytest.mark.skipif(not is_there("xdist"), reason="pytest-xdist is not installed")
 def test_tests_run_in_several_processes(tmp_path: Path) -> None:
     assert play(tmp_path, "driver.py", "--gpu-check=all", "-n2") == OF_DRIVER
 
@@ -148,9 +158,9 @@ def lines_of(suite: str, *texts: str) -> list[str]:
     return [f"{suite}:{lines.index(text) + 1}" for text in texts]
 
 
-@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
+@pytest.mark.skipif(not is_there("triton"), reason="Triton is not installed")
 def test_kernels_of_triton_are_checked(tmp_path: Path) -> None:
-    (store,) = lines_of("with_triton.py", "    tl.store(y + i, 2 * tl.load(x + i, mask=i < n))")
+    (store,) = lines_of("with_triton.py", "    tl.store(x + i, 2 * tl.load(x + i, mask=i < n))")
     for order in ("issue", "reverse"):
         assert play(tmp_path, "with_triton.py", "--gpu-check=all", f"--gpu-orders={order}") == {
             "test_right": PASSED,
@@ -161,7 +171,7 @@ def test_kernels_of_triton_are_checked(tmp_path: Path) -> None:
 
 @pytest.mark.torch
 def test_kernels_of_triton_are_checked_on_tensors(tmp_path: Path) -> None:
-    (store,) = lines_of("with_triton.py", "    tl.store(y + i, 2 * tl.load(x + i, mask=i < n))")
+    (store,) = lines_of("with_triton.py", "    tl.store(x + i, 2 * tl.load(x + i, mask=i < n))")
     assert play(tmp_path, "with_torch.py", "--gpu-check=all") == {
         "test_right[cpu]": PASSED,
         "test_right[cuda]": PASSED,
@@ -169,7 +179,7 @@ def test_kernels_of_triton_are_checked_on_tensors(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.skipif(find_spec("numba_cuda") is None, reason="numba-cuda is not installed")
+@pytest.mark.skipif(not is_there("numba_cuda"), reason="numba-cuda is not installed")
 def test_kernels_of_numba_are_checked(tmp_path: Path) -> None:
     double, store = lines_of("with_numba.py", "    y[i] = 2 * x[i]", "    shared[i] = x[i]")
     for order in ("issue", "reverse"):
@@ -180,6 +190,26 @@ def test_kernels_of_numba_are_checked(tmp_path: Path) -> None:
             "test_missing_barrier": [("failure", [f"racecheck race at {store}"])],
             "test_order": PASSED,
         }
+
+
+def test_findings_of_all_tests_are_in_one_document(tmp_path: Path) -> None:
+    file = tmp_path / "found.sarif"
+    for workers in ([], ["-n2"] if is_there("xdist") else []):
+        names = "test_out_of_bounds or test_missing_barrier or test_in_setup"
+        play(tmp_path, "suite.py", "--gpu-check=all", f"--gpu-sarif={file}", "-k", names, *workers)
+        (run,) = json.loads(file.read_text())["runs"]
+        found = [
+            (result["ruleId"], result["locations"][0]["physicalLocation"]["region"]["startLine"])
+            for result in run["results"]
+        ]
+        beyond, race = BUGS["out_of_bounds"][0], BUGS["missing_barrier"][0]
+        assert sorted(set(found)) == [("memcheck/out-of-bounds", beyond), ("racecheck/race", race)]
+
+
+def test_under_exec_the_driver_is_the_one_that_is_there(tmp_path: Path) -> None:
+    program = Path(warpwright.__file__).parent / "bin" / "warpwright"
+    before = [str(program), "exec", "--on-error", "continue", "--"]
+    assert play(tmp_path, "driver.py", "--gpu-check=all", before=before) == OF_DRIVER
 
 
 @pytest.mark.parametrize(

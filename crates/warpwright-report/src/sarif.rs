@@ -7,6 +7,7 @@ use crate::case::{Case, Problem};
 use crate::rules::RULES;
 use crate::{Severity, Site, Source};
 use serde_json::{Value, json};
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use warpwright_vm::render::symbol;
 
@@ -27,30 +28,33 @@ pub fn sarif(cases: &[Case], root: &Path) -> String {
             (id, described)
         })
         .collect();
-    let mut results: Vec<(String, u64, Value)> = Vec::new();
-    for case in cases {
-        for problem in &case.problems {
-            let fingerprint = fingerprint(problem, &root);
-            if let Some((_, count, _)) = results.iter_mut().find(|(known, ..)| *known == fingerprint) {
-                *count += problem.count;
-                continue;
-            }
-            let id = problem.rule();
-            let index = rules.iter().position(|(known, _)| *known == id).unwrap_or_else(|| {
-                let described =
-                    descriptor(&id, &problem.tool, problem.severity, &problem.kind, &problem.kind);
-                rules.push((id.clone(), described));
-                rules.len() - 1
-            });
-            let mut result = result(problem, case, &root);
-            result["ruleId"] = id.into();
-            result["ruleIndex"] = index.into();
-            // The second one is the only one that GitHub looks at.
-            result["partialFingerprints"] = json!({ "warpwright/v1": fingerprint, "primaryLocationLineHash": format!("{fingerprint}:1") });
-            results.push((fingerprint, problem.count, result));
+    // By fingerprints, the place in the list.
+    let mut known = HashMap::<String, usize>::new();
+    let mut results: Vec<(u64, Value)> = Vec::new();
+    for (case, problem) in
+        cases.iter().flat_map(|case| case.problems.iter().map(move |problem| (case, problem)))
+    {
+        let fingerprint = fingerprint(problem, &root);
+        if let Some(&index) = known.get(&fingerprint) {
+            results[index].0 += problem.count;
+            continue;
         }
+        let id = problem.rule();
+        let index = rules.iter().position(|(known, _)| *known == id).unwrap_or_else(|| {
+            let described = descriptor(&id, &problem.tool, problem.severity, &problem.kind, &problem.kind);
+            rules.push((id.clone(), described));
+            rules.len() - 1
+        });
+        let mut result = result(problem, case, &root);
+        result["ruleId"] = id.into();
+        result["ruleIndex"] = index.into();
+        // The second one is the only one that GitHub looks at.
+        result["partialFingerprints"] =
+            json!({ "warpwright/v1": fingerprint, "primaryLocationLineHash": format!("{fingerprint}:1") });
+        known.insert(fingerprint, results.len());
+        results.push((problem.count, result));
     }
-    let results = results.into_iter().map(|(_, count, mut result)| {
+    let results = results.into_iter().map(|(count, mut result)| {
         result["occurrenceCount"] = count.into();
         result
     });

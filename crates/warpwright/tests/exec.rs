@@ -5,6 +5,7 @@
 mod common;
 
 use common::{Folder, status, stdout};
+use std::collections::HashMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -270,11 +271,58 @@ fn reports_have_what_all_processes_have_found() {
         assert_eq!(messages, ["stream was never given back", "event was never given back"]);
         assert_eq!(read("found.xml").matches("<failure").count(), 1);
     }
+    // A program that is not there.
+    let mut none =
+        sandbox.exec(&["--library", &sandbox.library, "--sarif", "found.sarif", "--", "no/such/program"]);
+    assert_eq!((status(&none.output().expect("it starts")), read("found.sarif").as_str()), (2, ""));
     // A program that has not used the library.
     let unused = output(sandbox.script(&["--junit", "none.xml", "--findings", "none.json"], "true"));
     assert_eq!((status(&unused), unused.stderr.as_slice()), (0, &b""[..]));
     assert_eq!(read("none.xml").matches("<testcase").count(), 1);
     assert!(sandbox.is_clean());
+}
+
+/// The scripts of the GitHub action: what its steps learn of a command, and of the wheel.
+#[test]
+fn the_action_runs_a_command_and_tells_its_files() {
+    let sandbox = Sandbox::new("exec_action");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let temporary = sandbox.folder.path().join("temporary");
+    let step = |script: &str, variables: &[(&str, &str)]| {
+        let told = sandbox.folder.write("told", "");
+        let mut command = Command::new(root.join("tools/action").join(script));
+        command
+            .current_dir(sandbox.folder.path())
+            .env("GITHUB_ACTION_PATH", &root)
+            .env("GITHUB_OUTPUT", &told);
+        command.env("RUNNER_TEMP", &temporary).env("RUNNER_OS", "Linux").env("RUNNER_ARCH", "X64");
+        command.envs(variables.iter().copied());
+        let ended = output(command);
+        assert_eq!(status(&ended), 0, "{ended:?}");
+        let told = fs::read_to_string(told).expect("it is there");
+        let told: HashMap<_, _> = told
+            .lines()
+            .filter_map(|line| line.split_once('='))
+            .map(|(key, value)| (key.to_owned(), value.to_owned()))
+            .collect();
+        (told, ended)
+    };
+    let write = r#"echo '{}' > "$SARIF"; echo "a command with 'quotes' and \"others\""; (exit 3) | true; echo unreached"#;
+    let (told, ended) = step("run", &[("COMMAND", write), ("UPLOAD", "true")]);
+    assert_eq!(told["status"], "3");
+    assert_eq!(stdout(&ended), "a command with 'quotes' and \"others\"\n");
+    assert_eq!(fs::read_to_string(&told["sarif"]).expect("it is there"), "{}\n");
+    assert!(Path::new(&told["sarif"]).starts_with(&told["folder"]) && !told.contains_key("junit"));
+    for (upload, warnings) in [("true", 1), ("false", 0)] {
+        let command = r#"echo x > "$JUNIT""#;
+        let (told, ended) = step("run", &[("COMMAND", command), ("UPLOAD", upload)]);
+        assert_eq!((told["status"].as_str(), told.contains_key("sarif")), ("0", false));
+        assert!(Path::new(&told["junit"]).is_file());
+        assert_eq!(stdout(&ended).matches("::warning").count(), warnings);
+    }
+    let [(first, _), (second, _)] = [step("key", &[]), step("key", &[])];
+    assert_eq!(first, second);
+    assert!(first["key"].starts_with("warpwright-Linux-X64-"));
 }
 
 #[test]

@@ -585,8 +585,7 @@ fn findings_go_to_files_for_continuous_integration() {
     let (_, failure) = failure.split_once("<failure").expect("a failure");
     let (_, text) = failure.split_once('>').expect("a text");
     let (text, _) = text.split_once("</failure>").expect("its end");
-    let unescaped =
-        text.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&");
+    let unescaped = text.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&");
     let shown = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(Some(unescaped.as_str()), shown.split("\n\n").next());
 
@@ -596,6 +595,10 @@ fn findings_go_to_files_for_continuous_integration() {
     let log: Value = serde_json::from_str(&read(&sarif)).expect("JSON");
     assert_eq!(log["runs"][0]["results"], json!([]));
     assert_eq!(read(&junit).matches("<testcase").count(), 1);
+    // What was not launched has no report, also none that nothing was found.
+    let refused =
+        run_file("race.ptx", &[&["--grid", "1", "--block", "32", "zeros:u32:64"][..], &reports].concat());
+    assert_eq!((status(&refused), read(&sarif).as_str(), read(&junit).as_str()), (2, "", ""));
     let nowhere = run_file("race.ptx", &["--grid", "1", "zeros:u32:64", "--junit", "no/such/folder/x.xml"]);
     assert_eq!((status(&nowhere), stdout(&nowhere)), (2, ""));
 }

@@ -128,6 +128,11 @@ entries! {
                  loaded {path}, by an RPATH or a path of its own, in place of the runtime that `warpwright exec` provides: \
                  take that file or the RPATH (`patchelf --remove-rpath`) away"
             )),
+            // What is known to fail for it needs one line and not one for each table.
+            None if maps.contains("/cupy_backends/") => log::note(
+                &"CuPy's wheel has NVIDIA's CUDA runtime inside, which works with NVIDIA's driver alone: build CuPy with \
+                  the shared runtime, as docs/cuda.md says",
+            ),
             None => log::note(&format_args!(
                 "NVIDIA's CUDA runtime asks for the private table {id}, which only NVIDIA's driver has: it is linked into \
                  the program or one of its libraries, and what calls it there will fail, while calls of the driver work: \

@@ -51,8 +51,14 @@ pub(super) fn tell(event: Event) {
         return kept.push(event);
     }
     let Some(mut file) = file() else { return log::line(&event.text()) };
-    if let Err(error) = file.write_all(format!("{}
-", event.line()).as_bytes()) {
+    if let Err(error) = file.write_all(
+        format!(
+            "{}
+",
+            event.line()
+        )
+        .as_bytes(),
+    ) {
         log::line(&format!("findings cannot be written: {error}"));
         log::line(&event.text());
     }

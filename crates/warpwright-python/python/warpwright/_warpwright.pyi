@@ -135,3 +135,5 @@ class Launched:
         """Its findings and trap, with lines of the source and of the PTX."""
     def json(self) -> str:
         """All of it, as `warpwright profile --json` prints it."""
+    def documents(self) -> list[str]:
+        """What `sarif` and `junit` take of it."""

@@ -86,6 +86,15 @@ def _includes() -> list[Path]:
     return [folder / "include" for folder in folders() if (folder / "include").is_dir()]
 
 
+def is_installed() -> bool:
+    """Whether CUDA C++ can be compiled here."""
+    try:
+        _library()
+    except WarpwrightError:
+        return False
+    return True
+
+
 @cache
 def _library() -> ctypes.CDLL:
     found = [file for folder in folders() for file in sorted((folder / "lib").glob("libnvrtc.so.*"), reverse=True)]

@@ -172,7 +172,7 @@ class Plugin:
             return
         for order in self._orders:
             test = type(item).from_parent(item.parent, name=item.name)
-            test._nodeid = f"{item.nodeid}[{order}]"
+            test._nodeid = f"{item.nodeid}[{order}]"  # type: ignore[attr-defined]
             test.stash[_ORDER] = order
             yield test
 
@@ -318,7 +318,8 @@ class _Finder(importlib.abc.MetaPathFinder):
         if name != "triton":
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is None or spec.loader is None:
+        # A folder of that name is no Triton.
+        if spec is None or spec.loader is None or spec.origin is None:
             return spec
         execute = spec.loader.exec_module
 

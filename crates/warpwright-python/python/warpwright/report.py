@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from typing import Any
+from typing import Any, Protocol
 
-from ._warpwright import Launched, junit, sarif
+from ._warpwright import junit, sarif
 from .errors import FindingsError
 
 
@@ -98,10 +98,26 @@ class Trap:
     waiting: tuple[Waiting, ...]
 
 
+class Told(Protocol):
+    """A launch that is over: what the native module says of one, or what the driver has told of one."""
+
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def is_clean(self) -> bool: ...
+    @property
+    def has_errors(self) -> bool: ...
+    @property
+    def output(self) -> str: ...
+    def text(self) -> str: ...
+    def json(self) -> str: ...
+    def documents(self) -> list[str]: ...
+
+
 class Report:
     """The findings, the trap, the counters and the output of a launch."""
 
-    def __init__(self, launched: Launched) -> None:
+    def __init__(self, launched: Told) -> None:
         self._launched = launched
 
     def __repr__(self) -> str:
@@ -164,7 +180,7 @@ class Report:
 
     def documents(self) -> list[str]:
         """What documents of several reports are made of: see `to_sarif` and `to_junit` of this module."""
-        return [self._launched.json()] if isinstance(self._launched, Launched) else self._launched.documents()
+        return self._launched.documents()
 
     def to_sarif(self, root: str | PathLike[str] = ".") -> str:
         """SARIF 2.1.0, as code scanning takes it. Files below the root are named from there."""
@@ -227,8 +243,16 @@ def finding_of(found: dict[str, Any]) -> Finding:
         memory["offset"],
         memory["freed"],
     )
-    names = ("tool", "kind", "severity", "message", "kernel", "count")
-    return Finding(*(found[name] for name in names), accesses, allocation)
+    return Finding(
+        found["tool"],
+        found["kind"],
+        found["severity"],
+        found["message"],
+        found["kernel"],
+        found["count"],
+        accesses,
+        allocation,
+    )
 
 
 def trap_of(found: dict[str, Any]) -> Trap:

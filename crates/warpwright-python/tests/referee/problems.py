@@ -33,8 +33,8 @@ def write(folder: Path, problem: Problem, more: str = "", launch: str = "") -> P
     (folder / "reference.py").write_text(f"import numpy as np\n\n{problem.reference}\n")
     spec = folder / "spec.toml"
     launch = launch or f"grid = {problem.grid}\nblock = {problem.block}"
-    text = f'shapes = {problem.shapes}\n{problem.arguments}\n[launch]\n{launch}\n[reference]\nfile = "reference.py"\n{more}\n'
-    spec.write_text(text)
+    parts = [f"shapes = {problem.shapes}", problem.arguments, "[launch]", launch]
+    spec.write_text("\n".join([*parts, "[reference]", 'file = "reference.py"', more, ""]))
     return spec
 
 
@@ -64,11 +64,15 @@ SCALE = Problem(
     "def reference(x, a):\n    return a * x",
 )
 
-SUM = Problem(LINES, array("x", "in", '"n"') + array("y", "out", "1") + size("n"), "def reference(x):\n    return x.sum()")
+SUM = Problem(
+    LINES, array("x", "in", '"n"') + array("y", "out", "1") + size("n"), "def reference(x):\n    return x.sum()"
+)
 
 MEAN = Problem(
     "[{ n = 999 }, { n = 2048 }]",
-    array("x", "in", '"n"', more="values = { kind = 'normal', scale = 1 }") + array("y", "out", "1", more="atol = 0.2") + size("n"),
+    array("x", "in", '"n"', more="values = { kind = 'normal', scale = 1 }")
+    + array("y", "out", "1", more="atol = 0.2")
+    + size("n"),
     "def reference(x):\n    return x.mean()",
 )
 
@@ -121,6 +125,9 @@ HISTOGRAM = Problem(
 
 HALF = Problem(
     LINES,
-    array("x", "in", '"n"', "float16") + array("z", "in", '"n"', "float16") + array("y", "out", '"n"', "float16") + size("n"),
+    array("x", "in", '"n"', "float16")
+    + array("z", "in", '"n"', "float16")
+    + array("y", "out", '"n"', "float16")
+    + size("n"),
     "def reference(x, z):\n    return x + z",
 )

@@ -12,12 +12,14 @@ INDEX = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
 
 def kernel(body: str, before: str = "") -> str:
     """A kernel for SCALE."""
-    return f'{before}\nextern "C" __global__ void scale(const float *x, float *y, float a, int n) {{\n{INDEX}\n{body}\n}}'
+    head = f'{before}\nextern "C" __global__ void scale(const float *x, float *y, float a, int n) {{\n'
+    return f"{head}{INDEX}\n{body}\n}}"
 
 
 def total(body: str, before: str = "") -> str:
     """A kernel for SUM, in one block of 128."""
-    return f'{before}\nextern "C" __global__ void sum(const float *x, float *y, int n) {{\nint t = threadIdx.x;\n{body}\n}}'
+    head = f'{before}\nextern "C" __global__ void sum(const float *x, float *y, int n) {{\n'
+    return f"{head}int t = threadIdx.x;\n{body}\n}}"
 
 
 def program(body: str, source: str = kernel("if (i < n) y[i] = a * x[i];"), before: str = "") -> str:
@@ -79,9 +81,15 @@ FORGE = """
     from __main__ import RemoteDevice
     result = (a * np.ascontiguousarray(x)).astype(np.float32)
     wire = RemoteDevice.client.wire
-    wire.send({"do": "done", "accepted": True, "writes": [WRITE]}, result.tobytes())
+    wire.send({"do": "done", "accepted": True, "writes": [WRITE]}, CONTENTS)
     wire.receive()
 """
+
+
+def forged(write: str, contents: str = "result.tobytes()") -> str:
+    """A program that sends what only the referee's own code should send."""
+    return FORGE.replace("WRITE", write).replace("CONTENTS", contents)
+
 
 WRITE_ALL = '{"memory": ~1, "offset": 0, "bytes": 4 * n, "fill": None, "sent": True}'
 WRITE_BEYOND = '{"memory": ~1, "offset": 4 * n - 4, "bytes": 4096, "fill": None, "sent": True}'
@@ -95,7 +103,13 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
     "fills with a constant": (SCALE, program("    y.fill(0)"), ".py", "", {"wrong-values"}),
     "copies its input": (SCALE, kernel("if (i < n) y[i] = x[i];"), ".cu", "", {"wrong-values"}),
     "writes a part": (SCALE, kernel("if (i < n / 2) y[i] = a * x[i];"), ".cu", "", {"unwritten-output"}),
-    "is right for one block": (SCALE, kernel("if (blockIdx.x == 0 && i < n) y[i] = a * x[i];"), ".cu", "", {"unwritten-output"}),
+    "is right for one block": (
+        SCALE,
+        kernel("if (blockIdx.x == 0 && i < n) y[i] = a * x[i];"),
+        ".cu",
+        "",
+        {"unwritten-output"},
+    ),
     "forgets the tail": (SCALE, kernel("if (i < n / 4 * 4) y[i] = a * x[i];"), ".cu", "", {"unwritten-output"}),
     "returns NaN": (SCALE, kernel("if (i < n) y[i] = __int_as_float(0x7fc00000);"), ".cu", "", {"wrong-values"}),
     "leaves the maximum out": (
@@ -136,7 +150,13 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
         {"wrong-values"},
     ),
     # What memory is for something else.
-    "reads beyond its input": (SCALE, kernel("if (i < n) y[i] = a * x[i] + 0 * x[i + 1];"), ".cu", "", {"finding:out-of-bounds"}),
+    "reads beyond its input": (
+        SCALE,
+        kernel("if (i < n) y[i] = a * x[i] + 0 * x[i + 1];"),
+        ".cu",
+        "",
+        {"finding:out-of-bounds"},
+    ),
     "looks for data around its input": (
         SUM,
         total("if (t == 0) { float s = 0; for (int i = -64; i < n; i++) s += i < 0 ? 0 * x[i] : x[i]; y[0] = s; }"),
@@ -144,7 +164,13 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
         ONE_BLOCK,
         {"finding:out-of-bounds"},
     ),
-    "writes beyond its output": (SCALE, kernel("if (i <= n) y[i] = a * x[min(i, n - 1)];"), ".cu", "", {"finding:out-of-bounds"}),
+    "writes beyond its output": (
+        SCALE,
+        kernel("if (i <= n) y[i] = a * x[min(i, n - 1)];"),
+        ".cu",
+        "",
+        {"finding:out-of-bounds"},
+    ),
     "writes into its input": (
         SCALE,
         kernel("if (i < n) y[i] = a * x[i], const_cast<float *>(x)[i] = 0;"),
@@ -181,7 +207,7 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
         SCALE,
         program(
             "    if (x.ctypes.data, n) not in kept:\n"
-            "        kept[x.ctypes.data, n] = warpwright.run(SOURCE, (n + 127) // 128, 128, [x, warpwright.out(n), a, n])[0][0]\n"
+            "        (kept[x.ctypes.data, n],), _ = scale(x, warpwright.out(n), a, n)\n"
             "    copy(kept[x.ctypes.data, n], y, n)",
             before="kept = {}",
         ),
@@ -191,14 +217,19 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
     ),
     "launches once for an address": (
         SCALE,
-        program("    if y.ctypes.data not in kept:\n        kept.add(y.ctypes.data)\n        scale(x, y, a, n)", before="kept = set()"),
+        program(
+            "    if y.ctypes.data not in kept:\n        kept.add(y.ctypes.data)\n        scale(x, y, a, n)",
+            before="kept = set()",
+        ),
         ".py",
         "",
         {"unwritten-output"},
     ),
     "counts its launches": (
         SCALE,
-        kernel("if (i < n) y[i] = a * x[i] * (atomicAdd(&launches, 1) < LIMIT);", "__device__ unsigned launches;").replace(
+        kernel(
+            "if (i < n) y[i] = a * x[i] * (atomicAdd(&launches, 1) < LIMIT);", "__device__ unsigned launches;"
+        ).replace(
             # All elements of all runs but the last.
             "LIMIT",
             str((6 + 1) * (1 + 300 + 257) - 1),
@@ -210,8 +241,8 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
     "does not clean up": (
         SUM,
         total(
-            "for (int i = t; i < n; i += 128) atomicAdd(&sum_of_all, x[i]); __syncthreads(); if (t == 0) y[0] = sum_of_all;",
-            "__device__ float sum_of_all;",
+            "for (int i = t; i < n; i += 128) atomicAdd(&tally, x[i]);\n__syncthreads();\nif (t == 0) y[0] = tally;",
+            "__device__ float tally;",
         ),
         ".cu",
         ONE_BLOCK,
@@ -260,7 +291,7 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
         SUM,
         "import numpy as np, warpwright\n"
         "SOURCE = '''extern \"C\" __global__ void show(const float *x, int n) {"
-        ' float s = 0; for (int i = 0; i < n; i++) s += x[i]; printf("%f", s); }\'\'\'\n'
+        " float s = 0; for (int i = 0; i < n; i++) s += x[i]; printf(\"%f\", s); }'''\n"
         "SET = '''extern \"C\" __global__ void set(float *y, float v) { *y = v; }'''\n"
         "def launch(x, y, n):\n"
         "    _, report = warpwright.run(SOURCE, 1, 1, [x, n])\n"
@@ -281,26 +312,43 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
     ),
     "searches for the result": (SCALE, program(SEARCH), ".py", "", {"finding:uninitialized", "wrong-values"}),
     # What it does to its judge.
-    "patches the judge": (SCALE, program("    y[:] = a * x", before=PATCH), ".py", "", {"unwritten-output", "wrong-values"}),
-    "says that it is done": (SCALE, program(FORGE.replace("WRITE", WRITE_ALL)), ".py", "", {"protocol"}),
+    "writes another reference": (
+        SCALE,
+        program(
+            "    copy(x, y, n)",
+            before="import os\nwith open(os.path.join(os.path.dirname(__file__), 'reference.py'), 'w') as f:\n"
+            "    f.write('def reference(x, a):\\n    return x')",
+        ),
+        ".py",
+        "",
+        {"wrong-values"},
+    ),
+    "patches the judge": (
+        SCALE,
+        program("    y[:] = a * x", before=PATCH),
+        ".py",
+        "",
+        {"unwritten-output", "wrong-values"},
+    ),
+    "says that it is done": (SCALE, program(forged(WRITE_ALL)), ".py", "", {"protocol"}),
     "says so, in allowed tables": (
         SCALE,
-        program(FORGE.replace("WRITE", WRITE_ALL)),
+        program(forged(WRITE_ALL)),
         ".py",
         "host_bytes = 4096",
         {"unwritten-output", "wrong-values"},
     ),
     "writes beyond memory of the judge": (
         SCALE,
-        program(FORGE.replace("WRITE", WRITE_BEYOND)),
+        program(forged(WRITE_BEYOND)),
         ".py",
         "host_bytes = 8192",
         {"protocol"},
     ),
-    "writes into an input of the judge": (SCALE, program(FORGE.replace("WRITE", WRITE_INPUT)), ".py", "", {"protocol"}),
+    "writes into an input of the judge": (SCALE, program(forged(WRITE_INPUT, "b''")), ".py", "", {"protocol"}),
     "sends rubbish": (
         SCALE,
-        program("    from __main__ import RemoteDevice as r\n    r.client.wire._end.sendall(b'x' * 99)\n    scale(x, y, a, n)"),
+        program("    from __main__ import RemoteDevice as r\n    r.client.wire._end.sendall(b'x' * 99)\n    y.fill(0)"),
         ".py",
         "",
         {"protocol"},
@@ -312,12 +360,24 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
     "fails when it is imported": (SCALE, "import nothing_of_that_name\n", ".py", "", {"does-not-load"}),
     "has no function": (SCALE, "x = 1\n", ".py", "", {"does-not-load"}),
     "hangs in its program": (SCALE, program("    while True: pass"), ".py", "seconds = 0.4", {"timeout"}),
-    "hangs in its kernel": (SCALE, kernel("while (a == a) __threadfence();"), ".cu", "max_instructions = 100000", {"trap:budget"}),
+    "hangs in its kernel": (
+        SCALE,
+        kernel("while (a == a) __threadfence();"),
+        ".cu",
+        "max_instructions = 100000",
+        {"trap:budget"},
+    ),
     "does not compile": (SCALE, kernel("nonsense"), ".cu", "", {"does-not-compile"}),
     "is no PTX": (SCALE, ".version 8.0\nnonsense\n", ".ptx", "", {"does-not-load"}),
     "has other parameters": (SCALE, 'extern "C" __global__ void scale(float *y) { *y = 1; }', ".cu", "", {"refused"}),
     # What happens to work.
-    "forgets a barrier": (SUM, total(REDUCE.replace("BARRIER", "")), ".cu", ONE_BLOCK, {"finding:race", "wrong-values"}),
+    "forgets a barrier": (
+        SUM,
+        total(REDUCE.replace("BARRIER", "")),
+        ".cu",
+        ONE_BLOCK,
+        {"finding:race", "wrong-values"},
+    ),
     "uses shared memory that nobody wrote": (
         SUM,
         total(REDUCE.replace("BARRIER", "__syncthreads();").replace("part[t] = own;", "if (t < n) part[t] = own;")),
@@ -396,5 +456,8 @@ def test_cheaters_are_rejected(name: str, tmp_path: Path) -> None:
         ":".join([reason.kind, *([part["kind"]] if (part := reason.finding or reason.trap) else [])])
         for reason in verdict.reasons
     }
-    assert found == reasons, verdict.reasons
+    # What a race does to values depends on how fast threads of the host are.
+    chance = {"wrong-values", "not-repeatable"} if "finding:race" in reasons else set()
+    assert found - chance == reasons - chance, verdict.reasons
     assert not verdict.accepted
+    assert all(reason.count <= max(verdict.runs, 1) for reason in verdict.reasons)

@@ -210,6 +210,40 @@ extern "C" __global__ void add(const __half *x, const __half *z, __half *y, int 
 }
 """
 
+# Two bytes are no word.
+HALF_FILLED = '''
+import warpwright
+
+SOURCE = """
+#include <cuda_fp16.h>
+extern "C" __global__ void add(const __half *x, __half *y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = __hadd(y[i], x[i]);
+}
+"""
+
+def launch(x, z, y, n):
+    y.fill(0)
+    for term in (x, z):
+        warpwright.run(SOURCE, (n + 127) // 128, 128, [term, y, n])
+'''
+
+SCAN_SERIAL = '''
+import warpwright
+
+SOURCE = """
+extern "C" __global__ void scan(int *x, int n) {
+    for (int i = 1; i < n; i++) x[i] += x[i - 1];
+}
+"""
+
+def launch(x, n):
+    try:
+        warpwright.run(SOURCE, 1, 1, [x, n], shared=1 << 20)
+    except warpwright.WarpwrightError:
+        warpwright.run(SOURCE, 1, 1, [x, n])
+'''
+
 # A table is not the same everywhere: the specification must allow it.
 SCALE_TABLE = '''
 import numpy as np, warpwright
@@ -260,7 +294,13 @@ HONEST: dict[str, tuple[Problem, str, str, str, str]] = {
     "softmax": (SOFTMAX, SOFTMAX_WARP, ".cu", "", ""),
     "sum by atomics": (SUM, SUM_ATOMIC, ".py", "", ""),
     "sum in two passes, np.empty": (SUM, SUM_TWO_PASSES.replace("SCRATCH", "np.empty(5, np.float32)"), ".py", "", ""),
-    "sum in two passes, a view": (SUM, SUM_TWO_PASSES.replace("SCRATCH", "np.zeros(9, np.float32)[2:7]"), ".py", "", ""),
+    "sum in two passes, a view": (
+        SUM,
+        SUM_TWO_PASSES.replace("SCRATCH", "np.zeros(9, np.float32)[2:7]"),
+        ".py",
+        "",
+        "",
+    ),
     "sum by the last block": (SUM, SUM_COUNTER, ".py", "", ""),
     "transpose": (TRANSPOSE, TRANSPOSE_TILE, ".cu", "", ""),
     "matmul, a template": (
@@ -273,6 +313,8 @@ HONEST: dict[str, tuple[Problem, str, str, str, str]] = {
     "scan in place, dynamic shared memory": (SCAN, SCAN_IN_PLACE, ".cu", "", "grid = 1\nblock = 256\nshared = 1024"),
     "histogram": (HISTOGRAM, HISTOGRAM_ZEROED, ".py", "", ""),
     "float16": (HALF, HALF_PAIRS, ".cu", "", ""),
+    "float16, filled": (HALF, HALF_FILLED, ".py", "", ""),
+    "scan in place, after a launch that is refused": (SCAN, SCAN_SERIAL, ".py", "", ""),
     "a table": (SCALE, SCALE_TABLE, ".py", '[run]\nhost_bytes = "4 * n"', ""),
 }
 if find_spec("triton"):
@@ -287,3 +329,11 @@ def test_honest_kernels_are_accepted(name: str, tmp_path: Path) -> None:
     verdict = judged(tmp_path, problem, candidate, suffix, more, launch)
     assert [(reason.kind, reason.message) for reason in verdict.reasons] == []
     assert verdict.accepted and verdict.runs == verdict.planned and not verdict.warnings
+
+
+def test_a_table_that_is_not_allowed_is_explained(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, SCALE, SCALE_TABLE, ".py", '[run]\nhost_bytes = "4 * n - 1"')
+    # A table of one element is one value everywhere.
+    assert all(reason.shape != {"n": 1} for reason in verdict.reasons)
+    assert "uninitialized" in {reason.finding["kind"] for reason in verdict.reasons if reason.finding}
+    assert len(verdict.notes) == 1

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from problems import SCALE, SUM, Problem, array, judged, write
-
 from warpwright.referee.compare import compare
 from warpwright.referee.dtypes import DTYPES
 from warpwright.referee.expressions import Expression, ExpressionError
@@ -44,7 +43,20 @@ def test_expressions(text: str, value: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "n +", "k", "n ** n", "n / 2", "n.real", "(lambda: 1)()", "__import__('os')", "[n]", "1.5", "True", "n if n else 1"]
+    [
+        "",
+        "n +",
+        "k",
+        "n ** n",
+        "n / 2",
+        "n.real",
+        "(lambda: 1)()",
+        "__import__('os')",
+        "[n]",
+        "1.5",
+        "True",
+        "n if n else 1",
+    ]
     + ["ceil_div(n)", "min(n)", "max(n, key=n)", "n < 2", "'n'", "n" + " + n" * 100_000],
 )
 def test_what_is_no_expression(text: str) -> None:
@@ -185,7 +197,13 @@ def test_the_program_and_its_exit_status(tmp_path: Path) -> None:
     spec = write(tmp_path, SCALE)
     (tmp_path / "right.cu").write_text(RIGHT)
     (tmp_path / "wrong.cu").write_text(RIGHT.replace("a * x[i]", "x[i] / 0"))
-    cases = [("right.cu", [], 0), ("wrong.cu", [], 1), ("none.cu", [], 2), ("spec.toml", [], 2), ("right.cu", ["--seed=-1"], 2)]
+    cases = [
+        ("right.cu", [], 0),
+        ("wrong.cu", [], 1),
+        ("none.cu", [], 2),
+        ("spec.toml", [], 2),
+        ("right.cu", ["--seed=-1"], 2),
+    ]
     for candidate, more, status in cases:
         asked = [str(spec), str(tmp_path / candidate), "--json", str(tmp_path / "verdict.json"), *more]
         result = subprocess.run([sys.executable, "-m", "warpwright.referee", *asked], capture_output=True, text=True)

@@ -24,24 +24,25 @@ impl ReportFiles {
         self.sarif.is_some() || self.junit.is_some()
     }
 
-    /// Writes empty reports, so that a file that cannot be written is an error before anything runs, and no file is one
-    /// of an earlier run.
+    /// Makes the files empty, so that one that cannot be written is an error before anything runs. Empty is no report: if
+    /// nothing runs, nothing says that nothing was found.
     pub(crate) fn begin(&self) -> Result<(), Failure> {
-        self.write(&[])
+        [&self.sarif, &self.junit].into_iter().flatten().try_for_each(|path| write(path, ""))
     }
 
     /// Writes the reports.
     pub(crate) fn write(&self, cases: &[Case]) -> Result<(), Failure> {
-        let write = |path: &Path, text: String| {
-            std::fs::write(path, text)
-                .map_err(|error| Failure::Message(format!("cannot write {}: {error}", path.display())))
-        };
         if let Some(path) = &self.sarif {
-            write(path, sarif(cases, self.root.as_deref().unwrap_or(Path::new("."))))?;
+            write(path, &sarif(cases, self.root.as_deref().unwrap_or(Path::new("."))))?;
         }
         if let Some(path) = &self.junit {
-            write(path, junit(cases))?;
+            write(path, &junit(cases))?;
         }
         Ok(())
     }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let written = std::fs::write(path, text);
+    written.map_err(|error| Failure::Message(format!("cannot write {}: {error}", path.display())))
 }

@@ -16,8 +16,8 @@ from .verdict import to_json, to_markdown
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="warpwright referee",
-        description="Judges a kernel by a specification: its results against a reference, over shapes, values, orders and "
-        "all checks. The exit status is 0 if it is accepted, 1 if it is rejected, 2 if it cannot be judged.",
+        description="Judges a kernel by a specification: its results against a reference, over shapes, values, orders "
+        "and all checks. The exit status is 0 if it is accepted, 1 if it is rejected, 2 if it cannot be judged.",
     )
     parser.add_argument("spec", type=Path, help="the specification, in TOML")
     parser.add_argument("candidate", type=Path, help="the kernel: .ptx, .cu, or .py with a function that launches it")

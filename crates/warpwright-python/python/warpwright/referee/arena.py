@@ -37,7 +37,7 @@ def view(address: int, size: int, owner: object) -> np.ndarray:
     """Memory as bytes. The array keeps its owner."""
     buffer = (ctypes.c_uint8 * size).from_address(address)
     buffer._owner = owner  # type: ignore[attr-defined]
-    return np.frombuffer(buffer, np.uint8)
+    return np.frombuffer(buffer, np.uint8)  # type: ignore[call-overload]
 
 
 class Arena:

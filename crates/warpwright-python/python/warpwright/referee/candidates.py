@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from .. import nvrtc
 from .._warpwright import Device, Kernel, Memory
-from ..errors import CompileError, PtxError, WarpwrightError
+from ..errors import CompileError, WarpwrightError
 from ..report import Report
 from ..run import _packed
 from .spec import LaunchOf, Run
@@ -93,7 +93,7 @@ class KernelCandidate:
         pass
 
 
-def how(run: Run) -> dict[str, object]:
+def how(run: Run) -> dict[str, Any]:
     """How a launch is checked."""
     return {"check": run.check, "race": run.race, "max_instructions": run.max_instructions, "counters": True}
 
@@ -104,22 +104,17 @@ def _load(file: Path, device: Device, launch: LaunchOf) -> Kernel:
         text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise Unusable(f"{file}: {error}") from None
-    entry = launch.entry
-    try:
-        if file.suffix == ".cu":
-            names = (entry,) if entry else ()
-            compiled = nvrtc.compile(text, str(file), device.sm, launch.options, names)
-            text, entry = compiled.ptx, compiled.names.get(entry, entry) if entry else None
-            name = f"PTX of {file.name}"
-        else:
-            name = str(file)
-        return device.load(text, name).kernel(entry)
-    except CompileError as error:
-        raise Rejected("does-not-compile", str(error)) from None
-    except PtxError as error:
-        raise Rejected("does-not-load", str(error)) from None
-    except WarpwrightError as error:
-        if "NVRTC" in str(error):
+    entry, name = launch.entry, str(file)
+    if file.suffix == ".cu":
+        try:
+            compiled = nvrtc.compile(text, name, device.sm, launch.options, (entry,) if entry else ())
+        except CompileError as error:
+            raise Rejected("does-not-compile", str(error)) from None
+        except WarpwrightError as error:
             raise Unusable(str(error)) from None
+        text, entry = compiled.ptx, compiled.names[entry] if entry else None
+        name = f"PTX of {file.name}"
+    try:
+        return device.load(text, name).kernel(entry)
+    except WarpwrightError as error:
         raise Rejected("does-not-load", str(error)) from None
-

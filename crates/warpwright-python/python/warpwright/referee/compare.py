@@ -32,7 +32,7 @@ class Mismatch:
 
 
 def _number(value: np.generic) -> float | int:
-    return value.item()  # type: ignore[no-any-return]
+    return value.item()
 
 
 def excess(argument: Argument, got: Array, expected: Array) -> Array:

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 LIMIT = 1 << 63
 """Values are smaller than this."""
 
+LONGEST = 500
+"""Characters of an expression."""
+
 _BINARY: dict[type[ast.operator], tuple[str, Callable[[int, int], int]]] = {
     ast.Add: ("+", operator.add),
     ast.Sub: ("-", operator.sub),
@@ -28,7 +31,9 @@ _FUNCTIONS: dict[str, Callable[..., int]] = {
     "next_power_of_2": lambda value: 1 << max(value - 1, 0).bit_length(),
 }
 
-_RULE = f"it is made of whole numbers, names, {', '.join(sign for sign, _ in _BINARY.values())}, parentheses and {', '.join(_FUNCTIONS)}"
+_SIGNS = ", ".join(sign for sign, _ in _BINARY.values())
+
+_RULE = f"it is made of whole numbers, names, {_SIGNS}, parentheses and {', '.join(_FUNCTIONS)}"
 
 
 class ExpressionError(ValueError):
@@ -48,6 +53,8 @@ class Expression:
         if isinstance(given, bool) or not isinstance(given, (int, str)):
             raise ExpressionError(f"{given!r} is neither a whole number nor an expression as text")
         text = str(given)
+        if len(text) > LONGEST:
+            raise ExpressionError(f"an expression of {len(text)} characters is longer than {LONGEST}")
         try:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -96,6 +103,7 @@ def _check(tree: ast.expr, text: str, names: frozenset[str]) -> None:
 
 def _value(tree: ast.expr, sizes: Mapping[str, int]) -> int:
     if isinstance(tree, ast.Constant):
+        assert isinstance(tree.value, int)
         value = tree.value
     elif isinstance(tree, ast.Name):
         value = sizes[tree.id]

@@ -81,12 +81,12 @@ def _line(access: dict[str, Any]) -> Any:
 
 @dataclass
 class Cost:
-    """What the launches of a run do, at most, for one shape."""
+    """What the launches of a run do for one shape: of the cheapest run, since a first one may tune, or make tables."""
 
     shape: Sizes
-    instructions: int = 0
+    instructions: int
     """Of warps."""
-    bytes: int = 0
+    bytes: int
     """Of global memory, in sectors of 32."""
     baseline_instructions: int | None = None
     baseline_bytes: int | None = None
@@ -112,9 +112,10 @@ class Verdict:
     def accepted(self) -> bool:
         return not self.reasons
 
-    def add(self, reason: Reason, to: list[Reason] | None = None) -> None:
-        """Adds a reason, or counts it."""
-        reasons = self.reasons if to is None else to
+    def add(self, reason: Reason) -> None:
+        """Adds a reason of a run, or counts the run."""
+        is_warning = reason.finding is not None and reason.finding["severity"] != "error"
+        reasons = self.warnings if is_warning else self.reasons
         for other in reasons:
             if other.sort == reason.sort:
                 other.count += 1
@@ -139,9 +140,12 @@ class _Judge:
         self._stages: dict[int, Stage] = {}
         self._stored: dict[RunKey, dict[str, Array]] = {}
         self._verdict = Verdict(spec.name, str(file), seed, planned=len(list(self._plan())))
-        self._costs = [Cost(sizes) for sizes in spec.shapes]
+        self._costs: dict[int, list[tuple[int, int]]] = {}
 
     def verdict(self) -> Verdict:
+        # Before anything of the candidate runs, which could write into files.
+        reference = Reference(self._spec)
+        baseline = ReferenceKernel(self._spec, self._spec.baseline) if self._spec.baseline is not None else None
         try:
             candidate = self._open()
         except Rejected as error:
@@ -151,8 +155,8 @@ class _Judge:
             self._run_all(candidate)
         finally:
             candidate.close()
-        self._compare_all()
-        self._weigh()
+        self._compare_all(reference)
+        self._weigh(baseline)
         return self._verdict
 
     def _open(self) -> Candidate:
@@ -233,54 +237,50 @@ class _Judge:
 
     def _judge_run(self, key: RunKey, stage: Stage, outcome: Outcome, arrays: dict[str, Array]) -> None:
         """What is wrong with a run whatever it has stored. If there is a result, it is kept."""
-        verdict = self._verdict
-        for note in outcome.notes:
-            verdict.note(note)
-        for kind, message in outcome.failures:
-            verdict.add(self._reason(key, kind, message))
-        ended, is_undefined = not outcome.failures, False
+        reasons = [self._reason(key, kind, message) for kind, message in outcome.failures]
         for report in outcome.reports:
-            tools = self._judge_report(key, report)
-            ended &= report.trap is None
-            # What follows from these counts as not written, wherever it is stored.
-            is_undefined |= bool(tools & {"initcheck", "racecheck"})
+            reasons += self._found(key, report)
         for argument in self._spec.arguments:
             if argument.role == "in" and stage.arrays[argument.name].tobytes() != arrays[argument.name].tobytes():
                 message = f"the input {argument.name} is not what it was before the run"
-                verdict.add(self._reason(key, "changed-input", message, argument=argument.name))
-        if not ended:
-            return
-        stored = stage.outputs()
-        if self._spec.run.has("initcheck") and not is_undefined:
-            for name in stage.unwritten():
-                message = f"no launch writes all of {name}" if outcome.reports else f"nothing is launched, and {name} not written"
-                verdict.add(self._reason(key, "unwritten-output", message, argument=name))
-                del stored[name]
-        self._stored[key] = stored
-        cost = self._costs[key.shape]
-        instructions, sectors = costs_of(outcome)
-        cost.instructions, cost.bytes = max(cost.instructions, instructions), max(cost.bytes, sectors)
+                reasons.append(self._reason(key, "changed-input", message, argument=argument.name))
+        if not outcome.failures and all(report.trap is None for report in outcome.reports):
+            self._stored[key] = stage.outputs()
+            if not key.is_repeat:
+                self._costs.setdefault(key.shape, []).append(costs_of(outcome))
+            # What follows from races and uninitialised data counts as not written, wherever it is stored.
+            tools = {reason.finding["tool"] for reason in reasons if reason.finding is not None}
+            if self._spec.run.has("initcheck") and not tools & {"initcheck", "racecheck"}:
+                for name in stage.unwritten():
+                    what = (
+                        f"no launch writes all of {name}"
+                        if outcome.reports
+                        else f"no kernel is launched to write {name}"
+                    )
+                    reasons.append(self._reason(key, "unwritten-output", what, argument=name))
+                    del self._stored[key][name]
+        # A finding at several instructions of a line is one.
+        for number, reason in enumerate(reasons):
+            if all(reason.sort != other.sort for other in reasons[:number]):
+                self._verdict.add(reason)
+        for note in outcome.notes:
+            self._verdict.note(note)
 
-    def _judge_report(self, key: RunKey, report: Report) -> set[str]:
-        """Adds what was found. Returns the checks that found errors."""
-        tools: set[str] = set()
+    def _found(self, key: RunKey, report: Report) -> list[Reason]:
+        """What was found of a launch."""
         if report.is_clean:
-            return tools
+            return []
         document = json.loads(report.to_json())
-        for finding in document["findings"]:
-            # That is told of the whole run.
-            if finding["kind"] != "unwritten-output":
-                reason = self._reason(key, "finding", finding["message"], finding=finding)
-                is_error = finding["severity"] == "error"
-                tools |= {finding["tool"]} if is_error else set()
-                self._verdict.add(reason, None if is_error else self._verdict.warnings)
-        if document["trap"] is not None:
-            self._verdict.add(self._reason(key, "trap", document["trap"]["message"], trap=document["trap"]))
-        return tools
+        # Whether outputs are written in full is seen at the end of the run.
+        findings = [finding for finding in document["findings"] if finding["kind"] != "unwritten-output"]
+        reasons = [self._reason(key, "finding", finding["message"], finding=finding) for finding in findings]
+        if (trap := document["trap"]) is not None:
+            reasons.append(self._reason(key, "trap", trap["message"], trap=trap))
+        return reasons
 
-    def _compare_all(self) -> None:
+    def _compare_all(self, reference: Reference) -> None:
         """Compares what was stored with what is right."""
-        spec, reference = self._spec, Reference(self._spec)
+        spec = self._spec
         right: set[tuple[int, str]] = set()
         known: dict[str, list[Array]] = {argument.name: [] for argument in spec.outputs}
         before: dict[str, list[Array]] = {argument.name: [] for argument in spec.outputs}
@@ -324,14 +324,11 @@ class _Judge:
                     f"{argument.rtol:g}, atol {argument.atol:g}). Make the tolerances smaller, or the values other"
                 )
 
-    def _weigh(self) -> None:
+    def _weigh(self, baseline: ReferenceKernel | None) -> None:
         """Compares the costs."""
         spec, limits, verdict = self._spec, self._spec.limits, self._verdict
-        baseline = ReferenceKernel(spec, spec.baseline) if spec.baseline is not None else None
-        for number, cost in enumerate(self._costs):
-            stage = self._stages.get(number)
-            if stage is None:
-                continue
+        for number, costs in self._costs.items():
+            stage, cost = self._stages[number], Cost(spec.shapes[number], *map(min, zip(*costs)))
             for argument in spec.arrays:
                 sectors = -(-stage.arrays[argument.name].nbytes // SECTOR)
                 cost.compulsory_bytes += sectors * SECTOR * (argument.is_input + argument.is_output)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import nvrtc
 from .._warpwright import Device, Kernel, Memory, Module
 from ..errors import PtxError, WarpwrightError
 from ..report import Report
@@ -94,10 +95,7 @@ class ProgramCandidate:
         except Malformed as error:
             raise Rejected("protocol", str(error)) from None
         if message["do"] == "failed":
-            why = str(message.get("why"))
-            if "needs NVIDIA's compiler NVRTC" in why:
-                raise Unusable(why)
-            raise Rejected("does-not-load", why)
+            raise Rejected("does-not-load", self._why(message))
 
     def run(self, stage: Stage, order: str) -> Outcome:
         outcome, run = Outcome(), self._spec.run
@@ -107,11 +105,15 @@ class ProgramCandidate:
         try:
             self._wire.send(*self._described(stage))
             message = self._serve(stage, order, outcome, deadline)
-            if message["do"] == "raised" and not outcome.failures and not any(report.trap for report in outcome.reports):
-                outcome.failures.append(("raised", str(message.get("why"))))
+            if (
+                message["do"] == "raised"
+                and not outcome.failures
+                and not any(report.trap for report in outcome.reports)
+            ):
+                outcome.failures.append(("raised", self._why(message)))
         except Late:
-            message = f"`{self._spec.function}` did not return within {run.seconds:g} seconds"
-            outcome.failures.append(("timeout", message))
+            why = f"`{self._spec.function}` did not return within {run.seconds:g} seconds"
+            outcome.failures.append(("timeout", why))
             outcome.is_last = True
         except Closed:
             outcome.failures.append(("exited", f"its process ended during the run{self._last_words()}"))
@@ -120,14 +122,15 @@ class ProgramCandidate:
             outcome.failures.append(("protocol", f"its process sent {error}, and not what warpwright sends"))
             outcome.is_last = True
         if key in self._seen and self._loaded - before:
-            message = "it loads other code than for the same shape and scalars before: code may not depend on values"
-            outcome.failures.append(("new-code", message))
+            why = "it loads other code than for the same shape and scalars before: code may not depend on values"
+            outcome.failures.append(("new-code", why))
         self._seen.setdefault(key, self._loaded)
         return outcome
 
     def _described(self, stage: Stage) -> tuple[dict[str, Any], bytes]:
         """A run, for the program: its arrays have other values than those that kernels see."""
-        arguments, payload = [], []
+        arguments: list[dict[str, Any]] = []
+        payload = []
         for argument in stage.arguments:
             if not argument.is_array:
                 arguments.append({"value": stage.scalars[argument.name]})
@@ -308,7 +311,7 @@ class ProgramCandidate:
                 **how(self._spec.run),
             )
         except WarpwrightError as error:
-            outcome.failures.append(("refused", str(error)))
+            # The program may know what to do about it.
             return {"error": str(error)}
         report = Report(launched)
         outcome.reports.append(report)
@@ -329,6 +332,13 @@ class ProgramCandidate:
                         if address < scratch.address + scratch.contents.size:
                             break
         return bytes(redirected)
+
+    def _why(self, message: dict[str, Any]) -> str:
+        """What the program raised. Unusable if that is because this machine has no compiler."""
+        why = str(message.get("why"))
+        if nvrtc.INSTALL in why and not nvrtc.is_installed():
+            raise Unusable(why)
+        return why
 
     def _last_words(self) -> str:
         """What the process printed last, for a message."""

@@ -45,7 +45,9 @@ class ReferenceKernel:
             raise SpecError(f"{self._spec.file}: {self._named.file}: {message}")
         for report in outcome.reports:
             if not report.ok:
-                raise SpecError(f"{self._spec.file}: {self._named.file} is wrong itself, for {dict(sizes)}:\n{report.text}")
+                raise SpecError(
+                    f"{self._spec.file}: {self._named.file} is wrong itself, for {dict(sizes)}:\n{report.text}"
+                )
         return stage.outputs(), outcome
 
 
@@ -57,9 +59,7 @@ class Reference:
         self.kernel = ReferenceKernel(spec, spec.reference) if isinstance(spec.reference, KernelFile) else None
         self._function = _function(spec, spec.reference) if isinstance(spec.reference, FunctionFile) else None
 
-    def expected(
-        self, number: int, values: Mapping[str, Array], scalars: Mapping[str, Scalar]
-    ) -> dict[str, Array]:
+    def expected(self, number: int, values: Mapping[str, Array], scalars: Mapping[str, Scalar]) -> dict[str, Array]:
         """The values of each output: float64 of floats. `values` are the stored elements of all arrays."""
         spec = self._spec
         if self.kernel is not None:
@@ -99,7 +99,8 @@ class Reference:
             raise SpecError(f"{where} returns {array.dtype} for {argument.name}, and not numbers")
         if array.shape != shape and not (array.ndim == 0 and shape == (1,)):
             raise SpecError(
-                f"{where} returns an array of shape {array.shape} for {argument.name}, which has {shape} for {dict(sizes)}"
+                f"{where} returns an array of shape {array.shape} for {argument.name}, which has {shape} for "
+                f"{dict(sizes)}"
             )
         if not argument.dtype.is_float and array.dtype.kind == "f" and not (array == np.rint(array)).all():
             raise SpecError(f"{where} returns fractions for {argument.name}, which is {argument.dtype.name}")
@@ -122,4 +123,4 @@ def _function(spec: Spec, named: FunctionFile) -> Callable[..., Any]:
     function = getattr(module, named.function, None)
     if not callable(function):
         raise SpecError(f"{spec.file}: reference.function: {named.file} has no function `{named.function}`")
-    return function  # type: ignore[no-any-return]
+    return function

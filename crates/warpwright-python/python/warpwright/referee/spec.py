@@ -163,7 +163,8 @@ class Table:
     """A table of the document. Each key is taken once; what is left is refused."""
 
     def __init__(self, file: Path, path: str, entries: Mapping[str, Any]) -> None:
-        self._file, self._path, self._entries, self._known = file, path, dict(entries), []
+        self._file, self._path, self._entries = file, path, dict(entries)
+        self._known: list[str] = []
 
     def error(self, key: str, why: str) -> SpecError:
         """An error about a key."""
@@ -346,8 +347,8 @@ class _Reader:
             raise table.error("name", f"{name!r} is no name that a function's argument can have")
         role = table.choice("role", ("in", "out", "inout", "scalar"))
         dtype = DTYPES[table.choice("dtype", tuple(DTYPES))]
-        shape, values, value = (), None, None
-        rtol, atol, align = dtype.rtol, dtype.atol, 256
+        shape: tuple[Expression, ...] = ()
+        values, value, rtol, atol, align = None, None, dtype.rtol, dtype.atol, 256
         if role == "scalar":
             if dtype.name == "bfloat16":
                 raise table.error("dtype", "a scalar cannot be bfloat16: pass it as float32")
@@ -363,15 +364,16 @@ class _Reader:
             if role != "out":
                 values = self._values(table, dtype)
             if role != "in":
-                rtol, atol = table.number("rtol", rtol, 0), table.number("atol", atol, 0)
+                rtol, atol = (table.number(key, default, 0) or 0.0 for key, default in (("rtol", rtol), ("atol", atol)))
         table.end()
-        assert rtol is not None and atol is not None
         return Argument(name, role, dtype, shape, values, value, rtol, atol, align)
 
     def _values(self, table: Table, dtype: DType) -> Values:
         """How values are drawn: a kind, or a table with the kind and its numbers."""
         if not table.has("values") and not dtype.is_float:
-            raise table.error("values", 'it is missing: integers need bounds: { kind = "integers", low = 0, high = "n" }')
+            raise table.error(
+                "values", 'it is missing: integers need bounds: { kind = "integers", low = 0, high = "n" }'
+            )
         given = table.table("values", {"kind": "normal"}, short="kind")
         kind = given.choice("kind", tuple(KINDS))
         if kind in ("normal", "uniform") and not dtype.is_float:
@@ -392,8 +394,8 @@ class _Reader:
         return Values(kind, **found)
 
     def _range(self, table: Table, key: str) -> Range:
-        value = table.take(key, object, "a number, or a list of the lowest and the highest")
-        ends = value if isinstance(value, list) else [value, value]
+        value: Any = table.take(key, object, "a number, or a list of the lowest and the highest")
+        ends: list[Any] = value if isinstance(value, list) else [value, value]
         right = len(ends) == 2 and all(type(end) in (int, float) and abs(end) < float("inf") for end in ends)
         if not right or ends[0] > ends[1]:
             raise table.error(key, f"{value!r} is neither a number nor a list of the lowest and the highest")
@@ -428,7 +430,9 @@ class _Reader:
         orders = table.texts("orders", ("issue", "reverse", "random"))
         for order in orders:
             head, _, seed = order.partition(":")
-            if head not in ("issue", "reverse", "random") or (":" in order and (head != "random" or not seed.isdigit())):
+            if head not in ("issue", "reverse", "random") or (
+                ":" in order and (head != "random" or not seed.isdigit())
+            ):
                 raise table.error("orders", f"{order!r} is not issue, reverse, random or random: and a whole number")
         if not orders:
             raise table.error("orders", "there is none: take issue, reverse and random")

@@ -65,7 +65,9 @@ class Values:
         if self.kind == "permutation":
             return dtype.encode(random.permutation(int(np.prod(shape, dtype=np.int64))).reshape(shape))
         if self.kind == "integers":
-            low, high = (bound.value(sizes) if bound else default for bound, default in ((self.low, 0), (self.high, 100)))
+            low, high = (
+                bound.value(sizes) if bound else default for bound, default in ((self.low, 0), (self.high, 100))
+            )
             if high <= low:
                 raise ExpressionError(f"there are no integers from {low} to {high}, that not included")
             return dtype.encode(random.integers(low, high, shape))

@@ -59,7 +59,13 @@ def _reason(number: int, reason: Reason) -> list[str]:
     runs = f" ({reason.count} runs; the first: {'; '.join(where)})" if where else ""
     if "\n" not in text.strip():
         return [f"{number}. **{kind}**: {text.strip()}{runs}"]
-    return [f"{number}. **{kind}**{runs}", "", "   ```text", *(f"   {line}" for line in text.strip().split("\n")), "   ```"]
+    return [
+        f"{number}. **{kind}**{runs}",
+        "",
+        "   ```text",
+        *(f"   {line}" for line in text.strip().split("\n")),
+        "   ```",
+    ]
 
 
 def _costs(verdict: Verdict) -> list[str]:
