@@ -44,11 +44,22 @@ fn test() -> Result<SuiteResult, String> {
     let other = MINORS.rev().filter(|other| *other != builder).find_map(interpreter);
     let interpreter = other.clone().unwrap_or_else(|| "python3".into());
     let python = tools::python_of(&interpreter, "package", &folder.join("requirements.txt"))?;
+    lint(&python)?;
     install(&python)?;
     let mut part = tests(&python, &folder)?;
     let tested = minor(&python).unwrap_or(builder);
     part.remark = format!("built by 3.{builder}, tested in 3.{tested}{}", part.remark);
     Ok(part)
+}
+
+/// The style of the package's Python, and its types.
+fn lint(python: &Path) -> Result<(), String> {
+    for tool in [&["ruff", "check", "--quiet"][..], &["ruff", "format", "--check", "--quiet"], &["mypy"]] {
+        // Caches are with what is built.
+        let cache = ["--cache-dir".into(), target_dir().join("tools").join(tool[0])];
+        run(Command::new(python).current_dir(root()).arg("-m").args(tool).args(cache))?;
+    }
+    Ok(())
 }
 
 /// Builds the wheel and installs it for that Python.
