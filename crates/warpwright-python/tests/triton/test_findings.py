@@ -283,7 +283,7 @@ def test_tensors_that_were_resized():
     for other in others:
         double[GRID](other, out, N, BLOCK)
         assert torch.equal(out, torch.full((N,), 6.0))
-        report = found(lambda: double[GRID](other, torch.empty(2 * N), N + 1, BLOCK))
+        report = found(lambda other=other: double[GRID](other, torch.empty(2 * N), N + 1, BLOCK))
         assert {finding.kind for finding in report.findings} == {"out-of-bounds"}
     double[GRID](x, out, N, BLOCK)
     assert torch.equal(out, torch.full((N,), 4.0))
