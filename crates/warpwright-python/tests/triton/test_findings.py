@@ -261,6 +261,20 @@ def fill_from(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n) * i, mask=i < n)
 
 
+@triton.jit
+def copy(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_blocks_that_store_the_same_at_the_same_time_do_not_race(dtype):
+    for _ in range(50):
+        x, out = torch.randn(128).to(dtype), torch.empty(128, dtype=dtype)
+        copy[(128,)](x, out, 128)
+        assert torch.equal(out, x)
+
+
 def test_tensors_that_were_resized():
     x, out = numbers(), torch.empty(N)
     double[GRID](x, out, N, BLOCK)
@@ -269,7 +283,7 @@ def test_tensors_that_were_resized():
     for other in others:
         double[GRID](other, out, N, BLOCK)
         assert torch.equal(out, torch.full((N,), 6.0))
-        report = found(lambda: double[GRID](other, torch.empty(2 * N), N + 1, BLOCK))
+        report = found(lambda other=other: double[GRID](other, torch.empty(2 * N), N + 1, BLOCK))
         assert {finding.kind for finding in report.findings} == {"out-of-bounds"}
     double[GRID](x, out, N, BLOCK)
     assert torch.equal(out, torch.full((N,), 4.0))

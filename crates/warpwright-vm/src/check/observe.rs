@@ -14,6 +14,7 @@ use crate::device::RESERVED_SHARED;
 use crate::launch::Launch;
 use crate::machine::{LANES, LanesOf, Machine, Registers, Warp};
 use crate::memory::{Element, Group, Order, RegionKind, SpaceKind};
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir;
@@ -83,7 +84,14 @@ impl BlockChecks {
 #[derive(Debug, Default)]
 pub(crate) struct WorkerChecks {
     races: WorkerRaces,
+    /// How often it has waited for a store of another worker.
+    waits: Cell<u32>,
 }
+
+/// How often a worker waits for a store that another worker has been seen to be about to do, and how often it then looks.
+/// The other one has only that store left to do, unless its host thread does not run.
+const WAITS: u32 = 64;
+const LOOKS: u32 = 256;
 
 fn mode(launch: &Launch) -> Mode {
     match launch.options.race {
@@ -183,6 +191,8 @@ struct StoredRegisters<'m> {
     bytes: u32,
     group: &'m Group<'m>,
     shared: &'m [u32],
+    /// The worker's waits, where other workers write the same memory.
+    waits: Option<&'m Cell<u32>>,
 }
 
 impl StoredRegisters<'_> {
@@ -212,10 +222,22 @@ impl StoredRegisters<'_> {
 
 impl Stored for StoredRegisters<'_> {
     fn is_in_memory(&self, lane: u32, from: u32, bytes: u32) -> bool {
-        (from..from + bytes).all(|at| {
-            let there = self.byte_in_memory(self.group.offsets[lane as usize] + u64::from(at));
-            self.byte(lane, at).is_none_or(|byte| byte == there)
-        })
+        let is_there = || {
+            (from..from + bytes).all(|at| {
+                let there = self.byte_in_memory(self.group.offsets[lane as usize] + u64::from(at));
+                self.byte(lane, at).is_none_or(|byte| byte == there)
+            })
+        };
+        // Accesses are looked at before they are done: a worker may see that another one stores before it has.
+        is_there()
+            || self.waits.is_some_and(|waits| {
+                waits.set(waits.get() + 1);
+                waits.get() <= WAITS
+                    && (0..LOOKS).any(|_| {
+                        std::thread::yield_now();
+                        is_there()
+                    })
+            })
     }
 
     fn is_equal(&self, (a, a_from): (u32, u32), (b, b_from): (u32, u32), bytes: u32) -> bool {
@@ -287,6 +309,7 @@ impl<'a> Machine<'a> {
             bytes: touch.element,
             group,
             shared: &block.shared,
+            waits: (launch.is_parallel() && base != 0).then_some(&self.worker.checks.waits),
         };
         let stored: &dyn Stored = if elements.is_empty() { &Unknown } else { &stored };
         let mut told = Vec::new();

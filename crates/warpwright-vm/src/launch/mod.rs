@@ -495,6 +495,11 @@ impl Launch {
         self.held.fetch_add(bytes, Relaxed).saturating_add(bytes) <= MAX_HELD
     }
 
+    /// Whether blocks run on several host threads.
+    pub(crate) fn is_parallel(&self) -> bool {
+        self.workers > 1
+    }
+
     /// Whether it wants more host threads than it has.
     fn wants_workers(&self) -> bool {
         self.waiting_shares.load(Acquire) > 0

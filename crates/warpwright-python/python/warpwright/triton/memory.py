@@ -15,12 +15,16 @@ from __future__ import annotations
 
 import functools
 import weakref
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from .. import settings
 from ..errors import WarpwrightError
+
+# Its place changed with NumPy 2.
+byte_bounds: Any = getattr(getattr(np.lib, "array_utils", np), "byte_bounds")  # noqa: B009
 
 LENT = "_warpwright_lent"
 """The attribute of a storage that has what was lent of it."""
@@ -79,19 +83,20 @@ class Array:
 
 
 @functools.cache
-def _converter(type: type) -> Callable[[Any], Any] | None:
+def _converter(type: Any) -> Callable[[Any], Any] | None:
     if issubclass(type, np.ndarray):
         return Array
     if issubclass(type, np.bool_):
         return bool
     if issubclass(type, np.integer):
         return int
-    return float if issubclass(type, np.floating) and type is not float else None
+    return float if issubclass(type, np.floating) else None
 
 
 def as_argument(value: Any) -> Any:
     """What Triton takes for an argument: arrays and numbers of NumPy's become what it knows."""
-    converter = _converter(type(value))
+    kind: Any = type(value)
+    converter = _converter(kind)
     return value if converter is None else converter(value)
 
 
@@ -227,7 +232,7 @@ class Memories:
         return lent
 
     def _lend_array(self, array: np.ndarray, name: str) -> None:
-        owner = array
+        owner: Any = array
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
         if hasattr(owner.base, "untyped_storage"):
@@ -238,7 +243,7 @@ class Memories:
             if known[1].writable == writable:
                 return None
             known[1].close()
-        low, high = np.lib.array_utils.byte_bounds(owner) if hasattr(np.lib, "array_utils") else np.byte_bounds(owner)
+        low, high = byte_bounds(owner)
         lent = self._lend(low, high - low, _described(array), None, writable)
         if lent is not None:
             forget = functools.partial(lambda arrays, key, _: arrays.pop(key, None), self._arrays, id(owner))

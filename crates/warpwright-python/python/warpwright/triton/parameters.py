@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import Any, Callable, Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 FORMATS = {
     "i1": "?", "u1": "?",

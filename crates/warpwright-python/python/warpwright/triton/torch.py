@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, Callable
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
@@ -316,6 +317,7 @@ class _Autocast(torch.autocast):
 def pretend(driver: Any) -> Callable[[], None]:
     """Has tensors on `cuda` from now on, in this thread. The result ends it."""
     global _mode
+    mode = Pretending()
     undo: list[Callable[[], None]] = []
 
     def replace(target: Any, name: str, value: Any) -> None:
@@ -363,7 +365,7 @@ def pretend(driver: Any) -> Callable[[], None]:
             return run_backward(*args, **kwargs)
 
     replace(torch.autograd, "_engine_run_backward", with_mode)
-    _mode = mode = Pretending()
+    _mode = mode
     mode.__enter__()
 
     def end() -> None:
