@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -120,6 +120,13 @@ def _elements(address: int, count: int, bits: int) -> np.ndarray:
     return np.asarray(type("Memory", (), {"__array_interface__": interface})())
 
 
+def _periods(elements: np.ndarray, pattern: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Elements beside a pattern that comes again and again: its whole periods, then the rest."""
+    whole = len(elements) // len(pattern) * len(pattern)
+    yield elements[:whole].reshape(-1, len(pattern)), pattern
+    yield elements[whole:], pattern[: len(elements) - whole]
+
+
 def has_initcheck(check: str) -> bool:
     """Whether checks have initcheck."""
     return any(name.strip() in ("all", "initcheck") for name in check.split(","))
@@ -130,10 +137,8 @@ def fill(storage: Any, kind: str, bits: int) -> None:
     count = storage.nbytes() * 8 // bits
     if count == 0 or storage.nbytes() > PATTERN_LIMIT:
         return
-    elements, pattern = _elements(storage.data_ptr(), count, bits), _pattern(kind, bits)
-    whole = count // len(pattern) * len(pattern)
-    elements[:whole].reshape(-1, len(pattern))[:] = pattern
-    elements[whole:] = pattern[: count - whole]
+    for elements, pattern in _periods(_elements(storage.data_ptr(), count, bits), _pattern(kind, bits)):
+        elements[:] = pattern
     setattr(storage, UNWRITTEN, (kind, bits))
 
 
@@ -148,8 +153,9 @@ def _mark_written(lent: Lent) -> None:
         lent.pattern = None
         return
     kind, bits = lent.pattern
-    count, size, pattern = lent.bytes * 8 // bits, bits // 8, _pattern(kind, bits)
-    written = _elements(lent.address, count, bits) != np.resize(pattern, count)
+    count, size = lent.bytes * 8 // bits, bits // 8
+    parts = _periods(_elements(lent.address, count, bits), _pattern(kind, bits))
+    written = np.concatenate([(elements != pattern).ravel() for elements, pattern in parts])
     if written.all():
         lent.memory.mark_written()
         lent.pattern = None
