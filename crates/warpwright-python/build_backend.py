@@ -38,8 +38,6 @@ def _profile() -> str:
 def _build_programs() -> None:
     """Builds the program and the libraries, and puts them into the package, without symbols."""
     packages = [argument for package in PACKAGES for argument in ("--package", package)]
-    # With the native module, so that what both depend on has the same features and is built once.
-    packages += ["--package", "warpwright-python"]
     command = ["cargo", "build", "--locked", "--profile", _profile(), "--lib", "--bins", *packages]
     subprocess.run(command, cwd=ROOT, check=True)
     metadata = subprocess.run(

@@ -1,4 +1,4 @@
-"""The plugin for pytest: suites of `plugin/`, each test of which launches what its name says, and what comes of them."""
+"""The plugin for pytest: suites of `plugin/`, each test of which launches what it is called, and what comes of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-
 import warpwright
 
 SUITES = Path(__file__).parent / "plugin"
@@ -128,7 +127,9 @@ def test_orders_are_parameters(tmp_path: Path) -> None:
         "test_flag": PASSED + 2 * wrong,
     }
     assert play(tmp_path, "orders.py", "-k", "flag") == {"test_flag": 2 * PASSED}
-    assert play(tmp_path, "orders.py::test_flag[reverse]", "--gpu-orders=issue,reverse") == {"test_flag[reverse]": wrong}
+    assert play(tmp_path, "orders.py::test_flag[reverse]", "--gpu-orders=issue,reverse") == {
+        "test_flag[reverse]": wrong
+    }
 
 
 OF_DRIVER = {
@@ -231,5 +232,5 @@ def test_wrong_options_are_errors_of_usage(option: str) -> None:
     command = [sys.executable, "-m", "pytest", "-p", "warpwright", option, str(SUITES / "orders.py")]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     first = ended.stderr.splitlines()[0]
-    assert (ended.returncode, first.split(":")[0]) == (pytest.ExitCode.USAGE_ERROR, f"ERROR: {option.split('=')[0]}"[:5])
-    assert option.split("=")[0] in first
+    assert ended.returncode == pytest.ExitCode.USAGE_ERROR
+    assert first.split(":")[:2] == ["ERROR", f" {option.split('=')[0]}"]

@@ -1,8 +1,8 @@
 """Gives libraries of ours the names of NVIDIA's, in this process alone.
 
-The loader reads `LD_LIBRARY_PATH` when a process begins, so that a running one cannot be told of a folder. But a library
-that is loaded under a name is what everybody gets who asks for that name later. So this writes a library without
-contents that needs libraries of those names, and says itself where they are: a folder of links.
+The loader reads `LD_LIBRARY_PATH` when a process begins, so that a running one cannot be told of a folder. But a
+library that is loaded under a name is what everybody gets who asks for that name later. So this writes a library
+without contents that needs libraries of those names, and says itself where they are: a folder of links.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A plugin for pytest that checks every kernel that a test launches: `pytest -p warpwright --gpu-check=all`.
 
 Launches of `warpwright.run` and of Triton tell the plugin of their reports; those of numba-cuda, cuda.core and other
-programs of the CUDA driver end in ours, which is made this process's when one of them is imported. After the set-up, the
-call and the tear-down of a test all its launches are complete, and an error that was found fails that phase.
+programs of the CUDA driver end in ours, which is made this process's when one of them is imported. After the set-up,
+the call and the tear-down of a test all its launches are complete, and an error that was found fails that phase.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .settings import Settings, device, on_report, settings
 
 CHECKS = ("all", "memcheck", "racecheck", "initcheck", "synccheck", "synccheck=strict")
 
-CLIENTS = ("numba.cuda", "numba_cuda", "cuda.bindings", "cuda.core", "cuda.cuda", "pycuda", "cupy", "tinygrad")
+CLIENTS = ("numba.cuda", "numba_cuda", "cuda.bindings", "cuda.core", "cuda.cuda", "cupy", "tinygrad")
 """Packages that load the CUDA driver."""
 
 _ORDER = pytest.StashKey[str]()
@@ -92,8 +92,8 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--gpu-sm: {error}") from None
     config.addinivalue_line(
         "markers",
-        "gpu_findings(*names): the test launches a kernel that is wrong. Each name, the kind of a finding such as race or "
-        "out-of-bounds, or a check such as racecheck, must be found; what is named does not fail the test.",
+        "gpu_findings(*names): the test launches a kernel that is wrong. Each name, the kind of a finding such as race "
+        "or out-of-bounds, or a check such as racecheck, must be found; what is named does not fail the test.",
     )
     chosen = Settings(",".join(checks), orders[0], race, sm, settings.workers, "continue")
     config.pluginmanager.register(Plugin(config, chosen, orders), "warpwright-checks")

@@ -3,7 +3,6 @@
 import ctypes
 
 import pytest
-
 import warpwright.cuda
 
 PTX = b"""

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 import warpwright
 
 KERNELS = Path(__file__).with_name("kernels.cu")

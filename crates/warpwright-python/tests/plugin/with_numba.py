@@ -1,10 +1,8 @@
 """Kernels of numba-cuda, if it is installed."""
 
 import numpy as np
-import pytest
-from numba import cuda
-
 import warpwright
+from numba import cuda
 
 
 @cuda.jit(lineinfo=True)

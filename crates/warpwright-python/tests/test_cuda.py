@@ -1,0 +1,81 @@
+"""`warpwright.cuda`: our driver in a process that runs already. Each test is a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+
+def says(program: str) -> list[str]:
+    """The lines that a program prints."""
+    begin = "import ctypes, os, warpwright, warpwright.cuda as cuda\n"
+    ended = subprocess.run(
+        [sys.executable, "-c", begin + program], capture_output=True, text=True, timeout=60, check=True
+    )
+    return ended.stdout.splitlines()
+
+
+def test_the_driver_is_found_by_its_names_from_then_on() -> None:
+    program = """
+def is_loaded(name):
+    try:
+        return bool(ctypes.CDLL(name, mode=os.RTLD_NOLOAD))
+    except OSError:
+        return False
+print(cuda.is_enabled(), is_loaded("libcuda.so.1"), is_loaded("libcuda.so"))
+cuda.enable(sm=75)
+print(cuda.is_enabled(), is_loaded("libcuda.so.1"), is_loaded("libcuda.so"))
+driver, number = ctypes.CDLL("libcuda.so.1"), ctypes.c_int()
+driver.cuInit(0)
+driver.cuDeviceGetAttribute(ctypes.byref(number), 75, 0)
+print(number.value, "WARPWRIGHT_DEVICES" in os.environ, cuda.take(), cuda.calls() > 0)
+"""
+    assert says(program) == ["False False False", "True True True", "7 False [] True"]
+
+
+def test_what_is_wrong_is_refused_and_changes_nothing() -> None:
+    program = """
+for wrong in ({"check": "everything"}, {"race": "lax"}, {"order": "random"}, {}):
+    try:
+        cuda.enable(**wrong)
+        print("enabled", cuda.take())
+    except warpwright.WarpwrightError as error:
+        print(str(error).split(":")[0])
+"""
+    assert says(program) == [
+        "check 'everything', race 'normal', order 'issue'",
+        "check 'memcheck', race 'lax', order 'issue'",
+        "check 'memcheck', race 'normal', order 'random'",
+        "enabled []",
+    ]
+
+
+def test_a_driver_that_is_there_is_not_replaced() -> None:
+    program = """
+ours = os.path.dirname(warpwright.__file__) + "/bin/libwarpwright_cuda.so"
+import tempfile
+with tempfile.TemporaryDirectory() as folder:
+    from pathlib import Path
+    from warpwright._preload import load_as
+    load_as({"libcuda.so.1": Path(ours)}, Path(folder))
+try:
+    cuda.enable()
+except warpwright.WarpwrightError as error:
+    print(str(error).split(":")[0])
+"""
+    assert says(program) == ["this process has loaded libcuda.so.1 already"]
+
+
+def test_its_folder_goes_with_the_process_and_not_with_a_fork() -> None:
+    program = """
+import sys
+cuda.enable()
+folder = os.environ["WARPWRIGHT_FOLDER"]
+if os.fork() == 0:
+    sys.exit()
+os.wait()
+print(folder, os.path.isdir(folder))
+"""
+    folder, was_there = says(program)[0].split()
+    assert (was_there, Path(folder).exists()) == ("True", False)
