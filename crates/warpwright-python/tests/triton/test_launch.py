@@ -15,11 +15,10 @@ torch = pytest.importorskip("torch")
 
 import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
-from triton.language.extra import libdevice  # noqa: E402
-from triton.tools.tensor_descriptor import TensorDescriptor  # noqa: E402
-
 import warpwright  # noqa: E402
 import warpwright.triton  # noqa: E402
+from triton.language.extra import libdevice  # noqa: E402
+from triton.tools.tensor_descriptor import TensorDescriptor  # noqa: E402
 
 
 @triton.jit

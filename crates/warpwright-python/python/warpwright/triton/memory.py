@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,7 @@ def as_argument(value: Any) -> Any:
 @functools.cache
 def _pattern(kind: str, bits: int) -> np.ndarray:
     """A period of elements, one after the other, that nobody writes."""
-    random = np.random.default_rng(0x5EED).integers(1, 2**62, 8191, dtype=np.uint64)
+    random = np.random.default_rng(0x5EED).integers(1, 2**62, 65521, dtype=np.uint64)
     quiet_nan, payload = {
         ("float", 16): (0x7E00, 9),
         ("bfloat", 16): (0x7FC0, 6),
@@ -120,6 +120,14 @@ def _elements(address: int, count: int, bits: int) -> np.ndarray:
     return np.asarray(type("Memory", (), {"__array_interface__": interface})())
 
 
+def _pieces(elements: np.ndarray, pattern: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Where each period of a pattern begins in elements, with these and the pattern. Pieces keep what is made of them
+    in the processor's cache."""
+    for begin in range(0, len(elements), len(pattern)):
+        piece = elements[begin : begin + len(pattern)]
+        yield begin, piece, pattern[: len(piece)]
+
+
 def has_initcheck(check: str) -> bool:
     """Whether checks have initcheck."""
     return any(name.strip() in ("all", "initcheck") for name in check.split(","))
@@ -130,10 +138,8 @@ def fill(storage: Any, kind: str, bits: int) -> None:
     count = storage.nbytes() * 8 // bits
     if count == 0 or storage.nbytes() > PATTERN_LIMIT:
         return
-    elements, pattern = _elements(storage.data_ptr(), count, bits), _pattern(kind, bits)
-    whole = count // len(pattern) * len(pattern)
-    elements[:whole].reshape(-1, len(pattern))[:] = pattern
-    elements[whole:] = pattern[: count - whole]
+    for _, piece, pattern in _pieces(_elements(storage.data_ptr(), count, bits), _pattern(kind, bits)):
+        piece[:] = pattern
     setattr(storage, UNWRITTEN, (kind, bits))
 
 
@@ -148,15 +154,17 @@ def _mark_written(lent: Lent) -> None:
         lent.pattern = None
         return
     kind, bits = lent.pattern
-    count, size, pattern = lent.bytes * 8 // bits, bits // 8, _pattern(kind, bits)
-    written = _elements(lent.address, count, bits) != np.resize(pattern, count)
-    if written.all():
+    count, size, left = lent.bytes * 8 // bits, bits // 8, False
+    for first, piece, pattern in _pieces(_elements(lent.address, count, bits), _pattern(kind, bits)):
+        written = piece != pattern
+        left = left or not written.all()
+        if written.any():
+            edges = first + np.flatnonzero(np.diff(written, prepend=False, append=False))
+            for begin, end in edges.reshape(-1, 2).tolist():
+                lent.memory.mark_written(begin * size, (end - begin) * size)
+    if not left:
         lent.memory.mark_written()
         lent.pattern = None
-    elif written.any():
-        edges = np.flatnonzero(np.diff(written, prepend=False, append=False))
-        for begin, end in edges.reshape(-1, 2).tolist():
-            lent.memory.mark_written(begin * size, (end - begin) * size)
 
 
 def _described(value: Any) -> str:

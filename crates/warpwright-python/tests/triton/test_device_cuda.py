@@ -12,7 +12,6 @@ torch = pytest.importorskip("torch")
 
 import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
-
 import warpwright  # noqa: E402
 import warpwright.triton  # noqa: E402
 
