@@ -46,7 +46,7 @@ fn test() -> Result<SuiteResult, String> {
     let python = tools::python_of(&interpreter, "package", &folder.join("requirements.txt"))?;
     lint(&python)?;
     install(&python)?;
-    let mut part = tests(&python, &folder)?;
+    let mut part = tests(&python, &folder, &["-m", "not torch", "--ignore=triton"])?;
     let tested = minor(&python).unwrap_or(builder);
     part.remark = format!("built by 3.{builder}, tested in 3.{tested}{}", part.remark);
     Ok(part)
@@ -84,12 +84,13 @@ pub(crate) fn install(python: &Path) -> Result<(), String> {
 }
 
 /// Runs the tests of a folder with that Python.
-pub(crate) fn tests(python: &Path, folder: &Path) -> Result<SuiteResult, String> {
+pub(crate) fn tests(python: &Path, folder: &Path, options: &[&str]) -> Result<SuiteResult, String> {
     let mut tests = Command::new(python);
     // Not from the root: there the package itself would be found before what was installed.
     tests
         .current_dir(folder)
-        .args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-m", "not torch"])
+        .args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"])
+        .args(options)
         .arg(folder);
     pytest(tests.env("PYTHONDONTWRITEBYTECODE", "1"))
 }
