@@ -21,7 +21,13 @@ from maturin import (  # noqa: F401
 
 FOLDER = Path(__file__).parent
 ROOT = FOLDER.parent.parent
-PACKAGES = ["warpwright", "warpwright-libcuda", "warpwright-libcudart", "warpwright-libnvrtc", "warpwright-libnvjitlink"]
+PACKAGES = [
+    "warpwright",
+    "warpwright-libcuda",
+    "warpwright-libcudart",
+    "warpwright-libnvrtc",
+    "warpwright-libnvjitlink",
+]
 FILES = [
     "warpwright",
     "libwarpwright_cuda.so",

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-
 import warpwright
 
 TINY = """
@@ -74,19 +73,21 @@ def many(count: int, body: Callable[[], object]) -> None:
         body()
 
 
-def launches() -> None:
+def launches(check: str) -> None:
     x = np.zeros(32, np.uint32)
-    for check in ("memcheck", "all"):
-        seconds = best(5, lambda: many(1000, lambda: warpwright.run(TINY, 1, 32, [x], check=check)))
-        print(f"run, {check}: {1000 / seconds:.0f} launches/s")
+    seconds = best(5, lambda: many(1000, lambda: warpwright.run(TINY, 1, 32, [x], check=check)))
+    print(f"run, {check}: {1000 / seconds:.0f} launches/s")
 
 
-def vector_add() -> None:
+def vector_add(check: str) -> None:
     x, y, z = (np.ones(1 << 20, np.float32) for _ in range(3))
-    for check in ("memcheck", "all"):
-        reports: list[warpwright.Report] = []
-        seconds = best(5, lambda: reports.append(warpwright.run(ADD, 4096, 256, [x, y, z], check=check)[1]))
-        print(f"vector add of 2^20, {check}: {1e3 * seconds:.1f} ms, of the kernel {1e3 * min(map(took, reports)):.1f} ms")
+    reports: list[warpwright.Report] = []
+    seconds = best(5, lambda: reports.append(warpwright.run(ADD, 4096, 256, [x, y, z], check=check)[1]))
+    print(f"vector add of 2^20, {check}: {milliseconds(seconds, reports)}")
+
+
+def milliseconds(seconds: float, reports: list[warpwright.Report]) -> str:
+    return f"{1e3 * seconds:.1f} ms, of the kernel {1e3 * min(map(took, reports)):.1f} ms"
 
 
 def took(report: warpwright.Report) -> float:
@@ -124,7 +125,7 @@ def triton() -> None:
     call()
     seconds = best(5, call)
     remove()
-    print(f"Triton's vector add of 2^20: {1e3 * seconds:.1f} ms, of the kernel {1e3 * min(map(took, reports)):.1f} ms")
+    print(f"Triton's vector add of 2^20: {milliseconds(seconds, reports)}")
 
 
 def compile_kernels(triton, tl):  # type: ignore[no-untyped-def]
@@ -143,7 +144,8 @@ def compile_kernels(triton, tl):  # type: ignore[no-untyped-def]
 
 
 if __name__ == "__main__":
-    launches()
-    vector_add()
+    for chosen in ("memcheck", "all"):
+        launches(chosen)
+        vector_add(chosen)
     imports()
     triton()

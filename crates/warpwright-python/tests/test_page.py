@@ -1,8 +1,8 @@
 """The examples of the page *Test CUDA kernels without a GPU*, as a reader has them: files, commands, what they print.
 
 A block with a name behind its language is a file. In a block of `console`, `$` begins a command; what follows is its
-output, in which a line `…` stands for any lines, and `…` within a line for any text. The sections on Rust and on GitHub's
-actions have tests of their own.
+output, in which a line `…` stands for any lines, and `…` within a line for any text. The sections on Rust and on
+GitHub's actions have tests of their own.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ import threading
 
 import numpy as np
 import pytest
-
 import warpwright
 from warpwright import WarpwrightError, out, run
 
@@ -293,8 +292,10 @@ def test_threads_launch_at_once() -> None:
 
 
 def test_an_interrupt_ends_a_launch() -> None:
-    endless = ptx(".param .u64 y", "$trip:\n    ld.param.u64 %rd1, [y];\n    st.global.u32 [%rd1], %r1;\n"
-                  "    add.u32 %r1, %r1, 1;\n    bra $trip;")
+    endless = ptx(
+        ".param .u64 y",
+        "$trip:\n    ld.param.u64 %rd1, [y];\n    st.global.u32 [%rd1], %r1;\n    add.u32 %r1, %r1, 1;\n    bra $trip;",
+    )
     y = np.zeros(1, np.uint32)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from triton.language.extra import libdevice
-
 import warpwright
 import warpwright.triton
+from triton.language.extra import libdevice
 
 N, BLOCK = 1000, 256
 GRID = (triton.cdiv(N, BLOCK),)

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 __version__: str
 
 def sarif(documents: Sequence[str], root: str) -> str:
-    """SARIF 2.1.0 of launches, each its JSON or a line that the CUDA driver has reported. Files below the root are named
-    from there."""
+    """SARIF 2.1.0 of launches, each its JSON or a line that the CUDA driver has reported. Files below the root are
+    named from there."""
 
 def junit(documents: Sequence[str]) -> str:
     """The same as JUnit's XML."""

@@ -33,8 +33,8 @@ class Out:
 def out(shape: int | Sequence[int], dtype: Any = np.float32, *, partial: bool = False) -> Out:
     """An argument of `run` that is an array without contents, which the kernel must write in full.
 
-    Reading it before is a finding of initcheck, and so is leaving elements of it unwritten, unless it is `partial`. What
-    is not written is bytes of 0xff: NaN, or -1.
+    Reading it before is a finding of initcheck, and so is leaving elements of it unwritten, unless it is `partial`.
+    What is not written is bytes of 0xff: NaN, or -1.
     """
     return Out((shape,) if isinstance(shape, int) else tuple(shape), np.dtype(dtype), partial)
 
@@ -62,8 +62,8 @@ def run(
     """Launches a kernel of PTX or CUDA C++ on the virtual GPU, and waits.
 
     `source` is the text, or a path to it (a path object, or a name that ends in `.ptx`, `.cu` or `.cuh`). CUDA C++ is
-    compiled by NVRTC, if its wheel is installed (`pip install nvidia-cuda-nvrtc`), with `options` besides. `kernel` names
-    the kernel if there are several; of CUDA C++ it may be an instance of a template.
+    compiled by NVRTC, if its wheel is installed (`pip install nvidia-cuda-nvrtc`), with `options` besides. `kernel`
+    names the kernel if there are several; of CUDA C++ it may be an instance of a template.
 
     `args` are the kernel's arguments, in order; with a mapping, reports call them by its keys:
 
@@ -73,8 +73,9 @@ def run(
     - a number, of NumPy or of Python, which must fit the parameter's type
     - `bytes` for a structure that is passed by value, and `None` for a null pointer
 
-    Without `check`, `order`, `race` or `sm`, `warpwright.settings` has them. `shared` is dynamic shared memory in bytes.
-    Returns the outputs and the report. Findings are in the report and raise nothing: `report.raise_for_findings()` does.
+    Without `check`, `order`, `race` or `sm`, `warpwright.settings` has them. `shared` is dynamic shared memory in
+    bytes. Returns the outputs and the report. Findings are in the report and raise nothing:
+    `report.raise_for_findings()` does.
 
     ```
     >>> import numpy as np, warpwright
