@@ -10,6 +10,7 @@
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
+use warpwright_vm::Schedule;
 
 /// How long an operation is deferred if no thread waits for it or queries it, and then for how long the oldest that can
 /// go on is passed over: so a client that polls memory sees a result, whatever else it issues meanwhile.
@@ -29,6 +30,17 @@ pub enum Order {
     Reverse,
     /// Defers everything until a thread waits or queries, and then takes a random stream, by numbers from this seed.
     Random(u64),
+}
+
+impl Order {
+    /// The order of blocks and warps that goes with it: on all host threads; the last block first; by the seed.
+    pub fn schedule(self) -> Schedule {
+        match self {
+            Order::Issue => Schedule::Parallel,
+            Order::Reverse => Schedule::Reversed,
+            Order::Random(seed) => Schedule::Scattered(seed),
+        }
+    }
 }
 
 /// The error for a text that does not name an order.

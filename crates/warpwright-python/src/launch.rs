@@ -42,11 +42,7 @@ impl Asked<'_> {
                 "strict" => vm::Race::Strict,
                 other => return Err(format!("race={other:?}: it is normal or strict")),
             },
-            schedule: match order {
-                Order::Issue => vm::Schedule::Parallel,
-                Order::Reverse => vm::Schedule::Reversed,
-                Order::Random(seed) => vm::Schedule::Scattered(seed),
-            },
+            schedule: order.schedule(),
             counters: self.counters,
             max_instructions: self.max_instructions.unwrap_or(default.max_instructions),
             ..default

@@ -45,11 +45,7 @@ pub(crate) fn change(check: Option<&str>, race: Option<&str>, order: Option<&str
     }
     if let Some(text) = order {
         settings.order = text.parse().map_err(|_| Status::INVALID_VALUE)?;
-        settings.schedule = match settings.order {
-            Order::Issue => Schedule::Parallel,
-            Order::Reverse => Schedule::Reversed,
-            Order::Random(seed) => Schedule::Scattered(seed),
-        };
+        settings.schedule = settings.order.schedule();
     }
     complete_all()?;
     // What launches have written without that check is not known.
