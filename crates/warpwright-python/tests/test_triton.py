@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -141,10 +143,35 @@ def test_what_kernels_print(capfd: pytest.CaptureFixture[str]) -> None:
     assert {line.split()[-1] for line in capfd.readouterr().out.splitlines()} == {"42"}
 
 
-def test_nothing_is_compiled_with_the_systems_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+def test_nothing_is_compiled_with_the_systems_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("CC", "no-such-compiler")
     total = np.zeros(1, np.int32)
     count[GRID](np.ones(N, np.int32), total, N, BLOCK, True)
     assert total[0] == N
+
+
+KERNEL = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def store(x_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr + tl.arange(0, BLOCK), 1.0)
+"""
+
+
+def test_a_finding_names_the_file_that_was_run(tmp_path: Path) -> None:
+    for folder in ("first", "second"):
+        file = tmp_path / folder / "moved.py"
+        file.parent.mkdir()
+        file.write_text(KERNEL)
+        spec = importlib.util.spec_from_file_location("moved", file)
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        with pytest.raises(warpwright.FindingsError) as caught:
+            module.store[(1,)](np.zeros(100, np.float32), BLOCK=128)
+        (access,) = caught.value.report.findings[0].accesses
+        assert access.source is not None and (access.source.file, access.source.line) == (str(file), 7)

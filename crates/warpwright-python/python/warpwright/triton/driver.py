@@ -10,6 +10,7 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -218,6 +219,8 @@ class Launcher:
             source.fn.arg_names if hasattr(source, "fn") else [f"argument {i}" for i in range(len(source.signature))]
         )
         self._arguments = leaves(source.signature.values(), names)
+        code = getattr(getattr(getattr(source, "fn", None), "fn", None), "__code__", None)
+        self._file: str | None = code and code.co_filename
         self._loaded: tuple[Any, Parameters] | None = None
         self._block = (WARP_SIZE * metadata.num_warps, 1, 1)
         self._scratch = [
@@ -231,6 +234,7 @@ class Launcher:
         name = self._metadata.name
         names = parameter_names(self._arguments, ptx, name)
         ptx = re.sub(rf"\b{name}_param_(\d+)\b", lambda found: names.get(int(found.group(1)), found.group()), ptx)
+        ptx = re.sub(r'(?<=^\t\.file\t)(\d+ )"([^"]*)"', self._named, ptx, flags=re.MULTILINE)
         try:
             kernel = self._driver.device.load(ptx, f"PTX of {name}").kernel(name)
         except PtxError as error:
@@ -238,6 +242,13 @@ class Launcher:
                 raise _refused(name, f"instructions of sm_{self._driver.capability}") from error
             raise
         return kernel, Parameters(self._arguments, kernel, self._driver.memories.address)
+
+    def _named(self, found: re.Match[str]) -> str:
+        """A `.file` directive. Triton keeps what was compiled by the kernel's text, which may be in another file since."""
+        number, file = found.groups()
+        if self._file and Path(file).name == Path(self._file).name:
+            file = self._file
+        return f'{number}"{file}"'
 
     def _scratch_memory(self, blocks: int, stream: Any) -> tuple[Any, ...]:
         return tuple(
