@@ -244,7 +244,7 @@ class Launcher:
         return kernel, Parameters(self._arguments, kernel, self._driver.memories.address)
 
     def _named(self, found: re.Match[str]) -> str:
-        """A `.file` directive. Triton keeps what was compiled by the kernel's text, which may be in another file since."""
+        """A `.file` directive. Triton keeps what it compiled by the text, which may be in another file since."""
         number, file = found.groups()
         if self._file and Path(file).name == Path(self._file).name:
             file = self._file
