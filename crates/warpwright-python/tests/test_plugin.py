@@ -180,6 +180,50 @@ def test_kernels_of_triton_are_checked_on_tensors(tmp_path: Path) -> None:
     }
 
 
+CONFTEST = """
+import triton
+from numba import cuda
+"""
+
+OF_ITS_OWN = """
+import numpy as np
+import pytest
+import warpwright.triton
+import triton
+import triton.language as tl
+from numba import cuda
+
+warpwright.triton.enable(check="memcheck")
+pytestmark = pytest.mark.skipif(not cuda.is_available(), reason="there is no GPU")
+
+
+@triton.jit
+def last(x, y, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(y + 0 * i, tl.load(x + i))
+
+
+def test_race():
+    warpwright.settings.check = "none"
+    last[(1,)](np.arange(128, dtype=np.float32), np.zeros(1, np.float32), BLOCK=128)
+
+
+def test_race_behind_one_that_turns_checks_off():
+    last[(1,)](np.arange(128, dtype=np.float32), np.zeros(1, np.float32), BLOCK=128)
+"""
+
+
+@pytest.mark.skipif(not is_there("triton") or not is_there("numba_cuda"), reason="Triton or numba-cuda is missing")
+def test_what_tests_import_and_set_does_not_end_the_checks(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_own.py").write_text(OF_ITS_OWN)
+    outcomes = play(tmp_path, str(tmp_path / "test_own.py"), "--gpu-check=all")
+    assert [outcomes[name][0][0] for name in ("test_race", "test_race_behind_one_that_turns_checks_off")] == [
+        "passed",
+        "failure",
+    ]
+
+
 @pytest.mark.skipif(not is_there("numba_cuda"), reason="numba-cuda is not installed")
 def test_kernels_of_numba_are_checked(tmp_path: Path) -> None:
     double, store = lines_of("with_numba.py", "    y[i] = 2 * x[i]", "    shared[i] = x[i]")

@@ -138,12 +138,13 @@ STORE = {
         ("u8", 256, None),
         ("u16", np.int16(-2), np.int16(-2)),
         ("u16", np.float16(1.5), None),
+        ("u16", np.int64(70000), None),
         ("u32", 2**32 - 1, np.uint32(2**32 - 1)),
         ("u32", -1, np.int32(-1)),
         ("u32", 2**32, None),
         ("u32", -(2**31) - 1, None),
         ("u32", 1.0, None),
-        ("u32", np.int64(1), None),
+        ("u32", np.int64(1), np.uint32(1)),
         ("u32", np.float32(1), None),
         ("s32", np.uint32(7), np.uint32(7)),
         ("b32", np.float32(1.5), np.float32(1.5)),
@@ -155,9 +156,13 @@ STORE = {
         ("u64", "x", None),
         ("f32", 0.1, np.float32(0.1)),
         ("f32", 3, np.float32(3)),
-        ("f32", 1e300, np.float32(np.inf)),
-        ("f32", np.float64(1), None),
-        ("f32", np.int32(1), None),
+        ("f32", 1e300, None),
+        ("f32", None, None),
+        ("f32", np.ones(1), None),
+        ("u32", np.ones(1, np.int32), None),
+        ("u32", np.int64(-1), np.int32(-1)),
+        ("f32", np.float64(0.1), np.float32(0.1)),
+        ("f32", np.int32(1), np.float32(1)),
         ("f64", 0.1, np.float64(0.1)),
     ],
 )
@@ -335,3 +340,47 @@ def test_examples_of_the_documentation(module: str) -> None:
 
     results = doctest.testmod(importlib.import_module(module))
     assert results.attempted > 0 and results.failed == 0
+
+
+@pytest.mark.parametrize("dtype", [object, "U3", ">f4"])
+def test_what_a_gpu_has_no_type_for_is_refused(dtype: object) -> None:
+    array = np.zeros(4, dtype)
+    with pytest.raises(WarpwrightError, match="elements"):
+        run(ADD, 1, 4, [array, np.zeros(4, np.float32), 1.0, 4])
+    with pytest.raises(WarpwrightError, match="elements"):
+        out(4, dtype)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("on_findings", "riase"), ("workers", -1), ("chekc", "all"), ("workers", None)]
+)
+def test_settings_that_mean_nothing_are_refused(name: str, value: object) -> None:
+    before = repr(warpwright.settings)
+    with pytest.raises((AttributeError, ValueError), match=name):
+        setattr(warpwright.settings, name, value)
+    assert repr(warpwright.settings) == before
+
+
+def test_a_forked_process_has_a_device_of_its_own() -> None:
+    def launch() -> bool:
+        (y,), report = run(ADD, 8, 32, [np.ones(256, np.float32), out(256), 1.0, 256])
+        return report.is_clean and bool((y == 2).all())
+
+    assert launch()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if launch() else 1)
+    assert os.waitpid(child, 0)[1] == 0 and launch()
+
+
+def test_headers_of_cuda_are_found() -> None:
+    source = """
+    #include <cooperative_groups.h>
+    #include <cuda/std/limits>
+    extern "C" __global__ void k(int *y) {
+        cooperative_groups::this_thread_block().sync();
+        *y = cuda::std::numeric_limits<short>::max();
+    }"""
+    y = np.zeros(1, np.int32)
+    _, report = run(source, 1, 1, [y])
+    assert report.is_clean and y[0] == 32767

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from .errors import CompileError, WarpwrightError
 
-INSTALL = "pip install nvidia-cuda-nvrtc nvidia-cuda-cccl nvidia-cuda-runtime"
+HEADERS = "pip install nvidia-cuda-cccl nvidia-cuda-crt nvidia-cuda-runtime"
+INSTALL = "pip install nvidia-cuda-nvrtc"
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,12 @@ def compile(text: str, file: str, sm: str, options: Sequence[str] = (), names: S
         flags = [f"--gpu-architecture=compute_{sm}", "-lineinfo", *(f"-I{folder}" for folder in folders), *options]
         array = (ctypes.c_char_p * len(flags))(*(flag.encode() for flag in flags))
         if library.nvrtcCompileProgram(program, len(flags), array) != 0:
-            raise CompileError(_text(library, "nvrtcGetProgramLog", program).strip())
+            log = _text(library, "nvrtcGetProgramLog", program).strip()
+            if "could not open source file" in log or "cannot open source file" in log:
+                log += (
+                    f"\nCUDA's headers are in wheels of their own: {HEADERS}. The host's are not there: NVRTC has none."
+                )
+            raise CompileError(log)
         ptx = _text(library, "nvrtcGetPTX", program)
         # The compiler takes a source for a file of the current folder.
         ptx = ptx.replace(f'"{Path.cwd() / file}"', f'"{file}"')
@@ -83,7 +89,9 @@ def folders() -> Iterator[Path]:
 
 
 def _includes() -> list[Path]:
-    return [folder / "include" for folder in folders() if (folder / "include").is_dir()]
+    found = [folder / "include" for folder in folders() if (folder / "include").is_dir()]
+    # Where the wheel of CUDA 13 has CUB, Thrust and libcu++.
+    return found + [folder / "cccl" for folder in found if (folder / "cccl").is_dir()]
 
 
 def is_installed() -> bool:

@@ -33,6 +33,8 @@ CHECKS = ("all", "memcheck", "racecheck", "initcheck", "synccheck", "synccheck=s
 CLIENTS = ("numba.cuda", "numba_cuda", "cuda.bindings", "cuda.core", "cuda.cuda", "cupy", "tinygrad")
 """Packages that load the CUDA driver."""
 
+_SESSION = "warpwright-checks"
+
 _ORDER = pytest.StashKey[str]()
 _REPORTS = pytest.StashKey[list[Report]]()
 
@@ -79,39 +81,52 @@ def _is_order(text: str) -> bool:
     return text in ("issue", "reverse") or (seed is not None and int(seed[1]) < 1 << 64)
 
 
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """What conftest.py imports must find the virtual GPU."""
+    _begin(early_config)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    option = config.getoption
-    checks = _values("--gpu-check", option("--gpu-check"), ", ".join(CHECKS), CHECKS.__contains__)
-    orders = _values("--gpu-orders", option("--gpu-orders"), "issue, reverse, random: and a number", _is_order)
-    race, sm = option("--gpu-race"), option("--gpu-sm").removeprefix("sm_")
+    config.addinivalue_line(
+        "markers",
+        "gpu_findings(*names): the test launches a kernel that is wrong. Each name, the kind of a finding such as race "
+        "or out-of-bounds, or a check such as racecheck, must be found; what is named does not fail the test.",
+    )
+    _begin(config)
+
+
+def _begin(config: pytest.Config) -> None:
+    """Reads the options and registers the plugin of the session, once."""
+    if config.pluginmanager.has_plugin(_SESSION):
+        return
+    option = config.known_args_namespace
+    checks = _values("--gpu-check", option.gpu_check, ", ".join(CHECKS), CHECKS.__contains__)
+    orders = _values("--gpu-orders", option.gpu_orders, "issue, reverse, random: and a number", _is_order)
+    race, sm, sarif_file = option.gpu_race, option.gpu_sm.removeprefix("sm_"), option.gpu_sarif
     if race not in ("normal", "strict"):
         raise pytest.UsageError(f"--gpu-race: {race!r} is none of normal, strict")
     try:
         device(sm)
     except WarpwrightError as error:
         raise pytest.UsageError(f"--gpu-sm: {error}") from None
-    config.addinivalue_line(
-        "markers",
-        "gpu_findings(*names): the test launches a kernel that is wrong. Each name, the kind of a finding such as race "
-        "or out-of-bounds, or a check such as racecheck, must be found; what is named does not fail the test.",
-    )
+    if sarif_file and not Path(sarif_file).absolute().parent.is_dir():
+        raise pytest.UsageError(f"--gpu-sarif: there is no folder {Path(sarif_file).absolute().parent}")
     chosen = Settings(",".join(checks), orders[0], race, sm, settings.workers, "continue")
-    config.pluginmanager.register(Plugin(config, chosen, orders), "warpwright-checks")
+    config.pluginmanager.register(Plugin(config, chosen, orders, sarif_file), _SESSION)
 
 
 class Plugin:
     """The plugin of one session."""
 
-    def __init__(self, config: pytest.Config, chosen: Settings, orders: Sequence[str]) -> None:
-        self._orders = orders
-        self._sarif = config.getoption("--gpu-sarif")
+    def __init__(self, config: pytest.Config, chosen: Settings, orders: Sequence[str], sarif_file: str | None) -> None:
+        self._orders, self._chosen, self._sarif = orders, _values_of(chosen), sarif_file
         self._documents: list[str] = []
         self._reports: list[Report] = []
         self._launches = 0
         # Tests that have launched nothing in the first order, by what the names of all their orders begin with.
         self._idle: set[str] = set()
         self._before = _values_of(settings)
-        _assign(settings, _values_of(chosen))
+        _assign(settings, self._chosen)
         self._remove = on_report(self._launched)
         self._finder = _Finder()
         sys.meta_path.insert(0, self._finder)
@@ -184,7 +199,9 @@ class Plugin:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
-        settings.order = self._order(item)
+        # Whatever a test before or its module has set.
+        _assign(settings, {**self._chosen, "order": self._order(item)})
+        self._finder.enable_triton()
         if cuda.is_enabled():
             cuda.enable()
         if settings.order != self._orders[0] and self._base(item) in self._idle:
@@ -310,25 +327,54 @@ def _place(places: Sequence[Access | Trap | Waiting]) -> str:
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Sees what is imported: a client of the CUDA driver finds ours, and Triton gets our backend when it is there."""
+    """Sees what is imported: a client of the CUDA driver finds ours, and Triton gets our backend when it is there.
+
+    PyTorch answers that there is a GPU, where there is Triton for it: tests ask it before they import that.
+    """
+
+    def __init__(self) -> None:
+        self._is_pending = False
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if name in CLIENTS and not cuda.is_enabled():
             cuda.enable()
-        if name != "triton":
+        if name not in ("triton", "torch"):
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        # A folder of that name is no Triton.
+        # A folder of that name is no package of that name.
         if spec is None or spec.loader is None or spec.origin is None:
             return spec
         execute = spec.loader.exec_module
 
         def exec_module(module: Any) -> None:
             execute(module)
-            from . import triton
-
-            # What is None stays as the settings have it.
-            triton.enable(check=None, sm=None, cuda=find_spec("torch") is not None)
+            if name == "torch" and _is_installed("triton"):
+                importlib.import_module("triton")
+            self._is_pending = self._is_pending or name == "triton"
+            self.enable_triton()
 
         spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
+
+    def enable_triton(self) -> None:
+        """Enables our backend, if Triton was imported since: not while that or our own package is only half there."""
+        halves = (
+            sys.modules.get(name) for name in ("triton", "torch", "warpwright.triton", "warpwright.triton.switch")
+        )
+        if not self._is_pending or any(_is_beginning(module) for module in halves):
+            return
+        self._is_pending = False
+        from . import triton
+
+        # What is None stays as the settings have it.
+        triton.enable(check=None, sm=None, cuda=_is_installed("torch"))
+
+
+def _is_beginning(module: Any) -> bool:
+    """Whether a module is being imported."""
+    return getattr(getattr(module, "__spec__", None), "_initializing", False)
+
+
+def _is_installed(package: str) -> bool:
+    spec = find_spec(package)
+    return spec is not None and spec.origin is not None

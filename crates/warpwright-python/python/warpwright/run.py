@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +35,10 @@ def out(shape: int | Sequence[int], dtype: Any = np.float32, *, partial: bool = 
     Reading it before is a finding of initcheck, and so is leaving elements of it unwritten, unless it is `partial`.
     What is not written is bytes of 0xff: NaN, or -1.
     """
-    return Out((shape,) if isinstance(shape, int) else tuple(shape), np.dtype(dtype), partial)
+    extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
+    if not all(isinstance(extent, (int, np.integer)) and extent >= 0 for extent in extents):
+        raise WarpwrightError(f"out({shape!r}): extents are whole numbers from 0 on")
+    return Out(tuple(int(extent) for extent in extents), _checked(np.dtype(dtype), "out"), partial)
 
 
 Dims = int | Sequence[int]
@@ -68,7 +70,7 @@ def run(
     `args` are the kernel's arguments, in order; with a mapping, reports call them by its keys:
 
     - an array of NumPy, or a tensor of PyTorch on the CPU: the kernel reads and writes its memory, without a copy; an
-      array that is not writeable, only reads it
+      array that is not writeable, only reads it. What it may reach is what was allocated: of a view, all of its array
     - `out(shape, dtype)`: an array that is allocated, and returned in `outputs`, in their order
     - a number, of NumPy or of Python, which must fit the parameter's type
     - `bytes` for a structure that is passed by value, and `None` for a null pointer
@@ -100,6 +102,15 @@ def run(
 
     ```
     """
+    if isinstance(options, str) or not all(isinstance(option, str) for option in options):
+        raise WarpwrightError(f"options={options!r}: it is a list of texts")
+    if kernel is not None and not isinstance(kernel, str):
+        raise WarpwrightError(f"kernel={kernel!r}: it is a name")
+    if not isinstance(args, (Sequence, Mapping)) or isinstance(args, (str, bytes)):
+        raise WarpwrightError(f"args={args!r}: it is a list of arguments, or a mapping of names to arguments")
+    for name, number, limit in (("shared", shared, 1 << 32), ("max_instructions", max_instructions, 1 << 64)):
+        if number is not None and not (isinstance(number, (int, np.integer)) and 0 <= number < limit):
+            raise WarpwrightError(f"{name}={number!r}: it is a whole number from 0 on")
     target = device_of(sm)
     found = _kernel(target, source, kernel, tuple(options))
     params = found.params
@@ -114,6 +125,9 @@ def run(
         for number, (param, (name, arg)) in enumerate(zip(params, named)):
             # What the PTX calls it, reports say anyway.
             label = name if name != param.name else ""
+            called = name or f"argument {number}"
+            if isinstance(arg, (Out, np.ndarray)) or hasattr(arg, "untyped_storage"):
+                _check_pointer(param, called, arg)
             if isinstance(arg, Out):
                 array = np.empty(arg.shape, arg.dtype)
                 array.view(np.uint8).fill(0xFF) if array.ndim and array.size else None
@@ -128,7 +142,7 @@ def run(
             elif hasattr(arg, "untyped_storage"):
                 lender.tensor(arg, label)
                 arg = arg.data_ptr()
-            packed[param.offset : param.offset + param.bytes] = _packed(param, arg, name or f"argument {number}")
+            packed[param.offset : param.offset + param.bytes] = _packed(param, arg, called)
         launched = target.launch(
             found,
             _dims(grid, "grid"),
@@ -159,6 +173,7 @@ class Lender:
 
     def array(self, array: np.ndarray[Any, Any], name: str, written: bool = True) -> Memory | None:
         """The memory of an array: all that it was allocated with, since views of that share it."""
+        _checked(array.dtype, name or "the array")
         base = array
         while isinstance(base.base, np.ndarray):
             base = base.base
@@ -201,10 +216,29 @@ _byte_bounds = np.lib.array_utils.byte_bounds if hasattr(np.lib, "array_utils") 
 
 def _dims(extents: Dims, name: str) -> list[int]:
     """The extents of a grid or a block, as numbers of Python."""
-    many = [extents] if isinstance(extents, (int, np.integer)) else list(extents)
+    many = list(extents) if isinstance(extents, Sequence) else [extents]
     if not all(isinstance(extent, (int, np.integer)) and 0 <= extent < 1 << 32 for extent in many):
         raise WarpwrightError(f"{name}={extents!r}: extents are whole numbers from 1 on")
     return [int(extent) for extent in many]
+
+
+def _checked(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
+    """A type of elements that a GPU has."""
+    if dtype.hasobject or dtype.kind == "U" or not dtype.isnative:
+        raise WarpwrightError(f"{name}: a kernel cannot have elements of {dtype}")
+    return dtype
+
+
+def _refused(param: Param, name: str, why: str) -> WarpwrightError:
+    shape = f"{param.bytes} bytes" if param.is_array else param.type
+    return WarpwrightError(f"{name} (`{param.name}`, {shape}): {why}")
+
+
+def _check_pointer(param: Param, name: str, arg: Any) -> None:
+    """An array goes where there is room for an address."""
+    if param.bytes != 8 or param.is_array or param.type[0] == "f":
+        number = "; its number is `x.item()`" if getattr(arg, "shape", None) in ((), (1,)) else ""
+        raise _refused(param, name, f"the parameter is no pointer, and an array is given{number}")
 
 
 _FORMATS = {("f", 2): "<e", ("f", 4): "<f", ("f", 8): "<d"}
@@ -214,55 +248,52 @@ def _packed(param: Param, arg: Any, name: str) -> bytes:
     """The bytes of an argument, if the parameter can have it."""
     kind, size = param.type[0], param.bytes
 
-    def refused(why: str) -> WarpwrightError:
-        shape = f"{size} bytes" if param.is_array else param.type
-        return WarpwrightError(f"{name} (`{param.name}`, {shape}): {why}")
-
     if isinstance(arg, (bytes, bytearray)):
         if len(arg) != size:
-            raise refused(f"{len(arg)} bytes are given")
+            raise _refused(param, name, f"{len(arg)} bytes are given")
         return bytes(arg)
-    if param.is_array:
-        raise refused(f"pass the structure as `bytes`, not as {type(arg).__name__}")
+    if param.is_array or kind == "b":
+        # A structure, such as `__half`; or bits of no type.
+        if isinstance(arg, np.generic) and arg.nbytes == size:
+            return arg.tobytes()
+        if param.is_array:
+            raise _refused(param, name, f"pass the structure as `bytes` or as a value of NumPy of {size} bytes")
+        if isinstance(arg, (float, np.floating)):
+            raise _refused(param, name, f"a float of how many bytes? Pass it as a value of NumPy of {size} bytes")
     if isinstance(arg, np.generic):
-        data = arg.tobytes()
-        same = kind == "b" or kind == ("f" if arg.dtype.kind == "f" else "u" if arg.dtype.kind in "ub" else "s")
-        signs = kind in "us" and arg.dtype.kind in "iub"
-        if len(data) != size or not (same or signs):
-            raise refused(f"it cannot be of {arg.dtype}")
-        return data
+        arg = arg.item()
     if arg is None:
+        if size != 8 or kind == "f":
+            raise _refused(param, name, "None is a null pointer, and the parameter is none")
         return bytes(size)
-    if isinstance(arg, float) or (isinstance(arg, int) and kind == "f"):
-        code = _FORMATS.get((kind, size))
-        if code is None:
-            raise refused(f"{arg!r} is a float: pass it as a number of NumPy, such as `np.float32({arg!r})`")
+    if isinstance(arg, float) and kind != "f":
+        raise _refused(param, name, f"{arg!r} is a float, and the parameter a whole number")
+    if isinstance(arg, (int, float)) and kind == "f":
         try:
-            return struct.pack(code, arg)
+            return struct.pack(_FORMATS["f", size], arg)
         except OverflowError:
-            # As a conversion does.
-            return struct.pack(code, math.copysign(math.inf, arg))
+            raise _refused(param, name, f"{arg} is too large") from None
     if isinstance(arg, int):
         bits = 8 * size
-        low, high = {"u": (0, 1 << bits), "s": (-(1 << bits - 1), 1 << bits - 1)}.get(
-            kind, (-(1 << bits - 1), 1 << bits)
-        )
         # Compilers call parameters unsigned that are not.
-        low = -(1 << bits - 1) if size <= 8 else low
-        if not low <= arg < max(high, 1 << bits):
-            raise refused(f"{arg} does not fit")
+        if not -(1 << bits - 1) <= arg < 1 << bits:
+            raise _refused(param, name, f"{arg} does not fit")
         return (arg % (1 << bits)).to_bytes(size, "little")
-    raise refused(f"it cannot be {type(arg).__name__}: pass an array, a number, `out(…)`, `bytes` or None")
+    raise _refused(
+        param, name, f"it cannot be {type(arg).__name__}: pass an array, a number, `out(…)`, `bytes` or None"
+    )
 
 
 def _kernel(target: Device, source: str | PathLike[str], name: str | None, options: tuple[str, ...]) -> Kernel:
     """The kernel of a source, compiled and loaded once."""
+    if not isinstance(source, (str, PathLike)):
+        raise WarpwrightError(f"the source is a text or a path, and not {type(source).__name__}")
     is_path = isinstance(source, PathLike) or ("\n" not in source and source.endswith((".ptx", ".cu", ".cuh")))
     if not is_path:
-        return _of_text(target, str(source), "", name, options)
+        return _of_text(target, str(source).removeprefix("\ufeff"), "", name, options)
     path = Path(source)
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise WarpwrightError(f"{path}: {error}") from None
     return _of_text(target, text, str(path), name, options)
@@ -275,6 +306,11 @@ def _of_text(target: Device, text: str, file: str, name: str | None, options: tu
     compiled = nvrtc.compile(text, file or "kernel.cu", target.sm, options, (name,) if name else ())
     sources = () if file else (("kernel.cu", text),)
     module = _module(target, compiled.ptx, f"PTX of {file or 'kernel.cu'}", sources)
+    if not module.kernels:
+        raise WarpwrightError(
+            f"{file or 'the source'} has no kernel: that is a function that is `__global__`, and of a template "
+            '`kernel=` says which instance, such as "scale<float>"'
+        )
     return module.kernel(compiled.names.get(name, name) if name else None)
 
 

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -38,6 +39,19 @@ class Settings:
     returns it."""
     _callbacks: list[Callable[[Report], None]] = field(default_factory=list, repr=False)
 
+    def __setattr__(self, name: str, value: object) -> None:
+        fields = self.__dataclass_fields__
+        if name not in fields:
+            known = ", ".join(known for known in fields if not known.startswith("_"))
+            raise AttributeError(f"there is no setting {name!r}: there are {known}")
+        if name == "on_findings" and value not in ("raise", "continue"):
+            raise ValueError(f"on_findings={value!r}: it is 'raise' or 'continue'")
+        if name == "workers" and not (isinstance(value, int) and 0 <= value < 1 << 10):
+            raise ValueError(f"workers={value!r}: it is a number of threads up to 1023, and 0 means one a core")
+        if name in ("check", "order", "race", "sm"):
+            value = str(value)
+        super().__setattr__(name, value)
+
     def publish(self, report: Report) -> None:
         """Tells of a launch. Whatever launches calls this."""
         for callback in tuple(self._callbacks):
@@ -50,6 +64,8 @@ settings = Settings()
 
 def on_report(callback: Callable[[Report], None]) -> Callable[[], None]:
     """Has a function called with the report of every launch, by `run` and by Triton. The result ends that."""
+    if not callable(callback):
+        raise TypeError(f"{callback!r} is no function that takes a report")
     settings._callbacks.append(callback)
 
     def remove() -> None:
@@ -60,6 +76,17 @@ def on_report(callback: Callable[[Report], None]) -> Callable[[], None]:
 
 
 _devices: dict[tuple[str, int], Device] = {}
+
+# Those of a process that this one was forked from: their host threads are not here, and must not be waited for.
+_left: list[object] = []
+
+
+def _leave_devices() -> None:
+    _left.append(dict(_devices))
+    _devices.clear()
+
+
+os.register_at_fork(after_in_child=_leave_devices)
 
 
 def device(sm: str | int | None = None) -> Device:

@@ -6,6 +6,7 @@ A launch runs in the calling thread's time: it returns when the kernel has ended
 from __future__ import annotations
 
 import functools
+import os
 import re
 import sys
 import time
@@ -140,12 +141,24 @@ class VirtualDriver(DriverBase):
     def __init__(self, sm: int) -> None:
         super().__init__()
         self.capability = sm
-        self.device = Device(f"{sm}a" if sm >= 90 else str(sm), workers=settings.workers)
-        self.memories = Memories(self.device)
+        self.begin()
+        # A forked process has none of the host threads, and a device that it leaves must not wait for them.
+        self._left: list[object] = []
+        os.register_at_fork(after_in_child=self._begin_again)
         self.utils = Utilities(self)
         self.launcher_cls = functools.partial(Launcher, self)
         self.shared_optin = SHARED_OPTIN.get(sm, 99) << 10
         self.interface = SimpleNamespace(Event=Event, synchronize=lambda *_: None, current_device=lambda: 0)
+
+    def begin(self) -> None:
+        """Makes the device."""
+        sm = self.capability
+        self.device = Device(f"{sm}a" if sm >= 90 else str(sm), workers=settings.workers)
+        self.memories = Memories(self.device)
+
+    def _begin_again(self) -> None:
+        self._left.append((self.device, self.memories))
+        self.begin()
 
     @classmethod
     def is_active(cls) -> bool:
@@ -222,6 +235,7 @@ class Launcher:
         code = getattr(getattr(getattr(source, "fn", None), "fn", None), "__code__", None)
         self._file: str | None = code and code.co_filename
         self._loaded: tuple[Any, Parameters] | None = None
+        self._device: Device | None = None
         self._block = (WARP_SIZE * metadata.num_warps, 1, 1)
         self._scratch = [
             (metadata.global_scratch_size, metadata.global_scratch_align, _allocation._allocator),
@@ -263,8 +277,8 @@ class Launcher:
         if enter is not None:
             enter(launch_metadata)
         if x * y * z > 0:
-            if self._loaded is None:
-                self._loaded = self._load(ptx.decode())
+            if self._loaded is None or self._device is not self._driver.device:
+                self._loaded, self._device = self._load(ptx.decode()), self._driver.device
             kernel, parameters = self._loaded
             scratch = self._scratch_memory(x * y * z, stream) if self._has_scratch else (None, None)
             launched = self._driver.device.launch(
