@@ -334,6 +334,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
     def __init__(self) -> None:
         self._is_pending = False
+        self._done: set[str] = set()
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if name in CLIENTS and not cuda.is_enabled():
@@ -348,6 +349,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
         def exec_module(module: Any) -> None:
             execute(module)
+            self._done.add(name)
             if name == "torch" and _is_installed("triton"):
                 importlib.import_module("triton")
             self._is_pending = self._is_pending or name == "triton"
@@ -358,10 +360,8 @@ class _Finder(importlib.abc.MetaPathFinder):
 
     def enable_triton(self) -> None:
         """Enables our backend, if Triton was imported since: not while that or our own package is only half there."""
-        halves = (
-            sys.modules.get(name) for name in ("triton", "torch", "warpwright.triton", "warpwright.triton.switch")
-        )
-        if not self._is_pending or any(_is_beginning(module) for module in halves):
+        names = {"triton", "torch", "warpwright.triton", "warpwright.triton.switch"} - self._done
+        if not self._is_pending or any(_is_beginning(sys.modules.get(name)) for name in names):
             return
         self._is_pending = False
         from . import triton

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import traceback
 from pathlib import Path
 
 from ..errors import WarpwrightError
@@ -43,6 +44,13 @@ def main() -> int:
             sys.stdout.write(text)
     except (SpecError, Unusable, WarpwrightError, OSError) as error:
         print(f"warpwright referee: {error}", file=sys.stderr)
+        return 2
+    except MemoryError as error:
+        print(f"warpwright referee: a shape needs more memory than there is: {error}", file=sys.stderr)
+        return 2
+    except Exception:
+        # A mistake of ours, or of a reference: no verdict.
+        traceback.print_exc()
         return 2
     return 0 if verdict.accepted else 1
 

@@ -267,7 +267,7 @@ class Table:
     def end(self) -> None:
         """Refuses what was not taken."""
         for key in self._entries:
-            raise self.error(key, f"there is no such key: those here are {', '.join(self._known)}")
+            raise self.error(key, f"there is no such key: those here are {', '.join(dict.fromkeys(self._known))}")
 
 
 class _Reader:

@@ -23,6 +23,7 @@ package changes no program.
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from typing import Any, Literal
 
@@ -59,6 +60,8 @@ def enable(
     if digits is None:
         raise ValueError(f"sm={sm!r}: a target is a number, such as 80")
     capability = int(digits.group(1))
+    if importlib.util.find_spec("triton") is None:
+        raise ImportError("Triton is not installed: pip install triton")
     from .switch import Switch
 
     if capability not in _drivers:

@@ -45,11 +45,19 @@ def is_on() -> bool:
 
 def _is_cuda(device: Any) -> bool:
     """Whether an argument for a device means `cuda`: its name, its number or itself."""
-    if isinstance(device, torch.device):
-        return device.type == "cuda"
     if isinstance(device, str):
-        return device == "cuda" or device.startswith("cuda:")
-    return isinstance(device, int) and not isinstance(device, bool)
+        if device != "cuda" and not device.startswith("cuda:"):
+            return False
+        device = torch.device(device)
+    if isinstance(device, torch.device):
+        return device.type == "cuda" and _exists(device.index or 0)
+    return isinstance(device, int) and not isinstance(device, bool) and _exists(device)
+
+
+def _exists(index: int) -> bool:
+    if index != 0:
+        raise RuntimeError(f"CUDA error: invalid device ordinal: there is cuda:0 alone, and no cuda:{index}")
+    return True
 
 
 def _is_marked(tensor: torch.Tensor) -> bool:
