@@ -1,9 +1,11 @@
 //! Modules that are loaded on a device: their kernels and variables.
 
+use crate::check::UsedLoads;
 use crate::decode::{Code, LoadError, ManagedVariable, Symbols, decode};
+use crate::launch::Shape;
 use crate::memory::{AllocationKind, GlobalMap};
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use warpwright_ptx::ir::{self, FunctionDirective, FunctionKind, Origin, Param, Type};
 use warpwright_ptx::verify::{FunctionInfo, ModuleInfo};
 
@@ -72,7 +74,12 @@ pub(crate) struct Loaded {
     pub(crate) dynamic_shared: u64,
     /// Whether a function asks where the shared memory is that CUDA reserves.
     pub(crate) reserved_shared: bool,
+    /// What was found about loads: for a kernel, by its index in the code, and a shape of the block.
+    used_loads: Mutex<HashMap<(u32, [u32; 3]), Arc<UsedLoads>>>,
 }
+
+/// Shapes of blocks for which what was found about loads is kept.
+const KEPT_SHAPES: usize = 64;
 
 impl Loaded {
     /// Loads a module; its variables get their memory from `memory`.
@@ -119,7 +126,21 @@ impl Loaded {
             functions,
             variables: symbols.global.iter().map(|(&name, &place)| (name.to_owned(), place)).collect(),
             dynamic_shared: symbols.dynamic_shared(),
+            used_loads: Mutex::default(),
         })
+    }
+
+    /// The loads of a kernel whose values only some threads of a block use.
+    pub(crate) fn used_loads(&self, kernel: u32, shape: &Shape) -> Arc<UsedLoads> {
+        let mut known = self.used_loads.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KEPT_SHAPES && !known.contains_key(&(kernel, shape.block)) {
+            known.clear();
+        }
+        let find = || {
+            let function = self.ir.functions().nth(self.functions[kernel as usize]);
+            Arc::new(function.map(|function| UsedLoads::new(function, shape)).unwrap_or_default())
+        };
+        known.entry((kernel, shape.block)).or_insert_with(find).clone()
     }
 }
 

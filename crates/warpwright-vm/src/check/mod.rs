@@ -1,16 +1,19 @@
 //! The checks that run with a kernel: races, uninitialised data, broken synchronisation.
 //!
 //! [`race`] tracks ordering and receives accesses and synchronisation; `init` tracks written bytes; `hooks` contains
-//! the functions that instructions call, and `observe` examines their accesses; `undefined` follows values that nobody gave;
+//! the functions that instructions call, and `observe` examines their accesses; `undefined` follows values that nobody
+//! gave, `redundant` finds loads whose values are dropped, and `flow` has what both must know of instructions;
 //! `collect` gathers findings, `resolve` and `source` add names and lines, and `finding` puts them into words. Nothing
 //! here changes the results of a kernel.
 
 mod collect;
 mod finding;
+mod flow;
 mod hooks;
 mod init;
 mod observe;
 pub mod race;
+mod redundant;
 mod resolve;
 mod source;
 mod undefined;
@@ -22,6 +25,7 @@ pub use finding::{
 };
 pub(crate) use init::{InitBits, SharedInitBits};
 pub(crate) use observe::{BlockChecks, LocalWritten, Touch, WorkerChecks, set_local_written};
+pub(crate) use redundant::UsedLoads;
 pub(crate) use resolve::{between, resolve, shown};
 pub use source::SourceLine;
 pub(crate) use source::SourceLines;

@@ -299,8 +299,14 @@ impl<'a> Machine<'a> {
             RegionKind::Shared => 0,
             _ => return,
         };
-        let access = self.warp_access(touch, base, group);
+        let mut access = self.warp_access(touch, base, group);
         let launch = self.launch;
+        if !launch.used_loads.is_empty() {
+            access.mask &= self.lanes_that_use(&access);
+            if access.mask == 0 {
+                return;
+            }
+        }
         let block = &mut self.block;
         let Some(races) = &mut block.checks.races else { return };
         let stored = StoredRegisters {
@@ -342,6 +348,16 @@ impl<'a> Machine<'a> {
                 let finding = pair(FindingKind::NonCoherent, SpaceKind::Global, &both);
                 launch.findings.add(RawFinding { count: 1, ..finding });
             });
+        }
+    }
+
+    /// The lanes that may use what an access reads.
+    fn lanes_that_use(&self, access: &WarpAccess<'_>) -> u32 {
+        let meta = &self.launch.code.meta[self.pc as usize];
+        let is_plain = access.kind == AccessKind::Read && access.strength == Strength::Weak;
+        match is_plain && meta.function == self.launch.kernel {
+            true => self.launch.used_loads.lanes(meta.statement, self.warp_index),
+            false => u32::MAX,
         }
     }
 

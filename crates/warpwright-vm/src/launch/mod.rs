@@ -17,7 +17,7 @@ pub use report::{Counters, LineCounters, Report, Trap, TrapKind, Waiting};
 pub(crate) use shape::Shape;
 
 use crate::check::race::LaunchRaces;
-use crate::check::{Collector, Finding};
+use crate::check::{Collector, Finding, UsedLoads};
 use crate::decode::Code;
 use crate::locality::LaunchSectors;
 use crate::machine::{Block, MAX_HELD, Machine, Step, Worker};
@@ -144,6 +144,8 @@ pub(crate) struct Launch {
     pub(crate) findings: Collector,
     /// What the race check knows of global memory.
     pub(crate) races: LaunchRaces,
+    /// The loads whose values only some threads use: the others are not looked at for races.
+    pub(crate) used_loads: Arc<UsedLoads>,
     /// The sectors that it has touched, where these are counted.
     pub(crate) sectors: Option<LaunchSectors>,
     /// The launches that it may overlap with.
@@ -213,6 +215,10 @@ impl Launch {
         let max_workers = if seeded { 1 } else { workers };
         let workers = options.blocks.clamp(1, u64::from(max_workers.max(1))) as u32;
         let sectors = options.fetches.then(|| LaunchSectors::new(&memory));
+        let used_loads = match options.race {
+            Race::Normal if options.checks.race => module.used_loads(kernel, &shape),
+            _ => Arc::default(),
+        };
         Launch {
             number,
             code: module.code.clone(),
@@ -242,6 +248,7 @@ impl Launch {
             patience: AtomicU64::new(if seeded { SEEDED_PATIENCE } else { PATIENCE }),
             findings: Collector::default(),
             races: LaunchRaces::new(workers == 1),
+            used_loads,
             sectors,
             neighbours: edges.into(),
             awake: AtomicU32::new(0),

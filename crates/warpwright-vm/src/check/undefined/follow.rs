@@ -1,7 +1,7 @@
 //! Follows undefined values from instruction to instruction.
 
-use super::flow::{Flow, flow};
 use super::{CARRY, Origin, What, all};
+use crate::check::flow::{Flow, flow};
 use crate::check::{Action, Cause, FindingKind, RawFinding, RawPlace, RawSite, Use};
 use crate::decode::{File, NO_STATEMENT};
 use crate::machine::{LANES, Machine, Warp};

@@ -16,7 +16,6 @@
 //! compute is undefined as a whole. A byte in memory is unwritten if all its bits are undefined.
 
 mod call;
-mod flow;
 mod follow;
 mod lanes;
 mod memory;
