@@ -278,6 +278,10 @@ fn command(order: Option<&str>, left_out: &[&str], binary: &Binary, folder: &Pat
     let mut command = Command::new(&binary.path);
     command.current_dir(root().join("crates").join(binary.package));
     command.args(left_out.iter().flat_map(|name| ["--skip", name])).args(binary.filter());
+    if order.is_none() {
+        // Tests that keep a GPU busy until the host lets go would wait for others that wait for the GPU.
+        command.arg("--test-threads=1");
+    }
     command.env("WARPWRIGHT_TEST_DEVICE", "cuda").env("WARPWRIGHT_TEST_TALLY", &tally.tests);
     // A cache of its own, so that a run depends on no other.
     command.env("WARPWRIGHT_CACHE_DIR", folder.join("cache"));

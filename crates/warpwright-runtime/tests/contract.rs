@@ -327,23 +327,25 @@ fn every_kernel_refuses_what_is_wrong_and_accepts_what_is_right() {
 /// What a kernel's launch rule says of the device is asked before the kernel is built, on every device.
 #[test]
 fn kernels_run_on_the_devices_that_they_claim_and_on_no_other() {
-    let mut refused = 0;
+    let (mut refused, mut oldest) = (0, u16::MAX);
     for sm in [75, 80] {
         let mut config = VmConfig::default();
         config.device.arch = Arch::sm(sm);
         let device = warpwright_testing::device(config);
+        // A CUDA device may be a later one.
+        let given = device.properties().arch;
+        oldest = oldest.min(given.sm);
         for entry in catalogue() {
             for example in entry.examples {
-                let what = format!("{} {example} on sm_{sm}", entry.name);
+                let what = format!("{} {example} on {given}", entry.name);
                 let kernel = entry.configure_text(example).unwrap_or_else(|error| panic!("{what}: {error}"));
                 let needed = kernel.launch().min_sm;
                 match device.kernel(&*kernel) {
-                    Ok(compiled) => assert!(needed <= sm, "{what}: {compiled:?}"),
+                    Ok(compiled) => assert!(needed <= given.sm, "{what}: {compiled:?}"),
                     Err(RuntimeError::Contract(error)) => {
                         assert_eq!(error.kernel, kernel.entry());
-                        let given = Arch::sm(sm);
                         assert_eq!(error.violation, Violation::Architecture { given, needed }, "{what}");
-                        assert!(needed > sm, "{what}");
+                        assert!(needed > given.sm, "{what}");
                         refused += 1;
                     }
                     Err(other) => panic!("{what}: {other}"),
@@ -351,5 +353,5 @@ fn kernels_run_on_the_devices_that_they_claim_and_on_no_other() {
             }
         }
     }
-    assert!(refused > 0, "some kernels need more than sm_75");
+    assert!(refused > 0 || oldest > 75, "some kernels need more than sm_75");
 }

@@ -124,9 +124,10 @@ impl Report {
         })
     }
 
-    /// Bytes a second of a copy, those that are read and those that are written.
+    /// Bytes a second of the fastest copy, those that are read and those that are written.
     fn copy_bandwidth(&self) -> Option<f64> {
-        self.figures(Stage::Bandwidth).find(|figure| figure.name == bandwidth::COPY)?.bandwidth()
+        let copies = self.figures(Stage::Bandwidth).filter(|figure| bandwidth::COPIES.contains(&&*figure.name));
+        copies.filter_map(Figure::bandwidth).max_by(f64::total_cmp)
     }
 
     /// Operations a second of the tensor cores, at the clock that was measured.

@@ -109,7 +109,7 @@ fn narrow(row: u32) -> impl FnOnce(&Machine<'_>) -> Row64 {
 
 /// Which lane a lane reads from, and whether there is one.
 #[inline(always)]
-fn source(mode: ShuffleMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
+pub(crate) fn source(mode: ShuffleMode, lane: u32, b: u32, c: u32) -> (u32, bool) {
     let (b, clamp, segment) = (b & 31, c & 31, c >> 8 & 31);
     let highest = lane & segment | clamp & !segment;
     let lowest = lane & segment;

@@ -14,7 +14,7 @@
 //! A thread uses a value if an instruction that does more than compute reads it, or reads what was computed from it,
 //! and the guard of that instruction may hold in the thread. Guards are evaluated as far as they depend on the index of
 //! the thread alone ([`values`]); all others may hold. A register counts as one value, wherever it is written and read.
-//! What goes through a shuffle is used if any lane of the warp uses it. A load that no thread uses is none of these: it
+//! What a lane gives in a shuffle is used if one that reads it there uses it. A load that no thread uses is none of these: it
 //! is looked at.
 
 mod values;
@@ -42,9 +42,9 @@ impl UsedLoads {
         if guards.iter().all(Option::is_none) {
             return UsedLoads::default();
         }
-        let all: Threads = values.all();
+        let all = values.all();
         let none: Threads = vec![0; all.len()].into();
-        let used = used_registers(kernel, &guards, &all);
+        let used = used_registers(kernel, &guards, &mut values);
         let statements = kernel.statements().iter().enumerate();
         let loads = statements.filter_map(|(at, statement)| {
             let StatementKind::Instruction(Instruction { op: Op::Ld(load), .. }) = &statement.kind else {
@@ -71,8 +71,9 @@ impl UsedLoads {
 }
 
 /// For each register, the threads that may use what it holds. `guards` are those of the instructions that do not hold in
-/// every thread, `all` is all threads.
-fn used_registers(kernel: &Function, guards: &[Option<Threads>], all: &Threads) -> Vec<Threads> {
+/// every thread.
+fn used_registers(kernel: &Function, guards: &[Option<Threads>], values: &mut Values<'_>) -> Vec<Threads> {
+    let all = values.all();
     let mut used: Vec<Threads> = vec![vec![0; all.len()].into(); kernel.register_count() as usize];
     // What computes a register.
     let mut from: Vec<Vec<&Instruction>> = vec![Vec::new(); used.len()];
@@ -87,7 +88,7 @@ fn used_registers(kernel: &Function, guards: &[Option<Threads>], all: &Threads) 
             continue;
         }
         accesses(instruction, |access, reg| {
-            if access != Access::Write && unite(&mut used[reg.0 as usize], guard.as_ref().unwrap_or(all)) {
+            if access != Access::Write && unite(&mut used[reg.0 as usize], guard.as_ref().unwrap_or(&all)) {
                 open.push(reg);
             }
         });
@@ -95,9 +96,8 @@ fn used_registers(kernel: &Function, guards: &[Option<Threads>], all: &Threads) 
     while let Some(result) = open.pop() {
         for instruction in &from[result.0 as usize] {
             let mut threads = used[result.0 as usize].clone();
-            if matches!(flow(&instruction.op), Flow::Shuffle(_)) {
-                threads.iter_mut().filter(|lanes| **lanes != 0).for_each(|lanes| *lanes = u32::MAX);
-                threads.iter_mut().zip(all).for_each(|(lanes, all)| *lanes &= all);
+            if let Op::Shfl(shuffle) = &instruction.op {
+                threads = values.give(shuffle, &threads);
             }
             accesses(instruction, |access, reg| {
                 if access != Access::Write && unite(&mut used[reg.0 as usize], &threads) {
@@ -109,10 +109,15 @@ fn used_registers(kernel: &Function, guards: &[Option<Threads>], all: &Threads) 
     used
 }
 
-/// Whether an instruction only writes registers, which depend on nothing but those that it reads.
+/// Whether an instruction only writes registers, which depend on nothing but those that it reads, in its thread or, by a
+/// shuffle, in another.
 fn computes(op: &Op) -> bool {
     let carry = op.carry();
-    !carry.reads && !carry.writes && !matches!(flow(op), Flow::Uses | Flow::Load | Flow::Store(_) | Flow::Call)
+    let is_more = match flow(op) {
+        Flow::Shuffle(_) => !matches!(op, Op::Shfl(_)),
+        flow => matches!(flow, Flow::Uses | Flow::Load | Flow::Store(_) | Flow::Call),
+    };
+    !is_more && !carry.reads && !carry.writes
 }
 
 /// What an instruction reads and writes, its guard first.

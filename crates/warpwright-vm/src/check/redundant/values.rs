@@ -2,9 +2,12 @@
 
 use super::Threads;
 use crate::launch::Shape;
+use crate::machine::LanesOf;
+use crate::op::warp::source;
 use std::collections::HashMap;
 use std::rc::Rc;
 use warpwright_ptx::ir::*;
+use warpwright_ptx::op::warp::Shfl;
 use warpwright_ptx::op::{Access, Op};
 
 /// The deepest expression that is evaluated.
@@ -49,6 +52,24 @@ impl<'k> Values<'k> {
         let value = self.register(guard.reg, 0);
         let never = Some(u64::from(guard.negated));
         value.contains(&never).then(|| self.threads(|thread| value[thread] != never))
+    }
+
+    /// The threads whose operands a shuffle gives to some threads.
+    pub(super) fn give(&mut self, shuffle: &Shfl, to: &Threads) -> Threads {
+        let (b, c) = (self.source(&shuffle.b, 0), self.source(&shuffle.c, 0));
+        let mut from: Threads = vec![0; to.len()].into();
+        for (warp, &lanes) in to.iter().enumerate() {
+            for lane in LanesOf(lanes) {
+                let thread = 32 * warp + lane;
+                from[warp] |= match (b[thread], c[thread]) {
+                    (Some(b), Some(c)) => 1 << source(shuffle.mode, lane as u32, b as u32, c as u32).0,
+                    _ => u32::MAX,
+                };
+            }
+        }
+        let all = self.all();
+        from.iter_mut().zip(&all).for_each(|(from, all)| *from &= all);
+        from
     }
 
     fn threads(&self, is: impl Fn(usize) -> bool) -> Threads {
