@@ -74,9 +74,11 @@ pub(crate) struct Loaded {
     pub(crate) dynamic_shared: u64,
     /// Whether a function asks where the shared memory is that CUDA reserves.
     pub(crate) reserved_shared: bool,
-    /// What was found about loads: for a kernel, by its index in the code, and a shape of the block.
-    used_loads: Mutex<HashMap<(u32, [u32; 3]), Arc<UsedLoads>>>,
+    used_loads: Mutex<HashMap<KernelShape, Arc<UsedLoads>>>,
 }
+
+/// A kernel, by its index in the code, and the shape of its blocks.
+type KernelShape = (u32, [u32; 3]);
 
 /// Shapes of blocks for which what was found about loads is kept.
 const KEPT_SHAPES: usize = 64;

@@ -126,7 +126,8 @@ impl Report {
 
     /// Bytes a second of the fastest copy, those that are read and those that are written.
     fn copy_bandwidth(&self) -> Option<f64> {
-        let copies = self.figures(Stage::Bandwidth).filter(|figure| bandwidth::COPIES.contains(&&*figure.name));
+        let copies =
+            self.figures(Stage::Bandwidth).filter(|figure| bandwidth::COPIES.contains(&&*figure.name));
         copies.filter_map(Figure::bandwidth).max_by(f64::total_cmp)
     }
 

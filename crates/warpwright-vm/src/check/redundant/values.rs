@@ -100,7 +100,9 @@ impl<'k> Values<'k> {
         let threads = self.shape.threads();
         match *src {
             Src::Reg(reg) => self.register(reg, depth),
-            Src::Not(reg) => self.register(reg, depth).iter().map(|value| value.map(|value| value ^ 1)).collect(),
+            Src::Not(reg) => {
+                self.register(reg, depth).iter().map(|value| value.map(|value| value ^ 1)).collect()
+            }
             Src::Sum(reg, more) => {
                 let value = self.register(reg, depth);
                 value.iter().map(|value| value.map(|value| value.wrapping_add(more as u64))).collect()
@@ -179,10 +181,12 @@ impl<'k> Values<'k> {
                     Some(if ty.is_signed() { (a as i64 >> by) as u64 } else { a >> by })
                 })
             }
-            Op::Bfe(op) if !op.ty.is_signed() => self.map([&op.a, &op.b, &op.c], depth, |[a, from, length]| {
-                let (from, length) = (low(from?, 8), low(length?, 8));
-                Some(low(a?.checked_shr(from as u32).unwrap_or(0), length as u32))
-            }),
+            Op::Bfe(op) if !op.ty.is_signed() => {
+                self.map([&op.a, &op.b, &op.c], depth, |[a, from, length]| {
+                    let (from, length) = (low(from?, 8), low(length?, 8));
+                    Some(low(a?.checked_shr(from as u32).unwrap_or(0), length as u32))
+                })
+            }
             Op::Add(op) if is_plain(op.ty, op.sat, op.cc) => {
                 self.map([&op.a, &op.b], depth, |[a, b]| Some(a?.wrapping_add(b?)))
             }
