@@ -22,7 +22,7 @@ from triton.runtime.jit import JITFunction
 from .. import settings
 from .compiler import VirtualBackend
 from .driver import VirtualDriver
-from .memory import as_argument, fill, has_initcheck
+from .memory import NoElementsError, as_argument, fill, has_initcheck
 
 NVIDIA = "nvidia"
 
@@ -80,10 +80,12 @@ class Switch:
             inner, launching.on = getattr(launching, "on", False), True
             try:
                 with plain():
-                    args = tuple(map(as_argument, args))
-                    for name, value in kwargs.items():
-                        kwargs[name] = as_argument(value)
-                    return run(function, *args, grid=grid, warmup=warmup, **kwargs)
+                    try:
+                        taken = tuple(map(as_argument, args))
+                        named = {name: as_argument(value) for name, value in kwargs.items()}
+                    except NoElementsError:
+                        raise _refused(function, args, kwargs) from None
+                    return run(function, *taken, grid=grid, warmup=warmup, **named)
             finally:
                 launching.on = inner
 
@@ -122,6 +124,16 @@ class Switch:
             return address(tensor)
 
         self.set(torch.Tensor, "data_ptr", data_ptr)
+
+
+def _refused(function: Any, args: Any, kwargs: Any) -> TypeError:
+    """The error of the first argument that a kernel cannot have."""
+    for name, value in [*zip(function.arg_names, args), *kwargs.items()]:
+        try:
+            as_argument(value)
+        except NoElementsError as error:
+            return TypeError(f"argument {name} of `{function.__name__}`: {error}")
+    return TypeError(f"an argument of `{function.__name__}` is none")
 
 
 class _Nothing:
