@@ -82,6 +82,25 @@ class Array:
         return getattr(self.array, name)
 
 
+class InPlace:
+    """An array with what Triton's autotuner asks of a tensor whose contents it resets or restores."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def zero_(self) -> None:
+        """Zeroes it."""
+        self.array[...] = 0
+
+    def clone(self) -> InPlace:
+        """A copy of it."""
+        return InPlace(self.array.copy())
+
+    def copy_(self, other: InPlace) -> None:
+        """Makes its contents those of another one."""
+        self.array[...] = other.array
+
+
 ELEMENTS = {
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
     "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
