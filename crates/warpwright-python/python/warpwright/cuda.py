@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from . import nvrtc
+from ._names import with_python_names
 from ._preload import load_as
 from .errors import WarpwrightError
 from .report import Report
@@ -55,12 +56,14 @@ def enable(
     order: str | None = None,
     race: str | None = None,
     sm: str | int | None = None,
+    max_instructions: int | None = None,
 ) -> None:
     """Makes our driver that of this process, before anything has loaded NVIDIA's, and sets how launches are checked.
 
-    What is not given is as in `warpwright.settings`. A second call changes `check`, `order` and `race` from the next
-    launch on; the device stays. An error of a kernel does not stay with its context: the next call that waits returns
-    it, and work goes on. Findings are kept for `take`.
+    What is not given is as in `warpwright.settings`. A second call changes them from the next launch on, but for the
+    device, which stays. A kernel that executes more than `max_instructions`, each counted once per thread, is ended.
+    An error of a kernel does not stay with its context: the next call that waits returns it, and work goes on. Findings
+    are kept for `take`.
     """
     global _driver
     if _driver is None:
@@ -75,6 +78,9 @@ def enable(
             "initcheck, synccheck, synccheck=strict and api between commas; a race is normal or strict; an order is "
             "issue, reverse or random: and a number"
         )
+    limit = settings.max_instructions if max_instructions is None else max_instructions
+    if not 0 < limit < 1 << 64 or _driver.warpwrightLimit(ctypes.c_uint64(limit)) != 0:
+        raise WarpwrightError(f"max_instructions={limit!r}: it is a whole number from 1 on")
 
 
 def take() -> list[Report]:
@@ -116,7 +122,7 @@ class _Told:
         self.output = ""
 
     def text(self) -> str:
-        return "\n".join(event["text"] for event in self._events)
+        return with_python_names("\n".join(event["text"] for event in self._events))
 
     def json(self) -> str:
         document = {"kernel": self.kernel, "findings": self._findings, "trap": self._trap, "counters": {}, "lines": []}

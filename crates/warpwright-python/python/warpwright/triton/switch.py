@@ -95,7 +95,7 @@ class Switch:
         self.set(JITFunction, "run", launch)
 
     def _take_tuned(self) -> None:
-        """The autotuner resets and restores arrays of NumPy as it does tensors; hooks of the program get what it gave."""
+        """The autotuner resets and restores arrays of NumPy like tensors; hooks of the program get what it gave."""
         run = Autotuner.run
 
         def of_arrays(hook: Any) -> Any:
