@@ -56,7 +56,7 @@ for wrong in ({"check": "everything"}, {"race": "lax"}, {"order": "random"}, {})
 
 def test_its_limit_of_instructions_is_set() -> None:
     program = """
-for limit in (0, 1 << 64, 1000):
+for limit in (0, 1 << 64, 1.5, "many", 1000):
     try:
         cuda.enable(max_instructions=limit)
         print("enabled")
@@ -66,6 +66,8 @@ for limit in (0, 1 << 64, 1000):
     assert says(program) == [
         "max_instructions=0",
         f"max_instructions={1 << 64}",
+        "max_instructions=1.5",
+        "max_instructions='many'",
         "enabled",
     ]
 
