@@ -108,6 +108,10 @@ impl Launched {
 
     fn renderer(&self) -> Renderer<'_> {
         let renderer = Renderer::of_ptx(&self.texts.name, self.report.text.as_deref().unwrap_or_default());
+        let renderer = renderer.help_for_budget(
+            "a kernel that needs more gets it from `max_instructions` of the launch or of `warpwright.settings`; in \
+             pytest from `--gpu-max-instructions`",
+        );
         let sources = self.texts.sources.iter();
         sources.fold(renderer, |renderer, (file, text)| renderer.with_source(file, text))
     }

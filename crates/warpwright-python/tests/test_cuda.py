@@ -6,6 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from warpwright._names import python_name, with_python_names
+
 
 def says(program: str) -> list[str]:
     """The lines that a program prints."""
@@ -49,6 +52,61 @@ for wrong in ({"check": "everything"}, {"race": "lax"}, {"order": "random"}, {})
         "check 'memcheck', race 'normal', order 'random'",
         "enabled []",
     ]
+
+
+def test_its_limit_of_instructions_is_set() -> None:
+    program = """
+for limit in (0, 1 << 64, 1.5, "many", 1000):
+    try:
+        cuda.enable(max_instructions=limit)
+        print("enabled")
+    except warpwright.WarpwrightError as error:
+        print(str(error).split(":")[0])
+"""
+    assert says(program) == [
+        "max_instructions=0",
+        f"max_instructions={1 << 64}",
+        "max_instructions=1.5",
+        "max_instructions='many'",
+        "enabled",
+    ]
+
+
+DIGEST = "B5cw51c"
+NAMES = {
+    f"_ZN10with_numba6doubleB2v1{DIGEST}E5ArrayIfLi1E1C7mutable7alignedE": "with_numba.double",
+    f"_ZN6cudapy8__main__1A1kB3v12{DIGEST}Ex": "__main__.A.k",
+    f"_ZN8__main__5outer12_3clocals_3e8inner_abB2v4{DIGEST}E": "__main__.outer.<locals>.inner_ab",
+    f"_ZN8__main__12_3clambda_3eB2v3{DIGEST}E": "__main__.<lambda>",
+    f"_ZN8__main__15gr_c3_b6_c3_9feB2v2{DIGEST}Ex": "__main__.größe",
+    f"_Z6doubleB2v1{DIGEST}i": "double",
+    # Others' names stay.
+    "double": "double",
+    "_Z5scaleIfEvPKT_PS0_i": "_Z5scaleIfEvPKT_PS0_i",
+    "_ZN2ns1fB5cxx11Ei": "_ZN2ns1fB5cxx11Ei",
+    "_ZN2ns1fB2v1Ei": "_ZN2ns1fB2v1Ei",
+    "_ZN9ab": "_ZN9ab",
+}
+
+
+@pytest.mark.parametrize("symbol", NAMES)
+def test_names_of_numba_are_those_of_python(symbol: str) -> None:
+    assert python_name(symbol) == NAMES[symbol]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "in `m::<f>::k[abi:v1][abi:cw51c](Array<float, 1>, int)`, called",
+            "in `m.<f>.k(Array<float, 1>, int)`, called",
+        ),
+        ("`cudapy::m::_3clambda_3e[abi:v1][abi:cw51c]`", "`m.<lambda>`"),
+        ("`ns::f[abi:cxx11](int)` and `ns::g(int)`", "`ns::f[abi:cxx11](int)` and `ns::g(int)`"),
+    ],
+)
+def test_texts_have_names_of_python(text: str, expected: str) -> None:
+    assert with_python_names(text) == expected
 
 
 def test_a_driver_that_is_there_is_not_replaced() -> None:

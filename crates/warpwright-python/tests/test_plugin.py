@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import warpwright
+from warpwright._names import python_name
 
 SUITES = Path(__file__).parent / "plugin"
 
@@ -40,13 +41,15 @@ def bugs() -> dict[str, list[int]]:
 BUGS = bugs()
 
 
-def play(folder: Path, suite: str, *options: str, before: Sequence[str] = ()) -> dict[str, list[Outcome]]:
+def play(
+    folder: Path, suite: str, *options: str, before: Sequence[str] = (), ends: Sequence[int] = (0, 1)
+) -> dict[str, list[Outcome]]:
     """Runs a suite, by a program that is `before` pytest. The outcomes by the names of tests; a name may come again."""
     results = folder / "results.xml"
     command = [*before, sys.executable, "-m", "pytest", "-p", "warpwright", "-p", "no:cacheprovider"]
     command += [f"--junitxml={results}", str(SUITES / suite), *options]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert ended.returncode in (0, 1), ended.stdout + ended.stderr
+    assert ended.returncode in ends, ended.stdout + ended.stderr
     outcomes: dict[str, list[Outcome]] = {}
     for case in ElementTree.parse(results).iter("testcase"):
         parts = [part.tag for part in case if part.tag not in ("properties", "system-out", "system-err")]
@@ -83,6 +86,7 @@ def test_each_kind_of_failure_fails_its_test(tmp_path: Path) -> None:
         "test_divergent_barrier_by_the_letter": fails("synccheck exited-lanes", "divergent_barrier"),
         "test_deadlock": fails("trap deadlock", "deadlock"),
         "test_budget": fails("trap budget", "budget"),
+        "test_endless": [("skipped", [])],
         "test_trap": fails("trap instruction", "trap"),
         "test_assertion": fails("trap assertion", "assertion"),
         "test_unwritten": [("failure", ["initcheck unwritten-output"])],
@@ -110,6 +114,12 @@ def test_checks_are_chosen(tmp_path: Path) -> None:
         outcomes = play(tmp_path, "suite.py", f"--gpu-check={check}", *chosen)
         failed = {name for name in names if outcomes[f"test_{name}"][0][0] != "passed"}
         assert failed == found, check
+
+
+def test_a_kernel_that_does_not_end_fails_its_test(tmp_path: Path) -> None:
+    limit = ("--gpu-max-instructions=100000", "-k", "endless")
+    assert play(tmp_path, "suite.py", *limit) == {"test_endless": fails("trap budget", "budget")}
+    assert play(tmp_path, "driver.py", *limit) == {"test_endless": [("failure", ["trap budget at line 31 of the PTX"])]}
 
 
 def test_orders_are_parameters(tmp_path: Path) -> None:
@@ -140,6 +150,7 @@ OF_DRIVER = {
     "test_use_after_free": [("failure", ["memcheck use-after-free at line 13 of the PTX"])],
     "test_uninitialised": [("failure", ["initcheck uninitialized at line 21 of the PTX"])],
     "test_that_fails_by_itself": [("failure", ["memcheck out-of-bounds at line 13 of the PTX"])],
+    "test_endless": [("skipped", [])],
     "test_expected": PASSED,
 }
 
@@ -237,18 +248,70 @@ def test_kernels_of_numba_are_checked(tmp_path: Path) -> None:
         }
 
 
+@pytest.mark.skipif(not is_there("numba_cuda"), reason="numba-cuda is not installed")
+def test_kernels_of_numba_are_called_as_in_python(tmp_path: Path) -> None:
+    play(tmp_path, "with_numba.py", "-k", "out_of_bounds", f"--gpu-sarif={tmp_path / 'found.sarif'}")
+    (found,) = [value.get("value", "") for value in ElementTree.parse(tmp_path / "results.xml").iter("property")]
+    assert found.split(" in kernel ")[1] == "with_numba.double"
+    # For programs it is the symbol.
+    (run,) = json.loads((tmp_path / "found.sarif").read_text())["runs"]
+    (place,) = run["results"][0]["locations"][0]["logicalLocations"]
+    assert python_name(place["fullyQualifiedName"]) == "with_numba.double" != place["fullyQualifiedName"]
+
+
 def test_findings_of_all_tests_are_in_one_document(tmp_path: Path) -> None:
     file = tmp_path / "found.sarif"
     for workers in ([], ["-n2"] if is_there("xdist") else []):
         names = "test_out_of_bounds or test_missing_barrier or test_in_setup"
         play(tmp_path, "suite.py", "--gpu-check=all", f"--gpu-sarif={file}", "-k", names, *workers)
         (run,) = json.loads(file.read_text())["runs"]
-        found = [
-            (result["ruleId"], result["locations"][0]["physicalLocation"]["region"]["startLine"])
+        found = {
+            (
+                result["ruleId"],
+                result["locations"][0]["physicalLocation"]["region"]["startLine"],
+                result["occurrenceCount"],
+            )
             for result in run["results"]
-        ]
+        }
         beyond, race = BUGS["out_of_bounds"][0], BUGS["missing_barrier"][0]
-        assert sorted(set(found)) == [("memcheck/out-of-bounds", beyond), ("racecheck/race", race)]
+        # What several tests have found is one result, also of several processes.
+        assert len(run["results"]) == 2
+        assert found == {("memcheck/out-of-bounds", beyond, 2), ("racecheck/race", race, 2)}
+
+
+MARKED = """
+import pytest
+
+{mark}
+def test_marked():
+    pass
+"""
+
+OF_ITSELF = """
+import pytest
+
+def test_marked(request):
+    request.applymarker(pytest.mark.gpu_findings({name}))
+"""
+
+
+@pytest.mark.parametrize("names", ["", "()", "('rcae')", "('race', 'out of bounds')", "(['race'])", "(kind='race')"])
+def test_marks_that_name_no_finding_are_errors_of_collection(names: str, tmp_path: Path) -> None:
+    test = tmp_path / "test_marked.py"
+    test.write_text(MARKED.format(mark=f"@pytest.mark.gpu_findings{names}"))
+    for workers in ([], ["-n1"] if is_there("xdist") and not names else []):
+        assert play(tmp_path, str(test), *workers, ends=(1, 2)) == {"test_marked": [("error", [])]}
+    # One that a test gives itself.
+    test.write_text(OF_ITSELF.format(name=names.strip("()")))
+    assert play(tmp_path, str(test)) == {"test_marked": [("failure", [])]}
+
+
+def test_marks_may_name_what_there_is(tmp_path: Path) -> None:
+    test = tmp_path / "test_marked.py"
+    for name in ("synccheck", "unwritten-output", "trap", "deadlock", "api", "CUDA_ERROR_INVALID_VALUE", "condition"):
+        test.write_text(MARKED.format(mark=f"@pytest.mark.gpu_findings({name!r})"))
+        # It is not found, and the test is collected.
+        assert play(tmp_path, str(test)) == {"test_marked": [("failure", [])]}
 
 
 def test_under_exec_the_driver_is_the_one_that_is_there(tmp_path: Path) -> None:
@@ -268,6 +331,9 @@ def test_under_exec_the_driver_is_the_one_that_is_there(tmp_path: Path) -> None:
         "--gpu-orders=issue,issue",
         "--gpu-race=lax",
         "--gpu-race=normal,strict",
+        "--gpu-max-instructions=0",
+        "--gpu-max-instructions=many",
+        f"--gpu-max-instructions={1 << 64}",
         "--gpu-sm=eighty",
         "--gpu-sm=81",
     ],

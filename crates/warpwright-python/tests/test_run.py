@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import doctest
+import multiprocessing
 import os
+import pickle
 import signal
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -205,6 +210,7 @@ def test_structures_are_bytes() -> None:
         ({"sm": "70"}, "sm_80"),
         ({"kernel": "l"}, "`l`"),
         ({"shared": 1 << 30}, "shared"),
+        ({"max_instructions": 0}, "max_instructions=0"),
         ({"source": "nowhere.ptx"}, "nowhere.ptx"),
     ],
 )
@@ -240,6 +246,60 @@ def test_a_trap_is_no_finding() -> None:
     _, report = run(ptx("", "    trap;"), 1, 32)
     assert report.findings == [] and report.trap is not None and not report.ok
     assert (report.trap.kind, report.trap.thread) == ("instruction", (0, 0, 0))
+
+
+COPIES: dict[str, Callable[[Any], Any]] = {
+    "copy": copy.copy,
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda value: pickle.loads(pickle.dumps(value)),
+    "twice": lambda value: copy.deepcopy(pickle.loads(pickle.dumps(value))),
+}
+
+
+def said(report: warpwright.Report) -> list[object]:
+    """All that a report says."""
+    return [
+        report.kernel, report.ok, report.is_clean, report.output, report.text, report.findings, report.trap,
+        report.counters, report.profile, report.to_json(), report.to_sarif(), report.to_junit(), repr(report),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("how", COPIES)
+def test_reports_are_copied_and_pickled(how: str) -> None:
+    x = np.zeros(4, np.float32)
+    launches = [
+        run(ADD, 1, 4, [x, x, 1.0, 4], counters=True),
+        run(ADD, 1, 5, {"x": x, "target": x, "a": 1.0, "n": 5}, counters=True),
+        run(ptx("", "    trap;"), 1, 32),
+    ]
+    for _, report in launches:
+        copied = COPIES[how](report)
+        assert isinstance(copied, warpwright.Report) and said(copied) == said(report)
+        for part in (*report.findings, report.trap, report.counters):
+            assert COPIES[how](part) == part
+    error = COPIES[how](warpwright.FindingsError(launches[1][1]))
+    assert isinstance(error, warpwright.FindingsError)
+    assert said(error.report) == said(launches[1][1]) and str(error) == str(warpwright.FindingsError(launches[1][1]))
+
+
+def test_reports_come_from_other_processes() -> None:
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        report, error = pool.apply(launch_past_the_end), None
+        try:
+            pool.apply(raise_past_the_end)
+        except warpwright.FindingsError as caught:
+            error = caught
+    assert kinds(report) == ["out-of-bounds", "out-of-bounds"]
+    assert error is not None and kinds(error.report) == kinds(report)
+
+
+def launch_past_the_end() -> warpwright.Report:
+    x = np.zeros(4, np.float32)
+    return run(ADD, 1, 5, [x, x, 1.0, 5])[1]
+
+
+def raise_past_the_end() -> None:
+    launch_past_the_end().raise_for_findings()
 
 
 def test_orders() -> None:
@@ -309,6 +369,13 @@ def test_an_interrupt_ends_a_launch() -> None:
     timer.join()
     _, report = run(endless, 1, 1, [y], max_instructions=10_000)
     assert report.trap is not None and report.trap.kind == "budget"
+    before = warpwright.settings.max_instructions
+    try:
+        warpwright.settings.max_instructions = 10_000
+        _, report = run(endless, 1, 1, [y])
+        assert report.trap is not None and report.trap.kind == "budget"
+    finally:
+        warpwright.settings.max_instructions = before
 
 
 CUDA = """
@@ -352,7 +419,18 @@ def test_what_a_gpu_has_no_type_for_is_refused(dtype: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("on_findings", "riase"), ("workers", -1), ("chekc", "all"), ("workers", None)]
+    ("name", "value"),
+    [
+        ("on_findings", "riase"),
+        ("workers", -1),
+        ("chekc", "all"),
+        ("workers", None),
+        ("check", "everything"),
+        ("order", "random"),
+        ("race", "lax"),
+        ("max_instructions", 0),
+        ("max_instructions", 1.5),
+    ],
 )
 def test_settings_that_mean_nothing_are_refused(name: str, value: object) -> None:
     before = repr(warpwright.settings)

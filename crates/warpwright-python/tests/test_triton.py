@@ -5,8 +5,12 @@ from __future__ import annotations
 import gc
 import importlib.util
 import inspect
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -154,6 +158,170 @@ def test_nothing_is_compiled_with_the_systems_compiler(monkeypatch: pytest.Monke
     count[GRID](np.ones(N, np.int32), total, N, BLOCK, True)
     assert total[0] == N
 
+
+@triton.jit
+def add_one(x_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, tl.load(x_ptr + i, mask=i < n) + 1, mask=i < n)
+
+
+OTHER_TYPES = ["O", "U3", "S4", "M8[s]", "m8[s]", "g", "c8", "c16", "G", "V4", ">f4"]
+
+
+@pytest.mark.parametrize("dtype", [*OTHER_TYPES, [("a", "f4")]], ids=str)
+def test_elements_that_triton_does_not_have_are_refused_by_the_name_of_the_argument(dtype: object) -> None:
+    x = np.zeros(8, dtype)
+    told = rf"^argument x_ptr of `add_one`: Triton has no elements of {re.escape(str(x.dtype))}: "
+    with pytest.raises(TypeError, match=told):
+        add_one[(1,)](x, 8, 16)
+    with pytest.raises(TypeError, match=told):
+        add_one[(1,)](x_ptr=x, n=8, BLOCK=16)
+
+
+# What the message says.
+INSTEAD = {
+    "c8": lambda x: x.view(x.real.dtype), "c16": lambda x: x.view(x.real.dtype), ">f4": lambda x: x.astype("=f4"),
+    "O": lambda x: x.astype(np.float32), "g": lambda x: x.astype(np.float64), "M8[s]": lambda x: x.view(np.int64),
+    "G": lambda x: x.astype(np.complex128).view(np.float64), "S4": lambda x: x.view(np.uint8),
+    "U3": lambda x: x.view(np.uint32), "V4": lambda x: x.view(np.uint8), "m8[s]": lambda x: x.view(np.int64),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", OTHER_TYPES)
+def test_what_is_to_be_given_instead_of_them(dtype: str) -> None:
+    x = INSTEAD[dtype](np.zeros(8, dtype))
+    add_one[(1,)](x, x.size, 64)
+    assert (x == 1).all()
+
+
+CONFIGS = [triton.Config({"BLOCK": block}) for block in (64, 128, 256)]
+
+
+@triton.autotune(configs=CONFIGS, key=["n"], restore_value=["x_ptr"], reset_to_zero=["sum_ptr"])
+@triton.jit
+def add_to_both(x_ptr, sum_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + i, mask=i < n, other=0)
+    tl.atomic_add(sum_ptr, tl.sum(x))
+    tl.store(x_ptr + i, x + 1, mask=i < n)
+
+
+@triton.autotune(configs=CONFIGS, key=["n"], reset_to_zero=["x_ptr"], pre_hook=lambda args, **_: zeroed(args["x_ptr"]))
+@triton.jit
+def with_a_hook(x_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.atomic_add(x_ptr + i, i, mask=i < n)
+
+
+def zeroed(x: Any) -> None:
+    assert isinstance(x, np.ndarray)
+    x[:] = 0
+
+
+def test_hooks_of_a_program_get_what_it_gave() -> None:
+    x = np.ones(N, np.int32)
+    with_a_hook[lambda meta: (triton.cdiv(N, meta["BLOCK"]),)](x, N)
+    assert (x == np.arange(N)).all()
+
+
+def test_autotuning_resets_and_restores_arrays() -> None:
+    x, total = np.arange(N, dtype=np.int32), np.full(1, 7, np.int32)
+    add_to_both[lambda meta: (triton.cdiv(N, meta["BLOCK"]),)](x, total, N)
+    assert (x == np.arange(N) + 1).all() and total.tolist() == [N * (N - 1) // 2]
+    # It is tuned by now, and nothing is reset any more.
+    add_to_both[lambda meta: (triton.cdiv(N, meta["BLOCK"]),)](x, total, N)
+    assert (x == np.arange(N) + 2).all() and total.tolist() == [N * N]
+
+
+class Pair(NamedTuple):
+    from_ptr: Any
+    to_ptr: Any
+
+
+@triton.jit
+def copy_pair(pair, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(pair[1] + i, tl.load(pair[0] + i))
+
+
+@pytest.mark.parametrize("make", [Pair, lambda *pair: pair], ids=["named", "plain"])
+def test_arrays_in_tuples(make: Callable[..., Any]) -> None:
+    x, y = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    copy_pair[(1,)](make(x, y), 64)
+    assert (y == x).all()
+
+
+@triton.jit
+def count_for_ever(x_ptr):
+    while tl.atomic_add(x_ptr, 1) >= 0:  # bug
+        pass
+
+
+def test_a_kernel_that_does_not_end_is_ended() -> None:
+    before = warpwright.settings.max_instructions
+    warpwright.triton.disable()
+    warpwright.triton.enable(sm=80, max_instructions=100_000)
+    with pytest.raises(warpwright.FindingsError) as caught:
+        count_for_ever[(1,)](np.zeros(1, np.int64))
+    trap = caught.value.report.trap
+    assert trap is not None and trap.kind == "budget"
+    warpwright.triton.disable()
+    assert warpwright.settings.max_instructions == before
+
+
+WRONG = {
+    "check": ("--check foo s.py", "check='foo'"),
+    "check of the driver": ("--check api s.py", "check='api'"),
+    "order": ("--order backwards s.py", "order='backwards'"),
+    "target": ("--sm 81 s.py", 'sm="81"'),
+    "no script": ("nowhere.py", "there is no file nowhere.py"),
+    "folder": (".", ". is a folder"),
+    "module": ("-m nowhere.at.all", "there is no module nowhere.at.all"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_the_program_cannot_do_is_one_line(what: str, tmp_path: Path) -> None:
+    options, told = WRONG[what]
+    (tmp_path / "s.py").write_text("print('it ran')")
+    command = [sys.executable, "-m", "warpwright.triton", *options.split()]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    (line,) = ended.stderr.splitlines()
+    assert (ended.returncode, ended.stdout, line.split(": ")[:2]) == (2, "", ["warpwright.triton", told])
+
+
+def test_the_program_ends_a_kernel_that_does_not_end(tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text(ENDLESS)
+    command = [sys.executable, "-m", "warpwright.triton", "--max-instructions"]
+    for limit, expected in (("100000", "budget"), ("0", None)):
+        ended = subprocess.run(
+            [*command, limit, "s.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert (ended.returncode, ended.stdout) == ((0, f"{expected}\n") if expected else (2, ""))
+
+
+def test_what_enable_refuses_changes_nothing() -> None:
+    before = dict(vars(warpwright.settings)), triton.runtime.driver._active
+    for wrong in ({"check": "everything"}, {"order": "backwards"}, {"race": "lax"}, {"max_instructions": 0}):
+        with pytest.raises(ValueError, match=f"^{next(iter(wrong))}="):
+            warpwright.triton.enable(**wrong)
+    assert (dict(vars(warpwright.settings)), triton.runtime.driver._active) == before
+
+
+ENDLESS = """import numpy as np, triton, triton.language as tl, warpwright
+
+
+@triton.jit
+def count(x_ptr):
+    while tl.atomic_add(x_ptr, 1) >= 0:
+        pass
+
+
+try:
+    count[(1,)](np.zeros(1, np.int64))
+except warpwright.FindingsError as error:
+    print(error.report.trap.kind)
+"""
 
 KERNEL = """import triton
 import triton.language as tl

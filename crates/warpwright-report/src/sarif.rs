@@ -7,6 +7,7 @@ use crate::case::{Case, Problem};
 use crate::rules::RULES;
 use crate::{Severity, Site, Source};
 use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 use warpwright_vm::render::symbol;
@@ -187,7 +188,7 @@ fn of_file(place: Option<&Site>, case: &Case, root: &Root) -> Value {
 fn fingerprint(problem: &Problem, root: &Root) -> String {
     let mut hash = Fnv::new();
     hash.add(&problem.rule());
-    hash.add(problem.kernel.as_deref().unwrap_or(&problem.message));
+    hash.add(&problem.kernel.as_deref().map_or(problem.message.as_str().into(), stable));
     for (place, _) in &problem.places {
         match (&place.source, &place.ptx) {
             (Some(source), _) => {
@@ -205,6 +206,18 @@ fn fingerprint(problem: &Problem, root: &Root) -> String {
         hash.add("");
     }
     format!("{:016x}", hash.0)
+}
+
+/// The name of a kernel that it has in every process: numba numbers functions in the order in which it compiles them, by
+/// a tag in front of its other one.
+fn stable(kernel: &str) -> Cow<'_, str> {
+    let numbered = |name: &str| {
+        let (before, tag) = name.split_once("[abi:v")?;
+        let (number, after) = tag.split_once(']')?;
+        let is_number = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+        (is_number && after.starts_with("[abi:")).then(|| format!("{before}{after}"))
+    };
+    numbered(&symbol(kernel)).map_or(kernel.into(), Cow::from)
 }
 
 /// The hash function FNV-1a of 64 bits, which is the same everywhere and always.

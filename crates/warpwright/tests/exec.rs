@@ -64,7 +64,7 @@ fn options_become_the_environment_that_the_library_reads() {
     let options = [
         &["--check", "racecheck,initcheck", "--sm", "75,sm_90", "--memory", "8G", "--workers", "2"][..],
         &["--order", "random:7", "--findings", "found.json", "--fail", "--leaks", "--log", "calls"],
-        &["--driver", "12.8", "--on-error", "continue", "--race", "strict"],
+        &["--driver", "12.8", "--on-error", "continue", "--race", "strict", "--max-instructions", "9000"],
     ];
     let file = sandbox.folder.path().join("found.json");
     let expected = [
@@ -75,6 +75,7 @@ fn options_become_the_environment_that_the_library_reads() {
         &format!("WARPWRIGHT_FINDINGS={}", file.display()),
         "WARPWRIGHT_LEAKS=1",
         "WARPWRIGHT_LOG=calls",
+        "WARPWRIGHT_MAX_INSTRUCTIONS=9000",
         "WARPWRIGHT_MEMORY=8589934592",
         "WARPWRIGHT_ON_ERROR=continue",
         "WARPWRIGHT_ORDER=random:7",

@@ -9,6 +9,7 @@
 //! | `uint64_t warpwrightAlive(const char *what, uint64_t *bytes)` | the number of live objects of a kind in leak reports, and their bytes |
 //! | `uint64_t warpwrightFindings(uint64_t *warnings)` | the number of errors found by launches, and of warnings |
 //! | `int warpwrightSet(const char *check, const char *race, const char *order)` | sets what `WARPWRIGHT_CHECK`, `…_RACE` and `…_ORDER` say, for what comes next, the order also for blocks and warps; null leaves it |
+//! | `int warpwrightLimit(uint64_t instructions)` | sets what `WARPWRIGHT_MAX_INSTRUCTIONS` says, for what comes next |
 //! | `const char *warpwrightTake(void)` | findings since the last call, as lines of JSON; null if this thread may not wait |
 //! | `void warpwrightApiBegin(void)` | a call of the CUDA runtime begins on this thread, which calls the driver for itself |
 //! | `void warpwrightApiEnd(const char *function, int error, const char *name)` | it ends, with an error and its name |
@@ -110,6 +111,14 @@ pub unsafe extern "C" fn warpwrightSet(check: In<c_char>, race: In<c_char>, orde
         state::change(check.as_deref(), race.as_deref(), order.as_deref())
     };
     let changed = catch_unwind(change).unwrap_or(Err(Status::UNKNOWN));
+    changed.err().unwrap_or(Status::SUCCESS).0
+}
+
+/// Changes the number of instructions at which a launch is ended, each counted once per thread: what was issued before is
+/// completed first. Returns `CUDA_ERROR_INVALID_VALUE` for 0, and changes nothing then.
+#[unsafe(no_mangle)]
+pub extern "C" fn warpwrightLimit(instructions: u64) -> c_int {
+    let changed = catch_unwind(|| state::limit(instructions)).unwrap_or(Err(Status::UNKNOWN));
     changed.err().unwrap_or(Status::SUCCESS).0
 }
 

@@ -120,8 +120,9 @@ impl Launch {
 
 impl warpwright_device::Launch for Launch {
     fn start(&self, device: &Device, edges: &Edges) -> warpwright_device::Result<Running> {
-        let Settings { checks, race, schedule, .. } = settings().map_err(engine::failure)?;
-        let options = Options { checks, race, schedule, ..Options::default() };
+        let Settings { checks, race, schedule, max_instructions, .. } =
+            settings().map_err(engine::failure)?;
+        let options = Options { checks, race, schedule, max_instructions, ..Options::default() };
         let (code, name) = (&self.function.code, self.function.name());
         let (config, args) = (self.shape.config(), self.args());
         let running = device.launch_between(code.vm(), name, &config, &args, &options, edges);

@@ -42,7 +42,10 @@ pub(crate) fn launched(report: &Report, call: Call, lacks_shared: bool, failed: 
     if report.is_clean() {
         return;
     }
-    let mut renderer = Renderer::of_report(report).launched_by(call);
+    let mut renderer = Renderer::of_report(report).launched_by(call).help_for_budget(
+        "a kernel that needs more gets it from `--max-instructions` of `warpwright exec`; in Python from `max_instructions` of \
+         `warpwright.cuda.enable`, and in pytest from `--gpu-max-instructions`",
+    );
     if lacks_shared {
         renderer = renderer.help_for_shared(
             "the module has dynamic shared memory, of which the launch gives 0 bytes: give its size with the launch",

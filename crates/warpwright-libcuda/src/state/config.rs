@@ -8,6 +8,7 @@
 //! | `WARPWRIGHT_MEMORY` | memory of each device in bytes, with `K`, `M`, `G` or `T` | `64G` |
 //! | `WARPWRIGHT_WORKERS` | host threads of each device; 0 for one for each core | `0` |
 //! | `WARPWRIGHT_ORDER` | execution order of streams: `issue`, `reverse`, `random:SEED` | `issue` |
+//! | `WARPWRIGHT_MAX_INSTRUCTIONS` | a kernel that executes more, counted once per thread, is ended | 2⁴⁰ |
 //! | `WARPWRIGHT_DRIVER_VERSION` | the CUDA version that the driver reports | `13050` |
 //! | `WARPWRIGHT_REFUSE` | functions that are refused, in all their versions, and their results: `cuMemAlloc=2` | none |
 //! | `WARPWRIGHT_LOG` | `missing`: missing and misused functions; `calls`: each call as well; `off` | `missing` |
@@ -25,7 +26,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 use warpwright_device::Order;
 use warpwright_ptx::ir::Arch;
-use warpwright_vm::{Checks, Race, Schedule};
+use warpwright_vm::{Checks, Options, Race, Schedule};
 
 /// The configuration of the library.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +95,7 @@ impl Default for Config {
                 race: Race::Normal,
                 order: Order::Issue,
                 schedule: Schedule::Parallel,
+                max_instructions: Options::default().max_instructions,
             },
             devices: vec![Arch::sm(90)],
             memory: 64 << 30,
@@ -136,6 +138,12 @@ impl Config {
                     |text| text.parse().ok(),
                 )?,
                 schedule: default.settings.schedule,
+                max_instructions: of.read(
+                    "WARPWRIGHT_MAX_INSTRUCTIONS",
+                    "a number of instructions, from 1 on",
+                    default.settings.max_instructions,
+                    |text| text.parse().ok().filter(|limit| *limit > 0),
+                )?,
             },
             devices: of.read(
                 "WARPWRIGHT_DEVICES",
@@ -315,6 +323,7 @@ mod tests {
             ("WARPWRIGHT_MEMORY", "3g"),
             ("WARPWRIGHT_WORKERS", "2"),
             ("WARPWRIGHT_ORDER", "random:5"),
+            ("WARPWRIGHT_MAX_INSTRUCTIONS", "1000"),
             ("WARPWRIGHT_DRIVER_VERSION", "12020"),
             ("WARPWRIGHT_REFUSE", "cuMemAlloc=2, cuArrayCreate_v2 = 9999,cuStreamQuery=3, cuMemcpyDtoH=4"),
             ("WARPWRIGHT_LOG", "calls"),
@@ -332,6 +341,7 @@ mod tests {
                 race: Race::Strict,
                 order: Order::Random(5),
                 schedule: Schedule::Parallel,
+                max_instructions: 1000,
             },
             devices: vec![Arch::sm(90), Arch::sm(75)],
             memory: 3 << 30,
@@ -370,6 +380,7 @@ mod tests {
             ("WARPWRIGHT_MEMORY", "€"),
             ("WARPWRIGHT_WORKERS", "-1"),
             ("WARPWRIGHT_ORDER", "random"),
+            ("WARPWRIGHT_MAX_INSTRUCTIONS", "0"),
             ("WARPWRIGHT_DRIVER_VERSION", "12.8"),
             ("WARPWRIGHT_REFUSE", "cuMemAllocAsync"),
             ("WARPWRIGHT_REFUSE", "cuMemAllocAsync=0"),

@@ -21,7 +21,7 @@ pub(crate) use device::{Device, GREATEST_PRIORITY, PciPlace};
 pub(crate) use handles::{Handles, Kind, Stale};
 use model::Model;
 pub(crate) use process::{has_forked, is_shutting_down};
-pub(crate) use settings::{Settings, change, complete_all, settings};
+pub(crate) use settings::{Settings, change, complete_all, limit, settings};
 pub(crate) use thread::{EndOfThread, Own};
 
 use crate::report::log;

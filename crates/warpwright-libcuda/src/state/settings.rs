@@ -21,6 +21,8 @@ pub(crate) struct Settings {
     pub(crate) order: Order,
     /// The order of blocks and warps.
     pub(crate) schedule: Schedule,
+    /// A launch that executes more is ended.
+    pub(crate) max_instructions: u64,
 }
 
 /// What a client has set; the configuration says it otherwise.
@@ -54,6 +56,17 @@ pub(crate) fn change(check: Option<&str>, race: Option<&str>, order: Option<&str
     }
     *CHANGED.write().unwrap_or_else(PoisonError::into_inner) = Some(settings);
     engines().for_each(|engine| engine.set_order(settings.order));
+    Ok(())
+}
+
+/// Changes the limit of launches that are started from now on; 0 is none.
+pub(crate) fn limit(max_instructions: u64) -> Result<()> {
+    if max_instructions == 0 {
+        return Err(Status::INVALID_VALUE);
+    }
+    complete_all()?;
+    let settings = Settings { max_instructions, ..settings()? };
+    *CHANGED.write().unwrap_or_else(PoisonError::into_inner) = Some(settings);
     Ok(())
 }
 

@@ -30,10 +30,11 @@ from pathlib import Path
 from typing import Any
 
 from . import nvrtc
+from ._names import with_python_names
 from ._preload import load_as
 from .errors import WarpwrightError
 from .report import Report
-from .settings import settings
+from .settings import Settings, settings
 
 _FOLDER = "WARPWRIGHT_FOLDER"
 """Names the folder where the stand-ins for NVIDIA's compiler and linker look for links to NVIDIA's own."""
@@ -55,14 +56,22 @@ def enable(
     order: str | None = None,
     race: str | None = None,
     sm: str | int | None = None,
+    max_instructions: int | None = None,
 ) -> None:
     """Makes our driver that of this process, before anything has loaded NVIDIA's, and sets how launches are checked.
 
-    What is not given is as in `warpwright.settings`. A second call changes `check`, `order` and `race` from the next
-    launch on; the device stays. An error of a kernel does not stay with its context: the next call that waits returns
-    it, and work goes on. Findings are kept for `take`.
+    What is not given is as in `warpwright.settings`. A second call changes them from the next launch on, but for the
+    device, which stays. A kernel that executes more than `max_instructions`, each counted once per thread, is ended.
+    An error of a kernel does not stay with its context: the next call that waits returns it, and work goes on. Findings
+    are kept for `take`.
     """
     global _driver
+    limit = settings.max_instructions
+    if max_instructions is not None:
+        try:
+            limit = Settings(max_instructions=max_instructions).max_instructions
+        except ValueError as error:
+            raise WarpwrightError(str(error)) from None
     if _driver is None:
         _driver = _under_exec() or _load(str(sm if sm is not None else settings.sm))
         _driver.warpwrightCalls.restype = ctypes.c_uint64
@@ -75,6 +84,7 @@ def enable(
             "initcheck, synccheck, synccheck=strict and api between commas; a race is normal or strict; an order is "
             "issue, reverse or random: and a number"
         )
+    _driver.warpwrightLimit(ctypes.c_uint64(limit))
 
 
 def take() -> list[Report]:
@@ -116,7 +126,7 @@ class _Told:
         self.output = ""
 
     def text(self) -> str:
-        return "\n".join(event["text"] for event in self._events)
+        return with_python_names("\n".join(event["text"] for event in self._events))
 
     def json(self) -> str:
         document = {"kernel": self.kernel, "findings": self._findings, "trap": self._trap, "counters": {}, "lines": []}

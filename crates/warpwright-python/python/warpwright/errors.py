@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ._names import python_name
+
 if TYPE_CHECKING:
     from .report import Report
 
@@ -24,5 +26,8 @@ class FindingsError(WarpwrightError, AssertionError):
     """A launch was wrong: its findings or its trap, as text."""
 
     def __init__(self, report: Report) -> None:
-        super().__init__(f"kernel `{report.kernel}`: {report.text}")
+        super().__init__(f"kernel `{python_name(report.kernel)}`: {report.text}")
         self.report = report
+
+    def __reduce__(self) -> tuple[type[FindingsError], tuple[Report]]:
+        return type(self), (self.report,)

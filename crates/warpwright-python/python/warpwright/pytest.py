@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.machinery
+import json
 import re
 import sys
 import unittest
@@ -16,6 +17,7 @@ import warnings
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,12 +25,11 @@ from typing import Any
 import pytest
 
 from . import cuda
+from ._names import python_name
 from ._warpwright import sarif
 from .errors import WarpwrightError
 from .report import Access, Report, Trap, Waiting
-from .settings import Settings, device, on_report, settings
-
-CHECKS = ("all", "memcheck", "racecheck", "initcheck", "synccheck", "synccheck=strict")
+from .settings import CHECKS, Settings, device, is_order, on_report, settings
 
 CLIENTS = ("numba.cuda", "numba_cuda", "cuda.bindings", "cuda.core", "cuda.cuda", "cupy", "tinygrad")
 """Packages that load the CUDA driver."""
@@ -62,6 +63,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--gpu-race", metavar="RULE", default="normal", help="definition of a race: normal, or strict, by the letter"
     )
+    group.addoption(
+        "--gpu-max-instructions",
+        metavar="N",
+        help="a kernel that executes more is ended, and fails its test; each counts once per thread [default: 2^40]",
+    )
     group.addoption("--gpu-sarif", metavar="FILE", help="a file for the findings of all tests, as SARIF")
 
 
@@ -74,11 +80,6 @@ def _values(option: str, text: str, rule: str, holds: Any) -> tuple[str, ...]:
     if len(set(values)) < len(values):
         raise pytest.UsageError(f"{option}: {text!r} has one value twice")
     return values
-
-
-def _is_order(text: str) -> bool:
-    seed = re.fullmatch(r"random:(\d+)", text)
-    return text in ("issue", "reverse") or (seed is not None and int(seed[1]) < 1 << 64)
 
 
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
@@ -101,7 +102,7 @@ def _begin(config: pytest.Config) -> None:
         return
     option = config.known_args_namespace
     checks = _values("--gpu-check", option.gpu_check, ", ".join(CHECKS), CHECKS.__contains__)
-    orders = _values("--gpu-orders", option.gpu_orders, "issue, reverse, random: and a number", _is_order)
+    orders = _values("--gpu-orders", option.gpu_orders, "issue, reverse, random: and a number", is_order)
     race, sm, sarif_file = option.gpu_race, option.gpu_sm.removeprefix("sm_"), option.gpu_sarif
     if race not in ("normal", "strict"):
         raise pytest.UsageError(f"--gpu-race: {race!r} is none of normal, strict")
@@ -111,8 +112,44 @@ def _begin(config: pytest.Config) -> None:
         raise pytest.UsageError(f"--gpu-sm: {error}") from None
     if sarif_file and not Path(sarif_file).absolute().parent.is_dir():
         raise pytest.UsageError(f"--gpu-sarif: there is no folder {Path(sarif_file).absolute().parent}")
-    chosen = Settings(",".join(checks), orders[0], race, sm, settings.workers, "continue")
+    limit = settings.max_instructions
+    if option.gpu_max_instructions is not None:
+        text = option.gpu_max_instructions
+        if not re.fullmatch(r"[0-9]{1,20}", text) or not 0 < int(text) < 1 << 64:
+            raise pytest.UsageError(f"--gpu-max-instructions: {text!r} is no whole number from 1 on")
+        limit = int(text)
+    chosen = Settings(",".join(checks), orders[0], race, sm, settings.workers, "continue", limit)
     config.pluginmanager.register(Plugin(config, chosen, orders, sarif_file), _SESSION)
+
+
+@cache
+def _names() -> list[str]:
+    """The names of findings: kinds, and the checks that find them."""
+    (run,) = json.loads(sarif([], "."))["runs"]
+    rules = [rule["id"].split("/") for rule in run["tool"]["driver"]["rules"]]
+    # Calls that failed have the names of their errors.
+    of_kernels = [*(rule for rule in rules if rule[0] != "api"), ("graph", "condition")]
+    return list(dict.fromkeys([*(kind for _, kind in of_kernels), *(tool for tool, _ in of_kernels), "api"]))
+
+
+_OF_CALL = re.compile("CUDA_ERROR_[A-Z0-9_]+|cudaError[A-Za-z0-9]+")
+
+
+def _expected(item: pytest.Item) -> tuple[set[str], str]:
+    """The names of the marks of a test, and what is wrong with the marks."""
+    names: set[str] = set()
+    for mark in item.iter_markers("gpu_findings"):
+        known = f"{', '.join(_names())}, and errors of calls such as CUDA_ERROR_INVALID_VALUE"
+        if not mark.args or mark.kwargs:
+            return names, (
+                f"{item.nodeid}: gpu_findings without a name: say what must be found, as in "
+                f'@pytest.mark.gpu_findings("out-of-bounds"). There are {known}'
+            )
+        for name in mark.args:
+            if not isinstance(name, str) or not (name in _names() or _OF_CALL.fullmatch(name)):
+                return names, f"{item.nodeid}: gpu_findings({name!r}): there is no such finding. There are {known}"
+            names.add(name)
+    return names, ""
 
 
 class Plugin:
@@ -176,9 +213,13 @@ class Plugin:
             # pytest has no parameters for these.
             report.result = [test for item in report.result for test in self._in_each_order(item)]
         # What a module launches when it is imported.
-        if found := [found for found in self._taken() if not found.ok]:
+        wrong = [_text(found) for found in self._taken() if not found.ok]
+        # An error of usage in a process of xdist's would end all.
+        tests = [test for test in report.result or [] if isinstance(test, pytest.Item)]
+        wrong += filter(None, (_expected(test)[1] for test in tests))
+        if wrong:
             report.outcome = "failed"
-            report.longrepr = "\n\n".join([*([str(report.longrepr)] if report.longrepr else []), *map(_text, found)])
+            report.longrepr = "\n\n".join([*([str(report.longrepr)] if report.longrepr else []), *wrong])
         return report
 
     def _in_each_order(self, item: Any) -> Iterator[Any]:
@@ -250,7 +291,7 @@ class Plugin:
         """What is wrong with the launches of a phase, as text; warnings are told and do not count."""
         reports = self._taken()
         item.stash.setdefault(_REPORTS, []).extend(reports)
-        expected = {name for mark in item.iter_markers("gpu_findings") for name in mark.args}
+        expected, misuse = _expected(item)
         wrong = []
         for report in reports:
             errors = list(_errors(report))
@@ -267,7 +308,8 @@ class Plugin:
             if missing := sorted(expected - found):
                 others = f"found were {', '.join(sorted(found))}" if found else "nothing was found"
                 message = f"gpu_findings expects {', '.join(missing)}, and {others}\n\n{message}".rstrip()
-        return message
+        # Of a mark that the test has given itself.
+        return f"{misuse}\n\n{message}".rstrip() if misuse and when == "call" else message
 
     # Results.
 
@@ -314,9 +356,10 @@ def _lines(report: Report) -> Iterator[str]:
     """A line for each error: what, where, and in which kernel."""
     for finding in report.findings:
         if finding.severity == "error":
-            yield f"{finding.tool} {finding.kind}{_place(finding.accesses)} in kernel {finding.kernel or '-'}"
+            name = python_name(finding.kernel) or "-"
+            yield f"{finding.tool} {finding.kind}{_place(finding.accesses)} in kernel {name}"
     if trap := report.trap:
-        yield f"trap {trap.kind}{_place([trap, *trap.waiting])} in kernel {trap.kernel}"
+        yield f"trap {trap.kind}{_place([trap, *trap.waiting])} in kernel {python_name(trap.kernel)}"
 
 
 def _place(places: Sequence[Access | Trap | Waiting]) -> str:

@@ -9,6 +9,7 @@ from functools import cached_property
 from os import PathLike
 from typing import Any, Protocol
 
+from ._names import python_name
 from ._warpwright import junit, sarif
 from .errors import FindingsError
 
@@ -114,14 +115,39 @@ class Told(Protocol):
     def documents(self) -> list[str]: ...
 
 
+class Kept:
+    """A launch that another process has told of, or a copy of one: all that is said of it, as it was said."""
+
+    def __init__(self, told: Told) -> None:
+        self.kernel, self.is_clean, self.has_errors = told.kernel, told.is_clean, told.has_errors
+        self.output, self._text, self._json, self._documents = told.output, told.text(), told.json(), told.documents()
+
+    def text(self) -> str:
+        return self._text
+
+    def json(self) -> str:
+        return self._json
+
+    def documents(self) -> list[str]:
+        return list(self._documents)
+
+
 class Report:
-    """The findings, the trap, the counters and the output of a launch."""
+    """The findings, the trap, the counters and the output of a launch.
+
+    It can be copied and pickled.
+    """
 
     def __init__(self, launched: Told) -> None:
         self._launched = launched
 
+    def __reduce__(self) -> tuple[type[Report], tuple[Kept]]:
+        # A launch is the device's; what is said of it can go anywhere.
+        launched = self._launched
+        return type(self), (launched if isinstance(launched, Kept) else Kept(launched),)
+
     def __repr__(self) -> str:
-        return f"<Report of {self.kernel}: {self.text.splitlines()[0]}>"
+        return f"<Report of {python_name(self.kernel)}: {self.text.splitlines()[0]}>"
 
     @property
     def kernel(self) -> str:

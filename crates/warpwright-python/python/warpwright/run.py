@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from . import nvrtc
-from ._warpwright import Device, Kernel, Memory, Module, Param
+from ._inline import INLINE, Inline, caller
+from ._warpwright import Device, Kernel, Launched, Memory, Module, Param
 from .errors import WarpwrightError
-from .report import Report
+from .report import Report, Told
 from .settings import device as device_of
 from .settings import settings
 
@@ -75,8 +76,9 @@ def run(
     - a number, of NumPy or of Python, which must fit the parameter's type
     - `bytes` for a structure that is passed by value, and `None` for a null pointer
 
-    Without `check`, `order`, `race` or `sm`, `warpwright.settings` has them. `shared` is dynamic shared memory in
-    bytes. Returns the outputs and the report. Findings are in the report and raise nothing:
+    Without `check`, `order`, `race`, `sm` or `max_instructions`, `warpwright.settings` has them. A kernel that executes
+    more than `max_instructions`, each counted once per thread, traps. `shared` is dynamic shared memory in bytes.
+    Returns the outputs and the report. Findings are in the report and raise nothing:
     `report.raise_for_findings()` does.
 
     ```
@@ -108,9 +110,12 @@ def run(
         raise WarpwrightError(f"kernel={kernel!r}: it is a name")
     if not isinstance(args, (Sequence, Mapping)) or isinstance(args, (str, bytes)):
         raise WarpwrightError(f"args={args!r}: it is a list of arguments, or a mapping of names to arguments")
-    for name, number, limit in (("shared", shared, 1 << 32), ("max_instructions", max_instructions, 1 << 64)):
-        if number is not None and not (isinstance(number, (int, np.integer)) and 0 <= number < limit):
-            raise WarpwrightError(f"{name}={number!r}: it is a whole number from 0 on")
+    for name, number, least, limit in (
+        ("shared", shared, 0, 1 << 32),
+        ("max_instructions", max_instructions, 1, 1 << 64),
+    ):
+        if number is not None and not (isinstance(number, (int, np.integer)) and least <= number < limit):
+            raise WarpwrightError(f"{name}={number!r}: it is a whole number from {least} on")
     target = device_of(sm)
     found = _kernel(target, source, kernel, tuple(options))
     params = found.params
@@ -154,14 +159,24 @@ def run(
             race=settings.race if race is None else race,
             cooperative=cooperative,
             counters=counters,
-            max_instructions=max_instructions,
+            max_instructions=settings.max_instructions if max_instructions is None else max_instructions,
             outputs=whole,
         )
     finally:
         lender.close()
-    report = Report(launched)
+    report = Report(_with_places(launched, source))
     settings.publish(report)
     return outputs, report
+
+
+def _with_places(launched: Launched, source: str | PathLike[str]) -> Told:
+    """A launch, with what says where the program has its source if that has no file."""
+    call = None if launched.is_clean else caller()
+    if call is None:
+        return launched
+    text = None if _is_path(source) else str(source)
+    is_cuda = nvrtc.is_cuda(text) if text is not None else Path(source).suffix != ".ptx"
+    return Inline(launched, text, "CUDA C++" if is_cuda else "PTX", call)
 
 
 class Lender:
@@ -284,12 +299,15 @@ def _packed(param: Param, arg: Any, name: str) -> bytes:
     )
 
 
+def _is_path(source: str | PathLike[str]) -> bool:
+    return isinstance(source, PathLike) or ("\n" not in source and source.endswith((".ptx", ".cu", ".cuh")))
+
+
 def _kernel(target: Device, source: str | PathLike[str], name: str | None, options: tuple[str, ...]) -> Kernel:
     """The kernel of a source, compiled and loaded once."""
     if not isinstance(source, (str, PathLike)):
         raise WarpwrightError(f"the source is a text or a path, and not {type(source).__name__}")
-    is_path = isinstance(source, PathLike) or ("\n" not in source and source.endswith((".ptx", ".cu", ".cuh")))
-    if not is_path:
+    if not _is_path(source):
         return _of_text(target, str(source).removeprefix("\ufeff"), "", name, options)
     path = Path(source)
     try:
@@ -303,9 +321,9 @@ def _kernel(target: Device, source: str | PathLike[str], name: str | None, optio
 def _of_text(target: Device, text: str, file: str, name: str | None, options: tuple[str, ...]) -> Kernel:
     if not nvrtc.is_cuda(text):
         return _module(target, text, file or "PTX", ()).kernel(name)
-    compiled = nvrtc.compile(text, file or "kernel.cu", target.sm, options, (name,) if name else ())
-    sources = () if file else (("kernel.cu", text),)
-    module = _module(target, compiled.ptx, f"PTX of {file or 'kernel.cu'}", sources)
+    compiled = nvrtc.compile(text, file or INLINE, target.sm, options, (name,) if name else ())
+    sources = () if file else ((INLINE, text),)
+    module = _module(target, compiled.ptx, f"PTX of {file or INLINE}", sources)
     if not module.kernels:
         raise WarpwrightError(
             f"{file or 'the source'} has no kernel: that is a function that is `__global__`, and of a template "

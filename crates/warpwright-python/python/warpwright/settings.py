@@ -11,13 +11,19 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from operator import index
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from ._warpwright import Device
     from .report import Report
+
+
+CHECKS = ("all", "memcheck", "racecheck", "initcheck", "synccheck", "synccheck=strict")
+"""The checks of a launch."""
 
 
 @dataclass
@@ -37,6 +43,8 @@ class Settings:
     on_findings: Literal["raise", "continue"] = "raise"
     """What the launch of a compiler's kernel, such as Triton's, does about an error: raise it, or go on. `run` always
     returns it."""
+    max_instructions: int = 1 << 40
+    """A kernel that executes more is ended, with a trap. Each instruction counts once per thread."""
     _callbacks: list[Callable[[Report], None]] = field(default_factory=list, repr=False)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -48,14 +56,46 @@ class Settings:
             raise ValueError(f"on_findings={value!r}: it is 'raise' or 'continue'")
         if name == "workers" and not (isinstance(value, int) and 0 <= value < 1 << 10):
             raise ValueError(f"workers={value!r}: it is a number of threads up to 1023, and 0 means one a core")
+        if name == "max_instructions":
+            value = _limit(value)
         if name in ("check", "order", "race", "sm"):
             value = str(value)
+            refuse(name, value)
         super().__setattr__(name, value)
 
     def publish(self, report: Report) -> None:
         """Tells of a launch. Whatever launches calls this."""
         for callback in tuple(self._callbacks):
             callback(report)
+
+
+def is_order(text: str) -> bool:
+    """Whether a text is an order of blocks, warps and streams."""
+    seed = re.fullmatch(r"random:([0-9]+)", text)
+    return text in ("issue", "reverse") or (seed is not None and int(seed[1]) < 1 << 64)
+
+
+def refuse(name: str, text: str, of_driver: bool = True) -> None:
+    """Raises ValueError for a check, an order or a race that there is not; the CUDA driver has a check of its own."""
+    known = (*CHECKS, "none", *(["api"] if of_driver else []))
+    wrong = [one for one in text.split(",") if one.strip() not in (*known, "")]
+    if name == "check" and wrong:
+        raise ValueError(f"check={wrong[0].strip()!r}: there are {', '.join(known)}, also several between commas")
+    if name == "order" and not is_order(text):
+        raise ValueError(f"order={text!r}: it is issue, reverse, or random: and a number")
+    if name == "race" and text not in ("normal", "strict"):
+        raise ValueError(f"race={text!r}: it is normal or strict")
+
+
+def _limit(value: Any) -> int:
+    """A number of instructions that a launch may execute."""
+    try:
+        limit = index(value)
+    except TypeError:
+        limit = 0
+    if not 0 < limit < 1 << 64:
+        raise ValueError(f"max_instructions={value!r}: it is a whole number from 1 on")
+    return limit
 
 
 settings = Settings()

@@ -29,6 +29,15 @@ PTX = b"""
     st.global.u32       [%rd1+4], %r1;
     ret;
 }
+.visible .entry endless(.param .u64 x)
+{
+    .reg .b32 %r<2>;
+    .reg .b64 %rd<2>;
+    ld.param.u64        %rd1, [x];
+$again:
+    atom.global.add.u32 %r1, [%rd1], 1;
+    bra                 $again;
+}
 """
 
 
@@ -93,6 +102,12 @@ def test_uninitialised(program):
 def test_that_fails_by_itself(program):
     program.launch(b"write", 5)
     assert program.driver.cuCtxSynchronize() == 0
+
+
+# By default it would take hours.
+@pytest.mark.skipif(warpwright.settings.max_instructions > 1 << 30, reason="it does not end")
+def test_endless(program):
+    program.launch(b"endless", 1)
 
 
 @pytest.mark.gpu_findings("out-of-bounds")

@@ -13,6 +13,10 @@ KERNELS = Path(__file__).with_name("kernels.cu")
 warpwright.settings.workers = 1
 
 
+# By default it would take hours.
+needs_a_limit = pytest.mark.skipif(warpwright.settings.max_instructions > 1 << 30, reason="it does not end")
+
+
 def launch(kernel, args=None, grid=1, block=32, **options):
     return run(KERNELS, grid, block, [np.zeros(64, np.int32)] if args is None else args, kernel=kernel, **options)
 
@@ -63,6 +67,11 @@ def test_deadlock():
 
 def test_budget():
     launch("budget", block=1, max_instructions=100_000)
+
+
+@needs_a_limit
+def test_endless():
+    launch("budget", block=1)
 
 
 def test_trap():

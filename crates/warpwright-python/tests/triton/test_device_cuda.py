@@ -79,6 +79,47 @@ def test_tensors_on_cuda(how):
     assert (tensor.device, tensor.is_cuda, tensor.is_cpu, tensor.get_device()) == (CUDA, True, False, 0)
 
 
+NOWHERE = {
+    "cuda": lambda: torch.ones(3).cuda(3),
+    "cuda by name": lambda: torch.ones(3).cuda(device="cuda:3"),
+    "made": lambda: torch.ones(3, device="cuda:3"),
+    "made by number": lambda: torch.ones(3, device=3),
+    "to": lambda: torch.ones(3).to("cuda:3"),
+    "to by number": lambda: torch.ones(3).to(3),
+    "module": lambda: torch.nn.Linear(3, 3).cuda(3),
+    "set_device": lambda: torch.cuda.set_device(3),
+    "set_device by name": lambda: torch.cuda.set_device("cuda:3"),
+    "set_default_device": lambda: torch.set_default_device("cuda:3"),
+    "device": lambda: torch.cuda.device(3),
+    "properties": lambda: torch.cuda.get_device_properties(3),
+    "name": lambda: torch.cuda.get_device_name(torch.device("cuda", 3)),
+    "capability": lambda: torch.cuda.get_device_capability("cuda:3"),
+    "memory": lambda: torch.cuda.memory_allocated(device=3),
+    "synchronize": lambda: torch.cuda.synchronize(3),
+    "stream": lambda: torch.cuda.Stream(device="cuda:3"),
+    "stream by number": lambda: torch.cuda.Stream(3),
+    "current_stream": lambda: torch.cuda.current_stream(3),
+    "generator": lambda: torch.Generator("cuda:3"),
+    "accelerator": lambda: torch.accelerator.set_device_index(3),
+}
+
+
+@pytest.mark.parametrize("how", NOWHERE)
+def test_there_is_one_device(how):
+    with pytest.raises(RuntimeError, match="^CUDA error: invalid device ordinal"):
+        NOWHERE[how]()
+
+
+@pytest.mark.parametrize("device", [None, -1, 0, "cuda", "cuda:0", torch.device("cuda"), CUDA])
+def test_the_device_is_named_in_each_way(device):
+    torch.cuda.set_device(device)
+    torch.cuda.synchronize(device)
+    with torch.cuda.device(device), torch.cuda.stream(torch.cuda.Stream(device)):
+        assert torch.cuda.get_device_capability(device) == (8, 0)
+    if device != -1:
+        assert torch.ones(3).cuda(device).device == CUDA
+
+
 HOST = {
     "made": lambda: torch.ones(3),
     "moved": lambda: torch.ones(3, device="cuda").cpu(),

@@ -28,6 +28,7 @@ import re
 from typing import Any, Literal
 
 from .. import settings
+from ..settings import Settings, refuse
 
 _enabled: Any = None
 """What `disable` must undo."""
@@ -43,6 +44,7 @@ def enable(
     on_findings: Literal["raise", "continue"] | None = None,
     *,
     race: str | None = None,
+    max_instructions: int | None = None,
     cuda: bool = False,
 ) -> None:
     """Makes the virtual GPU the one that Triton's kernels run on, from now on and in this process.
@@ -52,7 +54,9 @@ def enable(
     later ones have instructions that the virtual GPU refuses. With `cuda`, tensors of PyTorch can be on
     `device="cuda"`: see `warpwright.triton.torch`.
 
-    Raises ImportError if there is no Triton, ValueError for a target that is none.
+    A kernel that executes more than `max_instructions`, each counted once per thread, is ended with a trap.
+
+    Raises ImportError if there is no Triton, ValueError or WarpwrightError for what there is not: a target, a check.
     """
     global _enabled
     sm = settings.sm if sm is None else sm
@@ -60,6 +64,14 @@ def enable(
     if digits is None:
         raise ValueError(f"sm={sm!r}: a target is a number, such as 80")
     capability = int(digits.group(1))
+    given = {
+        "check": check, "sm": str(sm), "order": order, "race": race, "on_findings": on_findings,
+        "max_instructions": max_instructions,
+    }  # fmt: skip
+    asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    # What is wrong changes nothing.
+    refuse("check", str(check or ""), of_driver=False)
+    Settings(**asked)
     if importlib.util.find_spec("triton") is None:
         raise ImportError("Triton is not installed: pip install triton")
     from .switch import Switch
@@ -70,10 +82,8 @@ def enable(
         _drivers[capability] = VirtualDriver(capability)
     disable()
     _enabled = Switch(_drivers[capability], cuda)
-    asked = {"check": check, "sm": str(sm), "order": order, "race": race, "on_findings": on_findings}
     for name, value in asked.items():
-        if value is not None:
-            _enabled.set(settings, name, value)
+        _enabled.set(settings, name, value)
 
 
 def disable() -> None:

@@ -284,7 +284,7 @@ class Launcher:
             launched = self._driver.device.launch(
                 kernel, (x, y, z), self._block, parameters.pack(args, scratch), shared=self._metadata.shared,
                 check=settings.check, order=settings.order, race=settings.race,
-                cooperative=self._metadata.launch_cooperative_grid,
+                cooperative=self._metadata.launch_cooperative_grid, max_instructions=settings.max_instructions,
             )  # fmt: skip
             self._told(launched)
         if exit is not None:

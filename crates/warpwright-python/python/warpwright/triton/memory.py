@@ -82,10 +82,81 @@ class Array:
         return getattr(self.array, name)
 
 
+class InPlace:
+    """An array with what Triton's autotuner asks of a tensor whose contents it resets or restores."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+
+    def zero_(self) -> None:
+        """Zeroes it."""
+        self.array[...] = 0
+
+    def clone(self) -> InPlace:
+        """A copy of it."""
+        return InPlace(self.array.copy())
+
+    def copy_(self, other: InPlace) -> None:
+        """Makes its contents those of another one."""
+        self.array[...] = other.array
+
+
+ELEMENTS = {
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+    "bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
+}  # fmt: skip
+"""Types of elements that Triton has, as NumPy and ml_dtypes call them."""
+
+INSTEAD = {
+    "O": "make numbers of the objects, as by `x.astype(np.float32)`",
+    "c": "pass the real and the imaginary parts: `x.view(x.real.dtype)` has them in turns",
+    "f": "convert it: `x.astype(np.float64)`",
+    "M": "pass its numbers: `x.view(np.int64)`",
+    "m": "pass its numbers: `x.view(np.int64)`",
+    "S": "pass its bytes: `x.view(np.uint8)`",
+    "U": "pass its code points: `x.view(np.uint32)`",
+    "V": "pass its bytes, `x.view(np.uint8)`, or a copy of a field, `x[name].copy()`",
+}
+"""What to pass for elements of a kind that Triton has no type for."""
+
+
+class NoElementsError(TypeError):
+    """An array's elements are of a type that Triton does not have."""
+
+
+@functools.cache
+def _refusal(dtype: np.dtype) -> str | None:
+    """Why a kernel cannot have elements of a type, if it cannot."""
+    if dtype.name in ELEMENTS and dtype.isnative:
+        return None
+    instead = INSTEAD.get(dtype.kind, "convert it by `x.astype`")
+    if dtype.kind == "c" and dtype.itemsize > 16:
+        instead = "convert it: `x.astype(np.complex128).view(np.float64)` has the real and the imaginary parts in turns"
+    if not dtype.isnative:
+        instead = 'swap its bytes: `x.astype(x.dtype.newbyteorder("="))`'
+    return f"Triton has no elements of {dtype}: {instead}"
+
+
+def _array(array: np.ndarray) -> Array:
+    refusal = _refusal(array.dtype)
+    if refusal:
+        raise NoElementsError(refusal)
+    return Array(array)
+
+
+def _tuple(values: Any) -> Any:
+    parts = tuple(map(as_argument, values))
+    if all(part is value for part, value in zip(parts, values)):
+        return values
+    return type(values)(*parts) if hasattr(values, "_fields") else parts
+
+
 @functools.cache
 def _converter(type: Any) -> Callable[[Any], Any] | None:
     if issubclass(type, np.ndarray):
-        return Array
+        return _array
+    if issubclass(type, tuple):
+        return _tuple
     if issubclass(type, np.bool_):
         return bool
     if issubclass(type, np.integer):

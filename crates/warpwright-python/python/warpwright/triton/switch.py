@@ -14,15 +14,17 @@ import threading
 import warnings
 from typing import Any
 
+import numpy as np
 from triton import knobs
 from triton.backends import Backend, backends
+from triton.runtime.autotuner import Autotuner
 from triton.runtime.driver import driver as drivers
 from triton.runtime.jit import JITFunction
 
 from .. import settings
 from .compiler import VirtualBackend
 from .driver import VirtualDriver
-from .memory import as_argument, fill, has_initcheck
+from .memory import InPlace, NoElementsError, as_argument, fill, has_initcheck
 
 NVIDIA = "nvidia"
 
@@ -51,6 +53,7 @@ class Switch:
         drivers.set_active(driver)
         self._undo.append(lambda: drivers.set_active(active))
         self._take_arguments()
+        self._take_tuned()
         torch = _torch()
         if torch is not None:
             self._watch(torch)
@@ -80,14 +83,41 @@ class Switch:
             inner, launching.on = getattr(launching, "on", False), True
             try:
                 with plain():
-                    args = tuple(map(as_argument, args))
-                    for name, value in kwargs.items():
-                        kwargs[name] = as_argument(value)
-                    return run(function, *args, grid=grid, warmup=warmup, **kwargs)
+                    try:
+                        taken = tuple(map(as_argument, args))
+                        named = {name: as_argument(value) for name, value in kwargs.items()}
+                    except NoElementsError:
+                        raise _refused(function, args, kwargs) from None
+                    return run(function, *taken, grid=grid, warmup=warmup, **named)
             finally:
                 launching.on = inner
 
         self.set(JITFunction, "run", launch)
+
+    def _take_tuned(self) -> None:
+        """The autotuner resets and restores arrays of NumPy like tensors; hooks of the program get what it gave."""
+        run = Autotuner.run
+
+        def of_arrays(hook: Any) -> Any:
+            def call(given: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+                arrays = {name: InPlace(value) for name, value in given.items() if isinstance(value, np.ndarray)}
+                return hook({**given, **arrays}, *args, **kwargs)
+
+            return call
+
+        def tune(tuner: Any, *args: Any, **kwargs: Any) -> Any:
+            own = {}
+            for name in ("pre_hook", "post_hook"):
+                if (tuner.reset_to_zero or tuner.restore_value) and not getattr(tuner, f"user_defined_{name}", False):
+                    own[name] = getattr(tuner, name)
+                    setattr(tuner, name, of_arrays(own[name]))
+            try:
+                return run(tuner, *args, **kwargs)
+            finally:
+                for name, hook in own.items():
+                    setattr(tuner, name, hook)
+
+        self.set(Autotuner, "run", tune)
 
     def _watch(self, torch: Any) -> None:
         """Tensors are made unwritten, and lent when a program asks for their address."""
@@ -122,6 +152,16 @@ class Switch:
             return address(tensor)
 
         self.set(torch.Tensor, "data_ptr", data_ptr)
+
+
+def _refused(function: Any, args: Any, kwargs: Any) -> TypeError:
+    """The error of the first argument that a kernel cannot have."""
+    for name, value in [*zip(function.arg_names, args), *kwargs.items()]:
+        try:
+            as_argument(value)
+        except NoElementsError as error:
+            return TypeError(f"argument {name} of `{function.__name__}`: {error}")
+    return TypeError(f"an argument of `{function.__name__}` is none")
 
 
 class _Nothing:

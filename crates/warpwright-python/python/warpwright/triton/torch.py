@@ -60,6 +60,12 @@ def _exists(index: int) -> bool:
     return True
 
 
+def _check_device(device: Any) -> None:
+    """Refuses an argument for a device of `torch.cuda` that there is not; None and -1 are the current one."""
+    if device is not None and device != -1:
+        _is_cuda(device)
+
+
 def _is_marked(tensor: torch.Tensor) -> bool:
     try:
         return getattr(tensor.untyped_storage(), CUDA, False)
@@ -90,6 +96,11 @@ def _moved(source: torch.Tensor, result: torch.Tensor, on: bool) -> torch.Tensor
     if result.untyped_storage()._cdata == source.untyped_storage()._cdata:
         result = result.clone()
     return _mark(result, on)
+
+
+def _on_cuda(tensor: torch.Tensor, device: Any) -> torch.Tensor:
+    _check_device(device)
+    return _moved(tensor, tensor, True)
 
 
 def _to(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
@@ -140,7 +151,7 @@ T = torch.Tensor
 ANSWERS: dict[Any, Callable[..., Any]] = {
     T.to: _to,
     T.type: _type,
-    T.cuda: lambda tensor, *_, **__: _moved(tensor, tensor, True),
+    T.cuda: lambda tensor, device=None, *_, **__: _on_cuda(tensor, device),
     T.cpu: lambda tensor, *_, **__: _moved(tensor, tensor, False),
     T.pin_memory: lambda tensor, *_: tensor,
     T.is_pinned: lambda tensor, *_: not _is_marked(tensor),
@@ -218,8 +229,8 @@ class Stream:
     device = FIRST
     device_index = 0
 
-    def __init__(self, *_: Any, **__: Any) -> None:
-        pass
+    def __init__(self, device: Any = None, *_: Any, **__: Any) -> None:
+        _check_device(device)
 
     def synchronize(self) -> None:
         """Nothing: all work has ended."""
@@ -251,6 +262,13 @@ class Stream:
         return 0
 
 
+class ExternalStream(Stream):
+    """The same, of an address."""
+
+    def __init__(self, stream_ptr: int, device: Any = None, *_: Any, **__: Any) -> None:
+        super().__init__(device)
+
+
 def _refused(what: str) -> Callable[..., Any]:
     def refuse(*_: Any, **__: Any) -> Any:
         raise RuntimeError(f"{what} is not in warpwright's torch.cuda: run the work without it")
@@ -261,6 +279,16 @@ def _refused(what: str) -> Callable[..., Any]:
 def _always(value: Any) -> Callable[..., Any]:
     """A function with one answer. Each is an object of its own: PyTorch's compiler has rules by function."""
     return lambda *_, **__: value
+
+
+def _of_device(answer: Callable[[], Any]) -> Callable[..., Any]:
+    """A function of a device, or of the current one. Each is an object of its own."""
+
+    def of(device: Any = None, *_: Any, **__: Any) -> Any:
+        _check_device(device)
+        return answer()
+
+    return of
 
 
 def _facts(driver: Any) -> dict[str, Any]:
@@ -280,14 +308,16 @@ def _facts(driver: Any) -> dict[str, Any]:
     stream = Stream()
     facts: dict[str, Any] = {
         "is_available": lambda: True, "is_initialized": lambda: True, "device_count": lambda: 1,
-        "current_device": lambda: 0, "get_device_name": lambda *_: name,
-        "get_device_capability": lambda *_: (major, minor), "get_device_properties": lambda *_: properties,
+        "current_device": lambda: 0, "get_device_name": _of_device(lambda: name),
+        "get_device_capability": _of_device(lambda: (major, minor)),
+        "get_device_properties": _of_device(lambda: properties),
         "get_arch_list": lambda: [f"sm_{driver.capability}"], "is_bf16_supported": lambda *_, **__: major >= 8,
-        "mem_get_info": lambda *_: (memory, memory), "memory_stats": lambda *_: {},
-        "current_stream": lambda *_: stream, "default_stream": lambda *_: stream,
+        "mem_get_info": _of_device(lambda: (memory, memory)), "memory_stats": _of_device(dict),
+        "current_stream": _of_device(lambda: stream), "default_stream": _of_device(lambda: stream),
+        "set_device": _of_device(lambda: None), "synchronize": _of_device(lambda: None),
         "stream": lambda stream=None: contextlib.nullcontext(), "StreamContext": lambda *_: contextlib.nullcontext(),
-        "device": lambda *_: contextlib.nullcontext(), "device_of": lambda *_: contextlib.nullcontext(),
-        "Stream": Stream, "ExternalStream": Stream, "Event": Event,
+        "device": _of_device(contextlib.nullcontext), "device_of": lambda *_: contextlib.nullcontext(),
+        "Stream": Stream, "ExternalStream": ExternalStream, "Event": Event,
         "manual_seed": lambda seed: torch.manual_seed(seed), "seed": lambda: torch.seed(),
         "initial_seed": lambda: torch.initial_seed(), "get_rng_state": lambda *_: torch.get_rng_state(),
         "set_rng_state": lambda state, *_: torch.set_rng_state(state),
@@ -297,14 +327,13 @@ def _facts(driver: Any) -> dict[str, Any]:
         "CUDAGraph": _refused("CUDAGraph"), "graph": _refused("graph"),
         "make_graphed_callables": _refused("make_graphed_callables"),
     }  # fmt: skip
-    for quiet in ("manual_seed_all", "seed_all", "init", "_lazy_init", "set_device", "set_stream", "synchronize",
-                  "empty_cache", "ipc_collect",
+    for quiet in ("manual_seed_all", "seed_all", "init", "_lazy_init", "set_stream", "empty_cache", "ipc_collect",
                   "reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
                   "reset_accumulated_memory_stats", "set_per_process_memory_fraction"):  # fmt: skip
         facts[quiet] = _always(None)
     for none in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "memory_usage",
                  "utilization", "temperature", "power_draw", "clock_rate"):  # fmt: skip
-        facts[none] = _always(0)
+        facts[none] = _of_device(lambda: 0)
     return facts
 
 
@@ -346,7 +375,8 @@ def pretend(driver: Any) -> Callable[[], None]:
     if hasattr(torch, "accelerator"):
         for name, value in (
             ("is_available", lambda: True), ("device_count", lambda: 1), ("current_device_index", lambda: 0),
-            ("current_accelerator", lambda *_, **__: torch.device("cuda")), ("synchronize", lambda *_: None),
+            ("current_accelerator", lambda *_, **__: torch.device("cuda")), ("synchronize", _of_device(lambda: None)),
+            ("set_device_index", _of_device(lambda: None)),
         ):  # fmt: skip
             replace(torch.accelerator, name, value)
     if torch.version.cuda is None:

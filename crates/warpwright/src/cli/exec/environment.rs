@@ -42,6 +42,9 @@ pub(super) fn variables(arguments: &Arguments) -> Result<Variables, Failure> {
     if let Some(order) = arguments.order {
         set("WARPWRIGHT_ORDER", order.to_string().into());
     }
+    if let Some(limit) = arguments.max_instructions {
+        set("WARPWRIGHT_MAX_INSTRUCTIONS", limit.to_string().into());
+    }
     if let Some(file) = &arguments.findings {
         // The program may go to another folder before it begins.
         let path = std::path::absolute(file)

@@ -61,6 +61,9 @@ pub(crate) struct Arguments {
     /// stream of the latest call first; or random:SEED [default: issue]
     #[arg(long, value_name = "ORDER")]
     order: Option<Order>,
+    /// Stop a kernel that executes more instructions than this; each counts once per thread [default: 2⁴⁰]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    max_instructions: Option<u64>,
     /// Write findings to this file, one JSON object a line, instead of to standard error
     #[arg(long, value_name = "FILE")]
     findings: Option<PathBuf>,
