@@ -140,7 +140,7 @@ impl Loaded {
         }
         let find = || {
             let function = self.ir.functions().nth(self.functions[kernel as usize]);
-            Arc::new(function.map(|function| UsedLoads::new(function, shape)).unwrap_or_default())
+            Arc::new(function.map(|function| UsedLoads::new(&self.ir, function, shape)).unwrap_or_default())
         };
         known.entry((kernel, shape.block)).or_insert_with(find).clone()
     }

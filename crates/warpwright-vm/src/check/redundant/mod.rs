@@ -14,13 +14,16 @@
 //! A thread uses a value if an instruction that does more than compute reads it, or reads what was computed from it,
 //! and the guard of that instruction may hold in the thread. Guards are evaluated as far as they depend on the index of
 //! the thread alone ([`values`]); all others may hold. A register counts as one value, wherever it is written and read.
-//! What a lane gives in a shuffle is used if one that reads it there uses it. A load that no thread uses is none of these: it
-//! is looked at.
+//! What a lane gives in a shuffle is used if one that reads it there uses it. A branch uses what decides it, unless all
+//! that it chooses between is how to compute registers (`arms`): then these depend on it. A load that no thread uses is
+//! none of these: it is looked at.
 
+mod arms;
 mod values;
 
 use super::flow::{Flow, flow};
 use crate::launch::Shape;
+use arms::Arms;
 use std::collections::HashMap;
 use values::Values;
 use warpwright_ptx::ir::*;
@@ -35,7 +38,7 @@ pub(crate) struct UsedLoads(HashMap<u32, Threads>);
 
 impl UsedLoads {
     /// Those of a kernel that is launched with a shape.
-    pub(crate) fn new(kernel: &Function, shape: &Shape) -> Self {
+    pub(crate) fn new(module: &Module, kernel: &Function, shape: &Shape) -> Self {
         let mut values = Values::new(kernel, shape);
         let guards: Vec<Option<Threads>> =
             kernel.instructions().map(|instruction| values.holds(instruction.guard?)).collect();
@@ -44,7 +47,7 @@ impl UsedLoads {
         }
         let all = values.all();
         let none: Threads = vec![0; all.len()].into();
-        let used = used_registers(kernel, &guards, &mut values);
+        let used = used_registers(module, kernel, &guards, &mut values);
         let statements = kernel.statements().iter().enumerate();
         let loads = statements.filter_map(|(at, statement)| {
             let StatementKind::Instruction(Instruction { op: Op::Ld(load), .. }) = &statement.kind else {
@@ -72,19 +75,25 @@ impl UsedLoads {
 
 /// For each register, the threads that may use what it holds. `guards` are those of the instructions that do not hold in
 /// every thread.
-fn used_registers(kernel: &Function, guards: &[Option<Threads>], values: &mut Values<'_>) -> Vec<Threads> {
+fn used_registers(
+    module: &Module,
+    kernel: &Function,
+    guards: &[Option<Threads>],
+    values: &mut Values<'_>,
+) -> Vec<Threads> {
+    let arms = Arms::new(module, kernel);
     let all = values.all();
     let mut used: Vec<Threads> = vec![vec![0; all.len()].into(); kernel.register_count() as usize];
     // What computes a register.
     let mut from: Vec<Vec<&Instruction>> = vec![Vec::new(); used.len()];
     let mut open = Vec::new();
-    for (instruction, guard) in kernel.instructions().zip(guards) {
-        if computes(&instruction.op) {
-            accesses(instruction, |access, reg| {
-                if access != Access::Read {
-                    from[reg.0 as usize].push(instruction);
-                }
-            });
+    for ((at, instruction), guard) in instructions(kernel).zip(guards) {
+        let results = match computes(&instruction.op) {
+            true => Some(written(instruction)),
+            false => arms.chosen_by(at),
+        };
+        if let Some(results) = results {
+            results.into_iter().for_each(|reg| from[reg.0 as usize].push(instruction));
             continue;
         }
         accesses(instruction, |access, reg| {
@@ -118,6 +127,25 @@ fn computes(op: &Op) -> bool {
         flow => matches!(flow, Flow::Uses | Flow::Load | Flow::Store(_) | Flow::Call),
     };
     !is_more && !carry.reads && !carry.writes
+}
+
+/// The instructions of a function, each with the number of its statement.
+fn instructions(function: &Function) -> impl Iterator<Item = (usize, &Instruction)> {
+    function.statements().iter().enumerate().filter_map(|(at, statement)| match &statement.kind {
+        StatementKind::Instruction(instruction) => Some((at, instruction)),
+        _ => None,
+    })
+}
+
+/// The registers that an instruction writes.
+fn written(instruction: &Instruction) -> Vec<Reg> {
+    let mut written = Vec::new();
+    instruction.op.visit(&mut |access: Access, reg: Reg| {
+        if access != Access::Read {
+            written.push(reg);
+        }
+    });
+    written
 }
 
 /// What an instruction reads and writes, its guard first.

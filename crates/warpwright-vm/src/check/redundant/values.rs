@@ -7,8 +7,8 @@ use crate::op::warp::source;
 use std::collections::HashMap;
 use std::rc::Rc;
 use warpwright_ptx::ir::*;
+use warpwright_ptx::op::Op;
 use warpwright_ptx::op::warp::Shfl;
-use warpwright_ptx::op::{Access, Op};
 
 /// The deepest expression that is evaluated.
 const DEPTH: u32 = 64;
@@ -20,25 +20,22 @@ type Value = Rc<[Option<u64>]>;
 pub(super) struct Values<'k> {
     kernel: &'k Function,
     shape: &'k Shape,
-    /// For each register, the one instruction that writes it; none if there are others, or it has a guard.
-    written: Vec<Option<&'k Op>>,
+    /// For each register, the instructions that write it; none if one of them has a guard.
+    written: Vec<Vec<&'k Op>>,
     known: HashMap<Reg, Value>,
 }
 
 impl<'k> Values<'k> {
     pub(super) fn new(kernel: &'k Function, shape: &'k Shape) -> Self {
-        let registers = kernel.register_count() as usize;
-        let mut written = vec![None; registers];
-        let mut times = vec![0u32; registers];
+        let mut written = vec![Vec::new(); kernel.register_count() as usize];
+        let mut guarded = Vec::new();
         for instruction in kernel.instructions() {
-            instruction.op.visit(&mut |access: Access, reg: Reg| {
-                if access != Access::Read {
-                    times[reg.0 as usize] += 1;
-                    written[reg.0 as usize] = instruction.guard.is_none().then_some(&instruction.op);
-                }
-            });
+            for reg in super::written(instruction) {
+                written[reg.0 as usize].push(&instruction.op);
+                guarded.extend(instruction.guard.map(|_| reg));
+            }
         }
-        written.iter_mut().zip(times).filter(|(_, times)| *times != 1).for_each(|(op, _)| *op = None);
+        guarded.into_iter().for_each(|reg| written[reg.0 as usize].clear());
         Values { kernel, shape, written, known: HashMap::new() }
     }
 
@@ -86,10 +83,18 @@ impl<'k> Values<'k> {
             return value.clone();
         }
         let unknown: Value = vec![None; self.shape.threads() as usize].into();
-        let Some(op) = self.written[reg.0 as usize].filter(|_| depth < DEPTH) else { return unknown };
+        let ops = self.written[reg.0 as usize].clone();
+        if depth >= DEPTH || ops.is_empty() {
+            return unknown;
+        }
         // A register that is computed from itself is unknown.
         self.known.insert(reg, unknown.clone());
-        let value = self.result(op, reg, depth + 1).unwrap_or(unknown);
+        // Written in several places, it is known where these agree.
+        let value = ops.into_iter().map(|op| self.result(op, reg, depth + 1)).reduce(|all, next| {
+            let agree = |(a, b): (&Option<u64>, &Option<u64>)| a.filter(|_| a == b);
+            Some(all?.iter().zip(next?.iter()).map(agree).collect())
+        });
+        let value = value.flatten().unwrap_or(unknown);
         let bits = self.kernel.register_type(reg).bits();
         let value: Value = value.iter().map(|value| value.map(|value| low(value, bits))).collect();
         self.known.insert(reg, value.clone());
