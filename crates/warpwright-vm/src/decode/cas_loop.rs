@@ -11,7 +11,7 @@
 
 use std::collections::{HashMap, HashSet};
 use warpwright_ptx::ir::{Address, AddressBase, Dsts, Function, Reg, Src, Srcs};
-use warpwright_ptx::op::Op;
+use warpwright_ptx::op::{Access, Op};
 
 /// The loads of a function whose value is compared by a swap of the same place, as numbers of statements.
 pub(super) fn proposing_loads(function: &Function) -> HashSet<u32> {
@@ -35,18 +35,18 @@ pub(super) fn proposing_loads(function: &Function) -> HashSet<u32> {
     }
     let mut copies: HashMap<Reg, Vec<Reg>> = HashMap::new();
     let mut loads: HashMap<Reg, Vec<(u32, &Address, u32)>> = HashMap::new();
-    // Addresses that are another, of the same or another space.
-    let mut same: HashMap<Reg, Reg> = HashMap::new();
+    // What computes each register; nothing if there are several.
+    let mut computed: HashMap<Reg, Option<&Op>> = HashMap::new();
     for (at, op) in instructions() {
+        op.visit(&mut |access: Access, reg: Reg| {
+            if access != Access::Read {
+                computed.entry(reg).and_modify(|op| *op = None).or_insert(Some(op));
+            }
+        });
         match op {
             Op::Mov(mov) => {
                 if let (Dsts::One(to), Srcs::One(Src::Reg(from))) = (&mov.d, &mov.a) {
                     copies.entry(*to).or_default().push(*from);
-                }
-            }
-            Op::Cvta(cvta) => {
-                if let Src::Reg(from) = cvta.a {
-                    same.insert(cvta.d.0, from);
                 }
             }
             Op::Ld(load) => {
@@ -63,7 +63,7 @@ pub(super) fn proposing_loads(function: &Function) -> HashSet<u32> {
         let mut open = vec![compared];
         while let Some(reg) = open.pop() {
             let from_here = |&&(_, address, size): &&(u32, &Address, u32)| {
-                place_of(address, &same) == place_of(place, &same) && size == bytes
+                size == bytes && place_of(address, &computed) == place_of(place, &computed)
             };
             found.extend(loads.get(&reg).into_iter().flatten().filter(from_here).map(|&(at, ..)| at));
             let from = copies.get(&reg).into_iter().flatten().copied();
@@ -73,12 +73,38 @@ pub(super) fn proposing_loads(function: &Function) -> HashSet<u32> {
     found
 }
 
-/// Where an address is, before it was converted from one space to another. Inline assembly may have the one, and the
-/// compiler's own code the other.
-fn place_of<'f>(address: &'f Address, same: &HashMap<Reg, Reg>) -> (Result<Reg, &'f AddressBase>, i64) {
-    let base = match &address.base {
-        AddressBase::Reg(reg) => Ok(same.get(reg).copied().unwrap_or(*reg)),
-        other => Err(other),
-    };
-    (base, address.offset)
+/// The registers that an address is the sum of, and the constant that is added: what it was before it was converted from
+/// one space to another, since inline assembly may have the one address, and the compiler's own code the other.
+fn place_of<'f>(
+    address: &'f Address,
+    computed: &HashMap<Reg, Option<&Op>>,
+) -> (Vec<Reg>, Option<&'f AddressBase>, i64) {
+    let mut offset = address.offset;
+    let AddressBase::Reg(base) = address.base else { return (Vec::new(), Some(&address.base), offset) };
+    let (mut terms, mut open, mut steps) = (Vec::new(), vec![base], 0);
+    while let Some(reg) = open.pop() {
+        let sources = match computed.get(&reg) {
+            Some(Some(Op::Cvta(op))) => vec![&op.a],
+            Some(Some(Op::Add(op))) if op.ty.is_integer() && !op.sat && !op.cc => vec![&op.a, &op.b],
+            _ => Vec::new(),
+        };
+        steps += 1;
+        let known = |src: &&Src| matches!(src, Src::Reg(_) | Src::Imm(_));
+        if sources.is_empty() || !sources.iter().all(known) || steps > MAX_STEPS {
+            terms.push(reg);
+            continue;
+        }
+        for src in sources {
+            match src {
+                Src::Reg(reg) => open.push(*reg),
+                Src::Imm(imm) => offset = offset.wrapping_add(imm.bits().unwrap_or(0) as i64),
+                _ => {}
+            }
+        }
+    }
+    terms.sort();
+    (terms, None, offset)
 }
+
+/// The most registers of an address that are looked at: one that a loop counts up is computed from itself.
+const MAX_STEPS: u32 = 32;
