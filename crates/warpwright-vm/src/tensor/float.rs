@@ -16,7 +16,7 @@ pub(crate) const LANES: usize = 8;
 const MAX_K: usize = 64;
 
 /// The canonical NaN, which every NaN becomes.
-const NAN: f32 = f32::from_bits(0x7fff_ffff);
+pub(super) const NAN: f32 = f32::from_bits(0x7fff_ffff);
 
 /// Stands for the exponent of zero, which no other exponent is below.
 const NO_EXPONENT: f32 = -4096.0;
@@ -58,15 +58,34 @@ pub struct FloatProduct {
 }
 
 impl FloatProduct {
-    /// `d = a · b + c`. `a` and `b` hold values of the factors' types, `c` values of `f32` or `f16`; `d` receives
-    /// values of the result's type.
+    /// `d = a · b + c` of `mma.sync` and `wmma`. `a` and `b` hold values of the factors' types, `c` values of `f32` or
+    /// `f16`; `d` receives values of the result's type. `c` has values of `f16` if the result has.
     ///
     /// # Panics
     ///
-    /// If a slice is shorter than `size` requires, `n` is not a multiple of 8, or `k` exceeds 64.
+    /// If a slice is shorter than `size` requires, `n` is not a multiple of 8, `k` exceeds 64, or factors of which a
+    /// core takes halves are not a multiple of 4.
     #[inline(always)]
     pub fn product(self, size: Size, a: Left<'_, f32>, b: &[f32], c: &[f32], d: &mut [f32]) {
-        match self.core.accumulation(self.a) {
+        self.product_by(self.core.accumulation(self.a), size, a, b, c, d);
+    }
+
+    /// The same by a given rule, which may be that of another instruction.
+    ///
+    /// # Panics
+    ///
+    /// As [`product`](Self::product) does.
+    #[inline(always)]
+    pub fn product_by(
+        self,
+        rule: Option<Accumulation>,
+        size: Size,
+        a: Left<'_, f32>,
+        b: &[f32],
+        c: &[f32],
+        d: &mut [f32],
+    ) {
+        match rule {
             Some(rule) => self.aligned(rule, size, a, b, c, d),
             None => self.exact(size, a, b, c, d),
         }
@@ -75,15 +94,20 @@ impl FloatProduct {
     #[inline(always)]
     fn aligned(self, rule: Accumulation, size: Size, a: Left<'_, f32>, b: &[f32], c: &[f32], d: &mut [f32]) {
         let Size { m, n, k } = size;
-        let (least_a, least_b) = (self.core.least_exponent(self.a), self.core.least_exponent(self.b));
+        let (least_a, least_b) = (rule.least_exponent(self.a), rule.least_exponent(self.b));
         let kept = a.values.len() / m;
         assert!(k <= MAX_K && kept <= k && n % LANES == 0);
+        assert!(!rule.halved || kept.is_multiple_of(4));
+        // The first of two instructions takes the first half of what `order` gives.
+        let order = |index: usize| if rule.halved { halved(index, kept) } else { index };
+        let part = if rule.halved { kept / 2 } else { kept };
+        let (length, step) = (rule.block.min(part).max(1), rule.step.min(part).max(1));
         let mut columns = Columns { values: [[0.0; LANES]; MAX_K], exponents: [[0.0; LANES]; MAX_K] };
         let mut row_values = [0.0; MAX_K];
         let mut row_exponents = [0.0; MAX_K];
         let mut row_columns = [0_u8; MAX_K];
-        for (index, column) in row_columns.iter_mut().enumerate() {
-            *column = index as u8;
+        for (index, column) in row_columns.iter_mut().take(kept).enumerate() {
+            *column = order(index) as u8;
         }
         for first in (0..n).step_by(LANES) {
             for (row, from) in b.chunks_exact(n).take(k).enumerate() {
@@ -95,17 +119,22 @@ impl FloatProduct {
             }
             for row in 0..m {
                 let from = &a.values[row * kept..][..kept];
-                for (index, &value) in from.iter().enumerate() {
+                for index in 0..kept {
+                    let value = from[order(index)];
                     row_values[index] = f64::from(value);
                     row_exponents[index] = exponent(value, least_a);
                 }
                 if let Some(stands) = a.columns {
-                    row_columns[..kept].copy_from_slice(&stands[row * kept..][..kept]);
+                    let stands = &stands[row * kept..][..kept];
+                    for (index, column) in row_columns.iter_mut().take(kept).enumerate() {
+                        *column = stands[order(index)];
+                    }
                 }
                 let at = row * n + first;
-                let mut sum: [f32; LANES] = *c[at..].first_chunk().expect("`c` is m × n");
-                for start in (0..kept).step_by(rule.block) {
-                    let end = (start + rule.block).min(kept);
+                let added: [f32; LANES] = *c[at..].first_chunk().expect("`c` is m × n");
+                let mut sum = if rule.halved { [0.0; LANES] } else { added };
+                for start in (0..kept).step_by(length) {
+                    let end = (start + length).min(kept);
                     let factors = row_values[start..end].iter().zip(&row_exponents[start..end]);
                     let terms =
                         factors.zip(&row_columns[start..end]).map(|((&value, &exponent), &column)| {
@@ -117,11 +146,21 @@ impl FloatProduct {
                                 exponents: &columns.exponents[column],
                             }
                         });
-                    sum = block(rule.extra_bits, terms, sum);
-                    if end.is_multiple_of(rule.step) || end == kept {
-                        for value in &mut sum {
-                            *value = self.sums.round(*value);
-                        }
+                    let from_register = start.is_multiple_of(step);
+                    let to_register = end.is_multiple_of(step) || end == kept;
+                    let least = match self.sums {
+                        Accumulator::F16 if from_register => FloatElement::F16.least_exponent(),
+                        _ => -126,
+                    };
+                    let (exact, unit) = block(rule.extra_bits, least, terms, sum);
+                    sum = match self.sums {
+                        Accumulator::F16 if to_register => nearest_half(exact, unit),
+                        _ => rounded(exact, unit, rule.extra_bits),
+                    };
+                }
+                if rule.halved {
+                    for (sum, added) in sum.iter_mut().zip(added) {
+                        *sum = self.sums.round(*sum + added);
                     }
                 }
                 for (d, sum) in d[at..at + LANES].iter_mut().zip(sum) {
@@ -271,16 +310,26 @@ struct Term<'a> {
     exponents: &'a [f32; LANES],
 }
 
-/// One block of products of a row with eight columns, and the running values as one more term each.
+/// Where element `index` stands among `kept` ones, if the lower two of each four come before the upper two.
+#[inline(always)]
+fn halved(index: usize, kept: usize) -> usize {
+    let half = kept / 2;
+    let (upper, within) = (index / half, index % half);
+    4 * (within / 2) + 2 * upper + within % 2
+}
+
+/// One block of products of a row with eight columns, and the running values as one more term each: sums in units,
+/// and the units. `least` is the least exponent of a running value.
 #[inline(always)]
 fn block<'a>(
     extra_bits: i32,
+    least: i32,
     terms: impl Iterator<Item = Term<'a>> + Clone,
     running: [f32; LANES],
-) -> [f32; LANES] {
+) -> ([f64; LANES], [f64; LANES]) {
     let mut largest = [NO_EXPONENT; LANES];
     for lane in 0..LANES {
-        largest[lane] = exponent(running[lane], -126);
+        largest[lane] = exponent(running[lane], least);
     }
     for Term { exponent, exponents, .. } in terms.clone() {
         for lane in 0..LANES {
@@ -297,7 +346,7 @@ fn block<'a>(
             sum[lane] += (value * others[lane] * scale[lane]).trunc();
         }
     }
-    rounded(sum, unit, extra_bits)
+    (sum, unit)
 }
 
 /// The factor that turns terms into integers, by their largest exponent, and its inverse. If all terms are zero, any
@@ -320,8 +369,19 @@ fn rounded(sum: [f64; LANES], unit: [f64; LANES], extra_bits: i32) -> [f32; LANE
     let cut = u64::MAX << (52 - (23 + extra_bits.min(0)));
     let mut result = [0.0; LANES];
     for lane in 0..LANES {
-        let value = f64::from_bits((sum[lane] * unit[lane]).to_bits() & cut) + 0.0;
-        result[lane] = toward_zero(value);
+        let value = f64::from_bits((sum[lane] * unit[lane]).to_bits() & cut);
+        // What is too small for `f32` is +0 whatever its sign.
+        result[lane] = toward_zero(value) + 0.0;
+    }
+    result
+}
+
+/// Sums of integers in units as the nearest values of `f16`.
+#[inline(always)]
+fn nearest_half(sum: [f64; LANES], unit: [f64; LANES]) -> [f32; LANES] {
+    let mut result = [0.0; LANES];
+    for lane in 0..LANES {
+        result[lane] = Accumulator::F16.round(f64_to_f32_odd(sum[lane] * unit[lane])) + 0.0;
     }
     result
 }
@@ -376,7 +436,7 @@ mod tests {
         let product = FloatProduct { core, a: element, b: element, sums: Accumulator::F32 };
         let (left, size) = (Left::dense(a.as_flattened()), Size { m: M, n: LANES, k: K });
         product.product(size, left, b.as_flattened(), c.as_flattened(), &mut expected);
-        tile::<M, K, BLOCK>(rule.extra_bits, core.least_exponent(element), &a, &b, &mut c);
+        tile::<M, K, BLOCK>(rule.extra_bits, rule.least_exponent(element), &a, &b, &mut c);
         let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(c.as_flattened()), bits(&expected), "{core} {element:?}");
     }

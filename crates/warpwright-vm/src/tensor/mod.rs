@@ -1,12 +1,20 @@
 //! Products of small matrices, with the arithmetic of tensor cores.
 //!
 //! The ISA does not specify how a tensor core adds. Hardware has been measured (Khattak and Mikaitis, arXiv
-//! 2512.07004), and [`TensorCore`] selects the arithmetic to follow. This module covers numbers and the lanes of a
-//! warp that hold them; it is independent of instructions, registers and memory.
+//! 2512.07004; an H200 by ourselves), and [`TensorCore`] selects the arithmetic to follow. This module covers numbers
+//! and the lanes of a warp that hold them; it is independent of instructions, registers and memory.
+//!
+//! | factors | on Hopper |
+//! |---|---|
+//! | f16, bf16, tf32; dense, sparse, `wgmma` | blocks: [`Accumulation`] |
+//! | fp8, `mma.sync` | two products of f16 factors from zero on, then `c`: [`Accumulation::halved`] |
+//! | fp8, `wgmma` | a block of 32 and `c`, 13 fraction bits: [`TensorCore::warpgroup_accumulation`] |
+//! | f16, m8n8k4 | multiply-adds in `f32`, then `c`: [`fused`] |
+//! | f64 | multiply-adds along k, with an order of NaNs: [`double`] |
 //!
 //! ```text
 //! fragments of 32 lanes ── Spread ──▶ row-major a (m×k), b (k×n), c (m×n)
-//!                                        │ FloatProduct::product · integer::product · double::product
+//!                                        │ FloatProduct::product · integer::product · double::product · …
 //! fragments of 32 lanes ◀── Spread ── row-major d (m×n)
 //! ```
 
@@ -14,6 +22,7 @@ pub mod double;
 mod element;
 mod exact;
 mod float;
+pub mod fused;
 pub mod integer;
 mod model;
 mod sparse;

@@ -62,37 +62,41 @@ impl TensorCore {
     /// The way in which `mma.sync` and `wmma` add products of such factors; `None`: one correct rounding.
     ///
     /// If a tensor core does not support a type (bf16 and tf32 on V100, fp8 before Ada), the next newer one that does
-    /// is followed. `mma.sync` with fp8 is two chained f16 products of k = 16 on Hopper and on B200.
+    /// is followed.
     pub const fn accumulation(self, element: FloatElement) -> Option<Accumulation> {
         use FloatElement::*;
-        Some(match (self, element) {
+        let (block, extra_bits, step, halved) = match (self, element) {
             (TensorCore::Exact, _) => return None,
-            (TensorCore::V100, F16) => Accumulation { block: 4, extra_bits: 0, step: 4 },
-            (TensorCore::V100 | TensorCore::A100 | TensorCore::Ada, F16 | BF16) => {
-                Accumulation { block: 8, extra_bits: 1, step: 16 }
-            }
-            (TensorCore::V100 | TensorCore::A100 | TensorCore::Ada, TF32) => {
-                Accumulation { block: 4, extra_bits: 1, step: 8 }
-            }
-            (TensorCore::V100 | TensorCore::A100 | TensorCore::Ada, E4M3 | E5M2) => {
-                Accumulation { block: 16, extra_bits: -10, step: 32 }
-            }
-            (TensorCore::H100 | TensorCore::B200, F16 | BF16) => {
-                Accumulation { block: 16, extra_bits: 2, step: 16 }
-            }
-            (TensorCore::H100 | TensorCore::B200, TF32) => Accumulation { block: 8, extra_bits: 2, step: 8 },
-            (TensorCore::H100 | TensorCore::B200, E4M3 | E5M2) => {
-                Accumulation { block: 16, extra_bits: 2, step: 16 }
-            }
-        })
+            (TensorCore::V100, F16) => (4, 0, 4, false),
+            (TensorCore::V100 | TensorCore::A100 | TensorCore::Ada, F16 | BF16) => (8, 1, 16, false),
+            (TensorCore::V100 | TensorCore::A100 | TensorCore::Ada, TF32) => (4, 1, 8, false),
+            (TensorCore::V100 | TensorCore::A100 | TensorCore::Ada, E4M3 | E5M2) => (16, -10, 32, false),
+            (TensorCore::H100 | TensorCore::B200, F16 | BF16) => (16, 2, 16, false),
+            (TensorCore::H100 | TensorCore::B200, TF32) => (8, 2, 8, false),
+            (TensorCore::H100 | TensorCore::B200, E4M3 | E5M2) => (16, 2, 16, true),
+        };
+        Some(Accumulation { block, extra_bits, step, halved })
     }
 
-    /// Exponent of the smallest normal factor of a type; smaller factors have it as well.
-    pub const fn least_exponent(self, element: FloatElement) -> i32 {
+    /// The way in which `wgmma` adds products; `None`: one correct rounding. It differs from
+    /// [`accumulation`](Self::accumulation) in fp8, for which `wgmma` has a tensor core of its own. Other cores than
+    /// Hopper's have no `wgmma`, and get the same.
+    pub const fn warpgroup_accumulation(self, element: FloatElement) -> Option<Accumulation> {
         match (self, element) {
-            // Converted to f16, in which those values are normal.
-            (TensorCore::H100 | TensorCore::B200, FloatElement::E4M3) => FloatElement::F16.least_exponent(),
-            _ => element.least_exponent(),
+            (TensorCore::Exact, _) => None,
+            (_, FloatElement::E4M3 | FloatElement::E5M2) => {
+                Some(Accumulation { block: 32, extra_bits: -10, step: 32, halved: false })
+            }
+            _ => TensorCore::H100.accumulation(element),
+        }
+    }
+
+    /// `mma.m8n8k4` with f16 factors is multiply-adds of the lanes, without a tensor core: [`fused`](super::fused).
+    /// So the assembler translates it from Ampere on.
+    pub const fn fuses_quads(self) -> bool {
+        match self {
+            TensorCore::V100 | TensorCore::Exact => false,
+            TensorCore::A100 | TensorCore::Ada | TensorCore::H100 | TensorCore::B200 => true,
         }
     }
 }
@@ -103,19 +107,39 @@ impl TensorCore {
 /// 1. products are exact; let E be the largest exponent among those of the terms, where a product's
 ///    is the sum of its factors' exponents (it is not normalised) and zeros have none;
 /// 2. every term is aligned to E and truncated toward zero to 23 + `extra_bits` fraction bits;
-/// 3. the sum of that is rounded toward zero to 24 + min(`extra_bits`, 0) significant bits.
+/// 3. the sum of that is rounded toward zero to 24 + min(`extra_bits`, 0) significant bits. A sum that is `f16`
+///    is at the end of a step rounded to nearest even instead, once: from what was added, not from those bits. As a
+///    term, its exponent is at least that of the smallest normal `f16`.
 ///
-/// Cases that the measurements do not cover follow IEEE 754: infinities and NaNs propagate, a NaN is canonical, a sum
-/// beyond the largest `f32` is infinite; a sum of zero is +0.
+/// A sum that is or becomes zero is +0. Infinities and NaNs propagate as in IEEE 754, a NaN is canonical, a sum beyond
+/// the largest number is infinite.
+///
+/// Published measurements cover `f32` sums of finite numbers. Ours of an H200 (`tests/data/tensor-core/h200.txt`,
+/// `tests/data/wgmma`) confirm them and cover the rest; what they say of `f16` sums and zeros is taken for every core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accumulation {
     /// Products in a block.
     pub block: usize,
     /// Bits kept beyond the 23 of a fraction of `f32`; negative: fewer are kept.
     pub extra_bits: i32,
-    /// Number of products after which the running value is written to a register; there an `f16` value is rounded to
-    /// nearest even.
+    /// Number of products after which the running value is written to a register.
     pub step: usize,
+    /// The factors are converted to f16 and multiplied by two instructions for f16: the first takes the lower two of
+    /// each four factors along k, the second the upper two, as they stand in the halves of words. So a step and a
+    /// block are at most half of the factors. The sum begins with zero, not `c`; an addition of IEEE 754, in the type
+    /// of the sums, then adds `c`. This is `mma.sync` with fp8 on Hopper and on B200.
+    pub halved: bool,
+}
+
+impl Accumulation {
+    /// Exponent of the smallest normal factor of a type; smaller factors have it as well.
+    pub const fn least_exponent(self, element: FloatElement) -> i32 {
+        match element {
+            // In f16 those values are normal.
+            FloatElement::E4M3 if self.halved => FloatElement::F16.least_exponent(),
+            _ => element.least_exponent(),
+        }
+    }
 }
 
 impl fmt::Display for TensorCore {

@@ -1,5 +1,6 @@
 //! Matrix instructions through real PTX: every shape and type against sums of integers.
 
+mod measured;
 mod mma;
 mod run;
 mod sparse;

@@ -15,13 +15,17 @@ pub(crate) struct Fragment {
 impl Fragment {
     /// A fragment of `held` elements a lane, each of them where `place` says: row-major in `from`.
     pub(crate) fn fill(ty: Ty, held: usize, from: &[i64], place: impl Fn(usize, usize) -> usize) -> Fragment {
+        Self::of_bits(ty, held, |lane, index| ty.encode(from[place(lane, index)]))
+    }
+
+    /// A fragment whose elements have these bits.
+    pub(crate) fn of_bits(ty: Ty, held: usize, bits: impl Fn(usize, usize) -> u64) -> Fragment {
         let width = ty.bits().max(32);
         let packed = width / ty.bits();
         let mut words = vec![0; held / packed * 32];
         for lane in 0..32 {
             for index in 0..held {
-                let bits = ty.encode(from[place(lane, index)]);
-                words[index / packed * 32 + lane] |= bits << (index % packed * ty.bits());
+                words[index / packed * 32 + lane] |= bits(lane, index) << (index % packed * ty.bits());
             }
         }
         Fragment { ty, words, width }
@@ -48,19 +52,23 @@ pub(crate) fn results(
     data: &[u32],
     place: impl Fn(usize, usize) -> usize,
 ) -> Vec<i64> {
-    let packed = 32 / ty.bits().min(32);
     let mut out = vec![i64::MIN; size];
     for lane in 0..32 {
         for index in 0..held {
-            let at = index / packed * 32 + lane;
-            let bits = match ty {
-                Ty::F64 => u64::from(data[2 * at]) | u64::from(data[2 * at + 1]) << 32,
-                _ => u64::from(data[at]) >> (index % packed * ty.bits()),
-            };
-            out[place(lane, index)] = ty.decode(bits);
+            out[place(lane, index)] = ty.decode(element(ty, data, lane, index));
         }
     }
     out
+}
+
+/// Bits of an element of a result, from the words of memory; above them, its neighbours.
+pub(crate) fn element(ty: Ty, data: &[u32], lane: usize, index: usize) -> u64 {
+    let packed = 32 / ty.bits().min(32);
+    let at = index / packed * 32 + lane;
+    match ty {
+        Ty::F64 => u64::from(data[2 * at]) | u64::from(data[2 * at + 1]) << 32,
+        _ => u64::from(data[at]) >> (index % packed * ty.bits()),
+    }
 }
 
 /// One `mma` on fragments: loads them, executes `name` with `more` operands, stores the result. `%e` is a
@@ -124,6 +132,29 @@ pub(crate) fn b_place(e: usize, lane: usize, i: usize) -> (usize, usize) {
 pub(crate) fn c_place(lane: usize, i: usize) -> (usize, usize) {
     let row = if i < 2 { lane >> 2 } else { (lane >> 2) + 8 };
     (row, lane % 4 * 2 + (i & 1))
+}
+
+/// The number of the product of `m8n8k4` that a lane takes part in. The places below are within it.
+pub(crate) fn quad(lane: usize) -> usize {
+    lane % 16 / 4
+}
+
+pub(crate) fn quad_a_place(row_major: bool, lane: usize, i: usize) -> (usize, usize) {
+    let high = if lane < 16 { 0 } else { 4 };
+    if row_major { (lane % 4 + high, i) } else { (i % 4 + high, lane % 4) }
+}
+
+pub(crate) fn quad_b_place(row_major: bool, lane: usize, i: usize) -> (usize, usize) {
+    let high = if lane < 16 { 0 } else { 4 };
+    if row_major { (lane % 4, i + high) } else { (i, lane % 4 + high) }
+}
+
+pub(crate) fn quad_c_place(ty: Ty, lane: usize, i: usize) -> (usize, usize) {
+    let high = if lane < 16 { 0 } else { 4 };
+    match ty {
+        Ty::F16 => (lane % 4 + high, i),
+        _ => ((lane & 1) + (i & 2) + high, (i & 4) + (lane & 2) + (i & 1)),
+    }
 }
 
 struct Case {
@@ -199,35 +230,18 @@ fn every_shape_and_type_multiplies_as_integers_do() {
 #[test]
 fn four_products_at_once_in_every_layout() {
     let mut numbers = Numbers::new(2);
-    // The lanes of a product, and in them the rows and columns that the ISA gives.
-    let number = |lane: usize| lane % 16 / 4;
-    let a_place = |row_major: bool, lane: usize, i: usize| {
-        let high = if lane < 16 { 0 } else { 4 };
-        if row_major { (lane % 4 + high, i) } else { (i % 4 + high, lane % 4) }
-    };
-    let b_place = |row_major: bool, lane: usize, i: usize| {
-        let high = if lane < 16 { 0 } else { 4 };
-        if row_major { (lane % 4, i + high) } else { (i, lane % 4 + high) }
-    };
-    let c_place = |ty: Ty, lane: usize, i: usize| {
-        let high = if lane < 16 { 0 } else { 4 };
-        match ty {
-            Ty::F16 => (lane % 4 + high, i),
-            _ => ((lane & 1) + (i & 2) + high, (i & 4) + (lane & 2) + (i & 1)),
-        }
-    };
     for (a_rows, b_rows) in [(false, false), (false, true), (true, false), (true, true)] {
         for [d_ty, c_ty] in [[Ty::F16, Ty::F16], [Ty::F32, Ty::F32], [Ty::F32, Ty::F16]] {
             let a: Vec<_> = (0..4).flat_map(|_| numbers.fill(32, (-7, 7))).collect();
             let b: Vec<_> = (0..4).flat_map(|_| numbers.fill(32, (-7, 7))).collect();
             let c: Vec<_> = (0..4).flat_map(|_| numbers.fill(64, (-99, 99))).collect();
             let at = |lane, size: usize, columns: usize, (row, column): (usize, usize)| {
-                number(lane) * size + row * columns + column
+                quad(lane) * size + row * columns + column
             };
             let parts = [
-                Fragment::fill(Ty::F16, 4, &a, |lane, i| at(lane, 32, 4, a_place(a_rows, lane, i))),
-                Fragment::fill(Ty::F16, 4, &b, |lane, i| at(lane, 32, 8, b_place(b_rows, lane, i))),
-                Fragment::fill(c_ty, 8, &c, |lane, i| at(lane, 64, 8, c_place(c_ty, lane, i))),
+                Fragment::fill(Ty::F16, 4, &a, |lane, i| at(lane, 32, 4, quad_a_place(a_rows, lane, i))),
+                Fragment::fill(Ty::F16, 4, &b, |lane, i| at(lane, 32, 8, quad_b_place(b_rows, lane, i))),
+                Fragment::fill(c_ty, 8, &c, |lane, i| at(lane, 64, 8, quad_c_place(c_ty, lane, i))),
             ];
             let layout = |rows: bool| if rows { "row" } else { "col" };
             let (a_layout, b_layout) = (layout(a_rows), layout(b_rows));
@@ -236,11 +250,15 @@ fn four_products_at_once_in_every_layout() {
             let registers = if d_ty == Ty::F16 { 4 } else { 8 };
             let text = text("6.4", "sm_70", &name, parts.each_ref(), (d_ty, registers), "");
             let inputs: Vec<Vec<u32>> = parts.iter().map(Fragment::data).collect();
-            let out = warp(&device(70, None), &text, &inputs, registers * 32);
-            let found = results(d_ty, 8, 256, &out, |lane, i| at(lane, 64, 8, c_place(d_ty, lane, i)));
-            for q in 0..4 {
-                let expected = product((8, 8, 4), &a[32 * q..][..32], &b[32 * q..][..32], &c[64 * q..][..64]);
-                assert_eq!(found[64 * q..][..64], expected, "{name}, product {q}");
+            for sm in [70, 90] {
+                let out = warp(&device(sm, None), &text, &inputs, registers * 32);
+                let found =
+                    results(d_ty, 8, 256, &out, |lane, i| at(lane, 64, 8, quad_c_place(d_ty, lane, i)));
+                for q in 0..4 {
+                    let part = |from: &[i64], size: usize| from[size * q..][..size].to_vec();
+                    let expected = product((8, 8, 4), &part(&a, 32), &part(&b, 32), &part(&c, 64));
+                    assert_eq!(found[64 * q..][..64], expected, "{name}, sm_{sm}, product {q}");
+                }
             }
         }
     }

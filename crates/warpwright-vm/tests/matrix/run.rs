@@ -97,6 +97,12 @@ pub(crate) enum Ty {
 }
 
 impl Ty {
+    pub(crate) fn named(name: &str) -> Ty {
+        use Ty::*;
+        let all = [F16, BF16, TF32, F32, F64, E4M3, E5M2, S8, U8, S4, U4, B1, S32];
+        all.into_iter().find(|ty| ty.name() == name).unwrap_or_else(|| panic!("there is no type {name}"))
+    }
+
     pub(crate) fn name(self) -> String {
         format!("{self:?}").to_lowercase()
     }

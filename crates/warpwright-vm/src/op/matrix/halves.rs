@@ -78,7 +78,7 @@ fn multiply<const BLOCK: usize>(
     element: FloatElement,
     extra_bits: i32,
 ) {
-    let least = m.launch.options.tensor_core.least_exponent(element);
+    let least = element.least_exponent();
     let row = |rows: &[u32], number: usize| m.registers.row32(rows[number]);
     let mut left = [[0.0; K]; ROWS];
     for number in 0..4 {

@@ -10,7 +10,9 @@ use crate::num::half::{f16_to_f32, f32_to_f16};
 use crate::num::{Direction, Format};
 use crate::simd::{LaneOp, lanes};
 use crate::tensor::integer::{BitProduct, Overflow, bit_product};
-use crate::tensor::{Accumulator, FloatElement, FloatProduct, Left, Size, Sparsity, Spread, double, integer};
+use crate::tensor::{
+    Accumulator, FloatElement, FloatProduct, Left, Size, Sparsity, Spread, TensorCore, double, fused, integer,
+};
 use warpwright_ptx::ir::*;
 
 /// Most elements of a factor, and of a sum.
@@ -100,7 +102,9 @@ impl Product {
         m: &mut Machine<'_>,
     ) {
         let core = m.launch.options.tensor_core;
-        let product = FloatProduct { core, a, b, sums };
+        // With `c` in `f32` the sums are too, and the result is converted at the end.
+        let within = if c == sums || core == TensorCore::Exact { sums } else { Accumulator::F32 };
+        let product = FloatProduct { core, a, b, sums: within };
         let mut left = [0.0; FACTOR / 2];
         let mut right = [0.0; FACTOR / 2];
         let mut added = [0.0; SUM];
@@ -113,8 +117,13 @@ impl Product {
         }
         for number in 0..self.count {
             let (a, b, sum) = self.parts(number);
-            let left = Left { values: &left[a], columns };
-            product.product(self.size, left, &right[b], &added[sum.clone()], &mut result[sum]);
+            let (left, right, added) = (&left[a], &right[b], &added[sum.clone()]);
+            if self.count > 1 && core.fuses_quads() {
+                fused::product(sums, left, right, added, &mut result[sum]);
+            } else {
+                let left = Left { values: left, columns };
+                product.product(self.size, left, right, added, &mut result[sum]);
+            }
         }
         match sums {
             Accumulator::F32 => scatter(m, &self.d, 32, f32::to_bits, &result),
