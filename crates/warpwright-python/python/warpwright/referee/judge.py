@@ -19,17 +19,21 @@ from .._warpwright import Device
 from ..errors import WarpwrightError
 from ..report import Report
 from .candidates import Candidate, KernelCandidate, Outcome, Rejected, Unusable
-from .compare import compare, constant_that_passes, excess
+from .compare import compare
 from .dtypes import Array
 from .expressions import ExpressionError
 from .program import ProgramCandidate
 from .reference import Reference, ReferenceKernel
 from .spec import Sizes, Spec, SpecError
 from .stage import Scalar, Stage
+from .tolerances import Passing
 from .values import poison
 
 SECTOR = 32
 """Bytes of a transaction of global memory."""
+
+MORE = 16
+"""Further sets of values by which tolerances are tried that seem to let a constant pass."""
 
 MAX_TRAPS = 3
 """Kernels that do not end take their time. After so many, there are no more runs."""
@@ -282,16 +286,16 @@ class _Judge:
         """Compares what was stored with what is right."""
         spec = self._spec
         right: set[tuple[int, str]] = set()
-        known: dict[str, list[Array]] = {argument.name: [] for argument in spec.outputs}
-        before: dict[str, list[Array]] = {argument.name: [] for argument in spec.outputs}
+        passing: dict[tuple[str, int | None], Passing] = {}
         for key in self._plan():
             if key not in self._stored and key.is_repeat:
                 continue
             arrays, scalars = self._drawn(key)
             expected = reference.expected(key.shape, arrays, scalars)
             for argument in spec.outputs:
-                known[argument.name].append(expected[argument.name])
-                before[argument.name].append(argument.dtype.decode(arrays[argument.name]))
+                for shape in (key.shape, None):
+                    known = passing.setdefault((argument.name, shape), Passing(argument))
+                    known.add(argument.dtype.decode(arrays[argument.name]), expected[argument.name])
                 stored = self._stored.get(key, {}).get(argument.name)
                 if stored is None:
                     continue
@@ -306,23 +310,35 @@ class _Judge:
                     message += "; the first run with these inputs was right"
                 details = {"index": found.index, "got": found.got, "expected": found.expected}
                 self._verdict.add(self._reason(key, kind, message, argument=argument.name, **details))
-        self._check_tolerances(known, before)
+        for (name, place), known in passing.items():
+            self._check_tolerances(reference, name, place, known)
 
-    def _check_tolerances(self, known: dict[str, list[Array]], before: dict[str, list[Array]]) -> None:
-        """Refuses tolerances by which a kernel that computes nothing would pass."""
-        for number, argument in enumerate(self._spec.arguments):
-            if not argument.is_output:
-                continue
-            runs = known[argument.name]
-            constant = constant_that_passes(argument, runs)
-            passing = None if constant is None else f"{constant:g} in all elements of {argument.name}"
-            if all((excess(argument, old, new) <= 1).all() for old, new in zip(before[argument.name], runs)):
-                passing = f"what {argument.name} has before the run"
-            if passing is not None:
-                raise SpecError(
-                    f"{self._spec.file}: argument[{number}].atol: {passing} would pass for right (rtol "
-                    f"{argument.rtol:g}, atol {argument.atol:g}). Make the tolerances smaller, or the values other"
-                )
+    def _check_tolerances(self, reference: Reference, name: str, place: int | None, known: Passing) -> None:
+        """Refuses tolerances by which a kernel that computes nothing would pass, for a shape or for all of them."""
+        spec = self._spec
+        number, argument = next((n, given) for n, given in enumerate(spec.arguments) if given.name == name)
+        sizes = None if place is None else spec.shapes[place]
+        shapes = range(len(spec.shapes)) if place is None else [place]
+        # A few runs of few elements may be alike by chance.
+        for key in (RunKey(shape, 0, spec.run.seeds + more) for more in range(MORE) for shape in shapes):
+            if known.loose(sizes) is None:
+                return
+            arrays, scalars = self._drawn(key)
+            known.add(argument.dtype.decode(arrays[name]), reference.expected(key.shape, arrays, scalars)[name])
+        what = known.loose(sizes)
+        if what is None:
+            return
+        where = "" if sizes is None else f"for {', '.join(f'{size} = {value}' for size, value in sizes.items())}, "
+        if known.is_special:
+            raise SpecError(
+                f"{spec.file}: argument[{number}]: {where}the reference has {what}: a kernel that writes that would "
+                "pass. Choose other values for the inputs, or leave the shape out"
+            )
+        raise SpecError(
+            f"{spec.file}: argument[{number}].atol: {where}{what} would pass for right (rtol {argument.rtol:g}, atol "
+            f"{argument.atol:g}), and results are up to {known.largest:g}. Make the tolerances smaller, or choose "
+            "other values for the inputs"
+        )
 
     def _weigh(self, baseline: ReferenceKernel | None) -> None:
         """Compares the costs."""
