@@ -185,6 +185,36 @@ def test_a_kernel_as_the_reference_and_limits_against_it(tmp_path: Path) -> None
         judge(read(spec), tmp_path / "candidate.cu")
 
 
+# Odd launches read much, even ones compute much.
+TURNS = """
+__device__ unsigned launches;
+extern "C" __global__ void scale(const float *x, float *y, float a, int n) {
+    int i = threadIdx.x;
+    bool odd = atomicAdd(&launches, 0u) & 1;
+    if (odd) for (int k = 0; k < 30; k++) { if (i < n) ((volatile float *)y)[i] = 0; }
+    else for (volatile int k = 0; k < 600; k++) { }
+    if (i < n) y[i] = a * x[i];
+    __syncthreads();
+    if (i == 0) atomicAdd(&launches, 1u);
+}
+"""
+
+
+@pytest.mark.parametrize("limits", ["instructions = 8\nbytes = 8", "instructions = 8", "bytes = 8"])
+def test_one_run_must_keep_all_limits(limits: str, tmp_path: Path) -> None:
+    (tmp_path / "base.cu").write_text(RIGHT)
+    (tmp_path / "candidate.cu").write_text(TURNS)
+    problem = Problem("[{ n = 255 }]", SCALE.arguments, SCALE.reference, "1", "256")
+    baseline = '[baseline]\nfile = "base.cu"\ngrid = 1\nblock = 256\n'
+    verdict = judge(read(write(tmp_path, problem, f"{baseline}[limits]\n{limits}")), tmp_path / "candidate.cu")
+    (cost,) = verdict.costs
+    assert cost.baseline_instructions and cost.baseline_bytes
+    many = cost.instructions > 8 * cost.baseline_instructions, cost.bytes > 8 * cost.baseline_bytes
+    # Either limit is kept by every other run.
+    assert verdict.accepted == ("\n" not in limits)
+    assert many.count(True) == 1 and {reason.kind for reason in verdict.reasons} <= {"instructions", "bytes"}
+
+
 def test_a_seed_repeats_a_verdict(tmp_path: Path) -> None:
     wrong = RIGHT.replace("a * x[i]", "x[i]")
     first = json.loads(to_json(judged(tmp_path, SCALE, wrong, ".cu")))

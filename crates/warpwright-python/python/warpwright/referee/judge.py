@@ -85,7 +85,8 @@ def _line(access: dict[str, Any]) -> Any:
 
 @dataclass
 class Cost:
-    """What the launches of a run do for one shape: of the cheapest run, since a first one may tune, or make tables."""
+    """What the launches of a run do for one shape: of the cheapest run, since a first one may tune, or make tables. It
+    is one run: what is least of several, none may be."""
 
     shape: Sizes
     instructions: int
@@ -341,27 +342,44 @@ class _Judge:
         )
 
     def _weigh(self, baseline: ReferenceKernel | None) -> None:
-        """Compares the costs."""
+        """Compares the costs of one run with the limits: of that which keeps them, or comes nearest to that."""
         spec, limits, verdict = self._spec, self._spec.limits, self._verdict
         for number, costs in self._costs.items():
-            stage, cost = self._stages[number], Cost(spec.shapes[number], *map(min, zip(*costs)))
+            stage, compulsory, of = self._stages[number], 0, (0, 0)
             for argument in spec.arrays:
                 sectors = -(-stage.arrays[argument.name].nbytes // SECTOR)
-                cost.compulsory_bytes += sectors * SECTOR * (argument.is_input + argument.is_output)
+                compulsory += sectors * SECTOR * (argument.is_input + argument.is_output)
             if baseline is not None:
                 _, outcome = baseline.run(number, *self._drawn(RunKey(number, 0, 0)))
-                cost.baseline_instructions, cost.baseline_bytes = costs_of(outcome)
-            verdict.costs.append(cost)
-            for kind, limit, of, what in (
-                ("instructions", limits.instructions, cost.baseline_instructions, "the baseline's"),
-                ("bytes", limits.bytes, cost.baseline_bytes, "the baseline's"),
-                ("traffic", limits.traffic, cost.compulsory_bytes, "the bytes of its inputs and outputs,"),
-            ):
-                spent = cost.instructions if kind == "instructions" else cost.bytes
-                if limit is not None and of is not None and spent > limit * of:
+                of = costs_of(outcome)
+            bounds = [
+                (kind, limit, whole, what)
+                for kind, limit, whole, what in (
+                    ("instructions", limits.instructions, of[0], "the baseline's"),
+                    ("bytes", limits.bytes, of[1], "the baseline's"),
+                    ("traffic", limits.traffic, compulsory, "the bytes of its inputs and outputs,"),
+                )
+                if limit is not None
+            ]
+
+            def excess(spent: tuple[int, int], bounds: list[tuple[str, float, int, str]] = bounds) -> float:
+                """By how much a run is over the limit that it is most over."""
+                over = [1.0]
+                for kind, limit, whole, _ in bounds:
+                    part = spent[kind != "instructions"]
+                    if part > limit * whole:
+                        over.append(part / (limit * whole) if limit * whole else float("inf"))
+                return max(over)
+
+            best = min(costs, key=lambda spent: (excess(spent), spent))
+            known = of if baseline is not None else (None, None)
+            verdict.costs.append(Cost(spec.shapes[number], *best, *known, compulsory))
+            for kind, limit, whole, what in bounds:
+                spent = best[kind != "instructions"]
+                if spent > limit * whole:
                     unit = "instructions of warps" if kind == "instructions" else "bytes of global memory"
-                    message = f"{spent} {unit} are more than {limit:g} times {what} {of}"
-                    verdict.add(Reason(kind, message, dict(cost.shape)))
+                    message = f"{spent} {unit} are more than {limit:g} times {what} {whole}"
+                    verdict.add(Reason(kind, message, dict(spec.shapes[number])))
 
 
 def costs_of(outcome: Outcome) -> tuple[int, int]:
