@@ -35,6 +35,9 @@ SECTOR = 32
 MORE = 16
 """Further sets of values by which tolerances are tried that seem to let a constant pass."""
 
+PROGRAM_RUNS = 3
+"""Runs with the same shape and scalars that a program has at least."""
+
 MAX_TRAPS = 3
 """Kernels that do not end take their time. After so many, there are no more runs."""
 
@@ -142,6 +145,10 @@ class _Judge:
     def __init__(self, spec: Spec, file: Path, seed: int) -> None:
         self._spec, self._file, self._seed = spec, file, seed
         self._device = Device(spec.sm)
+        # What a program does can be compared if it runs thrice with the same scalars and other arrays.
+        self._is_program = file.suffix == ".py"
+        least = -(-PROGRAM_RUNS // len(spec.run.orders)) if self._is_program else 1
+        self._seeds = max(spec.run.seeds, least)
         self._stages: dict[int, Stage] = {}
         self._stored: dict[RunKey, dict[str, Array]] = {}
         self._verdict = Verdict(spec.name, str(file), seed, planned=len(list(self._plan())))
@@ -181,7 +188,7 @@ class _Judge:
         run, shapes = self._spec.run, range(len(self._spec.shapes))
         for shape in shapes:
             for order in range(len(run.orders)):
-                for seed in range(run.seeds):
+                for seed in range(self._seeds):
                     yield RunKey(shape, order, seed)
         for shape in reversed(shapes):
             yield RunKey(shape, 0, 0, is_repeat=True)
@@ -193,6 +200,8 @@ class _Judge:
         """The arrays of a run, outputs as they are before it, and the scalars."""
         spec, sizes = self._spec, self._spec.shapes[key.shape]
         random = self._random(2, key.shape, key.order, key.seed)
+        same = (key.order * self._seeds + key.seed) % max(1, len(spec.run.orders) * self._seeds // PROGRAM_RUNS)
+        of_scalars = self._random(5, key.shape, same) if self._is_program and key.seed < self._seeds else random
         before = self._random(3, key.shape, key.order, key.seed, int(key.is_repeat))
         arrays: dict[str, Array] = {}
         scalars: dict[str, Scalar] = {}
@@ -208,7 +217,8 @@ class _Judge:
                     scalars[argument.name] = argument.value.value(sizes)
                 else:
                     assert argument.values is not None
-                    scalars[argument.name] = argument.values.draw(argument.dtype, (), sizes, random).item()
+                    drawn = argument.values.draw(argument.dtype, (), sizes, of_scalars)
+                    scalars[argument.name] = drawn.item()
             except ExpressionError as error:
                 raise SpecError(f"{spec.file}: argument[{number}].values: {error}") from None
         return arrays, scalars
@@ -229,7 +239,7 @@ class _Judge:
             except WarpwrightError as error:
                 raise SpecError(f"{self._spec.file}: shapes[{key.shape}]: {error}") from None
             stage = self._stages[key.shape]
-            stage.fill(arrays, scalars)
+            stage.fill(arrays, scalars, key.is_repeat)
             outcome = candidate.run(stage, self._order(key))
             self._verdict.runs += 1
             self._judge_run(key, stage, outcome, arrays)
@@ -321,7 +331,7 @@ class _Judge:
         sizes = None if place is None else spec.shapes[place]
         shapes = range(len(spec.shapes)) if place is None else [place]
         # A few runs of few elements may be alike by chance.
-        for key in (RunKey(shape, 0, spec.run.seeds + more) for more in range(MORE) for shape in shapes):
+        for key in (RunKey(shape, 0, self._seeds + more) for more in range(MORE) for shape in shapes):
             if known.loose(sizes) is None:
                 return
             arrays, scalars = self._drawn(key)
