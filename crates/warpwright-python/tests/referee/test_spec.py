@@ -100,11 +100,29 @@ WRONG = [
     ('role = "out"', 'role = "out"\natol = inf', "argument[1].atol"),
     ('role = "out"', 'role = "out"\natol = true', "argument[1].atol"),
     ("block = 128", "block = [1, 1, 1, 1]", "launch.block"),
-    ("block = 128", 'block = "n - 1"', "launch, for shapes[0]"),
+    ("block = 128", 'block = "n - 1"', "launch.block, for shapes[0]"),
+    ("block = 128", "block = 99999", "launch.block, for shapes[0]"),
+    ("block = 128", "block = [32, 33]", "launch.block, for shapes[0]"),
+    ("block = 128", "block = [1, 1, 65]", "launch.block, for shapes[0]"),
+    ('grid = "ceil_div(n, 128)"', 'grid = [1, "220 * n"]', "launch.grid, for shapes[1]"),
+    ('dtype = "int32"\nvalue = "n"', 'dtype = "int8"\nvalue = "n"', "argument[3].value, for shapes[1]"),
+    ('dtype = "int32"\nvalue = "n"', 'dtype = "bool"\nvalue = "n"', "argument[3].value, for shapes[1]"),
+    ('dtype = "int32"\nvalue = "n"', 'dtype = "float16"\nvalue = "300 * n"', "argument[3].value, for shapes[1]"),
+    (
+        'role = "in"\nshape = "n"\ndtype = "float32"',
+        'role = "in"\nshape = "n"\ndtype = "int8"\nvalues = { kind = "integers", low = -128, high = 129 }',
+        "argument[0].values, for shapes[0]",
+    ),
+    (
+        'role = "in"\nshape = "n"\ndtype = "float32"',
+        'role = "in"\nshape = "n"\ndtype = "uint8"\nvalues = "permutation"',
+        "argument[0].values, for shapes[1]",
+    ),
     ("block = 128", "blocks = 128", "launch.block"),
     ("block = 128", "block = 128\nblocks = 128", "launch.blocks"),
     ('file = "reference.py"', 'file = "other.py"', "reference.file"),
     ('file = "reference.py"', 'file = "spec.toml"', "reference.file"),
+    ('file = "reference.py"', 'file = "."', "reference.file"),
     ('file = "reference.py"', "", "reference.file"),
     ('file = "reference.py"', 'file = "reference.py"\ngrid = 1', "reference.grid"),
     ("[launch]", '[run]\norders = ["sideways"]\n[launch]', "run.orders"),
@@ -128,6 +146,28 @@ def test_what_is_wrong_with_a_specification_is_named(old: str, new: str, key: st
     with pytest.raises(SpecError) as error:
         read(spec)
     assert str(error.value).startswith(f"{spec}: {key}: ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("block = 128", "block = [32, 32]"),
+        ("block = 128", "block = [1, 1, 64]"),
+        ('dtype = "int32"\nvalue = "n"', 'dtype = "uint8"\nvalue = "n % 256"'),
+        ('dtype = "int32"\nvalue = "n"', 'dtype = "int8"\nvalue = "-128"'),
+        ('dtype = "int32"\nvalue = "n"', 'dtype = "uint64"\nvalue = "9223372036854775807"'),
+        (
+            'role = "in"\nshape = "n"\ndtype = "float32"',
+            'role = "in"\nshape = "n"\ndtype = "int8"\nvalues = { kind = "integers", low = -128, high = 128 }',
+        ),
+    ],
+)
+def test_what_fits_exactly_is_right(old: str, new: str, tmp_path: Path) -> None:
+    spec = write(tmp_path, SCALE)
+    text = spec.read_text()
+    assert old in text
+    spec.write_text(text.replace(old, new, 1))
+    read(spec)
 
 
 def test_a_file_that_is_no_specification(tmp_path: Path) -> None:

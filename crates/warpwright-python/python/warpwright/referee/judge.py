@@ -383,7 +383,7 @@ class _Judge:
 
             best = min(costs, key=lambda spent: (excess(spent), spent))
             known = of if baseline is not None else (None, None)
-            verdict.costs.append(Cost(spec.shapes[number], *best, *known, compulsory))
+            verdict.costs.append(Cost(spec.shapes[number], best[0], best[1], known[0], known[1], compulsory))
             for kind, limit, whole, what in bounds:
                 spent = best[kind != "instructions"]
                 if spent > limit * whole:

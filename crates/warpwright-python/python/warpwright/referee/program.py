@@ -329,7 +329,9 @@ class ProgramCandidate:
                 continue
             memory.mark_written(offset, size)
             told = (
-                bytes.fromhex(fill) if fill is not None else hashlib.sha256(contents[offset : offset + size]).digest()
+                bytes.fromhex(fill)
+                if fill is not None
+                else hashlib.sha256(contents[offset : offset + size].tobytes()).digest()
             )
             place = name if owner is None else f"{self._label(owner)} memory"
             self._trace.write(place, offset, told)

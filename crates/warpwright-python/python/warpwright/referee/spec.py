@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,10 @@ from .values import KINDS, Range, Values
 
 Sizes = Mapping[str, int]
 """A shape: a number for each size."""
+
+
+MAX_GRID, MAX_BLOCK, MAX_THREADS = (2**31 - 1, 65535, 65535), (1024, 1024, 64), 1024
+"""What devices take: blocks and threads along each axis, and threads of a block."""
 
 
 class SpecError(Exception):
@@ -416,7 +421,7 @@ class _Reader:
         given = table.take("file", str, "the path of a .py, .ptx or .cu file, from the folder of the specification")
         file = self._file.parent / given
         if not file.is_file():
-            raise table.error("file", f"{file} is not there")
+            raise table.error("file", f"{file} is no file" if file.exists() else f"{file} is not there")
         if file.suffix in (".ptx", ".cu"):
             return KernelFile(file, self._launch(table))
         if file.suffix != ".py":
@@ -465,17 +470,41 @@ class _Reader:
                 for extent in argument.shape:
                     self._from(document, f"argument[{index}].shape, for shapes[{number}]", extent, sizes, 1)
                 if argument.value is not None:
-                    self._from(document, f"argument[{index}].value, for shapes[{number}]", argument.value, sizes, None)
+                    key = f"argument[{index}].value, for shapes[{number}]"
+                    value = self._from(document, key, argument.value, sizes, None)
+                    if not argument.dtype.has(value):
+                        raise document.error(
+                            key, f"`{argument.value.text}` is {value}, which no {argument.dtype.name} is"
+                        )
+                if argument.values is not None:
+                    try:
+                        argument.values.check(argument.dtype, spec.extents(argument, sizes), sizes)
+                    except ExpressionError as error:
+                        raise document.error(f"argument[{index}].values, for shapes[{number}]", str(error)) from None
             for key, launch in kernels:
-                for extent in (*launch.grid, *launch.block):
-                    self._from(document, f"{key}, for shapes[{number}]", extent, sizes, 1)
-                self._from(document, f"{key}.shared, for shapes[{number}]", launch.shared, sizes, 0)
+                self._try_launch(document, key, f"for shapes[{number}]", launch, sizes)
             self._from(document, f"run.host_bytes, for shapes[{number}]", spec.run.host_bytes, sizes, 0)
 
-    def _from(self, document: Table, key: str, expression: Expression, sizes: Sizes, low: int | None) -> None:
+    def _try_launch(self, document: Table, path: str, where: str, launch: LaunchOf, sizes: Sizes) -> None:
+        """Refuses a launch that no device takes, whatever the kernel is."""
+        for name, extents, limits in (("grid", launch.grid, MAX_GRID), ("block", launch.block, MAX_BLOCK)):
+            key = f"{path}.{name}, {where}"
+            values = [self._from(document, key, extent, sizes, 1) for extent in extents]
+            for axis, extent, value, limit in zip("xyz", extents, values, limits):
+                if value > limit:
+                    raise document.error(
+                        key, f"`{extent.text}` is {value}, and a {name} has up to {limit} along {axis}"
+                    )
+            threads = math.prod(values)
+            if name == "block" and threads > MAX_THREADS:
+                raise document.error(key, f"a block of {threads} threads has more than {MAX_THREADS}")
+        self._from(document, f"{path}.shared, {where}", launch.shared, sizes, 0)
+
+    def _from(self, document: Table, key: str, expression: Expression, sizes: Sizes, low: int | None) -> int:
         try:
             value = expression.value(sizes)
         except ExpressionError as error:
             raise document.error(key, str(error)) from None
         if low is not None and value < low:
             raise document.error(key, f"`{expression.text}` is {value}, and must be {low} or more")
+        return value
