@@ -225,6 +225,56 @@ def test_a_kernel_as_the_reference_and_limits_against_it(tmp_path: Path) -> None
         judge(read(spec), tmp_path / "candidate.cu")
 
 
+TYPES = [
+    ("float32", "float", True),
+    ("float32", "int", False),
+    ("float32", "double", False),
+    ("int32", "int", True),
+    ("int32", "unsigned", True),
+    ("int32", "float", False),
+    ("int32", "long long", False),
+    ("int32", "short", False),
+    ("int32", "struct S", True),
+    ("int64", "long long", True),
+    ("int64", "double", False),
+    ("float64", "double", True),
+    ("float64", "long long", False),
+    ("uint8", "unsigned char", True),
+    ("bool", "bool", True),
+    ("bool", "int", False),
+    ("int16", "short", True),
+    ("float16", "__half", True),
+    ("float16", "short", False),
+]
+
+
+@pytest.mark.parametrize(("dtype", "parameter", "is_right"), TYPES)
+def test_parameters_are_of_the_types_of_arguments(dtype: str, parameter: str, is_right: bool, tmp_path: Path) -> None:
+    scalar = f'[[argument]]\nname = "a"\nrole = "scalar"\ndtype = "{dtype}"\nvalue = "n % 2"\n'
+    arguments = array("x", "in", '"n"') + array("y", "out", '"n"') + scalar
+    problem = Problem("[{ n = 1 }, { n = 33 }]", arguments, "def reference(x):\n    return x", "1", '"n"')
+    candidate = (
+        f"{'#include <cuda_fp16.h>' if parameter == '__half' else 'struct S { int i; };'}\n"
+        f'extern "C" __global__ void copy(const float *x, float *y, {parameter} a) {{ y[threadIdx.x] = x[threadIdx.x]; }}'
+    )
+    verdict = judged(tmp_path, problem, candidate, ".cu", '[run]\nseeds = 1\norders = ["issue"]')
+    assert [reason.kind for reason in verdict.reasons] == ([] if is_right else ["refused"])
+
+
+def test_arrays_are_pointers(tmp_path: Path) -> None:
+    problem = Problem(
+        "[{ n = 3 }]",
+        array("x", "in", '"n"') + array("y", "out", '"n"'),
+        "def reference(x):\n    return x",
+        "1",
+        '"n"',
+    )
+    for first in ("float x", "int x", "double x"):
+        candidate = f'extern "C" __global__ void copy({first}, float *y) {{ y[threadIdx.x] = x; }}'
+        verdict = judged(tmp_path, problem, candidate, ".cu")
+        assert [reason.kind for reason in verdict.reasons] == ["refused"]
+
+
 # Odd launches read much, even ones compute much.
 TURNS = """
 __device__ unsigned launches;
