@@ -406,7 +406,7 @@ def test_cuda_is_compiled() -> None:
     [
         (CUDA, "scale<flot>", 1),
         (CUDA, "sclae", 1),
-        ("__global__ void k() { x = 1; }", "other", 6),
+        ("__global__ void k() { x = 1; }", "other", 7),
     ],
 )
 def test_a_kernel_that_is_not_there(source: str, name: str, lines: int) -> None:

@@ -255,7 +255,8 @@ def test_parameters_are_of_the_types_of_arguments(dtype: str, parameter: str, is
     problem = Problem("[{ n = 1 }, { n = 33 }]", arguments, "def reference(x):\n    return x", "1", '"n"')
     candidate = (
         f"{'#include <cuda_fp16.h>' if parameter == '__half' else 'struct S { int i; };'}\n"
-        f'extern "C" __global__ void copy(const float *x, float *y, {parameter} a) {{ y[threadIdx.x] = x[threadIdx.x]; }}'
+        f'extern "C" __global__ void copy(const float *x, float *y, {parameter} a) '
+        "{ y[threadIdx.x] = x[threadIdx.x]; }"
     )
     verdict = judged(tmp_path, problem, candidate, ".cu", '[run]\nseeds = 1\norders = ["issue"]')
     assert [reason.kind for reason in verdict.reasons] == ([] if is_right else ["refused"])

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import socket
 import subprocess
 import sys
-import tempfile
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -38,6 +39,12 @@ START = 120.0
 """Seconds that a program has for its imports."""
 
 MAX_MODULES = 10_000
+
+KEPT = 2000
+"""Bytes that are kept of what a program prints, for messages: its last."""
+
+CLOSE = 15.0
+"""Seconds in which the program's process, and what it has started, must end."""
 
 
 @dataclass
@@ -72,26 +79,30 @@ class ProgramCandidate:
         """By the same, what was done in the second run of them. In the first, a program may tune, or make tables."""
         self._trace = Trace()
         self._serials = 0
+        self._pid = 0
         self._loaded: set[bytes] = set()
-        self._output = tempfile.TemporaryFile()
-        """What the process prints."""
         here, there = socket.socketpair()
+        self._control, control = socket.socketpair()
         host_bytes = max(spec.run.host_bytes.value(sizes) for sizes in spec.shapes)
         self._wire = Wire(here, max_payload=host_bytes)
         package = Path(__file__).parents[2]
         paths = [str(package), *filter(None, [os.environ.get("PYTHONPATH")])]
         command = [sys.executable, "-m", "warpwright.referee.child", str(there.fileno()), str(file), spec.function]
+        supervisor = [sys.executable, "-I", "-S", str(Path(__file__).with_name("supervise.py")), str(control.fileno())]
         self._process = subprocess.Popen(
-            [*command, spec.sm, spec.run.check, str(host_bytes)],
-            pass_fds=[there.fileno()],
+            [*supervisor, *command, spec.sm, spec.run.check, str(host_bytes)],
+            pass_fds=[there.fileno(), control.fileno()],
             stdin=subprocess.DEVNULL,
-            stdout=self._output,
+            stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
             env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         )
         there.close()
+        control.close()
+        self._printed = Printed(self._process.stdout)
         try:
+            self._pid = int.from_bytes(self._control.recv(8), "little")
             self._start(file)
         except BaseException:
             self.close()
@@ -411,20 +422,49 @@ class ProgramCandidate:
             status = self._process.wait(5)
         except subprocess.TimeoutExpired:
             return ""
-        self._output.seek(0, os.SEEK_END)
-        self._output.seek(max(self._output.tell() - 2000, 0))
-        words = self._output.read().decode(errors="replace").strip()
+        words = self._printed.last()
         return f", with status {status}" + (f": {words}" if words else "")
 
     def close(self) -> None:
         """Ends the process and what it has started."""
         self._wire.close()
+        self._control.close()
         try:
-            os.killpg(self._process.pid, 9)
-        except OSError:
-            pass
-        self._process.wait()
-        self._output.close()
+            self._process.wait(CLOSE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        # The program may have ended its parent, which would have ended it.
+        if self._pid and self._process.returncode < 0:
+            try:
+                os.killpg(self._pid, signal.SIGKILL)
+            except OSError:
+                pass
+        self._printed.close()
+
+
+class Printed:
+    """What a process prints: its end is kept, and all of it is read, so that the process never waits."""
+
+    def __init__(self, stream: IO[bytes] | None) -> None:
+        assert stream is not None
+        self._stream, self._kept = stream, b""
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with self._stream as stream:
+            while part := os.read(stream.fileno(), 1 << 16):
+                self._kept = (self._kept + part)[-KEPT:]
+
+    def last(self) -> str:
+        """The last that was printed."""
+        self._thread.join(1)
+        return self._kept.decode(errors="replace").strip()
+
+    def close(self) -> None:
+        """Waits for the end, if all processes that could print have ended."""
+        self._thread.join(1)
 
 
 def _keep(old: Scratch, new: Scratch) -> None:
