@@ -1,4 +1,4 @@
-"""What a candidate's program starts, and what it prints."""
+"""Processes: what a candidate's program starts and prints, how a reference ends, and how long all may take."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
-from problems import SCALE, judged
+from problems import SCALE, Problem, judged, write
+from warpwright.referee.judge import judge
 from warpwright.referee.program import KEPT, Printed
+from warpwright.referee.spec import SpecError, read
 
 PROGRAM = '''
 import os, signal, subprocess, sys, time
@@ -106,3 +108,75 @@ def test_the_status_of_a_program_and_its_last_words(tmp_path: Path) -> None:
         (reason,) = judged(tmp_path, SCALE, program, ".py").reasons
         assert reason.kind == "exited"
         assert reason.message == f"its process ended during the run, with status {status}: last words"
+
+
+RIGHT = """
+extern "C" __global__ void scale(const float *x, float *y, float a, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i];
+}
+"""
+
+# Functions, and the end of the message, if it has one line.
+FAILING = {
+    "hangs": (
+        "def reference(x, a):\n    while True: pass",
+        "takes more than 1 seconds in a call: see reference.seconds",
+    ),
+    "exits": (
+        "import os\ndef reference(x, a):\n    os._exit(3)",
+        "ends its process in a call, with status 3: it must return arrays",
+    ),
+    "exits at once": (
+        "import os\nos._exit(0)",
+        "ends its process while it is imported, with status 0: it must return arrays",
+    ),
+    "raises SystemExit": ("def reference(x, a):\n    raise SystemExit(0)", None),
+    "is a text": ("def reference(x, a):\n    return 'x'", "returns <U1, and not numbers"),
+}
+
+
+@pytest.mark.parametrize("how", FAILING)
+def test_a_reference_that_returns_nothing(how: str, tmp_path: Path) -> None:
+    function, message = FAILING[how]
+    problem = Problem(SCALE.shapes, SCALE.arguments, function)
+    (tmp_path / "candidate.cu").write_text(RIGHT)
+    began = time.monotonic()
+    with pytest.raises(SpecError) as error:
+        judge(read(write(tmp_path, problem, "seconds = 1")), tmp_path / "candidate.cu")
+    assert time.monotonic() - began < 30
+    assert message is None or str(error.value).endswith(message)
+    assert message is None or len(str(error.value).splitlines()) == 1
+
+
+def test_a_kernel_as_the_reference_that_takes_long(tmp_path: Path) -> None:
+    (tmp_path / "candidate.cu").write_text(RIGHT)
+    (tmp_path / "reference.cu").write_text(
+        RIGHT.replace("if (i", "for (volatile int k = 0; k < 30000; k++) { }\nif (i")
+    )
+    spec = write(tmp_path, SCALE)
+    named = 'file = "reference.cu"\ngrid = "ceil_div(n, 64)"\nblock = 64\nseconds = 0.1'
+    spec.write_text(spec.read_text().replace('file = "reference.py"', named))
+    with pytest.raises(SpecError) as error:
+        judge(read(spec), tmp_path / "candidate.cu")
+    assert str(error.value).endswith("see reference.seconds")
+
+
+def test_a_reference_may_print(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    problem = Problem(SCALE.shapes, SCALE.arguments, "def reference(x, a):\n    print('Rejected')\n    return a * x")
+    assert judged(tmp_path, problem, RIGHT, ".cu").accepted
+    assert capfd.readouterr().out == ""
+
+
+def test_all_runs_together_have_a_limit(tmp_path: Path) -> None:
+    program = PROGRAM.replace("FIRST", "time.sleep(60)")
+    kernel = RIGHT.replace("if (i", "for (volatile int k = 0; k < 60000; k++) { }\nif (i")
+    for candidate, suffix in ((program, ".py"), (kernel, ".cu")):
+        began = time.monotonic()
+        verdict = judged(tmp_path, SCALE, candidate, suffix, "[run]\ntotal_seconds = 2")
+        assert time.monotonic() - began < 30
+        assert [reason.kind for reason in verdict.reasons] == ["timeout"]
+    function = "import time\ndef reference(x, a):\n    time.sleep(1)\n    return a * x"
+    slow = Problem(SCALE.shapes, SCALE.arguments, function)
+    with pytest.raises(SpecError):
+        judged(tmp_path, slow, RIGHT, ".cu", "[run]\ntotal_seconds = 8")

@@ -43,6 +43,9 @@ class Outcome:
 class Candidate(Protocol):
     """Something that can be run."""
 
+    deadline: float
+    """Of all runs, by `time.monotonic`."""
+
     def run(self, stage: Stage, order: str) -> Outcome:
         """Runs once."""
 
@@ -55,6 +58,7 @@ class KernelCandidate:
 
     def __init__(self, file: Path, device: Device, launch: LaunchOf, run: Run) -> None:
         self._device, self._launch, self._run = device, launch, run
+        self.deadline = float("inf")
         self._kernel = _load(file, device, launch)
 
     def run(self, stage: Stage, order: str) -> Outcome:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -149,6 +150,7 @@ class _Judge:
         self._is_program = file.suffix == ".py"
         least = -(-PROGRAM_RUNS // len(spec.run.orders)) if self._is_program else 1
         self._seeds = max(spec.run.seeds, least)
+        self._deadline = time.monotonic() + spec.run.total_seconds
         self._stages: dict[int, Stage] = {}
         self._stored: dict[RunKey, dict[str, Array]] = {}
         self._verdict = Verdict(spec.name, str(file), seed, planned=len(list(self._plan())))
@@ -157,16 +159,35 @@ class _Judge:
     def verdict(self) -> Verdict:
         # Before anything of the candidate runs, which could write into files.
         reference = Reference(self._spec)
+        try:
+            return self._verdict_by(reference)
+        finally:
+            reference.close()
+
+    def _left(self) -> float:
+        """The seconds that are left for all. SpecError if there are none."""
+        left, total = self._deadline - time.monotonic(), self._spec.run.total_seconds
+        if left <= 0:
+            raise SpecError(
+                f"{self._spec.file}: run.total_seconds: {total:g} seconds are over, and there is no verdict: allow "
+                "more, or take fewer or smaller shapes"
+            )
+        return left
+
+    def _verdict_by(self, reference: Reference) -> Verdict:
         baseline = ReferenceKernel(self._spec, self._spec.baseline) if self._spec.baseline is not None else None
         try:
             candidate = self._open()
         except Rejected as error:
             self._verdict.add(Reason(error.kind, str(error)))
             return self._verdict
+        candidate.deadline = self._deadline
         try:
             self._run_all(candidate)
         finally:
             candidate.close()
+        if self._verdict.reasons and time.monotonic() >= self._deadline:
+            return self._verdict
         self._compare_all(reference)
         self._weigh(baseline)
         return self._verdict
@@ -232,6 +253,11 @@ class _Judge:
     def _run_all(self, candidate: Candidate) -> None:
         traps = 0
         for key in self._plan():
+            if time.monotonic() >= self._deadline:
+                total = self._spec.run.total_seconds
+                why = f"its runs have taken the {total:g} seconds that there are for all (run.total_seconds)"
+                self._verdict.add(Reason("timeout", why))
+                return
             arrays, scalars = self._drawn(key)
             try:
                 if key.shape not in self._stages:
@@ -302,7 +328,7 @@ class _Judge:
             if key not in self._stored and key.is_repeat:
                 continue
             arrays, scalars = self._drawn(key)
-            expected = reference.expected(key.shape, arrays, scalars)
+            expected = reference.expected(key.shape, arrays, scalars, self._left())
             for argument in spec.outputs:
                 for shape in (key.shape, None):
                     known = passing.setdefault((argument.name, shape), Passing(argument))
@@ -335,7 +361,8 @@ class _Judge:
             if known.loose(sizes) is None:
                 return
             arrays, scalars = self._drawn(key)
-            known.add(argument.dtype.decode(arrays[name]), reference.expected(key.shape, arrays, scalars)[name])
+            expected = reference.expected(key.shape, arrays, scalars, self._left())
+            known.add(argument.dtype.decode(arrays[name]), expected[name])
         what = known.loose(sizes)
         if what is None:
             return
@@ -360,6 +387,7 @@ class _Judge:
                 sectors = -(-stage.arrays[argument.name].nbytes // SECTOR)
                 compulsory += sectors * SECTOR * (argument.is_input + argument.is_output)
             if baseline is not None:
+                self._left()
                 _, outcome = baseline.run(number, *self._drawn(RunKey(number, 0, 0)))
                 of = costs_of(outcome)
             bounds = [

@@ -80,6 +80,8 @@ class ProgramCandidate:
         self._trace = Trace()
         self._serials = 0
         self._pid = 0
+        self.deadline = float("inf")
+        """Of all runs, by `time.monotonic`."""
         self._loaded: set[bytes] = set()
         here, there = socket.socketpair()
         self._control, control = socket.socketpair()
@@ -128,7 +130,7 @@ class ProgramCandidate:
         self._trace = Trace()
         for scratch in self._scratch.values():
             scratch.is_fresh = False
-        deadline = time.monotonic() + run.seconds
+        deadline = min(time.monotonic() + run.seconds, self.deadline)
         try:
             self._wire.send(*self._described(stage))
             message = self._serve(stage, order, outcome, deadline)
@@ -139,7 +141,10 @@ class ProgramCandidate:
             ):
                 outcome.failures.append(("raised", self._why(message)))
         except Late:
-            why = f"`{self._spec.function}` did not return within {run.seconds:g} seconds"
+            limit = f"{run.seconds:g} seconds"
+            if deadline == self.deadline:
+                limit = f"the {run.total_seconds:g} seconds that all runs have (run.total_seconds)"
+            why = f"`{self._spec.function}` did not return within {limit}"
             outcome.failures.append(("timeout", why))
             outcome.is_last = True
         except Closed:

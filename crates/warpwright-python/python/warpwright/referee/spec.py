@@ -98,6 +98,7 @@ class Run:
     seconds: float
     host_bytes: Expression
     scratch_bytes: int
+    total_seconds: float
 
     def has(self, check: str) -> bool:
         """Whether a check is on."""
@@ -125,6 +126,8 @@ class Spec:
     arguments: tuple[Argument, ...]
     shapes: tuple[Sizes, ...]
     reference: KernelFile | FunctionFile
+    reference_seconds: float
+    """For one call, or one run."""
     baseline: KernelFile | None
     run: Run
     limits: Limits
@@ -297,7 +300,9 @@ class _Reader:
         if not any(argument.is_output for argument in arguments):
             raise document.error("argument", 'a kernel writes something: one of the roles must be "out" or "inout"')
         launch = self._launch(document.table("launch")) if document.has("launch") else None
-        reference = self._named(document.table("reference"))
+        reference_table = document.table("reference")
+        seconds = reference_table.number("seconds", 300.0, 0.1) or 300.0
+        reference = self._named(reference_table)
         baseline = self._named(document.table("baseline")) if document.has("baseline") else None
         if isinstance(baseline, FunctionFile):
             raise document.error("baseline.file", "what a candidate's cost is compared with is a kernel: .ptx or .cu")
@@ -312,7 +317,9 @@ class _Reader:
                 "limits", "instructions and bytes are multiples of those of a kernel: name it under [baseline]"
             )
         document.end()
-        spec = Spec(self._file, name, sm, function, launch, arguments, shapes, reference, baseline, run, limits)
+        spec = Spec(
+            self._file, name, sm, function, launch, arguments, shapes, reference, seconds, baseline, run, limits
+        )
         self._try(spec, document)
         return spec
 
@@ -450,6 +457,7 @@ class _Reader:
             table.number("seconds", 60.0, 0.1) or 60.0,
             table.expression("host_bytes", self._names, 0),
             table.whole("scratch_bytes", 1 << 30, 0),
+            table.number("total_seconds", 3600.0, 0.1) or 3600.0,
         )
         names = [name.strip() for name in run.check.split(",")]
         known = ("all", "memcheck", "racecheck", "initcheck", "synccheck", "synccheck=strict")
