@@ -58,6 +58,11 @@ WAYS = {
     "by a parameter, in one run of the shape": ('run("put", y, i, v)', ONE_RUN, {"new-launches"}),
     "by new memory": ('run("take", y, i, np.full(1, v, np.float32))', "", {"new-launches"}),
     "by memory that is there already": ('run("take", y, i, table[int(v)])', "", {"new-launches"}),
+    "by memory that is there already, for one element": (
+        'run("take", y, i, table[int(v)] if i == 0 else x[i:])',
+        "",
+        {"new-launches"},
+    ),
     "by the grid": ('run("put", y, i, 0); run("add", y, i, blocks=int(v))', "", {"new-launches"}),
     "by the number of launches": (
         'run("put", y, i, 0); [run("add", y, i) for _ in range(int(v))]',
