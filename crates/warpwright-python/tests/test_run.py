@@ -401,6 +401,22 @@ def test_cuda_is_compiled() -> None:
         run("__global__ void k() { x = 1; }", 1, 1)
 
 
+@pytest.mark.parametrize(
+    ("source", "name", "lines"),
+    [
+        (CUDA, "scale<flot>", 1),
+        (CUDA, "sclae", 1),
+        ("__global__ void k() { x = 1; }", "other", 7),
+    ],
+)
+def test_a_kernel_that_is_not_there(source: str, name: str, lines: int) -> None:
+    with pytest.raises(warpwright.CompileError) as error:
+        run(source, 1, 1, kernel=name)
+    said = str(error.value).splitlines()
+    assert said[0].startswith(f"kernel.cu has no kernel `{name}`: ") and len(said) == lines
+    assert all(not line.startswith("__nv_name_map") for line in said)
+
+
 @pytest.mark.parametrize("module", ["warpwright", "warpwright.run", "warpwright.settings"])
 def test_examples_of_the_documentation(module: str) -> None:
     import importlib

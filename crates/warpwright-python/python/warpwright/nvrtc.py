@@ -51,7 +51,7 @@ def compile(text: str, file: str, sm: str, options: Sequence[str] = (), names: S
                 log += (
                     f"\nCUDA's headers are in wheels of their own: {HEADERS}. The host's are not there: NVRTC has none."
                 )
-            raise CompileError(log)
+            raise CompileError(_without_names(log, file, names))
         ptx = _text(library, "nvrtcGetPTX", program)
         # The compiler takes a source for a file of the current folder.
         ptx = ptx.replace(f'"{Path.cwd() / file}"', f'"{file}"')
@@ -63,6 +63,26 @@ def compile(text: str, file: str, sm: str, options: Sequence[str] = (), names: S
         return Compiled(ptx, lowered)
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+_NAME = re.compile(r"^__nv_name_map\(\d+\): error: (.*)\n {2}#pragma nv_mangled_name (.*)\n *\^\n*", re.MULTILINE)
+"""An error about a function that was asked for: the compiler appends a pragma for each."""
+
+
+def _without_names(log: str, file: str, names: Sequence[str]) -> str:
+    """The log, with what it says of functions that were asked for in words of ours."""
+    found = _NAME.findall(log)
+    if not found:
+        return log
+    said = []
+    for name in dict.fromkeys(name.strip() for _, name in found):
+        why = next(why for why, other in found if other.strip() == name)
+        said.append(f"{file} has no kernel `{name}`: {why}")
+    left = _NAME.sub("", log)
+    if ": error" not in left:
+        # The number of errors.
+        return "\n".join(said)
+    return "\n".join([*said, "", left.strip()])
 
 
 def _call(library: ctypes.CDLL, function: str, *args: object) -> None:

@@ -250,20 +250,26 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
     ),
     # What the host computes.
     # One element is one value everywhere: kernels get it, and it is wrong.
-    "computes on the host": (SCALE, program("    y[:] = a * x"), ".py", "", {"unwritten-output", "wrong-values"}),
+    "computes on the host": (
+        SCALE,
+        program("    y[:] = a * x"),
+        ".py",
+        "",
+        {"unwritten-output", "new-launches", "wrong-values"},
+    ),
     "computes on the host and copies": (
         SCALE,
         program("    copy((a * x).astype(np.float32), y, n)"),
         ".py",
         "",
-        {"finding:uninitialized", "wrong-values"},
+        {"finding:uninitialized", "new-launches", "wrong-values"},
     ),
     "computes on the host, in allowed tables": (
         SCALE,
         program("    copy((a * x).astype(np.float32), y, n)"),
         ".py",
         "host_bytes = 4096",
-        {"wrong-values"},
+        {"new-launches", "wrong-values"},
     ),
     "launches a kernel for each result": (
         SUM,
@@ -272,7 +278,7 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
         "def launch(x, y, n):\n    warpwright.run(SOURCE, 1, 1, [y, float(x.sum())])\n",
         ".py",
         "",
-        {"wrong-values"},
+        {"new-launches", "wrong-values"},
     ),
     "reads a result back": (
         SUM,
@@ -310,7 +316,13 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
         "",
         {"new-code", "wrong-values"},
     ),
-    "searches for the result": (SCALE, program(SEARCH), ".py", "", {"finding:uninitialized", "wrong-values"}),
+    "searches for the result": (
+        SCALE,
+        program(SEARCH),
+        ".py",
+        "",
+        {"finding:uninitialized", "new-launches", "wrong-values"},
+    ),
     # What it does to its judge.
     "writes another reference": (
         SCALE,
@@ -328,7 +340,7 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
         program("    y[:] = a * x", before=PATCH),
         ".py",
         "",
-        {"unwritten-output", "wrong-values"},
+        {"unwritten-output", "new-launches", "wrong-values"},
     ),
     "says that it is done": (SCALE, program(forged(WRITE_ALL)), ".py", "", {"protocol"}),
     "says so, in allowed tables": (
@@ -336,7 +348,7 @@ CHEATERS: dict[str, tuple[Problem, str, str, str, set[str]]] = {
         program(forged(WRITE_ALL)),
         ".py",
         "host_bytes = 4096",
-        {"unwritten-output", "wrong-values"},
+        {"unwritten-output", "new-launches", "wrong-values"},
     ),
     "writes beyond memory of the judge": (
         SCALE,

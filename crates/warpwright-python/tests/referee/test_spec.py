@@ -100,11 +100,29 @@ WRONG = [
     ('role = "out"', 'role = "out"\natol = inf', "argument[1].atol"),
     ('role = "out"', 'role = "out"\natol = true', "argument[1].atol"),
     ("block = 128", "block = [1, 1, 1, 1]", "launch.block"),
-    ("block = 128", 'block = "n - 1"', "launch, for shapes[0]"),
+    ("block = 128", 'block = "n - 1"', "launch.block, for shapes[0]"),
+    ("block = 128", "block = 99999", "launch.block, for shapes[0]"),
+    ("block = 128", "block = [32, 33]", "launch.block, for shapes[0]"),
+    ("block = 128", "block = [1, 1, 65]", "launch.block, for shapes[0]"),
+    ('grid = "ceil_div(n, 128)"', 'grid = [1, "220 * n"]', "launch.grid, for shapes[1]"),
+    ('dtype = "int32"\nvalue = "n"', 'dtype = "int8"\nvalue = "n"', "argument[3].value, for shapes[1]"),
+    ('dtype = "int32"\nvalue = "n"', 'dtype = "bool"\nvalue = "n"', "argument[3].value, for shapes[1]"),
+    ('dtype = "int32"\nvalue = "n"', 'dtype = "float16"\nvalue = "300 * n"', "argument[3].value, for shapes[1]"),
+    (
+        'role = "in"\nshape = "n"\ndtype = "float32"',
+        'role = "in"\nshape = "n"\ndtype = "int8"\nvalues = { kind = "integers", low = -128, high = 129 }',
+        "argument[0].values, for shapes[0]",
+    ),
+    (
+        'role = "in"\nshape = "n"\ndtype = "float32"',
+        'role = "in"\nshape = "n"\ndtype = "uint8"\nvalues = "permutation"',
+        "argument[0].values, for shapes[1]",
+    ),
     ("block = 128", "blocks = 128", "launch.block"),
     ("block = 128", "block = 128\nblocks = 128", "launch.blocks"),
     ('file = "reference.py"', 'file = "other.py"', "reference.file"),
     ('file = "reference.py"', 'file = "spec.toml"', "reference.file"),
+    ('file = "reference.py"', 'file = "."', "reference.file"),
     ('file = "reference.py"', "", "reference.file"),
     ('file = "reference.py"', 'file = "reference.py"\ngrid = 1', "reference.grid"),
     ("[launch]", '[run]\norders = ["sideways"]\n[launch]', "run.orders"),
@@ -128,6 +146,28 @@ def test_what_is_wrong_with_a_specification_is_named(old: str, new: str, key: st
     with pytest.raises(SpecError) as error:
         read(spec)
     assert str(error.value).startswith(f"{spec}: {key}: ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("block = 128", "block = [32, 32]"),
+        ("block = 128", "block = [1, 1, 64]"),
+        ('dtype = "int32"\nvalue = "n"', 'dtype = "uint8"\nvalue = "n % 256"'),
+        ('dtype = "int32"\nvalue = "n"', 'dtype = "int8"\nvalue = "-128"'),
+        ('dtype = "int32"\nvalue = "n"', 'dtype = "uint64"\nvalue = "9223372036854775807"'),
+        (
+            'role = "in"\nshape = "n"\ndtype = "float32"',
+            'role = "in"\nshape = "n"\ndtype = "int8"\nvalues = { kind = "integers", low = -128, high = 128 }',
+        ),
+    ],
+)
+def test_what_fits_exactly_is_right(old: str, new: str, tmp_path: Path) -> None:
+    spec = write(tmp_path, SCALE)
+    text = spec.read_text()
+    assert old in text
+    spec.write_text(text.replace(old, new, 1))
+    read(spec)
 
 
 def test_a_file_that_is_no_specification(tmp_path: Path) -> None:
@@ -183,6 +223,87 @@ def test_a_kernel_as_the_reference_and_limits_against_it(tmp_path: Path) -> None
     (tmp_path / "reference.cu").write_text(RIGHT.replace("if (i < n)", ""))
     with pytest.raises(SpecError):
         judge(read(spec), tmp_path / "candidate.cu")
+
+
+TYPES = [
+    ("float32", "float", True),
+    ("float32", "int", False),
+    ("float32", "double", False),
+    ("int32", "int", True),
+    ("int32", "unsigned", True),
+    ("int32", "float", False),
+    ("int32", "long long", False),
+    ("int32", "short", False),
+    ("int32", "struct S", True),
+    ("int64", "long long", True),
+    ("int64", "double", False),
+    ("float64", "double", True),
+    ("float64", "long long", False),
+    ("uint8", "unsigned char", True),
+    ("bool", "bool", True),
+    ("bool", "int", False),
+    ("int16", "short", True),
+    ("float16", "__half", True),
+    ("float16", "short", False),
+]
+
+
+@pytest.mark.parametrize(("dtype", "parameter", "is_right"), TYPES)
+def test_parameters_are_of_the_types_of_arguments(dtype: str, parameter: str, is_right: bool, tmp_path: Path) -> None:
+    scalar = f'[[argument]]\nname = "a"\nrole = "scalar"\ndtype = "{dtype}"\nvalue = "n % 2"\n'
+    arguments = array("x", "in", '"n"') + array("y", "out", '"n"') + scalar
+    problem = Problem("[{ n = 1 }, { n = 33 }]", arguments, "def reference(x):\n    return x", "1", '"n"')
+    candidate = (
+        f"{'#include <cuda_fp16.h>' if parameter == '__half' else 'struct S { int i; };'}\n"
+        f'extern "C" __global__ void copy(const float *x, float *y, {parameter} a) '
+        "{ y[threadIdx.x] = x[threadIdx.x]; }"
+    )
+    verdict = judged(tmp_path, problem, candidate, ".cu", '[run]\nseeds = 1\norders = ["issue"]')
+    assert [reason.kind for reason in verdict.reasons] == ([] if is_right else ["refused"])
+
+
+def test_arrays_are_pointers(tmp_path: Path) -> None:
+    problem = Problem(
+        "[{ n = 3 }]",
+        array("x", "in", '"n"') + array("y", "out", '"n"'),
+        "def reference(x):\n    return x",
+        "1",
+        '"n"',
+    )
+    for first in ("float x", "int x", "double x"):
+        candidate = f'extern "C" __global__ void copy({first}, float *y) {{ y[threadIdx.x] = x; }}'
+        verdict = judged(tmp_path, problem, candidate, ".cu")
+        assert [reason.kind for reason in verdict.reasons] == ["refused"]
+
+
+# Odd launches read much, even ones compute much.
+TURNS = """
+__device__ unsigned launches;
+extern "C" __global__ void scale(const float *x, float *y, float a, int n) {
+    int i = threadIdx.x;
+    bool odd = atomicAdd(&launches, 0u) & 1;
+    if (odd) for (int k = 0; k < 30; k++) { if (i < n) ((volatile float *)y)[i] = 0; }
+    else for (volatile int k = 0; k < 600; k++) { }
+    if (i < n) y[i] = a * x[i];
+    __syncthreads();
+    if (i == 0) atomicAdd(&launches, 1u);
+}
+"""
+
+
+@pytest.mark.parametrize("limits", ["instructions = 8\nbytes = 8", "instructions = 8", "bytes = 8"])
+def test_one_run_must_keep_all_limits(limits: str, tmp_path: Path) -> None:
+    (tmp_path / "base.cu").write_text(RIGHT)
+    (tmp_path / "candidate.cu").write_text(TURNS)
+    problem = Problem("[{ n = 255 }]", SCALE.arguments, SCALE.reference, "1", "256")
+    baseline = '[baseline]\nfile = "base.cu"\ngrid = 1\nblock = 256\n'
+    verdict = judge(read(write(tmp_path, problem, f"{baseline}[limits]\n{limits}")), tmp_path / "candidate.cu")
+    (cost,) = verdict.costs
+    assert cost.baseline_instructions and cost.baseline_bytes
+    many = cost.instructions > 8 * cost.baseline_instructions, cost.bytes > 8 * cost.baseline_bytes
+    # Either limit is kept by every other run.
+    assert verdict.accepted == ("\n" not in limits)
+    assert many.count(True) == 1 and {reason.kind for reason in verdict.reasons} <= {"instructions", "bytes"}
 
 
 def test_a_seed_repeats_a_verdict(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from .. import nvrtc
-from .._warpwright import Device, Kernel, Memory
+from .._warpwright import Device, Kernel, Memory, Param
 from ..errors import CompileError, WarpwrightError
 from ..report import Report
-from ..run import _packed
-from .spec import LaunchOf, Run
+from .spec import Argument, LaunchOf, Run
 from .stage import Stage
 
 
@@ -42,6 +43,9 @@ class Outcome:
 class Candidate(Protocol):
     """Something that can be run."""
 
+    deadline: float
+    """Of all runs, by `time.monotonic`."""
+
     def run(self, stage: Stage, order: str) -> Outcome:
         """Runs once."""
 
@@ -54,14 +58,22 @@ class KernelCandidate:
 
     def __init__(self, file: Path, device: Device, launch: LaunchOf, run: Run) -> None:
         self._device, self._launch, self._run = device, launch, run
+        self.deadline = float("inf")
         self._kernel = _load(file, device, launch)
 
     def run(self, stage: Stage, order: str) -> Outcome:
         outcome, launch, sizes = Outcome(), self._launch, stage.sizes
         params, values = self._kernel.params, stage.values()
         names = [argument.name for argument in stage.arguments]
+        message = None
         if len(params) != len(values):
             message = f"`{self._kernel.name}` has {len(params)} parameters, not {len(values)}: {', '.join(names)}"
+        for number, (param, argument) in enumerate(zip(params, stage.arguments)):
+            if message is None and (why := _other_type(param, argument)) is not None:
+                message = (
+                    f"parameter {number} of `{self._kernel.name}` is {why}, and `{argument.name}` is {_type(argument)}"
+                )
+        if message is not None:
             return Outcome(failures=[("refused", message)], is_last=True)
         outputs: list[tuple[Memory, str, int]] = [
             (stage.memories[argument.name], argument.name, argument.dtype.bytes)
@@ -70,8 +82,12 @@ class KernelCandidate:
         ]
         try:
             packed = bytearray(params[-1].offset + params[-1].bytes if params else 0)
-            for param, name, value in zip(params, names, values):
-                packed[param.offset : param.offset + param.bytes] = _packed(param, value, name)
+            for param, argument, value in zip(params, stage.arguments, values):
+                if argument.is_array:
+                    value = int(value).to_bytes(8, "little")
+                else:
+                    value = np.array([value]).astype(argument.dtype.storage).tobytes()
+                packed[param.offset : param.offset + param.bytes] = value
             launched = self._device.launch(
                 self._kernel,
                 [extent.value(sizes) for extent in launch.grid],
@@ -91,6 +107,23 @@ class KernelCandidate:
 
     def close(self) -> None:
         pass
+
+
+def _type(argument: Argument) -> str:
+    return f"an array of {argument.dtype.name}" if argument.is_array else argument.dtype.name
+
+
+def _other_type(param: Param, argument: Argument) -> str | None:
+    """What a parameter is that is not of an argument's type, as far as the PTX says: bits are of any kind."""
+    kind, size = param.type[0], 8 if argument.is_array else argument.dtype.bytes
+    is_float = argument.dtype.is_float and not argument.is_array
+    if param.bytes != size:
+        return f"of {param.bytes} bytes (`{param.type}`{', a structure' if param.is_array else ''})"
+    if param.is_array or kind == "b":
+        return "a structure" if param.is_array and argument.is_array else None
+    if (kind == "f") != is_float:
+        return f"`{param.type}`"
+    return "a pointer" if param.is_pointer and not argument.is_array else None
 
 
 def how(run: Run) -> dict[str, Any]:

@@ -139,6 +139,8 @@ class Client:
         self.arrays: dict[int, tuple[int, RemoteMemory | None]] = {}
         """Arrays of the run, by their address: bytes, and what shows what is written there, if that counts."""
         self._lent: dict[int, RemoteMemory] = {}
+        self.new: dict[int, int] = {}
+        """Memory that is new, and has no contents: addresses, and bytes."""
         self._keys = 0
         # A NaN, no byte of which is 0 or 0xff, as programs fill memory with.
         low, middle, high = (1 + byte % 254 for byte in os.urandom(3))
@@ -175,9 +177,9 @@ class Client:
             if first <= address < first + size:
                 return memory or RemoteMemory(self, address, bytes, -1, True, False)
         self._keys += 1
-        self.ask(
-            {"do": "lend", "memory": self._keys, "address": address, "bytes": bytes, "name": name, "fresh": not written}
-        )
+        is_new = self.new.pop(address, None) == bytes
+        fresh = is_new or not written
+        self.ask({"do": "lend", "memory": self._keys, "address": address, "bytes": bytes, "name": name, "fresh": fresh})
         memory = RemoteMemory(self, address, bytes, self._keys, written, writable)
         self._lent[self._keys] = memory
         return memory
@@ -282,6 +284,7 @@ def _unwritten_arrays(client: Client) -> None:
     def spoilt(array: np.ndarray) -> np.ndarray:
         if array.size and array.flags.c_contiguous and not array.dtype.hasobject:
             client.spoil(view(array.ctypes.data, array.nbytes, array))
+            client.new[array.ctypes.data] = array.nbytes
         return array
 
     np.empty = lambda *given, **named: spoilt(plain(*given, **named))  # type: ignore

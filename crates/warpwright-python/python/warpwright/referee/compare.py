@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,15 +70,3 @@ def compare(argument: Argument, stored: Array, expected: Array) -> Mismatch | No
     worst = np.unravel_index(int(np.argmax(off)), off.shape)
     index = tuple(int(part) for part in worst)
     return Mismatch(index, _number(got[worst]), _number(expected[worst]), wrong, off.size)
-
-
-def constant_that_passes(argument: Argument, runs: Iterable[Array]) -> float | None:
-    """A value that would pass for every element of every run: such tolerances say nothing."""
-    runs = list(runs)
-    values = np.concatenate([run.astype(np.float64).ravel() for run in runs])
-    finite = values[np.isfinite(values)]
-    candidates = [0.0, *([float(np.median(finite)), float(finite.mean())] if finite.size else [])]
-    for constant in candidates:
-        if all((excess(argument, np.full(run.shape, constant), run) <= 1).all() for run in runs):
-            return constant
-    return None

@@ -27,6 +27,15 @@ class DType:
         """Of an element."""
         return self.storage.itemsize
 
+    def has(self, value: float) -> bool:
+        """Whether a number is in its range."""
+        if self.name == "bool":
+            return value in (0, 1)
+        if not self.is_float:
+            bounds = np.iinfo(self.storage)
+            return value == int(value) and int(bounds.min) <= value <= int(bounds.max)
+        return bool(np.isfinite(self.decode(self.encode(np.array([float(value)])))[0]))
+
     def decode(self, array: Array) -> Array:
         """The values of stored elements: float64 of floats, integers as they are."""
         # Bytes that nobody has written may be a signalling NaN.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,17 +20,24 @@ from .._warpwright import Device
 from ..errors import WarpwrightError
 from ..report import Report
 from .candidates import Candidate, KernelCandidate, Outcome, Rejected, Unusable
-from .compare import compare, constant_that_passes, excess
+from .compare import compare
 from .dtypes import Array
 from .expressions import ExpressionError
 from .program import ProgramCandidate
 from .reference import Reference, ReferenceKernel
 from .spec import Sizes, Spec, SpecError
 from .stage import Scalar, Stage
+from .tolerances import Passing
 from .values import poison
 
 SECTOR = 32
 """Bytes of a transaction of global memory."""
+
+MORE = 16
+"""Further sets of values by which tolerances are tried that seem to let a constant pass."""
+
+PROGRAM_RUNS = 3
+"""Runs with the same shape and scalars that a program has at least."""
 
 MAX_TRAPS = 3
 """Kernels that do not end take their time. After so many, there are no more runs."""
@@ -81,7 +89,8 @@ def _line(access: dict[str, Any]) -> Any:
 
 @dataclass
 class Cost:
-    """What the launches of a run do for one shape: of the cheapest run, since a first one may tune, or make tables."""
+    """What the launches of a run do for one shape: of the cheapest run, since a first one may tune, or make tables. It
+    is one run: what is least of several, none may be."""
 
     shape: Sizes
     instructions: int
@@ -137,6 +146,11 @@ class _Judge:
     def __init__(self, spec: Spec, file: Path, seed: int) -> None:
         self._spec, self._file, self._seed = spec, file, seed
         self._device = Device(spec.sm)
+        # What a program does can be compared if it runs thrice with the same scalars and other arrays.
+        self._is_program = file.suffix == ".py"
+        least = -(-PROGRAM_RUNS // len(spec.run.orders)) if self._is_program else 1
+        self._seeds = max(spec.run.seeds, least)
+        self._deadline = time.monotonic() + spec.run.total_seconds
         self._stages: dict[int, Stage] = {}
         self._stored: dict[RunKey, dict[str, Array]] = {}
         self._verdict = Verdict(spec.name, str(file), seed, planned=len(list(self._plan())))
@@ -145,16 +159,35 @@ class _Judge:
     def verdict(self) -> Verdict:
         # Before anything of the candidate runs, which could write into files.
         reference = Reference(self._spec)
+        try:
+            return self._verdict_by(reference)
+        finally:
+            reference.close()
+
+    def _left(self) -> float:
+        """The seconds that are left for all. SpecError if there are none."""
+        left, total = self._deadline - time.monotonic(), self._spec.run.total_seconds
+        if left <= 0:
+            raise SpecError(
+                f"{self._spec.file}: run.total_seconds: {total:g} seconds are over, and there is no verdict: allow "
+                "more, or take fewer or smaller shapes"
+            )
+        return left
+
+    def _verdict_by(self, reference: Reference) -> Verdict:
         baseline = ReferenceKernel(self._spec, self._spec.baseline) if self._spec.baseline is not None else None
         try:
             candidate = self._open()
         except Rejected as error:
             self._verdict.add(Reason(error.kind, str(error)))
             return self._verdict
+        candidate.deadline = self._deadline
         try:
             self._run_all(candidate)
         finally:
             candidate.close()
+        if self._verdict.reasons and time.monotonic() >= self._deadline:
+            return self._verdict
         self._compare_all(reference)
         self._weigh(baseline)
         return self._verdict
@@ -176,7 +209,7 @@ class _Judge:
         run, shapes = self._spec.run, range(len(self._spec.shapes))
         for shape in shapes:
             for order in range(len(run.orders)):
-                for seed in range(run.seeds):
+                for seed in range(self._seeds):
                     yield RunKey(shape, order, seed)
         for shape in reversed(shapes):
             yield RunKey(shape, 0, 0, is_repeat=True)
@@ -188,6 +221,8 @@ class _Judge:
         """The arrays of a run, outputs as they are before it, and the scalars."""
         spec, sizes = self._spec, self._spec.shapes[key.shape]
         random = self._random(2, key.shape, key.order, key.seed)
+        same = (key.order * self._seeds + key.seed) % max(1, len(spec.run.orders) * self._seeds // PROGRAM_RUNS)
+        of_scalars = self._random(5, key.shape, same) if self._is_program and key.seed < self._seeds else random
         before = self._random(3, key.shape, key.order, key.seed, int(key.is_repeat))
         arrays: dict[str, Array] = {}
         scalars: dict[str, Scalar] = {}
@@ -203,7 +238,8 @@ class _Judge:
                     scalars[argument.name] = argument.value.value(sizes)
                 else:
                     assert argument.values is not None
-                    scalars[argument.name] = argument.values.draw(argument.dtype, (), sizes, random).item()
+                    drawn = argument.values.draw(argument.dtype, (), sizes, of_scalars)
+                    scalars[argument.name] = drawn.item()
             except ExpressionError as error:
                 raise SpecError(f"{spec.file}: argument[{number}].values: {error}") from None
         return arrays, scalars
@@ -217,6 +253,11 @@ class _Judge:
     def _run_all(self, candidate: Candidate) -> None:
         traps = 0
         for key in self._plan():
+            if time.monotonic() >= self._deadline:
+                total = self._spec.run.total_seconds
+                why = f"its runs have taken the {total:g} seconds that there are for all (run.total_seconds)"
+                self._verdict.add(Reason("timeout", why))
+                return
             arrays, scalars = self._drawn(key)
             try:
                 if key.shape not in self._stages:
@@ -224,7 +265,7 @@ class _Judge:
             except WarpwrightError as error:
                 raise SpecError(f"{self._spec.file}: shapes[{key.shape}]: {error}") from None
             stage = self._stages[key.shape]
-            stage.fill(arrays, scalars)
+            stage.fill(arrays, scalars, key.is_repeat)
             outcome = candidate.run(stage, self._order(key))
             self._verdict.runs += 1
             self._judge_run(key, stage, outcome, arrays)
@@ -282,16 +323,16 @@ class _Judge:
         """Compares what was stored with what is right."""
         spec = self._spec
         right: set[tuple[int, str]] = set()
-        known: dict[str, list[Array]] = {argument.name: [] for argument in spec.outputs}
-        before: dict[str, list[Array]] = {argument.name: [] for argument in spec.outputs}
+        passing: dict[tuple[str, int | None], Passing] = {}
         for key in self._plan():
             if key not in self._stored and key.is_repeat:
                 continue
             arrays, scalars = self._drawn(key)
-            expected = reference.expected(key.shape, arrays, scalars)
+            expected = reference.expected(key.shape, arrays, scalars, self._left())
             for argument in spec.outputs:
-                known[argument.name].append(expected[argument.name])
-                before[argument.name].append(argument.dtype.decode(arrays[argument.name]))
+                for shape in (key.shape, None):
+                    known = passing.setdefault((argument.name, shape), Passing(argument))
+                    known.add(argument.dtype.decode(arrays[argument.name]), expected[argument.name])
                 stored = self._stored.get(key, {}).get(argument.name)
                 if stored is None:
                     continue
@@ -306,46 +347,77 @@ class _Judge:
                     message += "; the first run with these inputs was right"
                 details = {"index": found.index, "got": found.got, "expected": found.expected}
                 self._verdict.add(self._reason(key, kind, message, argument=argument.name, **details))
-        self._check_tolerances(known, before)
+        for (name, place), known in passing.items():
+            self._check_tolerances(reference, name, place, known)
 
-    def _check_tolerances(self, known: dict[str, list[Array]], before: dict[str, list[Array]]) -> None:
-        """Refuses tolerances by which a kernel that computes nothing would pass."""
-        for number, argument in enumerate(self._spec.arguments):
-            if not argument.is_output:
-                continue
-            runs = known[argument.name]
-            constant = constant_that_passes(argument, runs)
-            passing = None if constant is None else f"{constant:g} in all elements of {argument.name}"
-            if all((excess(argument, old, new) <= 1).all() for old, new in zip(before[argument.name], runs)):
-                passing = f"what {argument.name} has before the run"
-            if passing is not None:
-                raise SpecError(
-                    f"{self._spec.file}: argument[{number}].atol: {passing} would pass for right (rtol "
-                    f"{argument.rtol:g}, atol {argument.atol:g}). Make the tolerances smaller, or the values other"
-                )
+    def _check_tolerances(self, reference: Reference, name: str, place: int | None, known: Passing) -> None:
+        """Refuses tolerances by which a kernel that computes nothing would pass, for a shape or for all of them."""
+        spec = self._spec
+        number, argument = next((n, given) for n, given in enumerate(spec.arguments) if given.name == name)
+        sizes = None if place is None else spec.shapes[place]
+        shapes = range(len(spec.shapes)) if place is None else [place]
+        # A few runs of few elements may be alike by chance.
+        for key in (RunKey(shape, 0, self._seeds + more) for more in range(MORE) for shape in shapes):
+            if known.loose(sizes) is None:
+                return
+            arrays, scalars = self._drawn(key)
+            expected = reference.expected(key.shape, arrays, scalars, self._left())
+            known.add(argument.dtype.decode(arrays[name]), expected[name])
+        what = known.loose(sizes)
+        if what is None:
+            return
+        where = "" if sizes is None else f"for {', '.join(f'{size} = {value}' for size, value in sizes.items())}, "
+        if known.is_special:
+            raise SpecError(
+                f"{spec.file}: argument[{number}]: {where}the reference has {what}: a kernel that writes that would "
+                "pass. Choose other values for the inputs, or leave the shape out"
+            )
+        raise SpecError(
+            f"{spec.file}: argument[{number}].atol: {where}{what} would pass for right (rtol {argument.rtol:g}, atol "
+            f"{argument.atol:g}), and results are up to {known.largest:g}. Make the tolerances smaller, or choose "
+            "other values for the inputs"
+        )
 
     def _weigh(self, baseline: ReferenceKernel | None) -> None:
-        """Compares the costs."""
+        """Compares the costs of one run with the limits: of that which keeps them, or comes nearest to that."""
         spec, limits, verdict = self._spec, self._spec.limits, self._verdict
         for number, costs in self._costs.items():
-            stage, cost = self._stages[number], Cost(spec.shapes[number], *map(min, zip(*costs)))
+            stage, compulsory, of = self._stages[number], 0, (0, 0)
             for argument in spec.arrays:
                 sectors = -(-stage.arrays[argument.name].nbytes // SECTOR)
-                cost.compulsory_bytes += sectors * SECTOR * (argument.is_input + argument.is_output)
+                compulsory += sectors * SECTOR * (argument.is_input + argument.is_output)
             if baseline is not None:
+                self._left()
                 _, outcome = baseline.run(number, *self._drawn(RunKey(number, 0, 0)))
-                cost.baseline_instructions, cost.baseline_bytes = costs_of(outcome)
-            verdict.costs.append(cost)
-            for kind, limit, of, what in (
-                ("instructions", limits.instructions, cost.baseline_instructions, "the baseline's"),
-                ("bytes", limits.bytes, cost.baseline_bytes, "the baseline's"),
-                ("traffic", limits.traffic, cost.compulsory_bytes, "the bytes of its inputs and outputs,"),
-            ):
-                spent = cost.instructions if kind == "instructions" else cost.bytes
-                if limit is not None and of is not None and spent > limit * of:
+                of = costs_of(outcome)
+            bounds = [
+                (kind, limit, whole, what)
+                for kind, limit, whole, what in (
+                    ("instructions", limits.instructions, of[0], "the baseline's"),
+                    ("bytes", limits.bytes, of[1], "the baseline's"),
+                    ("traffic", limits.traffic, compulsory, "the bytes of its inputs and outputs,"),
+                )
+                if limit is not None
+            ]
+
+            def excess(spent: tuple[int, int], bounds: list[tuple[str, float, int, str]] = bounds) -> float:
+                """By how much a run is over the limit that it is most over."""
+                over = [1.0]
+                for kind, limit, whole, _ in bounds:
+                    part = spent[kind != "instructions"]
+                    if part > limit * whole:
+                        over.append(part / (limit * whole) if limit * whole else float("inf"))
+                return max(over)
+
+            best = min(costs, key=lambda spent: (excess(spent), spent))
+            known = of if baseline is not None else (None, None)
+            verdict.costs.append(Cost(spec.shapes[number], best[0], best[1], known[0], known[1], compulsory))
+            for kind, limit, whole, what in bounds:
+                spent = best[kind != "instructions"]
+                if spent > limit * whole:
                     unit = "instructions of warps" if kind == "instructions" else "bytes of global memory"
-                    message = f"{spent} {unit} are more than {limit:g} times {what} {of}"
-                    verdict.add(Reason(kind, message, dict(cost.shape)))
+                    message = f"{spent} {unit} are more than {limit:g} times {what} {whole}"
+                    verdict.add(Reason(kind, message, dict(spec.shapes[number])))
 
 
 def costs_of(outcome: Outcome) -> tuple[int, int]:

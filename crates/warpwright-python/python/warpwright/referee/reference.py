@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import inspect
-import sys
-import traceback
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +13,7 @@ from .._warpwright import Device
 from .candidates import KernelCandidate, Outcome, Rejected, Unusable
 from .compare import as_stored
 from .dtypes import Array
+from .function import Function, FunctionError
 from .spec import Argument, FunctionFile, KernelFile, Sizes, Spec, SpecError
 from .stage import Scalar, Stage
 
@@ -57,46 +55,65 @@ class Reference:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self.kernel = ReferenceKernel(spec, spec.reference) if isinstance(spec.reference, KernelFile) else None
-        self._function = _function(spec, spec.reference) if isinstance(spec.reference, FunctionFile) else None
+        self._function: Function | None = None
+        if isinstance(spec.reference, FunctionFile):
+            try:
+                self._function = Function(spec.reference.file, spec.reference.function)
+            except FunctionError as error:
+                raise SpecError(f"{spec.file}: {spec.reference.file} {error}") from None
 
-    def expected(self, number: int, values: Mapping[str, Array], scalars: Mapping[str, Scalar]) -> dict[str, Array]:
-        """The values of each output: float64 of floats. `values` are the stored elements of all arrays."""
+    def close(self) -> None:
+        """Ends its process."""
+        if self._function is not None:
+            self._function.close()
+
+    def expected(
+        self, number: int, values: Mapping[str, Array], scalars: Mapping[str, Scalar], left: float
+    ) -> dict[str, Array]:
+        """The values of each output: float64 of floats. `values` are the stored elements of all arrays. There are
+        `left` seconds for all."""
         spec = self._spec
+        seconds = min(spec.reference_seconds, left)
         if self.kernel is not None:
+            began = time.monotonic()
             stored, _ = self.kernel.run(number, values, scalars)
+            if time.monotonic() - began > seconds:
+                why = f"takes more than {seconds:g} seconds for {dict(spec.shapes[number])}: see reference.seconds"
+                raise SpecError(f"{spec.file}: {spec.reference.file} {why}")
             return {argument.name: argument.dtype.decode(stored[argument.name]) for argument in spec.outputs}
         assert self._function is not None and isinstance(spec.reference, FunctionFile)
         sizes = spec.shapes[number]
-        function, where = self._function, f"{spec.file}: {spec.reference.file}, `{spec.reference.function}`"
-        given: dict[str, Any] = {**sizes, **scalars}
+        where = f"{spec.file}: {spec.reference.file}, `{spec.reference.function}`"
+        numbers: dict[str, Any] = {**sizes, **scalars}
+        arrays = {}
         for argument in spec.arguments:
             if argument.is_input:
                 array = values[argument.name]
                 exact = spec.reference.is_exact or argument.dtype.name == "bfloat16"
-                given[argument.name] = argument.dtype.decode(array.copy()) if exact else array.copy()
-        wanted = inspect.signature(function).parameters
+                arrays[argument.name] = argument.dtype.decode(array) if exact else array
+        wanted = self._function.parameters
         for name in wanted:
-            if name not in given:
+            if name not in numbers and name not in arrays:
                 raise SpecError(f"{where} has the parameter `{name}`, which is neither an input, a scalar nor a size")
         try:
-            with np.errstate(all="ignore"):
-                result = function(**{name: given[name] for name in wanted})
-        except Exception:
-            raise SpecError(f"{where} failed for {dict(sizes)}:\n{traceback.format_exc(limit=-4)}") from None
-        return self._results(result, sizes, where)
+            results = self._function.call(
+                {name: value for name, value in numbers.items() if name in wanted and name not in arrays},
+                {name: array for name, array in arrays.items() if name in wanted},
+                seconds,
+            )
+        except FunctionError as error:
+            raise SpecError(f"{where}, for {dict(sizes)}, {error}") from None
+        return self._results(results, sizes, where)
 
-    def _results(self, result: Any, sizes: Sizes, where: str) -> dict[str, Array]:
+    def _results(self, results: list[Array], sizes: Sizes, where: str) -> dict[str, Array]:
         outputs = self._spec.outputs
-        results = result if isinstance(result, tuple) else (result,)
         if len(results) != len(outputs):
             names = ", ".join(argument.name for argument in outputs)
             raise SpecError(f"{where} returns {len(results)} arrays: it must return, in a tuple, {names}")
         return {argument.name: self._result(argument, array, sizes, where) for argument, array in zip(outputs, results)}
 
-    def _result(self, argument: Argument, result: Any, sizes: Sizes, where: str) -> Array:
-        array, shape = np.asarray(result), self._spec.extents(argument, sizes)
-        if array.dtype.kind not in "biuf":
-            raise SpecError(f"{where} returns {array.dtype} for {argument.name}, and not numbers")
+    def _result(self, argument: Argument, array: Array, sizes: Sizes, where: str) -> Array:
+        shape = self._spec.extents(argument, sizes)
         if array.shape != shape and not (array.ndim == 0 and shape == (1,)):
             raise SpecError(
                 f"{where} returns an array of shape {array.shape} for {argument.name}, which has {shape} for "
@@ -106,21 +123,3 @@ class Reference:
             raise SpecError(f"{where} returns fractions for {argument.name}, which is {argument.dtype.name}")
         values = array.astype(np.float64) if argument.dtype.is_float else array
         return as_stored(argument, values.reshape(shape))
-
-
-def _function(spec: Spec, named: FunctionFile) -> Callable[..., Any]:
-    """Imports the function."""
-    loaded = importlib.util.spec_from_file_location("_warpwright_reference", named.file)
-    assert loaded is not None and loaded.loader is not None
-    module = importlib.util.module_from_spec(loaded)
-    sys.path.insert(0, str(named.file.parent))
-    try:
-        loaded.loader.exec_module(module)
-    except Exception:
-        raise SpecError(f"{spec.file}: {named.file} fails:\n{traceback.format_exc(limit=-4)}") from None
-    finally:
-        sys.path.pop(0)
-    function = getattr(module, named.function, None)
-    if not callable(function):
-        raise SpecError(f"{spec.file}: reference.function: {named.file} has no function `{named.function}`")
-    return function

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,10 @@ from .values import KINDS, Range, Values
 
 Sizes = Mapping[str, int]
 """A shape: a number for each size."""
+
+
+MAX_GRID, MAX_BLOCK, MAX_THREADS = (2**31 - 1, 65535, 65535), (1024, 1024, 64), 1024
+"""What devices take: blocks and threads along each axis, and threads of a block."""
 
 
 class SpecError(Exception):
@@ -93,6 +98,7 @@ class Run:
     seconds: float
     host_bytes: Expression
     scratch_bytes: int
+    total_seconds: float
 
     def has(self, check: str) -> bool:
         """Whether a check is on."""
@@ -120,6 +126,8 @@ class Spec:
     arguments: tuple[Argument, ...]
     shapes: tuple[Sizes, ...]
     reference: KernelFile | FunctionFile
+    reference_seconds: float
+    """For one call, or one run."""
     baseline: KernelFile | None
     run: Run
     limits: Limits
@@ -292,7 +300,9 @@ class _Reader:
         if not any(argument.is_output for argument in arguments):
             raise document.error("argument", 'a kernel writes something: one of the roles must be "out" or "inout"')
         launch = self._launch(document.table("launch")) if document.has("launch") else None
-        reference = self._named(document.table("reference"))
+        reference_table = document.table("reference")
+        seconds = reference_table.number("seconds", 300.0, 0.1) or 300.0
+        reference = self._named(reference_table)
         baseline = self._named(document.table("baseline")) if document.has("baseline") else None
         if isinstance(baseline, FunctionFile):
             raise document.error("baseline.file", "what a candidate's cost is compared with is a kernel: .ptx or .cu")
@@ -307,7 +317,9 @@ class _Reader:
                 "limits", "instructions and bytes are multiples of those of a kernel: name it under [baseline]"
             )
         document.end()
-        spec = Spec(self._file, name, sm, function, launch, arguments, shapes, reference, baseline, run, limits)
+        spec = Spec(
+            self._file, name, sm, function, launch, arguments, shapes, reference, seconds, baseline, run, limits
+        )
         self._try(spec, document)
         return spec
 
@@ -416,7 +428,7 @@ class _Reader:
         given = table.take("file", str, "the path of a .py, .ptx or .cu file, from the folder of the specification")
         file = self._file.parent / given
         if not file.is_file():
-            raise table.error("file", f"{file} is not there")
+            raise table.error("file", f"{file} is no file" if file.exists() else f"{file} is not there")
         if file.suffix in (".ptx", ".cu"):
             return KernelFile(file, self._launch(table))
         if file.suffix != ".py":
@@ -445,6 +457,7 @@ class _Reader:
             table.number("seconds", 60.0, 0.1) or 60.0,
             table.expression("host_bytes", self._names, 0),
             table.whole("scratch_bytes", 1 << 30, 0),
+            table.number("total_seconds", 3600.0, 0.1) or 3600.0,
         )
         names = [name.strip() for name in run.check.split(",")]
         known = ("all", "memcheck", "racecheck", "initcheck", "synccheck", "synccheck=strict")
@@ -465,17 +478,41 @@ class _Reader:
                 for extent in argument.shape:
                     self._from(document, f"argument[{index}].shape, for shapes[{number}]", extent, sizes, 1)
                 if argument.value is not None:
-                    self._from(document, f"argument[{index}].value, for shapes[{number}]", argument.value, sizes, None)
+                    key = f"argument[{index}].value, for shapes[{number}]"
+                    value = self._from(document, key, argument.value, sizes, None)
+                    if not argument.dtype.has(value):
+                        raise document.error(
+                            key, f"`{argument.value.text}` is {value}, which no {argument.dtype.name} is"
+                        )
+                if argument.values is not None:
+                    try:
+                        argument.values.check(argument.dtype, spec.extents(argument, sizes), sizes)
+                    except ExpressionError as error:
+                        raise document.error(f"argument[{index}].values, for shapes[{number}]", str(error)) from None
             for key, launch in kernels:
-                for extent in (*launch.grid, *launch.block):
-                    self._from(document, f"{key}, for shapes[{number}]", extent, sizes, 1)
-                self._from(document, f"{key}.shared, for shapes[{number}]", launch.shared, sizes, 0)
+                self._try_launch(document, key, f"for shapes[{number}]", launch, sizes)
             self._from(document, f"run.host_bytes, for shapes[{number}]", spec.run.host_bytes, sizes, 0)
 
-    def _from(self, document: Table, key: str, expression: Expression, sizes: Sizes, low: int | None) -> None:
+    def _try_launch(self, document: Table, path: str, where: str, launch: LaunchOf, sizes: Sizes) -> None:
+        """Refuses a launch that no device takes, whatever the kernel is."""
+        for name, extents, limits in (("grid", launch.grid, MAX_GRID), ("block", launch.block, MAX_BLOCK)):
+            key = f"{path}.{name}, {where}"
+            values = [self._from(document, key, extent, sizes, 1) for extent in extents]
+            for axis, extent, value, limit in zip("xyz", extents, values, limits):
+                if value > limit:
+                    raise document.error(
+                        key, f"`{extent.text}` is {value}, and a {name} has up to {limit} along {axis}"
+                    )
+            threads = math.prod(values)
+            if name == "block" and threads > MAX_THREADS:
+                raise document.error(key, f"a block of {threads} threads has more than {MAX_THREADS}")
+        self._from(document, f"{path}.shared, {where}", launch.shared, sizes, 0)
+
+    def _from(self, document: Table, key: str, expression: Expression, sizes: Sizes, low: int | None) -> int:
         try:
             value = expression.value(sizes)
         except ExpressionError as error:
             raise document.error(key, str(error)) from None
         if low is not None and value < low:
             raise document.error(key, f"`{expression.text}` is {value}, and must be {low} or more")
+        return value

@@ -40,6 +40,8 @@ class Stage:
         self.arrays: dict[str, Array] = {}
         self.addresses: dict[str, int] = {}
         self.scalars: dict[str, Scalar] = {}
+        self.is_repeat = False
+        """Whether the values are those of an earlier run."""
         for argument, memory, address in zip(spec.arrays, self.arena.views, self.arena.addresses):
             array = memory.view(argument.dtype.storage).reshape(self._shapes[argument.name])
             self.arrays[argument.name], self.addresses[argument.name] = array, address
@@ -52,9 +54,9 @@ class Stage:
             for argument, memory, address in zip(spec.arrays, self.arena.views, self.arena.addresses)
         }
 
-    def fill(self, values: Mapping[str, Array], scalars: Mapping[str, Scalar]) -> None:
+    def fill(self, values: Mapping[str, Array], scalars: Mapping[str, Scalar], is_repeat: bool = False) -> None:
         """The contents for a run: of outputs, too, which count as not written."""
-        self.scalars = dict(scalars)
+        self.scalars, self.is_repeat = dict(scalars), is_repeat
         for argument in self.arguments:
             if argument.is_array:
                 self.arrays[argument.name][...] = values[argument.name]

@@ -56,6 +56,26 @@ class Values:
     high: Expression | None = None
     value: float = 0.0
 
+    def check(self, dtype: DType, shape: tuple[int, ...], sizes: Mapping[str, int]) -> None:
+        """ExpressionError if there are values that the type has not."""
+        ends: list[float] = []
+        if self.kind == "constant":
+            ends = [self.value]
+        elif self.kind == "permutation":
+            ends = [int(np.prod(shape, dtype=np.int64)) - 1]
+        elif self.kind == "integers":
+            low, high = self._bounds(sizes)
+            ends = [low, high - 1]
+        for end in ends:
+            if not dtype.has(end):
+                raise ExpressionError(f"{end} is among them, which no {dtype.name} is")
+
+    def _bounds(self, sizes: Mapping[str, int]) -> tuple[int, int]:
+        low, high = (bound.value(sizes) if bound else default for bound, default in ((self.low, 0), (self.high, 100)))
+        if high <= low:
+            raise ExpressionError(f"there are no integers from {low} to {high}, that not included")
+        return low, high
+
     def draw(
         self, dtype: DType, shape: tuple[int, ...], sizes: Mapping[str, int], random: np.random.Generator
     ) -> Array:
@@ -65,11 +85,7 @@ class Values:
         if self.kind == "permutation":
             return dtype.encode(random.permutation(int(np.prod(shape, dtype=np.int64))).reshape(shape))
         if self.kind == "integers":
-            low, high = (
-                bound.value(sizes) if bound else default for bound, default in ((self.low, 0), (self.high, 100))
-            )
-            if high <= low:
-                raise ExpressionError(f"there are no integers from {low} to {high}, that not included")
+            low, high = self._bounds(sizes)
             return dtype.encode(random.integers(low, high, shape))
         scale = self.scale.draw(random)
         if self.offset is None:
