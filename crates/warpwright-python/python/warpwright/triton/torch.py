@@ -8,6 +8,7 @@ whatever of PyTorch is written in C++ would find it empty.
 
 What it cannot do:
 
+- what is registered for `AutogradCUDA`, or for CUDA in C++, is not called (`operators`: what Python registers for CUDA)
 - threads that the program starts have no such mode: `device="cuda"` fails in them as it does without
 - results of calls that the mode does not see are on the CPU: those of extensions in C++, and of `torch.load`, whose
   `map_location` must be `"cpu"`
@@ -28,6 +29,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils._device import _device_constructors
+
+from .operators import Operators, are_there
 
 CUDA = "_warpwright_cuda"
 """The attribute of storages that are "on cuda"."""
@@ -186,13 +189,24 @@ class Pretending(TorchFunctionMode):
     default = False
     """Whether `cuda` is the default device."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.operators = Operators(self, FIRST, _tensors, _is_marked, _mark)
+
+    def call(self, func: Any, on: bool, args: Any, kwargs: Any) -> Any:
+        """Calls a function that is on `cuda` or not, with the operators that are registered for CUDA if there are."""
+        if not are_there():
+            return func(*args, **kwargs)
+        with self.operators.called(on):
+            return func(*args, **kwargs)
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Calls a function of PyTorch for a program that may mean `cuda`."""
         if func in PLAIN:
             return func(*args, **(kwargs or {}))
         answer = ANSWERS.get(func)
         if answer is not None:
-            return answer(*args, **(kwargs or {}))
+            return self.call(answer, False, args, kwargs or {})
         kwargs, on = kwargs or {}, None
         if "pin_memory" in kwargs:
             kwargs = {name: value for name, value in kwargs.items() if name != "pin_memory"}
@@ -205,7 +219,7 @@ class Pretending(TorchFunctionMode):
             on = True
         if on is None:
             on = marked = any(map(_is_marked, _tensors((*args, *kwargs.values()))))
-        result = func(*args, **kwargs)
+        result = self.call(func, on, args, kwargs)
         if isinstance(result, torch.Tensor):
             if on and func in COPYING and not _is_marked(result):
                 result = result.clone()
@@ -400,9 +414,10 @@ def pretend(driver: Any) -> Callable[[], None]:
         # The call came through the mode, which is off meanwhile. Functions of the program that run backwards want it.
         here = mode in _get_current_function_mode_stack()
         with contextlib.nullcontext() if here else mode:
-            return run_backward(*args, **kwargs)
+            return mode.call(run_backward, False, args, kwargs)
 
     replace(torch.autograd, "_engine_run_backward", with_mode)
+    replace(torch.library.Library, "impl", mode.operators.take())
     _mode = mode
     mode.__enter__()
 
