@@ -212,11 +212,23 @@ def test_errors_of_kernels_are_raised(aten):
 
 
 def test_libraries_outlast_what_was_enabled(aten, launches):
+    @torch.library.custom_op("warpwright_tests::outlasting", mutates_args=())
+    def outlasting(x: torch.Tensor) -> torch.Tensor:
+        return seven_more(x)
+
     aten.impl("exp", seven_more, "CUDA")
+    aten.impl("square", seven_more, "CUDA")
+    left = ones()
     warpwright.triton.disable()
-    assert torch.exp(ones("cpu")).tolist() == pytest.approx([math.e] * 4)
+    assert torch.exp(left).tolist() == pytest.approx([math.e] * 4)
+    assert torch.square(left).tolist() == [1.0] * 4
+    with pytest.raises(AssertionError):
+        outlasting(left)
+    assert launches == []
     warpwright.triton.enable(cuda=True)
-    assert torch.exp(ones()).tolist() == [8.0] * 4 and launches == ["add_7"]
+    for operator in (torch.exp, torch.square, outlasting):
+        assert operator(ones()).tolist() == [8.0] * 4
+    assert launches == ["add_7"] * 3
 
 
 def test_what_was_registered_before_is_told(launches):

@@ -44,6 +44,10 @@ _kernels: dict[str, list[_Kernel]] = {}
 """By the names of operators, of which the last is called. They outlast `disable`: a library is made once."""
 
 
+_current: Operators | None = None
+"""The mode while there is one: what is registered meanwhile stays so."""
+
+
 def are_there() -> bool:
     """Whether anything is registered for CUDA."""
     return bool(_kernels)
@@ -63,7 +67,7 @@ class Operators(TorchDispatchMode):
 
     def __init__(self, pretending: Any, device: Any, tensors: Any, is_marked: Any, mark: Any) -> None:
         super().__init__()
-        self._pretending, self._device = pretending, device
+        self.pretending, self._device = pretending, device
         self._tensors, self._is_marked, self._mark = tensors, is_marked, mark
         self._is_on = False
         """Whether the call of PyTorch's function is on `cuda`: it is what tells of one without tensors."""
@@ -81,13 +85,13 @@ class Operators(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Calls what is registered for CUDA, if an operator is called on `cuda`."""
         kwargs = kwargs or {}
-        given = list(self._tensors((*args, *kwargs.values())))
-        on = any(map(self._is_marked, given)) if given else self._is_on
+        given = self.tensors(args, kwargs)
+        on = self.is_on(given)
         kernel = _last(func.name()) if on else None
         if kernel is not None:
             if self._is_on and kwargs.get("device") is not None:
                 kwargs = {**kwargs, "device": self._device}
-            result = self._in_mode(kernel)(*args, **kwargs)
+            result = _in_mode(kernel)(*args, **kwargs)
         else:
             result = func(*args, **kwargs)
         if on:
@@ -97,25 +101,24 @@ class Operators(TorchDispatchMode):
                     self._mark(tensor)
         return result
 
-    def _in_mode(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function of the program's that PyTorch calls: it may say `cuda`, though it came through the mode."""
+    def is_on(self, given: list[torch.Tensor]) -> bool:
+        """Whether a call with these tensors is on `cuda`."""
+        return any(map(self._is_marked, given)) if given else self._is_on
 
-        def call(*args: Any, **kwargs: Any) -> Any:
-            here = self._pretending in _get_current_function_mode_stack()
-            with contextlib.nullcontext() if here else self._pretending:
-                return function(*args, **kwargs)
-
-        return call
+    def tensors(self, args: Any, kwargs: Any) -> list[torch.Tensor]:
+        """The tensors among arguments."""
+        return list(self._tensors((*args, *kwargs.values())))
 
     def take(self) -> Callable[..., None]:
         """What takes the place of `Library.impl`. What was registered before it is taken if it can be."""
-        register = Library.impl
+        global _current
+        _current, register = self, Library.impl
 
         @functools.wraps(register)
         def impl(library: Any, op_name: Any, fn: Any, dispatch_key: str = "", **kwargs: Any) -> None:
             key = dispatch_key or library.dispatch_key
             is_plain = fn is fallthrough_kernel or not callable(fn)
-            inner = fn if is_plain or key in ("CUDA", "Meta") else functools.wraps(fn)(self._in_mode(fn))
+            inner = fn if is_plain or key in ("CUDA", "Meta") else functools.wraps(fn)(_in_mode(fn))
             register(library, op_name, inner, dispatch_key, **kwargs)
             name = _name(library.ns, op_name)
             if is_plain or key not in ("CUDA", "AutogradCUDA"):
@@ -129,27 +132,15 @@ class Operators(TorchDispatchMode):
         self._take_known()
         return impl
 
+    def leave(self) -> None:
+        """What was registered is not called any more."""
+        global _current
+        _current = None
+
     def _remember(self, name: str, kernel: _Kernel) -> None:
         _kernels.setdefault(name, []).append(kernel)
         if _is_composite(name):
-            kernel.above = self._above(name)
-
-    def _above(self, name: str) -> Any:
-        """Registers the choice between CUDA's kernel and the composition. It is there for as long as the result."""
-        namespace, _, own = name.partition("::")
-        packet, _, overload = own.partition(".")
-        operator = getattr(getattr(getattr(torch.ops, namespace), packet), overload or "default")
-
-        def choose(*args: Any, **kwargs: Any) -> Any:
-            given = list(self._tensors((*args, *kwargs.values())))
-            on = any(map(self._is_marked, given)) if given else self._is_on
-            kernel = _last(name) if on else None
-            return operator.decompose(*args, **kwargs) if kernel is None else self._in_mode(kernel)(*args, **kwargs)
-
-        library = Library(namespace, "IMPL")
-        assert library.m is not None
-        library.m.impl(own, "AutogradCPU", choose, False)
-        return library
+            kernel.above = _above(name)
 
     def _take_known(self) -> None:
         """Custom operators say what was registered for them; what other libraries have was not kept."""
@@ -168,6 +159,34 @@ class Operators(TorchDispatchMode):
                 "called; register it later, or run the program by `python -m warpwright.triton`",
                 stacklevel=2,
             )
+
+
+def _in_mode(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the program's that PyTorch calls: it may say `cuda`, though it came through the mode."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        mode = _current.pretending if _current is not None else None
+        with contextlib.nullcontext() if mode is None or mode in _get_current_function_mode_stack() else mode:
+            return function(*args, **kwargs)
+
+    return call
+
+
+def _above(name: str) -> Any:
+    """Registers the choice between CUDA's kernel and the composition. It is there for as long as the result."""
+    namespace, _, own = name.partition("::")
+    packet, _, overload = own.partition(".")
+    operator = getattr(getattr(getattr(torch.ops, namespace), packet), overload or "default")
+
+    def choose(*args: Any, **kwargs: Any) -> Any:
+        on = _current is not None and _current.is_on(_current.tensors(args, kwargs))
+        kernel = _last(name) if on else None
+        return operator.decompose(*args, **kwargs) if kernel is None else _in_mode(kernel)(*args, **kwargs)
+
+    library = Library(namespace, "IMPL")
+    assert library.m is not None
+    library.m.impl(own, "AutogradCPU", choose, False)
+    return library
 
 
 def _is_composite(name: str) -> bool:

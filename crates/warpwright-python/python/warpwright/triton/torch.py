@@ -417,6 +417,7 @@ def pretend(driver: Any) -> Callable[[], None]:
             return mode.call(run_backward, False, args, kwargs)
 
     replace(torch.autograd, "_engine_run_backward", with_mode)
+    undo.append(mode.operators.leave)
     replace(torch.library.Library, "impl", mode.operators.take())
     _mode = mode
     mode.__enter__()
