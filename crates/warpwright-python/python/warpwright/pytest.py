@@ -98,7 +98,7 @@ def _check_file(option: str, file: Path) -> None:
     except OSError as error:
         raise pytest.UsageError(f"{option}: {file} cannot be written: {error.strerror}") from None
     if is_new:
-        file.unlink()
+        file.unlink(missing_ok=True)  # Of workers that do this at once.
 
 
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
