@@ -341,7 +341,10 @@ def _facts(driver: Any) -> dict[str, Any]:
         "CUDAGraph": _refused("CUDAGraph"), "graph": _refused("graph"),
         "make_graphed_callables": _refused("make_graphed_callables"),
     }  # fmt: skip
-    for quiet in ("manual_seed_all", "seed_all", "init", "_lazy_init", "set_stream", "empty_cache", "ipc_collect",
+    # `torch.manual_seed` calls it.
+    draws = Draws()
+    facts |= {"default_generators": (draws,), "manual_seed_all": lambda seed: draws.manual_seed(seed) and None}
+    for quiet in ("seed_all", "init", "_lazy_init", "set_stream", "empty_cache", "ipc_collect",
                   "reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
                   "reset_accumulated_memory_stats", "set_per_process_memory_fraction"):  # fmt: skip
         facts[quiet] = _always(None)
@@ -354,6 +357,42 @@ def _facts(driver: Any) -> dict[str, Any]:
 def _generator(device: Any = HOST) -> torch._C.Generator:
     """A generator of the CPU, whatever the device."""
     return torch._C.Generator(HOST if _is_cuda(device) else device)
+
+
+class Draws:
+    """What `torch.cuda.default_generators` has: a seed and an offset, by which kernels draw random numbers."""
+
+    device = FIRST
+
+    def __init__(self) -> None:
+        self._state = torch.tensor([0, 0])
+        self.manual_seed(torch.initial_seed())
+
+    def get_state(self) -> torch.Tensor:
+        """Both, as 16 bytes."""
+        return self._state.view(torch.uint8).clone()
+
+    def set_state(self, state: torch.Tensor) -> Draws:
+        """Sets both."""
+        self._state.copy_(state.contiguous().view(torch.int64))
+        return self
+
+    def manual_seed(self, seed: int) -> Draws:
+        """Begins anew."""
+        self._state[0], self._state[1] = (int(seed) + (1 << 63)) % (1 << 64) - (1 << 63), 0
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed."""
+        return int(self._state[0]) % (1 << 64)
+
+    def get_offset(self) -> int:
+        """How many numbers were drawn."""
+        return int(self._state[1])
+
+    def set_offset(self, offset: int) -> None:
+        """Says how many were."""
+        self._state[1] = offset
 
 
 class _Autocast(torch.autocast):
@@ -377,10 +416,11 @@ def pretend(driver: Any) -> Callable[[], None]:
         setattr(target, name, value)
         undo.append(lambda: delattr(target, name) if missing else setattr(target, name, before))
 
-    for name, value in _facts(driver).items():
+    facts = _facts(driver)
+    for name, value in facts.items():
         replace(torch.cuda, name, value)
     for module in ("torch.cuda.random", "torch.cuda.memory"):
-        for name, value in _facts(driver).items():
+        for name, value in facts.items():
             if hasattr(sys.modules[module], name):
                 replace(sys.modules[module], name, value)
     for name in ("range_push", "range_pop", "mark"):
