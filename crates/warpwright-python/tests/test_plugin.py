@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import warpwright
 from warpwright._names import python_name
+from warpwright.pytest import _UNUSED
 
 SUITES = Path(__file__).parent / "plugin"
 
@@ -98,6 +99,13 @@ def test_each_kind_of_failure_fails_its_test(tmp_path: Path) -> None:
         "test_expected_in_vain": [("failure", [])],
         "test_other_than_expected": [("failure", BEYOND)],
         "test_known_to_fail": [("skipped", BEYOND)],
+        "test_that_skips_itself": [("failure", BEYOND)],
+        "test_expected_that_skips_itself": [("skipped", [])],
+        "test_that_gives_up": [("failure", BEYOND)],
+        "test_known_to_fail_otherwise": [("failure", BEYOND)],
+        "test_known_to_fail_by_itself": [("skipped", BEYOND)],
+        "test_of_a_fixture_that_skips": [("error", BEYOND)],
+        "test_case_that_skips_itself": [("failure", BEYOND)],
     }
 
 
@@ -336,6 +344,9 @@ def test_under_exec_the_driver_is_the_one_that_is_there(tmp_path: Path) -> None:
         f"--gpu-max-instructions={1 << 64}",
         "--gpu-sm=eighty",
         "--gpu-sm=81",
+        "--gpu-sarif=/nowhere/found.sarif",
+        f"--gpu-sarif={SUITES}",
+        "--gpu-sarif=/proc/found.sarif",
     ],
 )
 def test_wrong_options_are_errors_of_usage(option: str) -> None:
@@ -344,3 +355,46 @@ def test_wrong_options_are_errors_of_usage(option: str) -> None:
     first = ended.stderr.splitlines()[0]
     assert ended.returncode == pytest.ExitCode.USAGE_ERROR
     assert first.split(":")[:2] == ["ERROR", f" {option.split('=')[0]}"]
+
+
+REMOVES = """
+import shutil
+
+def test_that_removes_the_folder():
+    shutil.rmtree({folder!r})
+"""
+
+
+def test_a_document_that_cannot_be_written_any_more_is_told(tmp_path: Path) -> None:
+    folder, test = tmp_path / "results", tmp_path / "test_remove.py"
+    folder.mkdir()
+    test.write_text(REMOVES.format(folder=str(folder)))
+    lines, status = say(str(test), f"--gpu-sarif={folder / 'found.sarif'}")
+    (told,) = [line for line in lines if line.startswith("ERROR: --gpu-sarif: ")]
+    assert status == pytest.ExitCode.USAGE_ERROR and str(folder) in told and lines[-1].startswith("1 passed")
+
+
+def say(*options: str) -> tuple[list[str], int]:
+    """The lines that pytest prints, and how it ends."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "warpwright", "-p", "no:cacheprovider", *options]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return ended.stdout.splitlines(), ended.returncode
+
+
+XDIST = ["-n2"] if is_there("xdist") else []
+
+
+@pytest.mark.parametrize("workers", [[], XDIST] if XDIST else [[]])
+@pytest.mark.parametrize(
+    ("suite", "names", "is_unused"),
+    [
+        ("orders.py", "test_nothing", True),
+        ("orders.py", "test_right", False),
+        ("driver.py", "test_right", False),
+        # Nothing runs, so nothing could launch.
+        ("suite.py", "test_endless", False),
+    ],
+)
+def test_runs_without_a_launch_say_so(suite: str, names: str, is_unused: bool, workers: list[str]) -> None:
+    lines, status = say(str(SUITES / suite), "-k", names, *workers)
+    assert status == 0 and lines.count(_UNUSED) == is_unused

@@ -7,6 +7,7 @@ import doctest
 import multiprocessing
 import os
 import pickle
+import re
 import signal
 import threading
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 import warpwright
 from warpwright import WarpwrightError, out, run
+from warpwright._signatures import parameters, signatures
 
 
 def ptx(parameters: str, body: str, registers: str = "") -> str:
@@ -123,6 +125,88 @@ def test_what_is_not_writeable_is_read_only(made: str) -> None:
         assert report.is_clean and (whole == 3).all()
 
 
+VIEWS: dict[str, tuple[Callable[[np.ndarray], np.ndarray], bool]] = {
+    "all": (lambda x: x, True),
+    "steps": (lambda x: x.ravel()[::2], False),
+    "backwards": (lambda x: x.ravel()[::-1], False),
+    "one for all": (lambda x: np.broadcast_to(x[0, 0, :1], (8,)), False),
+    "columns": (lambda x: x[:, :, :2], False),
+    "other axes": (lambda x: x.transpose(1, 0, 2), False),
+    "order of Fortran": (lambda x: x.T, True),
+    "rows": (lambda x: x[1:], True),
+    "one of each": (lambda x: x.ravel()[::2][:1], True),
+    "nothing": (lambda x: x[:, :0, ::2], True),
+    "a number": (lambda x: x[0, 0, ::2][0:1].reshape(()), True),
+    "a field": (lambda x: np.zeros(8, [("a", np.float32), ("b", np.int32)])["a"], False),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_elements_follow_each_other(name: str) -> None:
+    view, is_dense = VIEWS[name]
+    x = view(np.zeros((4, 4, 4), np.float32))
+    launch = [ADD, 1, 1, [x, np.zeros(4, np.float32), 1.0, 0]]
+    if is_dense:
+        assert run(*launch)[1].is_clean
+        return
+    with pytest.raises(WarpwrightError, match="argument 0: .*ascontiguousarray"):
+        run(*launch)
+    launch[3] = [np.ascontiguousarray(x), *launch[3][1:]]
+    assert run(*launch)[1].is_clean
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["all", "steps", "columns", "other axes", "order of Fortran", "rows", "nothing"])
+def test_elements_of_tensors_follow_each_other(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    view, is_dense = VIEWS[name]
+    x = torch.from_numpy(view(np.zeros((4, 4, 4), np.float32)))
+    launch = [ADD, 1, 1, [np.zeros(4, np.float32), x, 1.0, 0]]
+    if is_dense:
+        assert run(*launch)[1].is_clean
+        return
+    with pytest.raises(WarpwrightError, match=r"argument 1: .*x.contiguous\(\)"):
+        run(*launch)
+    with pytest.raises(WarpwrightError, match="sparse"):
+        run(ADD, 1, 1, [x.to_sparse(), x, 1.0, 0])
+
+
+def test_arguments_by_name() -> None:
+    x, y = np.ones(4, np.float32), np.zeros(4, np.float32)
+    _, report = run(ADD, 1, 4, {"n": 4, "y": y, "x": x, "a": 2.0})
+    assert report.is_clean and y.tolist() == [3.0] * 4
+    # Outputs are in the order of the parameters.
+    (first, second), _ = run(ADD, 1, 4, {"y": out(2, partial=True), "x": out(3), "a": 0.0, "n": 0})
+    assert (first.size, second.size) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("args", "match"),
+    [
+        ({"x": 0, "y": 0, "a": 1.0}, "are x, y, a, n; n: not given$"),
+        ({"x": 0, "z": 0, "a": 1.0, "n": 0}, "are x, y, a, n; it has no z; y: not given$"),
+        ({"x": 0, "y": 0, "a": 1.0, "n": 0, "m": 0, 5: 0}, "are x, y, a, n; it has no m, 5$"),
+        ({}, "are x, y, a, n; x, y, a, n: not given$"),
+    ],
+)
+def test_names_are_those_of_the_kernel(args: dict[str, object], match: str) -> None:
+    with pytest.raises(WarpwrightError, match=match):
+        run(ADD, 1, 1, args)
+
+
+def test_names_of_compiled_ptx_are_those_of_the_caller() -> None:
+    compiled = ADD
+    for number, name in enumerate("xyan"):
+        compiled = re.sub(rf"\[{name}\]|(?<=[ufr]\d\d ){name}\b", lambda found, number=number: (
+            f"[k_param_{number}]" if found[0][0] == "[" else f"k_param_{number}"), compiled)  # fmt: skip
+    _, report = run(
+        compiled, 1, 5, {"first": np.zeros(4, np.float32), "second": np.zeros(5, np.float32), "": 1.0, "n": 5}
+    )
+    assert [finding.allocation.arguments for finding in report.findings if finding.allocation] == [("k_param_0",)]
+    with pytest.raises(WarpwrightError, match="4 parameters"):
+        run(compiled, 1, 5, {"first": 1})
+
+
 STORE = {
     "u8": "    .reg .b16 %h;\n    ld.param.u8 %h, [v];\n    st.global.u8 [%rd1], %h;",
     "u16": "    .reg .b16 %h;\n    ld.param.u16 %h, [v];\n    st.global.u16 [%rd1], %h;",
@@ -228,7 +312,7 @@ def test_a_text_that_is_no_ptx_says_where() -> None:
 
 def test_findings_are_objects_and_documents() -> None:
     x, y = np.zeros(4, np.float32), np.zeros(5, np.float32)
-    _, report = run(ADD, 1, 5, {"x": x, "target": y, "a": 1.0, "n": 5}, counters=True)
+    _, report = run(ADD, 1, 5, {"x": x, "y": y, "a": 1.0, "n": 5}, counters=True)
     (finding,) = report.findings
     access, memory = finding.accesses[0], finding.allocation
     assert (finding.tool, finding.kind, finding.severity, finding.count) == ("memcheck", "out-of-bounds", "error", 1)
@@ -269,7 +353,7 @@ def test_reports_are_copied_and_pickled(how: str) -> None:
     x = np.zeros(4, np.float32)
     launches = [
         run(ADD, 1, 4, [x, x, 1.0, 4], counters=True),
-        run(ADD, 1, 5, {"x": x, "target": x, "a": 1.0, "n": 5}, counters=True),
+        run(ADD, 1, 5, {"x": x, "y": x, "a": 1.0, "n": 5}, counters=True),
         run(ptx("", "    trap;"), 1, 32),
     ]
     for _, report in launches:
@@ -415,6 +499,68 @@ def test_a_kernel_that_is_not_there(source: str, name: str, lines: int) -> None:
     said = str(error.value).splitlines()
     assert said[0].startswith(f"kernel.cu has no kernel `{name}`: ") and len(said) == lines
     assert all(not line.startswith("__nv_name_map") for line in said)
+
+
+SIGNATURES = """
+#define NAMED(name) __global__ void name(int *made) { *made = 1; }
+// __global__ void commented(int *x);
+template <typename T, int N = (3 > 2)> __global__ void __launch_bounds__(64, (2)) scale(
+    const T *__restrict__ x,  // The input, "(", of
+    T* const y, int n = f(1, 2)) { printf("__global__ void text(int)"); }
+namespace inner {
+static __global__ void sizes(const float (&list)[3], unsigned long long b[4][4], Pair<int, float> c); }
+extern "C" __global__ void nothing(void);
+extern "C" void __global__ empty() {}
+template __global__ void scale<float>(const float *, float *, int);
+__global__ void unnamed(int, const float *);
+__global__ void unsigned_too(const unsigned, int n);
+NAMED(made)
+__global__ void either(int *a);
+__global__ void either(float *b);
+"""
+
+
+def test_names_of_parameters_in_a_source() -> None:
+    found = {signature.name: signature.params for signature in signatures(SIGNATURES)}
+    assert found == {
+        "scale": ("x", "y", "n"),
+        "sizes": None,
+        "nothing": (),
+        "empty": (),
+        "unnamed": None,
+        "unsigned_too": None,
+        "either": ("b",),
+    }
+    assert [signature.name for signature in signatures(SIGNATURES) if signature.is_template] == ["scale"]
+    for symbol, count, names in [
+        ("_Z5scaleIfLi1EEvPKT_PS0_i", 3, ("x", "y", "n")),
+        ("_ZN5inner5scaleIfEEvPKT_PS1_i", 3, ("x", "y", "n")),
+        ("_ZL5scalePf", 3, ("x", "y", "n")),
+        ("_Z5scaleIfEvPKT_PS0_i", 2, None),
+        ("_Z11rescale5scalei", 3, None),
+        ("nothing", 0, ()),
+        ("_Z6eitherPi", 1, None),
+        ("made", 1, None),
+    ]:
+        assert parameters(SIGNATURES, symbol, count) == names, symbol
+
+
+def test_arguments_of_cuda_by_name() -> None:
+    x, y = np.ones(64, np.float32), np.zeros(64, np.float32)
+    _, report = run(CUDA, 1, 64, {"n": 64, "y": y, "x": x}, kernel="scale<float>")
+    assert report.is_clean and (y == 2).all()
+    with pytest.raises(WarpwrightError, match="are x, y, n; it has no z; x: not given"):
+        run(CUDA, 1, 64, {"n": 64, "y": y, "z": x}, kernel="scale<float>")
+
+
+@pytest.mark.parametrize("name", ["nope", "scale", "scale<floot>", "other<int>", None])
+def test_kernels_that_there_are_not(name: str | None) -> None:
+    with pytest.raises(WarpwrightError) as caught:
+        run(CUDA, 1, 1, [], kernel=name)
+    assert "__nv" not in str(caught.value) and "scale<…>, other" in str(caught.value)
+    # It is the source that is wrong.
+    with pytest.raises(warpwright.CompileError, match=r"(?m)^kernel.cu\(1\): error"):
+        run("__global__ void k() { x = 1; }", 1, 1, kernel=name)
 
 
 @pytest.mark.parametrize("module", ["warpwright", "warpwright.run", "warpwright.settings"])

@@ -113,6 +113,15 @@ def calls() -> int:
     return _driver.warpwrightCalls(None) if _driver else 0
 
 
+_LAUNCHES = ("cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuGraphLaunch")
+
+
+def launches() -> int:
+    """The number of the driver's launches so far, of kernels and of graphs."""
+    names = [name + variant for name in _LAUNCHES for variant in ("", "_ptsz")] if _driver else []
+    return sum(_driver.warpwrightCalls(name.encode()) for name in names) if _driver else 0
+
+
 class _Told:
     """A launch, of the lines that the driver writes about it."""
 

@@ -38,6 +38,10 @@ _SESSION = "warpwright-checks"
 
 _ORDER = pytest.StashKey[str]()
 _REPORTS = pytest.StashKey[list[Report]]()
+_HIDDEN = pytest.StashKey[dict[str, str]]()
+"""What is wrong with the launches of phases that have failed by themselves, or were skipped."""
+
+_UNUSED = "gpu: no kernel was launched, and none was checked"
 
 
 class GpuWarning(UserWarning):
@@ -82,6 +86,21 @@ def _values(option: str, text: str, rule: str, holds: Any) -> tuple[str, ...]:
     return values
 
 
+def _check_file(option: str, file: Path) -> None:
+    """Refuses a file that cannot be written."""
+    if not file.parent.is_dir():
+        raise pytest.UsageError(f"{option}: there is no folder {file.parent}")
+    if file.is_dir():
+        raise pytest.UsageError(f"{option}: {file} is a folder: name a file")
+    is_new = not file.exists()
+    try:
+        file.open("a").close()
+    except OSError as error:
+        raise pytest.UsageError(f"{option}: {file} cannot be written: {error.strerror}") from None
+    if is_new:
+        file.unlink(missing_ok=True)  # Of workers that do this at once.
+
+
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """What conftest.py imports must find the virtual GPU."""
     _begin(early_config)
@@ -110,8 +129,8 @@ def _begin(config: pytest.Config) -> None:
         device(sm)
     except WarpwrightError as error:
         raise pytest.UsageError(f"--gpu-sm: {error}") from None
-    if sarif_file and not Path(sarif_file).absolute().parent.is_dir():
-        raise pytest.UsageError(f"--gpu-sarif: there is no folder {Path(sarif_file).absolute().parent}")
+    if sarif_file and not hasattr(config, "workerinput"):
+        _check_file("--gpu-sarif", Path(sarif_file).absolute())
     limit = settings.max_instructions
     if option.gpu_max_instructions is not None:
         text = option.gpu_max_instructions
@@ -160,6 +179,9 @@ class Plugin:
         self._documents: list[str] = []
         self._reports: list[Report] = []
         self._launches = 0
+        # Those of the driver before, and those of the processes of xdist's.
+        self._before_session, self._elsewhere = cuda.launches(), 0
+        self._unwritten = ""
         # Tests that have launched nothing in the first order, by what the names of all their orders begin with.
         self._idle: set[str] = set()
         self._before = _values_of(settings)
@@ -190,6 +212,9 @@ class Plugin:
     def _work(self) -> int:
         """Grows with every launch."""
         return self._launches + cuda.calls()
+
+    def _all_launches(self) -> int:
+        return self._launches + cuda.launches() - self._before_session + self._elsewhere
 
     # Orders.
 
@@ -283,6 +308,7 @@ class Plugin:
             has_failed = has_failed or bool(getattr(item, "_excinfo", None))
             message = self._judge(item, when, has_failed)
             if has_failed and message:
+                item.stash.setdefault(_HIDDEN, {})[when] = message
                 item.add_report_section(when, "GPU findings", message)
         if message and not has_failed:
             pytest.fail(message, pytrace=False)
@@ -313,9 +339,16 @@ class Plugin:
 
     # Results.
 
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         report = yield
+        message = item.stash.get(_HIDDEN, {}).get(report.when or "")
+        if message and report.skipped and not _is_expected_to_fail(item, call):
+            # It was skipped, or fails as expected for another reason; pytest shows neither.
+            report.outcome, report.longrepr = "failed", message
+            vars(report).pop("wasxfail", None)
         if self._sarif and report.when == "teardown":
             # An attribute, which xdist sends to the process that writes the file.
             found = item.stash.get(_REPORTS, [])
@@ -326,8 +359,34 @@ class Plugin:
         self._documents += getattr(report, "gpu_documents", [])
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self._sarif and not hasattr(session.config, "workerinput"):
-            Path(self._sarif).write_text(sarif(self._documents, str(session.config.rootpath)))
+        if hasattr(session.config, "workerinput"):
+            session.config.workeroutput["gpu_launches"] = self._all_launches()  # type: ignore[attr-defined]
+        elif self._sarif:
+            try:
+                Path(self._sarif).write_text(sarif(self._documents, str(session.config.rootpath)))
+            except OSError as error:
+                self._unwritten = f"--gpu-sarif: {self._sarif} cannot be written: {error.strerror}"
+                session.exitstatus = pytest.ExitCode.USAGE_ERROR
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        # One that has died may have launched something.
+        self._elsewhere += getattr(node, "workeroutput", {}).get("gpu_launches", 1)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if self._unwritten:
+            terminalreporter.write_line(f"ERROR: {self._unwritten}", red=True)
+        has_run = any(terminalreporter.stats.get(outcome) for outcome in ("passed", "failed", "xfailed", "xpassed"))
+        if has_run and not self._all_launches():
+            terminalreporter.write_line(_UNUSED, yellow=True)
+
+
+def _is_expected_to_fail(item: pytest.Item, call: pytest.CallInfo[None]) -> bool:
+    """Whether a skipped test has not skipped itself, and has a mark by which any failure is expected."""
+    outcomes = (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest)
+    if call.excinfo is None or isinstance(call.excinfo.value, outcomes):
+        return False
+    return not any(mark.kwargs.get("raises") for mark in item.iter_markers("xfail"))
 
 
 def _values_of(settings: Settings) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +15,9 @@ import numpy as np
 
 from . import nvrtc
 from ._inline import INLINE, Inline, caller
+from ._signatures import listed, parameters
 from ._warpwright import Device, Kernel, Launched, Memory, Module, Param
-from .errors import WarpwrightError
+from .errors import CompileError, WarpwrightError
 from .report import Report, Told
 from .settings import device as device_of
 from .settings import settings
@@ -68,10 +70,13 @@ def run(
     compiled by NVRTC, if its wheel is installed (`pip install nvidia-cuda-nvrtc`), with `options` besides. `kernel`
     names the kernel if there are several; of CUDA C++ it may be an instance of a template.
 
-    `args` are the kernel's arguments, in order; with a mapping, reports call them by its keys:
+    `args` are the kernel's arguments, in order, or a mapping of its parameters' names to them, in any order. Compiled
+    PTX has no names of parameters: where the source does not say them either, a mapping is in the kernel's order, and
+    reports call the arguments by its keys.
 
     - an array of NumPy, or a tensor of PyTorch on the CPU: the kernel reads and writes its memory, without a copy; an
-      array that is not writeable, only reads it. What it may reach is what was allocated: of a view, all of its array
+      array that is not writeable, only reads it. What it may reach is what was allocated: of a view, all of its array.
+      Elements follow each other in memory, in the order of C or of Fortran: a slice with steps is refused
     - `out(shape, dtype)`: an array that is allocated, and returned in `outputs`, in their order
     - a number, of NumPy or of Python, which must fit the parameter's type
     - `bytes` for a structure that is passed by value, and `None` for a null pointer
@@ -117,11 +122,13 @@ def run(
         if number is not None and not (isinstance(number, (int, np.integer)) and least <= number < limit):
             raise WarpwrightError(f"{name}={number!r}: it is a whole number from {least} on")
     target = device_of(sm)
-    found = _kernel(target, source, kernel, tuple(options))
+    found, names = _kernel(target, source, kernel, tuple(options))
     params = found.params
-    if len(params) != len(args):
-        names = ", ".join(param.name for param in params)
-        raise WarpwrightError(f"`{found.name}` has {len(params)} parameters ({names}), and {len(args)} are given")
+    if isinstance(args, Mapping) and names is not None:
+        args = _in_order(found, names, args)
+    elif len(params) != len(args):
+        known = ", ".join(names or (param.name for param in params))
+        raise WarpwrightError(f"`{found.name}` has {len(params)} parameters ({known}), and {len(args)} are given")
     named = args.items() if isinstance(args, Mapping) else (("", arg) for arg in args)
     lender, packed = Lender(target), bytearray(params[-1].offset + params[-1].bytes if params else 0)
     outputs: list[np.ndarray[Any, Any]] = []
@@ -133,6 +140,7 @@ def run(
             called = name or f"argument {number}"
             if isinstance(arg, (Out, np.ndarray)) or hasattr(arg, "untyped_storage"):
                 _check_pointer(param, called, arg)
+                _check_order(called, arg)
             if isinstance(arg, Out):
                 array = np.empty(arg.shape, arg.dtype)
                 array.view(np.uint8).fill(0xFF) if array.ndim and array.size else None
@@ -167,6 +175,19 @@ def run(
     report = Report(_with_places(launched, source))
     settings.publish(report)
     return outputs, report
+
+
+def _in_order(kernel: Kernel, names: Sequence[str], args: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by name, in the order of the parameters."""
+    unknown = [str(name) for name in args if name not in names]
+    missing = [name for name in names if name not in args]
+    if unknown or missing:
+        wrong = [f"it has no {', '.join(unknown)}"] * bool(unknown) + [f"{', '.join(missing)}: not given"] * bool(
+            missing
+        )
+        has = ", ".join(names) or "none"
+        raise WarpwrightError(f"the parameters of `{kernel.name}` are {has}; {'; '.join(wrong)}")
+    return {name: args[name] for name in names}
 
 
 def _with_places(launched: Launched, source: str | PathLike[str]) -> Told:
@@ -256,6 +277,27 @@ def _check_pointer(param: Param, name: str, arg: Any) -> None:
         raise _refused(param, name, f"the parameter is no pointer, and an array is given{number}")
 
 
+def _check_order(name: str, arg: Any) -> None:
+    """A kernel is given an address alone: an array's elements follow each other from there."""
+    if isinstance(arg, Out) or arg.ndim == 0:
+        return
+    if isinstance(arg, np.ndarray):
+        is_dense, strides, unit, copied = arg.flags.forc, arg.strides, "bytes", "np.ascontiguousarray(x)"
+    else:
+        if str(arg.layout) != "torch.strided":
+            raise WarpwrightError(
+                f"{name}: a kernel cannot have a tensor of {arg.layout}: pass its parts, or a dense one"
+            )
+        is_dense = arg.is_contiguous() or arg.permute(*reversed(range(arg.ndim))).is_contiguous()
+        strides, unit, copied = tuple(arg.stride()), "elements", "x.contiguous()"
+    if not is_dense:
+        raise WarpwrightError(
+            f"{name}: its elements do not follow each other in memory, neither in C's order nor in Fortran's: it is a "
+            f"view of shape {tuple(arg.shape)} with strides of {strides} {unit}, and a kernel gets an address alone. "
+            f"Pass a copy, `{copied}`, or what it is a view of"
+        )
+
+
 _FORMATS = {("f", 2): "<e", ("f", 4): "<f", ("f", 8): "<d"}
 
 
@@ -303,7 +345,11 @@ def _is_path(source: str | PathLike[str]) -> bool:
     return isinstance(source, PathLike) or ("\n" not in source and source.endswith((".ptx", ".cu", ".cuh")))
 
 
-def _kernel(target: Device, source: str | PathLike[str], name: str | None, options: tuple[str, ...]) -> Kernel:
+Found = tuple[Kernel, tuple[str, ...] | None]
+"""A kernel, and what its parameters are called, if that is known."""
+
+
+def _kernel(target: Device, source: str | PathLike[str], name: str | None, options: tuple[str, ...]) -> Found:
     """The kernel of a source, compiled and loaded once."""
     if not isinstance(source, (str, PathLike)):
         raise WarpwrightError(f"the source is a text or a path, and not {type(source).__name__}")
@@ -318,18 +364,36 @@ def _kernel(target: Device, source: str | PathLike[str], name: str | None, optio
 
 
 @lru_cache(maxsize=256)
-def _of_text(target: Device, text: str, file: str, name: str | None, options: tuple[str, ...]) -> Kernel:
+def _of_text(target: Device, text: str, file: str, name: str | None, options: tuple[str, ...]) -> Found:
     if not nvrtc.is_cuda(text):
-        return _module(target, text, file or "PTX", ()).kernel(name)
-    compiled = nvrtc.compile(text, file or INLINE, target.sm, options, (name,) if name else ())
+        kernel = _module(target, text, file or "PTX", ()).kernel(name)
+        names = tuple(param.name for param in kernel.params)
+        # A compiler calls them by the kernel and by their numbers.
+        return kernel, None if any(re.search(r"_param_\d+$", name) for name in names) else names
     sources = () if file else ((INLINE, text),)
+    try:
+        compiled = nvrtc.compile(text, file or INLINE, target.sm, options, (name,) if name else ())
+    except CompileError as error:
+        # If more is wrong than the name, it comes first.
+        if not all(" has no kernel `" in line for line in str(error).splitlines()):
+            raise
+        compiled = nvrtc.compile(text, file or INLINE, target.sm, options)
+        kernels = listed(text, _module(target, compiled.ptx, f"PTX of {file or INLINE}", sources).kernels)
+        raise CompileError(
+            f'{error}. There are {kernels or "none"}; one of a template is named with its types, such as "scale<float>"'
+        ) from None
     module = _module(target, compiled.ptx, f"PTX of {file or INLINE}", sources)
     if not module.kernels:
         raise WarpwrightError(
             f"{file or 'the source'} has no kernel: that is a function that is `__global__`, and of a template "
             '`kernel=` says which instance, such as "scale<float>"'
         )
-    return module.kernel(compiled.names.get(name, name) if name else None)
+    if name is None and len(module.kernels) > 1:
+        raise WarpwrightError(
+            f"{file or 'the source'} has several kernels: `kernel=` says which, of {listed(text, module.kernels)}"
+        )
+    kernel = module.kernel(compiled.names.get(name, name) if name else None)
+    return kernel, parameters(text, kernel.name, len(kernel.params))
 
 
 @lru_cache(maxsize=256)

@@ -1,5 +1,6 @@
 """A test for each kind of failure, by `warpwright.run`; and tests that are right."""
 
+import unittest
 from pathlib import Path
 
 import numpy as np
@@ -134,3 +135,47 @@ def test_other_than_expected():
 @pytest.mark.xfail(strict=True)
 def test_known_to_fail():
     launch("out_of_bounds", block=64)
+
+
+def test_that_skips_itself():
+    launch("out_of_bounds", block=64)
+    pytest.skip("there is no second device")
+
+
+@pytest.mark.gpu_findings("out-of-bounds")
+def test_expected_that_skips_itself():
+    launch("out_of_bounds", block=64)
+    pytest.skip("there is no second device")
+
+
+def test_that_gives_up():
+    launch("out_of_bounds", block=64)
+    pytest.xfail("it is not finished")
+
+
+@pytest.mark.xfail(raises=ZeroDivisionError)
+def test_known_to_fail_otherwise():
+    launch("out_of_bounds", block=64)
+    raise ZeroDivisionError
+
+
+@pytest.mark.xfail
+def test_known_to_fail_by_itself():
+    launch("out_of_bounds", block=64)
+    raise ZeroDivisionError
+
+
+@pytest.fixture
+def skips():
+    launch("out_of_bounds", block=64)
+    pytest.skip("there is no second device")
+
+
+def test_of_a_fixture_that_skips(skips):
+    pass
+
+
+class Case(unittest.TestCase):
+    def test_case_that_skips_itself(self):
+        launch("out_of_bounds", block=64)
+        self.skipTest("there is no second device")

@@ -206,6 +206,21 @@ def test_what_torch_cuda_answers():
         torch.cuda.CUDAGraph()
 
 
+def test_kernels_draw_by_a_seed_and_an_offset():
+    (generator,) = torch.cuda.default_generators
+    for seed in (5, 2**64 - 1):
+        torch.manual_seed(seed)
+        state = generator.get_state()
+        numbers = state.view(torch.int64)
+        assert [int(number) % 2**64 for number in numbers] == [seed, 0]
+        numbers[1] += 12
+        assert (generator.initial_seed(), generator.get_offset()) == (seed, 0)
+        generator.set_state(state)
+        assert (generator.initial_seed(), generator.get_offset()) == (seed, 12)
+        torch.cuda.manual_seed(seed)
+        assert generator.get_offset() == 0
+
+
 def test_kernels_find_what_they_find_on_the_host():
     x = torch.ones(100, device="cuda")
     out = torch.empty(100, device="cuda")

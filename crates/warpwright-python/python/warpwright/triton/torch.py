@@ -8,6 +8,7 @@ whatever of PyTorch is written in C++ would find it empty.
 
 What it cannot do:
 
+- what is registered for `AutogradCUDA`, or for CUDA in C++, is not called (`operators`: what Python registers for CUDA)
 - threads that the program starts have no such mode: `device="cuda"` fails in them as it does without
 - results of calls that the mode does not see are on the CPU: those of extensions in C++, and of `torch.load`, whose
   `map_location` must be `"cpu"`
@@ -28,6 +29,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode, _get_current_function_mode_stack
 from torch.utils._device import _device_constructors
+
+from .operators import Operators, are_there
 
 CUDA = "_warpwright_cuda"
 """The attribute of storages that are "on cuda"."""
@@ -186,13 +189,24 @@ class Pretending(TorchFunctionMode):
     default = False
     """Whether `cuda` is the default device."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.operators = Operators(self, FIRST, _tensors, _is_marked, _mark)
+
+    def call(self, func: Any, on: bool, args: Any, kwargs: Any) -> Any:
+        """Calls a function that is on `cuda` or not, with the operators that are registered for CUDA if there are."""
+        if not are_there():
+            return func(*args, **kwargs)
+        with self.operators.called(on):
+            return func(*args, **kwargs)
+
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Calls a function of PyTorch for a program that may mean `cuda`."""
         if func in PLAIN:
             return func(*args, **(kwargs or {}))
         answer = ANSWERS.get(func)
         if answer is not None:
-            return answer(*args, **(kwargs or {}))
+            return self.call(answer, False, args, kwargs or {})
         kwargs, on = kwargs or {}, None
         if "pin_memory" in kwargs:
             kwargs = {name: value for name, value in kwargs.items() if name != "pin_memory"}
@@ -205,7 +219,7 @@ class Pretending(TorchFunctionMode):
             on = True
         if on is None:
             on = marked = any(map(_is_marked, _tensors((*args, *kwargs.values()))))
-        result = func(*args, **kwargs)
+        result = self.call(func, on, args, kwargs)
         if isinstance(result, torch.Tensor):
             if on and func in COPYING and not _is_marked(result):
                 result = result.clone()
@@ -327,7 +341,10 @@ def _facts(driver: Any) -> dict[str, Any]:
         "CUDAGraph": _refused("CUDAGraph"), "graph": _refused("graph"),
         "make_graphed_callables": _refused("make_graphed_callables"),
     }  # fmt: skip
-    for quiet in ("manual_seed_all", "seed_all", "init", "_lazy_init", "set_stream", "empty_cache", "ipc_collect",
+    # `torch.manual_seed` calls it.
+    draws = Draws()
+    facts |= {"default_generators": (draws,), "manual_seed_all": lambda seed: draws.manual_seed(seed) and None}
+    for quiet in ("seed_all", "init", "_lazy_init", "set_stream", "empty_cache", "ipc_collect",
                   "reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached",
                   "reset_accumulated_memory_stats", "set_per_process_memory_fraction"):  # fmt: skip
         facts[quiet] = _always(None)
@@ -340,6 +357,42 @@ def _facts(driver: Any) -> dict[str, Any]:
 def _generator(device: Any = HOST) -> torch._C.Generator:
     """A generator of the CPU, whatever the device."""
     return torch._C.Generator(HOST if _is_cuda(device) else device)
+
+
+class Draws:
+    """What `torch.cuda.default_generators` has: a seed and an offset, by which kernels draw random numbers."""
+
+    device = FIRST
+
+    def __init__(self) -> None:
+        self._state = torch.tensor([0, 0])
+        self.manual_seed(torch.initial_seed())
+
+    def get_state(self) -> torch.Tensor:
+        """Both, as 16 bytes."""
+        return self._state.view(torch.uint8).clone()
+
+    def set_state(self, state: torch.Tensor) -> Draws:
+        """Sets both."""
+        self._state.copy_(state.contiguous().view(torch.int64))
+        return self
+
+    def manual_seed(self, seed: int) -> Draws:
+        """Begins anew."""
+        self._state[0], self._state[1] = (int(seed) + (1 << 63)) % (1 << 64) - (1 << 63), 0
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed."""
+        return int(self._state[0]) % (1 << 64)
+
+    def get_offset(self) -> int:
+        """How many numbers were drawn."""
+        return int(self._state[1])
+
+    def set_offset(self, offset: int) -> None:
+        """Says how many were."""
+        self._state[1] = offset
 
 
 class _Autocast(torch.autocast):
@@ -363,10 +416,11 @@ def pretend(driver: Any) -> Callable[[], None]:
         setattr(target, name, value)
         undo.append(lambda: delattr(target, name) if missing else setattr(target, name, before))
 
-    for name, value in _facts(driver).items():
+    facts = _facts(driver)
+    for name, value in facts.items():
         replace(torch.cuda, name, value)
     for module in ("torch.cuda.random", "torch.cuda.memory"):
-        for name, value in _facts(driver).items():
+        for name, value in facts.items():
             if hasattr(sys.modules[module], name):
                 replace(sys.modules[module], name, value)
     for name in ("range_push", "range_pop", "mark"):
@@ -400,9 +454,11 @@ def pretend(driver: Any) -> Callable[[], None]:
         # The call came through the mode, which is off meanwhile. Functions of the program that run backwards want it.
         here = mode in _get_current_function_mode_stack()
         with contextlib.nullcontext() if here else mode:
-            return run_backward(*args, **kwargs)
+            return mode.call(run_backward, False, args, kwargs)
 
     replace(torch.autograd, "_engine_run_backward", with_mode)
+    undo.append(mode.operators.leave)
+    replace(torch.library.Library, "impl", mode.operators.take())
     _mode = mode
     mode.__enter__()
 
