@@ -1,8 +1,9 @@
 //! Video instructions: arithmetic on bytes and half words of words.
 //!
 //! Values are selected and extended, combined in sufficiently wide integers, limited, and merged into or combined
-//! with a third word. The ISA gives intermediate results 34 bits, and 33 after saturation; wider results here are cut
-//! to that where it makes a visible difference.
+//! with a third word. The ISA gives intermediate results 34 bits, whose sign depends on the destination's type. Wider
+//! results are cut to that before they are limited. A second comparison takes their low 32 bits as a number of the
+//! destination's type, as on NVIDIA's hardware.
 
 use warpwright_ptx::ir::Cmp;
 
@@ -78,9 +79,9 @@ fn clamp(value: i128, bits: u32, signed: bool) -> i128 {
     value.clamp(low, high)
 }
 
-/// The low 33 bits, extended.
-fn to_33_bits(value: i128) -> i64 {
-    (value as i64) << 31 >> 31
+/// The low 34 bits, extended.
+fn to_34_bits(value: i128) -> i128 {
+    ((value as i64) << 30 >> 30).into()
 }
 
 impl Primary {
@@ -133,9 +134,12 @@ impl Scalar {
     pub fn apply(&self, a: u32, b: u32, c: u32) -> u32 {
         let a = self.a.0.extract(a.into(), self.a.1);
         let b = self.b.0.extract(b.into(), self.b.1);
-        let result = self.primary.apply(a, b);
+        let result = to_34_bits(self.primary.apply(a, b));
         let bits = self.merge.unwrap_or(Subword::WORD).bits;
-        let result = to_33_bits(if self.sat { clamp(result, bits, self.d_signed) } else { result });
+        let result = if self.sat { clamp(result, bits, self.d_signed) } else { result };
+        // A distance has no sign.
+        let signed = self.d_signed && self.primary != Primary::Distance;
+        let result = Subword::WORD.extract(u64::from(result as u32), signed);
         let third = Subword::WORD.extract(c.into(), self.d_signed);
         let result = match self.secondary {
             Some(Secondary::Add) => result + third,
