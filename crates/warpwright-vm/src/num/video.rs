@@ -2,8 +2,9 @@
 //!
 //! Values are selected and extended, combined in sufficiently wide integers, limited, and merged into or combined
 //! with a third word. The ISA gives intermediate results 34 bits, whose sign depends on the destination's type. Wider
-//! results are cut to that before they are limited. A second comparison takes their low 32 bits as a number of the
-//! destination's type, as on NVIDIA's hardware.
+//! results are cut to that before they are limited. A second comparison takes the low 32 bits of a sum or difference, and
+//! of any result for an unsigned destination, as a number of the destination's type; of other results it takes all, as
+//! NVIDIA's hardware does.
 
 use warpwright_ptx::ir::Cmp;
 
@@ -137,9 +138,9 @@ impl Scalar {
         let result = to_34_bits(self.primary.apply(a, b));
         let bits = self.merge.unwrap_or(Subword::WORD).bits;
         let result = if self.sat { clamp(result, bits, self.d_signed) } else { result };
-        // A distance has no sign.
-        let signed = self.d_signed && self.primary != Primary::Distance;
-        let result = Subword::WORD.extract(u64::from(result as u32), signed);
+        let wraps = !self.d_signed || matches!(self.primary, Primary::Add | Primary::Sub);
+        let word = Subword::WORD.extract(u64::from(result as u32), self.d_signed);
+        let result = if wraps { word } else { result as i64 };
         let third = Subword::WORD.extract(c.into(), self.d_signed);
         let result = match self.secondary {
             Some(Secondary::Add) => result + third,

@@ -25,6 +25,9 @@ fn scalar() {
         ("vadd.s32.u32.u32.min r0, r1, r2, r3", &[0xffff_ffff, 0x7fff_ffff, 0x0101_0101], 0x0101_0101),
         ("vadd.s32.s32.s32.min r0, r1, r2, r3", &[0x7f7f_7f7f, 0x7f7f_7f7f, 0x1234_5678], 0xfefe_fefe),
         ("vmin.u32.u32.s32.max r0, r1, r2, r3", &[0xffff_ffff, 0x8000_0000, 0x7fff_ffff], 0x8000_0000),
+        // But all of what is no sum counts, if that type is signed.
+        ("vmin.s32.u32.u32.min r0, r1, r2, r3", &[0x8000_0001, 0x9000_0000, 5], 5),
+        ("vabsdiff.s32.u32.s32.max r0, r1, r2, r3", &[0xffff_ffff, 0x8000_0010, 0x7fff_ffff], 0x7fff_ffef),
         ("vshr.s32.s32.u32.clamp r0, r1.b0, r2", &[0x80, 3], s(-16)),
         ("vset.s32.u32.lt r0, r1, r2", &[s(-1), 1], 1),
         ("vset.u32.u32.ge.add r0, r1, r2, r3", &[3, 3, 41], 42),
