@@ -139,8 +139,8 @@ impl Machine<'_> {
         if waits { Err(Step::Reload) } else { Ok(None) }
     }
 
-    /// All threads that arrive in a generation of a barrier must state the same number of threads, or none of them any:
-    /// devices end with an illegal instruction otherwise, even if the number is that of all threads.
+    /// All threads that arrive in a generation of a barrier must state the same number of threads, or none of them
+    /// any: devices end with an illegal instruction otherwise, even if the number is that of all threads.
     fn compare_counts(&mut self, id: u32, count: Option<u32>) {
         let barrier = &self.block.barriers[id as usize];
         if !self.launch.options.checks.sync || !barrier.is_busy() || barrier.count == count {

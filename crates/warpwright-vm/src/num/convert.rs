@@ -210,9 +210,10 @@ impl Conversion {
         if self.positive_zero && negative_zero { 0 } else { bits }
     }
 
-    /// The treatment of NaN, which is that of hardware. Conversions to or from `.f64`, and plain copies, keep payloads:
-    /// for a copy, with neither rounding nor `.ftz`, hardware moves `.f32` and `.f64`, and adds zero to the shorter ones.
-    /// From `.bf16` to `.f32` the bits move. An `.f32` with `.ftz` goes through an operation that makes it canonical.
+    /// The treatment of NaN, which is that of hardware. Conversions to or from `.f64`, and plain copies, keep
+    /// payloads: for a copy, with neither rounding nor `.ftz`, hardware moves `.f32` and `.f64`, and adds zero to the
+    /// shorter ones. From `.bf16` to `.f32` the bits move. An `.f32` with `.ftz` goes through an operation that makes
+    /// it canonical.
     fn nan_result(&self, bits: u64, source: &Format, format: &Format) -> u64 {
         match (*source, *format) {
             _ if self.sat => 0,

@@ -1,8 +1,8 @@
 //! Minimum and maximum of floating-point numbers.
 //!
 //! Minus zero is less than plus zero. If one operand is NaN, the result is the other, or with `nan` (the modifier
-//! `.NaN`) the canonical NaN. If both are, it is the canonical NaN, and in `.f64` the second, made quiet. With `xorsign` (`.xorsign.abs`), magnitudes are compared, and the sign is the product
-//! of the operands' signs.
+//! `.NaN`) the canonical NaN. If both are, it is the canonical NaN, and in `.f64` the second, made quiet. With
+//! `xorsign` (`.xorsign.abs`), magnitudes are compared, and the sign is the product of the operands' signs.
 
 use super::exact::Format;
 use super::float::{NAN_F32, flush, quiet};

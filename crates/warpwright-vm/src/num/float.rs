@@ -4,14 +4,15 @@
 //! around it. They have no branches, so that loops over lanes become vector code. The other directions go through
 //! [`exact`](super::exact), except for sums and products of `.f32`, which doubles represent.
 //!
-//! The ISA leaves open which NaN an operation returns; here it is the one of NVIDIA's hardware. In `.f32` that is always
-//! [`NAN_F32`]. An `.f64` operation returns one of its NaN operands, made quiet, or [`NAN_F64`] if no operand is NaN: of a
-//! sum or a product the second, of `fma` the second, then the third, of a quotient the first.
+//! The ISA leaves open which NaN an operation returns; here it is the one of NVIDIA's hardware. In `.f32` that is
+//! always [`NAN_F32`]. An `.f64` operation returns one of its NaN operands, made quiet, or [`NAN_F64`] if no operand
+//! is NaN: of a sum or a product the second, of `fma` the second, then the third, of a quotient the first. (NVIDIA's
+//! compiler sometimes exchanges operands before.)
 //!
-//! `FTZ` is the modifier `.ftz`: subnormal operands and results become zeros of their sign. A result counts as subnormal
-//! if it is below the smallest normal number after it is rounded as if exponents had no lower bound, as on NVIDIA's
-//! hardware: what would become that number only because subnormal numbers have fewer bits is flushed. `SAT` is `.sat`: the
-//! result is limited to `[0, 1]`, and NaN becomes plus zero.
+//! `FTZ` is the modifier `.ftz`: subnormal operands and results become zeros of their sign. A result counts as
+//! subnormal if it is below the smallest normal number after it is rounded as if exponents had no lower bound, as on
+//! NVIDIA's hardware: what would become that number only because subnormal numbers have fewer bits is flushed. `SAT`
+//! is `.sat`: the result is limited to `[0, 1]`, and NaN becomes plus zero.
 
 use super::exact::{Direction, Format, Value};
 

@@ -1,7 +1,7 @@
 //! Integer arithmetic that the host does not offer as one function.
 //!
-//! The ISA leaves division by zero undefined. Here all bits of the quotient and of the remainder are set, as on NVIDIA's
-//! hardware.
+//! The ISA leaves division by zero undefined. Here all bits of the quotient and of the remainder are set, as on
+//! NVIDIA's hardware.
 
 use std::ops::{BitAnd, BitOr, BitXor, Not};
 

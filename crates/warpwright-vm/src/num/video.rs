@@ -2,9 +2,9 @@
 //!
 //! Values are selected and extended, combined in sufficiently wide integers, limited, and merged into or combined
 //! with a third word. The ISA gives intermediate results 34 bits, whose sign depends on the destination's type. Wider
-//! results are cut to that before they are limited. A second comparison takes the low 32 bits of a sum or difference, and
-//! of any result for an unsigned destination, as a number of the destination's type; of other results it takes all, as
-//! NVIDIA's hardware does.
+//! results are cut to that before they are limited. A second comparison takes the low 32 bits of a sum or difference,
+//! and of any result for an unsigned destination, as a number of the destination's type; of other results it takes
+//! all, as NVIDIA's hardware does.
 
 use warpwright_ptx::ir::Cmp;
 
