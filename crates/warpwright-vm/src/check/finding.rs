@@ -140,14 +140,14 @@ pub enum FindingKind {
         /// The mask.
         named: u32,
     },
-    /// Threads arrive at one barrier with different thread counts.
+    /// Threads arrive at one barrier with different thread counts, or some with a count and some without.
     BarrierCount {
         /// The barrier.
         barrier: u32,
-        /// The count that the barrier waits for.
-        expected: u32,
+        /// The count that the barrier waits for; `None` for all threads.
+        expected: Option<u32>,
         /// The count of this arrival.
-        said: u32,
+        said: Option<u32>,
     },
 }
 
@@ -624,9 +624,13 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
         FindingKind::UnnamedLane { named } => {
             format!("`{}` is executed by {who}, which its mask {named:#010x} does not name", first.opcode)
         }
-        FindingKind::BarrierCount { barrier, expected, said } => format!(
-            "barrier {barrier} waits for {expected} threads, and {who} comes with a count of {said}: all must say \
-             the same"
-        ),
+        FindingKind::BarrierCount { barrier, expected, said } => {
+            let expected =
+                expected.map_or("all threads, without a count".into(), |count| format!("{count} threads"));
+            let said = said.map_or("no count".into(), |count| format!("a count of {count}"));
+            format!(
+                "barrier {barrier} waits for {expected}, and {who} comes with {said}: all must say the same"
+            )
+        }
     }
 }

@@ -17,8 +17,8 @@ pub use error::DeviceError;
 pub use placeholder::Placeholder;
 pub use reserved::{Claim, Reserved};
 pub use span::Span;
-pub(crate) use start::RESERVED_SHARED;
 pub use start::Running;
+pub(crate) use start::{RESERVED_SHARED, RESERVED_SHARED_USED};
 pub use texture::{Array, Surface, Texture};
 
 use crate::decode::{ManagedVariable, Unsupported};

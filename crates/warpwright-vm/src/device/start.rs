@@ -184,7 +184,7 @@ impl Device {
             reserved_shared = (end + RESERVED_SHARED).next_multiple_of(RESERVED_SHARED);
             let names = shared_names.iter().take(shared_regions.len()).cloned();
             shared_names = names.chain(["reserved shared memory".to_owned()]).collect();
-            shared_regions.push((reserved_shared, RESERVED_SHARED));
+            shared_regions.push((reserved_shared, RESERVED_SHARED_USED));
             end = reserved_shared + RESERVED_SHARED;
         }
         let params = params(kernel, args)?;
@@ -206,6 +206,9 @@ impl Device {
 /// Bytes of shared memory that CUDA reserves for itself in each block; cooperative groups use them for groups of
 /// several warps.
 pub(crate) const RESERVED_SHARED: u64 = 1024;
+
+/// How many of them programs may use, from the first on: 288 on an H200.
+pub(crate) const RESERVED_SHARED_USED: u64 = 288;
 
 /// Blocks that are resident at once where few are to be.
 const FEW_BLOCKS: u64 = 4;

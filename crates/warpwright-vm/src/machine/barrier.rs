@@ -139,18 +139,16 @@ impl Machine<'_> {
         if waits { Err(Step::Reload) } else { Ok(None) }
     }
 
-    /// All threads that arrive in a generation of a barrier must state the same number of threads.
+    /// All threads that arrive in a generation of a barrier must state the same number of threads, or none of them
+    /// any: devices end with an illegal instruction otherwise, even if the number is that of all threads.
     fn compare_counts(&mut self, id: u32, count: Option<u32>) {
         let barrier = &self.block.barriers[id as usize];
         if !self.launch.options.checks.sync || !barrier.is_busy() || barrier.count == count {
             return;
         }
-        let all = self.launch.shape.threads().next_multiple_of(LANES as u32);
-        let (expected, said) = (barrier.count.unwrap_or(all), count.unwrap_or(all));
-        if expected != said {
-            let lane = self.mask.trailing_zeros() as usize & (LANES - 1);
-            self.found(FindingKind::BarrierCount { barrier: id, expected, said }, lane);
-        }
+        let kind = FindingKind::BarrierCount { barrier: id, expected: barrier.count, said: count };
+        let lane = self.mask.trailing_zeros() as usize & (LANES - 1);
+        self.found(kind, lane);
     }
 
     /// Completes the barriers that wait for no more. To be called after arrivals and exits.

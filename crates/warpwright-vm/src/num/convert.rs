@@ -4,14 +4,19 @@
 //! `cvt` of single values with every modifier; it is exact and slower.
 
 use super::exact::{Direction, Format, Value};
-use super::float::{NAN_F32, canonical, flush_if, quiet, saturate, saturate_f64};
+use super::float::{canonical, flush, flush_if, quiet, saturate, saturate_f64};
 use super::half;
 use super::integer::range;
 
-/// `cvt.rn.f32.f64`.
+/// `cvt.rn.f32.f64`: a NaN is made quiet, and keeps its sign and the upper bits of its payload.
 #[inline(always)]
-pub fn f64_to_f32(a: f64) -> f32 {
-    canonical(a as f32)
+pub fn f64_to_f32<const FTZ: bool>(a: f64) -> f32 {
+    // From here on, the smallest normal number is the nearest one, if exponents went on below it.
+    const NORMAL: f64 = f32::MIN_POSITIVE as f64 * (1.0 - 1.0 / (1 << 25) as f64);
+    let bits = a.to_bits();
+    let nan = (bits >> 32) as u32 & 0x8000_0000 | 0x7fc0_0000 | (bits >> 29) as u32 & 0x7f_ffff;
+    let number = if FTZ && a.abs() < NORMAL { 0f32.copysign(a as f32) } else { a as f32 };
+    f32::from_bits(if a.is_nan() { nan } else { number.to_bits() })
 }
 
 /// `cvt.f64.f32`: the payload of a NaN moves to the upper bits.
@@ -20,6 +25,12 @@ pub fn f32_to_f64(a: f32) -> f64 {
     let bits = u64::from(a.to_bits());
     let nan = (bits & 0x8000_0000) << 32 | 0x7ff8_0000_0000_0000 | (bits & 0x7f_ffff) << 29;
     f64::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 { nan } else { f64::from(a).to_bits() })
+}
+
+/// `cvt.ftz.f64.f32`: an operation of single precision before the conversion, which makes a NaN canonical.
+#[inline(always)]
+pub fn flushed_f32_to_f64(a: f32) -> f64 {
+    f32_to_f64(canonical(flush(a)))
 }
 
 /// Rounds to an integral value.
@@ -191,26 +202,45 @@ impl Conversion {
             _ if (self.relu || self.sat) && value.is_negative() => Value::Zero { negative: false },
             _ => value,
         };
-        let bits = self.flush(value.round(format, direction, self.satfinite), format);
+        let flushed = self.ftz && *format == Format::F32 && value.is_tiny(format, direction);
+        let value = if flushed { Value::Zero { negative: value.is_negative() } } else { value };
+        let bits = value.round(format, direction, self.satfinite);
         let bits = if self.sat { limit_to_one(bits, format) } else { bits };
         let negative_zero = Value::unpack(format, bits) == Value::Zero { negative: true };
         if self.positive_zero && negative_zero { 0 } else { bits }
     }
 
-    /// The treatment of NaN. Only `.f64`, and plain copies, keep payloads: for a copy, with neither rounding nor
-    /// `.ftz`, hardware moves `.f32` and `.f64`, and adds zero to the shorter ones.
+    /// The treatment of NaN, which is that of hardware. Conversions to or from `.f64`, and plain copies, keep
+    /// payloads: for a copy, with neither rounding nor `.ftz`, hardware moves `.f32` and `.f64`, and adds zero to the
+    /// shorter ones. From `.bf16` to `.f32` the bits move. An `.f32` with `.ftz` goes through an operation that makes
+    /// it canonical.
     fn nan_result(&self, bits: u64, source: &Format, format: &Format) -> u64 {
         match (*source, *format) {
             _ if self.sat => 0,
             (Format::F32, Format::F32) if !self.integral && !self.ftz => bits,
             (Format::F64, Format::F64) if !self.integral => bits,
             (Format::F64, Format::F64) => quiet(f64::from_bits(bits)).to_bits(),
-            (Format::F32, Format::F64) => f32_to_f64(f32::from_bits(bits as u32)).to_bits(),
-            // The canonical NaN of the word that holds it.
-            (_, Format::TF32) => NAN_F32.into(),
+            (Format::F32, Format::F64) if self.ftz => {
+                flushed_f32_to_f64(f32::from_bits(bits as u32)).to_bits()
+            }
+            (Format::BF16, Format::F32) if !self.ftz => bits << 16,
+            (Format::F64, _) | (_, Format::F64) => quiet_nan(bits, source, format),
+            // Only `.rna` cuts off the lower bits, also where that leaves infinity.
+            (_, Format::TF32) if self.direction == Direction::NearestAway && !self.satfinite => {
+                bits & !0x1fff
+            }
             _ => format.nan_bits(),
         }
     }
+}
+
+/// A NaN of one format in another: quiet, with its sign and as much of its payload as fits.
+fn quiet_nan(bits: u64, source: &Format, format: &Format) -> u64 {
+    let parts = |format: &Format| (format.width - 1, format.precision - 1);
+    let ((sign_from, from), (sign_to, to)) = (parts(source), parts(format));
+    let fraction = bits & ((1 << from) - 1);
+    let fraction = if to > from { fraction << (to - from) } else { fraction >> (from - to) };
+    (bits >> sign_from & 1) << sign_to | format.infinity.unwrap_or(0) | 1 << (to - 1) | fraction
 }
 
 /// The smaller of a number that is not below zero and one.
@@ -236,14 +266,13 @@ pub fn sat_f64(a: f64) -> f64 {
     saturate_f64(a)
 }
 
-/// `cvt.rna.tf32.f32`. NaN becomes the canonical one.
+/// `cvt.rna.tf32.f32`. The lower bits of a NaN are cut off, even where that leaves infinity.
 #[inline(always)]
 pub fn f32_to_tf32_away(a: f32) -> u32 {
     let bits = a.to_bits();
     // A carry goes into the exponent, and out of the largest one to infinity.
     let nearest = bits.wrapping_add(0x1000) & !0x1fff;
-    let result = if bits & 0x7f80_0000 == 0x7f80_0000 { bits & !0x1fff } else { nearest };
-    if a.is_nan() { NAN_F32 } else { result }
+    if bits & 0x7f80_0000 == 0x7f80_0000 { bits & !0x1fff } else { nearest }
 }
 
 /// `.e5m2` to `.f16`: its upper half.

@@ -349,6 +349,17 @@ impl Value {
         })
     }
 
+    /// Whether the value is below the smallest normal number of a format, after it is rounded as if exponents had no
+    /// lower bound. False for zero.
+    pub fn is_tiny(self, format: &Format, direction: Direction) -> bool {
+        let Value::Finite(exact) = self else { return false };
+        let below = format.min_exponent - (exact.exponent + exact.top() as i32);
+        // One below, rounding may carry into the smallest normal number.
+        let by = exact.top().saturating_sub(format.precision - 1);
+        let carries = || round_shift(exact.negative, exact.mantissa, by, direction) >> format.precision != 0;
+        below > 1 || below == 1 && !carries()
+    }
+
     /// The bits of the value, rounded to a format. With `finite`, values that are too large, including infinity,
     /// become the largest finite number of their sign.
     pub fn round(self, format: &Format, direction: Direction, finite: bool) -> u64 {

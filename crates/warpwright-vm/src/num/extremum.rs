@@ -1,11 +1,11 @@
 //! Minimum and maximum of floating-point numbers.
 //!
 //! Minus zero is less than plus zero. If one operand is NaN, the result is the other, or with `nan` (the modifier
-//! `.NaN`) the canonical NaN. With `xorsign` (`.xorsign.abs`), magnitudes are compared, and the sign is the product
-//! of the operands' signs.
+//! `.NaN`) the canonical NaN. If both are, it is the canonical NaN, and in `.f64` the second, made quiet. With
+//! `xorsign` (`.xorsign.abs`), magnitudes are compared, and the sign is the product of the operands' signs.
 
 use super::exact::Format;
-use super::float::{NAN_F32, NAN_F64, flush};
+use super::float::{NAN_F32, flush, quiet};
 use super::half::flush_f16;
 
 /// A minimum or a maximum with its modifiers. If these are constants, unneeded code disappears by inlining.
@@ -63,7 +63,7 @@ impl Extremum {
     /// Of `.f64`.
     #[inline(always)]
     pub fn f64(self, a: f64, b: f64) -> f64 {
-        f64::from_bits(self.pick_64(a.to_bits(), b.to_bits(), f64::INFINITY.to_bits(), NAN_F64))
+        f64::from_bits(self.pick_64(a.to_bits(), b.to_bits(), f64::INFINITY.to_bits(), quiet(b).to_bits()))
     }
 
     /// Of `.f16`, on bits.

@@ -4,11 +4,15 @@
 //! around it. They have no branches, so that loops over lanes become vector code. The other directions go through
 //! [`exact`](super::exact), except for sums and products of `.f32`, which doubles represent.
 //!
-//! The ISA leaves open which NaN an `.f32` operation returns; here it is always [`NAN_F32`], as on NVIDIA's hardware.
-//! An `.f64` operation returns its first NaN operand, made quiet, or [`NAN_F64`] if no operand is NaN.
+//! The ISA leaves open which NaN an operation returns; here it is the one of NVIDIA's hardware. In `.f32` that is
+//! always [`NAN_F32`]. An `.f64` operation returns one of its NaN operands, made quiet, or [`NAN_F64`] if no operand
+//! is NaN: of a sum or a product the second, of `fma` the second, then the third, of a quotient the first. (NVIDIA's
+//! compiler sometimes exchanges operands before.)
 //!
-//! `FTZ` is the modifier `.ftz`: subnormal operands and results become zeros of their sign. `SAT` is
-//! `.sat`: the result is limited to `[0, 1]`, and NaN becomes plus zero.
+//! `FTZ` is the modifier `.ftz`: subnormal operands and results become zeros of their sign. A result counts as
+//! subnormal if it is below the smallest normal number after it is rounded as if exponents had no lower bound, as on
+//! NVIDIA's hardware: what would become that number only because subnormal numbers have fewer bits is flushed. `SAT`
+//! is `.sat`: the result is limited to `[0, 1]`, and NaN becomes plus zero.
 
 use super::exact::{Direction, Format, Value};
 
@@ -58,6 +62,19 @@ pub fn saturate_f64(x: f64) -> f64 {
     if low < 1.0 { low } else { 1.0 }
 }
 
+/// A power of two: a product that may be subnormal is normal after both factors are multiplied by it.
+const LARGER: f32 = (1u64 << 32) as f32;
+
+/// `x`, or a zero of its sign if `larger`, which is the same result multiplied by the square of [`LARGER`] before it
+/// was rounded, is that of a subnormal number. Where `larger` is infinite or NaN because a factor of it is too large,
+/// the result is zero or far from subnormal.
+#[inline(always)]
+fn flush_by(x: f32, larger: f32) -> f32 {
+    let tiny = larger.abs() < f32::MIN_POSITIVE * LARGER * LARGER;
+    let keep = if tiny { SIGN_F32 } else { u32::MAX };
+    f32::from_bits(x.to_bits() & keep)
+}
+
 /// Finishes a result: flushes it, limits it, and makes its NaN canonical.
 #[inline(always)]
 pub fn finish<const FTZ: bool, const SAT: bool>(x: f32) -> f32 {
@@ -80,13 +97,18 @@ pub fn sub<const FTZ: bool, const SAT: bool>(a: f32, b: f32) -> f32 {
 /// `mul.rn.f32`.
 #[inline(always)]
 pub fn mul<const FTZ: bool, const SAT: bool>(a: f32, b: f32) -> f32 {
-    finish::<FTZ, SAT>(flush_if::<FTZ>(a) * flush_if::<FTZ>(b))
+    let (a, b) = (flush_if::<FTZ>(a), flush_if::<FTZ>(b));
+    let product = if FTZ { flush_by(a * b, (a * LARGER) * (b * LARGER)) } else { a * b };
+    finish::<FTZ, SAT>(product)
 }
 
 /// `fma.rn.f32`, and `mad.rn.f32`.
 #[inline(always)]
 pub fn fma<const FTZ: bool, const SAT: bool>(a: f32, b: f32, c: f32) -> f32 {
-    finish::<FTZ, SAT>(flush_if::<FTZ>(a).mul_add(flush_if::<FTZ>(b), flush_if::<FTZ>(c)))
+    let (a, b, c) = (flush_if::<FTZ>(a), flush_if::<FTZ>(b), flush_if::<FTZ>(c));
+    let larger = || (a * LARGER).mul_add(b * LARGER, c * LARGER * LARGER);
+    let sum = if FTZ { flush_by(a.mul_add(b, c), larger()) } else { a.mul_add(b, c) };
+    finish::<FTZ, SAT>(sum)
 }
 
 /// `div.rn.f32`; it is also within the error of `div.full.f32`.
@@ -138,7 +160,7 @@ pub fn quiet(x: f64) -> f64 {
     f64::from_bits(x.to_bits() | QUIET_F64)
 }
 
-/// The result of an operation; if it is NaN, the first NaN operand.
+/// The result of an operation; if it is NaN, the first of two operands that is NaN, made quiet.
 #[inline(always)]
 pub fn propagate(result: f64, a: f64, b: f64) -> f64 {
     // By bits: between two NaNs of floating-point type the optimiser may choose.
@@ -152,27 +174,26 @@ pub fn propagate(result: f64, a: f64, b: f64) -> f64 {
 /// `add.rn.f64`.
 #[inline(always)]
 pub fn add_f64(a: f64, b: f64) -> f64 {
-    propagate(a + b, a, b)
+    propagate(a + b, b, a)
 }
 
 /// `sub.rn.f64`.
 #[inline(always)]
 pub fn sub_f64(a: f64, b: f64) -> f64 {
-    propagate(a - b, a, b)
+    propagate(a - b, b, a)
 }
 
 /// `mul.rn.f64`.
 #[inline(always)]
 pub fn mul_f64(a: f64, b: f64) -> f64 {
-    propagate(a * b, a, b)
+    propagate(a * b, b, a)
 }
 
 /// `fma.rn.f64`, and `mad.rn.f64`.
 #[inline(always)]
 pub fn fma_f64(a: f64, b: f64, c: f64) -> f64 {
     let result = a.mul_add(b, c);
-    // Infinity times zero is NaN whatever `c` is; `c` comes last among the operands.
-    propagate(result, if a.is_nan() { a } else { b }, c)
+    propagate(result, if b.is_nan() { b } else { c }, a)
 }
 
 /// `div.rn.f64`.
@@ -193,16 +214,27 @@ pub fn sqrt_f64(a: f64) -> f64 {
     propagate(a.sqrt(), a, a)
 }
 
-/// `abs.f64`: a NaN keeps its payload.
+/// `abs.f64`: a NaN keeps its sign and payload, and is made quiet.
 #[inline(always)]
 pub fn abs_f64(a: f64) -> f64 {
-    f64::from_bits(a.to_bits() & !(1 << 63))
+    propagate(f64::from_bits(a.to_bits() & !(1 << 63)), a, a)
 }
 
-/// `neg.f64`: a NaN keeps its payload.
+/// `neg.f64`: a NaN keeps its sign and payload, and is made quiet.
 #[inline(always)]
 pub fn neg_f64(a: f64) -> f64 {
-    f64::from_bits(a.to_bits() ^ (1 << 63))
+    propagate(f64::from_bits(a.to_bits() ^ (1 << 63)), a, a)
+}
+
+/// `atom.global.add.f64` and `red`: memory takes the operand if it is NaN, or stays NaN, without any change.
+#[inline(always)]
+pub fn add_to_memory_f64(old: u64, b: u64) -> u64 {
+    let is_nan = |bits: u64| f64::from_bits(bits).is_nan();
+    match (is_nan(old), is_nan(b)) {
+        (_, true) => b,
+        (true, false) => old,
+        (false, false) => add_f64(f64::from_bits(old), f64::from_bits(b)).to_bits(),
+    }
 }
 
 /// An operation that can be rounded in any direction.
@@ -238,12 +270,13 @@ impl Operation {
         }
     }
 
-    /// How many operands it reads.
-    fn operands(self) -> usize {
+    /// The operands that it reads, in the order in which an `.f64` operation looks for a NaN to return.
+    fn nan_order(self) -> &'static [usize] {
         match self {
-            Operation::Rcp | Operation::Sqrt => 1,
-            Operation::Fma => 3,
-            _ => 2,
+            Operation::Rcp | Operation::Sqrt => &[0],
+            Operation::Div => &[0, 1],
+            Operation::Add | Operation::Sub | Operation::Mul => &[1, 0],
+            Operation::Fma => &[1, 2, 0],
         }
     }
 }
@@ -304,17 +337,23 @@ pub fn directed_f32(
     let flushed = |x: f32| if ftz { flush(x) } else { x };
     let operands = [flushed(operands[0]), flushed(operands[1]), flushed(operands[2])];
     let rounded = exact_pair(operation, operands).and_then(|pair| round_pair(pair, direction));
-    let result = flushed(rounded.unwrap_or_else(|| {
-        let bits = operands.map(|x| u64::from(x.to_bits()));
-        f32::from_bits(directed(operation, &Format::F32, direction, bits) as u32)
-    }));
+    let bits = operands.map(|x| u64::from(x.to_bits()));
+    let result = flushed(
+        rounded.unwrap_or_else(|| f32::from_bits(directed(operation, &Format::F32, direction, bits) as u32)),
+    );
+    let result = if ftz && result.abs() == f32::MIN_POSITIVE {
+        let exact = operation.apply(bits.map(|bits| Value::unpack(&Format::F32, bits)), direction);
+        if exact.is_tiny(&Format::F32, direction) { 0f32.copysign(result) } else { result }
+    } else {
+        result
+    };
     if sat { saturate(result) } else { result }
 }
 
 /// An operation on `.f64` in any direction.
 pub fn directed_f64(operation: Operation, direction: Direction, operands: [f64; 3]) -> f64 {
-    match operands[..operation.operands()].iter().find(|x| x.is_nan()) {
-        Some(&nan) => quiet(nan),
+    match operation.nan_order().iter().find(|&&i| operands[i].is_nan()) {
+        Some(&i) => quiet(operands[i]),
         None => f64::from_bits(directed(operation, &Format::F64, direction, operands.map(f64::to_bits))),
     }
 }

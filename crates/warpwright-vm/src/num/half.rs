@@ -4,7 +4,7 @@
 //! rounding is *to odd*: the last bit of an inexact result is set to 1, which marks it as lying between two values,
 //! so the second rounding is correct (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
 //!
-//! NaN is always the canonical one, `0x7fff` in both formats.
+//! NaN is always the canonical one, `0x7fff` in both formats, except for `cvt` from double precision.
 
 use super::exact::Format;
 use super::float::saturate;
@@ -111,16 +111,36 @@ macro_rules! sum_to_odd {
 sum_to_odd!(sum_to_odd_f32, f32, u32);
 sum_to_odd!(sum_to_odd_f64, f64, u64);
 
-/// `cvt.rn.f16.f64`.
+/// The nearest `.f16`. NaN becomes the canonical one.
 #[inline(always)]
 pub fn f64_to_f16(x: f64) -> u16 {
     f32_to_f16(f64_to_f32_odd(x))
 }
 
-/// `cvt.rn.bf16.f64`.
+/// The nearest `.bf16`. NaN becomes the canonical one.
 #[inline(always)]
 pub fn f64_to_bf16(x: f64) -> u16 {
     f32_to_bf16(f64_to_f32_odd(x))
+}
+
+/// `cvt.rn.f16.f64`: a NaN is made quiet, and keeps its sign and the upper bits of its payload.
+#[inline(always)]
+pub fn cvt_f64_to_f16(x: f64) -> u16 {
+    if x.is_nan() { narrowed_nan(x, 0x7e00, 10) } else { f64_to_f16(x) }
+}
+
+/// `cvt.rn.bf16.f64`: a NaN is made quiet, and keeps its sign and the upper bits of its payload.
+#[inline(always)]
+pub fn cvt_f64_to_bf16(x: f64) -> u16 {
+    if x.is_nan() { narrowed_nan(x, 0x7fc0, 7) } else { f64_to_bf16(x) }
+}
+
+/// The sign of a NaN and the upper bits of its fraction, in a format whose first quiet NaN is `quiet`.
+#[inline(always)]
+fn narrowed_nan(x: f64, quiet: u16, fraction_bits: u32) -> u16 {
+    let bits = x.to_bits();
+    let fraction = (bits & ((1 << 52) - 1)) >> (52 - fraction_bits);
+    (bits >> 48) as u16 & 0x8000 | quiet | fraction as u16
 }
 
 /// A parameter `LIMIT`: the result is unchanged.
@@ -153,8 +173,12 @@ fn read_f16<const FTZ: bool>(bits: u16) -> f32 {
 
 #[inline(always)]
 fn write_f16<const FTZ: bool, const LIMIT: u8>(x: f32) -> u16 {
-    let bits = f32_to_f16(limited::<LIMIT>(x));
-    if FTZ { flush_f16(bits) } else { bits }
+    let x = limited::<LIMIT>(x);
+    let bits = f32_to_f16(x);
+    // The smallest normal number less half of its neighbours' distance, if exponents went on below it: from there on
+    // the result is rounded to that number. What is rounded to it below only is flushed.
+    const NORMAL: f32 = (0.25 - 1.0 / (1 << 14) as f32) / (1 << 12) as f32;
+    if FTZ && x.abs() < NORMAL { bits & 0x8000 } else { bits }
 }
 
 /// `add.f16`. A sum of two halves in `.f32` is exact or rounds the same: 24 bits are 2·11 + 2.

@@ -1,7 +1,7 @@
 //! Integer arithmetic that the host does not offer as one function.
 //!
-//! The ISA leaves division by zero undefined. Here all bits of the quotient are set, and the remainder is the
-//! dividend.
+//! The ISA leaves division by zero undefined. Here all bits of the quotient and of the remainder are set, as on
+//! NVIDIA's hardware.
 
 use std::ops::{BitAnd, BitOr, BitXor, Not};
 
@@ -27,7 +27,7 @@ pub trait Integer:
     fn mul_low(self, other: Self) -> Self;
     /// The quotient, rounded toward zero. By zero: all bits set. Of the least value by −1: itself.
     fn quotient(self, other: Self) -> Self;
-    /// The remainder, with the sign of the dividend. By zero: the dividend.
+    /// The remainder, with the sign of the dividend. By zero: all bits set.
     fn remainder(self, other: Self) -> Self;
     /// `sad`: `sum` and the distance from `self` to `other`.
     fn distance_plus(self, other: Self, sum: Self) -> Self;
@@ -96,7 +96,7 @@ macro_rules! integers {
             }
             #[inline(always)]
             fn remainder(self, other: Self) -> Self {
-                if other == 0 { self } else { self.wrapping_rem(other) }
+                if other == 0 { !0 } else { self.wrapping_rem(other) }
             }
             #[inline(always)]
             fn distance_plus(self, other: Self, sum: Self) -> Self {

@@ -1,8 +1,10 @@
 //! Video instructions: arithmetic on bytes and half words of words.
 //!
 //! Values are selected and extended, combined in sufficiently wide integers, limited, and merged into or combined
-//! with a third word. The ISA gives intermediate results 34 bits, and 33 after saturation; wider results here are cut
-//! to that where it makes a visible difference.
+//! with a third word. The ISA gives intermediate results 34 bits, whose sign depends on the destination's type. Wider
+//! results are cut to that before they are limited. A second comparison takes the low 32 bits of a sum or difference,
+//! and of any result for an unsigned destination, as a number of the destination's type; of other results it takes
+//! all, as NVIDIA's hardware does.
 
 use warpwright_ptx::ir::Cmp;
 
@@ -78,9 +80,9 @@ fn clamp(value: i128, bits: u32, signed: bool) -> i128 {
     value.clamp(low, high)
 }
 
-/// The low 33 bits, extended.
-fn to_33_bits(value: i128) -> i64 {
-    (value as i64) << 31 >> 31
+/// The low 34 bits, extended.
+fn to_34_bits(value: i128) -> i128 {
+    ((value as i64) << 30 >> 30).into()
 }
 
 impl Primary {
@@ -133,9 +135,12 @@ impl Scalar {
     pub fn apply(&self, a: u32, b: u32, c: u32) -> u32 {
         let a = self.a.0.extract(a.into(), self.a.1);
         let b = self.b.0.extract(b.into(), self.b.1);
-        let result = self.primary.apply(a, b);
+        let result = to_34_bits(self.primary.apply(a, b));
         let bits = self.merge.unwrap_or(Subword::WORD).bits;
-        let result = to_33_bits(if self.sat { clamp(result, bits, self.d_signed) } else { result });
+        let result = if self.sat { clamp(result, bits, self.d_signed) } else { result };
+        let wraps = !self.d_signed || matches!(self.primary, Primary::Add | Primary::Sub);
+        let word = Subword::WORD.extract(u64::from(result as u32), self.d_signed);
+        let result = if wraps { word } else { result as i64 };
         let third = Subword::WORD.extract(c.into(), self.d_signed);
         let result = match self.secondary {
             Some(Secondary::Add) => result + third,

@@ -10,7 +10,7 @@ use crate::decode::Decoder;
 use crate::machine::{LANES, LanesOf, Machine, Row64, Step, lanewise};
 use crate::memory::{AccessSpec, Address, Allocation, Element, Group, Order, RegionKind, SpaceKind};
 use crate::num::extremum::Extremum;
-use crate::num::float::{add as add_f32, add_f64};
+use crate::num::float::{add as add_f32, add_f64, add_to_memory_f64};
 use crate::num::half::{PLAIN, add_bf16, add_f16, both};
 use crate::op::memory::{element, order, source, space};
 use crate::op::swap::Swaps;
@@ -152,7 +152,9 @@ fn combine(op: AtomicOp, ty: Type, ftz: bool, old: u64, b: u64) -> u64 {
             let sum = if ftz { add_f32::<true, false>(a, b) } else { add_f32::<false, false>(a, b) };
             sum.to_bits().into()
         }
-        (AtomicOp::Add, Type::F64) => add_f64(f64::from_bits(old), f64::from_bits(b)).to_bits(),
+        // Shared memory has no such operation: there it is an addition and a `cas`. Only global memory flushes.
+        (AtomicOp::Add, Type::F64) if ftz => add_to_memory_f64(old, b),
+        (AtomicOp::Add, Type::F64) => add_f64(f64::from_bits(b), f64::from_bits(old)).to_bits(),
         (op, Type::F16) => half_f16(op, halves).into(),
         (op, Type::F16X2) => both(words, |halves| half_f16(op, halves)).into(),
         (op, Type::BF16) => half_bf16(op, halves).into(),

@@ -1,7 +1,7 @@
 //! Special registers.
 
 use crate::decode::{Decoder, File, Rows, SymbolValue};
-use crate::device::RESERVED_SHARED;
+use crate::device::{RESERVED_SHARED, RESERVED_SHARED_USED};
 use crate::machine::{Inst, LANES, Machine, Step, lanewise};
 use std::time::{SystemTime, UNIX_EPOCH};
 use warpwright_ptx::ir::{Component, Element, Special, SpecialRegister, Type, TypeKind};
@@ -107,10 +107,9 @@ fn value(m: &Machine<'_>, register: SpecialRegister, axis: usize, lane: usize) -
         GlobalTimer | GlobalTimerLo => nanoseconds(m),
         GlobalTimerHi => nanoseconds(m) >> 32,
         TotalSmemSize | AggrSmemSize => shape.static_shared + u64::from(shape.dynamic_shared),
-        ReservedSmemOffsetBegin | ReservedSmemOffset0 => shape.reserved_shared,
-        // Cooperative groups use 288 bytes from here on.
-        ReservedSmemOffset1 => shape.reserved_shared + RESERVED_SHARED / 2,
-        ReservedSmemOffsetEnd => shape.reserved_shared + RESERVED_SHARED,
+        // Cooperative groups use 288 bytes from `%reserved_smem_offset_1` on.
+        ReservedSmemOffsetBegin | ReservedSmemOffset0 | ReservedSmemOffset1 => shape.reserved_shared,
+        ReservedSmemOffsetEnd => shape.reserved_shared + RESERVED_SHARED_USED,
         ReservedSmemOffsetCap => RESERVED_SHARED,
         DynamicSmemSize => shape.dynamic_shared.into(),
         ClusterNCtaId => u64::from(axis < 3),

@@ -58,7 +58,26 @@ fn float_to_float(cvt: &Cvt, d: Format, a: Format, round: Round, x: u64) -> u64 
     let integral =
         matches!(cvt.rounding, Some(Rounding::Rni | Rounding::Rzi | Rounding::Rmi | Rounding::Rpi));
     if d != a {
-        return finish(cvt, d, float::convert(d, a, round, x));
+        // Single precision with `.ftz` does arithmetic, which has one NaN.
+        let arithmetic = cvt.ftz && (a == Format::F32 || (d, a) == (Format::F32, Format::BF16));
+        let x = if arithmetic && a.is_nan(x) { a.nan() } else { x };
+        let result = float::convert(d, a, round, x);
+        let result = if arithmetic && d == Format::F32 && d.is_nan(result) { d.nan() } else { result };
+        // The smallest normal number is flushed where only the short fractions below it lead up to it.
+        let rounded_up =
+            |x: u64| f64::from_bits(x).abs() < f64::from(f32::MIN_POSITIVE) * (1.0 - 2f64.powi(-25));
+        let tiny = |x: u64| match round {
+            Round::NearestTiesToEven => rounded_up(x),
+            Round::TowardNegative if f64::from_bits(x) < 0.0 => {
+                -f64::from_bits(x) <= f64::from(f32::MIN_POSITIVE) * (1.0 - 2f64.powi(-24))
+            }
+            Round::TowardPositive if f64::from_bits(x) > 0.0 => {
+                f64::from_bits(x) <= f64::from(f32::MIN_POSITIVE) * (1.0 - 2f64.powi(-24))
+            }
+            _ => f64::from_bits(x).abs() < f64::from(f32::MIN_POSITIVE),
+        };
+        let flushed = cvt.ftz && (d, a) == (Format::F32, Format::F64) && tiny(x);
+        return finish(cvt, d, if flushed { result & 0x8000_0000 } else { result });
     }
     // Without a rounding it is a copy: a NaN keeps its bits where no arithmetic is needed for it, which
     // it is for `.ftz` and for the short formats.
@@ -133,7 +152,8 @@ fn of_eight(ty: Type, relu: bool, x: u128) -> u64 {
 fn tf32(cvt: &Cvt, x: u32) -> u32 {
     let magnitude = x & 0x7fff_ffff;
     if magnitude > 0x7f80_0000 {
-        return 0x7fff_ffff;
+        let cut = cvt.rounding == Some(Rounding::Rna) && !cvt.satfinite;
+        return if cut { x & !0x1fff } else { 0x7fff_e000 };
     }
     let half = match cvt.rounding {
         Some(Rounding::Rz) => 0,

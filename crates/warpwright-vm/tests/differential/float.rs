@@ -127,11 +127,48 @@ pub(crate) fn direction(rounding: Option<Rounding>) -> Round {
     }
 }
 
-/// The NaN that an operation on these operands yields, if one of them is NaN: in `f64` the first one,
-/// made quiet; else the one NaN that arithmetic yields.
-pub(crate) fn nan(format: Format, operands: &[u64]) -> Option<u64> {
-    let first = operands.iter().copied().find(|&x| format.is_nan(x))?;
-    Some(if format == Format::F64 { first | 1 << 51 } else { format.nan() })
+/// The NaN that an operation on these operands yields, if one of them is NaN: in `f64` one of them, made
+/// quiet; else the one NaN that arithmetic yields. A quotient prefers its first operand. All others take the
+/// first one last.
+fn nan(operation: Arithmetic, format: Format, operands: &[u64]) -> Option<u64> {
+    let mut candidates = operands.to_vec();
+    if !matches!(operation, Arithmetic::Div) {
+        candidates.rotate_left(1);
+    }
+    let chosen = candidates.into_iter().find(|&x| format.is_nan(x))?;
+    Some(if format == Format::F64 { chosen | 1 << 51 } else { format.nan() })
+}
+
+/// Whether a result, rounded to as many bits as the format has but with any exponent, is not zero and below the
+/// smallest normal number.
+fn is_tiny(operation: Arithmetic, format: Format, round: Round, operands: &[u64]) -> bool {
+    with!(format, F => {
+        let x: Vec<Quad> = (operands.iter())
+            .map(|&x| F::from_bits(x.into()).convert(&mut false).value)
+            .collect();
+        // The exact result lies between the two, and on one of them if that has few bits.
+        let within = |round| match operation {
+            Arithmetic::Add => x[0].add_r(x[1], round).value,
+            Arithmetic::Sub => x[0].sub_r(x[1], round).value,
+            Arithmetic::Mul => x[0].mul_r(x[1], round).value,
+            Arithmetic::Fma => x[0].mul_add_r(x[1], x[2], round).value,
+            Arithmetic::Div => x[0].div_r(x[1], round).value,
+            Arithmetic::Sqrt => x[0],
+        };
+        let (low, high) = (within(Round::TowardNegative), within(Round::TowardPositive));
+        let negative = high.is_negative();
+        let (inner, outer) = if negative { (-high, -low) } else { (low, high) };
+        let normal: Quad = F::from_bits(1 << format.mantissa_bits()).convert(&mut false).value;
+        let precision = format.mantissa_bits() as i32 + 1;
+        let less = |power: i32| (normal - normal.scalbn(-power)).value;
+        !outer.is_zero() && match round {
+            Round::TowardZero => inner < normal,
+            Round::TowardNegative if !negative => inner < normal,
+            Round::TowardPositive if negative => inner < normal,
+            Round::TowardNegative | Round::TowardPositive => outer <= less(precision),
+            _ => inner < less(precision + 1),
+        }
+    })
 }
 
 /// What an operation does beside its arithmetic.
@@ -158,7 +195,7 @@ pub(crate) enum Arithmetic {
 pub(crate) fn arithmetic(operation: Arithmetic, format: Format, mode: Mode, operands: &[u64]) -> u64 {
     let operands: Vec<u64> = operands.iter().map(|&x| format.flush(mode.ftz, x)).collect();
     let round = direction(mode.rounding);
-    let raw = nan(format, &operands).unwrap_or_else(|| {
+    let raw = nan(operation, format, &operands).unwrap_or_else(|| {
         with!(format, F => {
             let x: Vec<F> = operands.iter().map(|&x| F::from_bits(x.into())).collect();
             let result = match operation {
@@ -172,7 +209,9 @@ pub(crate) fn arithmetic(operation: Arithmetic, format: Format, mode: Mode, oper
             if result.is_nan() { format.nan() } else { result.to_bits() as u64 }
         })
     });
-    finish(format, mode, raw)
+    let number = !format.is_nan(raw) && !format.is_infinite(raw);
+    let flushed = mode.ftz && number && is_tiny(operation, format, round, &operands);
+    finish(format, mode, if flushed { raw & format.sign() } else { raw })
 }
 
 /// Flushing, saturation and clamping of a result.
@@ -255,6 +294,7 @@ pub(crate) fn extremum(format: Format, how: Extremum, a: u64, b: u64) -> u64 {
             };
             if below == how.larger { b } else { a }
         }
+        (true, true) if format == Format::F64 => return b | 1 << 51,
         (true, true) => return format.nan(),
         _ if how.nan => return format.nan(),
         (true, false) => magnitude(b),
@@ -266,10 +306,16 @@ pub(crate) fn extremum(format: Format, how: Extremum, a: u64, b: u64) -> u64 {
 /// One format to another.
 pub(crate) fn convert(to: Format, from: Format, round: Round, x: u64) -> u64 {
     if from.is_nan(x) {
-        // Double precision keeps payloads.
+        // Double precision keeps the sign and what it can of the payload, and makes it quiet.
+        let payload = (x & (from.sign() - 1) & !from.infinity()) << (52 - from.mantissa_bits());
+        let sign = if from.is_negative(x) { to.sign() } else { 0 };
+        let quiet = 1 << (to.mantissa_bits() - 1);
         return match (to, from) {
-            (Format::F64, Format::F64) => x | 1 << 51,
-            (Format::F64, Format::F32) => (x >> 31) << 63 | 0x7ff8_0000_0000_0000 | (x & 0x7f_ffff) << 29,
+            (Format::F64, _) | (_, Format::F64) => {
+                sign | to.infinity() | quiet | payload >> (52 - to.mantissa_bits())
+            }
+            // Its upper half.
+            (Format::F32, Format::BF16) => x << 16,
             _ => to.nan(),
         };
     }

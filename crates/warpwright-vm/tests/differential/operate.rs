@@ -144,11 +144,11 @@ fn sign(frame: &mut Frame<'_>, ftz: bool, ty: Type, d: Dst, a: &Src, change: imp
     let a = frame.bits(a, ty);
     let result = elements(ty).fold(0, |result, at| {
         let x = format.flush(ftz, element(ty, a, at));
-        // Formats other than double precision have one NaN, whatever its sign was.
-        let x = if format != Format::F64 && format.is_nan(x) {
-            format.nan()
-        } else {
-            change(x, 1 << (format.bits() - 1))
+        // Double precision keeps a NaN, made quiet; the other formats have one NaN.
+        let x = match format.is_nan(x) {
+            true if format == Format::F64 => x | 1 << 51,
+            true => format.nan(),
+            false => change(x, 1 << (format.bits() - 1)),
         };
         result | u128::from(x) << at
     });
@@ -173,7 +173,7 @@ fn is_of_class(format: Format, class: FloatClass, x: u64) -> bool {
         FloatClass::Infinite => magnitude == infinity,
         FloatClass::Number => magnitude <= infinity,
         FloatClass::NotANumber => magnitude > infinity,
-        FloatClass::Normal => magnitude != 0 && magnitude < infinity && !subnormal,
+        FloatClass::Normal => magnitude < infinity && !subnormal,
         FloatClass::Subnormal => subnormal,
     }
 }

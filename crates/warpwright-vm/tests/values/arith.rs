@@ -107,7 +107,9 @@ fn quotients() {
         // By zero, as the crate documents it.
         ("div.u32 r0, r1, r2", &[17, 0], ALL32),
         ("div.s64 d0, d1, d2", &[17, 0], u64::MAX),
-        ("rem.u32 r0, r1, r2", &[17, 0], 17),
+        ("rem.u32 r0, r1, r2", &[17, 0], ALL32),
+        ("rem.s16 h0, h1, h2", &[0x7fff, 0], 0xffff),
+        ("rem.u64 d0, d1, d2", &[MIN64, 0], u64::MAX),
     ]);
 }
 

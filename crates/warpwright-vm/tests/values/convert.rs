@@ -147,6 +147,33 @@ fn between_formats() {
     ]);
 }
 
+/// Which NaN an H200 returns.
+#[test]
+fn nan_between_formats() {
+    check(&[
+        ("cvt.rn.f32.f64 r0, d1", &[0xfff0_0000_0000_0003], 0xffc0_0000),
+        ("cvt.rz.f32.f64 r0, d1", &[0x7ff1_9999_9999_9999], 0x7fcc_cccc),
+        ("cvt.rn.ftz.f32.f64 r0, d1", &[0x7ffa_aaaa_aaaa_aaaa], 0x7fd5_5555),
+        ("cvt.rn.sat.f32.f64 r0, d1", &[0x7ffa_aaaa_aaaa_aaaa], 0),
+        ("cvt.rn.f16.f64 h0, d1", &[0x7ff1_9999_9999_9999], 0x7e66),
+        ("cvt.rz.f16.f64 h0, d1", &[u64::MAX], 0xffff),
+        ("cvt.rn.bf16.f64 h0, d1", &[0x7ffa_aaaa_aaaa_aaaa], 0x7fd5),
+        ("cvt.rp.bf16.f64 h0, d1", &[0xfff0_0000_0000_0003], 0xffc0),
+        ("cvt.f64.f16 d0, h1", &[0xfc03], 0xfff8_0c00_0000_0000),
+        ("cvt.f64.bf16 d0, h1", &[0x7f8d], 0x7ff9_a000_0000_0000),
+        ("cvt.f32.bf16 r0, h1", &[0x7f81], 0x7f81_0000),
+        ("cvt.ftz.f32.bf16 r0, h1", &[0x7f81], NAN),
+        ("cvt.f64.f32 d0, r1", &[0xff80_0003], 0xfff8_0000_6000_0000),
+        ("cvt.ftz.f64.f32 d0, r1", &[0xff80_0003], 0x7fff_ffff_e000_0000),
+        ("cvt.rn.tf32.f32 r0, r1", &[0xff80_0003], 0x7fff_e000),
+        ("cvt.rz.relu.tf32.f32 r0, r1", &[0xffff_ffff], 0x7fff_e000),
+        ("cvt.rna.tf32.f32 r0, r1", &[0xffff_ffff], 0xffff_e000),
+        ("cvt.rna.tf32.f32 r0, r1", &[0xff80_0003], 0xff80_0000),
+        // NaN, as the ISA says; the card gives numbers for some.
+        ("cvt.rna.satfinite.tf32.f32 r0, r1", &[0xff80_0003], 0x7fff_e000),
+    ]);
+}
+
 #[test]
 fn packed() {
     check(&[

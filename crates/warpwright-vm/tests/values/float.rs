@@ -88,10 +88,62 @@ fn nan() {
         ("add.f64 d0, d1, d2", &[g(1.0), wide], wide | 1 << 51),
         ("add.rm.f64 d0, d1, d2", &[g(1.0), wide], wide | 1 << 51),
         ("mul.f64 d0, d1, d2", &[0, g(f64::INFINITY)], 0xfff8 << 48),
-        ("abs.f64 d0, d1", &[wide | 1 << 63], wide),
-        ("neg.f64 d0, d1", &[wide], wide | 1 << 63),
+        ("abs.f64 d0, d1", &[wide | 1 << 63], wide | 1 << 63 | 1 << 51),
+        ("neg.f64 d0, d1", &[wide], wide | 1 << 51),
         ("copysign.f32 r0, r1, r2", &[f(-1.0), f(3.0)], f(-3.0)),
         ("copysign.f64 d0, d1, d2", &[g(1.0), g(-3.0)], g(3.0)),
+    ]);
+}
+
+/// Which NaN an H200 returns.
+#[test]
+fn nan_of_an_operand() {
+    let [a, b, c] = [0xfff0_0000_0000_0003, 0x7ff1_9999_9999_9999, 0x7ffa_aaaa_aaaa_aaaa];
+    let [quiet_a, quiet_b] = [a | 1 << 51, b | 1 << 51];
+    check(&[
+        ("add.f64 d0, d1, d2", &[a, b], quiet_b),
+        ("add.rz.f64 d0, d1, d2", &[a, b], quiet_b),
+        ("sub.f64 d0, d1, d2", &[a, b], quiet_b),
+        ("sub.rp.f64 d0, d1, d2", &[a, g(1.0)], quiet_a),
+        ("mul.f64 d0, d1, d2", &[a, b], quiet_b),
+        ("mul.rm.f64 d0, d1, d2", &[b, a], quiet_a),
+        ("fma.rn.f64 d0, d1, d2, d3", &[a, b, c], quiet_b),
+        ("fma.rn.f64 d0, d1, d2, d3", &[a, g(1.0), c], c),
+        ("fma.rp.f64 d0, d1, d2, d3", &[a, g(1.0), c], c),
+        ("mad.rn.f64 d0, d1, d2, d3", &[a, g(1.0), 0], quiet_a),
+        ("fma.rn.f64 d0, d1, d2, d3", &[g(f64::INFINITY), 0, c], c),
+        ("div.rn.f64 d0, d1, d2", &[a, b], quiet_a),
+        ("min.f64 d0, d1, d2", &[a, b], quiet_b),
+        ("max.f64 d0, d1, d2", &[c, a], quiet_a),
+        ("neg.f64 d0, d1", &[c], c),
+        ("abs.f64 d0, d1", &[u64::MAX], u64::MAX),
+    ]);
+}
+
+/// Results whose rounding without a limit of exponents is below the smallest normal number, from an H200.
+#[test]
+fn flushed_results() {
+    let smallest = f(f32::MIN_POSITIVE);
+    let negative = smallest | NEGATIVE_ZERO;
+    check(&[
+        ("mul.ftz.f32 r0, r1, r2", &[0x00ff_ffff, 0x3f00_0000], 0),
+        ("mul.f32 r0, r1, r2", &[0x00ff_ffff, 0x3f00_0000], smallest),
+        ("mul.ftz.sat.f32 r0, r1, r2", &[0x8080_0000, 0xbf7f_ffff], 0),
+        ("mul.rm.ftz.f32 r0, r1, r2", &[0x0080_0000, 0xbf7f_ffff], NEGATIVE_ZERO),
+        ("mul.rp.ftz.f32 r0, r1, r2", &[0x3eff_ffff, 0x00ff_ffff], 0),
+        ("div.rp.ftz.f32 r0, r1, r2", &[0x0080_0000, 0x3f80_0001], 0),
+        ("fma.rn.ftz.f32 r0, r1, r2, r3", &[0xbf7f_ffff, 0x0080_0000, 0x8000_0001], NEGATIVE_ZERO),
+        // More than half of the last place above the largest number that is flushed.
+        ("fma.rn.ftz.f32 r0, r1, r2, r3", &[0x1f80_0000, 0x9380_0000, smallest], smallest),
+        ("fma.rz.ftz.f32 r0, r1, r2, r3", &[0x1f80_0000, 0x9380_0000, smallest], 0),
+        ("fma.rm.ftz.f32 r0, r1, r2, r3", &[0x1f80_0000, 0x1380_0000, negative], negative),
+        ("fma.rp.ftz.f32 r0, r1, r2, r3", &[0x1f80_0000, 0x1380_0000, negative], NEGATIVE_ZERO),
+        ("mul.ftz.f16 h0, h1, h2", &[0x07ff, 0xb800], 0x8000),
+        ("mul.ftz.sat.f16 h0, h1, h2", &[0x2000, 0x1fff], 0),
+        ("mul.ftz.f16x2 r0, r1, r2", &[0x97ff_9bff, 0x2800_4980], 0x8000_a97f),
+        ("fma.rn.ftz.f16 h0, h1, h2, h3", &[0x2000, 0x9fff, 0x00ff], 0x8000),
+        ("cvt.rn.ftz.f32.f64 r0, d1", &[0x380f_ffff_e8c9_d9fb], 0),
+        ("cvt.rn.ftz.sat.f32.f64 r0, d1", &[0x380f_ffff_e8c9_d9fb], 0),
     ]);
 }
 
@@ -125,7 +177,8 @@ fn classes() {
         ("infinite", [0, 0, 0, 1, 0]),
         ("number", [1, 1, 1, 1, 0]),
         ("notanumber", [0, 0, 0, 0, 1]),
-        ("normal", [0, 0, 1, 0, 0]),
+        // Zeros are considered normal numbers.
+        ("normal", [1, 0, 1, 0, 0]),
         ("subnormal", [0, 1, 0, 0, 0]),
     ] {
         let text = format!("testp.{class}.f32 p0, r1");

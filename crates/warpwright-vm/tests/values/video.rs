@@ -15,6 +15,19 @@ fn scalar() {
         ("vmax.s32.s32.s32.min r0, r1, r2, r3", &[5, 6, 3], 3),
         ("vshl.u32.u32.u32.wrap r0, r1, r2", &[1, 33], 2),
         ("vshl.u32.u32.u32.sat.clamp r0, r1, r2", &[1, 33], 0xffff_ffff),
+        // Of the 34 bits the highest is the sign.
+        ("vshl.u32.s32.u32.sat.clamp r0, r1, r2", &[0x8101_8101, 32], 0xffff_ffff),
+        ("vshl.u32.u32.u32.sat.clamp r0, r1, r2", &[0x7f7f_7f7f, 32], 0),
+        ("vshl.s32.u32.u32.sat.clamp r0, r1, r2", &[0x7f7f_7f7f, 32], 0x8000_0000),
+        ("vshl.s32.s32.u32.sat.wrap r0, r1, r2", &[0xffff_ffbf, 30], 0xc000_0000),
+        // A second comparison is between words of the destination's type.
+        ("vadd.u32.u32.u32.min r0, r1, r2, r3", &[0xffff_ffff, 0x7fff_ffff, 0x0101_0101], 0x0101_0101),
+        ("vadd.s32.u32.u32.min r0, r1, r2, r3", &[0xffff_ffff, 0x7fff_ffff, 0x0101_0101], 0x0101_0101),
+        ("vadd.s32.s32.s32.min r0, r1, r2, r3", &[0x7f7f_7f7f, 0x7f7f_7f7f, 0x1234_5678], 0xfefe_fefe),
+        ("vmin.u32.u32.s32.max r0, r1, r2, r3", &[0xffff_ffff, 0x8000_0000, 0x7fff_ffff], 0x8000_0000),
+        // But all of what is no sum counts, if that type is signed.
+        ("vmin.s32.u32.u32.min r0, r1, r2, r3", &[0x8000_0001, 0x9000_0000, 5], 5),
+        ("vabsdiff.s32.u32.s32.max r0, r1, r2, r3", &[0xffff_ffff, 0x8000_0010, 0x7fff_ffff], 0x7fff_ffef),
         ("vshr.s32.s32.u32.clamp r0, r1.b0, r2", &[0x80, 3], s(-16)),
         ("vset.s32.u32.lt r0, r1, r2", &[s(-1), 1], 1),
         ("vset.u32.u32.ge.add r0, r1, r2, r3", &[3, 3, 41], 42),

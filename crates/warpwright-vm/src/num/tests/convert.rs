@@ -169,7 +169,7 @@ fn the_fast_ways_give_what_the_general_one_does() {
         assert_eq!(u64::from(f64_to_u32::<ZERO>(b)), wide(integer(32, false), Direction::Zero));
         assert_eq!(f64_to_s64::<NEAREST>(b) as u64, wide(integer(64, true), Direction::Nearest));
         assert_eq!(f64_to_u64::<UP>(b), wide(integer(64, false), Direction::Up));
-        assert_eq!(u64::from(f64_to_f32(b).to_bits()), wide(float(Format::F32), Direction::Nearest));
+        assert_eq!(u64::from(f64_to_f32::<false>(b).to_bits()), wide(float(Format::F32), Direction::Nearest));
         assert_eq!(f32_to_f64(a).to_bits(), general(float(Format::F64), Direction::Nearest, false));
         assert_eq!(u64::from(f32_to_f16(a)), general(float(Format::F16), Direction::Nearest, false));
         assert_eq!(u64::from(f32_to_bf16(a)), general(float(Format::BF16), Direction::Nearest, false));

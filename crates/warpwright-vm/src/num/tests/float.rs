@@ -144,6 +144,30 @@ fn subnormals_are_flushed_with_their_sign() {
     assert_eq!(sqrt::<true>(small).to_bits(), 0x8000_0000);
 }
 
+/// Operands whose results are around the smallest normal number.
+#[test]
+fn results_near_the_smallest_normal_number_are_flushed_as_exactly_rounded_ones_are() {
+    let mut random = Random::new(6);
+    for _ in 0..200_000 {
+        let mut near = |exponent: i32| {
+            let fraction = match random.below(3) {
+                0 => random.below(4) as u32,
+                1 => 0x7f_ffff - random.below(4) as u32,
+                _ => random.below(1 << 23) as u32,
+            };
+            f32::from_bits(((exponent + 127) as u32) << 23 | fraction)
+        };
+        let exponent = -60 + i32::from(near(0).to_bits() & 1 == 0);
+        let (a, b, c) = (near(exponent), near(-67), near(-126));
+        for (a, c) in [(a, c), (-a, c), (a, -c), (-a, -c)] {
+            let slow =
+                |operation| directed_f32(operation, Direction::Nearest, true, false, [a, b, c]).to_bits();
+            assert_eq!(mul::<true, false>(a, b).to_bits(), slow(Operation::Mul), "{a:e} {b:e}");
+            assert_eq!(fma::<true, false>(a, b, c).to_bits(), slow(Operation::Fma), "{a:e} {b:e} {c:e}");
+        }
+    }
+}
+
 #[test]
 fn saturation_limits_to_the_unit_interval() {
     for (a, b, expected) in [
@@ -176,10 +200,12 @@ fn nan_is_canonical_in_single_and_kept_in_double_precision() {
     let signalling = f64::from_bits(0x7ff0_0000_0000_0123);
     let other = f64::from_bits(0xfff8_0000_0000_0456);
     assert_eq!(add_f64(1.0, signalling).to_bits(), 0x7ff8_0000_0000_0123);
-    assert_eq!(mul_f64(other, signalling).to_bits(), 0xfff8_0000_0000_0456);
+    assert_eq!(mul_f64(other, signalling).to_bits(), 0x7ff8_0000_0000_0123);
     assert_eq!(fma_f64(1.0, signalling, other).to_bits(), 0x7ff8_0000_0000_0123);
     assert_eq!(sub_f64(f64::INFINITY, f64::INFINITY).to_bits(), 0xfff8_0000_0000_0000);
-    assert_eq!(abs_f64(other).to_bits(), 0x7ff8_0000_0000_0456);
+    assert_eq!(fma_f64(other, 1.0, signalling).to_bits(), 0x7ff8_0000_0000_0123);
+    assert_eq!(abs_f64(other).to_bits(), 0xfff8_0000_0000_0456);
+    assert_eq!(neg_f64(signalling).to_bits(), 0x7ff8_0000_0000_0123);
     assert_eq!(copysign(-1.0, 2.0), -2.0);
     assert_eq!(copysign_f64(1.0, -2.0), 2.0);
 }

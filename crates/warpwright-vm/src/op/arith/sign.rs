@@ -66,7 +66,8 @@ fn is_of(class: FloatClass, category: FpCategory) -> bool {
         FloatClass::Infinite => category == Infinite,
         FloatClass::Number => category != Nan,
         FloatClass::NotANumber => category == Nan,
-        FloatClass::Normal => category == Normal,
+        // Zeros count as normal numbers.
+        FloatClass::Normal => matches!(category, Normal | Zero),
         FloatClass::Subnormal => category == Subnormal,
     }
 }

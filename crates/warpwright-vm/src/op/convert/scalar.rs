@@ -299,14 +299,19 @@ lane_op! {
     CanonicalF32(a: f32) -> f32 { float::finish::<true, false>(a) }
     SatF32[FTZ: bool](a: f32) -> f32 { convert::sat_f32::<FTZ>(a) }
     SatF64(a: f64) -> f64 { convert::sat_f64(a) }
-    F64ToF32[FTZ: bool](a: f64) -> f32 { float::flush_if::<FTZ>(convert::f64_to_f32(a)) }
-    F32ToF64[FTZ: bool](a: f32) -> f64 { convert::f32_to_f64(float::flush_if::<FTZ>(a)) }
+    F64ToF32[FTZ: bool](a: f64) -> f32 { convert::f64_to_f32::<FTZ>(a) }
+    F32ToF64[FTZ: bool](a: f32) -> f64 {
+        if FTZ { convert::flushed_f32_to_f64(a) } else { convert::f32_to_f64(a) }
+    }
     F16ToF32(a: u16) -> f32 { half::f16_to_f32(a) }
-    Bf16ToF32[FTZ: bool](a: u16) -> f32 { float::flush_if::<FTZ>(half::bf16_to_f32(a)) }
+    Bf16ToF32[FTZ: bool](a: u16) -> u32 {
+        // The bits move; an operation of single precision makes a NaN canonical.
+        if FTZ { float::flush(half::bf16_to_f32(a)).to_bits() } else { u32::from(a) << 16 }
+    }
     F32ToF16[FTZ: bool](a: f32) -> u16 { half::f32_to_f16(float::flush_if::<FTZ>(a)) }
     F32ToBf16[FTZ: bool](a: f32) -> u16 { half::f32_to_bf16(float::flush_if::<FTZ>(a)) }
     F32ToF16Finite[FTZ: bool](a: f32) -> u16 { half::f32_to_f16_finite(float::flush_if::<FTZ>(a)) }
     F32ToBf16Finite[FTZ: bool](a: f32) -> u16 { half::f32_to_bf16_finite(float::flush_if::<FTZ>(a)) }
-    F64ToF16(a: f64) -> u16 { half::f64_to_f16(a) }
-    F64ToBf16(a: f64) -> u16 { half::f64_to_bf16(a) }
+    F64ToF16(a: f64) -> u16 { half::cvt_f64_to_f16(a) }
+    F64ToBf16(a: f64) -> u16 { half::cvt_f64_to_bf16(a) }
 }
