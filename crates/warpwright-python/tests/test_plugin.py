@@ -308,7 +308,9 @@ def test_marks_that_name_no_finding_are_errors_of_collection(names: str, tmp_pat
     test = tmp_path / "test_marked.py"
     test.write_text(MARKED.format(mark=f"@pytest.mark.gpu_findings{names}"))
     for workers in ([], ["-n1"] if is_there("xdist") and not names else []):
-        assert play(tmp_path, str(test), *workers, ends=(1, 2)) == {"test_marked": [("error", [])]}
+        played = play(tmp_path, str(test), *workers, ends=(1, 2))
+        # A file that is not collected bears its path from wherever the root is.
+        assert {name.rpartition(".")[2]: said for name, said in played.items()} == {"test_marked": [("error", [])]}
     # One that a test gives itself.
     test.write_text(OF_ITSELF.format(name=names.strip("()")))
     assert play(tmp_path, str(test)) == {"test_marked": [("failure", [])]}
