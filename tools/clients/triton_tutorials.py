@@ -93,7 +93,7 @@ def tests(checkout, names):
     path = [str(HERE), str(folder / "language"), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "TRITON_TESTS": "\n".join(chosen), "PYTHONPATH": os.pathsep.join(path)}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "triton_client", "-p", "no:cacheprovider", "-W", "ignore"]
-    command += [f"--rootdir={folder}", f"--confcutdir={folder.parent}"]
+    command += [f"--rootdir={folder}", f"--confcutdir={folder.parents[1]}"]
     command += sorted({str(folder / test.split("::")[0]) for test in chosen})
     return subprocess.run(command, env=environment, timeout=SECONDS_OF_THE_TESTS, cwd=folder).returncode == 0
 

@@ -3,7 +3,9 @@
 //! The ISA leaves division by zero undefined. Here all bits of the quotient and of the remainder are set, as on
 //! NVIDIA's hardware.
 
+use std::cmp::Ordering;
 use std::ops::{BitAnd, BitOr, BitXor, Not};
+use warpwright_ptx::ir::Cmp;
 
 /// The operations of PTX on an integer type.
 pub trait Integer:
@@ -254,4 +256,17 @@ pub fn packed<const BITS: u32, const SIGNED: bool, const N: usize>(
 /// The minimum and the maximum of an integer of `bits` bits, at most 64.
 pub const fn range(bits: u32, signed: bool) -> (i128, i128) {
     if signed { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
+}
+
+/// Whether a comparison holds between integers in that order; `None` if it is one of floating-point numbers alone.
+pub fn holds(cmp: Cmp, order: Ordering) -> Option<bool> {
+    Some(match cmp {
+        Cmp::Eq => order.is_eq(),
+        Cmp::Ne => order.is_ne(),
+        Cmp::Lt | Cmp::Lo => order.is_lt(),
+        Cmp::Le | Cmp::Ls => order.is_le(),
+        Cmp::Gt | Cmp::Hi => order.is_gt(),
+        Cmp::Ge | Cmp::Hs => order.is_ge(),
+        _ => return None,
+    })
 }

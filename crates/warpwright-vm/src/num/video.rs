@@ -6,6 +6,7 @@
 //! and of any result for an unsigned destination, as a number of the destination's type; of other results it takes
 //! all, as NVIDIA's hardware does.
 
+use super::integer::holds;
 use warpwright_ptx::ir::Cmp;
 
 /// The operation on two values.
@@ -99,14 +100,7 @@ impl Primary {
             Primary::Max => a.max(b),
             Primary::ShiftLeft { wrap } => a << amount(wrap),
             Primary::ShiftRight { wrap } => a >> amount(wrap),
-            Primary::Compare(cmp) => i128::from(match cmp {
-                Cmp::Eq => a == b,
-                Cmp::Ne => a != b,
-                Cmp::Lt => a < b,
-                Cmp::Le => a <= b,
-                Cmp::Gt => a > b,
-                _ => a >= b,
-            }),
+            Primary::Compare(cmp) => holds(cmp, a.cmp(&b)).unwrap_or(false).into(),
         }
     }
 }

@@ -13,7 +13,7 @@ pub(super) struct Arms {
     joins: Vec<Option<BlockId>>,
     /// For each block, the registers that it writes; `None` if it does more than compute and branch.
     computes: Vec<Option<Vec<Reg>>>,
-    /// The statements that are conditional branches.
+    /// The statements that are conditional branches, in order.
     branches: Vec<usize>,
 }
 
@@ -44,7 +44,7 @@ impl Arms {
     /// The registers that are written between a branch and the place where its ways join, if all blocks there only
     /// compute; `None` if they do more, do not join, or the statement is no conditional branch.
     pub(super) fn chosen_by(&self, statement: usize) -> Option<Vec<Reg>> {
-        self.branches.contains(&statement).then_some(())?;
+        self.branches.binary_search(&statement).ok()?;
         let block = self.cfg.block_of(statement);
         let join = self.joins[block.index()]?;
         let (mut seen, mut open, mut chosen) = (vec![false; self.computes.len()], vec![block], Vec::new());

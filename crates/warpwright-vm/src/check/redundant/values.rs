@@ -3,6 +3,7 @@
 use super::Threads;
 use crate::launch::Shape;
 use crate::machine::LanesOf;
+use crate::num::integer::holds;
 use crate::op::warp::source;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -149,8 +150,9 @@ impl<'k> Values<'k> {
                 _ => None,
             },
             Op::Cvt(op) if op.d_type.is_integer() && op.a_type.is_integer() && !op.sat => {
-                let ty = op.a_type;
-                self.map([&op.a], depth, |[a]| Some(extend(a?, ty)))
+                // The register may be wider than the result.
+                let (from, to) = (op.a_type, op.d_type);
+                self.map([&op.a], depth, |[a]| Some(extend(extend(a?, from), to)))
             }
             Op::And(op) => self.map([&op.a, &op.b], depth, |values| match values {
                 [Some(0), _] | [_, Some(0)] => Some(0),
@@ -211,8 +213,9 @@ impl<'k> Values<'k> {
             Op::Setp(op) if (op.ty.is_integer() || op.ty.is_bits()) && op.bool_op.is_none() => {
                 let (ty, cmp, opposite) = (op.ty, op.cmp, op.d.first != Some(reg));
                 self.map([&op.a, &op.b], depth, |[a, b]| {
-                    let is = compare(cmp, ty, extend(a?, ty), extend(b?, ty))?;
-                    Some(u64::from(is != opposite))
+                    let (a, b) = (extend(a?, ty), extend(b?, ty));
+                    let order = if ty.is_signed() { (a as i64).cmp(&(b as i64)) } else { a.cmp(&b) };
+                    Some(u64::from(holds(cmp, order)? != opposite))
                 })
             }
             Op::Selp(op) => self.map([&op.a, &op.b, &op.c], depth, |[a, b, c]| match c {
@@ -242,17 +245,4 @@ fn extend(value: u64, ty: Type) -> u64 {
         true => ((value << (64 - bits)) as i64 >> (64 - bits)) as u64,
         false => low(value, bits),
     }
-}
-
-fn compare(cmp: Cmp, ty: Type, a: u64, b: u64) -> Option<bool> {
-    let order = if ty.is_signed() { (a as i64).cmp(&(b as i64)) } else { a.cmp(&b) };
-    Some(match cmp {
-        Cmp::Eq => order.is_eq(),
-        Cmp::Ne => order.is_ne(),
-        Cmp::Lt | Cmp::Lo => order.is_lt(),
-        Cmp::Le | Cmp::Ls => order.is_le(),
-        Cmp::Gt | Cmp::Hi => order.is_gt(),
-        Cmp::Ge | Cmp::Hs => order.is_ge(),
-        _ => return None,
-    })
 }
