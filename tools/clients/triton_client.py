@@ -1,7 +1,8 @@
 """A plugin of pytest for Triton's own tests: they run on the virtual GPU, and only those that a list names.
 
 `TRITON_TESTS` has the list, a name in each line: `language/test_core.py::test_name`, which stands for all tests that
-begin with it. An entry that no test has, and one whose tests are all skipped, is a failure: the list says what passes.
+begin with it. What has another name in another version gives both: `test_name[a] | test_name[b-a]`. An entry that no test
+has, and one whose tests are all skipped, is a failure: the list says what passes.
 """
 
 import os
@@ -21,7 +22,10 @@ def pytest_configure(config):
 def entry_of(nodeid):
     """The entry of the list that a test has."""
     name = nodeid.rpartition("unit/")[2]
-    return next((entry for entry in LIST if name == entry or name.startswith((entry + "[", entry + "::"))), None)
+    for entry in LIST:
+        if any(name == known or name.startswith((known + "[", known + "::")) for known in entry.split(" | ")):
+            return entry
+    return None
 
 
 def pytest_collection_modifyitems(items):
