@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// A virtual GPU.
 #[pyclass(frozen, module = "warpwright._warpwright")]
 pub(crate) struct Device {
-    device: vm::Device,
+    pub(crate) device: vm::Device,
 }
 
 #[pymethods]
@@ -28,9 +28,9 @@ impl Device {
     #[new]
     #[pyo3(signature = (sm = "80", workers = 0, memory = None))]
     fn new(py: Python<'_>, sm: &str, workers: u32, memory: Option<u64>) -> PyResult<Device> {
-        let mut config = vm::DeviceConfig::default();
         let name = if sm.starts_with("sm_") { sm.to_owned() } else { format!("sm_{sm}") };
-        config.arch = name.parse::<Arch>().map_err(|error| refused(py, format!("sm={sm:?}: {error}")))?;
+        let arch = name.parse::<Arch>().map_err(|error| refused(py, format!("sm={sm:?}: {error}")))?;
+        let mut config = vm::DeviceConfig::of(arch);
         config.workers = workers;
         config.memory = memory.unwrap_or(config.memory);
         let device = vm::Device::new(config).map_err(|error| refused(py, error))?;
@@ -102,7 +102,7 @@ impl Device {
         cooperative: bool,
         counters: bool,
         max_instructions: Option<u64>,
-        outputs: Vec<(PyRef<'_, Memory>, String, u64)>,
+        outputs: Vec<(PyRef<'_, Memory>, String, u64, Vec<(u64, u64)>)>,
     ) -> PyResult<Launched> {
         let asked = Asked {
             grid,
@@ -131,8 +131,10 @@ impl Device {
         }
         let mut report = py.detach(|| running.wait());
         // A kernel that was ended may have been about to write.
-        for (memory, name, width) in outputs.iter().filter(|_| options.checks.init && report.trap.is_none()) {
-            report.findings.extend(memory.unwritten(py, &report.kernel, name, *width)?);
+        let ended = !options.checks.init || report.trap.is_some();
+        for (memory, name, width, data) in outputs.iter().filter(|_| !ended) {
+            let data: Vec<_> = data.iter().map(|&(start, end)| start..end).collect();
+            report.findings.extend(memory.unwritten(py, &report.kernel, name, *width, &data)?);
         }
         let launched = Launched {
             report,

@@ -3,6 +3,7 @@
 
 use crate::error::refused;
 use pyo3::prelude::*;
+use std::ops::Range;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use warpwright_vm as vm;
@@ -96,15 +97,16 @@ impl Memory {
         }
     }
 
-    /// The finding for memory that a kernel should have written in full.
+    /// The finding for memory that a kernel should have written in full: the data of its elements of `width` bytes.
     pub(crate) fn unwritten(
         &self,
         py: Python<'_>,
         kernel: &str,
         name: &str,
         width: u64,
+        data: &[Range<u64>],
     ) -> PyResult<Option<vm::Finding>> {
-        self.with(py, None, |buffer| buffer.unwritten_output(kernel, name, width))
+        self.with(py, None, |buffer| buffer.unwritten_output(kernel, name, width, data))
     }
 
     /// Where a range begins, from the first word on.

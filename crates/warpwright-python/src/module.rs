@@ -1,5 +1,6 @@
 //! Modules, their kernels, and the kernels' parameters.
 
+use crate::device::Device;
 use crate::error::refused;
 use pyo3::prelude::*;
 use std::collections::HashMap;
@@ -75,6 +76,17 @@ impl Kernel {
     #[getter]
     fn name(&self) -> &str {
         &self.info.name
+    }
+
+    /// The kernel of a module of its own, if variables of the device keep what launches leave in them.
+    fn afresh(&self, py: Python<'_>, device: &Device) -> PyResult<Option<Kernel>> {
+        if !self.module.has_state() {
+            return Ok(None);
+        }
+        let module =
+            py.detach(|| device.device.load_again(&self.module)).map_err(|error| refused(py, error))?;
+        let info = module.kernel(&self.info.name).map_err(|error| refused(py, error))?.clone();
+        Ok(Some(Kernel { module, info, texts: self.texts.clone() }))
     }
 
     #[getter]

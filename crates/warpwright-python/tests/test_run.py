@@ -563,6 +563,47 @@ def test_kernels_that_there_are_not(name: str | None) -> None:
         run("__global__ void k() { x = 1; }", 1, 1, kernel=name)
 
 
+PADDED = np.dtype([("flag", "u1"), ("value", "f8"), ("parts", [("low", "u2"), ("high", "u4")], 2)], align=True)
+
+
+@pytest.mark.parametrize("forgotten", [None, 0, 8, 16, 20, 24, 28])
+def test_padding_of_structures_need_not_be_written(forgotten: int | None) -> None:
+    stores = [(0, "u8", "%r3"), (8, "f64", "%fd1"), (16, "u16", "%r3"), (20, "u32", "%r3")]
+    stores += [(24, "u16", "%r3"), (28, "u32", "%r3")]
+    body = "".join(f"st.global.{ty} [%rd1+{at}], {value};\n" for at, ty, value in stores if at != forgotten)
+    text = ptx(
+        ".param .u64 y",
+        f"ld.param.u64 %rd1, [y];\n mad.wide.u32 %rd1, %i, {PADDED.itemsize}, %rd1;\n cvt.rn.f64.u32 %fd1, %r3;\n"
+        + body,
+        ".reg .f64 %fd<2>;",
+    )
+    (y,), report = run(text, 1, 3, {"y": out(3, PADDED)}, check="all")
+    assert [finding.kind for finding in report.findings] == ([] if forgotten is None else ["unwritten-output"])
+    if forgotten is None:
+        assert y["value"].tolist() == [0, 1, 2] and y["parts"]["high"].tolist() == [[0, 0], [1, 1], [2, 2]]
+
+
+def test_variables_begin_anew_in_each_run() -> None:
+    text = ptx(
+        ".param .u64 y",
+        "ld.param.u64 %rd1, [y];\n atom.global.add.u32 %r4, [count], 1;\n st.global.u32 [%rd1], %r4;",
+    ).replace(".visible", ".global .u32 count = 7;\n.visible")
+    assert [run(text, 1, 1, [out(1, np.int32)])[0][0].item() for _ in range(3)] == [7, 7, 7]
+
+
+def test_a_kernel_that_runs_in_clusters_is_refused() -> None:
+    text = ptx("", "").replace("sm_80", "sm_90").replace("k()", "k() .reqnctapercluster 2")
+    with pytest.raises(WarpwrightError, match="clusters"):
+        run(text, 4, 32, sm=90)
+
+
+def test_a_device_has_the_multiprocessors_of_its_architecture() -> None:
+    # 32 blocks on each: 108 of an A100.
+    assert not run(ptx("", ""), 108 * 32, 1, cooperative=True)[1].findings
+    with pytest.raises(WarpwrightError, match="3456"):
+        run(ptx("", ""), 108 * 32 + 1, 1, cooperative=True)
+
+
 @pytest.mark.parametrize("module", ["warpwright", "warpwright.run", "warpwright.settings"])
 def test_examples_of_the_documentation(module: str) -> None:
     import importlib

@@ -382,9 +382,7 @@ impl TestLaunch {
     /// Launches it on a new virtual GPU and waits. Returns the report with all findings.
     pub fn run(&self, options: &Options) -> Result<(TestRun, Report), TestError> {
         let info = verify(&self.module).map_err(|mistakes| TestError::Build(mistakes.into()))?;
-        let mut config = DeviceConfig::default();
-        config.arch = self.arch;
-        let device = Device::new(config)?;
+        let device = Device::new(DeviceConfig::of(self.arch))?;
         let module = device.load(&self.module, &info)?;
         let mut args = Vec::new();
         let mut buffers: Vec<(&'static str, Rc<Buffer<u8>>)> = Vec::new();
@@ -413,8 +411,9 @@ impl TestLaunch {
         let judged = options.checks.init && report.trap.is_none();
         for &(name, width) in self.outputs.iter().filter(|_| judged) {
             let buffer = buffers.iter().find(|(known, _)| *known == name);
-            let unwritten =
-                buffer.and_then(|(_, buffer)| buffer.unwritten_output(&self.entry, name, width.into()));
+            let unwritten = buffer.and_then(|(_, buffer)| {
+                buffer.unwritten_output(&self.entry, name, width.into(), &[0..width.into()])
+            });
             report.findings.extend(unwritten);
         }
         Ok((TestRun { buffers, report: report.clone() }, report))

@@ -281,9 +281,7 @@ impl PtxTest {
     ///
     /// As [`run`](Self::run), without [`TestError::Findings`].
     pub fn run_unjudged(&self) -> Result<PtxRun, TestError> {
-        let mut config = DeviceConfig::default();
-        config.arch = self.arch;
-        let device = Device::new(config)?;
+        let device = Device::new(DeviceConfig::of(self.arch))?;
         let module = device.load(&self.module, &self.info)?.with_text(&self.text);
         let kernel = self.find(module.kernels())?;
         for (name, data) in &self.variables {
@@ -337,7 +335,12 @@ impl PtxTest {
         for (memory, given, param) in memory {
             let Memory::Own(buffer) = memory else { continue };
             if let (Given::Output(_, Some(width)), true) = (given, is_judged) {
-                report.findings.extend(buffer.unwritten_output(&kernel.name, &param.name, *width));
+                report.findings.extend(buffer.unwritten_output(
+                    &kernel.name,
+                    &param.name,
+                    *width,
+                    &[0..*width],
+                ));
             }
             if !matches!(given, Given::Input(_)) {
                 outputs.push(buffer);

@@ -41,6 +41,9 @@ pub struct KernelInfo {
     pub static_shared: u64,
     /// The only block shape that it runs with (`.reqntid`).
     pub required_block: Option<[u32; 3]>,
+    /// The blocks of a cluster along x, y and z, if it must be launched with clusters: `.reqnctapercluster`, or only
+    /// `.explicitcluster`, which leaves their shape to the launch and counts as zeros.
+    pub required_cluster: Option<[u32; 3]>,
     /// The maximum number of threads of a block (`.maxntid`).
     pub max_threads: Option<u32>,
     /// The maximum number of 32-bit registers that are live at once, in the order of the text: what a compiler needs
@@ -185,6 +188,7 @@ fn kernel_info(
         params,
         static_shared: verified.static_shared,
         required_block: None,
+        required_cluster: None,
         max_threads: None,
         registers: frame.registers,
         local_bytes: frame.local_regions.iter().map(|(_, bytes)| bytes).sum(),
@@ -199,6 +203,10 @@ fn kernel_info(
         match directive {
             FunctionDirective::MaxNReg(max) => info.registers = info.registers.min(*max),
             FunctionDirective::ReqNtid(list) => info.required_block = Some(dims(list)),
+            FunctionDirective::ReqNCtaPerCluster(list) => info.required_cluster = Some(dims(list)),
+            FunctionDirective::ExplicitCluster => {
+                info.required_cluster.get_or_insert([0; 3]);
+            }
             FunctionDirective::MaxNtid(list) => {
                 info.max_threads = Some(list.iter().fold(1, |product: u32, &n| product.saturating_mul(n)));
             }

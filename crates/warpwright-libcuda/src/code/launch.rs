@@ -199,7 +199,8 @@ fn validate(function: &Function, shape: &Shape) -> Result<()> {
         let why = format_args!("clusters of {cluster:?} blocks: set all three of their sizes");
         return refuse(Status::INVALID_VALUE, &why);
     }
-    if cluster.iter().any(|blocks| *blocks > 1) {
+    let cluster = kernel.required_cluster.map_or(cluster, |cluster| cluster.map(|blocks| blocks as c_int));
+    if kernel.required_cluster == Some([0; 3]) || cluster.iter().any(|blocks| *blocks > 1) {
         let why = format_args!("clusters of {cluster:?} blocks: a virtual GPU runs none");
         return refuse(Status::NOT_SUPPORTED, &why);
     }

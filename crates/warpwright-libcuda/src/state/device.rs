@@ -1,7 +1,7 @@
 //! A device as clients see it, and the virtual GPU behind it.
 
+use super::Config;
 use super::context::{Context, ContextSettings};
-use super::{Config, Model};
 use crate::engine::{Engine, hosts, reservations};
 use crate::lock;
 use crate::report::log;
@@ -40,11 +40,9 @@ impl Primary {
 impl Device {
     /// The device of an ordinal, of those that the configuration has.
     pub(super) fn new(ordinal: CUdevice, arch: Arch, config: &Config) -> Self {
-        let mut device = DeviceConfig::default();
-        device.arch = arch;
+        let mut device = DeviceConfig::of(arch);
         device.memory = config.memory;
         device.workers = config.workers;
-        device.multiprocessors = Model::of(arch).multiprocessors;
         // An address says which device it is of.
         device.addresses = (ordinal as u32, config.devices.len() as u32);
         Device { ordinal, config: device, engine: OnceLock::new(), primary: Mutex::default() }

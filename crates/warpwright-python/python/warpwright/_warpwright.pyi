@@ -48,14 +48,14 @@ class Device:
         cooperative: bool = False,
         counters: bool = False,
         max_instructions: int | None = None,
-        outputs: Sequence[tuple[Memory, str, int]] = (),
+        outputs: Sequence[tuple[Memory, str, int, Sequence[tuple[int, int]]]] = (),
     ) -> Launched:
         """Launches a kernel and waits for its end, without the GIL; Ctrl-C ends it.
 
         `params` has the kernel's parameters at their offsets. `check` is `"all"`, or names between commas of memcheck,
         racecheck, initcheck, synccheck and synccheck=strict; `order` is issue, reverse or random:SEED; `race` is normal
-        or strict. `outputs` are memory, the argument's name and the bytes of an element: what must be written in full,
-        found where `check` has initcheck.
+        or strict. `outputs` are memory, the argument's name, the bytes of an element and the ranges of them that are data: what
+        must be written in full, found where `check` has initcheck.
         """
 
 class Module:
@@ -81,6 +81,8 @@ class Kernel:
     def required_block(self) -> tuple[int, int, int] | None: ...
     @property
     def max_threads(self) -> int | None: ...
+    def afresh(self, device: Device) -> Kernel | None:
+        """The kernel of a module of its own, if the program has variables that keep what launches leave in them."""
 
 class Param:
     """A parameter of a kernel."""

@@ -81,6 +81,8 @@ def run(
     - a number, of NumPy or of Python, which must fit the parameter's type
     - `bytes` for a structure that is passed by value, and `None` for a null pointer
 
+    Each run loads the program anew: its `__device__` variables begin as they are written.
+
     Without `check`, `order`, `race`, `sm` or `max_instructions`, `warpwright.settings` has them. A kernel that executes
     more than `max_instructions`, each counted once per thread, traps. `shared` is dynamic shared memory in bytes.
     Returns the outputs and the report. Findings are in the report and raise nothing:
@@ -123,6 +125,7 @@ def run(
             raise WarpwrightError(f"{name}={number!r}: it is a whole number from {least} on")
     target = device_of(sm)
     found, names = _kernel(target, source, kernel, tuple(options))
+    found = found.afresh(target) or found
     params = found.params
     if isinstance(args, Mapping) and names is not None:
         args = _in_order(found, names, args)
@@ -132,7 +135,7 @@ def run(
     named = args.items() if isinstance(args, Mapping) else (("", arg) for arg in args)
     lender, packed = Lender(target), bytearray(params[-1].offset + params[-1].bytes if params else 0)
     outputs: list[np.ndarray[Any, Any]] = []
-    whole: list[tuple[Memory, str, int]] = []
+    whole: list[tuple[Memory, str, int, list[tuple[int, int]]]] = []
     try:
         for number, (param, (name, arg)) in enumerate(zip(params, named)):
             # What the PTX calls it, reports say anyway.
@@ -147,7 +150,7 @@ def run(
                 outputs.append(array)
                 memory = lender.array(array, label, written=False)
                 if memory and not arg.partial:
-                    whole.append((memory, name or param.name, array.dtype.itemsize))
+                    whole.append((memory, name or param.name, array.dtype.itemsize, _data(array.dtype)))
                 arg = array.ctypes.data
             elif isinstance(arg, np.ndarray):
                 lender.array(arg, label)
@@ -175,6 +178,23 @@ def run(
     report = Report(_with_places(launched, source))
     settings.publish(report)
     return outputs, report
+
+
+def _data(dtype: np.dtype[Any]) -> list[tuple[int, int]]:
+    """The ranges of bytes of an element that are data, and not padding between fields."""
+    base = dtype.base
+    if base.fields is None:
+        return [(0, dtype.itemsize)]
+    parts = sorted((field[1] + start, field[1] + end) for field in base.fields.values() for start, end in _data(field[0]))
+    starts = range(0, dtype.itemsize, base.itemsize)
+    ranges = [(begin + start, begin + end) for begin in starts for start, end in parts]
+    whole: list[tuple[int, int]] = []
+    for start, end in ranges:
+        if whole and start <= whole[-1][1]:
+            whole[-1] = (whole[-1][0], max(end, whole[-1][1]))
+        else:
+            whole.append((start, end))
+    return whole
 
 
 def _in_order(kernel: Kernel, names: Sequence[str], args: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ use super::{Device, DeviceError, Span};
 use crate::check::Finding;
 use crate::memory::{Allocation, AllocationKind, GlobalMap, HostWords, Overlap};
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -260,14 +261,22 @@ impl<T: Element> Buffer<T> {
 
 impl Buffer<u8> {
     /// The finding for an output of a kernel that was not written in full, if it was not: of its elements of `width`
-    /// bytes each. `name` is the argument's. Launches note what they write if they check for
-    /// [uninitialised data](crate::Checks::init).
-    pub fn unwritten_output(&self, kernel: &str, name: &str, width: u64) -> Option<Finding> {
+    /// bytes each, which have data in some ranges of them: what is between is padding, and need not be written. `name`
+    /// is the argument's. Launches note what they write if they check for [uninitialised data](crate::Checks::init).
+    pub fn unwritten_output(
+        &self,
+        kernel: &str,
+        name: &str,
+        width: u64,
+        data: &[Range<u64>],
+    ) -> Option<Finding> {
         if self.is_written(0, self.allocation.bytes) {
             return None;
         }
         let elements = self.allocation.bytes / width.max(1);
-        let missing = |element: &u64| !self.is_written(element * width, width);
+        let missing = |element: &u64| {
+            data.iter().any(|part| !self.is_written(element * width + part.start, part.end - part.start))
+        };
         let first = (0..elements).find(missing)?;
         let count = (first..elements).filter(missing).count() as u64;
         Some(Finding::unwritten_output(kernel, name, elements, count, first))

@@ -54,17 +54,45 @@ pub struct DeviceConfig {
     pub addresses: (u32, u32),
 }
 
-impl Default for DeviceConfig {
-    fn default() -> Self {
+impl DeviceConfig {
+    /// A card of an architecture: with as many multiprocessors as a common one has. One that is not known has those of
+    /// the known one before it.
+    pub fn of(arch: Arch) -> Self {
+        let multiprocessors = match arch.sm {
+            ..53 => 24,
+            53 => 1,
+            54..61 => 56,
+            61 => 28,
+            62 => 2,
+            63..72 => 80,
+            72 => 8,
+            73..80 => 40,
+            80 => 108,
+            81..87 => 82,
+            87 | 88 => 16,
+            89 => 128,
+            90 => 132,
+            91..103 => 148,
+            103 => 152,
+            104..120 => 20,
+            121 => 48,
+            120.. => 170,
+        };
         DeviceConfig {
-            arch: Arch::sm(90),
+            arch,
             workers: 0,
             tensor_core: None,
-            multiprocessors: 132,
+            multiprocessors,
             memory: 64 << 30,
             heap: 8 << 20,
             addresses: (0, 1),
         }
+    }
+}
+
+impl Default for DeviceConfig {
+    fn default() -> Self {
+        DeviceConfig::of(Arch::sm(90))
     }
 }
 
@@ -153,6 +181,16 @@ impl Device {
         }
         let variables = Variables { device: self.clone(), allocations: before..map.len() };
         Ok(Module { loaded: Arc::new(loaded), _variables: Arc::new(variables) })
+    }
+
+    /// Loads a module again, with variables of its own that have their first values.
+    pub fn load_again(&self, module: &Module) -> Result<Module, DeviceError> {
+        let info = warpwright_ptx::verify(&module.loaded.ir).map_err(DeviceError::Invalid)?;
+        let again = self.load(&module.loaded.ir, &info)?;
+        Ok(match module.text() {
+            Some(text) => again.with_text(text),
+            None => again,
+        })
     }
 
     /// Changes the size of the heap of `malloc` in kernels, in bytes.
@@ -260,6 +298,11 @@ impl Module {
             known.sort_unstable();
             LaunchError::UnknownKernel { name: name.into(), known }.into()
         })
+    }
+
+    /// Whether it has global variables: what a launch leaves in them is there for the next.
+    pub fn has_state(&self) -> bool {
+        self.loaded.ir.globals().any(|variable| variable.space == ir::Space::Global)
     }
 
     /// The instructions that the virtual GPU does not support, in the order of the text. Kernels that do not reach

@@ -158,6 +158,9 @@ impl Device {
         {
             return Err(LaunchError::RequiredBlock { kernel: name(), required, block });
         }
+        if let Some(cluster) = kernel.required_cluster.filter(|cluster| *cluster != [1; 3]) {
+            return Err(LaunchError::Clusters { kernel: name(), cluster });
+        }
         if let Some(max) = kernel.max_threads
             && threads > max.into()
         {

@@ -40,6 +40,13 @@ pub enum LaunchError {
         /// The block of the launch.
         block: [u32; 3],
     },
+    /// The kernel runs in clusters of several blocks (`.reqnctapercluster`, `.explicitcluster`).
+    Clusters {
+        /// The kernel.
+        kernel: String,
+        /// Blocks of a cluster along x, y and z; zeros where the launch is to say.
+        cluster: [u32; 3],
+    },
     /// The block has more threads than the kernel allows (`.maxntid`).
     MaxThreads {
         /// The kernel.
@@ -117,6 +124,16 @@ impl fmt::Display for LaunchError {
             LaunchError::RequiredBlock { kernel, required, block } => {
                 write!(f, "kernel `{kernel}` runs with blocks of {required:?} (`.reqntid`), not {block:?}")
             }
+            LaunchError::Clusters { kernel, cluster: [0, ..] } => write!(
+                f,
+                "kernel `{kernel}` runs in clusters whose shape the launch says (`.explicitcluster`): the virtual GPU \
+                 executes no clusters"
+            ),
+            LaunchError::Clusters { kernel, cluster } => write!(
+                f,
+                "kernel `{kernel}` runs in clusters of {cluster:?} blocks (`.reqnctapercluster`): the virtual GPU \
+                 executes no clusters of more than one block"
+            ),
             LaunchError::MaxThreads { kernel, max, threads } => {
                 write!(f, "kernel `{kernel}` takes at most {max} threads (`.maxntid`), not {threads}")
             }

@@ -180,3 +180,31 @@ fn kernels_say_what_their_frames_take() {
     // The address, and three words with the first sum: a result takes no register that its operands are read from.
     assert_eq!(kernel.registers, 2 + 4);
 }
+
+#[test]
+fn kernels_of_clusters_are_refused_by_name() {
+    let device = device();
+    for (directives, cluster) in [
+        ("", None),
+        (".reqnctapercluster 1", None),
+        (".reqnctapercluster 1, 1, 1\n.explicitcluster", None),
+        (".maxclusterrank 8", None),
+        (".reqnctapercluster 2", Some([2, 1, 1])),
+        (".reqnctapercluster 1, 2, 4", Some([1, 2, 4])),
+        (".explicitcluster\n.reqnctapercluster 3", Some([3, 1, 1])),
+        (".explicitcluster", Some([0; 3])),
+    ] {
+        let module = device.load_ptx(&format!(
+            ".version 7.8\n.target sm_90\n.address_size 64\n.entry k() {directives} {{ ret; }}"
+        ));
+        let config = LaunchConfig::new(4, 32);
+        let launched = device.launch(&module.unwrap(), "k", &config, &[], &Options::default());
+        match launched.map(|running| running.wait().is_clean()) {
+            Ok(clean) => assert!(clean && cluster.is_none(), "{directives}"),
+            Err(DeviceError::Launch(LaunchError::Clusters { cluster: found, .. })) => {
+                assert_eq!(Some(found), cluster, "{directives}");
+            }
+            Err(error) => panic!("{directives}: {error}"),
+        }
+    }
+}

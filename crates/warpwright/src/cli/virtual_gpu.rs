@@ -73,8 +73,8 @@ pub(crate) fn is_ours(device: &Device) -> bool {
 
 /// What a device is like, but for its memory: of that it has half of what this machine could give, since the checks
 /// keep books on it.
-pub(crate) fn config() -> vm::DeviceConfig {
-    let mut config = vm::DeviceConfig::default();
+pub(crate) fn config(arch: Arch) -> vm::DeviceConfig {
+    let mut config = vm::DeviceConfig::of(arch);
     config.memory = config.memory.min(host_memory().unwrap_or(u64::MAX) / 2);
     config
 }

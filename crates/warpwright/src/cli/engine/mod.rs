@@ -142,7 +142,7 @@ impl EngineArguments {
         }
         let order = self.order.unwrap_or_default();
         let options = warpwright_vm::Options { checks, ..Default::default() };
-        Device::vm(VmConfig { device: virtual_gpu::config(), options, order })
+        Device::vm(VmConfig { device: virtual_gpu::config(warpwright_ptx::ir::Arch::sm(90)), options, order })
             .map_err(|error| message(&error))
     }
 

@@ -57,11 +57,10 @@ pub(super) fn launch(
     counted: Counted,
 ) -> Result<Finished, Failure> {
     let checks = virtual_gpu::checks(&options.check)?;
-    let mut config = virtual_gpu::config();
-    config.arch = options.sm.unwrap_or(program.module.target.arch);
+    let arch = options.sm.unwrap_or(program.module.target.arch);
+    let mut config = virtual_gpu::config(arch);
     config.workers = options.workers.unwrap_or(0);
     config.tensor_core = options.tensor_core;
-    let arch = config.arch;
     let device = vm::Device::new(config).map_err(refused)?;
     let module = device.load(&program.module, &program.info).map_err(|error| not_loaded(program, &error))?;
 
