@@ -61,7 +61,7 @@ const LONG: &[&str] = &["engine", "launches", "model", "models", "persistent_ker
 const NUMBERS: &[(&str, &str)] = &[
     (
         "flash_attention",
-        "numbers_of_every_kind whatever_the_order_of_warps every_length_beside \
+        "numbers_of_every_kind whatever_the_order_of_warps every_length_beside tiles_of_every_size \
          every_head_dimension",
     ),
     ("gemm", "quantised_products_of_any_size quantised_products_hold products_of_halves_hold"),

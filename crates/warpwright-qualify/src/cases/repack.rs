@@ -2,6 +2,7 @@
 //! bit at a time. Bytes are any bytes: nothing may depend on their being numbers.
 
 use crate::common::gguf::bytes;
+use crate::common::ops::full;
 use warpwright_kernels::weights::{Planes, Repack, Unpack, WeightFormat};
 use warpwright_test::KernelTest;
 use warpwright_testing::{RunHere, orders};
@@ -135,7 +136,7 @@ fn sizes(format: WeightFormat) -> Vec<(u32, u32)> {
         64 => vec![(1, 64), (3, 192), (5, 64 * 17), (131, 64)],
         _ => vec![(1, 256), (3, 768), (5, 256 * 9), (130, 256)],
     };
-    if std::env::var_os("WARPWRIGHT_FULL").is_some() {
+    if full() {
         sizes.extend([(2048, 2048), (1000, 8192)]);
     }
     sizes

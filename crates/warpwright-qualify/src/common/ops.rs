@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use warpwright_dsl::{Role, any::AnyKernel, bf16_bits, f16_bits};
 use warpwright_ptx::ir::{Arch, Type};
 use warpwright_test::KernelTest;
-use warpwright_testing::{RunHere, orders};
+use warpwright_testing::{RunHere, TestDevice, orders, test_device};
 use warpwright_vm::Options;
 
 /// 2⁻²⁴, the relative error of one rounding to `f32`.
@@ -152,4 +152,27 @@ pub fn kinds(count: usize, seed: u64) -> Vec<(&'static str, Vec<f64>)> {
 /// Whether the shapes of models are to be run too.
 pub fn full() -> bool {
     std::env::var_os("WARPWRIGHT_FULL").is_some()
+}
+
+/// Which combinations of several parameters a case runs: all on a card and in a full run. In the tests on the virtual
+/// GPU it is one in so many, spread evenly, so that each value of each parameter is met in many of them.
+pub struct Sample {
+    turn: u64,
+    one_in: u64,
+}
+
+impl Sample {
+    pub fn one_in(count: u64) -> Self {
+        let is_thin = cfg!(test) && test_device() == TestDevice::Vm && !full();
+        Sample { turn: 0, one_in: if is_thin { count } else { 1 } }
+    }
+
+    /// Whether the next combination is run.
+    pub fn takes(&mut self) -> bool {
+        // Multiples of the golden ratio are spread evenly, and repeat with no loop inside of another.
+        const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+        let place = self.turn.wrapping_mul(GOLDEN);
+        self.turn += 1;
+        place <= u64::MAX / self.one_in
+    }
 }

@@ -178,10 +178,12 @@ fn decode_call(call: &Call, d: &mut Decoder<'_, '_>) -> Result<(), LoadError> {
                 return Ok(());
             }
             _ => {
-                return Err(LoadError::new(
-                    d.origin(),
-                    format!("`{name}` is called and defined nowhere: link the module that defines it"),
-                ));
+                let why = if name.starts_with("__cudaCDP") || name.starts_with("cudaLaunchDevice") {
+                    "is of CUDA's device runtime: the virtual GPU does not launch kernels from kernels"
+                } else {
+                    "is called and defined nowhere: link the module that defines it"
+                };
+                return Err(LoadError::new(d.origin(), format!("`{name}` {why}")));
             }
         },
         Callee::Function(Symbol::Local(_)) => d.unsupported("call", "the callee is no function"),

@@ -265,6 +265,7 @@ class Table:
         return [Table(self._file, f"{key}[{number}]", value) for number, value in enumerate(values)]
 
     def has(self, key: str) -> bool:
+        self._known.append(key)
         return key in self._entries
 
     def rest(self) -> dict[str, Any]:
@@ -347,7 +348,7 @@ class _Reader:
                 raise document.error(
                     "shapes",
                     f"`{size}` must be {example} in one shape, since many kernels are wrong only for such sizes. If "
-                    f"kernels may rely on multiples, say so: [multiples] {size} = 16",
+                    f"kernels may rely on multiples, say so: `{size} = 16` under [multiples]",
                 )
         multiples.end()
         self._names = tuple(shapes[0])

@@ -3,6 +3,7 @@
 mod case;
 mod reference;
 
+use crate::common::ops::{Sample, full};
 use case::{Case, Class, run};
 use reference::expected;
 use warpwright_dsl::{BuildError, any::AnyKernel};
@@ -81,11 +82,13 @@ fn every_length_beside_a_tile() {
 }
 
 fn tiles_of_every_size() {
+    let mut sample = Sample::one_in(4);
     for (head_dim, seed) in [(48, 1), (64, 2), (128, 3), (256, 4)] {
         for (q, sm) in [(Dtype::F16, 80), (Dtype::F32, 90), (Dtype::F16, 75)] {
             let kernel = FlashAttention { q, ..kernel(head_dim, 2, 1) };
             let shape = FlashShape::of(&kernel, Some(130));
-            for choice in shape.space().into_iter().filter(|choice| shape.check(choice).is_ok()) {
+            let choices = shape.space().into_iter().filter(|choice| shape.check(choice).is_ok());
+            for choice in choices.filter(|_| sample.takes()) {
                 let kernel = choice.apply(kernel);
                 check(&Case { kernel, sm, sequences: &[(130, 200)], class: Class::Normal, seed });
             }
@@ -143,6 +146,7 @@ fn every_element_type() {
 
 fn numbers_of_every_kind() {
     use Dtype::*;
+    let mut sample = Sample::one_in(3);
     for class in [
         Class::Large,
         Class::LargeValues,
@@ -159,7 +163,8 @@ fn numbers_of_every_kind() {
             [(F16, F16, F16), (F16, F32, F16), (Bf16, Bf16, Bf16), (F32, F32, Bf16), (F32, F32, F16)]
         {
             // The first query sees a whole number of tiles, and is then one of many after others.
-            for (sm, causal, lens) in [(80, false, (34, 197)), (90, true, (70, 197)), (80, true, (9, 430))] {
+            let shapes = [(80, false, (34, 197)), (90, true, (70, 197)), (80, true, (9, 430))];
+            for (sm, causal, lens) in shapes.into_iter().filter(|_| sample.takes()) {
                 let kernel = typed(inputs, inputs, out, factors, kernel(64, 1, 1));
                 let kernel = FlashAttention { causal, lse: true, ..kernel };
                 check(&Case { kernel, sm, sequences: &[lens], class, seed: 11 });
@@ -169,8 +174,9 @@ fn numbers_of_every_kind() {
 }
 
 fn whatever_the_order_of_warps() {
+    let mut sample = Sample::one_in(3);
     for seed in 0..6 {
-        for (sm, head_dim) in [(75, 64), (80, 128), (90, 256)] {
+        for (sm, head_dim) in [(75, 64), (80, 128), (90, 256)].into_iter().filter(|_| sample.takes()) {
             let kernel = kernel(head_dim, 2, 1);
             check(&Case { kernel, sm, sequences: &[(130, 330)], class: Class::Rising, seed });
         }
@@ -203,7 +209,7 @@ fn what_cannot_be_is_refused_by_name() {
 
 /// A layer of real models, with `WARPWRIGHT_FULL`: a prompt, and a chunk of a longer one.
 fn layers_of_models() {
-    if std::env::var_os("WARPWRIGHT_FULL").is_none() {
+    if !full() {
         return;
     }
     for (head_dim, heads, kv_heads) in [(64, 32, 8), (128, 12, 2), (128, 32, 8)] {

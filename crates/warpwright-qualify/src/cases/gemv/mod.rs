@@ -4,6 +4,7 @@ mod case;
 #[cfg(test)]
 mod on_the_vm;
 
+use crate::common::ops::full;
 use case::{INPUTS, Subject, check};
 use warpwright_dsl::{BuildError, any::AnyKernel};
 use warpwright_kernels::{Activation, Activations, Matrix, QuantGemv, WeightFormat};
@@ -231,10 +232,9 @@ const LAYERS: [(WeightFormat, u32, u32); 12] = [
 ];
 
 fn rows_of_models() {
-    let full = std::env::var_os("WARPWRIGHT_FULL").is_some();
     for (format, n, k) in LAYERS {
         // Without the time for all rows, those of a few tiles.
-        let n = if full { n } else { 21 };
+        let n = if full() { n } else { 21 };
         for activations in Activations::ALL {
             if format.is_float() && activations != Activations::Exact {
                 continue;
