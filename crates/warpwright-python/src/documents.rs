@@ -2,33 +2,45 @@
 
 use crate::error::refused;
 use pyo3::prelude::*;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use warpwright_report::{Case, Event, Launch};
 
-/// The cases of documents, each the JSON of a launch or a line that the CUDA driver has reported of this process.
-fn cases(py: Python<'_>, documents: &[String]) -> PyResult<Vec<Case>> {
+/// The cases of documents, each the JSON of a launch or a line that the CUDA driver has reported of this process. What
+/// has no line of source in such a line is of the program of its number among `programs`, or of the last one.
+fn cases(py: Python<'_>, documents: &[String], programs: &[String]) -> PyResult<Vec<Case>> {
     let mut cases = Vec::new();
-    let mut events = Vec::new();
-    for document in documents {
+    let mut events = BTreeMap::<&str, Vec<Event>>::new();
+    for (number, document) in documents.iter().enumerate() {
         match serde_json::from_str::<Launch>(document) {
             Ok(launch) => cases.push(Case::from(&launch)),
-            Err(_) => events.push(Event::read(document).map_err(|error| refused(py, error))?),
+            Err(_) => {
+                let event = Event::read(document).map_err(|error| refused(py, error))?;
+                let program = programs.get(number).or(programs.last()).map_or("python", |program| program);
+                events.entry(program).or_default().push(event);
+            }
         }
     }
-    if !events.is_empty() {
-        cases.extend(Case::of_events("python", &events));
+    for (program, events) in &events {
+        cases.extend(Case::of_events(program, events));
     }
     Ok(cases)
 }
 
 /// SARIF 2.1.0 of documents; files below the root are named from there.
 #[pyfunction]
-pub(crate) fn sarif(py: Python<'_>, documents: Vec<String>, root: PathBuf) -> PyResult<String> {
-    Ok(warpwright_report::sarif(&cases(py, &documents)?, &root))
+#[pyo3(signature = (documents, root, programs = Vec::new()))]
+pub(crate) fn sarif(
+    py: Python<'_>,
+    documents: Vec<String>,
+    root: PathBuf,
+    programs: Vec<String>,
+) -> PyResult<String> {
+    Ok(warpwright_report::sarif(&cases(py, &documents, &programs)?, &root))
 }
 
 /// JUnit's XML of documents.
 #[pyfunction]
 pub(crate) fn junit(py: Python<'_>, documents: Vec<String>) -> PyResult<String> {
-    Ok(warpwright_report::junit(&cases(py, &documents)?))
+    Ok(warpwright_report::junit(&cases(py, &documents, &[])?))
 }

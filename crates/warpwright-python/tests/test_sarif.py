@@ -154,3 +154,26 @@ def test_numba_numbers_a_function_otherwise_in_each_process() -> None:
     for other in ("_ZN1m1lB2v1B5cw51cEi", "_ZN1m1kB2v1B5cw52cEi", "_ZN1m1kB2v1B5cw51cEx", "_ZN1m1kB2v1Ei"):
         assert count(of_numba(first), of_numba(other)) == 2
     assert count(of_numba(first), of_numba(first, 4)) == 2
+
+
+def test_a_line_that_reads_and_writes_has_two_results() -> None:
+    report = launch("""
+        extern "C" __global__ void k(int *x) {
+            int i = threadIdx.x + 1;
+            if (i < 9) x[i] = x[i] + 1;
+        }
+    """)
+    assert len(report.findings) == 2
+    assert len({result["message"]["text"] for result in results(report)}) == 2
+
+
+def test_what_has_no_line_is_at_the_program() -> None:
+    document = json.loads(of_numba("k"))
+    del document["accesses"][0]["source"]
+    documents = [json.dumps({**document, "kernel": kernel}) for kernel in "kl"]
+    (log,) = json.loads(warpwright._warpwright.sarif(documents, "/r", ["/r/a.py", "/r/b.py"]))["runs"]
+    found = [result["locations"][0]["physicalLocation"] for result in log["results"]]
+    assert [(place["artifactLocation"]["uri"], place["region"]["startLine"]) for place in found] == [
+        ("a.py", 1),
+        ("b.py", 1),
+    ]

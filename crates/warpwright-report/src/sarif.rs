@@ -189,7 +189,9 @@ fn fingerprint(problem: &Problem, root: &Root) -> String {
     let mut hash = Fnv::new();
     hash.add(&problem.rule());
     hash.add(&problem.kernel.as_deref().map_or(problem.message.as_str().into(), stable));
-    for (place, _) in &problem.places {
+    for (place, label) in &problem.places {
+        // A line may read and write. Which threads do is nothing that stays.
+        hash.add(label.split_once(" by ").map_or("", |(action, _)| action));
         match (&place.source, &place.ptx) {
             (Some(source), _) => {
                 for line in source.chain() {

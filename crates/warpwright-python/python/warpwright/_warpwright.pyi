@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 
 __version__: str
 
-def sarif(documents: Sequence[str], root: str) -> str:
+def sarif(documents: Sequence[str], root: str, programs: Sequence[str] = ()) -> str:
     """SARIF 2.1.0 of launches, each its JSON or a line that the CUDA driver has reported. Files below the root are
-    named from there."""
+    named from there. What has no line of source in such a line is at the file of its number among the programs."""
 
 def junit(documents: Sequence[str]) -> str:
     """The same as JUnit's XML."""

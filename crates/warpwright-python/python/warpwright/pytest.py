@@ -176,7 +176,8 @@ class Plugin:
 
     def __init__(self, config: pytest.Config, chosen: Settings, orders: Sequence[str], sarif_file: str | None) -> None:
         self._orders, self._chosen, self._sarif = orders, _values_of(chosen), sarif_file
-        self._documents: list[str] = []
+        # The documents, and the file of the test of each.
+        self._documents: list[tuple[str, str]] = []
         self._reports: list[Report] = []
         self._launches = 0
         # Those of the driver before, and those of the processes of xdist's.
@@ -352,18 +353,20 @@ class Plugin:
         if self._sarif and report.when == "teardown":
             # An attribute, which xdist sends to the process that writes the file.
             found = item.stash.get(_REPORTS, [])
-            report.gpu_documents = [document for one in found for document in one.documents()]  # type: ignore[attr-defined]
+            documents = [(document, str(item.path)) for one in found for document in one.documents()]
+            report.gpu_documents = documents  # type: ignore[attr-defined]
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self._documents += getattr(report, "gpu_documents", [])
+        self._documents += map(tuple, getattr(report, "gpu_documents", []))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         if hasattr(session.config, "workerinput"):
             session.config.workeroutput["gpu_launches"] = self._all_launches()  # type: ignore[attr-defined]
         elif self._sarif:
             try:
-                Path(self._sarif).write_text(sarif(self._documents, str(session.config.rootpath)))
+                documents, files = [list(part) for part in zip(*self._documents)] or ([], [])
+                Path(self._sarif).write_text(sarif(documents, str(session.config.rootpath), files))
             except OSError as error:
                 self._unwritten = f"--gpu-sarif: {self._sarif} cannot be written: {error.strerror}"
                 session.exitstatus = pytest.ExitCode.USAGE_ERROR

@@ -185,7 +185,8 @@ def _data(dtype: np.dtype[Any]) -> list[tuple[int, int]]:
     base = dtype.base
     if base.fields is None:
         return [(0, dtype.itemsize)]
-    parts = sorted((field[1] + start, field[1] + end) for field in base.fields.values() for start, end in _data(field[0]))
+    fields = base.fields.values()
+    parts = sorted((field[1] + start, field[1] + end) for field in fields for start, end in _data(field[0]))
     starts = range(0, dtype.itemsize, base.itemsize)
     ranges = [(begin + start, begin + end) for begin in starts for start, end in parts]
     whole: list[tuple[int, int]] = []

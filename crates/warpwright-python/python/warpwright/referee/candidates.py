@@ -75,8 +75,8 @@ class KernelCandidate:
                 )
         if message is not None:
             return Outcome(failures=[("refused", message)], is_last=True)
-        outputs: list[tuple[Memory, str, int]] = [
-            (stage.memories[argument.name], argument.name, argument.dtype.bytes)
+        outputs: list[tuple[Memory, str, int, list[tuple[int, int]]]] = [
+            (stage.memories[argument.name], argument.name, argument.dtype.bytes, [(0, argument.dtype.bytes)])
             for argument in stage.arguments
             if argument.role == "out"
         ]
