@@ -41,8 +41,8 @@ class Settings:
     workers: int = 0
     """Host threads of a device; 0 for one a core."""
     on_findings: Literal["raise", "continue"] = "raise"
-    """What the launch of a compiler's kernel, such as Triton's, does about an error: raise it, or go on. `run` always
-    returns it."""
+    """What the launch of a compiler's kernel, such as Triton's, does about an error: raise it, or go on. What is not
+    raised goes to the callbacks of `on_report`, or to standard error if there are none. `run` always returns it."""
     max_instructions: int = 1 << 40
     """A kernel that executes more is ended, with a trap. Each instruction counts once per thread."""
     _callbacks: list[Callable[[Report], None]] = field(default_factory=list, repr=False)
@@ -67,6 +67,10 @@ class Settings:
         """Tells of a launch. Whatever launches calls this."""
         for callback in tuple(self._callbacks):
             callback(report)
+
+    def is_heard(self) -> bool:
+        """Whether anybody is told of launches."""
+        return bool(self._callbacks)
 
 
 def is_order(text: str) -> bool:
