@@ -47,9 +47,9 @@ for wrong in ({"check": "everything"}, {"race": "lax"}, {"order": "random"}, {})
         print(str(error).split(":")[0])
 """
     assert says(program) == [
-        "check 'everything', race 'normal', order 'issue'",
-        "check 'memcheck', race 'lax', order 'issue'",
-        "check 'memcheck', race 'normal', order 'random'",
+        "check='everything'",
+        "race='lax'",
+        "order='random'",
         "enabled []",
     ]
 
@@ -137,3 +137,16 @@ print(folder, os.path.isdir(folder))
 """
     folder, was_there = says(program)[0].split()
     assert (was_there, Path(folder).exists()) == ("True", False)
+
+
+@pytest.mark.parametrize(
+    "option", ['check=["racecheck"]', 'check=""', "order=5", 'race="lax"', "max_instructions=True"]
+)
+def test_what_enable_refuses_names_the_option(option: str) -> None:
+    program = f"""
+try:
+    cuda.enable({option})
+except warpwright.WarpwrightError as error:
+    print(str(error).split("=")[0])
+"""
+    assert says(program) == [option.split("=")[0]]

@@ -47,19 +47,9 @@ def pattern(lines: list[str]) -> str:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """That of a reader: the package's programs are on the path, and nvcc if its wheels are installed."""
+    """That of a reader: the package's programs are on the path. What a page says in a block of `sh` comes besides."""
     own = dict(os.environ)
     paths = [str(Path(sys.executable).parent)]
-    toolkits = [Path(path) / "nvidia" / "cu13" for path in sys.path]
-    for toolkit in filter(lambda toolkit: (toolkit / "bin" / "nvcc").is_file(), toolkits):
-        paths.append(str(toolkit / "bin"))
-        # The wheel has the library by the name with which programs load it, and not by that of linkers.
-        libraries = folder / ".libraries"
-        libraries.mkdir(exist_ok=True)
-        if not (libraries / "libcudart.so").exists():
-            (libraries / "libcudart.so").symlink_to(next((toolkit / "lib").glob("libcudart.so.*")))
-        own["LIBRARY_PATH"] = str(libraries)
-        own["CUDACXX"] = str(toolkit / "bin" / "nvcc")
     own["PATH"] = os.pathsep.join([*paths, own["PATH"]])
     own["TRITON_CACHE_DIR"] = str(folder / ".triton")
     return own
@@ -69,13 +59,19 @@ def environment(folder: Path) -> dict[str, str]:
 def test_a_reader_gets_what_the_page_shows(section: str, tmp_path: Path) -> None:
     shown = blocks(section)
     run = 0
+    before = "".join(text for language, _, text in shown if language == "sh")
     for language, file, text in shown:
         if file is not None:
             (tmp_path / file).write_text(text)
         elif language == "console":
             for command, expected in commands(text):
                 result = subprocess.run(
-                    command, shell=True, cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True
+                    before + command,
+                    shell=True,
+                    cwd=tmp_path,
+                    env=environment(tmp_path),
+                    capture_output=True,
+                    text=True,
                 )
                 output = "\n".join(line.rstrip() for line in (result.stdout + result.stderr).splitlines()) + "\n"
                 assert re.fullmatch(pattern(expected), output), f"$ {command}\n{output}"

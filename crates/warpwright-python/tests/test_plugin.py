@@ -109,6 +109,31 @@ def test_each_kind_of_failure_fails_its_test(tmp_path: Path) -> None:
     }
 
 
+SEVERAL = """
+import numpy as np
+from warpwright import run
+
+KERNEL = 'extern "C" __global__ void k(int *x, int at) {{ x[at] = 1; }}'
+OTHER = 'extern "C" __global__ void k(int *x, int at) {{ x[at] = 2; }}'
+
+def test_launches():
+    for kernel, at in {launches}:
+        run(kernel, 1, 1, [np.zeros(4, np.int32), at])
+"""
+
+
+def test_equal_errors_of_several_launches_are_told_once(tmp_path: Path) -> None:
+    test = tmp_path / "test_several.py"
+    for launches, told in (
+        ("[(KERNEL, 4), (KERNEL, 3), (KERNEL, 4), (KERNEL, 5)]", 1),
+        ("[(KERNEL, 4), (OTHER, 4), (KERNEL, 4)]", 2),
+    ):
+        test.write_text(SEVERAL.format(launches=launches))
+        lines, status = say(str(test))
+        assert status == 1 and sum(line.startswith("error[memcheck]") for line in lines) == told
+        assert len(play(tmp_path, str(test))["test_launches"][0][1]) == told
+
+
 def test_checks_are_chosen(tmp_path: Path) -> None:
     names = ["out_of_bounds", "missing_barrier", "uninitialised", "divergent_barrier"]
     chosen = ["-k", " or ".join(f"test_{name}" for name in names), "-W", "error::warpwright.pytest.GpuWarning"]

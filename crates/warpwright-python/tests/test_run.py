@@ -149,7 +149,7 @@ def test_elements_follow_each_other(name: str) -> None:
     if is_dense:
         assert run(*launch)[1].is_clean
         return
-    with pytest.raises(WarpwrightError, match="argument 0: .*ascontiguousarray"):
+    with pytest.raises(WarpwrightError, match="argument 0 .*ascontiguousarray"):
         run(*launch)
     launch[3] = [np.ascontiguousarray(x), *launch[3][1:]]
     assert run(*launch)[1].is_clean
@@ -165,7 +165,7 @@ def test_elements_of_tensors_follow_each_other(name: str) -> None:
     if is_dense:
         assert run(*launch)[1].is_clean
         return
-    with pytest.raises(WarpwrightError, match=r"argument 1: .*x.contiguous\(\)"):
+    with pytest.raises(WarpwrightError, match=r"argument 1 .*x.contiguous\(\)"):
         run(*launch)
     with pytest.raises(WarpwrightError, match="sparse"):
         run(ADD, 1, 1, [x.to_sparse(), x, 1.0, 0])
@@ -295,6 +295,13 @@ def test_structures_are_bytes() -> None:
         ({"kernel": "l"}, "`l`"),
         ({"shared": 1 << 30}, "shared"),
         ({"max_instructions": 0}, "max_instructions=0"),
+        ({"grid": True}, "grid=True"),
+        ({"shared": True}, "shared=True"),
+        ({"cooperative": "no"}, "cooperative='no'"),
+        ({"check": ""}, "check=''"),
+        ({"check": "racecheck,,initcheck"}, "check=''"),
+        ({"check": ["racecheck"]}, r"check=\['racecheck'\]"),
+        ({"order": 5}, "order=5"),
         ({"source": "nowhere.ptx"}, "nowhere.ptx"),
     ],
 )
@@ -621,10 +628,21 @@ def test_what_a_gpu_has_no_type_for_is_refused(dtype: object) -> None:
         out(4, dtype)
 
 
+@pytest.mark.parametrize(("shape", "dtype"), [(64.0, "f4"), (True, "f4"), ("64", "f4"), (64, "floaty"), (64, [1])])
+def test_outputs_that_no_array_can_be_are_refused(shape: Any, dtype: object) -> None:
+    with pytest.raises(WarpwrightError, match=rf"^out\({re.escape(repr(shape))}"):
+        out(shape, dtype)
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
         ("on_findings", "riase"),
+        ("check", ["racecheck", "initcheck"]),
+        ("check", ""),
+        ("race", None),
+        ("workers", True),
+        ("max_instructions", True),
         ("workers", -1),
         ("chekc", "all"),
         ("workers", None),

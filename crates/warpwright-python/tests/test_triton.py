@@ -300,6 +300,42 @@ def test_the_program_ends_a_kernel_that_does_not_end(tmp_path: Path) -> None:
         assert (ended.returncode, ended.stdout) == ((0, f"{expected}\n") if expected else (2, ""))
 
 
+BEYOND = """import sys
+import numpy as np, triton, triton.language as tl, warpwright.triton
+
+
+@triton.jit
+def fill(x_ptr, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, 1.0, mask=i < n)
+
+
+if "enable" in sys.argv:
+    warpwright.triton.enable(on_findings="continue")
+for n in (4, 5, 6):
+    fill[(1,)](np.zeros(4, np.float32), n, BLOCK=8)
+print("it went on")
+sys.exit(int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "arguments", "status"),
+    [
+        ("-m warpwright.triton --on-findings continue", "0", 1),
+        ("-m warpwright.triton --on-findings continue", "3", 3),
+        ("", "0 enable", 0),
+        ("-m warpwright.triton", "0 enable", 0),
+    ],
+)
+def test_what_is_not_raised_is_shown_once(before: str, arguments: str, status: int, tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text(BEYOND)
+    command = [sys.executable, *before.split(), "s.py", *arguments.split()]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout) == (status, "it went on\n")
+    assert ended.stderr.count("error[memcheck]") == 1
+
+
 def test_what_enable_refuses_changes_nothing() -> None:
     before = dict(vars(warpwright.settings)), triton.runtime.driver._active
     for wrong in ({"check": "everything"}, {"order": "backwards"}, {"race": "lax"}, {"max_instructions": 0}):

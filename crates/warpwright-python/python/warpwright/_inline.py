@@ -6,7 +6,10 @@ A source that stands in the file of the call as it is has its lines there; of an
 from __future__ import annotations
 
 import json
+import linecache
+import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +26,53 @@ def caller() -> tuple[str, int] | None:
         frame = frame.f_back
     file = frame.f_code.co_filename
     return (file, frame.f_lineno) if Path(file).is_file() else None
+
+
+_NOWHERE = re.compile(r"^((?:error|warning)\[.*\n) \|\n((?: = .*\n?)+)", re.MULTILINE)
+"""A problem that is at no line: its title and its notes."""
+
+
+class Worded:
+    """A launch that calls its parameters by other names than the PTX, and shows the call where there is no line."""
+
+    def __init__(self, launched: Told, names: Mapping[str, str], call: tuple[str, int] | None) -> None:
+        self._launched, self._names, self._call = launched, names, call
+        self.kernel, self.is_clean, self.has_errors = launched.kernel, launched.is_clean, launched.has_errors
+        self.output = launched.output
+
+    def text(self) -> str:
+        """With the call. It has numbers of parameters, and names behind them."""
+        return _NOWHERE.sub(self._at_call, self._launched.text())
+
+    def json(self) -> str:
+        """With the names and the call."""
+        return json.dumps(self._worded(self._launched.json()), indent=2, ensure_ascii=False)
+
+    def documents(self) -> list[str]:
+        """With the names and the call."""
+        return [json.dumps(self._worded(document)) for document in self._launched.documents()]
+
+    def _worded(self, document: str) -> dict[str, Any]:
+        launch: dict[str, Any] = json.loads(document)
+        for finding in launch["findings"]:
+            finding["rendered"] = _NOWHERE.sub(self._at_call, finding["rendered"])
+            if memory := finding["allocation"]:
+                memory["arguments"] = [self._names.get(name, name) for name in memory["arguments"]]
+        for traffic in launch["counters"].get("arguments", []):
+            traffic["parameter"] = self._names.get(traffic["parameter"], traffic["parameter"])
+        return launch
+
+    def _at_call(self, found: re.Match[str]) -> str:
+        title, notes = found.groups()
+        if self._call is None:
+            return f"{title}{notes}"
+        file, line = self._call
+        path, text = Path(file), linecache.getline(file, line).rstrip()
+        shown = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+        margin = " " * len(str(line))
+        marked = " " * (len(text) - len(text.lstrip())) + "^" * len(text.lstrip())
+        lines = [f"{margin}--> {shown}:{line}", f"{margin} |", f"{line} | {text}", f"{margin} | {marked} launched here"]
+        return "\n".join([title.rstrip(), *lines, f"{margin} |", re.sub("^ ", f"{margin} ", notes, flags=re.MULTILINE)])
 
 
 class Inline:

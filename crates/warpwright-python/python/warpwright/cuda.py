@@ -34,7 +34,7 @@ from ._names import with_python_names
 from ._preload import load_as
 from .errors import WarpwrightError
 from .report import Report
-from .settings import Settings, settings
+from .settings import Settings, refuse, settings
 
 _FOLDER = "WARPWRIGHT_FOLDER"
 """Names the folder where the stand-ins for NVIDIA's compiler and linker look for links to NVIDIA's own."""
@@ -67,17 +67,21 @@ def enable(
     """
     global _driver
     limit = settings.max_instructions
-    if max_instructions is not None:
-        try:
+    given = {"check": check, "race": race, "order": order}
+    try:
+        if max_instructions is not None:
             limit = Settings(max_instructions=max_instructions).max_instructions
-        except ValueError as error:
-            raise WarpwrightError(str(error)) from None
+        for name, one in given.items():
+            if one is not None:
+                refuse(name, one)
+    except ValueError as error:
+        raise WarpwrightError(str(error)) from None
     if _driver is None:
         _driver = _under_exec() or _load(str(sm if sm is not None else settings.sm))
         _driver.warpwrightCalls.restype = ctypes.c_uint64
         _driver.warpwrightTake.restype = ctypes.c_char_p
         _driver.warpwrightTake()
-    chosen = (check or settings.check, race or settings.race, order or settings.order)
+    chosen = tuple(getattr(settings, name) if one is None else one for name, one in given.items())
     if _driver.warpwrightSet(*(text.encode() for text in chosen)) != 0:
         raise WarpwrightError(
             f"check {chosen[0]!r}, race {chosen[1]!r}, order {chosen[2]!r}: a check is all, or memcheck, racecheck, "

@@ -47,11 +47,7 @@ def compile(text: str, file: str, sm: str, options: Sequence[str] = (), names: S
         array = (ctypes.c_char_p * len(flags))(*(flag.encode() for flag in flags))
         if library.nvrtcCompileProgram(program, len(flags), array) != 0:
             log = _text(library, "nvrtcGetProgramLog", program).strip()
-            if "could not open source file" in log or "cannot open source file" in log:
-                log += (
-                    f"\nCUDA's headers are in wheels of their own: {HEADERS}. The host's are not there: NVRTC has none."
-                )
-            raise CompileError(_without_names(log, file, names))
+            raise CompileError("\n".join([_without_names(log, file, names), *_advice(log, sm, library)]))
         ptx = _text(library, "nvrtcGetPTX", program)
         # The compiler takes a source for a file of the current folder.
         ptx = ptx.replace(f'"{Path.cwd() / file}"', f'"{file}"')
@@ -63,6 +59,85 @@ def compile(text: str, file: str, sm: str, options: Sequence[str] = (), names: S
         return Compiled(ptx, lowered)
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+_HOST = frozenset(
+    """
+    algorithm any array atomic barrier bit bitset cassert cctype cerrno cfenv cfloat charconv chrono cinttypes climits
+    clocale cmath codecvt compare complex concepts condition_variable coroutine csetjmp csignal cstdarg cstddef cstdint
+    cstdio cstdlib cstring ctime cuchar cwchar cwctype deque exception execution expected filesystem format forward_list
+    fstream functional future initializer_list iomanip ios iosfwd iostream istream iterator latch limits list locale map
+    mdspan memory memory_resource mutex new numbers numeric optional ostream queue random ranges ratio regex
+    scoped_allocator semaphore set shared_mutex source_location span sstream stack stdexcept stop_token streambuf string
+    string_view strstream syncstream system_error thread tuple type_traits typeindex typeinfo unordered_map
+    unordered_set utility valarray variant vector version
+    """.split()
+)
+"""Headers of the host's libraries of C++; those of C are `name.h`, and `cname` here."""
+
+_SERVED = frozenset(
+    """
+    algorithm array atomic barrier bit bitset cfloat charconv chrono climits cmath complex concepts cstddef cstdint
+    cstdlib cstring ctime execution expected functional initializer_list iterator latch limits linalg mdspan memory
+    numbers numeric optional random ranges ratio semaphore source_location span string_view tuple type_traits utility
+    variant version
+    """.split()
+)
+"""Those that CUDA's headers have as `cuda/std/name`."""
+
+_DEFINED = {
+    r"INFINITY|NAN": "cmath",
+    r"u?int(?:8|16|32|64|ptr)_t": "cstdint",
+    r"(?:FLT|DBL)_\w+": "cfloat",
+    r"(?:S?CHAR|U?CHAR|U?SHRT|U?INT|U?LL?ONG)_(?:MIN|MAX)": "climits",
+}
+"""Which of them defines what: names, and the header."""
+
+
+def _advice(log: str, sm: str, library: ctypes.CDLL) -> Iterator[str]:
+    """What to do about errors that do not say it."""
+    are_there = any((folder / "cuda" / "std").is_dir() for folder in _includes())
+    needed = "" if are_there else f", which is in a wheel ({HEADERS})"
+    for header in dict.fromkeys(re.findall(r'(?:cannot|could not) open source file "([^"]+)"', log)):
+        name = "c" + header.removesuffix(".h") if header.endswith(".h") else header
+        if name not in _HOST:
+            other = (
+                'options=["-Ifolder"] adds one'
+                if are_there
+                else f"CUDA's headers are in wheels of their own: {HEADERS}"
+            )
+            yield f"`{header}` is in none of the folders: {other}"
+            continue
+        rule = f"`{header}` belongs to the host's library, and NVRTC has no headers of the host: "
+        if name in ("cstdio", "cassert"):
+            yield f"{rule}`printf` and `assert` work without an include; leave it out"
+        elif name in _SERVED:
+            functions = "; functions such as `sinf` and `fmaxf` need no include" if name == "cmath" else ""
+            yield f"{rule}`#include <cuda/std/{name}>` serves instead{needed}{functions}"
+        else:
+            yield f"{rule}it has no counterpart for kernels"
+    for name in dict.fromkeys(re.findall(r'identifier "(\w+)" is undefined', log)):
+        for names, header in _DEFINED.items():
+            if re.fullmatch(names, name):
+                yield f"`{name}` is defined by `#include <cuda/std/{header}>`{needed}"
+    if "--gpu-architecture" in log and (known := _architectures(library)) and int(re.sub(r"\D", "", sm)) not in known:
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        _call(library, "nvrtcVersion", ctypes.byref(major), ctypes.byref(minor))
+        is_old = int(re.sub(r"\D", "", sm)) < min(known)
+        other = "an older NVRTC (pip install nvidia-cuda-nvrtc-cu12)" if is_old else "a newer NVRTC"
+        yield (
+            f"NVRTC {major.value}.{minor.value} does not compile for sm_{sm}, but for "
+            f"{', '.join(f'sm_{one}' for one in known)}: give one of these as `sm=`, or install {other}"
+        )
+
+
+def _architectures(library: ctypes.CDLL) -> list[int]:
+    """The compute capabilities that the compiler knows."""
+    count = ctypes.c_int()
+    _call(library, "nvrtcGetNumSupportedArchs", ctypes.byref(count))
+    found = (ctypes.c_int * count.value)()
+    _call(library, "nvrtcGetSupportedArchs", found)
+    return list(found)
 
 
 _NAME = re.compile(r"^__nv_name_map\(\d+\): error: (.*)\n {2}#pragma nv_mangled_name (.*)\n *\^\n*", re.MULTILINE)

@@ -26,6 +26,7 @@ import pytest
 
 from . import cuda
 from ._names import python_name
+from ._told import distinct
 from ._warpwright import sarif
 from .errors import WarpwrightError
 from .report import Access, Report, Trap, Waiting
@@ -239,7 +240,7 @@ class Plugin:
             # pytest has no parameters for these.
             report.result = [test for item in report.result for test in self._in_each_order(item)]
         # What a module launches when it is imported.
-        wrong = [_text(found) for found in self._taken() if not found.ok]
+        wrong = [_text(*found) for found in distinct(found for found in self._taken() if not found.ok)]
         # An error of usage in a process of xdist's would end all.
         tests = [test for test in report.result or [] if isinstance(test, pytest.Item)]
         wrong += filter(None, (_expected(test)[1] for test in tests))
@@ -326,10 +327,11 @@ class Plugin:
                 warnings.warn(GpuWarning(report.text), stacklevel=1)
             elif any(expected.isdisjoint(names) for names in errors):
                 wrong.append(report)
-        lines = [line for report in wrong for line in _lines(report)]
+        told = distinct(wrong)
+        lines = [line for report, _ in told for line in _lines(report)]
         item.user_properties.extend(("gpu_finding", line) for line in lines)
         # The first line is that of pytest's summary.
-        message = "\n\n".join([*lines[:1], *map(_text, wrong)])
+        message = "\n\n".join([*lines[:1], *(_text(*found) for found in told)])
         if when == "call" and expected and not has_failed:
             found = {name for report in item.stash[_REPORTS] for names in _errors(report) for name in names}
             if missing := sorted(expected - found):
@@ -410,8 +412,10 @@ def _errors(report: Report) -> Iterator[set[str]]:
         yield {"trap", report.trap.kind}
 
 
-def _text(report: Report) -> str:
-    return report.text.rstrip() + "\n"
+def _text(report: Report, launches: int) -> str:
+    """What is wrong with so many launches, of which one is shown."""
+    number = f"\n\n{launches} launches have these errors; the first is shown" if launches > 1 else ""
+    return f"{report.text.rstrip()}{number}\n"
 
 
 def _lines(report: Report) -> Iterator[str]:

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 
 from . import nvrtc
-from ._inline import INLINE, Inline, caller
+from ._inline import INLINE, Inline, Worded, caller
 from ._signatures import listed, parameters
 from ._warpwright import Device, Kernel, Launched, Memory, Module, Param
 from .errors import CompileError, WarpwrightError
 from .report import Report, Told
 from .settings import device as device_of
-from .settings import settings
+from .settings import refuse, settings
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,20 @@ def out(shape: int | Sequence[int], dtype: Any = np.float32, *, partial: bool = 
     Reading it before is a finding of initcheck, and so is leaving elements of it unwritten, unless it is `partial`.
     What is not written is bytes of 0xff: NaN, or -1.
     """
-    extents = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
-    if not all(isinstance(extent, (int, np.integer)) and extent >= 0 for extent in extents):
-        raise WarpwrightError(f"out({shape!r}): extents are whole numbers from 0 on")
-    return Out(tuple(int(extent) for extent in extents), _checked(np.dtype(dtype), "out"), partial)
+    extents = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+    if not all(_is_whole(extent) and extent >= 0 for extent in extents):
+        raise WarpwrightError(f"out({shape!r}): the shape is a whole number from 0 on, or several, as in (16, 4)")
+    try:
+        elements = np.dtype(dtype)
+    except (TypeError, ValueError):
+        raise WarpwrightError(
+            f"out({shape!r}, dtype={dtype!r}): NumPy knows no such type of elements; it is one as np.float32 or 'int32'"
+        ) from None
+    return Out(tuple(int(extent) for extent in extents), _checked(elements, "out"), partial)
+
+
+def _is_whole(number: Any) -> bool:
+    return isinstance(number, (int, np.integer)) and not isinstance(number, bool)
 
 
 Dims = int | Sequence[int]
@@ -121,8 +131,17 @@ def run(
         ("shared", shared, 0, 1 << 32),
         ("max_instructions", max_instructions, 1, 1 << 64),
     ):
-        if number is not None and not (isinstance(number, (int, np.integer)) and least <= number < limit):
+        if number is not None and not (_is_whole(number) and least <= number < limit):
             raise WarpwrightError(f"{name}={number!r}: it is a whole number from {least} on")
+    for name, flag in (("cooperative", cooperative), ("counters", counters)):
+        if not isinstance(flag, (bool, np.bool_)):
+            raise WarpwrightError(f"{name}={flag!r}: it is True or False")
+    for name, text in (("check", check), ("order", order), ("race", race)):
+        if text is not None:
+            try:
+                refuse(name, text, of_driver=False)
+            except ValueError as error:
+                raise WarpwrightError(str(error)) from None
     target = device_of(sm)
     found, names = _kernel(target, source, kernel, tuple(options))
     found = found.afresh(target) or found
@@ -132,7 +151,8 @@ def run(
     elif len(params) != len(args):
         known = ", ".join(names or (param.name for param in params))
         raise WarpwrightError(f"`{found.name}` has {len(params)} parameters ({known}), and {len(args)} are given")
-    named = args.items() if isinstance(args, Mapping) else (("", arg) for arg in args)
+    is_mapping = isinstance(args, Mapping)
+    named = args.items() if isinstance(args, Mapping) else zip(names or [""] * len(args), args)
     lender, packed = Lender(target), bytearray(params[-1].offset + params[-1].bytes if params else 0)
     outputs: list[np.ndarray[Any, Any]] = []
     whole: list[tuple[Memory, str, int, list[tuple[int, int]]]] = []
@@ -140,7 +160,7 @@ def run(
         for number, (param, (name, arg)) in enumerate(zip(params, named)):
             # What the PTX calls it, reports say anyway.
             label = name if name != param.name else ""
-            called = name or f"argument {number}"
+            called = _called(param, (names or {number: param.name})[number], name if is_mapping else number)
             if isinstance(arg, (Out, np.ndarray)) or hasattr(arg, "untyped_storage"):
                 _check_pointer(param, called, arg)
                 _check_order(called, arg)
@@ -168,14 +188,15 @@ def run(
             check=settings.check if check is None else check,
             order=settings.order if order is None else order,
             race=settings.race if race is None else race,
-            cooperative=cooperative,
-            counters=counters,
+            cooperative=bool(cooperative),
+            counters=bool(counters),
             max_instructions=settings.max_instructions if max_instructions is None else max_instructions,
             outputs=whole,
         )
     finally:
         lender.close()
-    report = Report(_with_places(launched, source))
+    own = {param.name: name for param, name in zip(params, names or ()) if param.name != name}
+    report = Report(_with_places(launched, source, own))
     settings.publish(report)
     return outputs, report
 
@@ -211,14 +232,15 @@ def _in_order(kernel: Kernel, names: Sequence[str], args: Mapping[str, Any]) -> 
     return {name: args[name] for name in names}
 
 
-def _with_places(launched: Launched, source: str | PathLike[str]) -> Told:
-    """A launch, with what says where the program has its source if that has no file."""
+def _with_places(launched: Launched, source: str | PathLike[str], names: Mapping[str, str]) -> Told:
+    """A launch, with the names of its parameters in the source, and places in files of the program."""
     call = None if launched.is_clean else caller()
+    worded = Worded(launched, names, call) if names or not launched.is_clean else launched
     if call is None:
-        return launched
+        return worded
     text = None if _is_path(source) else str(source)
     is_cuda = nvrtc.is_cuda(text) if text is not None else Path(source).suffix != ".ptx"
-    return Inline(launched, text, "CUDA C++" if is_cuda else "PTX", call)
+    return Inline(worded, text, "CUDA C++" if is_cuda else "PTX", call)
 
 
 class Lender:
@@ -274,7 +296,7 @@ _byte_bounds = np.lib.array_utils.byte_bounds if hasattr(np.lib, "array_utils") 
 def _dims(extents: Dims, name: str) -> list[int]:
     """The extents of a grid or a block, as numbers of Python."""
     many = list(extents) if isinstance(extents, Sequence) else [extents]
-    if not all(isinstance(extent, (int, np.integer)) and 0 <= extent < 1 << 32 for extent in many):
+    if not all(_is_whole(extent) and 0 <= extent < 1 << 32 for extent in many):
         raise WarpwrightError(f"{name}={extents!r}: extents are whole numbers from 1 on")
     return [int(extent) for extent in many]
 
@@ -286,16 +308,23 @@ def _checked(dtype: np.dtype[Any], name: str) -> np.dtype[Any]:
     return dtype
 
 
-def _refused(param: Param, name: str, why: str) -> WarpwrightError:
+def _called(param: Param, own: str, given: str | int) -> str:
+    """What messages call an argument, of a parameter that has a name of its own: it is given by name or in order."""
     shape = f"{param.bytes} bytes" if param.is_array else param.type
-    return WarpwrightError(f"{name} (`{param.name}`, {shape}): {why}")
+    if given == own:
+        return f"{own} ({shape})"
+    return f"{given if isinstance(given, str) else f'argument {given}'} (`{own}`, {shape})"
+
+
+def _refused(name: str, why: str) -> WarpwrightError:
+    return WarpwrightError(f"{name}: {why}")
 
 
 def _check_pointer(param: Param, name: str, arg: Any) -> None:
     """An array goes where there is room for an address."""
     if param.bytes != 8 or param.is_array or param.type[0] == "f":
         number = "; its number is `x.item()`" if getattr(arg, "shape", None) in ((), (1,)) else ""
-        raise _refused(param, name, f"the parameter is no pointer, and an array is given{number}")
+        raise _refused(name, f"the parameter is no pointer, and an array is given{number}")
 
 
 def _check_order(name: str, arg: Any) -> None:
@@ -328,38 +357,36 @@ def _packed(param: Param, arg: Any, name: str) -> bytes:
 
     if isinstance(arg, (bytes, bytearray)):
         if len(arg) != size:
-            raise _refused(param, name, f"{len(arg)} bytes are given")
+            raise _refused(name, f"{len(arg)} bytes are given")
         return bytes(arg)
     if param.is_array or kind == "b":
         # A structure, such as `__half`; or bits of no type.
         if isinstance(arg, np.generic) and arg.nbytes == size:
             return arg.tobytes()
         if param.is_array:
-            raise _refused(param, name, f"pass the structure as `bytes` or as a value of NumPy of {size} bytes")
+            raise _refused(name, f"pass the structure as `bytes` or as a value of NumPy of {size} bytes")
         if isinstance(arg, (float, np.floating)):
-            raise _refused(param, name, f"a float of how many bytes? Pass it as a value of NumPy of {size} bytes")
+            raise _refused(name, f"a float of how many bytes? Pass it as a value of NumPy of {size} bytes")
     if isinstance(arg, np.generic):
         arg = arg.item()
     if arg is None:
         if size != 8 or kind == "f":
-            raise _refused(param, name, "None is a null pointer, and the parameter is none")
+            raise _refused(name, "None is a null pointer, and the parameter is none")
         return bytes(size)
     if isinstance(arg, float) and kind != "f":
-        raise _refused(param, name, f"{arg!r} is a float, and the parameter a whole number")
+        raise _refused(name, f"{arg!r} is a float, and the parameter a whole number")
     if isinstance(arg, (int, float)) and kind == "f":
         try:
             return struct.pack(_FORMATS["f", size], arg)
         except OverflowError:
-            raise _refused(param, name, f"{arg} is too large") from None
+            raise _refused(name, f"{arg} is too large") from None
     if isinstance(arg, int):
         bits = 8 * size
         # Compilers call parameters unsigned that are not.
         if not -(1 << bits - 1) <= arg < 1 << bits:
-            raise _refused(param, name, f"{arg} does not fit")
+            raise _refused(name, f"{arg} does not fit")
         return (arg % (1 << bits)).to_bytes(size, "little")
-    raise _refused(
-        param, name, f"it cannot be {type(arg).__name__}: pass an array, a number, `out(…)`, `bytes` or None"
-    )
+    raise _refused(name, f"it cannot be {type(arg).__name__}: pass an array, a number, `out(…)`, `bytes` or None")
 
 
 def _is_path(source: str | PathLike[str]) -> bool:

@@ -41,8 +41,8 @@ class Settings:
     workers: int = 0
     """Host threads of a device; 0 for one a core."""
     on_findings: Literal["raise", "continue"] = "raise"
-    """What the launch of a compiler's kernel, such as Triton's, does about an error: raise it, or go on. `run` always
-    returns it."""
+    """What the launch of a compiler's kernel, such as Triton's, does about an error: raise it, or go on. What is not
+    raised goes to the callbacks of `on_report`, or to standard error if there are none. `run` always returns it."""
     max_instructions: int = 1 << 40
     """A kernel that executes more is ended, with a trap. Each instruction counts once per thread."""
     _callbacks: list[Callable[[Report], None]] = field(default_factory=list, repr=False)
@@ -54,19 +54,23 @@ class Settings:
             raise AttributeError(f"there is no setting {name!r}: there are {known}")
         if name == "on_findings" and value not in ("raise", "continue"):
             raise ValueError(f"on_findings={value!r}: it is 'raise' or 'continue'")
-        if name == "workers" and not (isinstance(value, int) and 0 <= value < 1 << 10):
+        if name == "workers" and not (type(value) is int and 0 <= value < 1 << 10):
             raise ValueError(f"workers={value!r}: it is a number of threads up to 1023, and 0 means one a core")
         if name == "max_instructions":
             value = _limit(value)
-        if name in ("check", "order", "race", "sm"):
+        if name == "sm":
             value = str(value)
-            refuse(name, value)
+        refuse(name, value)
         super().__setattr__(name, value)
 
     def publish(self, report: Report) -> None:
         """Tells of a launch. Whatever launches calls this."""
         for callback in tuple(self._callbacks):
             callback(report)
+
+    def is_heard(self) -> bool:
+        """Whether anybody is told of launches."""
+        return bool(self._callbacks)
 
 
 def is_order(text: str) -> bool:
@@ -75,22 +79,29 @@ def is_order(text: str) -> bool:
     return text in ("issue", "reverse") or (seed is not None and int(seed[1]) < 1 << 64)
 
 
-def refuse(name: str, text: str, of_driver: bool = True) -> None:
+def refuse(name: str, value: object, of_driver: bool = True) -> None:
     """Raises ValueError for a check, an order or a race that there is not; the CUDA driver has a check of its own."""
     known = (*CHECKS, "none", *(["api"] if of_driver else []))
-    wrong = [one for one in text.split(",") if one.strip() not in (*known, "")]
+    rules = {
+        "check": f"there are {', '.join(known)}, also several between commas",
+        "order": "it is issue, reverse, or random: and a number",
+        "race": "it is normal or strict",
+    }
+    if name not in rules:
+        return
+    if not isinstance(value, str):
+        raise ValueError(f"{name}={value!r}: it is a text and no {type(value).__name__}; {rules[name]}")
+    wrong = [one.strip() for one in value.split(",") if one.strip() not in known]
     if name == "check" and wrong:
-        raise ValueError(f"check={wrong[0].strip()!r}: there are {', '.join(known)}, also several between commas")
-    if name == "order" and not is_order(text):
-        raise ValueError(f"order={text!r}: it is issue, reverse, or random: and a number")
-    if name == "race" and text not in ("normal", "strict"):
-        raise ValueError(f"race={text!r}: it is normal or strict")
+        raise ValueError(f"check={wrong[0]!r}: {rules[name]}")
+    if (name == "order" and not is_order(value)) or (name == "race" and value not in ("normal", "strict")):
+        raise ValueError(f"{name}={value!r}: {rules[name]}")
 
 
 def _limit(value: Any) -> int:
     """A number of instructions that a launch may execute."""
     try:
-        limit = index(value)
+        limit = 0 if isinstance(value, bool) else index(value)
     except TypeError:
         limit = 0
     if not 0 < limit < 1 << 64:

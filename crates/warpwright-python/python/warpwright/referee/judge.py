@@ -33,6 +33,8 @@ from .values import poison
 SECTOR = 32
 """Bytes of a transaction of global memory."""
 
+_BYTES = f"bytes of global memory, {SECTOR} for each sector that a request of a warp touches,"
+
 MORE = 16
 """Further sets of values by which tolerances are tried that seem to let a constant pass."""
 
@@ -415,7 +417,7 @@ class _Judge:
             for kind, limit, whole, what in bounds:
                 spent = best[kind != "instructions"]
                 if spent > limit * whole:
-                    unit = "instructions of warps" if kind == "instructions" else "bytes of global memory"
+                    unit = "instructions of warps" if kind == "instructions" else _BYTES
                     message = f"{spent} {unit} are more than {limit:g} times {what} {whole}"
                     verdict.add(Reason(kind, message, dict(spec.shapes[number])))
 

@@ -70,7 +70,8 @@ def enable(
     }  # fmt: skip
     asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     # What is wrong changes nothing.
-    refuse("check", str(check or ""), of_driver=False)
+    if check is not None:
+        refuse("check", check, of_driver=False)
     Settings(**asked)
     if importlib.util.find_spec("triton") is None:
         raise ImportError("Triton is not installed: pip install triton")

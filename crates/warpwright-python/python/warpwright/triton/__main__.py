@@ -9,7 +9,10 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+from .._told import Log
 from ..errors import WarpwrightError
+from ..report import Report
+from ..settings import on_report, settings
 from . import enable
 
 
@@ -23,7 +26,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--sm", default="80", help="the target that Triton compiles for (80)")
     parser.add_argument("--order", metavar="ORDER", help="of blocks and warps: issue, reverse or random:SEED (issue)")
     parser.add_argument("--race", choices=["normal", "strict"], help="what a race is (normal)")
-    parser.add_argument("--on-findings", choices=["raise", "continue"], help="what a launch does about errors (raise)")
+    parser.add_argument(
+        "--on-findings",
+        choices=["raise", "continue"],
+        help="what a launch does about errors: raise them; or show them and go on, and the exit status is 1 (raise)",
+    )
     parser.add_argument(
         "--max-instructions",
         metavar="N",
@@ -55,8 +62,23 @@ def _missing(script: str, is_module: bool) -> str | None:
     return None if Path(script).is_file() else f"there is no file {script}"
 
 
+class _Watch:
+    """Tells standard error of what launches do not raise."""
+
+    def __init__(self) -> None:
+        self._log = Log()
+        self.launches = self.errors = 0
+
+    def __call__(self, report: Report) -> None:
+        self.launches += 1
+        is_raised = not report.ok and settings.on_findings == "raise"
+        if not report.is_clean and not is_raised:
+            self.errors += not report.ok
+            self._log.tell(report)
+
+
 def main() -> int:
-    """Runs the program. Its exit status is that of Python."""
+    """Runs the program. The exit status is that of Python, or 1 if that is 0 and errors were not raised as asked."""
     asked = _parser().parse_args()
     try:
         missing = _missing(asked.script, asked.module)
@@ -69,13 +91,23 @@ def main() -> int:
     except (ImportError, ValueError, WarpwrightError) as error:
         print(f"warpwright.triton: {error}", file=sys.stderr)
         return 2
+    watch = _Watch()
+    on_report(watch)
     sys.argv = [asked.script, *asked.arguments]
-    if asked.module:
-        runpy.run_module(asked.script, run_name="__main__", alter_sys=True)
-        return 0
-    sys.path[0] = str(Path(asked.script).resolve().parent)
-    runpy.run_path(asked.script, run_name="__main__")
-    return 0
+    try:
+        if asked.module:
+            runpy.run_module(asked.script, run_name="__main__", alter_sys=True)
+        else:
+            sys.path[0] = str(Path(asked.script).resolve().parent)
+            runpy.run_path(asked.script, run_name="__main__")
+    except SystemExit as end:
+        if end.code not in (None, 0) or not watch.errors:
+            raise
+    finally:
+        if watch.errors:
+            told = f"{watch.errors} of {watch.launches} launches had errors; of equal ones the first is shown"
+            print(f"warpwright.triton: {told}", file=sys.stderr)
+    return 1 if watch.errors and asked.on_findings == "continue" else 0
 
 
 if __name__ == "__main__":

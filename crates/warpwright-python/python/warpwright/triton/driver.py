@@ -20,6 +20,7 @@ from triton.backends.driver import DriverBase
 from triton.runtime import _allocation
 
 from .. import settings
+from .._told import Log
 from .._warpwright import Device
 from ..errors import FindingsError, PtxError
 from ..report import Report
@@ -39,6 +40,10 @@ REGISTERS = 65536
 
 SHARED_OPTIN = {75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227, 110: 227, 120: 99, 121: 99}
 """KiB of shared memory that a block can have, by target."""
+
+
+_log = Log()
+"""Where nobody else is told."""
 
 
 class Refused(ValueError):
@@ -296,10 +301,12 @@ class Launcher:
             sys.stdout.flush()
         report = Report(launched)
         settings.publish(report)
-        if not launched.has_errors:
+        if launched.is_clean:
             return
         trap = report.trap
         if trap is not None and trap.kind == "unsupported" and self._driver.capability > UNDERSTOOD:
             raise _refused(report.kernel, f"`{trap.ptx}`") from FindingsError(report)
         if settings.on_findings == "raise":
             report.raise_for_findings()
+        if not settings.is_heard():
+            _log.tell(report)
