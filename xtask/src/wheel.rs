@@ -46,7 +46,7 @@ fn test() -> Result<SuiteResult, String> {
     let python = tools::python_of(&interpreter, "package", &folder.join("requirements.txt"))?;
     lint(&python)?;
     install(&python)?;
-    let mut part = tests(&python, &folder, &["-m", "not torch", "--ignore=triton"])?;
+    let mut part = tests(&python, &folder, &["-m", "not torch", "--ignore=triton", "-n", "2"])?;
     let tested = minor(&python).unwrap_or(builder);
     part.remark = format!("built by 3.{builder}, tested in 3.{tested}{}", part.remark);
     Ok(part)

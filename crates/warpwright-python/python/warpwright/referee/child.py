@@ -46,11 +46,14 @@ class Param(NamedTuple):
 class RemoteKernel:
     """A kernel of a module."""
 
-    def __init__(self, module: int, name: str, found: dict[str, Any]) -> None:
-        self.module, self.name = module, name
+    def __init__(self, module: int, name: str, found: dict[str, Any], is_afresh: bool = False) -> None:
+        self.module, self.name, self._found, self.is_afresh = module, name, found, is_afresh
         self.params = [Param(*param) for param in found["params"]]
         self.static_shared, self.max_threads = found["static_shared"], found["max_threads"]
         self.required_block = found["required_block"] and tuple(found["required_block"])
+
+    def afresh(self, device: RemoteDevice) -> RemoteKernel:
+        return RemoteKernel(self.module, self.name, self._found, is_afresh=True)
 
 
 class RemoteModule:
@@ -255,6 +258,7 @@ class RemoteDevice:
             "do": "launch",
             "module": kernel.module,
             "kernel": kernel.name,
+            "afresh": kernel.is_afresh,
             "grid": [int(extent) for extent in grid],
             "block": [int(extent) for extent in block],
             "params": bytes(params).hex(),

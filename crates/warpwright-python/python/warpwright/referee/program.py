@@ -365,6 +365,8 @@ class ProgramCandidate:
                 raise ValueError("no such module")
             self._kernels[key] = self._modules[key[0]].kernel(key[1])
         kernel = self._kernels[key]
+        if message["afresh"]:
+            kernel = kernel.afresh(self._device) or kernel
         params, told = self._redirected(kernel, bytes.fromhex(message["params"]))
         grid, block = ([int(extent) for extent in message[dims]] for dims in ("grid", "block"))
         shared, cooperative = int(message["shared"]), bool(message["cooperative"])
