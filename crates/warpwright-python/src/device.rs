@@ -17,6 +17,9 @@ use warpwright_vm as vm;
 /// How often a launch is interrupted to see whether Python was: Ctrl-C must end it.
 const PATIENCE: Duration = Duration::from_millis(50);
 
+/// Memory that must be written, the argument's name, the bytes of an element, and the parts of one that are data.
+type Output<'py> = (PyRef<'py, Memory>, String, u64, Vec<(u64, u64)>);
+
 /// A virtual GPU.
 #[pyclass(frozen, module = "warpwright._warpwright")]
 pub(crate) struct Device {
@@ -102,7 +105,7 @@ impl Device {
         cooperative: bool,
         counters: bool,
         max_instructions: Option<u64>,
-        outputs: Vec<(PyRef<'_, Memory>, String, u64, Vec<(u64, u64)>)>,
+        outputs: Vec<Output<'_>>,
     ) -> PyResult<Launched> {
         let asked = Asked {
             grid,
@@ -133,8 +136,7 @@ impl Device {
         // A kernel that was ended may have been about to write.
         let ended = !options.checks.init || report.trap.is_some();
         for (memory, name, width, data) in outputs.iter().filter(|_| !ended) {
-            let data: Vec<_> = data.iter().map(|&(start, end)| start..end).collect();
-            report.findings.extend(memory.unwritten(py, &report.kernel, name, *width, &data)?);
+            report.findings.extend(memory.unwritten(py, &report.kernel, name, *width, data)?);
         }
         let launched = Launched {
             report,

@@ -3,7 +3,6 @@
 
 use crate::error::refused;
 use pyo3::prelude::*;
-use std::ops::Range;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use warpwright_vm as vm;
@@ -104,7 +103,7 @@ impl Memory {
         kernel: &str,
         name: &str,
         width: u64,
-        data: &[Range<u64>],
+        data: &[(u64, u64)],
     ) -> PyResult<Option<vm::Finding>> {
         self.with(py, None, |buffer| buffer.unwritten_output(kernel, name, width, data))
     }

@@ -570,6 +570,17 @@ def test_kernels_that_there_are_not(name: str | None) -> None:
         run("__global__ void k() { x = 1; }", 1, 1, kernel=name)
 
 
+def test_the_drivers_own_check_is_of_no_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    for check, found in (
+        ("api", []),
+        ("api,initcheck", ["unwritten-output"]),
+        ("initcheck, api", ["unwritten-output"]),
+    ):
+        monkeypatch.setattr(warpwright.settings, "check", check)
+        _, report = run(ptx(".param .u64 y", ""), 1, 1, {"y": out(1)})
+        assert [finding.kind for finding in report.findings] == found
+
+
 PADDED = np.dtype([("flag", "u1"), ("value", "f8"), ("parts", [("low", "u2"), ("high", "u4")], 2)], align=True)
 
 

@@ -412,7 +412,7 @@ impl TestLaunch {
         for &(name, width) in self.outputs.iter().filter(|_| judged) {
             let buffer = buffers.iter().find(|(known, _)| *known == name);
             let unwritten = buffer.and_then(|(_, buffer)| {
-                buffer.unwritten_output(&self.entry, name, width.into(), &[0..width.into()])
+                buffer.unwritten_output(&self.entry, name, width.into(), &[(0, width.into())])
             });
             report.findings.extend(unwritten);
         }

@@ -339,7 +339,7 @@ impl PtxTest {
                     &kernel.name,
                     &param.name,
                     *width,
-                    &[0..*width],
+                    &[(0, *width)],
                 ));
             }
             if !matches!(given, Given::Input(_)) {

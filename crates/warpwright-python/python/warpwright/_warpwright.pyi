@@ -54,8 +54,8 @@ class Device:
 
         `params` has the kernel's parameters at their offsets. `check` is `"all"`, or names between commas of memcheck,
         racecheck, initcheck, synccheck and synccheck=strict; `order` is issue, reverse or random:SEED; `race` is normal
-        or strict. `outputs` are memory, the argument's name, the bytes of an element and the ranges of them that are
-        data: what must be written in full, found where `check` has initcheck.
+        or strict. `outputs` are memory, the argument's name, the bytes of an element, and the parts of it that are
+        data, offsets and sizes: what must be written in full, found where `check` has initcheck.
         """
 
 class Module:

@@ -86,7 +86,8 @@ def run(
 
     - an array of NumPy, or a tensor of PyTorch on the CPU: the kernel reads and writes its memory, without a copy; an
       array that is not writeable, only reads it. What it may reach is what was allocated: of a view, all of its array.
-      Elements follow each other in memory, in the order of C or of Fortran: a slice with steps is refused
+      Elements follow each other in memory, in the order of C or of Fortran: a slice with steps is refused. An address
+      within an array (of pointers, in a structure) is one that the kernel may use if its array is an argument too
     - `out(shape, dtype)`: an array that is allocated, and returned in `outputs`, in their order
     - a number, of NumPy or of Python, which must fit the parameter's type
     - `bytes` for a structure that is passed by value, and `None` for a null pointer
@@ -185,7 +186,7 @@ def run(
             _dims(block, "block"),
             bytes(packed),
             shared=shared,
-            check=settings.check if check is None else check,
+            check=settings.check_of_kernels if check is None else check,
             order=settings.order if order is None else order,
             race=settings.race if race is None else race,
             cooperative=bool(cooperative),
@@ -202,21 +203,13 @@ def run(
 
 
 def _data(dtype: np.dtype[Any]) -> list[tuple[int, int]]:
-    """The ranges of bytes of an element that are data, and not padding between fields."""
+    """The parts of an element that are data, and not padding between fields: offsets and sizes in bytes."""
     base = dtype.base
     if base.fields is None:
         return [(0, dtype.itemsize)]
     fields = base.fields.values()
-    parts = sorted((field[1] + start, field[1] + end) for field in fields for start, end in _data(field[0]))
-    starts = range(0, dtype.itemsize, base.itemsize)
-    ranges = [(begin + start, begin + end) for begin in starts for start, end in parts]
-    whole: list[tuple[int, int]] = []
-    for start, end in ranges:
-        if whole and start <= whole[-1][1]:
-            whole[-1] = (whole[-1][0], max(end, whole[-1][1]))
-        else:
-            whole.append((start, end))
-    return whole
+    parts = [(field[1] + offset, size) for field in fields for offset, size in _data(field[0])]
+    return [(start + offset, size) for start in range(0, dtype.itemsize, base.itemsize) for offset, size in parts]
 
 
 def _in_order(kernel: Kernel, names: Sequence[str], args: Mapping[str, Any]) -> dict[str, Any]:
@@ -324,6 +317,7 @@ def _check_pointer(param: Param, name: str, arg: Any) -> None:
     """An array goes where there is room for an address."""
     if param.bytes != 8 or param.is_array or param.type[0] == "f":
         number = "; its number is `x.item()`" if getattr(arg, "shape", None) in ((), (1,)) else ""
+        number = "; a structure is passed as bytes: `x.tobytes()`" if param.is_array else number
         raise _refused(name, f"the parameter is no pointer, and an array is given{number}")
 
 

@@ -31,7 +31,8 @@ class Settings:
     """The defaults of launches. A change holds from the next launch on."""
 
     check: str = "memcheck"
-    """`"all"`, or names between commas: memcheck, racecheck, initcheck, synccheck, synccheck=strict."""
+    """`"all"`, or names between commas: memcheck, racecheck, initcheck, synccheck, synccheck=strict; and `api`, which
+    is of calls of the CUDA driver."""
     order: str = "issue"
     """The order of blocks and warps: issue, reverse, or random: and a seed."""
     race: str = "normal"
@@ -67,6 +68,11 @@ class Settings:
         """Tells of a launch. Whatever launches calls this."""
         for callback in tuple(self._callbacks):
             callback(report)
+
+    @property
+    def check_of_kernels(self) -> str:
+        """`check` without the driver's own, which is of no launch."""
+        return ",".join(one for one in self.check.split(",") if one.strip() != "api") or "memcheck"
 
     def is_heard(self) -> bool:
         """Whether anybody is told of launches."""

@@ -4,7 +4,6 @@ use super::{Device, DeviceError, Span};
 use crate::check::Finding;
 use crate::memory::{Allocation, AllocationKind, GlobalMap, HostWords, Overlap};
 use std::marker::PhantomData;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -261,21 +260,21 @@ impl<T: Element> Buffer<T> {
 
 impl Buffer<u8> {
     /// The finding for an output of a kernel that was not written in full, if it was not: of its elements of `width`
-    /// bytes each, which have data in some ranges of them: what is between is padding, and need not be written. `name`
+    /// bytes each, which have data in some parts of them, each an offset and a size: what is between is padding, and need not be written. `name`
     /// is the argument's. Launches note what they write if they check for [uninitialised data](crate::Checks::init).
     pub fn unwritten_output(
         &self,
         kernel: &str,
         name: &str,
         width: u64,
-        data: &[Range<u64>],
+        data: &[(u64, u64)],
     ) -> Option<Finding> {
         if self.is_written(0, self.allocation.bytes) {
             return None;
         }
         let elements = self.allocation.bytes / width.max(1);
         let missing = |element: &u64| {
-            data.iter().any(|part| !self.is_written(element * width + part.start, part.end - part.start))
+            data.iter().any(|&(offset, bytes)| !self.is_written(element * width + offset, bytes))
         };
         let first = (0..elements).find(missing)?;
         let count = (first..elements).filter(missing).count() as u64;

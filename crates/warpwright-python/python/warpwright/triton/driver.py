@@ -288,7 +288,7 @@ class Launcher:
             scratch = self._scratch_memory(x * y * z, stream) if self._has_scratch else (None, None)
             launched = self._driver.device.launch(
                 kernel, (x, y, z), self._block, parameters.pack(args, scratch), shared=self._metadata.shared,
-                check=settings.check, order=settings.order, race=settings.race,
+                check=settings.check_of_kernels, order=settings.order, race=settings.race,
                 cooperative=self._metadata.launch_cooperative_grid, max_instructions=settings.max_instructions,
             )  # fmt: skip
             self._told(launched)
