@@ -250,7 +250,7 @@ print(x.cpu().sum().item(), triton.runtime.driver.active.get_active_torch_device
     [
         (1000, [], "499500 cuda:0\n", 0),
         (1001, [], "", 1),
-        (1001, ["--on-findings", "continue"], "499500 cuda:0\n", 0),
+        (1001, ["--on-findings", "continue"], "499500 cuda:0\n", 1),
         (1000, ["--no-device-cuda"], "", 1),
         (1000, ["--sm", "none"], "", 2),
     ],
