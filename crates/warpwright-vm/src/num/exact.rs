@@ -271,6 +271,14 @@ impl Value {
         }
     }
 
+    /// `self · 2^by`: exact.
+    pub fn scaled(self, by: i32) -> Value {
+        match self {
+            Value::Finite(exact) => Value::Finite(Exact { exponent: exact.exponent + by, ..exact }),
+            _ => self,
+        }
+    }
+
     /// `self / other`, for mantissas of up to 63 bits.
     pub fn over(self, other: Value) -> Value {
         use Value::*;

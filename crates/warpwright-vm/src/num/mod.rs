@@ -9,6 +9,7 @@
 pub mod approx;
 pub mod bits;
 pub mod convert;
+pub mod element;
 pub mod exact;
 pub mod extremum;
 pub mod float;

@@ -206,3 +206,36 @@ fn packed() {
         ("cvt.pack.sat.s4.s32.b32 r0, r1, r2, r3", &[7, s(-9), 0xab], 0xab78),
     ]);
 }
+
+#[test]
+fn powers_of_two_and_fixed_point() {
+    check(&[
+        ("cvt.rz.ue8m0x2.f32 h0, r1, r2", &[f(1.0), f(-6.0)], 0x7f81),
+        ("cvt.rp.ue8m0x2.f32 h0, r1, r2", &[f(1.0), f(-6.0)], 0x7f82),
+        ("cvt.rp.ue8m0x2.f32 h0, r1, r2", &[0x0040_0001, f(0.0)], 0x0100),
+        ("cvt.rp.ue8m0x2.f32 h0, r1, r2", &[f(INF), f(f32::MAX)], 0xffff),
+        ("cvt.rp.satfinite.ue8m0x2.f32 h0, r1, r2", &[f(INF), NAN], 0xfeff),
+        ("cvt.rz.ue8m0x2.bf16x2 h0, r1", &[0x3fff_0001], 0x7f00),
+        ("cvt.rp.ue8m0x2.bf16x2 h0, r1", &[0x3fff_7fc0], 0x80ff),
+        ("cvt.rn.bf16x2.ue8m0x2 r0, h1", &[0x7f80], 0x3f80_4000),
+        ("cvt.rn.bf16x2.ue8m0x2 r0, h1", &[0x00ff], 0x0040_7fff),
+        ("cvt.rn.satfinite.s2f6x2.f32 h0, r1, r2", &[f(1.0), f(-0.25)], 0x40f0),
+        ("cvt.rn.satfinite.s2f6x2.f32 h0, r1, r2", &[f(2.5 / 64.0), f(3.5 / 64.0)], 0x0204),
+        ("cvt.rn.satfinite.s2f6x2.f32 h0, r1, r2", &[f(9.0), f(-9.0)], 0x7f80),
+        ("cvt.rn.satfinite.relu.s2f6x2.f32 h0, r1, r2", &[NAN, f(-9.0)], 0x7f00),
+        ("cvt.rn.satfinite.s2f6x2.bf16x2 h0, r1", &[0x3f80_bf80], 0x40c0),
+        ("cvt.rn.bf16x2.s2f6x2 r0, h1", &[0x40c0], 0x3f80_bf80),
+        ("cvt.rn.bf16x2.s2f6x2 r0, h1", &[0x8001], 0xc000_3c80),
+        ("cvt.rn.relu.bf16x2.s2f6x2 r0, h1", &[0x7fff], 0x3ffe_0000),
+        ("cvt.rn.satfinite.scaled::n2::ue8m0.s2f6x2.f32 h0, r1, r2, h3", &[f(4.0), f(-0.25), 0x817e], 0x40e0),
+        ("cvt.rn.satfinite.scaled::n2::ue8m0.s2f6x2.f32 h0, r1, r2, h3", &[f(4.0), f(-0.25), 0xff7e], 0x7fe0),
+        ("cvt.rn.satfinite.scaled::n2::ue8m0.s2f6x2.bf16x2 h0, r1, h2", &[0x3f80_bf80, 0x8080], 0x20e0),
+        ("cvt.rn.scaled::n2::ue8m0.bf16x2.s2f6x2 r0, h1, h2", &[0x40c0, 0x807e], 0x4000_bf00),
+        ("cvt.rn.scaled::n2::ue8m0.bf16x2.e4m3x2 r0, h1, h2", &[0x38b8, 0x807e], 0x4000_bf00),
+        ("cvt.rn.scaled::n2::ue8m0.bf16x2.e4m3x2 r0, h1, h2", &[0x387f, 0xffff], 0x7fff_7fff),
+        ("cvt.rn.scaled::n2::ue8m0.bf16x2.e5m2x2 r0, h1, h2", &[0x7b7c, 0xfe7f], 0x7f80_7f80),
+        ("cvt.rn.satfinite.scaled::n2::ue8m0.bf16x2.e5m2x2 r0, h1, h2", &[0x7bfb, 0xfefe], 0x7f7f_ff7f),
+        ("cvt.rn.relu.scaled::n2::ue8m0.bf16x2.e2m3x2 r0, h1, h2", &[0x0828, 0x8080], 0x4000_0000),
+        ("cvt.rn.scaled::n2::ue8m0.bf16x2.e3m2x2 r0, h1, h2", &[0x0c2c, 0x7f00], 0x3f80_8040),
+    ]);
+}

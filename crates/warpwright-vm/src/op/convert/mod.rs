@@ -20,7 +20,8 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::CvtPack(op) => packed::pack(op, d),
         Op::Cvta(op) => space::cvta(op, d),
         Op::Isspacep(op) => space::isspacep(op, d),
-        Op::CvtRs(_) | Op::CvtScaledOne(_) | Op::CvtScaledTwo(_) => return false,
+        Op::CvtScaledTwo(op) => return packed::scaled(op, d),
+        Op::CvtRs(_) | Op::CvtScaledOne(_) => return false,
     }
     true
 }

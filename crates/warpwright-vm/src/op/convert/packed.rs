@@ -3,12 +3,14 @@
 use super::scalar::format;
 use crate::decode::{Decoder, Rows};
 use crate::num::convert::{self, Kind};
+use crate::num::element::{Element, Packing};
+use crate::num::exact::Value;
 use crate::num::{Conversion, Direction, half};
 use crate::op::lanes::direction;
 use crate::simd::{lane_op, lanes};
-use warpwright_ptx::ir::Type;
 use warpwright_ptx::ir::Type::*;
-use warpwright_ptx::op::convert::{Cvt, CvtPack};
+use warpwright_ptx::ir::{Dst, Src, Type};
+use warpwright_ptx::op::convert::{Cvt, CvtPack, CvtScaledTwo};
 
 /// `cvt` of packed values, and to `.tf32`. `false` where the formats are not known here.
 pub(super) fn cvt(op: &Cvt, d: &mut Decoder<'_, '_>) -> bool {
@@ -16,7 +18,10 @@ pub(super) fn cvt(op: &Cvt, d: &mut Decoder<'_, '_>) -> bool {
     let finite = op.satfinite && !op.relu && !op.positive_zero;
     let plain = !op.satfinite && !op.relu && !op.positive_zero;
     let nearest = direction == Direction::Nearest;
-    let (Some(to), Some(from)) = (format(op.d_type), format(op.a_type)) else { return false };
+    let (Some(to), Some(from)) = (format(op.d_type), format(op.a_type)) else {
+        let how = Packing { direction, satfinite: op.satfinite, relu: op.relu };
+        return pairs(d, (op.d, op.d_type), (&op.a, op.b.as_ref(), op.a_type), None, how);
+    };
     let conversion = Conversion {
         satfinite: op.satfinite,
         relu: op.relu,
@@ -51,6 +56,63 @@ pub(super) fn cvt(op: &Cvt, d: &mut Decoder<'_, '_>) -> bool {
         }
     }
     true
+}
+
+/// `cvt` of packed values with a scale for each, which a result of `.bf16x2` is multiplied by, and what becomes
+/// `.s2f6x2` is divided by. `false` where the formats are not known here.
+pub(super) fn scaled(op: &CvtScaledTwo, d: &mut Decoder<'_, '_>) -> bool {
+    let how = Packing { direction: direction(op.rounding), satfinite: op.satfinite, relu: op.relu };
+    pairs(d, (op.d, op.d_type), (&op.a, op.b.as_ref(), op.a_type), Some(&op.scale), how)
+}
+
+/// Converts two elements, of one register or of two `.f32`.
+fn pairs(
+    d: &mut Decoder<'_, '_>,
+    (to_reg, to_type): (Dst, Type),
+    (a, b, from_type): (&Src, Option<&Src>, Type),
+    scale: Option<&Src>,
+    how: Packing,
+) -> bool {
+    let (Some(to), Some(from)) = (element_of(to_type), element_of(from_type)) else { return false };
+    let (a, b) = (d.src32(a, from_type), b.map(|b| d.src32(b, from_type)));
+    let scale = match scale {
+        Some(scale) => d.src32(scale, B16),
+        // One and one.
+        None => d.constant32(0x7f7f),
+    };
+    let divides = to == Element::S2f6;
+    let one = move |bits: u32, scale: u32| {
+        let value = from.unpack(bits.into());
+        let value = match (Element::Ue8m0.unpack(scale.into()), divides) {
+            (Value::Nan, _) => Value::Nan,
+            (power, true) => value.over(power),
+            (power, false) => value.times(power),
+        };
+        to.pack(value, how) as u32
+    };
+    let width = element(to_type);
+    let rows = Rows { d: d.row(to_reg.0), a, ..Rows::default() };
+    match b {
+        Some(b) => d.each3::<u32, u32, u32, u32>(Rows { b, c: scale, ..rows }, move |a, b, scale| {
+            one(a, scale >> 8) << width | one(b, scale)
+        }),
+        None => {
+            let high = element(from_type);
+            d.each2::<u32, u32, u32>(Rows { b: scale, ..rows }, move |a, scale| {
+                one(a >> high, scale >> 8) << width | one(a, scale)
+            });
+        }
+    }
+    true
+}
+
+/// The format of an element of a type; `None` for integers, and for formats that are not known here.
+fn element_of(ty: Type) -> Option<Element> {
+    match ty {
+        UE8M0X2 => Some(Element::Ue8m0),
+        S2F6X2 => Some(Element::S2f6),
+        _ => format(ty).map(Element::Float),
+    }
 }
 
 /// Bits that an element of a packed type takes: of the formats of six bits, a byte.
