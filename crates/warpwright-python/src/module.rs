@@ -4,7 +4,7 @@ use crate::device::Device;
 use crate::error::refused;
 use pyo3::prelude::*;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use warpwright_vm as vm;
 
 /// A module on a device.
@@ -28,6 +28,20 @@ pub(crate) struct Kernel {
     pub(crate) module: vm::Module,
     pub(crate) info: vm::KernelInfo,
     pub(crate) texts: Arc<Texts>,
+    copies: Arc<Copies>,
+    /// What the variables of a copy held at first.
+    first: Option<vm::SavedVariables>,
+}
+
+/// Copies of a module that no kernel uses.
+type Copies = Mutex<Vec<(vm::Module, vm::SavedVariables)>>;
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        if let Some(first) = self.first.take() {
+            self.copies.lock().unwrap_or_else(PoisonError::into_inner).push((self.module.clone(), first));
+        }
+    }
 }
 
 /// A parameter of a kernel.
@@ -67,7 +81,8 @@ impl Module {
             }
         };
         let info = self.module.kernel(name).map_err(|error| refused(py, error))?.clone();
-        Ok(Kernel { module: self.module.clone(), info, texts: self.texts.clone() })
+        let (module, texts) = (self.module.clone(), self.texts.clone());
+        Ok(Kernel { module, info, texts, copies: Arc::default(), first: None })
     }
 }
 
@@ -78,15 +93,28 @@ impl Kernel {
         &self.info.name
     }
 
-    /// The kernel of a module of its own, if variables of the device keep what launches leave in them.
+    /// The kernel in a copy of its module, with the first values of all variables, if it has variables that keep what
+    /// launches leave in them. Nothing else uses the copy for as long as the kernel is there.
     fn afresh(&self, py: Python<'_>, device: &Device) -> PyResult<Option<Kernel>> {
         if !self.module.has_state() {
             return Ok(None);
         }
-        let module =
-            py.detach(|| device.device.load_again(&self.module)).map_err(|error| refused(py, error))?;
+        let spare = self.copies.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let (module, first) = match spare {
+            Some((module, first)) => {
+                first.restore();
+                (module, first)
+            }
+            None => {
+                let load = || device.device.load_again(&self.module);
+                let module = py.detach(load).map_err(|error| refused(py, error))?;
+                let first = module.save_variables();
+                (module, first)
+            }
+        };
         let info = module.kernel(&self.info.name).map_err(|error| refused(py, error))?.clone();
-        Ok(Some(Kernel { module, info, texts: self.texts.clone() }))
+        let (texts, copies) = (self.texts.clone(), self.copies.clone());
+        Ok(Some(Kernel { module, info, texts, copies, first: Some(first) }))
     }
 
     #[getter]

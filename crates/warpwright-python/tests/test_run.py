@@ -11,6 +11,7 @@ import re
 import signal
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -606,7 +607,14 @@ def test_variables_begin_anew_in_each_run() -> None:
         ".param .u64 y",
         "ld.param.u64 %rd1, [y];\n atom.global.add.u32 %r4, [count], 1;\n st.global.u32 [%rd1], %r4;",
     ).replace(".visible", ".global .u32 count = 7;\n.visible")
-    assert [run(text, 1, 1, [out(1, np.int32)])[0][0].item() for _ in range(3)] == [7, 7, 7]
+
+    def count(_: int) -> int:
+        (y,), _report = run(text, 1, 1, [out(1, np.int32)])
+        return int(y[0])
+
+    assert list(map(count, range(3))) == [7] * 3
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(count, range(400))) == [7] * 400
 
 
 def test_a_kernel_that_runs_in_clusters_is_refused() -> None:

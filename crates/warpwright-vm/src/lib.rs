@@ -81,7 +81,7 @@ pub use counters::{BarrierWaits, SpaceTraffic, Traffic};
 pub use decode::{LoadError, ManagedVariable, Unsupported, is_provided, managed_variables};
 pub use device::{
     Arg, Array, Buffer, Claim, Device, DeviceConfig, DeviceError, Element, Module, Placeholder, Reserved,
-    Running, Span, Surface, Texture,
+    Running, SavedVariables, Span, Surface, Texture,
 };
 pub use launch::{
     Checks, Counters, Edge, Edges, LaunchConfig, LaunchError, LineCounters, Options, Progress, Race, Report,

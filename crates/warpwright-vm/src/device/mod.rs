@@ -20,6 +20,7 @@ pub use span::Span;
 pub use start::Running;
 pub(crate) use start::{RESERVED_SHARED, RESERVED_SHARED_USED};
 pub use texture::{Array, Surface, Texture};
+pub use variable::SavedVariables;
 
 use crate::decode::{ManagedVariable, Unsupported};
 use crate::launch::{Executor, LaunchError};
@@ -180,7 +181,7 @@ impl Device {
             self.inner.grid_waits.store(true, Relaxed);
         }
         let variables = Variables { device: self.clone(), allocations: before..map.len() };
-        Ok(Module { loaded: Arc::new(loaded), _variables: Arc::new(variables) })
+        Ok(Module { loaded: Arc::new(loaded), variables: Arc::new(variables) })
     }
 
     /// Loads a module again, with variables of its own that have their first values.
@@ -256,7 +257,7 @@ impl Device {
 #[derive(Clone)]
 pub struct Module {
     loaded: Arc<Loaded>,
-    _variables: Arc<Variables>,
+    variables: Arc<Variables>,
 }
 
 /// The memory of a module's variables.
@@ -302,7 +303,8 @@ impl Module {
 
     /// Whether it has global variables: what a launch leaves in them is there for the next.
     pub fn has_state(&self) -> bool {
-        self.loaded.ir.globals().any(|variable| variable.space == ir::Space::Global)
+        let of_functions = self.loaded.ir.functions().flat_map(|function| &function.variables);
+        self.loaded.ir.globals().chain(of_functions).any(|variable| variable.space == ir::Space::Global)
     }
 
     /// The instructions that the virtual GPU does not support, in the order of the text. Kernels that do not reach

@@ -1,8 +1,34 @@
 //! Variables of modules, for the host to read and write between launches.
 
 use super::{Device, DeviceError, Module};
-use crate::memory::Allocation;
+use crate::memory::{Allocation, AllocationKind};
 use std::sync::Arc;
+
+/// What the `.global` variables of a module hold.
+pub struct SavedVariables(Vec<(Arc<Allocation>, Vec<u8>)>);
+
+impl SavedVariables {
+    /// Gives the variables back what they held. No launch of the module may be running.
+    pub fn restore(&self) {
+        for (variable, data) in &self.0 {
+            variable.write(0, data);
+        }
+    }
+}
+
+impl Module {
+    /// What its `.global` variables hold. No launch of it may be running.
+    pub fn save_variables(&self) -> SavedVariables {
+        let map = self.variables.device.inner.memory().map.clone();
+        let variables = self.variables.allocations.clone().filter_map(|id| map.get(id as u32));
+        let saved = variables.filter(|variable| variable.kind == AllocationKind::Variable).map(|variable| {
+            let mut data = vec![0; variable.bytes as usize];
+            variable.read(0, &mut data);
+            (variable.clone(), data)
+        });
+        SavedVariables(saved.collect())
+    }
+}
 
 impl Device {
     /// Copies bytes into a global or constant variable of a module, as many as it has, after the launches so far.
