@@ -78,6 +78,8 @@ pub(crate) struct FunctionCode {
     pub(crate) local_regions: Vec<(u64, u64)>,
     /// Whether it asks where the shared memory is that CUDA reserves.
     pub(crate) reserved_shared: bool,
+    /// Whether it asks where a cooperative grid has its barrier.
+    pub(crate) grid_barrier: bool,
     /// Which they are.
     pub(crate) local_variables: Vec<VarId>,
     /// Where its registers are.

@@ -510,6 +510,11 @@ impl Decoder<'_, '_> {
         self.frame.reserved_shared = true;
     }
 
+    /// The function asks where a cooperative grid has its barrier.
+    pub(crate) fn asks_for_grid_barrier(&mut self) {
+        self.frame.grid_barrier = true;
+    }
+
     /// The bytes of the variable at an offset of the frame.
     pub(crate) fn variable_bytes(&self, offset: u64) -> u32 {
         let region = self.frame.local_regions.iter().find(|region| region.0 == offset);

@@ -32,7 +32,17 @@ pub(crate) fn decode(
         }
         Op::Ret(_) | Op::Exit(_) => d.emit_handler(exit, Rows::default()),
         Op::Trap(_) => d.emit_handler(
-            |m, _| m.trap(TrapKind::Instruction, "the kernel executed `trap`".into()),
+            |m, _| {
+                // As cooperative groups do where the grid has no barrier.
+                let lacks_barrier = !m.launch.options.cooperative
+                    && m.launch.code.functions.iter().any(|function| function.grid_barrier);
+                let why = if lacks_barrier {
+                    ": it asks for the barrier of the grid, which only a cooperative launch has"
+                } else {
+                    ""
+                };
+                m.trap(TrapKind::Instruction, format!("the kernel executed `trap`{why}"))
+            },
             Rows::default(),
         ),
         Op::Brkpt(_) | Op::Pmevent(_) | Op::PmeventMask(_) => d.emit_nothing(),

@@ -52,6 +52,9 @@ pub(crate) fn emit(d: &mut Decoder<'_, '_>, special: Special, file: File, row: u
             ) {
                 d.asks_for_reserved_shared();
             }
+            if matches!(register, EnvReg1 | EnvReg2) {
+                d.asks_for_grid_barrier();
+            }
             d.emit_boxed(move |m, _| {
                 // Time changes by itself.
                 m.worker.timed |= matches!(

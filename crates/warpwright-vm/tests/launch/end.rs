@@ -318,3 +318,24 @@ fn a_device_that_goes_takes_its_launches_along() {
     drop(flags);
     drop(device);
 }
+
+#[test]
+fn a_trap_without_the_barrier_of_the_grid_says_so() {
+    let of = |body: &str, cooperative| {
+        let device = device();
+        let flag = device.alloc_zeros::<u32>(1).unwrap();
+        let config = LaunchConfig { cooperative, ..LaunchConfig::new(2, 32) };
+        let report = launch(&device, &kernel(body), &config, &flag, &Options::checked()).wait();
+        report.trap.map(|trap| trap.message)
+    };
+    let asks = "    mov.u32 %r1, %envreg1;
+    mov.u32 %r2, %envreg2;
+    or.b32 %r1, %r1, %r2;
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 trap;
+    ret;";
+    assert_eq!(of(asks, true), None);
+    let lacks = "the kernel executed `trap`: it asks for the barrier of the grid, which only a cooperative launch has";
+    assert_eq!(of(asks, false).as_deref(), Some(lacks));
+    assert_eq!(of("    trap;", false).as_deref(), Some("the kernel executed `trap`"));
+}
