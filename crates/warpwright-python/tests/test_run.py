@@ -618,7 +618,8 @@ def test_variables_begin_anew_in_each_run() -> None:
 
 
 def test_a_kernel_that_runs_in_clusters_is_refused() -> None:
-    text = ptx("", "").replace("sm_80", "sm_90").replace("k()", "k() .reqnctapercluster 2")
+    text = ptx("", "mov.u32 %r1, %cluster_ctarank;").replace("sm_80", "sm_90")
+    text = text.replace("k()", "k() .reqnctapercluster 2")
     with pytest.raises(WarpwrightError, match="clusters"):
         run(text, 4, 32, sm=90)
 

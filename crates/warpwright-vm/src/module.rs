@@ -41,8 +41,8 @@ pub struct KernelInfo {
     pub static_shared: u64,
     /// The only block shape that it runs with (`.reqntid`).
     pub required_block: Option<[u32; 3]>,
-    /// The blocks of a cluster along x, y and z, if it must be launched with clusters: `.reqnctapercluster`, or only
-    /// `.explicitcluster`, which leaves their shape to the launch and counts as zeros.
+    /// The blocks of a cluster along x, y and z, if it must be launched with clusters and the module asks about them:
+    /// `.reqnctapercluster`, or only `.explicitcluster`, which leaves their shape to the launch and counts as zeros.
     pub required_cluster: Option<[u32; 3]>,
     /// The maximum number of threads of a block (`.maxntid`).
     pub max_threads: Option<u32>,
@@ -213,5 +213,8 @@ fn kernel_info(
             _ => {}
         }
     }
+    // Where nobody asks, blocks do the same one by one.
+    info.required_cluster =
+        info.required_cluster.filter(|_| code.functions.iter().any(|function| function.cluster));
     info
 }

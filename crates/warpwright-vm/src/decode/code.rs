@@ -80,6 +80,8 @@ pub(crate) struct FunctionCode {
     pub(crate) reserved_shared: bool,
     /// Whether it asks where a cooperative grid has its barrier.
     pub(crate) grid_barrier: bool,
+    /// Whether it asks about its cluster, or waits for it.
+    pub(crate) cluster: bool,
     /// Which they are.
     pub(crate) local_variables: Vec<VarId>,
     /// Where its registers are.

@@ -515,6 +515,11 @@ impl Decoder<'_, '_> {
         self.frame.grid_barrier = true;
     }
 
+    /// The function asks about its cluster, or waits for it.
+    pub(crate) fn asks_for_cluster(&mut self) {
+        self.frame.cluster = true;
+    }
+
     /// The bytes of the variable at an offset of the frame.
     pub(crate) fn variable_bytes(&self, offset: u64) -> u32 {
         let region = self.frame.local_regions.iter().find(|region| region.0 == offset);

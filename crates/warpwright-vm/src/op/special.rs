@@ -52,6 +52,18 @@ pub(crate) fn emit(d: &mut Decoder<'_, '_>, special: Special, file: File, row: u
             ) {
                 d.asks_for_reserved_shared();
             }
+            if matches!(
+                register,
+                IsExplicitCluster
+                    | ClusterId
+                    | NClusterId
+                    | ClusterCtaId
+                    | ClusterNCtaId
+                    | ClusterCtaRank
+                    | ClusterNCtaRank
+            ) {
+                d.asks_for_cluster();
+            }
             if matches!(register, EnvReg1 | EnvReg2) {
                 d.asks_for_grid_barrier();
             }

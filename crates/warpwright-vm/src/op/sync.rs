@@ -140,6 +140,7 @@ fn warp_sync(d: &mut Decoder<'_, '_>, mask: &Src) {
 }
 
 fn cluster_arrive(d: &mut Decoder<'_, '_>, aligned: bool, releases: bool) {
+    d.asks_for_cluster();
     d.emit_boxed(move |m, _| {
         if aligned && let Some(step) = m.converge(FULL, NONE) {
             return step;

@@ -197,7 +197,7 @@ pub(crate) struct Deserved {
 pub(crate) enum End {
     /// All threads exit.
     Normal,
-    /// A trap, whose text has one of these words; memory is not looked at.
+    /// A trap, or a launch that is refused, with one of these words in the text; memory is not looked at.
     Trap(&'static [&'static str]),
     /// The module cannot be loaded, and the reason has these words.
     Refused(&'static str),

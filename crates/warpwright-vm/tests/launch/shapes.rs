@@ -184,18 +184,23 @@ fn kernels_say_what_their_frames_take() {
 #[test]
 fn kernels_of_clusters_are_refused_by_name() {
     let device = device();
-    for (directives, cluster) in [
-        ("", None),
-        (".reqnctapercluster 1", None),
-        (".reqnctapercluster 1, 1, 1\n.explicitcluster", None),
-        (".maxclusterrank 8", None),
-        (".reqnctapercluster 2", Some([2, 1, 1])),
-        (".reqnctapercluster 1, 2, 4", Some([1, 2, 4])),
-        (".explicitcluster\n.reqnctapercluster 3", Some([3, 1, 1])),
-        (".explicitcluster", Some([0; 3])),
+    let asks = ".reg .b32 %r1; mov.u32 %r1, %cluster_ctarank;";
+    let waits = "barrier.cluster.arrive; barrier.cluster.wait;";
+    for (directives, body, cluster) in [
+        ("", asks, None),
+        (".reqnctapercluster 1", asks, None),
+        (".reqnctapercluster 1, 1, 1\n.explicitcluster", waits, None),
+        (".maxclusterrank 8", asks, None),
+        (".reqnctapercluster 2", asks, Some([2, 1, 1])),
+        (".reqnctapercluster 2", waits, Some([2, 1, 1])),
+        // The same, whatever the clusters are.
+        (".reqnctapercluster 2", "", None),
+        (".reqnctapercluster 1, 2, 4", asks, Some([1, 2, 4])),
+        (".explicitcluster\n.reqnctapercluster 3", asks, Some([3, 1, 1])),
+        (".explicitcluster", waits, Some([0; 3])),
     ] {
         let module = device.load_ptx(&format!(
-            ".version 7.8\n.target sm_90\n.address_size 64\n.entry k() {directives} {{ ret; }}"
+            ".version 7.8\n.target sm_90\n.address_size 64\n.entry k() {directives} {{ {body} ret; }}"
         ));
         let config = LaunchConfig::new(4, 32);
         let launched = device.launch(&module.unwrap(), "k", &config, &[], &Options::default());
