@@ -92,7 +92,8 @@ pub(crate) fn tests(python: &Path, folder: &Path, options: &[&str]) -> Result<Su
         .args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"])
         .args(options)
         .arg(folder);
-    pytest(tests.env("PYTHONDONTWRITEBYTECODE", "1"))
+    // Nor from a folder that is set for something else.
+    pytest(tests.env("PYTHONDONTWRITEBYTECODE", "1").env_remove("PYTHONPATH"))
 }
 
 /// Builds the wheel.

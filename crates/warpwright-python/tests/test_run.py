@@ -454,20 +454,23 @@ def test_an_interrupt_ends_a_launch() -> None:
         "$trip:\n    ld.param.u64 %rd1, [y];\n    st.global.u32 [%rd1], %r1;\n    add.u32 %r1, %r1, 1;\n    bra $trip;",
     )
     y = np.zeros(1, np.uint32)
+    # What runs in the background ignores it.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         run(endless, 1, 1, [y])
     timer.join()
+    signal.signal(signal.SIGINT, before)
     _, report = run(endless, 1, 1, [y], max_instructions=10_000)
     assert report.trap is not None and report.trap.kind == "budget"
-    before = warpwright.settings.max_instructions
+    usual = warpwright.settings.max_instructions
     try:
         warpwright.settings.max_instructions = 10_000
         _, report = run(endless, 1, 1, [y])
         assert report.trap is not None and report.trap.kind == "budget"
     finally:
-        warpwright.settings.max_instructions = before
+        warpwright.settings.max_instructions = usual
 
 
 CUDA = """
