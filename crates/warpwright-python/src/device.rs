@@ -6,7 +6,6 @@ use crate::memory::{self, Memory};
 use crate::module::{Kernel, Module, Texts};
 use pyo3::prelude::*;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use warpwright_ptx::diag::{LineIndex, render};
 use warpwright_ptx::ir::{Arch, Origin};
@@ -66,7 +65,7 @@ impl Device {
         });
         let texts = Texts { name: name.into(), sources };
         match loaded {
-            Ok(module) => Ok(Module { module: module.with_text(ptx), texts: Arc::new(texts) }),
+            Ok(module) => Ok(Module::new(module.with_text(ptx), texts)),
             Err(message) => Err(not_ptx(py, message)),
         }
     }

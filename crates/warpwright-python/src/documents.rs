@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use warpwright_report::{Case, Event, Launch};
 
 /// The cases of documents, each the JSON of a launch or a line that the CUDA driver has reported of this process. What
-/// has no line of source in such a line is of the program of its number among `programs`, or of the last one.
+/// has no line of source in such a line is of the program of its number among `programs`.
 fn cases(py: Python<'_>, documents: &[String], programs: &[String]) -> PyResult<Vec<Case>> {
     let mut cases = Vec::new();
     let mut events = BTreeMap::<&str, Vec<Event>>::new();
@@ -16,7 +16,7 @@ fn cases(py: Python<'_>, documents: &[String], programs: &[String]) -> PyResult<
             Ok(launch) => cases.push(Case::from(&launch)),
             Err(_) => {
                 let event = Event::read(document).map_err(|error| refused(py, error))?;
-                let program = programs.get(number).or(programs.last()).map_or("python", |program| program);
+                let program = programs.get(number).map_or("python", |program| program);
                 events.entry(program).or_default().push(event);
             }
         }

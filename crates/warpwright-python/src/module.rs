@@ -10,8 +10,20 @@ use warpwright_vm as vm;
 /// A module on a device.
 #[pyclass(frozen, module = "warpwright._warpwright")]
 pub(crate) struct Module {
-    pub(crate) module: vm::Module,
-    pub(crate) texts: Arc<Texts>,
+    module: vm::Module,
+    texts: Arc<Texts>,
+    copies: Arc<Copies>,
+}
+
+/// A module and its copies, as far as no kernel uses them, each with what its variables held at first; none of a module
+/// without variables.
+type Copies = Mutex<Vec<(vm::Module, vm::SavedVariables)>>;
+
+impl Module {
+    pub(crate) fn new(module: vm::Module, texts: Texts) -> Module {
+        let first = module.has_state().then(|| (module.clone(), module.save_variables()));
+        Module { module, texts: Arc::new(texts), copies: Arc::new(Mutex::new(first.into_iter().collect())) }
+    }
 }
 
 /// What reports show of a module.
@@ -29,12 +41,9 @@ pub(crate) struct Kernel {
     pub(crate) info: vm::KernelInfo,
     pub(crate) texts: Arc<Texts>,
     copies: Arc<Copies>,
-    /// What the variables of a copy held at first.
+    /// What its variables held at first, if the module is this kernel's alone.
     first: Option<vm::SavedVariables>,
 }
-
-/// Copies of a module that no kernel uses.
-type Copies = Mutex<Vec<(vm::Module, vm::SavedVariables)>>;
 
 impl Drop for Kernel {
     fn drop(&mut self) {
@@ -81,8 +90,8 @@ impl Module {
             }
         };
         let info = self.module.kernel(name).map_err(|error| refused(py, error))?.clone();
-        let (module, texts) = (self.module.clone(), self.texts.clone());
-        Ok(Kernel { module, info, texts, copies: Arc::default(), first: None })
+        let (module, texts, copies) = (self.module.clone(), self.texts.clone(), self.copies.clone());
+        Ok(Kernel { module, info, texts, copies, first: None })
     }
 }
 
@@ -93,8 +102,8 @@ impl Kernel {
         &self.info.name
     }
 
-    /// The kernel in a copy of its module, with the first values of all variables, if it has variables that keep what
-    /// launches leave in them. Nothing else uses the copy for as long as the kernel is there.
+    /// The kernel in its module or a copy of it that nothing else uses for as long as the kernel is there, with the first
+    /// values of all variables; `None` if there are none that keep what launches leave in them.
     fn afresh(&self, py: Python<'_>, device: &Device) -> PyResult<Option<Kernel>> {
         if !self.module.has_state() {
             return Ok(None);

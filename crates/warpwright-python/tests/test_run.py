@@ -616,6 +616,10 @@ def test_variables_begin_anew_in_each_run() -> None:
         return int(y[0])
 
     assert list(map(count, range(3))) == [7] * 3
+    # Whatever other kernels of the program did before.
+    other = text[text.index(".visible") :].replace(" k(", " l(")
+    both = text + other
+    assert [run(both, 1, 1, [out(1, np.int32)], kernel=name)[0][0].item() for name in "kkllk"] == [7] * 5
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(count, range(400))) == [7] * 400
 
@@ -623,8 +627,12 @@ def test_variables_begin_anew_in_each_run() -> None:
 def test_a_kernel_that_runs_in_clusters_is_refused() -> None:
     text = ptx("", "mov.u32 %r1, %cluster_ctarank;").replace("sm_80", "sm_90")
     text = text.replace("k()", "k() .reqnctapercluster 2")
-    with pytest.raises(WarpwrightError, match="clusters"):
+    with pytest.raises(WarpwrightError) as refused:
         run(text, 4, 32, sm=90)
+    assert str(refused.value) == (
+        "kernel `k` runs in clusters of [2, 1, 1] blocks (`.reqnctapercluster`): the virtual GPU executes no clusters "
+        "of more than one block"
+    )
 
 
 def test_a_device_has_the_multiprocessors_of_its_architecture() -> None:

@@ -176,3 +176,30 @@ impl Sample {
         place <= u64::MAX / self.one_in
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_meet_every_value_of_every_parameter() {
+        for (counts, one_in) in
+            [([10, 5, 3, 1], 3), ([6, 3, 1, 1], 3), ([20, 5, 4, 3], 3), ([4, 3, 6, 1], 4), ([8, 3, 2, 1], 2)]
+        {
+            let mut sample = Sample { turn: 0, one_in };
+            let all: u64 = counts.iter().product();
+            let taken: Vec<u64> = (0..all).filter(|_| sample.takes()).collect();
+            assert!(taken.len() as u64 <= all / one_in + 2, "{counts:?}: {}", taken.len());
+            let mut inner = all;
+            for count in counts {
+                inner /= count;
+                for value in 0..count {
+                    let is_met = taken.iter().any(|turn| turn / inner % count == value);
+                    assert!(is_met, "{counts:?}: value {value} of {count}");
+                }
+            }
+        }
+        let mut all = Sample { turn: 0, one_in: 1 };
+        assert!((0..100).all(|_| all.takes()));
+    }
+}

@@ -137,3 +137,56 @@ fn a_device_allocates_for_ever() {
     assert_eq!(kept.read(), [7; 8]);
     assert_eq!(device.free_memory(), DeviceConfig::default().memory - 32);
 }
+
+#[test]
+fn variables_get_their_first_values_back() {
+    let device = device();
+    // One of the module and one of the function.
+    let text = ".version 7.8
+.target sm_80
+.address_size 64
+.global .u32 module = 5;
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<2>;
+    .global .u32 own = 70;
+    ld.param.u64 %rd1, [out];
+    atom.global.add.u32 %r1, [module], 1;
+    atom.global.add.u32 %r2, [own], 1;
+    add.u32 %r1, %r1, %r2;
+    st.global.u32 [%rd1], %r1;
+    ret;
+}
+";
+    let out = device.alloc_zeros::<u32>(1).unwrap();
+    let count = |module: &Module| {
+        let args = [Arg::buffer(&out)];
+        let running =
+            device.launch(module, "k", &LaunchConfig::new(1, 1), &args, &Options::checked()).unwrap();
+        assert!(running.wait().is_clean());
+        out.read()[0]
+    };
+    let module = load(&device, text);
+    let first = module.save_variables();
+    assert_eq!([count(&module), count(&module)], [75, 77]);
+    let again = device.load_again(&module).unwrap();
+    assert_eq!([count(&again), count(&module)], [75, 79]);
+    first.restore();
+    assert_eq!([count(&module), count(&again)], [75, 77]);
+
+    for (variables, has_state) in
+        [("", false), (".const .u32 c = 1;", false), (".shared .u32 s;", false), (".global .u32 g;", true)]
+    {
+        let of_module =
+            format!(".version 7.8\n.target sm_80\n.address_size 64\n{variables}\n.entry k() {{ ret; }}");
+        let of_kernel =
+            format!(".version 7.8\n.target sm_80\n.address_size 64\n.entry k() {{ {variables} ret; }}");
+        for text in [of_module, of_kernel] {
+            // Constants are of modules alone.
+            if let Ok(module) = device.load_ptx(&text) {
+                assert_eq!(module.has_state(), has_state, "{text}");
+            }
+        }
+    }
+}

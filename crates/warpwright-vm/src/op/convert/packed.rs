@@ -20,7 +20,7 @@ pub(super) fn cvt(op: &Cvt, d: &mut Decoder<'_, '_>) -> bool {
     let nearest = direction == Direction::Nearest;
     let (Some(to), Some(from)) = (format(op.d_type), format(op.a_type)) else {
         let how = Packing { direction, satfinite: op.satfinite, relu: op.relu };
-        return pairs(d, (op.d, op.d_type), (&op.a, op.b.as_ref(), op.a_type), None, how);
+        return elements(d, (op.d, op.d_type), (&op.a, op.b.as_ref(), op.a_type), None, how);
     };
     let conversion = Conversion {
         satfinite: op.satfinite,
@@ -39,20 +39,10 @@ pub(super) fn cvt(op: &Cvt, d: &mut Decoder<'_, '_>) -> bool {
         (BF16X2, F32) if finite && nearest => d.emit(lanes::<PackBf16Finite>(), rows),
         (F16X2, E4M3X2) if plain => d.emit(lanes::<UnpackE4m3>(), rows),
         (F16X2, E5M2X2) if plain => d.emit(lanes::<UnpackE5m2>(), rows),
-        (_, F32) => {
-            let width = element(op.d_type);
-            d.each2::<u32, u32, u32>(rows, move |a, b| {
-                let [a, b] = [a, b].map(|bits| conversion.apply(bits.into()) as u32);
-                a << width | b
-            });
-        }
         _ => {
-            let (to_width, from_width) = (element(op.d_type), element(op.a_type));
-            let mask = (1 << from_width) - 1;
-            d.each1::<u32, u32>(rows, move |a| {
-                let convert = |bits: u32| conversion.apply((bits & mask).into()) as u32;
-                convert(a >> from_width) << to_width | convert(a)
-            });
+            let mask = u64::from(u32::MAX >> (32 - from.width));
+            let one = move |bits: u32, _| conversion.apply(u64::from(bits) & mask) as u32;
+            pairs(d, rows, (op.d_type, op.a_type), one);
         }
     }
     true
@@ -62,11 +52,11 @@ pub(super) fn cvt(op: &Cvt, d: &mut Decoder<'_, '_>) -> bool {
 /// `.s2f6x2` is divided by. `false` where the formats are not known here.
 pub(super) fn scaled(op: &CvtScaledTwo, d: &mut Decoder<'_, '_>) -> bool {
     let how = Packing { direction: direction(op.rounding), satfinite: op.satfinite, relu: op.relu };
-    pairs(d, (op.d, op.d_type), (&op.a, op.b.as_ref(), op.a_type), Some(&op.scale), how)
+    elements(d, (op.d, op.d_type), (&op.a, op.b.as_ref(), op.a_type), Some(&op.scale), how)
 }
 
-/// Converts two elements, of one register or of two `.f32`.
-fn pairs(
+/// Converts elements of any formats. `false` where they are not known here.
+fn elements(
     d: &mut Decoder<'_, '_>,
     (to_reg, to_type): (Dst, Type),
     (a, b, from_type): (&Src, Option<&Src>, Type),
@@ -74,14 +64,19 @@ fn pairs(
     how: Packing,
 ) -> bool {
     let (Some(to), Some(from)) = (element_of(to_type), element_of(from_type)) else { return false };
-    let (a, b) = (d.src32(a, from_type), b.map(|b| d.src32(b, from_type)));
-    let scale = match scale {
-        Some(scale) => d.src32(scale, B16),
-        // One and one.
-        None => d.constant32(0x7f7f),
-    };
     let divides = to == Element::S2f6;
-    let one = move |bits: u32, scale: u32| {
+    let rows = Rows {
+        d: d.row(to_reg.0),
+        a: d.src32(a, from_type),
+        b: b.map_or(0, |b| d.src32(b, from_type)),
+        c: match scale {
+            Some(scale) => d.src32(scale, B16),
+            // One and one.
+            None => d.constant32(0x7f7f),
+        },
+        ..Rows::default()
+    };
+    pairs(d, rows, (to_type, from_type), move |bits, scale| {
         let value = from.unpack(bits.into());
         let value = match (Element::Ue8m0.unpack(scale.into()), divides) {
             (Value::Nan, _) => Value::Nan,
@@ -89,21 +84,27 @@ fn pairs(
             (power, false) => value.times(power),
         };
         to.pack(value, how) as u32
-    };
-    let width = element(to_type);
-    let rows = Rows { d: d.row(to_reg.0), a, ..Rows::default() };
-    match b {
-        Some(b) => d.each3::<u32, u32, u32, u32>(Rows { b, c: scale, ..rows }, move |a, b, scale| {
-            one(a, scale >> 8) << width | one(b, scale)
-        }),
-        None => {
-            let high = element(from_type);
-            d.each2::<u32, u32, u32>(Rows { b: scale, ..rows }, move |a, scale| {
-                one(a >> high, scale >> 8) << width | one(a, scale)
-            });
+    });
+    true
+}
+
+/// Converts two elements, of one register or of two `.f32`, by a function of their bits and of the bits of `c` from the
+/// byte on that is theirs.
+fn pairs(
+    d: &mut Decoder<'_, '_>,
+    rows: Rows,
+    (to, from): (Type, Type),
+    one: impl Fn(u32, u32) -> u32 + Send + Sync + 'static,
+) {
+    let width = element(to);
+    let two = move |a, b, scale| one(a, scale >> 8) << width | one(b, scale);
+    match from {
+        F32 => d.each3::<u32, u32, u32, u32>(rows, two),
+        _ => {
+            let high = element(from);
+            d.each2::<u32, u32, u32>(Rows { b: rows.c, ..rows }, move |a, scale| two(a >> high, a, scale));
         }
     }
-    true
 }
 
 /// The format of an element of a type; `None` for integers, and for formats that are not known here.
