@@ -102,8 +102,8 @@ impl Kernel {
         &self.info.name
     }
 
-    /// The kernel in its module or a copy of it that nothing else uses for as long as the kernel is there, with the first
-    /// values of all variables; `None` if there are none that keep what launches leave in them.
+    /// The kernel in its module, or in a copy of it, with the first values of all variables. Nothing else uses the module
+    /// for as long as the kernel is there. `None` if there are no variables that keep what launches leave in them.
     fn afresh(&self, py: Python<'_>, device: &Device) -> PyResult<Option<Kernel>> {
         if !self.module.has_state() {
             return Ok(None);

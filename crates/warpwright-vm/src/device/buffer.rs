@@ -260,8 +260,9 @@ impl<T: Element> Buffer<T> {
 
 impl Buffer<u8> {
     /// The finding for an output of a kernel that was not written in full, if it was not: of its elements of `width`
-    /// bytes each, which have data in some parts of them, each an offset and a size: what is between is padding, and need not be written. `name`
-    /// is the argument's. Launches note what they write if they check for [uninitialised data](crate::Checks::init).
+    /// bytes each. `data` has the parts of an element that hold data, each an offset and a size: the rest is padding and
+    /// need not be written. `name` is the argument's. Launches note what they write if they check for
+    /// [uninitialised data](crate::Checks::init).
     pub fn unwritten_output(
         &self,
         kernel: &str,
