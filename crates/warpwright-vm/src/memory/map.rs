@@ -16,6 +16,9 @@ const PAGE_BITS: u32 = 21;
 /// Allocations that were given back and stay known.
 const MAX_GHOSTS: usize = 1024;
 
+/// Bytes within which pieces of the host's memory are taken for neighbours: a page.
+const HOST_PIECES: u64 = 1 << 12;
+
 /// Pages that are given before forgotten ones are given again.
 const FRESH_PAGES: usize = 1 << 16;
 
@@ -255,7 +258,21 @@ impl GlobalMap {
         }
         self.host.insert(start, (end, id));
         self.put(allocation.clone());
+        self.forget_around(start, end);
         Ok(allocation)
+    }
+
+    /// Forgets memory of the host that was given back and is close to a piece that is mapped now: the host's allocator
+    /// has cut its memory anew, so that what an index too far meets was never the program's.
+    fn forget_around(&mut self, start: u64, end: u64) {
+        let (from, to) = (start.saturating_sub(HOST_PIECES), end.saturating_add(HOST_PIECES));
+        let near: Vec<u32> = self.host_within(from, to).map(|(_, &(_, id))| id).collect();
+        for id in near {
+            if let Some(at) = self.ghosts.iter().position(|&ghost| ghost == id) {
+                self.ghosts.remove(at);
+                self.forget(id);
+            }
+        }
     }
 
     /// The pieces of the host's memory that have addresses of that range.
@@ -414,6 +431,7 @@ fn pages_of(bytes: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicU32;
 
     fn allocate(map: &mut GlobalMap, bytes: u64) -> Option<(u32, u64)> {
         let found = map.allocate(bytes, AllocationKind::Buffer, "")?;
@@ -484,6 +502,32 @@ mod tests {
         assert!(map.lookup(held.base).is_some());
         map.retire(held.id);
         assert_eq!(map.ghosts.back(), Some(&held.id));
+    }
+
+    #[test]
+    fn memory_of_the_host_is_cut_anew() {
+        let mut map = GlobalMap::new(u64::MAX, 0, 1);
+        let words: Arc<HostWords> = Arc::new([const { AtomicU32::new(0) }; 8192]);
+        let base = (*words).as_ref().as_ptr().addr() as u64;
+        let place = |map: &mut GlobalMap, offset: u64, bytes: u64| {
+            let allocation = Allocation::reserved(map.next_id(), base + offset, words.clone(), bytes, "".into());
+            map.put_host(allocation).unwrap().id
+        };
+        let far = place(&mut map, 16384, 8);
+        let first = place(&mut map, 32, 16);
+        let kept = place(&mut map, 64, 8);
+        [far, first].into_iter().for_each(|id| map.free(id));
+        // It ends where the first one began, and more was the allocator's than it says.
+        let second = place(&mut map, 16, 16);
+        assert!(map.lookup(base + 36).is_none());
+        assert_eq!(map.nearest(base + 36).map(|found| found.id), Some(second));
+        assert!(map.lookup(base + 16384).is_some_and(|found| found.freed), "far away it is known");
+        assert!(map.lookup(base + 64).is_some_and(|found| found.id == kept && !found.freed));
+        // Numbers are given once.
+        map.free(second);
+        let ids: Vec<u32> = (0..3).map(|at| place(&mut map, 128 + 16 * at, 16)).collect();
+        assert!(ids.iter().all(|id| map.get(*id).is_some_and(|found| !found.freed)));
+        assert_eq!(ids.iter().chain([&kept]).collect::<std::collections::BTreeSet<_>>().len(), 4);
     }
 
     #[test]
