@@ -1,5 +1,5 @@
 //! Runs the catalogue through the verifier and `ptxas`: every kernel at its defaults for every target, its examples for
-//! three targets or all, and writes the page of results.
+//! two targets or all, and writes the page of results.
 //!
 //! The catalogue's tests check that every example builds and verifies for every target. The result of `ptxas` depends
 //! on the target in three ways: the oldest instructions, those of sm_80, those of sm_90 and later.
@@ -27,7 +27,7 @@ use warpwright_ptx::ir::Arch;
 const TARGETS: [&str; 8] = ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_120"];
 
 /// The targets for which examples are assembled by default.
-const EXAMPLES: [&str; 3] = ["sm_75", "sm_80", "sm_90"];
+const EXAMPLES: [&str; 2] = ["sm_80", "sm_90"];
 
 /// One instruction in so many of a loop may load or store a spilled register: what FlashAttention sets aside beside its
 /// results costs less than smaller tiles would.
@@ -128,7 +128,7 @@ fn resident_blocks(used: Resources, emitted: &Emitted) -> u32 {
 /// What to do with the kernels.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Their examples for every target too, and not for three
+    /// Their examples for every target too, and not for two
     #[arg(long)]
     full: bool,
     /// Write docs/kernels.md instead of comparing it
@@ -147,7 +147,7 @@ fn names() -> impl Iterator<Item = &'static str> {
 /// For which targets examples are assembled.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// Three of them.
+    /// Two of them.
     Usual,
     /// All that they claim.
     Full,

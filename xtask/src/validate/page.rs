@@ -20,7 +20,7 @@ const HEAD: &str = "
 The tables list every kernel of the catalogue: its defaults, its examples and every format of weights. A field that is
 not named has its default (`warpwright kernels` explains the fields). The columns are the threads of a block, its bytes
 of shared memory, the registers of a thread for each target, and for two targets the warps resident on a
-multiprocessor. Examples are shown for three targets; `cargo xtask validate --full` assembles them for all. A dash
+multiprocessor. Examples are shown for two targets; `cargo xtask validate --full` assembles them for all. A dash
 means that the target lacks the kernel. `+ 8 B` is local memory of a thread, for registers that are set aside; one
 instruction in 40 of a loop may be for them, and more is a failure.
 ";
