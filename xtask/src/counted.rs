@@ -83,6 +83,7 @@ pub(crate) fn count(launched: &Launched<'_>, options: &Options) -> Result<Counte
         block_dim: block.into(),
         shared_mem_bytes: built.launch.dynamic_shared,
         cooperative: built.launch.cooperative,
+        cluster_dim: None,
     };
     let launched = device.launch(&loaded, &kernel.entry(), &config, &args, options);
     let report = launched.map_err(|error| text(&error))?.wait();

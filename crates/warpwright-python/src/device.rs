@@ -87,7 +87,7 @@ impl Device {
 
     #[pyo3(signature = (
         kernel, grid, block, params, *, shared = 0, check = "memcheck", order = "issue", race = "normal",
-        cooperative = false, counters = false, max_instructions = None, outputs = Vec::new()
+        cooperative = false, cluster = None, counters = false, max_instructions = None, outputs = Vec::new()
     ))]
     #[allow(clippy::too_many_arguments, reason = "Python names them")]
     fn launch(
@@ -102,6 +102,7 @@ impl Device {
         order: &str,
         race: &str,
         cooperative: bool,
+        cluster: Option<Vec<u32>>,
         counters: bool,
         max_instructions: Option<u64>,
         outputs: Vec<Output<'_>>,
@@ -115,6 +116,7 @@ impl Device {
             order,
             race,
             cooperative,
+            cluster,
             counters,
             max_instructions,
         };

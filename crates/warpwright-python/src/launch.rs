@@ -21,6 +21,7 @@ pub(crate) struct Asked<'a> {
     pub(crate) order: &'a str,
     pub(crate) race: &'a str,
     pub(crate) cooperative: bool,
+    pub(crate) cluster: Option<Vec<u32>>,
     pub(crate) counters: bool,
     pub(crate) max_instructions: Option<u64>,
 }
@@ -33,6 +34,7 @@ impl Asked<'_> {
         config.block_dim = dims("block", &self.block)?;
         config.shared_mem_bytes = self.shared;
         config.cooperative = self.cooperative;
+        config.cluster_dim = self.cluster.as_ref().map(|cluster| dims("cluster", cluster)).transpose()?;
         let default = vm::Options::default();
         let order: Order = self.order.parse().map_err(|error| format!("order={:?}: {error}", self.order))?;
         let options = vm::Options {

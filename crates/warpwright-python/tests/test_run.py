@@ -624,15 +624,47 @@ def test_variables_begin_anew_in_each_run() -> None:
         assert list(threads.map(count, range(400))) == [7] * 400
 
 
-def test_a_kernel_that_runs_in_clusters_is_refused() -> None:
-    text = ptx("", "mov.u32 %r1, %cluster_ctarank;").replace("sm_80", "sm_90")
-    text = text.replace("k()", "k() .reqnctapercluster 2")
-    with pytest.raises(WarpwrightError) as refused:
-        run(text, 4, 32, sm=90)
-    assert str(refused.value) == (
-        "kernel `k` runs in clusters of [2, 1, 1] blocks (`.reqnctapercluster`): the virtual GPU executes no clusters "
-        "of more than one block"
-    )
+def test_blocks_run_in_clusters() -> None:
+    text = ptx(
+        ".param .u64 y",
+        """
+    .shared .align 4 .u32 given;
+    mov.u32     %r4, %cluster_ctarank;
+    mov.u32     %r5, %cluster_nctarank;
+    add.u32     %r4, %r4, 1;
+    rem.u32     %r4, %r4, %r5;
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    mapa.shared::cluster.u32 %r4, given, %r4;
+    st.shared::cluster.u32 [%r4], %r1;
+    barrier.cluster.arrive;
+    barrier.cluster.wait;
+    ld.shared.u32 %r6, [given];
+    ld.param.u64 %rd1, [y];
+    mad.wide.u32 %rd1, %i, 4, %rd1;
+    st.global.u32 [%rd1], %r6;
+""",
+    ).replace("sm_80", "sm_90")
+
+    def given(text: str, **how: Any) -> list[int]:
+        (y,), report = run(text, 6, 1, [out(6, np.int32)], check="all", sm=90, **how)
+        assert report.is_clean
+        return [int(one) for one in y]
+
+    assert given(text) == [0, 1, 2, 3, 4, 5]
+    assert given(text, cluster=2) == [1, 0, 3, 2, 5, 4]
+    assert given(text, cluster=(3, 1, 1), order="reverse") == [2, 0, 1, 5, 3, 4]
+    required = text.replace("y)", "y) .reqnctapercluster 2")
+    assert given(required) == [1, 0, 3, 2, 5, 4]
+    for how, why in [
+        ({"sm": 90, "cluster": 4}, "the grid must be a multiple of that along each axis, and has [6, 1, 1] blocks"),
+        ({"sm": 90, "cluster": 3}, "they must have [2, 1, 1] (`.reqnctapercluster`)"),
+    ]:
+        with pytest.raises(WarpwrightError) as refused:
+            run(required if how["cluster"] == 3 else text, 6, 1, [out(6, np.int32)], **how)
+        assert str(refused.value) == f"kernel `k` in clusters of [{how['cluster']}, 1, 1] blocks: {why}"
+    with pytest.raises(WarpwrightError, match="devices have them from sm_90 on"):
+        run(ptx("", ""), 2, 1, cluster=2)
 
 
 def test_a_device_has_the_multiprocessors_of_its_architecture() -> None:

@@ -423,6 +423,7 @@ fn rules_are_known() {
         FaultKind::Freed,
         FaultKind::Null,
         FaultKind::WrongSpace,
+        FaultKind::Exited,
         FaultKind::ReadOnly,
         FaultKind::Unmapped,
         FaultKind::NoAccess,

@@ -44,8 +44,7 @@ impl LaunchConfig {
 pub struct LaunchAttributes {
     /// Whether it is cooperative: all blocks are resident at once, and may wait for one another.
     pub cooperative: bool,
-    /// Blocks of a cluster, along x, y and z. Devices from sm_90 on support clusters of up to 8 blocks; the virtual GPU
-    /// does not.
+    /// Blocks of a cluster, along x, y and z. Devices from sm_90 on support clusters of up to 8 blocks.
     pub cluster: Option<(u32, u32, u32)>,
     /// Whether it is a programmatic dependent launch: it may begin before the launch in front of it in its stream is
     /// complete, and waits for that one at `griddepcontrol.wait`. A launch of code without a wait of its own is plain all

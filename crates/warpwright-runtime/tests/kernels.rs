@@ -384,8 +384,9 @@ mod on_the_vm {
         assert_eq!(violation, Violation::SharedMemory { given: 65 << 10, needed: 64 << 10 });
         assert!(virtual_gpu(75, 4).kernel(&Nothing { entry: "large", rule: shared(64 << 10) }).is_ok());
 
-        let cluster = LaunchRule { cluster: Some([2, 1, 1]), ..LaunchRule::new(32).min_sm(90) };
-        assert_eq!(refuse(90, "cluster", cluster).2, Violation::Cluster { given: [2, 1, 1] });
+        let cluster = LaunchRule { cluster: Some([2, 1, 1]), ..LaunchRule::new(32) };
+        assert_eq!(refuse(80, "cluster", cluster.clone()).2, Violation::Cluster { given: [2, 1, 1] });
+        assert!(virtual_gpu(90, 4).kernel(&Nothing { entry: "cluster", rule: cluster }).is_ok());
 
         for block in [[1025, 1, 1], [32, 33, 1], [1, 1, 65], [0, 1, 1]] {
             let rule = LaunchRule::new(32).block_3d(block);

@@ -219,6 +219,7 @@ impl<'a> KernelTest<'a> {
             block_dim: block.into(),
             shared_mem_bytes: rule.dynamic_shared,
             cooperative: rule.cooperative,
+            cluster_dim: None,
         };
         let is_whole = |description: &&ArgDesc| {
             let name = description.name;

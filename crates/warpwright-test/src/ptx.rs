@@ -97,6 +97,7 @@ pub struct PtxTest {
     block: Option<Dims>,
     shared: u32,
     cooperative: bool,
+    cluster: Option<Dims>,
     options: Options,
     args: Vec<Given>,
     variables: Vec<(String, Vec<u8>)>,
@@ -149,6 +150,7 @@ impl PtxTest {
             block: None,
             shared: 0,
             cooperative: false,
+            cluster: None,
             options: Options::checked(),
             args: Vec::new(),
             variables: Vec::new(),
@@ -182,6 +184,12 @@ impl PtxTest {
     /// Keeps all blocks resident, so that they may wait for each other.
     pub fn cooperative(mut self) -> PtxTest {
         self.cooperative = true;
+        self
+    }
+
+    /// Blocks of a cluster; otherwise those that the kernel requires (`.reqnctapercluster`), or none.
+    pub fn cluster(mut self, blocks: impl Into<Dims>) -> PtxTest {
+        self.cluster = Some(blocks.into());
         self
     }
 
@@ -328,6 +336,7 @@ impl PtxTest {
         let Dims(x, y, z) = self.grid;
         (launch.grid_dim, launch.block_dim) = ((x, y, z), block);
         (launch.shared_mem_bytes, launch.cooperative) = (self.shared, self.cooperative);
+        launch.cluster_dim = self.cluster.map(|Dims(x, y, z)| (x, y, z));
         let mut report = device.launch(&module, &kernel.name, &launch, &args, &self.options)?.wait();
         // What is written is noted for this check; a kernel that was ended may have been about to write.
         let is_judged = self.options.checks.init && report.trap.is_none();

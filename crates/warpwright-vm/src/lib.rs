@@ -84,8 +84,8 @@ pub use device::{
     Running, SavedVariables, Span, Surface, Texture,
 };
 pub use launch::{
-    Checks, Counters, Edge, Edges, LaunchConfig, LaunchError, LineCounters, Options, Progress, Race, Report,
-    Schedule, Trap, TrapKind, UnknownCheck, Waiting,
+    Checks, ClusterRule, Counters, Edge, Edges, LaunchConfig, LaunchError, LineCounters, Options, Progress,
+    Race, Report, Schedule, Trap, TrapKind, UnknownCheck, Waiting,
 };
 pub use locality::{Fetches, LINE, WINDOWS};
 pub use memory::{

@@ -41,9 +41,13 @@ pub struct KernelInfo {
     pub static_shared: u64,
     /// The only block shape that it runs with (`.reqntid`).
     pub required_block: Option<[u32; 3]>,
-    /// The blocks of a cluster along x, y and z, if it must be launched with clusters and the module asks about them:
-    /// `.reqnctapercluster`, or only `.explicitcluster`, which leaves their shape to the launch and counts as zeros.
+    /// The blocks of a cluster along x, y and z, if it must be launched with clusters: `.reqnctapercluster`, or only
+    /// `.explicitcluster`, which leaves their shape to the launch and counts as zeros.
     pub required_cluster: Option<[u32; 3]>,
+    /// The maximum number of blocks of a cluster (`.maxclusterrank`).
+    pub max_cluster: Option<u32>,
+    /// Whether the grid of a launch counts clusters, and not blocks (`.blocksareclusters`).
+    pub blocks_are_clusters: bool,
     /// The maximum number of threads of a block (`.maxntid`).
     pub max_threads: Option<u32>,
     /// The maximum number of 32-bit registers that are live at once, in the order of the text: what a compiler needs
@@ -189,6 +193,8 @@ fn kernel_info(
         static_shared: verified.static_shared,
         required_block: None,
         required_cluster: None,
+        max_cluster: None,
+        blocks_are_clusters: false,
         max_threads: None,
         registers: frame.registers,
         local_bytes: frame.local_regions.iter().map(|(_, bytes)| bytes).sum(),
@@ -207,14 +213,13 @@ fn kernel_info(
             FunctionDirective::ExplicitCluster => {
                 info.required_cluster.get_or_insert([0; 3]);
             }
+            FunctionDirective::MaxClusterRank(max) => info.max_cluster = Some(*max),
+            FunctionDirective::BlocksAreClusters => info.blocks_are_clusters = true,
             FunctionDirective::MaxNtid(list) => {
                 info.max_threads = Some(list.iter().fold(1, |product: u32, &n| product.saturating_mul(n)));
             }
             _ => {}
         }
     }
-    // Where nobody asks, blocks do the same one by one.
-    info.required_cluster =
-        info.required_cluster.filter(|_| code.functions.iter().any(|function| function.cluster));
     info
 }

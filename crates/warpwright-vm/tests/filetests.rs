@@ -7,7 +7,7 @@
 //! .visible .entry k(.param .u32 n, .param .u64 inout, .param .u64 out)
 //! ```
 //!
-//! - Options are `grid=X,Y,Z` and `block=X,Y,Z` (1 where not said), `shared=BYTES`, `cooperative`,
+//! - Options are `grid=X,Y,Z` and `block=X,Y,Z` (1 where not said), `shared=BYTES`, `cooperative`, `cluster=X,Y,Z`,
 //!   `check=all` (where not said), `check=none` or names of checks, `race=strict`,
 //!   `budget=INSTRUCTIONS`, `sm=90` and `tensor-core=MODEL`.
 //! - Arguments stand in the order of the parameters: a scalar `TYPE:VALUE`, `null`, a structure

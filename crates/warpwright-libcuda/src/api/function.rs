@@ -1,7 +1,7 @@
 //! Functions: attributes, parameters, occupancy.
 
 use super::entries;
-use crate::code::{self, occupancy};
+use crate::code::{self, Shape, occupancy};
 use crate::report::log;
 use crate::types::{
     CUfunc_cache, CUfunction, CUfunction_attribute, CUfunctionLoadingState, CUlaunchConfig, CUmodule,
@@ -129,16 +129,28 @@ entries! {
         bytes.set(occupancy::dynamic_shared(&*code::function(function)?, blocks, threads)?)
     }
 
-    /// Clusters are not supported.
-    fn cuOccupancyMaxPotentialClusterSize = cuOccupancyMaxActiveClusters(
-        size: Out<c_int>,
-        function: CUfunction,
-        config: In<CUlaunchConfig>,
-    ) {
+    /// Returns the largest cluster in which a kernel can be launched, in blocks.
+    fn cuOccupancyMaxPotentialClusterSize(size: Out<c_int>, function: CUfunction, config: In<CUlaunchConfig>) {
         size.required()?;
-        config.get()?;
-        code::function(function)?;
-        no_clusters()
+        let function = code::function(function)?;
+        occupancy::blocks_of(&function, &config.get()?)?;
+        size.set(function.max_cluster() as c_int)
+    }
+
+    /// Returns the number of clusters of a launch that are resident on the device at once. Its multiprocessors may form
+    /// any clusters.
+    fn cuOccupancyMaxActiveClusters(count: Out<c_int>, function: CUfunction, config: In<CUlaunchConfig>) {
+        count.required()?;
+        let (function, config) = (code::function(function)?, config.get()?);
+        let shape = super::launch::shape(&config)?;
+        let shape = Shape { cluster: shape.cluster.or(function.cluster()), ..shape };
+        let device = &function.code.context.device;
+        let cluster = device.vm()?.cluster_of(&function.kernel, &shape.config()).map_err(|error| {
+            log::misuse(&error);
+            Status::INVALID_CLUSTER_SIZE
+        })?;
+        let blocks = occupancy::blocks_of(&function, &config)? * device.config.multiprocessors;
+        count.set((blocks / cluster.iter().product::<u32>()) as c_int)
     }
 }
 
@@ -168,12 +180,4 @@ fn best_block(
     })?;
     grid.set(blocks)?;
     block.set(threads)
-}
-
-/// Reports that the virtual GPU does not support it.
-pub(super) fn no_clusters() -> Result<()> {
-    log::misuse(
-        &"a virtual GPU runs no clusters of blocks: it says so by CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH",
-    );
-    Err(Status::NOT_SUPPORTED)
 }

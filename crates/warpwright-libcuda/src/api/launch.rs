@@ -1,7 +1,6 @@
 //! Launches.
 
 use super::entries;
-use super::function::no_clusters;
 use crate::code::{self, Launch, Shape};
 use crate::engine::{EVENTS, Stream};
 use crate::graph;
@@ -28,7 +27,7 @@ entries! {
         extra: Extra,
     ) {
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        let shape = Shape { grid, block, shared, cooperative: false };
+        let shape = Shape { grid, block, shared, cooperative: false, cluster: None };
         launch(function, shape, default.resolve(stream), params, extra, Attributes::default())
     }
 
@@ -46,7 +45,7 @@ entries! {
         params: KernelParams,
     ) {
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        let shape = Shape { grid, block, shared, cooperative: true };
+        let shape = Shape { grid, block, shared, cooperative: true, cluster: None };
         launch(function, shape, default.resolve(stream), params, In::null(), Attributes::default())
     }
 
@@ -59,12 +58,7 @@ entries! {
     ) {
         let config = config.get()?;
         let attributes = Attributes::read(&config.attrs.get_all(config.numAttrs as usize)?)?;
-        let shape = Shape {
-            grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
-            block: [config.blockDimX, config.blockDimY, config.blockDimZ],
-            shared: config.sharedMemBytes,
-            cooperative: attributes.cooperative,
-        };
+        let shape = attributes.shape(&config);
         launch(function, shape, default.resolve(config.hStream), params, extra, attributes)
     }
 }
@@ -97,6 +91,7 @@ fn launch(
 #[derive(Default)]
 struct Attributes {
     cooperative: bool,
+    cluster: Option<[u32; 3]>,
     /// It may begin before the launch in front of it is complete.
     dependent: bool,
     /// The events that are recorded when its blocks have begun, or have released dependent launches. Here that is when
@@ -104,7 +99,23 @@ struct Attributes {
     events: Vec<CUevent>,
 }
 
+/// The shape of a launch, with its attributes.
+pub(super) fn shape(config: &CUlaunchConfig) -> Result<Shape> {
+    let attributes = Attributes::read(&config.attrs.get_all(config.numAttrs as usize)?)?;
+    Ok(attributes.shape(config))
+}
+
 impl Attributes {
+    fn shape(&self, config: &CUlaunchConfig) -> Shape {
+        Shape {
+            grid: [config.gridDimX, config.gridDimY, config.gridDimZ],
+            block: [config.blockDimX, config.blockDimY, config.blockDimZ],
+            shared: config.sharedMemBytes,
+            cooperative: self.cooperative,
+            cluster: self.cluster,
+        }
+    }
+
     /// Checks the attributes of a launch. Those that only affect its speed have no effect.
     fn read(attributes: &[CUlaunchAttribute]) -> Result<Attributes> {
         let mut read = Attributes::default();
@@ -118,13 +129,12 @@ impl Attributes {
                     // SAFETY: the interface says that the value of these begins with an event.
                     read.events.push(unsafe { attribute.value.event });
                 }
-                Attribute::CLUSTER_DIMENSION | Attribute::PREFERRED_CLUSTER_DIMENSION => {
-                    // A cluster of one block is a block.
-                    if attribute.value.first::<3>().iter().any(|blocks| *blocks > 1) {
-                        no_clusters()?;
-                    }
+                Attribute::CLUSTER_DIMENSION => {
+                    read.cluster = Some(attribute.value.first().map(|blocks| blocks as u32));
                 }
-                Attribute::IGNORE
+                // Clusters of the other size are as good.
+                Attribute::PREFERRED_CLUSTER_DIMENSION
+                | Attribute::IGNORE
                 | Attribute::ACCESS_POLICY_WINDOW
                 | Attribute::CLUSTER_SCHEDULING_POLICY_PREFERENCE
                 | Attribute::PRIORITY

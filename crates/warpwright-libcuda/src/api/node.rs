@@ -140,15 +140,16 @@ pub(super) fn child(into: &Graph, child: CUgraph, moves: bool) -> Result<Task> {
 }
 
 pub(super) fn kernel(params: &CUDA_KERNEL_NODE_PARAMS_v1) -> Result<Task> {
-    Ok(Task::Kernel(Kernel::new(launch(params, false)?)))
+    Ok(Task::Kernel(Kernel::new(launch(params, None)?)))
 }
 
-fn launch(params: &CUDA_KERNEL_NODE_PARAMS_v1, cooperative: bool) -> Result<Launch> {
+fn launch(params: &CUDA_KERNEL_NODE_PARAMS_v1, of: Option<&Shape>) -> Result<Launch> {
     let shape = Shape {
         grid: [params.gridDimX, params.gridDimY, params.gridDimZ],
         block: [params.blockDimX, params.blockDimY, params.blockDimZ],
         shared: params.sharedMemBytes,
-        cooperative,
+        cooperative: of.is_some_and(|shape| shape.cooperative),
+        cluster: of.and_then(|shape| shape.cluster),
     };
     Launch::new(code::function(params.func)?, shape, params.kernelParams, params.extra)
 }
@@ -174,7 +175,7 @@ pub(super) fn first_version(params: &CUDA_KERNEL_NODE_PARAMS_v2) -> Result<CUDA_
 
 /// The launch with other parameters, and the same attributes.
 pub(super) fn change(kernel: &mut Kernel, params: &CUDA_KERNEL_NODE_PARAMS_v1) -> Result<()> {
-    let launch = launch(params, kernel.launch.shape.cooperative)?;
+    let launch = launch(params, Some(&kernel.launch.shape))?;
     if launch.function.code.context.id != kernel.launch.function.code.context.id {
         log::misuse(&"a launch stays in its context");
         return Err(Status::INVALID_VALUE);

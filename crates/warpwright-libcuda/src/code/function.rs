@@ -18,6 +18,17 @@ const MAX_THREADS: u32 = 1024;
 /// The maximum number of registers of a thread.
 const MAX_REGISTERS: u32 = 255;
 
+/// The blocks of the largest cluster without opt-in, and with it.
+pub(super) const PORTABLE_CLUSTER: u32 = 8;
+const LARGEST_CLUSTER: u32 = 16;
+
+/// The blocks of a cluster along x, y and z.
+const CLUSTER_SIZES: [Attribute; 3] = [
+    Attribute::REQUIRED_CLUSTER_WIDTH,
+    Attribute::REQUIRED_CLUSTER_HEIGHT,
+    Attribute::REQUIRED_CLUSTER_DEPTH,
+];
+
 /// A kernel of a module.
 pub(crate) struct Function {
     pub(crate) handle: CUfunction,
@@ -88,14 +99,26 @@ impl Function {
         self.setting(Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES).load(Relaxed).max(0) as u64
     }
 
-    /// The required cluster of its launches, in blocks along x, y and z; 0 for none.
-    pub(crate) fn cluster(&self) -> [c_int; 3] {
-        const SIZES: [Attribute; 3] = [
-            Attribute::REQUIRED_CLUSTER_WIDTH,
-            Attribute::REQUIRED_CLUSTER_HEIGHT,
-            Attribute::REQUIRED_CLUSTER_DEPTH,
-        ];
-        SIZES.map(|size| self.setting(size).load(Relaxed))
+    /// The cluster of its launches that the client has set, in blocks along x, y and z.
+    pub(crate) fn cluster(&self) -> Option<[u32; 3]> {
+        let set = CLUSTER_SIZES.map(|size| self.setting(size).load(Relaxed) as u32);
+        Some(set).filter(|set| *set != [0; 3])
+    }
+
+    /// The blocks of the largest cluster that it may be launched in.
+    pub(crate) fn max_cluster(&self) -> u32 {
+        let larger = self.setting(Attribute::NON_PORTABLE_CLUSTER_SIZE_ALLOWED).load(Relaxed) != 0;
+        let most = if larger { LARGEST_CLUSTER } else { PORTABLE_CLUSTER };
+        self.kernel.max_cluster.unwrap_or(most).min(most)
+    }
+
+    /// What the kernel says about its cluster along an axis, or else what was set.
+    fn cluster_size(&self, attribute: Attribute) -> c_int {
+        let axis = CLUSTER_SIZES.iter().position(|size| *size == attribute).unwrap_or(0);
+        match self.kernel.required_cluster {
+            Some(required) if required[0] != 0 => required[axis] as c_int,
+            _ => self.setting(attribute).load(Relaxed),
+        }
     }
 
     /// The offset and size of a parameter, in bytes.
@@ -119,12 +142,13 @@ impl Function {
             Attribute::MAX_DYNAMIC_SHARED_SIZE_BYTES
             | Attribute::PREFERRED_SHARED_MEMORY_CARVEOUT
             | Attribute::NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-            | Attribute::REQUIRED_CLUSTER_WIDTH
-            | Attribute::REQUIRED_CLUSTER_HEIGHT
-            | Attribute::REQUIRED_CLUSTER_DEPTH
             | Attribute::CLUSTER_SCHEDULING_POLICY_PREFERENCE => self.setting(attribute).load(Relaxed),
-            // Nothing was compiled to cache global loads by itself, or for clusters.
-            Attribute::CACHE_MODE_CA | Attribute::CLUSTER_SIZE_MUST_BE_SET => 0,
+            Attribute::REQUIRED_CLUSTER_WIDTH
+            | Attribute::REQUIRED_CLUSTER_HEIGHT
+            | Attribute::REQUIRED_CLUSTER_DEPTH => self.cluster_size(attribute),
+            Attribute::CLUSTER_SIZE_MUST_BE_SET => (kernel.required_cluster == Some([0; 3])).into(),
+            // Nothing was compiled to cache global loads by itself.
+            Attribute::CACHE_MODE_CA => 0,
             _ => return Err(Status::INVALID_VALUE),
         })
     }
@@ -153,6 +177,12 @@ impl Function {
         };
         if !is_good {
             return Err(Status::INVALID_VALUE);
+        }
+        if CLUSTER_SIZES.contains(&attribute)
+            && self.kernel.required_cluster.is_some_and(|sizes| sizes[0] != 0)
+        {
+            log::misuse(&format_args!("kernel `{}` has the cluster that it was compiled for", self.name()));
+            return Err(Status::NOT_PERMITTED);
         }
         self.setting(attribute).store(value, Relaxed);
         Ok(())

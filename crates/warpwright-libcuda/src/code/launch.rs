@@ -2,6 +2,7 @@
 //! anything runs, as the driver does, and runs it.
 
 use super::Function;
+use super::function::PORTABLE_CLUSTER;
 use crate::engine;
 use crate::report::calls::{self, Call};
 use crate::report::{findings, log};
@@ -28,15 +29,18 @@ pub(crate) struct Shape {
     pub(crate) shared: u32,
     /// Whether it is cooperative.
     pub(crate) cooperative: bool,
+    /// Blocks of a cluster along x, y and z, if the launch says them.
+    pub(crate) cluster: Option<[u32; 3]>,
 }
 
 impl Shape {
-    fn config(&self) -> LaunchConfig {
+    pub(crate) fn config(&self) -> LaunchConfig {
         LaunchConfig {
             grid_dim: self.grid.into(),
             block_dim: self.block.into(),
             shared_mem_bytes: self.shared,
             cooperative: self.cooperative,
+            cluster_dim: self.cluster.map(Into::into),
         }
     }
 }
@@ -64,7 +68,7 @@ impl Launch {
         params: KernelParams,
         extra: Extra,
     ) -> Result<Launch> {
-        validate(&function, &shape)?;
+        let shape = validate(&function, &shape)?;
         if shape.cooperative && !extra.is_null() {
             log::misuse(&"a cooperative launch takes its parameters one by one, not as a buffer");
             return Err(Status::INVALID_VALUE);
@@ -76,7 +80,7 @@ impl Launch {
 
     /// The same launch in another shape.
     pub(crate) fn reshaped(&self, shape: Shape) -> Result<Launch> {
-        validate(&self.function, &shape)?;
+        let shape = validate(&self.function, &shape)?;
         Ok(Launch { shape, ..self.clone() })
     }
 
@@ -164,15 +168,15 @@ fn print(text: &str) {
     }
 }
 
-/// Checks a shape against the kernel and the device.
-fn validate(function: &Function, shape: &Shape) -> Result<()> {
+/// Checks a shape against the kernel and the device. Returns it with the cluster that the function was given.
+fn validate(function: &Function, shape: &Shape) -> Result<Shape> {
     let kernel = &function.kernel;
     let name = function.name();
     let refuse = |status, why: &dyn std::fmt::Display| {
         log::misuse(&format_args!("kernel `{name}`: {why}"));
         Err(status)
     };
-    let Shape { grid, block, shared, cooperative } = *shape;
+    let Shape { grid, block, shared, cooperative, cluster } = *shape;
     if grid.contains(&0) || block.contains(&0) {
         let why = format_args!("grid {grid:?} and block {block:?}: every dimension must be at least 1");
         return refuse(Status::INVALID_VALUE, &why);
@@ -194,15 +198,34 @@ fn validate(function: &Function, shape: &Shape) -> Result<()> {
         let why = format_args!("at most {} threads (`.maxntid`), not {threads}", function.max_threads());
         return refuse(Status::INVALID_VALUE, &why);
     }
-    let cluster = function.cluster();
-    if cluster.contains(&0) && cluster != [0; 3] {
-        let why = format_args!("clusters of {cluster:?} blocks: set all three of their sizes");
+    let own = function.cluster();
+    if let Some(own) = own.filter(|own| own.contains(&0)) {
+        let why = format_args!("clusters of {own:?} blocks: set all three of their sizes");
         return refuse(Status::INVALID_VALUE, &why);
     }
-    let cluster = kernel.required_cluster.map_or(cluster, |cluster| cluster.map(|blocks| blocks as c_int));
-    if kernel.required_cluster == Some([0; 3]) || cluster.iter().any(|blocks| *blocks > 1) {
-        let why = format_args!("clusters of {cluster:?} blocks: a virtual GPU runs none");
-        return refuse(Status::NOT_SUPPORTED, &why);
+    if let (Some(own), Some(said)) = (own, cluster)
+        && own != said
+    {
+        let why =
+            format_args!("its attributes ask for clusters of {own:?} blocks, and the launch for {said:?}");
+        return refuse(Status::INVALID_CLUSTER_SIZE, &why);
+    }
+    let shape = Shape { cluster: cluster.or(own), ..*shape };
+    let device = &function.code.context.device;
+    let cluster = match device.vm()?.cluster_of(kernel, &shape.config()) {
+        Ok(cluster) => cluster,
+        Err(error) => {
+            log::misuse(&error);
+            return Err(Status::INVALID_CLUSTER_SIZE);
+        }
+    };
+    let in_cluster: u32 = cluster.iter().product();
+    if in_cluster > function.max_cluster() {
+        let why = format_args!(
+            "clusters of {in_cluster} blocks: more than {PORTABLE_CLUSTER} need \
+             CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED"
+        );
+        return refuse(Status::INVALID_CLUSTER_SIZE, &why);
     }
     let max = function.max_dynamic_shared();
     if u64::from(shared) > max {
@@ -213,16 +236,16 @@ fn validate(function: &Function, shape: &Shape) -> Result<()> {
         return refuse(Status::INVALID_VALUE, &why);
     }
     if cooperative {
-        let device = &function.code.context.device;
         let held = device.vm()?.occupancy(kernel, threads as u32, shared);
         let resident = u64::from(held) * u64::from(device.config.multiprocessors);
-        let blocks: u64 = grid.iter().map(|n| u64::from(*n)).fold(1, u64::saturating_mul);
+        let of_grid = if kernel.blocks_are_clusters { u64::from(in_cluster) } else { 1 };
+        let blocks: u64 = grid.iter().map(|n| u64::from(*n)).fold(of_grid, u64::saturating_mul);
         if blocks > resident {
             let why = format_args!("{blocks} blocks must be resident at once, and {resident} can be");
             return refuse(Status::COOPERATIVE_LAUNCH_TOO_LARGE, &why);
         }
     }
-    Ok(())
+    Ok(shape)
 }
 
 /// Reads the parameters, which a client passes one by one or as a buffer.

@@ -2,7 +2,7 @@
 //! registers are no limit.
 
 use super::Function;
-use crate::types::{Result, Status};
+use crate::types::{CUlaunchConfig, Result, Status};
 use std::ffi::c_int;
 use warpwright_ptx::ir::Arch;
 
@@ -16,6 +16,13 @@ pub(crate) fn blocks(function: &Function, threads: c_int, dynamic_shared: usize)
     let shared = u32::try_from(dynamic_shared).unwrap_or(u32::MAX);
     let device = &function.code.context.device;
     Ok(device.vm()?.occupancy(&function.kernel, threads, shared))
+}
+
+/// Blocks of a launch on a multiprocessor.
+pub(crate) fn blocks_of(function: &Function, config: &CUlaunchConfig) -> Result<u32> {
+    let block = [config.blockDimX, config.blockDimY, config.blockDimZ];
+    let threads = block.iter().fold(1u32, |product, &n| product.saturating_mul(n));
+    blocks(function, c_int::try_from(threads).unwrap_or(c_int::MAX), config.sharedMemBytes as usize)
 }
 
 /// The block size that maximises the threads of a multiprocessor, and the smallest grid that fills the device. Among

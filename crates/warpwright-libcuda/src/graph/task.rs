@@ -8,6 +8,7 @@ use crate::types::{
     CUDA_MEMSET_NODE_PARAMS, CUgraphNodeType, CUlaunchAttributeID as Attribute, CUlaunchAttributeValue,
     CUmemAccessDesc, CUstreamBatchMemOpParams, CUstreamBatchMemOpType, Result, Status,
 };
+use std::ffi::c_int;
 use std::sync::{Arc, OnceLock};
 use warpwright_device::{Bytes, Comparison, Copy, Memory, Op, Pattern, Side};
 
@@ -243,11 +244,14 @@ impl Kernel {
 
     /// An attribute; those that only affect speed are not kept.
     pub(crate) fn attribute(&self, id: Attribute) -> Result<CUlaunchAttributeValue> {
+        if id == Attribute::CLUSTER_DIMENSION {
+            let cluster = self.launch.shape.cluster.unwrap_or_default();
+            return Ok(CUlaunchAttributeValue::of_all(&cluster.map(|blocks| blocks as c_int)));
+        }
         Ok(CUlaunchAttributeValue::of(match id {
             Attribute::COOPERATIVE => self.launch.shape.cooperative.into(),
             Attribute::PRIORITY => self.priority,
-            Attribute::CLUSTER_DIMENSION
-            | Attribute::ACCESS_POLICY_WINDOW
+            Attribute::ACCESS_POLICY_WINDOW
             | Attribute::CLUSTER_SCHEDULING_POLICY_PREFERENCE
             | Attribute::MEM_SYNC_DOMAIN_MAP
             | Attribute::MEM_SYNC_DOMAIN => 0,
@@ -260,7 +264,9 @@ impl Kernel {
         if self.launch.function.code.context.id != from.launch.function.code.context.id {
             return Err(Status::INVALID_CONTEXT);
         }
-        self.set_attribute(Attribute::COOPERATIVE, from.attribute(Attribute::COOPERATIVE)?)?;
+        for id in [Attribute::COOPERATIVE, Attribute::CLUSTER_DIMENSION] {
+            self.set_attribute(id, from.attribute(id)?)?;
+        }
         self.priority = from.priority;
         Ok(())
     }
@@ -274,12 +280,13 @@ impl Kernel {
                 self.launch = Arc::new(self.launch.reshaped(shape)?);
             }
             Attribute::PRIORITY => self.priority = value.number(),
-            // A cluster of one block is a block.
-            Attribute::CLUSTER_DIMENSION if value.first::<3>().iter().any(|blocks| *blocks > 1) => {
-                return Err(Status::NOT_SUPPORTED);
+            Attribute::CLUSTER_DIMENSION => {
+                let cluster = value.first().map(|blocks| blocks as u32);
+                let shape =
+                    Shape { cluster: Some(cluster).filter(|said| *said != [0; 3]), ..self.launch.shape };
+                self.launch = Arc::new(self.launch.reshaped(shape)?);
             }
-            Attribute::CLUSTER_DIMENSION
-            | Attribute::ACCESS_POLICY_WINDOW
+            Attribute::ACCESS_POLICY_WINDOW
             | Attribute::CLUSTER_SCHEDULING_POLICY_PREFERENCE
             | Attribute::MEM_SYNC_DOMAIN_MAP
             | Attribute::MEM_SYNC_DOMAIN => {}

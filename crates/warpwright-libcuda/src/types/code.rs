@@ -131,8 +131,13 @@ impl CUlaunchAttributeValue {
 
     /// A value that is a number.
     pub fn of(number: c_int) -> Self {
+        Self::of_all(&[number])
+    }
+
+    /// A value of up to 16 numbers.
+    pub fn of_all(first: &[c_int]) -> Self {
         let mut numbers = [0; 16];
-        numbers[0] = number;
+        numbers[..first.len()].copy_from_slice(first);
         CUlaunchAttributeValue { numbers }
     }
 }

@@ -166,8 +166,23 @@ fn occupancy_follows_from_threads_and_shared_memory() {
     assert_eq!(left(add, 3, 1024), Err(Status::INVALID_VALUE));
     assert_eq!(left(add, 0, 32), Err(Status::INVALID_VALUE));
 
-    let (mut count, config) = (0, config_of(1, 32, CUstream::NULL));
-    fails!(NOT_SUPPORTED, cuOccupancyMaxActiveClusters(output(&mut count), add, input(&config)));
+    let clusters = |function, cluster: [c_int; 3], grid| {
+        let value = CUlaunchAttributeValue::of_all(&cluster);
+        let attribute = CUlaunchAttribute { id: CUlaunchAttributeID::CLUSTER_DIMENSION, pad: [0; 4], value };
+        let config =
+            CUlaunchConfig { attrs: input(&attribute), numAttrs: 1, ..config_of(grid, 1024, CUstream::NULL) };
+        out(|count| call!(cuOccupancyMaxActiveClusters(count, function, input(&config))))
+    };
+    // Two blocks on each of 132 multiprocessors.
+    assert_eq!(clusters(add, [1, 1, 1], 7), Ok(264));
+    assert_eq!(clusters(add, [8, 1, 1], 16), Ok(33));
+    assert_eq!(clusters(add, [8, 1, 1], 15), Err(Status::INVALID_CLUSTER_SIZE));
+    let config = config_of(8, 32, CUstream::NULL);
+    let largest =
+        |function| out(|size| call!(cuOccupancyMaxPotentialClusterSize(size, function, input(&config))));
+    assert_eq!(largest(add), Ok(8));
+    ok!(cuFuncSetAttribute(add, CUfunction_attribute::NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1));
+    assert_eq!(largest(add), Ok(16));
 }
 
 fn config_of(grid: u32, block: u32, stream: CUstream) -> CUlaunchConfig {
@@ -201,7 +216,7 @@ fn clusters_are_asked_for_whole() {
         ([0, 0, 0], OK),
         ([1, 1, 1], OK),
         ([1, 0, 0], Status::INVALID_VALUE),
-        ([2, 1, 1], Status::NOT_SUPPORTED),
+        ([2, 1, 1], Status::INVALID_CLUSTER_SIZE),
     ] {
         for (name, blocks) in sizes.into_iter().zip(cluster) {
             ok!(cuFuncSetAttribute(add, name, blocks));

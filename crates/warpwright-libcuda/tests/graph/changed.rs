@@ -62,10 +62,10 @@ fn attributes_of_a_launch_can_be_set() {
         (Id::PRIORITY, -2, OK),
         (Id::COOPERATIVE, 1, OK),
         (Id::CLUSTER_DIMENSION, 1, OK),
-        (Id::CLUSTER_DIMENSION, 2, Status::NOT_SUPPORTED),
+        (Id::CLUSTER_DIMENSION, 2, Status::INVALID_CLUSTER_SIZE),
         (CUlaunchAttributeID(99), 1, Status::INVALID_VALUE),
     ] {
-        let value = CUlaunchAttributeValue::of(value);
+        let value = CUlaunchAttributeValue::of_all(&[value, 1, 1]);
         assert_eq!(call!(cuGraphKernelNodeSetAttribute(node, id, input(&value))), expected, "{id:?}");
     }
     ok!(cuGraphLaunch(ready(graph), stream));

@@ -46,6 +46,7 @@ class Device:
         order: str = "issue",
         race: str = "normal",
         cooperative: bool = False,
+        cluster: Sequence[int] | None = None,
         counters: bool = False,
         max_instructions: int | None = None,
         outputs: Sequence[tuple[Memory, str, int, Sequence[tuple[int, int]]]] = (),

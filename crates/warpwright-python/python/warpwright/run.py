@@ -70,6 +70,7 @@ def run(
     sm: str | int | None = None,
     shared: int = 0,
     cooperative: bool = False,
+    cluster: Dims | None = None,
     counters: bool = False,
     max_instructions: int | None = None,
     options: Sequence[str] = (),
@@ -96,6 +97,7 @@ def run(
 
     Without `check`, `order`, `race`, `sm` or `max_instructions`, `warpwright.settings` has them. A kernel that executes
     more than `max_instructions`, each counted once per thread, traps. `shared` is dynamic shared memory in bytes.
+    `cluster` has the blocks of a cluster, where the kernel does not say them; the device must have `sm=90` or more.
     Returns the outputs and the report. Findings are in the report and raise nothing:
     `report.raise_for_findings()` does.
 
@@ -190,6 +192,7 @@ def run(
             order=settings.order if order is None else order,
             race=settings.race if race is None else race,
             cooperative=bool(cooperative),
+            cluster=None if cluster is None else _dims(cluster, "cluster"),
             counters=bool(counters),
             max_instructions=settings.max_instructions if max_instructions is None else max_instructions,
             outputs=whole,

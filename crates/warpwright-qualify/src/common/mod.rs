@@ -132,6 +132,7 @@ fn launch(
         block_dim: block.into(),
         shared_mem_bytes: built.launch.dynamic_shared,
         cooperative: built.launch.cooperative,
+        cluster_dim: None,
     };
     let args = given.iter().zip(NAMES).map(|(given, name)| match given {
         LaunchArg::Input(ty, values) | LaunchArg::InOut(ty, values) => {

@@ -53,8 +53,7 @@ impl Module {
     }
 
     pub(crate) fn code(&self, kernel: &Arc<str>, shape: Shape, params: impl Iterator<Item = Param>) -> Code {
-        // A launch with clusters is refused before it comes here.
-        let Shape { grid, block, dynamic_shared, cooperative, cluster: _, dependent: _ } = shape;
+        let Shape { grid, block, dynamic_shared, cooperative, cluster, dependent: _ } = shape;
         Code {
             module: self.module.clone(),
             launches: self.launches.clone(),
@@ -64,6 +63,7 @@ impl Module {
                 block_dim: block.into(),
                 shared_mem_bytes: dynamic_shared,
                 cooperative,
+                cluster_dim: cluster.map(Into::into),
             },
             args: params.map(arg).collect(),
         }

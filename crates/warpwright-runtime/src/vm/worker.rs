@@ -57,7 +57,7 @@ impl Worker {
     }
 
     pub(crate) fn runs_clusters(&self) -> bool {
-        false
+        self.device().config().arch.sm >= 90
     }
 
     pub(crate) fn looks_for_uninitialised(&self) -> bool {

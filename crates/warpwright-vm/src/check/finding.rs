@@ -216,6 +216,7 @@ impl FindingKind {
             FindingKind::Access(FaultKind::Freed) => "use-after-free",
             FindingKind::Access(FaultKind::Null) => "null",
             FindingKind::Access(FaultKind::WrongSpace) => "wrong-space",
+            FindingKind::Access(FaultKind::Exited) => "exited-block",
             FindingKind::Access(FaultKind::ReadOnly) => "read-only",
             FindingKind::Access(FaultKind::Unmapped) => "unmapped",
             FindingKind::Access(FaultKind::NoAccess) => "no-access",
@@ -530,6 +531,10 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
                 FaultKind::Freed => "is to memory that was freed",
                 FaultKind::Null => "goes through a null pointer",
                 FaultKind::WrongSpace => "has an address of another state space; convert it with `cvta`",
+                FaultKind::Exited => {
+                    "is to shared memory of a block that has exited: let the blocks of the cluster meet at \
+                     `barrier.cluster` before they exit"
+                }
                 FaultKind::ReadOnly => "changes memory that is read only",
                 FaultKind::Constant => {
                     "is to constant memory, which PTX leaves undefined outside of `.const`, and GPUs do: the host's \

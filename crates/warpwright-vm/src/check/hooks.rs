@@ -1,6 +1,6 @@
 //! The calls by which instructions report to the checks.
 
-use super::observe::{Touch, scope_of};
+use super::observe::{RACE_BARRIER, Touch, scope_of};
 use super::race::{AccessKind, FenceKind};
 use super::{Action, FindingKind, RawFinding, RawPlace, RawSite};
 use crate::machine::{CLUSTER_BARRIER, LANES, LanesOf, Machine, Park, Row32};
@@ -11,6 +11,11 @@ use warpwright_ptx::op::family::{Family, Sync};
 
 /// The address of shared memory under which the cluster's barrier is known: there is none.
 const CLUSTER_PHASES: u64 = u64::MAX;
+
+/// Where the race check has a phase of the cluster's barrier.
+fn phase_of_cluster(generation: u64) -> u64 {
+    RACE_BARRIER + 8 * (generation & 1)
+}
 
 /// Warp collectives and registers.
 impl Machine<'_> {
@@ -111,13 +116,16 @@ impl<'a> Machine<'a> {
             Some(Semantics::SeqCst) => FenceKind::Sequential,
             _ => FenceKind::Both,
         };
-        let mask = self.mask;
-        self.tell(|races, warp| races.fence(warp, mask, scope_of(scope), kind));
+        let (mask, scope) = (self.mask, scope_of(self.launch, scope));
+        self.tell(|races, warp| races.fence(warp, mask, scope, kind));
     }
 
     /// The lanes that execute have announced themselves at a barrier of the block, and go on.
     pub(crate) fn barrier_announced(&mut self, id: u32, releases: bool) {
         let mask = self.mask;
+        if id == CLUSTER_BARRIER && releases && !self.cluster.is_alone() {
+            self.release_to_peers(phase_of_cluster(self.barrier(id).generation), mask);
+        }
         self.tell(|races, warp| match id {
             CLUSTER_BARRIER if releases => races.mbarrier_arrive(CLUSTER_PHASES, warp, mask),
             CLUSTER_BARRIER => races.mbarrier_arrive_relaxed(CLUSTER_PHASES, warp, mask),
@@ -128,10 +136,13 @@ impl<'a> Machine<'a> {
     /// A barrier of the block is complete, for the waiting lanes of each warp; `all` if these are all live lanes, and
     /// none has only arrived.
     pub(crate) fn barrier_passed(&mut self, id: u32, waiting: &[u32], all: bool) {
+        if id == CLUSTER_BARRIER {
+            let blocks = self.cluster.blocks.iter_mut().chain([&mut self.block]);
+            let races = blocks.filter_map(|block| block.checks.races.as_mut());
+            return races.for_each(|races| races.mbarrier_complete(CLUSTER_PHASES));
+        }
         self.tell(|races, _| {
-            if id == CLUSTER_BARRIER {
-                races.mbarrier_complete(CLUSTER_PHASES);
-            } else if all {
+            if all {
                 races.barrier_all();
             } else {
                 let waiting: Vec<(u8, u32)> = waiting
@@ -149,6 +160,10 @@ impl<'a> Machine<'a> {
     pub(crate) fn waited_for_cluster(&mut self) {
         let mask = self.mask;
         self.tell(|races, warp| races.mbarrier_waited(CLUSTER_PHASES, warp, mask));
+        self.acquire_from_peers(
+            phase_of_cluster(self.barrier(CLUSTER_BARRIER).generation.wrapping_sub(1)),
+            mask,
+        );
     }
 
     /// An asynchronous copy has been issued that reads or writes.
@@ -194,11 +209,17 @@ impl<'a> Machine<'a> {
 
     /// There is an mbarrier now, or none any more.
     pub(crate) fn began_mbarrier(&mut self, at: u32) {
-        self.tell(|races, _| races.mbarrier_begin(at.into()));
+        self.tell_owner(at, |races| races.mbarrier_begin(at.into()));
     }
 
     /// A lane has arrived at an mbarrier.
     pub(crate) fn arrived_at_mbarrier(&mut self, at: u32, lane: usize, releases: bool) {
+        if self.owner(at) != self.block.rank {
+            if releases {
+                self.release_to_peers(at.into(), 1 << lane);
+            }
+            return;
+        }
         self.tell(|races, warp| match releases {
             true => races.mbarrier_arrive(at.into(), warp, 1 << lane),
             false => races.mbarrier_arrive_relaxed(at.into(), warp, 1 << lane),
@@ -212,7 +233,7 @@ impl<'a> Machine<'a> {
 
     /// The phase of an mbarrier is over.
     pub(crate) fn completed_mbarrier(&mut self, at: u32) {
-        self.tell(|races, _| races.mbarrier_complete(at.into()));
+        self.tell_owner(at, |races| races.mbarrier_complete(at.into()));
     }
 
     /// A lane has seen that the phase of an mbarrier is over.
@@ -221,5 +242,8 @@ impl<'a> Machine<'a> {
             true => races.mbarrier_waited(at.into(), warp, 1 << lane),
             false => races.mbarrier_seen(at.into(), warp, 1 << lane),
         });
+        if acquires {
+            self.acquire_from_peers(at.into(), 1 << lane);
+        }
     }
 }

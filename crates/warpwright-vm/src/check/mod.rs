@@ -24,7 +24,9 @@ pub use finding::{
     Severity, Tool, Use,
 };
 pub(crate) use init::{InitBits, SharedInitBits};
-pub(crate) use observe::{BlockChecks, LocalWritten, Touch, WorkerChecks, set_local_written};
+pub(crate) use observe::{
+    BlockChecks, LocalWritten, RACE_BYTES, SharedChecks, Touch, WorkerChecks, set_local_written,
+};
 pub(crate) use redundant::UsedLoads;
 pub(crate) use resolve::{between, resolve, shown};
 pub use source::SourceLine;

@@ -25,12 +25,23 @@ pub(crate) struct BlockChecks {
     pub(super) races: Option<Box<BlockRaces>>,
     /// It has released the dependent launches.
     pub(super) released: bool,
-    /// Which bytes of shared memory were written.
+}
+
+/// What the checks know of the shared memory of a cluster.
+#[derive(Debug, Default)]
+pub(crate) struct SharedChecks {
+    /// Which bytes were written.
     written: InitBits,
-    /// Of words of it, the bytes that undefined values were stored to, and where the last of them comes from. The bytes
+    /// Of words, the bytes that undefined values were stored to, and where the last of them comes from. The bytes
     /// count as not written, until something else is stored.
     undefined: HashMap<u64, (u8, Origin)>,
 }
+
+/// Addresses that the race check has for the shared memory of a cluster, and for its barrier: a power of two.
+pub(crate) const RACE_BYTES: u64 = 1 << 23;
+
+/// Where the phases of the cluster's barrier are among them.
+pub(super) const RACE_BARRIER: u64 = RACE_BYTES - 16;
 
 impl BlockChecks {
     /// Begins a block.
@@ -44,12 +55,30 @@ impl BlockChecks {
                 .get_or_insert_with(|| Box::new(BlockRaces::new(mode)))
                 .reset(number as u32, launch.shape.threads());
         }
-        if checks.init {
-            self.written.reset(launch.shape.shared_words as u64 * 4);
-            self.undefined.clear();
-            if launch.shape.reserved_shared != 0 {
-                // Its values are not the program's.
-                self.written.set(launch.shape.reserved_shared, RESERVED_SHARED);
+    }
+
+    /// All threads of the block have exited.
+    pub(crate) fn ended(&self, launch: &Launch) {
+        if launch.is_dependent() && self.races.as_ref().is_some_and(|races| !races.has_grid_wait()) {
+            launch.ended_unpassed();
+        }
+    }
+}
+
+impl SharedChecks {
+    /// Begins a cluster.
+    pub(crate) fn start(&mut self, launch: &Launch) {
+        let shape = &launch.shape;
+        if !launch.options.checks.init {
+            return;
+        }
+        let blocks = u64::from(shape.cluster_blocks());
+        self.written.reset(blocks * shape.shared_bytes());
+        self.undefined.clear();
+        if shape.reserved_shared != 0 {
+            // Its values are not the program's.
+            for block in 0..blocks {
+                self.written.set(block * shape.shared_bytes() + shape.reserved_shared, RESERVED_SHARED);
             }
         }
     }
@@ -70,13 +99,6 @@ impl BlockChecks {
     pub(super) fn undefined_at(&self, at: u64) -> Option<Origin> {
         let (bytes, origin) = self.undefined.get(&(at / 4))?;
         (bytes >> (at % 4) & 1 != 0 && !self.is_written(at)).then_some(*origin)
-    }
-
-    /// All threads of the block have exited.
-    pub(crate) fn ended(&self, launch: &Launch) {
-        if launch.is_dependent() && self.races.as_ref().is_some_and(|races| !races.has_grid_wait()) {
-            launch.ended_unpassed();
-        }
     }
 }
 
@@ -110,12 +132,12 @@ pub(crate) struct Touch {
 }
 
 impl Touch {
-    fn strength(&self, mode: Mode) -> Strength {
+    fn strength(&self, launch: &Launch) -> Strength {
         match self.order.strong {
-            None if self.order.proposes && mode == Mode::Normal => Strength::relaxed(Scope::Device),
+            None if self.order.proposes && mode(launch) == Mode::Normal => Strength::relaxed(Scope::Device),
             None => Strength::Weak,
             Some(scope) => Strength::Strong {
-                scope: scope_of(scope),
+                scope: scope_of(launch, scope),
                 acquire: self.order.acquire,
                 release: self.order.release,
             },
@@ -123,10 +145,13 @@ impl Touch {
     }
 }
 
-pub(super) fn scope_of(scope: ir::Scope) -> Scope {
+/// A scope as the race check has it. That of a cluster of several blocks counts as that of the device: a synchronisation
+/// between clusters that is missing for that is not found.
+pub(super) fn scope_of(launch: &Launch, scope: ir::Scope) -> Scope {
     match scope {
-        ir::Scope::Cta | ir::Scope::Cluster => Scope::Block,
-        ir::Scope::Gpu | ir::Scope::Sys => Scope::Device,
+        ir::Scope::Cta => Scope::Block,
+        ir::Scope::Cluster if launch.shape.cluster_blocks() == 1 => Scope::Block,
+        ir::Scope::Cluster | ir::Scope::Gpu | ir::Scope::Sys => Scope::Device,
     }
 }
 
@@ -296,7 +321,8 @@ impl<'a> Machine<'a> {
         let region = &group.region;
         let base = match region.kind {
             RegionKind::Global(allocation) if allocation.is_writable(region.start) => allocation.base,
-            RegionKind::Shared => 0,
+            RegionKind::Shared if self.cluster.is_alone() => 0,
+            RegionKind::Shared => self.cluster.race_base(),
             _ => return,
         };
         let mut access = self.warp_access(touch, base, group);
@@ -314,18 +340,28 @@ impl<'a> Machine<'a> {
             elements,
             bytes: touch.element,
             group,
-            shared: &block.shared,
-            waits: (launch.is_parallel() && base != 0).then_some(&self.worker.checks.waits),
+            shared: &self.cluster.shared,
+            waits: (launch.is_parallel() && matches!(region.kind, RegionKind::Global(_)))
+                .then_some(&self.worker.checks.waits),
         };
         let stored: &dyn Stored = if elements.is_empty() { &Unknown } else { &stored };
         let mut told = Vec::new();
-        let mut found = |race| add_race(&launch.findings, &race, &mut told);
+        let is_global = !matches!(region.kind, RegionKind::Shared);
+        let mut found = |race: Race| {
+            // In a cluster it is among the rows of global memory.
+            let race = if is_global || base == 0 {
+                race
+            } else {
+                let address = launch.shape.shared_address(race.address - base);
+                Race { space: RaceSpace::Shared, address, ..race }
+            };
+            add_race(&launch.findings, &race, &mut told);
+        };
         let worker = &mut self.worker.checks.races;
         match region.kind {
-            RegionKind::Shared => races.shared(worker, &access, stored, &mut found),
+            RegionKind::Shared if base == 0 => races.shared(worker, &access, stored, &mut found),
             _ => races.global(&launch.races, worker, &access, stored, &mut found),
         }
-        let is_global = !matches!(region.kind, RegionKind::Shared);
         if is_global && launch.has_neighbours() {
             let footprints = &mut self.worker.footprints;
             let (action, number) = (action(touch.kind), block.number);
@@ -371,7 +407,7 @@ impl<'a> Machine<'a> {
             element: touch.element,
             pc: self.pc,
             kind: touch.kind,
-            strength: touch.strength(mode(self.launch)),
+            strength: touch.strength(self.launch),
         }
     }
 
@@ -383,17 +419,18 @@ impl<'a> Machine<'a> {
         }
         let base = match group.region.kind {
             RegionKind::Global(allocation) => allocation.base,
-            _ => 0,
+            RegionKind::Shared if self.cluster.is_alone() => 0,
+            RegionKind::Shared => self.cluster.race_base(),
+            _ => return,
         };
         let access = self.warp_access(touch, base, group);
         let Some(races) = &mut self.block.checks.races else { return };
         match group.region.kind {
-            RegionKind::Global(_) => {
+            RegionKind::Shared if base == 0 => races.shared_observed(&access),
+            _ => {
                 let worker = &mut self.worker.checks.races;
                 races.global_observed(&self.launch.races, worker, &access);
             }
-            RegionKind::Shared => races.shared_observed(&access),
-            _ => {}
         }
     }
 
@@ -409,9 +446,9 @@ impl<'a> Machine<'a> {
             }
             RegionKind::Shared => {
                 // What is updated counts as written from here on.
-                let updates = kind.is_read() && kind.is_write() && !self.block.checks.undefined.is_empty();
+                let updates = kind.is_read() && kind.is_write() && !self.cluster.checks.undefined.is_empty();
                 let told = if updates { self.load_partly(group, start, group.mask) } else { 0 };
-                let missing = look_for_unwritten(&mut self.block.checks.written, kind, group) & !told;
+                let missing = look_for_unwritten(&mut self.cluster.checks.written, kind, group) & !told;
                 unwritten = if missing == 0 { 0 } else { missing & !self.load_partly(group, start, missing) };
             }
             RegionKind::Local => {
@@ -456,7 +493,11 @@ impl<'a> Machine<'a> {
             _ => (SpaceKind::Local, 0),
         };
         let lane = lanes.trailing_zeros() as usize;
-        let place = RawPlace { space, address: base + group.offsets[lane], bytes: group.bytes, frame: None };
+        let address = match space {
+            SpaceKind::Shared => self.launch.shape.shared_address(group.offsets[lane]),
+            _ => base + group.offsets[lane],
+        };
+        let place = RawPlace { space, address, bytes: group.bytes, frame: None };
         let first = RawSite { memory: Some(place), ..self.site(action(touch.kind), lane) };
         let kind = FindingKind::UninitializedMemory { space };
         self.launch.findings.add(RawFinding { kind, first, second: None, count: 1 });
@@ -487,6 +528,38 @@ impl<'a> Machine<'a> {
             && self.launch.options.checks.race
         {
             tell(races, self.warp_index as u8);
+        }
+    }
+
+    /// Tells the race check of the block that a place in the cluster's shared memory belongs to.
+    pub(super) fn tell_owner(&mut self, at: u32, tell: impl FnOnce(&mut BlockRaces)) {
+        if !self.launch.options.checks.race {
+            return;
+        }
+        let owner = self.owner(at);
+        let is_own = owner == self.block.rank;
+        let block = if is_own { &mut self.block } else { &mut self.cluster.blocks[owner as usize] };
+        if let Some(races) = &mut block.checks.races {
+            tell(races);
+        }
+    }
+
+    /// The rank of the block that a place in the cluster's shared memory belongs to.
+    pub(super) fn owner(&self, at: u32) -> u32 {
+        if self.cluster.is_alone() { 0 } else { at / self.launch.shape.shared_bytes() as u32 }
+    }
+
+    /// Lanes release to a place in the cluster's shared memory, for others of its blocks.
+    pub(super) fn release_to_peers(&mut self, at: u64, mask: u32) {
+        let (launch, address) = (self.launch, self.cluster.race_base() + at);
+        self.tell(|races, warp| races.release_to(&launch.races, address, warp, mask));
+    }
+
+    /// Lanes acquire from one, if there are such blocks.
+    pub(super) fn acquire_from_peers(&mut self, at: u64, mask: u32) {
+        if !self.cluster.is_alone() {
+            let (launch, address) = (self.launch, self.cluster.race_base() + at);
+            self.tell(|races, warp| races.acquire_from(&launch.races, address, warp, mask));
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::decode::NO_STATEMENT;
 use crate::launch::Launch;
-use crate::memory::{NULL_ZONE, SHARED_WINDOW, SpaceKind, Window, window};
+use crate::memory::{NULL_ZONE, RANK_MASK, SHARED_WINDOW, SpaceKind, Window, window};
 use warpwright_ptx::ir::{Function, StatementKind};
 use warpwright_ptx::op::Op;
 
@@ -131,7 +131,7 @@ pub(crate) fn shown(launch: &Launch, place: RawPlace) -> String {
 fn memory(launch: &Launch, place: RawPlace) -> MemorySite {
     let RawPlace { space, address, bytes, frame } = place;
     let allocation = match space {
-        SpaceKind::Shared => shared_variable(launch, address, 0),
+        SpaceKind::Shared | SpaceKind::SharedCluster => shared_variable(launch, address, 0),
         SpaceKind::Generic if window(address) == Window::Shared => {
             shared_variable(launch, address, SHARED_WINDOW)
         }
@@ -231,7 +231,8 @@ fn local_variable(launch: &Launch, address: u64, (function, base): (u32, u32)) -
 
 /// The variable of shared memory that the address is in, or nearest to; addresses are from `window` on.
 fn shared_variable(launch: &Launch, address: u64, window: u64) -> Option<AllocationRef> {
-    let offset = address.wrapping_sub(window);
+    let rank = address & RANK_MASK;
+    let offset = address.wrapping_sub(window + rank);
     let distance = |&(_, &(start, bytes)): &(usize, &(u64, u64))| {
         if offset < start { start - offset } else { (offset - start).saturating_sub(bytes.saturating_sub(1)) }
     };
@@ -240,7 +241,7 @@ fn shared_variable(launch: &Launch, address: u64, window: u64) -> Option<Allocat
     Some(AllocationRef {
         name: launch.shape.shared_names.get(index).cloned().unwrap_or_default(),
         arguments: Vec::new(),
-        base: window + start,
+        base: window + rank + start,
         bytes,
         offset: offset.wrapping_sub(start) as i64,
         freed: false,

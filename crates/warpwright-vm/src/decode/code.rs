@@ -3,7 +3,7 @@
 use super::loops::Loops;
 use super::slots::{File, Slots};
 use crate::machine::{Base, Inst, LANES, Machine, Registers, Step};
-use crate::memory::MemoryOp;
+use crate::memory::{MemoryOp, RANK_BITS};
 use std::fmt;
 use warpwright_ptx::ir::{Origin, VarId};
 
@@ -67,6 +67,9 @@ pub(crate) struct FunctionCode {
     pub(crate) registers: u32,
     pub(crate) constants32: Vec<(u32, u32)>,
     pub(crate) constants64: Vec<(u32, u64)>,
+    /// Rows of addresses of shared variables: their constants are those in a block of rank 0.
+    pub(crate) shared32: Vec<(u32, u32)>,
+    pub(crate) shared64: Vec<(u32, u64)>,
     pub(crate) constant_predicates: Vec<(u32, bool)>,
     /// Rows of registers that may be read before they are written.
     pub(crate) unassigned32: Vec<u32>,
@@ -80,8 +83,6 @@ pub(crate) struct FunctionCode {
     pub(crate) reserved_shared: bool,
     /// Whether it asks where a cooperative grid has its barrier.
     pub(crate) grid_barrier: bool,
-    /// Whether it asks about its cluster, or waits for it.
-    pub(crate) cluster: bool,
     /// Which they are.
     pub(crate) local_variables: Vec<VarId>,
     /// Where its registers are.
@@ -95,14 +96,21 @@ pub(crate) struct FunctionCode {
 }
 
 impl FunctionCode {
-    /// Makes room for the frame of a kernel, and sets its constants.
-    pub(crate) fn prepare(&self, registers: &mut Registers) {
-        self.enter(registers, u32::MAX);
+    /// Makes room for the frame of a kernel in a block of that rank, and sets its constants.
+    pub(crate) fn prepare(&self, registers: &mut Registers, rank: u32) {
+        self.enter(registers, rank, u32::MAX);
     }
 
     /// Makes room for the frame at the current base, and sets its constants for the lanes of the mask.
-    pub(crate) fn enter(&self, registers: &mut Registers, mask: u32) {
+    pub(crate) fn enter(&self, registers: &mut Registers, rank: u32, mask: u32) {
         registers.reserve(registers.base, self.rows);
+        for &(row, address) in &self.shared32 {
+            registers.set32(row, &[address.wrapping_add(rank << RANK_BITS); LANES], mask);
+        }
+        for &(row, address) in &self.shared64 {
+            let address = address.wrapping_add(u64::from(rank) << RANK_BITS);
+            registers.set64(row, &[address; LANES], mask);
+        }
         for &(row, value) in &self.constants32 {
             registers.set32(row, &[value; LANES], mask);
         }

@@ -98,6 +98,8 @@ pub(crate) struct Decoder<'m, 'c> {
     variables: Vec<u64>,
     constants32: HashMap<u32, u32>,
     constants64: HashMap<u64, u32>,
+    shared32: HashMap<u32, u32>,
+    shared64: HashMap<u64, u32>,
     false_row: Option<u32>,
     carry_row: Option<u32>,
     temporaries32: Temporaries,
@@ -164,6 +166,8 @@ pub(crate) fn decode(symbols: &Symbols<'_>, info: &ModuleInfo) -> Result<Code, L
             variables: prepared.variables,
             constants32: HashMap::new(),
             constants64: HashMap::new(),
+            shared32: HashMap::new(),
+            shared64: HashMap::new(),
             false_row: None,
             carry_row: None,
             temporaries32: Temporaries::default(),
@@ -513,11 +517,6 @@ impl Decoder<'_, '_> {
     /// The function asks where a cooperative grid has its barrier.
     pub(crate) fn asks_for_grid_barrier(&mut self) {
         self.frame.grid_barrier = true;
-    }
-
-    /// The function asks about its cluster, or waits for it.
-    pub(crate) fn asks_for_cluster(&mut self) {
-        self.frame.cluster = true;
     }
 
     /// The bytes of the variable at an offset of the frame.

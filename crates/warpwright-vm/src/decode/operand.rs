@@ -97,6 +97,26 @@ impl Decoder<'_, '_> {
         })
     }
 
+    /// A row with the address of a shared variable, which has the rank of the block in it.
+    fn shared32(&mut self, address: u32) -> u32 {
+        let rows = &mut self.frame.rows.w32;
+        *self.shared32.entry(address).or_insert_with(|| {
+            *rows += 1;
+            self.frame.shared32.push((*rows - 1, address));
+            *rows - 1
+        })
+    }
+
+    /// The same in 64 bits.
+    pub(crate) fn shared64(&mut self, address: u64) -> u32 {
+        let rows = &mut self.frame.rows.w64;
+        *self.shared64.entry(address).or_insert_with(|| {
+            *rows += 1;
+            self.frame.shared64.push((*rows - 1, address));
+            *rows - 1
+        })
+    }
+
     /// The first of two rows with a source of 128 bits. What has 64 is extended by zeros, as ptxas does with
     /// negative numbers too.
     pub(crate) fn src128(&mut self, src: &Src, ty: Type) -> u32 {
@@ -168,6 +188,7 @@ impl Decoder<'_, '_> {
             Src::Special(special) => crate::op::special::read32(self, *special),
             Src::Symbol(symbol) => match self.symbol_address(&symbol.symbol, symbol.offset) {
                 SymbolValue::Constant(address) => self.constant32(address as u32),
+                SymbolValue::Shared(address) => self.shared32(address as u32),
                 SymbolValue::Frame(offset) => {
                     let wide = self.temporary64();
                     crate::op::special::frame_address(self, wide, offset, 0);
@@ -201,6 +222,7 @@ impl Decoder<'_, '_> {
             Src::Special(special) => crate::op::special::read64(self, *special),
             Src::Symbol(symbol) => match self.symbol_address(&symbol.symbol, symbol.offset) {
                 SymbolValue::Constant(address) => self.constant64(address),
+                SymbolValue::Shared(address) => self.shared64(address),
                 SymbolValue::Frame(offset) => {
                     let wide = self.temporary64();
                     crate::op::special::frame_address(self, wide, offset, 0);
@@ -226,14 +248,17 @@ impl Decoder<'_, '_> {
 
     /// What the address of a symbol is, in its own space.
     pub(crate) fn symbol_address(&self, symbol: &Symbol, offset: i64) -> SymbolValue {
+        let variable = self.symbols.index.variable(self.function, symbol);
+        let is_shared = variable.is_some_and(|variable| variable.space.base() == Space::Shared);
+        let of_variable = |address: u64| {
+            let address = address.wrapping_add(offset as u64);
+            if is_shared { SymbolValue::Shared(address) } else { SymbolValue::Constant(address) }
+        };
         match symbol {
-            Symbol::Global(name) => {
-                let address = self.symbols.address(name).map_or(0, |(address, _)| address);
-                SymbolValue::Constant(address.wrapping_add(offset as u64))
-            }
+            Symbol::Global(name) => of_variable(self.symbols.address(name).map_or(0, |(address, _)| address)),
             Symbol::Local(id) => {
                 if let Some(address) = self.symbols.local_address(self.function_number, *id) {
-                    return SymbolValue::Constant(address.wrapping_add(offset as u64));
+                    return of_variable(address);
                 }
                 let at = self.variables[id.0 as usize];
                 if self.is_kernel_param(*id) {
@@ -280,6 +305,9 @@ impl Decoder<'_, '_> {
                 SymbolValue::Constant(address) => {
                     Address { row: self.constant64(address), wide: true, frame: false, offset: 0 }
                 }
+                SymbolValue::Shared(address) => {
+                    Address { row: self.shared64(address), wide: true, frame: false, offset: 0 }
+                }
                 SymbolValue::Frame(offset) => {
                     Address { row: self.constant64(0), wide: true, frame: true, offset: offset as i64 }
                 }
@@ -296,6 +324,8 @@ type Address_ = warpwright_ptx::ir::Address;
 pub(crate) enum SymbolValue {
     /// Known.
     Constant(u64),
+    /// Of a shared variable, in a block of rank 0.
+    Shared(u64),
     /// Counted from the frame.
     Frame(u64),
 }

@@ -3,7 +3,8 @@
 use super::argument::params;
 use super::{Arg, Device, DeviceError, Module};
 use crate::launch::{
-    Edges, Launch, LaunchConfig, LaunchError, Options, Progress, Report, Schedule, Settings, Shape,
+    ClusterRule, Edges, Launch, LaunchConfig, LaunchError, Options, Progress, Report, Schedule, Settings,
+    Shape,
 };
 use crate::memory::{AllocationKind, GlobalMap};
 use crate::module::KernelInfo;
@@ -100,9 +101,9 @@ impl Device {
         let order = match options.schedule {
             Schedule::Scattered(seed) => {
                 let mut random = Random::new(seed);
-                Some((random.below(shape.blocks()), random.coprime(shape.blocks())))
+                Some((random.below(shape.clusters()), random.coprime(shape.clusters())))
             }
-            Schedule::Reversed => Some((shape.blocks() - 1, shape.blocks() - 1)),
+            Schedule::Reversed => Some((shape.clusters() - 1, shape.clusters() - 1)),
             Schedule::Parallel | Schedule::Seeded(_) => None,
         };
         if let (Some(order), false) = (order, config.cooperative) {
@@ -121,7 +122,9 @@ impl Device {
             counters: options.counters | options.fetches,
             fetches: options.fetches,
             blocks: match options.sample {
-                Some(sample) if !config.cooperative => shape.blocks().min(sample.max(1)),
+                Some(sample) if !config.cooperative => {
+                    shape.blocks().min(sample.max(1).next_multiple_of(shape.cluster_blocks().into()))
+                }
                 _ => shape.blocks(),
             },
             max_instructions: options.max_instructions,
@@ -141,8 +144,12 @@ impl Device {
         args: &[Arg],
     ) -> Result<Shape, LaunchError> {
         let name = || kernel.name.clone();
-        let grid = <[u32; 3]>::from(config.grid_dim);
         let block = <[u32; 3]>::from(config.block_dim);
+        let mut grid = <[u32; 3]>::from(config.grid_dim);
+        let cluster = self.cluster_of(kernel, config)?;
+        if kernel.blocks_are_clusters {
+            grid = std::array::from_fn(|axis| grid[axis].saturating_mul(cluster[axis]));
+        }
         let threads = block.iter().fold(1u64, |product, &n| product.saturating_mul(n.into()));
         if grid.contains(&0) || block.contains(&0) {
             return Err(LaunchError::Empty { grid, block });
@@ -157,9 +164,6 @@ impl Device {
             && required != block
         {
             return Err(LaunchError::RequiredBlock { kernel: name(), required, block });
-        }
-        if let Some(cluster) = kernel.required_cluster.filter(|cluster| *cluster != [1; 3]) {
-            return Err(LaunchError::Clusters { kernel: name(), cluster });
         }
         if let Some(max) = kernel.max_threads
             && threads > max.into()
@@ -190,10 +194,15 @@ impl Device {
             shared_regions.push((reserved_shared, RESERVED_SHARED_USED));
             end = reserved_shared + RESERVED_SHARED;
         }
+        if cluster != [1; 3] {
+            end = end.next_multiple_of(SHARED_OF_PEERS);
+        }
         let params = params(kernel, args)?;
         Ok(Shape {
             grid,
             block,
+            cluster,
+            explicit_cluster: config.cluster_dim.is_some() || kernel.required_cluster.is_some(),
             static_shared: kernel.static_shared,
             dynamic_shared: config.shared_mem_bytes,
             shared_words: end.div_ceil(4) as usize,
@@ -205,6 +214,37 @@ impl Device {
         })
     }
 }
+
+impl Device {
+    /// The blocks of a cluster along x, y and z in a launch: those that it says, or those that the kernel requires.
+    /// Without either, each block is alone in one. The error says what they must be.
+    pub fn cluster_of(&self, kernel: &KernelInfo, config: &LaunchConfig) -> Result<[u32; 3], LaunchError> {
+        let grid = <[u32; 3]>::from(config.grid_dim);
+        let said = config.cluster_dim.map(<[u32; 3]>::from);
+        let cluster = said.or(kernel.required_cluster).unwrap_or([1; 3]);
+        let arch = self.inner.config.arch;
+        let most = kernel.max_cluster.unwrap_or(MAX_CLUSTER).min(MAX_CLUSTER);
+        let blocks = cluster.iter().fold(1, |product: u32, &n| product.saturating_mul(n));
+        let rule = match kernel.required_cluster {
+            Some([0, ..]) if said.is_none() => ClusterRule::Said,
+            Some(required) if required[0] != 0 && required != cluster => ClusterRule::Required(required),
+            _ if !(1..=most).contains(&blocks) => ClusterRule::AtMost(most),
+            _ if blocks > 1 && arch.sm < 90 => ClusterRule::NotOn(arch),
+            _ if !kernel.blocks_are_clusters && (0..3).any(|axis| grid[axis] % cluster[axis] != 0) => {
+                ClusterRule::Whole { grid }
+            }
+            _ => return Ok(cluster),
+        };
+        let cluster = if cluster == [0; 3] { [1; 3] } else { cluster };
+        Err(LaunchError::Clusters { kernel: kernel.name.clone(), cluster, rule })
+    }
+}
+
+/// Most blocks of a cluster.
+const MAX_CLUSTER: u32 = 16;
+
+/// What the shared memory of a block in a cluster is a multiple of, so that it has the same banks in each.
+const SHARED_OF_PEERS: u64 = 128;
 
 /// Bytes of shared memory that CUDA reserves for itself in each block; cooperative groups use them for groups of
 /// several warps.

@@ -40,12 +40,14 @@ pub enum LaunchError {
         /// The block of the launch.
         block: [u32; 3],
     },
-    /// The kernel runs in clusters of several blocks (`.reqnctapercluster`, `.explicitcluster`).
+    /// The kernel does not run in such clusters.
     Clusters {
         /// The kernel.
         kernel: String,
-        /// Blocks of a cluster along x, y and z; zeros where the launch is to say.
+        /// Blocks of a cluster along x, y and z; ones where the launch does not say.
         cluster: [u32; 3],
+        /// What the clusters must be.
+        rule: ClusterRule,
     },
     /// The block has more threads than the kernel allows (`.maxntid`).
     MaxThreads {
@@ -102,6 +104,41 @@ pub enum LaunchError {
     },
 }
 
+/// What the clusters of a launch must be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClusterRule {
+    /// The launch says their shape (`.explicitcluster`).
+    Said,
+    /// They have this shape (`.reqnctapercluster`).
+    Required([u32; 3]),
+    /// The grid consists of whole ones.
+    Whole {
+        /// Blocks of the grid along x, y and z.
+        grid: [u32; 3],
+    },
+    /// They have from one to that many blocks (`.maxclusterrank`, or what devices can do).
+    AtMost(u32),
+    /// This device has none.
+    NotOn(Arch),
+}
+
+impl fmt::Display for ClusterRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClusterRule::Said => write!(f, "the launch must say their shape (`.explicitcluster`)"),
+            ClusterRule::Required(shape) => write!(f, "they must have {shape:?} (`.reqnctapercluster`)"),
+            ClusterRule::Whole { grid } => {
+                write!(f, "the grid must be a multiple of that along each axis, and has {grid:?} blocks")
+            }
+            ClusterRule::AtMost(most) => write!(f, "they have from 1 to {most} blocks"),
+            ClusterRule::NotOn(arch) => {
+                write!(f, "devices have them from sm_90 on, and this one is of {arch}")
+            }
+        }
+    }
+}
+
 impl fmt::Display for LaunchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -124,16 +161,9 @@ impl fmt::Display for LaunchError {
             LaunchError::RequiredBlock { kernel, required, block } => {
                 write!(f, "kernel `{kernel}` runs with blocks of {required:?} (`.reqntid`), not {block:?}")
             }
-            LaunchError::Clusters { kernel, cluster: [0, ..] } => write!(
-                f,
-                "kernel `{kernel}` runs in clusters whose shape the launch says (`.explicitcluster`): the virtual GPU \
-                 executes no clusters"
-            ),
-            LaunchError::Clusters { kernel, cluster } => write!(
-                f,
-                "kernel `{kernel}` runs in clusters of {cluster:?} blocks (`.reqnctapercluster`): the virtual GPU \
-                 executes no clusters of more than one block"
-            ),
+            LaunchError::Clusters { kernel, cluster, rule } => {
+                write!(f, "kernel `{kernel}` in clusters of {cluster:?} blocks: {rule}")
+            }
             LaunchError::MaxThreads { kernel, max, threads } => {
                 write!(f, "kernel `{kernel}` takes at most {max} threads (`.maxntid`), not {threads}")
             }

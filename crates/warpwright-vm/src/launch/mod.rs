@@ -10,7 +10,7 @@ mod shape;
 
 pub(crate) use edge::Footprints;
 pub use edge::{Edge, Edges};
-pub use error::LaunchError;
+pub use error::{ClusterRule, LaunchError};
 pub(crate) use executor::Executor;
 pub use options::{Checks, LaunchConfig, Options, Race, Schedule, UnknownCheck};
 pub use report::{Counters, LineCounters, Report, Trap, TrapKind, Waiting};
@@ -20,7 +20,7 @@ use crate::check::race::LaunchRaces;
 use crate::check::{Collector, Finding, UsedLoads};
 use crate::decode::Code;
 use crate::locality::LaunchSectors;
-use crate::machine::{Block, MAX_HELD, Machine, Step, Worker};
+use crate::machine::{Cluster, MAX_HELD, Machine, Step, Worker};
 use crate::memory::GlobalMap;
 use crate::module::Loaded;
 use crate::random::Random;
@@ -72,11 +72,11 @@ pub(crate) struct Settings {
     pub(crate) checks: Checks,
     pub(crate) race: Race,
     pub(crate) seed: Option<u64>,
-    /// Which block begins first, and how far the next one is from it, modulo how many there are.
+    /// Which cluster begins first, and how far the next one is from it, modulo how many there are.
     pub(crate) begin: (u64, u64),
     pub(crate) counters: bool,
     pub(crate) fetches: bool,
-    /// Blocks that are executed.
+    /// Blocks that are executed: all of some clusters.
     pub(crate) blocks: u64,
     pub(crate) max_instructions: u64,
     pub(crate) cooperative: bool,
@@ -110,7 +110,7 @@ pub(crate) struct Launch {
     /// The shares of the grid that no host thread works on, and how many they are.
     shares: Mutex<Vec<Share>>,
     waiting_shares: AtomicU32,
-    next_block: AtomicU64,
+    next_cluster: AtomicU64,
     stopped: AtomicBool,
     executed: AtomicU64,
     /// Bytes that resident blocks hold.
@@ -213,7 +213,8 @@ impl Launch {
     ) -> Self {
         let seeded = options.seed.is_some();
         let max_workers = if seeded { 1 } else { workers };
-        let workers = options.blocks.clamp(1, u64::from(max_workers.max(1))) as u32;
+        let clusters = options.blocks / u64::from(shape.cluster_blocks());
+        let workers = clusters.clamp(1, u64::from(max_workers.max(1))) as u32;
         let sectors = options.fetches.then(|| LaunchSectors::new(&memory));
         let used_loads = match options.race {
             Race::Normal if options.checks.race => module.used_loads(kernel, &shape),
@@ -230,7 +231,7 @@ impl Launch {
             workers,
             shares: Mutex::new((0..workers).map(|index| Share { index, left: None }).collect()),
             waiting_shares: AtomicU32::new(workers),
-            next_block: AtomicU64::new(0),
+            next_cluster: AtomicU64::new(0),
             stopped: AtomicBool::new(false),
             executed: AtomicU64::new(0),
             held: AtomicU64::new(0),
@@ -314,13 +315,13 @@ impl Launch {
 
     /// Decides about a launch in which nothing can happen any more: host threads leave it if the caller wants that
     /// and something outside could change it; otherwise it is ended. A launch that polls the host's memory goes on.
-    fn stall(&self, blocks: &[Block]) {
+    fn stall(&self, clusters: &[Cluster]) {
         // The end of the launch in front of it changes something, too.
-        let may_change = self.is_held() || blocks.iter().any(Block::has_read);
+        let may_change = self.is_held() || clusters.iter().any(Cluster::has_read);
         if self.may_stand.load(Relaxed) && may_change {
             self.leaving.store(true, Release);
         } else {
-            self.trap(report::stall(self, blocks.iter()));
+            self.trap(report::stall(self, clusters.iter()));
         }
     }
 
@@ -415,7 +416,7 @@ impl Launch {
         let left = shares.iter().filter_map(|share| share.left.as_ref());
         let trap = match self.is_held() {
             true => report::held(self),
-            false => report::stall(self, left.flat_map(|(_, left)| &left.blocks)),
+            false => report::stall(self, left.flat_map(|(_, left)| &left.clusters)),
         };
         drop(shares);
         self.trap(trap);
@@ -449,7 +450,7 @@ impl Launch {
         // device unusable: what the blocks shared are atomics, and locks that are taken poisoned or not.
         match catch_unwind(AssertUnwindSafe(execute)) {
             Ok((worker, residents))
-                if self.is_leaving() && !self.is_stopped() && !residents.blocks.is_empty() =>
+                if self.is_leaving() && !self.is_stopped() && !residents.clusters.is_empty() =>
             {
                 lock(&self.shares).push(Share { index, left: Some((worker, residents)) });
                 self.leave(|state| state.left += 1);
@@ -457,7 +458,7 @@ impl Launch {
             Ok((worker, residents)) => {
                 self.standing[index as usize].store(GONE, Release);
                 self.resting[index as usize].store(true, Release);
-                let places = report::places(&residents.blocks);
+                let places = report::places(&residents.clusters);
                 self.finish(Some((worker, places)));
             }
             Err(panic) => {
@@ -549,19 +550,24 @@ impl Launch {
         report::build(self, &self.state(), overlaps)
     }
 
-    fn take_block(&self) -> Option<u64> {
+    /// The number of a cluster that has not begun, if there is one.
+    fn take_cluster(&self) -> Option<u64> {
+        let sample = self.options.blocks / u64::from(self.shape.cluster_blocks());
         // Looked at first, so that the number does not run away.
-        if self.next_block.load(Relaxed) >= self.options.blocks {
+        if self.next_cluster.load(Relaxed) >= sample {
             return None;
         }
-        let turn = self.next_block.fetch_add(1, Relaxed);
-        if turn >= self.options.blocks {
+        let turn = self.next_cluster.fetch_add(1, Relaxed);
+        if turn >= sample {
             return None;
         }
-        let blocks = u128::from(self.shape.blocks());
+        let clusters = self.shape.clusters();
         let (first, stride) = self.options.begin;
-        let turn = sampled(turn, self.options.blocks, self.shape.blocks());
-        Some(((u128::from(first) + u128::from(turn) * u128::from(stride)) % blocks.max(1)) as u64)
+        let turn = sampled(turn, sample, clusters);
+        Some(
+            ((u128::from(first) + u128::from(turn) * u128::from(stride)) % u128::from(clusters.max(1)))
+                as u64,
+        )
     }
 }
 
@@ -593,9 +599,9 @@ impl Machine<'_> {
         self.block.clock
     }
 
-    /// Every thread of the block waits.
+    /// Every thread of the cluster waits.
     pub(crate) fn report_deadlock(&mut self) {
-        self.launch.trap(report::deadlock(self.launch, &self.block));
+        self.launch.trap(report::deadlock(self.launch, &self.cluster));
     }
 }
 

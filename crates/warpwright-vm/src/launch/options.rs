@@ -14,6 +14,8 @@ pub struct LaunchConfig {
     pub shared_mem_bytes: u32,
     /// All blocks are resident at once, and may wait for one another.
     pub cooperative: bool,
+    /// Blocks of a cluster, along x, y and z; `None` for what the kernel requires, or else none.
+    pub cluster_dim: Option<(u32, u32, u32)>,
 }
 
 impl LaunchConfig {
@@ -24,6 +26,7 @@ impl LaunchConfig {
             block_dim: (threads, 1, 1),
             shared_mem_bytes: 0,
             cooperative: false,
+            cluster_dim: None,
         }
     }
 }

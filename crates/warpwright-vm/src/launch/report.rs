@@ -5,13 +5,14 @@ use crate::check::{Finding, Severity, SourceLine, SourceLines, resolve, shown};
 use crate::counters::{BarrierWaits, MemoryCounters, SpaceTraffic, Traffic};
 use crate::decode::NO_STATEMENT;
 use crate::locality::Fetches;
-use crate::machine::{Block, CLUSTER_BARRIER, Counts, LANES, Warp, Worker, too_much};
+use crate::machine::{Barrier, Block, Cluster, Counts, LANES, Warp, Worker, too_much};
 use crate::names::named;
 use crate::render::{Renderer, symbol};
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
+use std::slice::from_ref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir::Origin;
@@ -262,38 +263,50 @@ fn kernel(launch: &Launch) -> String {
     launch.kernel_name()
 }
 
-/// The trap of a block whose threads all wait at barriers.
-pub(super) fn deadlock(launch: &Launch, block: &Block) -> Trap {
-    let mut message = "all threads of the block that have not exited wait at barriers".to_owned();
-    for (id, barrier) in block.barriers.iter().enumerate().filter(|(_, barrier)| barrier.is_busy()) {
-        let name = if id as u32 == CLUSTER_BARRIER { "the cluster's".to_owned() } else { id.to_string() };
+/// The trap of a cluster whose threads all wait at barriers.
+pub(super) fn deadlock(launch: &Launch, cluster: &Cluster) -> Trap {
+    let of = if cluster.is_alone() { "block" } else { "cluster" };
+    let mut message = format!("all threads of the {of} that have not exited wait at barriers");
+    let mut tell = |name: &dyn Display, barrier: &Barrier, blocks: &[Block]| {
+        if !barrier.is_busy() {
+            return;
+        }
         let come: u32 = barrier.arrived().iter().map(|lanes| lanes.count_ones()).sum();
-        let all = block.warps.iter().map(|warp| warp.live.count_ones()).sum();
-        let _ = write!(
-            message,
-            "; barrier {name} waits for {} threads, and {come} have come",
-            barrier.count().unwrap_or(all)
-        );
+        let all = blocks.iter().flat_map(|block| &block.warps).map(|warp| warp.live.count_ones()).sum();
+        let count = barrier.count().unwrap_or(all);
+        let _ = write!(message, "; barrier {name} waits for {count} threads, and {come} have come");
+    };
+    for block in &cluster.blocks {
+        let [x, y, z] = block.index;
+        for (id, barrier) in block.barriers.iter().enumerate() {
+            match cluster.is_alone() {
+                true => tell(&id, barrier, from_ref(block)),
+                false => tell(&format_args!("{id} of block ({x},{y},{z})"), barrier, from_ref(block)),
+            }
+        }
     }
+    tell(&"the cluster's", cluster.barrier(), &cluster.blocks);
     let mut trap = ended(launch, TrapKind::Deadlock, message);
-    trap.waiting = waiting(launch, &places(std::slice::from_ref(block)));
-    let first = block.warps.iter().enumerate().find_map(|(index, warp)| {
+    trap.waiting = waiting(launch, &places(from_ref(cluster)));
+    let mut warps =
+        cluster.blocks.iter().flat_map(|block| block.warps.iter().enumerate().map(move |at| (block, at)));
+    let first = warps.find_map(|(block, (index, warp))| {
         let path = warp.paths.first()?;
-        Some((path.pc, (index * LANES) as u32 + path.mask.trailing_zeros()))
+        Some((block.number, path.pc, (index * LANES) as u32 + path.mask.trailing_zeros()))
     });
-    if let Some((pc, thread)) = first {
+    if let Some((block, pc, thread)) = first {
         trap.origin = Some(launch.code.meta[pc as usize].origin);
         trap.source = SourceLines::new(launch).of(pc);
-        trap.thread = Some(site(launch, block.number, thread));
+        trap.thread = Some(site(launch, block, thread));
     }
     trap
 }
 
 /// The trap of a launch that does nothing any more.
-pub(super) fn stall<'a>(launch: &Launch, blocks: impl Iterator<Item = &'a Block>) -> Trap {
+pub(super) fn stall<'a>(launch: &Launch, clusters: impl Iterator<Item = &'a Cluster>) -> Trap {
     let mut resident = 0;
     let mut polled = Vec::new();
-    for block in blocks {
+    for block in clusters.flat_map(|cluster| &cluster.blocks) {
         resident += 1;
         polled.extend(block.warps.iter().filter(|warp| warp.live != 0).filter_map(|warp| warp.polled));
     }
@@ -306,7 +319,7 @@ pub(super) fn stall<'a>(launch: &Launch, blocks: impl Iterator<Item = &'a Block>
         let more = if elsewhere { ", among others" } else { "" };
         let _ = write!(message, "; they poll {}{more}", shown(launch, first));
     }
-    let begun = launch.next_block.load(Relaxed);
+    let begun = launch.next_cluster.load(Relaxed) * u64::from(launch.shape.cluster_blocks());
     if !launch.options.cooperative && begun < launch.options.blocks {
         let _ = write!(
             message,
@@ -358,10 +371,11 @@ fn ended(launch: &Launch, kind: TrapKind, message: String) -> Trap {
 /// How many threads are at which instruction.
 pub(super) type Places = BTreeMap<u32, u64>;
 
-/// Where the threads of blocks are that have not exited.
-pub(super) fn places(blocks: &[Block]) -> Places {
+/// Where the threads of clusters are that have not exited.
+pub(super) fn places(clusters: &[Cluster]) -> Places {
     let mut places = Places::new();
-    for (pc, lanes) in blocks.iter().flat_map(|block| &block.warps).flat_map(Warp::places) {
+    let blocks = clusters.iter().flat_map(|cluster| &cluster.blocks);
+    for (pc, lanes) in blocks.flat_map(|block| &block.warps).flat_map(Warp::places) {
         *places.entry(pc).or_default() += u64::from(lanes.count_ones());
     }
     places

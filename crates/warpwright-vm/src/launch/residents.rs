@@ -1,20 +1,20 @@
-//! Runs the resident blocks of a host thread in turn, until they are over, wait, or repeat themselves.
+//! Runs the resident clusters of a host thread in turn, until they are over, wait, or repeat themselves.
 
 use super::report;
 use super::{LONG, Launch, WAITING};
-use crate::machine::{Around, Block, BlockStatus, Machine, Turn, room_of_block};
+use crate::machine::{Around, BlockStatus, Cluster, Machine, Turn, room_of_block};
 use std::mem::take;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 
-/// Blocks of a host thread that wait for the launch in front of theirs: enough for an order of them, and few to keep.
-const HELD_BLOCKS: usize = 4;
+/// Clusters of a host thread that wait for the launch in front of theirs: enough for an order of them, and few to keep.
+const HELD_CLUSTERS: usize = 4;
 
-/// The blocks that a host thread has begun and not finished.
+/// The clusters that a host thread has begun and not finished. Without clusters, each is one block.
 pub(super) struct Residents {
-    pub(super) blocks: Vec<Block>,
-    /// Blocks that are over, to be used again.
-    spare: Vec<Block>,
-    /// How many there may be.
+    pub(super) clusters: Vec<Cluster>,
+    /// Clusters that are over, to be used again.
+    spare: Vec<Cluster>,
+    /// How many there may be, if more than one.
     max: u64,
     /// Which host thread this is.
     index: u32,
@@ -22,28 +22,29 @@ pub(super) struct Residents {
 
 impl Residents {
     pub(super) fn new(launch: &Launch, index: u32) -> Self {
-        let share = launch.options.residency.div_ceil(u64::from(launch.workers)).max(1);
-        Residents { blocks: Vec::new(), spare: Vec::new(), max: share, index }
+        let size = u64::from(launch.shape.cluster_blocks());
+        let share = launch.options.residency.div_ceil(u64::from(launch.workers) * size).max(1);
+        Residents { clusters: Vec::new(), spare: Vec::new(), max: share, index }
     }
 
     fn admit(&mut self, launch: &Launch, number: u64) {
         let used = self.spare.pop();
-        if used.is_none() && !launch.hold(room_of_block(&launch.shape, &launch.code, launch.kernel)) {
+        let size = u64::from(launch.shape.cluster_blocks());
+        if used.is_none() && !launch.hold(size * room_of_block(&launch.shape, &launch.code, launch.kernel)) {
             return launch.trap(report::out_of_memory(launch));
         }
-        let mut block = used.unwrap_or_default();
-        block.start(number, &launch.shape, &launch.code, launch.kernel);
-        block.checks.start(launch, number);
-        self.blocks.push(block);
+        let mut cluster = used.unwrap_or_default();
+        cluster.start(number, launch);
+        self.clusters.push(cluster);
     }
 
-    /// Begins another block, if there is one and it may.
+    /// Begins another cluster, if there is one and it may.
     fn admit_next(&mut self, launch: &Launch) -> bool {
         // A cooperative grid has all of its blocks from the start.
-        if launch.options.cooperative || self.blocks.len() as u64 >= self.max {
+        if launch.options.cooperative || self.clusters.len() as u64 >= self.max {
             return false;
         }
-        match launch.take_block() {
+        match launch.take_cluster() {
             Some(turn) => {
                 self.admit(launch, turn);
                 true
@@ -52,31 +53,31 @@ impl Residents {
         }
     }
 
-    /// Begins as many other blocks as there are, if they may.
+    /// Begins as many other clusters as there are, if they may.
     fn admit_others(&mut self, launch: &Launch) {
-        let count = self.blocks.len();
-        while self.blocks.len() < 2 * count && self.admit_next(launch) {
+        let count = self.clusters.len();
+        while self.clusters.len() < 2 * count && self.admit_next(launch) {
             launch.changed();
         }
     }
 
-    /// Whether a block does the same again and again, and nothing has changed that could end that.
-    fn stands(&self, launch: &Launch, block: usize) -> bool {
+    /// Whether a cluster does the same again and again, and nothing has changed that could end that.
+    fn stands(&self, launch: &Launch, cluster: usize) -> bool {
         let now = launch.changes.load(Acquire);
-        if !self.blocks[block].circles(now) {
+        if !self.clusters[cluster].circles(now) {
             return false;
         }
-        let all = self.blocks.iter().all(|block| block.circles(now));
+        let all = self.clusters.iter().all(|cluster| cluster.circles(now));
         if all && launch.stands_still(self.index, now) {
-            launch.stall(&self.blocks);
+            launch.stall(&self.clusters);
         }
         true
     }
 
-    /// Begins its first blocks.
+    /// Begins its first clusters.
     pub(super) fn begin(&mut self, launch: &Launch, m: &Machine<'_>) {
         if launch.options.cooperative {
-            let all = (self.index as u64..launch.shape.blocks()).step_by(launch.workers as usize);
+            let all = (self.index as u64..launch.shape.clusters()).step_by(launch.workers as usize);
             for number in all {
                 self.admit(launch, number);
                 if launch.is_stopped() {
@@ -86,12 +87,12 @@ impl Residents {
         } else {
             self.admit_next(launch);
             if m.worker.random.is_some() {
-                while self.blocks.len() < 8 && self.admit_next(launch) {}
+                while self.clusters.len() < 8 && self.admit_next(launch) {}
             }
         }
     }
 
-    /// Runs blocks until there are none any more, or the launch ends or stands still.
+    /// Runs clusters until there are none any more, or the launch ends or stands still.
     pub(super) fn run<'a>(&mut self, launch: &'a Launch, m: &mut Machine<'a>) {
         let mut turn = 0;
         let (mut waiting, mut held_turns) = (0, 0);
@@ -101,25 +102,25 @@ impl Residents {
         let patience = launch.patience.load(Relaxed);
         let mut awake = Awake { launch, is: false };
         awake.set(true);
-        while !self.blocks.is_empty() && !launch.is_stopped() && !launch.is_leaving() {
+        while !self.clusters.is_empty() && !launch.is_stopped() && !launch.is_leaving() {
             turn = match &mut m.worker.random {
-                Some(random) if !m.worker.steady => random.below(self.blocks.len() as u64) as usize,
-                _ => turn % self.blocks.len(),
+                Some(random) if !m.worker.steady => random.below(self.clusters.len() as u64) as usize,
+                _ => turn % self.clusters.len(),
             };
             if m.worker.steady && self.stands(launch, turn) {
                 turn += 1;
                 waiting += 1;
-                if waiting > self.blocks.len() {
+                if waiting > self.clusters.len() {
                     std::thread::yield_now();
                 }
                 continue;
             }
-            let before = self.blocks[turn].clock;
+            let before = self.clusters[turn].clock();
             m.worker.allowance =
                 launch.options.max_instructions.saturating_sub(launch.executed.load(Relaxed));
-            m.exchange_block(&mut self.blocks[turn]);
-            let status = m.run_block();
-            m.exchange_block(&mut self.blocks[turn]);
+            m.exchange_cluster(&mut self.clusters[turn]);
+            let status = m.run_cluster();
+            m.exchange_cluster(&mut self.clusters[turn]);
             account(launch, m);
             let progressed = take(&mut m.worker.progress);
             let (read, polled) = (take(&mut m.worker.read), take(&mut m.worker.polled_host));
@@ -130,7 +131,7 @@ impl Residents {
             if acted || polled || timed {
                 launch.changed();
             }
-            let spent = self.blocks[turn].clock - before;
+            let spent = self.clusters[turn].clock() - before;
             let gave_way = status == BlockStatus::Waiting;
             let counted = spent.max(if gave_way { WAITING } else { 0 });
             (idle, lingered) = if acted { (0, 0) } else { (idle + spent, lingered + counted) };
@@ -150,15 +151,15 @@ impl Residents {
             match status {
                 BlockStatus::Stopped => break,
                 BlockStatus::Done => {
-                    let block = self.blocks.swap_remove(turn);
-                    block.checks.ended(launch);
-                    self.spare.push(block);
+                    let mut cluster = self.clusters.swap_remove(turn);
+                    cluster.end(launch);
+                    self.spare.push(cluster);
                     launch.changed();
-                    if self.blocks.is_empty() || m.worker.random.is_some() {
+                    if self.clusters.is_empty() || m.worker.random.is_some() {
                         self.admit_next(launch);
                     }
                 }
-                BlockStatus::Running | BlockStatus::Waiting => {
+                BlockStatus::Running | BlockStatus::Waiting | BlockStatus::Blocked => {
                     let now = launch.changes.load(Acquire);
                     stalled = if now == seen { stalled + counted } else { 0 };
                     seen = now;
@@ -166,23 +167,23 @@ impl Residents {
                     if m.worker.steady {
                         let around = Around { changes: now, awaited: launch.awaited.load(Acquire) };
                         let did = Turn { read, wrote: progressed };
-                        self.blocks[turn].look(&launch.code, around, did);
-                        let circles = self.blocks.iter().all(|block| block.circles(now));
+                        self.clusters[turn].look(&launch.code, around, did);
+                        let circles = self.clusters.iter().all(|cluster| cluster.circles(now));
                         if circles && launch.stands_still(self.index, now) {
-                            launch.stall(&self.blocks);
+                            launch.stall(&self.clusters);
                         }
                     }
                     // It may wait for a block that has not begun.
-                    if held_turns >= self.blocks.len() {
+                    if held_turns >= self.clusters.len() {
                         held_turns = 0;
-                        if self.blocks.len() >= HELD_BLOCKS || !self.admit_next(launch) {
+                        if self.clusters.len() >= HELD_CLUSTERS || !self.admit_next(launch) {
                             launch.stay(self.index);
                         }
                     } else if !progressed && !held {
                         self.admit_others(launch);
                     }
                     turn += 1;
-                    if let Some(times) = waiting.checked_sub(self.blocks.len() + 1) {
+                    if let Some(times) = waiting.checked_sub(self.clusters.len() + 1) {
                         awake.set(false);
                         launch.give_way(times, now);
                     }

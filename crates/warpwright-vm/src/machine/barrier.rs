@@ -1,9 +1,10 @@
-//! The barriers of a block: sixteen numbered ones, and that of the cluster.
+//! Barriers: the sixteen of a block, and that of the cluster.
 
-use super::{Block, LANES, Machine, Park, Resume, Step, Warp};
+use super::{LANES, LanesOf, Machine, Park, Resume, Step, Warp};
 use crate::check::FindingKind;
+use std::mem::take;
 
-/// The barrier of the cluster, which is this one block.
+/// The number of the cluster's barrier, behind those of the block.
 pub(crate) const CLUSTER_BARRIER: u32 = 16;
 
 /// A barrier: the threads that have arrived in this generation.
@@ -11,7 +12,7 @@ pub(crate) const CLUSTER_BARRIER: u32 = 16;
 pub(crate) struct Barrier {
     /// How many times it has been completed.
     pub(crate) generation: u64,
-    /// The lanes that have arrived, by warp. Empty where none has.
+    /// The lanes that have arrived, by warp; of the cluster's barrier, the warps of all its blocks. Empty where none has.
     arrived: Vec<u32>,
     /// Those of them that wait, and did not only announce themselves.
     waiting: Vec<u32>,
@@ -83,52 +84,92 @@ pub(crate) struct Arrival {
     pub(crate) releases: bool,
 }
 
-impl Block {
-    /// Live lanes of a warp; the one that runs is given, since its place is empty.
-    fn live_lanes(&self, warp: usize, running: (usize, u32)) -> u32 {
-        if warp == running.0 { running.1 } else { self.warps[warp].live }
+/// Barriers that wait for no more lanes look at all warps. The block and the warp that run are not in their places.
+impl Machine<'_> {
+    /// A barrier of the block, or the cluster's.
+    pub(crate) fn barrier(&self, id: u32) -> &Barrier {
+        self.block.barriers.get(id as usize).unwrap_or(&self.cluster.barrier)
+    }
+
+    fn barrier_mut(&mut self, id: u32) -> &mut Barrier {
+        self.block.barriers.get_mut(id as usize).unwrap_or(&mut self.cluster.barrier)
+    }
+
+    /// How many warps a barrier is for, and which of them is the first of the block.
+    fn warps_at(&self, id: u32) -> (usize, usize) {
+        let warps = self.block.warps.len();
+        match id {
+            CLUSTER_BARRIER => (warps * self.cluster.blocks.len(), warps * self.block.rank as usize),
+            _ => (warps, 0),
+        }
+    }
+
+    /// The warp that runs, among those of a barrier.
+    pub(crate) fn warp_at(&self, id: u32) -> usize {
+        self.warps_at(id).1 + self.warp_index
+    }
+
+    /// A warp, among those of a barrier.
+    fn warp_of(&mut self, id: u32, warp: usize) -> &mut Warp {
+        let (_, first) = self.warps_at(id);
+        let warps = self.block.warps.len();
+        match warp.checked_sub(first).filter(|own| *own < warps) {
+            Some(own) if own == self.warp_index => &mut self.warp,
+            Some(own) => &mut self.block.warps[own],
+            None => &mut self.cluster.blocks[warp / warps].warps[warp % warps],
+        }
+    }
+
+    /// Live lanes of a warp, among those of a barrier.
+    fn live_lanes(&self, id: u32, warp: usize) -> u32 {
+        let (_, first) = self.warps_at(id);
+        let warps = self.block.warps.len();
+        match warp.checked_sub(first).filter(|own| *own < warps) {
+            Some(own) if own == self.warp_index => self.warp.live,
+            Some(own) => self.block.warps[own].live,
+            None => self.cluster.blocks[warp / warps].warps[warp % warps].live,
+        }
     }
 
     /// The barriers that wait for no more.
-    fn complete_barriers(&self, running: usize, live: u32) -> u32 {
+    fn complete_barriers(&self) -> u32 {
         let mut completed = 0;
-        for id in 0..self.barriers.len() {
-            let barrier = &self.barriers[id];
-            if barrier.is_busy() && barrier.is_complete(|warp| self.live_lanes(warp, (running, live))) {
+        for id in 0..=CLUSTER_BARRIER {
+            let barrier = self.barrier(id);
+            if barrier.is_busy() && barrier.is_complete(|warp| self.live_lanes(id, warp)) {
                 completed |= 1 << id;
             }
         }
         completed
     }
-}
 
-impl Machine<'_> {
     /// Arrives at a barrier with the lanes of the mask. `None`: it goes on (it did not have to wait, or has
     /// waited; then with the reduction's result, the number of true predicates and of threads).
     pub(crate) fn arrive(&mut self, arrival: Arrival) -> Result<Option<(u32, u32)>, Step> {
         let Arrival { id, count, waits, holds, releases } = arrival;
-        let slot = id as usize;
         if let Some(Resume::Passed { holds, threads }) = self.take_resume() {
             return Ok(Some((holds, threads)));
         }
         self.compare_counts(id, count);
-        let warps = self.block.warps.len();
-        let barrier = &mut self.block.barriers[slot];
+        let (warp, (warps, _)) = (self.warp_at(id), self.warps_at(id));
+        let (mask, now) = (self.mask, (self.warp.clock - u64::from(self.fuel), self.pc));
+        let counters = self.launch.options.counters;
+        let barrier = self.barrier_mut(id);
         barrier.arrived.resize(warps, 0);
         barrier.waiting.resize(warps, 0);
-        barrier.arrived[self.warp_index] |= self.mask;
+        barrier.arrived[warp] |= mask;
         if waits {
-            barrier.waiting[self.warp_index] |= self.mask;
+            barrier.waiting[warp] |= mask;
         }
-        barrier.gathered.0 += (holds & self.mask).count_ones();
-        barrier.gathered.1 += self.mask.count_ones();
+        barrier.gathered.0 += (holds & mask).count_ones();
+        barrier.gathered.1 += mask.count_ones();
         if barrier.count.is_none() {
             barrier.count = count;
         }
         let generation = barrier.generation;
-        if self.launch.options.counters {
+        if counters {
             barrier.stamps.resize(warps, (0, 0));
-            barrier.stamps[self.warp_index] = (self.warp.clock - u64::from(self.fuel), self.pc);
+            barrier.stamps[warp] = now;
         }
         if waits {
             self.park(Park::Barrier { id, generation });
@@ -142,7 +183,7 @@ impl Machine<'_> {
     /// All threads that arrive in a generation of a barrier must state the same number of threads, or none of them
     /// any: devices end with an illegal instruction otherwise, even if the number is that of all threads.
     fn compare_counts(&mut self, id: u32, count: Option<u32>) {
-        let barrier = &self.block.barriers[id as usize];
+        let barrier = self.barrier(id);
         if !self.launch.options.checks.sync || !barrier.is_busy() || barrier.count == count {
             return;
         }
@@ -153,51 +194,52 @@ impl Machine<'_> {
 
     /// Completes the barriers that wait for no more. To be called after arrivals and exits.
     pub(crate) fn settle_barriers(&mut self) {
-        let completed = self.block.complete_barriers(self.warp_index, self.warp.live);
-        for id in super::LanesOf(completed) {
+        for id in LanesOf(self.complete_barriers()).map(|id| id as u32) {
             self.barrier_completed(id);
             self.count_waits(id);
-            let barrier = &mut self.block.barriers[id];
+            let barrier = self.barrier_mut(id);
             let (holds, threads) = barrier.gathered;
-            let parked = Park::Barrier { id: id as u32, generation: barrier.generation };
+            let parked = Park::Barrier { id, generation: barrier.generation };
             barrier.generation += 1;
             barrier.reset();
-            for warp in self.block.warps.iter_mut().chain([&mut self.warp]) {
-                warp.wake(parked, Resume::Passed { holds, threads });
+            for warp in 0..self.warps_at(id).0 {
+                self.warp_of(id, warp).wake(parked, Resume::Passed { holds, threads });
             }
         }
     }
 
     /// A barrier is complete: how long its warps have waited for the slowest, by their clocks. Afterwards
     /// these agree.
-    fn count_waits(&mut self, id: usize) {
-        let barrier = &self.block.barriers[id];
-        let stamps = barrier.stamps.iter().enumerate();
+    fn count_waits(&mut self, id: u32) {
+        if self.barrier(id).stamps.is_empty() {
+            return;
+        }
+        let barrier = self.barrier_mut(id);
+        let (stamps, waiting) = (take(&mut barrier.stamps), take(&mut barrier.waiting));
         // Of those that came together the first: the order in which warps run is of no matter.
-        let Some((slowest, &(latest, _))) = stamps.rev().max_by_key(|(_, (clock, _))| *clock) else { return };
-        let waiting = barrier.waiting.iter().zip(&barrier.stamps).enumerate();
-        for (index, (_, &(clock, pc))) in waiting.filter(|(_, (lanes, _))| **lanes != 0) {
-            if index == self.warp_index {
-                self.warp.clock = latest + u64::from(self.fuel);
-            } else {
-                self.block.warps[index].clock = latest;
-            }
-            if index != slowest {
+        let latest = stamps.iter().enumerate().rev().max_by_key(|(_, (clock, _))| *clock);
+        let Some((slowest, &(latest, _))) = latest else { return };
+        for (warp, &(clock, pc)) in stamps.iter().enumerate().filter(|(warp, _)| waiting[*warp] != 0) {
+            let fuel = if warp == self.warp_at(id) { self.fuel } else { 0 };
+            self.warp_of(id, warp).clock = latest + u64::from(fuel);
+            if warp != slowest {
                 self.worker.memory.waited(pc, latest - clock);
             }
         }
+        let barrier = self.barrier_mut(id);
+        (barrier.stamps, barrier.waiting) = (stamps, waiting);
     }
 
     /// A barrier is complete: what the checks make of it.
-    fn barrier_completed(&mut self, id: usize) {
+    fn barrier_completed(&mut self, id: u32) {
         if !self.launch.options.checks.race {
             return;
         }
-        let barrier = &self.block.barriers[id];
-        let live = |warp| self.block.live_lanes(warp, (self.warp_index, self.warp.live));
-        let all = (0..barrier.waiting.len()).all(|warp| live(warp) & !barrier.waiting[warp] == 0);
-        let waiting = barrier.waiting.clone();
-        self.barrier_passed(id as u32, &waiting, all && barrier.waiting == barrier.arrived);
+        let barrier = self.barrier(id);
+        let waiting = &barrier.waiting;
+        let all = (0..waiting.len()).all(|warp| self.live_lanes(id, warp) & !waiting[warp] == 0);
+        let (waiting, all) = (waiting.clone(), all && barrier.waiting == barrier.arrived);
+        self.barrier_passed(id, &waiting, all);
     }
 }
 

@@ -1,6 +1,5 @@
-//! A resident block: its warps, its shared memory, its barriers.
+//! A resident block: its warps and its barriers. Its shared memory is its cluster's.
 
-use super::watch::Watch;
 use super::{Barrier, LANES, Warp};
 use crate::check::BlockChecks;
 use crate::decode::Code;
@@ -8,9 +7,9 @@ use crate::launch::Shape;
 use crate::locality::BlockSectors;
 
 /// Barriers of a block.
-const BARRIERS: usize = super::CLUSTER_BARRIER as usize + 1;
+const BARRIERS: usize = super::CLUSTER_BARRIER as usize;
 
-/// The initial contents of shared memory: not a number, and not a small integer.
+/// The initial contents of local memory: not a number, and not a small integer.
 const UNWRITTEN: u32 = 0xffff_dead;
 
 /// A resident block.
@@ -20,9 +19,11 @@ pub(crate) struct Block {
     pub(crate) number: u64,
     /// `%ctaid`.
     pub(crate) index: [u32; 3],
+    /// Its place in its cluster.
+    pub(crate) rank: u32,
+    /// Where its part of the cluster's shared memory begins, in bytes.
+    pub(crate) shared_base: u64,
     pub(crate) warps: Vec<Warp>,
-    /// Shared memory, static and dynamic.
-    pub(crate) shared: Vec<u32>,
     /// What the checks know.
     pub(crate) checks: BlockChecks,
     pub(crate) barriers: [Barrier; BARRIERS],
@@ -30,24 +31,21 @@ pub(crate) struct Block {
     pub(crate) clock: u64,
     /// The sectors that it has loaded, where these are counted.
     pub(crate) sectors: BlockSectors,
-    /// Whether it gets anywhere.
-    pub(super) watch: Watch,
-    /// For which kernel the constants stand in the registers.
-    prepared: Option<u32>,
+    /// For which kernel, and which rank, the constants stand in the registers.
+    prepared: Option<(u32, u32)>,
 }
 
 impl Block {
-    /// Makes it the block of that number, at its beginning.
-    pub(crate) fn start(&mut self, number: u64, shape: &Shape, code: &Code, kernel: u32) {
+    /// Makes it the block of that number and rank, at its beginning.
+    pub(crate) fn start(&mut self, (number, rank): (u64, u32), shape: &Shape, code: &Code, kernel: u32) {
         let function = &code.functions[kernel as usize];
         let threads = shape.threads();
         self.number = number;
+        self.rank = rank;
+        self.shared_base = shape.shared_bytes() * u64::from(rank);
         self.index = shape.block_index(number);
         self.clock = 0;
         self.sectors.clear();
-        self.watch = Watch::default();
-        self.shared.clear();
-        self.shared.resize(shape.shared_words, UNWRITTEN);
         for barrier in &mut self.barriers {
             barrier.reset();
         }
@@ -55,15 +53,15 @@ impl Block {
         for (index, warp) in self.warps.iter_mut().enumerate() {
             let lanes = (threads - (index * LANES) as u32).min(LANES as u32);
             warp.start(function.entry, kernel, u32::MAX >> (LANES as u32 - lanes));
-            if self.prepared != Some(kernel) {
-                function.prepare(&mut warp.registers);
+            if self.prepared != Some((kernel, rank)) {
+                function.prepare(&mut warp.registers, rank);
             }
             function.clear_unassigned(&mut warp.registers);
             if warp.local.len() < function.local_words() {
                 warp.local.resize(function.local_words(), [UNWRITTEN; LANES]);
             }
         }
-        self.prepared = Some(kernel);
+        self.prepared = Some((kernel, rank));
     }
 
     /// Whether all threads have exited.

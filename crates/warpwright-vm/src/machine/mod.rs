@@ -6,6 +6,7 @@
 
 mod barrier;
 mod block;
+mod cluster;
 mod copies;
 mod meet;
 mod registers;
@@ -16,6 +17,7 @@ mod watch;
 
 pub(crate) use barrier::{Arrival, Barrier, CLUSTER_BARRIER};
 pub(crate) use block::Block;
+pub(crate) use cluster::Cluster;
 pub(crate) use copies::Copy;
 pub(crate) use registers::{
     Base, Cell, FULL, LANES, LanesOf, Registers, Row32, Row64, lanewise, map1, map2, map3,
@@ -85,6 +87,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) warp_index: usize,
     /// The block that runs; the place of the warp that runs is empty.
     pub(crate) block: Block,
+    /// Its cluster; the place of the block that runs is empty.
+    pub(crate) cluster: Cluster,
     /// Instructions that the warp may still execute in this turn.
     pub(crate) fuel: u32,
     /// More of it, that is handed out one by one while undefined values are followed.

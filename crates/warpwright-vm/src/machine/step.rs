@@ -1,6 +1,6 @@
 //! The loop that executes instructions, and the order in which warps and their divergent paths take turns.
 
-use super::{Block, LANES, Machine, NONE, Park, Resume, Step, UNGUARDED, Warp};
+use super::{Block, Cluster, LANES, Machine, NONE, Park, Resume, Step, UNGUARDED, Warp};
 use crate::check::WorkerChecks;
 use crate::counters::MemoryCounters;
 use crate::launch::{Footprints, Launch};
@@ -114,6 +114,8 @@ pub(crate) enum BlockStatus {
     Running,
     /// The same, and all of its threads wait for other blocks.
     Waiting,
+    /// All of its threads wait at barriers, or for lanes: another block of its cluster may let them go on.
+    Blocked,
     /// The launch is over.
     Stopped,
 }
@@ -129,6 +131,7 @@ impl<'a> Machine<'a> {
             warp: Warp::default(),
             warp_index: 0,
             block: Block::default(),
+            cluster: Cluster::default(),
             fuel: 0,
             held: 0,
             gave_way: false,
@@ -136,8 +139,44 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// Gives every block of the cluster a turn.
+    pub(crate) fn run_cluster(&mut self) -> BlockStatus {
+        let count = self.cluster.blocks.len();
+        let before = self.cluster.clock();
+        let (first, stride) = match self.worker.order() {
+            Some(random) if count > 1 => {
+                (random.below(count as u64) as usize, random.coprime(count as u64) as usize)
+            }
+            _ => (0, 1),
+        };
+        let (mut running, mut waiting, mut blocked) = (false, false, false);
+        for turn in 0..count {
+            let rank = (first + turn * stride) % count;
+            if self.cluster.blocks[rank].is_done() {
+                continue;
+            }
+            self.exchange_block(rank);
+            let status = self.run_block();
+            self.exchange_block(rank);
+            match status {
+                BlockStatus::Done => {}
+                BlockStatus::Running => running = true,
+                BlockStatus::Waiting => waiting = true,
+                BlockStatus::Blocked => blocked = true,
+                BlockStatus::Stopped => return BlockStatus::Stopped,
+            }
+        }
+        match (running, waiting, blocked) {
+            (true, ..) => BlockStatus::Running,
+            (_, true, _) => BlockStatus::Waiting,
+            (_, _, false) => BlockStatus::Done,
+            _ if self.cluster.clock() != before || self.unblock() => BlockStatus::Running,
+            _ => BlockStatus::Stopped,
+        }
+    }
+
     /// Gives every warp of the block some turns.
-    pub(crate) fn run_block(&mut self) -> BlockStatus {
+    fn run_block(&mut self) -> BlockStatus {
         let (max_fuel, max_rounds) = self.worker.grain;
         let (rounds, slice) = if self.worker.steady { (1, STEADY_SLICE) } else { (ROUNDS, SLICE) };
         let rounds = self.worker.order().map_or(rounds, |random| random.slice(max_rounds));
@@ -175,8 +214,8 @@ impl<'a> Machine<'a> {
             if self.block.is_done() {
                 return BlockStatus::Done;
             }
-            if !ran && !self.unblock() {
-                return BlockStatus::Stopped;
+            if !ran && !self.release_reconvergence() {
+                return BlockStatus::Blocked;
             }
             if self.launch.is_stopped() {
                 return BlockStatus::Stopped;
@@ -199,14 +238,27 @@ impl<'a> Machine<'a> {
         swap(&mut self.warp, &mut self.block.warps[self.warp_index]);
     }
 
-    /// No warp can go on. Finds out why, and lets go on what can: first the lanes that wait at reconvergence points,
-    /// then, with a finding, those that wait for lanes that never come. If there are none, it is a deadlock.
+    /// No warp of the block can go on: the lanes that wait at reconvergence points do. Whether there are any.
+    fn release_reconvergence(&mut self) -> bool {
+        self.block.warps.iter_mut().fold(false, |released, warp| warp.release_reconvergence() | released)
+    }
+
+    /// No warp of the cluster can go on: those lanes do, with a finding, that wait for lanes that never come. If there are
+    /// none, it is a deadlock.
     fn unblock(&mut self) -> bool {
-        let released =
-            self.block.warps.iter_mut().filter_map(|warp| warp.release_reconvergence().then_some(())).count();
-        if released > 0 {
-            return true;
+        let mut forced = false;
+        for rank in 0..self.cluster.blocks.len() {
+            self.exchange_block(rank);
+            forced |= self.force_lanes();
+            self.exchange_block(rank);
         }
+        if !forced {
+            self.report_deadlock();
+        }
+        forced
+    }
+
+    fn force_lanes(&mut self) -> bool {
         let mut forced = false;
         for index in 0..self.block.warps.len() {
             self.enter_warp(index);
@@ -222,9 +274,6 @@ impl<'a> Machine<'a> {
                 forced = true;
             }
             self.leave_warp();
-        }
-        if !forced {
-            self.report_deadlock();
         }
         forced
     }
@@ -352,10 +401,5 @@ impl<'a> Machine<'a> {
             }
         }
         false
-    }
-
-    /// The worker's resident block changes.
-    pub(crate) fn exchange_block(&mut self, block: &mut Block) {
-        swap(&mut self.block, block);
     }
 }

@@ -1,20 +1,20 @@
-//! Whether a block that executes instructions makes progress.
+//! Whether a cluster that executes instructions makes progress. Most often it is one block.
 //!
 //! Threads that wait in a loop are busy, so an instruction count cannot distinguish a hopeless wait from a long
-//! computation. The state can: if a block's registers, positions and own memory are the same as before, and nothing
-//! around it has changed, it repeats itself for ever. After each turn of the block, a digest of the state is compared
+//! computation. The state can: if its registers, positions and own memory are the same as before, and nothing
+//! around it has changed, it repeats itself for ever. After each of its turns, a digest of the state is compared
 //! with that of one earlier turn, which is replaced each time the number of turns has doubled; so cycles of any length
 //! are found eventually (Brent). Of the registers, what counts is what a loop that a lane is in uses
 //! ([`crate::decode`]): a search may count its steps for ever.
 //!
-//! Warps that search by themselves have cycles of different lengths, and the block's is their common multiple. As long
+//! Warps that search by themselves have cycles of different lengths, and the cluster's is their common multiple. As long
 //! as no memory and no barrier changes, a warp's next state depends on its own alone: it is enough that each warp has
 //! come back to a state of its own.
 //!
-//! The host may change global memory until it waits for the launch. This does not affect a block that reads no global
+//! The host may change global memory until it waits for the launch. This does not affect a cluster that reads no global
 //! memory: when its cycle is found depends on its instructions alone, not on the host's threads.
 
-use super::{Barrier, Block, Park, Warp};
+use super::{Barrier, Cluster, Park, Warp};
 use crate::decode::{Code, NO_STATEMENT};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -73,8 +73,8 @@ impl State {
     }
 }
 
-impl Block {
-    /// Compares the block's state after a turn with an earlier one.
+impl Cluster {
+    /// Compares the cluster's state after a turn with an earlier one.
     pub(crate) fn look(&mut self, code: &Code, around: Around, turn: Turn) {
         self.watch.read |= turn.read;
         let before = self.watch.around;
@@ -88,9 +88,9 @@ impl Block {
         }
         let now = State {
             shared: self.watch.shared,
-            barriers: digest(&self.barriers.each_ref().map(Barrier::digest)),
-            passed: self.barriers.iter().map(|barrier| barrier.generation).sum(),
-            warps: self.warps.iter().map(|warp| warp.digest(code)).collect(),
+            barriers: digest(&self.barriers().map(Barrier::digest).collect::<Vec<_>>()),
+            passed: self.barriers().map(|barrier| barrier.generation).sum(),
+            warps: self.warps().map(|warp| warp.digest(code)).collect(),
         };
         let watch = &mut self.watch;
         let earlier = &watch.earlier;
@@ -102,11 +102,20 @@ impl Block {
         let all_returned = watch.still && watch.returned.iter().all(|returned| *returned);
         watch.circles = !begins && (all_returned || now.is_that_of(earlier));
         if watch.turns.is_power_of_two() && !watch.circles {
-            self.warps.iter_mut().for_each(|warp| warp.polled = None);
+            let warps = self.blocks.iter_mut().flat_map(|block| &mut block.warps);
+            warps.for_each(|warp| warp.polled = None);
             watch.returned.clear();
             watch.returned.resize(now.warps.len(), false);
             (watch.earlier, watch.still, watch.read, watch.around) = (now, true, false, around);
         }
+    }
+
+    fn barriers(&self) -> impl Iterator<Item = &Barrier> {
+        self.blocks.iter().flat_map(|block| &block.barriers).chain([&self.barrier])
+    }
+
+    fn warps(&self) -> impl Iterator<Item = &Warp> {
+        self.blocks.iter().flat_map(|block| &block.warps)
     }
 
     /// Whether it has read global memory while it did the same again and again.

@@ -2,7 +2,7 @@
 
 use super::address::*;
 use super::{Allocation, AllocationKind, Object, PageAccess, SpaceKind};
-use crate::machine::{LANES, LanesOf, Machine, NONE, Row64};
+use crate::machine::{Block, LANES, LanesOf, Machine, NONE, Row64};
 use std::sync::Arc;
 
 /// What memory a region is of.
@@ -10,7 +10,7 @@ use std::sync::Arc;
 pub(crate) enum RegionKind<'a> {
     /// Global or constant memory.
     Global(&'a Allocation),
-    /// The block's shared memory.
+    /// Shared memory of a block of the cluster.
     Shared,
     /// The local memory of each thread.
     Local,
@@ -62,6 +62,8 @@ pub enum FaultKind {
     Null,
     /// The address belongs to another state space.
     WrongSpace,
+    /// It is to shared memory of a block of the cluster that has exited.
+    Exited,
     /// The memory is read-only.
     ReadOnly,
     /// It is in address space that the host has reserved, where no memory is mapped.
@@ -173,7 +175,8 @@ impl<'a> Machine<'a> {
     fn region(&self, space: SpaceKind, address: u64) -> Option<Region<'a>> {
         match space {
             SpaceKind::Global => self.global_region(address, AllocationKind::Constant, false),
-            SpaceKind::Shared => self.shared_region(address, 0),
+            SpaceKind::Shared => self.own_shared_region(address, 0),
+            SpaceKind::SharedCluster => self.shared_region(address, 0),
             SpaceKind::Generic => match window(address) {
                 Window::Global => self.global_region(address, AllocationKind::Constant, true),
                 Window::Shared => self.shared_region(address - SHARED_WINDOW, SHARED_WINDOW),
@@ -218,10 +221,41 @@ impl<'a> Machine<'a> {
         (!allocation.freed).then_some(region)
     }
 
+    /// Shared memory of the block that runs.
     #[inline(always)]
-    fn shared_region(&self, offset: u64, window: u64) -> Option<Region<'a>> {
-        let (start, bytes) = find(&self.launch.shape.shared_regions, offset)?;
-        Some(Region { kind: RegionKind::Shared, start: start + window, bytes, origin: start })
+    fn own_shared_region(&self, address: u64, window: u64) -> Option<Region<'a>> {
+        let first = u64::from(self.block.rank) << RANK_BITS;
+        let (start, bytes) = find(&self.launch.shape.shared_regions, address.wrapping_sub(first))?;
+        let origin = self.block.shared_base + start;
+        Some(Region { kind: RegionKind::Shared, start: start + first + window, bytes, origin })
+    }
+
+    /// Shared memory of any block of the cluster, as long as it is there.
+    #[inline(always)]
+    fn shared_region(&self, address: u64, window: u64) -> Option<Region<'a>> {
+        self.own_shared_region(address, window).or_else(|| self.peer_shared_region(address, window))
+    }
+
+    fn peer_shared_region(&self, address: u64, window: u64) -> Option<Region<'a>> {
+        let (rank, first) = (address >> RANK_BITS, address & !(u64::MAX << RANK_BITS));
+        let peer = self.cluster.blocks.get(rank as usize)?;
+        if peer.is_done() {
+            return None;
+        }
+        let (start, bytes) = find(&self.launch.shape.shared_regions, first)?;
+        let origin = self.launch.shape.shared_bytes() * rank + start;
+        Some(Region { kind: RegionKind::Shared, start: start + (rank << RANK_BITS) + window, bytes, origin })
+    }
+
+    /// Whether an address is of shared memory of a block of the cluster that has exited.
+    fn has_exited(&self, space: SpaceKind, address: u64) -> bool {
+        let rank = match (space, window(address)) {
+            (SpaceKind::SharedCluster, _) => address >> RANK_BITS,
+            (SpaceKind::Generic, Window::Shared) => (address - SHARED_WINDOW) >> RANK_BITS,
+            _ => return false,
+        };
+        let peer = self.cluster.blocks.get(rank as usize);
+        rank != u64::from(self.block.rank) && peer.is_some_and(Block::is_done)
     }
 
     fn param_region(&self, offset: u64, window: u64) -> Option<Region<'a>> {
@@ -353,7 +387,11 @@ impl<'a> Machine<'a> {
             }
             None => {}
         }
-        let counts_from_zero = matches!(space, SpaceKind::Shared | SpaceKind::Local | SpaceKind::Param);
+        if self.has_exited(space, address) {
+            return FaultKind::Exited;
+        }
+        use SpaceKind::{Local, Param, Shared, SharedCluster};
+        let counts_from_zero = matches!(space, Shared | SharedCluster | Local | Param);
         match window(address) {
             Window::Global if counts_from_zero => FaultKind::OutOfBounds,
             Window::Global if address < NULL_ZONE => FaultKind::Null,

@@ -15,6 +15,12 @@ pub(crate) const SHARED_WINDOW: u64 = 0x6000_0000_0000;
 /// Where global memory begins.
 pub(crate) const GLOBAL_WINDOW: u64 = 0x7000_0000_0000;
 
+/// Where the rank of a block stands in addresses of its shared memory: those of a block of rank 1 begin at 1 << 24.
+pub(crate) const RANK_BITS: u32 = 24;
+
+/// The bits of the rank in an address of shared memory.
+pub(crate) const RANK_MASK: u64 = 0xff << RANK_BITS;
+
 /// Bytes of each of the smaller windows.
 const WINDOW_BYTES: u64 = 1 << 32;
 

@@ -23,6 +23,8 @@ named! {
         Const = "constant",
         /// Shared memory of the block.
         Shared = "shared",
+        /// Shared memory of any block of the cluster.
+        SharedCluster = "shared::cluster",
         /// Memory of the thread.
         Local = "local",
         /// Parameters of the kernel.
@@ -132,7 +134,7 @@ macro_rules! with_words {
         match $group.region.kind {
             RegionKind::Global($words) => $body,
             RegionKind::Shared => {
-                let $words = &$m.block.shared[..];
+                let $words = &$m.cluster.shared[..];
                 $body
             }
             RegionKind::Local => {
@@ -379,10 +381,10 @@ impl<'a> Machine<'a> {
             }),
             RegionKind::Shared if consecutive => {
                 let first = ((offsets[0] + add) >> 2) as usize;
-                self.block.shared[first..first + LANES].copy_from_slice(values);
+                self.cluster.shared[first..first + LANES].copy_from_slice(values);
             }
             RegionKind::Shared => {
-                let words = &mut self.block.shared[..];
+                let words = &mut self.cluster.shared[..];
                 for_lanes(mask, |lane| words[((offsets[lane] + add) >> 2) as usize] = values[lane]);
             }
             RegionKind::Local if mask == u32::MAX && is_consecutive(offsets, 0) => {
@@ -426,7 +428,7 @@ impl<'a> Machine<'a> {
                 pending.into_iter().for_each(flush);
             }
             RegionKind::Shared => {
-                let words = &mut self.block.shared[..];
+                let words = &mut self.cluster.shared[..];
                 for_lanes(mask, |lane| {
                     let (at, bits, value) = part(lane);
                     let word = &mut words[(at >> 2) as usize];

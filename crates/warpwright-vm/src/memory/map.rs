@@ -510,7 +510,8 @@ mod tests {
         let words: Arc<HostWords> = Arc::new([const { AtomicU32::new(0) }; 8192]);
         let base = (*words).as_ref().as_ptr().addr() as u64;
         let place = |map: &mut GlobalMap, offset: u64, bytes: u64| {
-            let allocation = Allocation::reserved(map.next_id(), base + offset, words.clone(), bytes, "".into());
+            let allocation =
+                Allocation::reserved(map.next_id(), base + offset, words.clone(), bytes, "".into());
             map.put_host(allocation).unwrap().id
         };
         let far = place(&mut map, 16384, 8);

@@ -34,7 +34,9 @@ mod used_bytes;
 
 pub use access::FaultKind;
 pub(crate) use access::{AccessSpec, Fault, Group, NULL_ZONE, RegionKind};
-pub(crate) use address::{FUNCTION_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Window, window};
+pub(crate) use address::{
+    FUNCTION_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, RANK_BITS, RANK_MASK, SHARED_WINDOW, Window, window,
+};
 pub use allocation::HostWords;
 pub(crate) use allocation::{Allocation, AllocationKind};
 pub(crate) use heap::Heap;

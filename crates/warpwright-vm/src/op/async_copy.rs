@@ -123,14 +123,14 @@ impl<'a> Machine<'a> {
             copy.mask |= group.mask;
         }
         if let Some(oldest) = self.warp.copies.issue(copy) {
-            write(&mut self.block.shared, &oldest, oldest.mask);
+            write(&mut self.cluster.shared, &oldest, oldest.mask);
             self.worker.progress = true;
         }
     }
 
     /// Ends the copies of the lanes of the mask that are not in their last `pending` groups, or all.
     pub(crate) fn end_copies(&mut self, pending: Option<u32>) {
-        let shared = &mut self.block.shared;
+        let shared = &mut self.cluster.shared;
         self.warp.copies.end(self.mask, pending, |copy, lanes| write(shared, copy, lanes));
         self.worker.progress = true;
     }

@@ -271,7 +271,7 @@ impl<'a> Machine<'a> {
     fn there_at(&self, group: &Group<'_>, at: u64, bytes: u32) -> u64 {
         let word = |at: u64| match group.region.kind {
             RegionKind::Global(allocation) => allocation.word(at).load(Acquire),
-            _ => self.block.shared.get((at >> 2) as usize).copied().unwrap_or(0),
+            _ => self.cluster.shared.get((at >> 2) as usize).copied().unwrap_or(0),
         };
         match bytes {
             4 => word(at).into(),
@@ -336,7 +336,7 @@ impl<'a> Machine<'a> {
                         change_global(allocation, at, bytes, |old| change(true, old))
                     }
                     RegionKind::Shared => {
-                        change_shared(&mut self.block.shared, at, bytes, |old| change(false, old))
+                        change_shared(&mut self.cluster.shared, at, bytes, |old| change(false, old))
                     }
                     RegionKind::Local | RegionKind::Param => return None,
                 };
@@ -470,7 +470,7 @@ impl<'a> Machine<'a> {
                         high.store((new >> 32) as u32, Relaxed);
                         old
                     }
-                    RegionKind::Shared => change_shared(&mut m.block.shared, at, 8, change),
+                    RegionKind::Shared => change_shared(&mut m.cluster.shared, at, 8, change),
                     RegionKind::Local | RegionKind::Param => {
                         stop = Some(());
                         0

@@ -159,6 +159,7 @@ fn place(d: &mut Decoder<'_, '_>, src: &Src) -> ParamSlot {
                 ParamSlot::Memory { offset: offset as u32, bytes: d.variable_bytes(offset) }
             }
             SymbolValue::Constant(address) => ParamSlot::Wide(d.constant64(address)),
+            SymbolValue::Shared(address) => ParamSlot::Wide(d.shared64(address)),
         },
         Src::Reg(reg) => ParamSlot::register(d.register(*reg)),
         other => ParamSlot::Wide(d.src64(other, Type::B64)),
@@ -303,7 +304,7 @@ fn enter(m: &mut Machine<'_>, calls: &[(u32, u32)], arguments: &[ParamSlot]) -> 
         }
         let values: Vec<_> = arguments.iter().map(|argument| read_argument(m, *argument)).collect();
         m.registers.base = base;
-        callee.enter(&mut m.registers, mask);
+        callee.enter(&mut m.registers, m.block.rank, mask);
         callee.clear_unassigned_lanes(&mut m.registers, mask);
         set_local_written(&mut m.warp, local, callee.local_bytes, mask, false);
         for (slot, value) in callee.params.iter().zip(&values) {

@@ -331,7 +331,7 @@ impl<'a> Machine<'a> {
         self.worker.progress = true;
         let order = match kind {
             AccessKind::Write => Order::WEAK,
-            _ => Order { strong: Some(Scope::Cta), ..Order::WEAK },
+            _ => Order { strong: Some(Scope::Cluster), ..Order::WEAK },
         };
         let touch = Touch { kind, element: 8, order };
         while let Some(group) = self.next_group(spec, &addresses, &mut todo) {
@@ -356,19 +356,19 @@ impl<'a> Machine<'a> {
 
     fn barrier_state(&self, at: u32) -> Result<State, Misuse> {
         let at = at as usize / 4;
-        State::from_bits(u64::from(self.block.shared[at]) | u64::from(self.block.shared[at + 1]) << 32)
+        State::from_bits(u64::from(self.cluster.shared[at]) | u64::from(self.cluster.shared[at + 1]) << 32)
     }
 
     /// Whether there is what the end of a barrier has left.
     fn is_no_barrier(&self, at: u32) -> bool {
         let at = at as usize / 4;
-        self.block.shared[at..at + 2] == [0, 0]
+        self.cluster.shared[at..at + 2] == [0, 0]
     }
 
     fn set_barrier(&mut self, at: u32, bits: u64) {
         let at = at as usize / 4;
-        self.block.shared[at] = bits as u32;
-        self.block.shared[at + 1] = (bits >> 32) as u32;
+        self.cluster.shared[at] = bits as u32;
+        self.cluster.shared[at + 1] = (bits >> 32) as u32;
     }
 
     /// Writes a barrier back, after the phase has been completed if that is due: whether it was.

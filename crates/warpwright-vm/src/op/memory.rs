@@ -205,8 +205,10 @@ pub(crate) fn order(semantics: Option<Semantics>, scope: Option<Scope>, mmio: bo
 /// function, and of calls, are in local memory.
 pub(crate) fn space(d: &Decoder<'_, '_>, space: Option<Space>, address: &Address) -> SpaceKind {
     let named = || Some(d.symbols.index.variable(d.function, address.base.symbol()?)?.space);
-    match space.or_else(named).map(Space::base) {
+    let said = space.or_else(named);
+    match said.map(Space::base) {
         None => SpaceKind::Generic,
+        Some(Space::Shared) if said == Some(Space::SharedCluster) => SpaceKind::SharedCluster,
         Some(Space::Global) => SpaceKind::Global,
         Some(Space::Const) => SpaceKind::Const,
         Some(Space::Shared) => SpaceKind::Shared,

@@ -9,6 +9,7 @@ pub(crate) mod async_copy;
 pub(crate) mod atomic;
 pub(crate) mod builtin;
 mod bulk_copy;
+mod cluster;
 pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod convert;
@@ -60,7 +61,7 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, reconvergence: BranchTarg
         }
         Family::BulkCopy(op) => bulk_copy::decode(op, d),
         Family::Texture(op) => texture::decode(op, d),
-        Family::Cluster(_) => false,
+        Family::Cluster(op) => cluster::decode(op, d),
     };
     if !known {
         d.unsupported(op.name(), "");

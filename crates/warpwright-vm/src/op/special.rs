@@ -3,6 +3,7 @@
 use crate::decode::{Decoder, File, Rows, SymbolValue};
 use crate::device::{RESERVED_SHARED, RESERVED_SHARED_USED};
 use crate::machine::{Inst, LANES, Machine, Step, lanewise};
+use crate::memory::RANK_BITS;
 use std::time::{SystemTime, UNIX_EPOCH};
 use warpwright_ptx::ir::{Component, Element, Special, SpecialRegister, Type, TypeKind};
 
@@ -51,18 +52,6 @@ pub(crate) fn emit(d: &mut Decoder<'_, '_>, special: Special, file: File, row: u
                     | ReservedSmemOffset1
             ) {
                 d.asks_for_reserved_shared();
-            }
-            if matches!(
-                register,
-                IsExplicitCluster
-                    | ClusterId
-                    | NClusterId
-                    | ClusterCtaId
-                    | ClusterNCtaId
-                    | ClusterCtaRank
-                    | ClusterNCtaRank
-            ) {
-                d.asks_for_cluster();
             }
             if matches!(register, EnvReg1 | EnvReg2) {
                 d.asks_for_grid_barrier();
@@ -127,13 +116,16 @@ fn value(m: &Machine<'_>, register: SpecialRegister, axis: usize, lane: usize) -
         ReservedSmemOffsetEnd => shape.reserved_shared + RESERVED_SHARED_USED,
         ReservedSmemOffsetCap => RESERVED_SHARED,
         DynamicSmemSize => shape.dynamic_shared.into(),
-        ClusterNCtaId => u64::from(axis < 3),
         // As cooperative groups look for the grid's barrier.
         EnvReg1 => m.launch.options.workspace >> 32,
         EnvReg2 => m.launch.options.workspace & 0xffff_ffff,
-        ClusterNCtaRank => 1,
-        ClusterId => pick(m.block.index),
-        NClusterId => pick(shape.grid),
+        ClusterNCtaId => pick(shape.cluster),
+        ClusterNCtaRank => shape.cluster_blocks().into(),
+        ClusterCtaId => pick(std::array::from_fn(|at| m.block.index[at] % shape.cluster[at])),
+        ClusterCtaRank => m.block.rank.into(),
+        ClusterId => pick(std::array::from_fn(|at| m.block.index[at] / shape.cluster[at])),
+        NClusterId => pick(shape.clusters_of_axes()),
+        IsExplicitCluster => shape.explicit_cluster.into(),
         _ => 0,
     }
 }
@@ -171,6 +163,7 @@ pub(crate) fn element_address(
     d.emit_boxed(move |m, _| {
         let array = match array {
             SymbolValue::Constant(address) => address,
+            SymbolValue::Shared(address) => address.wrapping_add(u64::from(m.block.rank) << RANK_BITS),
             SymbolValue::Frame(at) => u64::from(m.warp.frame().local).wrapping_add(at),
         };
         let addresses = lanewise(m.registers.row32(index), |value| {

@@ -1,8 +1,7 @@
 //! Barriers and fences.
 //!
 //! An aligned barrier first waits for all lanes of the warp that have not exited; other barriers accept threads as
-//! they arrive. A cluster is one block here, so its barrier is a seventeenth barrier of the block, at which arriving
-//! and waiting are separate instructions.
+//! they arrive. The barrier of the cluster is a seventeenth, at which arriving and waiting are separate instructions.
 
 use crate::decode::Decoder;
 use crate::launch::TrapKind;
@@ -140,7 +139,6 @@ fn warp_sync(d: &mut Decoder<'_, '_>, mask: &Src) {
 }
 
 fn cluster_arrive(d: &mut Decoder<'_, '_>, aligned: bool, releases: bool) {
-    d.asks_for_cluster();
     d.emit_boxed(move |m, _| {
         if aligned && let Some(step) = m.converge(FULL, NONE) {
             return step;
@@ -161,8 +159,8 @@ fn cluster_wait(d: &mut Decoder<'_, '_>, aligned: bool) {
             m.waited_for_cluster();
             return Step::Next;
         }
-        let barrier = &m.block.barriers[CLUSTER_BARRIER as usize];
-        let arrived = barrier.arrived().get(m.warp_index).copied().unwrap_or(0);
+        let barrier = m.barrier(CLUSTER_BARRIER);
+        let arrived = barrier.arrived().get(m.warp_at(CLUSTER_BARRIER)).copied().unwrap_or(0);
         if arrived & m.mask == 0 {
             m.waited_for_cluster();
             return Step::Next;

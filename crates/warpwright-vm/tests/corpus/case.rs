@@ -209,6 +209,8 @@ pub(crate) struct Case {
     pub(crate) block: Dim,
     pub(crate) shared: u32,
     pub(crate) cooperative: bool,
+    /// Blocks of a cluster, along x, where the launch says them.
+    pub(crate) cluster: Option<u32>,
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) images: Vec<CaseImage>,
@@ -249,6 +251,7 @@ pub(crate) fn launch(entry: &str, grid: impl Into<Dim>, block: impl Into<Dim>) -
         block: block.into(),
         shared: 0,
         cooperative: false,
+        cluster: None,
         buffers: Vec::new(),
         arguments: Vec::new(),
         images: Vec::new(),
@@ -262,6 +265,11 @@ pub(crate) fn launch(entry: &str, grid: impl Into<Dim>, block: impl Into<Dim>) -
 impl Case {
     pub(crate) fn shared(mut self, bytes: u32) -> Self {
         self.shared = bytes;
+        self
+    }
+
+    pub(crate) fn cluster(mut self, blocks: u32) -> Self {
+        self.cluster = Some(blocks);
         self
     }
 

@@ -100,6 +100,7 @@ pub(crate) fn run(file: &File, program: &Program, case: &Case, schedule: Schedul
     launch.block_dim = dim(case.block);
     launch.shared_mem_bytes = case.shared;
     launch.cooperative = case.cooperative;
+    launch.cluster_dim = case.cluster.map(|blocks| (blocks, 1, 1));
     let options = Options { checks: Checks::all(), schedule, max_instructions: BUDGET, ..Options::default() };
     let report = match (device.launch(&module, &case.entry, &launch, &arguments, &options), &case.end) {
         (Err(error), End::Trap(words)) if words.iter().any(|word| error.to_string().contains(word)) => {

@@ -35,19 +35,20 @@ fn clusters(_: &File) -> Vec<Case> {
     let misc = launch("hopper_misc", 1, 32).input(&x).output(exactly(&want));
     let why = "the second matrices are stored where other lanes may still read the first";
     let misc = misc.finds("race", &["ld", "stmatrix.sync.aligned"], why);
-    let floats = rng.f32s(128, -1.0, 1.0);
+    let floats = rng.f32s(256, -1.0, 1.0);
+    let ring: Vec<f32> = (0..256).map(|i| floats[if i % 128 < 64 { i + 64 } else { i - 64 }]).collect();
+    let numbers = rng.ints(500, 0, 1000);
+    let mut bins = [0i32; 256];
+    numbers.iter().for_each(|number| bins[(number & 255) as usize] += 1);
+    let histogram = launch("cluster_histogram", 4, 64).input(&numbers).inout(&[0i32; 256], exactly(&bins));
     vec![
         misc,
         launch("bounded_cluster", 3, 32).inout(&[0i32], exactly(&[96i32])),
-        launch("cluster_histogram", 2, 64)
-            .input(&[1i32; 64])
-            .inout(&[0i32; 256], Expect::Same)
-            .scalar(64i32)
-            .traps(&["cluster"]),
-        launch("cluster_asm", 2, 64)
-            .input(&floats)
-            .inout(&[0f32; 128], Expect::Same)
-            .traps(&["cluster", "mapa"]),
+        launch("bounded_cluster", 8, 32).cluster(4).inout(&[0i32], exactly(&[1024i32])),
+        histogram.scalar(500i32),
+        launch("cluster_asm", 4, 64).cluster(2).input(&floats).output(exactly(&ring)),
+        // Each block is its own neighbour.
+        launch("cluster_asm", 2, 64).input(&floats[..128]).output(exactly(&floats[..128])),
     ]
 }
 
@@ -70,7 +71,7 @@ fn barrier_tx(_: &File) -> Vec<Case> {
 
 fn async_stores(_: &File) -> Vec<Case> {
     let input = [1i32; 128];
-    let traps = &["cluster", "mapa", "st.async"];
+    let traps = &["st.async"];
     let sum = launch("multimem_sum", 1, 32).inout(&[1f32; 128], Expect::Same).input(&[0u32]);
     vec![
         launch("push_next", 2, 64).input(&input).inout(&[0i32; 256], Expect::Same).traps(traps),

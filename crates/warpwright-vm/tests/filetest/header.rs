@@ -32,6 +32,7 @@ pub(crate) struct RunOptions {
     pub(crate) block: (u32, u32, u32),
     pub(crate) shared: u32,
     pub(crate) cooperative: bool,
+    pub(crate) cluster: Option<(u32, u32, u32)>,
     /// Names of the checks; none means all.
     pub(crate) checks: Option<Vec<String>>,
     pub(crate) strict: bool,
@@ -149,6 +150,7 @@ fn parse_run(text: &str) -> Result<Parsed, String> {
         block: (1, 1, 1),
         shared: 0,
         cooperative: false,
+        cluster: None,
         checks: None,
         strict: false,
         budget: None,
@@ -202,6 +204,7 @@ impl RunOptions {
             "grid" => self.grid = extent(value).ok_or_else(bad)?,
             "block" => self.block = extent(value).ok_or_else(bad)?,
             "shared" => self.shared = int()?,
+            "cluster" => self.cluster = Some(extent(value).ok_or_else(bad)?),
             "check" => {
                 self.checks = Some(value.split(',').filter(|c| *c != "none").map(str::to_string).collect())
             }

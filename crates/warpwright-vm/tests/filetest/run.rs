@@ -115,6 +115,7 @@ fn once(
         block_dim: run.options.block,
         shared_mem_bytes: run.options.shared,
         cooperative: run.options.cooperative,
+        cluster_dim: run.options.cluster,
     };
     let running = device.launch(&module, &run.entry, &config, &args, &options).map_err(refused)?;
     let report = running.wait();

@@ -526,6 +526,10 @@ fn unsupported() {
             Attack::module(Attack::body("wgmma.fence.sync.aligned;").module.replace("sm_90", "sm_90a")),
             unsupported,
         ),
-        ("another block's memory", Attack::body("mapa.shared::cluster.u32 %r1, %r1, 5;"), unsupported),
+        (
+            "a block that the cluster has not",
+            Attack::body("mapa.shared::cluster.u32 %r1, 0, 5;"),
+            Trap(TrapKind::BadOperand),
+        ),
     ]);
 }

@@ -4,7 +4,8 @@ use crate::attack::{Answer::*, Attack, check};
 use warpwright_vm::{Arg, LaunchConfig, TrapKind};
 
 fn shaped(grid_dim: (u32, u32, u32), block_dim: (u32, u32, u32)) -> Attack {
-    let config = LaunchConfig { grid_dim, block_dim, shared_mem_bytes: 0, cooperative: false };
+    let config =
+        LaunchConfig { grid_dim, block_dim, shared_mem_bytes: 0, cooperative: false, cluster_dim: None };
     Attack { config, ..Attack::body("") }
 }
 

@@ -37,6 +37,7 @@ pub(crate) fn run(text: &str) -> usize {
             block_dim: (x, y, z),
             shared_mem_bytes: [0, 256, 40_000][(pick >> 16) as usize % 3],
             cooperative: (pick >> 20) % 4 == 0,
+            cluster_dim: [None, None, Some((1, 1, 1)), Some((2, 1, 1))][(pick >> 22) as usize % 4],
         };
         let options = Options {
             checks: if pick >> 24 & 1 == 0 { Checks::all() } else { Checks::MEMORY },

@@ -182,34 +182,86 @@ fn kernels_say_what_their_frames_take() {
 }
 
 #[test]
-fn kernels_of_clusters_are_refused_by_name() {
-    let device = device();
-    let asks = ".reg .b32 %r1; mov.u32 %r1, %cluster_ctarank;";
-    let waits = "barrier.cluster.arrive; barrier.cluster.wait;";
-    for (directives, body, cluster) in [
-        ("", asks, None),
-        (".reqnctapercluster 1", asks, None),
-        (".reqnctapercluster 1, 1, 1\n.explicitcluster", waits, None),
-        (".maxclusterrank 8", asks, None),
-        (".reqnctapercluster 2", asks, Some([2, 1, 1])),
-        (".reqnctapercluster 2", waits, Some([2, 1, 1])),
-        // The same, whatever the clusters are.
-        (".reqnctapercluster 2", "", None),
-        (".reqnctapercluster 1, 2, 4", asks, Some([1, 2, 4])),
-        (".explicitcluster\n.reqnctapercluster 3", asks, Some([3, 1, 1])),
-        (".explicitcluster", waits, Some([0; 3])),
+fn clusters_have_the_shape_that_the_kernel_asks_for() {
+    use ClusterRule::{AtMost, NotOn, Required, Said, Whole};
+    let body = ".reg .b32 %r1; mov.u32 %r1, %cluster_ctarank; barrier.cluster.arrive; barrier.cluster.wait;";
+    let x = |blocks: u32| Some((blocks, 1, 1));
+    for (directives, grid, cluster, refused) in [
+        ("", (4, 1, 1), None, None),
+        ("", (4, 6, 1), Some((2, 3, 1)), None),
+        ("", (16, 1, 1), x(16), None),
+        ("", (34, 1, 1), x(17), Some(AtMost(16))),
+        ("", (4, 1, 1), x(0), Some(AtMost(16))),
+        ("", (u32::MAX >> 1, 1, 1), Some((1 << 16, 1 << 16, 1)), Some(AtMost(16))),
+        ("", (4, 1, 1), x(3), Some(Whole { grid: [4, 1, 1] })),
+        ("", (4, 5, 1), Some((2, 2, 1)), Some(Whole { grid: [4, 5, 1] })),
+        (".maxclusterrank 4", (8, 1, 1), x(4), None),
+        (".maxclusterrank 4", (8, 1, 1), x(8), Some(AtMost(4))),
+        (".reqnctapercluster 2", (4, 1, 1), None, None),
+        (".reqnctapercluster 2", (4, 1, 1), x(2), None),
+        (".reqnctapercluster 2", (4, 1, 1), x(4), Some(Required([2, 1, 1]))),
+        (".reqnctapercluster 1, 2, 4", (3, 2, 4), None, None),
+        (".reqnctapercluster 2", (5, 1, 1), None, Some(Whole { grid: [5, 1, 1] })),
+        (".explicitcluster", (4, 1, 1), None, Some(Said)),
+        (".explicitcluster", (4, 1, 1), x(2), None),
+        (".explicitcluster\n.reqnctapercluster 3", (3, 1, 1), None, None),
     ] {
-        let module = device.load_ptx(&format!(
+        let text = format!(
             ".version 7.8\n.target sm_90\n.address_size 64\n.entry k() {directives} {{ {body} ret; }}"
-        ));
-        let config = LaunchConfig::new(4, 32);
-        let launched = device.launch(&module.unwrap(), "k", &config, &[], &Options::default());
+        );
+        let device = device();
+        let module = device.load_ptx(&text).unwrap();
+        let config = LaunchConfig { grid_dim: grid, cluster_dim: cluster, ..LaunchConfig::new(1, 32) };
+        let launched = device.launch(&module, "k", &config, &[], &Options::default());
         match launched.map(|running| running.wait().is_clean()) {
-            Ok(clean) => assert!(clean && cluster.is_none(), "{directives}"),
-            Err(DeviceError::Launch(LaunchError::Clusters { cluster: found, .. })) => {
-                assert_eq!(Some(found), cluster, "{directives}");
+            Ok(clean) => assert!(clean && refused.is_none(), "{directives} {cluster:?}"),
+            Err(DeviceError::Launch(LaunchError::Clusters { rule, .. })) => {
+                assert_eq!(Some(rule), refused, "{directives} {cluster:?}");
             }
             Err(error) => panic!("{directives}: {error}"),
         }
     }
+    let mut old = DeviceConfig::default();
+    old.arch = warpwright_ptx::ir::Arch::sm(80);
+    let device = Device::new(old).unwrap();
+    let module =
+        device.load_ptx(".version 7.8\n.target sm_80\n.address_size 64\n.entry k() { ret; }").unwrap();
+    let launch = |cluster_dim| {
+        let config = LaunchConfig { cluster_dim, ..LaunchConfig::new(2, 32) };
+        device
+            .launch(&module, "k", &config, &[], &Options::default())
+            .map(|running| running.wait().is_clean())
+    };
+    assert!(matches!(launch(x(1)), Ok(true)));
+    let Err(DeviceError::Launch(LaunchError::Clusters { rule, .. })) = launch(x(2)) else {
+        panic!("refused")
+    };
+    assert_eq!(rule, NotOn(warpwright_ptx::ir::Arch::sm(80)));
+}
+
+/// `.blocksareclusters`: the grid counts clusters.
+#[test]
+fn a_grid_may_count_clusters() {
+    let device = device();
+    let module = device.load_ptx(
+        ".version 9.0\n.target sm_90\n.address_size 64
+        .entry k(.param .u64 x) .reqntid 1 .reqnctapercluster 2, 3 .blocksareclusters
+        {
+            .reg .b32 %r<4>;
+            .reg .b64 %rd1;
+            ld.param.u64 %rd1, [x];
+            mov.u32 %r1, %nctaid.x;
+            mov.u32 %r2, %nctaid.y;
+            mad.lo.u32 %r3, %r1, 100, %r2;
+            atom.global.max.u32 %r1, [%rd1], %r3;
+            atom.global.add.u32 %r1, [%rd1+4], 1;
+            ret;
+        }",
+    );
+    let counts = device.clone_htod(&[0u32; 2]).unwrap();
+    let config = LaunchConfig { grid_dim: (2, 4, 1), ..LaunchConfig::new(1, 1) };
+    let args = [Arg::Pointer(counts.address())];
+    let report = device.launch(&module.unwrap(), "k", &config, &args, &Options::default()).unwrap().wait();
+    assert!(report.is_clean(), "{report}");
+    assert_eq!(counts.read(), [412, 48]);
 }

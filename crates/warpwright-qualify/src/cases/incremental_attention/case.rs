@@ -322,6 +322,7 @@ fn launch(case: &Case<'_>, built: &Built) -> TestLaunch {
         block_dim: (32 * kernel.warps, 1, 1),
         shared_mem_bytes: built.launch.dynamic_shared,
         cooperative: false,
+        cluster_dim: None,
     };
     TestLaunch {
         arch: Arch::sm(case.sm),

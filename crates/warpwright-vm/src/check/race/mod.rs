@@ -343,6 +343,20 @@ impl BlockRaces {
         self.clocks.before_grid_wait(warp, mask)
     }
 
+    /// Lanes release to a place that is known by an address, for threads of other blocks.
+    pub fn release_to(&mut self, launch: &LaunchRaces, address: u64, warp: u8, mask: u32) {
+        let (access, block) = (synchronisation(address, warp, mask), self.clocks.block);
+        release_all(&mut self.clocks, &access, Scope::Device, true, |place, thread, released| {
+            launch.locations.release(place, (block, thread), released, false);
+        });
+    }
+
+    /// Lanes acquire what was released there.
+    pub fn acquire_from(&mut self, launch: &LaunchRaces, address: u64, warp: u8, mask: u32) {
+        let (access, block) = (synchronisation(address, warp, mask), self.clocks.block);
+        observe_all(&mut self.clocks, &access, |place, scope| launch.locations.observe(place, block, scope));
+    }
+
     /// Records the observation of a strong read of shared memory, after the read: of the access recorded last.
     pub fn shared_observed(&mut self, access: &WarpAccess<'_>) {
         let entry = check::entry(access, &self.clocks, self.clock, self.serial);
@@ -429,6 +443,14 @@ told! {
     mbarrier_waited(address: u64, warp: u8, mask: u32) => phase_wait(address, warp, mask);
     /// The same by a relaxed operation.
     mbarrier_seen(address: u64, warp: u8, mask: u32) => phase_see(address, warp, mask);
+}
+
+/// What lanes do at a place that is no memory of the program's.
+fn synchronisation(address: u64, warp: u8, mask: u32) -> WarpAccess<'static> {
+    const NOWHERE: [u64; 32] = [0; 32];
+    let strength = Strength::Strong { scope: Scope::Device, acquire: true, release: true };
+    let kind = AccessKind::Atomic;
+    WarpAccess { warp, mask, base: address, offsets: &NOWHERE, bytes: 8, element: 8, pc: 0, kind, strength }
 }
 
 /// Enters what each lane releases by a strong write, to each of its elements.

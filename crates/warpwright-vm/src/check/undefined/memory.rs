@@ -32,11 +32,11 @@ impl<'a> Machine<'a> {
     pub(in crate::check) fn load_partly(&mut self, group: &Group<'a>, start: u32, missing: u32) -> u32 {
         let is_written = |m: &Self, at: u64| match group.region.kind {
             RegionKind::Global(allocation) => allocation.written.is_set(at, 1),
-            _ => m.block.checks.is_written(at),
+            _ => m.cluster.checks.is_written(at),
         };
         let stored = |m: &Self, at: u64| match group.region.kind {
             RegionKind::Global(_) => None,
-            _ => m.block.checks.undefined_at(at),
+            _ => m.cluster.checks.undefined_at(at),
         };
         let bytes = |lane: usize| (0..u64::from(group.bytes)).map(move |at| group.offsets[lane] + at);
         let lanes = |has: &dyn Fn(u64) -> bool| {
@@ -50,11 +50,11 @@ impl<'a> Machine<'a> {
         let origin = |m: &Self, lane: usize, at: u32| {
             let at = group.offsets[lane] + u64::from(at);
             let place = || {
-                let (space, base) = match group.region.kind {
-                    RegionKind::Global(allocation) => (SpaceKind::Global, allocation.base),
-                    _ => (SpaceKind::Shared, 0),
+                let offset = group.offsets[lane];
+                let (space, address) = match group.region.kind {
+                    RegionKind::Global(allocation) => (SpaceKind::Global, allocation.base + offset),
+                    _ => (SpaceKind::Shared, m.launch.shape.shared_address(offset)),
                 };
-                let address = base + group.offsets[lane];
                 RawPlace { space, address, bytes: group.bytes, frame: None }
             };
             let known = stored(m, at);
@@ -185,7 +185,7 @@ impl<'a> Machine<'a> {
                     self.warp.local_written[(at >> 2) as usize][lane] &= !(1 << (at & 3));
                     self.warp.undefined.stored.insert(((at >> 2) as u32, lane), origin);
                 }
-                _ => self.block.checks.undefine(at, origin),
+                _ => self.cluster.checks.undefine(at, origin),
             }
         }
     }

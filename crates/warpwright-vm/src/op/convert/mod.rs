@@ -5,6 +5,8 @@ mod packed;
 mod scalar;
 mod space;
 
+pub(crate) use space::shared_to_generic;
+
 pub(crate) use mov::{Copy32, Copy64};
 
 use crate::decode::{Decoder, Rows};

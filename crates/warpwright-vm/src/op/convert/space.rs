@@ -2,7 +2,7 @@
 
 use crate::decode::{Decoder, File, Rows};
 use crate::machine::{LANES, Step};
-use crate::memory::{AllocationKind, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Window, window};
+use crate::memory::{AllocationKind, LOCAL_WINDOW, PARAM_WINDOW, RANK_BITS, SHARED_WINDOW, Window, window};
 use crate::simd::{lane_op, lanes};
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::convert::{Cvta, Isspacep};
@@ -53,6 +53,26 @@ fn in_global(d: &mut Decoder<'_, '_>, dst: Dst, a: u32, constant: bool) {
     });
 }
 
+/// Whether each address is in the window of shared memory, with the rank of the block.
+fn in_own_shared(d: &mut Decoder<'_, '_>, dst: Dst, a: u32) {
+    let dst = d.dst(dst);
+    d.emit_boxed(move |m, _| {
+        let own = SHARED_WINDOW >> RANK_BITS | u64::from(m.block.rank);
+        let addresses = m.registers.row64(a);
+        let bits =
+            (0..LANES).fold(0, |bits, lane| bits | u32::from(addresses[lane] >> RANK_BITS == own) << lane);
+        m.registers.set_predicate(dst, bits, m.mask);
+        Step::Next
+    });
+}
+
+/// A row with the generic addresses of those of shared memory in another.
+pub(crate) fn shared_to_generic(d: &mut Decoder<'_, '_>, a: u32) -> u32 {
+    let (row, b) = (d.temporary64(), d.constant64(SHARED_WINDOW));
+    d.emit(lanes::<Add64>(), Rows { d: row, a, b, ..Rows::default() });
+    row
+}
+
 lane_op! {
     IsShared(a: u64) -> bool { window(a) == Window::Shared }
     IsLocal(a: u64) -> bool { window(a) == Window::Local }
@@ -62,6 +82,8 @@ lane_op! {
 pub(super) fn isspacep(op: &Isspacep, d: &mut Decoder<'_, '_>) {
     let a = d.src64(&op.a, Type::U64);
     let handlers = match op.space.base() {
+        // A peer's memory is in the window of the cluster, and not in that of the block.
+        Space::Shared if op.space != Space::SharedCluster => return in_own_shared(d, op.d, a),
         Space::Shared => lanes::<IsShared>(),
         Space::Local => lanes::<IsLocal>(),
         Space::Param => lanes::<IsParam>(),

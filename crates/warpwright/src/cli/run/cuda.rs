@@ -107,6 +107,8 @@ pub(super) fn launch(
         LaunchConfig { grid_dim: (x, y, z), block_dim: block.into(), shared_mem_bytes: options.shared };
     let attributes = LaunchAttributes::default();
     let attributes = if options.cooperative { attributes.cooperative() } else { attributes };
+    let cluster = options.cluster.map(|Dims([x, y, z])| (x, y, z));
+    let attributes = cluster.map_or(attributes, |cluster| attributes.cluster(cluster));
     let mut measured = Vec::new();
     for _ in 0..times {
         values.iter().try_for_each(|value| value.fill(&stream))?;

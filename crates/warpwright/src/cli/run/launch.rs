@@ -92,6 +92,7 @@ pub(super) fn launch(
     config.block_dim = (block_x, block_y, block_z);
     config.shared_mem_bytes = options.shared;
     config.cooperative = options.cooperative;
+    config.cluster_dim = options.cluster.map(|Dims([x, y, z])| (x, y, z));
     let run = vm::Options {
         checks,
         race: match options.race {

@@ -41,6 +41,9 @@ pub(crate) struct Options {
     /// Dynamic shared memory per block, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub(super) shared: u32,
+    /// Blocks of a cluster [default: what the kernel requires, or none]
+    #[arg(long, value_name = "X[,Y[,Z]]")]
+    pub(super) cluster: Option<Dims>,
     /// Keep all blocks resident, so that they may wait for each other
     #[arg(long)]
     pub(super) cooperative: bool,
