@@ -228,6 +228,9 @@ impl<'a> Machine<'a> {
 
     /// The asynchronous copies of a lane have arrived at an mbarrier.
     pub(crate) fn copies_arrived_at_mbarrier(&mut self, at: u32, lane: usize) {
+        if self.owner(at) != self.block.rank {
+            return self.release_copies_to_peers(at.into(), 1 << lane);
+        }
         self.tell(|races, warp| races.mbarrier_arrive_copies(at.into(), warp, 1 << lane));
     }
 

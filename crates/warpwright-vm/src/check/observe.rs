@@ -555,6 +555,12 @@ impl<'a> Machine<'a> {
         self.tell(|races, warp| races.release_to(&launch.races, address, warp, mask));
     }
 
+    /// Copies of lanes have arrived at one.
+    pub(super) fn release_copies_to_peers(&mut self, at: u64, mask: u32) {
+        let (launch, address) = (self.launch, self.cluster.race_base() + at);
+        self.tell(|races, warp| races.release_copies_to(&launch.races, address, warp, mask));
+    }
+
     /// Lanes acquire from one, if there are such blocks.
     pub(super) fn acquire_from_peers(&mut self, at: u64, mask: u32) {
         if !self.cluster.is_alone() {

@@ -550,6 +550,13 @@ impl Launch {
         report::build(self, &self.state(), overlaps)
     }
 
+    /// Takes a cluster that has not begun, which never will: the index of its first block. Those of a cooperative grid
+    /// have all begun.
+    pub(crate) fn cancel_cluster(&self) -> Option<[u32; 3]> {
+        let number = if self.options.cooperative { None } else { self.take_cluster() };
+        number.map(|number| self.shape.block_index(self.shape.block_of(number, 0)))
+    }
+
     /// The number of a cluster that has not begun, if there is one.
     fn take_cluster(&self) -> Option<u64> {
         let sample = self.options.blocks / u64::from(self.shape.cluster_blocks());

@@ -114,7 +114,7 @@ impl MemoryOp {
         }
     }
 
-    pub(super) fn spec(&self, write: bool) -> AccessSpec {
+    pub(crate) fn spec(&self, write: bool) -> AccessSpec {
         let bytes = self.bytes * self.elements.len() as u32;
         AccessSpec { space: self.space, bytes, align: bytes, write }
     }
@@ -317,9 +317,15 @@ impl<'a> Machine<'a> {
             let touch = Touch { kind: AccessKind::Write, element: op.bytes, order: op.order };
             self.touches(touch, &group, &op.elements);
             let _whole = op.whole(&group);
-            for (index, &element) in op.elements.iter().enumerate() {
-                self.store_element(op.bytes, &group, u64::from(op.bytes) * index as u64, element);
-            }
+            self.store_elements(op, &group);
+        }
+    }
+
+    /// Writes what a store writes of a group.
+    #[inline(always)]
+    pub(crate) fn store_elements(&mut self, op: &MemoryOp, group: &Group<'a>) {
+        for (index, &element) in op.elements.iter().enumerate() {
+            self.store_element(op.bytes, group, u64::from(op.bytes) * index as u64, element);
         }
     }
 

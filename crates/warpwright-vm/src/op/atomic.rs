@@ -12,6 +12,7 @@ use crate::memory::{AccessSpec, Address, Allocation, Element, Group, Order, Regi
 use crate::num::extremum::Extremum;
 use crate::num::float::{add as add_f32, add_f64, add_to_memory_f64};
 use crate::num::half::{PLAIN, add_bf16, add_f16, both};
+use crate::op::mbarrier::At;
 use crate::op::memory::{element, order, source, space};
 use crate::op::swap::Swaps;
 use std::array::{from_mut, from_ref};
@@ -41,7 +42,19 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
             let to = op.d.0.map_or(Dsts::Sink, Dsts::One);
             emit(d, action, op.ty, common, address, &Srcs::One(op.c.clone()), Some(&to));
         }
-        Op::RedAsync(_) => d.unsupported("red.async", "use `red` and arrive at the mbarrier afterwards"),
+        Op::RedAsync(op) => {
+            let common = (Some(op.semantics), Some(op.scope), false);
+            let address = (d.address(&op.address), space(d, op.space, &op.address));
+            let (action, operand) = (Action::Combine(op.op), Srcs::One(op.b.clone()));
+            match &op.barrier {
+                None => emit(d, action, op.ty, common, address, &operand, None),
+                Some(barrier) => {
+                    let at = At::decode(d, barrier, op.space);
+                    let op = decoded(d, action, op.ty, common, address, &operand, None);
+                    d.emit_boxed(move |m, _| m.reduce_async(&op, at).err().unwrap_or(Step::Next));
+                }
+            }
+        }
         Op::MultimemRedAsync(_) => {
             d.unsupported("multimem.red.async", "there is one device: use `red` on its memory");
         }
@@ -87,6 +100,25 @@ fn emit(
     operands: &Srcs,
     to: Option<&Dsts>,
 ) {
+    let op = decoded(d, action, ty, (semantics, scope, noftz), (address, space), operands, to);
+    if ty.bits() == 128 {
+        d.emit_boxed(move |m, _| m.atomic128(&op));
+    } else if op.elements.len() == 1 {
+        d.emit_boxed(move |m, _| m.atomic::<1>(&op));
+    } else {
+        d.emit_boxed(move |m, _| m.atomic::<MAX_ELEMENTS>(&op));
+    }
+}
+
+fn decoded(
+    d: &mut Decoder<'_, '_>,
+    action: Action,
+    ty: Type,
+    (semantics, scope, noftz): (Option<Semantics>, Option<Scope>, bool),
+    (address, space): (Address, SpaceKind),
+    operands: &Srcs,
+    to: Option<&Dsts>,
+) -> Atomic {
     let reads = to.is_some_and(|to| {
         matches!(semantics, Some(Semantics::Acquire | Semantics::AcqRel))
             || to.as_slice().flatten().any(|reg| d.is_used_later(reg))
@@ -97,14 +129,7 @@ fn emit(
     to.resize(operands.len(), Element::Sink);
     let elements = operands.iter().zip(to).map(|(src, to)| (source(d, src, ty), to)).collect();
     let order = order(Some(semantics.unwrap_or(Semantics::Relaxed)), scope, false);
-    let op = Atomic { action, ty, address, space, noftz, order, reads, elements };
-    if ty.bits() == 128 {
-        d.emit_boxed(move |m, _| m.atomic128(&op));
-    } else if op.elements.len() == 1 {
-        d.emit_boxed(move |m, _| m.atomic::<1>(&op));
-    } else {
-        d.emit_boxed(move |m, _| m.atomic::<MAX_ELEMENTS>(&op));
-    }
+    Atomic { action, ty, address, space, noftz, order, reads, elements }
 }
 
 impl Atomic {
@@ -247,6 +272,16 @@ fn change_global(allocation: &Allocation, offset: u64, bytes: u32, change: impl 
 }
 
 impl<'a> Machine<'a> {
+    /// A reduction whose bytes an mbarrier counts.
+    fn reduce_async(&mut self, op: &Atomic, at: At) -> Result<(), Step> {
+        let (addresses, barriers) = (self.addresses(&op.address), self.addresses(&at.address));
+        self.refuse_deferred(&addresses, &barriers)?;
+        match self.atomic::<1>(op) {
+            Step::Next => self.complete_bytes((barriers, at.space), self.mask, op.ty.bytes(), false),
+            stop => Err(stop),
+        }
+    }
+
     fn operand(&self, element: Element) -> Row64 {
         match element {
             Element::Sink => [0; LANES],

@@ -16,7 +16,7 @@ use crate::check::Touch;
 use crate::check::race::AccessKind;
 use crate::decode::{Decoder, Rows};
 use crate::launch::{Race, TrapKind};
-use crate::machine::{Inst, LANES, LanesOf, Machine, Row32, Step, lanewise};
+use crate::machine::{Inst, LANES, LanesOf, Machine, Row32, Row64, Step, lanewise};
 use crate::memory::{AccessSpec, Address, Order, RegionKind, SpaceKind};
 use crate::op::memory::space;
 use warpwright_ptx::ir::*;
@@ -249,13 +249,17 @@ pub(super) fn arrive_with_copies(op: &CpAsyncMbarrierArrive, d: &mut Decoder<'_,
 
 /// Where a barrier is.
 #[derive(Clone, Copy)]
-struct At {
-    address: Address,
-    space: SpaceKind,
+pub(super) struct At {
+    pub(super) address: Address,
+    pub(super) space: SpaceKind,
 }
 
 impl At {
-    fn decode(d: &mut Decoder<'_, '_>, address: &warpwright_ptx::ir::Address, said: Option<Space>) -> Self {
+    pub(super) fn decode(
+        d: &mut Decoder<'_, '_>,
+        address: &warpwright_ptx::ir::Address,
+        said: Option<Space>,
+    ) -> Self {
         At { address: d.address(address), space: space(d, said, address) }
     }
 }
@@ -323,11 +327,20 @@ impl<'a> Machine<'a> {
     fn with_barriers(
         &mut self,
         (at, kind): (At, AccessKind),
-        mut each: impl FnMut(&mut Self, u32, usize) -> Result<bool, Misuse>,
+        each: impl FnMut(&mut Self, u32, usize) -> Result<bool, Misuse>,
     ) -> Step {
         let addresses = self.addresses(&at.address);
-        let spec = AccessSpec { space: at.space, bytes: 8, align: 8, write: true };
-        let mut todo = self.mask;
+        self.with_barriers_at((addresses, at.space), self.mask, kind, each)
+    }
+
+    fn with_barriers_at(
+        &mut self,
+        (addresses, space): (Row64, SpaceKind),
+        mut todo: u32,
+        kind: AccessKind,
+        mut each: impl FnMut(&mut Self, u32, usize) -> Result<bool, Misuse>,
+    ) -> Step {
+        let spec = AccessSpec { space, bytes: 8, align: 8, write: true };
         self.worker.progress = true;
         let order = match kind {
             AccessKind::Write => Order::WEAK,
@@ -352,6 +365,28 @@ impl<'a> Machine<'a> {
             }
         }
         Step::Next
+    }
+
+    /// Asynchronous operations of lanes are complete, of so many bytes each, at mbarriers that expect them. They were
+    /// `copies`, or accesses of the lanes themselves.
+    pub(super) fn complete_bytes(
+        &mut self,
+        barriers: (Row64, SpaceKind),
+        mask: u32,
+        bytes: u32,
+        copies: bool,
+    ) -> Result<(), Step> {
+        let step = self.with_barriers_at(barriers, mask, AccessKind::Atomic, |m, at, lane| {
+            let mut state = m.barrier_state(at)?;
+            state.expect(-i64::from(bytes))?;
+            match copies {
+                true => m.copies_arrived_at_mbarrier(at, lane),
+                false => m.arrived_at_mbarrier(at, lane, true),
+            }
+            m.settle_mbarrier(at, state);
+            Ok(false)
+        });
+        if step == Step::Next { Ok(()) } else { Err(step) }
     }
 
     fn barrier_state(&self, at: u32) -> Result<State, Misuse> {

@@ -33,17 +33,28 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
                 signed: false,
                 order,
             };
-            let x = d.code.memory.len() as u32;
-            d.code.memory.push(op);
-            d.emit(lanes::<Store>(), Rows { x, ..Rows::default() });
+            emit_store(d, op);
+        }
+        Op::StAsync(st) => {
+            let op = MemoryOp {
+                address: d.address(&st.address),
+                space: space(d, st.space, &st.address),
+                bytes: st.ty.bytes(),
+                elements: st.a.as_slice().iter().map(|src| source(d, src, st.ty)).collect(),
+                signed: false,
+                order: order(st.semantics, st.scope, st.mmio),
+            };
+            match &st.barrier {
+                Some(barrier) => super::deferred::store(d, op, barrier, st.space),
+                None => emit_store(d, op),
+            }
         }
         Op::StBulk(op) => bulk(d, op),
         Op::Prefetch(_) | Op::Prefetchu(_) | Op::ApplyPriority(_) | Op::Discard(_) => d.emit_nothing(),
         Op::CreatePolicyFractional(op) => policy(d, op.d),
         Op::CreatePolicyRange(op) => policy(d, op.d),
         Op::CreatePolicyCvt(op) => policy(d, op.d),
-        Op::StAsync(_)
-        | Op::MultimemLdReduce(_)
+        Op::MultimemLdReduce(_)
         | Op::MultimemSt(_)
         | Op::MultimemRed(_)
         | Op::MultimemStAsync(_)
@@ -136,6 +147,12 @@ impl LaneOp for Store {
         m.store(&launch.code.memory[i.x as usize]);
         Step::Next
     }
+}
+
+fn emit_store(d: &mut Decoder<'_, '_>, op: MemoryOp) {
+    let x = d.code.memory.len() as u32;
+    d.code.memory.push(op);
+    d.emit(lanes::<Store>(), Rows { x, ..Rows::default() });
 }
 
 fn emit_load(

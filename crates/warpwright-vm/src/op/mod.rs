@@ -13,6 +13,7 @@ mod cluster;
 pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod convert;
+mod deferred;
 mod format;
 pub(crate) mod lanes;
 pub(crate) mod logic;

@@ -407,6 +407,6 @@ fn blackwell_misc(_: &File) -> Vec<Case> {
     vec![
         launch("float_redux", 1, 32).input(&x).output(exactly(&want)),
         narrow.traps(&["cvt"]),
-        launch("steal_work", 2, 32).inout(&[0i32; 2], Expect::Same).traps(&["clusterlaunchcontrol"]),
+        launch("steal_work", 40, 32).inout(&[0i32; 40], exactly(&[496i32; 40])),
     ]
 }

@@ -71,7 +71,7 @@ fn barrier_tx(_: &File) -> Vec<Case> {
 
 fn async_stores(_: &File) -> Vec<Case> {
     let input = [1i32; 128];
-    let traps = &["st.async"];
+    let traps = &["cp.async.bulk"];
     let sum = launch("multimem_sum", 1, 32).inout(&[1f32; 128], Expect::Same).input(&[0u32]);
     vec![
         launch("push_next", 2, 64).input(&input).inout(&[0i32; 256], Expect::Same).traps(traps),

@@ -351,6 +351,17 @@ impl BlockRaces {
         });
     }
 
+    /// The asynchronous copies that lanes have issued so far are released there.
+    pub fn release_copies_to(&mut self, launch: &LaunchRaces, address: u64, warp: u8, mask: u32) {
+        let (access, block) = (synchronisation(address, warp, mask), self.clocks.block);
+        let released = self.clocks.release_copies(warp, mask);
+        for lane in lanes(mask) {
+            for place in access.places(lane) {
+                launch.locations.release(place, (block, knowledge::thread(warp, lane)), &released, false);
+            }
+        }
+    }
+
     /// Lanes acquire what was released there.
     pub fn acquire_from(&mut self, launch: &LaunchRaces, address: u64, warp: u8, mask: u32) {
         let (access, block) = (synchronisation(address, warp, mask), self.clocks.block);

@@ -17,12 +17,7 @@ impl Clocks {
     pub(in super::super) fn phase_arrive(&mut self, barrier: u64, warp: u8, mask: u32, agents: bool) {
         self.extra = true;
         let released = if agents {
-            let tick = self.tick();
-            let mut known = Known::default();
-            known.raise_lanes(agent(warp), mask, self.whole(warp, mask), tick);
-            let mut floors = Floors::default();
-            floors.insert(self.block, known);
-            floors
+            self.release_copies(warp, mask).device
         } else {
             let tick = self.tick();
             let mut all = Knowledge::clone(&self.common);
@@ -31,6 +26,17 @@ impl Clocks {
             all.into_floors(self.block)
         };
         self.phases.entry(barrier).or_default().current.join(&released);
+    }
+
+    /// What is released when the asynchronous copies are complete that lanes have issued so far.
+    pub(in super::super) fn release_copies(&mut self, warp: u8, mask: u32) -> Seen {
+        self.extra = true;
+        let tick = self.tick();
+        let mut known = Known::default();
+        known.raise_lanes(agent(warp), mask, self.whole(warp, mask), tick);
+        let mut device = Floors::default();
+        device.insert(self.block, known);
+        Seen { device, block: Floors::default() }
     }
 
     /// Lanes arrive by a relaxed operation: a strong write, which releases what they have fenced before.
