@@ -59,6 +59,9 @@ pub(crate) const RULES: &[Rule] = rules! {
              flag, or an atomic operation is missing. Which one comes first differs between runs and devices."
         "non-coherent" Error "Non-coherent read of memory that is written"
             "What is read with `.nc`, through `__ldg` or a texture must not be written while the launch is in flight."
+        "unstarted-block" Error "Access to shared memory of a block that may not have begun"
+            "Shared memory is there from the beginning of its block on. Let the blocks of a cluster meet at \
+             `barrier.cluster` before the first access to another one's memory."
     }
     "initcheck" {
         "uninitialized" Error "Use of a value that was never written"

@@ -88,6 +88,8 @@ pub enum FindingKind {
     /// A read by `ld.global.nc` of memory that the launch writes, before or after the read; or that a launch writes which
     /// may overlap with it. Or a read by a texture or surface of memory that the launch has written.
     NonCoherent,
+    /// An access to shared memory of another block of the cluster, which nothing shows to have begun.
+    UnstartedBlock,
     /// A read of memory that was never written.
     UninitializedMemory {
         /// The memory space.
@@ -156,7 +158,9 @@ impl FindingKind {
     pub const fn tool(&self) -> Tool {
         match self {
             FindingKind::Access(_) => Tool::Memcheck,
-            FindingKind::Race { .. } | FindingKind::NonCoherent => Tool::Racecheck,
+            FindingKind::Race { .. } | FindingKind::NonCoherent | FindingKind::UnstartedBlock => {
+                Tool::Racecheck
+            }
             FindingKind::UninitializedMemory { .. }
             | FindingKind::UndefinedValue { cause: Cause::Memory | Cause::Register(_), .. }
             | FindingKind::UnwrittenOutput { .. } => Tool::Initcheck,
@@ -177,6 +181,23 @@ impl FindingKind {
     /// Advice that applies to all findings of this kind.
     pub const fn advice(&self) -> Option<&'static str> {
         let (between, same_value) = match self {
+            FindingKind::Race {
+                between: Between::Blocks,
+                space: SpaceKind::Shared,
+                same_value: false,
+                ..
+            } => {
+                return Some(
+                    "let the blocks of the cluster meet between the two (`barrier.cluster`, `cluster.sync()`), or order \
+                     them with an mbarrier; barriers of a block do not reach others",
+                );
+            }
+            FindingKind::UnstartedBlock => {
+                return Some(
+                    "the memory of a block is there from its beginning to its end: let the blocks of the cluster meet \
+                     first (`barrier.cluster`, `cluster.sync()`)",
+                );
+            }
             FindingKind::Race { between, same_value, .. } => (between, same_value),
             FindingKind::NonCoherent => {
                 return Some(
@@ -224,6 +245,7 @@ impl FindingKind {
             FindingKind::Access(FaultKind::Constant) => "constant-memory",
             FindingKind::Race { .. } => "race",
             FindingKind::NonCoherent => "non-coherent",
+            FindingKind::UnstartedBlock => "unstarted-block",
             FindingKind::UninitializedMemory { .. }
             | FindingKind::UndefinedValue { cause: Cause::Memory | Cause::Register(_), .. } => {
                 "uninitialized"
@@ -553,6 +575,13 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
                 "{} by {} races with the {} by {who} at {place}: {advice}",
                 second.action,
                 Thread(second),
+                first.action
+            )
+        }
+        FindingKind::UnstartedBlock => {
+            let advice = kind.advice().unwrap_or_default();
+            format!(
+                "{} of {width} bytes at {place}, by {who}, is to shared memory of a block that may not have begun: {advice}",
                 first.action
             )
         }

@@ -123,8 +123,8 @@ impl<'a> Machine<'a> {
     /// The lanes that execute have announced themselves at a barrier of the block, and go on.
     pub(crate) fn barrier_announced(&mut self, id: u32, releases: bool) {
         let mask = self.mask;
-        if id == CLUSTER_BARRIER && releases && !self.cluster.is_alone() {
-            self.release_to_peers(phase_of_cluster(self.barrier(id).generation), mask);
+        if id == CLUSTER_BARRIER && !self.cluster.is_alone() {
+            self.release_to_peers(phase_of_cluster(self.barrier(id).generation), mask, releases);
         }
         self.tell(|races, warp| match id {
             CLUSTER_BARRIER if releases => races.mbarrier_arrive(CLUSTER_PHASES, warp, mask),
@@ -159,6 +159,7 @@ impl<'a> Machine<'a> {
     /// The lanes that execute have waited at the barrier of the cluster.
     pub(crate) fn waited_for_cluster(&mut self) {
         let mask = self.mask;
+        self.block.checks.met = true;
         self.tell(|races, warp| races.mbarrier_waited(CLUSTER_PHASES, warp, mask));
         self.acquire_from_peers(
             phase_of_cluster(self.barrier(CLUSTER_BARRIER).generation.wrapping_sub(1)),
@@ -215,10 +216,7 @@ impl<'a> Machine<'a> {
     /// A lane has arrived at an mbarrier.
     pub(crate) fn arrived_at_mbarrier(&mut self, at: u32, lane: usize, releases: bool) {
         if self.owner(at) != self.block.rank {
-            if releases {
-                self.release_to_peers(at.into(), 1 << lane);
-            }
-            return;
+            return self.release_to_peers(at.into(), 1 << lane, releases);
         }
         self.tell(|races, warp| match releases {
             true => races.mbarrier_arrive(at.into(), warp, 1 << lane),

@@ -25,6 +25,8 @@ pub(crate) struct BlockChecks {
     pub(super) races: Option<Box<BlockRaces>>,
     /// It has released the dependent launches.
     pub(super) released: bool,
+    /// Its threads have met those of the others of its cluster.
+    pub(super) met: bool,
 }
 
 /// What the checks know of the shared memory of a cluster.
@@ -47,7 +49,7 @@ impl BlockChecks {
     /// Begins a block.
     pub(crate) fn start(&mut self, launch: &Launch, number: u64) {
         let checks = launch.options.checks;
-        self.released = false;
+        (self.released, self.met) = (false, false);
         if checks.race {
             let mode = mode(launch);
             // Numbers that differ by 2³² are of blocks long gone.
@@ -325,6 +327,7 @@ impl<'a> Machine<'a> {
             RegionKind::Shared => self.cluster.race_base(),
             _ => return,
         };
+        self.look_for_unstarted(touch, group);
         let mut access = self.warp_access(touch, base, group);
         let launch = self.launch;
         if !launch.used_loads.is_empty() {
@@ -385,6 +388,27 @@ impl<'a> Machine<'a> {
                 launch.findings.add(RawFinding { count: 1, ..finding });
             });
         }
+    }
+
+    /// An access to another block's shared memory needs something that shows that the block has begun: they have met, or
+    /// this block has learned from others.
+    fn look_for_unstarted(&self, touch: Touch, group: &Group<'a>) {
+        let checks = &self.block.checks;
+        let is_peer = matches!(group.region.kind, RegionKind::Shared)
+            && group.region.origin.wrapping_sub(self.block.shared_base) >= self.launch.shape.shared_bytes();
+        if !is_peer || checks.met || checks.races.as_ref().is_none_or(|races| races.knows_others()) {
+            return;
+        }
+        let lane = group.mask.trailing_zeros() as usize & 31;
+        let address = self.launch.shape.shared_address(group.offsets[lane]);
+        let place = RawPlace { space: SpaceKind::Shared, address, bytes: group.bytes, frame: None };
+        let first = RawSite { memory: Some(place), ..self.site(action(touch.kind), lane) };
+        self.launch.findings.add(RawFinding {
+            kind: FindingKind::UnstartedBlock,
+            first,
+            second: None,
+            count: 1,
+        });
     }
 
     /// The lanes that may use what an access reads.
@@ -549,10 +573,13 @@ impl<'a> Machine<'a> {
         if self.cluster.is_alone() { 0 } else { at / self.launch.shape.shared_bytes() as u32 }
     }
 
-    /// Lanes release to a place in the cluster's shared memory, for others of its blocks.
-    pub(super) fn release_to_peers(&mut self, at: u64, mask: u32) {
+    /// Lanes release to a place in the cluster's shared memory, for others of its blocks, or do so by a relaxed operation.
+    pub(super) fn release_to_peers(&mut self, at: u64, mask: u32, releases: bool) {
         let (launch, address) = (self.launch, self.cluster.race_base() + at);
-        self.tell(|races, warp| races.release_to(&launch.races, address, warp, mask));
+        self.tell(|races, warp| match releases {
+            true => races.release_to(&launch.races, address, warp, mask),
+            false => races.release_fenced_to(&launch.races, address, warp, mask),
+        });
     }
 
     /// Copies of lanes have arrived at one.

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::decode::NO_STATEMENT;
 use crate::launch::Launch;
-use crate::memory::{NULL_ZONE, RANK_MASK, SHARED_WINDOW, SpaceKind, Window, window};
+use crate::memory::{NULL_ZONE, RANK_BITS, RANK_MASK, SHARED_WINDOW, SpaceKind, Window, window};
 use warpwright_ptx::ir::{Function, StatementKind};
 use warpwright_ptx::op::Op;
 
@@ -232,6 +232,9 @@ fn local_variable(launch: &Launch, address: u64, (function, base): (u32, u32)) -
 /// The variable of shared memory that the address is in, or nearest to; addresses are from `window` on.
 fn shared_variable(launch: &Launch, address: u64, window: u64) -> Option<AllocationRef> {
     let rank = address & RANK_MASK;
+    if rank >> RANK_BITS >= u64::from(launch.shape.cluster_blocks()) {
+        return None;
+    }
     let offset = address.wrapping_sub(window + rank);
     let distance = |&(_, &(start, bytes)): &(usize, &(u64, u64))| {
         if offset < start { start - offset } else { (offset - start).saturating_sub(bytes.saturating_sub(1)) }

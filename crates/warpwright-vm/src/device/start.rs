@@ -226,8 +226,8 @@ impl Device {
         let most = kernel.max_cluster.unwrap_or(MAX_CLUSTER).min(MAX_CLUSTER);
         let blocks = cluster.iter().fold(1, |product: u32, &n| product.saturating_mul(n));
         let rule = match kernel.required_cluster {
-            Some([0, ..]) if said.is_none() => ClusterRule::Said,
-            Some(required) if required[0] != 0 && required != cluster => ClusterRule::Required(required),
+            Some([0, 0, 0]) if said.is_none() => ClusterRule::Said,
+            Some(required) if required != [0; 3] && required != cluster => ClusterRule::Required(required),
             _ if !(1..=most).contains(&blocks) => ClusterRule::AtMost(most),
             _ if blocks > 1 && arch.sm < 90 => ClusterRule::NotOn(arch),
             _ if !kernel.blocks_are_clusters && (0..3).any(|axis| grid[axis] % cluster[axis] != 0) => {

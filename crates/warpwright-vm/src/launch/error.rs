@@ -131,7 +131,12 @@ impl fmt::Display for ClusterRule {
             ClusterRule::Whole { grid } => {
                 write!(f, "the grid must be a multiple of that along each axis, and has {grid:?} blocks")
             }
-            ClusterRule::AtMost(most) => write!(f, "they have from 1 to {most} blocks"),
+            ClusterRule::AtMost(most) => {
+                write!(
+                    f,
+                    "they have at least one block and at most {most} (`.maxclusterrank`, or what devices do)"
+                )
+            }
             ClusterRule::NotOn(arch) => {
                 write!(f, "devices have them from sm_90 on, and this one is of {arch}")
             }

@@ -274,18 +274,18 @@ pub(super) fn deadlock(launch: &Launch, cluster: &Cluster) -> Trap {
         let come: u32 = barrier.arrived().iter().map(|lanes| lanes.count_ones()).sum();
         let all = blocks.iter().flat_map(|block| &block.warps).map(|warp| warp.live.count_ones()).sum();
         let count = barrier.count().unwrap_or(all);
-        let _ = write!(message, "; barrier {name} waits for {count} threads, and {come} have come");
+        let _ = write!(message, "; {name} waits for {count} threads, and {come} have come");
     };
     for block in &cluster.blocks {
         let [x, y, z] = block.index;
         for (id, barrier) in block.barriers.iter().enumerate() {
             match cluster.is_alone() {
-                true => tell(&id, barrier, from_ref(block)),
-                false => tell(&format_args!("{id} of block ({x},{y},{z})"), barrier, from_ref(block)),
+                true => tell(&format_args!("barrier {id}"), barrier, from_ref(block)),
+                false => tell(&format_args!("barrier {id} of block ({x},{y},{z})"), barrier, from_ref(block)),
             }
         }
     }
-    tell(&"the cluster's", cluster.barrier(), &cluster.blocks);
+    tell(&"the barrier of the cluster", cluster.barrier(), &cluster.blocks);
     let mut trap = ended(launch, TrapKind::Deadlock, message);
     trap.waiting = waiting(launch, &places(from_ref(cluster)));
     let mut warps =

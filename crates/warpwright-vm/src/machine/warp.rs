@@ -124,6 +124,8 @@ pub(crate) struct Warp {
     pub(crate) exchange: Exchange,
     /// Asynchronous copies that are under way.
     pub(crate) copies: Copies,
+    /// Lanes that have arrived at the barrier of the cluster, and have not waited there since.
+    pub(crate) announced: u32,
 }
 
 impl Warp {
@@ -135,6 +137,7 @@ impl Warp {
         self.undefined.clear();
         self.frames.clear();
         self.current = 0;
+        self.announced = 0;
         self.slices = 0;
         self.clock = 0;
         self.polls = 0;

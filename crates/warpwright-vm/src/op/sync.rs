@@ -143,32 +143,45 @@ fn cluster_arrive(d: &mut Decoder<'_, '_>, aligned: bool, releases: bool) {
         if aligned && let Some(step) = m.converge(FULL, NONE) {
             return step;
         }
+        let arrived = m.barrier(CLUSTER_BARRIER).arrived().get(m.warp_at(CLUSTER_BARRIER)).copied();
+        if arrived.unwrap_or(0) & m.mask != 0 {
+            let message = "a thread arrives at the barrier of the cluster, and has arrived there in the same phase: it \
+                           must wait (`barrier.cluster.wait`) before it arrives again";
+            return m.trap(TrapKind::BadBarrier, message.to_owned());
+        }
+        m.warp.announced |= m.mask;
         m.arrive(Arrival { id: CLUSTER_BARRIER, count: None, waits: false, holds: 0, releases })
             .err()
             .unwrap_or(Step::Next)
     });
 }
 
-/// Waits for the phase in which the lanes have arrived, if it is not over.
+/// Waits for the phase in which the lanes have arrived, if it is not over. One that has not arrived waits for itself.
 fn cluster_wait(d: &mut Decoder<'_, '_>, aligned: bool) {
     d.emit_boxed(move |m, _| {
         if aligned && let Some(step) = m.converge(FULL, NONE) {
             return step;
         }
         if let Some(Resume::Passed { .. }) = m.take_resume() {
-            m.waited_for_cluster();
-            return Step::Next;
+            return m.pass_cluster_barrier();
         }
         let barrier = m.barrier(CLUSTER_BARRIER);
         let arrived = barrier.arrived().get(m.warp_at(CLUSTER_BARRIER)).copied().unwrap_or(0);
-        if arrived & m.mask == 0 {
-            m.waited_for_cluster();
-            return Step::Next;
+        if arrived & m.mask == 0 && m.mask & !m.warp.announced == 0 {
+            return m.pass_cluster_barrier();
         }
         let generation = barrier.generation;
         m.park(Park::Barrier { id: CLUSTER_BARRIER, generation });
         Step::Reload
     });
+}
+
+impl Machine<'_> {
+    fn pass_cluster_barrier(&mut self) -> Step {
+        self.warp.announced &= !self.mask;
+        self.waited_for_cluster();
+        Step::Next
+    }
 }
 
 fn fence(d: &mut Decoder<'_, '_>, scope: Scope, semantics: Option<Semantics>) {

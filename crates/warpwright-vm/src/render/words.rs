@@ -49,6 +49,9 @@ pub(super) fn title(finding: &Finding) -> String {
             let second = noun(finding.accesses.get(1).or(first));
             format!("{} and {second} of {space} memory race, between {between}", noun(first))
         }
+        FindingKind::UnstartedBlock => {
+            format!("{} of shared memory of a block that may not have begun", noun(first))
+        }
         FindingKind::NonCoherent => {
             if let Some(read) = finding.accesses.iter().find(|read| read.is_by_texture()) {
                 return format!("a {} reads what the same launch has written", read.object());

@@ -526,10 +526,5 @@ fn unsupported() {
             Attack::module(Attack::body("wgmma.fence.sync.aligned;").module.replace("sm_90", "sm_90a")),
             unsupported,
         ),
-        (
-            "a block that the cluster has not",
-            Attack::body("mapa.shared::cluster.u32 %r1, 0, 5;"),
-            Trap(TrapKind::BadOperand),
-        ),
     ]);
 }

@@ -201,6 +201,7 @@ fn clusters_have_the_shape_that_the_kernel_asks_for() {
         (".reqnctapercluster 2", (4, 1, 1), x(2), None),
         (".reqnctapercluster 2", (4, 1, 1), x(4), Some(Required([2, 1, 1]))),
         (".reqnctapercluster 1, 2, 4", (3, 2, 4), None, None),
+        (".reqnctapercluster 0", (4, 1, 1), None, Some(AtMost(16))),
         (".reqnctapercluster 2", (5, 1, 1), None, Some(Whole { grid: [5, 1, 1] })),
         (".explicitcluster", (4, 1, 1), None, Some(Said)),
         (".explicitcluster", (4, 1, 1), x(2), None),

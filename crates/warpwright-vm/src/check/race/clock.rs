@@ -494,6 +494,16 @@ impl Clocks {
             .collect()
     }
 
+    /// The same for lanes together, to the device: what one of them knew all release.
+    pub(super) fn release_together(&mut self, warp: u8, mask: u32) -> Seen {
+        self.extra = true;
+        let tick = self.tick();
+        let mut all = Knowledge::clone(&self.common);
+        self.gather(warp, mask, false, &mut all);
+        all.own.raise_lanes(warp, mask, self.whole(warp, mask), tick);
+        Seen { device: all.into_floors(self.block), block: Floors::default() }
+    }
+
     /// A strong read of a lane observed a location to which this was released.
     pub(super) fn observe(&mut self, warp: u8, lane: u32, place: ScalarPlace, seen: &Seen) {
         if seen.is_empty() {

@@ -333,6 +333,11 @@ impl BlockRaces {
         non_coherent::access(access, (&entry, !texture), memory, &mut worker.pieces, found);
     }
 
+    /// Whether a thread has acquired something from another block.
+    pub(crate) fn knows_others(&self) -> bool {
+        self.clocks.knows_others()
+    }
+
     /// Whether a thread of the block has passed `griddepcontrol.wait`.
     pub(crate) fn has_grid_wait(&self) -> bool {
         self.clocks.has_grid_wait()
@@ -345,27 +350,36 @@ impl BlockRaces {
 
     /// Lanes release to a place that is known by an address, for threads of other blocks.
     pub fn release_to(&mut self, launch: &LaunchRaces, address: u64, warp: u8, mask: u32) {
-        let (access, block) = (synchronisation(address, warp, mask), self.clocks.block);
-        release_all(&mut self.clocks, &access, Scope::Device, true, |place, thread, released| {
-            launch.locations.release(place, (block, thread), released, false);
-        });
+        let released = self.clocks.release_together(warp, mask);
+        self.release_at(launch, address, (warp, mask), &released);
+    }
+
+    /// The same by a relaxed operation: what was fenced before.
+    pub fn release_fenced_to(&mut self, launch: &LaunchRaces, address: u64, warp: u8, mask: u32) {
+        for lane in lanes(mask) {
+            let released = self.clocks.fenced(warp, lane);
+            self.release_at(launch, address, (warp, 1 << lane), &released);
+        }
     }
 
     /// The asynchronous copies that lanes have issued so far are released there.
     pub fn release_copies_to(&mut self, launch: &LaunchRaces, address: u64, warp: u8, mask: u32) {
-        let (access, block) = (synchronisation(address, warp, mask), self.clocks.block);
         let released = self.clocks.release_copies(warp, mask);
-        for lane in lanes(mask) {
-            for place in access.places(lane) {
-                launch.locations.release(place, (block, knowledge::thread(warp, lane)), &released, false);
-            }
-        }
+        self.release_at(launch, address, (warp, mask), &released);
+    }
+
+    fn release_at(&self, launch: &LaunchRaces, address: u64, (warp, mask): (u8, u32), released: &Seen) {
+        let thread = knowledge::thread(warp, mask.trailing_zeros() & 31);
+        launch.locations.release((address, 8), (self.clocks.block, thread), released, false);
     }
 
     /// Lanes acquire what was released there.
     pub fn acquire_from(&mut self, launch: &LaunchRaces, address: u64, warp: u8, mask: u32) {
-        let (access, block) = (synchronisation(address, warp, mask), self.clocks.block);
-        observe_all(&mut self.clocks, &access, |place, scope| launch.locations.observe(place, block, scope));
+        let Some(seen) = launch.locations.observe((address, 8), self.clocks.block, Scope::Device) else {
+            return;
+        };
+        let released: Vec<(u32, Seen)> = lanes(mask).map(|lane| (lane, seen.clone())).collect();
+        self.clocks.learn(warp, mask, &released);
     }
 
     /// Records the observation of a strong read of shared memory, after the read: of the access recorded last.
@@ -454,14 +468,6 @@ told! {
     mbarrier_waited(address: u64, warp: u8, mask: u32) => phase_wait(address, warp, mask);
     /// The same by a relaxed operation.
     mbarrier_seen(address: u64, warp: u8, mask: u32) => phase_see(address, warp, mask);
-}
-
-/// What lanes do at a place that is no memory of the program's.
-fn synchronisation(address: u64, warp: u8, mask: u32) -> WarpAccess<'static> {
-    const NOWHERE: [u64; 32] = [0; 32];
-    let strength = Strength::Strong { scope: Scope::Device, acquire: true, release: true };
-    let kind = AccessKind::Atomic;
-    WarpAccess { warp, mask, base: address, offsets: &NOWHERE, bytes: 8, element: 8, pc: 0, kind, strength }
 }
 
 /// Enters what each lane releases by a strong write, to each of its elements.

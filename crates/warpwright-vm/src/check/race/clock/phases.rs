@@ -1,6 +1,6 @@
 //! Barriers that have phases, in shared memory or of the cluster: what arrivals release, and what waits acquire.
 
-use super::{Clocks, Floors, Knowledge, Known, Seen, agent, lanes};
+use super::{Clocks, Floors, Known, Seen, agent, lanes};
 
 /// A barrier in shared memory.
 #[derive(Debug, Default)]
@@ -19,11 +19,7 @@ impl Clocks {
         let released = if agents {
             self.release_copies(warp, mask).device
         } else {
-            let tick = self.tick();
-            let mut all = Knowledge::clone(&self.common);
-            self.gather(warp, mask, false, &mut all);
-            all.own.raise_lanes(warp, mask, self.whole(warp, mask), tick);
-            all.into_floors(self.block)
+            self.release_together(warp, mask).device
         };
         self.phases.entry(barrier).or_default().current.join(&released);
     }
