@@ -1,6 +1,6 @@
 //! The calls by which instructions report to the checks.
 
-use super::observe::{RACE_BARRIER, Touch, scope_of};
+use super::observe::{Touch, phase_of_cluster, relaxed_phase_of_cluster, scope_of};
 use super::race::{AccessKind, FenceKind};
 use super::{Action, FindingKind, RawFinding, RawPlace, RawSite};
 use crate::machine::{CLUSTER_BARRIER, LANES, LanesOf, Machine, Park, Row32};
@@ -11,11 +11,6 @@ use warpwright_ptx::op::family::{Family, Sync};
 
 /// The address of shared memory under which the cluster's barrier is known: there is none.
 const CLUSTER_PHASES: u64 = u64::MAX;
-
-/// Where the race check has a phase of the cluster's barrier.
-fn phase_of_cluster(generation: u64) -> u64 {
-    RACE_BARRIER + 8 * (generation & 1)
-}
 
 /// Warp collectives and registers.
 impl Machine<'_> {
@@ -124,7 +119,11 @@ impl<'a> Machine<'a> {
     pub(crate) fn barrier_announced(&mut self, id: u32, releases: bool) {
         let mask = self.mask;
         if id == CLUSTER_BARRIER && !self.cluster.is_alone() {
-            self.release_to_peers(phase_of_cluster(self.barrier(id).generation), mask, releases);
+            let generation = self.barrier(id).generation;
+            self.release_to_peers(phase_of_cluster(generation), mask, releases);
+            if !releases {
+                self.release_to_peers(relaxed_phase_of_cluster(generation), mask, true);
+            }
         }
         self.tell(|races, warp| match id {
             CLUSTER_BARRIER if releases => races.mbarrier_arrive(CLUSTER_PHASES, warp, mask),
@@ -159,12 +158,10 @@ impl<'a> Machine<'a> {
     /// The lanes that execute have waited at the barrier of the cluster.
     pub(crate) fn waited_for_cluster(&mut self) {
         let mask = self.mask;
-        self.block.checks.met = true;
+        let generation = self.barrier(CLUSTER_BARRIER).generation;
+        self.block.checks.met = generation;
         self.tell(|races, warp| races.mbarrier_waited(CLUSTER_PHASES, warp, mask));
-        self.acquire_from_peers(
-            phase_of_cluster(self.barrier(CLUSTER_BARRIER).generation.wrapping_sub(1)),
-            mask,
-        );
+        self.acquire_from_peers(phase_of_cluster(generation.wrapping_sub(1)), mask);
     }
 
     /// An asynchronous copy has been issued that reads or writes.

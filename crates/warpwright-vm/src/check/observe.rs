@@ -13,7 +13,7 @@ use super::{Action, Between, Collector, FindingKind, Hazard, InitBits, RawFindin
 use crate::device::RESERVED_SHARED;
 use crate::launch::Launch;
 use crate::machine::{LANES, LanesOf, Machine, Registers, Warp};
-use crate::memory::{Element, Group, Order, RegionKind, SpaceKind};
+use crate::memory::{Element, FaultKind, Group, Order, RegionKind, SpaceKind};
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,8 +25,8 @@ pub(crate) struct BlockChecks {
     pub(super) races: Option<Box<BlockRaces>>,
     /// It has released the dependent launches.
     pub(super) released: bool,
-    /// Its threads have met those of the others of its cluster.
-    pub(super) met: bool,
+    /// The phases of the cluster's barrier that its threads have waited for.
+    pub(super) met: u64,
 }
 
 /// What the checks know of the shared memory of a cluster.
@@ -43,13 +43,13 @@ pub(crate) struct SharedChecks {
 pub(crate) const RACE_BYTES: u64 = 1 << 23;
 
 /// Where the phases of the cluster's barrier are among them.
-pub(super) const RACE_BARRIER: u64 = RACE_BYTES - 16;
+const RACE_BARRIER: u64 = RACE_BYTES - 32;
 
 impl BlockChecks {
     /// Begins a block.
     pub(crate) fn start(&mut self, launch: &Launch, number: u64) {
         let checks = launch.options.checks;
-        (self.released, self.met) = (false, false);
+        (self.released, self.met) = (false, 0);
         if checks.race {
             let mode = mode(launch);
             // Numbers that differ by 2³² are of blocks long gone.
@@ -102,6 +102,17 @@ impl SharedChecks {
         let (bytes, origin) = self.undefined.get(&(at / 4))?;
         (bytes >> (at % 4) & 1 != 0 && !self.is_written(at)).then_some(*origin)
     }
+}
+
+/// Where the race check has a phase of the cluster's barrier.
+pub(super) fn phase_of_cluster(generation: u64) -> u64 {
+    RACE_BARRIER + 8 * (generation & 1)
+}
+
+/// The same for what comes before relaxed arrivals: it has happened, and is ordered before nothing but the end of a
+/// block.
+pub(super) fn relaxed_phase_of_cluster(generation: u64) -> u64 {
+    RACE_BARRIER + 16 + 8 * (generation & 1)
 }
 
 /// What the checks keep for a host thread.
@@ -396,7 +407,7 @@ impl<'a> Machine<'a> {
         let checks = &self.block.checks;
         let is_peer = matches!(group.region.kind, RegionKind::Shared)
             && group.region.origin.wrapping_sub(self.block.shared_base) >= self.launch.shape.shared_bytes();
-        if !is_peer || checks.met || checks.races.as_ref().is_none_or(|races| races.knows_others()) {
+        if !is_peer || checks.met != 0 || checks.races.as_ref().is_none_or(|races| races.knows_others()) {
             return;
         }
         let lane = group.mask.trailing_zeros() as usize & 31;
@@ -409,6 +420,42 @@ impl<'a> Machine<'a> {
             second: None,
             count: 1,
         });
+    }
+
+    /// All threads of the block have exited. What others have accessed of its shared memory they must have done before:
+    /// nothing else is there to show it but that the block has learned of it, or that they met. A relaxed arrival is
+    /// enough for that.
+    pub(crate) fn look_for_unfinished(&mut self) {
+        let (launch, bytes) = (self.launch, self.launch.shape.shared_bytes());
+        let (base, from, met) = (self.cluster.race_base(), self.block.shared_base, self.block.checks.met);
+        let number = self.block.number as u32;
+        let Some(races) = &mut self.block.checks.races else { return };
+        if self.cluster.is_alone() || !launch.options.checks.race || bytes == 0 {
+            return;
+        }
+        if let Some(last) = met.checked_sub(1) {
+            races.acquire_from(&launch.races, base + relaxed_phase_of_cluster(last), 0, 1);
+        }
+        races.barrier_all();
+        let end = WarpAccess {
+            warp: 0,
+            mask: 1,
+            base: base + from,
+            offsets: &[0; LANES],
+            bytes: bytes as u32,
+            element: 1,
+            pc: 0,
+            kind: AccessKind::Write,
+            strength: Strength::Weak,
+        };
+        let mut found = |race: Race| {
+            if race.first.block != number {
+                let race = Race { address: launch.shape.shared_address(race.address - base), ..race };
+                let both = pair(FindingKind::Access(FaultKind::Exited), SpaceKind::Shared, &race);
+                launch.findings.add(RawFinding { second: None, ..both });
+            }
+        };
+        races.global(&launch.races, &mut self.worker.checks.races, &end, &Unknown, &mut found);
     }
 
     /// The lanes that may use what an access reads.

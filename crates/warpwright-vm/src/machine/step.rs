@@ -212,6 +212,7 @@ impl<'a> Machine<'a> {
                 }
             }
             if self.block.is_done() {
+                self.look_for_unfinished();
                 return BlockStatus::Done;
             }
             if !ran && !self.release_reconvergence() {
