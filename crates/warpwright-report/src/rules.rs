@@ -39,7 +39,7 @@ pub(crate) const RULES: &[Rule] = rules! {
             "The pointer, or the one it was computed from, is null: look at the arguments of the launch."
         "wrong-space" Error "Access to an address of another state space"
             "The instruction names a state space, and the address belongs to another one or to none."
-        "exited-block" Error "Access to shared memory of a block that has exited"
+        "exited-block" Error "Access to shared memory of a block that may have exited"
             "Shared memory is there as long as its block. Let the blocks of a cluster meet at `barrier.cluster` before they \
              exit."
         "read-only" Error "Write to memory that cannot be written"

@@ -554,7 +554,7 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
                 FaultKind::Null => "goes through a null pointer",
                 FaultKind::WrongSpace => "has an address of another state space; convert it with `cvta`",
                 FaultKind::Exited => {
-                    "is to shared memory of a block that has exited: let the blocks of the cluster meet at \
+                    "is to shared memory of a block that may have exited: let the blocks of the cluster meet at \
                      `barrier.cluster` before they exit"
                 }
                 FaultKind::ReadOnly => "changes memory that is read only",

@@ -62,7 +62,7 @@ pub enum FaultKind {
     Null,
     /// The address belongs to another state space.
     WrongSpace,
-    /// It is to shared memory of a block of the cluster that has exited.
+    /// It is to shared memory of a block of the cluster that has exited, or that nothing keeps from it: then it was done.
     Exited,
     /// The memory is read-only.
     ReadOnly,

@@ -29,7 +29,7 @@ pub(super) fn title(finding: &Finding) -> String {
                 FaultKind::Freed => "is to memory that was given back",
                 FaultKind::Null => "is through a null pointer",
                 FaultKind::WrongSpace => "is to an address of another state space",
-                FaultKind::Exited => "is to shared memory of a block that has exited",
+                FaultKind::Exited => "is to shared memory of a block that may have exited",
                 FaultKind::ReadOnly => "is to memory that cannot be written",
                 FaultKind::Constant => "is to constant memory, which PTX leaves undefined",
                 FaultKind::Unmapped => "is to reserved addresses where no memory is mapped",
