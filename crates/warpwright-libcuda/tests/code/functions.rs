@@ -225,6 +225,21 @@ fn clusters_are_asked_for_whole() {
         assert_eq!(launch(add, CUstream::NULL, &[word, 1]), status, "{cluster:?}");
     }
     assert_eq!(read(word, 1), [2]);
+    // What a kernel was compiled for is there to be read, and cannot be set.
+    let text =
+        |of: &str| format!(".version 7.8\n.target sm_90\n.address_size 64\n.entry k() {of} {{ ret; }}");
+    let compiled = function(load(&text(".reqnctapercluster 2, 3")).unwrap(), "k").unwrap();
+    assert_eq!(sizes.map(|size| attribute(compiled, size)), [Ok(2), Ok(3), Ok(1)]);
+    assert_eq!(attribute(compiled, Attribute::CLUSTER_SIZE_MUST_BE_SET), Ok(0));
+    assert_eq!(call!(cuFuncSetAttribute(compiled, sizes[0], 2)), Status::NOT_PERMITTED);
+    assert_eq!(launch(compiled, CUstream::NULL, &[]), Status::INVALID_CLUSTER_SIZE, "a grid of one block");
+    let open = function(load(&text(".explicitcluster")).unwrap(), "k").unwrap();
+    assert_eq!(attribute(open, Attribute::CLUSTER_SIZE_MUST_BE_SET), Ok(1));
+    assert_eq!(launch(open, CUstream::NULL, &[]), Status::INVALID_CLUSTER_SIZE);
+    for size in sizes {
+        ok!(cuFuncSetAttribute(open, size, 1));
+    }
+    assert_eq!(launch(open, CUstream::NULL, &[]), OK);
     let (mut name, mut bytes) = (std::ptr::null(), 0usize);
     fails!(INVALID_VALUE, cuFuncGetName(output(&mut name), CUfunction::NULL));
     fails!(INVALID_VALUE, cuFuncGetParamInfo(CUfunction::NULL, 0, output(&mut bytes), nowhere()));

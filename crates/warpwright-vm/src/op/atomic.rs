@@ -28,30 +28,33 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::Atom(op) => {
             let common = (op.semantics, op.scope, op.noftz);
             let address = (d.address(&op.address), space(d, op.space, &op.address));
-            emit(d, Action::Combine(op.op), op.ty, common, address, &op.b, Some(&op.d));
+            let op = decoded(d, Action::Combine(op.op), op.ty, common, address, &op.b, Some(&op.d));
+            emit(d, op);
         }
         Op::Red(op) => {
             let common = (op.semantics, op.scope, op.noftz);
             let address = (d.address(&op.address), space(d, op.space, &op.address));
-            emit(d, Action::Combine(op.op), op.ty, common, address, &op.b, None);
+            let op = decoded(d, Action::Combine(op.op), op.ty, common, address, &op.b, None);
+            emit(d, op);
         }
         Op::AtomCas(op) => {
             let common = (op.semantics, op.scope, false);
             let address = (d.address(&op.address), space(d, op.space, &op.address));
             let action = Action::Compare(source(d, &op.b, op.ty));
             let to = op.d.0.map_or(Dsts::Sink, Dsts::One);
-            emit(d, action, op.ty, common, address, &Srcs::One(op.c.clone()), Some(&to));
+            let op = decoded(d, action, op.ty, common, address, &Srcs::One(op.c.clone()), Some(&to));
+            emit(d, op);
         }
         Op::RedAsync(op) => {
             let common = (Some(op.semantics), Some(op.scope), false);
             let address = (d.address(&op.address), space(d, op.space, &op.address));
             let (action, operand) = (Action::Combine(op.op), Srcs::One(op.b.clone()));
+            let reduction = decoded(d, action, op.ty, common, address, &operand, None);
             match &op.barrier {
-                None => emit(d, action, op.ty, common, address, &operand, None),
+                None => emit(d, reduction),
                 Some(barrier) => {
                     let at = At::decode(d, barrier, op.space);
-                    let op = decoded(d, action, op.ty, common, address, &operand, None);
-                    d.emit_boxed(move |m, _| m.reduce_async(&op, at).err().unwrap_or(Step::Next));
+                    d.emit_boxed(move |m, _| m.reduce_async(&reduction, at).err().unwrap_or(Step::Next));
                 }
             }
         }
@@ -91,17 +94,8 @@ pub(super) struct Atomic {
 /// Elements of a vector at most.
 const MAX_ELEMENTS: usize = 8;
 
-fn emit(
-    d: &mut Decoder<'_, '_>,
-    action: Action,
-    ty: Type,
-    (semantics, scope, noftz): (Option<Semantics>, Option<Scope>, bool),
-    (address, space): (Address, SpaceKind),
-    operands: &Srcs,
-    to: Option<&Dsts>,
-) {
-    let op = decoded(d, action, ty, (semantics, scope, noftz), (address, space), operands, to);
-    if ty.bits() == 128 {
+fn emit(d: &mut Decoder<'_, '_>, op: Atomic) {
+    if op.ty.bits() == 128 {
         d.emit_boxed(move |m, _| m.atomic128(&op));
     } else if op.elements.len() == 1 {
         d.emit_boxed(move |m, _| m.atomic::<1>(&op));

@@ -25,25 +25,12 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::Ldu(ld) => emit_load(d, &ld.d, ld.ty, (ld.space, &ld.address), Order::WEAK),
         Op::St(st) => {
             let order = order(st.semantics, st.scope, st.mmio);
-            let op = MemoryOp {
-                address: d.address(&st.address),
-                space: space(d, st.space, &st.address),
-                bytes: st.ty.bytes(),
-                elements: st.a.as_slice().iter().map(|src| source(d, src, st.ty)).collect(),
-                signed: false,
-                order,
-            };
+            let op = stored(d, &st.a, st.ty, (st.space, &st.address), order);
             emit_store(d, op);
         }
         Op::StAsync(st) => {
-            let op = MemoryOp {
-                address: d.address(&st.address),
-                space: space(d, st.space, &st.address),
-                bytes: st.ty.bytes(),
-                elements: st.a.as_slice().iter().map(|src| source(d, src, st.ty)).collect(),
-                signed: false,
-                order: order(st.semantics, st.scope, st.mmio),
-            };
+            let order = order(st.semantics, st.scope, st.mmio);
+            let op = stored(d, &st.a, st.ty, (st.space, &st.address), order);
             match &st.barrier {
                 Some(barrier) => super::deferred::store(d, op, barrier, st.space),
                 None => emit_store(d, op),
@@ -146,6 +133,24 @@ impl LaneOp for Store {
         let launch = m.launch;
         m.store(&launch.code.memory[i.x as usize]);
         Step::Next
+    }
+}
+
+/// A store of these sources.
+fn stored(
+    d: &mut Decoder<'_, '_>,
+    from: &Srcs,
+    ty: Type,
+    (to, address): (Option<Space>, &Address),
+    order: Order,
+) -> MemoryOp {
+    MemoryOp {
+        address: d.address(address),
+        space: space(d, to, address),
+        bytes: ty.bytes(),
+        elements: from.as_slice().iter().map(|src| source(d, src, ty)).collect(),
+        signed: false,
+        order,
     }
 }
 
