@@ -252,26 +252,26 @@ impl GlobalMap {
         if let Some(other) = self.host_overlap(start, end) {
             return Err(Overlap::Memory(other.base, other.bytes));
         }
-        let over: Vec<u64> = self.host_within(start, end).map(|(&start, _)| start).collect();
-        for start in over {
-            self.host.remove(&start);
+        let (from, to) = (start.saturating_sub(HOST_PIECES), end.saturating_add(HOST_PIECES));
+        let near: Vec<(u64, u64, u32)> =
+            self.host_within(from, to).map(|(&near, &(near_end, id))| (near, near_end, id)).collect();
+        for &(near, near_end, _) in &near {
+            if near < end && near_end > start {
+                self.host.remove(&near);
+            }
         }
         self.host.insert(start, (end, id));
         self.put(allocation.clone());
-        self.forget_around(start, end);
+        near.iter().for_each(|&(_, _, id)| self.forget_ghost(id));
         Ok(allocation)
     }
 
     /// Forgets memory of the host that was given back and is close to a piece that is mapped now: the host's allocator
     /// has cut its memory anew, so that what an index too far meets was never the program's.
-    fn forget_around(&mut self, start: u64, end: u64) {
-        let (from, to) = (start.saturating_sub(HOST_PIECES), end.saturating_add(HOST_PIECES));
-        let near: Vec<u32> = self.host_within(from, to).map(|(_, &(_, id))| id).collect();
-        for id in near {
-            if let Some(at) = self.ghosts.iter().position(|&ghost| ghost == id) {
-                self.ghosts.remove(at);
-                self.forget(id);
-            }
+    fn forget_ghost(&mut self, id: u32) {
+        if let Some(at) = self.ghosts.iter().position(|&ghost| ghost == id) {
+            self.ghosts.remove(at);
+            self.forget(id);
         }
     }
 
@@ -524,8 +524,14 @@ mod tests {
         assert_eq!(map.nearest(base + 36).map(|found| found.id), Some(second));
         assert!(map.lookup(base + 16384).is_some_and(|found| found.freed), "far away it is known");
         assert!(map.lookup(base + 64).is_some_and(|found| found.id == kept && !found.freed));
-        // Numbers are given once.
+        // One that has its addresses from another is no other one's neighbour later.
         map.free(second);
+        let again = place(&mut map, 16, 16);
+        map.free(again);
+        let before = place(&mut map, 0, 16);
+        assert_eq!(map.nearest(base + 20).map(|found| found.id), Some(before));
+        // Numbers are given once.
+        map.free(before);
         let ids: Vec<u32> = (0..3).map(|at| place(&mut map, 128 + 16 * at, 16)).collect();
         assert!(ids.iter().all(|id| map.get(*id).is_some_and(|found| !found.freed)));
         assert_eq!(ids.iter().chain([&kept]).collect::<std::collections::BTreeSet<_>>().len(), 4);
