@@ -1,7 +1,7 @@
 //! The calls by which instructions report to the checks.
 
 use super::observe::{Touch, phase_of_cluster, relaxed_phase_of_cluster, scope_of};
-use super::race::{AccessKind, FenceKind};
+use super::race::{AccessKind, Agent, FenceKind};
 use super::{Action, FindingKind, RawFinding, RawPlace, RawSite};
 use crate::machine::{CLUSTER_BARRIER, LANES, LanesOf, Machine, Park, Row32};
 use crate::memory::{Fault, Group, Order};
@@ -177,6 +177,18 @@ impl<'a> Machine<'a> {
         self.tell(|races, warp| races.commit_group(warp, mask));
     }
 
+    /// Groups of bulk copies have been closed.
+    pub(crate) fn committed_bulk(&mut self) {
+        let mask = self.mask;
+        self.tell(|races, warp| races.commit_bulk_group(warp, mask));
+    }
+
+    /// All groups of bulk copies but the last `pending` are complete, or have been `read`.
+    pub(crate) fn waited_for_bulk(&mut self, pending: u32, read: bool) {
+        let mask = self.mask;
+        self.tell(|races, warp| races.wait_bulk_group(warp, mask, pending as usize, read));
+    }
+
     /// Asynchronous copies have been waited for.
     pub(crate) fn waited_for_copies(&mut self, pending: Option<u32>) {
         let mask = self.mask;
@@ -221,12 +233,12 @@ impl<'a> Machine<'a> {
         });
     }
 
-    /// The asynchronous copies of a lane have arrived at an mbarrier.
-    pub(crate) fn copies_arrived_at_mbarrier(&mut self, at: u32, lane: usize) {
+    /// What an agent of a lane has done has arrived at an mbarrier.
+    pub(crate) fn copies_arrived_at_mbarrier(&mut self, agent: Agent, at: u32, lane: usize) {
         if self.owner(at) != self.block.rank {
-            return self.release_copies_to_peers(at.into(), 1 << lane);
+            return self.release_copies_to_peers(agent, at.into(), 1 << lane);
         }
-        self.tell(|races, warp| races.mbarrier_arrive_copies(at.into(), warp, 1 << lane));
+        self.tell(|races, warp| races.mbarrier_arrive_copies(at.into(), warp, 1 << lane, agent));
     }
 
     /// The phase of an mbarrier is over.

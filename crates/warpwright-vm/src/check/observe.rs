@@ -5,7 +5,7 @@
 
 use super::init::Written;
 use super::race::{
-    AccessKind, BlockRaces, Mode, Race, RaceSpace, Scope, Stored, Strength, Unknown, WarpAccess, WorkerRaces,
+    AccessKind, Agent, BlockRaces, Mode, Race, RaceSpace, Scope, Stored, Strength, Unknown, WarpAccess, WorkerRaces,
     byte_runs,
 };
 use super::undefined::Origin;
@@ -83,6 +83,16 @@ impl SharedChecks {
                 self.written.set(block * shape.shared_bytes() + shape.reserved_shared, RESERVED_SHARED);
             }
         }
+    }
+
+    /// Bytes of shared memory hold what is defined.
+    pub(super) fn define(&mut self, at: u64, bytes: u64) {
+        self.written.set(at, bytes);
+    }
+
+    /// Whether all of these bytes do.
+    pub(super) fn are_written(&self, at: u64, bytes: u64) -> bool {
+        self.written.is_set(at, bytes)
     }
 
     /// An undefined value is stored to a byte of shared memory.
@@ -172,9 +182,9 @@ fn action(kind: AccessKind) -> Action {
     match kind {
         AccessKind::Read => Action::Read,
         AccessKind::Write => Action::Write,
-        AccessKind::Atomic | AccessKind::Swap => Action::Atomic,
-        AccessKind::AsyncRead => Action::AsyncRead,
-        AccessKind::AsyncWrite => Action::AsyncWrite,
+        AccessKind::Atomic | AccessKind::Swap | AccessKind::AsyncAtomic(_) => Action::Atomic,
+        AccessKind::AsyncRead(_) => Action::AsyncRead,
+        AccessKind::AsyncWrite(_) => Action::AsyncWrite,
     }
 }
 
@@ -505,7 +515,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    fn look_for_unwritten(&mut self, touch: Touch, group: &Group<'a>, start: u32) {
+    pub(crate) fn look_for_unwritten(&mut self, touch: Touch, group: &Group<'a>, start: u32) {
         let (kind, size) = (touch.kind, u64::from(group.bytes));
         let mut unwritten = 0;
         match group.region.kind {
@@ -557,7 +567,7 @@ impl<'a> Machine<'a> {
     }
 
     #[cold]
-    fn add_unwritten(&mut self, touch: Touch, group: &Group<'a>, lanes: u32) {
+    pub(super) fn add_unwritten(&mut self, touch: Touch, group: &Group<'a>, lanes: u32) {
         let (space, base) = match group.region.kind {
             RegionKind::Global(allocation) => (SpaceKind::Global, allocation.base),
             RegionKind::Shared => (SpaceKind::Shared, 0),
@@ -630,9 +640,9 @@ impl<'a> Machine<'a> {
     }
 
     /// Copies of lanes have arrived at one.
-    pub(super) fn release_copies_to_peers(&mut self, at: u64, mask: u32) {
+    pub(super) fn release_copies_to_peers(&mut self, agent: Agent, at: u64, mask: u32) {
         let (launch, address) = (self.launch, self.cluster.race_base() + at);
-        self.tell(|races, warp| races.release_copies_to(&launch.races, address, warp, mask));
+        self.tell(|races, warp| races.release_copies_to(&launch.races, address, warp, mask, agent));
     }
 
     /// Lanes acquire from one, if there are such blocks.

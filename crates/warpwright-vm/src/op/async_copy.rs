@@ -1,6 +1,6 @@
 //! Asynchronous copies: `cp.async` and its groups.
 
-use crate::check::race::AccessKind;
+use crate::check::race::{AccessKind, Agent};
 use crate::decode::Decoder;
 use crate::machine::{Copy, LANES, LanesOf, Machine, Row32, lanewise};
 use crate::memory::{AccessSpec, Address, Group, RegionKind, SpaceKind};
@@ -99,7 +99,7 @@ impl<'a> Machine<'a> {
             let spec = AccessSpec { space: SpaceKind::Global, bytes: size, align: op.bytes, write: false };
             let mut todo = lanes;
             while let Some(group) = self.next_group(spec, &from, &mut todo) {
-                self.issued_copy(AccessKind::AsyncRead, &group);
+                self.issued_copy(AccessKind::AsyncRead(Agent::Copies), &group);
                 let Group { region, mask, offsets, .. } = group;
                 readable |= mask;
                 if let RegionKind::Global(allocation) = region.kind {
@@ -118,7 +118,7 @@ impl<'a> Machine<'a> {
         let spec = AccessSpec { space: SpaceKind::Shared, bytes: op.bytes, align: op.bytes, write: true };
         let mut todo = self.mask & readable;
         while let Some(group) = self.next_group(spec, &to, &mut todo) {
-            self.issued_copy(AccessKind::AsyncWrite, &group);
+            self.issued_copy(AccessKind::AsyncWrite(Agent::Copies), &group);
             LanesOf(group.mask).for_each(|lane| copy.offsets[lane] = group.offsets[lane] as u32);
             copy.mask |= group.mask;
         }

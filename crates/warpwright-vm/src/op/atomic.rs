@@ -265,13 +265,30 @@ fn change_global(allocation: &Allocation, offset: u64, bytes: u32, change: impl 
     }
 }
 
+/// Combines a value with an element in memory, in global memory or in that of the cluster.
+pub(super) fn combine_in_memory(
+    shared: &mut [u32],
+    region: RegionKind<'_>,
+    offset: u64,
+    (op, ty, noftz): (AtomicOp, Type, bool),
+    value: u64,
+) {
+    let bytes = ty.bytes();
+    match region {
+        RegionKind::Global(allocation) => {
+            change_global(allocation, offset, bytes, |old| combine(op, ty, !noftz, old, value))
+        }
+        _ => change_shared(shared, offset, bytes, |old| combine(op, ty, false, old, value)),
+    };
+}
+
 impl<'a> Machine<'a> {
     /// A reduction whose bytes an mbarrier counts.
     fn reduce_async(&mut self, op: &Atomic, at: At) -> Result<(), Step> {
         let (addresses, barriers) = (self.addresses(&op.address), self.addresses(&at.address));
         self.refuse_deferred(&addresses, &barriers)?;
         match self.atomic::<1>(op) {
-            Step::Next => self.complete_bytes((barriers, at.space), self.mask, op.ty.bytes(), false),
+            Step::Next => self.complete_bytes((barriers, at.space), self.mask, op.ty.bytes(), None),
             stop => Err(stop),
         }
     }

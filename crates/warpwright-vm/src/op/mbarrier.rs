@@ -13,7 +13,7 @@
 //! The state that an arrival returns is the barrier's contents before it.
 
 use crate::check::Touch;
-use crate::check::race::AccessKind;
+use crate::check::race::{AccessKind, Agent};
 use crate::decode::{Decoder, Rows};
 use crate::launch::{Race, TrapKind};
 use crate::machine::{Inst, LANES, LanesOf, Machine, Row32, Row64, Step, lanewise};
@@ -367,21 +367,21 @@ impl<'a> Machine<'a> {
         Step::Next
     }
 
-    /// Asynchronous operations of lanes are complete, of so many bytes each, at mbarriers that expect them. They were
-    /// `copies`, or accesses of the lanes themselves.
+    /// Asynchronous operations of lanes are complete, of so many bytes each, at mbarriers that expect them. An agent
+    /// did them, or the lanes themselves.
     pub(super) fn complete_bytes(
         &mut self,
         barriers: (Row64, SpaceKind),
         mask: u32,
         bytes: u32,
-        copies: bool,
+        agent: Option<Agent>,
     ) -> Result<(), Step> {
         let step = self.with_barriers_at(barriers, mask, AccessKind::Atomic, |m, at, lane| {
             let mut state = m.barrier_state(at)?;
             state.expect(-i64::from(bytes))?;
-            match copies {
-                true => m.copies_arrived_at_mbarrier(at, lane),
-                false => m.arrived_at_mbarrier(at, lane, true),
+            match agent {
+                Some(agent) => m.copies_arrived_at_mbarrier(agent, at, lane),
+                None => m.arrived_at_mbarrier(at, lane, true),
             }
             m.settle_mbarrier(at, state);
             Ok(false)
@@ -482,7 +482,7 @@ impl<'a> Machine<'a> {
         self.end_copies(None);
         self.with_barriers((at, AccessKind::Atomic), |m, at, lane| {
             let mut state = m.barrier_state(at)?;
-            m.copies_arrived_at_mbarrier(at, lane);
+            m.copies_arrived_at_mbarrier(Agent::Copies, at, lane);
             if noinc {
                 state.arrive(1)?;
                 m.settle_mbarrier(at, state);

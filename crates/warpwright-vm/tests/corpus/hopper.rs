@@ -60,29 +60,34 @@ fn barrier_tx(_: &File) -> Vec<Case> {
     let mut annotated = launch("annotated", 2, 64);
     let (a, b) = (annotated.add(Some(bytes(&x)), Expect::Same), annotated.add(None, exactly(&doubled)));
     let input = rng.ints(256, -5, 5);
+    let reversed: Vec<i32> = input.iter().rev().copied().collect();
     vec![
         annotated.raw(&[0u64], &[(0, a)]).raw(&[0u64], &[(0, b)]).scalar(n as i32),
-        launch("barrier_tx", 1, 256)
-            .input(&input)
-            .inout(&[0i32; 256], Expect::Same)
-            .traps(&["cp.async.bulk"]),
+        launch("barrier_tx", 1, 256).input(&input).output(exactly(&reversed)),
     ]
 }
 
 fn async_stores(_: &File) -> Vec<Case> {
-    let input = [1i32; 128];
-    let traps = &["cp.async.bulk"];
+    let mut rng = Rng::new(1705);
+    let input = rng.ints(128, -500, 500);
+    // Each of the two blocks gets what the other one has.
+    let got = |i: usize| input[i ^ 64];
+    let want: Vec<i32> = (0..256).map(|i| got(i % 128) + if i < 128 { 0 } else { 5 + i as i32 % 64 }).collect();
     let sum = launch("multimem_sum", 1, 32).inout(&[1f32; 128], Expect::Same).input(&[0u32]);
     vec![
-        launch("push_next", 2, 64).input(&input).inout(&[0i32; 256], Expect::Same).traps(traps),
+        launch("push_next", 2, 64).input(&input).output(exactly(&want)),
         sum.inout(&[0f32; 32], Expect::Same).traps(&["multimem"]),
     ]
 }
 
 fn tma_bulk(_: &File) -> Vec<Case> {
-    let x = [1f32; 2048];
-    let case = launch("bulk_scale", 1, 128).input(&x).inout(&x, Expect::Same).inout(&x, Expect::Same);
-    vec![case.scalar(2f32).scalar(2i32).traps(&["cp.async.bulk"])]
+    let mut rng = Rng::new(1706);
+    let (blocks, tiles, factor) = (2, 5, 2f32);
+    let x: Vec<f32> = rng.ints(blocks * tiles * 1024, -100, 100).iter().map(|&x| x as f32).collect();
+    let scaled: Vec<f32> = x.iter().map(|x| x * factor).collect();
+    let sums: Vec<f32> = (0..1024).map(|i| 1.0 + scaled.iter().skip(i).step_by(1024).sum::<f32>()).collect();
+    let case = launch("bulk_scale", blocks as u32, 128).input(&x).output(exactly(&scaled));
+    vec![case.inout(&[1f32; 1024], exactly(&sums)).scalar(factor).scalar(tiles as i32)]
 }
 
 fn tma_tensor(_: &File) -> Vec<Case> {

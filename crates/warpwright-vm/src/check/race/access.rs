@@ -15,25 +15,52 @@ pub enum AccessKind {
     /// A compare-and-swap that stores nothing: a read.
     Swap,
     /// The source of an asynchronous copy: read at any time until the copy is waited for.
-    AsyncRead,
+    AsyncRead(Agent),
     /// The destination of an asynchronous copy: written at any time until it is waited for.
-    AsyncWrite,
+    AsyncWrite(Agent),
+    /// The destination of an asynchronous reduction: changed at any time until it is waited for.
+    AsyncAtomic(Agent),
+}
+
+/// Who performs an asynchronous access beside the thread that issued it. What one of them has done is waited for
+/// together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Agent {
+    /// The copies of `cp.async`, which come in groups.
+    Copies,
+    /// What completes at an `mbarrier`.
+    Counted,
+    /// The reads of bulk copies that come in groups: they may be waited for before the writes.
+    GroupReads,
+    /// Their writes.
+    GroupWrites,
+}
+
+impl Agent {
+    pub(super) const COUNT: usize = 4;
 }
 
 impl AccessKind {
     /// Whether it changes memory.
     pub const fn is_write(self) -> bool {
-        matches!(self, AccessKind::Write | AccessKind::Atomic | AccessKind::AsyncWrite)
+        use AccessKind::{AsyncAtomic, AsyncWrite, Atomic, Write};
+        matches!(self, Write | Atomic | AsyncWrite(_) | AsyncAtomic(_))
     }
 
     /// Whether the instruction reads memory.
     pub const fn is_read(self) -> bool {
-        matches!(self, AccessKind::Read | AccessKind::Atomic | AccessKind::Swap | AccessKind::AsyncRead)
+        use AccessKind::{AsyncAtomic, AsyncRead, Atomic, Read, Swap};
+        matches!(self, Read | Atomic | Swap | AsyncRead(_) | AsyncAtomic(_))
     }
 
-    /// Whether an asynchronous agent performs it.
-    pub const fn is_async(self) -> bool {
-        matches!(self, AccessKind::AsyncRead | AccessKind::AsyncWrite)
+    /// The asynchronous agent that performs it, if one does.
+    pub const fn agent(self) -> Option<Agent> {
+        match self {
+            AccessKind::AsyncRead(agent) | AccessKind::AsyncWrite(agent) | AccessKind::AsyncAtomic(agent) => {
+                Some(agent)
+            }
+            _ => None,
+        }
     }
 }
 
@@ -251,7 +278,7 @@ impl WarpAccess<'_> {
     /// Whether the lanes had better be looked at one by one.
     #[inline]
     pub(super) fn is_scattered(&self) -> bool {
-        if self.bytes > SMALL || self.kind.is_async() {
+        if self.bytes > SMALL || self.kind.agent().is_some() {
             return false;
         }
         let gaps_in = |offsets: &[u64]| {

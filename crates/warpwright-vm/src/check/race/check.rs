@@ -99,7 +99,7 @@ impl<'a, 'b> Check<'a, 'b> {
             return;
         }
         let access = WarpAccess { mask, ..*self.access };
-        let stores = matches!(access.kind, AccessKind::Write | AccessKind::AsyncWrite)
+        let stores = matches!(access.kind, AccessKind::Write | AccessKind::AsyncWrite(_))
             && access.strength == Strength::Weak;
         access.runs(|run| {
             if stores && let Some(lanes) = run.colliding() {
@@ -154,9 +154,9 @@ pub(super) fn entry(access: &WarpAccess<'_>, clocks: &Clocks, clock: u64, serial
         block: clocks.block,
         clock,
         pc: access.pc,
-        warp: if access.kind.is_async() { agent(access.warp) } else { access.warp },
+        warp: access.kind.agent().map_or(access.warp, |of| agent(access.warp, of)),
         write: access.kind.is_write(),
-        atomic: matches!(access.kind, AccessKind::Atomic | AccessKind::Swap),
+        atomic: matches!(access.kind, AccessKind::Atomic | AccessKind::Swap | AccessKind::AsyncAtomic(_)),
         strong: access.strength.scope(),
         element: access.element,
         serial,
@@ -165,12 +165,13 @@ pub(super) fn entry(access: &WarpAccess<'_>, clocks: &Clocks, clock: u64, serial
 }
 
 pub(super) fn site(entry: &Entry, warp: u8, lane: u32) -> RaceSite {
-    let kind = match (entry.is_async(), entry.is_write(), entry.is_atomic()) {
-        (true, true, _) => AccessKind::AsyncWrite,
-        (true, false, _) => AccessKind::AsyncRead,
-        (_, _, true) => AccessKind::Atomic,
-        (_, true, _) => AccessKind::Write,
-        (_, false, _) => AccessKind::Read,
+    let kind = match (entry.agent(), entry.is_write(), entry.is_atomic()) {
+        (Some(agent), _, true) => AccessKind::AsyncAtomic(agent),
+        (Some(agent), true, _) => AccessKind::AsyncWrite(agent),
+        (Some(agent), false, _) => AccessKind::AsyncRead(agent),
+        (None, _, true) => AccessKind::Atomic,
+        (None, true, _) => AccessKind::Write,
+        (None, false, _) => AccessKind::Read,
     };
     let warp = u32::from(warp % AGENTS);
     RaceSite { pc: entry.pc, kind, block: entry.block, thread: warp * 32 + lane, bytes: entry.element() }

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::entry::{Entry, Scope, lanes};
-use super::knowledge::{Floors, Knowledge, Known, agent};
+use super::knowledge::{AGENTS, Floors, Knowledge, Known, agent};
 use super::location::ScalarPlace;
-use super::{FenceKind, Mode};
+use super::{Agent, FenceKind, Mode};
 use phases::Phases;
 use sequential::Sequential;
 
@@ -33,8 +33,17 @@ struct Lane {
     /// The last fences, by scope: a later strong write releases the knowledge at the fence.
     fences: [Option<Arc<FencePoint>>; 2],
     sequential: Option<Box<Sequential>>,
-    /// The lane's own asynchronous copies from before this are complete.
-    waited: u64,
+    /// What the lane's own agents did before this is complete.
+    waited: Waited,
+}
+
+/// Up to when each agent of a lane is done.
+type Waited = [u64; Agent::COUNT];
+
+/// The agents that have done something, and up to when.
+fn done(waited: &Waited) -> impl Iterator<Item = (Agent, u64)> {
+    let agents = [Agent::Copies, Agent::Counted, Agent::GroupReads, Agent::GroupWrites];
+    agents.into_iter().zip(*waited).filter(|&(_, until)| until != 0)
 }
 
 /// What the threads of a block know of an earlier access.
@@ -93,7 +102,7 @@ struct FencePoint {
     common: Arc<Knowledge>,
     known: Option<Arc<Knowledge>>,
     /// Of one lane: then the point is that lane's alone.
-    lane: Option<(Option<Arc<Knowledge>>, u64)>,
+    lane: Option<(Option<Arc<Knowledge>>, Waited)>,
 }
 
 impl FencePoint {
@@ -121,8 +130,8 @@ impl FencePoint {
             if let Some(known) = known {
                 all.join(known);
             }
-            for lane in lanes(self.lanes) {
-                all.own.raise_lane(agent(self.warp), lane, *waited);
+            for (of, until) in done(waited) {
+                lanes(self.lanes).for_each(|lane| all.own.raise_lane(agent(self.warp, of), lane, until));
             }
         }
         all
@@ -148,7 +157,9 @@ struct Warp {
     /// Knowledge that was fenced before a barrier of the block, by any thread that arrived there.
     carried: Floors,
     /// Groups of asynchronous copies that are not known to be complete, oldest first: lanes and clock.
-    groups: Vec<(u32, u64)>,
+    groups: Groups,
+    /// The same of bulk copies.
+    bulk_groups: Groups,
 }
 
 impl Warp {
@@ -159,6 +170,32 @@ impl Warp {
     /// All that lane `lane` knows beyond the block and the warp.
     fn lane(&self, lane: u32) -> Option<&Lane> {
         self.lanes.as_ref().map(|lanes| &lanes[lane as usize])
+    }
+}
+
+/// Groups that are not known to be complete, oldest first: lanes and clock.
+#[derive(Debug, Default)]
+struct Groups(Vec<(u32, u64)>);
+
+impl Groups {
+    fn commit(&mut self, mask: u32, tick: u64) {
+        self.0.push((mask, tick));
+        // Whoever waits for so many younger ones has waited for the oldest, too.
+        if self.0.len() > MAX_GROUPS {
+            self.0.remove(0);
+        }
+    }
+
+    /// Calls `done` for the groups of lanes that are not their last `pending`: with the lane, and when it was closed.
+    fn before_last(&mut self, mask: u32, pending: usize, keep: bool, mut done: impl FnMut(u32, u64)) {
+        for lane in lanes(mask) {
+            let of_lane = self.0.iter_mut().rev().filter(|(of, _)| of >> lane & 1 != 0);
+            for (of, tick) in of_lane.skip(pending) {
+                done(lane, *tick);
+                *of &= !(u32::from(!keep) << lane);
+            }
+        }
+        self.0.retain(|&(of, _)| of != 0);
     }
 }
 
@@ -244,7 +281,9 @@ impl Clocks {
             if let Some(known) = &lane_state.known {
                 all.join(known);
             }
-            all.own.raise_lane(agent(warp), lane, lane_state.waited);
+            for (of, until) in done(&lane_state.waited) {
+                all.own.raise_lane(agent(warp, of), lane, until);
+            }
         }
         all
     }
@@ -260,13 +299,17 @@ impl Clocks {
         let threads = state.threads;
         let Some(all) = &mut state.lanes else { return };
         if threads & !mask == 0 {
-            let waited = lanes(threads).map(|lane| all[lane as usize].waited).min().unwrap_or(0);
-            into.own.raise_warp(agent(warp), waited);
+            let mut waited = all[0].waited;
+            for lane in lanes(threads & !1) {
+                let of_lane = all[lane as usize].waited;
+                waited = std::array::from_fn(|of| waited[of].min(of_lane[of]));
+            }
+            done(&waited).for_each(|(of, until)| into.own.raise_warp(agent(warp, of), until));
         }
         let mut last: Option<Arc<Knowledge>> = None;
         for lane in lanes(mask) {
             let own = &mut all[lane as usize];
-            into.own.raise_lane(agent(warp), lane, own.waited);
+            done(&own.waited).for_each(|(of, until)| into.own.raise_lane(agent(warp, of), lane, until));
             if let Some(known) = &own.known
                 && !last.as_ref().is_some_and(|last| Arc::ptr_eq(last, known))
             {
@@ -386,7 +429,9 @@ impl Clocks {
         let whole = self.whole(warp, mask);
         let state = &mut self.warps[usize::from(warp)];
         let waits =
-            state.lanes.as_ref().is_some_and(|all| lanes(mask).any(|lane| all[lane as usize].waited > 0));
+            state.lanes.as_ref().is_some_and(|all| {
+                lanes(mask).any(|lane| all[lane as usize].waited != Waited::default())
+            });
         if whole {
             state.synced = tick;
             if state.apart == 0 && !waits {
@@ -445,7 +490,7 @@ impl Clocks {
         let mut own = Vec::new();
         for lane in lanes(mask) {
             let Some(lane_state) = state.lane(lane) else { break };
-            if lane_state.known.is_some() || lane_state.waited > 0 {
+            if lane_state.known.is_some() || lane_state.waited != Waited::default() {
                 shared &= !(1 << lane);
                 own.push(point(1 << lane, Some((lane_state.known.clone(), lane_state.waited))));
             }
@@ -585,51 +630,48 @@ impl Clocks {
         }
     }
 
-    /// Lanes close their groups of asynchronous copies.
-    pub(super) fn commit_group(&mut self, warp: u8, mask: u32) {
+    /// Lanes close their groups of asynchronous copies, or of bulk copies.
+    pub(super) fn commit_group(&mut self, warp: u8, mask: u32, bulk: bool) {
         self.extra = true;
         let tick = self.tick();
-        let groups = &mut self.warps[usize::from(warp)].groups;
-        groups.push((mask, tick));
-        // Whoever waits for so many younger ones has waited for the oldest, too.
-        if groups.len() > MAX_GROUPS {
-            groups.remove(0);
-        }
+        let state = &mut self.warps[usize::from(warp)];
+        let groups = if bulk { &mut state.bulk_groups } else { &mut state.groups };
+        groups.commit(mask, tick);
     }
 
     /// Lanes have waited until at most `pending` of their groups are incomplete.
     pub(super) fn wait_group(&mut self, warp: u8, mask: u32, pending: usize) {
-        let state = &mut self.warps[usize::from(warp)];
-        for lane in lanes(mask) {
-            let mut younger = 0;
-            for at in (0..state.groups.len()).rev() {
-                let (of, tick) = state.groups[at];
-                if of >> lane & 1 == 0 {
-                    continue;
-                }
-                if younger >= pending {
-                    let own = &mut state.lanes()[lane as usize].waited;
-                    *own = (*own).max(tick);
-                    state.groups[at].0 &= !(1 << lane);
-                }
-                younger += 1;
-            }
-        }
-        state.groups.retain(|&(of, _)| of != 0);
         self.extra = true;
+        let state = &mut self.warps[usize::from(warp)];
+        let all = state.lanes.get_or_insert_with(Box::default);
+        state.groups.before_last(mask, pending, false, |lane, tick| {
+            let until = &mut all[lane as usize].waited[Agent::Copies as usize];
+            *until = tick.max(*until);
+        });
+    }
+
+    /// The same for groups of bulk copies, or until only so many have not been `read`.
+    pub(super) fn wait_bulk_group(&mut self, warp: u8, mask: u32, pending: usize, read: bool) {
+        self.extra = true;
+        let state = &mut self.warps[usize::from(warp)];
+        let all = state.lanes.get_or_insert_with(Box::default);
+        state.bulk_groups.before_last(mask, pending, read, |lane, tick| {
+            let waited = &mut all[lane as usize].waited;
+            for (of, is_done) in [(Agent::GroupReads, true), (Agent::GroupWrites, !read)] {
+                let until = &mut waited[of as usize];
+                *until = if is_done { tick.max(*until) } else { *until };
+            }
+        });
     }
 
     /// Lanes have waited for all their asynchronous copies, those in no group too.
     pub(super) fn wait_all(&mut self, warp: u8, mask: u32) {
         let tick = self.tick();
         let state = &mut self.warps[usize::from(warp)];
+        state.groups.before_last(mask, 0, false, |_, _| {});
         for lane in lanes(mask) {
-            state.lanes()[lane as usize].waited = tick;
+            state.lanes()[lane as usize].waited[Agent::Copies as usize] = tick;
         }
-        for group in &mut state.groups {
-            group.0 &= !mask;
-        }
-        state.groups.retain(|&(of, _)| of != 0);
         self.extra = true;
     }
 
@@ -679,7 +721,11 @@ impl Clocks {
         let at = entry.warp();
         let own = state.lane(lane);
         if entry.block == self.block {
-            if at == agent(warp) && of == lane && own.is_some_and(|own| own.waited > entry.clock) {
+            if at % AGENTS == warp
+                && of == lane
+                && let (Some(agent), Some(own)) = (entry.agent(), own)
+                && own.waited[agent as usize] > entry.clock
+            {
                 return true;
             }
             let known = |of_all: &Knowledge| of_all.own.lane(at, of) > entry.clock;

@@ -1,6 +1,6 @@
 //! One remembered access of a warp to bytes of one row of memory.
 
-use super::access::Spot;
+use super::access::{Agent, Spot};
 use super::knowledge::AGENTS;
 
 /// Bytes of a row: what one warp access covers with 4 bytes a lane.
@@ -118,8 +118,9 @@ pub enum Scope {
     Device,
 }
 
-/// An asynchronous agent did it.
-pub(super) const AGENT: u32 = 1 << 5;
+/// An asynchronous agent did it: one more than its number, or 0.
+pub(super) const AGENT: u32 = 7 << AGENT_SHIFT;
+const AGENT_SHIFT: u32 = 3;
 const WRITE: u32 = 1 << 6;
 const STRONG: u32 = 1 << 7;
 const ATOMIC: u32 = 1 << 8;
@@ -172,7 +173,7 @@ impl Stamp {
     /// An entry of no bytes.
     pub(super) fn entry(&self) -> Entry {
         let flag = |on: bool, bit: u32| if on { bit } else { 0 };
-        let meta = flag(self.warp >= AGENTS, AGENT)
+        let meta = u32::from(self.warp / AGENTS) << AGENT_SHIFT
             | flag(self.write, WRITE)
             | flag(self.atomic, ATOMIC)
             | flag(self.strong.is_some(), STRONG)
@@ -237,8 +238,8 @@ impl Entry {
 
     /// The first of the warps; from [`AGENTS`] on, the warp's asynchronous agent.
     pub(super) fn warp(&self) -> u8 {
-        let agent = if self.is_async() { AGENTS } else { 0 };
-        self.warps.trailing_zeros() as u8 % AGENTS + agent
+        let agent = (self.meta & AGENT) >> AGENT_SHIFT;
+        self.warps.trailing_zeros() as u8 % AGENTS + agent as u8 * AGENTS
     }
 
     /// One entry for each warp.
@@ -248,6 +249,13 @@ impl Entry {
 
     pub(super) fn is_async(&self) -> bool {
         self.meta & AGENT != 0
+    }
+
+    /// The agent that performed it.
+    pub(super) fn agent(&self) -> Option<Agent> {
+        use Agent::{Copies, Counted, GroupReads, GroupWrites};
+        let agents = [None, Some(Copies), Some(Counted), Some(GroupReads), Some(GroupWrites)];
+        agents.get(((self.meta & AGENT) >> AGENT_SHIFT) as usize).copied().flatten()
     }
 
     /// Bytes of the scalar that was accessed.

@@ -6,6 +6,7 @@
 //! all of them increment knows all of them, so the map is a persistent radix tree: copying it is free, and joining
 //! two skips the parts that they share.
 
+use super::Agent;
 use std::sync::Arc;
 
 /// Lanes of a warp, and so the distance of thread numbers between warps.
@@ -13,10 +14,10 @@ const LANES: u16 = 32;
 /// Warps from this number on are those of asynchronous agents, see [`agent`].
 pub(super) const AGENTS: u8 = 32;
 
-/// The agent that performs the asynchronous copies of a warp. It acts as a separate thread beside each thread: its
-/// accesses are ordered after the thread's instruction, and before an action only if that waited for them.
-pub(super) fn agent(warp: u8) -> u8 {
-    warp + AGENTS
+/// The agent of that kind of a warp. It acts as a separate thread beside each thread: its accesses are ordered after
+/// the thread's instruction, and before an action only if that waited for them.
+pub(super) fn agent(warp: u8, agent: Agent) -> u8 {
+    warp + AGENTS * (1 + agent as u8)
 }
 
 /// A thread's number, agents included: `warp * 32 + lane`.
@@ -339,6 +340,6 @@ mod tests {
     #[test]
     fn a_floor_for_all_threads_says_nothing_of_agents() {
         let known = Known { all: 7, ..Known::default() };
-        assert_eq!((known.warp(3), known.warp(agent(3))), (7, 0));
+        assert_eq!((known.warp(3), known.warp(agent(3, Agent::Copies))), (7, 0));
     }
 }

@@ -38,9 +38,10 @@
 //! *Observation.* A strong write that a strong read has observed is ordered before whatever is ordered behind that
 //! read: the write itself, not what its thread did before (`observed`).
 //!
-//! *Asynchronous copies* are the accesses of an agent, one beside each thread. It begins when the thread issues the
-//! copy. Its accesses are unordered with all threads until they wait for it: the thread by its groups, others by an
-//! `mbarrier`, or by synchronising with a thread that waited.
+//! *Asynchronous copies* are the accesses of agents, beside each thread one of each kind ([`Agent`]). They begin when
+//! the thread issues the copy. They are unordered with all threads until these wait for them: the thread by its groups,
+//! others by an `mbarrier`, or by synchronising with a thread that waited. Who waits for what an agent did last has
+//! waited for all that it did before.
 //!
 //! *The caller reads and writes memory*; this module decides nothing about values. A strong write is announced before
 //! memory changes, and the observation of a strong read is looked up after the read.
@@ -63,7 +64,7 @@ mod shadow;
 mod tests;
 
 pub(crate) use access::byte_runs;
-pub use access::{AccessKind, Stored, Strength, Unknown, WarpAccess};
+pub use access::{AccessKind, Agent, Stored, Strength, Unknown, WarpAccess};
 pub use entry::Scope;
 pub(crate) use footprint::{Footprint, Meeting, Touched};
 
@@ -362,9 +363,16 @@ impl BlockRaces {
         }
     }
 
-    /// The asynchronous copies that lanes have issued so far are released there.
-    pub fn release_copies_to(&mut self, launch: &LaunchRaces, address: u64, warp: u8, mask: u32) {
-        let released = self.clocks.release_copies(warp, mask);
+    /// What agents of lanes were to do so far is released there.
+    pub fn release_copies_to(
+        &mut self,
+        launch: &LaunchRaces,
+        address: u64,
+        warp: u8,
+        mask: u32,
+        agent: Agent,
+    ) {
+        let released = self.clocks.release_copies(warp, mask, agent);
         self.release_at(launch, address, (warp, mask), &released);
     }
 
@@ -449,19 +457,25 @@ told! {
     /// `griddepcontrol.wait`.
     grid_wait(warp: u8, mask: u32) => grid_wait(warp, mask);
     /// `cp.async.commit_group`.
-    commit_group(warp: u8, mask: u32) => commit_group(warp, mask);
+    commit_group(warp: u8, mask: u32) => commit_group(warp, mask, false);
     /// `cp.async.wait_group`: at most `pending` groups of each lane are incomplete now.
     wait_group(warp: u8, mask: u32, pending: usize) => wait_group(warp, mask, pending);
+    /// `cp.async.bulk.commit_group`.
+    commit_bulk_group(warp: u8, mask: u32) => commit_group(warp, mask, true);
+    /// `cp.async.bulk.wait_group`: at most `pending` groups of each lane are incomplete now, or have not been `read`.
+    wait_bulk_group(warp: u8, mask: u32, pending: usize, read: bool)
+        => wait_bulk_group(warp, mask, pending, read);
     /// `cp.async.wait_all`.
     wait_all(warp: u8, mask: u32) => wait_all(warp, mask);
     /// An `mbarrier` begins, or ends.
     mbarrier_begin(address: u64) => phase_begin(address);
     /// Lanes arrive at the `mbarrier` at that address of shared memory.
-    mbarrier_arrive(address: u64, warp: u8, mask: u32) => phase_arrive(address, warp, mask, false);
+    mbarrier_arrive(address: u64, warp: u8, mask: u32) => phase_arrive(address, warp, mask, None);
     /// The same by a relaxed operation.
     mbarrier_arrive_relaxed(address: u64, warp: u8, mask: u32) => phase_arrive_relaxed(address, warp, mask);
-    /// The asynchronous copies that lanes have issued so far will arrive at an `mbarrier`.
-    mbarrier_arrive_copies(address: u64, warp: u8, mask: u32) => phase_arrive(address, warp, mask, true);
+    /// What agents of lanes were to do so far arrives at an `mbarrier` when it is done.
+    mbarrier_arrive_copies(address: u64, warp: u8, mask: u32, agent: Agent)
+        => phase_arrive(address, warp, mask, Some(agent));
     /// The present phase of an `mbarrier` is complete.
     mbarrier_complete(address: u64) => phase_complete(address);
     /// Lanes have observed, by a test or a wait, that the last phase of an `mbarrier` is complete.

@@ -1,7 +1,7 @@
 //! Undefined values and memory: loads that begin them, and stores.
 
 use super::{Origin, Shadow, What, all};
-use crate::check::{RawPlace, Use};
+use crate::check::{RawPlace, Touch, Use};
 use crate::machine::{LANES, LanesOf, Machine};
 use crate::memory::{Group, RegionKind, SpaceKind};
 use warpwright_ptx::ir::*;
@@ -49,16 +49,8 @@ impl<'a> Machine<'a> {
         };
         let origin = |m: &Self, lane: usize, at: u32| {
             let at = group.offsets[lane] + u64::from(at);
-            let place = || {
-                let offset = group.offsets[lane];
-                let (space, address) = match group.region.kind {
-                    RegionKind::Global(allocation) => (SpaceKind::Global, allocation.base + offset),
-                    _ => (SpaceKind::Shared, m.launch.shape.shared_address(offset)),
-                };
-                RawPlace { space, address, bytes: group.bytes, frame: None }
-            };
             let known = stored(m, at);
-            known.or_else(|| (!is_written(m, at)).then(|| m.origin(lane, What::Memory(place()))))
+            known.or_else(|| (!is_written(m, at)).then(|| m.origin(lane, What::Memory(m.place_of(group, lane)))))
         };
         if partly == 0 || self.load_undefined(group, start, partly, origin) {
             return partly;
@@ -68,6 +60,64 @@ impl<'a> Machine<'a> {
             self.report_undefined(first.unwrap_or_default(), lane, Use::Operand, None);
         }
         undefined
+    }
+
+    /// A lane is about to copy a run of bytes: what was never written there is undefined here. Where nothing of it was,
+    /// that is a finding.
+    pub(crate) fn look_for_unwritten_run(&mut self, read: Touch, from: &Group<'a>, to: &Group<'a>) {
+        let (first, bytes) = (from.offsets[0], u64::from(from.bytes));
+        let are_written = |m: &Self, at: u64, bytes: u64| match from.region.kind {
+            RegionKind::Global(allocation) => allocation.written.is_set(at, bytes),
+            _ => m.cluster.checks.are_written(at, bytes),
+        };
+        let is_whole = are_written(self, first, bytes);
+        let missing = (0..bytes).filter(|at| !is_whole && !are_written(self, first + at, 1));
+        let missing: Vec<u64> = missing.collect();
+        if bytes != 0 && missing.len() as u64 == bytes {
+            self.add_unwritten(read, from, from.mask);
+        }
+        match to.region.kind {
+            RegionKind::Global(allocation) => allocation.written.set(to.offsets[0], bytes),
+            _ => self.cluster.checks.define(to.offsets[0], bytes),
+        }
+        let lane = from.mask.trailing_zeros() as usize & 31;
+        for at in missing {
+            let known = match from.region.kind {
+                RegionKind::Global(_) => None,
+                _ => self.cluster.checks.undefined_at(first + at),
+            };
+            let origin = known.unwrap_or_else(|| self.origin(lane, What::Memory(self.place_of(from, lane))));
+            self.undefine_byte(to, to.offsets[0] + at, origin);
+        }
+    }
+
+    /// What a run of bytes holds is undefined from here on.
+    pub(crate) fn forget_run(&mut self, run: &Group<'a>) {
+        if !self.launch.options.checks.init {
+            return;
+        }
+        let lane = run.mask.trailing_zeros() as usize & 31;
+        let origin = self.origin(lane, What::Memory(self.place_of(run, lane)));
+        for at in 0..u64::from(run.bytes) {
+            self.undefine_byte(run, run.offsets[0] + at, origin);
+        }
+    }
+
+    fn undefine_byte(&mut self, run: &Group<'a>, at: u64, origin: Origin) {
+        match run.region.kind {
+            RegionKind::Global(allocation) => allocation.written.clear(at, 1),
+            _ => self.cluster.checks.undefine(at, origin),
+        }
+    }
+
+    /// The place that a lane accesses.
+    fn place_of(&self, group: &Group<'a>, lane: usize) -> RawPlace {
+        let offset = group.offsets[lane];
+        let (space, address) = match group.region.kind {
+            RegionKind::Global(allocation) => (SpaceKind::Global, allocation.base + offset),
+            _ => (SpaceKind::Shared, self.launch.shape.shared_address(offset)),
+        };
+        RawPlace { space, address, bytes: group.bytes, frame: None }
     }
 
     /// Lanes are about to load bytes of which some are undefined: where the value comes from says `undefined` of a byte

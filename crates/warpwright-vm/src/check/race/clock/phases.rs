@@ -1,6 +1,6 @@
 //! Barriers that have phases, in shared memory or of the cluster: what arrivals release, and what waits acquire.
 
-use super::{Clocks, Floors, Known, Seen, agent, lanes};
+use super::{Agent, Clocks, Floors, Known, Seen, agent, lanes};
 
 /// A barrier in shared memory.
 #[derive(Debug, Default)]
@@ -12,24 +12,22 @@ pub(super) struct Phases {
 }
 
 impl Clocks {
-    /// Lanes arrive at a barrier in shared memory; `agents` when it is their earlier asynchronous
-    /// copies that arrive once they are complete.
-    pub(in super::super) fn phase_arrive(&mut self, barrier: u64, warp: u8, mask: u32, agents: bool) {
+    /// Lanes arrive at a barrier in shared memory, or what an agent of theirs was to do so far, when it is done.
+    pub(in super::super) fn phase_arrive(&mut self, barrier: u64, warp: u8, mask: u32, of: Option<Agent>) {
         self.extra = true;
-        let released = if agents {
-            self.release_copies(warp, mask).device
-        } else {
-            self.release_together(warp, mask).device
+        let released = match of {
+            Some(agent) => self.release_copies(warp, mask, agent).device,
+            None => self.release_together(warp, mask).device,
         };
         self.phases.entry(barrier).or_default().current.join(&released);
     }
 
     /// What is released when the asynchronous copies are complete that lanes have issued so far.
-    pub(in super::super) fn release_copies(&mut self, warp: u8, mask: u32) -> Seen {
+    pub(in super::super) fn release_copies(&mut self, warp: u8, mask: u32, of: Agent) -> Seen {
         self.extra = true;
         let tick = self.tick();
         let mut known = Known::default();
-        known.raise_lanes(agent(warp), mask, self.whole(warp, mask), tick);
+        known.raise_lanes(agent(warp, of), mask, self.whole(warp, mask), tick);
         let mut device = Floors::default();
         device.insert(self.block, known);
         Seen { device, block: Floors::default() }

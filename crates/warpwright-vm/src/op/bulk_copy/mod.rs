@@ -1,0 +1,53 @@
+//! Bulk copies, which one thread issues for many bytes.
+//!
+//! They are done when they are issued, which is one of the orders that a device may choose. The race check has them as
+//! accesses of the thread's agents, which nobody may rely on before the mbarrier's phase is over, or the thread has
+//! waited for their group. An access that is not allowed is reported, and what completes completes without it.
+
+mod linear;
+mod prefetch;
+mod run;
+
+use crate::check::race::Agent;
+use crate::decode::Decoder;
+use crate::memory::Order;
+use warpwright_ptx::ir::{Scope, Semantics};
+use warpwright_ptx::op::bulk_copy::Completion;
+use warpwright_ptx::op::family::BulkCopy as Op;
+
+/// What addresses and sizes of bulk copies are multiples of, in bytes.
+const UNIT: u32 = 16;
+
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
+    match op {
+        Op::CpAsyncBulk(op) => linear::copy(d, op),
+        Op::CpReduceAsyncBulk(op) => linear::reduce(d, op),
+        Op::CpAsyncBulkPrefetch(op) => prefetch::decode(d, op),
+        Op::CpAsyncBulkCommitGroup(_) => d.emit_fallible(|m| {
+            m.committed_bulk();
+            Ok(())
+        }),
+        Op::CpAsyncBulkWaitGroup(op) => {
+            let (pending, read) = (op.n.imm().and_then(|imm| imm.bits()).unwrap_or(0) as u32, op.read);
+            d.emit_fallible(move |m| {
+                m.waited_for_bulk(pending, read);
+                Ok(())
+            });
+        }
+        _ => return false,
+    }
+    true
+}
+
+/// The agents that read and write for a copy that completes so.
+fn agents(completion: Completion) -> [Agent; 2] {
+    match completion {
+        Completion::Mbarrier => [Agent::Counted; 2],
+        Completion::BulkGroup => [Agent::GroupReads, Agent::GroupWrites],
+    }
+}
+
+/// How a copy accesses memory: weakly, where nothing is said.
+fn order(semantics: Option<Semantics>, scope: Option<Scope>) -> Order {
+    crate::op::memory::order(semantics, scope, false)
+}
