@@ -81,7 +81,8 @@ pub use counters::{BarrierWaits, SpaceTraffic, Traffic};
 pub use decode::{LoadError, ManagedVariable, Unsupported, is_provided, managed_variables};
 pub use device::{
     Arg, Array, Buffer, Claim, Device, DeviceConfig, DeviceError, Element, Module, Placeholder, Reserved,
-    Running, SavedVariables, Span, Surface, Texture,
+    Running, SavedVariables, Span, Surface, TENSOR_MAP_BYTES, TensorElement, TensorMap, TensorMapError,
+    TensorSwizzle, Texture,
 };
 pub use launch::{
     Checks, ClusterRule, Counters, Edge, Edges, LaunchConfig, LaunchError, LineCounters, Options, Progress,

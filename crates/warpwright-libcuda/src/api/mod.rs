@@ -51,6 +51,7 @@ mod pool;
 mod primary;
 mod reference;
 mod stream;
+mod tensor_map;
 mod texture;
 mod virtual_memory;
 
@@ -77,8 +78,8 @@ macro_rules! groups {
 
 groups! {
     any_node array capture condition context copy copy_rows device edges error event fill function graph graph_memory host
-    init launch library lookup memory module node node_params object pointer pool primary reference stream texture
-    virtual_memory
+    init launch library lookup memory module node node_params object pointer pool primary reference stream tensor_map
+    texture virtual_memory
 }
 
 /// An exported function.

@@ -23,6 +23,20 @@ enumerations! {
     CUresourcetype { ARRAY = 0, MIPMAPPED_ARRAY = 1, LINEAR = 2, PITCH2D = 3 }
 }
 
+/// The map of a tensor, as kernels get it.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CUtensorMap {
+    /// What it says, which is the driver's own matter.
+    pub bytes: [u8; 128],
+}
+
+impl Default for CUtensorMap {
+    fn default() -> Self {
+        CUtensorMap { bytes: [0; 128] }
+    }
+}
+
 /// What an array of one or two dimensions is made of.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -12,6 +12,7 @@ mod modules;
 mod objects;
 #[path = "../support/mod.rs"]
 mod support;
+mod tensor_maps;
 mod textures;
 
 use support::*;

@@ -254,6 +254,13 @@ impl<'a> Machine<'a> {
         Some((word >> (8 * (offset & 3))) as u8)
     }
 
+    /// The words of memory that a lane accesses.
+    pub(crate) fn words_of<const N: usize>(&self, group: &Group<'_>, lane: usize) -> [u32; N] {
+        std::array::from_fn(|at| {
+            with_words!(self, group, |words| Words::read(words, group, 4 * at as u64))[lane]
+        })
+    }
+
     /// Executes a load.
     #[inline(always)]
     pub(crate) fn load(&mut self, op: &'a MemoryOp) {

@@ -2,6 +2,7 @@
 
 use crate::case::{Case, Expect, File, Source, exactly, launch, source};
 use crate::data::{Rng, bytes};
+use warpwright_vm::{TENSOR_MAP_BYTES, TensorElement, TensorMap};
 
 pub(crate) const SOURCES: &[Source] = &[
     source("clusters.nvcc", clusters),
@@ -91,10 +92,21 @@ fn tma_bulk(_: &File) -> Vec<Case> {
 }
 
 fn tma_tensor(_: &File) -> Vec<Case> {
-    let map = [0u8; 128];
-    let case = launch("tensor_2d", 1, 128).raw(&map, &[]).raw(&map, &[]).scalar(0i32).scalar(0i32);
+    let (width, height, x, y) = (72usize, 20usize, 3i32, -2i32);
+    let matrix: Vec<i32> = (0..(width * height) as i32).collect();
+    // Each of the blocks adds one to its tile. The last ones are partly outside.
+    let is_inside = |i: usize| (i % width) as i32 >= x && (i / width) as i32 - y < 32;
+    let want: Vec<i32> =
+        matrix.iter().enumerate().map(|(i, &value)| if is_inside(i) { value + 1 } else { -1 }).collect();
+    let map = TensorMap::dense(0, TensorElement::S32, &[width as u64, height as u64], &[32, 16]);
+    let map = map.to_bytes().expect("there is such a map");
+    let mut case = launch("tensor_2d", (3, 2), 128);
+    let source = case.add(Some(bytes(&matrix)), Expect::Same);
+    let result = case.add(Some(bytes(&vec![-1i32; width * height])), exactly(&want));
+    let case = case.raw(&map, &[(0, source)]).raw(&map, &[(0, result)]).scalar(x).scalar(y);
+    // One map cannot be of tensors of all those ranks.
     let kinds = launch("tensor_kinds", 1, 32).raw(&map, &[]).scalar(0i32);
-    vec![case.traps(&["cp.async.bulk", "prefetch"]), kinds.traps(&["cp.async.bulk"])]
+    vec![case, kinds.traps(&["im2col", "dimensions"])]
 }
 
 fn wgmma(_: &File) -> Vec<Case> {
@@ -114,7 +126,7 @@ fn wgmma_pipeline(_: &File) -> Vec<Case> {
     let mut case = launch("wgmma_pipeline", 1, 256).shared(96 << 10).raw(&map, &[]).raw(&map, &[]);
     let out = case.add(Some(vec![0; 1 << 16]), Expect::Same);
     vec![case.pass(out).scalar(64i32).scalar(64i32).traps(&[
-        "cp.async.bulk",
+        "tensor map",
         "wgmma",
         "setmaxnreg",
         "prefetch",
@@ -134,8 +146,22 @@ fn mma_scaled(_: &File) -> Vec<Case> {
 }
 
 fn tensormap_replace(_: &File) -> Vec<Case> {
-    let map = launch("tensormap_replace", 1, 128).inout(&[0u8; 128], Expect::Same).input(&[0f32; 64]);
-    vec![map.scalar(8i32).scalar(8i32).traps(&["tensormap.replace"])]
+    let before = TensorMap::dense(0x1000, TensorElement::U8, &[64, 4, 2], &[32, 4, 1]);
+    let mut map = launch("tensormap_replace", 1, 128);
+    let data = map.add(Some(bytes(&[0f32; 64])), Expect::Same);
+    let published = map.add(
+        Some(before.to_bytes().expect("there is such a map").to_vec()),
+        Expect::Rule(
+            Box::new(|bytes| {
+                let map = TensorMap::from_bytes(bytes.try_into().map_err(|_| "128 bytes")?);
+                let map = map.map_err(|wrong| wrong.to_string())?;
+                let is = map.dims == [8, 9] && map.element == TensorElement::F32 && map.tile == [32, 4];
+                if is { Ok(()) } else { Err(format!("{map:?}")) }
+            }),
+            TENSOR_MAP_BYTES,
+        ),
+    );
+    vec![map.pass(published).pass(data).scalar(8i32).scalar(9i32)]
 }
 
 fn tcgen05(_: &File) -> Vec<Case> {

@@ -76,10 +76,7 @@ impl<'a> Machine<'a> {
         if bytes != 0 && missing.len() as u64 == bytes {
             self.add_unwritten(read, from, from.mask);
         }
-        match to.region.kind {
-            RegionKind::Global(allocation) => allocation.written.set(to.offsets[0], bytes),
-            _ => self.cluster.checks.define(to.offsets[0], bytes),
-        }
+        self.define_run(to);
         let lane = from.mask.trailing_zeros() as usize & 31;
         for at in missing {
             let known = match from.region.kind {
@@ -88,6 +85,15 @@ impl<'a> Machine<'a> {
             };
             let origin = known.unwrap_or_else(|| self.origin(lane, What::Memory(self.place_of(from, lane))));
             self.undefine_byte(to, to.offsets[0] + at, origin);
+        }
+    }
+
+    /// What a run of bytes holds is defined from here on.
+    pub(crate) fn define_run(&mut self, run: &Group<'a>) {
+        let (first, bytes) = (run.offsets[0], u64::from(run.bytes));
+        match run.region.kind {
+            RegionKind::Global(allocation) => allocation.written.set(first, bytes),
+            _ => self.cluster.checks.define(first, bytes),
         }
     }
 

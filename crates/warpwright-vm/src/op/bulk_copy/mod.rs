@@ -7,6 +7,8 @@
 mod linear;
 mod prefetch;
 mod run;
+mod tensor;
+mod tensor_map;
 
 use crate::check::race::Agent;
 use crate::decode::Decoder;
@@ -34,6 +36,11 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
                 Ok(())
             });
         }
+        Op::CpAsyncBulkTensor(op) => return tensor::copy(d, op),
+        Op::CpReduceAsyncBulkTensor(op) => return tensor::reduce(d, op),
+        Op::CpAsyncBulkPrefetchTensor(op) => return tensor::prefetch(d, op),
+        Op::TensormapReplace(op) => tensor_map::replace(d, op),
+        Op::TensormapCpFenceproxy(op) => tensor_map::publish(d, op),
         _ => return false,
     }
     true

@@ -74,6 +74,19 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// The words of a run of shared memory become those of a pattern.
+    pub(super) fn fill_run(&mut self, run: &Group<'a>, pattern: u64) {
+        if self.launch.options.checks.init {
+            self.define_run(run);
+        }
+        let (first, count) = (run.offsets[0] as usize / 4, run.bytes as usize / 4);
+        if matches!(run.region.kind, RegionKind::Shared) {
+            let halves = [pattern as u32, (pattern >> 32) as u32];
+            let words = &mut self.cluster.shared[first..first + count];
+            words.iter_mut().zip(halves.into_iter().cycle()).for_each(|(word, half)| *word = half);
+        }
+    }
+
     /// Combines each element of one run with that of another.
     pub(super) fn reduce_run(&mut self, by: Reduction, read: Touch, from: &Group<'a>, to: &Group<'a>) {
         if self.launch.options.checks.init {
