@@ -7,7 +7,7 @@ use crate::machine::{CLUSTER_BARRIER, LANES, LanesOf, Machine, Park, Row32};
 use crate::memory::{Fault, Group, Order};
 use warpwright_ptx::ir::{Scope, Semantics};
 use warpwright_ptx::op::Op;
-use warpwright_ptx::op::family::{Family, Sync};
+use warpwright_ptx::op::family::{BulkCopy, Family, Sync};
 
 /// The address of shared memory under which the cluster's barrier is known: there is none.
 const CLUSTER_PHASES: u64 = u64::MAX;
@@ -71,8 +71,11 @@ impl Machine<'_> {
     pub(crate) fn report_fault(&mut self, fault: Fault, counts: bool) {
         let action = match (self.launch.op(fault.pc).map(Op::family), fault.write) {
             (Some(Family::Atomic(_)), _) => Action::Atomic,
-            (Some(Family::AsyncCopy(_)), true) => Action::AsyncWrite,
-            (Some(Family::AsyncCopy(_)), false) => Action::AsyncRead,
+            (Some(Family::BulkCopy(BulkCopy::TensormapReplace(_) | BulkCopy::TensormapCpFenceproxy(_))), write) => {
+                if write { Action::Write } else { Action::Read }
+            }
+            (Some(Family::AsyncCopy(_) | Family::BulkCopy(_)), true) => Action::AsyncWrite,
+            (Some(Family::AsyncCopy(_) | Family::BulkCopy(_)), false) => Action::AsyncRead,
             (_, true) => Action::Write,
             (_, false) => Action::Read,
         };

@@ -346,6 +346,13 @@ impl Case {
         self.null().null()
     }
 
+    /// The same for kernels that make tensor maps in their scratch memory: 1 KiB for each block of the grid.
+    pub(crate) fn triton_with_scratch(mut self, blocks: usize) -> Self {
+        let size = 1024 * blocks;
+        let scratch = self.add(None, Expect::Rule(Box::new(|_| Ok(())), size));
+        self.pass(scratch).null()
+    }
+
     /// A parameter of these bytes, with addresses of buffers at some offsets.
     pub(crate) fn raw<T: Number>(mut self, numbers: &[T], pointers: &[(usize, usize)]) -> Self {
         self.arguments.push(Argument {

@@ -133,10 +133,12 @@ fn wgmma_pipeline(_: &File) -> Vec<Case> {
     ])]
 }
 
-fn copy_2d_descriptor(file: &File) -> Vec<Case> {
-    let x = [1f32; 64 * 64];
-    let case = launch("copy_2d_descriptor", (2, 2), 128).shared(32 << 10).input(&x).inout(&x, Expect::Same);
-    vec![case.scalar(64i32).scalar(64i32).triton().unless_unsupported(file)]
+fn copy_2d_descriptor(_: &File) -> Vec<Case> {
+    let (rows, columns) = (61usize, 60usize);
+    let x = Rng::new(1707).f32s(rows * columns, -1.0, 1.0);
+    let doubled: Vec<f32> = x.iter().map(|x| x * 2.0).collect();
+    let case = launch("copy_2d_descriptor", (2, 2), 128).shared(32 << 10).input(&x).output(exactly(&doubled));
+    vec![case.scalar(rows as i32).scalar(columns as i32).triton_with_scratch(4)]
 }
 
 fn mma_scaled(_: &File) -> Vec<Case> {

@@ -119,7 +119,7 @@ fn split_k(file: &File) -> Case {
         (0..m * n).map(|at| (0..k).map(|l| a[at / n * k + l] * b[at % n * k + l]).sum()).collect();
     let case = launch("matmul_split_k", (2, 3, 4), 128).shared(shared(file)).input(&a).input(&b);
     let case = case.inout(&vec![0f32; m * n], exactly(&want));
-    case.scalar(m as i32).scalar(n as i32).scalar(k as i32).triton().unless_unsupported(file)
+    case.scalar(m as i32).scalar(n as i32).scalar(k as i32).triton_with_scratch(4).unless_unsupported(file)
 }
 
 fn grouped(file: &File) -> Case {
@@ -154,7 +154,7 @@ fn descriptor(file: &File) -> Case {
     let want = within(F16, want.collect::<Vec<_>>());
     let case = launch("matmul_descriptor", (2, 2), width(file)).shared(shared(file));
     let case = case.floats(F16, &a).floats(F16, &b).output(want);
-    case.scalar(m as i32).scalar(n as i32).scalar(k as i32).triton().unless_unsupported(file)
+    case.scalar(m as i32).scalar(n as i32).scalar(k as i32).triton_with_scratch(4).unless_unsupported(file)
 }
 
 fn dequant(file: &File) -> Case {
