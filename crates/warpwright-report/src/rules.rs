@@ -59,6 +59,9 @@ pub(crate) const RULES: &[Rule] = rules! {
              flag, or an atomic operation is missing. Which one comes first differs between runs and devices."
         "non-coherent" Error "Non-coherent read of memory that is written"
             "What is read with `.nc`, through `__ldg` or a texture must not be written while the launch is in flight."
+        "proxy-fence" Error "Asynchronous access without a proxy fence"
+            "Bulk copies and matrix operands access memory by the asynchronous proxy. What threads wrote reaches it only \
+             behind `fence.proxy.async`, executed by the threads that wrote or by the one that issues the access."
         "unstarted-block" Error "Access to shared memory of a block that may not have begun"
             "Shared memory is there from the beginning of its block on. Let the blocks of a cluster meet at \
              `barrier.cluster` before the first access to another one's memory."

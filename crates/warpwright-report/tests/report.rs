@@ -436,6 +436,7 @@ fn rules_are_known() {
     let found = [
         FindingKind::Race { hazard, between, space, same_value: false },
         FindingKind::NonCoherent,
+        FindingKind::ProxyFence { space },
         FindingKind::UnstartedBlock,
         FindingKind::UninitializedMemory { space },
         FindingKind::UndefinedValue { used: Use::Guard, cause: Cause::Memory },

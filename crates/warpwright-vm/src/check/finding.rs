@@ -88,6 +88,11 @@ pub enum FindingKind {
     /// A read by `ld.global.nc` of memory that the launch writes, before or after the read; or that a launch writes which
     /// may overlap with it. Or a read by a texture or surface of memory that the launch has written.
     NonCoherent,
+    /// An access by the asynchronous proxy to what a thread has written, without a proxy fence between the two.
+    ProxyFence {
+        /// The memory space.
+        space: SpaceKind,
+    },
     /// An access to shared memory of another block of the cluster, which nothing shows to have begun.
     UnstartedBlock,
     /// A read of memory that was never written.
@@ -158,9 +163,10 @@ impl FindingKind {
     pub const fn tool(&self) -> Tool {
         match self {
             FindingKind::Access(_) => Tool::Memcheck,
-            FindingKind::Race { .. } | FindingKind::NonCoherent | FindingKind::UnstartedBlock => {
-                Tool::Racecheck
-            }
+            FindingKind::Race { .. }
+            | FindingKind::NonCoherent
+            | FindingKind::ProxyFence { .. }
+            | FindingKind::UnstartedBlock => Tool::Racecheck,
             FindingKind::UninitializedMemory { .. }
             | FindingKind::UndefinedValue { cause: Cause::Memory | Cause::Register(_), .. }
             | FindingKind::UnwrittenOutput { .. } => Tool::Initcheck,
@@ -199,6 +205,12 @@ impl FindingKind {
                 );
             }
             FindingKind::Race { between, same_value, .. } => (between, same_value),
+            FindingKind::ProxyFence { .. } => {
+                return Some(
+                    "let the threads that wrote execute `fence.proxy.async` before they meet with the one that issues \
+                     this, or let that one execute it in between; a barrier alone does not reach the asynchronous proxy",
+                );
+            }
             FindingKind::NonCoherent => {
                 return Some(
                     "what is read with `.nc` is constant for as long as the launch is in flight, whatever orders the \
@@ -245,6 +257,7 @@ impl FindingKind {
             FindingKind::Access(FaultKind::Constant) => "constant-memory",
             FindingKind::Race { .. } => "race",
             FindingKind::NonCoherent => "non-coherent",
+            FindingKind::ProxyFence { .. } => "proxy-fence",
             FindingKind::UnstartedBlock => "unstarted-block",
             FindingKind::UninitializedMemory { .. }
             | FindingKind::UndefinedValue { cause: Cause::Memory | Cause::Register(_), .. } => {
@@ -582,6 +595,17 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
             let advice = kind.advice().unwrap_or_default();
             format!(
                 "{} of {width} bytes at {place}, by {who}, is to shared memory of a block that may not have begun: {advice}",
+                first.action
+            )
+        }
+        FindingKind::ProxyFence { .. } => {
+            let second = accesses.get(1).unwrap_or(first);
+            let advice = kind.advice().unwrap_or_default();
+            format!(
+                "{} by {} may not see the {} by {who} at {place}: nothing of the asynchronous proxy does before a proxy \
+                 fence; {advice}",
+                second.action,
+                Thread(second),
                 first.action
             )
         }

@@ -1,7 +1,7 @@
 //! The calls by which instructions report to the checks.
 
 use super::observe::{Touch, phase_of_cluster, relaxed_phase_of_cluster, scope_of};
-use super::race::{AccessKind, Agent, FenceKind};
+use super::race::{AccessKind, Agent, FenceKind, RaceSpace};
 use super::{Action, FindingKind, RawFinding, RawPlace, RawSite};
 use crate::machine::{CLUSTER_BARRIER, LANES, LanesOf, Machine, Park, Row32};
 use crate::memory::{Fault, Group, Order};
@@ -116,6 +116,14 @@ impl<'a> Machine<'a> {
         };
         let (mask, scope) = (self.mask, scope_of(self.launch, scope));
         self.tell(|races, warp| races.fence(warp, mask, scope, kind));
+    }
+
+    /// A fence between what threads did and the asynchronous proxy.
+    pub(crate) fn fenced_proxy(&mut self, spaces: &[RaceSpace]) {
+        let mask = self.mask;
+        if self.launch.code.async_proxy {
+            self.tell(|races, warp| races.fence_proxy(warp, mask, spaces));
+        }
     }
 
     /// The lanes that execute have announced themselves at a barrier of the block, and go on.

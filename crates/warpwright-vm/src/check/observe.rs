@@ -5,7 +5,7 @@
 
 use super::init::Written;
 use super::race::{
-    AccessKind, Agent, BlockRaces, Mode, Race, RaceSpace, Scope, Stored, Strength, Unknown, WarpAccess, WorkerRaces,
+    AccessKind, Agent, BlockRaces, Mode, Race, RaceSite, RaceSpace, Scope, Stored, Strength, Unknown, WarpAccess, WorkerRaces,
     byte_runs,
 };
 use super::undefined::Origin;
@@ -381,6 +381,26 @@ impl<'a> Machine<'a> {
             };
             add_race(&launch.findings, &race, &mut told);
         };
+        if launch.code.async_proxy {
+            let space = if is_global { RaceSpace::Global } else { RaceSpace::Shared };
+            let written = (is_global || base != 0).then_some(&launch.races);
+            match touch.kind.agent() {
+                Some(agent) if agent.is_of_async_proxy() => {
+                    if let Some((first, address)) = races.accessed_by_proxy(written, &access, space) {
+                        let (pc, kind, bytes) = (access.pc, access.kind, access.bytes);
+                        let thread = u32::from(access.warp) * 32 + access.mask.trailing_zeros();
+                        let second = RaceSite { pc, kind, block: block.number as u32, thread, bytes };
+                        let address =
+                            if is_global { address } else { launch.shape.shared_address(address - base) };
+                        let race = Race { space, address, first, second, same_value: false };
+                        let space = if is_global { SpaceKind::Global } else { SpaceKind::Shared };
+                        launch.findings.add(pair(FindingKind::ProxyFence { space }, space, &race));
+                    }
+                }
+                _ if touch.kind.is_write() => races.wrote(written, &access),
+                _ => {}
+            }
+        }
         let worker = &mut self.worker.checks.races;
         match region.kind {
             RegionKind::Shared if base == 0 => races.shared(worker, &access, stored, &mut found),

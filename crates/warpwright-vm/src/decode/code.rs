@@ -181,6 +181,8 @@ pub(crate) struct Code {
     pub(crate) unsupported: Vec<Unsupported>,
     /// There are loads that are not coherent.
     pub(crate) non_coherent: bool,
+    /// There are accesses by the asynchronous proxy.
+    pub(crate) async_proxy: bool,
 }
 
 impl fmt::Debug for Code {

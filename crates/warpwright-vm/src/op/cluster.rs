@@ -69,11 +69,11 @@ impl Machine<'_> {
             let message = "a request to cancel a cluster, with a response to memory that is not shared";
             return Err(self.trap(TrapKind::BadOperand, message.to_owned()));
         }
-        self.issued_copy(AccessKind::AsyncWrite(Agent::Counted), &group);
+        self.issued_copy(AccessKind::AsyncWrite(Agent::Stores), &group);
         for (at, word) in response.into_iter().enumerate() {
             self.write32(&group, 4 * at as u64, &[word; LANES]);
         }
-        self.complete_bytes(([barrier; LANES], space_of_barrier), 1 << lane, RESPONSE, Some(Agent::Counted))
+        self.complete_bytes(([barrier; LANES], space_of_barrier), 1 << lane, RESPONSE, Some(Agent::Stores))
     }
 }
 

@@ -22,7 +22,7 @@ impl Machine<'_> {
     fn store_async(&mut self, op: &MemoryOp, at: At) -> Result<(), Step> {
         let (addresses, barriers) = (self.addresses(&op.address), self.addresses(&at.address));
         self.refuse_deferred(&addresses, &barriers)?;
-        let touch = Touch { kind: AccessKind::AsyncWrite(Agent::Counted), element: op.bytes, order: Order::WEAK };
+        let touch = Touch { kind: AccessKind::AsyncWrite(Agent::Stores), element: op.bytes, order: Order::WEAK };
         let (mut todo, mut stored) = (self.mask, 0);
         self.worker.progress = true;
         while let Some(group) = self.next_group(op.spec(true), &addresses, &mut todo) {
@@ -35,7 +35,7 @@ impl Machine<'_> {
             stored |= group.mask;
         }
         let bytes = op.bytes * op.elements.len() as u32;
-        self.complete_bytes((barriers, at.space), stored, bytes, Some(Agent::Counted))
+        self.complete_bytes((barriers, at.space), stored, bytes, Some(Agent::Stores))
     }
 
     /// What an mbarrier counts is for another block of the cluster, or the own: for one that has the mbarrier too.

@@ -3,13 +3,14 @@
 //! An aligned barrier first waits for all lanes of the warp that have not exited; other barriers accept threads as
 //! they arrive. The barrier of the cluster is a seventeenth, at which arriving and waiting are separate instructions.
 
+use crate::check::race::RaceSpace;
 use crate::decode::Decoder;
 use crate::launch::TrapKind;
 use crate::machine::{Arrival, CLUSTER_BARRIER, FULL, LANES, LanesOf, Machine, NONE, Park, Resume, Step};
 use std::sync::atomic::Ordering::SeqCst;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::family::Sync as Op;
-use warpwright_ptx::op::sync::{BarrierReduction, MembarLevel};
+use warpwright_ptx::op::sync::{BarrierReduction, MembarLevel, ProxyKind};
 
 /// The last barrier of a block.
 const LAST: u32 = CLUSTER_BARRIER - 1;
@@ -36,6 +37,17 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         // It is for the beginnings of mbarriers only. That it releases more can hide a race.
         Op::FenceMbarrierInit(_) => fence(d, Scope::Cluster, Some(Semantics::Release)),
         // There is one way to memory, and what is announced is there.
+        Op::FenceProxy(op) if op.kind == ProxyKind::Async => {
+            let spaces: &[RaceSpace] = match op.space {
+                None => &[RaceSpace::Shared, RaceSpace::Global],
+                Some(Space::Global) => &[RaceSpace::Global],
+                Some(_) => &[RaceSpace::Shared],
+            };
+            d.emit_fallible(move |m| {
+                m.fenced_proxy(spaces);
+                Ok(())
+            });
+        }
         Op::MembarProxy(_) | Op::FenceProxy(_) | Op::FenceProxyAsync(_) | Op::FenceProxyTensormap(_) => {
             d.emit_nothing()
         }

@@ -52,6 +52,10 @@ pub(super) fn title(finding: &Finding) -> String {
         FindingKind::UnstartedBlock => {
             format!("{} of shared memory of a block that may not have begun", noun(first))
         }
+        FindingKind::ProxyFence { .. } => {
+            let second = noun(finding.accesses.get(1).or(first));
+            format!("{second} of {space} memory without a proxy fence behind {}", noun(first))
+        }
         FindingKind::NonCoherent => {
             if let Some(read) = finding.accesses.iter().find(|read| read.is_by_texture()) {
                 return format!("a {} reads what the same launch has written", read.object());

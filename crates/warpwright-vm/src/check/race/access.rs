@@ -28,7 +28,9 @@ pub enum AccessKind {
 pub enum Agent {
     /// The copies of `cp.async`, which come in groups.
     Copies,
-    /// What completes at an `mbarrier`.
+    /// Stores of threads that an `mbarrier` counts, and responses.
+    Stores,
+    /// Bulk copies that an `mbarrier` counts.
     Counted,
     /// The reads of bulk copies that come in groups: they may be waited for before the writes.
     GroupReads,
@@ -37,7 +39,12 @@ pub enum Agent {
 }
 
 impl Agent {
-    pub(super) const COUNT: usize = 4;
+    pub(super) const COUNT: usize = 5;
+
+    /// Whether it accesses memory by the asynchronous proxy.
+    pub(crate) const fn is_of_async_proxy(self) -> bool {
+        !matches!(self, Agent::Copies | Agent::Stores)
+    }
 }
 
 impl AccessKind {

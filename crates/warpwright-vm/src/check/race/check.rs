@@ -154,7 +154,7 @@ pub(super) fn entry(access: &WarpAccess<'_>, clocks: &Clocks, clock: u64, serial
         block: clocks.block,
         clock,
         pc: access.pc,
-        warp: access.kind.agent().map_or(access.warp, |of| agent(access.warp, of)),
+        warp: acting_warp(access),
         write: access.kind.is_write(),
         atomic: matches!(access.kind, AccessKind::Atomic | AccessKind::Swap | AccessKind::AsyncAtomic(_)),
         strong: access.strength.scope(),
@@ -162,6 +162,11 @@ pub(super) fn entry(access: &WarpAccess<'_>, clocks: &Clocks, clock: u64, serial
         serial,
     };
     stamp.entry()
+}
+
+/// The warp of a thread, or of the agent that acts for it.
+pub(super) fn acting_warp(access: &WarpAccess<'_>) -> u8 {
+    access.kind.agent().map_or(access.warp, |of| agent(access.warp, of))
 }
 
 pub(super) fn site(entry: &Entry, warp: u8, lane: u32) -> RaceSite {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::entry::{Entry, Scope, lanes};
 use super::knowledge::{AGENTS, Floors, Knowledge, Known, agent};
 use super::location::ScalarPlace;
-use super::{Agent, FenceKind, Mode};
+use super::{Agent, FenceKind, Mode, RaceSpace};
 use phases::Phases;
 use sequential::Sequential;
 
@@ -42,7 +42,8 @@ type Waited = [u64; Agent::COUNT];
 
 /// The agents that have done something, and up to when.
 fn done(waited: &Waited) -> impl Iterator<Item = (Agent, u64)> {
-    let agents = [Agent::Copies, Agent::Counted, Agent::GroupReads, Agent::GroupWrites];
+    let agents =
+        [Agent::Copies, Agent::Stores, Agent::Counted, Agent::GroupReads, Agent::GroupWrites];
     agents.into_iter().zip(*waited).filter(|&(_, until)| until != 0)
 }
 
@@ -471,6 +472,55 @@ impl Clocks {
                 }
             }
         }
+    }
+
+    /// A fence by lanes of a warp between what they know and the asynchronous proxy's accesses to these spaces.
+    pub(super) fn fence_proxy(&mut self, warp: u8, mask: u32, spaces: &[RaceSpace]) {
+        let tick = self.tick();
+        let mut all = Knowledge::clone(&self.common);
+        // What the lanes know they all fence: who learns of it later learns of the fence, too.
+        self.gather(warp, mask, false, &mut all);
+        all.own.raise_lanes(warp, mask, self.whole(warp, mask), tick);
+        let covered = Knowledge {
+            own: all.own.covered(spaces),
+            foreign: all.foreign.map(&|known| known.covered(spaces)),
+        };
+        self.extra = true;
+        let whole = self.whole(warp, mask);
+        let state = &mut self.warps[usize::from(warp)];
+        let add = |known: &mut Option<Arc<Knowledge>>| {
+            let mut sum = known.as_deref().cloned().unwrap_or_default();
+            sum.join(&covered);
+            *known = Some(Arc::new(sum));
+        };
+        if whole {
+            return add(&mut state.known);
+        }
+        state.apart |= mask;
+        lanes(mask).for_each(|lane| add(&mut state.lanes()[lane as usize].known));
+    }
+
+    /// Whether something holds of what a lane of a warp knows of a block, at any of its levels.
+    pub(super) fn any_knowledge(&self, warp: u8, lane: u32, block: u32, holds: impl Fn(&Known) -> bool) -> bool {
+        let state = &self.warps[usize::from(warp)];
+        let of_lane = state.lane(lane).and_then(|own| own.known.as_deref());
+        [Some(&*self.common), state.known.as_deref(), of_lane].into_iter().flatten().any(|known| {
+            match block == self.block {
+                true => holds(&known.own),
+                false => known.foreign.get(block).is_some_and(|known| holds(known)),
+            }
+        })
+    }
+
+    /// Whether a lane knows what another one of its warp did because the warp has synchronised since, or what its own
+    /// agent did because it has waited for that.
+    pub(super) fn knows_by_itself(&self, warp: u8, lane: u32, (of, of_lane): (u8, u32), clock: u64) -> bool {
+        let state = &self.warps[usize::from(warp)];
+        let waited = || {
+            let done = state.lane(lane).into_iter().flat_map(|own| done(&own.waited));
+            of_lane == lane && done.into_iter().any(|(by, until)| agent(warp, by) == of && until > clock)
+        };
+        (of == warp && state.synced > clock) || waited()
     }
 
     /// The fence's point for the lanes that know the same, and one for each of the others.

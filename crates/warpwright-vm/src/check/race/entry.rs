@@ -253,8 +253,9 @@ impl Entry {
 
     /// The agent that performed it.
     pub(super) fn agent(&self) -> Option<Agent> {
-        use Agent::{Copies, Counted, GroupReads, GroupWrites};
-        let agents = [None, Some(Copies), Some(Counted), Some(GroupReads), Some(GroupWrites)];
+        use Agent::{Copies, Counted, GroupReads, GroupWrites, Stores};
+        let agents =
+            [None, Some(Copies), Some(Stores), Some(Counted), Some(GroupReads), Some(GroupWrites)];
         agents.get(((self.meta & AGENT) >> AGENT_SHIFT) as usize).copied().flatten()
     }
 

@@ -6,7 +6,7 @@
 //! all of them increment knows all of them, so the map is a persistent radix tree: copying it is free, and joining
 //! two skips the parts that they share.
 
-use super::Agent;
+use super::{Agent, RaceSpace};
 use std::sync::Arc;
 
 /// Lanes of a warp, and so the distance of thread numbers between warps.
@@ -34,6 +34,8 @@ pub(super) struct Known {
     warps: Vec<u64>,
     /// Floors of single threads, sorted by number.
     threads: Vec<(u16, u64)>,
+    /// The part of it that a proxy fence covers, of each space.
+    fenced: [Option<Arc<Known>>; 2],
 }
 
 impl Known {
@@ -98,6 +100,35 @@ impl Known {
         for &(thread, floor) in &other.threads {
             self.raise_lane((thread / LANES) as u8, u32::from(thread % LANES), floor);
         }
+        self.join_fenced(&other.fenced);
+    }
+
+    fn join_fenced(&mut self, others: &[Option<Arc<Known>>; 2]) {
+        for (own, other) in self.fenced.iter_mut().zip(others) {
+            match (own, other) {
+                (_, None) => {}
+                (own @ None, Some(other)) => *own = Some(other.clone()),
+                (Some(own), Some(other)) if Arc::ptr_eq(own, other) => {}
+                (Some(own), Some(other)) => Arc::make_mut(own).join(other),
+            }
+        }
+    }
+
+    /// The part of it that a proxy fence covers.
+    pub(super) fn fenced(&self, space: RaceSpace) -> Option<&Known> {
+        self.fenced[space as usize].as_deref()
+    }
+
+    /// What a proxy fence adds to what its threads know, if they know this: that it is covered.
+    pub(super) fn covered(&self, spaces: &[RaceSpace]) -> Known {
+        let mut covered = Known { fenced: self.fenced.clone(), ..Known::default() };
+        let all = Arc::new(Known { fenced: [None, None], ..self.clone() });
+        for &space in spaces {
+            let mut only = [None, None];
+            only[space as usize] = Some(all.clone());
+            covered.join_fenced(&only);
+        }
+        covered
     }
 
     /// Whether `other` knows nothing beyond this.
@@ -108,6 +139,11 @@ impl Known {
                 .threads
                 .iter()
                 .all(|&(thread, floor)| self.lane((thread / LANES) as u8, u32::from(thread % LANES)) >= floor)
+            && self.fenced.iter().zip(&other.fenced).all(|(own, other)| match (own, other) {
+                (_, None) => true,
+                (None, Some(_)) => false,
+                (Some(own), Some(other)) => Arc::ptr_eq(own, other) || own.contains(other),
+            })
     }
 }
 
@@ -179,6 +215,19 @@ impl Floors {
             node = above(node, digit(block, level));
         }
         self.join(&Floors { root: Some(node), height });
+    }
+
+    /// The same of every block, changed.
+    pub(super) fn map(&self, change: &dyn Fn(&Known) -> Known) -> Floors {
+        fn mapped(node: &Node, change: &dyn Fn(&Known) -> Known) -> Arc<Node> {
+            let of = |known: &Option<Arc<Known>>| known.as_ref().map(|known| Arc::new(change(known)));
+            let below = |node: &Option<Arc<Node>>| node.as_ref().map(|node| mapped(node, change));
+            Arc::new(match node {
+                Node::Leaf(known) => Node::Leaf(std::array::from_fn(|at| of(&known[at]))),
+                Node::Inner(nodes) => Node::Inner(std::array::from_fn(|at| below(&nodes[at]))),
+            })
+        }
+        Floors { root: self.root.as_deref().map(|root| mapped(root, change)), height: self.height }
     }
 
     /// Learns what `other` knows.

@@ -57,6 +57,7 @@ mod location;
 mod non_coherent;
 mod observed;
 mod order;
+mod proxy;
 mod row;
 mod scatter;
 mod shadow;
@@ -148,6 +149,8 @@ pub struct LaunchRaces {
     locations: GlobalLocations,
     /// Where threads made strong accesses behind `fence.sc`.
     sequential: GlobalLocations,
+    /// The last writes of threads, in programs with an asynchronous proxy.
+    written: proxy::WrittenWords,
     /// One host thread runs all blocks, so that what is recorded before a store is what the store replaces.
     alone: bool,
 }
@@ -160,6 +163,7 @@ impl LaunchRaces {
             rows: GlobalRows::new(),
             locations: GlobalLocations::new(),
             sequential: GlobalLocations::new(),
+            written: proxy::WrittenWords::default(),
             alone,
         }
     }
@@ -167,6 +171,7 @@ impl LaunchRaces {
     /// Forgets everything: the launch is over.
     pub(crate) fn clear(&self) {
         self.rows.clear();
+        self.written.clear();
     }
 
     /// The kernel freed bytes of global memory, so they mean something else from now on.
@@ -209,6 +214,8 @@ pub struct BlockRaces {
     locations: Locations,
     /// Where threads made strong accesses behind `fence.sc`.
     sequential: Locations,
+    /// The last writes to shared memory, in programs with an asynchronous proxy.
+    written: proxy::OwnWords,
     serial: u16,
     /// The clock of the access under way.
     clock: u64,
@@ -223,6 +230,7 @@ impl BlockRaces {
             shared: SharedRows::default(),
             locations: Locations::default(),
             sequential: Locations::default(),
+            written: proxy::OwnWords::default(),
             serial: 0,
             clock: 0,
         }
@@ -230,6 +238,7 @@ impl BlockRaces {
 
     /// Begins the block of that number, with up to 1024 threads.
     pub fn reset(&mut self, block: u32, threads: u32) {
+        self.written.clear();
         self.clocks.reset(block, threads);
         self.shared.reset();
         self.locations.clear();
@@ -454,6 +463,8 @@ told! {
     warp_sync(warp: u8, mask: u32) => warp_sync(warp, mask);
     /// A fence by lanes of a warp.
     fence(warp: u8, mask: u32, scope: Scope, kind: FenceKind) => fence(warp, mask, scope, kind);
+    /// `fence.proxy.async`, for these spaces.
+    fence_proxy(warp: u8, mask: u32, spaces: &[RaceSpace]) => fence_proxy(warp, mask, spaces);
     /// `griddepcontrol.wait`.
     grid_wait(warp: u8, mask: u32) => grid_wait(warp, mask);
     /// `cp.async.commit_group`.

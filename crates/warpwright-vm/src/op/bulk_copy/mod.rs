@@ -21,6 +21,7 @@ use warpwright_ptx::op::family::BulkCopy as Op;
 const UNIT: u32 = 16;
 
 pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
+    d.code.async_proxy = true;
     match op {
         Op::CpAsyncBulk(op) => linear::copy(d, op),
         Op::CpReduceAsyncBulk(op) => linear::reduce(d, op),
