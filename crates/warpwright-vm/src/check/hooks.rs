@@ -72,7 +72,7 @@ impl Machine<'_> {
         let action = match (self.launch.op(fault.pc).map(Op::family), fault.write) {
             (Some(Family::Atomic(_)), _) => Action::Atomic,
             (Some(Family::AsyncCopy(_)), true) => Action::AsyncWrite,
-            (Some(Family::AsyncCopy(_)), false) => Action::AsyncRead,
+            (Some(Family::AsyncCopy(_) | Family::Wgmma(_)), false) => Action::AsyncRead,
             (_, true) => Action::Write,
             (_, false) => Action::Read,
         };
@@ -184,6 +184,18 @@ impl<'a> Machine<'a> {
             Some(pending) => races.wait_group(warp, mask, pending as usize),
             None => races.wait_all(warp, mask),
         });
+    }
+
+    /// Groups of products of warpgroups have been closed.
+    pub(crate) fn committed_products(&mut self) {
+        let mask = self.mask;
+        self.tell(|races, warp| races.commit_products(warp, mask));
+    }
+
+    /// Products of warpgroups have been waited for.
+    pub(crate) fn waited_for_products(&mut self, pending: u32) {
+        let mask = self.mask;
+        self.tell(|races, warp| races.wait_products(warp, mask, pending as usize));
     }
 
     /// The lanes that execute have passed `griddepcontrol.wait`.

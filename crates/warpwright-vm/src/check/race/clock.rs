@@ -21,6 +21,15 @@ mod sequential;
 /// not fill the host's memory.
 const MAX_GROUPS: usize = 1024;
 
+/// Asynchronous operations that have groups of their own.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Groups {
+    /// `cp.async`.
+    Copies,
+    /// `wgmma.mma_async`.
+    Products,
+}
+
 /// Knowledge of one lane beyond its warp's, and releases that it has observed but not acquired.
 #[derive(Debug, Default)]
 struct Lane {
@@ -147,8 +156,8 @@ struct Warp {
     sequential: bool,
     /// Knowledge that was fenced before a barrier of the block, by any thread that arrived there.
     carried: Floors,
-    /// Groups of asynchronous copies that are not known to be complete, oldest first: lanes and clock.
-    groups: Vec<(u32, u64)>,
+    /// Groups of each kind that are not known to be complete, oldest first: lanes and clock.
+    groups: [Vec<(u32, u64)>; 2],
 }
 
 impl Warp {
@@ -585,11 +594,11 @@ impl Clocks {
         }
     }
 
-    /// Lanes close their groups of asynchronous copies.
-    pub(super) fn commit_group(&mut self, warp: u8, mask: u32) {
+    /// Lanes close their groups of asynchronous operations of a kind.
+    pub(super) fn commit_group(&mut self, of: Groups, warp: u8, mask: u32) {
         self.extra = true;
         let tick = self.tick();
-        let groups = &mut self.warps[usize::from(warp)].groups;
+        let groups = &mut self.warps[usize::from(warp)].groups[of as usize];
         groups.push((mask, tick));
         // Whoever waits for so many younger ones has waited for the oldest, too.
         if groups.len() > MAX_GROUPS {
@@ -597,25 +606,26 @@ impl Clocks {
         }
     }
 
-    /// Lanes have waited until at most `pending` of their groups are incomplete.
-    pub(super) fn wait_group(&mut self, warp: u8, mask: u32, pending: usize) {
+    /// Lanes have waited until at most `pending` of their groups of a kind are incomplete. What they issued before of the
+    /// other kind counts as complete, too: one agent does both. This can hide a race, but never invent one.
+    pub(super) fn wait_group(&mut self, of: Groups, warp: u8, mask: u32, pending: usize) {
         let state = &mut self.warps[usize::from(warp)];
         for lane in lanes(mask) {
             let mut younger = 0;
-            for at in (0..state.groups.len()).rev() {
-                let (of, tick) = state.groups[at];
-                if of >> lane & 1 == 0 {
+            for at in (0..state.groups[of as usize].len()).rev() {
+                let (members, tick) = state.groups[of as usize][at];
+                if members >> lane & 1 == 0 {
                     continue;
                 }
                 if younger >= pending {
                     let own = &mut state.lanes()[lane as usize].waited;
                     *own = (*own).max(tick);
-                    state.groups[at].0 &= !(1 << lane);
+                    state.groups[of as usize][at].0 &= !(1 << lane);
                 }
                 younger += 1;
             }
         }
-        state.groups.retain(|&(of, _)| of != 0);
+        state.groups[of as usize].retain(|&(members, _)| members != 0);
         self.extra = true;
     }
 
@@ -626,10 +636,10 @@ impl Clocks {
         for lane in lanes(mask) {
             state.lanes()[lane as usize].waited = tick;
         }
-        for group in &mut state.groups {
+        for group in &mut state.groups[Groups::Copies as usize] {
             group.0 &= !mask;
         }
-        state.groups.retain(|&(of, _)| of != 0);
+        state.groups[Groups::Copies as usize].retain(|&(of, _)| of != 0);
         self.extra = true;
     }
 

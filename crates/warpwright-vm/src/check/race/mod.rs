@@ -69,7 +69,7 @@ pub(crate) use footprint::{Footprint, Meeting, Touched};
 
 use access::Piece;
 use check::Check;
-use clock::{Clocks, Seen};
+use clock::{Clocks, Groups, Seen};
 use entry::lanes;
 use location::{GlobalLocations, Locations, ScalarPlace};
 use shadow::{CHUNK_ROWS, ChunkCache, GlobalRows, SharedRows};
@@ -449,9 +449,13 @@ told! {
     /// `griddepcontrol.wait`.
     grid_wait(warp: u8, mask: u32) => grid_wait(warp, mask);
     /// `cp.async.commit_group`.
-    commit_group(warp: u8, mask: u32) => commit_group(warp, mask);
+    commit_group(warp: u8, mask: u32) => commit_group(Groups::Copies, warp, mask);
     /// `cp.async.wait_group`: at most `pending` groups of each lane are incomplete now.
-    wait_group(warp: u8, mask: u32, pending: usize) => wait_group(warp, mask, pending);
+    wait_group(warp: u8, mask: u32, pending: usize) => wait_group(Groups::Copies, warp, mask, pending);
+    /// `wgmma.commit_group`.
+    commit_products(warp: u8, mask: u32) => commit_group(Groups::Products, warp, mask);
+    /// `wgmma.wait_group`: at most `pending` groups of each lane are incomplete now.
+    wait_products(warp: u8, mask: u32, pending: usize) => wait_group(Groups::Products, warp, mask, pending);
     /// `cp.async.wait_all`.
     wait_all(warp: u8, mask: u32) => wait_all(warp, mask);
     /// An `mbarrier` begins, or ends.
