@@ -367,11 +367,3 @@ fn the_device_chooses_how_sums_are_rounded() {
     assert_eq!([80, 89, 90, 100].map(|sm| found(sm, None, small)), [4096.0, 4096.0, kept, kept]);
     assert_eq!([A100, H100, Exact].map(|core| found(90, Some(core), small)), [4096.0, kept, kept]);
 }
-
-#[test]
-fn products_of_warpgroups_are_a_trap() {
-    let text = kernel("8.0", "sm_90a", 1, 4, "wgmma.fence.sync.aligned;");
-    let (_, report) = try_warp(&device(90, None), &text, &[], 32);
-    let trap = report.trap.expect("a trap");
-    assert_eq!(trap.kind, TrapKind::Unsupported);
-}

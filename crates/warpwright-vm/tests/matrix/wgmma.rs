@@ -342,3 +342,127 @@ fn every_shape_type_and_layout_is_the_product_of_integers() {
     }
     run(Form { d: Ty::F32, a: Ty::F16, b: Ty::F16, sparse: false, n: 256, registers: false }, &mut numbers);
 }
+
+/// A measured row: steps, factors by position, c and d, as bits.
+struct Measured {
+    steps: usize,
+    factors: Vec<(usize, u64, u64)>,
+    c: u32,
+    d: u32,
+    line: String,
+}
+
+fn measured(text: &str, kept: usize) -> Vec<Measured> {
+    let hex = |digits: &str| u64::from_str_radix(digits, 16).expect("a bit pattern");
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split(' ').filter(|field| !field.is_empty()).collect();
+        let factor = |term: &&str| {
+            let [at, a, b] = term.split(':').collect::<Vec<_>>()[..] else { panic!("{line}") };
+            (at.parse().expect("a position"), hex(a), hex(b))
+        };
+        Measured {
+            steps: fields[0].parse::<usize>().expect("a number of factors") / kept,
+            c: hex(fields[1]) as u32,
+            d: hex(fields[2]) as u32,
+            factors: fields[3..].iter().map(factor).collect(),
+            line: line.to_owned(),
+        }
+    };
+    text.lines().filter(|line| !line.starts_with('#')).map(row).collect()
+}
+
+/// Bytes that hold eight rows or columns of a step.
+const EIGHT: usize = 256;
+
+/// `wgmma` of eight rows with eight columns, one or two steps; the other rows are the same again.
+fn measuring(types: &str, kept: usize, steps: usize, words: usize, tail: &str) -> String {
+    let sums: Vec<String> = (0..words).map(|i| format!("%d{i}")).collect();
+    let each = |line: &dyn Fn(usize) -> String| (0..words).map(line).collect::<String>();
+    let product = |step: usize| {
+        format!(
+            "add.u64 %da, %base, {};\nadd.u64 %db, %base, {};\n\
+             wgmma.mma_async.sync.aligned.m64n8k{kept}.{types} {{{}}}, %da, %db, 1{tail};\n",
+            EIGHT / 16 * step,
+            EIGHT / 16 * (2 + step),
+            sums.join(", ")
+        )
+    };
+    format!(
+        ".version 8.7\n.target sm_90a\n.address_size 64\n.shared .align 1024 .b8 memory[{bytes}];\n\
+         .visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2)\n{{\n\
+         .reg .b32 %d<{words}>; .reg .b64 %da; .reg .b64 %db; .reg .b64 %base; .reg .b32 %t; .reg .b32 %s;\n\
+         .reg .b32 %v<2>; .reg .b64 %from; .reg .b64 %lane; .reg .b64 %sums; .reg .b64 %out; .reg .b32 %b;\n\
+         ld.param.u64 %from, [p0];\nld.param.u64 %sums, [p1];\nld.param.u64 %out, [p2];\n\
+         mov.u32 %t, %tid.x;\nmov.u32 %b, %ctaid.x;\nmad.lo.u32 %b, %b, 128, %t;\n\
+         mul.wide.u32 %lane, %b, 8;\nadd.u64 %from, %from, %lane;\nld.global.v2.b32 {{%v0, %v1}}, [%from];\n\
+         mov.u32 %s, memory;\ncvt.u64.u32 %base, %s;\nand.b64 %base, %base, 0x3ffff;\nshr.u64 %base, %base, 4;\n\
+         or.b64 %base, %base, 0x80000;\nmad.lo.u32 %s, %t, 8, %s;\nst.shared.v2.b32 [%s], {{%v0, %v1}};\n\
+         mul.wide.u32 %lane, %b, {stride};\nadd.u64 %sums, %sums, %lane;\nadd.u64 %out, %out, %lane;\n\
+         {loads}fence.proxy.async.shared::cta;\nbar.sync 0;\nwgmma.fence.sync.aligned;\n{products}\
+         wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n{stores}ret;\n}}\n",
+        bytes = 4 * EIGHT,
+        stride = 4 * words,
+        loads = each(&|i| format!("ld.global.b32 %d{i}, [%sums + {}];\n", 4 * i)),
+        products = (0..steps).map(product).collect::<String>(),
+        stores = each(&|i| format!("st.global.b32 [%out + {}], %d{i};\n", 4 * i)),
+    )
+}
+
+/// Rows of an H200, see `data/wgmma/README.md`.
+#[test]
+fn measured_products_are_reproduced_bit_for_bit() {
+    let folder = format!("{}/tests/data/wgmma", env!("CARGO_MANIFEST_DIR"));
+    let (mut files, device) = (0, device(90, None));
+    for path in std::fs::read_dir(folder).expect("a folder of measurements") {
+        let path = path.expect("a file").path();
+        let name = path.file_stem().and_then(|stem| stem.to_str()).expect("a name").to_owned();
+        let [d, a, b] = name.split('.').collect::<Vec<_>>()[..] else { continue };
+        files += 1;
+        let bits = Ty::named(a).bits();
+        let kept = 256 / bits;
+        let half = d == "f16";
+        let words = if half { 2 } else { 4 };
+        let tail = match bits {
+            16 => ", 1, 1, 0, 0",
+            8 if d == "s32" => "",
+            _ => ", 1, 1",
+        };
+        let rows = measured(&std::fs::read_to_string(&path).expect("the measurements can be read"), kept);
+        for steps in [1, 2] {
+            let rows: Vec<&Measured> = rows.iter().filter(|row| row.steps == steps).collect();
+            let blocks = rows.len().div_ceil(8);
+            // Element `at` of the diagonal: its word, and its lowest bit.
+            let place = |number: usize| {
+                let (block, at) = (number / 8, number % 8);
+                let thread = THREADS * block + 4 * at + at / 2;
+                if half { (words * thread, 16 * (at % 2)) } else { (words * thread + at % 2, 0) }
+            };
+            let mut memory = vec![0u32; blocks * EIGHT];
+            let mut added = vec![0u32; blocks * THREADS * words];
+            for (number, row) in rows.iter().enumerate() {
+                let (word, shift) = place(number);
+                added[word] |= row.c << shift;
+                for &(at, left, right) in &row.factors {
+                    let (step, byte) = (at / kept, at % kept * bits / 8);
+                    let within = step * EIGHT + byte / 16 * 128 + number % 8 * 16 + byte % 16;
+                    let image = &mut memory[number / 8 * EIGHT..][..EIGHT];
+                    put(image, 8 * within, bits, left);
+                    put(image, 8 * (within + 2 * EIGHT), bits, right);
+                }
+            }
+            if blocks == 0 {
+                continue;
+            }
+            let text = measuring(&format!("{d}.{a}.{b}"), kept, steps, words, tail);
+            let len = added.len();
+            let (out, report) = launch(&device, &text, blocks as u32, &[memory, added], len);
+            assert!(report.is_clean(), "{report}");
+            for (number, row) in rows.iter().enumerate() {
+                let (word, shift) = place(number);
+                let found = out[word] >> shift & if half { 0xffff } else { u32::MAX };
+                assert_eq!(found, row.d, "{name}: {found:#x}, {}", row.line);
+            }
+        }
+    }
+    assert_eq!(files, 16);
+}
