@@ -84,7 +84,6 @@ struct Form<'a> {
     transposed: [bool; 2],
 }
 
-
 fn is_constant(src: &Option<Src>, value: i64) -> bool {
     src.as_ref().and_then(Src::imm).and_then(|imm| imm.bits()) == Some(value as u64)
 }
@@ -193,7 +192,10 @@ impl Machine<'_> {
         }
         if self.warp_index / WARPS * WARPS + WARPS > self.block.warps.len() {
             let (warps, first) = (self.block.warps.len(), self.warp_index / WARPS * WARPS);
-            let message = format!("a warpgroup is four warps, and the block has {} from warp {first} on", warps - first);
+            let message = format!(
+                "a warpgroup is four warps, and the block has {} from warp {first} on",
+                warps - first
+            );
             return Err(self.trap(TrapKind::BadOperand, message));
         }
         Ok(())
@@ -372,7 +374,11 @@ impl WarpgroupProduct {
 
     /// The warp's rows of `a`, row-major.
     #[inline(always)]
-    fn left<T: Copy + Default>(&self, m: &mut Machine<'_>, decode: impl Fn(u32) -> T) -> Result<Vec<T>, Step> {
+    fn left<T: Copy + Default>(
+        &self,
+        m: &mut Machine<'_>,
+        decode: impl Fn(u32) -> T,
+    ) -> Result<Vec<T>, Step> {
         let kept = self.kept;
         let mut out = vec![T::default(); ROWS * kept];
         match &self.a {
@@ -426,7 +432,8 @@ impl WarpgroupProduct {
             let message = "a factor of 64 bytes along k with 32-byte swizzling, which has no such layout";
             return Err(m.trap(TrapKind::BadOperand, message.to_owned()));
         }
-        let spec = AccessSpec { space: SpaceKind::Shared, bytes: CHUNK as u32, align: CHUNK as u32, write: false };
+        let spec =
+            AccessSpec { space: SpaceKind::Shared, bytes: CHUNK as u32, align: CHUNK as u32, write: false };
         for start in (0..chunks).step_by(LANES) {
             let lanes = (chunks - start).min(LANES);
             let mut places = [(0, 0); LANES];
@@ -532,8 +539,11 @@ impl Layout {
     #[inline(always)]
     fn transposed(&self, chunk: usize, k: usize) -> u64 {
         let (k, chunk, chunks) = (k as u64, chunk as u64, self.row_chunks as u64);
-        let (across, along) = if chunks == 1 { (self.stride, self.leading) } else { (self.leading, self.stride) };
-        self.address(chunk % chunks * CHUNK + chunk / chunks * across + k % 8 * chunks * CHUNK + k / 8 * along)
+        let (across, along) =
+            if chunks == 1 { (self.stride, self.leading) } else { (self.leading, self.stride) };
+        self.address(
+            chunk % chunks * CHUNK + chunk / chunks * across + k % 8 * chunks * CHUNK + k / 8 * along,
+        )
     }
 
     /// Swizzled: the chunk's number in its 128 bytes is changed by the number of those bytes in the pattern.

@@ -116,10 +116,7 @@ fn wgmma_pipeline(_: &File) -> Vec<Case> {
     let map = [0u8; 128];
     let mut case = launch("wgmma_pipeline", 1, 256).shared(96 << 10).raw(&map, &[]).raw(&map, &[]);
     let out = case.add(Some(vec![0; 1 << 16]), Expect::Same);
-    vec![case.pass(out).scalar(64i32).scalar(64i32).traps(&[
-        "cp.async.bulk",
-        "prefetch",
-    ])]
+    vec![case.pass(out).scalar(64i32).scalar(64i32).traps(&["cp.async.bulk", "prefetch"])]
 }
 
 fn copy_2d_descriptor(file: &File) -> Vec<Case> {

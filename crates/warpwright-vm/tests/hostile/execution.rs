@@ -520,11 +520,9 @@ fn matrices() {
 #[test]
 fn unsupported() {
     let unsupported = Trap(TrapKind::Unsupported);
-    check([
-        (
-            "a copy in bulk",
-            Attack::body("cp.async.bulk.global.shared::cta.bulk_group [%d0], [tile], 16;"),
-            unsupported,
-        ),
-    ]);
+    check([(
+        "a copy in bulk",
+        Attack::body("cp.async.bulk.global.shared::cta.bulk_group [%d0], [tile], 16;"),
+        unsupported,
+    )]);
 }

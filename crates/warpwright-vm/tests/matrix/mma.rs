@@ -1,7 +1,6 @@
 //! `mma.sync`: fragments are filled by the formulas of the ISA, written as it writes them.
 
-use crate::run::{Numbers, Ty, device, kernel, product, try_warp, warp};
-use warpwright_vm::TrapKind;
+use crate::run::{Numbers, Ty, device, kernel, product, warp};
 use warpwright_vm::tensor::TensorCore;
 
 /// Registers of all lanes, register by register.

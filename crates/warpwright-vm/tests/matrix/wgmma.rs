@@ -37,7 +37,11 @@ struct Placement {
 
 impl Placement {
     /// Some layout of `count` rows or columns with `depth` elements of `bits` bits each, from byte `first` on.
-    fn choose(numbers: &mut Numbers, (count, depth, bits): (usize, usize, usize), first: usize) -> (Self, usize) {
+    fn choose(
+        numbers: &mut Numbers,
+        (count, depth, bits): (usize, usize, usize),
+        first: usize,
+    ) -> (Self, usize) {
         let bytes = depth * bits / 8;
         let transposed = bits == 16 && numbers.next(0, 1) == 1;
         let widths: &[usize] = if bytes > 32 && !transposed { &[1, 4, 8] } else { &[1, 2, 4, 8] };
@@ -236,7 +240,8 @@ fn run(form: Form, numbers: &mut Numbers) {
         let names: Vec<String> = (0..count).map(|i| format!("%{name}{i}")).collect();
         format!("{{{}}}", names.join(", "))
     };
-    let satfinite = if matches!(a_ty, Ty::S8 | Ty::U8) && numbers.next(0, 1) == 1 { ".satfinite" } else { "" };
+    let satfinite =
+        if matches!(a_ty, Ty::S8 | Ty::U8) && numbers.next(0, 1) == 1 { ".satfinite" } else { "" };
     // The modifiers of integers stand in another order than those of bits.
     let suffix = if bits == 1 { ".and.popc" } else { satfinite };
     let instruction = format!(
@@ -296,7 +301,11 @@ fn run(form: Form, numbers: &mut Numbers) {
             let word = out[words * thread + i * sum_bits / 32] >> (i * sum_bits % 32);
             let value = d.decode(if half { word & 0xffff } else { word }.into());
             let (row, column) = of_sums(thread, i);
-            assert_eq!(value, expected[row * n + column], "{form:?} row {row}, column {column}\n{instruction}");
+            assert_eq!(
+                value,
+                expected[row * n + column],
+                "{form:?} row {row}, column {column}\n{instruction}"
+            );
         }
     }
 }
