@@ -551,6 +551,6 @@ impl Layout {
     fn address(&self, offset: u64) -> u64 {
         let linear = self.start + offset;
         let line = (linear >> 7).wrapping_sub(self.base) & (self.row_chunks as u64 - 1);
-        self.rank | (linear ^ line * CHUNK) & ADDRESS
+        self.rank | ((linear ^ (line * CHUNK)) & ADDRESS)
     }
 }

@@ -97,7 +97,7 @@ impl Placement {
         let linear = self.start + 16 * at;
         // Of each 128 bytes of the pattern, the chunks are exchanged.
         let line = (linear - self.pattern) / 128 % 8 % w;
-        (linear / 16 ^ line) * 16 + within
+        ((linear / 16) ^ line) * 16 + within
     }
 
     /// The descriptor, but for the address of the shared memory.
