@@ -35,8 +35,9 @@ fn kernels(rank: usize, gather: bool) -> String {
     let load = format!(
         "cp.async.bulk.tensor.{rank}d.shared::cta.global{mode}.mbarrier::complete_tx::bytes [%r1], [%rd1, {{{names}}}], [bar];"
     );
-    let store =
-        format!("cp.async.bulk.tensor.{rank}d.global.shared::cta{scatter}.bulk_group [%rd1, {{{names}}}], [%r1];");
+    let store = format!(
+        "cp.async.bulk.tensor.{rank}d.global.shared::cta{scatter}.bulk_group [%rd1, {{{names}}}], [%r1];"
+    );
     let reduce = format!(
         "cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.add.tile.bulk_group [%rd1, {{{names}}}], [%r1];"
     );
@@ -93,7 +94,8 @@ $wait:
 /// Where the elements of a tile come from, in the order of the tile: the byte of each in the tensor's memory.
 fn sources(map: &TensorMap, at: &[i64], gather: bool) -> Vec<Option<usize>> {
     let rank = map.dims.len();
-    let mut counts: Vec<u64> = (0..rank).map(|dim| u64::from(map.tile[dim].div_ceil(map.steps[dim]))).collect();
+    let mut counts: Vec<u64> =
+        (0..rank).map(|dim| u64::from(map.tile[dim].div_ceil(map.steps[dim]))).collect();
     if gather {
         counts[1] = 4;
     }
@@ -206,10 +208,12 @@ fn tiles_are_where_their_elements_say() {
         let tensor = device.alloc_zeros::<u8>(contents.len()).unwrap();
         tensor.write(&contents).unwrap();
         map.address = tensor.address();
-        let mut at: Vec<i64> =
-            (0..rank).map(|dim| numbers.below(map.dims[dim] + 4) as i64 - 2).collect();
+        let mut at: Vec<i64> = (0..rank).map(|dim| numbers.below(map.dims[dim] + 4) as i64 - 2).collect();
         if gather {
-            at = [at[0]].into_iter().chain((0..4).map(|_| numbers.below(map.dims[1] + 2) as i64 - 1)).collect();
+            at = [at[0]]
+                .into_iter()
+                .chain((0..4).map(|_| numbers.below(map.dims[1] + 2) as i64 - 1))
+                .collect();
         }
         let bytes = map.element.bits() as usize / 8;
         let sources = sources(&map, &at, gather);

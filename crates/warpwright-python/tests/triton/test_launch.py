@@ -280,7 +280,6 @@ REFUSED = {
     "TMA": lambda: of_descriptors[(1, 1)](
         *(TensorDescriptor.from_tensor(torch.ones(16, 16), [16, 16]) for _ in range(2)), 16, 16
     ),
-    "wgmma": lambda: product[(1,)](torch.ones(64, 64).half(), torch.ones(64, 64).half(), torch.empty(64, 64), 64),
 }
 
 

@@ -198,6 +198,62 @@ pub(crate) fn products() -> String {
     )
 }
 
+/// A warpgroup that multiplies matrices in shared memory: `products(out, rounds)`.
+pub(crate) fn warpgroup_products() -> String {
+    let sums: Vec<String> = (0..64).map(|i| format!("%f{i}")).collect();
+    let zeros: String = sums.iter().map(|sum| format!("    mov.f32 {sum}, 0f00000000;\n")).collect();
+    let sum: String = sums[1..].iter().map(|sum| format!("    add.f32 %f0, %f0, {sum};\n")).collect();
+    format!(
+        "
+.version 8.0
+.target sm_90a
+.address_size 64
+.shared .align 1024 .b8 tile[6144];
+.visible .entry products(.param .u64 out, .param .u32 rounds)
+{{
+    .reg .pred %p<2>;
+    .reg .b32 %r<10>;
+    .reg .f32 %f<64>;
+    .reg .b64 %rd<8>;
+    ld.param.u64 %rd1, [out];
+    ld.param.u32 %r7, [rounds];
+    mov.u32 %r0, %tid.x;
+    mul.lo.u32 %r1, %r0, 0x00210043;
+    and.b32 %r1, %r1, 0x3fff3fff;
+    mov.u32 %r2, tile;
+    mad.lo.u32 %r3, %r0, 48, %r2;
+    xor.b32 %r4, %r1, 0x82348123;
+    xor.b32 %r5, %r1, 0x01570345;
+    st.shared.v4.b32 [%r3], {{%r1, %r4, %r5, %r1}};
+    st.shared.v4.b32 [%r3+16], {{%r5, %r4, %r1, %r4}};
+    st.shared.v4.b32 [%r3+32], {{%r4, %r1, %r5, %r5}};
+    fence.proxy.async;
+    bar.sync 0;
+    and.b32 %r2, %r2, 0x3ffff;
+    shr.b32 %r2, %r2, 4;
+    cvt.u64.u32 %rd2, %r2;
+    // Core matrices of 128 bytes, along k first.
+    or.b64 %rd2, %rd2, 0x0000001000080000;
+    add.u64 %rd3, %rd2, 128;
+{zeros}    wgmma.fence.sync.aligned;
+loop:
+    wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 {{{}}}, %rd2, %rd3, 1, 1, 1, 0, 0;
+    wgmma.commit_group.sync.aligned;
+    sub.u32 %r7, %r7, 1;
+    setp.ne.u32 %p1, %r7, 0;
+    @%p1 bra loop;
+    wgmma.wait_group.sync.aligned 0;
+{sum}    mov.u32 %r8, %ctaid.x;
+    mad.lo.u32 %r8, %r8, 128, %r0;
+    mad.wide.u32 %rd4, %r8, 4, %rd1;
+    st.global.f32 [%rd4], %f0;
+    ret;
+}}
+",
+        sums.join(", ")
+    )
+}
+
 /// Blocks that fill 32 KiB of shared memory and meet at a barrier.
 pub(crate) fn resident() -> String {
     "

@@ -113,24 +113,30 @@ fn line(name: &str, rates: [f64; 3]) {
     );
 }
 
-/// `mma.sync` with half-precision factors and single-precision sums, four products at a time.
+/// Products with half-precision factors and single-precision sums: four `mma.sync` at a time, and `wgmma`.
 fn products() {
     const ROUNDS: u32 = 200;
     let device = device(1);
-    let module = load(&device, &kernels::products());
-    let out = device.alloc::<f32>(32 * 8).expect("memory");
-    let config = LaunchConfig::new(8, 32);
-    let mut best: f64 = 0.0;
-    for _ in 0..10 {
-        let begin = Instant::now();
-        let args = [Arg::buffer(&out), Arg::U32(ROUNDS)];
-        let launch = device.launch(&module, "products", &config, &args, &Options::default());
-        let report = launch.expect("the kernel is launched").wait();
-        assert!(report.is_clean(), "{report:?}");
-        let products = 8.0 * f64::from(ROUNDS) * 4.0 * (16 * 8 * 16) as f64;
-        best = best.max(products / begin.elapsed().as_secs_f64());
+    let forms = [
+        ("mma.sync m16n8k16", kernels::products(), 32, 4 * 16 * 8 * 16),
+        ("wgmma m64n128k16", kernels::warpgroup_products(), 128, 64 * 128 * 16),
+    ];
+    for (name, text, threads, size) in forms {
+        let module = load(&device, &text);
+        let out = device.alloc::<f32>(threads as usize * 8).expect("memory");
+        let config = LaunchConfig::new(8, threads);
+        let mut best: f64 = 0.0;
+        for _ in 0..10 {
+            let begin = Instant::now();
+            let args = [Arg::buffer(&out), Arg::U32(ROUNDS)];
+            let launch = device.launch(&module, "products", &config, &args, &Options::default());
+            let report = launch.expect("the kernel is launched").wait();
+            assert!(report.is_clean(), "{report:?}");
+            let products = 8.0 * f64::from(ROUNDS) * f64::from(size);
+            best = best.max(products / begin.elapsed().as_secs_f64());
+        }
+        println!("{name}, f16 to f32: {:.2}e9 multiply-adds per second", best / 1e9);
     }
-    println!("mma.sync m16n8k16, f16 to f32: {:.2}e9 multiply-adds per second", best / 1e9);
 }
 
 fn launches() {

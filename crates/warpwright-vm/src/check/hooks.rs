@@ -1,7 +1,7 @@
 //! The calls by which instructions report to the checks.
 
 use super::observe::{Touch, phase_of_cluster, relaxed_phase_of_cluster, scope_of};
-use super::race::{AccessKind, Agent, FenceKind, RaceSpace};
+use super::race::{AccessKind, Agent, FenceKind, GroupsOf, RaceSpace};
 use super::{Action, FindingKind, RawFinding, RawPlace, RawSite};
 use crate::machine::{CLUSTER_BARRIER, LANES, LanesOf, Machine, Park, Row32};
 use crate::memory::{Fault, Group, Order};
@@ -71,11 +71,18 @@ impl Machine<'_> {
     pub(crate) fn report_fault(&mut self, fault: Fault, counts: bool) {
         let action = match (self.launch.op(fault.pc).map(Op::family), fault.write) {
             (Some(Family::Atomic(_)), _) => Action::Atomic,
-            (Some(Family::BulkCopy(BulkCopy::TensormapReplace(_) | BulkCopy::TensormapCpFenceproxy(_))), write) => {
-                if write { Action::Write } else { Action::Read }
+            (
+                Some(Family::BulkCopy(BulkCopy::TensormapReplace(_) | BulkCopy::TensormapCpFenceproxy(_))),
+                write,
+            ) => {
+                if write {
+                    Action::Write
+                } else {
+                    Action::Read
+                }
             }
             (Some(Family::AsyncCopy(_) | Family::BulkCopy(_)), true) => Action::AsyncWrite,
-            (Some(Family::AsyncCopy(_) | Family::BulkCopy(_)), false) => Action::AsyncRead,
+            (Some(Family::AsyncCopy(_) | Family::BulkCopy(_) | Family::Wgmma(_)), false) => Action::AsyncRead,
             (_, true) => Action::Write,
             (_, false) => Action::Read,
         };
@@ -182,31 +189,22 @@ impl<'a> Machine<'a> {
         self.touches(Touch { kind, element, order: Order::WEAK }, group, &[]);
     }
 
-    /// Groups of asynchronous copies have been closed.
-    pub(crate) fn committed_copies(&mut self) {
+    /// Groups of asynchronous operations have been closed.
+    pub(crate) fn committed_groups(&mut self, of: GroupsOf) {
         let mask = self.mask;
-        self.tell(|races, warp| races.commit_group(warp, mask));
+        self.tell(|races, warp| races.commit_group(of, warp, mask));
     }
 
-    /// Groups of bulk copies have been closed.
-    pub(crate) fn committed_bulk(&mut self) {
+    /// All groups but the last `pending` are complete, or have been `read`.
+    pub(crate) fn waited_for_groups(&mut self, of: GroupsOf, pending: u32, read: bool) {
         let mask = self.mask;
-        self.tell(|races, warp| races.commit_bulk_group(warp, mask));
+        self.tell(|races, warp| races.wait_group(of, warp, mask, pending as usize, read));
     }
 
-    /// All groups of bulk copies but the last `pending` are complete, or have been `read`.
-    pub(crate) fn waited_for_bulk(&mut self, pending: u32, read: bool) {
+    /// All copies of `cp.async` have been waited for.
+    pub(crate) fn waited_for_all_copies(&mut self) {
         let mask = self.mask;
-        self.tell(|races, warp| races.wait_bulk_group(warp, mask, pending as usize, read));
-    }
-
-    /// Asynchronous copies have been waited for.
-    pub(crate) fn waited_for_copies(&mut self, pending: Option<u32>) {
-        let mask = self.mask;
-        self.tell(|races, warp| match pending {
-            Some(pending) => races.wait_group(warp, mask, pending as usize),
-            None => races.wait_all(warp, mask),
-        });
+        self.tell(|races, warp| races.wait_all(warp, mask));
     }
 
     /// The lanes that execute have passed `griddepcontrol.wait`.

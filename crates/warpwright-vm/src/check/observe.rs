@@ -5,8 +5,8 @@
 
 use super::init::Written;
 use super::race::{
-    AccessKind, Agent, BlockRaces, Mode, Race, RaceSite, RaceSpace, Scope, Stored, Strength, Unknown, WarpAccess, WorkerRaces,
-    byte_runs,
+    AccessKind, Agent, BlockRaces, Mode, Race, RaceSite, RaceSpace, Scope, Stored, Strength, Unknown,
+    WarpAccess, WorkerRaces, byte_runs,
 };
 use super::undefined::Origin;
 use super::{Action, Between, Collector, FindingKind, Hazard, InitBits, RawFinding, RawPlace, RawSite};
@@ -386,9 +386,9 @@ impl<'a> Machine<'a> {
             let written = (is_global || base != 0).then_some(&launch.races);
             match touch.kind.agent() {
                 Some(agent) if agent.is_of_async_proxy() => {
-                    if let Some((first, address)) = races.accessed_by_proxy(written, &access, space) {
+                    if let Some((first, lane, address)) = races.accessed_by_proxy(written, &access, space) {
                         let (pc, kind, bytes) = (access.pc, access.kind, access.bytes);
-                        let thread = u32::from(access.warp) * 32 + access.mask.trailing_zeros();
+                        let thread = u32::from(access.warp) * 32 + lane;
                         let second = RaceSite { pc, kind, block: block.number as u32, thread, bytes };
                         let address =
                             if is_global { address } else { launch.shape.shared_address(address - base) };

@@ -235,7 +235,9 @@ impl TensorMap {
             ("steps", self.steps.len(), rank),
         ] {
             if count != expected {
-                return refuse(format!("{count} {what} for a tensor of {rank} dimensions: it has {expected}"));
+                return refuse(format!(
+                    "{count} {what} for a tensor of {rank} dimensions: it has {expected}"
+                ));
             }
         }
         if !self.address.is_multiple_of(16) {
@@ -326,7 +328,10 @@ impl TensorMap {
         let mode = [bytes[31] & 0xf, bytes[31] >> 4];
         let swizzle = TensorSwizzle::ALL.into_iter().find(|(_, found)| *found == mode);
         let Some((swizzle, _)) = swizzle else {
-            return refuse(format!("swizzling of mode {} in units of mode {}: there is none", mode[0], mode[1]));
+            return refuse(format!(
+                "swizzling of mode {} in units of mode {}: there is none",
+                mode[0], mode[1]
+            ));
         };
         let map = TensorMap {
             address: number(0, 8),
@@ -461,7 +466,8 @@ mod tests {
 
     #[test]
     fn what_breaks_a_rule_is_told() {
-        let broken: [(&str, fn(&mut TensorMap)); 11] = [
+        type Break = fn(&mut TensorMap);
+        let broken: [(&str, Break); 11] = [
             ("dimensions", |map| map.dims.clear()),
             ("strides", |map| map.strides.push(16)),
             ("address", |map| map.address = 8),
@@ -497,7 +503,8 @@ mod tests {
         assert_eq!(first(TensorSwizzle::B128Atom64), [0, 4, 0, 4, 0, 4, 0, 4]);
         assert_eq!(TensorSwizzle::B128Atom32Flip8.place(128) % 128, 40);
         // The last row of the table for 128 bytes.
-        let last: Vec<u64> = (0..8).map(|unit| TensorSwizzle::B128.place(128 * 7 + 16 * unit) % 128 / 16).collect();
+        let last: Vec<u64> =
+            (0..8).map(|unit| TensorSwizzle::B128.place(128 * 7 + 16 * unit) % 128 / 16).collect();
         assert_eq!(last, [7, 6, 5, 4, 3, 2, 1, 0]);
     }
 }

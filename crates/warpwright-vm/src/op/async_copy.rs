@@ -1,6 +1,6 @@
 //! Asynchronous copies: `cp.async` and its groups.
 
-use crate::check::race::{AccessKind, Agent};
+use crate::check::race::{AccessKind, Agent, GroupsOf};
 use crate::decode::Decoder;
 use crate::machine::{Copy, LANES, LanesOf, Machine, Row32, lanewise};
 use crate::memory::{AccessSpec, Address, Group, RegionKind, SpaceKind};
@@ -14,7 +14,7 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::CpAsync(op) => copy(d, op),
         Op::CpAsyncCommitGroup(_) => d.emit_fallible(|m| {
             m.warp.copies.commit(m.mask);
-            m.committed_copies();
+            m.committed_groups(GroupsOf::Copies);
             Ok(())
         }),
         Op::CpAsyncWaitGroup(op) => wait(d, Some(op.n.imm().and_then(|imm| imm.bits()).unwrap_or(0) as u32)),
@@ -28,7 +28,10 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
 fn wait(d: &mut Decoder<'_, '_>, pending: Option<u32>) {
     d.emit_fallible(move |m| {
         m.end_copies(pending);
-        m.waited_for_copies(pending);
+        match pending {
+            Some(pending) => m.waited_for_groups(GroupsOf::Copies, pending, false),
+            None => m.waited_for_all_copies(),
+        }
         Ok(())
     });
 }

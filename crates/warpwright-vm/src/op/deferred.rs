@@ -22,7 +22,8 @@ impl Machine<'_> {
     fn store_async(&mut self, op: &MemoryOp, at: At) -> Result<(), Step> {
         let (addresses, barriers) = (self.addresses(&op.address), self.addresses(&at.address));
         self.refuse_deferred(&addresses, &barriers)?;
-        let touch = Touch { kind: AccessKind::AsyncWrite(Agent::Stores), element: op.bytes, order: Order::WEAK };
+        let touch =
+            Touch { kind: AccessKind::AsyncWrite(Agent::Stores), element: op.bytes, order: Order::WEAK };
         let (mut todo, mut stored) = (self.mask, 0);
         self.worker.progress = true;
         while let Some(group) = self.next_group(op.spec(true), &addresses, &mut todo) {

@@ -27,6 +27,7 @@ pub(crate) mod sync;
 pub(crate) mod texture;
 pub(crate) mod video;
 pub(crate) mod warp;
+pub(crate) mod wgmma;
 pub(crate) mod wmma;
 
 use crate::decode::{BranchTarget, Decoder, LoadError};
@@ -56,7 +57,11 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, reconvergence: BranchTarg
         Family::Wmma(op) => wmma::decode(op, d),
         Family::Mbarrier(op) => mbarrier::decode(op, d),
         Family::Video(op) => video::decode(op, d),
-        Family::Wgmma(_) | Family::Tcgen05(_) => {
+        Family::Wgmma(op) => {
+            wgmma::decode(op, d);
+            true
+        }
+        Family::Tcgen05(_) => {
             d.unsupported(op.name(), "use `mma.sync` with `ldmatrix`, which every target from sm_80 on has");
             true
         }

@@ -192,21 +192,20 @@ impl FloatProduct {
 }
 
 /// `sums = a · b + sums` for rows of a tile and eight columns, with additions in blocks of `BLOCK`
-/// factors along k, of which there are whole blocks; `least` is the least exponent of a factor.
+/// factors along k, of which there are whole blocks.
 ///
 /// Factors within a block, and columns, may stand in any order that is the same everywhere: the result
 /// is the same.
 #[inline(always)]
 pub(crate) fn tile<const M: usize, const K: usize, const BLOCK: usize>(
     extra_bits: i32,
-    least: i32,
-    a: &[[f32; K]; M],
-    b: &[[f32; LANES]; K],
+    a: &Factors<M, K>,
+    b: &Factors<K, LANES>,
     sums: &mut [[f32; LANES]; M],
 ) {
     const { assert!(K.is_multiple_of(BLOCK)) };
-    let (a_values, a_exponents) = split(a, least);
-    let (b_values, b_exponents) = split(b, least);
+    let (Factors { values: a_values, exponents: a_exponents }, b_values, b_exponents) =
+        (a, &b.values, &b.exponents);
     // Step by step for all rows, since those do not wait for one another.
     for first in (0..K).step_by(BLOCK) {
         let mut largest = [[0.0; LANES]; M];
@@ -251,11 +250,14 @@ pub(crate) fn tile<const M: usize, const K: usize, const BLOCK: usize>(
 }
 
 /// Factors as `f64`, and their exponents.
+pub(crate) struct Factors<const M: usize, const N: usize> {
+    values: [[f64; N]; M],
+    exponents: [[f32; N]; M],
+}
+
+/// Prepares factors; `least` is their least exponent.
 #[inline(always)]
-fn split<const M: usize, const N: usize>(
-    factors: &[[f32; N]; M],
-    least: i32,
-) -> ([[f64; N]; M], [[f32; N]; M]) {
+pub(crate) fn split<const M: usize, const N: usize>(factors: &[[f32; N]; M], least: i32) -> Factors<M, N> {
     let (mut values, mut exponents) = ([[0.0; N]; M], [[0.0; N]; M]);
     for (to, &factor) in values.as_flattened_mut().iter_mut().zip(factors.as_flattened()) {
         *to = f64::from(factor);
@@ -263,7 +265,7 @@ fn split<const M: usize, const N: usize>(
     for (to, &factor) in exponents.as_flattened_mut().iter_mut().zip(factors.as_flattened()) {
         *to = exponent(factor, least);
     }
-    (values, exponents)
+    Factors { values, exponents }
 }
 
 /// Exponent of a factor or sum, not normalised below the least one; zeros have none. Exponents are
@@ -436,7 +438,8 @@ mod tests {
         let product = FloatProduct { core, a: element, b: element, sums: Accumulator::F32 };
         let (left, size) = (Left::dense(a.as_flattened()), Size { m: M, n: LANES, k: K });
         product.product(size, left, b.as_flattened(), c.as_flattened(), &mut expected);
-        tile::<M, K, BLOCK>(rule.extra_bits, rule.least_exponent(element), &a, &b, &mut c);
+        let least = rule.least_exponent(element);
+        tile::<M, K, BLOCK>(rule.extra_bits, &split(&a, least), &split(&b, least), &mut c);
         let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
         assert_eq!(bits(c.as_flattened()), bits(&expected), "{core} {element:?}");
     }

@@ -30,7 +30,7 @@ mod spread;
 
 pub use element::FloatElement;
 pub use float::{Accumulator, FloatProduct};
-pub(crate) use float::{LANES as COLUMNS, tile};
+pub(crate) use float::{LANES as COLUMNS, split, tile};
 pub use model::{Accumulation, TensorCore, UnknownTensorCore};
 pub use sparse::{InvalidMetadata, Sparsity};
 pub use spread::{QuadSide, Spread};

@@ -25,7 +25,7 @@ pub(crate) struct Source {
 
 /// Instructions that are read but not executed: a launch that comes to one ends with a trap. All came after
 /// sm_89.
-pub(crate) const UNSUPPORTED: &[&str] = &["wgmma.", "tcgen05."];
+pub(crate) const UNSUPPORTED: &[&str] = &["tcgen05."];
 
 pub(crate) const fn source(name: &'static str, cases: fn(&File) -> Vec<Case>) -> Source {
     Source { name, cases }

@@ -5,7 +5,7 @@
 //!
 //! A table per theme names for every source its entries, launches and references. One line of a
 //! table covers all files of a source: every target, compiler version and option. The last test sees
-//! that no entry of the corpus is forgotten. Entries that need what is not executed (`wgmma`, tensor maps,
+//! that no entry of the corpus is forgotten. Entries that need what is not executed (tensor maps,
 //! …) are launched too, and must end with a trap that names it.
 
 mod attention;

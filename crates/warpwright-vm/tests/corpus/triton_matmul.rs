@@ -73,7 +73,9 @@ fn width(file: &File) -> u32 {
 fn looseness(format: Format, file: &File, k: usize) -> f64 {
     match format {
         F64 => k as f64 * F64.unit(),
-        E4m3 if file.arch == 89 => (k.div_ceil(16) as f64 + 4.0) * 2f64.powi(-13),
+        E4m3 if file.arch == 89 || file.text.contains("wgmma.") => {
+            (k.div_ceil(16) as f64 + 4.0) * 2f64.powi(-13)
+        }
         _ => k as f64 * 2.0 * F32.unit(),
     }
 }

@@ -508,6 +508,11 @@ fn matrices() {
             ),
             LANE,
         ),
+        (
+            "a multiplication of a warpgroup that the block does not have",
+            Attack::module(Attack::body("wgmma.fence.sync.aligned;").module.replace("sm_90", "sm_90a")),
+            Trap(TrapKind::BadOperand),
+        ),
     ]);
 }
 
@@ -515,16 +520,9 @@ fn matrices() {
 #[test]
 fn unsupported() {
     let unsupported = Trap(TrapKind::Unsupported);
-    check([
-        (
-            "a copy in bulk",
-            Attack::body("cp.async.bulk.global.shared::cta.bulk_group [%d0], [tile], 16;"),
-            unsupported,
-        ),
-        (
-            "a multiplication of warpgroups",
-            Attack::module(Attack::body("wgmma.fence.sync.aligned;").module.replace("sm_90", "sm_90a")),
-            unsupported,
-        ),
-    ]);
+    check([(
+        "a copy in bulk",
+        Attack::body("cp.async.bulk.global.shared::cta.bulk_group [%d0], [tile], 16;"),
+        unsupported,
+    )]);
 }

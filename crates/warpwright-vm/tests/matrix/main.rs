@@ -5,4 +5,5 @@ mod mma;
 mod run;
 mod sparse;
 mod transfer;
+mod wgmma;
 mod wmma;

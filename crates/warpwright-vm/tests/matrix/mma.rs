@@ -1,7 +1,6 @@
 //! `mma.sync`: fragments are filled by the formulas of the ISA, written as it writes them.
 
-use crate::run::{Numbers, Ty, device, kernel, product, try_warp, warp};
-use warpwright_vm::TrapKind;
+use crate::run::{Numbers, Ty, device, kernel, product, warp};
 use warpwright_vm::tensor::TensorCore;
 
 /// Registers of all lanes, register by register.
@@ -366,12 +365,4 @@ fn the_device_chooses_how_sums_are_rounded() {
     let kept = 4096.0 + 16.0 * small;
     assert_eq!([80, 89, 90, 100].map(|sm| found(sm, None, small)), [4096.0, 4096.0, kept, kept]);
     assert_eq!([A100, H100, Exact].map(|core| found(90, Some(core), small)), [4096.0, kept, kept]);
-}
-
-#[test]
-fn products_of_warpgroups_are_a_trap() {
-    let text = kernel("8.0", "sm_90a", 1, 4, "wgmma.fence.sync.aligned;");
-    let (_, report) = try_warp(&device(90, None), &text, &[], 32);
-    let trap = report.trap.expect("a trap");
-    assert_eq!(trap.kind, TrapKind::Unsupported);
 }

@@ -36,10 +36,23 @@ pub enum Agent {
     GroupReads,
     /// Their writes.
     GroupWrites,
+    /// The products of `wgmma`, which come in groups.
+    Products,
+}
+
+/// What comes in groups that are counted apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupsOf {
+    /// Copies of `cp.async`.
+    Copies,
+    /// Bulk copies.
+    BulkCopies,
+    /// Products of `wgmma`.
+    Products,
 }
 
 impl Agent {
-    pub(super) const COUNT: usize = 5;
+    pub(super) const COUNT: usize = 6;
 
     /// Whether it accesses memory by the asynchronous proxy.
     pub(crate) const fn is_of_async_proxy(self) -> bool {

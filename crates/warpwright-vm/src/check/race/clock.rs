@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::entry::{Entry, Scope, lanes};
 use super::knowledge::{AGENTS, Floors, Knowledge, Known, agent};
 use super::location::ScalarPlace;
-use super::{Agent, FenceKind, Mode, RaceSpace};
+use super::{Agent, FenceKind, GroupsOf, Mode, RaceSpace};
 use phases::Phases;
 use sequential::Sequential;
 
@@ -42,8 +42,8 @@ type Waited = [u64; Agent::COUNT];
 
 /// The agents that have done something, and up to when.
 fn done(waited: &Waited) -> impl Iterator<Item = (Agent, u64)> {
-    let agents =
-        [Agent::Copies, Agent::Stores, Agent::Counted, Agent::GroupReads, Agent::GroupWrites];
+    use Agent::{Copies, Counted, GroupReads, GroupWrites, Products, Stores};
+    let agents = [Copies, Stores, Counted, GroupReads, GroupWrites, Products];
     agents.into_iter().zip(*waited).filter(|&(_, until)| until != 0)
 }
 
@@ -157,10 +157,8 @@ struct Warp {
     sequential: bool,
     /// Knowledge that was fenced before a barrier of the block, by any thread that arrived there.
     carried: Floors,
-    /// Groups of asynchronous copies that are not known to be complete, oldest first: lanes and clock.
-    groups: Groups,
-    /// The same of bulk copies.
-    bulk_groups: Groups,
+    /// Groups of each kind that are not known to be complete.
+    groups: [Groups; 3],
 }
 
 impl Warp {
@@ -429,10 +427,10 @@ impl Clocks {
         let tick = self.tick();
         let whole = self.whole(warp, mask);
         let state = &mut self.warps[usize::from(warp)];
-        let waits =
-            state.lanes.as_ref().is_some_and(|all| {
-                lanes(mask).any(|lane| all[lane as usize].waited != Waited::default())
-            });
+        let waits = state
+            .lanes
+            .as_ref()
+            .is_some_and(|all| lanes(mask).any(|lane| all[lane as usize].waited != Waited::default()));
         if whole {
             state.synced = tick;
             if state.apart == 0 && !waits {
@@ -501,7 +499,13 @@ impl Clocks {
     }
 
     /// Whether something holds of what a lane of a warp knows of a block, at any of its levels.
-    pub(super) fn any_knowledge(&self, warp: u8, lane: u32, block: u32, holds: impl Fn(&Known) -> bool) -> bool {
+    pub(super) fn any_knowledge(
+        &self,
+        warp: u8,
+        lane: u32,
+        block: u32,
+        holds: impl Fn(&Known) -> bool,
+    ) -> bool {
         let state = &self.warps[usize::from(warp)];
         let of_lane = state.lane(lane).and_then(|own| own.known.as_deref());
         [Some(&*self.common), state.known.as_deref(), of_lane].into_iter().flatten().any(|known| {
@@ -680,36 +684,28 @@ impl Clocks {
         }
     }
 
-    /// Lanes close their groups of asynchronous copies, or of bulk copies.
-    pub(super) fn commit_group(&mut self, warp: u8, mask: u32, bulk: bool) {
+    /// Lanes close their groups of asynchronous operations of a kind.
+    pub(super) fn commit_group(&mut self, of: GroupsOf, warp: u8, mask: u32) {
         self.extra = true;
         let tick = self.tick();
-        let state = &mut self.warps[usize::from(warp)];
-        let groups = if bulk { &mut state.bulk_groups } else { &mut state.groups };
-        groups.commit(mask, tick);
+        self.warps[usize::from(warp)].groups[of as usize].commit(mask, tick);
     }
 
-    /// Lanes have waited until at most `pending` of their groups are incomplete.
-    pub(super) fn wait_group(&mut self, warp: u8, mask: u32, pending: usize) {
+    /// Lanes have waited until at most `pending` of their groups of a kind are incomplete, or have not been `read`.
+    pub(super) fn wait_group(&mut self, of: GroupsOf, warp: u8, mask: u32, pending: usize, read: bool) {
+        let done: &[Agent] = match of {
+            GroupsOf::Copies => &[Agent::Copies],
+            GroupsOf::BulkCopies if read => &[Agent::GroupReads],
+            GroupsOf::BulkCopies => &[Agent::GroupReads, Agent::GroupWrites],
+            GroupsOf::Products => &[Agent::Products],
+        };
         self.extra = true;
         let state = &mut self.warps[usize::from(warp)];
         let all = state.lanes.get_or_insert_with(Box::default);
-        state.groups.before_last(mask, pending, false, |lane, tick| {
-            let until = &mut all[lane as usize].waited[Agent::Copies as usize];
-            *until = tick.max(*until);
-        });
-    }
-
-    /// The same for groups of bulk copies, or until only so many have not been `read`.
-    pub(super) fn wait_bulk_group(&mut self, warp: u8, mask: u32, pending: usize, read: bool) {
-        self.extra = true;
-        let state = &mut self.warps[usize::from(warp)];
-        let all = state.lanes.get_or_insert_with(Box::default);
-        state.bulk_groups.before_last(mask, pending, read, |lane, tick| {
-            let waited = &mut all[lane as usize].waited;
-            for (of, is_done) in [(Agent::GroupReads, true), (Agent::GroupWrites, !read)] {
-                let until = &mut waited[of as usize];
-                *until = if is_done { tick.max(*until) } else { *until };
+        state.groups[of as usize].before_last(mask, pending, read, |lane, tick| {
+            for &agent in done {
+                let until = &mut all[lane as usize].waited[agent as usize];
+                *until = tick.max(*until);
             }
         });
     }
@@ -718,7 +714,7 @@ impl Clocks {
     pub(super) fn wait_all(&mut self, warp: u8, mask: u32) {
         let tick = self.tick();
         let state = &mut self.warps[usize::from(warp)];
-        state.groups.before_last(mask, 0, false, |_, _| {});
+        state.groups[GroupsOf::Copies as usize].before_last(mask, 0, false, |_, _| {});
         for lane in lanes(mask) {
             state.lanes()[lane as usize].waited[Agent::Copies as usize] = tick;
         }

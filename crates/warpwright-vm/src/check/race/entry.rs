@@ -253,10 +253,9 @@ impl Entry {
 
     /// The agent that performed it.
     pub(super) fn agent(&self) -> Option<Agent> {
-        use Agent::{Copies, Counted, GroupReads, GroupWrites, Stores};
-        let agents =
-            [None, Some(Copies), Some(Stores), Some(Counted), Some(GroupReads), Some(GroupWrites)];
-        agents.get(((self.meta & AGENT) >> AGENT_SHIFT) as usize).copied().flatten()
+        use Agent::{Copies, Counted, GroupReads, GroupWrites, Products, Stores};
+        let agents = [Copies, Stores, Counted, GroupReads, GroupWrites, Products];
+        agents.get(((self.meta & AGENT) >> AGENT_SHIFT).wrapping_sub(1) as usize).copied()
     }
 
     /// Bytes of the scalar that was accessed.

@@ -65,7 +65,7 @@ mod shadow;
 mod tests;
 
 pub(crate) use access::byte_runs;
-pub use access::{AccessKind, Agent, Stored, Strength, Unknown, WarpAccess};
+pub use access::{AccessKind, Agent, GroupsOf, Stored, Strength, Unknown, WarpAccess};
 pub use entry::Scope;
 pub(crate) use footprint::{Footprint, Meeting, Touched};
 
@@ -468,14 +468,11 @@ told! {
     /// `griddepcontrol.wait`.
     grid_wait(warp: u8, mask: u32) => grid_wait(warp, mask);
     /// `cp.async.commit_group`.
-    commit_group(warp: u8, mask: u32) => commit_group(warp, mask, false);
-    /// `cp.async.wait_group`: at most `pending` groups of each lane are incomplete now.
-    wait_group(warp: u8, mask: u32, pending: usize) => wait_group(warp, mask, pending);
-    /// `cp.async.bulk.commit_group`.
-    commit_bulk_group(warp: u8, mask: u32) => commit_group(warp, mask, true);
-    /// `cp.async.bulk.wait_group`: at most `pending` groups of each lane are incomplete now, or have not been `read`.
-    wait_bulk_group(warp: u8, mask: u32, pending: usize, read: bool)
-        => wait_bulk_group(warp, mask, pending, read);
+    commit_group(of: GroupsOf, warp: u8, mask: u32) => commit_group(of, warp, mask);
+    /// `cp.async.wait_group`, and the same of others: at most `pending` groups of each lane are incomplete now, or have
+    /// not been `read`.
+    wait_group(of: GroupsOf, warp: u8, mask: u32, pending: usize, read: bool)
+        => wait_group(of, warp, mask, pending, read);
     /// `cp.async.wait_all`.
     wait_all(warp: u8, mask: u32) => wait_all(warp, mask);
     /// An `mbarrier` begins, or ends.

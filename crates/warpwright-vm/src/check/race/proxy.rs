@@ -84,28 +84,35 @@ impl BlockRaces {
         }
     }
 
-    /// The asynchronous proxy accesses memory for one lane: the write that no proxy fence covers, if there is one.
+    /// The asynchronous proxy accesses memory for lanes: a write that no proxy fence covers, if there is one, with the
+    /// lane and the address.
     pub(crate) fn accessed_by_proxy(
         &mut self,
         launch: Option<&LaunchRaces>,
         access: &WarpAccess<'_>,
         space: RaceSpace,
-    ) -> Option<(RaceSite, u64)> {
-        let lane = access.mask.trailing_zeros() & 31;
-        let (address, writes) = (access.address(lane), access.kind.is_write());
-        let mut others = Vec::new();
-        self.with_words(launch, address, access.bytes, |word| {
-            if word.clock != 0 && others.last().is_none_or(|&last: &Written| !last.is_same(word)) {
-                others.push(*word);
-            }
-            if writes {
-                *word = Written::default();
-            }
-        });
-        let open = |written: &&Written| {
-            self.clocks.knows(access.warp, lane, written) && !self.clocks.is_fenced(access.warp, lane, space, written)
-        };
-        let written = others.iter().find(open)?;
+    ) -> Option<(RaceSite, u32, u64)> {
+        let writes = access.kind.is_write();
+        let mut found = None;
+        for lane in lanes(access.mask) {
+            let address = access.address(lane);
+            let mut others: Vec<Written> = Vec::new();
+            self.with_words(launch, address, access.bytes, |word| {
+                if word.clock != 0 && others.last().is_none_or(|last| !last.is_same(word)) {
+                    others.push(*word);
+                }
+                if writes {
+                    *word = Written::default();
+                }
+            });
+            let clocks = &self.clocks;
+            let open = |written: &&Written| {
+                clocks.knows(access.warp, lane, written)
+                    && !clocks.is_fenced(access.warp, lane, space, written)
+            };
+            found = found.or_else(|| others.iter().find(open).map(|written| (*written, lane, address)));
+        }
+        let (written, lane, address) = found?;
         let of = u32::from(written.warp % AGENTS) * 32 + u32::from(written.lane);
         let kind = match (written.warp >= AGENTS, written.is_atomic) {
             (true, _) => AccessKind::AsyncWrite(Agent::Copies),
@@ -113,7 +120,7 @@ impl BlockRaces {
             _ => AccessKind::Write,
         };
         let site = RaceSite { pc: written.pc, kind, block: written.block, thread: of, bytes: WORD as u32 };
-        Some((site, address))
+        Some((site, lane, address))
     }
 
     fn with_words(
@@ -124,7 +131,8 @@ impl BlockRaces {
         mut each: impl FnMut(&mut Written),
     ) {
         for (row, words) in rows(address, bytes) {
-            let mut of = |rows: &mut Rows| rows.entry(row).or_default()[words.clone()].iter_mut().for_each(&mut each);
+            let mut of =
+                |rows: &mut Rows| rows.entry(row).or_default()[words.clone()].iter_mut().for_each(&mut each);
             match launch {
                 Some(launch) => of(&mut launch.written.part(row)),
                 None => of(&mut self.written),

@@ -17,7 +17,25 @@ fn elements(any: u128, bits: u32) -> u128 {
     masks.filter(|mask| any & mask != 0).fold(0, |all, mask| all | mask)
 }
 
+/// The sums of a product of a warpgroup, and whether they are added.
+fn added_sums(op: &Op) -> Option<(&[Reg], &Src)> {
+    match op {
+        Op::WgmmaMmaAsync(op) => Some((&op.d.0, &op.scale_d)),
+        Op::WgmmaMmaAsyncSp(op) => Some((&op.d.0, &op.scale_d)),
+        _ => None,
+    }
+}
+
 impl<'a> Machine<'a> {
+    /// Whether a predicate, or a constant, is false for all lanes.
+    fn is_false(&self, src: &Src) -> bool {
+        match src {
+            Src::Reg(reg) => self.registers.predicate(self.slot(*reg).1 << 1) & self.mask == 0,
+            Src::Not(reg) => !self.registers.predicate(self.slot(*reg).1 << 1) & self.mask == 0,
+            src => src.imm().and_then(Imm::bits) == Some(0),
+        }
+    }
+
     /// Hands out fuel for the next instruction, after following what it does with undefined values; for all that is
     /// left, where there are none.
     #[cold]
@@ -67,6 +85,12 @@ impl<'a> Machine<'a> {
                 writes.push(reg);
             }
         });
+        // A product that does not add does not read its sums.
+        if let Some((sums, adds)) = added_sums(op)
+            && self.is_false(adds)
+        {
+            reads.retain(|reg| !sums.contains(reg));
+        }
         let carry = op.carry();
         reads.extend(carry.reads.then_some(CARRY));
         writes.extend(carry.writes.then_some(CARRY));

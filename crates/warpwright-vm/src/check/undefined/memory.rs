@@ -50,7 +50,9 @@ impl<'a> Machine<'a> {
         let origin = |m: &Self, lane: usize, at: u32| {
             let at = group.offsets[lane] + u64::from(at);
             let known = stored(m, at);
-            known.or_else(|| (!is_written(m, at)).then(|| m.origin(lane, What::Memory(m.place_of(group, lane)))))
+            known.or_else(|| {
+                (!is_written(m, at)).then(|| m.origin(lane, What::Memory(m.place_of(group, lane))))
+            })
         };
         if partly == 0 || self.load_undefined(group, start, partly, origin) {
             return partly;

@@ -10,7 +10,7 @@ mod run;
 mod tensor;
 mod tensor_map;
 
-use crate::check::race::Agent;
+use crate::check::race::{Agent, GroupsOf};
 use crate::decode::Decoder;
 use crate::memory::Order;
 use warpwright_ptx::ir::{Scope, Semantics};
@@ -27,13 +27,13 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::CpReduceAsyncBulk(op) => linear::reduce(d, op),
         Op::CpAsyncBulkPrefetch(op) => prefetch::decode(d, op),
         Op::CpAsyncBulkCommitGroup(_) => d.emit_fallible(|m| {
-            m.committed_bulk();
+            m.committed_groups(GroupsOf::BulkCopies);
             Ok(())
         }),
         Op::CpAsyncBulkWaitGroup(op) => {
             let (pending, read) = (op.n.imm().and_then(|imm| imm.bits()).unwrap_or(0) as u32, op.read);
             d.emit_fallible(move |m| {
-                m.waited_for_bulk(pending, read);
+                m.waited_for_groups(GroupsOf::BulkCopies, pending, read);
                 Ok(())
             });
         }

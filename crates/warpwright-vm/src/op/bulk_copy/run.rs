@@ -15,12 +15,7 @@ const VECTOR: u64 = 16;
 
 impl<'a> Machine<'a> {
     /// The memory that a lane's run of bytes is in; none where the access is not allowed, which is reported.
-    pub(super) fn run_at(
-        &mut self,
-        lane: usize,
-        address: u64,
-        spec: AccessSpec,
-    ) -> Option<Group<'a>> {
+    pub(super) fn run_at(&mut self, lane: usize, address: u64, spec: AccessSpec) -> Option<Group<'a>> {
         self.next_group(spec, &[address; LANES], &mut (1 << lane))
     }
 
@@ -97,9 +92,8 @@ impl<'a> Machine<'a> {
         let shared = &mut self.cluster.shared;
         for at in (0..u64::from(from.bytes)).step_by(bytes as usize) {
             let (first, last) = (from.offsets[0] + at, to.offsets[0] + at);
-            let value = (0..u64::from(bytes)).fold(0, |value, at| {
-                value | u64::from(byte(shared, from, first + at)) << (8 * at)
-            });
+            let value = (0..u64::from(bytes))
+                .fold(0, |value, at| value | u64::from(byte(shared, from, first + at)) << (8 * at));
             combine_in_memory(shared, to.region.kind, last, (by.op, by.ty, by.noftz), value);
         }
     }

@@ -1,8 +1,8 @@
 //! Copies and reductions of tiles of a tensor.
 
+use super::agents;
 use super::linear::in_blocks;
 use super::run::{Reduction, part};
-use super::agents;
 use super::tensor_map::map_at;
 use crate::check::Touch;
 use crate::check::race::{AccessKind, Agent};
@@ -188,12 +188,7 @@ fn runs(map: &TensorMap, place: &Place, coordinates: &[i64]) -> (Vec<Run>, u32) 
 
 impl<'a> Machine<'a> {
     /// The map at an address, which must be one for the instruction.
-    fn map_of_lane(
-        &mut self,
-        place: &Place,
-        lane: usize,
-        address: u64,
-    ) -> Result<Option<TensorMap>, Step> {
+    fn map_of_lane(&mut self, place: &Place, lane: usize, address: u64) -> Result<Option<TensorMap>, Step> {
         let Some(bytes) = map_at(self, lane, address) else { return Ok(None) };
         let wrong = match TensorMap::from_bytes(&bytes) {
             Err(wrong) => wrong.to_string(),
@@ -291,7 +286,8 @@ impl<'a> Machine<'a> {
                 Some(by)
             }
             Some((by, None)) => {
-                let message = format!("the reduction `.{by}` of a tensor of {:?} elements: there is none", map.element);
+                let message =
+                    format!("the reduction `.{by}` of a tensor of {:?} elements: there is none", map.element);
                 return Err(self.trap(TrapKind::BadOperand, message));
             }
         };

@@ -17,9 +17,9 @@
 //! ones before odd ones.
 
 use super::product::{Arithmetic, MatrixProduct, Product};
-use crate::machine::{FULL, Inst, LANES, Machine, NONE, Row32, Step};
+use crate::machine::{FULL, Inst, LANES, Machine, NONE, Registers, Row32, Step};
 use crate::simd::{LaneOp, Lanes, Level, lanes};
-use crate::tensor::{Accumulation, Accumulator, COLUMNS, FloatElement, Size, tile};
+use crate::tensor::{Accumulation, Accumulator, COLUMNS, FloatElement, Size, split, tile};
 
 const ROWS: usize = 16;
 const K: usize = 16;
@@ -109,9 +109,18 @@ fn multiply<const BLOCK: usize>(
             right[k + WORDS].copy_from_slice(&high[COLUMNS * t..COLUMNS * (t + 1)]);
         }
     }
+    let held = |number: usize| product.c.rows[number];
+    let mut sums = sums(&m.registers, [0, 1, 2, 3].map(held));
+    tile::<ROWS, K, BLOCK>(extra_bits, &split(&left, least), &split(&right, least), &mut sums);
+    set_sums(m, [0, 1, 2, 3].map(|number| product.d.rows[number]), &sums);
+}
+
+/// Sums of eight columns, those in the order of the lanes, from the four registers that hold them.
+#[inline(always)]
+pub(crate) fn sums(registers: &Registers, rows: [u32; 4]) -> [[f32; COLUMNS]; ROWS] {
     let mut sums = [[0.0; COLUMNS]; ROWS];
-    for number in 0..4 {
-        let words = row(&product.c.rows, number);
+    for (number, row) in rows.into_iter().enumerate() {
+        let words = registers.row32(row);
         let (first_row, odd) = (TILE * (number / 2), WORDS * (number % 2));
         for g in 0..TILE {
             for t in 0..WORDS {
@@ -119,9 +128,14 @@ fn multiply<const BLOCK: usize>(
             }
         }
     }
-    tile::<ROWS, K, BLOCK>(extra_bits, least, &left, &right, &mut sums);
-    for (number, row) in product.d.rows.iter().enumerate().take(4) {
-        let Some(row) = *row else { continue };
+    sums
+}
+
+/// Writes such sums to registers.
+#[inline(always)]
+pub(crate) fn set_sums(m: &mut Machine<'_>, rows: [Option<u32>; 4], sums: &[[f32; COLUMNS]; ROWS]) {
+    for (number, row) in rows.into_iter().enumerate() {
+        let Some(row) = row else { continue };
         let (first_row, odd) = (TILE * (number / 2), WORDS * (number % 2));
         let mut words: Row32 = [0; LANES];
         for g in 0..TILE {

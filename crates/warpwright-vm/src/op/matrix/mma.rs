@@ -136,7 +136,7 @@ impl Form<'_> {
     }
 }
 
-fn float(ty: Type) -> Option<FloatElement> {
+pub(crate) fn float(ty: Type) -> Option<FloatElement> {
     Some(match ty {
         Type::F16 => FloatElement::F16,
         Type::BF16 => FloatElement::BF16,

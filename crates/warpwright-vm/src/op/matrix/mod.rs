@@ -8,10 +8,13 @@ mod mma;
 mod product;
 mod transfer;
 
-pub(crate) use mma::{Form, packed};
+pub(crate) use halves::{set_sums, sums};
+pub(crate) use mma::{Form, float, packed};
 use product::Product;
+pub(crate) use product::{Arithmetic, Held, Integer, Results, Sparse, gather, scatter};
 use transfer::Transfer;
 
+use super::wgmma::WarpgroupProduct;
 use super::wmma::TileAccess;
 use crate::decode::Decoder;
 use warpwright_ptx::op::family::Matrix as Op;
@@ -23,6 +26,8 @@ pub(crate) struct Tables {
     pub(crate) transfers: Vec<Transfer>,
     /// Loads and stores of `wmma`.
     pub(crate) tiles: Vec<TileAccess>,
+    /// Products of `wgmma`.
+    pub(crate) warpgroup: Vec<WarpgroupProduct>,
 }
 
 pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {

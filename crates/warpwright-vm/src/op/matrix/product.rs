@@ -210,7 +210,7 @@ impl Product {
 }
 
 impl Sparse {
-    fn columns(&self, m: &mut Machine<'_>) -> Result<Vec<u8>, Step> {
+    pub(crate) fn columns(&self, m: &mut Machine<'_>) -> Result<Vec<u8>, Step> {
         let lane = m.mask.trailing_zeros() as usize % LANES;
         let selector = m.registers.row32(self.selector)[lane] as usize;
         let metadata = *m.registers.row32(self.metadata);
@@ -264,7 +264,7 @@ fn factor(registers: &Registers, held: &Held, element: FloatElement, out: &mut [
 /// From the lanes' registers to a row-major matrix. `decode` sees the element's bits at the low end,
 /// and its neighbours' above.
 #[inline(always)]
-fn gather<T: Copy + Default>(
+pub(crate) fn gather<T: Copy + Default>(
     registers: &Registers,
     held: &Held,
     bits: u32,
@@ -298,7 +298,7 @@ fn gather_wide(registers: &Registers, held: &Held, out: &mut [f64]) {
 
 /// From a row-major matrix to the lanes' registers.
 #[inline(always)]
-fn scatter<T: Copy + Default>(
+pub(crate) fn scatter<T: Copy + Default>(
     m: &mut Machine<'_>,
     results: &Results,
     bits: u32,

@@ -169,8 +169,12 @@ impl Grid {
     pub(super) fn copy(&mut self, who: Who, from: u64, to: u64) {
         let size = (16, 4);
         let weak = Strength::Weak;
-        self.access(RaceSpace::Global, who, AccessKind::AsyncRead, weak, size, |lane| from + 16 * lane);
-        self.access(RaceSpace::Shared, who, AccessKind::AsyncWrite, weak, size, |lane| to + 16 * lane);
+        self.access(RaceSpace::Global, who, AccessKind::AsyncRead(Agent::Copies), weak, size, |lane| {
+            from + 16 * lane
+        });
+        self.access(RaceSpace::Shared, who, AccessKind::AsyncWrite(Agent::Copies), weak, size, |lane| {
+            to + 16 * lane
+        });
     }
 
     pub(super) fn fence(&mut self, who: Who, scope: Scope) {

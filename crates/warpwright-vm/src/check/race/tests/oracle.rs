@@ -145,14 +145,14 @@ impl Oracle {
             let lane = thread % self.threads_per_block % 32;
             let at = address(lane as u64);
             let mut actor = thread;
-            if kind.is_async() {
+            if kind.agent().is_some() {
                 actor = self.agent(thread);
                 let issue = self.clocks[thread].clone();
                 join(&mut self.clocks[actor], &issue);
                 // Copies of one agent are not ordered among themselves: what it knows of itself is what
                 // its thread waited for.
             }
-            let known = if kind.is_async() { thread } else { actor };
+            let known = if kind.agent().is_some() { thread } else { actor };
             for part in 0..u64::from(bytes / element) {
                 let access = Access {
                     thread: actor,

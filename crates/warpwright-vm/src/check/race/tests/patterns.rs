@@ -350,7 +350,7 @@ fn double_buffered(wait: bool, barrier: bool, second_barrier: bool) -> usize {
         for of in 0..2 {
             let part = 512 * u64::from(of);
             grid.at(1).copy(warp(0, of), DATA + 1024 * tile + part, 1024 * (tile & 1) + part);
-            grid.blocks[0].commit_group(of, u32::MAX);
+            grid.blocks[0].commit_group(GroupsOf::Copies, of, u32::MAX);
         }
     };
     fill(&mut grid, 0);
@@ -358,7 +358,7 @@ fn double_buffered(wait: bool, barrier: bool, second_barrier: bool) -> usize {
         fill(&mut grid, tile + 1);
         if wait {
             for of in 0..2 {
-                grid.blocks[0].wait_group(of, u32::MAX, 1);
+                grid.blocks[0].wait_group(GroupsOf::Copies, of, u32::MAX, 1, false);
             }
         }
         if barrier {
@@ -390,11 +390,14 @@ fn a_thread_waits_for_its_own_copy_before_it_reads() {
     grid.at(2)
         .access(RaceSpace::Shared, warp(0, 0), AccessKind::Read, Strength::Weak, (16, 4), |lane| 16 * lane);
     let race = grid.races[0];
-    assert_eq!((race.first.kind, race.first.thread, race.second.thread), (AccessKind::AsyncWrite, 0, 0));
+    assert_eq!(
+        (race.first.kind, race.first.thread, race.second.thread),
+        (AccessKind::AsyncWrite(Agent::Copies), 0, 0)
+    );
     // And does not change the source.
     grid.races.clear();
     grid.write(warp(0, 0), DATA);
-    assert_eq!(grid.races[0].first.kind, AccessKind::AsyncRead);
+    assert_eq!(grid.races[0].first.kind, AccessKind::AsyncRead(Agent::Copies));
 
     let mut grid = one_block(32);
     grid.copy(warp(0, 0), DATA, 0);
@@ -406,8 +409,8 @@ fn a_thread_waits_for_its_own_copy_before_it_reads() {
     grid.is_clean();
     // A group that is allowed to be pending is not complete.
     grid.copy(warp(0, 0), DATA, 1024);
-    grid.blocks[0].commit_group(0, u32::MAX);
-    grid.blocks[0].wait_group(0, u32::MAX, 1);
+    grid.blocks[0].commit_group(GroupsOf::Copies, 0, u32::MAX);
+    grid.blocks[0].wait_group(GroupsOf::Copies, 0, u32::MAX, 1, false);
     grid.load(warp(0, 0), 1024);
     assert!(!grid.races.is_empty());
 }
@@ -417,7 +420,7 @@ fn an_mbarrier_completes_copies_for_those_who_wait() {
     for waits in [true, false] {
         let mut grid = one_block(64);
         grid.copy(warp(0, 0), DATA, 0);
-        grid.blocks[0].mbarrier_arrive_copies(4096, 0, u32::MAX);
+        grid.blocks[0].mbarrier_arrive_copies(4096, 0, u32::MAX, Agent::Copies);
         grid.blocks[0].mbarrier_complete(4096);
         if waits {
             grid.blocks[0].mbarrier_waited(4096, 1, u32::MAX);

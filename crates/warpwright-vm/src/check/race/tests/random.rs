@@ -64,8 +64,8 @@ fn run(seed: u64) -> (usize, bool) {
                         AccessKind::Read,
                         AccessKind::Read,
                         AccessKind::Write,
-                        AccessKind::AsyncRead,
-                        AccessKind::AsyncWrite,
+                        AccessKind::AsyncRead(Agent::Copies),
+                        AccessKind::AsyncWrite(Agent::Copies),
                     ]
                 } else {
                     &[AccessKind::Read, AccessKind::Write, AccessKind::Atomic]
@@ -144,7 +144,7 @@ fn run(seed: u64) -> (usize, bool) {
             }
             16 => {
                 log.push(format!("{step}: {who:x?} commit"));
-                grid.blocks[block].commit_group(warp, who.mask);
+                grid.blocks[block].commit_group(GroupsOf::Copies, warp, who.mask);
                 oracle.commit(who);
             }
             17 => {
@@ -155,7 +155,7 @@ fn run(seed: u64) -> (usize, bool) {
                 } else {
                     let pending = random.below(3) as usize;
                     log.push(format!("{step}: {who:x?} wait {pending}"));
-                    grid.blocks[block].wait_group(warp, who.mask, pending);
+                    grid.blocks[block].wait_group(GroupsOf::Copies, warp, who.mask, pending, false);
                     oracle.wait(who, pending);
                 }
             }
@@ -163,7 +163,7 @@ fn run(seed: u64) -> (usize, bool) {
                 let agents = random.one_in(2);
                 log.push(format!("{step}: {who:x?} mbarrier arrive, copies {agents}"));
                 if agents {
-                    grid.blocks[block].mbarrier_arrive_copies(0x40, warp, who.mask);
+                    grid.blocks[block].mbarrier_arrive_copies(0x40, warp, who.mask, Agent::Copies);
                 } else {
                     grid.blocks[block].mbarrier_arrive(0x40, warp, who.mask);
                 }
