@@ -283,19 +283,18 @@ fn scales_are_found_where_the_selectors_say() {
     }
 }
 
-/// One product with scales of one and selectors in registers, which are made from `bytes`, and all elements `1.0`.
+/// One product of ones, with scales of one and with these selectors in registers: bytes and threads.
 fn selected(kind: Kind, selectors: [u32; 4]) -> (Vec<u32>, Report) {
-    let (blocks, ty) = kind.scales.expect("scales");
+    let (_, ty) = kind.scales.expect("scales");
     let one = if ty == "ue8m0" { 0x7f } else { 0x38 };
     let mut rows = vec![0x2222_2222; 6 * 32];
     rows.extend([0; 5 * 32]);
-    rows.extend([u32::MAX / 0xff * one; 64]);
-    let setup: String = selectors.iter().enumerate().map(|(i, n)| format!("mov.b16 %h{i}, {n};\n")).collect();
-    let name = format!("{setup}mma.sync.aligned.m16n8k64.row.col{}.f32.e2m1.e2m1.f32.{ty}", kind.text);
-    assert!(blocks <= 4);
-    // The instruction's name is the text up to the first space but those of the moves.
-    let more = ", %x1, {%h0, %h1}, %x2, {%h2, %h3}";
-    launch(&rows, &format!("{}\u{20}{more}", name.replace(' ', "\t")), [4, 2, 4], false)
+    rows.extend([0x0101_0101 * one; 64]);
+    let moves: String = selectors.iter().enumerate().map(|(i, n)| format!("mov.b16 %h{i},{n};")).collect();
+    // Without spaces before the first operand, which `launch` adds.
+    let name = format!("{moves}mma.sync.aligned.m16n8k64.row.col{}.f32.e2m1.e2m1.f32.{ty}", kind.text);
+    let instruction = format!("{} , %x1, {{%h0, %h1}}, %x2, {{%h2, %h3}}", name.replace(' ', "\t"));
+    launch(&rows, &instruction, [4, 2, 4], false)
 }
 
 #[test]
