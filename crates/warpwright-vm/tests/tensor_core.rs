@@ -291,6 +291,8 @@ impl Random {
             FloatElement::F16 | FloatElement::BF16 => (16, 0),
             FloatElement::TF32 => (19, 13),
             FloatElement::E4M3 | FloatElement::E5M2 => (8, 0),
+            FloatElement::E3M2 | FloatElement::E2M3 => (6, 0),
+            FloatElement::E2M1 => (4, 0),
         };
         loop {
             let value = element.decode(((self.next() & ((1 << bits) - 1)) << shift) as u32);

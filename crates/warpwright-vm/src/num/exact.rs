@@ -357,6 +357,24 @@ impl Value {
         })
     }
 
+    /// The value rounded to a format as if exponents had no upper bound: away from zero if the sum of a `random` number
+    /// of `bits` bits and of as many bits from the highest one on that is cut off carries.
+    pub fn rounded_at_random(self, format: &Format, random: u32, bits: u32) -> Value {
+        let Value::Finite(Exact { negative, mantissa, exponent }) = self else { return self };
+        let leading = exponent + mantissa.ilog2() as i32;
+        let last = leading.max(format.min_exponent) - (format.precision as i32 - 1);
+        let by = last - bits as i32 - exponent;
+        let units = if by <= 0 {
+            mantissa << by.unsigned_abs()
+        } else {
+            mantissa.checked_shr(by.unsigned_abs()).unwrap_or(0)
+        };
+        match (units + u128::from(random)) >> bits {
+            0 => Value::Zero { negative },
+            mantissa => Value::Finite(Exact { negative, mantissa, exponent: last }),
+        }
+    }
+
     /// Whether the value is below the smallest normal number of a format, after it is rounded as if exponents had no
     /// lower bound. False for zero.
     pub fn is_tiny(self, format: &Format, direction: Direction) -> bool {

@@ -38,6 +38,7 @@ fn product(op: &WmmaMma, d: &mut Decoder<'_, '_>) {
         types: [op.types.d, op.types.a(), op.types.b(), op.types.c],
         satfinite: op.satfinite,
         bit_op: op.bit_op,
+        scales: None,
         rounding: op.rounding,
         d: &op.d,
         a: &op.a,

@@ -15,6 +15,12 @@ pub enum FloatElement {
     E4M3,
     /// 5 bits of exponent, 2 of fraction.
     E5M2,
+    /// 3 bits of exponent, 2 of fraction; finite values only.
+    E3M2,
+    /// 2 bits of exponent, 3 of fraction; finite values only.
+    E2M3,
+    /// 2 bits of exponent, 1 of fraction; finite values only.
+    E2M1,
 }
 
 impl FloatElement {
@@ -24,10 +30,19 @@ impl FloatElement {
             FloatElement::F16 | FloatElement::E5M2 => -14,
             FloatElement::BF16 | FloatElement::TF32 => -126,
             FloatElement::E4M3 => -6,
+            FloatElement::E3M2 => -2,
+            FloatElement::E2M3 | FloatElement::E2M1 => 0,
         }
     }
 
-    /// The exact value of these bits, which are at the low end of `bits`.
+    /// Whether `f64` sums of up to 2^16 products of factors of such types are exact: products are multiples of 2^-18
+    /// and below 2^18.
+    pub(super) const fn sums_exactly(self) -> bool {
+        use FloatElement::*;
+        matches!(self, E4M3 | E3M2 | E2M3 | E2M1)
+    }
+
+    /// The exact value of these bits, which are at the low end of `bits`. What is above them has no effect.
     #[inline(always)]
     pub fn decode(self, bits: u32) -> f32 {
         match self {
@@ -36,29 +51,40 @@ impl FloatElement {
             FloatElement::TF32 => f32::from_bits(bits & 0xffff_e000),
             FloatElement::E4M3 => E4M3[(bits & 0xff) as usize],
             FloatElement::E5M2 => f16_to_f32((bits << 8) as u16),
+            FloatElement::E3M2 => E3M2[(bits & 0x3f) as usize],
+            FloatElement::E2M3 => E2M3[(bits & 0x3f) as usize],
+            FloatElement::E2M1 => E2M1[(bits & 0xf) as usize],
         }
     }
 }
 
 /// Values of `e4m3`: 0 to 448, and a NaN where all seven bits are set.
 static E4M3: [f32; 256] = {
-    let mut values = [0.0; 256];
+    let mut values = table(3, 7);
+    (values[0x7f], values[0xff]) = (f32::NAN, -f32::NAN);
+    values
+};
+static E3M2: [f32; 64] = table(2, 3);
+static E2M3: [f32; 64] = table(3, 1);
+static E2M1: [f32; 16] = table(1, 1);
+
+/// The values of all codes of a small format by its bits of fraction and its offset of exponents: finite ones.
+const fn table<const N: usize>(fraction_bits: u32, offset: u32) -> [f32; N] {
+    let mut values = [0.0; N];
     let mut bits = 0;
-    while bits < 256 {
-        let (exponent, fraction) = ((bits >> 3) & 15, bits & 7);
-        let magnitude = if bits & 0x7f == 0x7f {
-            f32::NAN
-        } else if exponent == 0 {
-            fraction as f32 / 512.0
+    while bits < N {
+        let code = (bits % (N / 2)) as u32;
+        let magnitude = if code >> fraction_bits == 0 {
+            code as f32 * f32::from_bits((128 - offset - fraction_bits) << 23)
         } else {
-            // (8 + fraction) / 8 · 2^(exponent − 7), put together as 127 + exponent − 7.
-            f32::from_bits(((exponent as u32 + 120) << 23) | ((fraction as u32) << 20))
+            // Exponent and fraction move up together.
+            f32::from_bits((code << (23 - fraction_bits)) + ((127 - offset) << 23))
         };
-        values[bits] = if bits & 0x80 != 0 { -magnitude } else { magnitude };
+        values[bits] = if bits >= N / 2 { -magnitude } else { magnitude };
         bits += 1;
     }
     values
-};
+}
 
 #[cfg(test)]
 mod tests {
@@ -90,6 +116,23 @@ mod tests {
                 0x7c => assert!(e5m2.is_infinite()),
                 0x7d.. => assert!(e5m2.is_nan()),
                 _ => assert_eq!(f64::from(e5m2), value(bits, 5, 2), "{bits:#04x}"),
+            }
+        }
+    }
+
+    #[test]
+    fn every_value_of_six_or_four_bits_is_decoded_exactly() {
+        for (element, width, exponent_bits, fraction_bits) in
+            [(FloatElement::E3M2, 6, 3, 2), (FloatElement::E2M3, 6, 2, 3), (FloatElement::E2M1, 4, 2, 1)]
+        {
+            for bits in 0..1 << width {
+                let found = element.decode(bits | 0xff << width);
+                assert_eq!(
+                    f64::from(found),
+                    value(bits, exponent_bits, fraction_bits),
+                    "{element:?} {bits:#x}"
+                );
+                assert_eq!(found.is_sign_negative(), bits >> (width - 1) == 1);
             }
         }
     }

@@ -15,6 +15,9 @@ pub(crate) const LANES: usize = 8;
 /// The longest inner dimension, that of sparse fp8.
 const MAX_K: usize = 64;
 
+/// Most blocks that k is cut into by scales.
+const MAX_BLOCKS: usize = 4;
+
 /// The canonical NaN, which every NaN becomes.
 pub(super) const NAN: f32 = f32::from_bits(0x7fff_ffff);
 
@@ -44,7 +47,18 @@ impl Accumulator {
     }
 }
 
-/// How factors are multiplied and added. Both have the same type, or both have eight bits.
+/// Scales of the blocks that k is cut into, all of the same size.
+#[derive(Clone, Copy, Debug)]
+pub struct Scales<'a> {
+    /// Number of blocks.
+    pub blocks: usize,
+    /// Of the left factor: m × `blocks`, row-major. All have few significant bits, as of `ue8m0` and `ue4m3`.
+    pub a: &'a [f64],
+    /// Of the right factor: n × `blocks`, with those of a column together.
+    pub b: &'a [f64],
+}
+
+/// How factors are multiplied and added. Both have the same type, or both have eight bits or fewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FloatProduct {
     /// The tensor core whose additions are followed.
@@ -67,7 +81,26 @@ impl FloatProduct {
     /// core takes halves are not a multiple of 4.
     #[inline(always)]
     pub fn product(self, size: Size, a: Left<'_, f32>, b: &[f32], c: &[f32], d: &mut [f32]) {
-        self.product_by(self.core.accumulation(self.a), size, a, b, c, d);
+        // If one of them is rounded once, all is.
+        let rule = self.core.accumulation(self.a).and(self.core.accumulation(self.b));
+        self.product_by(rule, size, a, b, c, d);
+    }
+
+    /// `d = (scales · a) · (scales · b) + c`, rounded once, of factors of eight bits or fewer.
+    ///
+    /// # Panics
+    ///
+    /// If a slice is shorter than `size` and the number of blocks require.
+    pub fn scaled(
+        self,
+        scales: Scales<'_>,
+        size: Size,
+        a: Left<'_, f32>,
+        b: &[f32],
+        c: &[f32],
+        d: &mut [f32],
+    ) {
+        self.rounded_once(Some(scales), size, a, b, c, d);
     }
 
     /// The same by a given rule, which may be that of another instruction.
@@ -87,7 +120,7 @@ impl FloatProduct {
     ) {
         match rule {
             Some(rule) => self.aligned(rule, size, a, b, c, d),
-            None => self.exact(size, a, b, c, d),
+            None => self.rounded_once(None, size, a, b, c, d),
         }
     }
 
@@ -170,15 +203,40 @@ impl FloatProduct {
         }
     }
 
-    fn exact(self, size: Size, a: Left<'_, f32>, b: &[f32], c: &[f32], d: &mut [f32]) {
-        let Size { m, n, .. } = size;
+    fn rounded_once(
+        self,
+        scales: Option<Scales<'_>>,
+        size: Size,
+        a: Left<'_, f32>,
+        b: &[f32],
+        c: &[f32],
+        d: &mut [f32],
+    ) {
+        let Size { m, n, k } = size;
         let kept = a.values.len() / m;
+        let blocks = scales.map_or(1, |scales| scales.blocks);
+        let simple = self.a.sums_exactly() && self.b.sums_exactly();
         for row in 0..m {
             for column in 0..n {
                 let mut sum = ExactSum::new(f64::from(c[row * n + column]));
+                let mut scaled = [1.0; MAX_BLOCKS];
+                if let Some(scales) = scales {
+                    let (a, b) = (&scales.a[row * blocks..], &scales.b[column * blocks..]);
+                    scaled.iter_mut().zip(a.iter().zip(b)).for_each(|(scale, (a, b))| *scale = a * b);
+                }
+                let mut parts = [0.0; MAX_BLOCKS];
                 for index in row * kept..(row + 1) * kept {
                     let stands = a.columns.map_or(index - row * kept, |stands| usize::from(stands[index]));
-                    sum.add(f64::from(a.values[index]) * f64::from(b[stands * n + column]));
+                    let product = f64::from(a.values[index]) * f64::from(b[stands * n + column]);
+                    let block = stands * blocks / k;
+                    if simple {
+                        parts[block] += product;
+                    } else {
+                        sum.add(product * scaled[block]);
+                    }
+                }
+                if simple {
+                    parts.iter().zip(scaled).take(blocks).for_each(|(part, scale)| sum.add(part * scale));
                 }
                 let rounded = match self.sums {
                     Accumulator::F32 => sum.round_to_odd() as f32,

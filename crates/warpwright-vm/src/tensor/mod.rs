@@ -10,6 +10,7 @@
 //! | fp8, `mma.sync` | two products of f16 factors from zero on, then `c`: [`Accumulation::halved`] |
 //! | fp8, `wgmma` | a block of 32 and `c`, 13 fraction bits: [`TensorCore::warpgroup_accumulation`] |
 //! | f16, m8n8k4 | multiply-adds in `f32`, then `c`: [`fused`] |
+//! | six or four bits, or with block scales | one rounding, assumed: [`model`](TensorCore) |
 //! | f64 | multiply-adds along k, with an order of NaNs: [`double`] |
 //!
 //! ```text
@@ -29,7 +30,7 @@ mod sparse;
 mod spread;
 
 pub use element::FloatElement;
-pub use float::{Accumulator, FloatProduct};
+pub use float::{Accumulator, FloatProduct, Scales};
 pub(crate) use float::{LANES as COLUMNS, split, tile};
 pub use model::{Accumulation, TensorCore, UnknownTensorCore};
 pub use sparse::{InvalidMetadata, Sparsity};

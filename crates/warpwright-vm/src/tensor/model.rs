@@ -1,4 +1,22 @@
 //! Models of tensor cores, and their arithmetic for each element type.
+//!
+//! What is known of each:
+//!
+//! | factors | followed | known from |
+//! |---|---|---|
+//! | integers, single bits | exact | the ISA |
+//! | f64 | multiply-adds along k | measured on H200 |
+//! | f16, bf16, tf32 | blocks ([`Accumulation`]) | measured on V100, A100, Ada, H100, H200, B200 |
+//! | e4m3, e5m2 of `mma.sync` | blocks | measured on Ada, H200 |
+//! | | as on Hopper | *assumed* on B200 |
+//! | | one rounding | *assumed* on sm_120 |
+//! | e3m2, e2m3, e2m1 | one rounding | *assumed* on all |
+//! | any with block scales | one rounding | *assumed* on all |
+//! | f16, bf16, tf32 on sm_120 | as on B200 | *assumed* |
+//!
+//! One rounding: the sum of `c` and of all products, multiplied by their scales, is exact and rounded once, to nearest
+//! even, to the type of the result. The fp8 of B200's other instructions was measured to be close to that. Infinities
+//! and NaNs propagate as in IEEE 754; a scale that is NaN makes all of its block NaN.
 
 use super::FloatElement;
 use std::fmt;
@@ -19,6 +37,9 @@ pub enum TensorCore {
     H100,
     /// Blackwell of the data centre.
     B200,
+    /// Blackwell of graphics cards (`sm_120`), which was not measured: like [`TensorCore::B200`], with one rounding of
+    /// fp8.
+    Rtx50,
     /// One correctly rounded result of the exact sum of `c` and all products. No hardware does this: use it to tell a
     /// kernel's error from the tensor core's.
     Exact,
@@ -32,6 +53,7 @@ impl TensorCore {
         TensorCore::Ada,
         TensorCore::H100,
         TensorCore::B200,
+        TensorCore::Rtx50,
         TensorCore::Exact,
     ];
 
@@ -43,19 +65,21 @@ impl TensorCore {
             TensorCore::Ada => "ada",
             TensorCore::H100 => "h100",
             TensorCore::B200 => "b200",
+            TensorCore::Rtx50 => "rtx50",
             TensorCore::Exact => "exact",
         }
     }
 
     /// The tensor core of an architecture. Turing (`sm_75`) gets Volta's, the nearest one that was measured;
-    /// architectures after Hopper get that of B200.
+    /// architectures from Hopper to `sm_120` get that of B200.
     pub const fn for_arch(arch: Arch) -> TensorCore {
         match arch.sm {
             0..80 => TensorCore::V100,
             80..88 => TensorCore::A100,
             88..90 => TensorCore::Ada,
             90..100 => TensorCore::H100,
-            _ => TensorCore::B200,
+            100..120 => TensorCore::B200,
+            _ => TensorCore::Rtx50,
         }
     }
 
@@ -66,13 +90,15 @@ impl TensorCore {
     pub const fn accumulation(self, element: FloatElement) -> Option<Accumulation> {
         use FloatElement::*;
         let (block, extra_bits, step, halved) = match (self, element) {
-            (TensorCore::Exact, _) => return None,
+            (TensorCore::Exact, _) | (_, E3M2 | E2M3 | E2M1) | (TensorCore::Rtx50, E4M3 | E5M2) => {
+                return None;
+            }
             (TensorCore::V100, F16) => (4, 0, 4, false),
             (TensorCore::V100 | TensorCore::A100 | TensorCore::Ada, F16 | BF16) => (8, 1, 16, false),
             (TensorCore::V100 | TensorCore::A100 | TensorCore::Ada, TF32) => (4, 1, 8, false),
             (TensorCore::V100 | TensorCore::A100 | TensorCore::Ada, E4M3 | E5M2) => (16, -10, 32, false),
-            (TensorCore::H100 | TensorCore::B200, F16 | BF16) => (16, 2, 16, false),
-            (TensorCore::H100 | TensorCore::B200, TF32) => (8, 2, 8, false),
+            (TensorCore::H100 | TensorCore::B200 | TensorCore::Rtx50, F16 | BF16) => (16, 2, 16, false),
+            (TensorCore::H100 | TensorCore::B200 | TensorCore::Rtx50, TF32) => (8, 2, 8, false),
             (TensorCore::H100 | TensorCore::B200, E4M3 | E5M2) => (16, 2, 16, true),
         };
         Some(Accumulation { block, extra_bits, step, halved })
@@ -96,7 +122,9 @@ impl TensorCore {
     pub const fn fuses_quads(self) -> bool {
         match self {
             TensorCore::V100 | TensorCore::Exact => false,
-            TensorCore::A100 | TensorCore::Ada | TensorCore::H100 | TensorCore::B200 => true,
+            TensorCore::A100 | TensorCore::Ada | TensorCore::H100 | TensorCore::B200 | TensorCore::Rtx50 => {
+                true
+            }
         }
     }
 }
@@ -190,16 +218,16 @@ mod tests {
         let refused = "h200".parse::<TensorCore>().unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "`h200` is no tensor core; there are `v100`, `a100`, `ada`, `h100`, `b200` and `exact`"
+            "`h200` is no tensor core; there are `v100`, `a100`, `ada`, `h100`, `b200`, `rtx50` and `exact`"
         );
     }
 
     #[test]
     fn a_device_has_the_tensor_core_of_its_generation() {
         let of = |sm| TensorCore::for_arch(Arch::sm(sm));
-        let found = [70, 75, 80, 86, 87, 88, 89, 90, 100, 103, 120].map(of);
+        let found = [70, 75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121].map(of);
         use TensorCore::*;
-        assert_eq!(found, [V100, V100, A100, A100, A100, Ada, Ada, H100, B200, B200, B200]);
+        assert_eq!(found, [V100, V100, A100, A100, A100, Ada, Ada, H100, B200, B200, B200, Rtx50, Rtx50]);
         assert_eq!(TensorCore::for_arch(Arch::specific(90)), H100);
     }
 }

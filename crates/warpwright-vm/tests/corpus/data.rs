@@ -123,6 +123,10 @@ pub(crate) enum Format {
     Bf16,
     E4m3,
     E5m2,
+    /// Of six bits.
+    E2m3,
+    /// Of four bits.
+    E2m1,
 }
 
 impl Format {
@@ -131,7 +135,7 @@ impl Format {
             Format::F64 => 8,
             Format::F32 => 4,
             Format::F16 | Format::Bf16 => 2,
-            Format::E4m3 | Format::E5m2 => 1,
+            Format::E4m3 | Format::E5m2 | Format::E2m3 | Format::E2m1 => 1,
         }
     }
 
@@ -144,6 +148,8 @@ impl Format {
             Format::Bf16 => (8, 7),
             Format::E4m3 => (4, 3),
             Format::E5m2 => (5, 2),
+            Format::E2m3 => (2, 3),
+            Format::E2m1 => (2, 1),
         }
     }
 
@@ -163,7 +169,7 @@ impl Format {
         let all = bits & ((1 << fraction_bits) - 1) == (1 << fraction_bits) - 1;
         match self {
             Format::E4m3 if top && all => f64::NAN,
-            Format::E4m3 => Self::scaled(sign, exponent, fraction, bias),
+            Format::E4m3 | Format::E2m3 | Format::E2m1 => Self::scaled(sign, exponent, fraction, bias),
             _ if top && fraction == 0.0 => sign * f64::INFINITY,
             _ if top => f64::NAN,
             _ => Self::scaled(sign, exponent, fraction, bias),
@@ -192,6 +198,8 @@ impl Format {
             Format::F16 => (0x7c00, 0x7fff),
             Format::Bf16 => (0x7f80, 0x7fff),
             Format::E4m3 => (0x7e, 0x7f),
+            Format::E2m3 => (0x1f, 0x1f),
+            Format::E2m1 => (7, 7),
             _ => (0x7b, 0x7f),
         };
         if x.is_nan() {
@@ -206,6 +214,17 @@ impl Format {
         // The hidden one of a normal number carries into the exponent field.
         let bits = ((exponent + bias - 1) as u64) * (1 << fraction_bits) + steps;
         sign | bits.min(largest)
+    }
+
+    /// The bits of a number that is rounded by `random`, of `n` bits: away from zero if with it what is cut off makes a
+    /// whole.
+    pub(crate) fn bits_at_random(self, x: f64, random: u32, n: i32) -> u64 {
+        let (exponent_bits, fraction_bits) = self.widths();
+        let bias = (1 << (exponent_bits - 1)) - 1;
+        let exponent = ((x.abs().to_bits() >> 52) as i32 - 1023).max(1 - bias);
+        let step = f64::from(exponent - fraction_bits as i32).exp2();
+        let parts = (x.abs() / step * f64::from(n).exp2()).floor() + f64::from(random);
+        self.bits(((parts / f64::from(n).exp2()).floor() * step).copysign(x))
     }
 
     /// The nearest number of this format.

@@ -146,9 +146,36 @@ fn copy_2d_descriptor(_: &File) -> Vec<Case> {
 }
 
 fn mma_scaled(_: &File) -> Vec<Case> {
-    let words = [0u32; 128];
-    let case = launch("mma_mxf4", 1, 32).input(&words).input(&words).input(&words).input(&words);
-    vec![case.inout(&[0f32; 128], Expect::Same).traps(&["mma"])]
+    let mut rng = Rng::new(1712);
+    // As bytes no NaN of e4m3, and in the middle of a byte an e2m1 that is not below zero.
+    let mut words = |n: usize| -> Vec<u32> { rng.u32s(n).iter().map(|word| word & 0xd7d7_d7d7).collect() };
+    let (a, b) = (words(128), words(64));
+    let near_one =
+        |words: Vec<u32>| -> Vec<u32> { words.iter().map(|word| 0x7d7d + (word & 0x0303)).collect() };
+    let (a_scales, b_scales) = (near_one(words(32)), near_one(words(32)));
+    // Registers of a row or column along k: those of four lanes, twice.
+    let left = |row: usize, i: usize| a[(row % 8 * 4 + i % 4) * 4 + row / 8 + 2 * (i / 4)];
+    let right = |column: usize, i: usize| b[(column * 4 + i % 4) * 2 + i / 4];
+    let scale = |word: u32, block: usize| (f64::from(word >> (8 * block) & 0xff) - 127.0).exp2();
+    let mut want = vec![0f32; 128];
+    for (at, want) in want.iter_mut().enumerate() {
+        let (lane, i) = (at / 4, at % 4);
+        let (row, column) = (lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2);
+        let (mut first, mut second) = (0.0, 0.0);
+        for word in 0..8 {
+            let (x, y) = (left(row, word), right(column, word));
+            let scales =
+                scale(a_scales[row % 8 * 4 + row / 8], word / 4) * scale(b_scales[column * 4], word / 4);
+            let four = |word: u32, i: u32| Format::E2m1.value((word >> i & 15).into());
+            first += (0..8).map(|i| four(x, 4 * i) * four(y, 4 * i) * scales).sum::<f64>();
+            let eight = |i: u32| Format::E4m3.value((x >> i & 255).into());
+            second += (0..4).map(|i| eight(8 * i) * four(y, 8 * i + 2)).sum::<f64>();
+        }
+        // All sums are exact in f64.
+        *want = (f64::from(first as f32) + second) as f32;
+    }
+    let case = launch("mma_mxf4", 1, 32).input(&a).input(&b).input(&a_scales).input(&b_scales);
+    vec![case.output(exactly(&want))]
 }
 
 fn tensormap_replace(_: &File) -> Vec<Case> {

@@ -2,6 +2,7 @@
 
 mod measured;
 mod mma;
+mod narrow;
 mod run;
 mod sparse;
 mod transfer;

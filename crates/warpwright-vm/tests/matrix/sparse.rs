@@ -4,11 +4,11 @@ use crate::mma::{Fragment, a_place, b_place, c_place, results, text};
 use crate::run::{Numbers, Ty, device, product, try_warp};
 use warpwright_vm::TrapKind;
 
-struct Case {
-    k: usize,
-    types: [Ty; 4],
-    selector: usize,
-    ordered: bool,
+pub(crate) struct Case {
+    pub(crate) k: usize,
+    pub(crate) types: [Ty; 4],
+    pub(crate) selector: usize,
+    pub(crate) ordered: bool,
 }
 
 impl Case {
@@ -31,7 +31,7 @@ impl Case {
 }
 
 /// Packs a left factor of 16 rows: which of its elements are kept, and the metadata.
-fn compress(case: &Case, numbers: &mut Numbers, a: &mut [i64]) -> (Vec<i64>, Vec<u32>) {
+pub(crate) fn compress(case: &Case, numbers: &mut Numbers, a: &mut [i64]) -> (Vec<i64>, Vec<u32>) {
     let bits = case.types[1].bits();
     let width = match bits {
         32 => 2,

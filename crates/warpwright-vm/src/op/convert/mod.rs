@@ -23,7 +23,8 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::Cvta(op) => space::cvta(op, d),
         Op::Isspacep(op) => space::isspacep(op, d),
         Op::CvtScaledTwo(op) => return packed::scaled(op, d),
-        Op::CvtRs(_) | Op::CvtScaledOne(_) => return false,
+        Op::CvtRs(op) => return packed::at_random(op, d),
+        Op::CvtScaledOne(_) => return false,
     }
     true
 }

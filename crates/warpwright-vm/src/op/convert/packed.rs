@@ -5,12 +5,12 @@ use crate::decode::{Decoder, Rows};
 use crate::num::convert::{self, Kind};
 use crate::num::element::{Element, Packing};
 use crate::num::exact::Value;
-use crate::num::{Conversion, Direction, half};
+use crate::num::{Conversion, Direction, Format, half};
 use crate::op::lanes::direction;
 use crate::simd::{lane_op, lanes};
 use warpwright_ptx::ir::Type::*;
-use warpwright_ptx::ir::{Dst, Src, Type};
-use warpwright_ptx::op::convert::{Cvt, CvtPack, CvtScaledTwo};
+use warpwright_ptx::ir::{Dst, Src, Srcs, Type};
+use warpwright_ptx::op::convert::{Cvt, CvtPack, CvtRs, CvtScaledTwo};
 
 /// `cvt` of packed values, and to `.tf32`. `false` where the formats are not known here.
 pub(super) fn cvt(op: &Cvt, d: &mut Decoder<'_, '_>) -> bool {
@@ -53,6 +53,59 @@ pub(super) fn cvt(op: &Cvt, d: &mut Decoder<'_, '_>) -> bool {
 pub(super) fn scaled(op: &CvtScaledTwo, d: &mut Decoder<'_, '_>) -> bool {
     let how = Packing { direction: direction(op.rounding), satfinite: op.satfinite, relu: op.relu };
     elements(d, (op.d, op.d_type), (&op.a, op.b.as_ref(), op.a_type), Some(&op.scale), how)
+}
+
+/// `cvt.rs`: a value is rounded away from zero if the sum of random bits and of what is cut off carries. The ISA says
+/// which random bits two values have, or four share; *assumed* is the rest, for which no hardware was measured:
+///
+/// | result | random bits of a, b, e, f |
+/// |---|---|
+/// | `.f16x2` | 28..16, 12..0 |
+/// | `.bf16x2` | 31..16, 15..0 |
+/// | of 8 and 6 bits | a and b: 31..16, e and f: 15..0 |
+/// | `.e2m1x4` | 31..24, 15..8, 23..16, 7..0 |
+///
+/// They are added to as many bits from the highest one on that is cut off, also of a result that is subnormal.
+/// `false` where the formats are not known here.
+pub(super) fn at_random(op: &CvtRs, d: &mut Decoder<'_, '_>) -> bool {
+    // Bits of each; the positions of the lowest ones.
+    let (count, shifts): (u32, [u32; 4]) = match op.d_type {
+        F16X2 => (13, [16, 0, 0, 0]),
+        BF16X2 => (16, [16, 0, 0, 0]),
+        E2M1X4 => (8, [24, 8, 16, 0]),
+        E4M3X4 | E5M2X4 | E2M3X4 | E3M2X4 => (16, [16, 16, 0, 0]),
+        _ => return false,
+    };
+    let Some(format) = format(op.d_type) else { return false };
+    let how = Packing { direction: Direction::Nearest, satfinite: op.satfinite, relu: op.relu };
+    let one = move |a: u32, random: u32, shift: u32| {
+        let value = Value::unpack(&Format::F32, a.into());
+        let random = random >> shift & (u32::MAX >> (32 - count));
+        // No more than an overflow is left to round.
+        Element::Float(format).pack(value.rounded_at_random(&format, random, count), how) as u32
+    };
+    let random = d.src32(&op.random, B32);
+    let two = |d: &mut Decoder<'_, '_>, row, a: &Src, b: &Src, width: u32, shifts: [u32; 2]| {
+        let rows = Rows { d: row, a: d.src32(a, F32), b: d.src32(b, F32), c: random, ..Rows::default() };
+        d.each3::<u32, u32, u32, u32>(rows, move |a, b, random| {
+            one(a, random, shifts[0]) << width | one(b, random, shifts[1])
+        });
+    };
+    let row = d.row(op.d.0);
+    match (&op.a, &op.b) {
+        (Srcs::One(a), Some(b)) => two(d, row, a, b, 16, [shifts[0], shifts[1]]),
+        (Srcs::Many(values), None) => {
+            let [a, b, e, f] = &values[..] else { return false };
+            let width = op.d_type.bits() / 4;
+            let (high, low) = (d.temporary32(), d.temporary32());
+            two(d, high, a, b, width, [shifts[0], shifts[1]]);
+            two(d, low, e, f, width, [shifts[2], shifts[3]]);
+            let rows = Rows { d: row, a: high, b: low, ..Rows::default() };
+            d.each2::<u32, u32, u32>(rows, move |high, low| high << (2 * width) | low);
+        }
+        _ => return false,
+    }
+    true
 }
 
 /// Converts elements of any formats. `false` where they are not known here.

@@ -22,11 +22,11 @@ pub(super) fn format(ty: Type) -> Option<Format> {
         TF32 => Format::TF32,
         F16 | F16X2 => Format::F16,
         BF16 | BF16X2 => Format::BF16,
-        E4M3X2 => Format::E4M3,
-        E5M2X2 => Format::E5M2,
-        E2M3X2 => Format::E2M3,
-        E3M2X2 => Format::E3M2,
-        E2M1X2 => Format::E2M1,
+        E4M3X2 | E4M3X4 => Format::E4M3,
+        E5M2X2 | E5M2X4 => Format::E5M2,
+        E2M3X2 | E2M3X4 => Format::E2M3,
+        E3M2X2 | E3M2X4 => Format::E3M2,
+        E2M1X2 | E2M1X4 => Format::E2M1,
         _ => return None,
     })
 }

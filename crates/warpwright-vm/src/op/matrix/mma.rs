@@ -1,11 +1,12 @@
 //! `mma` and `mma.sp`: the parts of the instruction become a [`Product`].
 
 use super::product::{Arithmetic, Held, Integer, Product, Results, Sparse};
+use super::scaled::ScaleRows;
 use crate::decode::Decoder;
 use crate::tensor::integer::{BitProduct, Overflow};
 use crate::tensor::{Accumulator, FloatElement, QuadSide, Size, Sparsity, Spread};
 use warpwright_ptx::ir::*;
-use warpwright_ptx::op::matrix::{BitOp, Mma, MmaShape, MmaSp, MmaSpOrdered};
+use warpwright_ptx::op::matrix::{BitOp, Mma, MmaKind, MmaShape, MmaSp, MmaSpOrdered, ScaleVector};
 
 /// The parts that dense, sparse and `wmma` products share.
 pub(crate) struct Form<'a> {
@@ -19,11 +20,12 @@ pub(crate) struct Form<'a> {
     pub(crate) a: &'a Srcs,
     pub(crate) b: &'a Srcs,
     pub(crate) c: &'a Srcs,
+    pub(crate) scales: Option<ScaleRows>,
 }
 
 /// The form of an `mma`, whose fields have the usual names.
 macro_rules! form {
-    ($op:ident, bit_op: $bit_op:expr, rounding: $rounding:expr) => {
+    ($op:ident, bit_op: $bit_op:expr, rounding: $rounding:expr, scales: $scales:expr) => {
         Form {
             shape: $op.shape,
             types: [$op.d_type, $op.a_type, $op.b_type, $op.c_type],
@@ -34,31 +36,49 @@ macro_rules! form {
             a: &$op.a,
             b: &$op.b,
             c: &$op.c,
+            scales: $scales,
         }
     };
 }
 
-/// What to do without block scales.
-const UNSCALED: &str = "factors with block scales: scale them before, as `f16` or `bf16`";
+/// The scales of an `mma` that has some.
+macro_rules! scales {
+    ($op:ident, $d:ident) => {
+        match ($op.scale_a, &$op.selector_a, $op.scale_b, &$op.selector_b) {
+            (Some(a), Some(a_selector), Some(b), Some(b_selector)) => {
+                let fours = matches!($op.kind, Some(MmaKind::MxF4 | MmaKind::MxF4NvF4));
+                let blocks = match $op.scale_vec {
+                    Some(ScaleVector::X4) => 4,
+                    Some(ScaleVector::X2) => 2,
+                    None if fours => 2,
+                    Some(ScaleVector::X1) | None => 1,
+                };
+                let fractions = $op.scale_type == Some(Type::UE4M3);
+                Some(ScaleRows::new($d, ((a, a_selector), (b, b_selector)), blocks, fractions, fours))
+            }
+            _ => None,
+        }
+    };
+}
 
 pub(super) fn dense(op: &Mma, d: &mut Decoder<'_, '_>) {
-    if op.block_scale {
-        return d.unsupported("mma", UNSCALED);
-    }
     let quad = op.shape == MmaShape::M8N8K4 && op.a_type == Type::F16;
     let layouts = (op.a_layout == Layout::Row, op.b_layout == Layout::Row);
-    form!(op, bit_op: op.bit_op, rounding: op.rounding).emit(d, quad.then_some(layouts), None);
+    let scales = scales!(op, d);
+    form!(op, bit_op: op.bit_op, rounding: op.rounding, scales: scales).emit(
+        d,
+        quad.then_some(layouts),
+        None,
+    );
 }
 
 pub(super) fn sparse(op: &MmaSp, d: &mut Decoder<'_, '_>) {
-    form!(op, bit_op: None, rounding: None).emit(d, None, Some((op.e, &op.f, false)));
+    form!(op, bit_op: None, rounding: None, scales: None).emit(d, None, Some((op.e, &op.f, false)));
 }
 
 pub(super) fn sparse_ordered(op: &MmaSpOrdered, d: &mut Decoder<'_, '_>) {
-    if op.block_scale {
-        return d.unsupported("mma.sp", UNSCALED);
-    }
-    form!(op, bit_op: None, rounding: None).emit(d, None, Some((op.e, &op.f, true)));
+    let scales = scales!(op, d);
+    form!(op, bit_op: None, rounding: None, scales: scales).emit(d, None, Some((op.e, &op.f, true)));
 }
 
 impl Form<'_> {
@@ -71,15 +91,19 @@ impl Form<'_> {
         sparse: Option<(RegSrc, &Src, bool)>,
     ) {
         let Some(arithmetic) = self.arithmetic() else {
-            let instead = "factors of fewer than eight bits that are no integers: use `e4m3` or `e5m2`";
-            return d.unsupported("mma", instead);
+            return d.unsupported("mma", "factors of these types: use `f16` or `bf16`");
         };
         let [d_type, a_type, b_type, c_type] = self.types;
         let (m, n, k) = (self.shape.m() as usize, self.shape.n() as usize, self.shape.k() as usize);
         let kept = if sparse.is_some() { k / 2 } else { k };
         // Bits are kept in words.
         let word = if a_type == Type::B1 { 32 } else { 1 };
-        let (a_packed, b_packed) = (packed(a_type), packed(b_type));
+        let pairs = self.scales.is_some_and(|scales| scales.pairs);
+        let in_register = |ty| match ty {
+            Type::E2M1 | Type::E2M3 | Type::E3M2 if !pairs => 4,
+            _ => packed(ty),
+        };
+        let (a_packed, b_packed) = (in_register(a_type), in_register(b_type));
         let (a, b, c) =
             (registers(d, self.a, a_type), registers(d, self.b, b_type), registers(d, self.c, c_type));
         let rows = self.d.as_slice().map(|reg| reg.map(|reg| d.row(reg))).collect();
@@ -98,7 +122,7 @@ impl Form<'_> {
             ],
         };
         let sparse = sparse.map(|(metadata, selector, ordered)| Sparse {
-            sparsity: Sparsity { k, bits: a_type.bits(), selector: 0 },
+            sparsity: Sparsity { k, bits: 32 / a_packed as u32, selector: 0 },
             metadata: d.row(metadata.0),
             selector: d.src32(selector, Type::U32),
             ordered,
@@ -119,6 +143,9 @@ impl Form<'_> {
     fn arithmetic(&self) -> Option<Arithmetic> {
         let [d, a, b, c] = self.types;
         if let (Some(a), Some(b)) = (float(a), float(b)) {
+            if let Some(scales) = self.scales {
+                return Some(Arithmetic::Scaled { a, b, scales });
+            }
             let sums = |ty| if ty == Type::F16 { Accumulator::F16 } else { Accumulator::F32 };
             return Some(Arithmetic::Float { a, b, c: sums(c), d: sums(d) });
         }
@@ -143,6 +170,9 @@ pub(crate) fn float(ty: Type) -> Option<FloatElement> {
         Type::TF32 => FloatElement::TF32,
         Type::E4M3 => FloatElement::E4M3,
         Type::E5M2 => FloatElement::E5M2,
+        Type::E3M2 => FloatElement::E3M2,
+        Type::E2M3 => FloatElement::E2M3,
+        Type::E2M1 => FloatElement::E2M1,
         _ => return None,
     })
 }

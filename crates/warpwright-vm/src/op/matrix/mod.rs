@@ -6,6 +6,7 @@
 mod halves;
 mod mma;
 mod product;
+mod scaled;
 mod transfer;
 
 pub(crate) use halves::{set_sums, sums};

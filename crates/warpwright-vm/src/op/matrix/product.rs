@@ -1,6 +1,7 @@
 //! A product of matrices that the lanes of a warp hold in their registers.
 
 use super::halves;
+use super::scaled::ScaleRows;
 use crate::decode::{Decoder, Rows};
 use crate::launch::TrapKind;
 use crate::machine::{FULL, Inst, LANES, Machine, NONE, Registers, Row32, Step};
@@ -16,8 +17,8 @@ use crate::tensor::{
 use warpwright_ptx::ir::*;
 
 /// Most elements of a factor, and of a sum.
-const FACTOR: usize = 1024;
-const SUM: usize = 256;
+pub(super) const FACTOR: usize = 1024;
+pub(super) const SUM: usize = 256;
 
 /// A type of small integers.
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +30,24 @@ pub(crate) struct Integer {
 /// How elements are multiplied and added.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Arithmetic {
-    Float { a: FloatElement, b: FloatElement, c: Accumulator, d: Accumulator },
+    Float {
+        a: FloatElement,
+        b: FloatElement,
+        c: Accumulator,
+        d: Accumulator,
+    },
+    /// With scales of blocks along k, and sums in `f32`.
+    Scaled {
+        a: FloatElement,
+        b: FloatElement,
+        scales: ScaleRows,
+    },
     Double(Rounding),
-    Integer { a: Integer, b: Integer, overflow: Overflow },
+    Integer {
+        a: Integer,
+        b: Integer,
+        overflow: Overflow,
+    },
     Bits(BitProduct),
 }
 
@@ -85,6 +101,7 @@ impl Product {
         let columns = columns.as_deref();
         match self.arithmetic {
             Arithmetic::Float { a, b, c, d } => self.float((a, b), c, d, columns, m),
+            Arithmetic::Scaled { a, b, scales } => return self.scaled((a, b), scales, columns, m),
             Arithmetic::Double(rounding) => self.double(rounding, m),
             Arithmetic::Integer { a, b, overflow } => self.integer((a, b), overflow, columns, m),
             Arithmetic::Bits(op) => self.bits(op, m),
@@ -251,13 +268,17 @@ impl LaneOp for MatrixProduct {
 
 /// The values of a factor. One loop for each type, so that each becomes vectors.
 #[inline(always)]
-fn factor(registers: &Registers, held: &Held, element: FloatElement, out: &mut [f32]) {
+pub(super) fn factor(registers: &Registers, held: &Held, element: FloatElement, out: &mut [f32]) {
     match element {
         FloatElement::F16 => gather(registers, held, 16, |v| FloatElement::F16.decode(v), out),
         FloatElement::BF16 => gather(registers, held, 16, |v| FloatElement::BF16.decode(v), out),
         FloatElement::TF32 => gather(registers, held, 32, |v| FloatElement::TF32.decode(v), out),
         FloatElement::E4M3 => gather(registers, held, 8, |v| FloatElement::E4M3.decode(v), out),
         FloatElement::E5M2 => gather(registers, held, 8, |v| FloatElement::E5M2.decode(v), out),
+        FloatElement::E3M2 => gather(registers, held, 8, |v| FloatElement::E3M2.decode(v), out),
+        FloatElement::E2M3 => gather(registers, held, 8, |v| FloatElement::E2M3.decode(v), out),
+        // In the middle of a byte.
+        FloatElement::E2M1 => gather(registers, held, 8, |v| FloatElement::E2M1.decode(v >> 2), out),
     }
 }
 

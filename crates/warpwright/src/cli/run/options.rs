@@ -70,7 +70,7 @@ pub(crate) struct Options {
     /// and a block that waits for one that has not started is a deadlock
     #[arg(long)]
     pub(super) scatter: bool,
-    /// The tensor cores to match bit by bit: v100, a100, ada, h100, b200 or exact [default: the device's]
+    /// The tensor cores to match bit by bit: v100, a100, ada, h100, b200, rtx50 or exact [default: the device's]
     #[arg(long, value_name = "MODEL", value_parser = tensor_core)]
     pub(super) tensor_core: Option<TensorCore>,
     /// Stop a kernel that executes more instructions than this; each counts once per thread
