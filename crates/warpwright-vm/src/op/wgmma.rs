@@ -255,6 +255,8 @@ impl WarpgroupProduct {
             FloatElement::TF32 => self.left(m, |v| FloatElement::TF32.decode(v)),
             FloatElement::E4M3 => self.left(m, |v| FloatElement::E4M3.decode(v)),
             FloatElement::E5M2 => self.left(m, |v| FloatElement::E5M2.decode(v)),
+            // It has no others.
+            other => self.left(m, |v| other.decode(v)),
         }?;
         let left: Vec<f32> = if self.negated[0] { left.iter().map(|v| -v).collect() } else { left };
         // With one block and whole sums, columns stay in the order of the registers.
@@ -271,6 +273,7 @@ impl WarpgroupProduct {
             FloatElement::TF32 => self.right(m, |v| FloatElement::TF32.decode(v), place),
             FloatElement::E4M3 => self.right(m, |v| FloatElement::E4M3.decode(v), place),
             FloatElement::E5M2 => self.right(m, |v| FloatElement::E5M2.decode(v), place),
+            other => self.right(m, |v| other.decode(v), place),
         }?;
         if self.negated[1] {
             right.iter_mut().for_each(|value| *value = -*value);
