@@ -184,9 +184,7 @@ fn some_map(numbers: &mut Numbers, gather: bool) -> TensorMap {
 }
 
 fn checked() -> Options {
-    let mut options = Options::default();
-    options.checks = Checks::ALL;
-    options
+    Options { checks: Checks::ALL, ..Options::default() }
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod flow;
 mod hooks;
 mod init;
 mod observe;
+mod proxies;
 pub mod race;
 mod redundant;
 mod resolve;

@@ -4,9 +4,10 @@
 //! comparison.
 
 use super::init::Written;
+use super::proxies::look_for_proxies;
 use super::race::{
-    AccessKind, Agent, BlockRaces, Mode, Race, RaceSite, RaceSpace, Scope, Stored, Strength, Unknown,
-    WarpAccess, WorkerRaces, byte_runs,
+    AccessKind, Agent, BlockRaces, Mode, Race, RaceSpace, Scope, Stored, Strength, Unknown, WarpAccess,
+    WorkerRaces, byte_runs,
 };
 use super::undefined::Origin;
 use super::{Action, Between, Collector, FindingKind, Hazard, InitBits, RawFinding, RawPlace, RawSite};
@@ -102,15 +103,10 @@ impl SharedChecks {
         *word = (word.0 | 1 << (at % 4), origin);
     }
 
-    /// Whether a byte of shared memory was written, with what is defined.
-    pub(super) fn is_written(&self, at: u64) -> bool {
-        self.written.is_set(at, 1)
-    }
-
     /// Where the undefined value comes from that was stored to a byte of shared memory.
     pub(super) fn undefined_at(&self, at: u64) -> Option<Origin> {
         let (bytes, origin) = self.undefined.get(&(at / 4))?;
-        (bytes >> (at % 4) & 1 != 0 && !self.is_written(at)).then_some(*origin)
+        (bytes >> (at % 4) & 1 != 0 && !self.are_written(at, 1)).then_some(*origin)
     }
 }
 
@@ -221,7 +217,7 @@ fn add_race(collector: &Collector, race: &Race, told: &mut Vec<(u32, Between, bo
 }
 
 /// A finding about two accesses.
-fn pair(kind: FindingKind, space: SpaceKind, race: &Race) -> RawFinding {
+pub(super) fn pair(kind: FindingKind, space: SpaceKind, race: &Race) -> RawFinding {
     let site = |site: super::race::RaceSite| RawSite {
         pc: site.pc,
         action: action(site.kind),
@@ -382,24 +378,7 @@ impl<'a> Machine<'a> {
             add_race(&launch.findings, &race, &mut told);
         };
         if launch.code.async_proxy {
-            let space = if is_global { RaceSpace::Global } else { RaceSpace::Shared };
-            let written = (is_global || base != 0).then_some(&launch.races);
-            match touch.kind.agent() {
-                Some(agent) if agent.is_of_async_proxy() => {
-                    if let Some((first, lane, address)) = races.accessed_by_proxy(written, &access, space) {
-                        let (pc, kind, bytes) = (access.pc, access.kind, access.bytes);
-                        let thread = u32::from(access.warp) * 32 + lane;
-                        let second = RaceSite { pc, kind, block: block.number as u32, thread, bytes };
-                        let address =
-                            if is_global { address } else { launch.shape.shared_address(address - base) };
-                        let race = Race { space, address, first, second, same_value: false };
-                        let space = if is_global { SpaceKind::Global } else { SpaceKind::Shared };
-                        launch.findings.add(pair(FindingKind::ProxyFence { space }, space, &race));
-                    }
-                }
-                _ if touch.kind.is_write() => races.wrote(written, &access),
-                _ => {}
-            }
+            look_for_proxies(launch, races, touch.kind, &access, (!is_global).then_some(base));
         }
         let worker = &mut self.worker.checks.races;
         match region.kind {

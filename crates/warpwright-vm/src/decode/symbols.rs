@@ -163,6 +163,8 @@ pub(crate) struct Symbols<'m> {
     kernel_shared: HashMap<u32, SharedLayout<'m>>,
     /// `.extern .shared` arrays: they begin where the dynamic shared memory does.
     dynamic: Vec<&'m str>,
+    /// What the place where they begin is a multiple of.
+    dynamic_align: u64,
 }
 
 impl<'m> Symbols<'m> {
@@ -185,6 +187,7 @@ impl<'m> Symbols<'m> {
             common_shared: SharedLayout { layout: Layout::with_gaps(), names: Vec::new() },
             kernel_shared: HashMap::new(),
             dynamic: Vec::new(),
+            dynamic_align: 128,
         };
         symbols.name_functions(module);
         let mut initialised = Vec::new();
@@ -248,7 +251,10 @@ impl<'m> Symbols<'m> {
                     let place = self.common_shared.place(variable);
                     self.shared.entry(name).or_insert(place);
                 }
-                _ => self.dynamic.push(name),
+                _ => {
+                    self.dynamic_align = self.dynamic_align.max(variable.alignment().into());
+                    self.dynamic.push(name);
+                }
             },
             Space::Global | Space::Const | Space::Tex => {
                 // A declaration beside its definition, or one that nothing defines: it gets memory too.
@@ -314,7 +320,7 @@ impl<'m> Symbols<'m> {
     /// Where dynamic shared memory begins: for all kernels at one place, since functions that they call
     /// may use it.
     pub(crate) fn dynamic_shared(&self) -> u64 {
-        self.shared_end().next_multiple_of(128)
+        self.shared_end().next_multiple_of(self.dynamic_align)
     }
 
     /// Where the static shared memory of the kernel ends that has the most.

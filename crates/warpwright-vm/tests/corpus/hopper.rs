@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Expect, File, Source, exactly, launch, source};
 use crate::data::{Format, Rng, bytes};
-use warpwright_vm::{TENSOR_MAP_BYTES, TensorElement, TensorMap};
+use warpwright_vm::{TENSOR_MAP_BYTES, TensorElement, TensorMap, TensorSwizzle};
 
 pub(crate) const SOURCES: &[Source] = &[
     source("clusters.nvcc", clusters),
@@ -131,10 +131,30 @@ fn wgmma(_: &File) -> Vec<Case> {
 }
 
 fn wgmma_pipeline(_: &File) -> Vec<Case> {
-    let map = [0u8; 128];
-    let mut case = launch("wgmma_pipeline", 1, 256).shared(96 << 10).raw(&map, &[]).raw(&map, &[]);
-    let out = case.add(Some(vec![0; 1 << 16]), Expect::Same);
-    vec![case.pass(out).scalar(64i32).scalar(64i32).traps(&["tensor map"])]
+    let (rows, columns, depth) = (128usize, 192usize, 320usize);
+    let mut rng = Rng::new(1708);
+    let mut matrix = |rows: usize| -> Vec<i32> { rng.ints(rows * depth, -4, 5) };
+    let (a, b) = (matrix(rows), matrix(columns));
+    let product: Vec<f32> = (0..rows * columns)
+        .map(|at| {
+            let row = &a[at / columns * depth..][..depth];
+            let column = &b[at % columns * depth..][..depth];
+            row.iter().zip(column).map(|(a, b)| a * b).sum::<i32>() as f32
+        })
+        .collect();
+    let halves = |matrix: &[i32]| -> Vec<u16> {
+        matrix.iter().map(|&value| ((value as f32).to_bits() >> 16) as u16).collect()
+    };
+    let map = |rows: usize| {
+        let mut map = TensorMap::dense(0, TensorElement::BF16, &[depth as u64, rows as u64], &[64, 64]);
+        map.swizzle = TensorSwizzle::B128;
+        map.to_bytes().expect("there is such a map")
+    };
+    let mut case = launch("wgmma_pipeline", (3, 2), 256).shared(96 << 10);
+    let (a, b) =
+        (case.add(Some(bytes(&halves(&a))), Expect::Same), case.add(Some(bytes(&halves(&b))), Expect::Same));
+    let case = case.raw(&map(rows), &[(0, a)]).raw(&map(columns), &[(0, b)]).output(exactly(&product));
+    vec![case.scalar(columns as i32).scalar(depth as i32)]
 }
 
 fn copy_2d_descriptor(_: &File) -> Vec<Case> {

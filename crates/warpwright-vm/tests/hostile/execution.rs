@@ -520,9 +520,6 @@ fn matrices() {
 #[test]
 fn unsupported() {
     let unsupported = Trap(TrapKind::Unsupported);
-    check([(
-        "a copy in bulk",
-        Attack::body("cp.async.bulk.global.shared::cta.bulk_group [%d0], [tile], 16;"),
-        unsupported,
-    )]);
+    let sum = Attack::body("multimem.red.relaxed.gpu.global.add.u32 [%d0], 7;");
+    check([("memory of many devices", sum, unsupported)]);
 }

@@ -10,16 +10,15 @@ use super::entry::{Entry, Scope, lanes};
 use super::knowledge::{AGENTS, Floors, Knowledge, Known, agent};
 use super::location::ScalarPlace;
 use super::{Agent, FenceKind, GroupsOf, Mode, RaceSpace};
+use groups::Groups;
 use phases::Phases;
 use sequential::Sequential;
 
 mod grid_wait;
+mod groups;
 mod phases;
+mod proxies;
 mod sequential;
-
-/// Groups of asynchronous copies of a warp that are remembered, so that a kernel that never waits for them does
-/// not fill the host's memory.
-const MAX_GROUPS: usize = 1024;
 
 /// Knowledge of one lane beyond its warp's, and releases that it has observed but not acquired.
 #[derive(Debug, Default)]
@@ -169,32 +168,6 @@ impl Warp {
     /// All that lane `lane` knows beyond the block and the warp.
     fn lane(&self, lane: u32) -> Option<&Lane> {
         self.lanes.as_ref().map(|lanes| &lanes[lane as usize])
-    }
-}
-
-/// Groups that are not known to be complete, oldest first: lanes and clock.
-#[derive(Debug, Default)]
-struct Groups(Vec<(u32, u64)>);
-
-impl Groups {
-    fn commit(&mut self, mask: u32, tick: u64) {
-        self.0.push((mask, tick));
-        // Whoever waits for so many younger ones has waited for the oldest, too.
-        if self.0.len() > MAX_GROUPS {
-            self.0.remove(0);
-        }
-    }
-
-    /// Calls `done` for the groups of lanes that are not their last `pending`: with the lane, and when it was closed.
-    fn before_last(&mut self, mask: u32, pending: usize, keep: bool, mut done: impl FnMut(u32, u64)) {
-        for lane in lanes(mask) {
-            let of_lane = self.0.iter_mut().rev().filter(|(of, _)| of >> lane & 1 != 0);
-            for (of, tick) in of_lane.skip(pending) {
-                done(lane, *tick);
-                *of &= !(u32::from(!keep) << lane);
-            }
-        }
-        self.0.retain(|&(of, _)| of != 0);
     }
 }
 
@@ -472,61 +445,6 @@ impl Clocks {
         }
     }
 
-    /// A fence by lanes of a warp between what they know and the asynchronous proxy's accesses to these spaces.
-    pub(super) fn fence_proxy(&mut self, warp: u8, mask: u32, spaces: &[RaceSpace]) {
-        let tick = self.tick();
-        let mut all = Knowledge::clone(&self.common);
-        // What the lanes know they all fence: who learns of it later learns of the fence, too.
-        self.gather(warp, mask, false, &mut all);
-        all.own.raise_lanes(warp, mask, self.whole(warp, mask), tick);
-        let covered = Knowledge {
-            own: all.own.covered(spaces),
-            foreign: all.foreign.map(&|known| known.covered(spaces)),
-        };
-        self.extra = true;
-        let whole = self.whole(warp, mask);
-        let state = &mut self.warps[usize::from(warp)];
-        let add = |known: &mut Option<Arc<Knowledge>>| {
-            let mut sum = known.as_deref().cloned().unwrap_or_default();
-            sum.join(&covered);
-            *known = Some(Arc::new(sum));
-        };
-        if whole {
-            return add(&mut state.known);
-        }
-        state.apart |= mask;
-        lanes(mask).for_each(|lane| add(&mut state.lanes()[lane as usize].known));
-    }
-
-    /// Whether something holds of what a lane of a warp knows of a block, at any of its levels.
-    pub(super) fn any_knowledge(
-        &self,
-        warp: u8,
-        lane: u32,
-        block: u32,
-        holds: impl Fn(&Known) -> bool,
-    ) -> bool {
-        let state = &self.warps[usize::from(warp)];
-        let of_lane = state.lane(lane).and_then(|own| own.known.as_deref());
-        [Some(&*self.common), state.known.as_deref(), of_lane].into_iter().flatten().any(|known| {
-            match block == self.block {
-                true => holds(&known.own),
-                false => known.foreign.get(block).is_some_and(|known| holds(known)),
-            }
-        })
-    }
-
-    /// Whether a lane knows what another one of its warp did because the warp has synchronised since, or what its own
-    /// agent did because it has waited for that.
-    pub(super) fn knows_by_itself(&self, warp: u8, lane: u32, (of, of_lane): (u8, u32), clock: u64) -> bool {
-        let state = &self.warps[usize::from(warp)];
-        let waited = || {
-            let done = state.lane(lane).into_iter().flat_map(|own| done(&own.waited));
-            of_lane == lane && done.into_iter().any(|(by, until)| agent(warp, by) == of && until > clock)
-        };
-        (of == warp && state.synced > clock) || waited()
-    }
-
     /// The fence's point for the lanes that know the same, and one for each of the others.
     fn fence_points(&self, warp: u8, mask: u32, tick: u64) -> (Option<FencePoint>, Vec<FencePoint>) {
         let state = &self.warps[usize::from(warp)];
@@ -682,43 +600,6 @@ impl Clocks {
             *own = Some(Arc::new(known));
             self.extra = true;
         }
-    }
-
-    /// Lanes close their groups of asynchronous operations of a kind.
-    pub(super) fn commit_group(&mut self, of: GroupsOf, warp: u8, mask: u32) {
-        self.extra = true;
-        let tick = self.tick();
-        self.warps[usize::from(warp)].groups[of as usize].commit(mask, tick);
-    }
-
-    /// Lanes have waited until at most `pending` of their groups of a kind are incomplete, or have not been `read`.
-    pub(super) fn wait_group(&mut self, of: GroupsOf, warp: u8, mask: u32, pending: usize, read: bool) {
-        let done: &[Agent] = match of {
-            GroupsOf::Copies => &[Agent::Copies],
-            GroupsOf::BulkCopies if read => &[Agent::GroupReads],
-            GroupsOf::BulkCopies => &[Agent::GroupReads, Agent::GroupWrites],
-            GroupsOf::Products => &[Agent::Products],
-        };
-        self.extra = true;
-        let state = &mut self.warps[usize::from(warp)];
-        let all = state.lanes.get_or_insert_with(Box::default);
-        state.groups[of as usize].before_last(mask, pending, read, |lane, tick| {
-            for &agent in done {
-                let until = &mut all[lane as usize].waited[agent as usize];
-                *until = tick.max(*until);
-            }
-        });
-    }
-
-    /// Lanes have waited for all their asynchronous copies, those in no group too.
-    pub(super) fn wait_all(&mut self, warp: u8, mask: u32) {
-        let tick = self.tick();
-        let state = &mut self.warps[usize::from(warp)];
-        state.groups[GroupsOf::Copies as usize].before_last(mask, 0, false, |_, _| {});
-        for lane in lanes(mask) {
-            state.lanes()[lane as usize].waited[Agent::Copies as usize] = tick;
-        }
-        self.extra = true;
     }
 
     /// Up to when everything that threads of the block did is known to all its threads; asynchronous copies

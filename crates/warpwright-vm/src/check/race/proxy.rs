@@ -8,7 +8,6 @@
 //! asynchronous proxy wrote itself needs no fence, nor does what a thread read before it is overwritten: that is how
 //! pipelines are built.
 
-use super::clock::Clocks;
 use super::entry::lanes;
 use super::knowledge::{AGENTS, thread};
 use super::{AccessKind, Agent, BlockRaces, LaunchRaces, RaceSite, RaceSpace, WarpAccess};
@@ -84,14 +83,14 @@ impl BlockRaces {
         }
     }
 
-    /// The asynchronous proxy accesses memory for lanes: a write that no proxy fence covers, if there is one, with the
-    /// lane and the address.
+    /// The asynchronous proxy accesses memory for lanes: a write that no proxy fence covers, if there is one, the access
+    /// that meets it, and where.
     pub(crate) fn accessed_by_proxy(
         &mut self,
         launch: Option<&LaunchRaces>,
         access: &WarpAccess<'_>,
         space: RaceSpace,
-    ) -> Option<(RaceSite, u32, u64)> {
+    ) -> Option<(RaceSite, RaceSite, u64)> {
         let writes = access.kind.is_write();
         let mut found = None;
         for lane in lanes(access.mask) {
@@ -119,8 +118,10 @@ impl BlockRaces {
             (_, true) => AccessKind::Atomic,
             _ => AccessKind::Write,
         };
-        let site = RaceSite { pc: written.pc, kind, block: written.block, thread: of, bytes: WORD as u32 };
-        Some((site, lane, address))
+        let first = RaceSite { pc: written.pc, kind, block: written.block, thread: of, bytes: WORD as u32 };
+        let thread = u32::from(access.warp) * 32 + lane;
+        let (pc, kind, block, bytes) = (access.pc, access.kind, self.clocks.block, access.bytes);
+        Some((first, RaceSite { pc, kind, block, thread, bytes }, address))
     }
 
     fn with_words(
@@ -150,21 +151,3 @@ impl Written {
 
 /// What the words of a block's own memory were written by.
 pub(super) type OwnWords = Rows;
-
-impl Clocks {
-    /// Whether a lane of a warp knows a write.
-    fn knows(&self, warp: u8, lane: u32, written: &Written) -> bool {
-        let Written { clock, block, warp: of, lane: of_lane, .. } = *written;
-        (block == self.block && of == warp && u32::from(of_lane) == lane)
-            || self.any_knowledge(warp, lane, block, |known| known.lane(of, of_lane.into()) > clock)
-            || (block == self.block && self.knows_by_itself(warp, lane, (of, of_lane.into()), clock))
-    }
-
-    /// Whether a proxy fence covers a write, as far as a lane knows.
-    fn is_fenced(&self, warp: u8, lane: u32, space: RaceSpace, written: &Written) -> bool {
-        let Written { clock, block, warp: of, lane: of_lane, .. } = *written;
-        self.any_knowledge(warp, lane, block, |known| {
-            known.fenced(space).is_some_and(|fenced| fenced.lane(of, of_lane.into()) > clock)
-        })
-    }
-}

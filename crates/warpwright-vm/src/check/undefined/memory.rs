@@ -32,7 +32,7 @@ impl<'a> Machine<'a> {
     pub(in crate::check) fn load_partly(&mut self, group: &Group<'a>, start: u32, missing: u32) -> u32 {
         let is_written = |m: &Self, at: u64| match group.region.kind {
             RegionKind::Global(allocation) => allocation.written.is_set(at, 1),
-            _ => m.cluster.checks.is_written(at),
+            _ => m.cluster.checks.are_written(at, 1),
         };
         let stored = |m: &Self, at: u64| match group.region.kind {
             RegionKind::Global(_) => None,

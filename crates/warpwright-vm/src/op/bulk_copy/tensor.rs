@@ -26,7 +26,7 @@ fn tile_bytes(map: &TensorMap) -> u64 {
 }
 
 /// A tensor map, and where in the tensor.
-struct Place {
+struct TensorPlace {
     map: Address,
     /// Rows of the coordinates, dimension 0 first. For rows of a matrix those of the four follow that of the column.
     coordinates: Vec<u32>,
@@ -35,13 +35,13 @@ struct Place {
     rows: bool,
 }
 
-impl Place {
+impl TensorPlace {
     fn decode(
         d: &mut Decoder<'_, '_>,
         at: &TensorAddress,
         dim: TensorDim,
         mode: Option<LoadMode>,
-    ) -> Option<Place> {
+    ) -> Option<TensorPlace> {
         let rows = match mode {
             None | Some(LoadMode::Tile) => false,
             Some(LoadMode::Gather4 | LoadMode::Scatter4) => true,
@@ -49,12 +49,12 @@ impl Place {
         };
         let coordinates = at.coordinates.first().map_or(&[][..], Srcs::as_slice);
         let coordinates = coordinates.iter().map(|src| d.src32(src, Type::S32)).collect();
-        Some(Place { map: d.address(&at.base), coordinates, rank: dim.count(), rows })
+        Some(TensorPlace { map: d.address(&at.base), coordinates, rank: dim.count(), rows })
     }
 }
 
 struct Tile {
-    place: Place,
+    place: TensorPlace,
     shared: At,
     /// Whether shared memory is the destination.
     loads: bool,
@@ -84,7 +84,7 @@ pub(super) fn copy(d: &mut Decoder<'_, '_>, op: &CpAsyncBulkTensor) -> bool {
         (TensorEnd::Tensor(to), TensorEnd::Memory(from)) => (from, to, false),
         _ => return false,
     };
-    let Some(place) = Place::decode(d, tensor, op.dim, op.load_mode) else { return false };
+    let Some(place) = TensorPlace::decode(d, tensor, op.dim, op.load_mode) else { return false };
     let space = if loads { op.space } else { op.source };
     let tile = Tile {
         place,
@@ -100,7 +100,7 @@ pub(super) fn copy(d: &mut Decoder<'_, '_>, op: &CpAsyncBulkTensor) -> bool {
 }
 
 pub(super) fn reduce(d: &mut Decoder<'_, '_>, op: &CpReduceAsyncBulkTensor) -> bool {
-    let Some(place) = Place::decode(d, &op.to, op.dim, op.load_mode) else { return false };
+    let Some(place) = TensorPlace::decode(d, &op.to, op.dim, op.load_mode) else { return false };
     let tile = Tile {
         place,
         shared: At::decode(d, &op.from, Some(op.source)),
@@ -115,7 +115,7 @@ pub(super) fn reduce(d: &mut Decoder<'_, '_>, op: &CpReduceAsyncBulkTensor) -> b
 }
 
 pub(super) fn prefetch(d: &mut Decoder<'_, '_>, op: &CpAsyncBulkPrefetchTensor) -> bool {
-    let Some(place) = Place::decode(d, &op.from, op.dim, op.load_mode) else { return false };
+    let Some(place) = TensorPlace::decode(d, &op.from, op.dim, op.load_mode) else { return false };
     d.emit_boxed(move |m, _| {
         let maps = m.addresses(&place.map);
         for lane in LanesOf(m.mask) {
@@ -150,7 +150,7 @@ fn reduction(by: BulkReduction, element: TensorElement) -> Option<Reduction> {
 }
 
 /// The elements of a tile that are in the tensor, and the tile's bytes.
-fn runs(map: &TensorMap, place: &Place, coordinates: &[i64]) -> (Vec<Run>, u32) {
+fn runs(map: &TensorMap, place: &TensorPlace, coordinates: &[i64]) -> (Vec<Run>, u32) {
     let bits = i64::from(map.element.bits());
     let row_bytes = map.row_bytes();
     let mut counts: Vec<u32> = map.counts().collect();
@@ -188,7 +188,12 @@ fn runs(map: &TensorMap, place: &Place, coordinates: &[i64]) -> (Vec<Run>, u32) 
 
 impl<'a> Machine<'a> {
     /// The map at an address, which must be one for the instruction.
-    fn map_of_lane(&mut self, place: &Place, lane: usize, address: u64) -> Result<Option<TensorMap>, Step> {
+    fn map_of_lane(
+        &mut self,
+        place: &TensorPlace,
+        lane: usize,
+        address: u64,
+    ) -> Result<Option<TensorMap>, Step> {
         let Some(bytes) = map_at(self, lane, address) else { return Ok(None) };
         let wrong = match TensorMap::from_bytes(&bytes) {
             Err(wrong) => wrong.to_string(),
