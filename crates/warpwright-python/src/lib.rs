@@ -16,6 +16,7 @@ mod error;
 mod launch;
 mod memory;
 mod module;
+mod tensor_map;
 
 use pyo3::prelude::*;
 
@@ -30,5 +31,6 @@ fn _warpwright(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<launch::Launched>()?;
     module.add_function(wrap_pyfunction!(documents::sarif, module)?)?;
     module.add_function(wrap_pyfunction!(documents::junit, module)?)?;
+    module.add_function(wrap_pyfunction!(tensor_map::tensor_map, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }

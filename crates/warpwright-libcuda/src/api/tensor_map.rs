@@ -16,42 +16,20 @@ fn refuse<T>(what: &dyn std::fmt::Display) -> Result<T> {
 
 /// The type of the elements, by its number.
 fn element(number: c_int) -> Result<TensorElement> {
-    use TensorElement::{B4x16, BF16, F16, F32, F64, S32, S64, TF32, U8, U16, U32, U64};
-    Ok(match number {
-        0 => U8,
-        1 => U16,
-        2 => U32,
-        3 => S32,
-        4 => U64,
-        5 => S64,
-        6 => F16,
-        7 => F32,
-        8 => F64,
-        9 => BF16,
-        11 => TF32,
-        13 => B4x16,
-        10 | 12 | 14 | 15 => {
-            log::misuse(&format_args!(
-                "a tensor map of elements of type {number} (flushing, or padded): they are not supported"
-            ));
-            return Err(Status::NOT_SUPPORTED);
-        }
-        _ => return refuse(&format_args!("there is no type of number {number}")),
+    if !(0..=15).contains(&number) {
+        return refuse(&format_args!("there is no type of number {number}"));
+    }
+    TensorElement::from_driver(number as u8).ok_or_else(|| {
+        log::misuse(&format_args!(
+            "a tensor map of elements of type {number} (flushing, or padded): they are not supported"
+        ));
+        Status::NOT_SUPPORTED
     })
 }
 
 fn swizzle(number: c_int) -> Result<TensorSwizzle> {
-    Ok(match number {
-        0 => TensorSwizzle::None,
-        1 => TensorSwizzle::B32,
-        2 => TensorSwizzle::B64,
-        3 => TensorSwizzle::B128,
-        4 => TensorSwizzle::B128Atom32,
-        5 => TensorSwizzle::B128Atom32Flip8,
-        6 => TensorSwizzle::B128Atom64,
-        7 => TensorSwizzle::B96,
-        _ => return refuse(&format_args!("there is no swizzling of number {number}")),
-    })
+    let found = u8::try_from(number).ok().and_then(TensorSwizzle::from_driver);
+    found.map_or_else(|| refuse(&format_args!("there is no swizzling of number {number}")), Ok)
 }
 
 fn set(map: Out<CUtensorMap>, made: &TensorMap) -> Result<()> {

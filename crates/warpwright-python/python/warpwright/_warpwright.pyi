@@ -15,6 +15,20 @@ def sarif(documents: Sequence[str], root: str, programs: Sequence[str] = ()) -> 
 def junit(documents: Sequence[str]) -> str:
     """The same as JUnit's XML."""
 
+def tensor_map(
+    address: int,
+    element: int,
+    dims: Sequence[int],
+    strides: Sequence[int],
+    tile: Sequence[int],
+    swizzle: int,
+    *,
+    nan: bool,
+) -> bytes:
+    """The 128 bytes of the map of a tensor, its innermost dimension first. `element` is the number that PTX's
+    `tensormap.replace` has for the type, `swizzle` that of the driver's API; strides are bytes, of all dimensions but the
+    first. `nan`: what is outside of the tensor is NaN. ValueError where there is no such map."""
+
 class Device:
     """A virtual GPU. A process can have several; each has host threads of its own."""
 

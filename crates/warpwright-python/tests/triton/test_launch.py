@@ -74,6 +74,15 @@ def descriptor_in_kernel(x_ptr, out_ptr, rows, columns, M: tl.constexpr, N: tl.c
 
 
 @triton.jit
+def product_of_descriptors(a, b, c, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WS: tl.constexpr):
+    m, n = tl.program_id(0) * BM, tl.program_id(1) * BN
+    sum = tl.zeros((BM, BN), tl.float32)
+    for k in tl.range(0, K, BK, warp_specialize=WS):
+        sum = tl.dot(a.load([m, k]), b.load([n, k]).T, sum)
+    c.store([m, n], sum.to(tl.float16))
+
+
+@triton.jit
 def sines(x_ptr, out_ptr, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(out_ptr + i, libdevice.asin(tl.load(x_ptr + i)))
@@ -179,7 +188,10 @@ def test_grids():
 
 @pytest.mark.parametrize("shape", [(32, 64), (30, 48), (17, 16)])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
-def test_tensor_descriptors(shape, dtype):
+@pytest.mark.parametrize("sm", [80, 90, 100, 120])
+def test_tensor_descriptors(shape, dtype, sm):
+    warpwright.triton.enable(sm=sm)
+    triton.set_allocator(lambda size, align, stream: torch.empty(size, dtype=torch.int8))
     x = torch.randn(shape).to(dtype)
     out, again = torch.empty_like(x), torch.empty_like(x)
     grid = (triton.cdiv(shape[0], 16), triton.cdiv(shape[1], 16))
@@ -187,6 +199,18 @@ def test_tensor_descriptors(shape, dtype):
     descriptor_in_kernel[grid](x, again, *shape, 16, 16)
     assert torch.equal(out, x + 1)
     assert torch.equal(again, x + 1)
+
+
+@pytest.mark.parametrize("specialised", [False, True])
+@pytest.mark.parametrize("sm", [80, 90, 120])
+def test_products_of_descriptors(sm, specialised):
+    warpwright.triton.enable(sm=sm)
+    a, b = torch.randint(-3, 4, (100, 104)).half(), torch.randint(-3, 4, (88, 104)).half()
+    c = torch.empty(100, 88, dtype=torch.float16)
+    shapes = (a, [64, 32]), (b, [64, 32]), (c, [64, 64])
+    descriptors = [TensorDescriptor.from_tensor(tensor, shape) for tensor, shape in shapes]
+    product_of_descriptors[(2, 2)](*descriptors, 104, 64, 64, 32, specialised, num_warps=4, num_stages=3)
+    assert torch.equal(c, (a.float() @ b.float().T).half())
 
 
 def test_libdevice():
@@ -197,7 +221,9 @@ def test_libdevice():
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_tensor_cores(dtype):
+@pytest.mark.parametrize("sm", [80, 90, 120])
+def test_tensor_cores(dtype, sm):
+    warpwright.triton.enable(sm=sm)
     a, b, c = torch.randn(32, 32).to(dtype), torch.randn(32, 32).to(dtype), torch.empty(32, 32)
     product[(1,)](a, b, c, 32)
     torch.testing.assert_close(c, a.float() @ b.float(), rtol=1e-2, atol=5e-2)
@@ -275,19 +301,21 @@ def test_other_targets():
     assert out.item() == 2.0
 
 
-REFUSED = {
-    "clusters": lambda: value[(1,)](torch.zeros(1), 1.0, num_ctas=2),
-    "TMA": lambda: of_descriptors[(1, 1)](
-        *(TensorDescriptor.from_tensor(torch.ones(16, 16), [16, 16]) for _ in range(2)), 16, 16
-    ),
-}
-
-
-@pytest.mark.parametrize("what", REFUSED)
-def test_what_newer_targets_need_is_refused_by_the_name_of_one_that_does_not(what):
-    warpwright.triton.enable(sm=90)
+def test_what_the_virtual_gpu_has_not_is_refused_by_the_name_of_a_target_that_does_without():
+    warpwright.triton.enable(sm=100)
+    a, b = torch.ones(64, 64).half(), torch.ones(64, 64).half()
     with pytest.raises(ValueError, match="sm=80"):
-        REFUSED[what]()
+        product[(1,)](a, b, torch.empty(64, 64), 64)
+
+
+def test_clusters():
+    warpwright.triton.enable(sm=90)
+    x, out = torch.randn(1000), torch.empty(1000)
+    scale[(2,)](x, out, 2.0, 1000, 512, num_ctas=2)
+    assert torch.equal(out, 2 * x)
+    warpwright.triton.enable(sm=80)
+    with pytest.raises(ValueError, match="sm=90|SM90"):
+        scale[(2,)](x, out, 2.0, 1000, 512, num_ctas=2)
 
 
 @pytest.mark.parametrize("argument", ["a text", 1j, object()], ids=["str", "complex", "object"])

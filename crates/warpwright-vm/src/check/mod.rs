@@ -17,6 +17,7 @@ pub mod race;
 mod redundant;
 mod resolve;
 mod source;
+mod stored;
 mod undefined;
 
 pub(crate) use collect::{Collector, RawFinding, RawPlace, RawSite};

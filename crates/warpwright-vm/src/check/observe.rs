@@ -6,18 +6,18 @@
 use super::init::Written;
 use super::proxies::look_for_proxies;
 use super::race::{
-    AccessKind, Agent, BlockRaces, Mode, Race, RaceSpace, Scope, Stored, Strength, Unknown, WarpAccess,
-    WorkerRaces, byte_runs,
+    AccessKind, Agent, BlockRaces, Mode, Race, RaceSpace, Scope, Stored, Strength, Unchanged, Unknown,
+    WarpAccess, WorkerRaces, byte_runs,
 };
+use super::stored::StoredRegisters;
 use super::undefined::Origin;
 use super::{Action, Between, Collector, FindingKind, Hazard, InitBits, RawFinding, RawPlace, RawSite};
 use crate::device::RESERVED_SHARED;
 use crate::launch::Launch;
-use crate::machine::{LANES, LanesOf, Machine, Registers, Warp};
+use crate::machine::{LANES, LanesOf, Machine, Warp};
 use crate::memory::{Element, FaultKind, Group, Order, RegionKind, SpaceKind};
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::atomic::Ordering::Relaxed;
 use warpwright_ptx::ir;
 
 /// What the checks keep for a resident block.
@@ -129,11 +129,6 @@ pub(crate) struct WorkerChecks {
     waits: Cell<u32>,
 }
 
-/// How often a worker waits for a store that another worker has been seen to be about to do, and how often it then looks.
-/// The other one has only that store left to do, unless its host thread does not run.
-const WAITS: u32 = 64;
-const LOOKS: u32 = 256;
-
 fn mode(launch: &Launch) -> Mode {
     match launch.options.race {
         crate::launch::Race::Normal => Mode::Normal,
@@ -228,67 +223,6 @@ pub(super) fn pair(kind: FindingKind, space: SpaceKind, race: &Race) -> RawFindi
     RawFinding { kind, first: site(race.first), second: Some(site(race.second)), count: 1 }
 }
 
-/// The values that a store of registers writes.
-struct StoredRegisters<'m> {
-    registers: &'m Registers,
-    elements: &'m [Element],
-    bytes: u32,
-    group: &'m Group<'m>,
-    shared: &'m [u32],
-    /// The worker's waits, where other workers write the same memory.
-    waits: Option<&'m Cell<u32>>,
-}
-
-impl StoredRegisters<'_> {
-    /// A byte of what a lane stores; none where a vector has a `_`.
-    fn byte(&self, lane: u32, at: u32) -> Option<u8> {
-        let (lane, byte) = (lane as usize, at % self.bytes.max(1));
-        let value: u128 = match *self.elements.get((at / self.bytes.max(1)) as usize)? {
-            Element::Sink => return None,
-            Element::Narrow(row) => self.registers.row32(row)[lane].into(),
-            Element::Wide(row) => self.registers.row64(row)[lane].into(),
-            Element::Double(row) => {
-                u128::from(self.registers.row64(row)[lane])
-                    | u128::from(self.registers.row64(row + 1)[lane]) << 64
-            }
-        };
-        Some((value >> (8 * byte)) as u8)
-    }
-
-    fn byte_in_memory(&self, at: u64) -> u8 {
-        let word = match self.group.region.kind {
-            RegionKind::Global(allocation) => allocation.word(at).load(Relaxed),
-            _ => self.shared.get((at >> 2) as usize).copied().unwrap_or(0),
-        };
-        (word >> (8 * (at & 3))) as u8
-    }
-}
-
-impl Stored for StoredRegisters<'_> {
-    fn is_in_memory(&self, lane: u32, from: u32, bytes: u32) -> bool {
-        let is_there = || {
-            (from..from + bytes).all(|at| {
-                let there = self.byte_in_memory(self.group.offsets[lane as usize] + u64::from(at));
-                self.byte(lane, at).is_none_or(|byte| byte == there)
-            })
-        };
-        // Accesses are looked at before they are done: a worker may see that another one stores before it has.
-        is_there()
-            || self.waits.is_some_and(|waits| {
-                waits.set(waits.get() + 1);
-                waits.get() <= WAITS
-                    && (0..LOOKS).any(|_| {
-                        std::thread::yield_now();
-                        is_there()
-                    })
-            })
-    }
-
-    fn is_equal(&self, (a, a_from): (u32, u32), (b, b_from): (u32, u32), bytes: u32) -> bool {
-        (0..bytes).all(|at| self.byte(a, a_from + at) == self.byte(b, b_from + at))
-    }
-}
-
 impl<'a> Machine<'a> {
     /// Whether accesses are looked at.
     #[inline(always)]
@@ -334,6 +268,17 @@ impl<'a> Machine<'a> {
 
     /// The race check looks at an access that is about to be done.
     pub(crate) fn look_for_races(&mut self, touch: Touch, group: &Group<'a>, elements: &[Element]) {
+        self.look_for_races_of(touch, group, elements, false);
+    }
+
+    /// The same of an access that may leave memory `unchanged`: it stores what is there.
+    pub(crate) fn look_for_races_of(
+        &mut self,
+        touch: Touch,
+        group: &Group<'a>,
+        elements: &[Element],
+        unchanged: bool,
+    ) {
         if !self.launch.options.checks.race {
             return;
         }
@@ -364,7 +309,11 @@ impl<'a> Machine<'a> {
             waits: (launch.is_parallel() && matches!(region.kind, RegionKind::Global(_)))
                 .then_some(&self.worker.checks.waits),
         };
-        let stored: &dyn Stored = if elements.is_empty() { &Unknown } else { &stored };
+        let stored: &dyn Stored = match elements {
+            [] if unchanged => &Unchanged,
+            [] => &Unknown,
+            _ => &stored,
+        };
         let mut told = Vec::new();
         let is_global = !matches!(region.kind, RegionKind::Shared);
         let mut found = |race: Race| {

@@ -49,7 +49,7 @@ pub enum TensorElement {
     F64 = 9,
     /// The upper half of single precision.
     BF16 = 10,
-    /// Single precision, of which 10 bits of the fraction count. Copies keep all bits.
+    /// Single precision, which loads round to the nearest with 10 bits of the fraction, ties to even.
     TF32 = 11,
     /// 4 bits, two in a byte.
     B4x16 = 13,
@@ -60,6 +60,22 @@ impl TensorElement {
         use TensorElement::*;
         [U8, U16, U32, S32, U64, S64, F16, F32, F64, BF16, TF32, B4x16]
     };
+
+    /// The type of a number that `tensormap.replace` has for it.
+    pub fn from_ptx(number: u8) -> Option<TensorElement> {
+        TensorElement::ALL.into_iter().find(|element| *element as u8 == number)
+    }
+
+    /// The type of a number that the driver's API has for it.
+    pub fn from_driver(number: u8) -> Option<TensorElement> {
+        // Double precision and BF16 come before the types that flush.
+        match number {
+            8 => Some(TensorElement::F64),
+            9 => Some(TensorElement::BF16),
+            10 => None,
+            other => TensorElement::from_ptx(other),
+        }
+    }
 
     /// Bits of an element.
     pub const fn bits(self) -> u32 {
@@ -122,6 +138,13 @@ impl TensorSwizzle {
             (B128Atom64, [3, 3]),
         ]
     };
+
+    /// The mode of a number that the driver's API has for it.
+    pub fn from_driver(number: u8) -> Option<TensorSwizzle> {
+        use TensorSwizzle::*;
+        let modes = [None, B32, B64, B128, B128Atom32, B128Atom32Flip8, B128Atom64, B96];
+        modes.get(usize::from(number)).copied()
+    }
 
     /// Bytes of a row at most.
     const fn span(self) -> Option<u32> {
@@ -318,8 +341,7 @@ impl TensorMap {
         let dims = |at: usize, bytes: usize, skip: usize| {
             (0..rank.min(MAX_RANK) - skip).map(move |dim| number(at + bytes * dim, bytes))
         };
-        let element = TensorElement::ALL.into_iter().find(|element| *element as u8 == bytes[29]);
-        let Some(element) = element else {
+        let Some(element) = TensorElement::from_ptx(bytes[29]) else {
             return refuse(format!("elements of type {} are not supported", bytes[29]));
         };
         if bytes[30] & 0xf != 0 {

@@ -15,6 +15,9 @@ PTX_VERSION = 86
 """The version of PTX that a kernel has unless it says another: the newest that the LLVM of Triton 3.5 writes. Triton
 would ask ptxas for its own."""
 
+PTX_VERSIONS = {103: 88, 110: 90, 120: 87, 121: 88}
+"""The same for targets that need a newer one."""
+
 BINARY = "vgpu"
 """What Triton calls the last stage, whose bytes are loaded. They are the PTX, which is in `asm["ptx"]` as text."""
 
@@ -33,12 +36,12 @@ class VirtualBackend(CUDABackend):
     def parse_options(self, opts: dict[str, Any]) -> Any:
         """The options of a compilation. ValueError if they ask for what the virtual GPU has not."""
         if opts.get("ptx_version") is None:
-            opts = {**opts, "ptx_version": PTX_VERSION}
+            opts = {**opts, "ptx_version": PTX_VERSIONS.get(self.target.arch, PTX_VERSION)}
         options = super().parse_options(opts)
-        if options.num_ctas > 1:
+        if options.num_ctas > 1 and self.target.arch < 90:
             raise ValueError(
-                f"num_ctas is {options.num_ctas}: the virtual GPU has no clusters of blocks. Set num_ctas=1, and "
-                "compile for a target without them: warpwright.triton.enable(sm=80)"
+                f"num_ctas is {options.num_ctas}: there are no clusters of blocks before sm_90. Set num_ctas=1, or "
+                "compile for a target that has them: warpwright.triton.enable(sm=90)"
             )
         return options
 

@@ -32,7 +32,7 @@ MAX_THREADS = 1024
 MULTIPROCESSORS = 132
 """As many as a virtual GPU has by itself: kernels size their grid by it."""
 
-UNDERSTOOD = 89
+UNDERSTOOD = 90
 """The last target all of whose instructions that Triton uses are executed."""
 
 REGISTERS = 65536
@@ -98,8 +98,8 @@ class Utilities:
         raise Refused("the virtual GPU has no clusters of blocks: set num_ctas=1")
 
     def fill_tma_descriptor_tiled(self, *_: Any) -> Any:
-        """Refused: there are no TMA descriptors."""
-        raise _refused("?", "TMA descriptors")
+        """Refused: the launcher makes tensor maps."""
+        raise _refused("?", "a tensor map by itself")
 
     fill_tma_descriptor = fill_tma_descriptor_im2col = fill_tma_descriptor_tiled
 
@@ -230,18 +230,19 @@ class Launcher:
     """Launches one compiled kernel."""
 
     def __init__(self, driver: VirtualDriver, source: Any, metadata: Any) -> None:
-        if getattr(metadata, "tensordesc_meta", None):
-            raise _refused(metadata.name, "TMA descriptors")
         self._driver, self._metadata = driver, metadata
         names = (
             source.fn.arg_names if hasattr(source, "fn") else [f"argument {i}" for i in range(len(source.signature))]
         )
-        self._arguments = leaves(source.signature.values(), names)
+        maps = getattr(metadata, "tensordesc_meta", None) or ()
+        self._arguments = leaves(source.signature.values(), names, maps)
         code = getattr(getattr(getattr(source, "fn", None), "fn", None), "__code__", None)
         self._file: str | None = code and code.co_filename
         self._loaded: tuple[Any, Parameters] | None = None
         self._device: Device | None = None
         self._block = (WARP_SIZE * metadata.num_warps, 1, 1)
+        ctas = metadata.num_ctas
+        self._cluster = (1, 1, 1) if ctas == 1 else tuple(getattr(metadata, "cluster_dims", (ctas, 1, 1)))
         self._scratch = [
             (metadata.global_scratch_size, metadata.global_scratch_align, _allocation._allocator),
             (metadata.profile_scratch_size, metadata.profile_scratch_align, _allocation._profile_allocator),
@@ -285,10 +286,12 @@ class Launcher:
             if self._loaded is None or self._device is not self._driver.device:
                 self._loaded, self._device = self._load(ptx.decode()), self._driver.device
             kernel, parameters = self._loaded
+            x, y, z = (count * blocks for count, blocks in zip((x, y, z), self._cluster))
             scratch = self._scratch_memory(x * y * z, stream) if self._has_scratch else (None, None)
             launched = self._driver.device.launch(
                 kernel, (x, y, z), self._block, parameters.pack(args, scratch), shared=self._metadata.shared,
                 check=settings.check_of_kernels, order=settings.order, race=settings.race,
+                cluster=None if self._metadata.num_ctas == 1 else self._cluster,
                 cooperative=self._metadata.launch_cooperative_grid, max_instructions=settings.max_instructions,
             )  # fmt: skip
             self._told(launched)

@@ -1,7 +1,8 @@
 """A kernel's parameters: from the arguments of a launch to the bytes that the kernel reads.
 
 Triton's signature says what each argument is. Constants are no parameters; tuples are flattened; a tensor descriptor
-stands for a pointer, its shape, strides and flags, and again its shape and strides. After them come the pointers to
+stands for a pointer, its shape, strides and flags, and again its shape and strides; for targets with TMA it stands for a
+tensor map, its shape and strides. After them come the pointers to
 scratch memory, of which versions of Triton have more or fewer. The PTX has the last word on how many parameters there
 are, and where.
 """
@@ -10,8 +11,13 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+from .._warpwright import tensor_map
+
+MAP = "nvTmaDesc"
+"""The type of a tensor map, in Triton's words."""
 
 FORMATS = {
     "i1": "?", "u1": "?",
@@ -22,6 +28,8 @@ FORMATS = {
     "fp16": "e", "fp32": "f", "f32": "f", "fp64": "d",
     # A bf16 is packed as the upper half of a float32.
     "bf16": "H",
+    # The bytes of a tensor map.
+    MAP: "128s",
 }  # fmt: skip
 
 DESCRIPTOR = re.compile(r"tensordesc(?:_im2col)?<([^\[>]*)\[([^\]]*)\]")
@@ -38,6 +46,8 @@ class Leaf:
 
     def __init__(self, path: tuple[int, ...], name: str, type: str) -> None:
         self.path, self.name, self.type = path, name, type
+        self.map: dict[str, Any] | None = None
+        """What the compiler says of the tensor map that it stands for."""
 
     @property
     def is_pointer(self) -> bool:
@@ -54,8 +64,9 @@ class Leaf:
         return int(rank.group(1)) if rank else found.group(2).count(",") + 1
 
 
-def leaves(signature: Any, names: list[str]) -> list[Leaf]:
-    """The arguments that are parameters, in their order; `signature` has a type for each argument."""
+def leaves(signature: Any, names: list[str], maps: Sequence[dict[str, Any] | None] = ()) -> list[Leaf]:
+    """The arguments that are parameters, in their order; `signature` has a type for each argument, and `maps` has what
+    is said of the tensor map of each descriptor."""
 
     def walk(path: tuple[int, ...], name: str, type: Any) -> Iterator[Leaf]:
         if isinstance(type, tuple):
@@ -64,7 +75,10 @@ def leaves(signature: Any, names: list[str]) -> list[Leaf]:
         elif type != "constexpr":
             yield Leaf(path, name, type)
 
-    return [leaf for i, type in enumerate(signature) for leaf in walk((i,), names[i], type)]
+    found = [leaf for i, type in enumerate(signature) for leaf in walk((i,), names[i], type)]
+    for leaf, said in zip((leaf for leaf in found if leaf.descriptor_rank is not None), maps):
+        leaf.map = said
+    return found
 
 
 def expanded(leaf: Leaf, flags: int) -> list[str]:
@@ -72,6 +86,8 @@ def expanded(leaf: Leaf, flags: int) -> list[str]:
     rank = leaf.descriptor_rank
     if rank is None:
         return [leaf.type]
+    if leaf.map is not None:
+        return [MAP] + ["i32"] * rank + ["i64"] * rank
     pointer = "*" + DESCRIPTOR.match(leaf.type).group(1)  # type: ignore[union-attr]
     return [pointer] + ["i64"] * (2 * rank) + ["i1"] * flags + ["i32"] * rank + ["i64"] * rank
 
@@ -84,6 +100,25 @@ def flags_of(arguments: list[Leaf], parameters: int) -> int:
             if count + scratch == parameters:
                 return flags
     return DESCRIPTOR_FLAGS
+
+
+TF32 = 11
+"""The type of elements that TMA rounds, as PTX numbers it."""
+
+
+def mapped(descriptor: Any, said: dict[str, Any], address: int) -> list[Any]:
+    """The values of a descriptor for a target with TMA: the tensor map, its innermost dimension first."""
+    if said.get("is_im2col"):
+        raise ValueError("a tensor descriptor for im2col: the virtual GPU has no such tensor copies")
+    shape, strides = list(descriptor.shape), list(descriptor.strides)
+    dims = [*shape[:-1], 2 * shape[-1]] if said["fp4_padded"] else shape
+    element = TF32 if getattr(descriptor, "round_f32_to_tf32", False) else said["elem_type"]
+    bytes_of = [stride * said["elem_size"] for stride in strides[:-1]]
+    tensor = tensor_map(
+        address, element, dims[::-1], bytes_of[::-1], said["block_size"][::-1], said["swizzle"],
+        nan=descriptor.padding == "nan",
+    )  # fmt: skip
+    return [tensor, *shape, *strides]
 
 
 def described(descriptor: Any, flags: int) -> list[Any]:
@@ -171,12 +206,17 @@ class Parameters:
             value: Any = args
             for i in leaf.path:
                 value = value[i]
-            values += [value] if leaf.descriptor_rank is None else described(value, self._flags)
+            if leaf.descriptor_rank is None:
+                values.append(value)
+            elif leaf.map is None:
+                values += described(value, self._flags)
+            else:
+                values += mapped(value, leaf.map, self._address(value.base, leaf.name))
         return values
 
     def _fitting(self, value: Any, i: int) -> Any:
         """A value that its format takes: numbers of NumPy, and floats too large for their type, are not yet."""
-        if i >= len(self._types) or self._types[i].startswith("*"):
+        if i >= len(self._types) or self._types[i].startswith("*") or self._types[i] == MAP:
             return value
         type, code = self._types[i], FORMATS[self._types[i]]
         try:

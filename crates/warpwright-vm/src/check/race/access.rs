@@ -150,6 +150,19 @@ pub trait Stored {
     fn is_equal(&self, a: (u32, u32), b: (u32, u32), bytes: u32) -> bool;
 }
 
+/// What memory holds already.
+#[derive(Clone, Copy, Debug)]
+pub struct Unchanged;
+
+impl Stored for Unchanged {
+    fn is_in_memory(&self, _: u32, _: u32, _: u32) -> bool {
+        true
+    }
+    fn is_equal(&self, _: (u32, u32), _: (u32, u32), _: u32) -> bool {
+        true
+    }
+}
+
 /// Unknown values, which count as different.
 #[derive(Clone, Copy, Debug)]
 pub struct Unknown;

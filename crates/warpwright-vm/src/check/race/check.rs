@@ -204,7 +204,8 @@ impl Sides<'_, '_> {
     ) -> (bool, Option<Race>) {
         let Meeting { warp, before, lane, byte, bytes } = meeting;
         let address = row * ROW_BYTES + u64::from(byte);
-        let weak_stores = self.access.kind == AccessKind::Write && old.is_write() && !old.is_atomic();
+        let stores = matches!(self.access.kind, AccessKind::Write | AccessKind::AsyncWrite(_));
+        let weak_stores = stores && old.is_write() && !old.is_atomic();
         let from = |lane: u32| address.wrapping_sub(self.access.address(lane)) as u32;
         let same_value = weak_stores
             && if old.is_same_execution(new) {

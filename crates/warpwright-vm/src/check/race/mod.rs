@@ -65,7 +65,7 @@ mod shadow;
 mod tests;
 
 pub(crate) use access::byte_runs;
-pub use access::{AccessKind, Agent, GroupsOf, Stored, Strength, Unknown, WarpAccess};
+pub use access::{AccessKind, Agent, GroupsOf, Stored, Strength, Unchanged, Unknown, WarpAccess};
 pub use entry::Scope;
 pub(crate) use footprint::{Footprint, Meeting, Touched};
 

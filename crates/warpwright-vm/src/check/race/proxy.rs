@@ -6,11 +6,12 @@
 //! thread knows, and it travels with knowledge. An access by the asynchronous proxy needs the write to be in that part
 //! of what its thread knows. A write that the thread does not know at all is a race, which is found otherwise. What the
 //! asynchronous proxy wrote itself needs no fence, nor does what a thread read before it is overwritten: that is how
-//! pipelines are built.
+//! pipelines are built. What a thread wrote needs one before it is overwritten by the letter only: compilers reuse memory
+//! without.
 
 use super::entry::lanes;
 use super::knowledge::{AGENTS, thread};
-use super::{AccessKind, Agent, BlockRaces, LaunchRaces, RaceSite, RaceSpace, WarpAccess};
+use super::{AccessKind, Agent, BlockRaces, LaunchRaces, Mode, RaceSite, RaceSpace, WarpAccess};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -92,6 +93,7 @@ impl BlockRaces {
         space: RaceSpace,
     ) -> Option<(RaceSite, RaceSite, u64)> {
         let writes = access.kind.is_write();
+        let only_writes = matches!(access.kind, AccessKind::AsyncWrite(_));
         let mut found = None;
         for lane in lanes(access.mask) {
             let address = access.address(lane);
@@ -106,7 +108,8 @@ impl BlockRaces {
             });
             let clocks = &self.clocks;
             let open = |written: &&Written| {
-                clocks.knows(access.warp, lane, written)
+                (!only_writes || self.mode == Mode::Strict)
+                    && clocks.knows(access.warp, lane, written)
                     && !clocks.is_fenced(access.warp, lane, space, written)
             };
             found = found.or_else(|| others.iter().find(open).map(|written| (*written, lane, address)));

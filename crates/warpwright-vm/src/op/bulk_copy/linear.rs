@@ -156,7 +156,9 @@ impl<'a> Machine<'a> {
             let Some(target) = self.run_at(lane, to, spec(space, size, UNIT, true)) else { continue };
             let masked = || (0..size / UNIT).flat_map(|chunk| runs(UNIT * chunk, byte_mask));
             if byte_mask == u16::MAX {
-                self.touches_run(write, &target);
+                let same = |source| [left, right] == [0; 2] && self.holds_same(source, &target);
+                let unchanged = op.reduction.is_none() && source.as_ref().is_some_and(same);
+                self.touches_run_with(write, &target, unchanged);
             } else {
                 let write = Touch { element: 1, ..write };
                 masked().for_each(|(at, bytes)| self.touches_run(write, &part(&target, at, bytes)));

@@ -21,7 +21,12 @@ impl<'a> Machine<'a> {
 
     /// An agent touches a run: for the race check it is one access, and its traffic is that of a warp.
     pub(super) fn touches_run(&mut self, touch: Touch, run: &Group<'a>) {
-        self.look_for_races(touch, run, &[]);
+        self.touches_run_with(touch, run, false);
+    }
+
+    /// The same of a write that may leave what is there `unchanged`.
+    pub(super) fn touches_run_with(&mut self, touch: Touch, run: &Group<'a>, unchanged: bool) {
+        self.look_for_races_of(touch, run, &[], unchanged);
         if !self.launch.options.counters {
             return;
         }
@@ -34,6 +39,14 @@ impl<'a> Machine<'a> {
             self.counted(touch.kind, &Group { bytes: width as u32, mask, offsets, ..*run });
             at += width * count;
         }
+    }
+
+    /// Whether the race check wants to know that two runs hold the same, and they do.
+    pub(super) fn holds_same(&self, from: &Group<'a>, to: &Group<'a>) -> bool {
+        let shared = &self.cluster.shared;
+        let is_same =
+            |at: u64| byte(shared, from, from.offsets[0] + at) == byte(shared, to, to.offsets[0] + at);
+        self.launch.options.checks.race && (0..u64::from(from.bytes)).all(is_same)
     }
 
     /// Copies one run to another of as many bytes.
@@ -79,6 +92,16 @@ impl<'a> Machine<'a> {
             let halves = [pattern as u32, (pattern >> 32) as u32];
             let words = &mut self.cluster.shared[first..first + count];
             words.iter_mut().zip(halves.into_iter().cycle()).for_each(|(word, half)| *word = half);
+        }
+    }
+
+    /// The words of a run of shared memory are rounded to TF32: to the nearest, ties to even. Infinities and NaNs stay.
+    pub(super) fn round_run(&mut self, run: &Group<'a>) {
+        let (first, count) = (run.offsets[0] as usize / 4, run.bytes as usize / 4);
+        for word in &mut self.cluster.shared[first..first + count] {
+            if f32::from_bits(*word).is_finite() {
+                *word = (*word + 0xfff + (*word >> 13 & 1)) & !0x1fff;
+            }
         }
     }
 

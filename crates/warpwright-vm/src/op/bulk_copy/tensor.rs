@@ -269,6 +269,9 @@ impl<'a> Machine<'a> {
                     self.copy_run(read, &part(source, from, bytes), &part(&target, to, bytes));
                 }
             }
+            if map.element == TensorElement::TF32 {
+                self.round_run(&target);
+            }
         }
     }
 
@@ -302,8 +305,12 @@ impl<'a> Machine<'a> {
         self.touches_run(read, &source);
         for run in runs {
             let Some(target) = self.run_of_tensor(lane, run, true) else { continue };
-            self.touches_run(write, &target);
-            for (to, from, bytes) in pieces(map, from, run.at, run.bytes) {
+            let parts = || pieces(map, from, run.at, run.bytes);
+            let mut all =
+                parts().map(|(to, from, bytes)| (part(&source, from, bytes), part(&target, to, bytes)));
+            let unchanged = by.is_none() && all.all(|(from, to)| self.holds_same(&from, &to));
+            self.touches_run_with(write, &target, unchanged);
+            for (to, from, bytes) in parts() {
                 let (from, to) = (part(&source, from, bytes), part(&target, to, bytes));
                 match by {
                     None => self.copy_run(read, &from, &to),
