@@ -22,6 +22,13 @@ def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     tl.store(out_ptr + i, tl.load(x_ptr + i, mask=i < n) + tl.load(y_ptr + i, mask=i < n), mask=i < n)
 
 
+@triton.jit
+def doubled(x_ptr, out_ptr, N: tl.constexpr):
+    x = tl.make_tensor_descriptor(x_ptr, [N, N], [N, 1], [N, N])
+    out = tl.make_tensor_descriptor(out_ptr, [N, N], [N, 1], [N, N])
+    out.store([0, 0], x.load([0, 0]) * 2)
+
+
 class Square(torch.autograd.Function):
     """A function with a kernel in each direction."""
 
@@ -261,3 +268,11 @@ def test_a_program_as_it_is(tmp_path, n, options, printed, status):
     command = [sys.executable, "-m", "warpwright.triton", *options, str(script)]
     ended = subprocess.run(command, capture_output=True, text=True)
     assert (ended.stdout, ended.returncode) == (printed, status), ended.stderr
+
+
+def test_scratch_memory_is_where_the_program_allocates_it():
+    warpwright.triton.enable(sm=90, cuda=True)
+    triton.set_allocator(lambda size, align, stream: torch.empty(size, device="cuda", dtype=torch.int8))
+    x = torch.randn(16, 16, device="cuda")
+    doubled[(1,)](x, out := torch.empty_like(x), 16)
+    assert torch.equal(out, 2 * x)

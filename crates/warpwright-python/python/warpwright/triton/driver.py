@@ -5,6 +5,7 @@ A launch runs in the calling thread's time: it returns when the kernel has ended
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -271,9 +272,13 @@ class Launcher:
         return f'{number}"{file}"'
 
     def _scratch_memory(self, blocks: int, stream: Any) -> tuple[Any, ...]:
-        return tuple(
-            allocator.get()(blocks * size, align, stream) if size else None for size, align, allocator in self._scratch
-        )
+        # The program's allocator may ask for memory on `cuda`, which the launch does not look at.
+        enable = getattr(getattr(sys.modules.get("torch"), "_C", None), "_EnableTorchFunction", contextlib.nullcontext)
+        with enable():
+            return tuple(
+                allocator.get()(blocks * size, align, stream) if size else None
+                for size, align, allocator in self._scratch
+            )
 
     def __call__(
         self, x: int, y: int, z: int, stream: Any, ptx: bytes, packed: Any, launch_metadata: Any, enter: Any, exit: Any,
