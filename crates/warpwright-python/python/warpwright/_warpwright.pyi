@@ -26,8 +26,8 @@ def tensor_map(
     nan: bool,
 ) -> bytes:
     """The 128 bytes of the map of a tensor, its innermost dimension first. `element` is the number that PTX's
-    `tensormap.replace` has for the type, `swizzle` that of the driver's API; strides are bytes, of all dimensions but the
-    first. `nan`: what is outside of the tensor is NaN. ValueError where there is no such map."""
+    `tensormap.replace` has for the type, `swizzle` that of the driver's API; strides are bytes, of all dimensions but
+    the first. `nan`: what is outside of the tensor is NaN. ValueError where there is no such map."""
 
 class Device:
     """A virtual GPU. A process can have several; each has host threads of its own."""

@@ -1,10 +1,9 @@
 """A kernel's parameters: from the arguments of a launch to the bytes that the kernel reads.
 
 Triton's signature says what each argument is. Constants are no parameters; tuples are flattened; a tensor descriptor
-stands for a pointer, its shape, strides and flags, and again its shape and strides; for targets with TMA it stands for a
-tensor map, its shape and strides. After them come the pointers to
-scratch memory, of which versions of Triton have more or fewer. The PTX has the last word on how many parameters there
-are, and where.
+stands for a pointer, its shape, strides and flags, and again its shape and strides; for targets with TMA it stands for
+a tensor map, its shape and strides. After them come the pointers to scratch memory, of which versions of Triton have
+more or fewer. The PTX has the last word on how many parameters there are, and where.
 """
 
 from __future__ import annotations
