@@ -244,7 +244,7 @@ fn tiles_are_where_their_elements_say() {
         let module = if gather { &gathers } else { &modules[rank - 1] };
         let coordinates = at.iter().map(|&at| at as i32).chain([0; 5]).take(5);
         let coordinates: Vec<u8> = coordinates.flat_map(i32::to_le_bytes).collect();
-        let run = |kernel: &str, memory: &Buffer<u8>| {
+        let launch = |kernel: &str, memory: &Buffer<u8>| {
             let args = [
                 Arg::Bytes(map.to_bytes().unwrap().to_vec()),
                 Arg::Bytes(coordinates.clone()),
@@ -253,7 +253,10 @@ fn tiles_are_where_their_elements_say() {
                 Arg::U32(total as u32),
             ];
             let config = LaunchConfig::new(1, 1);
-            let report = device.launch(module, kernel, &config, &args, &checked()).unwrap().wait();
+            device.launch(module, kernel, &config, &args, &checked()).unwrap().wait()
+        };
+        let run = |kernel: &str, memory: &Buffer<u8>| {
+            let report = launch(kernel, memory);
             assert!(report.is_clean(), "round {round}, {kernel}: {map:?} at {at:?}: {report}");
         };
         // A swizzled tile that does not fill its lines leaves holes within, which nothing else may touch.
@@ -265,6 +268,8 @@ fn tiles_are_where_their_elements_say() {
         run("load", &memory);
         assert_eq!(memory.read(), tile[..total], "round {round}: {map:?} at {at:?}");
         if map.swizzle == TensorSwizzle::B128Atom32Flip8 {
+            let trap = launch("store", &memory).trap;
+            assert_eq!(trap.map(|trap| trap.kind), Some(TrapKind::BadOperand), "that is for loads");
             continue;
         }
         if !distinct(&sources) {

@@ -144,11 +144,14 @@ impl<'a> Machine<'a> {
             Some(_) => AccessKind::AsyncAtomic(writes),
         };
         let write = Touch { kind, element, order: op.order };
-        let needed = size.saturating_sub(left + right);
+        // Of a short copy the ends may meet.
+        let (left, needed) = (left.min(size), size.saturating_sub(left + right));
+        let right = size - left - needed;
         // Where the beginning is not needed, its address says whether it is aligned.
         let align = if from.is_multiple_of(UNIT.into()) { 1 } else { UNIT };
         let spec = |space, bytes, align, write| AccessSpec { space, bytes, align, write };
-        let source = self.run_at(lane, from + u64::from(left), spec(from_space, needed, align, false));
+        let source =
+            self.run_at(lane, from.wrapping_add(left.into()), spec(from_space, needed, align, false));
         if let Some(source) = &source {
             self.touches_run(read, source);
         }

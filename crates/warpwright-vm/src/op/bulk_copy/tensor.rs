@@ -7,7 +7,7 @@ use super::tensor_map::map_at;
 use crate::check::Touch;
 use crate::check::race::{AccessKind, Agent};
 use crate::decode::Decoder;
-use crate::device::{TensorElement, TensorMap};
+use crate::device::{TensorElement, TensorMap, TensorSwizzle};
 use crate::launch::TrapKind;
 use crate::machine::{LANES, LanesOf, Machine, Row32, Step};
 use crate::memory::{AccessSpec, Address, Group, Order, RANK_BITS, SpaceKind};
@@ -168,7 +168,7 @@ fn runs(map: &TensorMap, place: &TensorPlace, coordinates: &[i64]) -> (Vec<Run>,
     let skipped = ((first - coordinates[0]) * bits / 8) as u32;
     for index in 0..total / row_bytes {
         let mut left = index;
-        let mut address = map.address as i64 + first * bits / 8;
+        let mut address = (map.address as i64).wrapping_add(first * bits / 8);
         let is_inside = (1..counts.len()).all(|dim| {
             let step = left % counts[dim];
             left /= counts[dim];
@@ -285,6 +285,11 @@ impl<'a> Machine<'a> {
         let [reads, writes] = op.agents;
         let read = Touch { kind: AccessKind::AsyncRead(reads), element: 16, order: Order::WEAK };
         let mut write = Touch { kind: AccessKind::AsyncWrite(writes), element: 16, order: Order::WEAK };
+        if map.swizzle == TensorSwizzle::B128Atom32Flip8 {
+            let message =
+                "a copy to a tensor with a swizzling that exchanges halves of 16 bytes: it is for loads";
+            return Err(self.trap(TrapKind::BadOperand, message.to_owned()));
+        }
         let by = op.reduction.map(|by| (by, reduction(by, map.element)));
         let by = match by {
             None => None,
