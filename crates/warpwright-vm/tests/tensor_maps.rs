@@ -195,7 +195,7 @@ fn tiles_are_where_their_elements_say() {
     let device = Device::new(config).unwrap();
     let modules: Vec<_> = (1..=5).map(|rank| device.load_ptx(&kernels(rank, false)).unwrap()).collect();
     let gathers = device.load_ptx(&kernels(2, true)).unwrap();
-    let mut outside = 0;
+    let (mut outside, mut halves) = (0, 0);
     for round in 0..400 {
         let gather = round % 5 == 0;
         let mut map = some_map(&mut numbers, gather);
@@ -241,12 +241,19 @@ fn tiles_are_where_their_elements_say() {
                 tile[there] = value;
             }
         }
+        // What has 8 bits may be two elements of 4.
+        let mut said = map.clone();
+        if map.element == TensorElement::U8 && map.tile[0] <= 128 && numbers.below(2) == 0 {
+            said.element = TensorElement::B4x16;
+            (said.dims[0], said.tile[0], at[0]) = (2 * map.dims[0], 2 * map.tile[0], 2 * at[0]);
+            halves += 1;
+        }
         let module = if gather { &gathers } else { &modules[rank - 1] };
         let coordinates = at.iter().map(|&at| at as i32).chain([0; 5]).take(5);
         let coordinates: Vec<u8> = coordinates.flat_map(i32::to_le_bytes).collect();
         let launch = |kernel: &str, memory: &Buffer<u8>| {
             let args = [
-                Arg::Bytes(map.to_bytes().unwrap().to_vec()),
+                Arg::Bytes(said.to_bytes().unwrap().to_vec()),
                 Arg::Bytes(coordinates.clone()),
                 Arg::buffer(memory),
                 Arg::U32(first as u32),
@@ -300,6 +307,7 @@ fn tiles_are_where_their_elements_say() {
         }
     }
     assert!(outside > 100, "{outside} of the tiles were partly outside");
+    assert!(halves > 5, "{halves} of the maps had elements of 4 bits");
 }
 
 /// The bytes of a number, rounded to 10 bits of the fraction.
@@ -322,6 +330,43 @@ fn distinct(sources: &[Option<usize>]) -> bool {
     all.sort_unstable();
     all.dedup();
     all.len() == count
+}
+
+/// Whatever a map and coordinates say, the launch ends, with findings or without.
+#[test]
+fn maps_that_mean_nothing_end() {
+    let mut numbers = Numbers(0x1234_5678_9abc_def1);
+    let mut config = DeviceConfig::default();
+    config.arch.sm = 100;
+    let device = Device::new(config).unwrap();
+    let modules: Vec<_> = (1..=5).map(|rank| device.load_ptx(&kernels(rank, false)).unwrap()).collect();
+    let memory = device.alloc_zeros::<u8>(4096).unwrap();
+    let mut valid = 0;
+    for _ in 0..600 {
+        let mut map = some_map(&mut numbers, false);
+        map.address = memory.address();
+        let rank = map.dims.len();
+        let mut bytes = map.to_bytes().unwrap();
+        for _ in 0..numbers.below(4) {
+            bytes[numbers.below(84) as usize] = numbers.of(&[0, 1, 15, 16, 127, 128, 255]);
+        }
+        valid += usize::from(TensorMap::from_bytes(&bytes).is_ok());
+        let extremes = [0, 1, -1, i32::MAX, i32::MIN, 1 << 20];
+        let coordinates: Vec<u8> = (0..5).flat_map(|_| numbers.of(&extremes).to_le_bytes()).collect();
+        let args = [
+            Arg::Bytes(bytes.to_vec()),
+            Arg::Bytes(coordinates),
+            Arg::buffer(&memory),
+            Arg::U32(0),
+            Arg::U32(16),
+        ];
+        for kernel in ["load", "store", "reduce"] {
+            let launch =
+                device.launch(&modules[rank - 1], kernel, &LaunchConfig::new(1, 1), &args, &checked());
+            launch.unwrap().wait();
+        }
+    }
+    assert!((100..500).contains(&valid), "{valid} of the maps were maps");
 }
 
 #[test]

@@ -254,6 +254,70 @@ loop:
     )
 }
 
+/// Copies a tile of 128 by 64 halves to shared memory again and again: `by_map(map, rounds)` by one thread and a tensor
+/// map, `by_threads(from, rounds)` by the loads and stores of 128 threads.
+pub(crate) fn tiles() -> String {
+    let copies: String = (0..8)
+        .map(|at| {
+            format!(
+                "    ld.global.v4.u32 {{%r4, %r5, %r6, %r7}}, [%rd2+{0}];\n    st.shared.v4.u32 [%r3+{0}], {{%r4, %r5, %r6, %r7}};\n",
+                2048 * at
+            )
+        })
+        .collect();
+    format!(
+        "
+.version 8.0
+.target sm_90
+.address_size 64
+.shared .align 8 .u64 bar;
+.shared .align 1024 .b8 tile[16384];
+.visible .entry by_map(.param .align 64 .b8 map[128], .param .u32 rounds)
+{{
+    .reg .pred %p<3>;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<4>;
+    mov.b64 %rd1, map;
+    cvta.param.u64 %rd1, %rd1;
+    ld.param.u32 %r2, [rounds];
+    mov.u32 %r0, 0;
+    mov.u32 %r1, 0;
+    mbarrier.init.shared.b64 [bar], 1;
+loop:
+    mbarrier.arrive.expect_tx.shared.b64 %rd2, [bar], 16384;
+    cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1, {{%r0, %r0}}], [bar];
+wait:
+    mbarrier.try_wait.parity.shared.b64 %p1, [bar], %r1;
+    @!%p1 bra wait;
+    xor.b32 %r1, %r1, 1;
+    sub.u32 %r2, %r2, 1;
+    setp.ne.u32 %p2, %r2, 0;
+    @%p2 bra loop;
+    ret;
+}}
+.visible .entry by_threads(.param .u64 from, .param .u32 rounds)
+{{
+    .reg .pred %p<3>;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [from];
+    ld.param.u32 %r2, [rounds];
+    mov.u32 %r0, %tid.x;
+    mul.wide.u32 %rd2, %r0, 16;
+    add.u64 %rd2, %rd1, %rd2;
+    mov.u32 %r3, tile;
+    mad.lo.u32 %r3, %r0, 16, %r3;
+loop:
+{copies}    bar.sync 0;
+    sub.u32 %r2, %r2, 1;
+    setp.ne.u32 %p2, %r2, 0;
+    @%p2 bra loop;
+    ret;
+}}
+"
+    )
+}
+
 /// Blocks that fill 32 KiB of shared memory and meet at a barrier.
 pub(crate) fn resident() -> String {
     "

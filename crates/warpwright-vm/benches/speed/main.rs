@@ -3,7 +3,8 @@
 //!
 //! Goals: for the eight kernels, instructions of active lanes per second on one core, 1.0e9 with memory
 //! checks and 2.5e8 with all of them, as geometric means, and 1.8 times that on two cores; 6e8
-//! multiply-adds per second in `mma.sync`; a launch of an empty kernel in 20 us, a million empty blocks in
+//! multiply-adds per second in `mma.sync`, and 1.1 times those of one `mma.sync` in `wgmma`; a tile by a tensor map in
+//! no more than 3 times the time of loads and stores; a launch of an empty kernel in 20 us, a million empty blocks in
 //! 2 s; memory that does not grow with the grid.
 
 #![allow(missing_docs, reason = "a program")]
@@ -13,7 +14,9 @@ mod kernels;
 use kernels::{Kernel, Size};
 use std::time::{Duration, Instant};
 use warpwright_ptx::{parse, verify};
-use warpwright_vm::{Arg, Checks, Device, DeviceConfig, LaunchConfig, Module, Options};
+use warpwright_vm::{
+    Arg, Checks, Device, DeviceConfig, LaunchConfig, Module, Options, TensorElement, TensorMap, TensorSwizzle,
+};
 
 fn main() {
     let picked: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
@@ -26,6 +29,9 @@ fn main() {
     }
     if wants("products") {
         products();
+    }
+    if wants("tiles") {
+        tiles();
     }
     if wants("launches") {
         launches();
@@ -136,6 +142,36 @@ fn products() {
             best = best.max(products / begin.elapsed().as_secs_f64());
         }
         println!("{name}, f16 to f32: {:.2}e9 multiply-adds per second", best / 1e9);
+    }
+}
+
+/// A tile of 128 by 64 halves by a tensor map, unswizzled and swizzled, and by threads.
+fn tiles() {
+    const ROUNDS: u32 = 1000;
+    let device = device(1);
+    let module = load(&device, &kernels::tiles());
+    let from = device.alloc_zeros::<u8>(128 * 128).expect("memory");
+    let map = |swizzle| {
+        let map = TensorMap::dense(from.address(), TensorElement::F16, &[64, 128], &[64, 128]);
+        let bytes = TensorMap { swizzle, ..map }.to_bytes().expect("there is such a map");
+        Arg::Bytes(bytes.to_vec())
+    };
+    for (name, kernel, threads, arg) in [
+        ("a tensor map", "by_map", 1, map(TensorSwizzle::None)),
+        ("a tensor map, swizzled", "by_map", 1, map(TensorSwizzle::B128)),
+        ("loads and stores", "by_threads", 128, Arg::buffer(&from)),
+    ] {
+        let mut best: f64 = 0.0;
+        for _ in 0..10 {
+            let begin = Instant::now();
+            let args = [arg.clone(), Arg::U32(ROUNDS)];
+            let config = LaunchConfig::new(1, threads);
+            let launch = device.launch(&module, kernel, &config, &args, &Options::default());
+            let report = launch.expect("the kernel is launched").wait();
+            assert!(report.is_clean(), "{report:?}");
+            best = best.max(f64::from(ROUNDS) * 16384.0 / begin.elapsed().as_secs_f64());
+        }
+        println!("a tile by {name}: {:.2}e9 bytes per second", best / 1e9);
     }
 }
 

@@ -221,7 +221,10 @@ impl FindingKind {
         };
         Some(match (between, same_value) {
             (_, true) => "both write the same value, which works but is a race",
-            (Between::Copy, _) => "wait for the copy with `cp.async.wait_group` or an mbarrier first",
+            (Between::Copy, _) => {
+                "wait for the copy first: for its group (`cp.async.wait_group`, `cp.async.bulk.wait_group`, \
+                 `wgmma.wait_group`), or at its mbarrier"
+            }
             (Between::Lanes, _) => {
                 "a `bar.warp.sync` (`__syncwarp`) is missing between the two, or an atomic operation if both update one \
                  value"

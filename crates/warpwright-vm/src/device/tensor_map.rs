@@ -271,6 +271,9 @@ impl TensorMap {
                 return refuse(format!("dimension {dim} of {size} elements: it has 1 to 2^32"));
             }
         }
+        if self.element == TensorElement::B4x16 && !self.dims[0].is_multiple_of(2) {
+            return refuse(format!("{} elements of 4 bits in a row: they must be even", self.dims[0]));
+        }
         for (dim, &stride) in self.strides.iter().enumerate() {
             if !stride.is_multiple_of(16) || stride >= 1 << 40 {
                 let rule = "it must be a multiple of 16 and less than 2^40";
@@ -489,7 +492,7 @@ mod tests {
     #[test]
     fn what_breaks_a_rule_is_told() {
         type Break = fn(&mut TensorMap);
-        let broken: [(&str, Break); 11] = [
+        let broken: [(&str, Break); 12] = [
             ("dimensions", |map| map.dims.clear()),
             ("strides", |map| map.strides.push(16)),
             ("address", |map| map.address = 8),
@@ -501,6 +504,9 @@ mod tests {
             ("rows", |map| map.tile[0] = 9),
             ("swizzling", |map| map.tile[0] = 72),
             ("NaN", |map| map.element = TensorElement::U16),
+            ("bits", |map| {
+                (map.element, map.nan_fill, map.dims[0]) = (TensorElement::B4x16, false, 71);
+            }),
         ];
         assert_eq!(map().check(), Ok(()));
         for (what, breaks) in broken {

@@ -94,9 +94,9 @@ class Utilities:
         """Never: there are no graphs."""
         return False
 
-    def cuOccupancyMaxActiveClusters(self, *_: Any) -> int:  # noqa: N802
-        """Refused: there are no clusters."""
-        raise Refused("the virtual GPU has no clusters of blocks: set num_ctas=1")
+    def cuOccupancyMaxActiveClusters(self, _kernel: Any, _shared: int, x: int, y: int, z: int) -> int:  # noqa: N802
+        """How many clusters of that size there may be at once, with a block on each multiprocessor."""
+        return MULTIPROCESSORS // (x * y * z)
 
     def fill_tma_descriptor_tiled(self, *_: Any) -> Any:
         """Refused: the launcher makes tensor maps."""

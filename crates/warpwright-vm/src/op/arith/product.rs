@@ -169,7 +169,8 @@ fn fma(op: &Fma, d: &mut Decoder<'_, '_>) -> bool {
     let Fma { rounding, ftz, sat, relu, oob, ty, a_type, .. } = *op;
     let sources = [&op.a, &op.b, &op.c];
     if oob {
-        return false;
+        d.unsupported("fma.oob", "the ISA does not say which NaN it takes for one that is out of bounds");
+        return true;
     }
     if let Some(a_type) = a_type {
         let mut rows = d.rows(a_type, op.d, [&op.a, &op.b]);

@@ -21,7 +21,17 @@ use warpwright_ptx::op::family::BulkCopy as Op;
 const UNIT: u32 = 16;
 
 pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
-    d.code.async_proxy = true;
+    d.code.async_proxy |= !matches!(op, Op::CpAsyncBulkPrefetch(_) | Op::CpAsyncBulkPrefetchTensor(_));
+    let mode = match op {
+        Op::CpAsyncBulkTensor(op) => op.load_mode,
+        Op::CpReduceAsyncBulkTensor(op) => op.load_mode,
+        Op::CpAsyncBulkPrefetchTensor(op) => op.load_mode,
+        _ => None,
+    };
+    if tensor::is_im2col(mode) {
+        d.unsupported("cp.async.bulk.tensor.im2col", "of tensor copies, those of a `.tile` are");
+        return true;
+    }
     match op {
         Op::CpAsyncBulk(op) => linear::copy(d, op),
         Op::CpReduceAsyncBulk(op) => linear::reduce(d, op),
@@ -38,8 +48,8 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
             });
         }
         Op::CpAsyncBulkTensor(op) => return tensor::copy(d, op),
-        Op::CpReduceAsyncBulkTensor(op) => return tensor::reduce(d, op),
-        Op::CpAsyncBulkPrefetchTensor(op) => return tensor::prefetch(d, op),
+        Op::CpReduceAsyncBulkTensor(op) => tensor::reduce(d, op),
+        Op::CpAsyncBulkPrefetchTensor(op) => tensor::prefetch(d, op),
         Op::TensormapReplace(op) => tensor_map::replace(d, op),
         Op::TensormapCpFenceproxy(op) => tensor_map::publish(d, op),
         _ => return false,

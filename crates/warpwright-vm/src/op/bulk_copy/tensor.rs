@@ -41,16 +41,17 @@ impl TensorPlace {
         at: &TensorAddress,
         dim: TensorDim,
         mode: Option<LoadMode>,
-    ) -> Option<TensorPlace> {
-        let rows = match mode {
-            None | Some(LoadMode::Tile) => false,
-            Some(LoadMode::Gather4 | LoadMode::Scatter4) => true,
-            _ => return None,
-        };
+    ) -> TensorPlace {
+        let rows = matches!(mode, Some(LoadMode::Gather4 | LoadMode::Scatter4));
         let coordinates = at.coordinates.first().map_or(&[][..], Srcs::as_slice);
         let coordinates = coordinates.iter().map(|src| d.src32(src, Type::S32)).collect();
-        Some(TensorPlace { map: d.address(&at.base), coordinates, rank: dim.count(), rows })
+        TensorPlace { map: d.address(&at.base), coordinates, rank: dim.count(), rows }
     }
+}
+
+/// Whether a tile is none, but columns of a convolution.
+pub(super) fn is_im2col(mode: Option<LoadMode>) -> bool {
+    !matches!(mode, None | Some(LoadMode::Tile | LoadMode::Gather4 | LoadMode::Scatter4))
 }
 
 struct Tile {
@@ -84,7 +85,7 @@ pub(super) fn copy(d: &mut Decoder<'_, '_>, op: &CpAsyncBulkTensor) -> bool {
         (TensorEnd::Tensor(to), TensorEnd::Memory(from)) => (from, to, false),
         _ => return false,
     };
-    let Some(place) = TensorPlace::decode(d, tensor, op.dim, op.load_mode) else { return false };
+    let place = TensorPlace::decode(d, tensor, op.dim, op.load_mode);
     let space = if loads { op.space } else { op.source };
     let tile = Tile {
         place,
@@ -99,8 +100,8 @@ pub(super) fn copy(d: &mut Decoder<'_, '_>, op: &CpAsyncBulkTensor) -> bool {
     true
 }
 
-pub(super) fn reduce(d: &mut Decoder<'_, '_>, op: &CpReduceAsyncBulkTensor) -> bool {
-    let Some(place) = TensorPlace::decode(d, &op.to, op.dim, op.load_mode) else { return false };
+pub(super) fn reduce(d: &mut Decoder<'_, '_>, op: &CpReduceAsyncBulkTensor) {
+    let place = TensorPlace::decode(d, &op.to, op.dim, op.load_mode);
     let tile = Tile {
         place,
         shared: At::decode(d, &op.from, Some(op.source)),
@@ -111,22 +112,20 @@ pub(super) fn reduce(d: &mut Decoder<'_, '_>, op: &CpReduceAsyncBulkTensor) -> b
         reduction: Some(op.reduction),
     };
     emit(d, tile);
-    true
 }
 
-pub(super) fn prefetch(d: &mut Decoder<'_, '_>, op: &CpAsyncBulkPrefetchTensor) -> bool {
-    let Some(place) = TensorPlace::decode(d, &op.from, op.dim, op.load_mode) else { return false };
+/// A prefetch brings nothing that a program can see, but its map must be one.
+pub(super) fn prefetch(d: &mut Decoder<'_, '_>, op: &CpAsyncBulkPrefetchTensor) {
+    let place = TensorPlace::decode(d, &op.from, op.dim, op.load_mode);
     d.emit_boxed(move |m, _| {
         let maps = m.addresses(&place.map);
         for lane in LanesOf(m.mask) {
-            match m.map_of_lane(&place, lane, maps[lane]) {
-                Ok(_) => {}
-                Err(stop) => return stop,
+            if let Err(stop) = m.map_of_lane(&place, lane, maps[lane]) {
+                return stop;
             }
         }
         Step::Next
     });
-    true
 }
 
 /// The atomic operation on the elements of a tensor; none where there is no such.

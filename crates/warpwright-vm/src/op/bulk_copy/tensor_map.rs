@@ -78,11 +78,7 @@ impl<'a> Machine<'a> {
 
     fn write_map(&mut self, map: &Group<'a>, words: &[u32; TENSOR_MAP_BYTES / 4]) {
         if self.launch.options.checks.init {
-            self.look_for_unwritten(
-                Touch { kind: AccessKind::Write, element: 16, order: Order::WEAK },
-                map,
-                0,
-            );
+            self.define_run(map);
         }
         for (at, word) in words.iter().enumerate() {
             self.write32(map, 4 * at as u64, &[*word; LANES]);
