@@ -385,17 +385,19 @@ impl WarpgroupProduct {
         decode: impl Fn(u32) -> T,
     ) -> Result<Vec<T>, Step> {
         let kept = self.kept;
-        let mut out = vec![T::default(); ROWS * kept];
-        match &self.a {
-            LeftSource::Registers(held) => gather(&m.registers, held, self.element_bits, decode, &mut out),
-            LeftSource::Shared(row) => {
-                let layout = m.layout("the descriptor of `a`", *row)?;
-                let first = ROWS * (m.warp_index % WARPS);
-                let stripe = Stripe { first, count: ROWS, depth: kept, transposed: self.transposed[0] };
-                self.read(m, layout, stripe, |row, k, value| out[row * kept + k] = decode(value))?;
+        let row = match &self.a {
+            LeftSource::Shared(row) => *row,
+            LeftSource::Registers(held) => {
+                let mut out = vec![T::default(); ROWS * kept];
+                gather(&m.registers, held, self.element_bits, decode, &mut out);
+                return Ok(out);
             }
-        }
-        Ok(out)
+        };
+        let layout = m.layout("the descriptor of `a`", row)?;
+        let first = ROWS * (m.warp_index % WARPS);
+        let stripe = Stripe { first, count: ROWS, depth: kept, transposed: self.transposed[0] };
+        let read = self.read(m, layout, stripe, [kept, 1], |row| row)?;
+        Ok(decoded(&read, decode))
     }
 
     /// The columns of `b`, row-major, each at its place.
@@ -404,26 +406,26 @@ impl WarpgroupProduct {
         &self,
         m: &mut Machine<'_>,
         decode: impl Fn(u32) -> T,
-        place: impl Fn(usize) -> usize,
+        place: fn(usize) -> usize,
     ) -> Result<Vec<T>, Step> {
         let n = self.n;
-        let mut out = vec![T::default(); self.depth * n];
         let layout = m.layout("the descriptor of `b`", self.b)?;
         let stripe = Stripe { first: 0, count: n, depth: self.depth, transposed: self.transposed[1] };
-        self.read(m, layout, stripe, |column, k, value| out[k * n + place(column)] = decode(value))?;
-        Ok(out)
+        let read = self.read(m, layout, stripe, [1, n], place)?;
+        Ok(decoded(&read, decode))
     }
 
-    /// Reads rows of `a` or columns of `b`, from the first of the stripe: calls `put` with the row or column, k, and the
-    /// element's bits at the low end.
+    /// Reads rows of `a` or columns of `b`, from the first of the stripe: the bits of each element at the low end, and
+    /// its neighbours' above, in a matrix with steps from one to the next and along k. `place` says which each becomes.
     #[inline(always)]
     fn read(
         &self,
         m: &mut Machine<'_>,
         layout: Layout,
         stripe: Stripe,
-        mut put: impl FnMut(usize, usize, u32),
-    ) -> Result<(), Step> {
+        [across, along]: [usize; 2],
+        place: fn(usize) -> usize,
+    ) -> Result<Vec<u32>, Step> {
         let Stripe { first, count, depth, transposed } = stripe;
         let bits = self.element_bits;
         let per_chunk = (128 / bits) as usize;
@@ -437,6 +439,8 @@ impl WarpgroupProduct {
             let message = "a factor of 64 bytes along k with 32-byte swizzling, which has no such layout";
             return Err(m.trap(TrapKind::BadOperand, message.to_owned()));
         }
+        let starts: Vec<usize> = (0..count).map(|line| place(line) * across).collect();
+        let mut out = vec![0; count * depth];
         let spec =
             AccessSpec { space: SpaceKind::Shared, bytes: CHUNK as u32, align: CHUNK as u32, write: false };
         for start in (0..chunks).step_by(LANES) {
@@ -446,10 +450,11 @@ impl WarpgroupProduct {
             for lane in 0..lanes {
                 let (group, within) = ((start + lane) / 8, (start + lane) % 8);
                 let (line, other) = (8 * (group / others) + within, group % others);
-                (places[lane], addresses[lane]) = if transposed {
-                    ((other, line), layout.transposed(first / per_chunk + other, line))
+                places[lane] = (line, per_chunk * other);
+                addresses[lane] = if transposed {
+                    layout.transposed(first / per_chunk + other, line)
                 } else {
-                    ((line, other), layout.plain(first + line, other))
+                    layout.plain(first + line, other)
                 };
             }
             let mut todo = FULL >> (LANES - lanes);
@@ -457,21 +462,41 @@ impl WarpgroupProduct {
                 m.issued_copy(AccessKind::AsyncRead(Agent::Products), &group);
                 for lane in LanesOf(group.mask) {
                     let at = group.offsets[lane] as usize / 4;
-                    let chunk: [u32; 4] = *m.cluster.shared[at..].first_chunk().expect("it is inside");
-                    for element in 0..per_chunk {
-                        let bit = element as u32 * bits;
-                        let value = chunk[(bit / 32) as usize] >> (bit % 32);
-                        let (row, column) = places[lane];
-                        if transposed {
-                            put(row * per_chunk + element, column, value);
-                        } else {
-                            put(row, column * per_chunk + element, value);
-                        }
+                    let chunk: &[u32; 4] = m.cluster.shared[at..].first_chunk().expect("it is inside");
+                    let (line, other) = places[lane];
+                    let values = elements(chunk, bits);
+                    let values = values.into_iter().take(per_chunk);
+                    if transposed {
+                        let starts = starts[other..].iter();
+                        values.zip(starts).for_each(|(value, start)| out[start + line * along] = value);
+                    } else {
+                        let to = out[starts[line] + other * along..].iter_mut().step_by(along);
+                        to.zip(values).for_each(|(to, value)| *to = value);
                     }
                 }
             }
         }
-        Ok(())
+        Ok(out)
+    }
+}
+
+/// A loop of its own, so that it is compiled for the instructions that the host has.
+#[inline(always)]
+fn decoded<T: Copy + Default>(read: &[u32], decode: impl Fn(u32) -> T) -> Vec<T> {
+    let mut out = vec![T::default(); read.len()];
+    for (to, &bits) in out.iter_mut().zip(read) {
+        *to = decode(bits);
+    }
+    out
+}
+
+/// The elements of a chunk: so many bits of each are its own.
+#[inline(always)]
+fn elements(chunk: &[u32; 4], bits: u32) -> [u32; 16] {
+    match bits {
+        8 => std::array::from_fn(|at| chunk[at / 4] >> (8 * (at % 4))),
+        16 => std::array::from_fn(|at| chunk[at / 2 % 4] >> (16 * (at % 2))),
+        _ => std::array::from_fn(|at| chunk[at % 4]),
     }
 }
 
