@@ -99,7 +99,8 @@ impl Plan {
         if !rows.contains(&m) {
             return Err(format!("m is {m}, and may be {rows:?}"));
         }
-        let wide_b = is_set(16) && !scaled && matches!(kind, F8F6F4 | I8);
+        // Bytes along n come in sixteens.
+        let wide_b = is_set(16) && matches!(kind, F8F6F4 | MxF8F6F4 | I8);
         let step = match (kind, blocks) {
             (I8, 1) if n <= 32 && !wide_b => 8,
             (I8, 2) => 32,
