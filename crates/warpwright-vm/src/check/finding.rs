@@ -598,7 +598,9 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
         }
         FindingKind::TensorMemoryLeak { columns } => {
             let advice = kind.advice().unwrap_or_default();
-            format!("{columns} columns of tensor memory, allocated by {who}, are left when the block ends: {advice}")
+            format!(
+                "{columns} columns of tensor memory, allocated by {who}, are left when the block ends: {advice}"
+            )
         }
         FindingKind::Race { .. } => {
             let second = accesses.get(1).unwrap_or(first);

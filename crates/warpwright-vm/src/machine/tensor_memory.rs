@@ -106,7 +106,8 @@ impl TensorMemory {
         match &*self.allocated {
             [] => "none".into(),
             some => {
-                let ranges = some.iter().map(|Columns { range, .. }| format!("{} to {}", range.start, range.end - 1));
+                let ranges =
+                    some.iter().map(|Columns { range, .. }| format!("{} to {}", range.start, range.end - 1));
                 ranges.collect::<Vec<_>>().join(" and ")
             }
         }
@@ -162,7 +163,10 @@ mod tests {
         assert_eq!(memory.allocate(64, (0, 0)), Some(416));
         assert_eq!(memory.allocate(32, (0, 0)), Some(128));
         memory.set(5, 130, 7);
-        assert_eq!((memory.word(5, 130), memory.is_written(5, 130), memory.is_written(4, 130)), (7, true, false));
+        assert_eq!(
+            (memory.word(5, 130), memory.is_written(5, 130), memory.is_written(4, 130)),
+            (7, true, false)
+        );
         // What comes next at that place was not written.
         assert!(memory.free(128, 32));
         assert_eq!(memory.allocate(32, (0, 0)), Some(128));

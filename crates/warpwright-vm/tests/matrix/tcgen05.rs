@@ -60,11 +60,13 @@ impl Element {
                 let exponent = numbers.next(i64::from(least), i64::from(most.min((1 << exponent_bits) - 1)));
                 let digits = if whole { 0 } else { fraction_bits.min(2) };
                 let fraction = numbers.next(0, (1 << digits) - 1) << (fraction_bits - digits);
-                let (exponent, fraction) = if numbers.next(0, 7) == 0 { (0, 0) } else { (exponent, fraction) };
+                let (exponent, fraction) =
+                    if numbers.next(0, 7) == 0 { (0, 0) } else { (exponent, fraction) };
                 let sign = numbers.next(0, 1);
                 let scale = 2f64.powi(exponent.max(1) as i32 - bias as i32 - fraction_bits as i32);
                 let whole = fraction + if exponent == 0 { 0 } else { 1 << fraction_bits };
-                let bits = (sign << (exponent_bits + fraction_bits) | exponent << fraction_bits | fraction) as u64;
+                let bits =
+                    (sign << (exponent_bits + fraction_bits) | exponent << fraction_bits | fraction) as u64;
                 (bits, whole as f64 * scale * (1 - 2 * sign) as f64)
             }
         }
@@ -199,7 +201,8 @@ impl Tensor {
 fn run(case: Case, numbers: &mut Numbers) {
     let Case { kind, m, n, blocks, sparse, stationary, left_in_tensor } = case;
     let (k, rows, kept) = (case.k(), case.rows(), kind.k);
-    let random = |numbers: &mut Numbers, len| (0..len).map(|_| numbers.next(0, u32::MAX.into()) as u32).collect();
+    let random =
+        |numbers: &mut Numbers, len| (0..len).map(|_| numbers.next(0, u32::MAX.into()) as u32).collect();
     let mut tensors: Vec<Tensor> = (0..blocks).map(|_| Tensor(random(numbers, LANES * COLUMNS))).collect();
     let mut shared: Vec<Vec<u32>> = (0..blocks).map(|_| random(numbers, BYTES / 4)).collect();
     let first = if case.is_half() && numbers.next(0, 1) == 1 { 16 } else { 0 };
@@ -248,7 +251,11 @@ fn run(case: Case, numbers: &mut Numbers) {
 
     // Shared memory: rows of `a`, columns of `b`, each half in its block.
     let mut end = 0;
-    let mut place = |numbers: &mut Numbers, element: Element, lines: usize, depth: usize, value: &dyn Fn(usize, usize, usize) -> u64| {
+    let mut place = |numbers: &mut Numbers,
+                     element: Element,
+                     lines: usize,
+                     depth: usize,
+                     value: &dyn Fn(usize, usize, usize) -> u64| {
         let (per, bits) = case.chunk(element);
         let may = !case.pairs();
         let (placement, last) = Placement::choose(numbers, (lines, depth, 128 / per), may, end);
@@ -258,7 +265,8 @@ fn run(case: Case, numbers: &mut Numbers) {
             for line in 0..lines {
                 for at in 0..depth {
                     let within = if placement.transposed { line } else { at } % per;
-                    let (line_0, at_0) = if placement.transposed { (line - within, at) } else { (line, at - within) };
+                    let (line_0, at_0) =
+                        if placement.transposed { (line - within, at) } else { (line, at - within) };
                     let bit = 8 * placement.byte(line_0, at_0, 128 / per) + within * bits;
                     let value = value(block, line, at) & (u64::MAX >> (64 - bits));
                     for (bit, value) in (bit..).zip((0..bits).map(|at| (value >> at & 1) as u32)) {
@@ -285,7 +293,12 @@ fn run(case: Case, numbers: &mut Numbers) {
             for part in 0..case.parts() {
                 for at in 0..kept {
                     let value = left[row * kept + at].0 << shift;
-                    tensors[row / rows].put(first + case.lane(row % rows, part), 32 * LEFT + at * bits, bits, value);
+                    tensors[row / rows].put(
+                        first + case.lane(row % rows, part),
+                        32 * LEFT + at * bits,
+                        bits,
+                        value,
+                    );
                 }
             }
         }
@@ -378,7 +391,8 @@ fn run(case: Case, numbers: &mut Numbers) {
         masks = if masks.is_empty() { String::new() } else { format!("{{{}}}, ", masks.join(", ")) },
         low = if lowered > 0 { format!(", {lowered}") } else { String::new() },
     );
-    let moves: String = disabled.iter().enumerate().map(|(at, mask)| format!("mov.b32 %m{at}, {mask};\n")).collect();
+    let moves: String =
+        disabled.iter().enumerate().map(|(at, mask)| format!("mov.b32 %m{at}, {mask};\n")).collect();
     let meet = match blocks {
         1 => "bar.sync 0;",
         _ => "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;",
@@ -452,7 +466,8 @@ fn run(case: Case, numbers: &mut Numbers) {
         for column in 0..n {
             let mut sum = if adds { before[row * n + column] * 2f64.powi(-(lowered as i32)) } else { 0.0 };
             for at in 0..k {
-                let scale = scales[0][row * count + at * count / k] * scales[1][column * count + at * count / k];
+                let scale =
+                    scales[0][row * count + at * count / k] * scales[1][column * count + at * count / k];
                 sum += sign * whole[row * k + at] * right[column * k + at].1 * scale;
             }
             let (block, lane, column) = case.sum(row, column);
@@ -469,14 +484,18 @@ fn run(case: Case, numbers: &mut Numbers) {
     }
     for (at, (found, expected)) in out.iter().zip(&expected).enumerate() {
         let (lane, column) = (at / COLUMNS, at % COLUMNS);
-        assert_eq!(found, expected, "{case:?} lane {lane}, column {column}: {found:#x}, {expected:#x}\n{instruction}");
+        assert_eq!(
+            found, expected,
+            "{case:?} lane {lane}, column {column}: {found:#x}, {expected:#x}\n{instruction}"
+        );
     }
 }
 
 /// The `f16` of a small number that has one, or of one that is too large for it.
 fn half(value: f32) -> u16 {
     let bits = value.to_bits();
-    let (sign, exponent, fraction) = ((bits >> 16 & 0x8000) as u16, (bits >> 23 & 0xff) as i32 - 127, bits & 0x7f_ffff);
+    let (sign, exponent, fraction) =
+        ((bits >> 16 & 0x8000) as u16, (bits >> 23 & 0xff) as i32 - 127, bits & 0x7f_ffff);
     match exponent {
         -127 => sign,
         _ => {

@@ -96,13 +96,17 @@ impl Machine<'_> {
                 }
                 let last = first + op.lanes[op.lanes.len() - 1] + (op.lane_of)(op.rows - 1);
                 if last >= TENSOR_LANES {
-                    let message = format!("a copy to lanes {first} to {last} of tensor memory, which has 128");
+                    let message =
+                        format!("a copy to lanes {first} to {last} of tensor memory, which has 128");
                     return Err(self.trap(TrapKind::BadOperand, message));
                 }
                 self.tensor(rank).changes += 1;
-                for (row, chunk) in (0..op.rows).flat_map(|row| (0..op.chunks).map(move |chunk| (row, chunk))) {
+                for (row, chunk) in (0..op.rows).flat_map(|row| (0..op.chunks).map(move |chunk| (row, chunk)))
+                {
                     let Some(words) = self.read_chunk(lane, layout.plain(row, chunk)) else { continue };
-                    for (word, column) in unpacked(words, op.format).into_iter().zip(column + 4 * chunk as u32..) {
+                    for (word, column) in
+                        unpacked(words, op.format).into_iter().zip(column + 4 * chunk as u32..)
+                    {
                         for to in op.lanes {
                             self.tensor(rank).set(first + to + (op.lane_of)(row), column, word);
                         }
@@ -121,7 +125,8 @@ impl Machine<'_> {
         for lane in LanesOf(self.mask) {
             let (first, column) = to_lanes(addresses[lane] as u32);
             if first % 32 != 0 || first >= TENSOR_LANES {
-                let message = format!("a shift of lanes from {first} on: the first is a multiple of 32 below 128");
+                let message =
+                    format!("a shift of lanes from {first} on: the first is a multiple of 32 below 128");
                 return Err(self.trap(TrapKind::BadOperand, message));
             }
             for &rank in &ranks {
@@ -162,6 +167,8 @@ fn unpacked(words: [u32; 4], format: Option<PackedFormat>) -> [u32; 4] {
     };
     match format {
         None => words,
-        Some(_) => std::array::from_fn(|word| (0..4).fold(0, |all, at| all | byte(4 * word + at) << (8 * at))),
+        Some(_) => {
+            std::array::from_fn(|word| (0..4).fold(0, |all, at| all | byte(4 * word + at) << (8 * at)))
+        }
     }
 }

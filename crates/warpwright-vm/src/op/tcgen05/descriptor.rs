@@ -75,7 +75,10 @@ impl Plan {
         };
         let k = if sparse { 2 * dense_k } else { dense_k };
         if is_set(2) != sparse {
-            return Err(format!("bit 2 says {}, and the instruction the opposite", ["dense", "sparse"][usize::from(is_set(2))]));
+            return Err(format!(
+                "bit 2 says {}, and the instruction the opposite",
+                ["dense", "sparse"][usize::from(is_set(2))]
+            ));
         }
         if scaled && (is_set(31) || pairs && is_set(3)) || kind == F8F6F4 && is_set(29) {
             return Err("it asks for a longer k, which the virtual GPU does not have".into());
@@ -115,7 +118,11 @@ impl Plan {
             false => n % step == 0 && (step..=256).contains(&n),
         };
         if !fits {
-            let may = if stationary { "64, 128 or, dense, 256".into() } else { format!("a multiple of {step} up to 256") };
+            let may = if stationary {
+                "64, 128 or, dense, 256".into()
+            } else {
+                format!("a multiple of {step} up to 256")
+            };
             return Err(format!("n is {n}, and may be {may}"));
         }
         let types = types(kind, &field)?;
@@ -143,12 +150,12 @@ fn types(kind: ProductKind, field: &impl Fn(u32, u32) -> u32) -> Result<Types, S
         (F8F6F4 | MxF8F6F4, 3) => Ok(FloatElement::E2M3),
         (F8F6F4 | MxF8F6F4, 4) => Ok(FloatElement::E3M2),
         (F8F6F4 | MxF8F6F4, 5) => Ok(FloatElement::E2M1),
-        (_, ty) => Err(format!("the type of a factor is {ty}, which `.{kind}` does not have")),
+        (_, ty) => Err(format!("the type of a factor is {ty}, which `{kind}` does not have")),
     };
     let sums = || match (kind, field(4, 2)) {
         (F16 | F8F6F4, 0) => Ok(Accumulator::F16),
         (F16 | F8F6F4 | Tf32, 1) => Ok(Accumulator::F32),
-        (_, ty) => Err(format!("the type of the sums is {ty}, which `.{kind}` does not have")),
+        (_, ty) => Err(format!("the type of the sums is {ty}, which `{kind}` does not have")),
     };
     match kind {
         F16 | Tf32 | F8F6F4 => {
@@ -161,12 +168,14 @@ fn types(kind: ProductKind, field: &impl Fn(u32, u32) -> u32) -> Result<Types, S
         MxF8F6F4 => Ok(Types::Float { a: float(7)?, b: float(10)?, d: Accumulator::F32 }),
         MxF4 | MxF4NvF4 => match (field(7, 3), field(10, 2)) {
             (1, 1) => Ok(Types::Float { a: FloatElement::E2M1, b: FloatElement::E2M1, d: Accumulator::F32 }),
-            (a, b) => Err(format!("the types of the factors are {a} and {b}: `.{kind}` has `e2m1`, which is 1")),
+            (a, b) => {
+                Err(format!("the types of the factors are {a} and {b}: `{kind}` has `e2m1`, which is 1"))
+            }
         },
         I8 => {
             let integer = |low: u32| match field(low, 3) {
                 sign @ (0 | 1) => Ok(Integer { bits: 8, signed: sign == 1 }),
-                ty => Err(format!("the type of a factor is {ty}, which `.{kind}` does not have")),
+                ty => Err(format!("the type of a factor is {ty}, which `{kind}` does not have")),
             };
             if field(4, 2) != 2 {
                 return Err(format!("the type of the sums is {}: it is `s32`, which is 2", field(4, 2)));
@@ -183,7 +192,11 @@ fn scaling(said: Said, field: &impl Fn(u32, u32) -> u32) -> Result<Scaling, Stri
     let fractions = match (kind, ty, blocks) {
         (_, 1, _) => false,
         (ProductKind::MxF4NvF4, 0, 4) => true,
-        _ => return Err(format!("the type of the scales is {ty}, which `.{kind}` does not have with {blocks} of them")),
+        _ => {
+            return Err(format!(
+                "the type of the scales is {ty}, which `{kind}` does not have with {blocks} of them"
+            ));
+        }
     };
     let ids = [field(29, 2) as usize, field(4, 2) as usize];
     match ids.into_iter().find(|id| id % blocks != 0) {

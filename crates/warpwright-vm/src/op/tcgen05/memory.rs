@@ -15,7 +15,7 @@ use crate::check::race::AccessKind;
 use crate::check::{Action, FindingKind, RawFinding, RawPlace, RawSite, Touch};
 use crate::decode::Decoder;
 use crate::launch::TrapKind;
-use crate::machine::{LANES, Machine, Row32, Step, TENSOR_LANES, TensorMemory, is_column_count};
+use crate::machine::{FULL, LANES, Machine, Row32, Step, TENSOR_LANES, TensorMemory, is_column_count};
 use crate::memory::{AccessSpec, Address, FaultKind, Order, SpaceKind};
 use crate::op::mbarrier::At;
 use std::ops::Range;
@@ -80,7 +80,8 @@ impl Machine<'_> {
         }
         let peer = ranks.into_iter().find(|&rank| rank != self.block.rank);
         let pairs = self.block.tensor.pairs;
-        self.block.tensor.waits = peer.is_some_and(|peer| self.cluster.blocks[peer as usize].tensor.pairs < pairs);
+        self.block.tensor.waits =
+            peer.is_some_and(|peer| self.cluster.blocks[peer as usize].tensor.pairs < pairs);
         Ok(if self.block.tensor.waits { self.wait_for_columns(to) } else { Step::Next })
     }
 
@@ -93,8 +94,10 @@ impl Machine<'_> {
         Step::Goto(self.pc)
     }
 
-    /// The first thread of the warp writes the address of what was allocated.
+    /// The first thread of the warp writes the address of what was allocated, in order with the accesses of all of its
+    /// threads to the same place.
     fn write_column(&mut self, to: At, first: u32) {
+        self.warp_synced(&[FULL; LANES], self.mask);
         let addresses = self.addresses(&to.address);
         let spec = AccessSpec { space: to.space, bytes: 4, align: 4, write: true };
         let mut todo = self.mask & self.mask.wrapping_neg();
@@ -102,11 +105,16 @@ impl Machine<'_> {
             self.touches(Touch { kind: AccessKind::Write, element: 4, order: Order::WEAK }, &group, &[]);
             self.write32(&group, 0, &[first; LANES]);
         }
+        self.warp_synced(&[FULL; LANES], self.mask);
     }
 
     /// The tensor memory of a block of the cluster.
     pub(super) fn tensor(&mut self, rank: u32) -> &mut TensorMemory {
-        if rank == self.block.rank { &mut self.block.tensor } else { &mut self.cluster.blocks[rank as usize].tensor }
+        if rank == self.block.rank {
+            &mut self.block.tensor
+        } else {
+            &mut self.cluster.blocks[rank as usize].tensor
+        }
     }
 
     /// Whether columns of a block's tensor memory are allocated. If not, that is reported.
@@ -130,7 +138,14 @@ impl Machine<'_> {
     }
 
     #[cold]
-    fn found_in_tensor_memory(&self, kind: FindingKind, action: Action, lane: usize, address: u32, bytes: u32) {
+    fn found_in_tensor_memory(
+        &self,
+        kind: FindingKind,
+        action: Action,
+        lane: usize,
+        address: u32,
+        bytes: u32,
+    ) {
         let place = RawPlace { space: SpaceKind::Tensor, address: address.into(), bytes, frame: None };
         let first = RawSite { memory: Some(place), ..self.site(action, lane) };
         self.launch.findings.add(RawFinding { kind, first, second: None, count: 1 });
@@ -233,8 +248,8 @@ impl Move {
                 if self.packs {
                     *value = *value & 0xffff | word(at, column + 1) << 16;
                 }
-                let missing =
-                    (column..column + self.columns_each() as u32).find(|&c| !m.block.tensor.is_written(at, c));
+                let missing = (column..column + self.columns_each() as u32)
+                    .find(|&c| !m.block.tensor.is_written(at, c));
                 unwritten = unwritten.or(missing.map(|column| (thread, at, column)));
             }
         }
@@ -307,8 +322,20 @@ fn extremum(ty: Type, is_max: bool, nan: bool, a: u32, b: u32) -> u32 {
                 (true, false) => b,
                 (false, true) => a,
                 // The sign of zeros counts.
-                _ if x == y => if is_max == (a >> 31 != 0) { b } else { a },
-                _ => if (x < y) == is_max { b } else { a },
+                _ if x == y => {
+                    if is_max == (a >> 31 != 0) {
+                        b
+                    } else {
+                        a
+                    }
+                }
+                _ => {
+                    if (x < y) == is_max {
+                        b
+                    } else {
+                        a
+                    }
+                }
             }
         }
         Type::S32 if is_max => (a as i32).max(b as i32) as u32,

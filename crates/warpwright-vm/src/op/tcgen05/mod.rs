@@ -64,7 +64,8 @@ impl Machine<'_> {
             CtaGroup::One => Ok(vec![own]),
             CtaGroup::Two if own | 1 < self.cluster.blocks.len() as u32 => Ok(vec![own & !1, own | 1]),
             CtaGroup::Two => {
-                let message = "`.cta_group::2` in a block without a peer: launch clusters of an even number of blocks";
+                let message =
+                    "`.cta_group::2` in a block without a peer: launch clusters of an even number of blocks";
                 Err(self.trap(TrapKind::BadOperand, message.to_owned()))
             }
         }

@@ -84,7 +84,12 @@ pub(super) fn product(op: &Tcgen05Mma, d: &mut Decoder<'_, '_>) -> bool {
         a: left(d, &op.a),
         b: d.src64(&op.b, Type::U64),
         descriptor: d.src32(&op.idesc, Type::U32),
-        disabled: op.disable_lanes.iter().flat_map(|lanes| lanes.as_slice()).map(|src| d.src32(src, Type::B32)).collect(),
+        disabled: op
+            .disable_lanes
+            .iter()
+            .flat_map(|lanes| lanes.as_slice())
+            .map(|src| d.src32(src, Type::B32))
+            .collect(),
         metadata: op.metadata.as_ref().map(|address| d.address(address)),
         scales: op.scale_a.as_ref().zip(op.scale_b.as_ref()).map(|(a, b)| [d.address(a), d.address(b)]),
         adds: d.predicate(&op.enable_input_d),
@@ -160,7 +165,10 @@ impl TensorProduct {
         let adds = m.registers.predicate(self.adds) >> lane & 1 != 0;
         let started = Started { op: self, plan, path, lane, ranks, first, column, adds };
         if !path.begins_at(first) {
-            let message = format!("the sums begin at lane {first}: a product of {} rows begins at lane 0", plan.shape.m);
+            let message = format!(
+                "the sums begin at lane {first}: a product of {} rows begins at lane 0",
+                plan.shape.m
+            );
             return Err(m.trap(TrapKind::BadOperand, message));
         }
         if self.shifted && path.rows != TENSOR_LANES {
@@ -189,7 +197,13 @@ fn at(m: &Machine<'_>, address: &Address, lane: usize) -> (usize, u32) {
 
 impl Started<'_> {
     #[inline(always)]
-    fn float(&self, a: FloatElement, b: FloatElement, sums: Accumulator, m: &mut Machine<'_>) -> Result<(), Step> {
+    fn float(
+        &self,
+        a: FloatElement,
+        b: FloatElement,
+        sums: Accumulator,
+        m: &mut Machine<'_>,
+    ) -> Result<(), Step> {
         let Shape { n, k, .. } = self.plan.shape;
         let [negated_a, negated_b] = self.plan.negated;
         let signed = |value: f32, negated: bool| if negated { -value } else { value };
@@ -219,7 +233,9 @@ impl Started<'_> {
                     (Some(scaling), _) => {
                         self.scaled(m, (rank, part), scaling, product, size, left, &right, &added)?
                     }
-                    (None, Some(rule)) if rule.block == k && sums == Accumulator::F32 && columns.is_none() => {
+                    (None, Some(rule))
+                        if rule.block == k && sums == Accumulator::F32 && columns.is_none() =>
+                    {
                         if k == 16 {
                             tiles::<16>(rule, a, size, left.values, &right, &mut added);
                         } else {
@@ -245,7 +261,8 @@ impl Started<'_> {
     #[inline(always)]
     fn integer(&self, a: Integer, b: Integer, overflow: Overflow, m: &mut Machine<'_>) -> Result<(), Step> {
         let Shape { n, k, .. } = self.plan.shape;
-        let extend = |ty: Integer, bits: u32| if ty.signed { (bits as i8).into() } else { i32::from(bits as u8) };
+        let extend =
+            |ty: Integer, bits: u32| if ty.signed { (bits as i8).into() } else { i32::from(bits as u8) };
         let right = self.right(m, |bits| extend(b, bits))?;
         for rank in self.ranks.clone() {
             for part in 0..self.path.parts {
@@ -282,7 +299,11 @@ impl Started<'_> {
 
     /// `b`, k × n, row-major.
     #[inline(always)]
-    fn right<T: Copy + Default>(&self, m: &mut Machine<'_>, decode: impl Fn(u32) -> T) -> Result<Vec<T>, Step> {
+    fn right<T: Copy + Default>(
+        &self,
+        m: &mut Machine<'_>,
+        decode: impl Fn(u32) -> T,
+    ) -> Result<Vec<T>, Step> {
         let Shape { n, k, .. } = self.plan.shape;
         let mut out = vec![T::default(); k * n];
         let (zero, shift) = match self.op.zero_columns {
@@ -352,7 +373,8 @@ impl Started<'_> {
         if first == self.first {
             return Ok(());
         }
-        let message = format!("{of} begins at lane {first} of tensor memory, and the sums at lane {}", self.first);
+        let message =
+            format!("{of} begins at lane {first} of tensor memory, and the sums at lane {}", self.first);
         Err(m.trap(TrapKind::BadOperand, message))
     }
 
@@ -398,7 +420,8 @@ impl Started<'_> {
         let (outer, inner) = if transposed { (depth, lines.div_ceil(each)) } else { (lines, depth / each) };
         for line in 0..outer {
             for chunk in 0..inner {
-                let address = if transposed { layout.transposed(chunk, line) } else { layout.plain(line, chunk) };
+                let address =
+                    if transposed { layout.transposed(chunk, line) } else { layout.plain(line, chunk) };
                 let Some(words) = m.read_chunk(self.lane, address) else { continue };
                 let all = words.iter().rev().fold(0, |all: u128, &word| all << 32 | u128::from(word));
                 for at in 0..each {
