@@ -65,6 +65,9 @@ pub(crate) const RULES: &[Rule] = rules! {
         "proxy-fence" Error "Asynchronous access without a proxy fence"
             "Bulk copies and matrix operands access memory by the asynchronous proxy. What threads wrote reaches it only \
              behind `fence.proxy.async`, executed by the threads that wrote or by the one that issues the access."
+        "tensor-memory-in-flight" Error "Access to tensor memory that is in use"
+            "Products, copies and shifts of tensor memory are complete when an mbarrier has been waited for at which a later \
+             `tcgen05.commit` of the same thread arrives."
         "unstarted-block" Error "Access to shared memory of a block that may not have begun"
             "Shared memory is there from the beginning of its block on. Let the blocks of a cluster meet at \
              `barrier.cluster` before the first access to another one's memory."

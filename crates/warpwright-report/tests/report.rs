@@ -438,6 +438,7 @@ fn rules_are_known() {
         FindingKind::TensorMemoryLeak { columns: 32 },
         FindingKind::NonCoherent,
         FindingKind::ProxyFence { space },
+        FindingKind::TensorMemoryInFlight,
         FindingKind::UnstartedBlock,
         FindingKind::UninitializedMemory { space },
         FindingKind::UndefinedValue { used: Use::Guard, cause: Cause::Memory },

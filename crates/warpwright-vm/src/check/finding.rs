@@ -98,6 +98,8 @@ pub enum FindingKind {
         /// The memory space.
         space: SpaceKind,
     },
+    /// An access to tensor memory that an operation still writes or reads: nobody has waited for a commit.
+    TensorMemoryInFlight,
     /// An access to shared memory of another block of the cluster, which nothing shows to have begun.
     UnstartedBlock,
     /// A read of memory that was never written.
@@ -171,6 +173,7 @@ impl FindingKind {
             FindingKind::Race { .. }
             | FindingKind::NonCoherent
             | FindingKind::ProxyFence { .. }
+            | FindingKind::TensorMemoryInFlight
             | FindingKind::UnstartedBlock => Tool::Racecheck,
             FindingKind::UninitializedMemory { .. }
             | FindingKind::UndefinedValue { cause: Cause::Memory | Cause::Register(_), .. }
@@ -201,6 +204,12 @@ impl FindingKind {
                 return Some(
                     "let the blocks of the cluster meet between the two (`barrier.cluster`, `cluster.sync()`), or order \
                      them with an mbarrier; barriers of a block do not reach others",
+                );
+            }
+            FindingKind::TensorMemoryInFlight => {
+                return Some(
+                    "let the thread that issued it execute `tcgen05.commit`, wait at the mbarrier of that, and put \
+                     `tcgen05.fence::after_thread_sync` behind the wait",
                 );
             }
             FindingKind::UnstartedBlock => {
@@ -273,6 +282,7 @@ impl FindingKind {
             FindingKind::Race { .. } => "race",
             FindingKind::NonCoherent => "non-coherent",
             FindingKind::ProxyFence { .. } => "proxy-fence",
+            FindingKind::TensorMemoryInFlight => "tensor-memory-in-flight",
             FindingKind::UnstartedBlock => "unstarted-block",
             FindingKind::UninitializedMemory { .. }
             | FindingKind::UndefinedValue { cause: Cause::Memory | Cause::Register(_), .. } => {
@@ -610,6 +620,16 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
                 second.action,
                 Thread(second),
                 first.action
+            )
+        }
+        FindingKind::TensorMemoryInFlight => {
+            let second = accesses.get(1).unwrap_or(first);
+            let advice = kind.advice().unwrap_or_default();
+            format!(
+                "{} of {width} bytes at {place}, by {who}, while `{}` of {} may be under way: {advice}",
+                first.action,
+                second.opcode,
+                Thread(second)
             )
         }
         FindingKind::UnstartedBlock => {

@@ -247,6 +247,12 @@ impl<'a> Machine<'a> {
 
     /// What an agent of a lane has done has arrived at an mbarrier.
     pub(crate) fn copies_arrived_at_mbarrier(&mut self, agent: Agent, at: u32, lane: usize) {
+        if agent == Agent::Tensor {
+            let by = (self.block.rank, self.thread(lane));
+            self.cluster.tensor.commit(at, by);
+            // What the thread knew when it issued them comes before its operations.
+            self.arrived_at_mbarrier(at, lane, true);
+        }
         if self.owner(at) != self.block.rank {
             return self.release_copies_to_peers(agent, at.into(), 1 << lane);
         }
@@ -255,11 +261,13 @@ impl<'a> Machine<'a> {
 
     /// The phase of an mbarrier is over.
     pub(crate) fn completed_mbarrier(&mut self, at: u32) {
+        self.cluster.tensor.end(at);
         self.tell_owner(at, |races| races.mbarrier_complete(at.into()));
     }
 
     /// A lane has seen that the phase of an mbarrier is over.
     pub(crate) fn waited_at_mbarrier(&mut self, at: u32, lane: usize, acquires: bool) {
+        self.cluster.tensor.seen(at);
         self.tell(|races, warp| match acquires {
             true => races.mbarrier_waited(at.into(), warp, 1 << lane),
             false => races.mbarrier_seen(at.into(), warp, 1 << lane),

@@ -5,7 +5,7 @@
 
 use super::barrier::Barrier;
 use super::watch::Watch;
-use super::{Block, Machine};
+use super::{Block, Machine, TensorProgress};
 use crate::check::{RACE_BYTES, SharedChecks};
 use crate::launch::Launch;
 use std::mem::swap;
@@ -22,6 +22,8 @@ pub(crate) struct Cluster {
     pub(crate) blocks: Vec<Block>,
     /// The shared memory of all of them, by rank: static and dynamic.
     pub(crate) shared: Vec<u32>,
+    /// Which operations on tensor memory are complete, where that is looked at.
+    pub(crate) tensor: TensorProgress,
     /// What the checks know of it.
     pub(crate) checks: SharedChecks,
     /// The barrier at which all of them meet.
@@ -38,6 +40,7 @@ impl Cluster {
         self.number = number;
         self.shared.clear();
         self.shared.resize(shape.shared_words * size, UNWRITTEN);
+        self.tensor.clear();
         self.checks.start(launch);
         self.barrier.reset();
         self.watch = Watch::default();

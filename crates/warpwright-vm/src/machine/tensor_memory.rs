@@ -1,5 +1,10 @@
-//! The tensor memory of a block: 128 lanes of 512 columns of 32 bits, which `tcgen05` allocates, reads and writes.
+//! The tensor memory of a block: 128 lanes of 512 columns of 32 bits, which `tcgen05` allocates, reads and writes; and
+//! which of the operations on it are known to be complete.
+//!
+//! An operation of a thread is complete when somebody has seen the phase of an mbarrier end at which a later commit of
+//! that thread has arrived.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// Lanes of tensor memory.
@@ -11,6 +16,9 @@ pub(crate) const TENSOR_COLUMNS: u32 = 512;
 /// Columns are allocated in units of this.
 const UNIT: u32 = 32;
 
+/// Groups of lanes that operations use apart.
+const GROUPS: usize = 8;
+
 /// The contents of what nobody has written: not a number, and not a small integer.
 const UNWRITTEN: u32 = 0xffff_dead;
 
@@ -20,6 +28,71 @@ struct Columns {
     range: Range<u32>,
     /// The instruction that allocated them, and its thread in the block.
     by: (u32, u32),
+}
+
+/// An operation of a thread of the cluster on tensor memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TensorUse {
+    /// The instruction.
+    pub(crate) pc: u32,
+    /// The thread: the rank of its block, and its number there.
+    pub(crate) by: (u32, u32),
+    /// Its number in the cluster.
+    number: u64,
+}
+
+/// What commits tell of a cluster's operations.
+#[derive(Debug, Default)]
+pub(crate) struct TensorProgress {
+    operations: u64,
+    /// By the mbarrier, commits that have arrived: the thread, its last operation then, and whether the phase is over.
+    commits: HashMap<u32, Vec<((u32, u32), u64, bool)>>,
+    /// By the thread, the last operation that is complete.
+    complete: HashMap<(u32, u32), u64>,
+}
+
+impl TensorProgress {
+    /// Forgets all.
+    pub(crate) fn clear(&mut self) {
+        if self.operations != 0 {
+            *self = TensorProgress::default();
+        }
+    }
+
+    /// A thread issues an operation.
+    pub(crate) fn issue(&mut self, pc: u32, by: (u32, u32)) -> TensorUse {
+        self.operations += 1;
+        TensorUse { pc, by, number: self.operations }
+    }
+
+    /// The operations of a thread so far will have arrived at an mbarrier when its phase is over.
+    pub(crate) fn commit(&mut self, barrier: u32, by: (u32, u32)) {
+        self.commits.entry(barrier).or_default().push((by, self.operations, false));
+    }
+
+    /// The phase of an mbarrier is over.
+    pub(crate) fn end(&mut self, barrier: u32) {
+        for (.., over) in self.commits.get_mut(&barrier).into_iter().flatten() {
+            *over = true;
+        }
+    }
+
+    /// Somebody has seen that.
+    pub(crate) fn seen(&mut self, barrier: u32) {
+        let Some(commits) = self.commits.get_mut(&barrier) else { return };
+        commits.retain(|&(by, last, over)| {
+            if over {
+                let complete = self.complete.entry(by).or_default();
+                *complete = last.max(*complete);
+            }
+            !over
+        });
+    }
+
+    /// Whether nobody can know that an operation is complete.
+    pub(crate) fn is_in_flight(&self, operation: &TensorUse) -> bool {
+        self.complete.get(&operation.by).is_none_or(|&complete| complete < operation.number)
+    }
 }
 
 /// The tensor memory of a block.
@@ -33,6 +106,8 @@ pub(crate) struct TensorMemory {
     allocated: Vec<Columns>,
     /// One bit for each unit that was ever allocated.
     known: u16,
+    /// The last operations that write and that read a column, for each 16 lanes; empty where nobody asks for them.
+    uses: Vec<[[Option<TensorUse>; 2]; GROUPS]>,
     /// The block may allocate no more.
     pub(crate) relinquished: bool,
     /// Allocations for pairs of blocks so far, and whether the last of them still waits for that of the peer.
@@ -68,6 +143,9 @@ impl TensorMemory {
         let range = first..first + count;
         self.known |= (((1u32 << (count / UNIT)) - 1) << (first / UNIT)) as u16;
         self.written[range.start as usize..range.end as usize].fill(0);
+        if let Some(uses) = self.uses.get_mut(range.start as usize..range.end as usize) {
+            uses.fill([[None; 2]; GROUPS]);
+        }
         self.allocated.insert(at, Columns { range, by });
         self.changes += 1;
         Some(first)
@@ -99,6 +177,29 @@ impl TensorMemory {
     /// The first of these columns that is not allocated.
     pub(crate) fn missing(&self, columns: Range<u32>) -> Option<u32> {
         columns.into_iter().find(|&column| !self.has(column..column + 1))
+    }
+
+    /// An operation writes, or reads, columns that are allocated, in groups of 16 lanes.
+    pub(crate) fn note(&mut self, columns: Range<u32>, groups: u8, operation: TensorUse, write: bool) {
+        self.uses.resize(TENSOR_COLUMNS as usize, [[None; 2]; GROUPS]);
+        for uses in &mut self.uses[columns.start as usize..columns.end as usize] {
+            let groups = (0..GROUPS).filter(|group| groups >> group & 1 != 0);
+            groups.for_each(|group| uses[group][usize::from(!write)] = Some(operation));
+        }
+    }
+
+    /// The operations that a read of columns, or a write, must wait for.
+    pub(crate) fn before(
+        &self,
+        columns: Range<u32>,
+        groups: u8,
+        write: bool,
+    ) -> impl Iterator<Item = &TensorUse> {
+        let uses = self.uses.get(columns.start as usize..columns.end as usize).unwrap_or(&[]);
+        let of_groups = uses.iter().flat_map(|uses| uses.iter().enumerate());
+        of_groups
+            .filter(move |(group, _)| groups >> group & 1 != 0)
+            .flat_map(move |(_, uses)| uses[..1 + usize::from(write)].iter().flatten())
     }
 
     /// The columns that are allocated, in words.
@@ -141,6 +242,11 @@ impl TensorMemory {
 /// Whether that many columns can be allocated: a power of two of them, from 32 to 512.
 pub(crate) fn is_column_count(count: u32) -> bool {
     count.is_power_of_two() && (UNIT..=TENSOR_COLUMNS).contains(&count)
+}
+
+/// The groups of 16 lanes that lanes are in.
+pub(crate) fn groups_of(lanes: impl Iterator<Item = usize>) -> u8 {
+    lanes.fold(0, |all, lane| all | 1 << (lane / (TENSOR_LANES / GROUPS)))
 }
 
 #[cfg(test)]

@@ -52,6 +52,9 @@ pub(super) fn title(finding: &Finding) -> String {
             let second = noun(finding.accesses.get(1).or(first));
             format!("{} and {second} of {space} memory race, between {between}", noun(first))
         }
+        FindingKind::TensorMemoryInFlight => {
+            format!("{} of tensor memory that an operation may still be using", noun(first))
+        }
         FindingKind::UnstartedBlock => {
             format!("{} of shared memory of a block that may not have begun", noun(first))
         }

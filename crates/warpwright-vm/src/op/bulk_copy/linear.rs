@@ -80,6 +80,18 @@ pub(in crate::op) fn in_blocks(
     one.into_iter().chain(ranks.map(move |rank| (address & !RANK_MASK | (rank as u64) << RANK_BITS, space)))
 }
 
+/// The barriers of a copy that goes to the blocks of a mask: one in each block, or one in each of their pairs, in the even
+/// or the odd block as the one that is named.
+pub(super) fn barriers_in_blocks(
+    address: u64,
+    space: SpaceKind,
+    ranks: Option<u32>,
+    pairs: bool,
+) -> impl Iterator<Item = (u64, SpaceKind)> {
+    let odd = if pairs && ranks.is_some() { 1 << RANK_BITS } else { 0 };
+    in_blocks(address, space, ranks).map(move |(at, space)| (at & !odd | address & odd, space))
+}
+
 impl<'a> Machine<'a> {
     fn copy_bulk(&mut self, op: &Linear) -> Result<(), Step> {
         let rows = |row: Option<u32>, m: &Self| row.map(|row| *m.registers.row32(row));

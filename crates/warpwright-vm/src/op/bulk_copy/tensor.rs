@@ -1,7 +1,7 @@
 //! Copies and reductions of tiles of a tensor.
 
 use super::agents;
-use super::linear::in_blocks;
+use super::linear::{barriers_in_blocks, in_blocks};
 use super::run::{Reduction, part};
 use super::tensor_map::map_at;
 use crate::check::Touch;
@@ -14,6 +14,7 @@ use crate::memory::{AccessSpec, Address, Group, Order, RANK_BITS, SpaceKind};
 use crate::op::mbarrier::At;
 use warpwright_ptx::ir::{Scope, Semantics, Srcs, TensorAddress, Type};
 use warpwright_ptx::op::bulk_copy::*;
+use warpwright_ptx::op::tcgen05::CtaGroup;
 
 /// What shared memory of a tile is aligned to.
 const TILE_ALIGN: u32 = 128;
@@ -62,6 +63,8 @@ struct Tile {
     barrier: Option<At>,
     /// The row of the mask of blocks.
     ranks: Option<u32>,
+    /// A barrier of each pair of blocks counts, not one of each block.
+    pairs: bool,
     agents: [Agent; 2],
     reduction: Option<BulkReduction>,
 }
@@ -93,6 +96,7 @@ pub(super) fn copy(d: &mut Decoder<'_, '_>, op: &CpAsyncBulkTensor) -> bool {
         loads,
         barrier: op.mbar.as_ref().map(|mbar| At::decode(d, mbar, Some(space))),
         ranks: op.cta_mask.as_ref().map(|mask| d.src32(mask, Type::U16)),
+        pairs: op.cta_group == Some(CtaGroup::Two),
         agents: agents(op.completion),
         reduction: None,
     };
@@ -108,6 +112,7 @@ pub(super) fn reduce(d: &mut Decoder<'_, '_>, op: &CpReduceAsyncBulkTensor) {
         loads: false,
         barrier: None,
         ranks: None,
+        pairs: false,
         agents: agents(op.completion),
         reduction: Some(op.reduction),
     };
@@ -231,7 +236,7 @@ impl<'a> Machine<'a> {
                 false => self.store_tile(op, lane, (&map, &runs, total), shared[lane])?,
             }
             let Some((barriers, space)) = &barriers else { continue };
-            for (barrier, space) in in_blocks(barriers[lane], *space, ranks) {
+            for (barrier, space) in barriers_in_blocks(barriers[lane], *space, ranks, op.pairs) {
                 self.complete_bytes(([barrier; LANES], space), 1 << lane, total, Some(Agent::Counted))?;
             }
         }

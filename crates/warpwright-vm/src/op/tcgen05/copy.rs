@@ -91,7 +91,7 @@ impl Machine<'_> {
                 let layout = self.layout_of("the source", descriptors[lane], rank)?;
                 let (first, column) = to_lanes(addresses[lane] as u32);
                 let columns = column..column + 4 * op.chunks as u32;
-                if !self.has_columns(lane, rank, columns, true) {
+                if !self.has_columns(lane, rank, columns.clone(), true) {
                     continue;
                 }
                 let last = first + op.lanes[op.lanes.len() - 1] + (op.lane_of)(op.rows - 1);
@@ -100,6 +100,9 @@ impl Machine<'_> {
                         format!("a copy to lanes {first} to {last} of tensor memory, which has 128");
                     return Err(self.trap(TrapKind::BadOperand, message));
                 }
+                let lane_of = |to: &usize, row| first + to + (op.lane_of)(row);
+                let lanes = op.lanes.iter().flat_map(|to| (0..op.rows).map(move |row| lane_of(to, row)));
+                self.uses_columns(lane, rank, columns, lanes, true);
                 self.tensor(rank).changes += 1;
                 for (row, chunk) in (0..op.rows).flat_map(|row| (0..op.chunks).map(move |chunk| (row, chunk)))
                 {
@@ -133,6 +136,7 @@ impl Machine<'_> {
                 if !self.has_columns(lane, rank, column..column + SHIFTED, true) {
                     continue;
                 }
+                self.uses_columns(lane, rank, column..column + SHIFTED, first..first + 32, true);
                 let tensor = self.tensor(rank);
                 tensor.changes += 1;
                 for column in column..column + SHIFTED {

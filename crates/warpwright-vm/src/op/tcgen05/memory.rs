@@ -15,7 +15,7 @@ use crate::check::race::AccessKind;
 use crate::check::{Action, FindingKind, RawFinding, RawPlace, RawSite, Touch};
 use crate::decode::Decoder;
 use crate::launch::TrapKind;
-use crate::machine::{FULL, LANES, Machine, Row32, Step, TENSOR_LANES, TensorMemory, is_column_count};
+use crate::machine::{FULL, LANES, Machine, Row32, Step, TENSOR_LANES, TensorMemory, groups_of, is_column_count};
 use crate::memory::{AccessSpec, Address, FaultKind, Order, SpaceKind};
 use crate::op::mbarrier::At;
 use std::ops::Range;
@@ -131,6 +131,42 @@ impl Machine<'_> {
         false
     }
 
+    /// An operation of a thread writes, or reads, columns of some lanes, and is not waited for.
+    pub(super) fn uses_columns(
+        &mut self,
+        lane: usize,
+        rank: u32,
+        columns: Range<u32>,
+        lanes: impl Iterator<Item = usize>,
+        write: bool,
+    ) {
+        if self.launch.options.checks.race {
+            let operation = self.cluster.tensor.issue(self.pc, (self.block.rank, self.thread(lane)));
+            self.tensor(rank).note(columns, groups_of(lanes), operation, write);
+        }
+    }
+
+    /// A warp reads or writes columns of some lanes: whatever else does must be complete.
+    fn look_for_uses(&mut self, columns: Range<u32>, lanes: Range<usize>, write: bool) {
+        if !self.launch.options.checks.race {
+            return;
+        }
+        let mut before = self.block.tensor.before(columns.clone(), groups_of(lanes), write);
+        let Some(&found) = before.find(|operation| self.cluster.tensor.is_in_flight(operation)) else { return };
+        let lane = self.mask.trailing_zeros() as usize % LANES;
+        let action = if write { Action::Write } else { Action::Read };
+        let bytes = 4 * (columns.end - columns.start);
+        let memory =
+            Some(RawPlace { space: SpaceKind::Tensor, address: columns.start.into(), bytes, frame: None });
+        let first = RawSite { memory, ..self.site(action, lane) };
+        let (rank, thread) = found.by;
+        let block = if rank == self.block.rank { &self.block } else { &self.cluster.blocks[rank as usize] };
+        let second =
+            Some(RawSite { pc: found.pc, action: Action::Execute, block: block.number, thread, memory: None });
+        let kind = FindingKind::TensorMemoryInFlight;
+        self.launch.findings.add(RawFinding { kind, first, second, count: 1 });
+    }
+
     /// A thread has read a word that nobody wrote.
     pub(super) fn found_unwritten(&mut self, lane: usize, at: usize, column: u32) {
         let kind = FindingKind::UninitializedMemory { space: SpaceKind::Tensor };
@@ -230,7 +266,11 @@ impl Move {
         };
         let mut all = true;
         for part in parts {
-            all &= m.has_columns(m.mask.trailing_zeros() as usize % LANES, rank, part, write);
+            let has = m.has_columns(m.mask.trailing_zeros() as usize % LANES, rank, part.clone(), write);
+            if has {
+                m.look_for_uses(part, lane..lane + count, write);
+            }
+            all &= has;
         }
         Ok(all.then_some((lane, column)))
     }

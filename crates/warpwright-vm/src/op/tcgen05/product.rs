@@ -182,6 +182,7 @@ impl TensorProduct {
                 return Ok(());
             }
             m.tensor(rank).changes += 1;
+            m.uses_columns(lane, rank, columns.clone(), started.lanes(), true);
         }
         match plan.types {
             Types::Float { a, b, d } => started.float(a, b, d, m),
@@ -352,7 +353,7 @@ impl Started<'_> {
         };
         let (first, column) = at(m, address, self.lane);
         self.aligned(m, "`a`", first)?;
-        if !m.has_columns(self.lane, rank, column..column + LEFT_COLUMNS, false) {
+        if !self.reads(m, rank, column, LEFT_COLUMNS) {
             return Ok(out);
         }
         let each = kept / LEFT_COLUMNS as usize;
@@ -366,6 +367,22 @@ impl Started<'_> {
             }
         }
         Ok(out)
+    }
+
+    /// The lanes that it uses.
+    fn lanes(&self) -> impl Iterator<Item = usize> {
+        let (path, first) = (self.path, self.first);
+        (0..path.parts).flat_map(move |part| (0..path.rows).map(move |row| first + path.lane(row, part)))
+    }
+
+    /// Whether columns that are read are allocated.
+    fn reads(&self, m: &mut Machine<'_>, rank: u32, column: u32, count: u32) -> bool {
+        let columns = column..column + count;
+        let has = m.has_columns(self.lane, rank, columns.clone(), false);
+        if has {
+            m.uses_columns(self.lane, rank, columns, self.lanes(), false);
+        }
+        has
     }
 
     /// Other matrices in tensor memory begin at the same lane as the sums.
@@ -449,7 +466,7 @@ impl Started<'_> {
         };
         let chunks = self.plan.shape.k / width;
         let column = column + self.plan.selector;
-        if !m.has_columns(self.lane, rank, column..column + chunks.div_ceil(8) as u32, false) {
+        if !self.reads(m, rank, column, chunks.div_ceil(8) as u32) {
             return Ok(Some(vec![0; self.path.rows * self.plan.shape.k / 2]));
         }
         let mut columns = Vec::with_capacity(self.path.rows * self.plan.shape.k / 2);
@@ -535,7 +552,7 @@ impl Started<'_> {
         let places = [at(m, &addresses[0], self.lane), at(m, &addresses[1], self.lane)];
         for ((first, column), lines) in places.into_iter().zip([size.m, size.n]) {
             self.aligned(m, "a matrix of scales", first)?;
-            if !m.has_columns(self.lane, rank, column..column + lines.div_ceil(32) as u32, false) {
+            if !self.reads(m, rank, column, lines.div_ceil(32) as u32) {
                 return Ok(result);
             }
         }
