@@ -3,7 +3,8 @@
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::Op;
 use warpwright_ptx::op::family::{
-    Compare, Control, Convert, Extrema, Family, Functions, Logic, Memory, Products, Signs, Sums, Warp,
+    Compare, Control, Convert, Extrema, Family, Functions, Logic, Memory, Products, Signs, Sums, Tcgen05,
+    Warp,
 };
 
 /// How the results of an instruction depend on its operands.
@@ -100,6 +101,8 @@ pub(super) fn flow(op: &Op) -> Flow {
         Family::Warp(Warp::Shfl(op)) => Flow::Shuffle(registers([&op.b, &op.c, &op.mask])),
         Family::Warp(Warp::ShflNoSync(op)) => Flow::Shuffle(registers([&op.b, &op.c])),
         Family::Control(Control::Call(_)) => Flow::Call,
+        // What is in tensor memory counts as defined.
+        Family::Tcgen05(Tcgen05::Tcgen05St(op)) => Flow::Moves(registers(op.a.as_slice())),
         _ => Flow::Uses,
     }
 }

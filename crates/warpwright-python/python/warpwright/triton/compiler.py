@@ -15,7 +15,7 @@ PTX_VERSION = 86
 """The version of PTX that a kernel has unless it says another: the newest that the LLVM of Triton 3.5 writes. Triton
 would ask ptxas for its own."""
 
-PTX_VERSIONS = {103: 88, 110: 90, 120: 87, 121: 88}
+PTX_VERSIONS = {100: 88, 103: 88, 110: 90, 120: 87, 121: 88}
 """The same for targets that need a newer one."""
 
 BINARY = "vgpu"
