@@ -41,12 +41,22 @@ pub(crate) struct TensorUse {
     number: u64,
 }
 
+/// A commit that has arrived at an mbarrier.
+#[derive(Debug)]
+struct Commit {
+    by: (u32, u32),
+    /// The last operation before it.
+    last: u64,
+    /// The phase of the mbarrier is over.
+    over: bool,
+}
+
 /// What commits tell of a cluster's operations.
 #[derive(Debug, Default)]
 pub(crate) struct TensorProgress {
     operations: u64,
-    /// By the mbarrier, commits that have arrived: the thread, its last operation then, and whether the phase is over.
-    commits: HashMap<u32, Vec<((u32, u32), u64, bool)>>,
+    /// Commits that have arrived, by the mbarrier.
+    commits: HashMap<u32, Vec<Commit>>,
     /// By the thread, the last operation that is complete.
     complete: HashMap<(u32, u32), u64>,
 }
@@ -67,20 +77,18 @@ impl TensorProgress {
 
     /// The operations of a thread so far will have arrived at an mbarrier when its phase is over.
     pub(crate) fn commit(&mut self, barrier: u32, by: (u32, u32)) {
-        self.commits.entry(barrier).or_default().push((by, self.operations, false));
+        self.commits.entry(barrier).or_default().push(Commit { by, last: self.operations, over: false });
     }
 
     /// The phase of an mbarrier is over.
     pub(crate) fn end(&mut self, barrier: u32) {
-        for (.., over) in self.commits.get_mut(&barrier).into_iter().flatten() {
-            *over = true;
-        }
+        self.commits.get_mut(&barrier).into_iter().flatten().for_each(|commit| commit.over = true);
     }
 
     /// Somebody has seen that.
     pub(crate) fn seen(&mut self, barrier: u32) {
         let Some(commits) = self.commits.get_mut(&barrier) else { return };
-        commits.retain(|&(by, last, over)| {
+        commits.retain(|&Commit { by, last, over }| {
             if over {
                 let complete = self.complete.entry(by).or_default();
                 *complete = last.max(*complete);

@@ -115,7 +115,7 @@ impl Plan {
         };
         let fits = match stationary {
             true => n == 64 || n == 128 || n == 256 && !sparse,
-            false => n % step == 0 && (step..=256).contains(&n),
+            false => n.is_multiple_of(step) && (step..=256).contains(&n),
         };
         if !fits {
             let may = if stationary {

@@ -15,7 +15,9 @@ use crate::check::race::AccessKind;
 use crate::check::{Action, FindingKind, RawFinding, RawPlace, RawSite, Touch};
 use crate::decode::Decoder;
 use crate::launch::TrapKind;
-use crate::machine::{FULL, LANES, Machine, Row32, Step, TENSOR_LANES, TensorMemory, groups_of, is_column_count};
+use crate::machine::{
+    FULL, LANES, Machine, Row32, Step, TENSOR_LANES, TensorMemory, groups_of, is_column_count,
+};
 use crate::memory::{AccessSpec, Address, FaultKind, Order, SpaceKind};
 use crate::op::mbarrier::At;
 use std::ops::Range;
@@ -152,7 +154,9 @@ impl Machine<'_> {
             return;
         }
         let mut before = self.block.tensor.before(columns.clone(), groups_of(lanes), write);
-        let Some(&found) = before.find(|operation| self.cluster.tensor.is_in_flight(operation)) else { return };
+        let Some(&found) = before.find(|operation| self.cluster.tensor.is_in_flight(operation)) else {
+            return;
+        };
         let lane = self.mask.trailing_zeros() as usize % LANES;
         let action = if write { Action::Write } else { Action::Read };
         let bytes = 4 * (columns.end - columns.start);
@@ -161,8 +165,13 @@ impl Machine<'_> {
         let first = RawSite { memory, ..self.site(action, lane) };
         let (rank, thread) = found.by;
         let block = if rank == self.block.rank { &self.block } else { &self.cluster.blocks[rank as usize] };
-        let second =
-            Some(RawSite { pc: found.pc, action: Action::Execute, block: block.number, thread, memory: None });
+        let second = Some(RawSite {
+            pc: found.pc,
+            action: Action::Execute,
+            block: block.number,
+            thread,
+            memory: None,
+        });
         let kind = FindingKind::TensorMemoryInFlight;
         self.launch.findings.add(RawFinding { kind, first, second, count: 1 });
     }
