@@ -1,4 +1,4 @@
-//! Tensor maps: what a copy of a tile needs to know of the tensor.
+//! Tensor maps: what a copy of a tile, or of columns of a convolution, needs to know of the tensor.
 //!
 //! The ISA calls the 128 bytes opaque. Here they are, in little-endian order:
 //!
@@ -11,10 +11,18 @@
 //!        31       swizzling in bits 0..4, its unit in bits 4..8
 //!        32..64   stride of each dimension but the first, in bytes
 //!        64..74   size of the box in each dimension, in elements
+//!                 (of columns: channels of a pixel, pixels of a column)
 //!        74..84   step between elements in each dimension
+//!        84       what is copied: 0 for tiles, 1 for columns, 2 and 3 for columns along the width
+//!        86..92   lower corners, along the width first
+//!        92..98   upper corners
 //! ```
 //!
 //! Numbers of types and modes are those of `tensormap.replace`.
+
+mod element;
+
+pub use element::{TensorElement, TensorInterleave, TensorSwizzle};
 
 use std::fmt;
 
@@ -25,167 +33,34 @@ pub(crate) const TENSOR_MAP_ALIGN: u32 = 64;
 /// Dimensions of a tensor at most.
 const MAX_RANK: usize = 5;
 
-/// The type of a tensor's elements.
+/// Which pixels the columns of a convolution have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum TensorElement {
-    /// 8 bits.
-    U8 = 0,
-    /// 16 bits.
-    U16 = 1,
-    /// 32 bits.
-    U32 = 2,
-    /// 32 bits, signed.
-    S32 = 3,
-    /// 64 bits.
-    U64 = 4,
-    /// 64 bits, signed.
-    S64 = 5,
-    /// Half precision.
-    F16 = 6,
-    /// Single precision.
-    F32 = 7,
-    /// Double precision.
-    F64 = 9,
-    /// The upper half of single precision.
-    BF16 = 10,
-    /// Single precision, which loads round to the nearest with 10 bits of the fraction, ties to even.
-    TF32 = 11,
-    /// 4 bits, two in a byte.
-    B4x16 = 13,
+pub enum Im2colMode {
+    /// Those of all images, along all their dimensions: `.im2col` and `.im2col_no_offs`.
+    Spatial = 1,
+    /// Along the width of all images, in one row of each: `.im2col::w`.
+    Wide = 2,
+    /// The same, 128 of them: `.im2col::w::128`.
+    Wide128 = 3,
 }
 
-impl TensorElement {
-    const ALL: [TensorElement; 12] = {
-        use TensorElement::*;
-        [U8, U16, U32, S32, U64, S64, F16, F32, F64, BF16, TF32, B4x16]
-    };
-
-    /// The type of a number that `tensormap.replace` has for it.
-    pub fn from_ptx(number: u8) -> Option<TensorElement> {
-        TensorElement::ALL.into_iter().find(|element| *element as u8 == number)
-    }
-
-    /// The type of a number that the driver's API has for it.
-    pub fn from_driver(number: u8) -> Option<TensorElement> {
-        // Double precision and BF16 come before the types that flush.
-        match number {
-            8 => Some(TensorElement::F64),
-            9 => Some(TensorElement::BF16),
-            10 => None,
-            other => TensorElement::from_ptx(other),
-        }
-    }
-
-    /// Bits of an element.
-    pub const fn bits(self) -> u32 {
-        use TensorElement::*;
-        match self {
-            B4x16 => 4,
-            U8 => 8,
-            U16 | F16 | BF16 => 16,
-            U32 | S32 | F32 | TF32 => 32,
-            U64 | S64 | F64 => 64,
-        }
-    }
-
-    /// The pattern, repeated over 64 bits, of the NaN that stands for what is outside; none of integers.
-    const fn nan(self) -> Option<u64> {
-        use TensorElement::*;
-        match self {
-            F16 | BF16 => Some(0x7fff_7fff_7fff_7fff),
-            F32 | TF32 => Some(0x7fff_ffff_7fff_ffff),
-            F64 => Some(0x7fff_ffff_ffff_ffff),
-            _ => None,
-        }
-    }
+/// The box of the columns of a convolution: where the corner of the filter can be. It is that of the images, each end moved
+/// by a corner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Im2col {
+    /// Which pixels.
+    pub mode: Im2colMode,
+    /// Where the box begins along the width, the height and the depth; the width alone in a wide mode.
+    pub lower: Vec<i32>,
+    /// Where it ends, from the last pixel on.
+    pub upper: Vec<i32>,
 }
 
-/// How a tile is permuted in shared memory, in units of 16 bytes where nothing else is said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum TensorSwizzle {
-    /// Not at all.
-    #[default]
-    None,
-    /// Within 32 bytes.
-    B32,
-    /// Within 64 bytes.
-    B64,
-    /// Within 96 bytes.
-    B96,
-    /// Within 128 bytes.
-    B128,
-    /// Within 128 bytes, in units of 32.
-    B128Atom32,
-    /// The same, and the halves of 16 bytes are exchanged in every other line of 128 bytes.
-    B128Atom32Flip8,
-    /// Within 128 bytes, in units of 64.
-    B128Atom64,
-}
-
-impl TensorSwizzle {
-    /// Mode and unit, as `tensormap.replace` numbers them.
-    const ALL: [(TensorSwizzle, [u8; 2]); 8] = {
-        use TensorSwizzle::*;
-        [
-            (None, [0, 0]),
-            (B32, [1, 0]),
-            (B64, [2, 0]),
-            (B96, [4, 0]),
-            (B128, [3, 0]),
-            (B128Atom32, [3, 1]),
-            (B128Atom32Flip8, [3, 2]),
-            (B128Atom64, [3, 3]),
-        ]
-    };
-
-    /// The mode of a number that the driver's API has for it.
-    pub fn from_driver(number: u8) -> Option<TensorSwizzle> {
-        use TensorSwizzle::*;
-        let modes = [None, B32, B64, B128, B128Atom32, B128Atom32Flip8, B128Atom64, B96];
-        modes.get(usize::from(number)).copied()
-    }
-
-    /// Bytes of a row at most.
-    const fn span(self) -> Option<u32> {
-        match self {
-            TensorSwizzle::None => Option::None,
-            TensorSwizzle::B32 => Some(32),
-            TensorSwizzle::B64 => Some(64),
-            TensorSwizzle::B96 => Some(96),
-            _ => Some(128),
-        }
-    }
-
-    /// Bytes that stay together, if any are moved.
-    pub(crate) const fn unit(self) -> Option<u32> {
-        match self {
-            TensorSwizzle::None => Option::None,
-            TensorSwizzle::B128Atom32Flip8 => Some(8),
-            _ => Some(16),
-        }
-    }
-
-    /// Where the byte of an address of shared memory goes: the number of the line of 128 bytes changes which unit of
-    /// the line it is.
-    pub(crate) const fn place(self, address: u64) -> u64 {
-        let line = address >> 7;
-        let moved = match self {
-            TensorSwizzle::None => 0,
-            TensorSwizzle::B32 | TensorSwizzle::B96 => (line & 1) << 4,
-            TensorSwizzle::B64 => (line & 3) << 4,
-            TensorSwizzle::B128 => (line & 7) << 4,
-            TensorSwizzle::B128Atom32 => (line & 3) << 5,
-            TensorSwizzle::B128Atom32Flip8 => (line & 3) << 5 | (line & 1) << 3,
-            TensorSwizzle::B128Atom64 => (line & 1) << 6,
-        };
-        address ^ moved
-    }
-}
-
-/// A tensor in global memory, and the box that copies take from it.
+/// A tensor in global memory, and what copies take from it.
 ///
-/// Dimension 0 is the one whose elements are beside each other.
+/// Dimension 0 is the one whose elements are beside each other. For columns the dimensions are channels, width, height,
+/// depth and images. In slices they are width, height, depth, slices and images ([`TensorInterleave`]).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorMap {
     /// The address of the first element.
@@ -196,10 +71,15 @@ pub struct TensorMap {
     pub dims: Vec<u64>,
     /// The stride of each dimension but the first, in bytes.
     pub strides: Vec<u64>,
-    /// The size of the box in each dimension. Where the step is not 1, the elements of it that are copied are fewer.
+    /// The size of the box in each dimension. Where the step is not 1, the elements of it that are copied are fewer. Of
+    /// columns: the channels of a pixel and the pixels of a column.
     pub tile: Vec<u32>,
-    /// The step between copied elements in each dimension: 1 to 8, and 1 in dimension 0.
+    /// The step between copied elements in each dimension: 1 to 8, and 1 in dimension 0 without slices.
     pub steps: Vec<u32>,
+    /// Whether channels are in slices.
+    pub interleave: TensorInterleave,
+    /// The columns that are copied; tiles without.
+    pub im2col: Option<Im2col>,
     /// How tiles are permuted in shared memory.
     pub swizzle: TensorSwizzle,
     /// What stands for elements outside of the tensor: a NaN, or zero.
@@ -238,23 +118,41 @@ impl TensorMap {
             strides,
             tile: tile.to_vec(),
             steps: vec![1; dims.len()],
+            interleave: TensorInterleave::None,
+            im2col: None,
             swizzle: TensorSwizzle::None,
             nan_fill: false,
         }
     }
 
-    /// The rules of the driver's API and of the ISA for tiles.
+    /// Columns of the convolution of a tensor in the layout NHWC (or NWC, NDHWC) without gaps: `box_size` has the channels
+    /// of a pixel and the pixels of a column.
+    pub fn columns(
+        address: u64,
+        element: TensorElement,
+        dims: &[u64],
+        box_size: [u32; 2],
+        im2col: Im2col,
+    ) -> TensorMap {
+        let map = TensorMap::dense(address, element, dims, &box_size);
+        TensorMap { im2col: Some(im2col), ..map }
+    }
+
+    /// The rules of the driver's API and of the ISA.
     ///
     /// # Errors
     /// The first rule that is broken.
     pub fn check(&self) -> Result<(), TensorMapError> {
         let rank = self.dims.len();
-        if !(1..=MAX_RANK).contains(&rank) {
-            return refuse(format!("a tensor of {rank} dimensions: there are 1 to {MAX_RANK}"));
+        let slice = self.interleave.slice();
+        let least = if slice.is_some() || self.im2col.is_some() { 3 } else { 1 };
+        if !(least..=MAX_RANK).contains(&rank) {
+            return refuse(format!("a tensor of {rank} dimensions: there are {least} to {MAX_RANK}"));
         }
+        let sizes = if self.im2col.is_some() { 2 } else { rank };
         for (what, count, expected) in [
             ("strides", self.strides.len(), rank - 1),
-            ("sizes of the box", self.tile.len(), rank),
+            ("sizes of the box", self.tile.len(), sizes),
             ("steps", self.steps.len(), rank),
         ] {
             if count != expected {
@@ -263,45 +161,148 @@ impl TensorMap {
                 ));
             }
         }
-        if !self.address.is_multiple_of(16) {
-            return refuse(format!("a tensor at {:#x}: its address must be a multiple of 16", self.address));
+        let padded = self.element.is_padded();
+        let unit = if padded || slice == Some(32) { 32 } else { 16 };
+        if !self.address.is_multiple_of(unit) {
+            return refuse(format!(
+                "a tensor at {:#x}: its address must be a multiple of {unit}",
+                self.address
+            ));
         }
         for (dim, &size) in self.dims.iter().enumerate() {
             if !(1..=1 << 32).contains(&size) {
                 return refuse(format!("dimension {dim} of {size} elements: it has 1 to 2^32"));
             }
         }
-        if self.element == TensorElement::B4x16 && !self.dims[0].is_multiple_of(2) {
-            return refuse(format!("{} elements of 4 bits in a row: they must be even", self.dims[0]));
+        let even = match self.element {
+            TensorElement::B4x16 => 2,
+            _ if padded => 128,
+            _ => 1,
+        };
+        if !self.dims[0].is_multiple_of(even) {
+            let bits = self.element.bits();
+            let rule = format!("they must be a multiple of {even}");
+            return refuse(format!("{} elements of {bits} bits in a row: {rule}", self.dims[0]));
         }
         for (dim, &stride) in self.strides.iter().enumerate() {
-            if !stride.is_multiple_of(16) || stride >= 1 << 40 {
-                let rule = "it must be a multiple of 16 and less than 2^40";
+            if !stride.is_multiple_of(unit) || stride >= 1 << 40 {
+                let rule = format!("it must be a multiple of {unit} and less than 2^40");
                 return refuse(format!("a stride of {stride} bytes in dimension {}: {rule}", dim + 1));
             }
         }
-        for (dim, (&size, &step)) in self.tile.iter().zip(&self.steps).enumerate() {
-            if !(1..=256).contains(&size) {
-                return refuse(format!("a box of {size} elements in dimension {dim}: it has 1 to 256"));
+        for (dim, &size) in self.tile.iter().enumerate() {
+            let most = if self.im2col.is_some() && dim == 1 { 1024 } else { 256 };
+            if !(1..=most).contains(&size) {
+                return refuse(format!("a box of {size} elements in dimension {dim}: it has 1 to {most}"));
             }
-            if !(1..=8).contains(&step) || (dim == 0 && step != 1) {
-                let rule = if dim == 0 { "it is 1 there" } else { "it is 1 to 8" };
+        }
+        for (dim, &step) in self.steps.iter().enumerate() {
+            let is_one = dim == 0 && slice.is_none();
+            if !(1..=8).contains(&step) || (is_one && step != 1) {
+                let rule = if is_one { "it is 1 there" } else { "it is 1 to 8" };
                 return refuse(format!("a step of {step} in dimension {dim}: {rule}"));
             }
         }
+        if self.nan_fill && self.element.nan().is_none() {
+            return refuse("elements outside of the tensor that are NaN, of a type that has none".to_owned());
+        }
+        self.check_layout()?;
+        self.im2col.as_ref().map_or(Ok(()), |im2col| self.check_columns(im2col))
+    }
+
+    /// The rules of rows and of their swizzling.
+    fn check_layout(&self) -> Result<(), TensorMapError> {
+        use TensorSwizzle::{B32, B96, B128, B128Atom32, B128Atom64, None};
+        let swizzle = self.swizzle;
+        let refuse_swizzle = |what: &str, rule: &str| {
+            refuse(format!("{what} with swizzling of kind {swizzle:?}: it must be {rule}"))
+        };
+        match self.interleave {
+            TensorInterleave::None => {}
+            _ if self.element.is_padded() => {
+                return refuse(
+                    "a layout in slices of elements that are padded: it is not supported".to_owned(),
+                );
+            }
+            TensorInterleave::B32 if swizzle != B32 => {
+                return refuse_swizzle("slices of 32 bytes", "within 32 bytes");
+            }
+            TensorInterleave::B16 if swizzle == B96 => {
+                return refuse_swizzle("slices of 16 bytes", "another");
+            }
+            _ if self.im2col.is_none() && self.tile[self.dims.len() - 2] != 1 => {
+                return refuse(
+                    "a box of several slices of channels: it must have one, others are not supported"
+                        .to_owned(),
+                );
+            }
+            _ => return Ok(()),
+        }
         let row = self.tile[0] * self.element.bits();
+        if self.element.is_padded() {
+            if self.tile[0] != 128 {
+                let message = format!("rows of {} elements that are padded in the box", self.tile[0]);
+                return refuse(message + ": they must be 128");
+            }
+            let is_for_stores = self.element == TensorElement::B6x16P32 && swizzle == B128Atom64;
+            return match swizzle {
+                None | B128 | B128Atom32 => Ok(()),
+                _ if is_for_stores => Ok(()),
+                _ => refuse_swizzle("elements that are padded", "none, or within 128 bytes by 16 or 32"),
+            };
+        }
         if !row.is_multiple_of(8 * 16) {
             return refuse(format!("rows of {row} bits in the box: their bytes must be a multiple of 16"));
         }
-        match self.swizzle.span() {
+        match swizzle.span() {
             Some(span) if row / 8 > span => {
                 refuse(format!("rows of {} bytes in the box, and swizzling within {span}", row / 8))
             }
-            _ if self.nan_fill && self.element.nan().is_none() => {
-                refuse("elements outside of the tensor that are NaN, of a type that has none".to_owned())
-            }
             _ => Ok(()),
         }
+    }
+
+    /// The rules of columns of a convolution.
+    fn check_columns(&self, im2col: &Im2col) -> Result<(), TensorMapError> {
+        use TensorSwizzle::{B64, B96, B128, B128Atom32};
+        let rank = self.dims.len();
+        let (count, bits) = match (im2col.mode, rank) {
+            (Im2colMode::Spatial, 4) => (2, 8),
+            (Im2colMode::Spatial, 5) => (3, 5),
+            _ => (1, 16),
+        };
+        for (what, corners) in [("lower", &im2col.lower), ("upper", &im2col.upper)] {
+            if corners.len() != count {
+                return refuse(format!("{} {what} corners: there are {count}", corners.len()));
+            }
+            let range = -(1 << (bits - 1))..1 << (bits - 1);
+            if let Some(corner) = corners.iter().find(|corner| !range.contains(*corner)) {
+                let [least, most] = [range.start, range.end - 1];
+                return refuse(format!("a {what} corner of {corner}: it is {least} to {most}"));
+            }
+        }
+        let first = self.first_of_image();
+        for (at, (&lower, &upper)) in im2col.lower.iter().zip(&im2col.upper).enumerate() {
+            if i64::from(lower) >= self.dims[first + at] as i64 + i64::from(upper) {
+                let dim = first + at;
+                return refuse(format!("corners {lower} and {upper} in dimension {dim}: the box is empty"));
+            }
+        }
+        match (im2col.mode, self.swizzle) {
+            (Im2colMode::Spatial, _) => Ok(()),
+            _ if self.interleave != TensorInterleave::None => {
+                refuse("columns along the width of a layout in slices: there are none".to_owned())
+            }
+            (_, B64 | B128 | B128Atom32) | (Im2colMode::Wide, B96) => Ok(()),
+            (_, swizzle) => refuse(format!(
+                "columns along the width with swizzling of kind {swizzle:?}: it must be within 64 or 128 bytes"
+            )),
+        }
+    }
+
+    /// The dimension that is the width of images.
+    pub(crate) fn first_of_image(&self) -> usize {
+        usize::from(self.interleave == TensorInterleave::None)
     }
 
     /// The 128 bytes that a kernel gets.
@@ -320,14 +321,22 @@ impl TensorMap {
             swizzles.iter().find(|(swizzle, _)| *swizzle == self.swizzle).map_or([0; 2], |found| found.1);
         bytes[28] = self.dims.len() as u8 - 1;
         bytes[29] = self.element as u8;
-        bytes[30] = u8::from(self.nan_fill) << 4;
+        bytes[30] = self.interleave as u8 | u8::from(self.nan_fill) << 4;
         bytes[31] = mode | unit << 4;
         for (dim, stride) in self.strides.iter().enumerate() {
             bytes[32 + 8 * dim..][..8].copy_from_slice(&stride.to_le_bytes());
         }
-        for (dim, (&size, &step)) in self.tile.iter().zip(&self.steps).enumerate() {
-            bytes[64 + 2 * dim..][..2].copy_from_slice(&(size as u16).to_le_bytes());
-            bytes[74 + 2 * dim..][..2].copy_from_slice(&(step as u16).to_le_bytes());
+        let mut fill = |first: usize, values: &mut dyn Iterator<Item = u16>| {
+            for (at, value) in values.enumerate() {
+                bytes[first + 2 * at..][..2].copy_from_slice(&value.to_le_bytes());
+            }
+        };
+        fill(64, &mut self.tile.iter().map(|&size| size as u16));
+        fill(74, &mut self.steps.iter().map(|&step| step as u16));
+        if let Some(im2col) = &self.im2col {
+            fill(86, &mut im2col.lower.iter().map(|&corner| corner as u16));
+            fill(92, &mut im2col.upper.iter().map(|&corner| corner as u16));
+            bytes[84] = im2col.mode as u8;
         }
         Ok(bytes)
     }
@@ -347,9 +356,22 @@ impl TensorMap {
         let Some(element) = TensorElement::from_ptx(bytes[29]) else {
             return refuse(format!("elements of type {} are not supported", bytes[29]));
         };
-        if bytes[30] & 0xf != 0 {
-            return refuse("an interleaved layout is not supported".to_owned());
-        }
+        let Some(interleave) = TensorInterleave::from_number(bytes[30] & 0xf) else {
+            return refuse(format!("interleaving of number {}: there is none", bytes[30] & 0xf));
+        };
+        let corners = |first: usize, count: usize| -> Vec<i32> {
+            (0..count).map(|at| i32::from(number(first + 2 * at, 2) as i16)).collect()
+        };
+        use Im2colMode::{Spatial, Wide, Wide128};
+        let im2col = match bytes[84] {
+            0 => None,
+            kind @ 1..=3 => {
+                let mode = [Spatial, Wide, Wide128][usize::from(kind) - 1];
+                let count = if mode == Spatial { rank.clamp(3, MAX_RANK) - 2 } else { 1 };
+                Some(Im2col { mode, lower: corners(86, count), upper: corners(92, count) })
+            }
+            kind => return refuse(format!("copies of kind {kind}: there are none")),
+        };
         let mode = [bytes[31] & 0xf, bytes[31] >> 4];
         let swizzle = TensorSwizzle::ALL.into_iter().find(|(_, found)| *found == mode);
         let Some((swizzle, _)) = swizzle else {
@@ -363,8 +385,13 @@ impl TensorMap {
             element,
             dims: dims(8, 4, 0).map(|size| if size == 0 { 1 << 32 } else { size }).collect(),
             strides: dims(32, 8, 1).collect(),
-            tile: dims(64, 2, 0).map(|size| size as u32).collect(),
+            tile: dims(64, 2, 0)
+                .take(if im2col.is_some() { 2 } else { MAX_RANK })
+                .map(|size| size as u32)
+                .collect(),
             steps: dims(74, 2, 0).map(|step| step as u32).collect(),
+            interleave,
+            im2col,
             swizzle,
             nan_fill: bytes[30] >> 4 != 0,
         };
@@ -377,14 +404,35 @@ impl TensorMap {
         self.element.nan().filter(|_| self.nan_fill).unwrap_or(0)
     }
 
-    /// Bytes of a row of the box.
-    pub(crate) fn row_bytes(&self) -> u32 {
-        self.tile[0] * self.element.bits() / 8
+    /// Bits of what is beside each other in dimension 0: an element, or a slice of channels.
+    pub(crate) fn unit_bits(&self) -> u32 {
+        self.interleave.slice().map_or(self.element.bits(), |slice| 8 * slice)
     }
 
-    /// How many elements are copied in each dimension.
+    /// How many elements of a tile, or slices, are copied in each dimension; the first two are those of columns.
     pub(crate) fn counts(&self) -> impl Iterator<Item = u32> + '_ {
-        self.tile.iter().zip(&self.steps).map(|(size, step)| size.div_ceil(*step))
+        let is_tile = self.im2col.is_none();
+        let step = move |step: &u32| if is_tile { *step } else { 1 };
+        self.tile.iter().zip(&self.steps).map(move |(size, by)| size.div_ceil(step(by)))
+    }
+
+    /// How many are copied in dimension 0.
+    pub(crate) fn row_count(&self) -> u32 {
+        match &self.im2col {
+            // Of a layout in slices a pixel is one, whatever number of channels it has.
+            Some(_) if self.first_of_image() == 0 => 1,
+            _ => self.counts().next().unwrap_or(1),
+        }
+    }
+
+    /// Bytes of a row that are copied.
+    pub(crate) fn row_bytes(&self) -> u32 {
+        self.row_count() * self.unit_bits() / 8
+    }
+
+    /// Bytes of a row in shared memory.
+    pub(crate) fn row_pitch(&self) -> u32 {
+        if self.element.is_padded() { self.tile[0] } else { self.row_bytes() }
     }
 }
 
