@@ -601,6 +601,186 @@ fn distinct(sources: &[Option<usize>]) -> bool {
     all.len() == count
 }
 
+/// 16 elements that are padded have 16 bytes in shared memory; stores of those of 6 bits take the lower bits of bytes.
+#[test]
+fn padded_elements_have_gaps() {
+    let mut numbers = Numbers(0x0dd0_cafe_f00d_1dea);
+    let modules = Modules::new();
+    let device = &modules.device;
+    for round in 0..60 {
+        let element = numbers.of(&[TensorElement::B4x16P64, TensorElement::B6x16P32]);
+        let bits = element.bits() as usize;
+        let swizzles = [TensorSwizzle::None, TensorSwizzle::B128, TensorSwizzle::B128Atom32];
+        let rows = 1 + numbers.below(5);
+        let mut map = TensorMap::dense(
+            0,
+            element,
+            &[128 * (1 + numbers.below(3)), 1 + numbers.below(5)],
+            &[128, rows as u32],
+        );
+        map.swizzle = numbers.of(&swizzles);
+        map.strides[0] += 32 * numbers.below(2);
+        let is_columns = round % 3 == 0;
+        let rank = if is_columns { 3 } else { 2 };
+        if is_columns {
+            // The same rows, each a pixel of one image.
+            let corners = Im2col { mode: Im2colMode::Spatial, lower: vec![0], upper: vec![0] };
+            (map.im2col, map.tile[1]) = (Some(corners), rows as u32);
+            map.strides.push(map.strides[0] * map.dims[1]);
+            map.dims.push(1);
+            map.steps.push(1);
+        }
+        let bytes = (map.strides[0] * map.dims[1]) as usize;
+        let contents: Vec<u8> = (0..bytes).map(|_| numbers.below(256) as u8).collect();
+        let tensor = device.alloc_zeros::<u8>(bytes).unwrap();
+        tensor.write(&contents).unwrap();
+        map.address = tensor.address();
+        let mut at = vec![128 * numbers.below(4) as i64 - 128 * i64::from(!is_columns), 0, 0];
+        at.truncate(rank);
+        at[1] = numbers.below(map.dims[1]) as i64;
+        // The bit where an element is in memory.
+        let element_at = |memory: &[u8], bit: usize| {
+            (0..bits).fold(0u8, |value, at| value | (memory[(bit + at) / 8] >> ((bit + at) % 8) & 1) << at)
+        };
+        let places: Vec<Option<usize>> = (0..rows as i64 * 128)
+            .map(|index| {
+                let (row, column) = (at[1] + index / 128, at[0] + index % 128);
+                let inside =
+                    (0..map.dims[1] as i64).contains(&row) && (0..map.dims[0] as i64).contains(&column);
+                inside.then(|| 8 * row as usize * map.strides[0] as usize + column as usize * bits)
+            })
+            .collect();
+        let count = places.len();
+        let launch = |kernel: &str, memory: &Buffer<u8>, size: usize, options: &Options| {
+            let [map_bytes, at] = arguments(&map, &at, &[0; 3]);
+            let args = [map_bytes, at, Arg::buffer(memory), Arg::U32(0), Arg::U32(size as u32)];
+            let how = if is_columns { How::Columns(Im2colMode::Spatial) } else { How::Tile };
+            device
+                .launch(modules.of(how, rank), kernel, &LaunchConfig::new(1, 1), &args, options)
+                .unwrap()
+                .wait()
+        };
+        // An mbarrier counts bytes of elements, and the second half of the tile is copied with the same number.
+        let memory = device.alloc_zeros::<u8>(count).unwrap();
+        let report = launch("load", &memory, count * bits / 8, &Options::default());
+        assert_eq!(report.trap.map(|trap| trap.message), None, "round {round}: {map:?} at {at:?}");
+        let (loaded, mut is_sound) = (memory.read(), true);
+        for (index, place) in
+            places.iter().enumerate().filter(|(index, _)| index / 16 * 16 + 16 <= count * bits / 8)
+        {
+            let there = swizzled(map.swizzle, index / 16 * 16);
+            if there + 16 <= count * bits / 8 {
+                let unit = &loaded[there..there + 16];
+                is_sound &=
+                    element_at(unit, index % 16 * bits) == place.map_or(0, |bit| element_at(&contents, bit));
+            }
+        }
+        assert!(is_sound, "round {round}: {map:?} at {at:?}");
+        // What stands behind 16 elements is nothing that a program may read.
+        let fresh = device.alloc::<u8>(count * bits / 8).unwrap();
+        assert!(launch("load", &fresh, count * bits / 8, &checked()).is_clean());
+        let is_written = |data| fresh.unwritten_output("load", "memory", 16, &[data]).is_none();
+        let data = 2 * bits as u64;
+        assert!(is_written((0, data)), "round {round}: {map:?} at {at:?}");
+        assert!(!is_written((data, 16 - data)), "round {round}: {map:?} at {at:?}");
+        if element == TensorElement::B4x16P64 || at[0] < 0 {
+            let trap = launch("store", &memory, count, &checked()).trap;
+            let for_loads = element == TensorElement::B4x16P64;
+            assert_eq!(trap.map(|trap| trap.kind), for_loads.then_some(TrapKind::BadOperand));
+            continue;
+        }
+        let tile: Vec<u8> = (0..count).map(|_| numbers.below(256) as u8).collect();
+        memory.write(&tile).unwrap();
+        let report = launch("store", &memory, count, &checked());
+        assert!(report.is_clean(), "round {round}: {map:?} at {at:?}: {report}");
+        let mut want = contents.clone();
+        for (index, bit) in places.iter().enumerate().filter_map(|(index, place)| Some((index, (*place)?))) {
+            let value = tile[swizzled(map.swizzle, index)];
+            for at in 0..6 {
+                let (byte, shift) = ((bit + at) / 8, (bit + at) % 8);
+                want[byte] = want[byte] & !(1 << shift) | (value >> at & 1) << shift;
+            }
+        }
+        assert_eq!(tensor.read(), want, "round {round}: {map:?} at {at:?}");
+    }
+}
+
+/// Sums of numbers too small to be normal stay, or become zero where the type says so.
+#[test]
+fn flushing_types_flush_sums() {
+    let modules = Modules::new();
+    let memory = modules.device.alloc_zeros::<u8>(64).unwrap();
+    let tensor = modules.device.alloc_zeros::<u32>(16).unwrap();
+    for (element, sum) in [(TensorElement::F32, 3), (TensorElement::F32Ftz, 0)] {
+        tensor.write(&[1; 16]).unwrap();
+        memory.write(&[2, 0, 0, 0].repeat(16)).unwrap();
+        let map = TensorMap::dense(tensor.address(), element, &[16], &[16]);
+        let [map, at] = arguments(&map, &[0], &[]);
+        let args = [map, at, Arg::buffer(&memory), Arg::U32(0), Arg::U32(64)];
+        let launch =
+            modules.device.launch(&modules.tiles[0], "reduce", &LaunchConfig::new(1, 1), &args, &checked());
+        assert!(launch.unwrap().wait().is_clean());
+        assert_eq!(tensor.read(), [sum; 16], "{element:?}");
+    }
+}
+
+/// What columns may not be asked for, is a trap.
+#[test]
+fn columns_that_are_not_allowed_are_named() {
+    let modules = Modules::new();
+    let memory = modules.device.alloc_zeros::<u8>(1 << 16).unwrap();
+    let map = |mode, lower: &[i32], upper: &[i32]| {
+        let im2col = Im2col { mode, lower: lower.to_vec(), upper: upper.to_vec() };
+        let mut map =
+            TensorMap::columns(memory.address(), TensorElement::U32, &[16, 8, 8, 4], [16, 4], im2col);
+        map.swizzle = if mode == Im2colMode::Spatial { TensorSwizzle::None } else { TensorSwizzle::B64 };
+        map
+    };
+    use Im2colMode::{Spatial, Wide, Wide128};
+    let padded = || map(Spatial, &[-1, -1], &[-1, -1]);
+    let within = || map(Spatial, &[0, 0], &[-2, -2]);
+    let wide = || map(Wide, &[-1], &[1]);
+    let sliced = TensorMap {
+        interleave: TensorInterleave::B16,
+        swizzle: TensorSwizzle::B32,
+        strides: vec![128, 1024, 2048],
+        dims: vec![8, 8, 2, 4],
+        ..padded()
+    };
+    let tile = TensorMap { im2col: None, tile: vec![16, 1, 1, 1], ..padded() };
+    let ok = None;
+    let bad = Some(TrapKind::BadOperand);
+    let cases = [
+        (padded(), Spatial, "load", [0, -1, -1, 0], [2, 2], ok),
+        (padded(), Spatial, "load", [0, -1, -2, 0], [0, 0], bad),
+        (padded(), Spatial, "load", [0, 7, 0, 0], [0, 0], bad),
+        (padded(), Spatial, "load", [0, 0, 0, 9], [255, 0], ok),
+        (padded(), Spatial, "load", [0, 0, 0, 0], [256, 0], bad),
+        (padded(), Wide, "load", [0, 0, 0, 0], [0, 0], bad),
+        (padded(), Spatial, "store", [0, 0, 0, 0], [0, 0], bad),
+        (within(), Spatial, "store", [0, 5, 5, 0], [0, 0], ok),
+        (within(), Spatial, "store", [0, 6, 5, 0], [0, 0], bad),
+        (within(), Spatial, "store", [-1, 5, 5, 0], [0, 0], bad),
+        (within(), Spatial, "reduce", [0, 5, 5, 0], [0, 0], ok),
+        (wide(), Wide, "load", [0, -2, 5, 0], [0, 31], ok),
+        (wide(), Wide, "load", [0, 8, 5, 0], [0, 31], ok),
+        (wide(), Wide, "load", [0, 9, 5, 0], [0, 0], bad),
+        (wide(), Wide, "load", [0, 0, 5, 0], [512, 0], bad),
+        (wide(), Wide, "load", [0, 0, 5, 0], [0, 32], bad),
+        (wide(), Wide128, "load", [0, 0, 5, 0], [0, 0], bad),
+        (map(Wide128, &[0], &[0]), Wide128, "load", [0, 0, 5, 0], [32, 0], bad),
+        (sliced, Spatial, "load", [0, 0, 0, 0], [0, 0], Some(TrapKind::Unsupported)),
+        (tile, Spatial, "load", [0, 0, 0, 0], [0, 0], bad),
+    ];
+    for (case, (map, mode, kernel, at, offsets, trap)) in cases.into_iter().enumerate() {
+        let [map, at] = arguments(&map, &at, &offsets);
+        let args = [map, at, Arg::buffer(&memory), Arg::U32(0), Arg::U32(256)];
+        let module = modules.of(How::Columns(mode), 4);
+        let launch = modules.device.launch(module, kernel, &LaunchConfig::new(1, 1), &args, &checked());
+        assert_eq!(launch.unwrap().wait().trap.map(|trap| trap.kind), trap, "case {case}");
+    }
+}
+
 /// Whatever a map and coordinates say, the launch ends, with findings or without.
 #[test]
 fn maps_that_mean_nothing_end() {

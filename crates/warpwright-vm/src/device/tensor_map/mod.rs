@@ -507,6 +507,36 @@ mod tests {
         assert!(TensorMap::from_bytes(&[0xff; 128]).is_err());
     }
 
+    fn columns() -> TensorMap {
+        let im2col = Im2col { mode: Im2colMode::Spatial, lower: vec![-16, 0, 1], upper: vec![15, 0, -2] };
+        let dims = [16, 4, 5, 6, 7];
+        TensorMap {
+            swizzle: TensorSwizzle::B128,
+            ..TensorMap::columns(0x7000, TensorElement::F16, &dims, [16, 1024], im2col)
+        }
+    }
+
+    #[test]
+    fn bytes_say_what_is_copied() {
+        let wide = |mode| TensorMap {
+            im2col: Some(Im2col { mode, lower: vec![-32768], upper: vec![32767] }),
+            ..columns()
+        };
+        let slices = TensorMap {
+            interleave: TensorInterleave::B32,
+            swizzle: TensorSwizzle::B32,
+            steps: vec![3, 1, 1],
+            tile: vec![7, 1, 2],
+            dims: vec![72, 5, 3],
+            strides: vec![2304, 11520],
+            ..map()
+        };
+        let padded = TensorMap::dense(0x7000, TensorElement::B6x16P32, &[256, 3], &[128, 2]);
+        for written in [columns(), wide(Im2colMode::Wide), wide(Im2colMode::Wide128), slices, padded] {
+            assert_eq!(TensorMap::from_bytes(&written.to_bytes().unwrap()).unwrap(), written);
+        }
+    }
+
     #[test]
     fn fields_are_replaced() {
         let mut words = [0; 32];
@@ -559,6 +589,52 @@ mod tests {
         assert_eq!(map().check(), Ok(()));
         for (what, breaks) in broken {
             let mut map = map();
+            breaks(&mut map);
+            assert!(map.to_bytes().is_err(), "{what}");
+        }
+        assert_eq!(columns().check(), Ok(()));
+        let broken: [(&str, fn(&mut TensorMap, &mut Im2col)); 14] = [
+            ("corners", |_, im2col| im2col.lower.truncate(2)),
+            ("low corner", |_, im2col| im2col.lower[0] = -17),
+            ("high corner", |_, im2col| im2col.upper[2] = 16),
+            ("empty", |_, im2col| im2col.lower[2] = 4),
+            ("channels", |map, _| map.tile[0] = 257),
+            ("pixels", |map, _| map.tile[1] = 1025),
+            ("rows", |map, _| map.tile[0] = 7),
+            ("swizzling", |map, _| map.tile[0] = 72),
+            ("wide corners", |_, im2col| im2col.mode = Im2colMode::Wide),
+            ("wide without swizzling", |map, im2col| {
+                *im2col = Im2col { mode: Im2colMode::Wide, lower: vec![0], upper: vec![0] };
+                map.swizzle = TensorSwizzle::None;
+            }),
+            ("wide, 128 pixels, swizzling within 96", |map, im2col| {
+                *im2col = Im2col { mode: Im2colMode::Wide128, lower: vec![0], upper: vec![0] };
+                map.swizzle = TensorSwizzle::B96;
+            }),
+            ("slices and swizzling", |map, _| map.interleave = TensorInterleave::B32),
+            ("slices and address", |map, _| {
+                (map.interleave, map.swizzle, map.address) = (TensorInterleave::B32, TensorSwizzle::B32, 16);
+            }),
+            ("padded", |map, _| map.element = TensorElement::B4x16P64),
+        ];
+        for (what, breaks) in broken {
+            let mut map = columns();
+            let mut im2col = map.im2col.clone().unwrap();
+            breaks(&mut map, &mut im2col);
+            map.im2col = Some(im2col);
+            assert!(map.to_bytes().is_err(), "{what}");
+        }
+        let padded = TensorMap::dense(0x7000, TensorElement::B4x16P64, &[256, 3], &[128, 2]);
+        let broken: [(&str, fn(&mut TensorMap)); 5] = [
+            ("rows", |map| map.tile[0] = 64),
+            ("dimension", |map| map.dims[0] = 192),
+            ("stride", |map| map.strides[0] = 144),
+            ("address", |map| map.address = 0x7010),
+            ("swizzling", |map| map.swizzle = TensorSwizzle::B64),
+        ];
+        assert_eq!(padded.check(), Ok(()));
+        for (what, breaks) in broken {
+            let mut map = padded.clone();
             breaks(&mut map);
             assert!(map.to_bytes().is_err(), "{what}");
         }
