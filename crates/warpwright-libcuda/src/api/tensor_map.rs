@@ -97,7 +97,7 @@ entries! {
         let said = Said { ty, rank, address, dims, strides, steps, interleave, swizzling, promotion, fill };
         let (tensor, rank) = said.tensor(1)?;
         let tile = tile.get_all(rank)?;
-        if tensor.interleave != TensorInterleave::None && tile.iter().rev().nth(1).is_some_and(|&size| size > 1) {
+        if tensor.interleave != TensorInterleave::None && rank > 2 && tile[rank - 2] > 1 {
             return unsupported("whose box has several slices of channels");
         }
         set(map, &TensorMap { tile, ..tensor })
