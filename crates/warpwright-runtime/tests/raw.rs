@@ -8,7 +8,7 @@ use small::*;
 use warpwright_dsl::{Extent, LaunchRule};
 use warpwright_runtime::{
     Device, Function, GraphNode, LaunchAttributes, LaunchConfig, Module, RawArg, Result, RuntimeError,
-    Stream, Violation,
+    Stream, TensorElement, TensorLayout, TensorMap, TensorSwizzle, Violation,
 };
 
 /// `y[i] = x[i] · scale + offset` for a block of up to 128 threads; a structure of two floats, and a byte that is
@@ -412,4 +412,98 @@ mod on_the_vm {
         assert_eq!(refused(run(2, cluster)).2, Violation::Cluster { given: [2, 1, 1] });
         assert_eq!(device.statistics().launches, 1);
     }
+}
+
+/// Copies a tile of 4 rows of 32 bytes from one tensor to another.
+const TILES: &str = "
+.version 8.0
+.target sm_90
+.address_size 64
+
+.visible .entry move(.param .align 64 .b8 from[128], .param .align 64 .b8 to[128], .param .u32 x, .param .u32 y)
+{
+    .shared .align 8 .u64 bar;
+    .shared .align 128 .b8 tile[128];
+    .reg .pred %p1;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<4>;
+    ld.param.u32 %r1, [x];
+    ld.param.u32 %r2, [y];
+    mov.b64 %rd1, from;
+    cvta.param.u64 %rd1, %rd1;
+    mov.b64 %rd2, to;
+    cvta.param.u64 %rd2, %rd2;
+    mbarrier.init.shared.b64 [bar], 1;
+    mbarrier.arrive.expect_tx.shared.b64 %rd3, [bar], 128;
+    cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1, {%r1, %r2}], [bar];
+$wait:
+    mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;
+    @!%p1 bra $wait;
+    cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd2, {%r1, %r2}], [tile];
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+    ret;
+}
+";
+
+#[test]
+fn tensors_in_buffers_are_arguments() {
+    let device = device();
+    let stream = device.default_stream();
+    let function = device.load_ptx(TILES).unwrap().load_function("move").unwrap();
+    let moved = |from: &TensorMap, to: &TensorMap| {
+        let args = vec![from.into(), to.into(), RawArg::from(4u32), RawArg::from(1u32)];
+        launch(&stream, &function, args, shape(1, 1, 0)).unwrap();
+    };
+    // 6 rows of 10 numbers, 12 apart; the tile reaches beyond them on the right.
+    let numbers: Vec<u32> = (0..6 * 12).collect();
+    let source = stream.clone_htod(&numbers).unwrap();
+    let target = stream.alloc_zeros::<u32>(6 * 12).unwrap();
+    for swizzle in [TensorSwizzle::None, TensorSwizzle::B32] {
+        let layout = TensorLayout::new([6, 10], [4, 8]).strides([12]).swizzle(swizzle);
+        moved(&TensorMap::new(&source, &layout).unwrap(), &TensorMap::new(&target, &layout).unwrap());
+        let is_in = |at: u32| (1..5).contains(&(at / 12)) && (4..10).contains(&(at % 12));
+        let want: Vec<u32> = (0..72).map(|at| if is_in(at) { at } else { 0 }).collect();
+        assert_eq!(stream.clone_dtoh(&target).unwrap(), want);
+    }
+    // What is outside is a NaN where a layout says so. The other tensor has all of the tile.
+    let floats = stream.clone_htod(&[1.0f32; 72]).unwrap();
+    let out = stream.alloc_zeros::<f32>(72).unwrap();
+    let layout = TensorLayout::new([6, 10], [4, 8]).strides([12]).nan_outside();
+    let whole = TensorLayout::new([6, 12], [4, 8]);
+    moved(&TensorMap::new(&floats, &layout).unwrap(), &TensorMap::new(&out, &whole).unwrap());
+    let row = &stream.clone_dtoh(&out).unwrap()[12..24];
+    assert!(row[4..10].iter().all(|value| *value == 1.0) && row[10..].iter().all(|value| value.is_nan()));
+}
+
+#[test]
+fn layouts_that_are_none_are_refused() {
+    let device = device();
+    let stream = device.default_stream();
+    let buffer = stream.alloc_zeros::<f32>(64).unwrap();
+    let made = |layout: TensorLayout| TensorMap::new(&buffer, &layout);
+    let layout = || TensorLayout::new([8, 8], [8, 8]);
+    assert!(made(layout()).is_ok());
+    assert!(made(layout().element(TensorElement::TF32).steps([2, 1])).is_ok());
+    for layout in [
+        TensorLayout::new([8, 8], [8]),
+        TensorLayout::new([8, 7], [8, 8]),
+        TensorLayout::new([8, 8], [8, 6]),
+        TensorLayout::new([8, 0], [8, 8]),
+        layout().strides([9]),
+        layout().steps([1, 2]),
+        layout().element(TensorElement::U32).nan_outside(),
+        TensorLayout::new([4, 16], [4, 16]).swizzle(TensorSwizzle::B32),
+    ] {
+        assert!(matches!(made(layout.clone()), Err(RuntimeError::TensorMap(_))), "{layout:?}");
+    }
+    let longer = made(TensorLayout::new([9, 8], [8, 8]));
+    assert!(matches!(longer, Err(RuntimeError::TensorLength { needed: 288, given: 256 })));
+    // The last row needs no gap behind it.
+    assert!(made(TensorLayout::new([4, 4], [4, 4]).strides([20])).is_ok());
+    let function = device.load_ptx(TILES).unwrap().load_function("move").unwrap();
+    let map = made(layout()).unwrap();
+    let args = vec![(&map).into(), (&buffer).into(), RawArg::from(4u32), RawArg::from(1u32)];
+    let (_, _, violation) = refused(launch(&stream, &function, args, shape(1, 1, 0)));
+    assert!(matches!(violation, Violation::ParameterSize { index: 1, given: 8, needed: 128, .. }));
 }

@@ -182,6 +182,12 @@ impl TensorSwizzle {
         modes.get(usize::from(number)).copied()
     }
 
+    /// The number that the driver's API has for it.
+    pub fn to_driver(self) -> u8 {
+        let numbers = 0..=7;
+        numbers.into_iter().find(|&number| TensorSwizzle::from_driver(number) == Some(self)).unwrap_or(0)
+    }
+
     /// Bytes of a row at most.
     pub(super) const fn span(self) -> Option<u32> {
         match self {
