@@ -5,7 +5,7 @@
 mod small;
 
 use small::*;
-use warpwright_dsl::{Extent, LaunchRule};
+use warpwright_dsl::{Arch, Built, Extent, LaunchRule, build};
 use warpwright_runtime::{
     Device, Function, GraphNode, LaunchAttributes, LaunchConfig, Module, RawArg, Result, RuntimeError,
     Stream, TensorElement, TensorLayout, TensorMap, TensorSwizzle, Violation,
@@ -506,4 +506,58 @@ fn layouts_that_are_none_are_refused() {
     let args = vec![(&map).into(), (&buffer).into(), RawArg::from(4u32), RawArg::from(1u32)];
     let (_, _, violation) = refused(launch(&stream, &function, args, shape(1, 1, 0)));
     assert!(matches!(violation, Violation::ParameterSize { index: 1, given: 8, needed: 128, .. }));
+}
+
+/// A kernel of the DSL: each block doubles 16 rows, 32 columns at a time. `before` numbers of shared memory stand before
+/// the tile.
+fn doubling(before: u32) -> Built {
+    let built = build("double", &LaunchRule::new(128), Arch::sm(90), |k| {
+        let (x, y) = (k.tensor_map::<f32>("x"), k.tensor_map::<f32>("y"));
+        let steps = k.scalar::<u32>("steps");
+        let own = k.shared::<f32>(before);
+        own.st(k.tid(), k.f32(2.0));
+        let (tile, arrived) = (k.tile::<f32>(16 * 32), k.tile_barrier(1));
+        let (is_first, factor) = (k.tid().eq(0), own.ld(k.tid()));
+        k.each(k.range(k.u32(0)..steps), |step| {
+            let at = [(step * 32).bits::<i32>(), (k.ctaid() * 16).bits::<i32>()];
+            k.when(is_first, || {
+                arrived.expect(4 * 16 * 32);
+                x.load(at, tile, arrived);
+            });
+            arrived.wait(step & 1);
+            k.each(k.strided(16 * 32), |i| tile.st(i, tile.ld(i) * factor));
+            k.fence_async();
+            k.sync();
+            k.when(is_first, || {
+                y.store(at, tile);
+                k.bulk_commit();
+                k.bulk_wait_read(0);
+            });
+        });
+        k.when(is_first, || k.bulk_wait(0));
+    });
+    built.unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+#[test]
+fn kernels_of_the_dsl_copy_tiles() {
+    let device = device();
+    let stream = device.default_stream();
+    // More shared memory than a kernel may have without asking for it, so that tiles are behind what is asked for.
+    for before in [132, 13 << 10] {
+        let built = doubling(before);
+        let info = warpwright_ptx::verify(&built.module).unwrap();
+        let function = device.load(&built.module, &info).unwrap().load_function("double").unwrap();
+        function.set_max_dynamic_shared(built.launch.dynamic_shared).unwrap();
+        let numbers: Vec<f32> = (0..40 * 68).map(|at| at as f32).collect();
+        let (x, y) = (stream.clone_htod(&numbers).unwrap(), stream.alloc_zeros::<f32>(40 * 68).unwrap());
+        let layout = TensorLayout::new([40, 65], [16, 32]).strides([68]).swizzle(TensorSwizzle::B128);
+        let [x, from] = [&x; 2].map(|x| TensorMap::new(x, &layout).unwrap());
+        assert_eq!(x.as_bytes(), from.as_bytes());
+        let args = vec![(&x).into(), (&TensorMap::new(&y, &layout).unwrap()).into(), RawArg::from(3u32)];
+        launch(&stream, &function, args, shape(3, 128, built.launch.dynamic_shared)).unwrap();
+        let is_in = |at: usize| at % 68 < 65;
+        let want: Vec<f32> = (0..40 * 68).map(|at| if is_in(at) { 2.0 * at as f32 } else { 0.0 }).collect();
+        assert_eq!(stream.clone_dtoh(&y).unwrap(), want);
+    }
 }
