@@ -366,8 +366,11 @@ fn some_columns(numbers: &mut Numbers) -> (TensorMap, Vec<i64>, Vec<i64>, Vec<Op
         false if is_plain => at[0] = numbers.below(map.dims[0]) as i64,
         false => at[0] = numbers.below(map.dims[0] + 4) as i64 - 2,
     }
-    for dim in 2..if is_wide { rank - 1 } else { 0 } {
-        at[dim] = numbers.below(map.dims[dim] + 2) as i64 - 1;
+    if is_wide {
+        // The other dimensions of an image stay.
+        for (at, size) in at[2..rank - 1].iter_mut().zip(&map.dims[2..]) {
+            *at = numbers.below(size + 2) as i64 - 1;
+        }
     }
     // The first pixel of a row may be before the box.
     let early = is_wide && start % conv.places[0] == 0 && numbers.below(2) == 0;

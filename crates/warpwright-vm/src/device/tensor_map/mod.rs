@@ -593,7 +593,8 @@ mod tests {
             assert!(map.to_bytes().is_err(), "{what}");
         }
         assert_eq!(columns().check(), Ok(()));
-        let broken: [(&str, fn(&mut TensorMap, &mut Im2col)); 14] = [
+        type BreakColumns = fn(&mut TensorMap, &mut Im2col);
+        let broken: [(&str, BreakColumns); 14] = [
             ("corners", |_, im2col| im2col.lower.truncate(2)),
             ("low corner", |_, im2col| im2col.lower[0] = -17),
             ("high corner", |_, im2col| im2col.upper[2] = 16),
@@ -625,7 +626,7 @@ mod tests {
             assert!(map.to_bytes().is_err(), "{what}");
         }
         let padded = TensorMap::dense(0x7000, TensorElement::B4x16P64, &[256, 3], &[128, 2]);
-        let broken: [(&str, fn(&mut TensorMap)); 5] = [
+        let broken: [(&str, Break); 5] = [
             ("rows", |map| map.tile[0] = 64),
             ("dimension", |map| map.dims[0] = 192),
             ("stride", |map| map.strides[0] = 144),
