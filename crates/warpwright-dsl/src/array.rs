@@ -15,6 +15,10 @@ const COLLECTIVE: u32 = 32;
 
 impl State {
     pub(super) fn array(&mut self, space: Space, ty: Type, count: u32, loc: Loc) -> Option<u32> {
+        self.array_aligned(space, ty, count, 16, loc)
+    }
+
+    fn array_aligned(&mut self, space: Space, ty: Type, count: u32, align: u32, loc: Loc) -> Option<u32> {
         if count == 0 {
             self.mistake(Code::SharedMemory, loc, "an array of no elements");
             return None;
@@ -23,7 +27,7 @@ impl State {
         let name = format!("{}_{id}", if space == Space::Shared { "tile" } else { "stack" });
         let mut variable = Variable::new(space, Type::B8, name);
         variable.origin = ir::Origin::Rust(loc);
-        variable.align = Some(16);
+        variable.align = Some(align);
         variable.dims = vec![Some(u64::from(ty.bytes()) * u64::from(count))];
         self.arrays.push(variable);
         Some(id)
@@ -57,6 +61,12 @@ impl<'k> K<'k> {
     #[track_caller]
     pub fn shared<T: Data>(self, count: u32) -> Ptr<'k, Shared, T> {
         self.shared_at(count, Location::caller())
+    }
+
+    /// The same, aligned to more.
+    pub(super) fn shared_aligned<T: Data>(self, count: u32, align: u32, loc: Loc) -> Ptr<'k, Shared, T> {
+        let array = self.state().array_aligned(Space::Shared, T::TYPE, count, align, loc);
+        self.array_pointer(array, true)
     }
 
     pub(super) fn shared_at<T: Data>(self, count: u32, loc: Loc) -> Ptr<'k, Shared, T> {

@@ -479,27 +479,34 @@ impl<'k> K<'k> {
         Reg::new(self, self.parameter(variable, T::TYPE, loc))
     }
 
-    fn parameter(self, mut variable: Variable, ty: Type, loc: super::state::Loc) -> ir::Reg {
+    fn parameter(self, variable: Variable, ty: Type, loc: super::state::Loc) -> ir::Reg {
+        let memory = variable.ty;
+        let Some(symbol) = self.declare(variable, loc) else { return super::state::POISON };
+        self.state().pure_in(ENTRY, ty, loc, |d| {
+            emit::ld(Space::Param, false, memory, d, ir::Address::symbol(symbol, 0))
+        })
+    }
+
+    /// Makes a variable a parameter; none where the mistake has been told.
+    pub(super) fn declare(self, mut variable: Variable, loc: super::state::Loc) -> Option<ir::Symbol> {
         let mut state = self.state();
         let known = state.params.iter().position(|(param, _)| param.name == variable.name);
         if known.is_some_and(|at| state.params[at].1) {
-            return state.mistake(Code::Redeclared, loc, format!("two parameters `{}`", variable.name));
+            state.mistake(Code::Redeclared, loc, format!("two parameters `{}`", variable.name));
+            return None;
         }
         if !is_identifier(without_bytes(&variable.name)) {
             let message = format!("`{}` is no name for a parameter", variable.name);
-            return state.mistake(Code::Syntax, loc, message);
+            state.mistake(Code::Syntax, loc, message);
+            return None;
         }
         variable.origin = ir::Origin::Rust(loc);
-        let memory = variable.ty;
         let at = known.unwrap_or(state.params.len());
         match state.params.get_mut(at) {
             Some(known) => *known = (variable, true),
             None => state.params.push((variable, true)),
         }
-        let symbol = ir::Symbol::Local(ir::VarId(at as u32));
-        state.pure_in(ENTRY, ty, loc, |d| {
-            emit::ld(Space::Param, false, memory, d, ir::Address::symbol(symbol, 0))
-        })
+        Some(ir::Symbol::Local(ir::VarId(at as u32)))
     }
 }
 
@@ -535,7 +542,7 @@ impl State {
 
     /// Checks that the kernel declares an argument as the body requests it; for a buffer, `mutable` says whether it
     /// is written.
-    fn check_declared(
+    pub(super) fn check_declared(
         &mut self,
         name: &str,
         dtype: Option<Type>,

@@ -43,7 +43,7 @@ pub(super) fn module(state: &mut State, entry: &str, launch: &LaunchRule, loc: L
     if dynamic {
         let mut variable = Variable::new(Space::Shared, Type::B8, dynamic_name());
         variable.linkage = Linkage::Extern;
-        variable.align = Some(16);
+        variable.align = state.arrays.iter().filter_map(|array| array.align).chain([16]).max();
         variable.dims = vec![None];
         module.items.push(ItemKind::Variable(variable).into());
     }
@@ -78,13 +78,16 @@ fn lowest_version(function: &Function, target: Arch) -> Version {
 fn place_shared(state: &mut State, launch: &mut LaunchRule, loc: Loc) -> Vec<Option<i64>> {
     let size = |variable: &Variable| variable.bytes().unwrap_or(u64::MAX >> 1).next_multiple_of(16);
     let is_shared = |variable: &&Variable| variable.space == Space::Shared;
-    let total: u64 = state.arrays.iter().filter(is_shared).map(size).fold(0, u64::saturating_add);
+    let align = |array: &Variable| u64::from(array.align.unwrap_or(16));
+    let total = (state.arrays.iter().filter(is_shared))
+        .fold(0, |end: u64, array| end.next_multiple_of(align(array)).saturating_add(size(array)));
     let mut offsets = vec![None; state.arrays.len()];
     let mut dynamic = u64::from(launch.dynamic_shared);
     if total > STATIC_SHARED {
         dynamic = dynamic.next_multiple_of(16);
         for (array, offset) in state.arrays.iter().zip(&mut offsets) {
             if array.space == Space::Shared {
+                dynamic = dynamic.next_multiple_of(align(array));
                 *offset = i64::try_from(dynamic).ok();
                 dynamic = dynamic.saturating_add(size(array));
             }

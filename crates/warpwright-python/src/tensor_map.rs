@@ -3,7 +3,7 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use warpwright_vm::{TensorElement, TensorMap, TensorSwizzle};
+use warpwright_vm::{TensorElement, TensorInterleave, TensorMap, TensorSwizzle};
 
 /// The 128 bytes of the map of a tensor at an address, its innermost dimension first.
 #[pyfunction]
@@ -30,6 +30,8 @@ pub(crate) fn tensor_map<'py>(
         strides,
         tile,
         swizzle: TensorSwizzle::from_driver(swizzle).ok_or_else(|| missing("swizzling", swizzle))?,
+        interleave: TensorInterleave::None,
+        im2col: None,
         nan_fill: nan,
     };
     let bytes = map.to_bytes().map_err(|wrong| PyValueError::new_err(format!("a tensor map: {wrong}")))?;

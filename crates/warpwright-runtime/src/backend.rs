@@ -111,6 +111,9 @@ ask! {
     /// The number of host threads that run blocks; `None` for a device that is not virtual.
     fn host_threads(&self) -> Option<u32>;
 
+    /// What a kernel gets of a tensor map, which breaks no rule.
+    fn encode(&self, map: &warpwright_vm::TensorMap) -> Result<[u8; warpwright_vm::TENSOR_MAP_BYTES]>;
+
     /// Whether the device runs clusters of blocks.
     fn runs_clusters(&self) -> bool;
 

@@ -122,6 +122,23 @@ pub enum RuntimeError {
     /// A buffer of lent memory was used after the loan had ended.
     #[error("the loan of a buffer's memory has ended; lend it again for as long as it is used")]
     LoanEnded,
+    /// There is no such tensor map: a rule that the tensor or its tiles break.
+    #[error("a tensor map: {0}")]
+    TensorMap(#[from] Box<warpwright_vm::TensorMapError>),
+    /// A tensor has more bytes than the buffer that it is in.
+    #[error("a tensor map of a tensor of {needed} bytes: the buffer has {given}")]
+    TensorLength {
+        /// The tensor's bytes, gaps included.
+        needed: u64,
+        /// The buffer's.
+        given: u64,
+    },
+    /// Tensor maps have no such elements.
+    #[error("there are no tensor maps of elements of type {}: name another with `TensorLayout::element`", element.name())]
+    TensorElement {
+        /// The type of the buffer's elements.
+        element: warpwright_ptx::ir::Type,
+    },
     /// The two sides of a copy differ in their number of elements.
     #[error(
         "{operation}: the source has {source_len} elements and the target {target_len}; both must be equal"

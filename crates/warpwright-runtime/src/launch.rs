@@ -11,6 +11,7 @@ use crate::function::{Function, FunctionAttributes};
 use crate::op::Shape;
 use crate::overlap::Access;
 use crate::stream::Stream;
+use crate::tensor_map::TensorMap;
 use bytemuck::NoUninit;
 use std::sync::Arc;
 use warpwright_dsl::Block;
@@ -72,13 +73,14 @@ impl LaunchAttributes {
     }
 }
 
-/// A parameter of a raw launch: a buffer's address, a number, or the bytes of a structure.
+/// A parameter of a raw launch: a buffer's address, a number, the bytes of a structure, or a tensor in a buffer.
 #[derive(Clone, Debug)]
 pub struct RawArg(Value);
 
 #[derive(Clone, Debug)]
 enum Value {
     Buffer(AnyBuffer),
+    Map(Box<TensorMap>),
     Param(Param),
 }
 
@@ -86,6 +88,7 @@ impl RawArg {
     fn bytes(&self) -> usize {
         match &self.0 {
             Value::Buffer(_) => size_of::<u64>(),
+            Value::Map(map) => map.as_bytes().len(),
             Value::Param(param) => param.size(),
         }
     }
@@ -116,6 +119,12 @@ impl<T: Element> From<&Buffer<T>> for RawArg {
 impl From<&AnyBuffer> for RawArg {
     fn from(buffer: &AnyBuffer) -> Self {
         RawArg(Value::Buffer(buffer.clone()))
+    }
+}
+
+impl From<&TensorMap> for RawArg {
+    fn from(map: &TensorMap) -> Self {
+        RawArg(Value::Map(Box::new(map.clone())))
     }
 }
 
@@ -206,6 +215,7 @@ impl LaunchBuilder<'_> {
         let buffers = || {
             args.iter().filter_map(|arg| match &arg.0 {
                 Value::Buffer(buffer) => Some(buffer),
+                Value::Map(map) => Some(map.buffer()),
                 Value::Param(_) => None,
             })
         };
@@ -214,6 +224,7 @@ impl LaunchBuilder<'_> {
         }
         let params = args.iter().map(|arg| match &arg.0 {
             Value::Buffer(buffer) => Param::Address(buffer.device_ptr()),
+            Value::Map(map) => Param::Bytes(map.as_bytes()[..].into()),
             Value::Param(param) => param.clone(),
         });
         let launch = function.kernel().launch((shape, Access::default()), params, buffers());

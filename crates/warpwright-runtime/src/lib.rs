@@ -133,6 +133,7 @@ mod overlap;
 mod peer;
 mod pool;
 mod stream;
+mod tensor_map;
 mod vm;
 
 pub use cudarc;
@@ -158,8 +159,10 @@ pub use module::Module;
 pub use operands::{OperandBinder, OperandList, OperandTable, Operands};
 pub use pool::PoolStatistics;
 pub use stream::Stream;
+pub use tensor_map::{TensorLayout, TensorMap};
 pub use vm::{Order, VmConfig};
 pub use warpwright_ptx::ir::Type;
+pub use warpwright_vm::{TensorElement, TensorMapError, TensorSwizzle};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -5,10 +5,10 @@
 mod small;
 
 use small::*;
-use warpwright_dsl::{Extent, LaunchRule};
+use warpwright_dsl::{Arch, Built, Extent, LaunchRule, build};
 use warpwright_runtime::{
     Device, Function, GraphNode, LaunchAttributes, LaunchConfig, Module, RawArg, Result, RuntimeError,
-    Stream, Violation,
+    Stream, TensorElement, TensorLayout, TensorMap, TensorSwizzle, Violation,
 };
 
 /// `y[i] = x[i] · scale + offset` for a block of up to 128 threads; a structure of two floats, and a byte that is
@@ -411,5 +411,153 @@ mod on_the_vm {
         let cluster = LaunchAttributes::default().cluster((2, 1, 1));
         assert_eq!(refused(run(2, cluster)).2, Violation::Cluster { given: [2, 1, 1] });
         assert_eq!(device.statistics().launches, 1);
+    }
+}
+
+/// Copies a tile of 4 rows of 32 bytes from one tensor to another.
+const TILES: &str = "
+.version 8.0
+.target sm_90
+.address_size 64
+
+.visible .entry move(.param .align 64 .b8 from[128], .param .align 64 .b8 to[128], .param .u32 x, .param .u32 y)
+{
+    .shared .align 8 .u64 bar;
+    .shared .align 128 .b8 tile[128];
+    .reg .pred %p1;
+    .reg .b32 %r<3>;
+    .reg .b64 %rd<4>;
+    ld.param.u32 %r1, [x];
+    ld.param.u32 %r2, [y];
+    mov.b64 %rd1, from;
+    cvta.param.u64 %rd1, %rd1;
+    mov.b64 %rd2, to;
+    cvta.param.u64 %rd2, %rd2;
+    mbarrier.init.shared.b64 [bar], 1;
+    mbarrier.arrive.expect_tx.shared.b64 %rd3, [bar], 128;
+    cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1, {%r1, %r2}], [bar];
+$wait:
+    mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;
+    @!%p1 bra $wait;
+    cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd2, {%r1, %r2}], [tile];
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+    ret;
+}
+";
+
+#[test]
+fn tensors_in_buffers_are_arguments() {
+    let device = device();
+    let stream = device.default_stream();
+    let function = device.load_ptx(TILES).unwrap().load_function("move").unwrap();
+    let moved = |from: &TensorMap, to: &TensorMap| {
+        let args = vec![from.into(), to.into(), RawArg::from(4u32), RawArg::from(1u32)];
+        launch(&stream, &function, args, shape(1, 1, 0)).unwrap();
+    };
+    // 6 rows of 10 numbers, 12 apart; the tile reaches beyond them on the right.
+    let numbers: Vec<u32> = (0..6 * 12).collect();
+    let source = stream.clone_htod(&numbers).unwrap();
+    let target = stream.alloc_zeros::<u32>(6 * 12).unwrap();
+    for swizzle in [TensorSwizzle::None, TensorSwizzle::B32] {
+        let layout = TensorLayout::new([6, 10], [4, 8]).strides([12]).swizzle(swizzle);
+        moved(&TensorMap::new(&source, &layout).unwrap(), &TensorMap::new(&target, &layout).unwrap());
+        let is_in = |at: u32| (1..5).contains(&(at / 12)) && (4..10).contains(&(at % 12));
+        let want: Vec<u32> = (0..72).map(|at| if is_in(at) { at } else { 0 }).collect();
+        assert_eq!(stream.clone_dtoh(&target).unwrap(), want);
+    }
+    // What is outside is a NaN where a layout says so. The other tensor has all of the tile.
+    let floats = stream.clone_htod(&[1.0f32; 72]).unwrap();
+    let out = stream.alloc_zeros::<f32>(72).unwrap();
+    let layout = TensorLayout::new([6, 10], [4, 8]).strides([12]).nan_outside();
+    let whole = TensorLayout::new([6, 12], [4, 8]);
+    moved(&TensorMap::new(&floats, &layout).unwrap(), &TensorMap::new(&out, &whole).unwrap());
+    let row = &stream.clone_dtoh(&out).unwrap()[12..24];
+    assert!(row[4..10].iter().all(|value| *value == 1.0) && row[10..].iter().all(|value| value.is_nan()));
+}
+
+#[test]
+fn layouts_that_are_none_are_refused() {
+    let device = device();
+    let stream = device.default_stream();
+    let buffer = stream.alloc_zeros::<f32>(64).unwrap();
+    let made = |layout: TensorLayout| TensorMap::new(&buffer, &layout);
+    let layout = || TensorLayout::new([8, 8], [8, 8]);
+    assert!(made(layout()).is_ok());
+    assert!(made(layout().element(TensorElement::TF32).steps([2, 1])).is_ok());
+    for layout in [
+        TensorLayout::new([8, 8], [8]),
+        TensorLayout::new([8, 7], [8, 8]),
+        TensorLayout::new([8, 8], [8, 6]),
+        TensorLayout::new([8, 0], [8, 8]),
+        layout().strides([9]),
+        layout().steps([1, 2]),
+        layout().element(TensorElement::U32).nan_outside(),
+        TensorLayout::new([4, 16], [4, 16]).swizzle(TensorSwizzle::B32),
+    ] {
+        assert!(matches!(made(layout.clone()), Err(RuntimeError::TensorMap(_))), "{layout:?}");
+    }
+    let longer = made(TensorLayout::new([9, 8], [8, 8]));
+    assert!(matches!(longer, Err(RuntimeError::TensorLength { needed: 288, given: 256 })));
+    // The last row needs no gap behind it.
+    assert!(made(TensorLayout::new([4, 4], [4, 4]).strides([20])).is_ok());
+    let function = device.load_ptx(TILES).unwrap().load_function("move").unwrap();
+    let map = made(layout()).unwrap();
+    let args = vec![(&map).into(), (&buffer).into(), RawArg::from(4u32), RawArg::from(1u32)];
+    let (_, _, violation) = refused(launch(&stream, &function, args, shape(1, 1, 0)));
+    assert!(matches!(violation, Violation::ParameterSize { index: 1, given: 8, needed: 128, .. }));
+}
+
+/// A kernel of the DSL: each block doubles 16 rows, 32 columns at a time. `before` numbers of shared memory stand before
+/// the tile.
+fn doubling(before: u32) -> Built {
+    let built = build("double", &LaunchRule::new(128), Arch::sm(90), |k| {
+        let (x, y) = (k.tensor_map::<f32>("x"), k.tensor_map::<f32>("y"));
+        let steps = k.scalar::<u32>("steps");
+        let own = k.shared::<f32>(before);
+        own.st(k.tid(), k.f32(2.0));
+        let (tile, arrived) = (k.tile::<f32>(16 * 32), k.tile_barrier(1));
+        let (is_first, factor) = (k.tid().eq(0), own.ld(k.tid()));
+        k.each(k.range(k.u32(0)..steps), |step| {
+            let at = [(step * 32).bits::<i32>(), (k.ctaid() * 16).bits::<i32>()];
+            k.when(is_first, || {
+                arrived.expect(4 * 16 * 32);
+                x.load(at, tile, arrived);
+            });
+            arrived.wait(step & 1);
+            k.each(k.strided(16 * 32), |i| tile.st(i, tile.ld(i) * factor));
+            k.fence_async();
+            k.sync();
+            k.when(is_first, || {
+                y.store(at, tile);
+                k.bulk_commit();
+                k.bulk_wait_read(0);
+            });
+        });
+        k.when(is_first, || k.bulk_wait(0));
+    });
+    built.unwrap_or_else(|mistakes| panic!("{mistakes}"))
+}
+
+#[test]
+fn kernels_of_the_dsl_copy_tiles() {
+    let device = device();
+    let stream = device.default_stream();
+    // More shared memory than a kernel may have without asking for it, so that tiles are behind what is asked for.
+    for before in [132, 13 << 10] {
+        let built = doubling(before);
+        let info = warpwright_ptx::verify(&built.module).unwrap();
+        let function = device.load(&built.module, &info).unwrap().load_function("double").unwrap();
+        function.set_max_dynamic_shared(built.launch.dynamic_shared).unwrap();
+        let numbers: Vec<f32> = (0..40 * 68).map(|at| at as f32).collect();
+        let (x, y) = (stream.clone_htod(&numbers).unwrap(), stream.alloc_zeros::<f32>(40 * 68).unwrap());
+        let layout = TensorLayout::new([40, 65], [16, 32]).strides([68]).swizzle(TensorSwizzle::B128);
+        let [x, from] = [&x; 2].map(|x| TensorMap::new(x, &layout).unwrap());
+        assert_eq!(x.as_bytes(), from.as_bytes());
+        let args = vec![(&x).into(), (&TensorMap::new(&y, &layout).unwrap()).into(), RawArg::from(3u32)];
+        launch(&stream, &function, args, shape(3, 128, built.launch.dynamic_shared)).unwrap();
+        let is_in = |at: usize| at % 68 < 65;
+        let want: Vec<f32> = (0..40 * 68).map(|at| if is_in(at) { 2.0 * at as f32 } else { 0.0 }).collect();
+        assert_eq!(stream.clone_dtoh(&y).unwrap(), want);
     }
 }

@@ -80,9 +80,9 @@ pub use check::{
 pub use counters::{BarrierWaits, SpaceTraffic, Traffic};
 pub use decode::{LoadError, ManagedVariable, Unsupported, is_provided, managed_variables};
 pub use device::{
-    Arg, Array, Buffer, Claim, Device, DeviceConfig, DeviceError, Element, Module, Placeholder, Reserved,
-    Running, SavedVariables, Span, Surface, TENSOR_MAP_BYTES, TensorElement, TensorMap, TensorMapError,
-    TensorSwizzle, Texture,
+    Arg, Array, Buffer, Claim, Device, DeviceConfig, DeviceError, Element, Im2col, Im2colMode, Module,
+    Placeholder, Reserved, Running, SavedVariables, Span, Surface, TENSOR_MAP_BYTES, TensorElement,
+    TensorInterleave, TensorMap, TensorMapError, TensorSwizzle, Texture,
 };
 pub use launch::{
     Checks, ClusterRule, Counters, Edge, Edges, LaunchConfig, LaunchError, LineCounters, Options, Progress,

@@ -1,4 +1,5 @@
-//! Copies of tiles of tensors, against an evaluation that knows only where each element of a tile comes from.
+//! Copies of tiles of tensors and of columns of convolutions, against evaluations that know only where each element of a
+//! tile comes from.
 
 use std::fmt::Write;
 use warpwright_vm::*;
@@ -22,41 +23,56 @@ impl Numbers {
 /// Bytes of shared memory, of which the tile begins at a given place.
 const SHARED: usize = 48 << 10;
 
+/// What a copy takes of a tensor.
+#[derive(Clone, Copy, PartialEq)]
+enum How {
+    Tile,
+    Gather,
+    Columns(Im2colMode),
+}
+
 /// Kernels for tensors of that rank: `load` copies a tile to shared memory, and all of that to `out`; `store` does the
 /// opposite, and so does `reduce`, which adds.
-fn kernels(rank: usize, gather: bool) -> String {
-    let (coordinates, mode, scatter) = match gather {
-        true => (5, ".tile::gather4", ".tile::scatter4"),
-        false => (rank, ".tile", ".tile"),
+fn kernels(rank: usize, how: How) -> String {
+    let (coordinates, mode, back, offsets) = match how {
+        How::Tile => (rank, ".tile", ".tile", 0),
+        How::Gather => (5, ".tile::gather4", ".tile::scatter4", 0),
+        How::Columns(Im2colMode::Spatial) => (rank, ".im2col", ".im2col_no_offs", rank - 2),
+        How::Columns(Im2colMode::Wide) => (rank, ".im2col::w", "", 2),
+        How::Columns(Im2colMode::Wide128) => (rank, ".im2col::w::128", "", 2),
     };
     let mut text = String::from(".version 8.7\n.target sm_100a\n.address_size 64\n");
-    let names: Vec<String> = (0..coordinates).map(|at| format!("%c{at}")).collect();
-    let names = names.join(", ");
+    let list = |letter: char, count: usize| -> String {
+        let names: Vec<String> = (0..count).map(|at| format!("%{letter}{at}")).collect();
+        format!("{{{}}}", names.join(", "))
+    };
+    let at = format!("[%rd1, {}]", list('c', coordinates));
+    let filter = if offsets == 0 { String::new() } else { format!(", {}", list('h', offsets)) };
     let load = format!(
-        "cp.async.bulk.tensor.{rank}d.shared::cta.global{mode}.mbarrier::complete_tx::bytes [%r1], [%rd1, {{{names}}}], [bar];"
+        "cp.async.bulk.tensor.{rank}d.shared::cta.global{mode}.mbarrier::complete_tx::bytes [%r1], {at}, [bar]{filter};"
     );
-    let store = format!(
-        "cp.async.bulk.tensor.{rank}d.global.shared::cta{scatter}.bulk_group [%rd1, {{{names}}}], [%r1];"
-    );
-    let reduce = format!(
-        "cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.add.tile.bulk_group [%rd1, {{{names}}}], [%r1];"
-    );
+    let store = format!("cp.async.bulk.tensor.{rank}d.global.shared::cta{back}.bulk_group {at}, [%r1];");
+    let reduce =
+        format!("cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.add{back}.bulk_group {at}, [%r1];");
     let to_tile = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r1], [%rd2], %r2, [bar];";
     let from_tile = "cp.async.bulk.global.shared::cta.bulk_group [%rd2], [%r1], %r2;";
     for (name, first, second) in
         [("load", &*load, from_tile), ("store", to_tile, &*store), ("reduce", to_tile, &*reduce)]
     {
-        if name == "reduce" && gather {
+        if back.is_empty() && name != "load" || name == "reduce" && how == How::Gather {
             continue;
         }
         let mut loads = String::new();
         for at in 0..coordinates {
             writeln!(loads, "    ld.param.s32 %c{at}, [c+{}];", 4 * at).unwrap();
         }
+        for at in 0..offsets {
+            writeln!(loads, "    ld.param.u16 %h{at}, [c+{}];", 20 + 4 * at).unwrap();
+        }
         write!(
             text,
             "
-.visible .entry {name}(.param .align 64 .b8 map[128], .param .align 4 .b8 c[20], .param .u64 bytes, .param .u32 at,
+.visible .entry {name}(.param .align 64 .b8 map[128], .param .align 4 .b8 c[32], .param .u64 bytes, .param .u32 at,
     .param .u32 size)
 {{
     .shared .align 8 .u64 bar;
@@ -64,6 +80,7 @@ fn kernels(rank: usize, gather: bool) -> String {
     .reg .pred %p<2>;
     .reg .b32 %r<8>;
     .reg .b32 %c<5>;
+    .reg .b16 %h<3>;
     .reg .b64 %rd<8>;
     mov.b64 %rd1, map;
     cvta.param.u64 %rd1, %rd1;
@@ -108,7 +125,7 @@ fn sources(map: &TensorMap, at: &[i64], gather: bool) -> Vec<Option<usize>> {
         };
         let inside = (0..rank).all(|dim| (0..map.dims[dim] as i64).contains(&coordinate(dim)));
         let byte = inside.then(|| {
-            let first = coordinate(0) as usize * map.element.bits() as usize / 8;
+            let first = coordinate(0) as usize * unit_bytes(map);
             (1..rank).fold(first, |byte, dim| byte + coordinate(dim) as usize * map.strides[dim - 1] as usize)
         });
         all.push(byte);
@@ -121,6 +138,70 @@ fn sources(map: &TensorMap, at: &[i64], gather: bool) -> Vec<Option<usize>> {
         }
         return all;
     }
+}
+
+/// Bytes of what lies side by side in dimension 0.
+fn unit_bytes(map: &TensorMap) -> usize {
+    map.interleave.slice().map_or(map.element.bits() as usize / 8, |slice| slice as usize)
+}
+
+/// A convolution of images, which says what columns are: the output has one pixel for each place of the filter.
+#[derive(Debug)]
+struct Convolution {
+    /// Along the width, the height and the depth: pixels of an image, places of the filter, its step, pixels of padding
+    /// in front, and how far from the corner of the filter its element is.
+    sizes: Vec<i64>,
+    places: Vec<i64>,
+    steps: Vec<i64>,
+    padding: Vec<i64>,
+    element: Vec<i64>,
+}
+
+impl Convolution {
+    /// Where the filter's element meets the images, for a place of the output: along the width, height, depth, and the
+    /// number of the image.
+    fn input(&self, place: i64) -> Vec<i64> {
+        let mut left = place;
+        let mut input = Vec::new();
+        for dim in 0..self.sizes.len() {
+            let at = left % self.places[dim];
+            left /= self.places[dim];
+            input.push(at * self.steps[dim] - self.padding[dim] + self.element[dim]);
+        }
+        input.push(left);
+        input
+    }
+}
+
+/// Where the channels of pixels come from, in the order of the tile. The coordinates of a pixel are those behind the
+/// channels, or, in slices, all but that of the slice.
+fn columns(map: &TensorMap, at: &[i64], pixels: &[Vec<i64>]) -> Vec<Option<usize>> {
+    let rank = map.dims.len();
+    let is_sliced = map.interleave != TensorInterleave::None;
+    let channels = if is_sliced { 1 } else { i64::from(map.tile[0]) };
+    let mut all = Vec::new();
+    for pixel in pixels {
+        for channel in 0..channels {
+            let mut place = at.to_vec();
+            match is_sliced {
+                true => {
+                    place[..rank - 2].copy_from_slice(&pixel[..rank - 2]);
+                    place[rank - 1] = pixel[rank - 2];
+                }
+                false => {
+                    place[0] += channel;
+                    place[1..].copy_from_slice(pixel);
+                }
+            }
+            let inside = place.iter().zip(&map.dims).all(|(at, size)| (0..*size as i64).contains(at));
+            all.push(inside.then(|| {
+                let outer =
+                    place[1..].iter().zip(&map.strides).map(|(at, stride)| *at as usize * *stride as usize);
+                place[0] as usize * unit_bytes(map) + outer.sum::<usize>()
+            }));
+        }
+    }
+    all
 }
 
 /// Where a byte of a tile is in shared memory, by the tables of the ISA: lines of 128 bytes, and which unit of its
@@ -145,21 +226,31 @@ fn swizzled(swizzle: TensorSwizzle, at: usize) -> usize {
     }
 }
 
-fn some_map(numbers: &mut Numbers, gather: bool) -> TensorMap {
+const SWIZZLES: [TensorSwizzle; 8] = [
+    TensorSwizzle::None,
+    TensorSwizzle::B32,
+    TensorSwizzle::B64,
+    TensorSwizzle::B96,
+    TensorSwizzle::B128,
+    TensorSwizzle::B128Atom32,
+    TensorSwizzle::B128Atom32Flip8,
+    TensorSwizzle::B128Atom64,
+];
+
+/// A map without dimensions but the first, whose rows fit its swizzling; and bytes of a row.
+fn some_row(
+    numbers: &mut Numbers,
+    swizzles: &[TensorSwizzle],
+    interleave: TensorInterleave,
+) -> (TensorMap, u64) {
     use TensorElement::*;
-    let element = numbers.of(&[U8, U16, U32, S32, U64, S64, F16, F32, F64, BF16, TF32]);
-    let rank = if gather { 2 } else { 1 + numbers.below(5) as usize };
+    let element = numbers.of(&[U8, U16, U32, S32, U64, S64, F16, F32, F32Ftz, F64, BF16, TF32, TF32Ftz]);
     let bytes = u64::from(element.bits() / 8);
-    let swizzle = numbers.of(&[
-        TensorSwizzle::None,
-        TensorSwizzle::B32,
-        TensorSwizzle::B64,
-        TensorSwizzle::B96,
-        TensorSwizzle::B128,
-        TensorSwizzle::B128Atom32,
-        TensorSwizzle::B128Atom32Flip8,
-        TensorSwizzle::B128Atom64,
-    ]);
+    let swizzle = match interleave {
+        TensorInterleave::None => numbers.of(swizzles),
+        TensorInterleave::B16 => TensorSwizzle::None,
+        TensorInterleave::B32 => TensorSwizzle::B32,
+    };
     let span = match swizzle {
         TensorSwizzle::B32 => 32,
         TensorSwizzle::B64 => 64,
@@ -167,104 +258,273 @@ fn some_map(numbers: &mut Numbers, gather: bool) -> TensorMap {
         _ => 128,
     };
     let row = (16 * (1 + numbers.below(span / 16))).min(256 * bytes);
-    let mut map = TensorMap::dense(0, element, &[1; 5][..rank], &[1; 5][..rank]);
+    let mut map = TensorMap::dense(0, element, &[1], &[(row / bytes) as u32]);
     map.dims[0] = 1 + numbers.below(2 * row / bytes);
-    map.tile[0] = (row / bytes) as u32;
-    let mut stride = (map.dims[0] * bytes).next_multiple_of(16);
-    for dim in 1..rank {
-        map.dims[dim] = 1 + numbers.below(9);
-        map.tile[dim] = if gather { 1 } else { 1 + numbers.below(7) as u32 };
-        map.steps[dim] = if gather { 1 } else { 1 + numbers.below(3) as u32 };
-        map.strides[dim - 1] = stride + 16 * numbers.below(2);
-        stride = map.strides[dim - 1] * map.dims[dim];
+    (map.swizzle, map.interleave) = (swizzle, interleave);
+    if interleave != TensorInterleave::None {
+        map.dims[0] = 1 + numbers.below(9);
+        map.tile[0] = 1 + numbers.below(7) as u32;
+        map.steps[0] = 1 + numbers.below(3) as u32;
     }
-    map.swizzle = swizzle;
-    map.nan_fill = numbers.below(2) == 0 && matches!(element, F16 | F32 | F64 | BF16 | TF32);
+    map.nan_fill =
+        numbers.below(2) == 0 && matches!(element, F16 | F32 | F32Ftz | F64 | BF16 | TF32 | TF32Ftz);
+    (map, row)
+}
+
+/// More dimensions, with gaps between rows.
+fn with_dims(numbers: &mut Numbers, map: &mut TensorMap, sizes: &[u64]) {
+    let mut stride = (map.dims[0] * unit_bytes(map) as u64).next_multiple_of(32);
+    for &size in sizes {
+        stride += 32 * numbers.below(2);
+        map.strides.push(stride);
+        map.dims.push(size);
+        map.steps.push(1);
+        stride *= size;
+    }
+}
+
+fn some_map(numbers: &mut Numbers, gather: bool) -> TensorMap {
+    use TensorInterleave::{B16, B32, None};
+    let rank = if gather { 2 } else { 1 + numbers.below(5) as usize };
+    let interleave = if rank < 3 { None } else { numbers.of(&[None, None, B16, B32]) };
+    let (mut map, _) = some_row(numbers, &SWIZZLES, interleave);
+    let sizes: Vec<u64> = (1..rank).map(|_| 1 + numbers.below(9)).collect();
+    with_dims(numbers, &mut map, &sizes);
+    for dim in 1..rank {
+        let is_one = gather || interleave != None && dim == rank - 2;
+        map.tile.push(if is_one { 1 } else { 1 + numbers.below(7) as u32 });
+        map.steps[dim] = if gather { 1 } else { 1 + numbers.below(3) as u32 };
+    }
     map
+}
+
+/// Columns of a convolution, the coordinates and offsets of a copy of them, and where their elements come from.
+fn some_columns(numbers: &mut Numbers) -> (TensorMap, Vec<i64>, Vec<i64>, Vec<Option<usize>>) {
+    use TensorInterleave::{B16, B32, None};
+    let mode = numbers.of(&[Im2colMode::Spatial, Im2colMode::Spatial, Im2colMode::Wide, Im2colMode::Wide128]);
+    let is_wide = mode != Im2colMode::Spatial;
+    let rank = 3 + numbers.below(3) as usize;
+    let interleave = if is_wide { None } else { numbers.of(&[None, None, B16, B32]) };
+    let swizzles = match mode {
+        Im2colMode::Spatial => &SWIZZLES[..],
+        Im2colMode::Wide => &SWIZZLES[2..6],
+        Im2colMode::Wide128 => &SWIZZLES[4..6],
+    };
+    let (mut map, _) = some_row(numbers, swizzles, interleave);
+    let is_sliced = interleave != None;
+    let mut sizes = [0; 4].map(|_| 1 + numbers.below(6));
+    // In slices dimension 0 is the width, and the last but one counts slices.
+    if is_sliced {
+        map.dims[0] = sizes[0];
+        map.tile[0] = 1 + numbers.below(256) as u32;
+        sizes.rotate_left(1);
+    }
+    with_dims(numbers, &mut map, &sizes[..rank - 1]);
+    let first = usize::from(!is_sliced);
+    let image = if is_wide { 1 } else { rank - 2 };
+    let is_plain = numbers.below(3) == 0;
+    let mut below = |count: u64| if is_plain { 0 } else { numbers.below(count) as i64 };
+    let (mut lower, mut upper) = (Vec::new(), Vec::new());
+    let mut conv = Convolution {
+        sizes: map.dims[first..first + image].iter().map(|&size| size as i64).collect(),
+        places: Vec::new(),
+        steps: Vec::new(),
+        padding: Vec::new(),
+        element: Vec::new(),
+    };
+    for dim in 0..image {
+        let (size, step, padding) = (conv.sizes[dim], 1 + below(3), below(3));
+        // A filter of this size, at distances of one another.
+        let filter = 1 + below(3);
+        let distance = 1 + below(2);
+        let span = (filter - 1) * distance + 1;
+        let places = ((size + 2 * padding - span).max(0)) / step + 1;
+        conv.places.push(places);
+        conv.steps.push(step);
+        conv.padding.push(padding);
+        conv.element.push(below(filter as u64) * distance);
+        lower.push(-padding as i32);
+        upper.push(((places - 1) * step + 1 - size - padding) as i32);
+        map.steps[first + dim] = step as u32;
+    }
+    let images = map.dims[rank - 1] as i64;
+    let start = numbers.below((conv.places.iter().product::<i64>() * (images + 1)) as u64) as i64;
+    let pixels = 1 + numbers.below(60) as i64;
+    let halo = if is_wide { numbers.below(4) as i64 } else { 0 };
+    map.tile.truncate(1);
+    map.tile.push(pixels as u32);
+    map.im2col = Some(Im2col { mode, lower, upper });
+    let mut at = vec![0; rank];
+    let offsets = if is_wide { vec![halo, conv.element[0]] } else { conv.element.clone() };
+    // The corner of the filter.
+    let corner: Vec<i64> =
+        conv.input(start).iter().zip(conv.element.iter().chain([&0])).map(|(at, by)| at - by).collect();
+    at[first..first + image].copy_from_slice(&corner[..image]);
+    at[rank - 1] = corner[image];
+    match is_sliced {
+        true => at[rank - 2] = numbers.below(map.dims[rank - 2]) as i64,
+        false if is_plain => at[0] = numbers.below(map.dims[0]) as i64,
+        false => at[0] = numbers.below(map.dims[0] + 4) as i64 - 2,
+    }
+    if is_wide {
+        // The other dimensions of an image stay.
+        for (at, size) in at[2..rank - 1].iter_mut().zip(&map.dims[2..]) {
+            *at = numbers.below(size + 2) as i64 - 1;
+        }
+    }
+    // The first pixel of a row may be before the box.
+    let early = is_wide && start % conv.places[0] == 0 && numbers.below(2) == 0;
+    if early {
+        at[1] -= conv.steps[0];
+    }
+    let pixel = |index: i64| {
+        let input = conv.input(start + (index - i64::from(early)).max(0));
+        let mut pixel = at[first..].to_vec();
+        if is_sliced {
+            pixel = vec![0; rank - 1];
+        }
+        pixel[..image].copy_from_slice(&input[..image]);
+        pixel[rank - 2] = input[image];
+        if early && index == 0 {
+            pixel[0] -= conv.steps[0];
+        }
+        pixel
+    };
+    let order: Vec<i64> = match mode {
+        Im2colMode::Wide128 => {
+            (0..128).chain((0..halo).flat_map(|halo| (1..5).map(move |part| 32 * part + halo))).collect()
+        }
+        _ => (0..pixels + halo).collect(),
+    };
+    let pixels: Vec<Vec<i64>> = order.into_iter().map(pixel).collect();
+    let sources = columns(&map, &at, &pixels);
+    (map, at, offsets, sources)
 }
 
 fn checked() -> Options {
     Options { checks: Checks::ALL, ..Options::default() }
 }
 
+struct Modules {
+    device: Device,
+    tiles: Vec<Module>,
+    gathers: Module,
+    columns: Vec<[Module; 3]>,
+}
+
+impl Modules {
+    fn new() -> Modules {
+        let mut config = DeviceConfig::default();
+        config.arch.sm = 100;
+        let device = Device::new(config).unwrap();
+        let load = |rank, how| device.load_ptx(&kernels(rank, how)).unwrap();
+        let modes = [Im2colMode::Spatial, Im2colMode::Wide, Im2colMode::Wide128];
+        Modules {
+            tiles: (1..=5).map(|rank| load(rank, How::Tile)).collect(),
+            gathers: load(2, How::Gather),
+            columns: (3..=5).map(|rank| modes.map(|mode| load(rank, How::Columns(mode)))).collect(),
+            device,
+        }
+    }
+
+    fn of(&self, how: How, rank: usize) -> &Module {
+        match how {
+            How::Tile => &self.tiles[rank - 1],
+            How::Gather => &self.gathers,
+            How::Columns(mode) => &self.columns[rank - 3][mode as usize - 1],
+        }
+    }
+}
+
+/// The bytes of a map and of a copy's place.
+fn arguments(map: &TensorMap, at: &[i64], offsets: &[i64]) -> [Arg; 2] {
+    let numbers = at.iter().chain([0; 5].iter()).take(5).chain(offsets).chain([0; 3].iter()).take(8);
+    [
+        Arg::Bytes(map.to_bytes().unwrap().to_vec()),
+        Arg::Bytes(numbers.flat_map(|&number| (number as i32).to_le_bytes()).collect()),
+    ]
+}
+
 #[test]
 fn tiles_are_where_their_elements_say() {
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
-    let mut config = DeviceConfig::default();
-    config.arch.sm = 100;
-    let device = Device::new(config).unwrap();
-    let modules: Vec<_> = (1..=5).map(|rank| device.load_ptx(&kernels(rank, false)).unwrap()).collect();
-    let gathers = device.load_ptx(&kernels(2, true)).unwrap();
-    let (mut outside, mut halves) = (0, 0);
-    for round in 0..400 {
+    let modules = Modules::new();
+    let device = &modules.device;
+    let (mut outside, mut halves, mut sliced, mut stored) = (0, 0, 0, [0; 2]);
+    for round in 0..900 {
         let gather = round % 5 == 0;
-        let mut map = some_map(&mut numbers, gather);
+        let (mut map, mut at, offsets, sources, how) = match round % 2 {
+            0 => {
+                let (map, at, offsets, sources) = some_columns(&mut numbers);
+                let how = How::Columns(map.im2col.as_ref().unwrap().mode);
+                (map, at, offsets, sources, how)
+            }
+            _ => {
+                let map = some_map(&mut numbers, gather);
+                let mut at: Vec<i64> =
+                    map.dims.iter().map(|size| numbers.below(size + 4) as i64 - 2).collect();
+                if gather {
+                    at.truncate(1);
+                    at.extend((0..4).map(|_| numbers.below(map.dims[1] + 2) as i64 - 1));
+                }
+                let sources = sources(&map, &at, gather);
+                (map, at, Vec::new(), sources, if gather { How::Gather } else { How::Tile })
+            }
+        };
         let rank = map.dims.len();
-        let row = map.dims[0] * u64::from(map.element.bits() / 8);
+        let unit = unit_bytes(&map);
+        let row = map.dims[0] * unit as u64;
         let bytes = (1..rank).fold(row, |sum, dim| sum + (map.dims[dim] - 1) * map.strides[dim - 1]);
         let contents: Vec<u8> = (0..bytes).map(|_| numbers.below(256) as u8).collect();
         let tensor = device.alloc_zeros::<u8>(contents.len()).unwrap();
         tensor.write(&contents).unwrap();
         map.address = tensor.address();
-        let mut at: Vec<i64> = (0..rank).map(|dim| numbers.below(map.dims[dim] + 4) as i64 - 2).collect();
-        if gather {
-            at = [at[0]]
-                .into_iter()
-                .chain((0..4).map(|_| numbers.below(map.dims[1] + 2) as i64 - 1))
-                .collect();
-        }
         let bytes = map.element.bits() as usize / 8;
-        let sources = sources(&map, &at, gather);
-        let total = sources.len() * bytes;
+        let total = sources.len() * unit;
         let first = 128 * numbers.below(9) as usize;
         if total + first > SHARED {
             continue;
         }
         outside += usize::from(sources.iter().any(Option::is_none));
+        sliced += usize::from(map.interleave != TensorInterleave::None);
         let nan = match map.element {
             TensorElement::F16 | TensorElement::BF16 => 0x7fff_u64,
             TensorElement::F64 => 0x7fff_ffff_ffff_ffff,
             _ => 0x7fff_ffff,
         };
         let fill = if map.nan_fill { nan } else { 0 };
+        let rounds = matches!(map.element, TensorElement::TF32 | TensorElement::TF32Ftz);
         // The tile in shared memory, swizzling undone.
         let place = |byte: usize| swizzled(map.swizzle, first + byte) - first;
         let mut tile = vec![0; total.next_multiple_of(128) + 128];
         for (index, source) in sources.iter().enumerate() {
-            for byte in 0..bytes {
-                let value = source.map_or((fill >> (8 * byte)) as u8, |source| match map.element {
-                    TensorElement::TF32 => rounded(&contents[source..source + 4])[byte],
-                    _ => contents[source + byte],
+            for byte in 0..unit {
+                let value = source.map_or((fill >> (8 * (byte % bytes))) as u8, |source| match rounds {
+                    true => rounded(&contents[source + byte / 4 * 4..][..4])[byte % 4],
+                    false => contents[source + byte],
                 });
-                let there = place(index * bytes + byte);
+                let there = place(index * unit + byte);
                 tile.resize(tile.len().max(there + 1), 0);
                 tile[there] = value;
             }
         }
         // What has 8 bits may be two elements of 4.
         let mut said = map.clone();
-        if map.element == TensorElement::U8 && map.tile[0] <= 128 && numbers.below(2) == 0 {
+        let is_sliced = map.interleave != TensorInterleave::None;
+        if map.element == TensorElement::U8 && !is_sliced && map.tile[0] <= 128 && numbers.below(2) == 0 {
             said.element = TensorElement::B4x16;
             (said.dims[0], said.tile[0], at[0]) = (2 * map.dims[0], 2 * map.tile[0], 2 * at[0]);
             halves += 1;
         }
-        let module = if gather { &gathers } else { &modules[rank - 1] };
-        let coordinates = at.iter().map(|&at| at as i32).chain([0; 5]).take(5);
-        let coordinates: Vec<u8> = coordinates.flat_map(i32::to_le_bytes).collect();
         let launch = |kernel: &str, memory: &Buffer<u8>| {
-            let args = [
-                Arg::Bytes(said.to_bytes().unwrap().to_vec()),
-                Arg::Bytes(coordinates.clone()),
-                Arg::buffer(memory),
-                Arg::U32(first as u32),
-                Arg::U32(total as u32),
-            ];
+            let [said, at] = arguments(&said, &at, &offsets);
+            let args = [said, at, Arg::buffer(memory), Arg::U32(first as u32), Arg::U32(total as u32)];
             let config = LaunchConfig::new(1, 1);
-            device.launch(module, kernel, &config, &args, &checked()).unwrap().wait()
+            device.launch(modules.of(how, rank), kernel, &config, &args, &checked()).unwrap().wait()
         };
         let run = |kernel: &str, memory: &Buffer<u8>| {
             let report = launch(kernel, memory);
-            assert!(report.is_clean(), "round {round}, {kernel}: {map:?} at {at:?}: {report}");
+            assert!(report.is_clean(), "round {round}, {kernel}: {map:?} at {at:?} + {offsets:?}: {report}");
         };
         // A swizzled tile that does not fill its lines leaves holes within, which nothing else may touch.
         let is_whole = (0..total).all(|byte| place(byte) < total);
@@ -273,7 +533,16 @@ fn tiles_are_where_their_elements_say() {
         }
         let memory = device.alloc_zeros::<u8>(total).unwrap();
         run("load", &memory);
-        assert_eq!(memory.read(), tile[..total], "round {round}: {map:?} at {at:?}");
+        assert_eq!(memory.read(), tile[..total], "round {round}: {map:?} at {at:?} + {offsets:?}");
+        if let Some(im2col) = &map.im2col {
+            let is_within = im2col.mode == Im2colMode::Spatial
+                && im2col.lower.iter().all(|&corner| corner >= 0)
+                && im2col.upper.iter().all(|&corner| corner <= 0)
+                && at.iter().chain(&offsets).all(|&at| at >= 0);
+            if !is_within || offsets.iter().any(|&offset| offset != 0) {
+                continue;
+            }
+        }
         if map.swizzle == TensorSwizzle::B128Atom32Flip8 {
             let trap = launch("store", &memory).trap;
             assert_eq!(trap.map(|trap| trap.kind), Some(TrapKind::BadOperand), "that is for loads");
@@ -284,30 +553,33 @@ fn tiles_are_where_their_elements_say() {
             continue;
         }
         // Back to where it came from, each byte one more.
-        if map.element == TensorElement::TF32 {
+        if rounds {
             // What a load rounds is no other tile's contents.
             continue;
         }
         let changed: Vec<u8> = tile[..total].iter().map(|byte| byte.wrapping_add(1)).collect();
         memory.write(&changed).unwrap();
         run("store", &memory);
+        stored[usize::from(map.im2col.is_some())] += 1;
         let mut want = contents.clone();
         for source in sources.iter().flatten() {
-            want[*source..source + bytes].iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
+            want[*source..source + unit].iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
         }
         assert_eq!(tensor.read(), want, "round {round}: {map:?} at {at:?}");
         if map.element == TensorElement::U32 && !gather {
             run("reduce", &memory);
-            for source in sources.iter().flatten() {
-                let value = &mut want[*source..source + 4];
+            for source in sources.iter().flatten().flat_map(|source| (*source..source + unit).step_by(4)) {
+                let value = &mut want[source..source + 4];
                 let sum = u32::from_le_bytes((&*value).try_into().unwrap()).wrapping_mul(2);
                 value.copy_from_slice(&sum.to_le_bytes());
             }
             assert_eq!(tensor.read(), want, "round {round}: {map:?} at {at:?}");
         }
     }
-    assert!(outside > 100, "{outside} of the tiles were partly outside");
+    assert!(outside > 200, "{outside} of the tiles were partly outside");
     assert!(halves > 5, "{halves} of the maps had elements of 4 bits");
+    assert!(sliced > 100, "{sliced} of the maps had slices of channels");
+    assert!(stored.iter().all(|&stored| stored > 20), "{stored:?} of tiles and columns were stored");
 }
 
 /// The bytes of a number, rounded to 10 bits of the fraction.
@@ -332,6 +604,186 @@ fn distinct(sources: &[Option<usize>]) -> bool {
     all.len() == count
 }
 
+/// 16 elements that are padded have 16 bytes in shared memory; stores of those of 6 bits take the lower bits of bytes.
+#[test]
+fn padded_elements_have_gaps() {
+    let mut numbers = Numbers(0x0dd0_cafe_f00d_1dea);
+    let modules = Modules::new();
+    let device = &modules.device;
+    for round in 0..60 {
+        let element = numbers.of(&[TensorElement::B4x16P64, TensorElement::B6x16P32]);
+        let bits = element.bits() as usize;
+        let swizzles = [TensorSwizzle::None, TensorSwizzle::B128, TensorSwizzle::B128Atom32];
+        let rows = 1 + numbers.below(5);
+        let mut map = TensorMap::dense(
+            0,
+            element,
+            &[128 * (1 + numbers.below(3)), 1 + numbers.below(5)],
+            &[128, rows as u32],
+        );
+        map.swizzle = numbers.of(&swizzles);
+        map.strides[0] += 32 * numbers.below(2);
+        let is_columns = round % 3 == 0;
+        let rank = if is_columns { 3 } else { 2 };
+        if is_columns {
+            // The same rows, each a pixel of one image.
+            let corners = Im2col { mode: Im2colMode::Spatial, lower: vec![0], upper: vec![0] };
+            (map.im2col, map.tile[1]) = (Some(corners), rows as u32);
+            map.strides.push(map.strides[0] * map.dims[1]);
+            map.dims.push(1);
+            map.steps.push(1);
+        }
+        let bytes = (map.strides[0] * map.dims[1]) as usize;
+        let contents: Vec<u8> = (0..bytes).map(|_| numbers.below(256) as u8).collect();
+        let tensor = device.alloc_zeros::<u8>(bytes).unwrap();
+        tensor.write(&contents).unwrap();
+        map.address = tensor.address();
+        let mut at = vec![128 * numbers.below(4) as i64 - 128 * i64::from(!is_columns), 0, 0];
+        at.truncate(rank);
+        at[1] = numbers.below(map.dims[1]) as i64;
+        // The bit where an element is in memory.
+        let element_at = |memory: &[u8], bit: usize| {
+            (0..bits).fold(0u8, |value, at| value | (memory[(bit + at) / 8] >> ((bit + at) % 8) & 1) << at)
+        };
+        let places: Vec<Option<usize>> = (0..rows as i64 * 128)
+            .map(|index| {
+                let (row, column) = (at[1] + index / 128, at[0] + index % 128);
+                let inside =
+                    (0..map.dims[1] as i64).contains(&row) && (0..map.dims[0] as i64).contains(&column);
+                inside.then(|| 8 * row as usize * map.strides[0] as usize + column as usize * bits)
+            })
+            .collect();
+        let count = places.len();
+        let launch = |kernel: &str, memory: &Buffer<u8>, size: usize, options: &Options| {
+            let [map_bytes, at] = arguments(&map, &at, &[0; 3]);
+            let args = [map_bytes, at, Arg::buffer(memory), Arg::U32(0), Arg::U32(size as u32)];
+            let how = if is_columns { How::Columns(Im2colMode::Spatial) } else { How::Tile };
+            device
+                .launch(modules.of(how, rank), kernel, &LaunchConfig::new(1, 1), &args, options)
+                .unwrap()
+                .wait()
+        };
+        // An mbarrier counts bytes of elements, and the second half of the tile is copied with the same number.
+        let memory = device.alloc_zeros::<u8>(count).unwrap();
+        let report = launch("load", &memory, count * bits / 8, &Options::default());
+        assert_eq!(report.trap.map(|trap| trap.message), None, "round {round}: {map:?} at {at:?}");
+        let (loaded, mut is_sound) = (memory.read(), true);
+        for (index, place) in
+            places.iter().enumerate().filter(|(index, _)| index / 16 * 16 + 16 <= count * bits / 8)
+        {
+            let there = swizzled(map.swizzle, index / 16 * 16);
+            if there + 16 <= count * bits / 8 {
+                let unit = &loaded[there..there + 16];
+                is_sound &=
+                    element_at(unit, index % 16 * bits) == place.map_or(0, |bit| element_at(&contents, bit));
+            }
+        }
+        assert!(is_sound, "round {round}: {map:?} at {at:?}");
+        // What stands behind 16 elements is nothing that a program may read.
+        let fresh = device.alloc::<u8>(count * bits / 8).unwrap();
+        assert!(launch("load", &fresh, count * bits / 8, &checked()).is_clean());
+        let is_written = |data| fresh.unwritten_output("load", "memory", 16, &[data]).is_none();
+        let data = 2 * bits as u64;
+        assert!(is_written((0, data)), "round {round}: {map:?} at {at:?}");
+        assert!(!is_written((data, 16 - data)), "round {round}: {map:?} at {at:?}");
+        if element == TensorElement::B4x16P64 || at[0] < 0 {
+            let trap = launch("store", &memory, count, &checked()).trap;
+            let for_loads = element == TensorElement::B4x16P64;
+            assert_eq!(trap.map(|trap| trap.kind), for_loads.then_some(TrapKind::BadOperand));
+            continue;
+        }
+        let tile: Vec<u8> = (0..count).map(|_| numbers.below(256) as u8).collect();
+        memory.write(&tile).unwrap();
+        let report = launch("store", &memory, count, &checked());
+        assert!(report.is_clean(), "round {round}: {map:?} at {at:?}: {report}");
+        let mut want = contents.clone();
+        for (index, bit) in places.iter().enumerate().filter_map(|(index, place)| Some((index, (*place)?))) {
+            let value = tile[swizzled(map.swizzle, index)];
+            for at in 0..6 {
+                let (byte, shift) = ((bit + at) / 8, (bit + at) % 8);
+                want[byte] = want[byte] & !(1 << shift) | (value >> at & 1) << shift;
+            }
+        }
+        assert_eq!(tensor.read(), want, "round {round}: {map:?} at {at:?}");
+    }
+}
+
+/// Sums of numbers too small to be normal stay, or become zero where the type says so.
+#[test]
+fn flushing_types_flush_sums() {
+    let modules = Modules::new();
+    let memory = modules.device.alloc_zeros::<u8>(64).unwrap();
+    let tensor = modules.device.alloc_zeros::<u32>(16).unwrap();
+    for (element, sum) in [(TensorElement::F32, 3), (TensorElement::F32Ftz, 0)] {
+        tensor.write(&[1; 16]).unwrap();
+        memory.write(&[2, 0, 0, 0].repeat(16)).unwrap();
+        let map = TensorMap::dense(tensor.address(), element, &[16], &[16]);
+        let [map, at] = arguments(&map, &[0], &[]);
+        let args = [map, at, Arg::buffer(&memory), Arg::U32(0), Arg::U32(64)];
+        let launch =
+            modules.device.launch(&modules.tiles[0], "reduce", &LaunchConfig::new(1, 1), &args, &checked());
+        assert!(launch.unwrap().wait().is_clean());
+        assert_eq!(tensor.read(), [sum; 16], "{element:?}");
+    }
+}
+
+/// What columns may not be asked for, is a trap.
+#[test]
+fn columns_that_are_not_allowed_are_named() {
+    let modules = Modules::new();
+    let memory = modules.device.alloc_zeros::<u8>(1 << 16).unwrap();
+    let map = |mode, lower: &[i32], upper: &[i32]| {
+        let im2col = Im2col { mode, lower: lower.to_vec(), upper: upper.to_vec() };
+        let mut map =
+            TensorMap::columns(memory.address(), TensorElement::U32, &[16, 8, 8, 4], [16, 4], im2col);
+        map.swizzle = if mode == Im2colMode::Spatial { TensorSwizzle::None } else { TensorSwizzle::B64 };
+        map
+    };
+    use Im2colMode::{Spatial, Wide, Wide128};
+    let padded = || map(Spatial, &[-1, -1], &[-1, -1]);
+    let within = || map(Spatial, &[0, 0], &[-2, -2]);
+    let wide = || map(Wide, &[-1], &[1]);
+    let sliced = TensorMap {
+        interleave: TensorInterleave::B16,
+        swizzle: TensorSwizzle::B32,
+        strides: vec![128, 1024, 2048],
+        dims: vec![8, 8, 2, 4],
+        ..padded()
+    };
+    let tile = TensorMap { im2col: None, tile: vec![16, 1, 1, 1], ..padded() };
+    let ok = None;
+    let bad = Some(TrapKind::BadOperand);
+    let cases = [
+        (padded(), Spatial, "load", [0, -1, -1, 0], [2, 2], ok),
+        (padded(), Spatial, "load", [0, -1, -2, 0], [0, 0], bad),
+        (padded(), Spatial, "load", [0, 7, 0, 0], [0, 0], bad),
+        (padded(), Spatial, "load", [0, 0, 0, 9], [255, 0], ok),
+        (padded(), Spatial, "load", [0, 0, 0, 0], [256, 0], bad),
+        (padded(), Wide, "load", [0, 0, 0, 0], [0, 0], bad),
+        (padded(), Spatial, "store", [0, 0, 0, 0], [0, 0], bad),
+        (within(), Spatial, "store", [0, 5, 5, 0], [0, 0], ok),
+        (within(), Spatial, "store", [0, 6, 5, 0], [0, 0], bad),
+        (within(), Spatial, "store", [-1, 5, 5, 0], [0, 0], bad),
+        (within(), Spatial, "reduce", [0, 5, 5, 0], [0, 0], ok),
+        (wide(), Wide, "load", [0, -2, 5, 0], [0, 31], ok),
+        (wide(), Wide, "load", [0, 8, 5, 0], [0, 31], ok),
+        (wide(), Wide, "load", [0, 9, 5, 0], [0, 0], bad),
+        (wide(), Wide, "load", [0, 0, 5, 0], [512, 0], bad),
+        (wide(), Wide, "load", [0, 0, 5, 0], [0, 32], bad),
+        (wide(), Wide128, "load", [0, 0, 5, 0], [0, 0], bad),
+        (map(Wide128, &[0], &[0]), Wide128, "load", [0, 0, 5, 0], [32, 0], bad),
+        (sliced, Spatial, "load", [0, 0, 0, 0], [0, 0], Some(TrapKind::Unsupported)),
+        (tile, Spatial, "load", [0, 0, 0, 0], [0, 0], bad),
+    ];
+    for (case, (map, mode, kernel, at, offsets, trap)) in cases.into_iter().enumerate() {
+        let [map, at] = arguments(&map, &at, &offsets);
+        let args = [map, at, Arg::buffer(&memory), Arg::U32(0), Arg::U32(256)];
+        let module = modules.of(How::Columns(mode), 4);
+        let launch = modules.device.launch(module, kernel, &LaunchConfig::new(1, 1), &args, &checked());
+        assert_eq!(launch.unwrap().wait().trap.map(|trap| trap.kind), trap, "case {case}");
+    }
+}
+
 /// Whatever a map and coordinates say, the launch ends, with findings or without.
 #[test]
 fn maps_that_mean_nothing_end() {
@@ -339,7 +791,7 @@ fn maps_that_mean_nothing_end() {
     let mut config = DeviceConfig::default();
     config.arch.sm = 100;
     let device = Device::new(config).unwrap();
-    let modules: Vec<_> = (1..=5).map(|rank| device.load_ptx(&kernels(rank, false)).unwrap()).collect();
+    let modules: Vec<_> = (1..=5).map(|rank| device.load_ptx(&kernels(rank, How::Tile)).unwrap()).collect();
     let memory = device.alloc_zeros::<u8>(4096).unwrap();
     let mut valid = 0;
     for _ in 0..600 {
@@ -352,7 +804,7 @@ fn maps_that_mean_nothing_end() {
         }
         valid += usize::from(TensorMap::from_bytes(&bytes).is_ok());
         let extremes = [0, 1, -1, i32::MAX, i32::MIN, 1 << 20];
-        let coordinates: Vec<u8> = (0..5).flat_map(|_| numbers.of(&extremes).to_le_bytes()).collect();
+        let coordinates: Vec<u8> = (0..8).flat_map(|_| numbers.of(&extremes).to_le_bytes()).collect();
         let args = [
             Arg::Bytes(bytes.to_vec()),
             Arg::Bytes(coordinates),
@@ -374,7 +826,7 @@ fn what_is_no_map_is_named() {
     let mut config = DeviceConfig::default();
     config.arch.sm = 100;
     let device = Device::new(config).unwrap();
-    let module = device.load_ptx(&kernels(2, false)).unwrap();
+    let module = device.load_ptx(&kernels(2, How::Tile)).unwrap();
     let memory = device.alloc_zeros::<u8>(4096).unwrap();
     let map = TensorMap::dense(memory.address(), TensorElement::F32, &[16, 16], &[16, 4]);
     let good = map.to_bytes().unwrap();
@@ -390,14 +842,14 @@ fn what_is_no_map_is_named() {
         (other, false),
         // Interleaving, a type, swizzling and a rank that are not there, and an address.
         (changed(30, 1), false),
-        (changed(29, 8), false),
+        (changed(29, 16), false),
         (changed(31, 9), false),
         (changed(28, 7), false),
         (changed(0, 8), false),
     ] {
         let args = [
             Arg::Bytes(bytes.to_vec()),
-            Arg::Bytes(vec![0; 20]),
+            Arg::Bytes(vec![0; 32]),
             Arg::buffer(&memory),
             Arg::U32(0),
             Arg::U32(256),

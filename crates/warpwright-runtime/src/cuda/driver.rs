@@ -3,7 +3,7 @@
 use super::config::CudaConfig;
 use super::context::{self, Context};
 use super::deferred_free::DeferredFree;
-use super::error::CallError;
+use super::error::{CallError, check};
 use super::event::Spares;
 use super::faults::{Faults, Suspects, ends_context};
 use super::handles::Stream;
@@ -13,7 +13,7 @@ use super::memory::{Allocator, Memory};
 use super::module::{Loader, Target};
 use super::shutdown;
 use super::staging::{Lane, Staging};
-use super::sys::CUdevice_attribute as Attribute;
+use super::sys::{self, CUdevice_attribute as Attribute};
 use super::timeline::{StreamHandle, Timeline, Timelines};
 use crate::backend;
 use crate::device::{DeviceStatistics, Properties};
@@ -21,6 +21,7 @@ use crate::error::Result;
 use crate::pool::Point;
 use crate::stream::StreamState;
 use cudarc::driver::{CudaContext, CudaStream};
+use std::ffi::{c_uint, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use warpwright_ptx::ir;
@@ -219,6 +220,35 @@ impl Driver {
     /// Bytes of free memory: not in use by this process or another one.
     pub(crate) fn free_memory(&self) -> Result<u64> {
         self.answer("a query", self.allocator.room())
+    }
+
+    /// Encodes a map of tiles.
+    pub(crate) fn encode(
+        &self,
+        map: &warpwright_vm::TensorMap,
+    ) -> Result<[u8; warpwright_vm::TENSOR_MAP_BYTES]> {
+        self.answer("a tensor map", self.context.bind())?;
+        let mut made = sys::TensorMap([0; warpwright_vm::TENSOR_MAP_BYTES]);
+        // SAFETY: it writes the map, and reads as many numbers of each kind as the tensor has dimensions, which
+        // `check` has seen, or one less; the address is no more than a number.
+        let status = unsafe {
+            sys::cuTensorMapEncodeTiled(
+                &mut made,
+                map.element.to_driver().into(),
+                map.dims.len() as c_uint,
+                map.address as *mut c_void,
+                map.dims.as_ptr(),
+                map.strides.as_ptr(),
+                map.tile.as_ptr(),
+                map.steps.as_ptr(),
+                map.interleave as c_uint,
+                map.swizzle.to_driver().into(),
+                0,
+                map.nan_fill.into(),
+            )
+        };
+        self.answer("a tensor map", check("cuTensorMapEncodeTiled", status))?;
+        Ok(made.0)
     }
 
     pub(crate) fn load(

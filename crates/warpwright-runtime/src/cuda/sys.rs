@@ -106,6 +106,11 @@ impl Status {
     pub(crate) const TENSOR_MEMORY_LEAK: Self = Status(721);
 }
 
+/// The map of a tensor. The driver alone knows what is in it.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct TensorMap(pub(crate) [u8; 128]);
+
 /// The type that the bindings have for a parameter, where it is not the same.
 #[cfg(test)]
 macro_rules! theirs {
@@ -160,7 +165,11 @@ macro_rules! functions {
         #[cfg(test)]
         mod signatures {
             use super::*;
-            use cudarc::driver::sys::{CUjit_option, CUresult, CUstreamCaptureMode, CUstreamCaptureStatus};
+            use cudarc::driver::sys::{
+                CUjit_option, CUresult, CUstreamCaptureMode, CUstreamCaptureStatus, CUtensorMap,
+                CUtensorMapDataType, CUtensorMapFloatOOBfill, CUtensorMapInterleave,
+                CUtensorMapL2promotion, CUtensorMapSwizzle,
+            };
 
             $(const _: unsafe fn($(theirs!($type $(, $theirs)?)),*) -> CUresult = cudarc::driver::sys::$name;)*
         }
@@ -354,6 +363,20 @@ functions! {
     cuStreamQuery(stream: CUstream);
     cuStreamSynchronize(stream: CUstream);
     cuStreamWaitEvent(stream: CUstream, event: CUevent, flags: c_uint);
+    cuTensorMapEncodeTiled(
+        map: *mut TensorMap => *mut CUtensorMap,
+        element: c_uint => CUtensorMapDataType,
+        rank: c_uint,
+        address: *mut c_void,
+        dims: *const u64,
+        strides: *const u64,
+        tile: *const u32,
+        steps: *const u32,
+        interleave: c_uint => CUtensorMapInterleave,
+        swizzle: c_uint => CUtensorMapSwizzle,
+        promotion: c_uint => CUtensorMapL2promotion,
+        fill: c_uint => CUtensorMapFloatOOBfill,
+    );
     cuThreadExchangeStreamCaptureMode(mode: *mut CaptureMode => *mut CUstreamCaptureMode);
     cuUserObjectCreate(
         object: *mut CUuserObject,

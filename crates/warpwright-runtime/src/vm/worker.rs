@@ -98,6 +98,13 @@ impl Worker {
         Ok(())
     }
 
+    pub(crate) fn encode(
+        &self,
+        map: &warpwright_vm::TensorMap,
+    ) -> Result<[u8; warpwright_vm::TENSOR_MAP_BYTES]> {
+        Ok(map.to_bytes().map_err(Box::new)?)
+    }
+
     pub(crate) fn free_memory(&self) -> Result<u64> {
         Ok(self.device().free_memory())
     }

@@ -20,8 +20,11 @@ pub use reserved::{Claim, Reserved};
 pub use span::Span;
 pub use start::Running;
 pub(crate) use start::{RESERVED_SHARED, RESERVED_SHARED_USED};
+pub use tensor_map::{
+    Im2col, Im2colMode, TENSOR_MAP_BYTES, TensorElement, TensorInterleave, TensorMap, TensorMapError,
+    TensorSwizzle,
+};
 pub(crate) use tensor_map::{MapField, TENSOR_MAP_ALIGN};
-pub use tensor_map::{TENSOR_MAP_BYTES, TensorElement, TensorMap, TensorMapError, TensorSwizzle};
 pub use texture::{Array, Surface, Texture};
 pub use variable::SavedVariables;
 

@@ -108,7 +108,7 @@ TF32 = 11
 def mapped(descriptor: Any, said: dict[str, Any], address: int) -> list[Any]:
     """The values of a descriptor for a target with TMA: the tensor map, its innermost dimension first."""
     if said.get("is_im2col"):
-        raise ValueError("a tensor descriptor for im2col: the virtual GPU has no such tensor copies")
+        raise ValueError("a tensor descriptor for im2col: its tensor map is not supported")
     shape, strides = list(descriptor.shape), list(descriptor.strides)
     dims = [*shape[:-1], 2 * shape[-1]] if said["fp4_padded"] else shape
     element = TF32 if getattr(descriptor, "round_f32_to_tf32", False) else said["elem_type"]

@@ -9,6 +9,7 @@ mod prefetch;
 mod run;
 mod tensor;
 mod tensor_map;
+mod walk;
 
 pub(super) use linear::in_blocks;
 
@@ -24,16 +25,6 @@ const UNIT: u32 = 16;
 
 pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     d.code.async_proxy |= !matches!(op, Op::CpAsyncBulkPrefetch(_) | Op::CpAsyncBulkPrefetchTensor(_));
-    let mode = match op {
-        Op::CpAsyncBulkTensor(op) => op.load_mode,
-        Op::CpReduceAsyncBulkTensor(op) => op.load_mode,
-        Op::CpAsyncBulkPrefetchTensor(op) => op.load_mode,
-        _ => None,
-    };
-    if tensor::is_im2col(mode) {
-        d.unsupported("cp.async.bulk.tensor.im2col", "of tensor copies, those of a `.tile` are");
-        return true;
-    }
     match op {
         Op::CpAsyncBulk(op) => linear::copy(d, op),
         Op::CpReduceAsyncBulk(op) => linear::reduce(d, op),

@@ -105,6 +105,22 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// The lower 6 bits of each of 16 bytes become 12 bytes.
+    pub(super) fn pack_run(&mut self, read: Touch, from: &Group<'a>, to: &Group<'a>) {
+        if self.launch.options.checks.init {
+            self.look_for_unwritten(read, from, 0);
+            self.define_run(to);
+        }
+        let shared = &mut self.cluster.shared;
+        let bits = (0..16).fold(0u128, |bits, at| {
+            let element = byte(shared, from, from.offsets[0] + at) & 0x3f;
+            bits | u128::from(element) << (6 * at)
+        });
+        for at in 0..u64::from(to.bytes) {
+            set_byte(shared, to, to.offsets[0] + at, (bits >> (8 * at)) as u8);
+        }
+    }
+
     /// Combines each element of one run with that of another.
     pub(super) fn reduce_run(&mut self, by: Reduction, read: Touch, from: &Group<'a>, to: &Group<'a>) {
         if self.launch.options.checks.init {

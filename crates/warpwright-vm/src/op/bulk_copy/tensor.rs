@@ -1,13 +1,14 @@
-//! Copies and reductions of tiles of a tensor.
+//! Copies and reductions of tiles of a tensor, and of columns of a convolution.
 
 use super::agents;
 use super::linear::{barriers_in_blocks, in_blocks};
 use super::run::{Reduction, part};
 use super::tensor_map::map_at;
+use super::walk::{self, Run, Walk};
 use crate::check::Touch;
 use crate::check::race::{AccessKind, Agent};
 use crate::decode::Decoder;
-use crate::device::{TensorElement, TensorMap, TensorSwizzle};
+use crate::device::{Im2colMode, TensorElement, TensorInterleave, TensorMap, TensorSwizzle};
 use crate::launch::TrapKind;
 use crate::machine::{LANES, LanesOf, Machine, Row32, Step};
 use crate::memory::{AccessSpec, Address, Group, Order, RANK_BITS, SpaceKind};
@@ -22,18 +23,17 @@ const TILE_ALIGN: u32 = 128;
 /// Bytes of a tile at most: what an mbarrier counts.
 const MAX_TILE: u64 = (1 << 20) - 1;
 
-fn tile_bytes(map: &TensorMap) -> u64 {
-    map.counts().skip(1).fold(map.row_bytes().into(), |bytes, count| bytes * u64::from(count))
-}
-
 /// A tensor map, and where in the tensor.
 struct TensorPlace {
     map: Address,
     /// Rows of the coordinates, dimension 0 first. For rows of a matrix those of the four follow that of the column.
     coordinates: Vec<u32>,
+    /// Rows of the offsets of columns.
+    offsets: Vec<u32>,
     rank: usize,
     /// Four rows of a matrix.
     rows: bool,
+    columns: Option<Im2colMode>,
 }
 
 impl TensorPlace {
@@ -42,17 +42,21 @@ impl TensorPlace {
         at: &TensorAddress,
         dim: TensorDim,
         mode: Option<LoadMode>,
+        offsets: Option<&Srcs>,
     ) -> TensorPlace {
-        let rows = matches!(mode, Some(LoadMode::Gather4 | LoadMode::Scatter4));
         let coordinates = at.coordinates.first().map_or(&[][..], Srcs::as_slice);
         let coordinates = coordinates.iter().map(|src| d.src32(src, Type::S32)).collect();
-        TensorPlace { map: d.address(&at.base), coordinates, rank: dim.count(), rows }
+        let offsets = offsets.map_or(&[][..], Srcs::as_slice);
+        let offsets = offsets.iter().map(|src| d.src32(src, Type::U16)).collect();
+        let columns = match mode {
+            Some(LoadMode::Im2col | LoadMode::Im2colNoOffs) => Some(Im2colMode::Spatial),
+            Some(LoadMode::Im2colW) => Some(Im2colMode::Wide),
+            Some(LoadMode::Im2colW128) => Some(Im2colMode::Wide128),
+            _ => None,
+        };
+        let rows = matches!(mode, Some(LoadMode::Gather4 | LoadMode::Scatter4));
+        TensorPlace { map: d.address(&at.base), coordinates, offsets, rank: dim.count(), rows, columns }
     }
-}
-
-/// Whether a tile is none, but columns of a convolution.
-pub(super) fn is_im2col(mode: Option<LoadMode>) -> bool {
-    !matches!(mode, None | Some(LoadMode::Tile | LoadMode::Gather4 | LoadMode::Scatter4))
 }
 
 struct Tile {
@@ -69,15 +73,6 @@ struct Tile {
     reduction: Option<BulkReduction>,
 }
 
-/// Elements beside each other that are in the tensor, and in the tile.
-struct Run {
-    /// Where in global memory.
-    address: u64,
-    /// Where in the tile.
-    at: u32,
-    bytes: u32,
-}
-
 fn emit(d: &mut Decoder<'_, '_>, tile: Tile) {
     d.emit_boxed(move |m, _| m.copy_tile(&tile).err().unwrap_or(Step::Next));
 }
@@ -88,7 +83,7 @@ pub(super) fn copy(d: &mut Decoder<'_, '_>, op: &CpAsyncBulkTensor) -> bool {
         (TensorEnd::Tensor(to), TensorEnd::Memory(from)) => (from, to, false),
         _ => return false,
     };
-    let place = TensorPlace::decode(d, tensor, op.dim, op.load_mode);
+    let place = TensorPlace::decode(d, tensor, op.dim, op.load_mode, op.offsets.as_ref());
     let space = if loads { op.space } else { op.source };
     let tile = Tile {
         place,
@@ -105,7 +100,7 @@ pub(super) fn copy(d: &mut Decoder<'_, '_>, op: &CpAsyncBulkTensor) -> bool {
 }
 
 pub(super) fn reduce(d: &mut Decoder<'_, '_>, op: &CpReduceAsyncBulkTensor) {
-    let place = TensorPlace::decode(d, &op.to, op.dim, op.load_mode);
+    let place = TensorPlace::decode(d, &op.to, op.dim, op.load_mode, None);
     let tile = Tile {
         place,
         shared: At::decode(d, &op.from, Some(op.source)),
@@ -121,7 +116,7 @@ pub(super) fn reduce(d: &mut Decoder<'_, '_>, op: &CpReduceAsyncBulkTensor) {
 
 /// A prefetch brings nothing that a program can see, but its map must be one.
 pub(super) fn prefetch(d: &mut Decoder<'_, '_>, op: &CpAsyncBulkPrefetchTensor) {
-    let place = TensorPlace::decode(d, &op.from, op.dim, op.load_mode);
+    let place = TensorPlace::decode(d, &op.from, op.dim, op.load_mode, op.offsets.as_ref());
     d.emit_boxed(move |m, _| {
         let maps = m.addresses(&place.map);
         for lane in LanesOf(m.mask) {
@@ -136,7 +131,7 @@ pub(super) fn prefetch(d: &mut Decoder<'_, '_>, op: &CpAsyncBulkPrefetchTensor) 
 /// The atomic operation on the elements of a tensor; none where there is no such.
 fn reduction(by: BulkReduction, element: TensorElement) -> Option<Reduction> {
     use BulkReduction::{Add, And, Dec, Inc, Max, Min, Or, Xor};
-    use TensorElement::{BF16, F16, F32, F64, S32, S64, U32, U64};
+    use TensorElement::{BF16, F16, F32, F32Ftz, F64, S32, S64, U32, U64};
     let ty = match (by, element) {
         (Add | Min | Max | Inc | Dec, U32) => Type::U32,
         (Add | Min | Max, S32) => Type::S32,
@@ -144,50 +139,24 @@ fn reduction(by: BulkReduction, element: TensorElement) -> Option<Reduction> {
         (Min | Max, S64) => Type::S64,
         (Add | Min | Max, F16) => Type::F16,
         (Add | Min | Max, BF16) => Type::BF16,
-        (Add, F32) => Type::F32,
+        (Add, F32 | F32Ftz) => Type::F32,
         (Add, F64) => Type::F64,
         (And | Or | Xor, U32 | S32) => Type::B32,
         (And | Or | Xor, U64 | S64) => Type::B64,
         _ => return None,
     };
-    Some(Reduction::new(by, ty, false))
+    // The type says whether subnormals stay.
+    Some(Reduction::new(by, ty, element == F32))
 }
 
-/// The elements of a tile that are in the tensor, and the tile's bytes.
-fn runs(map: &TensorMap, place: &TensorPlace, coordinates: &[i64]) -> (Vec<Run>, u32) {
-    let bits = i64::from(map.element.bits());
-    let row_bytes = map.row_bytes();
-    let mut counts: Vec<u32> = map.counts().collect();
-    if place.rows {
-        counts[1] = coordinates.len() as u32 - 1;
+/// What the bytes of a map are for.
+fn is_for(columns: Option<Im2colMode>) -> &'static str {
+    match columns {
+        None => "tiles",
+        Some(Im2colMode::Spatial) => "`.im2col`",
+        Some(Im2colMode::Wide) => "`.im2col::w`",
+        Some(Im2colMode::Wide128) => "`.im2col::w::128`",
     }
-    let total: u32 = row_bytes * counts[1..].iter().product::<u32>();
-    let first = coordinates[0].max(0);
-    let end = (coordinates[0] + i64::from(map.tile[0])).min(map.dims[0] as i64);
-    let mut runs = Vec::new();
-    if first >= end {
-        return (runs, total);
-    }
-    let bytes = ((end - first) * bits / 8) as u32;
-    let skipped = ((first - coordinates[0]) * bits / 8) as u32;
-    for index in 0..total / row_bytes {
-        let mut left = index;
-        let mut address = (map.address as i64).wrapping_add(first * bits / 8);
-        let is_inside = (1..counts.len()).all(|dim| {
-            let step = left % counts[dim];
-            left /= counts[dim];
-            let at = match place.rows {
-                true => coordinates[1 + step as usize],
-                false => coordinates[dim] + i64::from(step * map.steps[dim]),
-            };
-            address = address.wrapping_add(at.wrapping_mul(map.strides[dim - 1] as i64));
-            (0..map.dims[dim] as i64).contains(&at)
-        });
-        if is_inside {
-            runs.push(Run { address: address as u64, at: index * row_bytes + skipped, bytes });
-        }
-    }
-    (runs, total)
 }
 
 impl<'a> Machine<'a> {
@@ -199,6 +168,8 @@ impl<'a> Machine<'a> {
         address: u64,
     ) -> Result<Option<TensorMap>, Step> {
         let Some(bytes) = map_at(self, lane, address) else { return Ok(None) };
+        let columns = |map: &TensorMap| map.im2col.as_ref().map(|im2col| im2col.mode);
+        let mut kind = TrapKind::BadOperand;
         let wrong = match TensorMap::from_bytes(&bytes) {
             Err(wrong) => wrong.to_string(),
             Ok(map) if map.dims.len() != place.rank => {
@@ -207,33 +178,84 @@ impl<'a> Machine<'a> {
             Ok(map) if place.rows && map.tile[1] != 1 => {
                 format!("its box has {} rows, and rows are copied one by one: it must have 1", map.tile[1])
             }
-            Ok(map) if tile_bytes(&map) > MAX_TILE => {
-                format!("its box has {} bytes, and a copy at most {MAX_TILE}", tile_bytes(&map))
+            Ok(map) if columns(&map) != place.columns => {
+                let (is_for, copy) = (is_for(columns(&map)), is_for(place.columns));
+                format!("it is for {is_for}, and the copy is one of {copy}")
+            }
+            Ok(map) if map.interleave == TensorInterleave::B16 && map.swizzle != TensorSwizzle::None => {
+                kind = TrapKind::Unsupported;
+                "slices of 16 bytes with swizzling are not executed by the virtual GPU".to_owned()
             }
             Ok(map) => return Ok(Some(map)),
         };
-        Err(self.trap(TrapKind::BadOperand, format!("the tensor map at {address:#x}: {wrong}")))
+        Err(self.trap(kind, format!("the tensor map at {address:#x}: {wrong}")))
+    }
+
+    /// What a copy is made of, which must be allowed.
+    fn walk<'m>(
+        &mut self,
+        op: &Tile,
+        map: &'m TensorMap,
+        coordinates: &[i64],
+        offsets: &[u32],
+    ) -> Result<Walk<'m>, Step> {
+        let elements = match map.element {
+            _ if map.interleave != TensorInterleave::None => 1,
+            TensorElement::B4x16 => 2,
+            element if element.is_padded() => 128,
+            _ => 1,
+        };
+        let bytes = |rows: u64| u64::from(map.row_bytes()) * rows;
+        let rows = map.counts().skip(1).fold(1, |rows, count| rows * u64::from(count));
+        let walk = match &map.im2col {
+            _ if coordinates[0].rem_euclid(elements) != 0 => Err(format!(
+                "a tile from element {} on, of {} bits: it must be a multiple of {elements}",
+                coordinates[0],
+                map.element.bits()
+            )),
+            None if bytes(rows) > MAX_TILE => {
+                Err(format!("a tile of {} bytes: it has at most {MAX_TILE}", bytes(rows)))
+            }
+            None => Ok(walk::tile(map, op.place.rows, coordinates)),
+            Some(im2col) if !op.loads && im2col.lower.iter().any(|&corner| corner < 0) => {
+                Err("columns to a tensor whose lower corner is negative".to_owned())
+            }
+            Some(im2col) if !op.loads && im2col.upper.iter().any(|&corner| corner > 0) => {
+                Err("columns to a tensor whose upper corner is positive".to_owned())
+            }
+            Some(_) if !op.loads && coordinates.iter().any(|&at| at < 0) => {
+                Err("columns to a tensor from a negative coordinate on".to_owned())
+            }
+            Some(im2col) => walk::columns(map, im2col, coordinates, offsets),
+        };
+        match walk {
+            Ok(walk) if u64::from(walk.bytes()) > MAX_TILE => {
+                let message = format!("columns of {} bytes: they have at most {MAX_TILE}", walk.bytes());
+                Err(self.trap(TrapKind::BadOperand, message))
+            }
+            Ok(walk) => Ok(walk),
+            Err(message) => Err(self.trap(TrapKind::BadOperand, message)),
+        }
     }
 
     fn copy_tile(&mut self, op: &Tile) -> Result<(), Step> {
         let (maps, shared) = (self.addresses(&op.place.map), self.addresses(&op.shared.address));
-        let coordinates: Vec<Row32> =
-            op.place.coordinates.iter().map(|&row| *self.registers.row32(row)).collect();
+        let rows =
+            |rows: &[u32]| -> Vec<Row32> { rows.iter().map(|&row| *self.registers.row32(row)).collect() };
+        let (coordinates, offsets) = (rows(&op.place.coordinates), rows(&op.place.offsets));
         let barriers = op.barrier.map(|barrier| (self.addresses(&barrier.address), barrier.space));
         let ranks = op.ranks.map(|row| *self.registers.row32(row));
         self.worker.progress = true;
         for lane in LanesOf(self.mask) {
             let Some(map) = self.map_of_lane(&op.place, lane, maps[lane])? else { continue };
             let at: Vec<i64> = coordinates.iter().map(|row| i64::from(row[lane] as i32)).collect();
-            if at[0] * i64::from(map.element.bits()) % 8 != 0 {
-                let message = format!("a tile from element {} on of 4 bits: it must be even", at[0]);
-                return Err(self.trap(TrapKind::BadOperand, message));
-            }
-            let (runs, total) = runs(&map, &op.place, &at);
+            let offsets: Vec<u32> = offsets.iter().map(|row| row[lane] & 0xffff).collect();
+            let walk = self.walk(op, &map, &at, &offsets)?;
+            let total = walk.bytes();
             let ranks = ranks.map(|ranks| ranks[lane] & 0xffff);
             match op.loads {
-                true => self.load_tile(op, lane, (&map, &runs, total), (shared[lane], ranks)),
-                false => self.store_tile(op, lane, (&map, &runs, total), shared[lane])?,
+                true => self.load_tile(op, lane, (&map, &walk), (shared[lane], ranks))?,
+                false => self.store_tile(op, lane, (&map, &walk), shared[lane])?,
             }
             let Some((barriers, space)) = &barriers else { continue };
             for (barrier, space) in barriers_in_blocks(barriers[lane], *space, ranks, op.pairs) {
@@ -247,9 +269,14 @@ impl<'a> Machine<'a> {
         &mut self,
         op: &Tile,
         lane: usize,
-        (map, runs, total): (&TensorMap, &[Run], u32),
+        (map, walk): (&TensorMap, &Walk<'_>),
         (to, ranks): (u64, Option<u32>),
-    ) {
+    ) -> Result<(), Step> {
+        if map.element.is_padded() && map.swizzle == TensorSwizzle::B128Atom64 {
+            let message = "a copy of elements of 6 bits with a swizzling by 64 bytes: it is for stores";
+            return Err(self.trap(TrapKind::BadOperand, message.to_owned()));
+        }
+        let (runs, total) = (&walk.runs, walk.bytes());
         let [reads, writes] = op.agents;
         let read = Touch { kind: AccessKind::AsyncRead(reads), element: 16, order: Order::WEAK };
         let write = Touch { kind: AccessKind::AsyncWrite(writes), element: 16, order: Order::WEAK };
@@ -261,7 +288,7 @@ impl<'a> Machine<'a> {
             }
         }
         for (to, space) in in_blocks(to, op.shared.space, ranks) {
-            let spec = AccessSpec { space, bytes: total, align: TILE_ALIGN, write: true };
+            let spec = AccessSpec { space, bytes: walk.extent(), align: TILE_ALIGN, write: true };
             let Some(target) = self.run_at(lane, to, spec) else { continue };
             self.touches_run(write, &target);
             let brought: u32 = runs.iter().map(|run| run.bytes).sum();
@@ -273,8 +300,22 @@ impl<'a> Machine<'a> {
                     self.copy_run(read, &part(source, from, bytes), &part(&target, to, bytes));
                 }
             }
-            if map.element == TensorElement::TF32 {
+            if map.element.rounds() {
                 self.round_run(&target);
+            }
+            if map.element.is_padded() {
+                self.forget_padding(map, &target, to);
+            }
+        }
+        Ok(())
+    }
+
+    /// Behind each 16 elements that are padded is nothing.
+    fn forget_padding(&mut self, map: &TensorMap, target: &Group<'a>, to: u64) {
+        let elements = 2 * map.element.bits();
+        for unit in (0..target.bytes).step_by(16) {
+            for (_, to, bytes) in pieces(map, to, unit + elements, 16 - elements) {
+                self.forget_run(&part(target, to, bytes));
             }
         }
     }
@@ -283,16 +324,22 @@ impl<'a> Machine<'a> {
         &mut self,
         op: &Tile,
         lane: usize,
-        (map, runs, total): (&TensorMap, &[Run], u32),
+        (map, walk): (&TensorMap, &Walk<'_>),
         from: u64,
     ) -> Result<(), Step> {
         let [reads, writes] = op.agents;
         let read = Touch { kind: AccessKind::AsyncRead(reads), element: 16, order: Order::WEAK };
         let mut write = Touch { kind: AccessKind::AsyncWrite(writes), element: 16, order: Order::WEAK };
-        if map.swizzle == TensorSwizzle::B128Atom32Flip8 {
-            let message =
-                "a copy to a tensor with a swizzling that exchanges halves of 16 bytes: it is for loads";
-            return Err(self.trap(TrapKind::BadOperand, message.to_owned()));
+        let for_loads = match map.element {
+            TensorElement::B4x16P64 => Some("elements of 4 bits that are padded"),
+            _ if map.swizzle == TensorSwizzle::B128Atom32Flip8 => {
+                Some("a swizzling that exchanges halves of 16 bytes")
+            }
+            _ => None,
+        };
+        if let Some(what) = for_loads {
+            let message = format!("a copy to a tensor with {what}: it is for loads");
+            return Err(self.trap(TrapKind::BadOperand, message));
         }
         let by = op.reduction.map(|by| (by, reduction(by, map.element)));
         let by = match by {
@@ -309,11 +356,18 @@ impl<'a> Machine<'a> {
             }
         };
         let space = op.shared.space;
-        let spec = AccessSpec { space, bytes: total, align: TILE_ALIGN, write: false };
+        let spec = AccessSpec { space, bytes: walk.extent(), align: TILE_ALIGN, write: false };
         let Some(source) = self.run_at(lane, from, spec) else { return Ok(()) };
         self.touches_run(read, &source);
-        for run in runs {
+        for run in &walk.runs {
             let Some(target) = self.run_of_tensor(lane, run, true) else { continue };
+            if map.element == TensorElement::B6x16P32 {
+                // A unit of 16 bytes stays together.
+                let Some((_, from, bytes)) = pieces(map, from, run.at, 16).next() else { continue };
+                self.touches_run(write, &target);
+                self.pack_run(read, &part(&source, from, bytes), &target);
+                continue;
+            }
             let parts = || pieces(map, from, run.at, run.bytes);
             let mut all =
                 parts().map(|(to, from, bytes)| (part(&source, from, bytes), part(&target, to, bytes)));
