@@ -3,7 +3,8 @@
 //! [`race`] tracks ordering and receives accesses and synchronisation; `init` tracks written bytes; `hooks` contains
 //! the functions that instructions call, and `observe` examines their accesses; `undefined` follows values that nobody
 //! gave, `redundant` finds loads whose values are dropped, and `flow` has what both must know of instructions;
-//! `collect` gathers findings, `resolve` and `source` add names and lines, and `finding` puts them into words. Nothing
+//! `collect` gathers findings, of the kinds of `finding`, `resolve` and `source` add names and lines, and `message` puts
+//! them into words. Nothing
 //! here changes the results of a kernel.
 
 mod collect;
@@ -11,6 +12,7 @@ mod finding;
 mod flow;
 mod hooks;
 mod init;
+mod message;
 mod observe;
 mod proxies;
 pub mod race;

@@ -1,6 +1,6 @@
 //! Turns raw findings into those of a report, with names, lines and allocations.
 
-use super::finding::{ShownSite, message};
+use super::message::{ShownSite, message};
 use super::{
     AccessSite, AllocationRef, ArgumentRef, Cause, Finding, FindingKind, MemorySite, RawFinding, RawPlace,
     RawSite, SourceLines,
