@@ -3,7 +3,7 @@
 use super::source::SourceLine;
 use crate::memory::{FaultKind, SpaceKind};
 use crate::names::named;
-use crate::render::Renderer;
+use crate::render::{Renderer, symbol};
 use std::fmt;
 use std::sync::Arc;
 use warpwright_ptx::ir::Origin;
