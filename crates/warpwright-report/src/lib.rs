@@ -14,6 +14,7 @@
 
 mod case;
 mod event;
+mod fidelity;
 mod figures;
 mod finding;
 mod junit;
@@ -25,6 +26,7 @@ mod site;
 
 pub use case::Case;
 pub use event::{Call, Event, LINES_VERSION};
+pub use fidelity::Assumed;
 pub use figures::{
     Accesses, ArgumentTraffic, BufferArgument, Counters, Executed, Instructions, Line, MemoryTraffic,
     Traffic, VariableTraffic, Waits, hottest,

@@ -50,6 +50,7 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | [`check`] | the findings of the checks |
+//! | [`fidelity`] | how what is computed compares with hardware |
 //! | [`num`] | the arithmetic of instructions, on numbers |
 //! | [`render`] | findings as text, with lines of PTX and of the source |
 //! | [`tensor`] | the arithmetic of tensor cores, bit for bit |
@@ -69,6 +70,7 @@ mod random;
 mod simd;
 
 pub mod check;
+pub mod fidelity;
 pub mod num;
 pub mod render;
 pub mod tensor;

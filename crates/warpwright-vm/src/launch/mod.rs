@@ -87,6 +87,8 @@ pub(crate) struct Settings {
     /// Where a cooperative grid keeps its barrier; 0 for others.
     pub(crate) workspace: u64,
     pub(crate) tensor_core: crate::tensor::TensorCore,
+    /// The architecture whose tensor core that is to be.
+    pub(crate) tensor_sm: u16,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

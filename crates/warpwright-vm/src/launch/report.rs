@@ -4,6 +4,7 @@ use super::{Launch, State};
 use crate::check::{Finding, Severity, SourceLine, SourceLines, resolve, shown};
 use crate::counters::{BarrierWaits, MemoryCounters, SpaceTraffic, Traffic};
 use crate::decode::NO_STATEMENT;
+use crate::fidelity::{Assumption, assumptions};
 use crate::locality::Fetches;
 use crate::machine::{Barrier, Block, Cluster, Counts, LANES, Warp, Worker, too_much};
 use crate::names::named;
@@ -166,6 +167,8 @@ pub struct Report {
     pub trap: Option<Trap>,
     /// What was executed.
     pub counters: Counters,
+    /// What it executed whose results on hardware may be others, each form once.
+    pub assumptions: Vec<Assumption>,
     /// What the kernel printed.
     pub output: String,
     /// The PTX that the module was loaded from, if known.
@@ -403,6 +406,9 @@ pub(super) fn build(launch: &Launch, state: &State, overlaps: Vec<Finding>) -> R
         findings,
         trap,
         counters: counters(launch, &state.tally),
+        assumptions: assumptions(launch, |pc| {
+            state.tally.counts.get(pc as usize).is_some_and(|count| count.warps != 0)
+        }),
         output: String::from_utf8_lossy(&state.output).into_owned(),
         text: launch.module.text.get().cloned(),
     }
