@@ -31,7 +31,7 @@ pub use figures::{
     Accesses, ArgumentTraffic, BufferArgument, Counters, Executed, Instructions, Line, MemoryTraffic,
     Traffic, VariableTraffic, Waits, hottest,
 };
-pub use finding::{Access, Allocation, Finding, Severity, Trap, Waiting};
+pub use finding::{Access, Allocation, Finding, MbarrierWait, Severity, Trap, Waiting};
 pub use junit::junit;
 pub use launch::{Launch, LaunchInfo};
 pub use sarif::sarif;

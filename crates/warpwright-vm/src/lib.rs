@@ -87,8 +87,8 @@ pub use device::{
     TensorSwizzle, Texture,
 };
 pub use launch::{
-    Checks, ClusterRule, Counters, Edge, Edges, LaunchConfig, LaunchError, LineCounters, Options, Progress,
-    Race, Report, Schedule, Trap, TrapKind, UnknownCheck, Waiting,
+    Checks, ClusterRule, Counters, Edge, Edges, LaunchConfig, LaunchError, LineCounters, MbarrierWait,
+    Options, Progress, Race, Report, Schedule, Trap, TrapKind, UnknownCheck, Waiting,
 };
 pub use locality::{Fetches, LINE, WINDOWS};
 pub use memory::{

@@ -137,16 +137,10 @@ pub(crate) fn may_be_assumed(op: &Op) -> bool {
 /// What a launch has assumed, each once: `executed` tells whether the instruction at a place of the code was.
 pub(crate) fn assumptions(launch: &Launch, executed: impl Fn(u32) -> bool) -> Vec<Assumption> {
     let assumed = |&pc: &u32| {
-        let meta = &launch.code.meta[pc as usize];
-        let function = launch.module.functions[meta.function as usize];
-        let function = launch.module.ir.functions().nth(function)?;
-        let StatementKind::Instruction(instruction) = &function.statements()[meta.statement as usize].kind
-        else {
-            return None;
-        };
-        let fidelity = numerics::of(&instruction.op, launch.options.tensor_core, launch.options.tensor_sm);
+        let op = launch.op(pc)?;
+        let fidelity = numerics::of(op, launch.options.tensor_core, launch.options.tensor_sm);
         let is_assumed = fidelity.class == Class::Assumed;
-        is_assumed.then(|| Assumption { form: form(&instruction.op), detail: fidelity.detail })
+        is_assumed.then(|| Assumption { form: form(op), detail: fidelity.detail })
     };
     let mut assumptions: Vec<Assumption> =
         launch.code.assumed.iter().filter(|&&pc| executed(pc)).filter_map(assumed).collect();

@@ -3,6 +3,7 @@
 mod edge;
 mod error;
 mod executor;
+mod mbarriers;
 mod options;
 mod report;
 mod residents;
@@ -12,6 +13,7 @@ pub(crate) use edge::Footprints;
 pub use edge::{Edge, Edges};
 pub use error::{ClusterRule, LaunchError};
 pub(crate) use executor::Executor;
+pub use mbarriers::MbarrierWait;
 pub use options::{Checks, LaunchConfig, Options, Race, Schedule, UnknownCheck};
 pub use report::{Counters, LineCounters, Report, Trap, TrapKind, Waiting};
 pub(crate) use shape::Shape;
