@@ -50,6 +50,9 @@ pub(crate) const RULES: &[Rule] = rules! {
             "Memory is mapped there, and the device was given no access to it."
         "bad-handle" Error "Texture or surface handle that does not exist"
             "The handle is that of no texture or surface of this device, or of one that was destroyed."
+        "tensor-memory-leak" Error "Tensor memory that is not freed"
+            "Whatever `tcgen05.alloc` gives a block must be given back with `tcgen05.dealloc` before the block ends: who \
+             comes next on the multiprocessor waits for it."
         "constant-memory" Warning "Generic access to constant memory"
             "PTX leaves undefined what a generic address of constant memory reads; existing devices read the constant."
     }

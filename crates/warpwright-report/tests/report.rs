@@ -435,6 +435,7 @@ fn rules_are_known() {
     let (present, named, exited, expected) = (1, 3, 2, 3);
     let found = [
         FindingKind::Race { hazard, between, space, same_value: false },
+        FindingKind::TensorMemoryLeak { columns: 32 },
         FindingKind::NonCoherent,
         FindingKind::ProxyFence { space },
         FindingKind::UnstartedBlock,

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use warpwright_ptx::ir::{Arch, Needs, Version};
 use warpwright_ptx::op::Op;
 use warpwright_ptx::print::form;
-use warpwright_vm::fidelity::{Class, Fidelity, Targets, forms};
-use warpwright_vm::{Device, DeviceConfig, DeviceError, Module};
+use warpwright_vm::fidelity::{Class, Fidelity, Targets, forms, read};
+use warpwright_vm::{Arg, Device, DeviceConfig, DeviceError, LaunchConfig, Module, Options};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -147,14 +147,11 @@ fn keep(path: &str, text: &str) {
 }
 
 #[test]
-fn the_table_has_what_is_decoded() {
-    keep("crates/warpwright-vm/src/fidelity/forms.txt", &table());
-}
-
-/// After the table was written, this needs a second build to be so as well.
-#[test]
-fn the_page_has_the_table() {
-    keep("docs/fidelity.md", &page::page());
+fn table_and_page_have_what_is_decoded() {
+    let table: &'static str = table().leak();
+    assert_eq!(read(table).count(), table.lines().count(), "each line is read");
+    keep("docs/fidelity.md", &page::page(read(table)));
+    keep("crates/warpwright-vm/src/fidelity/forms.txt", table);
 }
 
 #[test]
@@ -164,4 +161,50 @@ fn patterns_stand_for_their_forms() {
     let each: Vec<String> = forms().flat_map(|forms| forms.each()).collect();
     let known: BTreeSet<&String> = each.iter().collect();
     assert_eq!(known.len(), each.len(), "each form is there once");
+}
+
+/// A kernel of one product, on a device of that architecture: what its launch has assumed.
+fn assumed(arch: Arch, target: &str, product: &str, guard: bool) -> Vec<String> {
+    let text = format!(
+        ".version 8.8 .target {target} .address_size 64
+        .visible .entry k(.param .u32 n)
+        {{
+            .reg .b32 %r<16>;
+            .reg .f32 %f<9>;
+            .reg .pred %p1;
+            ld.param.u32 %r15, [n];
+            setp.ne.u32 %p1, %r15, 0;
+            @!%p1 bra $end;
+            {product}
+        $end:
+            ret;
+        }}"
+    );
+    let mut config = DeviceConfig::default();
+    (config.arch, config.workers) = (arch, 1);
+    let device = Device::new(config).unwrap();
+    let module = device.load_ptx(&text).unwrap();
+    let launch = LaunchConfig::new(1, 32);
+    let report =
+        device.launch(&module, "k", &launch, &[Arg::U32(guard.into())], &Options::default()).unwrap().wait();
+    assert!(report.trap.is_none(), "{:?}", report.trap);
+    report.assumptions.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_launch_tells_what_it_has_assumed() {
+    let half = "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r2}, {%r3}, {%f5, %f6, %f7, %f8};";
+    let narrow = "mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m1.e3m2.f32 {%f1, %f2, %f3, %f4}, \
+                  {%r1, %r2, %r3, %r4}, {%r5, %r6}, {%f5, %f6, %f7, %f8};";
+    let none: [&str; 0] = [];
+    assert_eq!(assumed(Arch::sm(90), "sm_75", half, true), none, "measured");
+    assert_eq!(
+        assumed(Arch::sm(75), "sm_75", half, true),
+        ["`mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32`: as on V100"]
+    );
+    assert_eq!(assumed(Arch::specific(120), "sm_120a", narrow, false), none, "it is not executed");
+    assert_eq!(
+        assumed(Arch::specific(120), "sm_120a", &narrow.repeat(2), true),
+        ["`mma.sync.aligned.m16n8k32.row.col.kind::f8f6f4.f32.e2m1.e3m2.f32`: one rounding of the exact sum"]
+    );
 }

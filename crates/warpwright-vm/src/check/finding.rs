@@ -74,6 +74,11 @@ pub enum Between {
 pub enum FindingKind {
     /// An invalid access. It was not performed.
     Access(FaultKind),
+    /// Columns of tensor memory that are not freed when their block ends.
+    TensorMemoryLeak {
+        /// How many.
+        columns: u32,
+    },
     /// Two accesses without ordering, at least one of them a write.
     Race {
         /// The order in which they happened.
@@ -162,7 +167,7 @@ impl FindingKind {
     /// The check that reports this kind.
     pub const fn tool(&self) -> Tool {
         match self {
-            FindingKind::Access(_) => Tool::Memcheck,
+            FindingKind::Access(_) | FindingKind::TensorMemoryLeak { .. } => Tool::Memcheck,
             FindingKind::Race { .. }
             | FindingKind::NonCoherent
             | FindingKind::ProxyFence { .. }
@@ -209,6 +214,12 @@ impl FindingKind {
                 return Some(
                     "let the threads that wrote execute `fence.proxy.async` before they meet with the one that issues \
                      this, or let that one execute it in between; a barrier alone does not reach the asynchronous proxy",
+                );
+            }
+            FindingKind::TensorMemoryLeak { .. } => {
+                return Some(
+                    "free it with `tcgen05.dealloc`, by a warp of the block: who comes next on the multiprocessor waits \
+                     for these columns",
                 );
             }
             FindingKind::NonCoherent => {
@@ -258,6 +269,7 @@ impl FindingKind {
             FindingKind::Access(FaultKind::NoAccess) => "no-access",
             FindingKind::Access(FaultKind::BadHandle) => "bad-handle",
             FindingKind::Access(FaultKind::Constant) => "constant-memory",
+            FindingKind::TensorMemoryLeak { .. } => "tensor-memory-leak",
             FindingKind::Race { .. } => "race",
             FindingKind::NonCoherent => "non-coherent",
             FindingKind::ProxyFence { .. } => "proxy-fence",
@@ -583,6 +595,12 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
                 FaultKind::BadHandle => "",
             };
             format!("{} of {width} bytes at {place}, by {who}, {what}", first.action)
+        }
+        FindingKind::TensorMemoryLeak { columns } => {
+            let advice = kind.advice().unwrap_or_default();
+            format!(
+                "{columns} columns of tensor memory, allocated by {who}, are left when the block ends: {advice}"
+            )
         }
         FindingKind::Race { .. } => {
             let second = accesses.get(1).unwrap_or(first);

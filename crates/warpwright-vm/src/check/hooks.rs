@@ -82,7 +82,10 @@ impl Machine<'_> {
                 }
             }
             (Some(Family::AsyncCopy(_) | Family::BulkCopy(_)), true) => Action::AsyncWrite,
-            (Some(Family::AsyncCopy(_) | Family::BulkCopy(_) | Family::Wgmma(_)), false) => Action::AsyncRead,
+            (
+                Some(Family::AsyncCopy(_) | Family::BulkCopy(_) | Family::Wgmma(_) | Family::Tcgen05(_)),
+                false,
+            ) => Action::AsyncRead,
             (_, true) => Action::Write,
             (_, false) => Action::Read,
         };

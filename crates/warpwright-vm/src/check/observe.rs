@@ -14,7 +14,7 @@ use super::undefined::Origin;
 use super::{Action, Between, Collector, FindingKind, Hazard, InitBits, RawFinding, RawPlace, RawSite};
 use crate::device::RESERVED_SHARED;
 use crate::launch::Launch;
-use crate::machine::{LANES, LanesOf, Machine, Warp};
+use crate::machine::{Block, LANES, LanesOf, Machine, Warp};
 use crate::memory::{Element, FaultKind, Group, Order, RegionKind, SpaceKind};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -61,7 +61,12 @@ impl BlockChecks {
     }
 
     /// All threads of the block have exited.
-    pub(crate) fn ended(&self, launch: &Launch) {
+    pub(crate) fn ended(&self, launch: &Launch, block: &Block) {
+        for (columns, (pc, thread)) in block.tensor.left() {
+            let kind = FindingKind::TensorMemoryLeak { columns };
+            let first = RawSite { pc, action: Action::Execute, block: block.number, thread, memory: None };
+            launch.findings.add(RawFinding { kind, first, second: None, count: 1 });
+        }
         if launch.is_dependent() && self.races.as_ref().is_some_and(|races| !races.has_grid_wait()) {
             launch.ended_unpassed();
         }

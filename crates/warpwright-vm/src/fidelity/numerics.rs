@@ -13,7 +13,6 @@ use warpwright_ptx::op::{Op, tcgen05};
 const NO_BOUND: &str = "the ISA states no bound of the error";
 const WEIGHTS: &str =
     "linear filters: weights with 8 bits behind the point; the scaled coordinate is not rounded";
-const FIFTH_GENERATION: &str = "products with tensor memory were not measured";
 
 /// Of an instruction, provided that it is executed.
 pub(super) fn of(op: &Op, core: TensorCore, sm: u16) -> Fidelity {
@@ -51,8 +50,8 @@ pub(super) fn of(op: &Op, core: TensorCore, sm: u16) -> Fidelity {
             Fidelity::EXACT
         }
         Family::Tcgen05(op) => match op {
-            Tcgen05::Tcgen05Mma(op) => with_tensor_memory(op.kind),
-            Tcgen05::Tcgen05MmaWs(op) => with_tensor_memory(op.kind),
+            Tcgen05::Tcgen05Mma(op) => with_tensor_memory(core, op.kind),
+            Tcgen05::Tcgen05MmaWs(op) => with_tensor_memory(core, op.kind),
             _ => Fidelity::EXACT,
         },
         Family::Convert(Convert::CvtRs(_)) => {
@@ -121,12 +120,20 @@ fn product(core: TensorCore, sm: u16, kind: ProductKind, [d, a, b]: [Type; 3]) -
         // Integers and single bits.
         _ => return Fidelity::EXACT,
     };
+    known(evidence)
+}
+
+fn known(evidence: Evidence) -> Fidelity {
     match evidence {
         Evidence::Measured(hardware) => Fidelity::new(Class::Measured, hardware),
         Evidence::Assumed(what) => assumed(what),
     }
 }
 
-fn with_tensor_memory(kind: tcgen05::ProductKind) -> Fidelity {
-    if kind == tcgen05::ProductKind::I8 { Fidelity::EXACT } else { assumed(FIFTH_GENERATION) }
+fn with_tensor_memory(core: TensorCore, kind: tcgen05::ProductKind) -> Fidelity {
+    use tcgen05::ProductKind::{F16, I8, Tf32};
+    if kind == I8 {
+        return Fidelity::EXACT;
+    }
+    known(core.evidence_of_tensor_memory(matches!(kind, F16 | Tf32)))
 }

@@ -1,6 +1,6 @@
 //! A resident block: its warps and its barriers. Its shared memory is its cluster's.
 
-use super::{Barrier, LANES, Warp};
+use super::{Barrier, LANES, TensorMemory, Warp};
 use crate::check::BlockChecks;
 use crate::decode::Code;
 use crate::launch::Shape;
@@ -27,6 +27,8 @@ pub(crate) struct Block {
     /// What the checks know.
     pub(crate) checks: BlockChecks,
     pub(crate) barriers: [Barrier; BARRIERS],
+    /// Its tensor memory.
+    pub(crate) tensor: TensorMemory,
     /// Instructions that its warps have executed: its clock.
     pub(crate) clock: u64,
     /// The sectors that it has loaded, where these are counted.
@@ -46,6 +48,7 @@ impl Block {
         self.index = shape.block_index(number);
         self.clock = 0;
         self.sectors.clear();
+        self.tensor.clear();
         for barrier in &mut self.barriers {
             barrier.reset();
         }

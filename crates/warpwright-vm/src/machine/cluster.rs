@@ -52,7 +52,7 @@ impl Cluster {
     /// It is over.
     pub(crate) fn end(&mut self, launch: &Launch) {
         for block in &self.blocks {
-            block.checks.ended(launch);
+            block.checks.ended(launch, block);
         }
         if !self.is_alone() && launch.options.checks.race {
             // Others' memory will be known by these addresses.

@@ -44,7 +44,7 @@ pub(crate) struct Watch {
     turns: u64,
     /// The state after an earlier turn.
     earlier: State,
-    /// The digest of shared memory after the last turn.
+    /// The digest of shared memory, and of changes of tensor memory, after the last turn.
     shared: u64,
     /// No turn since then may have changed memory or barriers.
     still: bool,
@@ -84,7 +84,8 @@ impl Cluster {
             return;
         }
         if begins || turn.wrote {
-            self.watch.shared = digest(&self.shared);
+            let tensor: Vec<u64> = self.blocks.iter().map(|block| block.tensor.changes).collect();
+            self.watch.shared = digest(&(&self.shared, tensor));
         }
         let now = State {
             shared: self.watch.shared,

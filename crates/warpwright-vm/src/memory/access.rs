@@ -192,6 +192,8 @@ impl<'a> Machine<'a> {
                 is_constant.then_some(region)
             }
             SpaceKind::Texture => self.texture_region(address),
+            // Its addresses are no bytes.
+            SpaceKind::Tensor => None,
         }
     }
 

@@ -400,6 +400,23 @@ impl<'a> Machine<'a> {
         if step == Step::Next { Ok(()) } else { Err(step) }
     }
 
+    /// What an agent of lanes has done arrives at mbarriers, which expect that.
+    pub(super) fn arrive_for(
+        &mut self,
+        barriers: (Row64, SpaceKind),
+        mask: u32,
+        agent: Agent,
+    ) -> Result<(), Step> {
+        let step = self.with_barriers_at(barriers, mask, AccessKind::Atomic, |m, at, lane| {
+            let mut state = m.barrier_state(at)?;
+            state.arrive(1)?;
+            m.copies_arrived_at_mbarrier(agent, at, lane);
+            m.settle_mbarrier(at, state);
+            Ok(false)
+        });
+        if step == Step::Next { Ok(()) } else { Err(step) }
+    }
+
     fn barrier_state(&self, at: u32) -> Result<State, Misuse> {
         State::at(&self.cluster.shared, at).ok_or(Misuse::NoBarrier)
     }

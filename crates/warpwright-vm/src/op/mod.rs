@@ -24,6 +24,7 @@ pub(crate) mod special;
 mod stack;
 mod swap;
 pub(crate) mod sync;
+pub(crate) mod tcgen05;
 pub(crate) mod texture;
 pub(crate) mod video;
 pub(crate) mod warp;
@@ -61,10 +62,7 @@ pub(crate) fn decode(op: &Op, d: &mut Decoder<'_, '_>, reconvergence: BranchTarg
             wgmma::decode(op, d);
             true
         }
-        Family::Tcgen05(_) => {
-            d.unsupported(op.name(), "use `mma.sync` with `ldmatrix`, which every target from sm_80 on has");
-            true
-        }
+        Family::Tcgen05(op) => tcgen05::decode(op, d),
         Family::BulkCopy(op) => bulk_copy::decode(op, d),
         Family::Texture(op) => texture::decode(op, d),
         Family::Cluster(op) => cluster::decode(op, d),

@@ -9,7 +9,7 @@
 //! along the rows of `a` or columns of `b` where those are transposed ([`Layout`]).
 
 use super::matrix::{
-    Arithmetic, Held, Integer, Results, Sparse, float, gather, packed, scatter, set_sums, sums,
+    Arithmetic, CHUNK, Held, Integer, Layout, Results, Sparse, float, gather, packed, scatter, set_sums, sums,
 };
 use crate::check::race::{AccessKind, Agent, GroupsOf};
 use crate::decode::{Decoder, Rows};
@@ -204,7 +204,7 @@ impl Machine<'_> {
     }
 
     /// A value that all lanes must have.
-    fn uniform<T: Copy + PartialEq>(&mut self, of: &str, row: [T; LANES]) -> Result<T, Step> {
+    pub(super) fn uniform<T: Copy + PartialEq>(&mut self, of: &str, row: [T; LANES]) -> Result<T, Step> {
         let first = row[self.mask.trailing_zeros() as usize % LANES];
         match LanesOf(self.mask).find(|&lane| row[lane] != first) {
             None => Ok(first),
@@ -218,7 +218,7 @@ impl Machine<'_> {
     fn layout(&mut self, of: &str, row: u32) -> Result<Layout, Step> {
         let descriptor = *self.registers.row64(row);
         let rank = u64::from(self.block.rank) << RANK_BITS;
-        Ok(Layout::new(self.uniform(of, descriptor)?, rank))
+        Ok(Layout::of_warpgroup(self.uniform(of, descriptor)?, rank))
     }
 }
 
@@ -514,73 +514,4 @@ struct Stripe {
 /// The place of a column among those of its eight, in the order of the lanes that hold them: even ones before odd ones.
 fn even_first(column: usize) -> usize {
     column / COLUMNS * COLUMNS + column % COLUMNS / 2 + 4 * (column % 2)
-}
-
-/// Bytes of a chunk.
-const CHUNK: u64 = 16;
-
-/// Where a factor stands in shared memory, by its descriptor.
-///
-/// ```text
-///                  along k                    along rows of a, or columns of b
-///   plain          chunks: 16, or `leading`    rows: 16 or the swizzled width; eights of them: `stride`
-///                  if not swizzled
-///   transposed     16 or the swizzled width;   chunks: 16 within the swizzled width, behind that `leading`;
-///                  eights: `stride`            if not swizzled, eights along k: `leading`, chunks: `stride`
-/// ```
-#[derive(Clone, Copy)]
-struct Layout {
-    start: u64,
-    leading: u64,
-    stride: u64,
-    /// Chunks of the swizzled width; 1 if nothing is swizzled.
-    row_chunks: usize,
-    /// Where the pattern of swizzling begins, in units of 128 bytes.
-    base: u64,
-    /// Of the block, in addresses of shared memory.
-    rank: u64,
-}
-
-/// Bits of an address in a descriptor.
-const ADDRESS: u64 = (1 << 18) - 1;
-
-impl Layout {
-    fn new(descriptor: u64, rank: u64) -> Layout {
-        let field = |low: u32| (descriptor >> low & 0x3fff) * CHUNK;
-        let row_chunks = match descriptor >> 62 {
-            0 => 1,
-            1 => 8,
-            2 => 4,
-            _ => 2,
-        };
-        let base = descriptor >> 49 & 7;
-        Layout { start: field(0), leading: field(16), stride: field(32), row_chunks, base, rank }
-    }
-
-    /// The address of a chunk along k of a row of `a` or a column of `b`.
-    #[inline(always)]
-    fn plain(&self, row: usize, chunk: usize) -> u64 {
-        let along = if self.row_chunks == 1 { self.leading } else { CHUNK };
-        let (row, chunk, width) = (row as u64, chunk as u64, self.row_chunks as u64 * CHUNK);
-        self.address(row % 8 * width + row / 8 * self.stride + chunk * along)
-    }
-
-    /// The address of a chunk of rows or columns, at k.
-    #[inline(always)]
-    fn transposed(&self, chunk: usize, k: usize) -> u64 {
-        let (k, chunk, chunks) = (k as u64, chunk as u64, self.row_chunks as u64);
-        let (across, along) =
-            if chunks == 1 { (self.stride, self.leading) } else { (self.leading, self.stride) };
-        self.address(
-            chunk % chunks * CHUNK + chunk / chunks * across + k % 8 * chunks * CHUNK + k / 8 * along,
-        )
-    }
-
-    /// Swizzled: the chunk's number in its 128 bytes is changed by the number of those bytes in the pattern.
-    #[inline(always)]
-    fn address(&self, offset: u64) -> u64 {
-        let linear = self.start + offset;
-        let line = (linear >> 7).wrapping_sub(self.base) & (self.row_chunks as u64 - 1);
-        self.rank | ((linear ^ (line * CHUNK)) & ADDRESS)
-    }
 }

@@ -38,6 +38,9 @@ pub(super) fn title(finding: &Finding) -> String {
             };
             format!("{} of {space} memory {rule}", noun(first))
         }
+        FindingKind::TensorMemoryLeak { columns } => {
+            format!("{columns} columns of tensor memory are not freed")
+        }
         FindingKind::Race { between, .. } => {
             let between = match between {
                 Between::Copy => "an asynchronous copy and a thread",

@@ -91,6 +91,14 @@ impl TensorCore {
         }
     }
 
+    /// How the arithmetic of `tcgen05.mma` is known, of factors of 16 bits or more, or of fewer.
+    pub fn evidence_of_tensor_memory(self, wide: bool) -> Evidence {
+        match wide && self != TensorCore::Exact {
+            true => Evidence::Assumed("as `mma.sync` on B200"),
+            false => Evidence::Assumed("one rounding of the exact sum"),
+        }
+    }
+
     /// How the arithmetic of products of `f64` factors is known.
     pub fn evidence_of_doubles(self) -> Evidence {
         match self {

@@ -35,6 +35,7 @@ pub use evidence::{Evidence, ProductKind};
 pub use float::{Accumulator, FloatProduct, Scales};
 pub(crate) use float::{LANES as COLUMNS, split, tile};
 pub use model::{Accumulation, TensorCore, UnknownTensorCore};
+pub(crate) use sparse::keep;
 pub use sparse::{InvalidMetadata, Sparsity};
 pub use spread::{QuadSide, Spread};
 

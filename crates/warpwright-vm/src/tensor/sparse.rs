@@ -96,29 +96,35 @@ impl Sparsity {
             for chunk in 0..self.k / width {
                 let (lane, shift) = self.place(row, chunk);
                 let bits = (metadata[lane] >> shift & 15) as u8;
-                let (first, second) = (bits & 3, bits >> 2);
                 let column = width * chunk;
-                let fits = match self.bits {
-                    32 => bits == 0b0100 || bits == 0b1110,
-                    _ if ordered => first < second,
-                    _ => first != second,
-                };
-                if !fits {
+                if !keep(self.bits, bits, column, ordered, &mut columns) {
                     return Err(InvalidMetadata { lane, bits, row, column });
-                }
-                let base = column as u8;
-                match self.bits {
-                    32 => columns.push(base + first / 2),
-                    4 => columns.extend([first, second].into_iter().flat_map(|p| {
-                        let pair = base + 2 * p;
-                        [pair, pair + 1]
-                    })),
-                    _ => columns.extend([base + first, base + second]),
                 }
             }
         }
         Ok(columns)
     }
+}
+
+/// Adds the columns of the values that are kept of a chunk that begins at `column`, by its four bits of metadata: whether
+/// these mean something for elements of so many bits.
+pub(crate) fn keep(element: u32, bits: u8, column: usize, ordered: bool, columns: &mut Vec<u8>) -> bool {
+    let (first, second, base) = (bits & 3, bits >> 2, column as u8);
+    let fits = match element {
+        32 => bits == 0b0100 || bits == 0b1110,
+        _ if ordered => first < second,
+        _ => first != second,
+    };
+    match element {
+        _ if !fits => {}
+        32 => columns.push(base + first / 2),
+        4 => columns.extend([first, second].into_iter().flat_map(|p| {
+            let pair = base + 2 * p;
+            [pair, pair + 1]
+        })),
+        _ => columns.extend([base + first, base + second]),
+    }
+    fits
 }
 
 #[cfg(test)]

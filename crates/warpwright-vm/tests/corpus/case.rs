@@ -23,10 +23,6 @@ pub(crate) struct Source {
     pub(crate) cases: fn(&File) -> Vec<Case>,
 }
 
-/// Instructions that are read but not executed: a launch that comes to one ends with a trap. All came after
-/// sm_89.
-pub(crate) const UNSUPPORTED: &[&str] = &["tcgen05."];
-
 pub(crate) const fn source(name: &'static str, cases: fn(&File) -> Vec<Case>) -> Source {
     Source { name, cases }
 }
@@ -443,11 +439,5 @@ impl Case {
     pub(crate) fn refused(mut self, words: &'static str) -> Self {
         self.end = End::Refused(words);
         self
-    }
-
-    /// In files that use what is not executed yet, the launch must end with a trap that names it.
-    pub(crate) fn unless_unsupported(self, file: &File) -> Self {
-        let used = file.arch >= 90 && UNSUPPORTED.iter().any(|name| file.text.contains(name));
-        if used { self.traps(UNSUPPORTED) } else { self }
     }
 }

@@ -97,7 +97,7 @@ fn matmul(file: &File, from: Format, to: Format, tile: (usize, usize), relu: boo
     let zeros = to.store(&vec![0.0; shape.m * shape.ldc]);
     let bytes = if tile.0 * tile.1 > 64 * 128 { 132 << 10 } else { shared(file) };
     let case = launch("matmul", shape.blocks(tile), width(file)).shared(bytes);
-    shape.pass(case.floats(from, &a).floats(from, &b).inout(&zeros, want)).unless_unsupported(file)
+    shape.pass(case.floats(from, &a).floats(from, &b).inout(&zeros, want))
 }
 
 fn matmul_i8(file: &File) -> Case {
@@ -108,7 +108,7 @@ fn matmul_i8(file: &File) -> Case {
     let want: Vec<i32> = shape.product(&wide(&a), &wide(&b)).iter().map(|(value, _)| *value as i32).collect();
     let case = launch("matmul", shape.blocks((64, 64)), 128).shared(shared(file));
     let case = case.input(&a).input(&b).inout(&vec![0i32; want.len()], exactly(&want));
-    shape.pass(case).unless_unsupported(file)
+    shape.pass(case)
 }
 
 fn split_k(file: &File) -> Case {
@@ -121,7 +121,7 @@ fn split_k(file: &File) -> Case {
         (0..m * n).map(|at| (0..k).map(|l| a[at / n * k + l] * b[at % n * k + l]).sum()).collect();
     let case = launch("matmul_split_k", (2, 3, 4), 128).shared(shared(file)).input(&a).input(&b);
     let case = case.inout(&vec![0f32; m * n], exactly(&want));
-    case.scalar(m as i32).scalar(n as i32).scalar(k as i32).triton_with_scratch(4).unless_unsupported(file)
+    case.scalar(m as i32).scalar(n as i32).scalar(k as i32).triton_with_scratch(4)
 }
 
 fn grouped(file: &File) -> Case {
@@ -141,7 +141,7 @@ fn grouped(file: &File) -> Case {
     }
     let sizes: Vec<i32> = problems.iter().flat_map(|&(m, n, k)| [m as i32, n as i32, k as i32]).collect();
     let case = case.table(&tables[0]).table(&tables[1]).table(&tables[2]);
-    case.input(&sizes).scalar(problems.len() as i32).triton().unless_unsupported(file)
+    case.input(&sizes).scalar(problems.len() as i32).triton()
 }
 
 fn descriptor(file: &File) -> Case {
@@ -156,7 +156,7 @@ fn descriptor(file: &File) -> Case {
     let want = within(F16, want.collect::<Vec<_>>());
     let case = launch("matmul_descriptor", (2, 2), width(file)).shared(shared(file));
     let case = case.floats(F16, &a).floats(F16, &b).output(want);
-    case.scalar(m as i32).scalar(n as i32).scalar(k as i32).triton_with_scratch(4).unless_unsupported(file)
+    case.scalar(m as i32).scalar(n as i32).scalar(k as i32).triton_with_scratch(4)
 }
 
 fn dequant(file: &File) -> Case {
@@ -178,5 +178,5 @@ fn dequant(file: &File) -> Case {
         .input(&q)
         .input(&scales);
     let case = case.output(want).scalar(m as i32).scalar(n as i32).scalar(k as i32);
-    case.triton().unless_unsupported(file)
+    case.triton()
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use warpwright_vm::fidelity::{Class, Forms, forms};
+use warpwright_vm::fidelity::{Class, Forms};
 
 const BEGINNING: &str = "\
 # Fidelity
 
 How what the virtual GPU computes compares with what hardware computes, for every form of every instruction, by target.
 `cargo test -p warpwright-vm --test fidelity` derives this page from the files with all forms, `tests/filetests`, and
-compares it; with `BLESS=1`, run twice, it writes it. `warpwright fidelity` shows the same, with `--sm` for one target,
+compares it; with `BLESS=1` it writes it. `warpwright fidelity` shows the same, with `--sm` for one target,
 and `--json` for programs.
 
 | class | what it says |
@@ -32,11 +32,11 @@ are targets of `cargo test -p warpwright-vm`. Those with `~` have other forms of
 they run.
 ";
 
-pub(super) fn page() -> String {
+pub(super) fn page(forms: impl Iterator<Item = Forms>) -> String {
     let mut page = BEGINNING.to_owned();
     let mut counts: BTreeMap<Class, usize> = BTreeMap::new();
     let mut by_opcode: BTreeMap<&str, Vec<Forms>> = BTreeMap::new();
-    for forms in forms() {
+    for forms in forms {
         let count = forms.each().len();
         for class in Vec::from_iter(forms.verdicts.iter().map(|(fidelity, _)| fidelity.class)) {
             *counts.entry(class).or_default() += count;

@@ -5,6 +5,7 @@ mod mma;
 mod narrow;
 mod run;
 mod sparse;
+mod tcgen05;
 mod transfer;
 mod wgmma;
 mod wmma;

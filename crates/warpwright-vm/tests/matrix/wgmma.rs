@@ -23,10 +23,12 @@ fn launch(device: &Device, text: &str, blocks: u32, inputs: &[Vec<u32>], len: us
 
 /// A layout of one factor: the mode of swizzling, which index is contiguous, and the offsets of a descriptor.
 #[derive(Clone, Copy, Debug)]
-struct Placement {
+pub(crate) struct Placement {
     /// Chunks of 16 bytes in the swizzled width, or 1.
-    width: usize,
-    transposed: bool,
+    pub(crate) width: usize,
+    pub(crate) transposed: bool,
+    /// Pairs of chunks are exchanged, and four steps along k are together, not eight.
+    pub(crate) pairs: bool,
     /// Where the pattern of swizzling begins.
     pattern: usize,
     /// Where the factor begins in it.
@@ -37,14 +39,20 @@ struct Placement {
 
 impl Placement {
     /// Some layout of `count` rows or columns with `depth` elements of `bits` bits each, from byte `first` on.
-    fn choose(
+    pub(crate) fn choose(
         numbers: &mut Numbers,
         (count, depth, bits): (usize, usize, usize),
+        may_be_transposed: bool,
         first: usize,
     ) -> (Self, usize) {
         let bytes = depth * bits / 8;
-        let transposed = bits == 16 && numbers.next(0, 1) == 1;
-        let widths: &[usize] = if bytes > 32 && !transposed { &[1, 4, 8] } else { &[1, 2, 4, 8] };
+        let transposed = may_be_transposed && numbers.next(0, 1) == 1;
+        let pairs = transposed && bits == 32;
+        let widths: &[usize] = match () {
+            () if pairs => &[8],
+            () if bytes > 32 && !transposed => &[1, 4, 8],
+            () => &[1, 2, 4, 8],
+        };
         let width = widths[numbers.next(0, widths.len() as i64 - 1) as usize];
         // Patterns begin at a multiple of their size, or elsewhere, which the base offset then says.
         let shift = if width == 1 { 16 * numbers.next(0, 3) } else { 128 * numbers.next(0, 7) };
@@ -54,8 +62,10 @@ impl Placement {
         let start = pattern + 32 * numbers.next(0, within as i64 / 32) as usize;
         let outer_first = numbers.next(0, 1) == 1;
         let pad = 16 * numbers.next(0, 2) as usize;
-        let atom = 128 * width;
-        let (inner, outer) = if transposed { (count / 8, depth / 8) } else { (count / 8, bytes / 16) };
+        let lines = if pairs { 4 } else { 8 };
+        let atom = 16 * lines * width;
+        let (inner, outer) =
+            if transposed { (count * bits / 128, depth / lines) } else { (count / 8, bytes / 16) };
         let (leading, stride, end) = match (transposed, width) {
             // Core matrices of 128 bytes, in either order.
             (false, 1) if outer_first => (128 + pad, (128 + pad) * outer + pad, 0),
@@ -70,14 +80,14 @@ impl Placement {
                 if outer_first { (atom * outer, atom, 0) } else { (atom, atom * atoms, 0) }
             }
         };
-        let placed = Placement { width, transposed, pattern, start, leading, stride };
+        let placed = Placement { width, transposed, pairs, pattern, start, leading, stride };
         let reaches = (0..count).flat_map(|row| (0..depth).map(move |k| (row, k)));
         let last = reaches.map(|(row, k)| placed.byte(row, k, bits)).max().unwrap_or(end);
         (placed, last + 16)
     }
 
     /// The byte with an element: the ISA's canonical layouts, in chunks of 16 bytes, and then the swizzling.
-    fn byte(&self, row: usize, k: usize, bits: usize) -> usize {
+    pub(crate) fn byte(&self, row: usize, k: usize, bits: usize) -> usize {
         let (chunk, w) = (128 / bits, self.width);
         let (leading, stride) = (self.leading / 16, self.stride / 16);
         let (contiguous, other) = if self.transposed { (row, k) } else { (k, row) };
@@ -89,6 +99,10 @@ impl Placement {
             (false, _) => other % 8 * w + other / 8 * stride + contiguous / chunk,
             // ((T, 1, m), (8, k)) : ((1, T, stride), (1, leading))
             (true, 1) => contiguous / chunk * stride + other % 8 + other / 8 * leading,
+            // ((T, 8, m), (4, k)) : ((1, T, leading), (8, stride))
+            (true, _) if self.pairs => {
+                contiguous / chunk % 8 + contiguous / chunk / 8 * leading + other % 4 * 8 + other / 4 * stride
+            }
             // ((T, w, m), (8, k)) : ((1, T, leading), (w, stride))
             (true, _) => {
                 contiguous / chunk % w + contiguous / chunk / w * leading + other % 8 * w + other / 8 * stride
@@ -96,7 +110,8 @@ impl Placement {
         };
         let linear = self.start + 16 * at;
         // Of each 128 bytes of the pattern, the chunks are exchanged.
-        let line = (linear - self.pattern) / 128 % 8 % w;
+        let line = (linear - self.pattern) / 128 % 8;
+        let line = if self.pairs { line % 4 * 2 } else { line % w };
         ((linear / 16) ^ line) * 16 + within
     }
 
@@ -108,12 +123,16 @@ impl Placement {
             4 => 2,
             _ => 1u64,
         };
+        self.fields() | mode << 62
+    }
+
+    /// Its fields but for the mode of swizzling.
+    pub(crate) fn fields(&self) -> u64 {
         let base = if self.width == 1 { 0 } else { self.pattern as u64 >> 7 & 7 };
         (self.start as u64 >> 4)
             | (self.leading as u64 >> 4) << 16
             | (self.stride as u64 >> 4) << 32
             | base << 49
-            | mode << 62
     }
 }
 
@@ -187,7 +206,7 @@ fn run(form: Form, numbers: &mut Numbers) {
     let mut descriptors = [0u64; 2];
     let mut trans = [0, 0];
     let mut place = |rows: usize, depth: usize, which: usize, ty: Ty, value: &dyn Fn(usize, usize) -> i64| {
-        let (placement, last) = Placement::choose(numbers, (rows, depth, bits), end);
+        let (placement, last) = Placement::choose(numbers, (rows, depth, bits), bits == 16, end);
         end = last;
         assert!(end <= BYTES, "{placement:?}");
         for row in 0..rows {

@@ -38,6 +38,8 @@ pub enum Agent {
     GroupWrites,
     /// The products of `wgmma`, which come in groups.
     Products,
+    /// What `tcgen05` reads of shared memory, until a commit arrives at an `mbarrier`.
+    Tensor,
 }
 
 /// What comes in groups that are counted apart.
@@ -52,7 +54,7 @@ pub enum GroupsOf {
 }
 
 impl Agent {
-    pub(super) const COUNT: usize = 6;
+    pub(super) const COUNT: usize = 7;
 
     /// Whether it accesses memory by the asynchronous proxy.
     pub(crate) const fn is_of_async_proxy(self) -> bool {

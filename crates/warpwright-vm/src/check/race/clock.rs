@@ -41,8 +41,8 @@ type Waited = [u64; Agent::COUNT];
 
 /// The agents that have done something, and up to when.
 fn done(waited: &Waited) -> impl Iterator<Item = (Agent, u64)> {
-    use Agent::{Copies, Counted, GroupReads, GroupWrites, Products, Stores};
-    let agents = [Copies, Stores, Counted, GroupReads, GroupWrites, Products];
+    use Agent::{Copies, Counted, GroupReads, GroupWrites, Products, Stores, Tensor};
+    let agents = [Copies, Stores, Counted, GroupReads, GroupWrites, Products, Tensor];
     agents.into_iter().zip(*waited).filter(|&(_, until)| until != 0)
 }
 

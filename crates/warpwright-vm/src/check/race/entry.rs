@@ -253,8 +253,8 @@ impl Entry {
 
     /// The agent that performed it.
     pub(super) fn agent(&self) -> Option<Agent> {
-        use Agent::{Copies, Counted, GroupReads, GroupWrites, Products, Stores};
-        let agents = [Copies, Stores, Counted, GroupReads, GroupWrites, Products];
+        use Agent::{Copies, Counted, GroupReads, GroupWrites, Products, Stores, Tensor};
+        let agents = [Copies, Stores, Counted, GroupReads, GroupWrites, Products, Tensor];
         agents.get(((self.meta & AGENT) >> AGENT_SHIFT).wrapping_sub(1) as usize).copied()
     }
 

@@ -69,7 +69,7 @@ pub(super) fn reduce(d: &mut Decoder<'_, '_>, op: &CpReduceAsyncBulk) {
 }
 
 /// The addresses of one place in the blocks of a mask; that of the place itself without one.
-pub(super) fn in_blocks(
+pub(in crate::op) fn in_blocks(
     address: u64,
     space: SpaceKind,
     ranks: Option<u32>,

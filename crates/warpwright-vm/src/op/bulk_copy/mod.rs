@@ -10,6 +10,8 @@ mod run;
 mod tensor;
 mod tensor_map;
 
+pub(super) use linear::in_blocks;
+
 use crate::check::race::{Agent, GroupsOf};
 use crate::decode::Decoder;
 use crate::memory::Order;

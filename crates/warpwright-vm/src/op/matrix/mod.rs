@@ -4,17 +4,21 @@
 //! arrive, the contents of their registers are used.
 
 mod halves;
+mod layout;
 mod mma;
 mod product;
 mod scaled;
 mod transfer;
 
 pub(crate) use halves::{set_sums, sums};
+pub(crate) use layout::{CHUNK, Layout};
 pub(crate) use mma::{Form, float, packed};
 use product::Product;
 pub(crate) use product::{Arithmetic, Held, Integer, Results, Sparse, gather, scatter};
+pub(crate) use scaled::scale;
 use transfer::Transfer;
 
+use super::tcgen05::TensorProduct;
 use super::wgmma::WarpgroupProduct;
 use super::wmma::TileAccess;
 use crate::decode::Decoder;
@@ -29,6 +33,8 @@ pub(crate) struct Tables {
     pub(crate) tiles: Vec<TileAccess>,
     /// Products of `wgmma`.
     pub(crate) warpgroup: Vec<WarpgroupProduct>,
+    /// Products of `tcgen05`.
+    pub(crate) tensor: Vec<TensorProduct>,
 }
 
 pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {

@@ -21,7 +21,7 @@ pub(super) const FACTOR: usize = 1024;
 pub(super) const SUM: usize = 256;
 
 /// A type of small integers.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Integer {
     pub(crate) bits: u32,
     pub(crate) signed: bool,

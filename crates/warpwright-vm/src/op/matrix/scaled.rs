@@ -76,18 +76,9 @@ impl ScaleRows {
         for (index, value) in values.iter_mut().take(8 * lanes * self.blocks).enumerate() {
             let (line, block) = (index / self.blocks, index % self.blocks);
             let word = words[4 * (line % 8) + lanes * thread + line / 8];
-            *value = self.decode(word >> (8 * (byte + block)) & 0xff);
+            *value = scale(word >> (8 * (byte + block)) & 0xff, self.fractions);
         }
         Ok(values)
-    }
-
-    fn decode(&self, bits: u32) -> f64 {
-        match bits {
-            // It has no sign.
-            _ if self.fractions => FloatElement::E4M3.decode(bits & 0x7f).into(),
-            0xff => f64::NAN,
-            _ => f64::from_bits(u64::from(bits + 1023 - 127) << 52),
-        }
     }
 }
 
@@ -123,5 +114,15 @@ impl Product {
         product.scaled(of_blocks, self.size, left, &right, &added, &mut result);
         scatter(m, &self.d, 32, f32::to_bits, &result);
         Step::Next
+    }
+}
+
+/// The value of a scale: `ue4m3`, if it has `fractions`, or `ue8m0`.
+pub(crate) fn scale(bits: u32, fractions: bool) -> f64 {
+    match bits {
+        // It has no sign.
+        _ if fractions => FloatElement::E4M3.decode(bits & 0x7f).into(),
+        0xff => f64::NAN,
+        _ => f64::from_bits(u64::from(bits + 1023 - 127) << 52),
     }
 }

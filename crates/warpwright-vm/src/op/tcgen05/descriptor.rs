@@ -1,0 +1,206 @@
+//! The instruction descriptor of a product: its shape and types, and the rules for them (ISA 9.7.18.4.2, 9.7.18.2.1).
+
+use crate::op::matrix::Integer;
+use crate::tensor::integer::Overflow;
+use crate::tensor::{Accumulator, FloatElement};
+use warpwright_ptx::op::tcgen05::ProductKind;
+
+/// The size of a product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Rows, of both blocks of a pair.
+    pub(super) m: usize,
+    pub(super) n: usize,
+    pub(super) k: usize,
+    pub(super) sparse: bool,
+}
+
+/// How it is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Types {
+    Float { a: FloatElement, b: FloatElement, d: Accumulator },
+    Integer { a: Integer, b: Integer, overflow: Overflow },
+}
+
+/// Scales of blocks along k.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Scaling {
+    pub(super) blocks: usize,
+    /// The first byte of a column that has them, of `a` and `b`.
+    pub(super) ids: [usize; 2],
+    /// `ue4m3`, not `ue8m0`.
+    pub(super) fractions: bool,
+}
+
+/// What a descriptor says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) shape: Shape,
+    pub(super) types: Types,
+    pub(super) negated: [bool; 2],
+    pub(super) transposed: [bool; 2],
+    /// The column of the metadata, from its address on.
+    pub(super) selector: u32,
+    pub(super) scaling: Option<Scaling>,
+}
+
+/// What the instruction says itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) kind: ProductKind,
+    pub(super) sparse: bool,
+    pub(super) stationary: bool,
+    /// Blocks that take part.
+    pub(super) blocks: usize,
+    /// Scales along k, of a kind that has them.
+    pub(super) scales: usize,
+}
+
+impl Plan {
+    /// Reads a descriptor. The error says what is wrong with it.
+    pub(super) fn new(descriptor: u32, said: Said) -> Result<Plan, String> {
+        use ProductKind::*;
+        let field = |low: u32, bits: u32| descriptor >> low & ((1 << bits) - 1);
+        let is_set = |bit: u32| field(bit, 1) != 0;
+        let Said { kind, sparse, stationary, blocks, .. } = said;
+        let scaled = matches!(kind, MxF8F6F4 | MxF4 | MxF4NvF4);
+        let pairs = matches!(kind, MxF4 | MxF4NvF4);
+        let n = 8 * field(17, 6) as usize;
+        let m = if scaled { 128 * field(27, 2) as usize } else { 16 * field(24, 5) as usize };
+        let dense_k = match kind {
+            Tf32 => 8,
+            F16 => 16,
+            F8F6F4 | MxF8F6F4 | I8 => 32,
+            MxF4 | MxF4NvF4 => 64,
+        };
+        let k = if sparse { 2 * dense_k } else { dense_k };
+        if is_set(2) != sparse {
+            return Err(format!(
+                "bit 2 says {}, and the instruction the opposite",
+                ["dense", "sparse"][usize::from(is_set(2))]
+            ));
+        }
+        if scaled && (is_set(31) || pairs && is_set(3)) || kind == F8F6F4 && is_set(29) {
+            return Err("it asks for a longer k, which the virtual GPU does not have".into());
+        }
+        let reserved: u32 = match kind {
+            I8 => 1 << 6 | 1 << 23 | 1 << 29 | 3 << 13,
+            _ if !scaled => 1 << 3 | 1 << 6 | 1 << 23 | 1 << 29,
+            MxF8F6F4 => 3 | 1 << 3 | 1 << 6 | 3 << 24 | 1 << 26,
+            _ => 3 | 1 << 6 | 1 << 12 | 3 << 15 | 1 << 25 | 1 << 26,
+        };
+        if descriptor & reserved != 0 {
+            return Err(format!("bits {:#x} of it must be 0", descriptor & reserved));
+        }
+        let rows: &[usize] = match (blocks, stationary) {
+            (1, true) => &[32, 64, 128],
+            (1, false) if scaled => &[128],
+            (1, false) => &[64, 128],
+            _ if scaled && sparse => &[256],
+            _ => &[128, 256],
+        };
+        if !rows.contains(&m) {
+            return Err(format!("m is {m}, and may be {rows:?}"));
+        }
+        // Bytes along n come in sixteens.
+        let wide_b = is_set(16) && matches!(kind, F8F6F4 | MxF8F6F4 | I8);
+        let step = match (kind, blocks) {
+            (I8, 1) if n <= 32 && !wide_b => 8,
+            (I8, 2) => 32,
+            (_, 2) if wide_b => 32,
+            (_, 2) => 16,
+            (I8, _) => 16,
+            _ if wide_b => 16,
+            _ => 8,
+        };
+        let fits = match stationary {
+            true => n == 64 || n == 128 || n == 256 && !sparse,
+            false => n % step == 0 && (step..=256).contains(&n),
+        };
+        if !fits {
+            let may = if stationary {
+                "64, 128 or, dense, 256".into()
+            } else {
+                format!("a multiple of {step} up to 256")
+            };
+            return Err(format!("n is {n}, and may be {may}"));
+        }
+        let types = types(kind, &field)?;
+        let transposed = [is_set(15), is_set(16)];
+        let scaling = if scaled { Some(scaling(said, &field)?) } else { None };
+        Ok(Plan {
+            shape: Shape { m, n, k, sparse },
+            types,
+            negated: [is_set(13), is_set(14)],
+            transposed,
+            selector: if sparse && !scaled { field(0, 2) } else { 0 },
+            scaling,
+        })
+    }
+}
+
+fn types(kind: ProductKind, field: &impl Fn(u32, u32) -> u32) -> Result<Types, String> {
+    use ProductKind::*;
+    let float = |low: u32| match (kind, field(low, 3)) {
+        (F16, 0) => Ok(FloatElement::F16),
+        (F16, 1) => Ok(FloatElement::BF16),
+        (Tf32, 2) => Ok(FloatElement::TF32),
+        (F8F6F4 | MxF8F6F4, 0) => Ok(FloatElement::E4M3),
+        (F8F6F4 | MxF8F6F4, 1) => Ok(FloatElement::E5M2),
+        (F8F6F4 | MxF8F6F4, 3) => Ok(FloatElement::E2M3),
+        (F8F6F4 | MxF8F6F4, 4) => Ok(FloatElement::E3M2),
+        (F8F6F4 | MxF8F6F4, 5) => Ok(FloatElement::E2M1),
+        (_, ty) => Err(format!("the type of a factor is {ty}, which `.{kind}` does not have")),
+    };
+    let sums = || match (kind, field(4, 2)) {
+        (F16 | F8F6F4, 0) => Ok(Accumulator::F16),
+        (F16 | F8F6F4 | Tf32, 1) => Ok(Accumulator::F32),
+        (_, ty) => Err(format!("the type of the sums is {ty}, which `.{kind}` does not have")),
+    };
+    match kind {
+        F16 | Tf32 | F8F6F4 => {
+            let (a, b, d) = (float(7)?, float(10)?, sums()?);
+            if d == Accumulator::F16 && (a == FloatElement::BF16 || b == FloatElement::BF16) {
+                return Err("sums are `f16`, and the factors `bf16`".into());
+            }
+            Ok(Types::Float { a, b, d })
+        }
+        MxF8F6F4 => Ok(Types::Float { a: float(7)?, b: float(10)?, d: Accumulator::F32 }),
+        MxF4 | MxF4NvF4 => match (field(7, 3), field(10, 2)) {
+            (1, 1) => Ok(Types::Float { a: FloatElement::E2M1, b: FloatElement::E2M1, d: Accumulator::F32 }),
+            (a, b) => {
+                Err(format!("the types of the factors are {a} and {b}: `.{kind}` has `e2m1`, which is 1"))
+            }
+        },
+        I8 => {
+            let integer = |low: u32| match field(low, 3) {
+                sign @ (0 | 1) => Ok(Integer { bits: 8, signed: sign == 1 }),
+                ty => Err(format!("the type of a factor is {ty}, which `.{kind}` does not have")),
+            };
+            if field(4, 2) != 2 {
+                return Err(format!("the type of the sums is {}: it is `s32`, which is 2", field(4, 2)));
+            }
+            let overflow = if field(3, 1) != 0 { Overflow::Saturate } else { Overflow::Wrap };
+            Ok(Types::Integer { a: integer(7)?, b: integer(10)?, overflow })
+        }
+    }
+}
+
+fn scaling(said: Said, field: &impl Fn(u32, u32) -> u32) -> Result<Scaling, String> {
+    let (kind, blocks) = (said.kind, said.scales);
+    let ty = if kind == ProductKind::MxF8F6F4 { field(23, 1) } else { field(23, 2) };
+    let fractions = match (kind, ty, blocks) {
+        (_, 1, _) => false,
+        (ProductKind::MxF4NvF4, 0, 4) => true,
+        _ => {
+            return Err(format!(
+                "the type of the scales is {ty}, which `.{kind}` does not have with {blocks} of them"
+            ));
+        }
+    };
+    let ids = [field(29, 2) as usize, field(4, 2) as usize];
+    match ids.into_iter().find(|id| id % blocks != 0) {
+        Some(id) => Err(format!("the scales begin at byte {id}, and there are {blocks} of them")),
+        None => Ok(Scaling { blocks, ids, fractions }),
+    }
+}

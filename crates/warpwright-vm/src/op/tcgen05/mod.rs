@@ -1,0 +1,73 @@
+//! `tcgen05`: tensor memory, and the fifth generation of tensor cores.
+//!
+//! Everything is done when the instruction executes, in the order of the program. What `tcgen05.mma` and `tcgen05.cp`
+//! read of shared memory counts for the checks as the reads of an asynchronous agent, which may come at any time until
+//! an mbarrier that a `tcgen05.commit` arrives at has been waited for. Tensor memory itself is checked for columns that
+//! are not allocated, for words that nobody wrote, and for columns that are not freed; that a load of it came too
+//! early is not found, nor is a missing `tcgen05.wait` or `tcgen05.fence`.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `memory` | allocation, loads and stores, and how they may reach tensor memory |
+//! | `copy` | copies from shared memory, shifts, commits |
+//! | `descriptor` | the instruction descriptor of a product: its rules |
+//! | `datapath` | where the rows and columns of a product stand in tensor memory |
+//! | `product` | products |
+
+mod copy;
+mod datapath;
+mod descriptor;
+mod memory;
+mod product;
+
+pub(crate) use product::TensorProduct;
+
+use crate::decode::Decoder;
+use crate::launch::TrapKind;
+use crate::machine::{FULL, Machine, NONE, Step};
+use warpwright_ptx::op::family::Tcgen05 as Op;
+use warpwright_ptx::op::tcgen05::CtaGroup;
+
+pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
+    match op {
+        Op::Tcgen05Alloc(op) => memory::alloc(op, d),
+        Op::Tcgen05Dealloc(op) => memory::dealloc(op, d),
+        Op::Tcgen05RelinquishAllocPermit(_) => d.emit_fallible(|m| {
+            m.whole_warp()?;
+            m.block.tensor.relinquished = true;
+            Ok(())
+        }),
+        Op::Tcgen05Ld(op) => memory::load(op, d),
+        Op::Tcgen05LdRed(op) => memory::load_reduced(op, d),
+        Op::Tcgen05St(op) => memory::store(op, d),
+        Op::Tcgen05WaitLd(_) | Op::Tcgen05WaitSt(_) => d.emit_fallible(|m| m.whole_warp()),
+        Op::Tcgen05Cp(op) => copy::copy(op, d),
+        Op::Tcgen05Shift(op) => copy::shift(op, d),
+        Op::Tcgen05Commit(op) => copy::commit(op, d),
+        Op::Tcgen05FenceBefore(_) | Op::Tcgen05FenceAfter(_) => d.emit_nothing(),
+        Op::Tcgen05Mma(op) => return product::product(op, d),
+        Op::Tcgen05MmaWs(op) => return product::stationary(op, d),
+    }
+    true
+}
+
+impl Machine<'_> {
+    /// Waits until the whole warp executes the instruction.
+    fn whole_warp(&mut self) -> Result<(), Step> {
+        self.converge(FULL, NONE).map_or(Ok(()), Err)
+    }
+
+    /// The ranks of the blocks whose tensor memory an instruction accesses: the own one, or the pair's.
+    fn ranks_of(&mut self, group: CtaGroup) -> Result<Vec<u32>, Step> {
+        let own = self.block.rank;
+        match group {
+            CtaGroup::One => Ok(vec![own]),
+            CtaGroup::Two if own | 1 < self.cluster.blocks.len() as u32 => Ok(vec![own & !1, own | 1]),
+            CtaGroup::Two => {
+                let message =
+                    "`.cta_group::2` in a block without a peer: launch clusters of an even number of blocks";
+                Err(self.trap(TrapKind::BadOperand, message.to_owned()))
+            }
+        }
+    }
+}
