@@ -1,9 +1,9 @@
 //! Reports to the user: the log, findings of launches, leaks, and the exit status.
 //!
 //! Findings and leaks go to stderr as text or, with `WARPWRIGHT_FINDINGS`, to a file as lines of JSON, each an object
-//! with `version` and `event`: `finding`, `trap`, `api`, `leak`, and at the end of the process `assumed`, `refused` and `end`. **Each is written when
-//! it is found**, so that a program that crashes has reported everything before; but a client that takes them
-//! ([`take`]) gets each when it does.
+//! with `version` and `event`: `finding`, `trap`, `api`, `leak`, and at the end of the process `assumed`, `refused` and
+//! `end`. **Each is written when it is found**, so that a program that crashes has reported everything before; but a client
+//! that takes them ([`take`]) gets each when it does.
 
 pub(crate) mod calls;
 pub(crate) mod findings;
