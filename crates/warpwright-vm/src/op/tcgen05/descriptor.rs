@@ -150,12 +150,12 @@ fn types(kind: ProductKind, field: &impl Fn(u32, u32) -> u32) -> Result<Types, S
         (F8F6F4 | MxF8F6F4, 3) => Ok(FloatElement::E2M3),
         (F8F6F4 | MxF8F6F4, 4) => Ok(FloatElement::E3M2),
         (F8F6F4 | MxF8F6F4, 5) => Ok(FloatElement::E2M1),
-        (_, ty) => Err(format!("the type of a factor is {ty}, which `.{kind}` does not have")),
+        (_, ty) => Err(format!("the type of a factor is {ty}, which `{kind}` does not have")),
     };
     let sums = || match (kind, field(4, 2)) {
         (F16 | F8F6F4, 0) => Ok(Accumulator::F16),
         (F16 | F8F6F4 | Tf32, 1) => Ok(Accumulator::F32),
-        (_, ty) => Err(format!("the type of the sums is {ty}, which `.{kind}` does not have")),
+        (_, ty) => Err(format!("the type of the sums is {ty}, which `{kind}` does not have")),
     };
     match kind {
         F16 | Tf32 | F8F6F4 => {
@@ -169,13 +169,13 @@ fn types(kind: ProductKind, field: &impl Fn(u32, u32) -> u32) -> Result<Types, S
         MxF4 | MxF4NvF4 => match (field(7, 3), field(10, 2)) {
             (1, 1) => Ok(Types::Float { a: FloatElement::E2M1, b: FloatElement::E2M1, d: Accumulator::F32 }),
             (a, b) => {
-                Err(format!("the types of the factors are {a} and {b}: `.{kind}` has `e2m1`, which is 1"))
+                Err(format!("the types of the factors are {a} and {b}: `{kind}` has `e2m1`, which is 1"))
             }
         },
         I8 => {
             let integer = |low: u32| match field(low, 3) {
                 sign @ (0 | 1) => Ok(Integer { bits: 8, signed: sign == 1 }),
-                ty => Err(format!("the type of a factor is {ty}, which `.{kind}` does not have")),
+                ty => Err(format!("the type of a factor is {ty}, which `{kind}` does not have")),
             };
             if field(4, 2) != 2 {
                 return Err(format!("the type of the sums is {}: it is `s32`, which is 2", field(4, 2)));
@@ -194,7 +194,7 @@ fn scaling(said: Said, field: &impl Fn(u32, u32) -> u32) -> Result<Scaling, Stri
         (ProductKind::MxF4NvF4, 0, 4) => true,
         _ => {
             return Err(format!(
-                "the type of the scales is {ty}, which `.{kind}` does not have with {blocks} of them"
+                "the type of the scales is {ty}, which `{kind}` does not have with {blocks} of them"
             ));
         }
     };

@@ -15,7 +15,7 @@ use crate::check::race::AccessKind;
 use crate::check::{Action, FindingKind, RawFinding, RawPlace, RawSite, Touch};
 use crate::decode::Decoder;
 use crate::launch::TrapKind;
-use crate::machine::{LANES, Machine, Row32, Step, TENSOR_LANES, TensorMemory, is_column_count};
+use crate::machine::{FULL, LANES, Machine, Row32, Step, TENSOR_LANES, TensorMemory, is_column_count};
 use crate::memory::{AccessSpec, Address, FaultKind, Order, SpaceKind};
 use crate::op::mbarrier::At;
 use std::ops::Range;
@@ -94,8 +94,10 @@ impl Machine<'_> {
         Step::Goto(self.pc)
     }
 
-    /// The first thread of the warp writes the address of what was allocated.
+    /// The first thread of the warp writes the address of what was allocated, in order with the accesses of all of its
+    /// threads to the same place.
     fn write_column(&mut self, to: At, first: u32) {
+        self.warp_synced(&[FULL; LANES], self.mask);
         let addresses = self.addresses(&to.address);
         let spec = AccessSpec { space: to.space, bytes: 4, align: 4, write: true };
         let mut todo = self.mask & self.mask.wrapping_neg();
@@ -103,6 +105,7 @@ impl Machine<'_> {
             self.touches(Touch { kind: AccessKind::Write, element: 4, order: Order::WEAK }, &group, &[]);
             self.write32(&group, 0, &[first; LANES]);
         }
+        self.warp_synced(&[FULL; LANES], self.mask);
     }
 
     /// The tensor memory of a block of the cluster.
