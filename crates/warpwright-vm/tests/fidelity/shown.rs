@@ -7,6 +7,21 @@ use std::fs;
 use std::path::Path;
 use warpwright_ptx::print::form;
 
+/// Targets whose source says nothing of what an instruction computes, and those that are read otherwise.
+const OTHERS: &[&str] = &[
+    "differential",
+    "corpus",
+    "fidelity",
+    "filetest",
+    "filetests",
+    "hostile",
+    "counters",
+    "fetches",
+    "level",
+    "render",
+    "smoke",
+];
+
 /// The most files that are named for a form.
 const MAX_FILES: usize = 2;
 
@@ -77,7 +92,7 @@ fn sources(folder: &Path) -> BTreeMap<String, String> {
     for path in files(folder, ".rs") {
         let name = path.strip_prefix(folder).unwrap().components().next().unwrap();
         let name = name.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned();
-        if !["differential", "corpus", "fidelity", "filetest", "filetests", "hostile"].contains(&&*name) {
+        if !OTHERS.contains(&&*name) {
             sources.entry(name).or_default().push_str(&fs::read_to_string(path).unwrap());
         }
     }
