@@ -61,13 +61,13 @@ impl TensorCore {
             SparseWarpgroup => return Assumed("as `wgmma` without zeros left out"),
             Dense | Sparse | Quad | Scaled => {}
         }
-        let eights = is_any(&[E4M3, E5M2]);
+        let eight_bits = is_any(&[E4M3, E5M2]);
         match (kind, self) {
-            (Dense | Sparse, TensorCore::Rtx50) if eights => {
+            (Dense | Sparse, TensorCore::Rtx50) if eight_bits => {
                 return Assumed("one rounding of the exact sum");
             }
             (_, TensorCore::Rtx50) => return Assumed("as on B200"),
-            (Dense, TensorCore::B200) if eights => return Assumed("as on H200"),
+            (Dense, TensorCore::B200) if eight_bits => return Assumed("as on H200"),
             _ => {}
         }
         let Some((hardware, of)) = self.hardware() else { return Assumed("one rounding of the exact sum") };

@@ -10,7 +10,8 @@ const BEGINNING: &str = "\
 How what the virtual GPU computes compares with what hardware computes, for every form of every instruction, by target.
 `cargo test -p warpwright-vm --test fidelity` derives this page from the files with all forms, `tests/filetests`, and
 compares it; with `BLESS=1` it writes it. `warpwright fidelity` shows the same, with `--sm` for one target,
-and `--json` for programs.
+and `--json` for programs: `forms`, a list of objects with the `form`, its `verdicts` (`class`, `detail`, `targets`) and
+its `tests`.
 
 | class | what it says |
 | --- | --- |
