@@ -8,6 +8,7 @@ mod common;
 
 #[cfg(target_os = "linux")]
 mod suite {
+    mod fidelity;
     mod taken;
 
     use crate::common::{Findings, add_setter, client, context, get, input, kernel, ok, output};
@@ -277,6 +278,7 @@ again:
                 launch(kernel(PTX, "write"), 6, Some(allocate(16)));
             }
             "is told what it takes" => taken::play(),
+            "assumes" | "assumes and is refused" => fidelity::play(part != "assumes"),
             "never ends" => {
                 ok(init());
                 context(0);
@@ -441,10 +443,8 @@ again:
         ("what_is_given_back_at_the_end_is_no_leak", what_is_given_back_at_the_end_is_no_leak),
         ("a_library_that_is_closed_tells_at_the_end_too", a_library_that_is_closed_tells_at_the_end_too),
         ("a_child_has_no_driver", a_child_has_no_driver),
-        (
-            "kernels_print_behind_what_the_program_has_printed",
-            kernels_print_behind_what_the_program_has_printed,
-        ),
+        ("kernels_print_behind_the_program", kernels_print_behind_the_program),
+        ("a_process_tells_of_fidelity_at_its_end", fidelity::test),
     ];
 
     fn the_environment_says_what_devices_there_are() {
@@ -670,7 +670,7 @@ warpwright: 1 launches: 1 errors, 0 warnings"
         assert_eq!(client("is giving back at its end", &asked).errors(), errors);
     }
 
-    fn kernels_print_behind_what_the_program_has_printed() {
+    fn kernels_print_behind_the_program() {
         assert_eq!(client("prints", &[]).text(), "before\nkernel\nbehind");
     }
 

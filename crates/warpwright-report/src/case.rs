@@ -158,7 +158,11 @@ impl Case {
                     let message = format!("{what}{of} was never given back");
                     Problem::of_program("api", "leak", message, event)
                 }
-                Event::Repeated { .. } | Event::End { .. } | Event::Unknown => continue,
+                Event::Repeated { .. }
+                | Event::Assumed(_)
+                | Event::Refused { .. }
+                | Event::End { .. }
+                | Event::Unknown => continue,
             };
             let Some(kernel) = problem.kernel.as_deref().map(|kernel| symbol(kernel).into_owned()) else {
                 cases[0].problems.push(problem);

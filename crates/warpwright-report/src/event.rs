@@ -1,6 +1,6 @@
 //! What the CUDA driver over the virtual GPU reports, one line of JSON for each.
 
-use crate::{Finding, Trap};
+use crate::{Assumed, Finding, Trap};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use warpwright_vm::render::symbol;
@@ -87,6 +87,13 @@ pub enum Event {
         /// The call that made it.
         call: Call,
     },
+    /// At the end of the process: its kernels have executed what hardware may compute otherwise.
+    Assumed(Assumed),
+    /// At the end of the process: its kernels have reached an instruction that is not executed.
+    Refused {
+        /// The instruction.
+        message: String,
+    },
     /// The process ended.
     End {
         /// Launches of kernels.
@@ -170,6 +177,8 @@ impl Event {
                 let of = if *bytes > 0 { format!(" of {bytes} bytes") } else { String::new() };
                 format!("leak: {what}{of}, made by {call}")
             }
+            Event::Assumed(assumed) => assumed.note(),
+            Event::Refused { message } => format!("note: refused: {message}; see `warpwright fidelity`"),
             Event::End { launches, errors, warnings, leaks, .. } => {
                 let leaks = leaks.map(|leaks| format!(", {leaks} leaks")).unwrap_or_default();
                 format!("{launches} launches: {errors} errors, {warnings} warnings{leaks}")

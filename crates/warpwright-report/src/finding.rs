@@ -102,6 +102,9 @@ pub struct Trap {
     pub thread: Option<[u32; 3]>,
     /// Where threads were that went no further, most threads first.
     pub waiting: Vec<Waiting>,
+    /// In a deadlock, the mbarriers that threads wait for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mbarriers: Vec<MbarrierWait>,
     /// The text for people, with lines of the source and of the PTX.
     #[serde(default)]
     pub rendered: String,
@@ -116,6 +119,47 @@ pub struct Waiting {
     pub place: Site,
     /// The number of threads.
     pub threads: u64,
+}
+
+/// Threads that waited at one instruction for a phase of an mbarrier when a launch ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct MbarrierWait {
+    /// The instruction.
+    #[serde(flatten)]
+    pub place: Site,
+    /// Address and variable of the mbarrier.
+    pub mbarrier: String,
+    /// `%ctaid` of the threads.
+    pub block: [u32; 3],
+    /// The parity of the phase, which is the present one of the mbarrier.
+    pub parity: u8,
+    /// Arrivals that the phase still expects.
+    pub pending: u32,
+    /// Arrivals that it expects in all.
+    pub expected: u32,
+    /// Bytes that are outstanding; negative: more have come than are expected.
+    pub bytes: i32,
+    /// The number of threads.
+    pub threads: u64,
+    /// Threads of the cluster that have not exited and do not wait for this phase.
+    pub others: u64,
+}
+
+impl MbarrierWait {
+    fn new(wait: &vm::MbarrierWait, renderer: &Renderer<'_>) -> MbarrierWait {
+        MbarrierWait {
+            place: Site::new(wait.origin, wait.source.as_ref(), renderer),
+            mbarrier: wait.mbarrier.clone(),
+            block: wait.block,
+            parity: wait.parity,
+            pending: wait.pending,
+            expected: wait.expected,
+            bytes: wait.bytes,
+            threads: wait.threads,
+            others: wait.others,
+        }
+    }
 }
 
 impl From<vm::Severity> for Severity {
@@ -197,6 +241,7 @@ impl Trap {
             block: trap.thread.map(|(block, _)| block),
             thread: trap.thread.map(|(_, thread)| thread),
             waiting,
+            mbarriers: trap.mbarriers.iter().map(|wait| MbarrierWait::new(wait, renderer)).collect(),
             rendered: renderer.trap(trap),
         }
     }

@@ -1,6 +1,6 @@
 //! All that is known of a launch, in one document.
 
-use crate::{BufferArgument, Counters, Finding, Line, Trap, VERSION, hottest};
+use crate::{Assumed, BufferArgument, Counters, Finding, Line, Trap, VERSION, hottest};
 use serde::{Deserialize, Serialize};
 use warpwright_vm as vm;
 use warpwright_vm::render::Renderer;
@@ -30,6 +30,9 @@ pub struct Launch {
     /// The hottest instructions, of a profile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<Vec<Line>>,
+    /// What it executed that hardware may compute otherwise.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub assumed: Vec<Assumed>,
     /// What the kernel printed.
     pub output: String,
 }
@@ -75,6 +78,7 @@ impl Launch {
             trap: report.trap.as_ref().map(|trap| Trap::new(trap, renderer)),
             counters: Counters::new(&report.counters, info.arguments, renderer),
             lines: info.top.map(|top| hottest(&report.counters, renderer, top)),
+            assumed: Assumed::of(&report.assumptions),
             output: report.output.clone(),
         }
     }

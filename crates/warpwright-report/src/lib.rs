@@ -14,6 +14,7 @@
 
 mod case;
 mod event;
+mod fidelity;
 mod figures;
 mod finding;
 mod junit;
@@ -25,11 +26,12 @@ mod site;
 
 pub use case::Case;
 pub use event::{Call, Event, LINES_VERSION};
+pub use fidelity::Assumed;
 pub use figures::{
     Accesses, ArgumentTraffic, BufferArgument, Counters, Executed, Instructions, Line, MemoryTraffic,
     Traffic, VariableTraffic, Waits, hottest,
 };
-pub use finding::{Access, Allocation, Finding, Severity, Trap, Waiting};
+pub use finding::{Access, Allocation, Finding, MbarrierWait, Severity, Trap, Waiting};
 pub use junit::junit;
 pub use launch::{Launch, LaunchInfo};
 pub use sarif::sarif;

@@ -50,6 +50,7 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | [`check`] | the findings of the checks |
+//! | [`fidelity`] | how what is computed compares with hardware |
 //! | [`num`] | the arithmetic of instructions, on numbers |
 //! | [`render`] | findings as text, with lines of PTX and of the source |
 //! | [`tensor`] | the arithmetic of tensor cores, bit for bit |
@@ -69,6 +70,7 @@ mod random;
 mod simd;
 
 pub mod check;
+pub mod fidelity;
 pub mod num;
 pub mod render;
 pub mod tensor;
@@ -85,8 +87,8 @@ pub use device::{
     TensorInterleave, TensorMap, TensorMapError, TensorSwizzle, Texture,
 };
 pub use launch::{
-    Checks, ClusterRule, Counters, Edge, Edges, LaunchConfig, LaunchError, LineCounters, Options, Progress,
-    Race, Report, Schedule, Trap, TrapKind, UnknownCheck, Waiting,
+    Checks, ClusterRule, Counters, Edge, Edges, LaunchConfig, LaunchError, LineCounters, MbarrierWait,
+    Options, Progress, Race, Report, Schedule, Trap, TrapKind, UnknownCheck, Waiting,
 };
 pub use locality::{Fetches, LINE, WINDOWS};
 pub use memory::{

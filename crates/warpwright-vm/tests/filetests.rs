@@ -25,7 +25,7 @@
 //! run, `//~ name: KIND [ROLE]`; `//~^` is about the line above. A race has two marks, one for each
 //! access. Where there are two findings of a kind, `KIND#1` and `KIND#2` tell which marks belong
 //! together. The kinds and roles are those of the API; for `budget`, the marks are the lines where the
-//! launch may be stopped; `deadlock loop` marks the lines of a loop, at some of which threads are found. What is not marked must not be found.
+//! launch may be stopped; `mbarrier` marks a test of an mbarrier in a deadlock, with its state as role; `deadlock loop` marks the lines of a loop, at some of which threads are found. What is not marked must not be found.
 //!
 //! Every run is made with several schedules, and each must give the same. `FILETEST=warp/` in the
 //! environment runs the files whose path contains that.

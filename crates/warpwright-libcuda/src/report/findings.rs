@@ -8,18 +8,22 @@ use super::calls::Call;
 use super::log;
 use super::sink;
 use crate::{lock, state};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use warpwright_report as data;
 use warpwright_report::Event;
+use warpwright_vm::fidelity::Assumption;
 use warpwright_vm::render::Renderer;
-use warpwright_vm::{Finding, FindingKind, Report, Severity};
+use warpwright_vm::{Finding, FindingKind, Report, Severity, TrapKind};
 
 static LAUNCHES: AtomicU64 = AtomicU64::new(0);
 static ERRORS: AtomicU64 = AtomicU64::new(0);
 static WARNINGS: AtomicU64 = AtomicU64::new(0);
 static TOLD: Mutex<Option<HashSet<String>>> = Mutex::new(None);
+/// What was executed that hardware may compute otherwise, and what was not executed.
+static ASSUMED: Mutex<BTreeSet<Assumption>> = Mutex::new(BTreeSet::new());
+static REFUSED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 
 /// The findings of all launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +43,9 @@ pub(crate) fn totals() -> Totals {
 /// dynamic shared memory and it has none, and `failed` whether it ends with an error.
 pub(crate) fn launched(report: &Report, call: Call, lacks_shared: bool, failed: bool) {
     LAUNCHES.fetch_add(1, Relaxed);
+    if !report.assumptions.is_empty() {
+        lock(&ASSUMED).extend(report.assumptions.iter().cloned());
+    }
     if report.is_clean() {
         return;
     }
@@ -66,6 +73,9 @@ pub(crate) fn launched(report: &Report, call: Call, lacks_shared: bool, failed: 
     }
     if let Some(trap) = &report.trap {
         count();
+        if trap.kind == TrapKind::Unsupported {
+            lock(&REFUSED).insert(trap.message.clone());
+        }
         let place = trap.origin.and_then(|origin| renderer.ptx(origin));
         if is_new(&format!("{} {:?} {place:?}", trap.kernel, trap.kind)) {
             let trap = data::Trap::new(trap, &renderer);
@@ -86,6 +96,14 @@ pub(crate) fn condition(handle: u64, why: &str, call: Call) {
         return;
     }
     sink::tell(Event::Condition { handle, message: why.to_owned(), call: call.into() });
+}
+
+/// Tells what launches have assumed, and what they have reached that is not executed.
+pub(super) fn tell_fidelity() {
+    let assumed = data::Assumed::of(lock(&ASSUMED).iter()).into_iter().map(Event::Assumed);
+    let refused =
+        lock(&REFUSED).iter().map(|message| Event::Refused { message: message.clone() }).collect::<Vec<_>>();
+    assumed.chain(refused).for_each(sink::tell);
 }
 
 /// Counts an error that is no launch's. Returns whether it is told: equal ones are told once.

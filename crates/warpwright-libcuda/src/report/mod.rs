@@ -1,9 +1,9 @@
 //! Reports to the user: the log, findings of launches, leaks, and the exit status.
 //!
 //! Findings and leaks go to stderr as text or, with `WARPWRIGHT_FINDINGS`, to a file as lines of JSON, each an object
-//! with `version` and `event`: `finding`, `trap`, `api`, `leak`, and at the end of the process `end`. **Each is written when
-//! it is found**, so that a program that crashes has reported everything before; but a client that takes them
-//! ([`take`]) gets each when it does.
+//! with `version` and `event`: `finding`, `trap`, `api`, `leak`, and at the end of the process `assumed`, `refused` and
+//! `end`. **Each is written when it is found**, so that a program that crashes has reported everything before; but a client
+//! that takes them ([`take`]) gets each when it does.
 
 pub(crate) mod calls;
 pub(crate) mod findings;
@@ -36,6 +36,9 @@ pub(crate) fn finish(are_leaks_errors: bool) -> bool {
     let left = if are_leaks_errors { leaks::tell() } else { 0 };
     let findings::Totals { errors, warnings, launches } = findings::totals();
     let was_taken = sink::release();
+    if sink::is_file() || !was_taken {
+        findings::tell_fidelity();
+    }
     if sink::is_file() || !was_taken && errors + warnings + left > 0 {
         let leaks = are_leaks_errors.then_some(left);
         sink::tell(Event::End { launches, calls: calls::total(), errors, warnings, leaks });

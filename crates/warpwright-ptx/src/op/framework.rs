@@ -352,6 +352,11 @@ macro_rules! ops {
                 },)*)*
             ];
 
+            /// The opcodes of all instructions.
+            pub fn names() -> impl Iterator<Item = &'static str> {
+                Self::TABLE.iter().map(|row| row.name)
+            }
+
             /// The opcode.
             pub fn name(&self) -> &'static str {
                 match self { $($(Op::$name(_) => <$family::$name as Instr>::NAME,)*)* }

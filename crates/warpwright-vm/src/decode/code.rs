@@ -179,6 +179,8 @@ pub(crate) struct Code {
     pub(crate) tables: Vec<Vec<u32>>,
     /// What is not executed.
     pub(crate) unsupported: Vec<Unsupported>,
+    /// Where instructions begin about which some device assumes something, in order.
+    pub(crate) assumed: Vec<u32>,
     /// There are loads that are not coherent.
     pub(crate) non_coherent: bool,
     /// There are accesses by the asynchronous proxy.

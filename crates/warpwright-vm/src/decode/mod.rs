@@ -357,6 +357,9 @@ impl Decoder<'_, '_> {
                 };
                 let touched = self.tracked(instruction);
                 touched.reads.iter().for_each(|&reg| self.emit_assignment_check(reg));
+                if crate::fidelity::may_be_assumed(&instruction.op) {
+                    self.code.assumed.push(self.code.insts.len() as u32);
+                }
                 crate::op::decode(&instruction.op, self, reconvergence)?;
                 touched.writes.iter().for_each(|&reg| self.emit_assignment(reg));
             }

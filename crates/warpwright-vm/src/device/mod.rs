@@ -262,7 +262,7 @@ impl Device {
 /// A module on a device. Cheap to clone: the clones are one module. Its variables are freed with the last clone.
 #[derive(Clone)]
 pub struct Module {
-    loaded: Arc<Loaded>,
+    pub(crate) loaded: Arc<Loaded>,
     variables: Arc<Variables>,
 }
 

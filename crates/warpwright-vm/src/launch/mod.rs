@@ -3,6 +3,7 @@
 mod edge;
 mod error;
 mod executor;
+mod mbarriers;
 mod options;
 mod report;
 mod residents;
@@ -12,6 +13,7 @@ pub(crate) use edge::Footprints;
 pub use edge::{Edge, Edges};
 pub use error::{ClusterRule, LaunchError};
 pub(crate) use executor::Executor;
+pub use mbarriers::MbarrierWait;
 pub use options::{Checks, LaunchConfig, Options, Race, Schedule, UnknownCheck};
 pub use report::{Counters, LineCounters, Report, Trap, TrapKind, Waiting};
 pub(crate) use shape::Shape;
@@ -87,6 +89,8 @@ pub(crate) struct Settings {
     /// Where a cooperative grid keeps its barrier; 0 for others.
     pub(crate) workspace: u64,
     pub(crate) tensor_core: crate::tensor::TensorCore,
+    /// The architecture whose tensor core that is to be.
+    pub(crate) tensor_sm: u16,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

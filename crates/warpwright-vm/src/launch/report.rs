@@ -1,9 +1,11 @@
 //! Reports of launches.
 
+use super::mbarriers::{MbarrierWait, waits};
 use super::{Launch, State};
 use crate::check::{Finding, Severity, SourceLine, SourceLines, resolve, shown};
 use crate::counters::{BarrierWaits, MemoryCounters, SpaceTraffic, Traffic};
 use crate::decode::NO_STATEMENT;
+use crate::fidelity::{Assumption, assumptions};
 use crate::locality::Fetches;
 use crate::machine::{Barrier, Block, Cluster, Counts, LANES, Warp, Worker, too_much};
 use crate::names::named;
@@ -74,6 +76,8 @@ pub struct Trap {
     /// Where the blocked threads were: those of the block, if all of it waits at barriers; otherwise, if no single
     /// instruction is to blame, those of all resident blocks.
     pub waiting: Vec<Waiting>,
+    /// In a deadlock, the mbarriers that threads wait for: the first ones, if they are many.
+    pub mbarriers: Vec<MbarrierWait>,
 }
 
 /// Threads that were at one instruction when a launch ended.
@@ -166,6 +170,8 @@ pub struct Report {
     pub trap: Option<Trap>,
     /// What was executed.
     pub counters: Counters,
+    /// What it executed whose results on hardware may be others, each form once.
+    pub assumptions: Vec<Assumption>,
     /// What the kernel printed.
     pub output: String,
     /// The PTX that the module was loaded from, if known.
@@ -246,6 +252,7 @@ pub(super) fn trap_at(
         source: SourceLines::new(launch).of(pc),
         thread: Some(site(launch, block, thread)),
         waiting: Vec::new(),
+        mbarriers: Vec::new(),
     }
 }
 
@@ -303,7 +310,8 @@ pub(super) fn deadlock(launch: &Launch, cluster: &Cluster) -> Trap {
 }
 
 /// The trap of a launch that does nothing any more.
-pub(super) fn stall<'a>(launch: &Launch, clusters: impl Iterator<Item = &'a Cluster>) -> Trap {
+pub(super) fn stall<'a>(launch: &Launch, clusters: impl Iterator<Item = &'a Cluster> + Clone) -> Trap {
+    let mbarriers = waits(launch, clusters.clone());
     let mut resident = 0;
     let mut polled = Vec::new();
     for block in clusters.flat_map(|cluster| &cluster.blocks) {
@@ -328,7 +336,7 @@ pub(super) fn stall<'a>(launch: &Launch, clusters: impl Iterator<Item = &'a Clus
             launch.options.blocks - begun
         );
     }
-    ended(launch, TrapKind::Deadlock, message)
+    Trap { mbarriers, ..ended(launch, TrapKind::Deadlock, message) }
 }
 
 /// The trap of a launch that waits for the one in front of it, which will never be over.
@@ -365,6 +373,7 @@ fn ended(launch: &Launch, kind: TrapKind, message: String) -> Trap {
         source: None,
         thread: None,
         waiting: Vec::new(),
+        mbarriers: Vec::new(),
     }
 }
 
@@ -403,6 +412,9 @@ pub(super) fn build(launch: &Launch, state: &State, overlaps: Vec<Finding>) -> R
         findings,
         trap,
         counters: counters(launch, &state.tally),
+        assumptions: assumptions(launch, |pc| {
+            state.tally.counts.get(pc as usize).is_some_and(|count| count.warps != 0)
+        }),
         output: String::from_utf8_lossy(&state.output).into_owned(),
         text: launch.module.text.get().cloned(),
     }

@@ -33,6 +33,19 @@ pub(crate) enum Park {
     Converge { need: u32, key: u32 },
 }
 
+/// Lanes that have tested an mbarrier for a phase that was not over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Awaited {
+    /// The test.
+    pub(crate) pc: u32,
+    /// The barrier, as the first of the lanes has addressed it, and its place in the shared memory of the cluster.
+    pub(crate) barrier: RawPlace,
+    pub(crate) offset: u32,
+    /// The parity of the phase.
+    pub(crate) parity: bool,
+    pub(crate) lanes: u32,
+}
+
 /// A divergent path: lanes that execute together.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
@@ -120,6 +133,8 @@ pub(crate) struct Warp {
     pub(crate) polls: u32,
     /// The memory that it has polled last in vain, since the watch over its block took the earlier state.
     pub(crate) polled: Option<RawPlace>,
+    /// What its lanes have tested last in vain, likewise.
+    pub(crate) awaited: Vec<Awaited>,
     /// What lanes bring to collectives.
     pub(crate) exchange: Exchange,
     /// Asynchronous copies that are under way.
@@ -142,6 +157,7 @@ impl Warp {
         self.clock = 0;
         self.polls = 0;
         self.polled = None;
+        self.awaited.clear();
         self.exchange.clear();
         self.copies.clear();
         self.live = live;

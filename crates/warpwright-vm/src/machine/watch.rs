@@ -104,7 +104,10 @@ impl Cluster {
         watch.circles = !begins && (all_returned || now.is_that_of(earlier));
         if watch.turns.is_power_of_two() && !watch.circles {
             let warps = self.blocks.iter_mut().flat_map(|block| &mut block.warps);
-            warps.for_each(|warp| warp.polled = None);
+            warps.for_each(|warp| {
+                warp.polled = None;
+                warp.awaited.clear();
+            });
             watch.returned.clear();
             watch.returned.resize(now.warps.len(), false);
             (watch.earlier, watch.still, watch.read, watch.around) = (now, true, false, around);

@@ -6,6 +6,37 @@
 
 use super::float::{NAN_F32, canonical, flush_if};
 
+/// The bounds of errors that the ISA states for the approximations of `.f32` and of halves: hardware stays within them,
+/// and so do the functions of this module.
+pub mod bound {
+    /// `div.approx.f32`.
+    pub const DIV: &str = "2 ulp where 2^-126 <= |b| <= 2^126";
+    /// `div.full.f32`.
+    pub const DIV_FULL: &str = "2 ulp";
+    /// `rcp.approx.f32`.
+    pub const RCP: &str = "1 ulp";
+    /// `sqrt.approx.f32`.
+    pub const SQRT: &str = "2^-23, relative";
+    /// `rsqrt.approx.f32`.
+    pub const RSQRT: &str = "2^-22.9, relative";
+    /// `sin.approx.f32` and `cos.approx.f32`.
+    pub const SIN: &str = "2^-20.5, absolute, in [-2 pi, 2 pi]";
+    /// `lg2.approx.f32`.
+    pub const LG2: &str = "2^-22: absolute in (0.5, 2), relative elsewhere";
+    /// `ex2.approx.f32`.
+    pub const EX2: &str = "2 ulp";
+    /// `ex2.approx.f16`.
+    pub const EX2_F16: &str = "2^-9.9, relative";
+    /// `ex2.approx.ftz.bf16`.
+    pub const EX2_BF16: &str = "2^-7, relative";
+    /// `tanh.approx.f32`.
+    pub const TANH: &str = "2^-11, relative";
+    /// `tanh.approx.f16`.
+    pub const TANH_F16: &str = "2^-10.987, absolute";
+    /// `tanh.approx.bf16`.
+    pub const TANH_BF16: &str = "2^-8, absolute";
+}
+
 /// `Σ coefficients[k] · x^k`, without fused operations: the same bits with and without them.
 #[inline(always)]
 fn polynomial<const N: usize>(x: f64, coefficients: &[f64; N]) -> f64 {

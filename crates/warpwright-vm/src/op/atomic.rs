@@ -13,7 +13,7 @@ use crate::num::extremum::Extremum;
 use crate::num::float::{add as add_f32, add_f64, add_to_memory_f64};
 use crate::num::half::{PLAIN, add_bf16, add_f16, both};
 use crate::op::mbarrier::At;
-use crate::op::memory::{element, order, source, space};
+use crate::op::memory::{NO_MULTIMEM, element, order, source, space};
 use crate::op::swap::Swaps;
 use std::array::{from_mut, from_ref};
 use std::cell::Cell;
@@ -58,9 +58,7 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
                 }
             }
         }
-        Op::MultimemRedAsync(_) => {
-            d.unsupported("multimem.red.async", "there is one device: use `red` on its memory");
-        }
+        Op::MultimemRedAsync(_) => d.unsupported("multimem.red.async", NO_MULTIMEM),
     }
     true
 }

@@ -12,11 +12,11 @@
 //!
 //! The state that an arrival returns is the barrier's contents before it.
 
-use crate::check::Touch;
 use crate::check::race::{AccessKind, Agent};
+use crate::check::{RawPlace, Touch, shown};
 use crate::decode::{Decoder, Rows};
 use crate::launch::{Race, TrapKind};
-use crate::machine::{Inst, LANES, LanesOf, Machine, Row32, Row64, Step, lanewise};
+use crate::machine::{Awaited, Inst, LANES, LanesOf, Machine, Row32, Row64, Step, lanewise};
 use crate::memory::{AccessSpec, Address, Order, RegionKind, SpaceKind};
 use crate::op::memory::space;
 use warpwright_ptx::ir::*;
@@ -29,11 +29,11 @@ const MAX_COUNT: u32 = (1 << 20) - 1;
 
 /// What a barrier holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct State {
-    pending: u32,
-    expected: u32,
-    bytes: i32,
-    parity: bool,
+pub(crate) struct State {
+    pub(crate) pending: u32,
+    pub(crate) expected: u32,
+    pub(crate) bytes: i32,
+    pub(crate) parity: bool,
 }
 
 /// What is wrong with the use of a barrier.
@@ -61,7 +61,7 @@ impl Misuse {
             }
             Misuse::Count(count) => format!("an mbarrier that expects {count} arrivals: it is 1 to {MAX_COUNT}"),
             Misuse::TooMany { arriving, expected } => {
-                format!("{arriving} arrivals at an mbarrier whose phase expects {expected} more")
+                format!("{arriving} arrivals at an mbarrier whose phase expects {expected} more: more than it was initialised for")
             }
             Misuse::Bytes(bytes) => {
                 format!("{bytes} bytes are outstanding at an mbarrier: it counts up to {MAX_COUNT} either way")
@@ -87,6 +87,12 @@ impl State {
             | 2 << 62
     }
 
+    /// Of the barrier at that offset of shared memory, if there is one.
+    pub(crate) fn at(shared: &[u32], offset: u32) -> Option<State> {
+        let words = shared.get(offset as usize / 4..)?.get(..2)?;
+        State::from_bits(u64::from(words[0]) | u64::from(words[1]) << 32).ok()
+    }
+
     fn from_bits(bits: u64) -> Result<State, Misuse> {
         if bits >> 62 != 2 {
             return Err(Misuse::NoBarrier);
@@ -100,7 +106,7 @@ impl State {
     }
 
     /// Whether the phase that had this parity is over.
-    fn is_over(self, parity: bool) -> bool {
+    pub(crate) fn is_over(self, parity: bool) -> bool {
         self.parity != parity
     }
 
@@ -357,7 +363,12 @@ impl<'a> Machine<'a> {
                 };
                 match result {
                     Ok(sees) => seen |= u32::from(sees) << lane,
-                    Err(misuse) => return self.trap(TrapKind::BadBarrier, misuse.message()),
+                    Err(misuse) => {
+                        let place = RawPlace { space, address: addresses[lane], bytes: 8, frame: None };
+                        let message =
+                            format!("{}; the address is {}", misuse.message(), shown(self.launch, place));
+                        return self.trap(TrapKind::BadBarrier, message);
+                    }
                 }
             }
             if seen != 0 {
@@ -407,8 +418,7 @@ impl<'a> Machine<'a> {
     }
 
     fn barrier_state(&self, at: u32) -> Result<State, Misuse> {
-        let at = at as usize / 4;
-        State::from_bits(u64::from(self.cluster.shared[at]) | u64::from(self.cluster.shared[at + 1]) << 32)
+        State::at(&self.cluster.shared, at).ok_or(Misuse::NoBarrier)
     }
 
     /// Whether there is what the end of a barrier has left.
@@ -469,9 +479,11 @@ impl<'a> Machine<'a> {
             false => lanewise(self.registers.row64(wait.state), |state| state >> 61 & 1 != 0),
         };
         let mut over = 0;
+        let mut offsets = [0; LANES];
         let progress = self.worker.progress;
         let step = self.with_barriers((at, AccessKind::Read), |m, at, lane| {
             let is_over = m.barrier_state(at)?.is_over(parities[lane]);
+            offsets[lane] = at;
             if is_over {
                 over |= 1 << lane;
                 m.waited_at_mbarrier(at, lane, wait.acquires);
@@ -482,7 +494,9 @@ impl<'a> Machine<'a> {
         self.worker.progress = progress;
         if over != self.mask {
             let spec = AccessSpec { space: at.space, bytes: 8, align: 8, write: false };
-            self.polled(spec, &self.addresses(&at.address), false);
+            let addresses = self.addresses(&at.address);
+            self.polled(spec, &addresses, false);
+            self.awaits(spec, &addresses, self.mask & !over, &offsets, &parities);
         }
         for row in wait.complete.into_iter().flatten() {
             self.registers.set_predicate(row, over, self.mask);
@@ -491,6 +505,30 @@ impl<'a> Machine<'a> {
             self.registers.set32(row, &[0; LANES], self.mask);
         }
         (step, over == self.mask)
+    }
+
+    /// These lanes have tested in vain: what a report of a deadlock says of them.
+    fn awaits(
+        &mut self,
+        spec: AccessSpec,
+        addresses: &Row64,
+        mut lanes: u32,
+        offsets: &[u32; LANES],
+        parities: &[bool; LANES],
+    ) {
+        let awaited = &mut self.warp.awaited;
+        awaited.iter_mut().for_each(|earlier| earlier.lanes &= !self.mask);
+        awaited.retain(|earlier| earlier.lanes != 0);
+        while lanes != 0 {
+            let first = lanes.trailing_zeros() as usize;
+            let (offset, parity) = (offsets[first], parities[first]);
+            let like = |&lane: &usize| (offsets[lane], parities[lane]) == (offset, parity);
+            let alike = LanesOf(lanes).filter(like).fold(0, |alike, lane| alike | 1 << lane);
+            let barrier =
+                RawPlace { space: spec.space, address: addresses[first], bytes: spec.bytes, frame: None };
+            awaited.push(Awaited { pc: self.pc, barrier, offset, parity, lanes: alike });
+            lanes &= !alike;
+        }
     }
 
     /// The copies of the thread so far arrive when they have ended, which may be at once. Without `noinc`

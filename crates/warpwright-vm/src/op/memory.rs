@@ -41,14 +41,19 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::CreatePolicyFractional(op) => policy(d, op.d),
         Op::CreatePolicyRange(op) => policy(d, op.d),
         Op::CreatePolicyCvt(op) => policy(d, op.d),
-        Op::MultimemLdReduce(_)
-        | Op::MultimemSt(_)
-        | Op::MultimemRed(_)
-        | Op::MultimemStAsync(_)
-        | Op::CreatePolicyRangeFabric(_) => return false,
+        Op::MultimemLdReduce(_) => d.unsupported("multimem.ld_reduce", NO_MULTIMEM),
+        Op::MultimemSt(_) => d.unsupported("multimem.st", NO_MULTIMEM),
+        Op::MultimemRed(_) => d.unsupported("multimem.red", NO_MULTIMEM),
+        Op::MultimemStAsync(_) => d.unsupported("multimem.st.async", NO_MULTIMEM),
+        Op::CreatePolicyRangeFabric(_) => return false,
     }
     true
 }
+
+/// Why nothing is executed at a multimem address. Other addresses are none, and hardware is undefined at them: to take
+/// them for memory would let a program pass that fails there.
+pub(super) const NO_MULTIMEM: &str = "no address is a multimem address, since these devices have no multicast objects \
+                                      (`cuMulticastCreate`); use `ld`, `st`, `red` or `cp.async.bulk` on memory";
 
 /// A cache policy says how long data is kept, which changes no result: it is zero.
 fn policy(d: &mut Decoder<'_, '_>, dst: Dst) {

@@ -219,6 +219,7 @@ impl<'a> Renderer<'a> {
         if elsewhere > 0 {
             notes.push(format!("{threads} threads were at {elsewhere} other places"));
         }
+        notes.extend(trap.mbarriers.iter().take(MAX_PLACES).map(ToString::to_string));
         notes.push(format!("kernel `{}` did not run to its end", symbol(&trap.kernel)));
         let help = self.budget.filter(|_| trap.kind == TrapKind::Budget);
         self.message(Severity::Error, TRAP, &trap.message, &trap.kernel, &spots, notes, help)

@@ -21,6 +21,7 @@
 
 pub mod double;
 mod element;
+mod evidence;
 mod exact;
 mod float;
 pub mod fused;
@@ -30,6 +31,7 @@ mod sparse;
 mod spread;
 
 pub use element::FloatElement;
+pub use evidence::{Evidence, ProductKind};
 pub use float::{Accumulator, FloatProduct, Scales};
 pub(crate) use float::{LANES as COLUMNS, split, tile};
 pub use model::{Accumulation, TensorCore, UnknownTensorCore};

@@ -15,6 +15,8 @@
 //! | any with block scales | one rounding | *assumed* on all |
 //! | f16, bf16, tf32 on sm_120 | as on B200 | *assumed* |
 //!
+//! [`TensorCore::evidence`] is this table as data.
+//!
 //! One rounding: the sum of `c` and of all products, multiplied by their scales, is exact and rounded once, to nearest
 //! even, to the type of the result. The fp8 of B200's other instructions was measured to be close to that. Infinities
 //! and NaNs propagate as in IEEE 754; a scale that is NaN makes all of its block NaN.

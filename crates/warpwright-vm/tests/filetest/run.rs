@@ -275,6 +275,13 @@ fn findings(text: &str, report: &Report) -> Vec<Found> {
         };
         let origins = trap.waiting.iter().map(|waiting| waiting.origin).chain(trap.origin);
         list.push(Found::new(kind, origins.map(|origin| (line(text, origin), String::new()))));
+        list.extend(trap.mbarriers.iter().map(|wait| {
+            let role = format!(
+                "parity={} pending={}/{} bytes={} threads={} others={}",
+                wait.parity, wait.pending, wait.expected, wait.bytes, wait.threads, wait.others
+            );
+            Found::new("mbarrier", [(line(text, wait.origin), role)])
+        }));
     }
     list
 }

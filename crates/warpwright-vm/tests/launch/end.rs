@@ -339,3 +339,34 @@ fn a_trap_without_the_barrier_of_the_grid_says_so() {
     assert_eq!(of(asks, false).as_deref(), Some(lacks));
     assert_eq!(of("    trap;", false).as_deref(), Some("the kernel executed `trap`"));
 }
+
+#[test]
+fn a_deadlock_tells_what_mbarriers_wait_for() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/filetests/vm/sync/mbarrier_waits.ptx");
+    let text = std::fs::read_to_string(path).unwrap();
+    for (kernel, threads, expected) in [
+        (
+            "bytes_never_come",
+            1,
+            "1 thread waits in block (0,0,0) for the phase of parity 0 of the mbarrier at 0x0 in shared memory, byte 0 of \
+             `bar` of 8 bytes: 0 of its 1 arrivals are pending, and 128 bytes; no copy is under way that could bring those \
+             bytes; every thread that has not exited waits for it, so nobody is left that could arrive",
+        ),
+        (
+            "wrong_parity",
+            32,
+            "32 threads wait in block (0,0,0) for the phase of parity 1 of the mbarrier at 0x0 in shared memory, byte 0 of \
+             `bar` of 8 bytes: 32 of its 32 arrivals are pending, and 0 bytes; nobody has arrived since the phase of parity \
+             0 ended, for which a wait would be over: is it the wrong parity?; every thread that has not exited waits for \
+             it, so nobody is left that could arrive",
+        ),
+    ] {
+        let device = device();
+        let module = device.load_ptx(&text).unwrap();
+        let options = Options::default();
+        let launch = device.launch(&module, kernel, &LaunchConfig::new(1, threads), &[], &options).unwrap();
+        let trap = launch.wait().trap.expect("a deadlock");
+        let notes: Vec<String> = trap.mbarriers.iter().map(ToString::to_string).collect();
+        assert_eq!(notes, [expected]);
+    }
+}

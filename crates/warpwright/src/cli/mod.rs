@@ -13,6 +13,7 @@ mod emit;
 #[cfg(feature = "llm")]
 mod engine;
 mod exec;
+mod fidelity;
 mod fmt;
 #[cfg(feature = "llm")]
 mod generate;
@@ -58,6 +59,7 @@ enum Command {
     Check(check::Arguments),
     Devices(devices::Arguments),
     Exec(exec::Arguments),
+    Fidelity(fidelity::Arguments),
     Fmt(fmt::Arguments),
     Kernels(kernels::Arguments),
     Emit(emit::Arguments),
@@ -143,6 +145,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Check(arguments) => check::run(arguments, &mut out),
         Command::Devices(arguments) => devices::run(arguments, &mut out),
         Command::Exec(arguments) => exec::run(arguments),
+        Command::Fidelity(arguments) => fidelity::run(arguments, &mut out),
         Command::Fmt(arguments) => fmt::run(arguments, &mut out),
         Command::Kernels(arguments) => kernels::run(arguments, &mut out),
         Command::Emit(arguments) => emit::run(arguments, &mut out),

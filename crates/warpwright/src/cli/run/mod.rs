@@ -255,6 +255,9 @@ fn execute(options: &Options, shown: Option<Shown<'_>>, out: &mut impl Write) ->
         }
         out.flush()?;
         show_report(&program.name, report, &renderer.color(is_colored()), !finished.results.is_empty())?;
+        for assumed in &document.assumed {
+            writeln!(io::stderr(), "{}", assumed.note())?;
+        }
     }
     if let Some(failure) = unwritten {
         out.flush()?;
