@@ -63,7 +63,7 @@ impl Element {
                 let (exponent, fraction) =
                     if numbers.next(0, 7) == 0 { (0, 0) } else { (exponent, fraction) };
                 let sign = numbers.next(0, 1);
-                let scale = 2f64.powi(exponent.max(1) as i32 - bias as i32 - fraction_bits as i32);
+                let scale = 2f64.powi(exponent.max(1) as i32 - bias - fraction_bits as i32);
                 let whole = fraction + if exponent == 0 { 0 } else { 1 << fraction_bits };
                 let bits =
                     (sign << (exponent_bits + fraction_bits) | exponent << fraction_bits | fraction) as u64;
