@@ -438,6 +438,8 @@ fn rules_are_known() {
         FindingKind::TensorMemoryLeak { columns: 32 },
         FindingKind::NonCoherent,
         FindingKind::ProxyFence { space },
+        FindingKind::RegisterInFlight { unfenced: false },
+        FindingKind::RegisterInFlight { unfenced: true },
         FindingKind::TensorMemoryInFlight,
         FindingKind::UnstartedBlock,
         FindingKind::UninitializedMemory { space },

@@ -98,6 +98,12 @@ pub enum FindingKind {
         /// The memory space.
         space: SpaceKind,
     },
+    /// A register is used that a product of a warpgroup still uses, or a product uses one that no fence has made known to
+    /// it.
+    RegisterInFlight {
+        /// There is no `wgmma.fence`; otherwise no `wgmma.wait_group`.
+        unfenced: bool,
+    },
     /// An access to tensor memory that an operation still writes or reads: nobody has waited for a commit.
     TensorMemoryInFlight,
     /// An access to shared memory of another block of the cluster, which nothing shows to have begun.
@@ -173,6 +179,7 @@ impl FindingKind {
             FindingKind::Race { .. }
             | FindingKind::NonCoherent
             | FindingKind::ProxyFence { .. }
+            | FindingKind::RegisterInFlight { .. }
             | FindingKind::TensorMemoryInFlight
             | FindingKind::UnstartedBlock => Tool::Racecheck,
             FindingKind::UninitializedMemory { .. }
@@ -204,6 +211,16 @@ impl FindingKind {
                 return Some(
                     "let the blocks of the cluster meet between the two (`barrier.cluster`, `cluster.sync()`), or order \
                      them with an mbarrier; barriers of a block do not reach others",
+                );
+            }
+            FindingKind::RegisterInFlight { unfenced: false } => {
+                return Some(
+                    "close the group of the product and wait for it first (`wgmma.commit_group`, `wgmma.wait_group`)",
+                );
+            }
+            FindingKind::RegisterInFlight { unfenced: true } => {
+                return Some(
+                    "put `wgmma.fence` behind what writes registers of a product, and in front of the first product",
                 );
             }
             FindingKind::TensorMemoryInFlight => {
@@ -282,6 +299,8 @@ impl FindingKind {
             FindingKind::Race { .. } => "race",
             FindingKind::NonCoherent => "non-coherent",
             FindingKind::ProxyFence { .. } => "proxy-fence",
+            FindingKind::RegisterInFlight { unfenced: false } => "register-in-flight",
+            FindingKind::RegisterInFlight { unfenced: true } => "unfenced-register",
             FindingKind::TensorMemoryInFlight => "tensor-memory-in-flight",
             FindingKind::UnstartedBlock => "unstarted-block",
             FindingKind::UninitializedMemory { .. }

@@ -3,6 +3,8 @@
 use super::observe::{Touch, phase_of_cluster, relaxed_phase_of_cluster, scope_of};
 use super::race::{AccessKind, Agent, FenceKind, GroupsOf, RaceSpace};
 use super::{Action, FindingKind, RawFinding, RawPlace, RawSite};
+use crate::decode::Meta;
+use crate::launch::Race;
 use crate::machine::{CLUSTER_BARRIER, LANES, LanesOf, Machine, Park, Row32};
 use crate::memory::{Fault, Group, Order};
 use warpwright_ptx::ir::{Scope, Semantics};
@@ -51,6 +53,30 @@ impl Machine<'_> {
             _ => FindingKind::MissingLanes { present, named: need },
         };
         self.found_at(path.pc, kind, present.trailing_zeros() as usize & 31);
+    }
+}
+
+/// Registers.
+impl Machine<'_> {
+    /// The instruction uses a register that a product of a warpgroup uses, or is such a product and has a register that no
+    /// fence has made known: `other` is the statement of the product, or of what has written the register. Compilers move
+    /// what writes registers behind a fence, and assemblers put that right: it is found where races are by the letter.
+    #[cold]
+    pub(crate) fn used_early(&mut self, other: u32, unfenced: bool) {
+        let launch = self.launch;
+        let meta = &launch.code.meta;
+        let (function, own) = (meta[self.pc as usize].function, meta[self.pc as usize].statement);
+        let is_looked_for = !unfenced || other == own || launch.options.race == Race::Strict;
+        if !launch.options.checks.race || !is_looked_for || self.mask == 0 {
+            return;
+        }
+        let is_other = |meta: &Meta| meta.function == function && meta.statement == other;
+        let pc = meta.iter().position(is_other).unwrap_or(self.pc as usize) as u32;
+        let lane = self.mask.trailing_zeros() as usize & 31;
+        let first = self.site(Action::Execute, lane);
+        let second = Some(RawSite { pc, ..first });
+        let kind = FindingKind::RegisterInFlight { unfenced };
+        self.launch.findings.add(RawFinding { kind, first, second, count: 1 });
     }
 }
 

@@ -95,6 +95,16 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
                 first.action
             )
         }
+        FindingKind::RegisterInFlight { unfenced } => {
+            let advice = kind.advice().unwrap_or_default();
+            let opcode = accesses.get(1).unwrap_or(first).opcode;
+            match unfenced {
+                false => format!("{who} uses a register of `{opcode}`, which may be under way: {advice}"),
+                true => {
+                    format!("a register of `{}`, executed by {who}, is not fenced: {advice}", first.opcode)
+                }
+            }
+        }
         FindingKind::TensorMemoryInFlight => {
             let second = accesses.get(1).unwrap_or(first);
             let advice = kind.advice().unwrap_or_default();

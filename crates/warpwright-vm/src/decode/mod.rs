@@ -8,6 +8,7 @@
 mod assigned;
 mod cas_loop;
 mod code;
+mod in_flight;
 mod loops;
 mod operand;
 mod slots;
@@ -327,6 +328,7 @@ impl Decoder<'_, '_> {
         self.reconvergence_points = self.reconvergence_points(&parents);
         self.track_assignments();
         self.frame.entry = self.code.insts.len() as u32;
+        let early_uses = in_flight::early_uses(function, self.cfg);
         let mut starts = Vec::with_capacity(self.cfg.blocks().len());
         for (number, block) in self.cfg.blocks().iter().enumerate() {
             let id = BlockId(number as u32);
@@ -357,6 +359,9 @@ impl Decoder<'_, '_> {
                 };
                 let touched = self.tracked(instruction);
                 touched.reads.iter().for_each(|&reg| self.emit_assignment_check(reg));
+                if let Some(&early) = early_uses.get(&self.statement) {
+                    self.emit_early_use(early);
+                }
                 if crate::fidelity::may_be_assumed(&instruction.op) {
                     self.code.assumed.push(self.code.insts.len() as u32);
                 }

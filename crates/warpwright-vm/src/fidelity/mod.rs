@@ -1,7 +1,7 @@
 //! How what the virtual GPU computes compares with what hardware computes, for every form of an instruction.
 //!
 //! That a form is refused follows from its decoding; how an executed one is known, from the tables beside the arithmetic
-//! ([`numerics`]). [`forms`] has the result for all forms, which a test derives from the files with every form of the ISA
+//! (`numerics`). [`forms`] has the result for all forms, which a test derives from the files with every form of the ISA
 //! and holds against `forms.txt` and `docs/fidelity.md`.
 
 mod numerics;

@@ -2,8 +2,8 @@
 //!
 //! A warp holds 16 of the 64 rows of the sums, and computes them when it executes the instruction: it reads its rows of
 //! `a` and all of `b` at once, and writes the sums at once. The checks take the reads for those of an asynchronous
-//! agent, which may come at any time until the group is waited for. A register that is used too early, and a missing
-//! `wgmma.fence`, are not found.
+//! agent, which may come at any time until the group is waited for. Registers that are used too early are told from the
+//! text (`decode/in_flight.rs`).
 //!
 //! A matrix descriptor says where a factor stands. Memory is read in chunks of 16 bytes, consecutive elements along k, or
 //! along the rows of `a` or columns of `b` where those are transposed ([`Layout`]).

@@ -52,6 +52,12 @@ pub(super) fn title(finding: &Finding) -> String {
             let second = noun(finding.accesses.get(1).or(first));
             format!("{} and {second} of {space} memory race, between {between}", noun(first))
         }
+        FindingKind::RegisterInFlight { unfenced: false } => {
+            "a register is used that a product of a warpgroup may still be using".to_owned()
+        }
+        FindingKind::RegisterInFlight { unfenced: true } => {
+            "a product of a warpgroup has a register that is not fenced".to_owned()
+        }
         FindingKind::TensorMemoryInFlight => {
             format!("{} of tensor memory that an operation may still be using", noun(first))
         }
