@@ -1,10 +1,11 @@
 """Triton's official tutorials and its own core tests, through `warpwright.triton`, from a checkout of its repository.
 
-    triton_tutorials.py CHECKOUT [tutorials] [tests] [NAME…]     both, or one of them; or only what has such a name
+    triton_tutorials.py CHECKOUT [tutorials] [gluon] [tests] [NAME…]     all, or some of them; or only what has such a name
 
 The checkout is of the version of Triton that is installed; `tabulate` and `pytest` are needed besides. The
 tutorials run as they are, checked, as programs that say `device="cuda"`. What they measure is left out: a speed here is
-no GPU's, and the sizes are for one. A line for each says `ok NAME` or `failed NAME: why`.
+no GPU's, and the sizes are for one. Gluon's tutorials, for Hopper and Blackwell, are tests of pytest, and their sizes are
+cut. A line for each says `ok NAME` or `failed NAME: why`.
 """
 
 import os
@@ -15,6 +16,11 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 TUTORIALS = ["01", "02", "03", "04", "05", "06", "08"]
+# Gluon's, and their targets.
+GLUON = {
+    "03": [90], "04": [90, 100], "05": [90], "06": [100], "07": [90, 100], "08": [90, 100], "09": [100], "10": [100],
+    "11": [100], "12": [100], "14": [90, 100],
+}  # fmt: skip
 SECONDS_OF_A_TUTORIAL = 3600
 SECONDS_OF_THE_TESTS = 7200
 
@@ -82,6 +88,33 @@ def tutorials(checkout, names):
     return passed
 
 
+def gluon(checkout, names):
+    """Runs Gluon's tutorials; whether all passed."""
+    passed = True
+    folder = checkout / "python/tutorials/gluon"
+    for number, targets in GLUON.items():
+        file = next(iter(sorted(folder.glob(f"{number}-*.py"))), None)
+        if file is None:
+            raise SystemExit(f"{folder} has no tutorial {number}: give a checkout of Triton")
+        if names and not any(name in file.name for name in names):
+            continue
+        for sm in targets:
+            path = [str(HERE), os.environ.get("PYTHONPATH", "")]
+            environment = {**os.environ, "GLUON_SM": str(sm), "PYTHONPATH": os.pathsep.join(path)}
+            command = [sys.executable, "-m", "pytest", "-q", "-p", "gluon_client", "-p", "no:cacheprovider", "-W", "ignore"]
+            command += [f"--rootdir={folder}", "--tb=short", str(file)]
+            ended = subprocess.run(
+                command, env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                timeout=SECONDS_OF_A_TUTORIAL,
+            )  # fmt: skip
+            result = last_line(ended.stdout)
+            if ended.returncode:
+                print(ended.stdout, file=sys.stderr)
+            print(f"{'failed' if ended.returncode else 'ok'} gluon {file.stem} sm_{sm}: {result}", flush=True)
+            passed &= not ended.returncode
+    return passed
+
+
 def tests(checkout, names):
     """Runs the tests of the list; whether all passed."""
     lines = (HERE / "triton.tests").read_text().splitlines()
@@ -107,11 +140,13 @@ def main(arguments):
             print(text)
         return int(bool(unknown))
     checkout, names = pathlib.Path(arguments[0]).resolve(), set(arguments[1:])
-    parts = names & {"tutorials", "tests"} or {"tutorials", "tests"}
+    parts = names & {"tutorials", "gluon", "tests"} or {"tutorials", "gluon", "tests"}
     names -= parts
     passed = True
     if "tutorials" in parts:
         passed &= tutorials(checkout, names)
+    if "gluon" in parts:
+        passed &= gluon(checkout, names)
     if "tests" in parts:
         passed &= tests(checkout, names)
     return int(not passed)

@@ -159,6 +159,12 @@ impl TensorMemory {
         Some(first)
     }
 
+    /// The block gives up the right to allocate.
+    pub(crate) fn relinquish(&mut self) {
+        self.relinquished = true;
+        self.changes += 1;
+    }
+
     /// Frees what was allocated from that column on, with as many columns: whether there is such an allocation.
     pub(crate) fn free(&mut self, first: u32, count: u32) -> bool {
         let at = self.allocated.iter().position(|columns| columns.range == (first..first + count));

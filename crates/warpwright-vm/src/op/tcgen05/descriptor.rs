@@ -92,6 +92,12 @@ impl Plan {
         if descriptor & reserved != 0 {
             return Err(format!("bits {:#x} of it must be 0", descriptor & reserved));
         }
+        if sparse && matches!(kind, F8F6F4 | I8) && field(0, 2) != 0 {
+            return Err(format!(
+                "the selector of metadata is {}, and `{kind}` has no other than 0",
+                field(0, 2)
+            ));
+        }
         let rows: &[usize] = match (blocks, stationary) {
             (1, true) => &[32, 64, 128],
             (1, false) if scaled => &[128],

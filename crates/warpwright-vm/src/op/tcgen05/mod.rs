@@ -2,9 +2,9 @@
 //!
 //! Everything is done when the instruction executes, in the order of the program. What `tcgen05.mma` and `tcgen05.cp`
 //! read of shared memory counts for the checks as the reads of an asynchronous agent, which may come at any time until
-//! an mbarrier that a `tcgen05.commit` arrives at has been waited for. Tensor memory itself is checked for columns that
-//! are not allocated, for words that nobody wrote, and for columns that are not freed; that a load of it came too
-//! early is not found, nor is a missing `tcgen05.wait` or `tcgen05.fence`.
+//! an mbarrier that a `tcgen05.commit` arrives at has been waited for. Until then tensor memory that it uses may not be
+//! loaded or stored. Columns that are not allocated, words that nobody wrote and columns that are not freed are found; a
+//! missing `tcgen05.wait` or `tcgen05.fence` is not.
 //!
 //! | file | contents |
 //! |---|---|
@@ -34,7 +34,7 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::Tcgen05Dealloc(op) => memory::dealloc(op, d),
         Op::Tcgen05RelinquishAllocPermit(_) => d.emit_fallible(|m| {
             m.whole_warp()?;
-            m.block.tensor.relinquished = true;
+            m.block.tensor.relinquish();
             Ok(())
         }),
         Op::Tcgen05Ld(op) => memory::load(op, d),
