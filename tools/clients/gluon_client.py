@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 # The largest sizes of parameters with these names.
-LARGEST = {"M": 256, "N": 256, "K": 320, "xnumel": 400, "ynumel": 300, "B": 2, "H": 16, "W": 16}
+LARGEST = {"M": 256, "N": 256, "K": 512, "xnumel": 400, "ynumel": 300, "B": 2, "H": 16, "W": 16}
 
 
 def pytest_configure() -> None:

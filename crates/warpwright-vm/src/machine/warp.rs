@@ -129,6 +129,8 @@ pub(crate) struct Warp {
     /// The number of instructions that it has had time for: those executed, raised at barriers to the slowest warp
     /// there. While the warp runs, its remaining fuel is included.
     pub(crate) clock: u64,
+    /// Groups of products of its warpgroup that it has committed.
+    pub(crate) products: u64,
     /// How often it has polled memory that other threads change, since it last changed some itself.
     pub(crate) polls: u32,
     /// The memory that it has polled last in vain, since the watch over its block took the earlier state.
@@ -155,6 +157,7 @@ impl Warp {
         self.announced = 0;
         self.slices = 0;
         self.clock = 0;
+        self.products = 0;
         self.polls = 0;
         self.polled = None;
         self.awaited.clear();

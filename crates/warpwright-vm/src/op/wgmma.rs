@@ -53,6 +53,8 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) {
         Op::WgmmaFence(_) => d.emit_fallible(|m| m.together()),
         Op::WgmmaCommitGroup(_) => d.emit_fallible(|m| {
             m.together()?;
+            m.warp.products += 1;
+            m.worker.progress = true;
             m.committed_groups(GroupsOf::Products);
             Ok(())
         }),
@@ -60,8 +62,7 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) {
             let pending = op.n.imm().and_then(|imm| imm.bits()).unwrap_or(0) as u32;
             d.emit_fallible(move |m| {
                 m.together()?;
-                m.waited_for_groups(GroupsOf::Products, pending, false);
-                Ok(())
+                m.wait_for_products(pending)
             });
         }
         Op::WgmmaMmaAsync(op) => form!(op, bits: op.bit_product.is_some()).emit(None, d),
@@ -200,6 +201,26 @@ impl Machine<'_> {
             );
             return Err(self.trap(TrapKind::BadOperand, message));
         }
+        Ok(())
+    }
+
+    /// Waits until at most so many groups of the warpgroup are pending: a product is one operation of its four warps,
+    /// and complete for all of them or for none.
+    fn wait_for_products(&mut self, pending: u32) -> Result<(), Step> {
+        let complete = self.warp.products.saturating_sub(pending.into());
+        let (own, first) = (self.warp_index, self.warp_index / WARPS * WARPS);
+        let others = (first..first + WARPS).filter(move |&warp| warp != own);
+        let is_behind = |warp: usize| {
+            let other = &self.block.warps[warp];
+            other.live != 0 && other.products < complete
+        };
+        if others.clone().any(is_behind) {
+            self.not_yet();
+            self.give_way();
+            return Err(Step::Goto(self.pc));
+        }
+        self.waited_for_groups(GroupsOf::Products, pending, false);
+        others.for_each(|warp| self.waited_for_products_of(warp, complete));
         Ok(())
     }
 

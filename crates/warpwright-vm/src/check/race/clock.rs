@@ -10,7 +10,7 @@ use super::entry::{Entry, Scope, lanes};
 use super::knowledge::{AGENTS, Floors, Knowledge, Known, agent};
 use super::location::ScalarPlace;
 use super::{Agent, FenceKind, GroupsOf, Mode, RaceSpace};
-use groups::Groups;
+use groups::{Closed, Groups};
 use phases::Phases;
 use sequential::Sequential;
 
@@ -158,6 +158,8 @@ struct Warp {
     carried: Floors,
     /// Groups of each kind that are not known to be complete.
     groups: [Groups; 3],
+    /// Its groups of products.
+    products: Closed,
 }
 
 impl Warp {

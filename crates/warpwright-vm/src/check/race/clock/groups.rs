@@ -1,6 +1,8 @@
 //! Groups of asynchronous operations, which a thread closes and waits for.
 
-use super::{Agent, Clocks, GroupsOf, lanes};
+use super::super::Seen;
+use super::{Agent, Clocks, Floors, GroupsOf, Known, agent, lanes};
+use std::collections::VecDeque;
 
 /// Groups of asynchronous copies of a warp that are remembered, so that a kernel that never waits for them does
 /// not fill the host's memory.
@@ -9,6 +11,29 @@ const MAX_GROUPS: usize = 1024;
 /// Groups that are not known to be complete, oldest first: lanes and clock.
 #[derive(Debug, Default)]
 pub(super) struct Groups(Vec<(u32, u64)>);
+
+/// When each group of products of a warp was closed, as far as that is remembered.
+#[derive(Debug, Default)]
+pub(super) struct Closed {
+    forgotten: u64,
+    ticks: VecDeque<u64>,
+}
+
+impl Closed {
+    fn push(&mut self, tick: u64) {
+        self.ticks.push_back(tick);
+        if self.ticks.len() > MAX_GROUPS {
+            self.ticks.pop_front();
+            self.forgotten += 1;
+        }
+    }
+
+    /// When the last of the first so many groups was closed. What is forgotten is older than any that may be pending.
+    fn last_of(&self, groups: u64) -> Option<u64> {
+        let at = groups.checked_sub(self.forgotten + 1)?;
+        self.ticks.get(at as usize).copied()
+    }
+}
 
 impl Groups {
     fn commit(&mut self, mask: u32, tick: u64) {
@@ -37,7 +62,23 @@ impl Clocks {
     pub(in super::super) fn commit_group(&mut self, of: GroupsOf, warp: u8, mask: u32) {
         self.extra = true;
         let tick = self.tick();
-        self.warps[usize::from(warp)].groups[of as usize].commit(mask, tick);
+        let state = &mut self.warps[usize::from(warp)];
+        state.groups[of as usize].commit(mask, tick);
+        if of == GroupsOf::Products {
+            state.products.push(tick);
+        }
+    }
+
+    /// Lanes have waited for so many groups of products of another warp of their warpgroup.
+    pub(in super::super) fn wait_products_of(&mut self, warp: u8, mask: u32, other: u8, groups: u64) {
+        let Some(tick) = self.warps[usize::from(other)].products.last_of(groups) else { return };
+        let mut known = Known::default();
+        known.raise_warp(agent(other, Agent::Products), tick);
+        let mut device = Floors::default();
+        device.insert(self.block, known);
+        let seen = Seen { device, block: Floors::default() };
+        let released: Vec<(u32, Seen)> = lanes(mask).map(|lane| (lane, seen.clone())).collect();
+        self.learn(warp, mask, &released);
     }
 
     /// Lanes have waited until at most `pending` of their groups of a kind are incomplete, or have not been `read`.
