@@ -230,7 +230,7 @@ impl<'a> Machine<'a> {
         self.tell(|races, warp| races.wait_group(of, warp, mask, pending as usize, read));
     }
 
-    /// So many groups of products of another warp of the warpgroup are complete.
+    /// So many groups of products of a warp of the warpgroup are complete.
     pub(crate) fn waited_for_products_of(&mut self, other: usize, groups: u64) {
         let mask = self.mask;
         self.tell(|races, warp| races.wait_products_of(warp, mask, other as u8, groups));

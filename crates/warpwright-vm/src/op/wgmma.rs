@@ -208,19 +208,19 @@ impl Machine<'_> {
     /// and complete for all of them or for none.
     fn wait_for_products(&mut self, pending: u32) -> Result<(), Step> {
         let complete = self.warp.products.saturating_sub(pending.into());
-        let (own, first) = (self.warp_index, self.warp_index / WARPS * WARPS);
-        let others = (first..first + WARPS).filter(move |&warp| warp != own);
+        let first = self.warp_index / WARPS * WARPS;
+        let warps = first..first + WARPS;
         let is_behind = |warp: usize| {
             let other = &self.block.warps[warp];
             other.live != 0 && other.products < complete
         };
-        if others.clone().any(is_behind) {
+        if warps.clone().any(is_behind) {
             self.not_yet();
             self.give_way();
             return Err(Step::Goto(self.pc));
         }
         self.waited_for_groups(GroupsOf::Products, pending, false);
-        others.for_each(|warp| self.waited_for_products_of(warp, complete));
+        warps.for_each(|warp| self.waited_for_products_of(warp, complete));
         Ok(())
     }
 

@@ -473,7 +473,7 @@ told! {
     /// not been `read`.
     wait_group(of: GroupsOf, warp: u8, mask: u32, pending: usize, read: bool)
         => wait_group(of, warp, mask, pending, read);
-    /// Lanes have waited until so many groups of products of another warp of their warpgroup are complete.
+    /// Lanes have waited until so many groups of products of a warp of their warpgroup are complete.
     wait_products_of(warp: u8, mask: u32, other: u8, groups: u64) => wait_products_of(warp, mask, other, groups);
     /// `cp.async.wait_all`.
     wait_all(warp: u8, mask: u32) => wait_all(warp, mask);

@@ -69,7 +69,7 @@ impl Clocks {
         }
     }
 
-    /// Lanes have waited for so many groups of products of another warp of their warpgroup.
+    /// Lanes have waited for so many groups of products of a warp of their warpgroup.
     pub(in super::super) fn wait_products_of(&mut self, warp: u8, mask: u32, other: u8, groups: u64) {
         let Some(tick) = self.warps[usize::from(other)].products.last_of(groups) else { return };
         let mut known = Known::default();
