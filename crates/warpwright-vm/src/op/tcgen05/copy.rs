@@ -7,7 +7,7 @@ use crate::launch::TrapKind;
 use crate::machine::{LANES, LanesOf, Machine, Step, TENSOR_LANES};
 use crate::memory::{Address, RANK_BITS};
 use crate::op::bulk_copy::in_blocks;
-use crate::op::matrix::Layout;
+use crate::op::matrix::{CHUNK, Layout};
 use crate::op::mbarrier::At;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::tcgen05::*;
@@ -85,6 +85,12 @@ impl Machine<'_> {
     fn copy_to_tensor_memory(&mut self, op: &Copy) -> Result<(), Step> {
         let ranks = self.ranks_of(op.group)?;
         let (addresses, descriptors) = (self.addresses(&op.to), *self.registers.row64(op.from));
+        // Sixteen elements of six or four bits have padding behind them.
+        let matter = match op.format {
+            None => CHUNK,
+            Some(PackedFormat::B6x16P32) => 12,
+            Some(_) => 8,
+        };
         self.worker.progress = true;
         for lane in LanesOf(self.mask) {
             for &rank in &ranks {
@@ -106,7 +112,9 @@ impl Machine<'_> {
                 self.tensor(rank).changes += 1;
                 for (row, chunk) in (0..op.rows).flat_map(|row| (0..op.chunks).map(move |chunk| (row, chunk)))
                 {
-                    let Some(words) = self.read_chunk(lane, layout.plain(row, chunk)) else { continue };
+                    let Some(words) = self.read_chunk(lane, layout.plain(row, chunk), matter) else {
+                        continue;
+                    };
                     for (word, column) in
                         unpacked(words, op.format).into_iter().zip(column + 4 * chunk as u32..)
                     {

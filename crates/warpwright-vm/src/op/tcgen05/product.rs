@@ -10,7 +10,7 @@ use crate::check::race::{AccessKind, Agent};
 use crate::decode::{Decoder, Rows};
 use crate::launch::TrapKind;
 use crate::machine::{Inst, LANES, LanesOf, Machine, Step, TENSOR_LANES};
-use crate::memory::{AccessSpec, Address, SpaceKind};
+use crate::memory::{AccessSpec, Address, Group, SpaceKind};
 use crate::num::half::{f16_to_f32, f32_to_f16};
 use crate::op::matrix::{CHUNK, Integer, Layout, scale};
 use crate::simd::{LaneOp, lanes};
@@ -439,7 +439,9 @@ impl Started<'_> {
             for chunk in 0..inner {
                 let address =
                     if transposed { layout.transposed(chunk, line) } else { layout.plain(line, chunk) };
-                let Some(words) = m.read_chunk(self.lane, address) else { continue };
+                let Some(words) = m.read_chunk(self.lane, address, u64::from(bits) * each as u64 / 8) else {
+                    continue;
+                };
                 let all = words.iter().rev().fold(0, |all: u128, &word| all << 32 | u128::from(word));
                 for at in 0..each {
                     let value = (all >> (bits as usize * at)) as u32;
@@ -586,13 +588,14 @@ impl Started<'_> {
 }
 
 impl Machine<'_> {
-    /// Reads 16 bytes of the cluster's shared memory for the tensor core. None if they may not be accessed, which is
-    /// reported.
+    /// Reads 16 bytes of the cluster's shared memory for the tensor core, of which the first so many matter: those behind
+    /// are padding, which nobody need have written. None if they may not be accessed, which is reported.
     #[inline(always)]
-    pub(super) fn read_chunk(&mut self, lane: usize, address: u64) -> Option<[u32; 4]> {
+    pub(super) fn read_chunk(&mut self, lane: usize, address: u64, matter: u64) -> Option<[u32; 4]> {
         let bytes = CHUNK as u32;
         let spec = AccessSpec { space: SpaceKind::SharedCluster, bytes, align: bytes, write: false };
         let group = self.next_group(spec, &[address; LANES], &mut (1 << lane))?;
+        let group = Group { bytes: matter as u32, ..group };
         self.issued_copy(AccessKind::AsyncRead(Agent::Tensor), &group);
         self.cluster.shared[group.offsets[lane] as usize / 4..].first_chunk().copied()
     }
