@@ -149,8 +149,7 @@ impl Machine<'_> {
                 tensor.changes += 1;
                 for column in column..column + SHIFTED {
                     for to in first..first + 31 {
-                        let word = tensor.word(to + 1, column);
-                        tensor.set(to, column, word);
+                        tensor.copy_down(to, column);
                     }
                 }
             }

@@ -5,6 +5,9 @@ use crate::tensor::integer::Overflow;
 use crate::tensor::{Accumulator, FloatElement};
 use warpwright_ptx::op::tcgen05::ProductKind;
 
+/// Why a product of the longer k is not executed.
+pub(super) const LONG_K: &str = "it asks for a longer k, such as 96 of sm_103a, which the virtual GPU does not execute; use the shorter one";
+
 /// The size of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
@@ -81,7 +84,7 @@ impl Plan {
             ));
         }
         if scaled && (is_set(31) || pairs && is_set(3)) || kind == F8F6F4 && is_set(29) {
-            return Err("it asks for a longer k, which the virtual GPU does not have".into());
+            return Err(LONG_K.into());
         }
         let reserved: u32 = match kind {
             I8 => 1 << 6 | 1 << 23 | 1 << 29 | 3 << 13,

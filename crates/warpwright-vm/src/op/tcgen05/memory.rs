@@ -19,10 +19,14 @@ use crate::machine::{
     FULL, LANES, Machine, Row32, Step, TENSOR_LANES, TensorMemory, groups_of, is_column_count,
 };
 use crate::memory::{AccessSpec, Address, FaultKind, Order, SpaceKind};
+use crate::num::extremum::Extremum;
 use crate::op::mbarrier::At;
 use std::ops::Range;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::tcgen05::*;
+
+/// More than any number of columns.
+const OUTSIDE: i64 = 1 << 16;
 
 /// Lanes that a warp reaches.
 const REACH: usize = 32;
@@ -218,7 +222,9 @@ impl Move {
         packs: bool,
         split: Option<&Src>,
     ) -> Move {
-        let split = split.and_then(Src::imm).and_then(|imm| imm.bits()).unwrap_or(0) as i32;
+        let split = split.and_then(Src::imm).and_then(|imm| imm.bits()).unwrap_or(0) as i64;
+        // What is farther is outside, too.
+        let split = split.clamp(-OUTSIDE, OUTSIDE) as i32;
         Move { shape, address: d.address(address), rows, packs, split }
     }
 
@@ -262,13 +268,21 @@ impl Move {
         let each = self.columns_each();
         let last = (0..LANES).map(|t| self.place(t, self.rows.len() - 1).1).max().unwrap_or(0) + each;
         let least = (0..LANES).map(|t| self.place(t, 0).1).min().unwrap_or(0);
-        let columns = (column + least).max(0) as u32..(column + last).max(0) as u32;
+        if column + least < 0 {
+            let message = format!(
+                "a warp accesses tensor memory from column {column} on, and its second half begins {} columns before \
+                 that: the first column is 0",
+                -self.split
+            );
+            return Err(m.trap(TrapKind::BadOperand, message));
+        }
+        let columns = (column + least) as u32..(column + last) as u32;
         let is_half = self.shape == TensorShape::S16x32bx2 && self.split != 0;
         let rank = m.block.rank;
         // Between two halves there may be anything.
         let parts = if is_half {
             let width = self.rows.len() as i32 * each;
-            let part = |at: i32| (column + at).max(0) as u32..(column + at + width).max(0) as u32;
+            let part = |at: i32| (column + at) as u32..(column + at + width) as u32;
             vec![part(0), part(self.split)]
         } else {
             vec![columns]
@@ -347,13 +361,13 @@ pub(super) fn store(op: &Tcgen05St, d: &mut Decoder<'_, '_>) {
 pub(super) fn load_reduced(op: &Tcgen05LdRed, d: &mut Decoder<'_, '_>) {
     let rows = op.d.as_slice().flatten().map(|reg| d.row(reg)).collect();
     let of = Move::decode(d, op.shape, &op.address, rows, false, op.split.as_ref());
-    let (to, ty, abs, nan) = (d.dst(op.reduced), op.ty, op.abs, op.nan);
-    let is_max = op.reduction == TensorReduction::Max;
+    let (to, ty, abs) = (d.dst(op.reduced), op.ty, op.abs);
+    let form = Extremum { max: op.reduction == TensorReduction::Max, nan: op.nan, ..Extremum::default() };
     d.emit_fallible(move |m| {
         let loaded = of.load(m)?;
         let reduced = std::array::from_fn(|thread| {
             let values = loaded.iter().map(|row| if abs { row[thread] & !(1 << 31) } else { row[thread] });
-            values.reduce(|a, b| extremum(ty, is_max, nan, a, b)).unwrap_or(0)
+            values.reduce(|a, b| extremum(ty, form, a, b)).unwrap_or(0)
         });
         m.registers.set32(to, &reduced, m.mask);
         Ok(())
@@ -361,36 +375,13 @@ pub(super) fn load_reduced(op: &Tcgen05LdRed, d: &mut Decoder<'_, '_>) {
 }
 
 /// The smaller or larger of two values, as `min` and `max` have it.
-fn extremum(ty: Type, is_max: bool, nan: bool, a: u32, b: u32) -> u32 {
-    match ty {
-        Type::F32 => {
-            let (x, y) = (f32::from_bits(a), f32::from_bits(b));
-            match (x.is_nan(), y.is_nan()) {
-                (true, true) => 0x7fff_ffff,
-                (true, _) | (_, true) if nan => 0x7fff_ffff,
-                (true, false) => b,
-                (false, true) => a,
-                // The sign of zeros counts.
-                _ if x == y => {
-                    if is_max == (a >> 31 != 0) {
-                        b
-                    } else {
-                        a
-                    }
-                }
-                _ => {
-                    if (x < y) == is_max {
-                        b
-                    } else {
-                        a
-                    }
-                }
-            }
-        }
-        Type::S32 if is_max => (a as i32).max(b as i32) as u32,
-        Type::S32 => (a as i32).min(b as i32) as u32,
-        _ if is_max => a.max(b),
-        _ => a.min(b),
+fn extremum(ty: Type, form: Extremum, a: u32, b: u32) -> u32 {
+    match (ty, form.max) {
+        (Type::F32, _) => form.f32(f32::from_bits(a), f32::from_bits(b)).to_bits(),
+        (Type::S32, true) => (a as i32).max(b as i32) as u32,
+        (Type::S32, false) => (a as i32).min(b as i32) as u32,
+        (_, true) => a.max(b),
+        (_, false) => a.min(b),
     }
 }
 

@@ -4,7 +4,7 @@
 //! of the sums, and half of the columns of `b`, which both use.
 
 use super::datapath::DataPath;
-use super::descriptor::{Plan, Said, Scaling, Shape, Types};
+use super::descriptor::{LONG_K, Plan, Said, Scaling, Shape, Types};
 use super::memory::to_lanes;
 use crate::check::race::{AccessKind, Agent};
 use crate::decode::{Decoder, Rows};
@@ -157,7 +157,8 @@ impl TensorProduct {
         let ranks = m.ranks_of(self.group)?;
         let descriptor = m.registers.row32(self.descriptor)[lane];
         let plan = Plan::new(descriptor, self.said).map_err(|why| {
-            m.trap(TrapKind::BadOperand, format!("the instruction descriptor {descriptor:#010x}: {why}"))
+            let kind = if why == LONG_K { TrapKind::Unsupported } else { TrapKind::BadOperand };
+            m.trap(kind, format!("the instruction descriptor {descriptor:#010x}: {why}"))
         })?;
         let Shape { n, .. } = plan.shape;
         let path = DataPath::new(&plan.shape, self.said.blocks, self.said.stationary);
