@@ -414,43 +414,12 @@ mod on_the_vm {
     }
 }
 
-/// Copies a tile of 4 rows of 32 bytes from one tensor to another.
-const TILES: &str = "
-.version 8.0
-.target sm_90
-.address_size 64
-
-.visible .entry move(.param .align 64 .b8 from[128], .param .align 64 .b8 to[128], .param .u32 x, .param .u32 y)
-{
-    .shared .align 8 .u64 bar;
-    .shared .align 128 .b8 tile[128];
-    .reg .pred %p1;
-    .reg .b32 %r<3>;
-    .reg .b64 %rd<4>;
-    ld.param.u32 %r1, [x];
-    ld.param.u32 %r2, [y];
-    mov.b64 %rd1, from;
-    cvta.param.u64 %rd1, %rd1;
-    mov.b64 %rd2, to;
-    cvta.param.u64 %rd2, %rd2;
-    mbarrier.init.shared.b64 [bar], 1;
-    mbarrier.arrive.expect_tx.shared.b64 %rd3, [bar], 128;
-    cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1, {%r1, %r2}], [bar];
-$wait:
-    mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;
-    @!%p1 bra $wait;
-    cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd2, {%r1, %r2}], [tile];
-    cp.async.bulk.commit_group;
-    cp.async.bulk.wait_group 0;
-    ret;
-}
-";
-
+const TILES: &str = include_str!("small/tile.ptx");
 #[test]
 fn tensors_in_buffers_are_arguments() {
     let device = device();
     let stream = device.default_stream();
-    let function = device.load_ptx(TILES).unwrap().load_function("move").unwrap();
+    let function = device.load_ptx(TILES).unwrap().load_function("copy").unwrap();
     let moved = |from: &TensorMap, to: &TensorMap| {
         let args = vec![from.into(), to.into(), RawArg::from(4u32), RawArg::from(1u32)];
         launch(&stream, &function, args, shape(1, 1, 0)).unwrap();
@@ -501,7 +470,7 @@ fn layouts_that_are_none_are_refused() {
     assert!(matches!(longer, Err(RuntimeError::TensorLength { needed: 288, given: 256 })));
     // The last row needs no gap behind it.
     assert!(made(TensorLayout::new([4, 4], [4, 4]).strides([20])).is_ok());
-    let function = device.load_ptx(TILES).unwrap().load_function("move").unwrap();
+    let function = device.load_ptx(TILES).unwrap().load_function("copy").unwrap();
     let map = made(layout()).unwrap();
     let args = vec![(&map).into(), (&buffer).into(), RawArg::from(4u32), RawArg::from(1u32)];
     let (_, _, violation) = refused(launch(&stream, &function, args, shape(1, 1, 0)));

@@ -3,36 +3,12 @@
 use crate::*;
 use std::ffi::c_void;
 
-const PTX: &str = "
+const TILE: &str = include_str!("../../../warpwright-runtime/tests/small/tile.ptx");
+
+const COLUMNS_PTX: &str = "
 .version 8.0
 .target sm_90
 .address_size 64
-
-// Copies a tile of 8 by 4 words from one tensor to another.
-.visible .entry copy(.param .align 64 .b8 from[128], .param .align 64 .b8 to[128], .param .u32 x, .param .u32 y)
-{
-    .shared .align 8 .u64 bar;
-    .shared .align 128 .b8 tile[128];
-    .reg .pred %p1;
-    .reg .b32 %r<4>;
-    .reg .b64 %rd<4>;
-    ld.param.u32 %r1, [x];
-    ld.param.u32 %r2, [y];
-    mov.b64 %rd1, from;
-    cvta.param.u64 %rd1, %rd1;
-    mov.b64 %rd2, to;
-    cvta.param.u64 %rd2, %rd2;
-    mbarrier.init.shared.b64 [bar], 1;
-    mbarrier.arrive.expect_tx.shared.b64 %rd3, [bar], 128;
-    cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [tile], [%rd1, {%r1, %r2}], [bar];
-$wait:
-    mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0;
-    @!%p1 bra $wait;
-    cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%rd2, {%r1, %r2}], [tile];
-    cp.async.bulk.commit_group;
-    cp.async.bulk.wait_group 0;
-    ret;
-}
 
 // Copies 8 pixels of 4 channels from the third image on.
 .visible .entry columns(.param .align 64 .b8 from[128], .param .u64 to)
@@ -102,7 +78,7 @@ fn encode(address: u64, said: Said) -> Result<CUtensorMap> {
 #[test]
 fn tiles_are_copied_by_the_maps_of_the_driver() {
     let _context = Ctx::new();
-    let copy = function(load(PTX).unwrap(), "copy").unwrap();
+    let copy = function(load(TILE).unwrap(), "copy").unwrap();
     let [from, to, other] = [0; 3].map(|_| words(6 * 24));
     write(from, &(0..6 * 24).collect::<Vec<u32>>());
     let said = Said { modes: [0, 1, 3, 0], ..SAID };
@@ -160,7 +136,7 @@ fn encode_columns(address: u64, said: Columns, is_wide: bool) -> Result<CUtensor
 #[test]
 fn columns_are_copied_by_the_maps_of_the_driver() {
     let _context = Ctx::new();
-    let columns = function(load(PTX).unwrap(), "columns").unwrap();
+    let columns = function(load(COLUMNS_PTX).unwrap(), "columns").unwrap();
     let [from, to] = [4 * 5 * 8, 32].map(words);
     write(from, &(0..4 * 5 * 8).collect::<Vec<u32>>());
     let map = encode_columns(from, COLUMNS, false).unwrap();

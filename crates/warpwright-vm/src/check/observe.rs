@@ -97,7 +97,7 @@ impl SharedChecks {
     }
 
     /// Whether all of these bytes do.
-    pub(super) fn are_written(&self, at: u64, bytes: u64) -> bool {
+    pub(crate) fn are_written(&self, at: u64, bytes: u64) -> bool {
         self.written.is_set(at, bytes)
     }
 

@@ -245,11 +245,10 @@ impl TensorMemory {
         self.written[column as usize] >> lane & 1 != 0
     }
 
-    /// A word of a column that is allocated becomes that of the next lane: what nobody wrote stays so.
-    pub(crate) fn copy_down(&mut self, lane: usize, column: u32) {
-        let was_written = self.is_written(lane + 1, column);
-        self.set(lane, column, self.word(lane + 1, column));
-        self.written[column as usize] &= !(u128::from(!was_written) << lane);
+    /// A word of a column that is allocated becomes one that nobody `wrote`, or somebody did.
+    pub(crate) fn move_to(&mut self, lane: usize, column: u32, word: u32, wrote: bool) {
+        self.set(lane, column, word);
+        self.written[column as usize] &= !(u128::from(!wrote) << lane);
     }
 
     /// Writes a word of a column that is allocated.

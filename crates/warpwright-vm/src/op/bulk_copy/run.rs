@@ -20,7 +20,7 @@ impl<'a> Machine<'a> {
     }
 
     /// An agent touches a run: for the race check it is one access, and its traffic is that of a warp.
-    pub(super) fn touches_run(&mut self, touch: Touch, run: &Group<'a>) {
+    pub(in crate::op) fn touches_run(&mut self, touch: Touch, run: &Group<'a>) {
         self.touches_run_with(touch, run, false);
     }
 

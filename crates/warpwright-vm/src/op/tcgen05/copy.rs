@@ -1,11 +1,12 @@
 //! Copies from shared to tensor memory, shifts within it, and commits.
 
 use super::memory::to_lanes;
-use crate::check::race::Agent;
+use crate::check::Touch;
+use crate::check::race::{AccessKind, Agent};
 use crate::decode::Decoder;
 use crate::launch::TrapKind;
 use crate::machine::{LANES, LanesOf, Machine, Step, TENSOR_LANES};
-use crate::memory::{Address, RANK_BITS};
+use crate::memory::{Address, Order, RANK_BITS};
 use crate::op::bulk_copy::in_blocks;
 use crate::op::matrix::{CHUNK, Layout};
 use crate::op::mbarrier::At;
@@ -112,20 +113,36 @@ impl Machine<'_> {
                 self.tensor(rank).changes += 1;
                 for (row, chunk) in (0..op.rows).flat_map(|row| (0..op.chunks).map(move |chunk| (row, chunk)))
                 {
-                    let Some(words) = self.read_chunk(lane, layout.plain(row, chunk), matter) else {
+                    let Some((words, wrote)) = self.chunk(lane, layout.plain(row, chunk), matter) else {
                         continue;
                     };
-                    for (word, column) in
-                        unpacked(words, op.format).into_iter().zip(column + 4 * chunk as u32..)
+                    let columns = column + 4 * chunk as u32..;
+                    for ((word, wrote), column) in
+                        unpacked(words, op.format).into_iter().zip(wrote).zip(columns)
                     {
                         for to in op.lanes {
-                            self.tensor(rank).set(first + to + (op.lane_of)(row), column, word);
+                            self.tensor(rank).move_to(first + to + (op.lane_of)(row), column, word, wrote);
                         }
                     }
                 }
             }
         }
         Ok(())
+    }
+
+    /// 16 bytes of shared memory that are copied, and of each quarter of what matters of them, whether somebody wrote it:
+    /// what nobody wrote is found where it is used.
+    fn chunk(&mut self, lane: usize, address: u64, matter: u64) -> Option<([u32; 4], [bool; 4])> {
+        let run = self.chunk_at(lane, address, matter)?;
+        self.touches_run(
+            Touch { kind: AccessKind::AsyncRead(Agent::Tensor), element: 1, order: Order::WEAK },
+            &run,
+        );
+        let (from, checks) = (run.offsets[lane], self.launch.options.checks.init);
+        let quarter = matter / 4;
+        let is_written =
+            |at: usize| !checks || self.cluster.checks.are_written(from + at as u64 * quarter, quarter);
+        Some((*self.cluster.shared[from as usize / 4..].first_chunk()?, std::array::from_fn(is_written)))
     }
 
     /// Rows of 32 lanes become those of the next lane; the last one stays.
@@ -149,7 +166,8 @@ impl Machine<'_> {
                 tensor.changes += 1;
                 for column in column..column + SHIFTED {
                     for to in first..first + 31 {
-                        tensor.copy_down(to, column);
+                        let wrote = tensor.is_written(to + 1, column);
+                        tensor.move_to(to, column, tensor.word(to + 1, column), wrote);
                     }
                 }
             }

@@ -4,7 +4,7 @@
 //! of the sums, and half of the columns of `b`, which both use.
 
 use super::datapath::DataPath;
-use super::descriptor::{LONG_K, Plan, Said, Scaling, Shape, Types};
+use super::descriptor::{LONG_K, Plan, Said, Scaling, Shape, Types, zero_columns};
 use super::memory::to_lanes;
 use crate::check::race::{AccessKind, Agent};
 use crate::decode::{Decoder, Rows};
@@ -588,15 +588,21 @@ impl Started<'_> {
     }
 }
 
-impl Machine<'_> {
-    /// Reads 16 bytes of the cluster's shared memory for the tensor core, of which the first so many matter: those behind
+impl<'a> Machine<'a> {
+    /// 16 bytes of the cluster's shared memory that the tensor core reads, of which the first so many matter: those behind
     /// are padding, which nobody need have written. None if they may not be accessed, which is reported.
     #[inline(always)]
-    pub(super) fn read_chunk(&mut self, lane: usize, address: u64, matter: u64) -> Option<[u32; 4]> {
+    pub(super) fn chunk_at(&mut self, lane: usize, address: u64, matter: u64) -> Option<Group<'a>> {
         let bytes = CHUNK as u32;
         let spec = AccessSpec { space: SpaceKind::SharedCluster, bytes, align: bytes, write: false };
         let group = self.next_group(spec, &[address; LANES], &mut (1 << lane))?;
-        let group = Group { bytes: matter as u32, ..group };
+        Some(Group { bytes: matter as u32, ..group })
+    }
+
+    /// Reads such bytes for a product.
+    #[inline(always)]
+    fn read_chunk(&mut self, lane: usize, address: u64, matter: u64) -> Option<[u32; 4]> {
+        let group = self.chunk_at(lane, address, matter)?;
         self.issued_copy(AccessKind::AsyncRead(Agent::Tensor), &group);
         self.cluster.shared[group.offsets[lane] as usize / 4..].first_chunk().copied()
     }
@@ -644,52 +650,5 @@ fn tiles<const K: usize>(
                 added[COLUMNS * number..][..COLUMNS].copy_from_slice(sums);
             }
         }
-    }
-}
-
-/// Which columns of `b` count as zero, and by how many columns it begins later (ISA 9.7.18.4.3). Each part of the columns
-/// has its own beginning.
-fn zero_columns(descriptor: u64, shape: Shape) -> (Vec<bool>, usize) {
-    let Shape { m, n, .. } = shape;
-    let field = |low: u32, bits: u32| (descriptor >> low & ((1 << bits) - 1)) as usize;
-    let (ones, zeros) = (field(40, 8) + 1, field(48, 8) + 1);
-    let parts = 128 / m;
-    let mut mask = Vec::with_capacity(n);
-    for part in 0..parts {
-        let begins_with_ones = field(32 + part as u32, 1) != 0;
-        let skipped = field(8 * part as u32, 8) + if begins_with_ones { 0 } else { ones };
-        let bits = (skipped..).map(|at| at % (ones + zeros) < ones);
-        mask.extend(bits.take(n / parts).map(|is_zero| is_zero && field(39, 1) != 0));
-    }
-    (mask, field(56, 6))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn mask(m: usize, n: usize, fields: &[(u32, u64)]) -> (Vec<String>, usize) {
-        let descriptor = fields.iter().fold(0, |all, (low, value)| all | value << low);
-        let (mask, shift) = zero_columns(descriptor, Shape { m, n, k: 16, sparse: false });
-        let words = mask.chunks(n * m / 128);
-        let text = |part: &[bool]| part.iter().rev().map(|&bit| if bit { '1' } else { '0' }).collect();
-        (words.map(text).collect(), shift)
-    }
-
-    /// The examples of the ISA.
-    #[test]
-    fn columns_that_are_zero_are_those_of_the_examples() {
-        let (skip, use_, nonzero) = (40, 48, (39, 1));
-        assert_eq!(mask(128, 8, &[(skip, 4), (use_, 3)]).0, ["00000000"]);
-        assert_eq!(mask(128, 14, &[nonzero, (skip, 2), (use_, 3)]).0, ["11100001110000"]);
-        let two = mask(64, 34, &[nonzero, (skip, 2), (use_, 3), (32, 1)]).0;
-        assert_eq!(two, ["11100001110000111", "00011100001110000"]);
-        let starts = [(0, 0), (8, 1), (16, 2), (24, 1)];
-        let firsts = [(32, 1), (33, 1)];
-        let fields = [&starts[..], &firsts[..], &[nonzero, (skip, 2), (use_, 3), (56, 2)]].concat();
-        assert_eq!(mask(32, 48, &fields).1, 2);
-        let four = mask(32, 48, &fields).0;
-        assert!(four[0].ends_with("0000111") && four[1].ends_with("000011"));
-        assert!(four[2].ends_with("11100") && four[3].ends_with("111000"));
     }
 }
