@@ -153,9 +153,21 @@ impl Machine<'_> {
 
     /// Ends the turn of the warp: it waits for something that others do.
     pub(crate) fn give_way(&mut self) {
+        self.end_turn();
+        self.gave_way = true;
+    }
+
+    /// Ends the turn of the warp, which has waited for something asynchronous. That takes no time here: without this, a
+    /// warp could start many such operations before others have seen the end of the first. Seeds give turns as they like.
+    pub(crate) fn let_others_catch_up(&mut self) {
+        if self.worker.random.is_none() {
+            self.end_turn();
+        }
+    }
+
+    fn end_turn(&mut self) {
         self.warp.clock -= u64::from(self.fuel);
         (self.fuel, self.held) = (0, 0);
-        self.gave_way = true;
     }
 
     /// The warp has polled memory that other threads change, and has changed it or not. A warp that keeps polling

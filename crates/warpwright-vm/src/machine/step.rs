@@ -18,8 +18,8 @@ const PATIENCE: u32 = 4;
 /// place after few turns.
 const STEADY_SLICE: u32 = 1024;
 
-/// Turns of all its warps before a block gives way to another resident one; and at most, where the order of things comes
-/// from a seed.
+/// Turns of all its warps before a block gives way to another resident one, but not to one of its cluster; and at most,
+/// where the order of things comes from a seed.
 const ROUNDS: u32 = 8;
 const MAX_ROUNDS: u32 = 64;
 
@@ -178,7 +178,8 @@ impl<'a> Machine<'a> {
     /// Gives every warp of the block some turns.
     fn run_block(&mut self) -> BlockStatus {
         let (max_fuel, max_rounds) = self.worker.grain;
-        let (rounds, slice) = if self.worker.steady { (1, STEADY_SLICE) } else { (ROUNDS, SLICE) };
+        let rounds = if self.cluster.is_alone() { ROUNDS } else { 1 };
+        let (rounds, slice) = if self.worker.steady { (1, STEADY_SLICE) } else { (rounds, SLICE) };
         let rounds = self.worker.order().map_or(rounds, |random| random.slice(max_rounds));
         for _ in 0..rounds {
             let (mut ran, mut busy) = (false, false);

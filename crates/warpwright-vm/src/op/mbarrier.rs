@@ -223,8 +223,10 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
             let (at, wait) = wait!(op);
             d.emit_boxed(move |m, _| {
                 let (step, all) = m.test_mbarrier(at, wait);
-                if !all {
-                    m.give_way();
+                if all {
+                    m.let_others_catch_up()
+                } else {
+                    m.give_way()
                 }
                 step
             });

@@ -203,3 +203,45 @@ fn reversed_blocks_begin_with_the_last() {
         assert_eq!(order, (0..blocks).collect::<Vec<_>>());
     }
 }
+
+/// Two warps wait for four phases, one after the other. The first one ends each, and does not ask whether the second one
+/// has noticed.
+fn unasked() -> String {
+    let text = kernel(
+        "    .shared .align 8 .b64 bar;
+    mov.u32 %r1, %tid.x;
+    setp.ne.u32 %p1, %r1, 0;
+    @%p1 bra $started;
+    mbarrier.init.shared.b64 [bar], 1;
+$started:
+    bar.sync 0;
+    mov.u32 %r2, 0;
+$phase:
+    @%p1 bra $wait;
+    mbarrier.arrive.shared.b64 %rd2, [bar];
+$wait:
+    and.b32 %r3, %r2, 1;
+    mbarrier.try_wait.parity.shared.b64 %p2, [bar], %r3;
+    @!%p2 bra $wait;
+    add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p3, %r2, 4;
+    @%p3 bra $phase;
+    ret;",
+    );
+    text.replace("sm_80", "sm_90")
+}
+
+#[test]
+fn warps_see_the_same_phases_and_some_seeds_let_one_come_too_late() {
+    let device = device();
+    let buffer = device.alloc_zeros::<u32>(1).unwrap();
+    let trap = |schedule| {
+        let options = Options { schedule, ..Options::checked() };
+        let report = launch(&device, &unasked(), &LaunchConfig::new(1, 64), &buffer, &options).wait();
+        report.trap.map(|trap| trap.kind)
+    };
+    assert_eq!(trap(Schedule::Parallel), None);
+    let traps: Vec<_> = (0..40).filter_map(|seed| trap(Schedule::Seeded(seed))).collect();
+    assert!((1..40).contains(&traps.len()), "{}", traps.len());
+    assert!(traps.iter().all(|kind| *kind == TrapKind::Deadlock), "{traps:?}");
+}
