@@ -246,13 +246,11 @@ impl Machine<'_> {
 impl WarpgroupProduct {
     #[inline(always)]
     fn run(&self, m: &mut Machine<'_>) -> Result<(), Step> {
-        let columns = self.sparse.as_ref().map(|sparse| sparse.columns(m)).transpose()?;
-        let columns = columns.as_deref();
         let adds = m.registers.predicate(self.scale_d);
         let adds = m.uniform("`scale_d`", std::array::from_fn(|lane| adds >> lane & 1 != 0))?;
         match self.arithmetic {
-            Arithmetic::Float { a, b, d, .. } => self.float(a, b, d, adds, columns, m),
-            Arithmetic::Integer { a, b, overflow } => self.integer(a, b, overflow, adds, columns, m),
+            Arithmetic::Float { a, b, d, .. } => self.float(a, b, d, adds, m),
+            Arithmetic::Integer { a, b, overflow } => self.integer(a, b, overflow, adds, m),
             _ => self.bits(adds, m),
         }
     }
@@ -264,7 +262,6 @@ impl WarpgroupProduct {
         b: FloatElement,
         accumulator: Accumulator,
         adds: bool,
-        columns: Option<&[u8]>,
         m: &mut Machine<'_>,
     ) -> Result<(), Step> {
         let core = m.launch.options.tensor_core;
@@ -282,7 +279,7 @@ impl WarpgroupProduct {
         let left: Vec<f32> = if self.negated[0] { left.iter().map(|v| -v).collect() } else { left };
         // With one block and whole sums, columns stay in the order of the registers.
         let tiled = match rule {
-            Some(rule) if accumulator == Accumulator::F32 && columns.is_none() => {
+            Some(rule) if accumulator == Accumulator::F32 && self.sparse.is_none() => {
                 (rule.block == depth && depth <= 16).then_some(rule)
             }
             _ => None,
@@ -318,7 +315,8 @@ impl WarpgroupProduct {
             }
         }
         let product = FloatProduct { core, a, b, sums: accumulator };
-        let left = Left { values: &left, columns };
+        let columns = self.columns(m, &left)?;
+        let left = Left { values: &left, columns: columns.as_deref() };
         product.product_by(rule, self.size(), left, &right, &added, &mut result);
         match accumulator {
             Accumulator::F32 => scatter(m, &self.results, 32, f32::to_bits, &result),
@@ -360,7 +358,6 @@ impl WarpgroupProduct {
         b: Integer,
         overflow: Overflow,
         adds: bool,
-        columns: Option<&[u8]>,
         m: &mut Machine<'_>,
     ) -> Result<(), Step> {
         let extend = |ty: Integer| {
@@ -369,7 +366,8 @@ impl WarpgroupProduct {
         let left = self.left(m, extend(a))?;
         let right = self.right(m, extend(b), |column| column)?;
         let (added, mut result) = self.whole_sums(adds, m);
-        let left = Left { values: &left, columns };
+        let columns = self.columns(m, &left)?;
+        let left = Left { values: &left, columns: columns.as_deref() };
         integer::product(overflow, self.size(), left, &right, &added, &mut result);
         scatter(m, &self.results, 32, |value| value as u32, &result);
         Ok(())
@@ -383,6 +381,15 @@ impl WarpgroupProduct {
         bit_product(BitProduct::And, self.size(), &left, &right, &added, &mut result);
         scatter(m, &self.results, 32, |value| value as u32, &result);
         Ok(())
+    }
+
+    /// Where the values of the left factor stand, if zeros are left out.
+    fn columns<T: Default + PartialEq>(
+        &self,
+        m: &mut Machine<'_>,
+        values: &[T],
+    ) -> Result<Option<Vec<u8>>, Step> {
+        self.sparse.as_ref().map(|sparse| sparse.columns(m, values)).transpose()
     }
 
     /// What is added, and room for the results.

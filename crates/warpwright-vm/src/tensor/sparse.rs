@@ -53,7 +53,7 @@ impl fmt::Display for InvalidMetadata {
         let InvalidMetadata { lane, bits, row, column } = self;
         write!(
             f,
-            "sparse metadata {bits:#06b} of lane {lane}, for row {row} from column {column} on, names no two different positions"
+            "sparse metadata {bits:#06b} of lane {lane}, for row {row} from column {column} on, names no two different positions, and its values are not all zero"
         )
     }
 }
@@ -87,9 +87,15 @@ impl Sparsity {
     ///
     /// # Errors
     ///
-    /// If a chunk's positions are equal, are out of order where order is required, or, for elements of 32 bits, do
-    /// not denote an element: the ISA gives these no meaning.
-    pub fn columns(self, metadata: &[u32; 32], ordered: bool) -> Result<Vec<u8>, InvalidMetadata> {
+    /// If a chunk's positions are equal and its values are not all zero, are out of order where order is required, or,
+    /// for elements of 32 bits, do not denote an element: the ISA gives these no meaning. Equal positions are what
+    /// CUTLASS writes for a chunk of zeros.
+    pub fn columns<T: Default + PartialEq>(
+        self,
+        metadata: &[u32; 32],
+        ordered: bool,
+        values: &[T],
+    ) -> Result<Vec<u8>, InvalidMetadata> {
         let width = self.chunk();
         let mut columns = Vec::with_capacity(ROWS * self.k / 2);
         for row in 0..ROWS {
@@ -97,7 +103,7 @@ impl Sparsity {
                 let (lane, shift) = self.place(row, chunk);
                 let bits = (metadata[lane] >> shift & 15) as u8;
                 let column = width * chunk;
-                if !keep(self.bits, bits, column, ordered, &mut columns) {
+                if !keep(self.bits, bits, column, ordered, values, &mut columns) {
                     return Err(InvalidMetadata { lane, bits, row, column });
                 }
             }
@@ -107,13 +113,24 @@ impl Sparsity {
 }
 
 /// Adds the columns of the values that are kept of a chunk that begins at `column`, by its four bits of metadata: whether
-/// these mean something for elements of so many bits.
-pub(crate) fn keep(element: u32, bits: u8, column: usize, ordered: bool, columns: &mut Vec<u8>) -> bool {
+/// these mean something for elements of so many bits. Of all `values`, those of the chunk are the next ones.
+pub(crate) fn keep<T: Default + PartialEq>(
+    element: u32,
+    bits: u8,
+    column: usize,
+    ordered: bool,
+    values: &[T],
+    columns: &mut Vec<u8>,
+) -> bool {
     let (first, second, base) = (bits & 3, bits >> 2, column as u8);
+    let kept = if element == 4 { 4 } else { 2 };
     let fits = match element {
         32 => bits == 0b0100 || bits == 0b1110,
+        _ if first == second => {
+            values.iter().skip(columns.len()).take(kept).all(|value| *value == T::default())
+        }
         _ if ordered => first < second,
-        _ => first != second,
+        _ => true,
     };
     match element {
         _ if !fits => {}
@@ -131,6 +148,8 @@ pub(crate) fn keep(element: u32, bits: u8, column: usize, ordered: bool, columns
 mod tests {
     use super::*;
 
+    const NONZERO: [u8; 16 * 64] = [1; 16 * 64];
+
     #[test]
     fn positions_of_two_in_four_are_those_of_the_metadata() {
         // f16, m16n8k32, second pair of lanes: row 3 (g = 3), row 11.
@@ -138,7 +157,7 @@ mod tests {
         let mut metadata = [0x4444_4444; 32];
         metadata[4 * 3 + 2] = 0x9444_444e;
         metadata[4 * 3 + 3] = 0x4444_84c4;
-        let columns = sparsity.columns(&metadata, true).unwrap();
+        let columns = sparsity.columns(&metadata, true, &NONZERO).unwrap();
         let row = |row: usize| &columns[row * 16..][..16];
         assert_eq!(row(3)[..4], [2, 3, 4, 5], "0b1110 in the lowest chunk of the first lane");
         assert_eq!(row(3)[8..], [16, 17, 20, 23, 24, 25, 28, 30]);
@@ -151,14 +170,14 @@ mod tests {
         let sparsity = Sparsity { k: 64, bits: 8, selector: 0 };
         let mut metadata = [0x4444_4444; 32];
         metadata[4 * 6 + 3] = 0xe444_4444;
-        let columns = sparsity.columns(&metadata, true).unwrap();
+        let columns = sparsity.columns(&metadata, true, &NONZERO).unwrap();
         assert_eq!(columns[14 * 32 + 30..15 * 32], [62, 63], "row 14, chunk 15");
         assert_eq!(columns[6 * 32 + 30..7 * 32], [60, 61]);
 
         let sparsity = Sparsity { k: 64, bits: 4, selector: 1 };
         let mut metadata = [0x4444_4444; 32];
         metadata[4 * 6 + 2] = 0x4444_4494;
-        let columns = sparsity.columns(&metadata, true).unwrap();
+        let columns = sparsity.columns(&metadata, true, &NONZERO).unwrap();
         assert_eq!(columns[6 * 32 + 4..6 * 32 + 8], [10, 11, 12, 13], "pairs 1 and 2 of the second chunk");
     }
 
@@ -169,11 +188,11 @@ mod tests {
         for group in 0..8 {
             metadata[4 * group + 2] = 0x4e4e_44ee;
         }
-        let columns = sparsity.columns(&metadata, true).unwrap();
+        let columns = sparsity.columns(&metadata, true, &NONZERO).unwrap();
         assert_eq!(columns[..4], [1, 3, 4, 6]);
         assert_eq!(columns[8 * 4..9 * 4], [1, 2, 5, 6]);
         metadata[2] = 0x4e4e_448e;
-        let refused = sparsity.columns(&metadata, true).unwrap_err();
+        let refused = sparsity.columns(&metadata, true, &NONZERO).unwrap_err();
         assert_eq!(refused, InvalidMetadata { lane: 2, bits: 8, row: 0, column: 2 });
     }
 
@@ -181,8 +200,24 @@ mod tests {
     fn order_matters_where_it_must() {
         let sparsity = Sparsity { k: 16, bits: 16, selector: 0 };
         let metadata = [0x1111_1111; 32];
-        assert_eq!(sparsity.columns(&metadata, false).unwrap()[..2], [1, 0]);
-        assert!(sparsity.columns(&metadata, true).is_err());
-        assert!(sparsity.columns(&[0x5555_5555; 32], false).is_err());
+        assert_eq!(sparsity.columns(&metadata, false, &NONZERO).unwrap()[..2], [1, 0]);
+        assert!(sparsity.columns(&metadata, true, &NONZERO).is_err());
+        assert!(sparsity.columns(&[0x5555_5555; 32], false, &NONZERO).is_err());
+    }
+
+    #[test]
+    fn zeros_may_have_any_positions() {
+        let sparsity = Sparsity { k: 16, bits: 16, selector: 0 };
+        let mut values = [1; 16 * 8];
+        let mut metadata = [0x4444_4444; 32];
+        // Row 1, its third chunk.
+        metadata[4] = 0x4444_4044;
+        assert_eq!(
+            sparsity.columns(&metadata, true, &values),
+            Err(InvalidMetadata { lane: 4, bits: 0, row: 1, column: 8 })
+        );
+        values[8 + 4..8 + 6].fill(0);
+        let columns = sparsity.columns(&metadata, true, &values).unwrap();
+        assert_eq!(columns[8..16], [0, 1, 4, 5, 8, 8, 12, 13]);
     }
 }

@@ -94,19 +94,30 @@ impl Product {
 
     #[inline(always)]
     fn run(&self, m: &mut Machine<'_>) -> Step {
-        let columns = match self.sparse.as_ref().map(|sparse| sparse.columns(m)).transpose() {
-            Ok(columns) => columns,
-            Err(step) => return step,
+        let done = match self.arithmetic {
+            Arithmetic::Float { a, b, c, d } => self.float((a, b), c, d, m),
+            Arithmetic::Scaled { a, b, scales } => self.scaled((a, b), scales, m),
+            Arithmetic::Double(rounding) => {
+                self.double(rounding, m);
+                Ok(())
+            }
+            Arithmetic::Integer { a, b, overflow } => self.integer((a, b), overflow, m),
+            Arithmetic::Bits(op) => {
+                self.bits(op, m);
+                Ok(())
+            }
         };
-        let columns = columns.as_deref();
-        match self.arithmetic {
-            Arithmetic::Float { a, b, c, d } => self.float((a, b), c, d, columns, m),
-            Arithmetic::Scaled { a, b, scales } => return self.scaled((a, b), scales, columns, m),
-            Arithmetic::Double(rounding) => self.double(rounding, m),
-            Arithmetic::Integer { a, b, overflow } => self.integer((a, b), overflow, columns, m),
-            Arithmetic::Bits(op) => self.bits(op, m),
-        }
-        Step::Next
+        done.err().unwrap_or(Step::Next)
+    }
+
+    /// Where the values of the left factor stand, if zeros are left out.
+    #[inline(always)]
+    pub(super) fn columns<T: Default + PartialEq>(
+        &self,
+        m: &mut Machine<'_>,
+        values: &[T],
+    ) -> Result<Option<Vec<u8>>, Step> {
+        self.sparse.as_ref().map(|sparse| sparse.columns(m, values)).transpose()
     }
 
     #[inline(always)]
@@ -115,9 +126,8 @@ impl Product {
         (a, b): (FloatElement, FloatElement),
         c: Accumulator,
         sums: Accumulator,
-        columns: Option<&[u8]>,
         m: &mut Machine<'_>,
-    ) {
+    ) -> Result<(), Step> {
         let core = m.launch.options.tensor_core;
         // With `c` in `f32` the sums are too, and the result is converted at the end.
         let within = if c == sums || core == TensorCore::Exact { sums } else { Accumulator::F32 };
@@ -128,6 +138,7 @@ impl Product {
         let mut result = [0.0; SUM];
         factor(&m.registers, &self.a, a, &mut left);
         factor(&m.registers, &self.b, b, &mut right);
+        let columns = self.columns(m, &left)?;
         match c {
             Accumulator::F32 => gather(&m.registers, &self.c, 32, f32::from_bits, &mut added),
             Accumulator::F16 => gather(&m.registers, &self.c, 16, |v| f16_to_f32(v as u16), &mut added),
@@ -138,7 +149,7 @@ impl Product {
             if self.count > 1 && core.fuses_quads() {
                 fused::product(sums, left, right, added, &mut result[sum]);
             } else {
-                let left = Left { values: left, columns };
+                let left = Left { values: left, columns: columns.as_deref() };
                 product.product(self.size, left, right, added, &mut result[sum]);
             }
         }
@@ -146,6 +157,7 @@ impl Product {
             Accumulator::F32 => scatter(m, &self.d, 32, f32::to_bits, &result),
             Accumulator::F16 => scatter(m, &self.d, 16, |v| f32_to_f16(v).into(), &result),
         }
+        Ok(())
     }
 
     #[inline(always)]
@@ -153,9 +165,8 @@ impl Product {
         &self,
         (a, b): (Integer, Integer),
         overflow: Overflow,
-        columns: Option<&[u8]>,
         m: &mut Machine<'_>,
-    ) {
+    ) -> Result<(), Step> {
         let mut left = [0; FACTOR];
         let mut right = [0; FACTOR];
         let mut added = [0; SUM];
@@ -169,10 +180,12 @@ impl Product {
         gather(&m.registers, &self.a, a.bits, extend(a), &mut left);
         gather(&m.registers, &self.b, b.bits, extend(b), &mut right);
         gather(&m.registers, &self.c, 32, |value| value as i32, &mut added);
+        let columns = self.columns(m, &left)?;
         let (a, b, sum) = self.parts(0);
-        let left = Left { values: &left[a], columns };
+        let left = Left { values: &left[a], columns: columns.as_deref() };
         integer::product(overflow, self.size, left, &right[b], &added[sum.clone()], &mut result[sum]);
         scatter(m, &self.d, 32, |value| value as u32, &result);
+        Ok(())
     }
 
     #[inline(always)]
@@ -215,7 +228,7 @@ impl Product {
 
     /// Where the matrices of one of the products are.
     #[inline(always)]
-    fn parts(
+    pub(super) fn parts(
         &self,
         number: usize,
     ) -> (std::ops::Range<usize>, std::ops::Range<usize>, std::ops::Range<usize>) {
@@ -227,12 +240,17 @@ impl Product {
 }
 
 impl Sparse {
-    pub(crate) fn columns(&self, m: &mut Machine<'_>) -> Result<Vec<u8>, Step> {
+    /// Where these values, row by row, stand.
+    pub(crate) fn columns<T: Default + PartialEq>(
+        &self,
+        m: &mut Machine<'_>,
+        values: &[T],
+    ) -> Result<Vec<u8>, Step> {
         let lane = m.mask.trailing_zeros() as usize % LANES;
         let selector = m.registers.row32(self.selector)[lane] as usize;
         let metadata = *m.registers.row32(self.metadata);
         Sparsity { selector, ..self.sparsity }
-            .columns(&metadata, self.ordered)
+            .columns(&metadata, self.ordered, values)
             .map_err(|invalid| m.trap(TrapKind::BadOperand, invalid.to_string()))
     }
 }

@@ -88,13 +88,9 @@ impl Product {
         &self,
         (a, b): (FloatElement, FloatElement),
         scales: ScaleRows,
-        columns: Option<&[u8]>,
         m: &mut Machine<'_>,
-    ) -> Step {
-        let (a_scales, b_scales) = match (scales.values(scales.a, 2, m), scales.values(scales.b, 1, m)) {
-            (Ok(a), Ok(b)) => (a, b),
-            (Err(step), _) | (_, Err(step)) => return step,
-        };
+    ) -> Result<(), Step> {
+        let (a_scales, b_scales) = (scales.values(scales.a, 2, m)?, scales.values(scales.b, 1, m)?);
         let mut left = [0.0; FACTOR];
         let mut right = [0.0; FACTOR];
         let mut added = [0.0; SUM];
@@ -107,13 +103,13 @@ impl Product {
             factor(&m.registers, &self.b, b, &mut right);
         }
         gather(&m.registers, &self.c, 32, f32::from_bits, &mut added);
-        let kept = self.size.k / if columns.is_some() { 2 } else { 1 };
-        let left = Left { values: &left[..self.size.m * kept], columns };
+        let columns = self.columns(m, &left)?;
+        let left = Left { values: &left[self.parts(0).0], columns: columns.as_deref() };
         let product = FloatProduct { core: m.launch.options.tensor_core, a, b, sums: Accumulator::F32 };
         let of_blocks = Scales { blocks: scales.blocks, a: &a_scales, b: &b_scales };
         product.scaled(of_blocks, self.size, left, &right, &added, &mut result);
         scatter(m, &self.d, 32, f32::to_bits, &result);
-        Step::Next
+        Ok(())
     }
 }
 

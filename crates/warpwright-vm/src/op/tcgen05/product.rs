@@ -226,7 +226,7 @@ impl Started<'_> {
                     let bits = if in_tensor && is_middle { bits >> 2 } else { bits };
                     signed(a.decode(bits), negated_a)
                 })?;
-                let columns = self.columns(m, rank, part)?;
+                let columns = self.columns(m, rank, part, &left)?;
                 let left = Left { values: &left, columns: columns.as_deref() };
                 let right = part_of(&right, n, self.path.parts, part);
                 let mut added = self.added(m, rank, part, |word| value(word) * lower);
@@ -269,7 +269,7 @@ impl Started<'_> {
         for rank in self.ranks.clone() {
             for part in 0..self.path.parts {
                 let left = self.left(m, rank, part, |bits, _| extend(a, bits))?;
-                let columns = self.columns(m, rank, part)?;
+                let columns = self.columns(m, rank, part, &left)?;
                 let left = Left { values: &left, columns: columns.as_deref() };
                 let right = part_of(&right, n, self.path.parts, part);
                 let added = self.added(m, rank, part, |word| word as i32);
@@ -456,8 +456,14 @@ impl Started<'_> {
         Ok(())
     }
 
-    /// Where the kept elements of sparse rows stand.
-    fn columns(&self, m: &mut Machine<'_>, rank: u32, part: usize) -> Result<Option<Vec<u8>>, Step> {
+    /// Where these elements, which are kept of sparse rows, stand.
+    fn columns<T: Default + PartialEq>(
+        &self,
+        m: &mut Machine<'_>,
+        rank: u32,
+        part: usize,
+        values: &[T],
+    ) -> Result<Option<Vec<u8>>, Step> {
         let Some(address) = &self.op.metadata else { return Ok(None) };
         let (first, column) = at(m, address, self.lane);
         self.aligned(m, "the metadata", first)?;
@@ -483,10 +489,10 @@ impl Started<'_> {
                     (self.path.lane(row, part), column + (chunk / 8) as u32, 4 * (chunk % 8))
                 };
                 let bits = (self.word(m, rank, first + lane, column) >> bit & 15) as u8;
-                if !keep(element, bits, width * chunk, false, &mut columns) {
+                if !keep(element, bits, width * chunk, false, values, &mut columns) {
                     let message = format!(
                         "sparse metadata {bits:#06b} of row {row}, from column {} of `a` on, names no two different \
-                         positions",
+                         positions, and its values are not all zero",
                         width * chunk
                     );
                     return Err(m.trap(TrapKind::BadOperand, message));
