@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 pub(super) const NUMBA: &str = "numba-cuda's tests";
+pub(super) const CUTLASS: &str = "CUTLASS's examples for Hopper and Blackwell";
 const OURS_OF_TRITON: &str = "warpwright.triton's tests";
 
 /// A client, and where its tests are.
@@ -33,6 +34,14 @@ pub(crate) enum Client {
     Tinygrad {
         /// A checkout of tinygrad
         checkout: PathBuf,
+    },
+    /// CUTLASS's examples for Hopper and Blackwell, compiled by nvcc with a shared runtime
+    Cutlass {
+        /// The part of them that CI runs
+        #[arg(long)]
+        quick: bool,
+        /// Examples by name; without names, all of the list
+        names: Vec<String>,
     },
     /// NVIDIA's CUDA samples, compiled by nvcc with a shared runtime
     Samples {
@@ -57,9 +66,17 @@ pub(super) fn check(host: &Host, client: &Client, summary: &mut Summary) {
         Client::Tinygrad { checkout } => {
             ("tinygrad's operators", "torch", "run_tests.py", vec!["tinygrad".into(), absolute(checkout)])
         }
+        Client::Cutlass { quick, .. } => {
+            let part = if *quick { "quick" } else { "all" };
+            (CUTLASS, "cutlass", "cutlass.py", vec![part.into()])
+        }
         Client::Samples { checkout, .. } => ("CUDA samples", "nvcc", "samples.py", vec![absolute(checkout)]),
     };
     println!("$ {name}");
+    let compiles = matches!(client, Client::Cutlass { .. } | Client::Samples { .. });
+    if compiles && Command::new("g++").arg("--version").output().is_err() {
+        return summary.add_not_run(name, "install g++, which nvcc calls (Debian: apt-get install g++)");
+    }
     let folder = root().join("tools/clients");
     let python = match tools::python_with(packages, &folder.join(format!("{packages}.txt"))) {
         Ok(python) => python,
@@ -79,9 +96,12 @@ pub(super) fn check(host: &Host, client: &Client, summary: &mut Summary) {
             command
         }
         // It compiles, and starts each program under `exec` itself.
-        Client::Samples { names, .. } => {
+        Client::Cutlass { names, .. } | Client::Samples { names, .. } => {
             let mut command = Command::new(&python);
-            command.arg(folder.join(script)).arg(&host.program).arg(target_dir().join("clients/samples"));
+            command
+                .arg(folder.join(script))
+                .arg(&host.program)
+                .arg(target_dir().join("clients").join(packages));
             arguments.extend(names.iter().map(PathBuf::from));
             command
         }

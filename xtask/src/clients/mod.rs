@@ -4,7 +4,7 @@
 //! exec --check all --fail`: cudarc, in the version of `Cargo.lock`, from the registry's source (its examples, and the
 //! unit tests of its driver module), and NVIDIA's Python bindings. Some need only the driver; most compile their
 //! kernels with NVIDIA's nvrtc, which needs no GPU and is installed from PyPI into `target/tools`, as the bindings are.
-//! Then a part of numba-cuda's own tests. `cargo xtask clients NAME` runs a client whole: [`by_name`].
+//! Then a part of numba-cuda's own tests, and of CUTLASS's examples. `cargo xtask clients NAME` runs a client whole: [`by_name`].
 
 mod by_name;
 mod cudarc;
@@ -43,7 +43,7 @@ pub(crate) fn run_all(python: bool, client: Option<&Client>) -> Result<(), Strin
 /// Runs the programs; with `python`, also those that need packages from PyPI.
 pub(crate) fn check(python: bool, summary: &mut Summary) {
     if !cfg!(target_os = "linux") {
-        for part in [OURS, DRIVER, NVRTC, BINDINGS, by_name::NUMBA] {
+        for part in [OURS, DRIVER, NVRTC, BINDINGS, by_name::NUMBA, by_name::CUTLASS] {
             summary.add_not_run(part, "the CUDA driver API over the virtual GPU is for Linux");
         }
         return;
@@ -86,9 +86,13 @@ pub(crate) fn check(python: bool, summary: &mut Summary) {
         (Ok(python), Ok(folder)) => bindings(&host, python, folder, summary),
         (Err(why), _) | (_, Err(why)) => summary.add_not_run(BINDINGS, why),
     }
-    match with_python {
-        true => by_name::check(&host, &Client::Numba { quick: true }, summary),
-        false => summary.add_not_run(by_name::NUMBA, "leave out --no-python to run it"),
+    if with_python {
+        by_name::check(&host, &Client::Numba { quick: true }, summary);
+        by_name::check(&host, &Client::Cutlass { quick: true, names: Vec::new() }, summary);
+    } else {
+        for part in [by_name::NUMBA, by_name::CUTLASS] {
+            summary.add_not_run(part, "leave out --no-python to run it");
+        }
     }
 }
 
