@@ -4,7 +4,7 @@
 
 WARPWRIGHT is the program, SM the compute capability; PROGRAM has its PTX in it, not compressed (nvcc `-no-compress`). It
 prints a line for each: the number, the instruction, and the kinds of findings that come besides those of the program as it
-is; `wrong` if its exit status is another one without any; or `nothing`.
+is; `wrong` if there are none and it says that it has failed; or `nothing`.
 """
 
 import json
@@ -17,26 +17,26 @@ import tempfile
 import nvcc
 
 SECONDS = 300
-# The opcodes; a wait for an mbarrier becomes one that does not look at the outcome.
+# The opcodes. A wait for an mbarrier goes with the condition of the branch that leaves its loop.
 DELETED = re.compile(
     rb"(?:@!?%?\w+\s+)?(?:fence|membar|mbarrier\.arrive|mbarrier\.expect_tx|bar\.sync|barrier\.sync|barrier\.cluster"
     rb"|tcgen05\.(?:commit|wait|fence)|wgmma\.(?:fence|commit_group|wait_group)|cp\.async\.(?:commit_group|wait_)"
     rb"|cp\.async\.bulk\.(?:commit_group|wait_group)|cp\.async\.mbarrier)[^;{}\n]*;"
-    rb"|(?<=;)\s*@!?%?\w+(?=\s+bra)", re.IGNORECASE)
-WAIT = re.compile(rb"mbarrier\.(?:try|test)_wait[^;]*;\s*$")
+    rb"|mbarrier\.(?:try|test)_wait[^;]*;\s*@!?%?\w+(?=\s+bra)", re.IGNORECASE)
 
 
 def outcome(warpwright, sm, program, arguments, log):
-    """Kinds of findings, and the exit status."""
+    """Kinds of findings, and whether the program says that it has failed."""
     log.unlink(missing_ok=True)
     command = [warpwright, "exec", "--check", "all", "--sm", sm, "--findings", log, f"--fail={nvcc.FOUND}", "--", program,
                *arguments]
     try:
         ended = subprocess.run(list(map(str, command)), capture_output=True, timeout=SECONDS)
     except subprocess.TimeoutExpired:
-        return {"timeout"}, 0
+        return {"timeout"}, False
     events = map(json.loads, log.read_text().splitlines()) if log.exists() else []
-    return {event["kind"] for event in events if event["event"] in ("finding", "trap")}, ended.returncode
+    failed = ended.returncode not in (0, nvcc.FOUND) or nvcc.FAILED.search(ended.stdout.decode(errors="replace"))
+    return {event["kind"] for event in events if event["event"] in ("finding", "trap")}, bool(failed)
 
 
 def main():
@@ -49,25 +49,22 @@ def delete_each(folder):
     arguments = sys.argv[4:]
     image = pathlib.Path(program).read_bytes()
     texts = [match.span() for match in re.finditer(rb"\.version \d+\.\d+[^\0]*", image)]
-    before, status = outcome(warpwright, sm, program, arguments, folder / "findings")
+    before, _ = outcome(warpwright, sm, program, arguments, folder / "findings")
     print(f"as it is: {' '.join(sorted(before)) or 'nothing'}", flush=True)
     number, path = 0, folder / "program"
     for begin, end in texts:
         for match in DELETED.finditer(image, begin, end):
             text = match.group()
-            is_branch = text.lstrip().startswith(b"@") and b";" not in text
-            if is_branch and not WAIT.search(image[max(begin, match.start() - 300):match.start()]):
-                continue
             number += 1
             changed = bytearray(image)
-            changed[match.start():match.end()] = b" " * len(text)
+            changed[match.start():match.end()] = re.sub(rb"\S", b" ", text)
             path.write_bytes(changed)
             path.chmod(0o755)
-            found, ended = outcome(warpwright, sm, path, arguments, folder / "findings")
+            found, failed = outcome(warpwright, sm, path, arguments, folder / "findings")
             new = found - before
-            said = " ".join(sorted(new)) or ("wrong" if ended not in (status, nvcc.FOUND) else "nothing")
+            said = " ".join(sorted(new)) or ("wrong" if failed else "nothing")
             line = image.count(b"\n", begin, match.start()) + 1
-            shown = "wait of the mbarrier" if is_branch else text.decode().strip()
+            shown = " ".join(text.decode().split())
             print(f"{number} {line} {shown}: {said}", flush=True)
 
 
