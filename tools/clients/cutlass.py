@@ -21,7 +21,7 @@ AT_ONCE = 2
 
 
 def build(name, architecture, work, libraries):
-    """The example's program. An error says what the compiler has said."""
+    """The example's program, whose PTX `planted.py` can read. An error says what the compiler has said."""
     root = nvcc.packages() / "cutlass_library/source"
     source = root / f"examples/{name}.cu"
     program = work / source.stem
@@ -29,13 +29,14 @@ def build(name, architecture, work, libraries):
         includes = ["include", "tools/util/include", "examples/common"]
         includes = [root / include for include in includes] + [source.parent, nvcc.toolkit() / "include/cccl"]
         nvcc.compile(architecture, ["--expt-relaxed-constexpr", "-w", *(f"-I{include}" for include in includes),
-                                    "-cudart", "shared", "-o", program, source, f"-L{libraries}", "-lcuda"])
+                                    "-no-compress", "-cudart", "shared", "-o", program, source, f"-L{libraries}", "-lcuda"])
     return program
 
 
 def run(warpwright, program, architecture, arguments, expected):
     """An error says how it failed, or what was found besides what is to be found, which must be."""
     log = program.with_suffix(".findings")
+    log.unlink(missing_ok=True)
     options = ["--check", "all", "--sm", architecture.rstrip("a"), "--findings", log]
     said = nvcc.run(warpwright, options, program, arguments, SECONDS, nvcc.FOUND if expected else 0)
     events = map(json.loads, log.read_text().splitlines()) if log.exists() else []

@@ -40,16 +40,24 @@ def outcome(warpwright, sm, program, arguments, log):
 
 
 def main():
+    if len(sys.argv) < 4:
+        raise SystemExit("planted.py WARPWRIGHT SM PROGRAM [ARGUMENT...]")
     with tempfile.TemporaryDirectory() as folder:
         delete_each(pathlib.Path(folder))
 
 
 def delete_each(folder):
-    warpwright, sm, program = sys.argv[1:4]
-    arguments = sys.argv[4:]
-    image = pathlib.Path(program).read_bytes()
+    warpwright, sm, program, *arguments = sys.argv[1:]
+    program = pathlib.Path(program).resolve()
+    if not program.is_file():
+        raise SystemExit(f"{program} is not there")
+    image = program.read_bytes()
     texts = [match.span() for match in re.finditer(rb"\.version \d+\.\d+[^\0]*", image)]
-    before, _ = outcome(warpwright, sm, program, arguments, folder / "findings")
+    if not texts:
+        raise SystemExit(f"{program} has no PTX that can be read: compile it to PTX, with nvcc's -no-compress")
+    before, failed = outcome(warpwright, sm, program, arguments, folder / "findings")
+    if failed:
+        raise SystemExit(f"{program} fails as it is")
     print(f"as it is: {' '.join(sorted(before)) or 'nothing'}", flush=True)
     number, path = 0, folder / "program"
     for begin, end in texts:

@@ -65,7 +65,7 @@ pub(crate) const RULES: &[Rule] = rules! {
         "proxy-fence" Error "Asynchronous access without a proxy fence"
             "Bulk copies and matrix operands access memory by the asynchronous proxy. What threads wrote reaches it only \
              behind `fence.proxy.async`, executed by the threads that wrote or by the one that issues the access."
-        "register-in-flight" Error "Register that a product of a warpgroup or a load of tensor memory may still be using"
+        "register-in-flight" Error "Register that a product of a warpgroup may still be using"
             "`wgmma.mma_async` reads and writes its registers until its group has been waited for by `wgmma.wait_group`."
         "unfenced-register" Error "Product of a warpgroup with registers that are not fenced"
             "`wgmma.fence` stands between what writes the registers of a `wgmma.mma_async` and that, and in front of the \

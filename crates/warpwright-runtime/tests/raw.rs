@@ -415,6 +415,7 @@ mod on_the_vm {
 }
 
 const TILES: &str = include_str!("small/tile.ptx");
+
 #[test]
 fn tensors_in_buffers_are_arguments() {
     let device = device();

@@ -68,7 +68,7 @@ pub(super) fn check(host: &Host, client: &Client, summary: &mut Summary) {
         }
         Client::Cutlass { quick, .. } => {
             let part = if *quick { "quick" } else { "all" };
-            (CUTLASS, "cutlass", "cutlass.py", vec![part.into()])
+            (CUTLASS, "nvcc", "cutlass.py", vec![part.into()])
         }
         Client::Samples { checkout, .. } => ("CUDA samples", "nvcc", "samples.py", vec![absolute(checkout)]),
     };

@@ -98,10 +98,10 @@ pub enum FindingKind {
         /// The memory space.
         space: SpaceKind,
     },
-    /// A register is used that a product of a warpgroup or a load of tensor memory still uses, or a product uses one that no
-    /// fence has made known to it.
+    /// A register is used that a product of a warpgroup still uses, or a product uses one that no fence has made known to
+    /// it.
     RegisterInFlight {
-        /// There is no `wgmma.fence`; otherwise no `wgmma.wait_group`, or no `tcgen05.wait::ld`.
+        /// There is no `wgmma.fence`; otherwise no `wgmma.wait_group`.
         unfenced: bool,
     },
     /// An access to tensor memory that an operation still writes or reads: nobody has waited for a commit.
@@ -215,8 +215,7 @@ impl FindingKind {
             }
             FindingKind::RegisterInFlight { unfenced: false } => {
                 return Some(
-                    "wait first: for a product, close its group (`wgmma.commit_group`, `wgmma.wait_group`); for a load, \
-                     `tcgen05.wait::ld`",
+                    "close the group of the product and wait for it first (`wgmma.commit_group`, `wgmma.wait_group`)",
                 );
             }
             FindingKind::RegisterInFlight { unfenced: true } => {

@@ -3,7 +3,7 @@
 use super::observe::{Touch, phase_of_cluster, relaxed_phase_of_cluster, scope_of};
 use super::race::{AccessKind, Agent, FenceKind, GroupsOf, RaceSpace};
 use super::{Action, FindingKind, RawFinding, RawPlace, RawSite};
-use crate::decode::{Early, Meta};
+use crate::decode::Meta;
 use crate::launch::Race;
 use crate::machine::{CLUSTER_BARRIER, LANES, LanesOf, Machine, Park, Row32};
 use crate::memory::{Fault, Group, Order};
@@ -58,14 +58,15 @@ impl Machine<'_> {
 
 /// Registers.
 impl Machine<'_> {
-    /// The instruction uses a register that an asynchronous one uses, or is a product of a warpgroup and has a register that
-    /// no fence has made known.
+    /// The instruction uses a register that a product of a warpgroup uses, or is such a product and has a register that no
+    /// fence has made known: `other` is the statement of the product, or of what has written the register. Compilers move
+    /// what writes registers behind a fence, and assemblers put that right: it is found where races are by the letter.
     #[cold]
-    pub(crate) fn used_early(&mut self, Early { other, unfenced, strict }: Early) {
+    pub(crate) fn used_early(&mut self, other: u32, unfenced: bool) {
         let launch = self.launch;
         let meta = &launch.code.meta;
-        let function = meta[self.pc as usize].function;
-        let is_looked_for = !strict || launch.options.race == Race::Strict;
+        let (function, own) = (meta[self.pc as usize].function, meta[self.pc as usize].statement);
+        let is_looked_for = !unfenced || other == own || launch.options.race == Race::Strict;
         if !launch.options.checks.race || !is_looked_for || self.mask == 0 {
             return;
         }

@@ -1,15 +1,14 @@
-//! Registers that asynchronous instructions still use, and those that no fence has made known to products of a warpgroup.
+//! Registers that products of a warpgroup still use, and those that no fence has made known to them.
 //!
 //! `wgmma.mma_async` reads and writes its registers until its group has been waited for, and finds in them what stood there
-//! at the last `wgmma.fence`. `tcgen05.ld` writes its registers until `tcgen05.wait::ld`. All of it can be told from the
-//! text. What is told here holds on every path to an instruction, so
+//! at the last `wgmma.fence`. Both can be told from the text. What is told here holds on every path to an instruction, so
 //! that a path that is never taken makes no finding; nothing is found where only some paths are wrong.
 
 use super::Decoder;
 use crate::machine::Step;
 use std::collections::{BTreeMap, HashMap};
 use warpwright_ptx::ir::*;
-use warpwright_ptx::op::family::{Family, Tcgen05, Wgmma};
+use warpwright_ptx::op::family::{Family, Wgmma};
 use warpwright_ptx::op::{Access, Op};
 use warpwright_ptx::verify::cfg::{BlockId, Cfg};
 
@@ -18,14 +17,12 @@ const MAX_GROUPS: u32 = 8;
 
 /// What is wrong with an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Early {
-    /// The other instruction, by its statement: the product or load that uses the register, or what has written it; itself,
-    /// where there is no fence at all.
-    pub(crate) other: u32,
+pub(super) struct Early {
+    /// The other instruction, by its statement: the product that uses the register, or what has written it; itself, where
+    /// there is no fence at all.
+    pub(super) other: u32,
     /// There is no fence between the two; otherwise no wait.
-    pub(crate) unfenced: bool,
-    /// It is wrong by the letter alone: compilers write it so, and assemblers put it right.
-    pub(crate) strict: bool,
+    pub(super) unfenced: bool,
 }
 
 /// What holds at a place on every path to it.
@@ -33,8 +30,6 @@ pub(crate) struct Early {
 struct State {
     /// Registers that products use: groups that were committed since, and the product's statement.
     used: BTreeMap<Reg, (u32, u32)>,
-    /// Registers that loads of tensor memory write, and where.
-    loaded: BTreeMap<Reg, u32>,
     /// Registers that were written since the last fence, and where.
     written: BTreeMap<Reg, u32>,
     /// There may have been a fence.
@@ -50,9 +45,7 @@ impl State {
             *product = other_product.min(*product);
             true
         });
-        for (ours, theirs) in [(&mut self.written, &other.written), (&mut self.loaded, &other.loaded)] {
-            ours.retain(|reg, at| theirs.get(reg).map(|&other| *at = other.min(*at)).is_some());
-        }
+        self.written.retain(|reg, at| other.written.get(reg).map(|&other| *at = other.min(*at)).is_some());
         self.fenced |= other.fenced;
     }
 
@@ -75,20 +68,11 @@ impl State {
             Family::Wgmma(Wgmma::WgmmaMmaAsyncSp(op)) => {
                 return self.multiply(at, &op.d.0, &op.a, is_guarded);
             }
-            Family::Tcgen05(Tcgen05::Tcgen05WaitLd(_)) => self.loaded.clear(),
-            family => {
-                let loads =
-                    matches!(family, Family::Tcgen05(Tcgen05::Tcgen05Ld(_) | Tcgen05::Tcgen05LdRed(_)));
+            _ => {
                 let mut early = None;
                 instruction.op.visit(&mut |access: Access, reg: Reg| {
-                    let product = self.used.get(&reg).map(|&(_, product)| product);
-                    // Loads write one after the other.
-                    let load = self.loaded.get(&reg).filter(|_| !loads || access == Access::Read);
-                    if let Some(other) = product.or(load.copied()) {
-                        early = Some(Early { other, unfenced: false, strict: product.is_none() });
-                    }
-                    if access != Access::Read && !is_guarded && loads {
-                        self.loaded.insert(reg, at);
+                    if let Some(&(_, product)) = self.used.get(&reg) {
+                        early = Some(Early { other: product, unfenced: false });
                     }
                     if access != Access::Read && !is_guarded {
                         self.written.insert(reg, at);
@@ -109,21 +93,16 @@ impl State {
         if !is_guarded {
             self.used.extend(registers.into_iter().map(|reg| (reg, (0, at))));
         }
-        unfenced.map(|other| Early { other, unfenced: true, strict: other != at })
+        unfenced.map(|other| Early { other, unfenced: true })
     }
 }
 
 /// The instructions of a function that use registers too early, by their statements.
 pub(super) fn early_uses(function: &Function, cfg: &Cfg) -> HashMap<u32, Early> {
     let mut found = HashMap::new();
-    let is_asynchronous = |op: &Op| {
-        matches!(
-            op.family(),
-            Family::Wgmma(Wgmma::WgmmaMmaAsync(_) | Wgmma::WgmmaMmaAsyncSp(_))
-                | Family::Tcgen05(Tcgen05::Tcgen05Ld(_) | Tcgen05::Tcgen05LdRed(_))
-        )
-    };
-    if !function.instructions().any(|instruction| is_asynchronous(&instruction.op)) {
+    let is_product =
+        |op: &Op| matches!(op.family(), Family::Wgmma(Wgmma::WgmmaMmaAsync(_) | Wgmma::WgmmaMmaAsyncSp(_)));
+    if !function.instructions().any(|instruction| is_product(&instruction.op)) {
         return found;
     }
     let mut ends: HashMap<BlockId, State> = HashMap::new();
@@ -159,7 +138,7 @@ impl Decoder<'_, '_> {
         // Not counted as the instruction.
         let opcode = self.opcode.take();
         self.emit_boxed(move |m, _| {
-            m.used_early(early);
+            m.used_early(early.other, early.unfenced);
             Step::Next
         });
         self.opcode = opcode;

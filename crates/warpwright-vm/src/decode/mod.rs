@@ -16,7 +16,6 @@ mod symbols;
 
 pub use code::Unsupported;
 pub(crate) use code::{Code, FunctionCode, Meta, NO_STATEMENT, ParamSlot};
-pub(crate) use in_flight::Early;
 pub(crate) use loops::Deciding;
 pub(crate) use operand::{SymbolValue, immediate};
 pub(crate) use slots::File;

@@ -315,7 +315,7 @@ impl WarpgroupProduct {
             }
         }
         let product = FloatProduct { core, a, b, sums: accumulator };
-        let columns = self.columns(m, &left)?;
+        let columns = Sparse::columns(&self.sparse, m, &left)?;
         let left = Left { values: &left, columns: columns.as_deref() };
         product.product_by(rule, self.size(), left, &right, &added, &mut result);
         match accumulator {
@@ -366,7 +366,7 @@ impl WarpgroupProduct {
         let left = self.left(m, extend(a))?;
         let right = self.right(m, extend(b), |column| column)?;
         let (added, mut result) = self.whole_sums(adds, m);
-        let columns = self.columns(m, &left)?;
+        let columns = Sparse::columns(&self.sparse, m, &left)?;
         let left = Left { values: &left, columns: columns.as_deref() };
         integer::product(overflow, self.size(), left, &right, &added, &mut result);
         scatter(m, &self.results, 32, |value| value as u32, &result);
@@ -381,15 +381,6 @@ impl WarpgroupProduct {
         bit_product(BitProduct::And, self.size(), &left, &right, &added, &mut result);
         scatter(m, &self.results, 32, |value| value as u32, &result);
         Ok(())
-    }
-
-    /// Where the values of the left factor stand, if zeros are left out.
-    fn columns<T: Default + PartialEq>(
-        &self,
-        m: &mut Machine<'_>,
-        values: &[T],
-    ) -> Result<Option<Vec<u8>>, Step> {
-        self.sparse.as_ref().map(|sparse| sparse.columns(m, values)).transpose()
     }
 
     /// What is added, and room for the results.

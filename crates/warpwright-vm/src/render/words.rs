@@ -53,8 +53,7 @@ pub(super) fn title(finding: &Finding) -> String {
             format!("{} and {second} of {space} memory race, between {between}", noun(first))
         }
         FindingKind::RegisterInFlight { unfenced: false } => {
-            let opcode = finding.accesses.get(1).or(first).map_or("an instruction", |access| access.opcode);
-            format!("a register is used that `{opcode}` may still be using")
+            "a register is used that a product of a warpgroup may still be using".to_owned()
         }
         FindingKind::RegisterInFlight { unfenced: true } => {
             "a product of a warpgroup has a register that is not fenced".to_owned()

@@ -35,10 +35,10 @@ pub struct Sparsity {
     pub selector: usize,
 }
 
-/// Metadata without two different positions.
+/// Metadata without a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidMetadata {
-    /// The lane whose register contains it.
+    /// The lane whose register contains it, or that of tensor memory.
     pub lane: usize,
     /// The four bits.
     pub bits: u8,
@@ -53,7 +53,9 @@ impl fmt::Display for InvalidMetadata {
         let InvalidMetadata { lane, bits, row, column } = self;
         write!(
             f,
-            "sparse metadata {bits:#06b} of lane {lane}, for row {row} from column {column} on, names no two different positions, and its values are not all zero"
+            "sparse metadata {bits:#06b} of lane {lane}, for row {row} from column {column} on, means nothing: it is two \
+             different positions, the lower one first for `::ordered_metadata` (`tf32`: 0b0100 or 0b1110); equal ones are \
+             for zeros"
         )
     }
 }
@@ -83,7 +85,7 @@ impl Sparsity {
     }
 
     /// The column of each kept value, 16 × k/2, row-major, from the metadata of all lanes. `ordered` metadata must
-    /// have the lower position first.
+    /// have the lower position first. The `values` stand in the same order.
     ///
     /// # Errors
     ///
@@ -127,7 +129,8 @@ pub(crate) fn keep<T: Default + PartialEq>(
     let fits = match element {
         32 => bits == 0b0100 || bits == 0b1110,
         _ if first == second => {
-            values.iter().skip(columns.len()).take(kept).all(|value| *value == T::default())
+            let values = values.get(columns.len()..columns.len() + kept);
+            values.is_some_and(|values| values.iter().all(|value| *value == T::default()))
         }
         _ if ordered => first < second,
         _ => true,
@@ -219,5 +222,15 @@ mod tests {
         values[8 + 4..8 + 6].fill(0);
         let columns = sparsity.columns(&metadata, true, &values).unwrap();
         assert_eq!(columns[8..16], [0, 1, 4, 5, 8, 8, 12, 13]);
+        // Four values of four bits share a chunk.
+        let sparsity = Sparsity { k: 64, bits: 4, selector: 0 };
+        let mut values = [1; 16 * 32];
+        let mut metadata = [0x4444_4444; 32];
+        metadata[0] = 0x4444_4454;
+        values[4..7].fill(0);
+        let refused = InvalidMetadata { lane: 0, bits: 5, row: 0, column: 8 };
+        assert_eq!(sparsity.columns(&metadata, true, &values), Err(refused));
+        values[7] = 0;
+        assert_eq!(sparsity.columns(&metadata, true, &values).unwrap()[4..8], [10, 11, 10, 11]);
     }
 }

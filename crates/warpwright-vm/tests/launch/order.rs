@@ -204,21 +204,32 @@ fn reversed_blocks_begin_with_the_last() {
     }
 }
 
-/// Two warps wait for four phases, one after the other. The first one ends each, and does not ask whether the second one
-/// has noticed.
+/// Two warps, of a block or of two blocks of a cluster, wait for four phases, one after the other. The first one ends each,
+/// and does not ask whether the second one has noticed.
 fn unasked() -> String {
     let text = kernel(
         "    .shared .align 8 .b64 bar;
     mov.u32 %r1, %tid.x;
-    setp.ne.u32 %p1, %r1, 0;
-    @%p1 bra $started;
+    setp.ne.u32 %p2, %r1, 0;
+    mov.u32 %r4, %cluster_ctarank;
+    add.u32 %r4, %r4, %r1;
+    setp.ne.u32 %p1, %r4, 0;
+    mov.u32 %r5, %cluster_nctarank;
+    sub.u32 %r5, %r5, 1;
+    mapa.shared::cluster.u32 %r5, bar, %r5;
+    @%p2 bra $started;
     mbarrier.init.shared.b64 [bar], 1;
 $started:
-    bar.sync 0;
+    barrier.cluster.arrive.release;
+    barrier.cluster.wait.acquire;
     mov.u32 %r2, 0;
 $phase:
     @%p1 bra $wait;
     mbarrier.arrive.shared.b64 %rd2, [bar];
+    mov.u32 %r6, bar;
+    setp.eq.u32 %p4, %r6, %r5;
+    @%p4 bra $wait;
+    mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r5];
 $wait:
     and.b32 %r3, %r2, 1;
     mbarrier.try_wait.parity.shared.b64 %p2, [bar], %r3;
@@ -228,20 +239,23 @@ $wait:
     @%p3 bra $phase;
     ret;",
     );
-    text.replace("sm_80", "sm_90")
+    text.replace("sm_80", "sm_90").replace(".version 7.8", ".version 8.0")
 }
 
 #[test]
 fn warps_see_the_same_phases_and_some_seeds_let_one_come_too_late() {
     let device = device();
     let buffer = device.alloc_zeros::<u32>(1).unwrap();
-    let trap = |schedule| {
-        let options = Options { schedule, ..Options::checked() };
-        let report = launch(&device, &unasked(), &LaunchConfig::new(1, 64), &buffer, &options).wait();
-        report.trap.map(|trap| trap.kind)
-    };
-    assert_eq!(trap(Schedule::Parallel), None);
-    let traps: Vec<_> = (0..40).filter_map(|seed| trap(Schedule::Seeded(seed))).collect();
-    assert!((1..40).contains(&traps.len()), "{}", traps.len());
-    assert!(traps.iter().all(|kind| *kind == TrapKind::Deadlock), "{traps:?}");
+    let cluster = LaunchConfig { cluster_dim: Some((2, 1, 1)), ..LaunchConfig::new(2, 1) };
+    for config in [LaunchConfig::new(1, 64), cluster] {
+        let trap = |schedule| {
+            let options = Options { schedule, ..Options::checked() };
+            let report = launch(&device, &unasked(), &config, &buffer, &options).wait();
+            report.trap.map(|trap| trap.kind)
+        };
+        assert_eq!(trap(Schedule::Parallel), None, "{config:?}");
+        let traps: Vec<_> = (0..40).filter_map(|seed| trap(Schedule::Seeded(seed))).collect();
+        assert!((1..40).contains(&traps.len()), "{config:?}: {}", traps.len());
+        assert!(traps.iter().all(|kind| *kind == TrapKind::Deadlock), "{traps:?}");
+    }
 }

@@ -48,6 +48,11 @@ pub(crate) fn compress(case: &Case, numbers: &mut Numbers, a: &mut [i64]) -> (Ve
             if !case.ordered && numbers.next(0, 1) == 1 {
                 (first, second) = (second, first);
             }
+            // A chunk of zeros may have equal positions.
+            if bits != 32 && numbers.next(0, 7) == 0 {
+                elements.fill(0);
+                second = first;
+            }
             if bits == 32 {
                 first = 2 * numbers.next(0, 1) as usize;
                 second = first + 1;

@@ -208,7 +208,7 @@ fn run(case: Case, numbers: &mut Numbers) {
     let first = if case.is_half() && numbers.next(0, 1) == 1 { 16 } else { 0 };
 
     // The left factor, and where its elements stand if it is sparse.
-    let left: Vec<(u64, f64)> = (0..m * kept).map(|_| kind.a.some(numbers, kind.half_sums)).collect();
+    let mut left: Vec<(u64, f64)> = (0..m * kept).map(|_| kind.a.some(numbers, kind.half_sums)).collect();
     let right: Vec<(u64, f64)> = (0..n * k).map(|_| kind.b.some(numbers, kind.half_sums)).collect();
     let mut whole = vec![0.0; m * k];
     let selector = if sparse && kind.k <= 16 { numbers.next(0, 3) as usize } else { 0 };
@@ -225,7 +225,12 @@ fn run(case: Case, numbers: &mut Numbers) {
         }
         for chunk in 0..k / width {
             let (one, two) = (numbers.next(0, 2) as usize, numbers.next(1, 3) as usize);
-            let two = two.max(one + 1);
+            let mut two = two.max(one + 1);
+            // A chunk of zeros may have equal positions.
+            if bits != 32 && numbers.next(0, 7) == 0 {
+                left[row * kept + chunk * width / 2..][..width / 2].fill((0, 0.0));
+                two = one;
+            }
             let (code, columns) = match bits {
                 32 => [(0b0100, vec![0]), (0b1110, vec![1])][one % 2].clone(),
                 4 => (one | two << 2, vec![2 * one, 2 * one + 1, 2 * two, 2 * two + 1]),

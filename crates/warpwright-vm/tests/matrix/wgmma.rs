@@ -172,7 +172,7 @@ fn run(form: Form, numbers: &mut Numbers) {
     let b = numbers.fill(k * n, b_ty.range(half));
     let c = numbers.fill(64 * n, (-500, 500));
     // What is kept of `a`, and where it stands.
-    let values = numbers.fill(64 * kept, a_ty.range(half));
+    let mut values = numbers.fill(64 * kept, a_ty.range(half));
     let mut metadata: Vec<u32> = (0..THREADS).map(|_| numbers.next(0, u32::MAX.into()) as u32).collect();
     let selector = if sparse && bits >= 16 { numbers.next(0, 1) as usize } else { 0 };
     let mut a = vec![0; 64 * k];
@@ -184,7 +184,12 @@ fn run(form: Form, numbers: &mut Numbers) {
         let width = if bits == 32 { 2 } else { 4 };
         for chunk in 0..k / width {
             let (first, second) = (numbers.next(0, 2) as usize, numbers.next(1, 3) as usize);
-            let second = second.max(first + 1);
+            let mut second = second.max(first + 1);
+            // A chunk of zeros may have equal positions.
+            if bits != 32 && numbers.next(0, 7) == 0 {
+                values[row * kept + chunk * width / 2..][..2].fill(0);
+                second = first;
+            }
             let (code, columns): (usize, Vec<usize>) = match bits {
                 32 => [(0b0100, vec![0]), (0b1110, vec![1])][first % 2].clone(),
                 _ => (first | second << 2, vec![first, second]),

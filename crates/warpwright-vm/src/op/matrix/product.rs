@@ -110,16 +110,6 @@ impl Product {
         done.err().unwrap_or(Step::Next)
     }
 
-    /// Where the values of the left factor stand, if zeros are left out.
-    #[inline(always)]
-    pub(super) fn columns<T: Default + PartialEq>(
-        &self,
-        m: &mut Machine<'_>,
-        values: &[T],
-    ) -> Result<Option<Vec<u8>>, Step> {
-        self.sparse.as_ref().map(|sparse| sparse.columns(m, values)).transpose()
-    }
-
     #[inline(always)]
     fn float(
         &self,
@@ -138,7 +128,7 @@ impl Product {
         let mut result = [0.0; SUM];
         factor(&m.registers, &self.a, a, &mut left);
         factor(&m.registers, &self.b, b, &mut right);
-        let columns = self.columns(m, &left)?;
+        let columns = Sparse::columns(&self.sparse, m, &left)?;
         match c {
             Accumulator::F32 => gather(&m.registers, &self.c, 32, f32::from_bits, &mut added),
             Accumulator::F16 => gather(&m.registers, &self.c, 16, |v| f16_to_f32(v as u16), &mut added),
@@ -180,7 +170,7 @@ impl Product {
         gather(&m.registers, &self.a, a.bits, extend(a), &mut left);
         gather(&m.registers, &self.b, b.bits, extend(b), &mut right);
         gather(&m.registers, &self.c, 32, |value| value as i32, &mut added);
-        let columns = self.columns(m, &left)?;
+        let columns = Sparse::columns(&self.sparse, m, &left)?;
         let (a, b, sum) = self.parts(0);
         let left = Left { values: &left[a], columns: columns.as_deref() };
         integer::product(overflow, self.size, left, &right[b], &added[sum.clone()], &mut result[sum]);
@@ -240,17 +230,19 @@ impl Product {
 }
 
 impl Sparse {
-    /// Where these values, row by row, stand.
+    /// Where these values of a left factor, row by row, stand, if its zeros are left out.
     pub(crate) fn columns<T: Default + PartialEq>(
-        &self,
+        of: &Option<Sparse>,
         m: &mut Machine<'_>,
         values: &[T],
-    ) -> Result<Vec<u8>, Step> {
+    ) -> Result<Option<Vec<u8>>, Step> {
+        let Some(sparse) = of else { return Ok(None) };
         let lane = m.mask.trailing_zeros() as usize % LANES;
-        let selector = m.registers.row32(self.selector)[lane] as usize;
-        let metadata = *m.registers.row32(self.metadata);
-        Sparsity { selector, ..self.sparsity }
-            .columns(&metadata, self.ordered, values)
+        let selector = m.registers.row32(sparse.selector)[lane] as usize;
+        let metadata = *m.registers.row32(sparse.metadata);
+        Sparsity { selector, ..sparse.sparsity }
+            .columns(&metadata, sparse.ordered, values)
+            .map(Some)
             .map_err(|invalid| m.trap(TrapKind::BadOperand, invalid.to_string()))
     }
 }

@@ -10,7 +10,7 @@
 //! The first scale of a row or column is the byte of the selector, those of the next blocks along k are in the bytes
 //! above. What the other lanes hold is ignored.
 
-use super::product::{FACTOR, Product, SUM, factor, gather, scatter};
+use super::product::{FACTOR, Product, SUM, Sparse, factor, gather, scatter};
 use crate::decode::Decoder;
 use crate::launch::TrapKind;
 use crate::machine::{LANES, Machine, Step};
@@ -103,7 +103,7 @@ impl Product {
             factor(&m.registers, &self.b, b, &mut right);
         }
         gather(&m.registers, &self.c, 32, f32::from_bits, &mut added);
-        let columns = self.columns(m, &left)?;
+        let columns = Sparse::columns(&self.sparse, m, &left)?;
         let left = Left { values: &left[self.parts(0).0], columns: columns.as_deref() };
         let product = FloatProduct { core: m.launch.options.tensor_core, a, b, sums: Accumulator::F32 };
         let of_blocks = Scales { blocks: scales.blocks, a: &a_scales, b: &b_scales };

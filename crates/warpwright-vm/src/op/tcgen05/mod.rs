@@ -4,8 +4,7 @@
 //! read of shared memory counts for the checks as the reads of an asynchronous agent, which may come at any time until
 //! an mbarrier that a `tcgen05.commit` arrives at has been waited for. Until then tensor memory that it uses may not be
 //! loaded or stored. Columns that are not allocated, words that nobody wrote and columns that are not freed are found; a
-//! missing `tcgen05.wait::ld` is by the letter alone (`decode/in_flight.rs`), a missing `tcgen05.wait::st` or `tcgen05.fence`
-//! is not. Copies and shifts move what nobody wrote, and its use is found.
+//! missing `tcgen05.wait` or `tcgen05.fence` is not. Copies and shifts move what nobody wrote, and its use is found.
 //!
 //! | file | contents |
 //! |---|---|

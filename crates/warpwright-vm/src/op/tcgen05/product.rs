@@ -16,7 +16,8 @@ use crate::op::matrix::{CHUNK, Integer, Layout, scale};
 use crate::simd::{LaneOp, lanes};
 use crate::tensor::integer::{self, Overflow};
 use crate::tensor::{
-    Accumulation, Accumulator, COLUMNS, FloatElement, FloatProduct, Left, Scales, Size, keep, split, tile,
+    Accumulation, Accumulator, COLUMNS, FloatElement, FloatProduct, InvalidMetadata, Left, Scales, Size,
+    keep, split, tile,
 };
 use warpwright_ptx::ir::{Src, Type};
 use warpwright_ptx::op::tcgen05::*;
@@ -490,12 +491,9 @@ impl Started<'_> {
                 };
                 let bits = (self.word(m, rank, first + lane, column) >> bit & 15) as u8;
                 if !keep(element, bits, width * chunk, false, values, &mut columns) {
-                    let message = format!(
-                        "sparse metadata {bits:#06b} of row {row}, from column {} of `a` on, names no two different \
-                         positions, and its values are not all zero",
-                        width * chunk
-                    );
-                    return Err(m.trap(TrapKind::BadOperand, message));
+                    let lane = first + lane;
+                    let invalid = InvalidMetadata { lane, bits, row, column: width * chunk };
+                    return Err(m.trap(TrapKind::BadOperand, invalid.to_string()));
                 }
             }
         }
