@@ -62,9 +62,11 @@ pub(crate) const RULES: &[Rule] = rules! {
              flag, or an atomic operation is missing. Which one comes first differs between runs and devices."
         "non-coherent" Error "Non-coherent read of memory that is written"
             "What is read with `.nc`, through `__ldg` or a texture must not be written while the launch is in flight."
-        "proxy-fence" Error "Asynchronous access without a proxy fence"
+        "proxy-fence" Error "Access through another proxy without a proxy fence"
             "Bulk copies and matrix operands access memory by the asynchronous proxy. What threads wrote reaches it only \
-             behind `fence.proxy.async`, executed by the threads that wrote or by the one that issues the access."
+             behind `fence.proxy.async`, executed by the threads that wrote or by the one that issues the access. Tensor \
+             maps are read by the tensormap proxy, which needs `fence.proxy.tensormap::generic.release` by the one and \
+             `.acquire` by the other."
         "register-in-flight" Error "Register that a product of a warpgroup may still be using"
             "`wgmma.mma_async` reads and writes its registers until its group has been waited for by `wgmma.wait_group`."
         "unfenced-register" Error "Product of a warpgroup with registers that are not fenced"

@@ -7,6 +7,7 @@ use warpwright_report::{
     BufferArgument, Call, Case, Event, Launch, LaunchInfo, Line, Severity, Site, junit, sarif,
 };
 use warpwright_vm as vm;
+use warpwright_vm::check::race::ProxyFence;
 use warpwright_vm::render::Renderer;
 
 /// A race between warps, an access out of bounds and a trap, in lines of a file.
@@ -437,7 +438,9 @@ fn rules_are_known() {
         FindingKind::Race { hazard, between, space, same_value: false },
         FindingKind::TensorMemoryLeak { columns: 32 },
         FindingKind::NonCoherent,
-        FindingKind::ProxyFence { space },
+        FindingKind::ProxyFence { space, missing: ProxyFence::AsyncShared },
+        FindingKind::ProxyFence { space, missing: ProxyFence::MapRelease },
+        FindingKind::ProxyFence { space, missing: ProxyFence::MapAcquire },
         FindingKind::RegisterInFlight { unfenced: false },
         FindingKind::RegisterInFlight { unfenced: true },
         FindingKind::TensorMemoryInFlight,

@@ -60,7 +60,7 @@ pub struct SpaceTraffic {
 impl SpaceTraffic {
     fn add(&mut self, kind: AccessKind, bytes: u64, transactions: u64) {
         let traffic = match kind {
-            AccessKind::Read | AccessKind::AsyncRead(_) => &mut self.loads,
+            AccessKind::Read | AccessKind::MapRead | AccessKind::AsyncRead(_) => &mut self.loads,
             AccessKind::Write | AccessKind::AsyncWrite(_) => &mut self.stores,
             AccessKind::Atomic | AccessKind::Swap | AccessKind::AsyncAtomic(_) => &mut self.atomics,
         };

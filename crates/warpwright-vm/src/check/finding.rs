@@ -1,5 +1,6 @@
 //! Findings of the checks, as data.
 
+use super::race::ProxyFence;
 use super::source::SourceLine;
 use crate::memory::{FaultKind, SpaceKind};
 use crate::names::named;
@@ -93,10 +94,13 @@ pub enum FindingKind {
     /// A read by `ld.global.nc` of memory that the launch writes, before or after the read; or that a launch writes which
     /// may overlap with it. Or a read by a texture or surface of memory that the launch has written.
     NonCoherent,
-    /// An access by the asynchronous proxy to what a thread has written, without a proxy fence between the two.
+    /// An access through the asynchronous or the tensormap proxy to what a thread has written, without a proxy fence
+    /// between the two.
     ProxyFence {
         /// The memory space.
         space: SpaceKind,
+        /// The fence that is missing.
+        missing: ProxyFence,
     },
     /// A register is used that a product of a warpgroup still uses, or a product uses one that no fence has made known to
     /// it.
@@ -236,11 +240,23 @@ impl FindingKind {
                 );
             }
             FindingKind::Race { between, same_value, .. } => (between, same_value),
-            FindingKind::ProxyFence { .. } => {
-                return Some(
-                    "let the threads that wrote execute `fence.proxy.async` before they meet with the one that issues \
-                     this, or let that one execute it in between; a barrier alone does not reach the asynchronous proxy",
-                );
+            FindingKind::ProxyFence { missing, .. } => {
+                return Some(match missing {
+                    ProxyFence::AsyncShared | ProxyFence::AsyncGlobal => {
+                        "let the threads that wrote execute `fence.proxy.async` before they meet with the one that \
+                         issues this, or let that one execute it in between; a barrier alone does not reach the \
+                         asynchronous proxy"
+                    }
+                    ProxyFence::MapRelease => {
+                        "let the threads that wrote execute `fence.proxy.tensormap::generic.release`, or write the map \
+                         in shared memory and publish it with `tensormap.cp_fenceproxy`; whoever uses it executes \
+                         `fence.proxy.tensormap::generic.acquire` behind that"
+                    }
+                    ProxyFence::MapAcquire => {
+                        "the map is released: let the thread that uses it execute \
+                         `fence.proxy.tensormap::generic.acquire` for it, behind what orders the release before it"
+                    }
+                });
             }
             FindingKind::TensorMemoryLeak { .. } => {
                 return Some(

@@ -1,7 +1,7 @@
 //! The calls by which instructions report to the checks.
 
 use super::observe::{Touch, phase_of_cluster, relaxed_phase_of_cluster, scope_of};
-use super::race::{AccessKind, Agent, FenceKind, GroupsOf, RaceSpace};
+use super::race::{AccessKind, Agent, FenceKind, GroupsOf, ProxyFence};
 use super::{Action, FindingKind, RawFinding, RawPlace, RawSite};
 use crate::decode::Meta;
 use crate::launch::Race;
@@ -154,11 +154,11 @@ impl<'a> Machine<'a> {
         self.tell(|races, warp| races.fence(warp, mask, scope, kind));
     }
 
-    /// A fence between what threads did and the asynchronous proxy.
-    pub(crate) fn fenced_proxy(&mut self, spaces: &[RaceSpace]) {
+    /// A fence between what threads did and other proxies.
+    pub(crate) fn fenced_proxy(&mut self, fences: &[ProxyFence]) {
         let mask = self.mask;
         if self.launch.code.async_proxy {
-            self.tell(|races, warp| races.fence_proxy(warp, mask, spaces));
+            self.tell(|races, warp| races.fence_proxy(warp, mask, fences));
         }
     }
 

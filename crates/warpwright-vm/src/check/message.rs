@@ -1,5 +1,6 @@
 //! What a finding is, which rule it breaks and what to do, in words.
 
+use super::race::ProxyFence;
 use super::{AccessSite, Action, AllocationRef, Cause, FindingKind, MemorySite, Use};
 use crate::memory::FaultKind;
 use crate::render::symbol;
@@ -122,12 +123,16 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
                 first.action
             )
         }
-        FindingKind::ProxyFence { .. } => {
+        FindingKind::ProxyFence { missing, .. } => {
             let second = accesses.get(1).unwrap_or(first);
             let advice = kind.advice().unwrap_or_default();
+            let (of_map, proxy) = match missing {
+                ProxyFence::AsyncShared | ProxyFence::AsyncGlobal => ("", "asynchronous"),
+                ProxyFence::MapRelease | ProxyFence::MapAcquire => (" of a tensor map", "tensormap"),
+            };
             format!(
-                "{} by {} may not see the {} by {who} at {place}: nothing of the asynchronous proxy does before a proxy \
-                 fence; {advice}",
+                "{}{of_map} by {} may not see the {} by {who} at {place}: nothing of the {proxy} proxy does before a \
+                 proxy fence; {advice}",
                 second.action,
                 Thread(second),
                 first.action

@@ -176,7 +176,7 @@ pub(super) fn scope_of(launch: &Launch, scope: ir::Scope) -> Scope {
 
 fn action(kind: AccessKind) -> Action {
     match kind {
-        AccessKind::Read => Action::Read,
+        AccessKind::Read | AccessKind::MapRead => Action::Read,
         AccessKind::Write => Action::Write,
         AccessKind::Atomic | AccessKind::Swap | AccessKind::AsyncAtomic(_) => Action::Atomic,
         AccessKind::AsyncRead(_) => Action::AsyncRead,

@@ -1,4 +1,4 @@
-//! Accesses by the asynchronous proxy, and writes that they may meet.
+//! Accesses through the asynchronous and the tensormap proxy, and writes that they may meet.
 
 use super::FindingKind;
 use super::observe::pair;
@@ -16,18 +16,20 @@ pub(super) fn look_for_proxies(
     base: Option<u64>,
 ) {
     let written = (base != Some(0)).then_some(&launch.races);
-    if kind.agent().is_none_or(|agent| !agent.is_of_async_proxy()) {
+    if !kind.is_of_other_proxy() {
         if kind.is_write() {
             races.wrote(written, access);
         }
         return;
     }
     let space = if base.is_none() { RaceSpace::Global } else { RaceSpace::Shared };
-    let Some((first, second, address)) = races.accessed_by_proxy(written, access, space) else { return };
+    let Some((missing, first, second, address)) = races.accessed_by_proxy(written, access, space) else {
+        return;
+    };
     let (address, place) = match base {
         None => (address, SpaceKind::Global),
         Some(base) => (launch.shape.shared_address(address - base), SpaceKind::Shared),
     };
     let race = Race { space, address, first, second, same_value: false };
-    launch.findings.add(pair(FindingKind::ProxyFence { space: place }, place, &race));
+    launch.findings.add(pair(FindingKind::ProxyFence { space: place, missing }, place, &race));
 }

@@ -3,14 +3,14 @@
 //! An aligned barrier first waits for all lanes of the warp that have not exited; other barriers accept threads as
 //! they arrive. The barrier of the cluster is a seventeenth, at which arriving and waiting are separate instructions.
 
-use crate::check::race::RaceSpace;
+use crate::check::race::ProxyFence;
 use crate::decode::Decoder;
 use crate::launch::TrapKind;
 use crate::machine::{Arrival, CLUSTER_BARRIER, FULL, LANES, LanesOf, Machine, NONE, Park, Resume, Step};
 use std::sync::atomic::Ordering::SeqCst;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::family::Sync as Op;
-use warpwright_ptx::op::sync::{BarrierReduction, MembarLevel, ProxyKind};
+use warpwright_ptx::op::sync::{BarrierReduction, MembarLevel, ProxyKind, SyncRestrict};
 
 /// The last barrier of a block.
 const LAST: u32 = CLUSTER_BARRIER - 1;
@@ -38,25 +38,51 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::FenceMbarrierInit(_) => fence(d, Scope::Cluster, Some(Semantics::Release)),
         // There is one way to memory, and what is announced is there.
         Op::FenceProxy(op) if op.kind == ProxyKind::Async => {
-            let spaces: &[RaceSpace] = match op.space {
-                None => &[RaceSpace::Shared, RaceSpace::Global],
-                Some(Space::Global) => &[RaceSpace::Global],
-                Some(_) => &[RaceSpace::Shared],
+            let fences: &[ProxyFence] = match op.space {
+                None => &[ProxyFence::AsyncShared, ProxyFence::AsyncGlobal],
+                Some(Space::Global) => &[ProxyFence::AsyncGlobal],
+                Some(_) => &[ProxyFence::AsyncShared],
             };
-            d.emit_fallible(move |m| {
-                m.fenced_proxy(spaces);
-                Ok(())
-            });
+            proxy_fence(d, None, fences);
         }
-        Op::MembarProxy(_) | Op::FenceProxy(_) | Op::FenceProxyAsync(_) | Op::FenceProxyTensormap(_) => {
-            d.emit_nothing()
+        // Programs have the one that releases without the one that acquires.
+        Op::FenceProxyAsync(op) if op.restrict != SyncRestrict::SharedClusterRead => {
+            proxy_fence(d, None, &[ProxyFence::AsyncShared])
         }
+        Op::FenceProxyTensormap(op) => {
+            let fences: &[ProxyFence] = match op.semantics {
+                Semantics::Acquire => &[ProxyFence::MapAcquire],
+                _ => &[ProxyFence::MapRelease],
+            };
+            proxy_fence(d, Some((op.scope, op.semantics)), fences);
+        }
+        Op::MembarProxy(_) | Op::FenceProxy(_) | Op::FenceProxyAsync(_) => d.emit_nothing(),
         Op::Nanosleep(_) => d.emit_fallible(|m| {
             m.give_way();
             Ok(())
         }),
     }
     true
+}
+
+/// Fences between threads and other proxies, which may be between threads, too.
+fn proxy_fence(d: &mut Decoder<'_, '_>, threads: Option<(Scope, Semantics)>, fences: &'static [ProxyFence]) {
+    d.emit_fallible(move |m| {
+        // What a thread acquires is covered, and it releases what is covered.
+        match threads {
+            Some((scope, Semantics::Acquire)) => {
+                m.fenced(scope, Some(Semantics::Acquire));
+                m.fenced_proxy(fences);
+            }
+            _ => {
+                m.fenced_proxy(fences);
+                if let Some((scope, semantics)) = threads {
+                    m.fenced(scope, Some(semantics));
+                }
+            }
+        }
+        Ok(())
+    });
 }
 
 /// The operands of a barrier.

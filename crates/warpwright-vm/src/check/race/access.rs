@@ -14,6 +14,8 @@ pub enum AccessKind {
     Atomic,
     /// A compare-and-swap that stores nothing: a read.
     Swap,
+    /// A read of a tensor map, by an instruction that uses it: through the tensormap proxy.
+    MapRead,
     /// The source of an asynchronous copy: read at any time until the copy is waited for.
     AsyncRead(Agent),
     /// The destination of an asynchronous copy: written at any time until it is waited for.
@@ -57,7 +59,7 @@ impl Agent {
     pub(super) const COUNT: usize = 7;
 
     /// Whether it accesses memory by the asynchronous proxy.
-    pub(crate) const fn is_of_async_proxy(self) -> bool {
+    const fn is_of_async_proxy(self) -> bool {
         !matches!(self, Agent::Copies | Agent::Stores)
     }
 }
@@ -71,8 +73,16 @@ impl AccessKind {
 
     /// Whether the instruction reads memory.
     pub const fn is_read(self) -> bool {
-        use AccessKind::{AsyncAtomic, AsyncRead, Atomic, Read, Swap};
-        matches!(self, Read | Atomic | Swap | AsyncRead(_) | AsyncAtomic(_))
+        use AccessKind::{AsyncAtomic, AsyncRead, Atomic, MapRead, Read, Swap};
+        matches!(self, Read | Atomic | Swap | MapRead | AsyncRead(_) | AsyncAtomic(_))
+    }
+
+    /// Whether it goes through the asynchronous or the tensormap proxy.
+    pub(crate) const fn is_of_other_proxy(self) -> bool {
+        match self.agent() {
+            Some(agent) => agent.is_of_async_proxy(),
+            None => matches!(self, AccessKind::MapRead),
+        }
     }
 
     /// The asynchronous agent that performs it, if one does.

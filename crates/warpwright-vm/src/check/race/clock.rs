@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::entry::{Entry, Scope, lanes};
 use super::knowledge::{AGENTS, Floors, Knowledge, Known, agent};
 use super::location::ScalarPlace;
-use super::{Agent, FenceKind, GroupsOf, Mode, RaceSpace};
+use super::{Agent, FenceKind, GroupsOf, Mode, ProxyFence};
 use groups::{Closed, Groups};
 use phases::Phases;
 use sequential::Sequential;

@@ -6,7 +6,7 @@
 //! all of them increment knows all of them, so the map is a persistent radix tree: copying it is free, and joining
 //! two skips the parts that they share.
 
-use super::{Agent, RaceSpace};
+use super::{Agent, ProxyFence};
 use std::sync::Arc;
 
 /// Lanes of a warp, and so the distance of thread numbers between warps.
@@ -34,8 +34,8 @@ pub(super) struct Known {
     warps: Vec<u64>,
     /// Floors of single threads, sorted by number.
     threads: Vec<(u16, u64)>,
-    /// The part of it that a proxy fence covers, of each space.
-    fenced: [Option<Arc<Known>>; 2],
+    /// The part of it that a proxy fence covers, by fence.
+    fenced: [Option<Arc<Known>>; ProxyFence::COUNT],
 }
 
 impl Known {
@@ -103,7 +103,7 @@ impl Known {
         self.join_fenced(&other.fenced);
     }
 
-    fn join_fenced(&mut self, others: &[Option<Arc<Known>>; 2]) {
+    fn join_fenced(&mut self, others: &[Option<Arc<Known>>; ProxyFence::COUNT]) {
         for (own, other) in self.fenced.iter_mut().zip(others) {
             match (own, other) {
                 (_, None) => {}
@@ -115,17 +115,20 @@ impl Known {
     }
 
     /// The part of it that a proxy fence covers.
-    pub(super) fn fenced(&self, space: RaceSpace) -> Option<&Known> {
-        self.fenced[space as usize].as_deref()
+    pub(super) fn fenced(&self, fence: ProxyFence) -> Option<&Known> {
+        self.fenced[fence as usize].as_deref()
     }
 
-    /// What a proxy fence adds to what its threads know, if they know this: that it is covered.
-    pub(super) fn covered(&self, spaces: &[RaceSpace]) -> Known {
+    /// What proxy fences add to what their threads know, if they know this: that it is covered.
+    pub(super) fn covered(&self, fences: &[ProxyFence]) -> Known {
         let mut covered = Known { fenced: self.fenced.clone(), ..Known::default() };
-        let all = Arc::new(Known { fenced: [None, None], ..self.clone() });
-        for &space in spaces {
-            let mut only = [None, None];
-            only[space as usize] = Some(all.clone());
+        let all = Arc::new(Known { fenced: Default::default(), ..self.clone() });
+        for &fence in fences {
+            let mut only: [_; ProxyFence::COUNT] = Default::default();
+            only[fence as usize] = match fence {
+                ProxyFence::MapAcquire => self.fenced[ProxyFence::MapRelease as usize].clone(),
+                _ => Some(all.clone()),
+            };
             covered.join_fenced(&only);
         }
         covered

@@ -103,6 +103,23 @@ pub enum FenceKind {
     Release,
 }
 
+/// What a proxy fence stands between: what threads did, and accesses through another proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ProxyFence {
+    /// `fence.proxy.async`, and accesses to shared memory.
+    AsyncShared,
+    /// `fence.proxy.async`, and accesses to global memory.
+    AsyncGlobal,
+    /// `fence.proxy.tensormap::generic.release`: what comes before it is there for those who acquire.
+    MapRelease,
+    /// `fence.proxy.tensormap::generic.acquire`, and uses of tensor maps: what has been released comes before them.
+    MapAcquire,
+}
+
+impl ProxyFence {
+    const COUNT: usize = 4;
+}
+
 /// The memory of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RaceSpace {
@@ -463,8 +480,8 @@ told! {
     warp_sync(warp: u8, mask: u32) => warp_sync(warp, mask);
     /// A fence by lanes of a warp.
     fence(warp: u8, mask: u32, scope: Scope, kind: FenceKind) => fence(warp, mask, scope, kind);
-    /// `fence.proxy.async`, for these spaces.
-    fence_proxy(warp: u8, mask: u32, spaces: &[RaceSpace]) => fence_proxy(warp, mask, spaces);
+    /// A proxy fence, which is all of these.
+    fence_proxy(warp: u8, mask: u32, fences: &[ProxyFence]) => fence_proxy(warp, mask, fences);
     /// `griddepcontrol.wait`.
     grid_wait(warp: u8, mask: u32) => grid_wait(warp, mask);
     /// `cp.async.commit_group`.

@@ -1,17 +1,18 @@
 //! Proxies: the asynchronous proxy, by which bulk copies and matrix operands access memory, sees what threads wrote only
-//! behind a proxy fence.
+//! behind a proxy fence; and the tensormap proxy, by which tensor maps are read, only behind two: one that releases, and
+//! one that acquires what has been released.
 //!
 //! Of each word the last write of a thread is remembered, in programs that have bulk copies. What a thread knows has a
 //! part that a proxy fence covers ([`Known::fenced`](super::knowledge::Known)): a fence takes all into it that its
-//! thread knows, and it travels with knowledge. An access by the asynchronous proxy needs the write to be in that part
-//! of what its thread knows. A write that the thread does not know at all is a race, which is found otherwise. What the
-//! asynchronous proxy wrote itself needs no fence, nor does what a thread read before it is overwritten: that is how
-//! pipelines are built. What a thread wrote needs one before it is overwritten by the letter only: compilers reuse memory
-//! without.
+//! thread knows, and it travels with knowledge; one that acquires takes what fences that release have covered. An access
+//! through the other proxy needs the write to be in that part of what its thread knows. A write that the thread does not
+//! know at all is a race, which is found otherwise. What the asynchronous proxy wrote itself needs no fence, nor does what
+//! a thread read before it is overwritten: that is how pipelines are built. What a thread wrote needs one before it is
+//! overwritten by the letter only: compilers reuse memory without.
 
 use super::entry::lanes;
 use super::knowledge::{AGENTS, thread};
-use super::{AccessKind, Agent, BlockRaces, LaunchRaces, Mode, RaceSite, RaceSpace, WarpAccess};
+use super::{AccessKind, Agent, BlockRaces, LaunchRaces, Mode, ProxyFence, RaceSite, RaceSpace, WarpAccess};
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -67,6 +68,15 @@ fn rows(address: u64, bytes: u32) -> impl Iterator<Item = (u64, std::ops::Range<
     })
 }
 
+/// The fences that an access through another proxy needs.
+fn needed(kind: AccessKind, space: RaceSpace) -> &'static [ProxyFence] {
+    match (kind, space) {
+        (AccessKind::MapRead, _) => &[ProxyFence::MapRelease, ProxyFence::MapAcquire],
+        (_, RaceSpace::Shared) => &[ProxyFence::AsyncShared],
+        (_, RaceSpace::Global) => &[ProxyFence::AsyncGlobal],
+    }
+}
+
 impl BlockRaces {
     /// Threads write, to memory of the `launch` or to shared memory of the block.
     pub(crate) fn wrote(&mut self, launch: Option<&LaunchRaces>, access: &WarpAccess<'_>) {
@@ -84,14 +94,14 @@ impl BlockRaces {
         }
     }
 
-    /// The asynchronous proxy accesses memory for lanes: a write that no proxy fence covers, if there is one, the access
-    /// that meets it, and where.
+    /// Another proxy accesses memory for lanes: the fence that is missing behind a write, if there is such a write, the
+    /// write, the access that meets it, and where.
     pub(crate) fn accessed_by_proxy(
         &mut self,
         launch: Option<&LaunchRaces>,
         access: &WarpAccess<'_>,
         space: RaceSpace,
-    ) -> Option<(RaceSite, RaceSite, u64)> {
+    ) -> Option<(ProxyFence, RaceSite, RaceSite, u64)> {
         let writes = access.kind.is_write();
         let only_writes = matches!(access.kind, AccessKind::AsyncWrite(_));
         let mut found = None;
@@ -107,14 +117,16 @@ impl BlockRaces {
                 }
             });
             let clocks = &self.clocks;
-            let open = |written: &&Written| {
-                (!only_writes || self.mode == Mode::Strict)
-                    && clocks.knows(access.warp, lane, written)
-                    && !clocks.is_fenced(access.warp, lane, space, written)
+            let missing = |written: &Written| {
+                let is_open = |fence: &ProxyFence| !clocks.is_fenced(access.warp, lane, *fence, written);
+                let is_looked_for = !only_writes || self.mode == Mode::Strict;
+                let knows = is_looked_for && clocks.knows(access.warp, lane, written);
+                needed(access.kind, space).iter().copied().find(is_open).filter(|_| knows)
             };
-            found = found.or_else(|| others.iter().find(open).map(|written| (*written, lane, address)));
+            let meets = |written: &Written| Some((missing(written)?, *written, lane, address));
+            found = found.or_else(|| others.iter().find_map(meets));
         }
-        let (written, lane, address) = found?;
+        let (missing, written, lane, address) = found?;
         let of = u32::from(written.warp % AGENTS) * 32 + u32::from(written.lane);
         let kind = match (written.warp >= AGENTS, written.is_atomic) {
             (true, _) => AccessKind::AsyncWrite(Agent::Copies),
@@ -124,7 +136,7 @@ impl BlockRaces {
         let first = RaceSite { pc: written.pc, kind, block: written.block, thread: of, bytes: WORD as u32 };
         let thread = u32::from(access.warp) * 32 + lane;
         let (pc, kind, block, bytes) = (access.pc, access.kind, self.clocks.block, access.bytes);
-        Some((first, RaceSite { pc, kind, block, thread, bytes }, address))
+        Some((missing, first, RaceSite { pc, kind, block, thread, bytes }, address))
     }
 
     fn with_words(

@@ -1,7 +1,7 @@
 //! Changing tensor maps, and publishing what changed.
 
 use crate::check::Touch;
-use crate::check::race::AccessKind;
+use crate::check::race::{AccessKind, ProxyFence};
 use crate::decode::Decoder;
 use crate::device::{MapField, TENSOR_MAP_ALIGN, TENSOR_MAP_BYTES};
 use crate::machine::{LANES, LanesOf, Machine, Row64};
@@ -73,6 +73,7 @@ impl<'a> Machine<'a> {
             self.touches_run(touch(AccessKind::Write), &target);
             self.copy_run(touch(AccessKind::Read), &source, &target);
         }
+        self.fenced_proxy(&[ProxyFence::MapRelease]);
         self.fenced(scope, Some(Semantics::Release));
     }
 
@@ -91,6 +92,7 @@ pub(super) fn map_at(m: &mut Machine<'_>, lane: usize, address: u64) -> Option<[
     let space = SpaceKind::Generic;
     let spec = AccessSpec { space, bytes: BYTES, align: TENSOR_MAP_ALIGN, write: false };
     let map = m.run_at(lane, address, spec)?;
+    m.look_for_races(Touch { kind: AccessKind::MapRead, element: 16, order: Order::WEAK }, &map, &[]);
     let words: [u32; TENSOR_MAP_BYTES / 4] = m.words_of(&map, lane);
     let mut bytes = [0; TENSOR_MAP_BYTES];
     bytes.chunks_mut(4).zip(words).for_each(|(bytes, word)| bytes.copy_from_slice(&word.to_le_bytes()));

@@ -1,20 +1,20 @@
 //! What a proxy fence covers of what threads know, and what they know of writes that the asynchronous proxy meets.
 
 use super::super::proxy::Written;
-use super::{Clocks, Knowledge, Known, RaceSpace, agent, done, lanes};
+use super::{Clocks, Knowledge, Known, ProxyFence, agent, done, lanes};
 use std::sync::Arc;
 
 impl Clocks {
-    /// A fence by lanes of a warp between what they know and the asynchronous proxy's accesses to these spaces.
-    pub(in super::super) fn fence_proxy(&mut self, warp: u8, mask: u32, spaces: &[RaceSpace]) {
+    /// Fences by lanes of a warp between what they know and accesses through another proxy.
+    pub(in super::super) fn fence_proxy(&mut self, warp: u8, mask: u32, fences: &[ProxyFence]) {
         let tick = self.tick();
         let mut all = Knowledge::clone(&self.common);
         // What the lanes know they all fence: who learns of it later learns of the fence, too.
         self.gather(warp, mask, false, &mut all);
         all.own.raise_lanes(warp, mask, self.whole(warp, mask), tick);
         let covered = Knowledge {
-            own: all.own.covered(spaces),
-            foreign: all.foreign.map(&|known| known.covered(spaces)),
+            own: all.own.covered(fences),
+            foreign: all.foreign.map(&|known| known.covered(fences)),
         };
         self.extra = true;
         let whole = self.whole(warp, mask);
@@ -62,17 +62,17 @@ impl Clocks {
             || (block == self.block && self.knows_by_itself(warp, lane, (of, of_lane.into()), clock))
     }
 
-    /// Whether a proxy fence covers a write, as far as a lane knows.
+    /// Whether such a fence covers a write, as far as a lane knows.
     pub(in super::super) fn is_fenced(
         &self,
         warp: u8,
         lane: u32,
-        space: RaceSpace,
+        fence: ProxyFence,
         written: &Written,
     ) -> bool {
         let Written { clock, block, warp: of, lane: of_lane, .. } = *written;
         self.any_knowledge(warp, lane, block, |known| {
-            known.fenced(space).is_some_and(|fenced| fenced.lane(of, of_lane.into()) > clock)
+            known.fenced(fence).is_some_and(|fenced| fenced.lane(of, of_lane.into()) > clock)
         })
     }
 }
