@@ -3,8 +3,9 @@ of each.
 
     cutlass.py WARPWRIGHT FOLDER quick|all [NAME...]
 
-WARPWRIGHT is the program, FOLDER where programs go; names choose examples, and `quick` is what CI runs. It prints
-`ok NAME` or `failed NAME: why`. nvcc and the examples are those of this Python's packages.
+WARPWRIGHT is the program, FOLDER where programs go; names choose examples (the last part of a path is one, too), and
+`quick` is what CI runs. It prints `ok NAME` or `failed NAME: why`. nvcc and the examples are those of this Python's
+packages.
 """
 
 import json
@@ -50,9 +51,13 @@ def main():
     quick, names = sys.argv[3] == "quick", sys.argv[4:]
     lines = (HERE / "cutlass.list").read_text().splitlines()
     entries = [[field.strip() for field in line.split("|")] for line in lines if line and not line.startswith("#")]
-    entries = [entry for entry in entries if entry[0] in names or not names and (not quick or entry[4] == "quick")]
-    if unknown := set(names) - {entry[0] for entry in entries}:
-        raise SystemExit(f"cutlass.list has no {', '.join(sorted(unknown))}")
+    named = {name: entry for entry in entries for name in (entry[0], pathlib.PurePath(entry[0]).name)}
+    if unknown := set(names) - set(named):
+        raise SystemExit(f"cutlass.list has no {', '.join(sorted(unknown))}, but {', '.join(entry[0] for entry in entries)}")
+    if names:
+        entries = [named[name] for name in names]
+    elif quick:
+        entries = [entry for entry in entries if entry[4] == "quick"]
     libraries = nvcc.libraries(warpwright, work)
 
     def check(entry):

@@ -65,17 +65,14 @@ pub(crate) fn python_with(name: &str, requirements: &Path) -> Result<PathBuf, St
 pub(crate) fn python_of(interpreter: &Path, name: &str, requirements: &Path) -> Result<PathBuf, String> {
     let list = std::fs::read_to_string(requirements)
         .map_err(|error| format!("cannot read {}: {error}", requirements.display()))?;
+    let packages = list.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join(", ");
     let list = format!("{list}# {}\n", interpreter.display());
     let venv = target_dir().join("tools").join(name);
     let (program, done) = (venv_program(&venv, "python"), venv.join("installed.txt"));
     if program.exists() && std::fs::read_to_string(&done).is_ok_and(|installed| installed == list) {
         return Ok(program);
     }
-    println!(
-        "installing {} from PyPI into {}",
-        list.split_whitespace().collect::<Vec<_>>().join(", "),
-        venv.display()
-    );
+    println!("installing {packages} from PyPI into {}", venv.display());
     python(interpreter, &["-m", "venv", "--clear"], &venv).map_err(|why| {
         format!(
             "no virtual environment can be made: {why}\ninstall Python 3 with its `venv` module (Debian: apt-get \

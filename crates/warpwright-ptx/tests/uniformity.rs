@@ -90,7 +90,7 @@ const FORMS: &[(Rule, &str)] = &[
     // Loads of what others write meanwhile, and of what each thread has for itself.
     (Rule::Fixed(Level::Unknown), "ld.relaxed ld.acquire ld.volatile ld.mmio ld.local ld.weak.local"),
     (Rule::Fixed(Level::Unknown), "multimem.ld_reduce atom call"),
-    (Rule::Fixed(Level::Unknown), "mbarrier.arrive mbarrier.arrive_drop mbarrier.test_wait mbarrier.try_wait"),
+    (Rule::Fixed(Level::Unknown), "mbarrier.arrive mbarrier.arrive_drop mbarrier.test_wait mbarrier.try_wait mbarrier.check_layout"),
     // Every lane has other elements of a matrix.
     (Rule::Fixed(Level::Unknown), "mma ldmatrix movmatrix wmma wgmma tcgen05"),
     // Who is there just now.

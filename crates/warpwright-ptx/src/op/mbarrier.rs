@@ -180,13 +180,36 @@ instruction! {
 
     /// Number of arrivals that a phase was still expecting.
     pub struct MbarrierPendingCount("mbarrier.pending_count") {
+        layout: Option<BarrierLayout>,
         ty: Type,
     }(count: Dst, state: Src) -> pointwise,
-        needs: |_, needs| needs.both("`mbarrier.pending_count`", (7, 0), 80),
+        needs: |op, needs| {
+            needs.both("`mbarrier.pending_count`", (7, 0), 80);
+            needs.both_if(op.layout.is_some(), "`.layout`", (9, 3), 90);
+        },
         check: |op, check| {
             check.type_among(op.ty, &[Type::B64]);
+            check.combination(
+                op.layout != Some(BarrierLayout::V1),
+                "the state of a barrier with `.layout::v1` does not tell its pending count",
+            );
             check.word_dst("count", op.count);
             check.src("state", &op.state, Type::U64);
+        };
+
+    /// Whether a barrier has this layout.
+    pub struct MbarrierCheckLayout("mbarrier.check_layout") {
+        layout: BarrierLayout,
+        space: Option<Space>,
+        ty: Type,
+    }(same: Dst, address: Address) -> unknown,
+        needs: |op, needs| {
+            needs.both("`mbarrier.check_layout`", (9, 3), 90);
+            space_needs(needs, op.space);
+        },
+        check: |op, check| {
+            barrier(check, op.ty, &op.address, op.space, false);
+            check.dst("same", op.same, Type::Pred);
         };
 }
 

@@ -147,7 +147,7 @@ ops! {
     /// Barriers in shared memory.
     Mbarrier of mbarrier {
         MbarrierInit, MbarrierInval, MbarrierArrive, MbarrierArriveDrop, MbarrierExpectTx, MbarrierCompleteTx,
-        MbarrierTestWait, MbarrierTryWait in Box, MbarrierPendingCount,
+        MbarrierTestWait, MbarrierTryWait in Box, MbarrierPendingCount, MbarrierCheckLayout,
     }
 
     /// Bulk copies by the tensor memory engine.

@@ -22,10 +22,12 @@ use crate::op::memory::space;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::async_copy::CpAsyncMbarrierArrive;
 use warpwright_ptx::op::family::Mbarrier as Op;
-use warpwright_ptx::op::mbarrier::PhaseType;
+use warpwright_ptx::op::mbarrier::BarrierLayout;
 
 /// Most arrivals of a phase, and most bytes that are outstanding.
 const MAX_COUNT: u32 = (1 << 20) - 1;
+/// Most arrivals of a phase of `.layout::v1`.
+const MAX_COUNT_V1: u32 = (1 << 9) - 1;
 
 /// What a barrier holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +36,7 @@ pub(crate) struct State {
     pub(crate) expected: u32,
     pub(crate) bytes: i32,
     pub(crate) parity: bool,
+    layout: BarrierLayout,
 }
 
 /// What is wrong with the use of a barrier.
@@ -41,8 +44,10 @@ pub(crate) struct State {
 enum Misuse {
     /// There is none.
     NoBarrier,
-    /// It cannot expect that many.
-    Count(u32),
+    /// It cannot expect that many, but so many.
+    Count(u32, u32),
+    /// An arrival that counts for none.
+    NoArrival,
     /// More arrive than the phase expects.
     TooMany { arriving: u32, expected: u32 },
     /// More bytes than it can count.
@@ -59,7 +64,8 @@ impl Misuse {
                  meet at a barrier before they use it"
                     .into()
             }
-            Misuse::Count(count) => format!("an mbarrier that expects {count} arrivals: it is 1 to {MAX_COUNT}"),
+            Misuse::Count(count, max) => format!("an mbarrier that expects {count} arrivals: it is 1 to {max}"),
+            Misuse::NoArrival => "an arrival at an mbarrier with a count of 0: it is 1 at least".into(),
             Misuse::TooMany { arriving, expected } => {
                 format!("{arriving} arrivals at an mbarrier whose phase expects {expected} more: more than it was initialised for")
             }
@@ -71,12 +77,20 @@ impl Misuse {
     }
 }
 
+const fn max_count(layout: BarrierLayout) -> u32 {
+    match layout {
+        BarrierLayout::V0 => MAX_COUNT,
+        BarrierLayout::V1 => MAX_COUNT_V1,
+    }
+}
+
 impl State {
-    fn new(count: u32) -> Result<State, Misuse> {
-        if !(1..=MAX_COUNT).contains(&count) {
-            return Err(Misuse::Count(count));
+    fn new(layout: BarrierLayout, count: u32) -> Result<State, Misuse> {
+        let max = max_count(layout);
+        if !(1..=max).contains(&count) {
+            return Err(Misuse::Count(count, max));
         }
-        Ok(State { pending: count, expected: count, bytes: 0, parity: false })
+        Ok(State { pending: count, expected: count, bytes: 0, parity: false, layout })
     }
 
     fn bits(self) -> u64 {
@@ -84,7 +98,7 @@ impl State {
             | u64::from(self.expected) << 20
             | ((i64::from(self.bytes) + (1 << 20)) as u64) << 40
             | u64::from(self.parity) << 61
-            | 2 << 62
+            | if self.layout == BarrierLayout::V1 { 3 } else { 2 } << 62
     }
 
     /// Of the barrier at that offset of shared memory, if there is one.
@@ -94,15 +108,20 @@ impl State {
     }
 
     fn from_bits(bits: u64) -> Result<State, Misuse> {
-        if bits >> 62 != 2 {
-            return Err(Misuse::NoBarrier);
-        }
-        Ok(State {
+        let layout = match bits >> 62 {
+            2 => BarrierLayout::V0,
+            3 => BarrierLayout::V1,
+            _ => return Err(Misuse::NoBarrier),
+        };
+        let state = State {
             pending: bits as u32 & MAX_COUNT,
             expected: (bits >> 20) as u32 & MAX_COUNT,
             bytes: (bits >> 40) as i32 % (1 << 21) - (1 << 20),
             parity: bits >> 61 & 1 != 0,
-        })
+            layout,
+        };
+        // Memory that is all ones is no barrier.
+        if state.expected > max_count(layout) { Err(Misuse::NoBarrier) } else { Ok(state) }
     }
 
     /// Whether the phase that had this parity is over.
@@ -174,10 +193,11 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::MbarrierInit(op) => {
             let count = d.src32(&op.count, Type::U32);
             let at = At::decode(d, &op.address, op.space);
+            let layout = op.layout.unwrap_or(BarrierLayout::V0);
             d.emit_boxed(move |m, _| {
                 let counts = *m.registers.row32(count);
                 m.with_barriers((at, AccessKind::Write), |m, at, lane| {
-                    let state = State::new(counts[lane])?;
+                    let state = State::new(layout, counts[lane])?;
                     m.set_barrier(at, state.bits());
                     m.began_mbarrier(at);
                     Ok(false)
@@ -215,11 +235,12 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         }
         Op::MbarrierArrive(op) => arrive!(op, leaves: false),
         Op::MbarrierArriveDrop(op) => arrive!(op, leaves: true),
-        Op::MbarrierTestWait(op) if op.phase_type != Some(PhaseType::Conditional) => {
+        // Fabric operations alone make reports, and there are none: both types of phases complete together.
+        Op::MbarrierTestWait(op) => {
             let (at, wait) = wait!(op);
             d.emit_boxed(move |m, _| m.test_mbarrier(at, wait).0);
         }
-        Op::MbarrierTryWait(op) if op.phase_type != Some(PhaseType::Conditional) => {
+        Op::MbarrierTryWait(op) => {
             let (at, wait) = wait!(op);
             d.emit_boxed(move |m, _| {
                 let (step, all) = m.test_mbarrier(at, wait);
@@ -231,8 +252,18 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
                 step
             });
         }
-        Op::MbarrierTestWait(_) | Op::MbarrierTryWait(_) => {
-            d.unsupported("mbarrier.test_wait", "there are no reports: wait for `.phase_type::primary`");
+        Op::MbarrierCheckLayout(op) => {
+            let at = At::decode(d, &op.address, op.space);
+            let (same, layout) = (d.dst(op.same), op.layout);
+            d.emit_boxed(move |m, _| {
+                let mut holds = 0;
+                let step = m.with_barriers((at, AccessKind::Read), |m, at, lane| {
+                    holds |= u32::from(m.barrier_state(at)?.layout == layout) << lane;
+                    Ok(false)
+                });
+                m.registers.set_predicate(same, holds, m.mask);
+                step
+            });
         }
         Op::MbarrierPendingCount(op) => {
             let run = |m: &mut Machine<'_>, i: &Inst| {
@@ -287,9 +318,10 @@ struct Arrival {
 
 #[derive(Clone, Copy)]
 struct Wait {
-    /// Predicate rows: whether it is over; whether without a report.
-    complete: [Option<u32>; 2],
-    /// The row that a report goes to; there never is one.
+    /// Predicate rows: whether it is over; whether there is a report, which there never is.
+    complete: Option<u32>,
+    reports: Option<u32>,
+    /// The row that the report goes to.
     report: Option<u32>,
     /// The row with the state, or with the parity.
     state: u32,
@@ -307,7 +339,8 @@ impl Wait {
         acquires: bool,
     ) -> Self {
         Wait {
-            complete: [complete.first, complete.second.flatten()].map(|reg| reg.map(|reg| d.row(reg))),
+            complete: complete.first.map(|reg| d.row(reg)),
+            reports: complete.second.flatten().map(|reg| d.row(reg)),
             report: report.map(|report| d.dst(report)),
             state: if parity { d.src32(state, Type::U32) } else { d.src64(state, Type::B64) },
             parity,
@@ -453,7 +486,7 @@ impl<'a> Machine<'a> {
             states[lane] = state.bits();
             let count = if arrival.expect { 1 } else { counts[lane] };
             if count == 0 {
-                return Err(Misuse::Count(0));
+                return Err(Misuse::NoArrival);
             }
             if arrival.expect {
                 state.expect(counts[lane].into())?;
@@ -500,8 +533,10 @@ impl<'a> Machine<'a> {
             self.polled(spec, &addresses, false);
             self.awaits(spec, &addresses, self.mask & !over, &offsets, &parities);
         }
-        for row in wait.complete.into_iter().flatten() {
-            self.registers.set_predicate(row, over, self.mask);
+        for (row, holds) in [(wait.complete, over), (wait.reports, 0)] {
+            if let Some(row) = row {
+                self.registers.set_predicate(row, holds, self.mask);
+            }
         }
         if let Some(row) = wait.report {
             self.registers.set32(row, &[0; LANES], self.mask);
