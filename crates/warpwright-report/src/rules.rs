@@ -74,7 +74,7 @@ pub(crate) const RULES: &[Rule] = rules! {
              first one."
         "tensor-memory-in-flight" Error "Access to tensor memory that is in use"
             "Products, copies and shifts of tensor memory are complete when an mbarrier has been waited for at which a later \
-             `tcgen05.commit` of the same thread arrives."
+             `tcgen05.commit` of the same thread arrives; stores and loads, when their warp has executed `tcgen05.wait`."
         "unstarted-block" Error "Access to shared memory of a block that may not have begun"
             "Shared memory is there from the beginning of its block on. Let the blocks of a cluster meet at \
              `barrier.cluster` before the first access to another one's memory."

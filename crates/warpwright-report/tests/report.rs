@@ -7,8 +7,8 @@ use warpwright_report::{
     BufferArgument, Call, Case, Event, Launch, LaunchInfo, Line, Severity, Site, junit, sarif,
 };
 use warpwright_vm as vm;
-use warpwright_vm::check::race::ProxyFence;
 use warpwright_vm::render::Renderer;
+use warpwright_vm::{ProxyFence, TensorWait};
 
 /// A race between warps, an access out of bounds and a trap, in lines of a file.
 const PTX: &str = r#".version 8.0
@@ -443,7 +443,8 @@ fn rules_are_known() {
         FindingKind::ProxyFence { space, missing: ProxyFence::MapAcquire },
         FindingKind::RegisterInFlight { unfenced: false },
         FindingKind::RegisterInFlight { unfenced: true },
-        FindingKind::TensorMemoryInFlight,
+        FindingKind::TensorMemoryInFlight { wait: TensorWait::Commit },
+        FindingKind::TensorMemoryInFlight { wait: TensorWait::Stores },
         FindingKind::UnstartedBlock,
         FindingKind::UninitializedMemory { space },
         FindingKind::UndefinedValue { used: Use::Guard, cause: Cause::Memory },

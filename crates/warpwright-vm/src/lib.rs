@@ -77,7 +77,7 @@ pub mod tensor;
 
 pub use check::{
     AccessSite, Action, AllocationRef, ArgumentRef, Between, Cause, Finding, FindingKind, Hazard, MemorySite,
-    Severity, SourceLine, Tool, Use,
+    ProxyFence, Severity, SourceLine, TensorWait, Tool, Use,
 };
 pub use counters::{BarrierWaits, SpaceTraffic, Traffic};
 pub use decode::{LoadError, ManagedVariable, Unsupported, is_provided, managed_variables};

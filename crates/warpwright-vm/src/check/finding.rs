@@ -69,6 +69,17 @@ pub enum Between {
     Launches,
 }
 
+/// How a use of tensor memory is waited for, and so what it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TensorWait {
+    /// `tcgen05.commit`, and the mbarrier at which it arrives: a product, a copy or a shift.
+    Commit,
+    /// `tcgen05.wait::st`: a store.
+    Stores,
+    /// `tcgen05.wait::ld`: a load.
+    Loads,
+}
+
 /// The kind of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -108,8 +119,11 @@ pub enum FindingKind {
         /// There is no `wgmma.fence`; otherwise no `wgmma.wait_group`.
         unfenced: bool,
     },
-    /// An access to tensor memory that an operation still writes or reads: nobody has waited for a commit.
-    TensorMemoryInFlight,
+    /// An access to tensor memory that an operation still writes or reads.
+    TensorMemoryInFlight {
+        /// What nobody has done.
+        wait: TensorWait,
+    },
     /// An access to shared memory of another block of the cluster, which nothing shows to have begun.
     UnstartedBlock,
     /// A read of memory that was never written.
@@ -184,7 +198,7 @@ impl FindingKind {
             | FindingKind::NonCoherent
             | FindingKind::ProxyFence { .. }
             | FindingKind::RegisterInFlight { .. }
-            | FindingKind::TensorMemoryInFlight
+            | FindingKind::TensorMemoryInFlight { .. }
             | FindingKind::UnstartedBlock => Tool::Racecheck,
             FindingKind::UninitializedMemory { .. }
             | FindingKind::UndefinedValue { cause: Cause::Memory | Cause::Register(_), .. }
@@ -227,11 +241,21 @@ impl FindingKind {
                     "put `wgmma.fence` behind what writes registers of a product, and in front of the first product",
                 );
             }
-            FindingKind::TensorMemoryInFlight => {
-                return Some(
-                    "let the thread that issued it execute `tcgen05.commit`, wait at the mbarrier of that, and put \
-                     `tcgen05.fence::after_thread_sync` behind the wait",
-                );
+            FindingKind::TensorMemoryInFlight { wait } => {
+                return Some(match wait {
+                    TensorWait::Commit => {
+                        "let the thread that issued it execute `tcgen05.commit`, wait at the mbarrier of that, and put \
+                         `tcgen05.fence::after_thread_sync` behind the wait"
+                    }
+                    TensorWait::Stores => {
+                        "let the warp that stored execute `tcgen05.wait::st`, and then meet with the thread that issues \
+                         this"
+                    }
+                    TensorWait::Loads => {
+                        "let the warp that loaded execute `tcgen05.wait::ld`, and then meet with the thread that issues \
+                         this"
+                    }
+                });
             }
             FindingKind::UnstartedBlock => {
                 return Some(
@@ -317,7 +341,7 @@ impl FindingKind {
             FindingKind::ProxyFence { .. } => "proxy-fence",
             FindingKind::RegisterInFlight { unfenced: false } => "register-in-flight",
             FindingKind::RegisterInFlight { unfenced: true } => "unfenced-register",
-            FindingKind::TensorMemoryInFlight => "tensor-memory-in-flight",
+            FindingKind::TensorMemoryInFlight { .. } => "tensor-memory-in-flight",
             FindingKind::UnstartedBlock => "unstarted-block",
             FindingKind::UninitializedMemory { .. }
             | FindingKind::UndefinedValue { cause: Cause::Memory | Cause::Register(_), .. } => {

@@ -106,7 +106,7 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
                 }
             }
         }
-        FindingKind::TensorMemoryInFlight => {
+        FindingKind::TensorMemoryInFlight { .. } => {
             let second = accesses.get(1).unwrap_or(first);
             let advice = kind.advice().unwrap_or_default();
             format!(

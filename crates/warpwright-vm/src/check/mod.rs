@@ -25,12 +25,13 @@ mod undefined;
 pub(crate) use collect::{Collector, RawFinding, RawPlace, RawSite};
 pub use finding::{
     AccessSite, Action, AllocationRef, ArgumentRef, Between, Cause, Finding, FindingKind, Hazard, MemorySite,
-    Severity, Tool, Use,
+    Severity, TensorWait, Tool, Use,
 };
 pub(crate) use init::{InitBits, SharedInitBits};
 pub(crate) use observe::{
     BlockChecks, LocalWritten, RACE_BYTES, SharedChecks, Touch, WorkerChecks, set_local_written,
 };
+pub use race::ProxyFence;
 pub(crate) use redundant::UsedLoads;
 pub(crate) use resolve::{between, resolve, shown};
 pub use source::SourceLine;

@@ -25,7 +25,9 @@ pub(crate) use registers::{
 };
 pub(crate) use room::{MAX_HELD, MAX_LOCAL, of_block as room_of_block, too_much};
 pub(crate) use step::{BlockStatus, Counts, Worker};
-pub(crate) use tensor_memory::{TENSOR_LANES, TensorMemory, TensorProgress, groups_of, is_column_count};
+pub(crate) use tensor_memory::{
+    TENSOR_LANES, TensorMemory, TensorProgress, TensorUse, groups_of, is_column_count,
+};
 pub(crate) use warp::{Awaited, Frame, NONE, Park, Resume, Warp};
 pub(crate) use watch::{Around, Turn};
 

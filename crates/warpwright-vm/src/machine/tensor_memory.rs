@@ -2,10 +2,13 @@
 //! which of the operations on it are known to be complete.
 //!
 //! An operation of a thread is complete when somebody has seen the phase of an mbarrier end at which a later commit of
-//! that thread has arrived.
+//! that thread has arrived; a load or a store of a warp, when that warp has waited for it.
 
 use std::collections::HashMap;
 use std::ops::Range;
+
+use super::LANES;
+use crate::check::TensorWait;
 
 /// Lanes of tensor memory.
 pub(crate) const TENSOR_LANES: usize = 128;
@@ -51,7 +54,7 @@ struct Commit {
     over: bool,
 }
 
-/// What commits tell of a cluster's operations.
+/// What commits and waits tell of a cluster's operations.
 #[derive(Debug, Default)]
 pub(crate) struct TensorProgress {
     operations: u64,
@@ -59,6 +62,8 @@ pub(crate) struct TensorProgress {
     commits: HashMap<u32, Vec<Commit>>,
     /// By the thread, the last operation that is complete.
     complete: HashMap<(u32, u32), u64>,
+    /// By the warp, the last store and the last load that may be complete.
+    waited: HashMap<(u32, u32, TensorWait), u64>,
 }
 
 impl TensorProgress {
@@ -97,10 +102,29 @@ impl TensorProgress {
         });
     }
 
-    /// Whether nobody can know that an operation is complete.
-    pub(crate) fn is_in_flight(&self, operation: &TensorUse) -> bool {
-        self.complete.get(&operation.by).is_none_or(|&complete| complete < operation.number)
+    /// A warp has waited for its loads, or for its stores.
+    pub(crate) fn waited(&mut self, (rank, warp): (u32, u32), waited_for: TensorWait) {
+        if self.operations != 0 {
+            self.waited.insert((rank, warp, waited_for), self.operations);
+        }
     }
+
+    /// Whether nobody can know that an operation is complete.
+    pub(crate) fn is_in_flight(&self, operation: &TensorUse, wait: TensorWait) -> bool {
+        let (rank, thread) = operation.by;
+        let complete = match wait {
+            TensorWait::Commit => self.complete.get(&operation.by),
+            _ => self.waited.get(&(rank, thread / LANES as u32, wait)),
+        };
+        complete.is_none_or(|&complete| complete < operation.number)
+    }
+}
+
+/// The last operations that write and that read, store and load.
+#[derive(Clone, Copy, Debug, Default)]
+struct Uses {
+    by_operations: [Option<TensorUse>; 2],
+    by_warps: [Option<TensorUse>; 2],
 }
 
 /// The tensor memory of a block.
@@ -114,8 +138,8 @@ pub(crate) struct TensorMemory {
     allocated: Vec<Columns>,
     /// One bit for each unit that was ever allocated.
     known: u16,
-    /// The last operations that write and that read a column, for each 16 lanes; empty where nobody asks for them.
-    uses: Vec<[[Option<TensorUse>; 2]; GROUPS]>,
+    /// The last uses of a column, for each 16 lanes; empty where nobody asks for them.
+    uses: Vec<[Uses; GROUPS]>,
     /// The block may allocate no more.
     pub(crate) relinquished: bool,
     /// Allocations for pairs of blocks so far, and whether the last of them still waits for that of the peer.
@@ -152,7 +176,7 @@ impl TensorMemory {
         self.known |= (((1u32 << (count / UNIT)) - 1) << (first / UNIT)) as u16;
         self.written[range.start as usize..range.end as usize].fill(0);
         if let Some(uses) = self.uses.get_mut(range.start as usize..range.end as usize) {
-            uses.fill([[None; 2]; GROUPS]);
+            uses.fill([Uses::default(); GROUPS]);
         }
         self.allocated.insert(at, Columns { range, by });
         self.changes += 1;
@@ -193,27 +217,47 @@ impl TensorMemory {
         columns.into_iter().find(|&column| !self.has(column..column + 1))
     }
 
-    /// An operation writes, or reads, columns that are allocated, in groups of 16 lanes.
-    pub(crate) fn note(&mut self, columns: Range<u32>, groups: u8, operation: TensorUse, write: bool) {
-        self.uses.resize(TENSOR_COLUMNS as usize, [[None; 2]; GROUPS]);
+    /// An operation writes, or reads, columns that are allocated, in groups of 16 lanes; or a warp stores or loads them.
+    pub(crate) fn note(
+        &mut self,
+        columns: Range<u32>,
+        groups: u8,
+        operation: TensorUse,
+        by_warp: bool,
+        write: bool,
+    ) {
+        self.uses.resize(TENSOR_COLUMNS as usize, [Uses::default(); GROUPS]);
         for uses in &mut self.uses[columns.start as usize..columns.end as usize] {
-            let groups = (0..GROUPS).filter(|group| groups >> group & 1 != 0);
-            groups.for_each(|group| uses[group][usize::from(!write)] = Some(operation));
+            for (group, uses) in uses.iter_mut().enumerate() {
+                if groups >> group & 1 == 0 {
+                    continue;
+                }
+                // What meets an operation that writes has been found, and comes before all that follows the operation.
+                if write && !by_warp {
+                    uses.by_warps = [None; 2];
+                }
+                let uses = if by_warp { &mut uses.by_warps } else { &mut uses.by_operations };
+                uses[usize::from(!write)] = Some(operation);
+            }
         }
     }
 
-    /// The operations that a read of columns, or a write, must wait for.
+    /// What a read of columns, or a write, by a warp or by an operation, must wait for, and how.
     pub(crate) fn before(
         &self,
         columns: Range<u32>,
         groups: u8,
+        by_warp: bool,
         write: bool,
-    ) -> impl Iterator<Item = &TensorUse> {
+    ) -> impl Iterator<Item = (&TensorUse, TensorWait)> {
         let uses = self.uses.get(columns.start as usize..columns.end as usize).unwrap_or(&[]);
         let of_groups = uses.iter().flat_map(|uses| uses.iter().enumerate());
-        of_groups
-            .filter(move |(group, _)| groups >> group & 1 != 0)
-            .flat_map(move |(_, uses)| uses[..1 + usize::from(write)].iter().flatten())
+        let waits = if by_warp { [TensorWait::Commit; 2] } else { [TensorWait::Stores, TensorWait::Loads] };
+        of_groups.filter(move |(group, _)| groups >> group & 1 != 0).flat_map(move |(_, uses)| {
+            let uses = if by_warp { &uses.by_operations } else { &uses.by_warps };
+            let uses = uses.iter().zip(waits).take(1 + usize::from(write));
+            uses.filter_map(|(operation, wait)| Some((operation.as_ref()?, wait)))
+        })
     }
 
     /// The columns that are allocated, in words.

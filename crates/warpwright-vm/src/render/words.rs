@@ -58,7 +58,7 @@ pub(super) fn title(finding: &Finding) -> String {
         FindingKind::RegisterInFlight { unfenced: true } => {
             "a product of a warpgroup has a register that is not fenced".to_owned()
         }
-        FindingKind::TensorMemoryInFlight => {
+        FindingKind::TensorMemoryInFlight { .. } => {
             format!("{} of tensor memory that an operation may still be using", noun(first))
         }
         FindingKind::UnstartedBlock => {

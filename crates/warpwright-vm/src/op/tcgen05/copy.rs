@@ -109,7 +109,7 @@ impl Machine<'_> {
                 }
                 let lane_of = |to: &usize, row| first + to + (op.lane_of)(row);
                 let lanes = op.lanes.iter().flat_map(|to| (0..op.rows).map(move |row| lane_of(to, row)));
-                self.uses_columns(lane, rank, columns, lanes, true);
+                self.uses_columns(lane, rank, columns, lanes, (false, true));
                 self.tensor(rank).changes += 1;
                 for (row, chunk) in (0..op.rows).flat_map(|row| (0..op.chunks).map(move |chunk| (row, chunk)))
                 {
@@ -161,7 +161,7 @@ impl Machine<'_> {
                 if !self.has_columns(lane, rank, column..column + SHIFTED, true) {
                     continue;
                 }
-                self.uses_columns(lane, rank, column..column + SHIFTED, first..first + 32, true);
+                self.uses_columns(lane, rank, column..column + SHIFTED, first..first + 32, (false, true));
                 let tensor = self.tensor(rank);
                 tensor.changes += 1;
                 for column in column..column + SHIFTED {

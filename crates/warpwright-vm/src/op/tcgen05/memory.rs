@@ -12,11 +12,11 @@
 //! ```
 
 use crate::check::race::AccessKind;
-use crate::check::{Action, FindingKind, RawFinding, RawPlace, RawSite, Touch};
+use crate::check::{Action, FindingKind, RawFinding, RawPlace, RawSite, TensorWait, Touch};
 use crate::decode::Decoder;
-use crate::launch::TrapKind;
+use crate::launch::{Race, TrapKind};
 use crate::machine::{
-    FULL, LANES, Machine, Row32, Step, TENSOR_LANES, TensorMemory, groups_of, is_column_count,
+    FULL, LANES, Machine, Row32, Step, TENSOR_LANES, TensorMemory, TensorUse, groups_of, is_column_count,
 };
 use crate::memory::{AccessSpec, Address, FaultKind, Order, SpaceKind};
 use crate::num::extremum::Extremum;
@@ -137,32 +137,53 @@ impl Machine<'_> {
         false
     }
 
-    /// An operation of a thread writes, or reads, columns of some lanes, and is not waited for.
+    /// An operation of a thread writes, or reads, columns of some lanes, and is not waited for; or its warp stores or loads
+    /// them. What it meets must be complete.
     pub(super) fn uses_columns(
         &mut self,
         lane: usize,
         rank: u32,
         columns: Range<u32>,
         lanes: impl Iterator<Item = usize>,
-        write: bool,
+        (by_warp, write): (bool, bool),
     ) {
-        if self.launch.options.checks.race {
-            let operation = self.cluster.tensor.issue(self.pc, (self.block.rank, self.thread(lane)));
-            self.tensor(rank).note(columns, groups_of(lanes), operation, write);
-        }
-    }
-
-    /// A warp reads or writes columns of some lanes: whatever else does must be complete.
-    fn look_for_uses(&mut self, columns: Range<u32>, lanes: Range<usize>, write: bool) {
         if !self.launch.options.checks.race {
             return;
         }
-        let mut before = self.block.tensor.before(columns.clone(), groups_of(lanes), write);
-        let Some(&found) = before.find(|operation| self.cluster.tensor.is_in_flight(operation)) else {
-            return;
+        let groups = groups_of(lanes);
+        let tensor = if rank == self.block.rank {
+            &self.block.tensor
+        } else {
+            &self.cluster.blocks[rank as usize].tensor
         };
-        let lane = self.mask.trailing_zeros() as usize % LANES;
-        let action = if write { Action::Write } else { Action::Read };
+        // What is computed from what a warp has loaded comes behind the load: programs leave out that wait.
+        let is_looked_for = |wait| wait != TensorWait::Loads || self.launch.options.race == Race::Strict;
+        let is_open = |&(operation, wait): &(&TensorUse, TensorWait)| {
+            is_looked_for(wait) && self.cluster.tensor.is_in_flight(operation, wait)
+        };
+        let found = tensor.before(columns.clone(), groups, by_warp, write).find(is_open);
+        if let Some((found, wait)) = found.map(|(&found, wait)| (found, wait)) {
+            let action = match (by_warp, write) {
+                (true, true) => Action::Write,
+                (true, false) => Action::Read,
+                (false, true) => Action::AsyncWrite,
+                (false, false) => Action::AsyncRead,
+            };
+            self.found_in_flight(lane, columns.clone(), action, found, wait);
+        }
+        let operation = self.cluster.tensor.issue(self.pc, (self.block.rank, self.thread(lane)));
+        self.tensor(rank).note(columns, groups, operation, by_warp, write);
+    }
+
+    #[cold]
+    fn found_in_flight(
+        &self,
+        lane: usize,
+        columns: Range<u32>,
+        action: Action,
+        found: TensorUse,
+        wait: TensorWait,
+    ) {
         let bytes = 4 * (columns.end - columns.start);
         let memory =
             Some(RawPlace { space: SpaceKind::Tensor, address: columns.start.into(), bytes, frame: None });
@@ -176,7 +197,7 @@ impl Machine<'_> {
             thread,
             memory: None,
         });
-        let kind = FindingKind::TensorMemoryInFlight;
+        let kind = FindingKind::TensorMemoryInFlight { wait };
         self.launch.findings.add(RawFinding { kind, first, second, count: 1 });
     }
 
@@ -289,9 +310,10 @@ impl Move {
         };
         let mut all = true;
         for part in parts {
-            let has = m.has_columns(m.mask.trailing_zeros() as usize % LANES, rank, part.clone(), write);
+            let thread = m.mask.trailing_zeros() as usize % LANES;
+            let has = m.has_columns(thread, rank, part.clone(), write);
             if has {
-                m.look_for_uses(part, lane..lane + count, write);
+                m.uses_columns(thread, rank, part, lane..lane + count, (true, write));
             }
             all &= has;
         }

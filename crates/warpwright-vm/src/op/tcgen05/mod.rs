@@ -3,8 +3,8 @@
 //! Everything is done when the instruction executes, in the order of the program. What `tcgen05.mma` and `tcgen05.cp`
 //! read of shared memory counts for the checks as the reads of an asynchronous agent, which may come at any time until
 //! an mbarrier that a `tcgen05.commit` arrives at has been waited for. Until then tensor memory that it uses may not be
-//! loaded or stored. Columns that are not allocated, words that nobody wrote and columns that are not freed are found; a
-//! missing `tcgen05.wait` or `tcgen05.fence` is not. Copies and shifts move what nobody wrote, and its use is found.
+//! loaded or stored; and what a warp stores or loads may not be used by others before its `tcgen05.wait`. Columns that are not allocated, words that nobody wrote and columns that are not freed are found; a
+//! missing `tcgen05.fence` is not. Copies and shifts move what nobody wrote, and its use is found.
 //!
 //! | file | contents |
 //! |---|---|
@@ -22,6 +22,7 @@ mod product;
 
 pub(crate) use product::TensorProduct;
 
+use crate::check::TensorWait;
 use crate::decode::Decoder;
 use crate::launch::TrapKind;
 use crate::machine::{FULL, Machine, NONE, Step};
@@ -40,7 +41,8 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::Tcgen05Ld(op) => memory::load(op, d),
         Op::Tcgen05LdRed(op) => memory::load_reduced(op, d),
         Op::Tcgen05St(op) => memory::store(op, d),
-        Op::Tcgen05WaitLd(_) | Op::Tcgen05WaitSt(_) => d.emit_fallible(|m| m.whole_warp()),
+        Op::Tcgen05WaitLd(_) => d.emit_fallible(|m| m.wait_for_tensor(TensorWait::Loads)),
+        Op::Tcgen05WaitSt(_) => d.emit_fallible(|m| m.wait_for_tensor(TensorWait::Stores)),
         Op::Tcgen05Cp(op) => copy::copy(op, d),
         Op::Tcgen05Shift(op) => copy::shift(op, d),
         Op::Tcgen05Commit(op) => copy::commit(op, d),
@@ -55,6 +57,13 @@ impl Machine<'_> {
     /// Waits until the whole warp executes the instruction.
     fn whole_warp(&mut self) -> Result<(), Step> {
         self.converge(FULL, NONE).map_or(Ok(()), Err)
+    }
+
+    /// The warp waits for its loads, or for its stores.
+    fn wait_for_tensor(&mut self, wait: TensorWait) -> Result<(), Step> {
+        self.whole_warp()?;
+        self.cluster.tensor.waited((self.block.rank, self.warp_index as u32), wait);
+        Ok(())
     }
 
     /// The ranks of the blocks whose tensor memory an instruction accesses: the own one, or the pair's.

@@ -184,7 +184,7 @@ impl TensorProduct {
                 return Ok(());
             }
             m.tensor(rank).changes += 1;
-            m.uses_columns(lane, rank, columns.clone(), started.lanes(), true);
+            m.uses_columns(lane, rank, columns.clone(), started.lanes(), (false, true));
         }
         match plan.types {
             Types::Float { a, b, d } => started.float(a, b, d, m),
@@ -382,7 +382,7 @@ impl Started<'_> {
         let columns = column..column + count;
         let has = m.has_columns(self.lane, rank, columns.clone(), false);
         if has {
-            m.uses_columns(self.lane, rank, columns, self.lanes(), false);
+            m.uses_columns(self.lane, rank, columns, self.lanes(), (false, false));
         }
         has
     }
