@@ -1,6 +1,6 @@
 //! The loop that executes instructions, and the order in which warps and their divergent paths take turns.
 
-use super::{Block, Cluster, LANES, Machine, NONE, Park, Resume, Step, UNGUARDED, Warp};
+use super::{Block, Cluster, FULL, LANES, Machine, NONE, Park, Resume, Step, UNGUARDED, Warp};
 use crate::check::WorkerChecks;
 use crate::counters::MemoryCounters;
 use crate::launch::{Footprints, Launch};
@@ -242,7 +242,7 @@ impl<'a> Machine<'a> {
 
     /// No warp of the block can go on: the lanes that wait at reconvergence points do. Whether there are any.
     fn release_reconvergence(&mut self) -> bool {
-        self.block.warps.iter_mut().fold(false, |released, warp| warp.release_reconvergence() | released)
+        self.block.warps.iter_mut().fold(false, |released, warp| warp.release_reconvergence(FULL) | released)
     }
 
     /// No warp of the cluster can go on: those lanes do, with a finding, that wait for lanes that never come. If there are
@@ -375,17 +375,20 @@ impl<'a> Machine<'a> {
         self.warp.slices = if self.warp.waits_at_reconvergence() { self.warp.slices + 1 } else { 0 };
         if polled || self.warp.slices >= PATIENCE * ready.max(1) as u32 {
             // It may wait for lanes at a reconvergence point.
-            self.warp.release_reconvergence();
+            self.warp.release_reconvergence(FULL);
             self.warp.slices = 0;
         }
         self.warp.current = (self.warp.current + 1) % self.warp.paths.len();
     }
 
     /// All paths are parked. Paths continue if the lanes that they wait for have exited. Paths that wait for one another
-    /// by the same key at different instructions continue once all have arrived.
+    /// by the same key at different instructions continue once all have arrived. Lanes that are waited for do not wait at a
+    /// reconvergence point: they may be on their way to exit.
     fn meet(&mut self) -> bool {
+        let mut needed = 0;
         for index in 0..self.warp.paths.len() {
             let Park::Converge { need, key } = self.warp.paths[index].park else { continue };
+            needed |= need;
             if need & self.warp.live & !self.warp.paths[index].mask == 0 {
                 self.warp.paths[index].park = Park::Ready;
                 self.warp.current = index;
@@ -402,6 +405,10 @@ impl<'a> Machine<'a> {
                 return true;
             }
         }
-        false
+        let released = self.warp.release_reconvergence(needed);
+        if released {
+            self.warp.current = self.warp.paths.len() - 1;
+        }
+        released
     }
 }

@@ -312,10 +312,10 @@ impl Warp {
         self.points.iter().any(|point| point.used && point.arrived != 0)
     }
 
-    /// Lets the lanes that wait at a reconvergence point continue without those that are still expected. Returns whether
-    /// there were any.
-    pub(crate) fn release_reconvergence(&mut self) -> bool {
-        let waiting = |point: &ReconvergencePoint| point.used && point.arrived != 0;
+    /// Lets the lanes that wait at a reconvergence point, the innermost where some of `lanes` wait, continue without those
+    /// that are still expected. Returns whether there were any.
+    pub(crate) fn release_reconvergence(&mut self, lanes: u32) -> bool {
+        let waiting = |point: &ReconvergencePoint| point.used && point.arrived & lanes != 0;
         let Some(index) = self.points.iter().rposition(waiting) else { return false };
         let point = &mut self.points[index];
         let mask = std::mem::take(&mut point.arrived);

@@ -215,7 +215,7 @@ fn compare(numbers: &mut Numbers, kind: Kind, [left, right]: [Format; 2], sparse
         rows.extend(words);
         name += &format!(".{ty}");
         let ((a_byte, a_thread), (b_byte, b_thread)) = (a_selector, b_selector);
-        more += &format!(", %x1, {{{a_byte}, {a_thread}}}, %x2, {{{b_byte}, {b_thread}}}");
+        more += &format!(", {{%x1}}, {{{a_byte}, {a_thread}}}, %x2, {{{b_byte}, {b_thread}}}");
     } else {
         rows.resize(rows.len() + 64, 0);
     }

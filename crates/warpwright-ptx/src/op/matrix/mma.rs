@@ -61,9 +61,9 @@ instruction! {
         a: Srcs,
         b: Srcs,
         c: Srcs,
-        scale_a: Option<RegSrc>,
+        scale_a: Option<Srcs>,
         selector_a: Option<Srcs>,
-        scale_b: Option<RegSrc>,
+        scale_b: Option<Srcs>,
         selector_b: Option<Srcs>,
     ) -> unknown,
         needs: |op, needs| {
@@ -87,7 +87,7 @@ instruction! {
             form.check_operands(check, &op.d, &op.a, &op.b, &op.c);
             form.check_scales(
                 check,
-                [("scale_a", op.scale_a, &op.selector_a, 2), ("scale_b", op.scale_b, &op.selector_b, 4)],
+                [("scale_a", &op.scale_a, &op.selector_a, 2), ("scale_b", &op.scale_b, &op.selector_b, 4)],
             );
         };
 
@@ -133,9 +133,9 @@ instruction! {
         c: Srcs,
         e: RegSrc,
         f: Src,
-        scale_a: Option<RegSrc>,
+        scale_a: Option<Srcs>,
         selector_a: Option<Srcs>,
-        scale_b: Option<RegSrc>,
+        scale_b: Option<Srcs>,
         selector_b: Option<Srcs>,
     ) -> unknown,
         needs: |op, needs| op.form().needs(needs),
@@ -147,7 +147,7 @@ instruction! {
             form.check_metadata(check, factors, op.e, &op.f);
             form.check_scales(
                 check,
-                [("scale_a", op.scale_a, &op.selector_a, 2), ("scale_b", op.scale_b, &op.selector_b, 4)],
+                [("scale_a", &op.scale_a, &op.selector_a, 2), ("scale_b", &op.scale_b, &op.selector_b, 4)],
             );
         };
 }
@@ -410,7 +410,7 @@ impl Form {
         check.constant("f", f, 0..=groups - 1);
     }
 
-    fn check_scales(&self, check: &mut Check<'_>, scales: [(&str, Option<RegSrc>, &Option<Srcs>, i64); 2]) {
+    fn check_scales(&self, check: &mut Check<'_>, scales: [(&str, &Option<Srcs>, &Option<Srcs>, i64); 2]) {
         for (name, data, selector, lanes) in scales {
             let (Some(data), Some(selector)) = (data, selector) else {
                 if self.block_scale {
@@ -426,7 +426,13 @@ impl Form {
                 check.report(Code::OperandCount, "only a product with `.block_scale` takes scales");
                 return;
             }
-            check.reg(name, data.0, Type::B32);
+            // CUTLASS writes the register as a vector of one.
+            match data.as_slice() {
+                [Src::Reg(reg)] => check.reg(name, *reg, Type::B32),
+                [_] => check.report(Code::OperandForm, format!("`{name}` must be a register")),
+                some => check
+                    .report(Code::VectorShape, format!("`{name}` is one register; {} are given", some.len())),
+            }
             let Srcs::Many(selector) = selector else {
                 check.report(
                     Code::VectorShape,

@@ -44,7 +44,7 @@ macro_rules! form {
 /// The scales of an `mma` that has some.
 macro_rules! scales {
     ($op:ident, $d:ident) => {
-        match ($op.scale_a, &$op.selector_a, $op.scale_b, &$op.selector_b) {
+        match (&$op.scale_a, &$op.selector_a, &$op.scale_b, &$op.selector_b) {
             (Some(a), Some(a_selector), Some(b), Some(b_selector)) => {
                 let fours = matches!($op.kind, Some(MmaKind::MxF4 | MmaKind::MxF4NvF4));
                 let blocks = match $op.scale_vec {

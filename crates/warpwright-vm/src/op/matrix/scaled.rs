@@ -44,13 +44,13 @@ pub(crate) struct ScaleRows {
 impl ScaleRows {
     pub(super) fn new(
         d: &mut Decoder<'_, '_>,
-        (a, b): ((RegSrc, &Srcs), (RegSrc, &Srcs)),
+        (a, b): ((&Srcs, &Srcs), (&Srcs, &Srcs)),
         blocks: usize,
         fractions: bool,
         pairs: bool,
     ) -> ScaleRows {
-        let mut side = |(scales, selector): (RegSrc, &Srcs)| Side {
-            scales: d.row(scales.0),
+        let mut side = |(scales, selector): (&Srcs, &Srcs)| Side {
+            scales: d.src32(&scales.as_slice()[0], Type::B32),
             byte: d.src32(&selector.as_slice()[0], Type::U16),
             thread: d.src32(&selector.as_slice()[1], Type::U16),
         };
