@@ -53,6 +53,9 @@ pub(crate) const RULES: &[Rule] = rules! {
         "tensor-memory-leak" Error "Tensor memory that is not freed"
             "Whatever `tcgen05.alloc` gives a block must be given back with `tcgen05.dealloc` before the block ends: who \
              comes next on the multiprocessor waits for it."
+        "other-lanes" Warning "Access to lanes of tensor memory of another warp"
+            "A warp reaches 32 of the 128 lanes: those of its number in the warpgroup. The address names others; GPUs access the \
+             warp's own."
         "constant-memory" Warning "Generic access to constant memory"
             "PTX leaves undefined what a generic address of constant memory reads; existing devices read the constant."
     }

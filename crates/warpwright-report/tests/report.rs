@@ -430,6 +430,7 @@ fn rules_are_known() {
         FaultKind::NoAccess,
         FaultKind::BadHandle,
         FaultKind::Constant,
+        FaultKind::OtherLanes,
     ];
     let space = SpaceKind::Shared;
     let (hazard, between) = (Hazard::WriteAfterWrite, Between::Warps);

@@ -212,7 +212,7 @@ impl FindingKind {
         match self {
             FindingKind::Race { same_value: true, .. }
             | FindingKind::ExitedLanes { strict: false, .. }
-            | FindingKind::Access(FaultKind::Constant) => Severity::Warning,
+            | FindingKind::Access(FaultKind::Constant | FaultKind::OtherLanes) => Severity::Warning,
             _ => Severity::Error,
         }
     }
@@ -335,6 +335,7 @@ impl FindingKind {
             FindingKind::Access(FaultKind::NoAccess) => "no-access",
             FindingKind::Access(FaultKind::BadHandle) => "bad-handle",
             FindingKind::Access(FaultKind::Constant) => "constant-memory",
+            FindingKind::Access(FaultKind::OtherLanes) => "other-lanes",
             FindingKind::TensorMemoryLeak { .. } => "tensor-memory-leak",
             FindingKind::Race { .. } => "race",
             FindingKind::NonCoherent => "non-coherent",

@@ -74,6 +74,10 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
                     "is to constant memory, which PTX leaves undefined outside of `.const`, and GPUs do: the host's \
                      address of a constant variable is for copies; in a kernel, convert it with `cvta.const`"
                 }
+                FaultKind::OtherLanes => {
+                    "is to lanes of tensor memory of another warp, which PTX leaves undefined; GPUs access the warp's own \
+                     lanes in their place: its number modulo 4 gives bits 21 and 22 of the address"
+                }
                 FaultKind::Unmapped => "is to reserved addresses where no memory is mapped",
                 FaultKind::NoAccess => "is to memory that the device was given no access to",
                 FaultKind::BadHandle => "",

@@ -60,7 +60,7 @@ pub enum FaultKind {
     Freed,
     /// Its address is null, or close to it.
     Null,
-    /// The address belongs to another state space.
+    /// The address belongs to another state space. Where it is a generic one of shared memory, the access was done.
     WrongSpace,
     /// It is to shared memory of a block of the cluster that has exited, or that nothing keeps from it: then it was done.
     Exited,
@@ -75,6 +75,9 @@ pub enum FaultKind {
     /// It is to constant memory, by an address that the host gave for one of global memory. The ISA leaves that
     /// undefined; GPUs do it, and so does the virtual one.
     Constant,
+    /// It is to lanes of tensor memory that belong to another warp. The ISA leaves that undefined; GPUs access the warp's
+    /// own lanes in their place, and so does the virtual one.
+    OtherLanes,
 }
 
 /// A memory access that was not done.
@@ -136,7 +139,7 @@ impl<'a> Machine<'a> {
                 }
             }
             if region.is_none()
-                && let Some(group) = self.constant_group(spec, addresses, *todo)
+                && let Some(group) = self.undefined_group(spec, addresses, *todo)
             {
                 *todo &= !group.mask;
                 return Some(group);
@@ -147,21 +150,29 @@ impl<'a> Machine<'a> {
         None
     }
 
-    /// The accesses of the first lane's kind that are to global memory and lead to constant memory. They are reported.
+    /// The accesses of the first lane's kind that the ISA leaves undefined, and GPUs do: those to global memory that lead to
+    /// constant memory, and those to shared memory by a generic address, of which the upper half is cut off. They are
+    /// reported.
     #[cold]
-    fn constant_group(&mut self, spec: AccessSpec, addresses: &Row64, todo: u32) -> Option<Group<'a>> {
+    fn undefined_group(&mut self, spec: AccessSpec, addresses: &Row64, todo: u32) -> Option<Group<'a>> {
         let first = todo.trailing_zeros() as usize;
-        if spec.space != SpaceKind::Global {
+        let (space, fault) = match spec.space {
+            SpaceKind::Global => (SpaceKind::Const, FaultKind::Constant),
+            SpaceKind::Shared | SpaceKind::SharedCluster => (SpaceKind::Generic, FaultKind::WrongSpace),
+            _ => return None,
+        };
+        let region = self.region(space, addresses[first])?;
+        let is_shared = matches!(region.kind, RegionKind::Shared);
+        if is_shared != (fault == FaultKind::WrongSpace) {
             return None;
         }
-        let region = self.region(SpaceKind::Const, addresses[first])?;
         let mask = inside(&region, spec, addresses) & todo;
         if mask & 1 << first == 0 {
             return None;
         }
         self.worker.read = true;
         self.worker.outward |= spec.write;
-        self.found_fault(FaultKind::Constant, spec, first, addresses[first]);
+        self.found_fault(fault, spec, first, addresses[first]);
         Some(Group { region, bytes: spec.bytes, mask, offsets: offsets(&region, addresses) })
     }
 

@@ -31,6 +31,7 @@ pub(super) fn title(finding: &Finding) -> String {
                 FaultKind::WrongSpace => "is to an address of another state space",
                 FaultKind::Exited => "is to shared memory of a block that may have exited",
                 FaultKind::ReadOnly => "is to memory that cannot be written",
+                FaultKind::OtherLanes => "is to lanes of another warp, which PTX leaves undefined",
                 FaultKind::Constant => "is to constant memory, which PTX leaves undefined",
                 FaultKind::Unmapped => "is to reserved addresses where no memory is mapped",
                 FaultKind::NoAccess => "is to memory that the device was given no access to",

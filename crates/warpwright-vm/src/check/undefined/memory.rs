@@ -173,6 +173,27 @@ impl<'a> Machine<'a> {
         true
     }
 
+    /// A warp loads words of tensor memory that nobody wrote, of which `unwritten` gives the address by register and lane.
+    /// A load of all lanes reads what a product of half of them leaves out, so it is no finding by itself.
+    #[cold]
+    pub(crate) fn load_unwritten_tensor(&mut self, unwritten: impl Fn(usize, usize) -> Option<u32>) {
+        let Some(Op::Tcgen05Ld(op)) = self.launch.op(self.pc) else { return };
+        let (frame, lanes) = (self.warp.paths[self.warp.current].frame, self.mask);
+        for (index, reg) in op.d.as_slice().enumerate() {
+            let Some(reg) = reg else { continue };
+            let marks: [_; LANES] = std::array::from_fn(|lane| match unwritten(index, lane) {
+                Some(address) => {
+                    let place =
+                        RawPlace { space: SpaceKind::Tensor, address: address.into(), bytes: 4, frame: None };
+                    (all(32), self.origin(lane, What::Memory(place)))
+                }
+                None => (0, Origin::default()),
+            });
+            self.warp.undefined.set(frame, reg, lanes, |lane| marks[lane]);
+        }
+        self.hold_fuel();
+    }
+
     /// From the next instruction on, fuel is handed out by [`Self::follow`].
     pub(super) fn hold_fuel(&mut self) {
         self.held += self.fuel;

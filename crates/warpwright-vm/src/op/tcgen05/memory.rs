@@ -21,6 +21,7 @@ use crate::machine::{
 use crate::memory::{AccessSpec, Address, FaultKind, Order, SpaceKind};
 use crate::num::extremum::Extremum;
 use crate::op::mbarrier::At;
+use std::collections::HashMap;
 use std::ops::Range;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::tcgen05::*;
@@ -275,6 +276,14 @@ impl Move {
         let (lane, column) = ((address >> 16) as usize, (address & 0xffff) as i32);
         let count = if self.shape == TensorShape::S32x32b { REACH } else { REACH / 2 };
         let first = REACH * (m.warp_index % (TENSOR_LANES / REACH));
+        // The ISA leaves undefined what others' lanes are; GPUs take the warp's own, and programs rely on it.
+        let (given, lane) = (lane, first + lane % REACH);
+        if given != lane {
+            let kind = FindingKind::Access(FaultKind::OtherLanes);
+            let thread = m.mask.trailing_zeros() as usize % LANES;
+            let action = if write { Action::Write } else { Action::Read };
+            m.found_in_tensor_memory(kind, action, thread, address, 4 * self.rows.len() as u32);
+        }
         if !(first..=first + REACH - count).contains(&lane) || lane % count != 0 {
             let message = format!(
                 "a warp accesses lanes {lane} to {} of tensor memory: it is warp {} of its warpgroup, which reaches \
@@ -320,10 +329,15 @@ impl Move {
         Ok(all.then_some((lane, column)))
     }
 
-    fn load(&self, m: &mut Machine<'_>) -> Result<Vec<Row32>, Step> {
+    /// Words that nobody wrote are `found`: their addresses, by register and thread.
+    fn load(
+        &self,
+        m: &mut Machine<'_>,
+        found: impl FnOnce(&mut Machine<'_>, &HashMap<(usize, usize), u32>),
+    ) -> Result<Vec<Row32>, Step> {
         let mut loaded = vec![[0; LANES]; self.rows.len()];
         let Some((lane, column)) = self.start(m, false)? else { return Ok(loaded) };
-        let mut unwritten = None;
+        let mut unwritten = HashMap::new();
         for (register, row) in loaded.iter_mut().enumerate() {
             for (thread, value) in row.iter_mut().enumerate() {
                 let (within, behind) = self.place(thread, register);
@@ -335,11 +349,11 @@ impl Move {
                 }
                 let missing = (column..column + self.columns_each() as u32)
                     .find(|&c| !m.block.tensor.is_written(at, c));
-                unwritten = unwritten.or(missing.map(|column| (thread, at, column)));
+                unwritten.extend(missing.map(|column| ((register, thread), (at as u32) << 16 | column)));
             }
         }
-        if let Some((thread, at, column)) = unwritten.filter(|_| m.launch.options.checks.init) {
-            m.found_unwritten(thread, at, column);
+        if !unwritten.is_empty() && m.launch.options.checks.init {
+            found(m, &unwritten);
         }
         for (&row, values) in self.rows.iter().zip(&loaded) {
             m.registers.set32(row, values, m.mask);
@@ -371,7 +385,12 @@ impl Move {
 pub(super) fn load(op: &Tcgen05Ld, d: &mut Decoder<'_, '_>) {
     let rows = op.d.as_slice().flatten().map(|reg| d.row(reg)).collect();
     let of = Move::decode(d, op.shape, &op.address, rows, op.pack, op.split.as_ref());
-    d.emit_fallible(move |m| of.load(m).map(drop));
+    d.emit_fallible(move |m| {
+        let found = |m: &mut Machine<'_>, unwritten: &HashMap<(usize, usize), u32>| {
+            m.load_unwritten_tensor(|register, thread| unwritten.get(&(register, thread)).copied());
+        };
+        of.load(m, found).map(drop)
+    });
 }
 
 pub(super) fn store(op: &Tcgen05St, d: &mut Decoder<'_, '_>) {
@@ -386,7 +405,11 @@ pub(super) fn load_reduced(op: &Tcgen05LdRed, d: &mut Decoder<'_, '_>) {
     let (to, ty, abs) = (d.dst(op.reduced), op.ty, op.abs);
     let form = Extremum { max: op.reduction == TensorReduction::Max, nan: op.nan, ..Extremum::default() };
     d.emit_fallible(move |m| {
-        let loaded = of.load(m)?;
+        let loaded = of.load(m, |m, unwritten| {
+            if let Some((&(_, thread), &address)) = unwritten.iter().min() {
+                m.found_unwritten(thread, (address >> 16) as usize, address & 0xffff);
+            }
+        })?;
         let reduced = std::array::from_fn(|thread| {
             let values = loaded.iter().map(|row| if abs { row[thread] & !(1 << 31) } else { row[thread] });
             values.reduce(|a, b| extremum(ty, form, a, b)).unwrap_or(0)
