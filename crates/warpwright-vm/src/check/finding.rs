@@ -189,6 +189,20 @@ pub enum FindingKind {
     },
 }
 
+/// The advice for a finding of a kind, with these accesses.
+pub(super) fn advice_for(kind: &FindingKind, accesses: &[AccessSite]) -> Option<&'static str> {
+    let is_copy =
+        matches!(accesses, [first, ..] if matches!(first.action, Action::AsyncRead | Action::AsyncWrite));
+    match *kind {
+        FindingKind::Race { hazard, between: Between::Warps | Between::Lanes, space, same_value: false }
+            if is_copy =>
+        {
+            FindingKind::Race { hazard, between: Between::Copy, space, same_value: false }.advice()
+        }
+        _ => kind.advice(),
+    }
+}
+
 impl FindingKind {
     /// The check that reports this kind.
     pub const fn tool(&self) -> Tool {
@@ -299,8 +313,9 @@ impl FindingKind {
         Some(match (between, same_value) {
             (_, true) => "both write the same value, which works but is a race",
             (Between::Copy, _) => {
-                "wait for the copy first: for its group (`cp.async.wait_group`, `cp.async.bulk.wait_group`, \
-                 `wgmma.wait_group`), or at its mbarrier"
+                "wait for the copy first: at its mbarrier, or for its group in the thread that started it \
+                 (`cp.async.wait_group`, `cp.async.bulk.wait_group`, `wgmma.wait_group`), and let the others meet with \
+                 that thread behind the wait"
             }
             (Between::Lanes, _) => {
                 "a `bar.warp.sync` (`__syncwarp`) is missing between the two, or an atomic operation if both update one \
@@ -557,6 +572,11 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// What to do about it: the advice for its kind, or for an asynchronous copy that others meet before its end.
+    pub fn advice(&self) -> Option<&'static str> {
+        advice_for(&self.kind, &self.accesses)
+    }
+
     /// A finding that a kernel has left elements of an output unwritten. Only the caller knows which arguments are
     /// outputs.
     pub fn unwritten_output(

@@ -92,7 +92,7 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
         }
         FindingKind::Race { .. } => {
             let second = accesses.get(1).unwrap_or(first);
-            let advice = kind.advice().unwrap_or_default();
+            let advice = super::finding::advice_for(kind, accesses).unwrap_or_default();
             format!(
                 "{} by {} races with the {} by {who} at {place}: {advice}",
                 second.action,
@@ -135,8 +135,8 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
                 ProxyFence::MapRelease | ProxyFence::MapAcquire => (" of a tensor map", "tensormap"),
             };
             format!(
-                "{}{of_map} by {} may not see the {} by {who} at {place}: nothing of the {proxy} proxy does before a \
-                 proxy fence; {advice}",
+                "{}{of_map} by {} may not see the {} by {who} at {place}: the {proxy} proxy sees it behind a proxy fence; \
+                 {advice}",
                 second.action,
                 Thread(second),
                 first.action

@@ -182,7 +182,7 @@ impl<'a> Renderer<'a> {
                 .iter()
                 .filter_map(|site| site.memory.as_ref())
                 .any(|memory| memory.space == SpaceKind::Shared);
-        let help = self.shared.filter(|_| is_outside_shared).or_else(|| finding.kind.advice());
+        let help = self.shared.filter(|_| is_outside_shared).or_else(|| finding.advice());
         let severity = match finding.severity {
             Grade::Error => Severity::Error,
             Grade::Warning => Severity::Warning,

@@ -1,7 +1,9 @@
 //! One-line descriptions of findings, and of the accesses involved.
 
 use super::symbol;
-use crate::check::{AccessSite, Action, AllocationRef, Between, Cause, Finding, FindingKind, Use};
+use crate::check::{
+    AccessSite, Action, AllocationRef, Between, Cause, Finding, FindingKind, ProxyFence, Use,
+};
 use crate::memory::FaultKind;
 
 /// The kind of an access; its thread and location are shown beside the lines.
@@ -64,6 +66,9 @@ pub(super) fn title(finding: &Finding) -> String {
         }
         FindingKind::UnstartedBlock => {
             format!("{} of shared memory of a block that may not have begun", noun(first))
+        }
+        FindingKind::ProxyFence { missing: ProxyFence::MapRelease | ProxyFence::MapAcquire, .. } => {
+            format!("a use of a tensor map without a proxy fence behind {} of it", noun(first))
         }
         FindingKind::ProxyFence { .. } => {
             let second = noun(finding.accesses.get(1).or(first));

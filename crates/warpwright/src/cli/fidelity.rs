@@ -6,7 +6,7 @@ use std::io::Write;
 use warpwright_ptx::ir::Arch;
 use warpwright_vm::fidelity::{Class, Fidelity, Forms, Targets, forms};
 
-/// Show for every form of an instruction whether its results are exact, bounded, assumed or refused, and the tests
+/// Show for every form of an instruction whether its results are exact, measured, bounded, assumed or refused, and the tests
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Arguments {
@@ -59,9 +59,11 @@ impl Arguments {
 
 pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome, Failure> {
     let mut found = Vec::new();
+    let mut known = 0;
     for forms in forms() {
         let verdicts = arguments.verdicts(&forms);
         let asked: Vec<String> = forms.each().into_iter().filter(|form| arguments.asks_for(form)).collect();
+        known += asked.len();
         if asked.is_empty() || verdicts.is_empty() {
             continue;
         }
@@ -97,11 +99,18 @@ pub(crate) fn run(arguments: &Arguments, out: &mut impl Write) -> Result<Outcome
         }
         found.push(serde_json::Value::Null);
     }
-    if found.is_empty() {
-        return Err(Failure::Message("no form of an instruction is like that".into()));
+    if known == 0 {
+        return Err(Failure::Message(format!(
+            "no form of an instruction begins with {}",
+            arguments.forms.join(" or ")
+        )));
     }
     if arguments.json {
         json::document(out, json::object! { forms: found })?;
+    } else if found.is_empty() {
+        let class = arguments.class.map_or("there", Class::name);
+        let sm = arguments.sm.map_or("any target".to_owned(), |sm| sm.to_string());
+        writeln!(out, "none of these {known} forms is {class} on {sm}")?;
     }
     Ok(Outcome::Fine)
 }
