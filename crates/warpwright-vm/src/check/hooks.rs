@@ -3,9 +3,10 @@
 use super::observe::{Touch, phase_of_cluster, relaxed_phase_of_cluster, scope_of};
 use super::race::{AccessKind, Agent, FenceKind, GroupsOf, ProxyFence};
 use super::{Action, FindingKind, RawFinding, RawPlace, RawSite};
+use crate::TENSOR_MAP_BYTES;
 use crate::decode::Meta;
 use crate::launch::Race;
-use crate::machine::{CLUSTER_BARRIER, LANES, LanesOf, Machine, Park, Row32};
+use crate::machine::{CLUSTER_BARRIER, LANES, LanesOf, Machine, Park, Row32, Row64};
 use crate::memory::{Fault, Group, Order};
 use warpwright_ptx::ir::{Scope, Semantics};
 use warpwright_ptx::op::Op;
@@ -159,6 +160,19 @@ impl<'a> Machine<'a> {
         let mask = self.mask;
         if self.launch.code.async_proxy {
             self.tell(|races, warp| races.fence_proxy(warp, mask, fences));
+        }
+    }
+
+    /// The lanes acquire the tensor maps at these addresses.
+    pub(crate) fn acquired_maps(&mut self, addresses: &Row64) {
+        let (launch, mask) = (self.launch, self.mask);
+        if launch.code.async_proxy {
+            self.tell(|races, warp| {
+                for lane in LanesOf(mask) {
+                    let map = (addresses[lane], TENSOR_MAP_BYTES as u32);
+                    races.acquired_map(&launch.races, warp, lane as u32, map);
+                }
+            });
         }
     }
 

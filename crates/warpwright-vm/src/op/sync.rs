@@ -43,18 +43,30 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
                 Some(Space::Global) => &[ProxyFence::AsyncGlobal],
                 Some(_) => &[ProxyFence::AsyncShared],
             };
-            proxy_fence(d, None, fences);
+            proxy_fence(d, fences);
         }
         // Programs have the one that releases without the one that acquires.
         Op::FenceProxyAsync(op) if op.restrict != SyncRestrict::SharedClusterRead => {
-            proxy_fence(d, None, &[ProxyFence::AsyncShared])
+            proxy_fence(d, &[ProxyFence::AsyncShared])
+        }
+        Op::FenceProxyTensormap(op) if op.semantics == Semantics::Acquire => {
+            let (scope, map) = (op.scope, op.address.as_ref().map(|map| d.address(map)));
+            d.emit_fallible(move |m| {
+                m.fenced(scope, Some(Semantics::Acquire));
+                m.fenced_proxy(&[ProxyFence::MapAcquire]);
+                if let Some(map) = &map {
+                    m.acquired_maps(&m.addresses(map));
+                }
+                Ok(())
+            });
         }
         Op::FenceProxyTensormap(op) => {
-            let fences: &[ProxyFence] = match op.semantics {
-                Semantics::Acquire => &[ProxyFence::MapAcquire],
-                _ => &[ProxyFence::MapRelease],
-            };
-            proxy_fence(d, Some((op.scope, op.semantics)), fences);
+            let scope = op.scope;
+            d.emit_fallible(move |m| {
+                m.fenced_proxy(&[ProxyFence::MapRelease]);
+                m.fenced(scope, Some(Semantics::Release));
+                Ok(())
+            });
         }
         Op::MembarProxy(_) | Op::FenceProxy(_) | Op::FenceProxyAsync(_) => d.emit_nothing(),
         Op::Nanosleep(_) => d.emit_fallible(|m| {
@@ -65,22 +77,9 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     true
 }
 
-/// Fences between threads and other proxies, which may be between threads, too.
-fn proxy_fence(d: &mut Decoder<'_, '_>, threads: Option<(Scope, Semantics)>, fences: &'static [ProxyFence]) {
+fn proxy_fence(d: &mut Decoder<'_, '_>, fences: &'static [ProxyFence]) {
     d.emit_fallible(move |m| {
-        // What a thread acquires is covered, and it releases what is covered.
-        match threads {
-            Some((scope, Semantics::Acquire)) => {
-                m.fenced(scope, Some(Semantics::Acquire));
-                m.fenced_proxy(fences);
-            }
-            _ => {
-                m.fenced_proxy(fences);
-                if let Some((scope, semantics)) = threads {
-                    m.fenced(scope, Some(semantics));
-                }
-            }
-        }
+        m.fenced_proxy(fences);
         Ok(())
     });
 }

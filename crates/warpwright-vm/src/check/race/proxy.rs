@@ -4,11 +4,11 @@
 //!
 //! Of each word the last write of a thread is remembered, in programs that have bulk copies. What a thread knows has a
 //! part that a proxy fence covers ([`Known::fenced`](super::knowledge::Known)): a fence takes all into it that its
-//! thread knows, and it travels with knowledge; one that acquires takes what fences that release have covered. An access
-//! through the other proxy needs the write to be in that part of what its thread knows. A write that the thread does not
-//! know at all is a race, which is found otherwise. What the asynchronous proxy wrote itself needs no fence, nor does what
-//! a thread read before it is overwritten: that is how pipelines are built. What a thread wrote needs one before it is
-//! overwritten by the letter only: compilers reuse memory without.
+//! thread knows, and it travels with knowledge; one that acquires takes what fences that release have covered, and marks
+//! the map that it names. An access through the other proxy needs the write to be in that part of what its thread knows.
+//! A write that the thread does not know at all is a race, which is found otherwise. What the asynchronous proxy wrote
+//! itself needs no fence, nor does what a thread read before it is overwritten: that is how pipelines are built. What a
+//! thread wrote needs one before it is overwritten by the letter only: compilers reuse memory without.
 
 use super::entry::lanes;
 use super::knowledge::{AGENTS, thread};
@@ -33,6 +33,8 @@ pub(super) struct Written {
     pub(super) warp: u8,
     pub(super) lane: u8,
     is_atomic: bool,
+    /// It is part of a tensor map that somebody has acquired since.
+    is_acquired: bool,
 }
 
 type Rows = HashMap<u64, [Written; ROW]>;
@@ -89,9 +91,33 @@ impl BlockRaces {
                 warp,
                 lane: lane as u8,
                 is_atomic: access.kind == AccessKind::Atomic,
+                is_acquired: false,
             };
             self.with_words(launch, access.address(lane), access.bytes, |word| *word = written);
         }
+    }
+
+    /// A lane acquires a tensor map: what it knows to be released of it.
+    pub(crate) fn acquired_map(
+        &mut self,
+        launch: &LaunchRaces,
+        warp: u8,
+        lane: u32,
+        (address, bytes): (u64, u32),
+    ) {
+        let mut writes: Vec<Written> = Vec::new();
+        self.with_words(Some(launch), address, bytes, |word| {
+            if word.clock != 0 && writes.last().is_none_or(|last| !last.is_same(word)) {
+                writes.push(*word);
+            }
+        });
+        writes.retain(|written| {
+            self.clocks.knows(warp, lane, written)
+                && self.clocks.is_fenced(warp, lane, ProxyFence::MapRelease, written)
+        });
+        self.with_words(Some(launch), address, bytes, |word| {
+            word.is_acquired |= writes.iter().any(|written| written.is_same(word));
+        });
     }
 
     /// Another proxy accesses memory for lanes: the fence that is missing behind a write, if there is such a write, the
@@ -118,7 +144,10 @@ impl BlockRaces {
             });
             let clocks = &self.clocks;
             let missing = |written: &Written| {
-                let is_open = |fence: &ProxyFence| !clocks.is_fenced(access.warp, lane, *fence, written);
+                let is_open = |&fence: &ProxyFence| {
+                    let is_of_another = fence == ProxyFence::MapAcquire && !written.is_acquired;
+                    is_of_another || !clocks.is_fenced(access.warp, lane, fence, written)
+                };
                 let is_looked_for = !only_writes || self.mode == Mode::Strict;
                 let knows = is_looked_for && clocks.knows(access.warp, lane, written);
                 needed(access.kind, space).iter().copied().find(is_open).filter(|_| knows)
