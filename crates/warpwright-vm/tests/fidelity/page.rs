@@ -1,6 +1,6 @@
 //! `docs/fidelity.md`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use warpwright_vm::fidelity::{Class, Forms};
 
@@ -39,7 +39,7 @@ pub(super) fn page(forms: impl Iterator<Item = Forms>) -> String {
     let mut by_opcode: BTreeMap<&str, Vec<Forms>> = BTreeMap::new();
     for forms in forms {
         let count = forms.each().len();
-        for class in Vec::from_iter(forms.verdicts.iter().map(|(fidelity, _)| fidelity.class)) {
+        for class in BTreeSet::from_iter(forms.verdicts.iter().map(|(fidelity, _)| fidelity.class)) {
             *counts.entry(class).or_default() += count;
         }
         by_opcode.entry(forms.pattern.split('.').next().unwrap_or_default()).or_default().push(forms);
