@@ -2,7 +2,9 @@
 
 use std::fs;
 use warpwright_vm::render::Renderer;
-use warpwright_vm::{Arg, Checks, Device, DeviceConfig, LaunchConfig, Options, Report, Schedule};
+use warpwright_vm::{
+    Arg, Between, Checks, Device, DeviceConfig, FindingKind, LaunchConfig, Options, Report, Schedule,
+};
 
 fn run(text: &str, kernel: &str, threads: u32, args: &[Arg], device: &Device) -> Report {
     let module = device.load_ptx(text).unwrap();
@@ -189,4 +191,42 @@ error[trap]: all threads of the block that have not exited wait at barriers; bar
    = note: line 14 is wait.cu:6
    = note: kernel `k` did not run to its end"
     );
+}
+
+/// A copy that one thread starts, and nobody waits for; all meet, and a thread of another warp reads.
+const NOT_WAITED_FOR: &str = "\
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry copies(.param .u64 data)
+{
+    .shared .align 16 .b8 tile[16];
+    .reg .pred %p1;
+    .reg .b32 %r<4>;
+    .reg .b64 %rd<2>;
+    ld.param.u64 %rd1, [data];
+    mov.u32 %r1, %tid.x;
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 cp.async.cg.shared.global [tile], [%rd1], 16;
+    bar.sync 0;
+    setp.eq.u32 %p1, %r1, 32;
+    @%p1 ld.shared.u32 %r2, [tile];
+    @%p1 st.global.u32 [%rd1+16], %r2;
+    ret;
+}
+";
+
+#[test]
+fn the_advice_for_a_copy_that_others_meet_is_to_wait_for_it() {
+    let device = Device::new(DeviceConfig::default()).unwrap();
+    let buffer = device.alloc_zeros::<u32>(8).unwrap();
+    let report = run(NOT_WAITED_FOR, "copies", 64, &[Arg::buffer(&buffer)], &device);
+    let [finding] = &report.findings[..] else { panic!("{report}") };
+    let FindingKind::Race { hazard, between: Between::Warps, space, same_value } = finding.kind else {
+        panic!("{report}")
+    };
+    // They have met: a barrier is not what is missing.
+    let of_a_copy = FindingKind::Race { hazard, between: Between::Copy, space, same_value };
+    assert_eq!(finding.advice(), of_a_copy.advice());
+    assert_ne!(finding.advice(), finding.kind.advice());
 }

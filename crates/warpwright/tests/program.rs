@@ -266,3 +266,25 @@ fn referee_becomes_the_python_that_has_the_package() {
         assert_eq!(output.stderr.is_empty(), code == 5);
     }
 }
+
+#[test]
+fn fidelity_shows_what_is_asked_for_also_if_that_is_nothing() {
+    let all = run(&["fidelity", "tensormap", "--json"]);
+    assert_eq!(status(&all), 0);
+    assert_eq!(json(&all)["forms"].as_array().unwrap().len(), 24);
+    // All of them are executed there, and none of those that replace a field exists without the `a`.
+    for (arguments, form) in [
+        (["--sm", "90a", "--class", "refused"], "tensormap"),
+        (["--sm", "90", "--class", "exact"], "tensormap.replace"),
+    ] {
+        let none = run(&[&["fidelity", form, "--json"][..], &arguments].concat());
+        assert_eq!(
+            (status(&none), json(&none)["forms"].as_array().map(Vec::len)),
+            (0, Some(0)),
+            "{arguments:?}"
+        );
+        let none = run(&[&["fidelity", form][..], &arguments].concat());
+        assert_eq!((status(&none), stdout(&none).lines().count()), (0, 1), "{arguments:?}");
+    }
+    assert_eq!(status(&run(&["fidelity", "tensormapp"])), 2);
+}

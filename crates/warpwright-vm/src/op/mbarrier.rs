@@ -235,7 +235,7 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         }
         Op::MbarrierArrive(op) => arrive!(op, leaves: false),
         Op::MbarrierArriveDrop(op) => arrive!(op, leaves: true),
-        // Fabric operations alone make reports, and there are none: both types of phases complete together.
+        // No operation that is executed makes a report: both types of phases complete together.
         Op::MbarrierTestWait(op) => {
             let (at, wait) = wait!(op);
             d.emit_boxed(move |m, _| m.test_mbarrier(at, wait).0);

@@ -144,13 +144,14 @@ impl BlockRaces {
             });
             let clocks = &self.clocks;
             let missing = |written: &Written| {
-                let is_open = |&fence: &ProxyFence| {
-                    let is_of_another = fence == ProxyFence::MapAcquire && !written.is_acquired;
-                    is_of_another || !clocks.is_fenced(access.warp, lane, fence, written)
-                };
                 let is_looked_for = !only_writes || self.mode == Mode::Strict;
-                let knows = is_looked_for && clocks.knows(access.warp, lane, written);
-                needed(access.kind, space).iter().copied().find(is_open).filter(|_| knows)
+                if !is_looked_for || !clocks.knows(access.warp, lane, written) {
+                    return None;
+                }
+                needed(access.kind, space).iter().copied().find(|&fence| {
+                    let is_of_another_map = fence == ProxyFence::MapAcquire && !written.is_acquired;
+                    is_of_another_map || !clocks.is_fenced(access.warp, lane, fence, written)
+                })
             };
             let meets = |written: &Written| Some((missing(written)?, *written, lane, address));
             found = found.or_else(|| others.iter().find_map(meets));
