@@ -48,6 +48,11 @@ pub(crate) const RULES: &[Rule] = rules! {
             "The addresses are reserved, and no memory is mapped there: map it before the launch."
         "no-access" Error "Access that the device was not granted"
             "Memory is mapped there, and the device was given no access to it."
+        "multimem-address" Error "Access to a multimem address by an ordinary instruction"
+            "A multimem address stands for memory of a multicast object, and `multimem` instructions alone may access it. Others \
+             take the address where the memory itself is mapped."
+        "no-multimem-address" Error "`multimem` instruction at an address that is no multimem address"
+            "The address must be where a multicast object is mapped (`cuMulticastCreate`, `cuMemMap`), not that of its memory."
         "bad-handle" Error "Texture or surface handle that does not exist"
             "The handle is that of no texture or surface of this device, or of one that was destroyed."
         "tensor-memory-leak" Error "Tensor memory that is not freed"

@@ -431,6 +431,8 @@ fn rules_are_known() {
         FaultKind::BadHandle,
         FaultKind::Constant,
         FaultKind::OtherLanes,
+        FaultKind::Multimem,
+        FaultKind::NotMultimem,
     ];
     let space = SpaceKind::Shared;
     let (hazard, between) = (Hazard::WriteAfterWrite, Between::Warps);

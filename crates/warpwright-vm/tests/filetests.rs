@@ -12,7 +12,8 @@
 //!   `budget=INSTRUCTIONS`, `sm=90` and `tensor-core=MODEL`.
 //! - Arguments stand in the order of the parameters: a scalar `TYPE:VALUE`, `null`, a structure
 //!   `raw:HEX`, a buffer `TYPE[…]`, or `freed:TYPE[…]` for one that the host has freed. `=> […]` after
-//!   a buffer says its contents afterwards; `-> TYPE[…]` is a buffer that is not initialised, with its
+//!   a buffer says its contents afterwards; `multimem:N` is the multimem address of the buffer that is
+//!   argument N, and `multimem:none` one of no memory; `-> TYPE[…]` is a buffer that is not initialised, with its
 //!   contents afterwards.
 //! - Numbers are decimal, or the bits in hexadecimal; `inf`; `nan` for any NaN; `_` for whatever comes
 //!   out; `?` for an element that is not initialised; `1.5~1e-3` and `1.5~2ulp` with a tolerance.

@@ -42,6 +42,7 @@ mod lookup;
 mod memory;
 mod missing;
 mod module;
+mod multicast;
 mod node;
 mod node_params;
 mod object;
@@ -78,7 +79,7 @@ macro_rules! groups {
 
 groups! {
     any_node array capture condition context copy copy_rows device edges error event fill function graph graph_memory host
-    init launch library lookup memory module node node_params object pointer pool primary reference stream tensor_map
+    init launch library lookup memory module multicast node node_params object pointer pool primary reference stream tensor_map
     texture virtual_memory
 }
 

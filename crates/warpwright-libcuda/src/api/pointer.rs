@@ -70,10 +70,10 @@ fn find(address: u64) -> Result<Option<Known>> {
             return Ok(Some(Known { is_unmapped: true, device: NO_DEVICE, ..range }));
         };
         return Ok(Some(Known {
-            device: mapped.physical.ordinal,
-            id: mapped.physical.id,
+            device: mapped.ordinal,
+            id: mapped.memory.id(),
             mapping: Some((mapped.base, mapped.bytes)),
-            handle_types: mapped.physical.is_shareable.into(),
+            handle_types: mapped.memory.is_shareable().into(),
             given: Some(mapped.access),
             ..range
         }));

@@ -1,7 +1,7 @@
 //! Virtual memory management: reserved addresses, physical memory, and which is mapped where.
 
 use super::entries;
-use crate::engine::{self, GRANULARITY, PHYSICAL, Physical, release_physical, reservations};
+use crate::engine::{self, GRANULARITY, Mappable, PHYSICAL, Physical, release_physical, reservations};
 use crate::graph::guard;
 use crate::report::log;
 use crate::state::state;
@@ -104,7 +104,7 @@ entries! {
         if offset != 0 || flags != 0 {
             return Err(Status::INVALID_VALUE);
         }
-        reservations().map(address, bytes as u64, &PHYSICAL.get(handle.0)?.physical)
+        reservations().map(address, bytes as u64, &PHYSICAL.get(handle.0)?.memory)
     }
 
     /// Unmaps memory, after all operations are complete: of one or several mappings, whole.
@@ -142,7 +142,7 @@ entries! {
         let device = state()?.device(location.id)?;
         let mapped = reservations().find(address).and_then(|found| found.mapped(address));
         let mapped = mapped.ok_or(Status::INVALID_VALUE)?;
-        let is_its = mapped.physical.ordinal == device.ordinal;
+        let is_its = mapped.ordinal == device.ordinal;
         let access = if is_its { mapped.access } else { CUmemAccess_flags::NONE };
         flags.set(c_ulonglong::from(access.0.unsigned_abs()))
     }
@@ -162,7 +162,8 @@ entries! {
         prop: Out<CUmemAllocationProp>, handle: CUmemGenericAllocationHandle
     ) {
         prop.required()?;
-        let physical = &PHYSICAL.get(handle.0)?.physical;
+        let found = PHYSICAL.get(handle.0)?;
+        let physical = found.memory.physical()?;
         prop.set(CUmemAllocationProp {
             kind: CUmemAllocationType::PINNED,
             requestedHandleTypes: match physical.is_shareable {
@@ -188,7 +189,12 @@ entries! {
     ) {
         to.required()?;
         check_handle_type(kind)?;
-        let physical = &PHYSICAL.get(handle.0)?.physical;
+        let found = PHYSICAL.get(handle.0)?;
+        if let Mappable::Multicast(_) = found.memory {
+            log::misuse(&"multicast objects are not shared with other processes");
+            return Err(Status::NOT_SUPPORTED);
+        }
+        let physical = found.memory.physical()?;
         if flags != 0 {
             return Err(Status::INVALID_VALUE);
         }

@@ -42,7 +42,7 @@ impl Mapping {
         }
         let physical = reservations().find(address).and_then(|reservation| reservation.mapped(address));
         if let Some(mapped) = physical {
-            return Mapping::Device { ordinal: mapped.physical.ordinal, context: None };
+            return Mapping::Device { ordinal: mapped.ordinal, context: None };
         }
         let on = |engine: &Arc<Engine>| {
             let block = engine.memory.find(address);
@@ -129,7 +129,7 @@ fn find_bytes(address: u64, bytes: u64) -> Result<Bytes> {
             return found.map(|(span, is_gone)| Bytes::new(span).until_released(Some(is_gone)));
         }
         // Every device knows reserved addresses; one has the memory.
-        if physical.as_ref().is_some_and(|mapped| mapped.physical.ordinal != engine.ordinal) {
+        if physical.as_ref().is_some_and(|mapped| mapped.ordinal != engine.ordinal) {
             continue;
         }
         if let Ok(span) = engine.vm().span(address, bytes) {

@@ -13,6 +13,7 @@ mod copy;
 mod event;
 mod host;
 mod memory;
+mod multicast;
 mod pages;
 mod pool;
 mod stream;
@@ -30,9 +31,12 @@ pub(crate) use copy::issue;
 pub(crate) use event::{CapturedEvent, EVENTS, Event, Recorded, record, record_outside};
 pub(crate) use host::{Asker, HostKind, ManagedVariable, hosts};
 pub(crate) use memory::{Block, BlockKind, GraphMemory};
+pub(crate) use multicast::Multicast;
 pub(crate) use pool::{POOLS, Pool, Usage};
 pub(crate) use stream::{Recorder, STREAMS, Stream};
-pub(crate) use virtual_memory::{GRANULARITY, PHYSICAL, Physical, release as release_physical, reservations};
+pub(crate) use virtual_memory::{
+    GRANULARITY, Mappable, PHYSICAL, Physical, release as release_physical, reservations,
+};
 
 use crate::report::log;
 use crate::state::{Context, settings, state};

@@ -11,6 +11,7 @@
 //! window                 │ file A │ nothing │ file B   │ nothing    │
 //! ```
 
+use super::multicast::{self, Multicast, Piece};
 use super::pages::Pages;
 use super::{Engine, engines, memory, status};
 use crate::lock;
@@ -50,14 +51,76 @@ pub(crate) struct Physical {
     _claim: Option<Claim>,
 }
 
-/// A handle of physical memory. Each is released as often as it was given out.
-pub(crate) struct PhysicalHandle {
-    pub(crate) physical: Arc<Physical>,
+/// What can be mapped at reserved addresses.
+#[derive(Clone)]
+pub(crate) enum Mappable {
+    Physical(Arc<Physical>),
+    Multicast(Arc<Multicast>),
+}
+
+impl Mappable {
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Mappable::Physical(physical) => physical.bytes,
+            Mappable::Multicast(object) => object.bytes,
+        }
+    }
+
+    /// The device, as soon as there is one.
+    pub(crate) fn ordinal(&self) -> Result<i32> {
+        match self {
+            Mappable::Physical(physical) => Ok(physical.ordinal),
+            Mappable::Multicast(object) => object.device(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        match self {
+            Mappable::Physical(physical) => physical.id,
+            Mappable::Multicast(object) => object.id,
+        }
+    }
+
+    pub(crate) fn is_shareable(&self) -> bool {
+        matches!(self, Mappable::Physical(physical) if physical.is_shareable)
+    }
+
+    /// The physical memory, which it must be.
+    pub(crate) fn physical(&self) -> Result<&Arc<Physical>> {
+        match self {
+            Mappable::Physical(physical) => Ok(physical),
+            Mappable::Multicast(_) => {
+                log::misuse(&"the handle is that of a multicast object: the function takes physical memory");
+                Err(Status::INVALID_VALUE)
+            }
+        }
+    }
+
+    /// The multicast object, which it must be.
+    pub(crate) fn multicast(&self) -> Result<&Arc<Multicast>> {
+        match self {
+            Mappable::Multicast(object) => Ok(object),
+            Mappable::Physical(_) => {
+                log::misuse(&"the handle is that of physical memory: the function takes a multicast object");
+                Err(Status::INVALID_VALUE)
+            }
+        }
+    }
+
+    /// A new handle.
+    pub(super) fn hand_out(self) -> Result<usize> {
+        PHYSICAL.insert(Arc::new(MemoryHandle { memory: self, given: Mutex::new(1) }))
+    }
+}
+
+/// A handle of what can be mapped. Each is released as often as it was given out.
+pub(crate) struct MemoryHandle {
+    pub(crate) memory: Mappable,
     given: Mutex<u32>,
 }
 
-/// All handles of physical memory.
-pub(crate) static PHYSICAL: Handles<PhysicalHandle> = Handles::new(Kind::Physical);
+/// All handles of what can be mapped.
+pub(crate) static PHYSICAL: Handles<MemoryHandle> = Handles::new(Kind::Physical);
 
 impl Physical {
     /// New memory of a device, zero. Returns its handle.
@@ -76,7 +139,8 @@ impl Physical {
         let file = File::from(unsafe { OwnedFd::from_raw_fd(file) });
         file.set_len(bytes).map_err(|_| Status::OUT_OF_MEMORY)?;
         let (ordinal, id) = (engine.ordinal, memory::next_id());
-        hand_out(Physical { bytes, ordinal, is_shareable, id, file, _claim: Some(claim) })
+        let physical = Physical { bytes, ordinal, is_shareable, id, file, _claim: Some(claim) };
+        Mappable::Physical(Arc::new(physical)).hand_out()
     }
 
     /// The memory behind a file descriptor, which stays the client's. Returns its handle.
@@ -92,7 +156,9 @@ impl Physical {
         let file = unsafe { BorrowedFd::borrow_raw(file) };
         let file = File::from(file.try_clone_to_owned().map_err(|_| Status::OPERATING_SYSTEM)?);
         let bytes = file.metadata().map_err(|_| Status::OPERATING_SYSTEM)?.len();
-        hand_out(Physical { bytes, ordinal, is_shareable: true, id: memory::next_id(), file, _claim: None })
+        let id = memory::next_id();
+        let physical = Physical { bytes, ordinal, is_shareable: true, id, file, _claim: None };
+        Mappable::Physical(Arc::new(physical)).hand_out()
     }
 
     /// A new file descriptor, which is the client's.
@@ -106,14 +172,10 @@ impl Physical {
     }
 }
 
-fn hand_out(physical: Physical) -> Result<usize> {
-    PHYSICAL.insert(Arc::new(PhysicalHandle { physical: Arc::new(physical), given: Mutex::new(1) }))
-}
-
 /// Releases a handle, which ends with its last release; the memory stays where it is mapped.
 pub(crate) fn release(handle: usize) -> Result<()> {
-    let physical = PHYSICAL.get(handle)?;
-    let mut given = lock(&physical.given);
+    let found = PHYSICAL.get(handle)?;
+    let mut given = lock(&found.given);
     *given -= 1;
     if *given == 0 {
         PHYSICAL.remove(handle)?;
@@ -135,21 +197,27 @@ impl AsRef<[AtomicU32]> for Window {
 
 /// Memory that is mapped at reserved addresses.
 #[derive(Clone)]
-pub(crate) struct MappedPhysical {
+pub(crate) struct Mapped {
     pub(crate) base: u64,
     pub(crate) bytes: u64,
-    pub(crate) physical: Arc<Physical>,
+    pub(crate) memory: Mappable,
+    /// The memory's device.
+    pub(crate) ordinal: i32,
     /// Given by the client: to the memory's own device.
     pub(crate) access: CUmemAccess_flags,
 }
 
-impl MappedPhysical {
+impl Mapped {
     fn access_of(&self, ordinal: i32) -> PageAccess {
         match self.access {
-            CUmemAccess_flags::READ if ordinal == self.physical.ordinal => PageAccess::Read,
-            CUmemAccess_flags::READWRITE if ordinal == self.physical.ordinal => PageAccess::ReadWrite,
+            CUmemAccess_flags::READ if ordinal == self.ordinal => PageAccess::Read,
+            CUmemAccess_flags::READWRITE if ordinal == self.ordinal => PageAccess::ReadWrite,
             _ => PageAccess::None,
         }
+    }
+
+    fn is_multicast(&self) -> bool {
+        matches!(self.memory, Mappable::Multicast(_))
     }
 }
 
@@ -167,7 +235,7 @@ pub(crate) struct Reservation {
 
 #[derive(Default)]
 struct State {
-    mapped: BTreeMap<u64, MappedPhysical>,
+    mapped: BTreeMap<u64, Mapped>,
     devices: Vec<(i32, Reserved)>,
 }
 
@@ -186,19 +254,37 @@ impl State {
 }
 
 impl Reservation {
+    /// Reserves addresses, from `wish` on if they are free, and otherwise anywhere. No device knows them yet.
+    pub(super) fn new(bytes: u64, align: u64, wish: u64) -> Result<Reservation> {
+        let size = usize::try_from(bytes).map_err(|_| Status::OUT_OF_MEMORY)?;
+        let align = usize::try_from(align.max(GRANULARITY)).map_err(|_| Status::INVALID_VALUE)?;
+        let addresses = Pages::addresses(size, align, usize::try_from(wish).unwrap_or(0))?;
+        let window = Window(Pages::sparse(size)?, size);
+        let (made_by, id) = (calls::current(), memory::next_id());
+        Ok(Reservation {
+            base: addresses.first() as u64,
+            bytes,
+            made_by,
+            name: format!("reservation {id} ({made_by})"),
+            state: Mutex::default(),
+            window: Arc::new(window),
+            _addresses: addresses,
+        })
+    }
+
     fn contains(&self, address: u64, bytes: u64) -> bool {
         address >= self.base && address.checked_add(bytes).is_some_and(|end| end <= self.base + self.bytes)
     }
 
     /// The memory that is mapped at an address.
-    pub(crate) fn mapped(&self, address: u64) -> Option<MappedPhysical> {
+    pub(crate) fn mapped(&self, address: u64) -> Option<Mapped> {
         let state = lock(&self.state);
         let (_, mapped) = state.mapped.range(..=address).next_back()?;
         (address - mapped.base < mapped.bytes).then(|| mapped.clone())
     }
 
     /// A device gets to know the addresses, and what is mapped there.
-    fn map_into(&self, engine: &Engine) -> Result<()> {
+    pub(super) fn map_into(&self, engine: &Engine) -> Result<()> {
         let mut state = lock(&self.state);
         if state.devices.iter().any(|(ordinal, _)| *ordinal == engine.ordinal) {
             return Ok(());
@@ -213,8 +299,9 @@ impl Reservation {
         Ok(())
     }
 
-    /// Maps the beginning of physical memory.
-    fn map(&self, address: u64, bytes: u64, physical: &Arc<Physical>) -> Result<()> {
+    /// Maps the beginning of memory.
+    pub(super) fn map(&self, address: u64, bytes: u64, memory: &Mappable) -> Result<()> {
+        let ordinal = memory.ordinal()?;
         let mut state = lock(&self.state);
         let before = state.mapped.range(..address + bytes).next_back();
         if before.is_some_and(|(_, mapped)| mapped.base + mapped.bytes > address) {
@@ -222,36 +309,44 @@ impl Reservation {
             return Err(Status::INVALID_VALUE);
         }
         let offset = address - self.base;
-        self.window.0.replace(offset as usize, bytes as usize, Some(physical.file.as_fd()))?;
-        let mapped = MappedPhysical {
-            base: address,
-            bytes,
-            physical: physical.clone(),
-            access: CUmemAccess_flags::NONE,
-        };
+        if let Mappable::Physical(physical) = memory {
+            self.window.0.replace(offset as usize, bytes as usize, Some(physical.file.as_fd()))?;
+        }
+        let (memory, access) = (memory.clone(), CUmemAccess_flags::NONE);
+        let mapped = Mapped { base: address, bytes, memory, ordinal, access };
         state.mapped.insert(address, mapped);
         state.show(self.base, address)
     }
 
-    /// Unmaps whole mappings.
-    fn unmap(&self, address: u64, bytes: u64) -> Result<()> {
+    /// Unmaps whole mappings. Returns what was mapped, which may go with that.
+    fn unmap(&self, address: u64, bytes: u64) -> Result<Vec<Mapped>> {
         let mut state = lock(&self.state);
+        let mut all = Vec::new();
         for at in state.whole(address, bytes)? {
             let Some(gone) = state.mapped.remove(&at) else { continue };
             let offset = at - self.base;
             for (_, reserved) in &state.devices {
                 reserved.set(offset, gone.bytes, PageAccess::Unmapped).map_err(|error| status(&error))?;
             }
-            self.window.0.replace(offset as usize, gone.bytes as usize, None)?;
+            if !gone.is_multicast() {
+                self.window.0.replace(offset as usize, gone.bytes as usize, None)?;
+            }
+            all.push(gone);
         }
-        Ok(())
+        Ok(all)
     }
 
     /// Sets the access of whole mappings for a device.
-    fn set_access(&self, address: u64, bytes: u64, ordinal: i32, access: CUmemAccess_flags) -> Result<()> {
+    pub(super) fn set_access(
+        &self,
+        address: u64,
+        bytes: u64,
+        ordinal: i32,
+        access: CUmemAccess_flags,
+    ) -> Result<()> {
         let mut state = lock(&self.state);
         let whole = state.whole(address, bytes)?;
-        let is_of_another = |at: &u64| state.mapped.get(at).is_some_and(|m| m.physical.ordinal != ordinal);
+        let is_of_another = |at: &u64| state.mapped.get(at).is_some_and(|m| m.ordinal != ordinal);
         if whole.iter().any(is_of_another) {
             if access == CUmemAccess_flags::NONE {
                 return Ok(());
@@ -260,6 +355,11 @@ impl Reservation {
                 &"virtual GPUs do not access one another's memory: give access to the memory's device",
             );
             return Err(Status::INVALID_DEVICE);
+        }
+        let is_multicast = |at: &u64| state.mapped.get(at).is_some_and(Mapped::is_multicast);
+        if access == CUmemAccess_flags::READ && whole.iter().any(is_multicast) {
+            log::misuse(&"access to a multicast object for reading alone is not supported: give it for both");
+            return Err(Status::NOT_SUPPORTED);
         }
         for at in whole {
             if let Some(mapped) = state.mapped.get_mut(&at) {
@@ -271,10 +371,55 @@ impl Reservation {
     }
 }
 
+impl Reservation {
+    /// Shows the devices where the multicast objects that are mapped here lead.
+    pub(super) fn show_multicast(&self) -> Result<()> {
+        let objects: Vec<(u64, Arc<Multicast>)> = lock(&self.state)
+            .mapped
+            .values()
+            .filter_map(|mapped| match &mapped.memory {
+                Mappable::Multicast(object) => Some((mapped.base, object.clone())),
+                Mappable::Physical(_) => None,
+            })
+            .collect();
+        for (base, object) in objects {
+            let pieces = object.pieces()?;
+            let state = lock(&self.state);
+            let Some(mapped) = state.mapped.get(&base).filter(|mapped| mapped.memory.id() == object.id)
+            else {
+                continue;
+            };
+            if mapped.access != CUmemAccess_flags::READWRITE {
+                continue;
+            }
+            let of_its_device = state.devices.iter().find(|(ordinal, _)| *ordinal == mapped.ordinal);
+            let Some((_, reserved)) = of_its_device else { continue };
+            let at = base - self.base;
+            let set = |offset: u64, end: u64, access| {
+                let (offset, end) = (offset.min(mapped.bytes), end.min(mapped.bytes));
+                let set = reserved.set(at + offset, end - offset, access);
+                if offset == end { Ok(()) } else { set.map_err(|error| status(&error)) }
+            };
+            let mut done = 0;
+            for Piece { offset, bytes, target } in pieces {
+                set(done, offset, PageAccess::Unmapped)?;
+                done = offset + bytes;
+                let distance = target.wrapping_sub(base + offset);
+                set(offset, done, PageAccess::Multimem { distance })?;
+            }
+            set(done, mapped.bytes, PageAccess::Unmapped)?;
+        }
+        Ok(())
+    }
+}
+
 impl State {
-    /// Shows the devices a mapping as it is.
+    /// Shows the devices a mapping as it is. Where a multicast object leads is shown apart.
     fn show(&self, base: u64, address: u64) -> Result<()> {
         let Some(mapped) = self.mapped.get(&address) else { return Ok(()) };
+        if mapped.is_multicast() && mapped.access != CUmemAccess_flags::NONE {
+            return Ok(());
+        }
         self.devices.iter().try_for_each(|(ordinal, reserved)| {
             let access = mapped.access_of(*ordinal);
             reserved.set(address - base, mapped.bytes, access).map_err(|error| status(&error))
@@ -296,20 +441,7 @@ pub(crate) fn reservations() -> &'static Reservations {
 impl Reservations {
     /// Reserves addresses, from `wish` on if they are free, and otherwise anywhere.
     pub(crate) fn reserve(&self, bytes: u64, align: u64, wish: u64) -> Result<u64> {
-        let size = usize::try_from(bytes).map_err(|_| Status::OUT_OF_MEMORY)?;
-        let align = usize::try_from(align.max(GRANULARITY)).map_err(|_| Status::INVALID_VALUE)?;
-        let addresses = Pages::addresses(size, align, usize::try_from(wish).unwrap_or(0))?;
-        let window = Window(Pages::sparse(size)?, size);
-        let (made_by, id) = (calls::current(), memory::next_id());
-        let reservation = Arc::new(Reservation {
-            base: addresses.first() as u64,
-            bytes,
-            made_by,
-            name: format!("reservation {id} ({made_by})"),
-            state: Mutex::default(),
-            window: Arc::new(window),
-            _addresses: addresses,
-        });
+        let reservation = Arc::new(Reservation::new(bytes, align, wish)?);
         // First the one and then the other, as for memory of the host.
         lock(&self.all).insert(reservation.base, reservation.clone());
         let known = engines().and_then(|all| all.iter().try_for_each(|engine| reservation.map_into(engine)));
@@ -350,13 +482,13 @@ impl Reservations {
         })
     }
 
-    /// Maps the beginning of physical memory at reserved addresses.
-    pub(crate) fn map(&self, address: u64, bytes: u64, physical: &Arc<Physical>) -> Result<()> {
+    /// Maps the beginning of memory at reserved addresses.
+    pub(crate) fn map(&self, address: u64, bytes: u64, memory: &Mappable) -> Result<()> {
         let is_whole = address.is_multiple_of(GRANULARITY) && bytes.is_multiple_of(GRANULARITY) && bytes > 0;
-        if !is_whole || bytes > physical.bytes {
+        if !is_whole || bytes > memory.bytes() {
             return Err(Status::INVALID_VALUE);
         }
-        self.of(address, bytes)?.map(address, bytes, physical)
+        self.of(address, bytes)?.map(address, bytes, memory)
     }
 
     /// Unmaps whole mappings, after waiting for the devices.
@@ -364,7 +496,10 @@ impl Reservations {
         let reservation = self.of(address, bytes)?;
         lock(&reservation.state).whole(address, bytes)?;
         engines()?.iter().for_each(|engine| engine.drain());
-        reservation.unmap(address, bytes)
+        let gone = reservation.unmap(address, bytes)?;
+        let shown = multicast::show_all();
+        drop(gone);
+        shown
     }
 
     /// Sets the access of whole mappings for a device.
@@ -375,21 +510,35 @@ impl Reservations {
         ordinal: i32,
         access: CUmemAccess_flags,
     ) -> Result<()> {
-        self.of(address, bytes)?.set_access(address, bytes, ordinal, access)
+        self.of(address, bytes)?.set_access(address, bytes, ordinal, access)?;
+        multicast::show_all()
     }
 
     /// A handle of the memory that is mapped at an address: the one that it has, or a new one.
     pub(crate) fn retain(&self, address: u64) -> Result<usize> {
         let found = self.find(address).and_then(|found| found.mapped(address));
-        let physical = found.ok_or(Status::INVALID_VALUE)?.physical;
-        let known = PHYSICAL.handles(|handle| Arc::ptr_eq(&handle.physical, &physical));
+        let memory = found.ok_or(Status::INVALID_VALUE)?.memory;
+        let known = PHYSICAL.handles(|handle| handle.memory.id() == memory.id());
         if let Some(handle) = known.first()
             && let Ok(found) = PHYSICAL.find(*handle)
         {
             *lock(&found.given) += 1;
             return Ok(*handle);
         }
-        PHYSICAL.insert(Arc::new(PhysicalHandle { physical, given: Mutex::new(1) }))
+        memory.hand_out()
+    }
+
+    /// Where some bytes of physical memory are mapped for reading and writing.
+    pub(super) fn address_of(&self, physical: &Arc<Physical>, offset: u64, bytes: u64) -> Option<u64> {
+        self.alive().iter().find_map(|reservation| {
+            let state = lock(&reservation.state);
+            let is_it = |mapped: &&Mapped| {
+                mapped.memory.id() == physical.id
+                    && mapped.access == CUmemAccess_flags::READWRITE
+                    && offset + bytes <= mapped.bytes
+            };
+            state.mapped.values().find(is_it).map(|mapped| mapped.base + offset)
+        })
     }
 
     /// A device that starts gets to know all of it.

@@ -4,7 +4,8 @@ use super::calls::Call;
 use super::sink;
 use crate::code::{LIBRARIES, LINKS, MODULES};
 use crate::engine::{
-    ARRAYS, EVENTS, HostKind, MIPMAPPED_ARRAYS, OBJECTS, PHYSICAL, POOLS, STREAMS, hosts, reservations,
+    ARRAYS, EVENTS, HostKind, MIPMAPPED_ARRAYS, Mappable, OBJECTS, PHYSICAL, POOLS, STREAMS, hosts,
+    reservations,
 };
 use crate::graph::{EXECS, GRAPHS, USER_OBJECTS};
 use crate::lock;
@@ -66,7 +67,11 @@ pub(crate) fn alive() -> Vec<LiveObject> {
         keep(what, memory.bytes, Some(memory.context), memory.made_by);
     }
     for memory in PHYSICAL.alive() {
-        keep("physical memory", memory.object.physical.bytes, None, memory.made_by);
+        let what = match memory.object.memory {
+            Mappable::Physical(_) => "physical memory",
+            Mappable::Multicast(_) => "multicast object",
+        };
+        keep(what, memory.object.memory.bytes(), None, memory.made_by);
     }
     for reservation in reservations().alive() {
         keep("reserved addresses", reservation.bytes, None, reservation.made_by);

@@ -8,6 +8,7 @@ use super::{Device, Model};
 use crate::api;
 use crate::types::{CUdevice_attribute, Result, Status};
 use std::ffi::c_int;
+use warpwright_ptx::ir::Arch;
 
 /// The last attribute of CUDA 12.8.
 const LAST: c_int = 143;
@@ -18,6 +19,11 @@ const GAPS: [c_int; 3] = [138, 141, 142];
 pub(crate) fn persisting_l2(device: &Device) -> u32 {
     let arch = device.arch();
     if arch.sm >= 80 { Model::of(arch).l2 / 4 * 3 } else { 0 }
+}
+
+/// Whether devices of an architecture take part in multicast objects: those that an NVSwitch joins.
+pub(crate) fn supports_multicast(arch: Arch) -> bool {
+    matches!(arch.sm, 90 | 100 | 103)
 }
 
 /// An attribute of a device.
@@ -94,6 +100,11 @@ pub(crate) fn attribute(device: &Device, which: CUdevice_attribute) -> Result<c_
         33 => place.bus as c_int,
         34 => place.device as c_int,
         50 => place.domain as c_int,
+        // An object of several devices there is not.
+        132 => {
+            let is_alone = super::state()?.devices.len() == 1;
+            c_int::from(is_alone && supports_multicast(arch)) & with("cuMulticastCreate")
+        }
         // No node of memory is its own.
         131 | 134 => -1,
         // Textures and surfaces, whose sizes are the same for all architectures from 6.0.

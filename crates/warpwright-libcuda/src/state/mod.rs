@@ -14,7 +14,7 @@ mod process;
 mod settings;
 mod thread;
 
-pub(crate) use attributes::{attribute, persisting_l2};
+pub(crate) use attributes::{attribute, persisting_l2, supports_multicast};
 pub(crate) use config::{Config, LogLevel, OnError};
 pub(crate) use context::{CONTEXTS, Context, ContextSettings, current, forget_errors, stack};
 pub(crate) use device::{Device, GREATEST_PRIORITY, PciPlace};

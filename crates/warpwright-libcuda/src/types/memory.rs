@@ -2,7 +2,7 @@
 
 use super::device::enumerations;
 use super::{CUarray, CUcontext, CUdeviceptr};
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_ulonglong, c_void};
 
 enumerations! {
     /// The kind of memory.
@@ -35,6 +35,8 @@ enumerations! {
     CUmemAllocationHandleType { NONE = 0, POSIX_FILE_DESCRIPTOR = 1, WIN32 = 2, WIN32_KMT = 4, FABRIC = 8 }
     /// Which granularity is asked for.
     CUmemAllocationGranularity_flags { MINIMUM = 0, RECOMMENDED = 1 }
+    /// Which granularity of multicast objects is asked for.
+    CUmulticastGranularity_flags { MINIMUM = 0, RECOMMENDED = 1 }
     /// The kind of an operation on a value in memory.
     CUstreamBatchMemOpType {
         WAIT_VALUE_32 = 1, WRITE_VALUE_32 = 2, FLUSH_REMOTE_WRITES = 3, WAIT_VALUE_64 = 4, WRITE_VALUE_64 = 5, BARRIER = 6,
@@ -75,6 +77,20 @@ pub struct CUmemAllocationProp {
     pub win32HandleMetaData: *mut c_void,
     /// Compression, remote access and usage, of which devices here have none.
     pub allocFlags: [u8; 8],
+}
+
+/// The properties of a multicast object.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct CUmulticastObjectProp {
+    /// How many devices it joins: one alone is supported.
+    pub numDevices: c_uint,
+    /// Its size in bytes.
+    pub size: usize,
+    /// The kinds of handles for other processes, as bits.
+    pub handleTypes: c_ulonglong,
+    /// Reserved: 0.
+    pub flags: c_ulonglong,
 }
 
 /// The properties of a new pool.

@@ -9,6 +9,7 @@ mod layout;
 mod libraries;
 mod links;
 mod modules;
+mod multicast;
 mod objects;
 #[path = "../support/mod.rs"]
 mod support;

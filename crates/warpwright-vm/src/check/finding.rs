@@ -351,6 +351,8 @@ impl FindingKind {
             FindingKind::Access(FaultKind::BadHandle) => "bad-handle",
             FindingKind::Access(FaultKind::Constant) => "constant-memory",
             FindingKind::Access(FaultKind::OtherLanes) => "other-lanes",
+            FindingKind::Access(FaultKind::Multimem) => "multimem-address",
+            FindingKind::Access(FaultKind::NotMultimem) => "no-multimem-address",
             FindingKind::TensorMemoryLeak { .. } => "tensor-memory-leak",
             FindingKind::Race { .. } => "race",
             FindingKind::NonCoherent => "non-coherent",

@@ -92,17 +92,23 @@ pub(super) fn flow(op: &Op) -> Flow {
         | Family::Functions(_)
         | Family::Signs(_)
         | Family::Video(_) => Flow::Computes,
-        Family::Memory(Memory::Ld(_) | Memory::Ldu(_)) => Flow::Load,
-        Family::Memory(Memory::St(op)) => Flow::Store(match op.address.base {
-            AddressBase::Reg(reg) => Some(reg),
-            AddressBase::Element(ref element) => Some(element.index),
-            _ => None,
-        }),
+        Family::Memory(Memory::Ld(_) | Memory::Ldu(_) | Memory::MultimemLdReduce(_)) => Flow::Load,
+        Family::Memory(Memory::St(op)) => Flow::Store(register_of(&op.address)),
+        Family::Memory(Memory::MultimemSt(op)) => Flow::Store(register_of(&op.address)),
         Family::Warp(Warp::Shfl(op)) => Flow::Shuffle(registers([&op.b, &op.c, &op.mask])),
         Family::Warp(Warp::ShflNoSync(op)) => Flow::Shuffle(registers([&op.b, &op.c])),
         Family::Control(Control::Call(_)) => Flow::Call,
         // What is in tensor memory counts as defined.
         Family::Tcgen05(Tcgen05::Tcgen05St(op)) => Flow::Moves(registers(op.a.as_slice())),
         _ => Flow::Uses,
+    }
+}
+
+/// The register that an address is computed from.
+fn register_of(address: &Address) -> Option<Reg> {
+    match address.base {
+        AddressBase::Reg(reg) => Some(reg),
+        AddressBase::Element(ref element) => Some(element.index),
+        _ => None,
     }
 }

@@ -10,7 +10,7 @@ use crate::machine::{CLUSTER_BARRIER, LANES, LanesOf, Machine, Park, Row32, Row6
 use crate::memory::{Fault, Group, Order};
 use warpwright_ptx::ir::{Scope, Semantics};
 use warpwright_ptx::op::Op;
-use warpwright_ptx::op::family::{BulkCopy, Family, Sync};
+use warpwright_ptx::op::family::{BulkCopy, Family, Memory, Sync};
 
 /// The address of shared memory under which the cluster's barrier is known: there is none.
 const CLUSTER_PHASES: u64 = u64::MAX;
@@ -97,7 +97,7 @@ impl Machine<'_> {
     #[cold]
     pub(crate) fn report_fault(&mut self, fault: Fault, counts: bool) {
         let action = match (self.launch.op(fault.pc).map(Op::family), fault.write) {
-            (Some(Family::Atomic(_)), _) => Action::Atomic,
+            (Some(Family::Atomic(_) | Family::Memory(Memory::MultimemRed(_))), _) => Action::Atomic,
             (
                 Some(Family::BulkCopy(BulkCopy::TensormapReplace(_) | BulkCopy::TensormapCpFenceproxy(_))),
                 write,

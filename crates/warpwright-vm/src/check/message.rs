@@ -80,6 +80,14 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
                 }
                 FaultKind::Unmapped => "is to reserved addresses where no memory is mapped",
                 FaultKind::NoAccess => "is to memory that the device was given no access to",
+                FaultKind::Multimem => {
+                    "is to a multimem address, which `multimem` instructions alone may access: others need the address \
+                     where the memory itself is mapped"
+                }
+                FaultKind::NotMultimem => {
+                    "is to an address that is no multimem address: map a multicast object (`cuMulticastCreate`, \
+                     `cuMemMap`), and give its address"
+                }
                 FaultKind::BadHandle => "",
             };
             format!("{} of {width} bytes at {place}, by {who}, {what}", first.action)

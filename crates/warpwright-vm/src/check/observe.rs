@@ -289,7 +289,9 @@ impl<'a> Machine<'a> {
         }
         let region = &group.region;
         let base = match region.kind {
-            RegionKind::Global(allocation) if allocation.is_writable(region.start) => allocation.base,
+            RegionKind::Global(allocation) if allocation.is_writable(allocation.base + region.origin) => {
+                allocation.base
+            }
             RegionKind::Shared if self.cluster.is_alone() => 0,
             RegionKind::Shared => self.cluster.race_base(),
             _ => return,

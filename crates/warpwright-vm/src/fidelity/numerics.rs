@@ -6,11 +6,15 @@ use crate::num::approx::bound;
 use crate::op::matrix::float;
 use crate::tensor::{Evidence, ProductKind, TensorCore};
 use warpwright_ptx::ir::Type::{self, *};
-use warpwright_ptx::op::family::{Convert, Family, Functions, Matrix, Tcgen05, Texture, Wgmma, Wmma};
+use warpwright_ptx::op::family::{
+    BulkCopy, Convert, Family, Functions, Matrix, Memory, Tcgen05, Texture, Wgmma, Wmma,
+};
 use warpwright_ptx::op::matrix::MmaShape;
 use warpwright_ptx::op::{Op, tcgen05};
 
 const NO_BOUND: &str = "the ISA states no bound of the error";
+const ONE_LOCATION: &str = "a value that is combined with no other stays as it is";
+const SUBNORMALS: &str = "subnormal numbers, as `red` and `cp.reduce.async.bulk` have them";
 const WEIGHTS: &str =
     "linear filters: weights with 8 bits behind the point; the scaled coordinate is not rounded";
 
@@ -54,6 +58,9 @@ pub(super) fn of(op: &Op, core: TensorCore, sm: u16) -> Fidelity {
             Tcgen05::Tcgen05MmaWs(op) => with_tensor_memory(core, op.kind),
             _ => Fidelity::EXACT,
         },
+        Family::Memory(Memory::MultimemLdReduce(op)) if op.ty.is_float() => assumed(ONE_LOCATION),
+        Family::Memory(Memory::MultimemRed(op)) if op.ty.is_float() => assumed(SUBNORMALS),
+        Family::BulkCopy(BulkCopy::MultimemCpReduceAsyncBulk(op)) if op.ty.is_float() => assumed(SUBNORMALS),
         Family::Convert(Convert::CvtRs(_)) => {
             assumed("which random bits a value takes, as far as the ISA leaves it open")
         }

@@ -78,6 +78,10 @@ pub enum FaultKind {
     /// It is to lanes of tensor memory that belong to another warp. The ISA leaves that undefined; GPUs access the warp's
     /// own lanes in their place, and so does the virtual one.
     OtherLanes,
+    /// It is to a multimem address, by an instruction that is no `multimem` one.
+    Multimem,
+    /// It is a `multimem` instruction's, to an address that is no multimem address.
+    NotMultimem,
 }
 
 /// A memory access that was not done.
@@ -203,6 +207,7 @@ impl<'a> Machine<'a> {
                 is_constant.then_some(region)
             }
             SpaceKind::Texture => self.texture_region(address),
+            SpaceKind::Multimem => self.multimem_region(address),
             // Its addresses are no bytes.
             SpaceKind::Tensor => None,
         }
@@ -221,6 +226,22 @@ impl<'a> Machine<'a> {
         }
         let (start, bytes) = (allocation.base, allocation.bytes);
         Some(Region { kind: RegionKind::Global(allocation), start, bytes, origin: 0 })
+    }
+
+    /// The memory that a multimem address stands for, as far as both reach.
+    fn multimem_region(&self, address: u64) -> Option<Region<'a>> {
+        let (start, bytes, distance) = self.launch.memory.lookup(address)?.pages()?.multimem(address)?;
+        let there = address.wrapping_add(distance);
+        let target = self.global_region(there, AllocationKind::Constant, false)?;
+        let within = there.checked_sub(target.start).filter(|&within| within < target.bytes)?;
+        let before = within.min(address - start);
+        let after = (target.bytes - within).min(start + bytes - address);
+        Some(Region {
+            kind: target.kind,
+            start: address - before,
+            bytes: before + after,
+            origin: target.origin + within - before,
+        })
     }
 
     /// Arrays, and linear memory.
@@ -382,6 +403,9 @@ impl<'a> Machine<'a> {
                 return match allocation.pages().map(|pages| pages.access(address)) {
                     Some(PageAccess::Unmapped) => FaultKind::Unmapped,
                     Some(PageAccess::None) => FaultKind::NoAccess,
+                    Some(PageAccess::Multimem { .. }) if space == SpaceKind::Multimem => FaultKind::Unmapped,
+                    Some(PageAccess::Multimem { .. }) => FaultKind::Multimem,
+                    _ if space == SpaceKind::Multimem => FaultKind::NotMultimem,
                     _ => FaultKind::OutOfBounds,
                 };
             }
@@ -396,6 +420,9 @@ impl<'a> Machine<'a> {
                 };
                 // Past its end there is nothing of any space.
                 let inside = address.wrapping_sub(allocation.base) < allocation.bytes;
+                if inside && space == SpaceKind::Multimem {
+                    return FaultKind::NotMultimem;
+                }
                 return if wanted || !inside { FaultKind::OutOfBounds } else { FaultKind::WrongSpace };
             }
             None => {}
@@ -461,7 +488,7 @@ fn inside_one(region: &Region<'_>, spec: AccessSpec, address: u64) -> bool {
 #[inline(always)]
 fn is_writable(region: &Region<'_>) -> bool {
     match region.kind {
-        RegionKind::Global(allocation) => allocation.is_writable(region.start),
+        RegionKind::Global(allocation) => allocation.is_writable(allocation.base + region.origin),
         RegionKind::Shared | RegionKind::Local => true,
         RegionKind::Param => false,
     }

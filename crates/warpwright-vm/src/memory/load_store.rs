@@ -31,6 +31,8 @@ named! {
         Param = "parameter",
         /// Memory that textures and surfaces reach: arrays, and global memory.
         Texture = "texture",
+        /// Multimem addresses, which stand for memory of a multicast object.
+        Multimem = "multimem",
         /// Tensor memory: an address has a lane in its upper half, and a column of 32 bits in its lower one.
         Tensor = "tensor",
     }

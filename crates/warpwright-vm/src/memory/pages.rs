@@ -14,6 +14,12 @@ pub enum PageAccess {
     Read,
     /// It may read and write.
     ReadWrite,
+    /// These are multimem addresses: `multimem` instructions access what is at `address + distance` modulo 2⁶⁴, and no
+    /// other instruction may.
+    Multimem {
+        /// From such an address to that of the memory, in bytes.
+        distance: u64,
+    },
 }
 
 /// The parts of reserved address space: where each begins, where it ends, and its access. No two that touch are alike,
@@ -42,6 +48,15 @@ impl Pages {
     pub(crate) fn find(&self, address: u64) -> Option<(u64, u64)> {
         let (start, bytes, access) = self.part(address)?;
         matches!(access, PageAccess::Read | PageAccess::ReadWrite).then_some((start, bytes))
+    }
+
+    /// The part that holds an address, if that is a multimem address: where it begins, its size, and how far from it the
+    /// memory is.
+    pub(crate) fn multimem(&self, address: u64) -> Option<(u64, u64, u64)> {
+        match self.part(address)? {
+            (start, bytes, PageAccess::Multimem { distance }) => Some((start, bytes, distance)),
+            _ => None,
+        }
     }
 
     /// Sets the access from an address on.
@@ -76,7 +91,7 @@ impl Pages {
 
 #[cfg(test)]
 mod tests {
-    use super::PageAccess::{None as NoAccess, Read, ReadWrite, Unmapped};
+    use super::PageAccess::{Multimem, None as NoAccess, Read, ReadWrite, Unmapped};
     use super::*;
     use crate::random::Random;
 
@@ -89,7 +104,9 @@ mod tests {
         for _ in 0..3000 {
             let start = random.below(COUNT);
             let bytes = 1 + random.below(COUNT - start);
-            let access = [Unmapped, NoAccess, Read, ReadWrite][random.below(4) as usize];
+            let near = Multimem { distance: 64 };
+            let far = Multimem { distance: 0_u64.wrapping_sub(64) };
+            let access = [Unmapped, NoAccess, Read, ReadWrite, near, far][random.below(6) as usize];
             pages.set(start, bytes, access);
             model[start as usize..(start + bytes) as usize].fill(access);
             for at in 0..COUNT {
@@ -100,6 +117,11 @@ mod tests {
                 let end = (at..COUNT).take_while(same).last().unwrap() + 1;
                 let expected = matches!(of, Read | ReadWrite).then_some((first, end - first));
                 assert_eq!(pages.find(at), expected);
+                let Multimem { distance } = of else {
+                    assert_eq!(pages.multimem(at), None);
+                    continue;
+                };
+                assert_eq!(pages.multimem(at), Some((first, end - first, distance)));
             }
         }
     }

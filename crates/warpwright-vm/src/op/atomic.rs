@@ -13,7 +13,7 @@ use crate::num::extremum::Extremum;
 use crate::num::float::{add as add_f32, add_f64, add_to_memory_f64};
 use crate::num::half::{PLAIN, add_bf16, add_f16, both};
 use crate::op::mbarrier::At;
-use crate::op::memory::{NO_MULTIMEM, element, order, source, space};
+use crate::op::memory::{element, order, source, space};
 use crate::op::swap::Swaps;
 use std::array::{from_mut, from_ref};
 use std::cell::Cell;
@@ -22,6 +22,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use warpwright_ptx::ir::{Dsts, Scope, Semantics, Src, Srcs, Type};
 use warpwright_ptx::op::atomic::AtomicOp;
 use warpwright_ptx::op::family::Atomic as Op;
+use warpwright_ptx::op::memory::{MultimemOp, MultimemRed};
 
 pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
@@ -58,9 +59,31 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
                 }
             }
         }
-        Op::MultimemRedAsync(_) => d.unsupported("multimem.red.async", NO_MULTIMEM),
+        Op::MultimemRedAsync(op) => {
+            let common = (Some(op.semantics), Some(op.scope), false);
+            let At { address, space } = At::multimem(d, &op.address);
+            let (action, operand) = (Action::Combine(op.op), Srcs::One(op.b.clone()));
+            let op = decoded(d, action, op.ty, common, (address, space), &operand, None);
+            emit(d, op);
+        }
     }
     true
+}
+
+/// `multimem.red`, which is for all threads of the system where it does not say more.
+pub(super) fn reduce_multimem(d: &mut Decoder<'_, '_>, op: &MultimemRed) {
+    let combine = match op.op {
+        MultimemOp::Min => AtomicOp::Min,
+        MultimemOp::Max => AtomicOp::Max,
+        MultimemOp::Add => AtomicOp::Add,
+        MultimemOp::And => AtomicOp::And,
+        MultimemOp::Or => AtomicOp::Or,
+        MultimemOp::Xor => AtomicOp::Xor,
+    };
+    let common = (op.semantics, Some(op.scope.unwrap_or(Scope::Sys)), false);
+    let At { address, space } = At::multimem(d, &op.address);
+    let op = decoded(d, Action::Combine(combine), op.ty, common, (address, space), &op.a, None);
+    emit(d, op);
 }
 
 /// What happens to memory.

@@ -301,6 +301,11 @@ impl At {
     ) -> Self {
         At { address: d.address(address), space: space(d, said, address) }
     }
+
+    /// A multimem address.
+    pub(super) fn multimem(d: &mut Decoder<'_, '_>, address: &warpwright_ptx::ir::Address) -> Self {
+        At { address: d.address(address), space: SpaceKind::Multimem }
+    }
 }
 
 #[derive(Clone, Copy)]

@@ -6,6 +6,7 @@ use crate::decode::{Decoder, File, Rows};
 use crate::launch::TrapKind;
 use crate::machine::{Inst, LANES, LanesOf, Machine, Row64, Step};
 use crate::memory::{self, AccessSpec, Element, MemoryOp, Order, RegionKind, SpaceKind, UsedBytes};
+use crate::op::mbarrier::At;
 use crate::simd::{LaneOp, lanes};
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::family::Memory as Op;
@@ -20,17 +21,23 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
                 ..order(ld.semantics, ld.scope, ld.mmio)
             };
             d.code.non_coherent |= ld.nc;
-            emit_load(d, &ld.d, ld.ty, (ld.space, &ld.address), order);
+            let at = At::decode(d, &ld.address, ld.space);
+            emit_load(d, &ld.d, ld.ty, at, order);
         }
-        Op::Ldu(ld) => emit_load(d, &ld.d, ld.ty, (ld.space, &ld.address), Order::WEAK),
+        Op::Ldu(ld) => {
+            let at = At::decode(d, &ld.address, ld.space);
+            emit_load(d, &ld.d, ld.ty, at, Order::WEAK);
+        }
         Op::St(st) => {
             let order = order(st.semantics, st.scope, st.mmio);
-            let op = stored(d, &st.a, st.ty, (st.space, &st.address), order);
+            let at = At::decode(d, &st.address, st.space);
+            let op = stored(d, st.a.as_slice(), st.ty, at, order);
             emit_store(d, op);
         }
         Op::StAsync(st) => {
             let order = order(st.semantics, st.scope, st.mmio);
-            let op = stored(d, &st.a, st.ty, (st.space, &st.address), order);
+            let at = At::decode(d, &st.address, st.space);
+            let op = stored(d, st.a.as_slice(), st.ty, at, order);
             match &st.barrier {
                 Some(barrier) => super::deferred::store(d, op, barrier, st.space),
                 None => emit_store(d, op),
@@ -41,19 +48,27 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::CreatePolicyFractional(op) => policy(d, op.d),
         Op::CreatePolicyRange(op) => policy(d, op.d),
         Op::CreatePolicyCvt(op) => policy(d, op.d),
-        Op::MultimemLdReduce(_) => d.unsupported("multimem.ld_reduce", NO_MULTIMEM),
-        Op::MultimemSt(_) => d.unsupported("multimem.st", NO_MULTIMEM),
-        Op::MultimemRed(_) => d.unsupported("multimem.red", NO_MULTIMEM),
-        Op::MultimemStAsync(_) => d.unsupported("multimem.st.async", NO_MULTIMEM),
+        // A multimem address stands for one location of one device: the combination of one value is the value.
+        Op::MultimemLdReduce(ld) => {
+            let at = At::multimem(d, &ld.address);
+            emit_load(d, &ld.d, ld.ty, at, order(ld.semantics, ld.scope, false));
+        }
+        Op::MultimemSt(st) => {
+            let at = At::multimem(d, &st.address);
+            let op = stored(d, st.a.as_slice(), st.ty, at, order(st.semantics, st.scope, false));
+            emit_store(d, op);
+        }
+        Op::MultimemStAsync(st) => {
+            let order = order(Some(st.semantics), Some(st.scope), false);
+            let at = At::multimem(d, &st.address);
+            let op = stored(d, std::slice::from_ref(&st.a), st.ty, at, order);
+            emit_store(d, op);
+        }
+        Op::MultimemRed(red) => super::atomic::reduce_multimem(d, red),
         Op::CreatePolicyRangeFabric(_) => return false,
     }
     true
 }
-
-/// Why nothing is executed at a multimem address. Other addresses are none, and hardware is undefined at them: to take
-/// them for memory would let a program pass that fails there.
-pub(super) const NO_MULTIMEM: &str = "no address is a multimem address, since these devices have no multicast objects \
-                                      (`cuMulticastCreate`); use `ld`, `st`, `red` or `cp.async.bulk` on memory";
 
 /// A cache policy says how long data is kept, which changes no result: it is zero.
 fn policy(d: &mut Decoder<'_, '_>, dst: Dst) {
@@ -144,16 +159,16 @@ impl LaneOp for Store {
 /// A store of these sources.
 fn stored(
     d: &mut Decoder<'_, '_>,
-    from: &Srcs,
+    from: &[Src],
     ty: Type,
-    (to, address): (Option<Space>, &Address),
+    At { address, space }: At,
     order: Order,
 ) -> MemoryOp {
     MemoryOp {
-        address: d.address(address),
-        space: space(d, to, address),
+        address,
+        space,
         bytes: ty.bytes(),
-        elements: from.as_slice().iter().map(|src| source(d, src, ty)).collect(),
+        elements: from.iter().map(|src| source(d, src, ty)).collect(),
         signed: false,
         order,
     }
@@ -165,16 +180,10 @@ fn emit_store(d: &mut Decoder<'_, '_>, op: MemoryOp) {
     d.emit(lanes::<Store>(), Rows { x, ..Rows::default() });
 }
 
-fn emit_load(
-    d: &mut Decoder<'_, '_>,
-    to: &Dsts,
-    ty: Type,
-    (from, address): (Option<Space>, &Address),
-    order: Order,
-) {
+fn emit_load(d: &mut Decoder<'_, '_>, to: &Dsts, ty: Type, At { address, space }: At, order: Order) {
     let op = MemoryOp {
-        address: d.address(address),
-        space: space(d, from, address),
+        address,
+        space,
         bytes: ty.bytes(),
         elements: to.as_slice().map(|reg| reg.map_or(Element::Sink, |reg| element(d, reg))).collect(),
         signed: ty.is_signed(),

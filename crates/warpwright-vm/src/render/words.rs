@@ -37,6 +37,8 @@ pub(super) fn title(finding: &Finding) -> String {
                 FaultKind::Constant => "is to constant memory, which PTX leaves undefined",
                 FaultKind::Unmapped => "is to reserved addresses where no memory is mapped",
                 FaultKind::NoAccess => "is to memory that the device was given no access to",
+                FaultKind::Multimem => "is to a multimem address",
+                FaultKind::NotMultimem => "is to an address that is no multimem address",
                 FaultKind::BadHandle => "",
             };
             format!("{} of {space} memory {rule}", noun(first))

@@ -208,6 +208,8 @@ pub(crate) struct Case {
     /// Blocks of a cluster, along x, where the launch says them.
     pub(crate) cluster: Option<u32>,
     pub(crate) buffers: Vec<Buffer>,
+    /// Those that the kernel knows by multimem addresses.
+    pub(crate) multimem: Vec<usize>,
     pub(crate) arguments: Vec<Argument>,
     pub(crate) images: Vec<CaseImage>,
     pub(crate) globals: Vec<Global>,
@@ -249,6 +251,7 @@ pub(crate) fn launch(entry: &str, grid: impl Into<Dim>, block: impl Into<Dim>) -
         cooperative: false,
         cluster: None,
         buffers: Vec::new(),
+        multimem: Vec::new(),
         arguments: Vec::new(),
         images: Vec::new(),
         globals: Vec::new(),
@@ -259,6 +262,12 @@ pub(crate) fn launch(entry: &str, grid: impl Into<Dim>, block: impl Into<Dim>) -
 }
 
 impl Case {
+    /// The kernel knows the last buffer by a multimem address.
+    pub(crate) fn multimem(mut self) -> Self {
+        self.multimem.push(self.buffers.len() - 1);
+        self
+    }
+
     pub(crate) fn shared(mut self, bytes: u32) -> Self {
         self.shared = bytes;
         self

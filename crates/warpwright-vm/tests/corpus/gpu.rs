@@ -1,14 +1,19 @@
 //! Runs a case on the virtual GPU, with every check, and says what is wrong.
 
 use crate::case::{Case, Deserved, End, Expect, File};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use warpwright_ptx::ir::{self, Arch};
 use warpwright_ptx::verify::ModuleInfo;
 use warpwright_vm::{
-    Arg, Buffer, Checks, Device, DeviceConfig, Finding, LaunchConfig, Options, Report, Schedule,
+    Arg, Buffer, Checks, Device, DeviceConfig, Finding, LaunchConfig, Options, PageAccess, Report, Schedule,
 };
 
 /// Instructions of all lanes after which a launch counts as a runaway; none needs a tenth of it.
 const BUDGET: u64 = 1 << 31;
+
+/// Where multimem addresses of the first buffer are; of others twice as far, and so on.
+const MULTIMEM: u64 = 1 << 32;
 
 /// A file of the corpus, verified.
 pub(crate) struct Program {
@@ -42,9 +47,19 @@ pub(crate) fn run(file: &File, program: &Program, case: &Case, schedule: Schedul
         let size = buffer.init.as_ref().map_or(buffer.expect.size(), Vec::len);
         buffers.push(device.alloc(size).map_err(fail)?);
     }
+    let mut addresses: Vec<u64> = buffers.iter().map(Buffer::address).collect();
+    let mut reserved = Vec::new();
+    for &buffer in &case.multimem {
+        let (target, address, bytes) = (addresses[buffer], MULTIMEM << buffer, buffers[buffer].len() as u64);
+        let words: Vec<AtomicU32> = (0..bytes.div_ceil(4)).map(|_| AtomicU32::new(0)).collect();
+        let range = device.reserve(address, Arc::new(words), bytes, "multicast").map_err(fail)?;
+        range.set(0, bytes, PageAccess::Multimem { distance: target.wrapping_sub(address) }).map_err(fail)?;
+        addresses[buffer] = address;
+        reserved.push(range);
+    }
     let patch = |bytes: &mut [u8], pointers: &[(usize, usize)]| {
         for &(at, buffer) in pointers {
-            bytes[at..at + 8].copy_from_slice(&buffers[buffer].address().to_le_bytes());
+            bytes[at..at + 8].copy_from_slice(&addresses[buffer].to_le_bytes());
         }
     };
     let mut before = Vec::new();

@@ -54,6 +54,8 @@ pub(crate) enum Argument {
         /// The host frees it before the launch.
         freed: bool,
     },
+    /// The multimem address of the buffer that is the argument with that number, or of nothing.
+    Multimem(Option<usize>),
 }
 
 /// What a line is expected to be found guilty of.
@@ -258,8 +260,14 @@ fn argument(word: &str) -> Result<Argument, String> {
     if let Some((ty, before)) = array(word)? {
         return Ok(Argument::Buffer { ty, before, after: None, freed });
     }
-    let bad = || format!("`{word}` is no argument: it is `TYPE:VALUE`, `TYPE[…]`, `null` or `raw:HEX`");
+    let bad = || {
+        format!("`{word}` is no argument: it is `TYPE:VALUE`, `TYPE[…]`, `null`, `multimem:N` or `raw:HEX`")
+    };
     let (ty, value) = word.split_once(':').filter(|_| !freed).ok_or_else(bad)?;
+    if ty == "multimem" {
+        let of = if value == "none" { Ok(None) } else { value.parse().map(Some) };
+        return of.map(Argument::Multimem).map_err(|_| bad());
+    }
     if ty == "raw" {
         let byte = |i| u8::from_str_radix(value.get(i..i + 2)?, 16).ok();
         let bytes: Option<Vec<u8>> = (0..value.len()).step_by(2).map(byte).collect();

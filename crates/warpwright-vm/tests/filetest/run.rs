@@ -4,6 +4,8 @@ use super::header::{Argument, File, Mark, Run};
 use super::value::{Element, Type};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use warpwright_ptx::ir::Origin;
 use warpwright_vm::check::FindingKind;
 use warpwright_vm::*;
@@ -14,6 +16,10 @@ const SCHEDULES: [Schedule; 4] =
 
 /// Instructions of a run that says nothing else.
 const BUDGET: u64 = 50_000_000;
+
+/// Where multimem addresses begin, and how many there are for an argument, in bytes.
+const MULTIMEM: u64 = 1 << 32;
+const MULTIMEM_BYTES: u64 = 4096;
 
 /// A finding, or a trap: its kind, and the lines that it names with what they do.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,6 +103,7 @@ fn once(
     let module = device.load(module.0, module.1).map_err(refused)?;
     let mut buffers = Vec::new();
     let mut args = Vec::new();
+    let mut multimem = Vec::new();
     for argument in &run.args {
         match argument {
             Argument::Bytes(bytes) => args.push(Arg::Bytes(bytes.clone())),
@@ -106,6 +113,23 @@ fn once(
                 if !freed {
                     buffers.push((buffer, *ty, after.as_deref()));
                 }
+            }
+            Argument::Multimem(of) => {
+                let target = match of.map(|at| args.get(at)) {
+                    None => None,
+                    Some(Some(&Arg::Pointer(target))) => Some(target),
+                    Some(_) => return Err(format!("\n    {argument:?} names no buffer before it")),
+                };
+                let address = MULTIMEM + MULTIMEM_BYTES * multimem.len() as u64;
+                let words: Vec<AtomicU32> = (0..MULTIMEM_BYTES / 4).map(|_| AtomicU32::new(0)).collect();
+                let reserved =
+                    device.reserve(address, Arc::new(words), MULTIMEM_BYTES, "multicast").map_err(refused)?;
+                if let Some(target) = target {
+                    let access = PageAccess::Multimem { distance: target.wrapping_sub(address) };
+                    reserved.set(0, MULTIMEM_BYTES, access).map_err(refused)?;
+                }
+                args.push(Arg::Pointer(address));
+                multimem.push(reserved);
             }
         }
     }

@@ -9,8 +9,9 @@ use crate::launch::TrapKind;
 use crate::machine::{LANES, LanesOf, Machine, Row32, Row64, Step};
 use crate::memory::{AccessSpec, Order, RANK_BITS, RANK_MASK, SpaceKind};
 use crate::op::mbarrier::At;
-use warpwright_ptx::ir::{Scope, Semantics, Space, Src, Type};
-use warpwright_ptx::op::bulk_copy::{CpAsyncBulk, CpReduceAsyncBulk};
+use warpwright_ptx::ir::{Address, Scope, Semantics, Space, Src, Type};
+use warpwright_ptx::op::bulk_copy::{Completion, CpAsyncBulk, CpReduceAsyncBulk};
+use warpwright_ptx::op::bulk_copy::{MultimemCpAsyncBulk, MultimemCpReduceAsyncBulk};
 
 /// A copy or reduction as it was decoded.
 struct Linear {
@@ -66,6 +67,49 @@ pub(super) fn reduce(d: &mut Decoder<'_, '_>, op: &CpReduceAsyncBulk) {
         reduction: Some(Reduction::new(op.reduction, op.ty, op.noftz)),
     };
     d.emit_boxed(move |m, _| m.copy_bulk(&copy).err().unwrap_or(Step::Next));
+}
+
+pub(super) fn copy_to_multimem(d: &mut Decoder<'_, '_>, op: &MultimemCpAsyncBulk) {
+    let order = order(op.semantics, op.scope);
+    let copy = Linear {
+        byte_mask: op.byte_mask.as_ref().map(|mask| d.src32(mask, Type::U16)),
+        ..Linear::to_multimem(d, [&op.to, &op.from], op.source, &op.size, order)
+    };
+    d.emit_boxed(move |m, _| m.copy_bulk(&copy).err().unwrap_or(Step::Next));
+}
+
+pub(super) fn reduce_multimem(d: &mut Decoder<'_, '_>, op: &MultimemCpReduceAsyncBulk) {
+    let order = order(Some(op.semantics.unwrap_or(Semantics::Relaxed)), op.scope.or(Some(Scope::Gpu)));
+    let copy = Linear {
+        reduction: Some(Reduction::new(op.reduction, op.ty, op.noftz)),
+        ..Linear::to_multimem(d, [&op.to, &op.from], op.source, &op.size, order)
+    };
+    d.emit_boxed(move |m, _| m.copy_bulk(&copy).err().unwrap_or(Step::Next));
+}
+
+impl Linear {
+    /// A copy from shared memory to multimem addresses, which a bulk group waits for.
+    fn to_multimem(
+        d: &mut Decoder<'_, '_>,
+        [to, from]: [&Address; 2],
+        source: Space,
+        size: &Src,
+        order: Order,
+    ) -> Linear {
+        Linear {
+            to: At::multimem(d, to),
+            from: At::decode(d, from, Some(source)),
+            size: d.src32(size, Type::U32),
+            ignored: None,
+            ranks: None,
+            byte_mask: None,
+            barrier: None,
+            agents: agents(Completion::BulkGroup),
+            order,
+            to_peer: false,
+            reduction: None,
+        }
+    }
 }
 
 /// The addresses of one place in the blocks of a mask; that of the place itself without one.

@@ -16,7 +16,6 @@ pub(super) use linear::in_blocks;
 use crate::check::race::{Agent, GroupsOf};
 use crate::decode::Decoder;
 use crate::memory::Order;
-use crate::op::memory::NO_MULTIMEM;
 use warpwright_ptx::ir::{Scope, Semantics};
 use warpwright_ptx::op::bulk_copy::Completion;
 use warpwright_ptx::op::family::BulkCopy as Op;
@@ -46,8 +45,8 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::CpAsyncBulkPrefetchTensor(op) => tensor::prefetch(d, op),
         Op::TensormapReplace(op) => tensor_map::replace(d, op),
         Op::TensormapCpFenceproxy(op) => tensor_map::publish(d, op),
-        Op::MultimemCpAsyncBulk(_) => d.unsupported("multimem.cp.async.bulk", NO_MULTIMEM),
-        Op::MultimemCpReduceAsyncBulk(_) => d.unsupported("multimem.cp.reduce.async.bulk", NO_MULTIMEM),
+        Op::MultimemCpAsyncBulk(op) => linear::copy_to_multimem(d, op),
+        Op::MultimemCpReduceAsyncBulk(op) => linear::reduce_multimem(d, op),
     }
     true
 }

@@ -1,0 +1,116 @@
+//! Multicast objects, whose addresses `multimem` instructions take.
+
+use super::entries;
+use crate::engine::{self, GRANULARITY, Multicast, PHYSICAL, reservations};
+use crate::graph::guard;
+use crate::report::log;
+use crate::state::{state, supports_multicast};
+use crate::types::{
+    CUdevice, CUdeviceptr, CUmemAllocationHandleType, CUmemGenericAllocationHandle,
+    CUmulticastGranularity_flags, CUmulticastObjectProp, In, Out, Result, Status,
+};
+use std::ffi::c_ulonglong;
+
+/// None of the functions needs a context.
+fn permitted() -> Result<()> {
+    engine::permitted()?;
+    state().map(drop)
+}
+
+/// Checks that properties are those of an object that there can be.
+fn check(prop: &CUmulticastObjectProp) -> Result<()> {
+    let file = CUmemAllocationHandleType::POSIX_FILE_DESCRIPTOR.0 as c_ulonglong;
+    if prop.numDevices == 0 || prop.flags != 0 || prop.size == 0 {
+        return Err(Status::INVALID_VALUE);
+    }
+    if prop.numDevices > 1 {
+        log::misuse(&format_args!(
+            "a multicast object of {} devices: virtual GPUs do not access one another's memory, so that it can have one",
+            prop.numDevices
+        ));
+        return Err(Status::NOT_SUPPORTED);
+    }
+    if prop.handleTypes & !file != 0 { Err(Status::NOT_SUPPORTED) } else { Ok(()) }
+}
+
+/// What a function does with a multicast object.
+fn with<T>(handle: CUmemGenericAllocationHandle, act: impl FnOnce(&Multicast) -> Result<T>) -> Result<T> {
+    permitted()?;
+    act(PHYSICAL.get(handle.0)?.memory.multicast()?)
+}
+
+entries! {
+    /// Creates a multicast object, to which the device must be added.
+    fn cuMulticastCreate(handle: Out<CUmemGenericAllocationHandle>, prop: In<CUmulticastObjectProp>) {
+        permitted()?;
+        handle.required()?;
+        let prop = prop.get()?;
+        check(&prop)?;
+        if !(prop.size as u64).is_multiple_of(GRANULARITY) {
+            return Err(Status::INVALID_VALUE);
+        }
+        handle.set(CUmemGenericAllocationHandle(Multicast::create(prop.size as u64)?))
+    }
+
+    /// Adds the device to a multicast object.
+    fn cuMulticastAddDevice(handle: CUmemGenericAllocationHandle, device: CUdevice) {
+        with(handle, |object| {
+            let device = state()?.device(device)?;
+            if !supports_multicast(device.arch()) {
+                return Err(Status::NOT_SUPPORTED);
+            }
+            // It gets to know what is mapped.
+            device.engine()?;
+            object.add(device.ordinal)
+        })
+    }
+
+    /// Binds physical memory, from an offset on, to a part of a multicast object.
+    fn cuMulticastBindMem(
+        handle: CUmemGenericAllocationHandle, at: usize, memory: CUmemGenericAllocationHandle, offset: usize,
+        bytes: usize, flags: c_ulonglong
+    ) {
+        with(handle, |object| {
+            let memory = PHYSICAL.get(memory.0)?;
+            let physical = memory.memory.physical()?;
+            if flags != 0 { return Err(Status::INVALID_VALUE) }
+            object.bind(at as u64, physical.clone(), offset as u64, bytes as u64)
+        })
+    }
+
+    /// The same of the memory that is mapped at an address.
+    fn cuMulticastBindAddr(
+        handle: CUmemGenericAllocationHandle, at: usize, address: CUdeviceptr, bytes: usize, flags: c_ulonglong
+    ) {
+        with(handle, |object| {
+            if flags != 0 { return Err(Status::INVALID_VALUE) }
+            let mapped = reservations().find(address).and_then(|found| found.mapped(address));
+            let Some(mapped) = mapped else {
+                log::misuse(&format_args!("no memory of `cuMemCreate` is mapped at {address:#x}: other memory is not bound"));
+                return Err(Status::INVALID_VALUE);
+            };
+            object.bind(at as u64, mapped.memory.physical()?.clone(), address - mapped.base, bytes as u64)
+        })
+    }
+
+    /// Takes the memory from a part of a multicast object, after all operations are complete.
+    fn cuMulticastUnbind(handle: CUmemGenericAllocationHandle, device: CUdevice, at: usize, bytes: usize) {
+        guard::may_wait()?;
+        with(handle, |object| {
+            if state()?.device(device)?.ordinal != object.device()? {
+                return Err(Status::INVALID_DEVICE);
+            }
+            object.unbind(at as u64, bytes as u64)
+        })
+    }
+
+    /// Returns what sizes and offsets are multiples of, in bytes.
+    fn cuMulticastGetGranularity(
+        granularity: Out<usize>, prop: In<CUmulticastObjectProp>, which: CUmulticastGranularity_flags
+    ) {
+        granularity.required()?;
+        which.check()?;
+        check(&prop.get()?)?;
+        granularity.set(GRANULARITY as usize)
+    }
+}

@@ -1,0 +1,160 @@
+//! Multicast objects: what `multimem` instructions access.
+//!
+//! A multicast object has a device, memory that is bound to its parts, and addresses where it is mapped. These are
+//! multimem addresses: they lead to where the bound memory is mapped itself, so that the checks know it as one memory.
+//! Memory that is not mapped, or that its device may not write there, has a mapping of the object's own, its **home**.
+//! On hardware an object joins the memory of several devices; virtual GPUs do not access one another's, so that each object
+//! has one.
+
+use super::virtual_memory::{GRANULARITY, Mappable, Physical, Reservation};
+use super::{engines, memory, reservations};
+use crate::lock;
+use crate::report::log;
+use crate::state::state;
+use crate::types::{CUmemAccess_flags, Result, Status};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// How many objects there are.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// Held while mappings of objects are shown to the devices.
+static SHOWING: Mutex<()> = Mutex::new(());
+
+/// A multicast object.
+pub(crate) struct Multicast {
+    pub(crate) bytes: u64,
+    /// A number that no other memory of the process ever has.
+    pub(crate) id: u64,
+    device: OnceLock<i32>,
+    /// What is bound, by its place in the object.
+    bound: Mutex<BTreeMap<u64, Bound>>,
+}
+
+/// Bound memory: some bytes from an offset on.
+struct Bound {
+    bytes: u64,
+    physical: Arc<Physical>,
+    offset: u64,
+    home: Option<Arc<Reservation>>,
+}
+
+/// A part of an object, and the address of the memory that is bound there.
+pub(super) struct Piece {
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    pub(super) target: u64,
+}
+
+impl Multicast {
+    /// A new object, of no device yet. Returns its handle.
+    pub(crate) fn create(bytes: u64) -> Result<usize> {
+        let id = memory::next_id();
+        let bound = Mutex::default();
+        COUNT.fetch_add(1, Relaxed);
+        let object = Arc::new(Multicast { bytes, id, device: OnceLock::new(), bound });
+        Mappable::Multicast(object).hand_out()
+    }
+
+    /// The device, which must have been added.
+    pub(crate) fn device(&self) -> Result<i32> {
+        self.device.get().copied().ok_or_else(|| {
+            log::misuse(&"the multicast object has no device yet, for which this call would wait forever: add it first");
+            Status::ILLEGAL_STATE
+        })
+    }
+
+    /// Adds the device.
+    pub(crate) fn add(&self, ordinal: i32) -> Result<()> {
+        self.device.set(ordinal).map_err(|_| Status::INVALID_VALUE)
+    }
+
+    /// Binds memory of the device, from an offset in it on, to a part that is free.
+    pub(crate) fn bind(&self, at: u64, physical: Arc<Physical>, offset: u64, bytes: u64) -> Result<()> {
+        let device = self.device()?;
+        let is_inside = |from: u64, whole: u64| from.checked_add(bytes).is_some_and(|end| end <= whole);
+        let is_whole = [at, offset, bytes].iter().all(|number| number.is_multiple_of(GRANULARITY));
+        if !is_whole || bytes == 0 || !is_inside(at, self.bytes) || !is_inside(offset, physical.bytes) {
+            return Err(Status::INVALID_VALUE);
+        }
+        if physical.ordinal != device {
+            return Err(Status::INVALID_DEVICE);
+        }
+        let mut bound = lock(&self.bound);
+        let before = bound.range(..at + bytes).next_back();
+        if before.is_some_and(|(&other, piece)| other + piece.bytes > at) {
+            log::misuse(&format_args!("memory is bound to some of {bytes} bytes from {at} on"));
+            return Err(Status::INVALID_VALUE);
+        }
+        bound.insert(at, Bound { bytes, physical, offset, home: None });
+        drop(bound);
+        show_all()
+    }
+
+    /// Takes the memory from a part, where each binding is inside or outside, after all operations are complete.
+    pub(crate) fn unbind(&self, at: u64, bytes: u64) -> Result<()> {
+        let end = at.checked_add(bytes).filter(|&end| end <= self.bytes).ok_or(Status::INVALID_VALUE)?;
+        if ![at, bytes].iter().all(|number| number.is_multiple_of(GRANULARITY)) || bytes == 0 {
+            return Err(Status::INVALID_VALUE);
+        }
+        engines()?.iter().for_each(|engine| engine.drain());
+        let mut bound = lock(&self.bound);
+        let reaches_out = |(&other, piece): (&u64, &Bound)| {
+            other < end && other + piece.bytes > at && (other < at || other + piece.bytes > end)
+        };
+        if bound.iter().any(reaches_out) {
+            return Err(Status::INVALID_VALUE);
+        }
+        let behind = bound.split_off(&end);
+        let gone = bound.split_off(&at);
+        bound.extend(behind);
+        drop(bound);
+        let shown = show_all();
+        drop(gone);
+        shown
+    }
+
+    /// Each part that has memory, with an address where that may be read and written.
+    pub(super) fn pieces(&self) -> Result<Vec<Piece>> {
+        let mut bound = lock(&self.bound);
+        let piece = |(&offset, piece): (&u64, &mut Bound)| {
+            let target = match reservations().address_of(&piece.physical, piece.offset, piece.bytes) {
+                Some(address) => address,
+                None => piece.home()?.base + piece.offset,
+            };
+            Ok(Piece { offset, bytes: piece.bytes, target })
+        };
+        bound.iter_mut().map(piece).collect()
+    }
+}
+
+impl Bound {
+    /// The memory's own mapping for the object.
+    fn home(&mut self) -> Result<&Reservation> {
+        if self.home.is_none() {
+            let Physical { bytes, ordinal, .. } = *self.physical;
+            let home = Reservation::new(bytes, GRANULARITY, 0)?;
+            home.map_into(state()?.device(ordinal)?.engine()?)?;
+            home.map(home.base, bytes, &Mappable::Physical(self.physical.clone()))?;
+            home.set_access(home.base, bytes, ordinal, CUmemAccess_flags::READWRITE)?;
+            self.home = Some(Arc::new(home));
+        }
+        self.home.as_deref().ok_or(Status::UNKNOWN)
+    }
+}
+
+impl Drop for Multicast {
+    fn drop(&mut self) {
+        COUNT.fetch_sub(1, Relaxed);
+    }
+}
+
+/// Shows the devices where multicast objects lead now. Called wherever memory is mapped, unmapped, bound or given away.
+pub(super) fn show_all() -> Result<()> {
+    if COUNT.load(Relaxed) == 0 {
+        return Ok(());
+    }
+    let _alone = lock(&SHOWING);
+    reservations().alive().iter().try_for_each(|reservation| reservation.show_multicast())
+}
