@@ -179,6 +179,9 @@ impl<'a> Machine<'a> {
     /// The lanes that execute have announced themselves at a barrier of the block, and go on.
     pub(crate) fn barrier_announced(&mut self, id: u32, releases: bool) {
         let mask = self.mask;
+        if id == CLUSTER_BARRIER && !releases {
+            self.cluster.tensor.settle();
+        }
         if id == CLUSTER_BARRIER && !self.cluster.is_alone() {
             let generation = self.barrier(id).generation;
             self.release_to_peers(phase_of_cluster(generation), mask, releases);
@@ -282,6 +285,9 @@ impl<'a> Machine<'a> {
 
     /// A lane has arrived at an mbarrier.
     pub(crate) fn arrived_at_mbarrier(&mut self, at: u32, lane: usize, releases: bool) {
+        if !releases {
+            self.cluster.tensor.settle();
+        }
         if self.owner(at) != self.block.rank {
             return self.release_to_peers(at.into(), 1 << lane, releases);
         }
@@ -314,6 +320,9 @@ impl<'a> Machine<'a> {
     /// A lane has seen that the phase of an mbarrier is over.
     pub(crate) fn waited_at_mbarrier(&mut self, at: u32, lane: usize, acquires: bool) {
         self.cluster.tensor.seen(at);
+        if !acquires {
+            self.cluster.tensor.settle();
+        }
         self.tell(|races, warp| match acquires {
             true => races.mbarrier_waited(at.into(), warp, 1 << lane),
             false => races.mbarrier_seen(at.into(), warp, 1 << lane),

@@ -60,6 +60,11 @@ impl BlockChecks {
         }
     }
 
+    /// What the race check knows of the block, if there is one.
+    pub(crate) fn races(&self) -> Option<&BlockRaces> {
+        self.races.as_deref()
+    }
+
     /// All threads of the block have exited.
     pub(crate) fn ended(&self, launch: &Launch, block: &Block) {
         for (columns, (pc, thread)) in block.tensor.left() {
@@ -451,6 +456,15 @@ impl<'a> Machine<'a> {
     #[inline(always)]
     pub(crate) fn observed(&mut self, touch: Touch, group: &Group<'a>) {
         if touch.order.strong.is_none() || !self.launch.options.checks.race {
+            return;
+        }
+        self.warp.observed |= !touch.order.acquire;
+        self.observed_barrier(touch, group);
+    }
+
+    /// The same at an mbarrier, which tells of what was released there itself.
+    pub(crate) fn observed_barrier(&mut self, touch: Touch, group: &Group<'a>) {
+        if !self.launch.options.checks.race {
             return;
         }
         let base = match group.region.kind {

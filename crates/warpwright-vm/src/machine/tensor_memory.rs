@@ -33,15 +33,20 @@ struct Columns {
     by: (u32, u32),
 }
 
-/// An operation of a thread of the cluster on tensor memory.
+/// A use of tensor memory, by an operation of a thread of the cluster or by a warp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TensorUse {
     /// The instruction.
     pub(crate) pc: u32,
-    /// The thread: the rank of its block, and its number there.
+    /// The thread, or the first of the warp: the rank of its block, and its number there.
     pub(crate) by: (u32, u32),
+    /// By a load or store of a warp.
+    pub(crate) by_warp: bool,
+    pub(crate) write: bool,
+    /// The clock of the thread's block.
+    pub(crate) clock: u64,
     /// Its number in the cluster.
-    number: u64,
+    pub(crate) number: u64,
 }
 
 /// A commit that has arrived at an mbarrier.
@@ -64,6 +69,8 @@ pub(crate) struct TensorProgress {
     complete: HashMap<(u32, u32), u64>,
     /// By the warp, the last store and the last load that may be complete.
     waited: HashMap<(u32, u32, TensorWait), u64>,
+    /// The last use that counts as ordered before whatever follows.
+    settled: u64,
 }
 
 impl TensorProgress {
@@ -74,10 +81,21 @@ impl TensorProgress {
         }
     }
 
-    /// A thread issues an operation.
-    pub(crate) fn issue(&mut self, pc: u32, by: (u32, u32)) -> TensorUse {
+    /// There is another use, which has its number from here.
+    pub(crate) fn issue(&mut self, new: TensorUse) -> TensorUse {
         self.operations += 1;
-        TensorUse { pc, by, number: self.operations }
+        TensorUse { number: self.operations, ..new }
+    }
+
+    /// All uses so far count as ordered before whatever follows. Relaxed synchronisation orders tensor memory where it
+    /// orders no other, so that nothing else is there to tell.
+    pub(crate) fn settle(&mut self) {
+        self.settled = self.operations;
+    }
+
+    /// Whether a use counts as ordered before whatever follows.
+    pub(crate) fn is_settled(&self, operation: &TensorUse) -> bool {
+        operation.number <= self.settled
     }
 
     /// The operations of a thread so far will have arrived at an mbarrier when its phase is over.
@@ -218,14 +236,8 @@ impl TensorMemory {
     }
 
     /// An operation writes, or reads, columns that are allocated, in groups of 16 lanes; or a warp stores or loads them.
-    pub(crate) fn note(
-        &mut self,
-        columns: Range<u32>,
-        groups: u8,
-        operation: TensorUse,
-        by_warp: bool,
-        write: bool,
-    ) {
+    pub(crate) fn note(&mut self, columns: Range<u32>, groups: u8, operation: TensorUse) {
+        let TensorUse { by_warp, write, .. } = operation;
         self.uses.resize(TENSOR_COLUMNS as usize, [Uses::default(); GROUPS]);
         for uses in &mut self.uses[columns.start as usize..columns.end as usize] {
             for (group, uses) in uses.iter_mut().enumerate() {
@@ -242,22 +254,19 @@ impl TensorMemory {
         }
     }
 
-    /// What a read of columns, or a write, by a warp or by an operation, must wait for, and how.
-    pub(crate) fn before(
-        &self,
-        columns: Range<u32>,
-        groups: u8,
-        by_warp: bool,
-        write: bool,
-    ) -> impl Iterator<Item = (&TensorUse, TensorWait)> {
+    /// The uses that a read of columns, or a write, meets: many columns have the same, which are given once as long as
+    /// they follow one another.
+    pub(crate) fn before(&self, columns: Range<u32>, groups: u8, write: bool) -> impl Iterator<Item = TensorUse> {
         let uses = self.uses.get(columns.start as usize..columns.end as usize).unwrap_or(&[]);
-        let of_groups = uses.iter().flat_map(|uses| uses.iter().enumerate());
-        let waits = if by_warp { [TensorWait::Commit; 2] } else { [TensorWait::Stores, TensorWait::Loads] };
-        of_groups.filter(move |(group, _)| groups >> group & 1 != 0).flat_map(move |(_, uses)| {
-            let uses = if by_warp { &uses.by_operations } else { &uses.by_warps };
-            let uses = uses.iter().zip(waits).take(1 + usize::from(write));
-            uses.filter_map(|(operation, wait)| Some((operation.as_ref()?, wait)))
-        })
+        let mut last = [0; 4];
+        let all = uses.iter().flat_map(|uses| uses.iter().enumerate());
+        let here = all.filter(move |(group, _)| groups >> group & 1 != 0).map(|(_, uses)| uses);
+        here.flat_map(|Uses { by_operations, by_warps }| by_operations.iter().chain(by_warps).enumerate())
+            .filter_map(|(of, one)| Some((of, (*one)?)))
+            .filter(move |&(of, one)| {
+                (write || one.write) && std::mem::replace(&mut last[of], one.number) != one.number
+            })
+            .map(|(_, one)| one)
     }
 
     /// The columns that are allocated, in words.

@@ -122,6 +122,8 @@ pub(crate) struct Warp {
     pub(crate) local_written: LocalWritten,
     /// What is undefined in registers, where that is looked at.
     pub(crate) undefined: Undefined,
+    /// A relaxed read has seen something since the last fence of tensor memory, where that is looked at.
+    pub(crate) observed: bool,
     /// What functions have returned, until the caller takes it.
     pub(crate) returned: Vec<Row32>,
     /// Time slices that its paths have used up while lanes waited at a reconvergence point.
@@ -152,6 +154,7 @@ impl Warp {
         self.points.clear();
         self.local_written.clear();
         self.undefined.clear();
+        self.observed = false;
         self.frames.clear();
         self.current = 0;
         self.announced = 0;

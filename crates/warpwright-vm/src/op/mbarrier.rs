@@ -412,7 +412,7 @@ impl<'a> Machine<'a> {
                 }
             }
             if seen != 0 {
-                self.observed(touch, &group.part(seen));
+                self.observed_barrier(touch, &group.part(seen));
             }
         }
         Step::Next

@@ -360,6 +360,24 @@ impl BlockRaces {
         non_coherent::access(access, (&entry, !texture), memory, &mut worker.pieces, found);
     }
 
+    /// The block's clock.
+    pub(crate) fn now(&self) -> u64 {
+        self.clocks.now
+    }
+
+    /// Whether a thread of a warp knows what lanes of a warp of a block did at a time, or what an agent of theirs did.
+    pub(crate) fn is_known_to_warp(
+        &self,
+        warp: u8,
+        (block, of): (u32, u8),
+        lanes: u32,
+        agent: Option<Agent>,
+        clock: u64,
+    ) -> bool {
+        let of = agent.map_or(of, |agent| knowledge::agent(of, agent));
+        self.clocks.is_known_to_warp(warp, (block, of), lanes, clock)
+    }
+
     /// Whether a thread has acquired something from another block.
     pub(crate) fn knows_others(&self) -> bool {
         self.clocks.knows_others()

@@ -47,7 +47,11 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
         Op::Tcgen05Cp(op) => copy::copy(op, d),
         Op::Tcgen05Shift(op) => copy::shift(op, d),
         Op::Tcgen05Commit(op) => copy::commit(op, d),
-        Op::Tcgen05FenceBefore(_) | Op::Tcgen05FenceAfter(_) => d.emit_nothing(),
+        Op::Tcgen05FenceBefore(_) => d.emit_nothing(),
+        Op::Tcgen05FenceAfter(_) => d.emit_fallible(|m| {
+            m.fenced_tensor_memory();
+            Ok(())
+        }),
         Op::Tcgen05Mma(op) => return product::product(op, d),
         Op::Tcgen05MmaWs(op) => return product::stationary(op, d),
     }
@@ -55,6 +59,13 @@ pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
 }
 
 impl Machine<'_> {
+    /// `tcgen05.fence::after_thread_sync`: what was observed by relaxed reads orders the uses of tensor memory.
+    fn fenced_tensor_memory(&mut self) {
+        if std::mem::take(&mut self.warp.observed) {
+            self.cluster.tensor.settle();
+        }
+    }
+
     /// Waits until the whole warp executes the instruction.
     fn whole_warp(&mut self) -> Result<(), Step> {
         self.converge(FULL, NONE).map_or(Ok(()), Err)

@@ -62,6 +62,21 @@ impl Clocks {
             || (block == self.block && self.knows_by_itself(warp, lane, (of, of_lane.into()), clock))
     }
 
+    /// Whether a lane of a warp knows what one of some lanes of a warp did, or what their agent did.
+    pub(in super::super) fn is_known_to_warp(
+        &self,
+        warp: u8,
+        (block, of): (u32, u8),
+        of_lanes: u32,
+        clock: u64,
+    ) -> bool {
+        let is_later = |known: &Known| lanes(of_lanes).any(|of_lane| known.lane(of, of_lane) > clock);
+        lanes(u32::MAX).any(|lane| {
+            let by_itself = || lanes(of_lanes).any(|at| self.knows_by_itself(warp, lane, (of, at), clock));
+            self.any_knowledge(warp, lane, block, is_later) || (block == self.block && by_itself())
+        })
+    }
+
     /// Whether such a fence covers a write, as far as a lane knows.
     pub(in super::super) fn is_fenced(
         &self,
