@@ -256,7 +256,12 @@ impl TensorMemory {
 
     /// The uses that a read of columns, or a write, meets: many columns have the same, which are given once as long as
     /// they follow one another.
-    pub(crate) fn before(&self, columns: Range<u32>, groups: u8, write: bool) -> impl Iterator<Item = TensorUse> {
+    pub(crate) fn before(
+        &self,
+        columns: Range<u32>,
+        groups: u8,
+        write: bool,
+    ) -> impl Iterator<Item = TensorUse> {
         let uses = self.uses.get(columns.start as usize..columns.end as usize).unwrap_or(&[]);
         let mut last = [0; 4];
         let all = uses.iter().flat_map(|uses| uses.iter().enumerate());

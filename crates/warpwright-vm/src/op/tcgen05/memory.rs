@@ -12,13 +12,12 @@
 //! ```
 
 use crate::check::race::{AccessKind, Agent};
-use crate::check::{
-    Action, Between, FindingKind, Hazard, RawFinding, RawPlace, RawSite, TensorWait, Touch,
-};
+use crate::check::{Action, Between, FindingKind, Hazard, RawFinding, RawPlace, RawSite, TensorWait, Touch};
 use crate::decode::Decoder;
 use crate::launch::{Race, TrapKind};
 use crate::machine::{
-    Block, FULL, LANES, Machine, Row32, Step, TENSOR_LANES, TensorMemory, TensorUse, groups_of, is_column_count,
+    Block, FULL, LANES, Machine, Row32, Step, TENSOR_LANES, TensorMemory, TensorUse, groups_of,
+    is_column_count,
 };
 use crate::memory::{AccessSpec, Address, FaultKind, Order, SpaceKind};
 use crate::num::extremum::Extremum;

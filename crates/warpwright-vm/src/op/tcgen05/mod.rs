@@ -3,7 +3,8 @@
 //! Everything is done when the instruction executes, in the order of the program. What `tcgen05.mma` and `tcgen05.cp`
 //! read of shared memory counts for the checks as the reads of an asynchronous agent, which may come at any time until
 //! an mbarrier that a `tcgen05.commit` arrives at has been waited for. Until then tensor memory that it uses may not be
-//! loaded or stored; and what a warp stores or loads may not be used by others before its `tcgen05.wait`. Columns that
+//! loaded or stored; and what a warp stores or loads may not be used by others before its `tcgen05.wait`, nor unless something
+//! orders the two. Columns that
 //! are not allocated or not freed are found, and uses of words that nobody wrote: loads, copies and shifts pass those on.
 //! A missing `tcgen05.fence` is not found.
 //!
