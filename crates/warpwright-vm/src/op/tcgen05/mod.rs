@@ -3,9 +3,9 @@
 //! Everything is done when the instruction executes, in the order of the program. What `tcgen05.mma` and `tcgen05.cp`
 //! read of shared memory counts for the checks as the reads of an asynchronous agent, which may come at any time until
 //! an mbarrier that a `tcgen05.commit` arrives at has been waited for. Until then tensor memory that it uses may not be
-//! loaded or stored; and what a warp stores or loads may not be used by others before its `tcgen05.wait`, nor unless something
-//! orders the two. Columns that
-//! are not allocated or not freed are found, and uses of words that nobody wrote: loads, copies and shifts pass those on.
+//! loaded or stored; and what a warp stores or loads may not be used by others before its `tcgen05.wait`, nor unless
+//! something orders the two. Columns that are not allocated or not freed are found, and uses of words that nobody wrote:
+//! loads, copies and shifts pass those on.
 //! A missing `tcgen05.fence` is not found.
 //!
 //! | file | contents |
@@ -15,12 +15,14 @@
 //! | `descriptor` | the instruction descriptor of a product: its rules |
 //! | `datapath` | where the rows and columns of a product stand in tensor memory |
 //! | `product` | products |
+//! | `uses` | what orders uses of tensor memory |
 
 mod copy;
 mod datapath;
 mod descriptor;
 mod memory;
 mod product;
+mod uses;
 
 pub(crate) use product::TensorProduct;
 
