@@ -1,7 +1,7 @@
 //! Multicast objects, whose addresses `multimem` instructions take.
 
 use super::entries;
-use crate::engine::{self, GRANULARITY, Multicast, PHYSICAL, reservations};
+use crate::engine::{self, GRANULARITY, Multicast, PHYSICAL, Physical, reservations};
 use crate::graph::guard;
 use crate::report::log;
 use crate::state::{state, supports_multicast};
@@ -10,6 +10,7 @@ use crate::types::{
     CUmulticastGranularity_flags, CUmulticastObjectProp, In, Out, Result, Status,
 };
 use std::ffi::c_ulonglong;
+use std::sync::Arc;
 
 /// None of the functions needs a context.
 fn permitted() -> Result<()> {
@@ -39,6 +40,47 @@ fn with<T>(handle: CUmemGenericAllocationHandle, act: impl FnOnce(&Multicast) ->
     act(PHYSICAL.get(handle.0)?.memory.multicast()?)
 }
 
+/// Physical memory, and an offset in it.
+type Place = (Arc<Physical>, u64);
+
+fn of_handle(memory: CUmemGenericAllocationHandle, offset: usize) -> Result<Place> {
+    Ok((PHYSICAL.get(memory.0)?.memory.physical()?.clone(), offset as u64))
+}
+
+fn of_address(address: CUdeviceptr) -> Result<Place> {
+    let mapped = reservations().find(address).and_then(|found| found.mapped(address));
+    let Some(mapped) = mapped else {
+        log::misuse(&format_args!(
+            "no memory of `cuMemCreate` is mapped at {address:#x}: other memory, that of pools too, is not bound"
+        ));
+        return Err(Status::INVALID_VALUE);
+    };
+    Ok((mapped.memory.physical()?.clone(), address - mapped.base))
+}
+
+/// Binds memory of the device, which may be given.
+fn bind(
+    handle: CUmemGenericAllocationHandle,
+    device: Option<CUdevice>,
+    at: usize,
+    memory: impl FnOnce() -> Result<Place>,
+    bytes: usize,
+    flags: c_ulonglong,
+) -> Result<()> {
+    with(handle, |object| {
+        let (physical, offset) = memory()?;
+        if flags != 0 {
+            return Err(Status::INVALID_VALUE);
+        }
+        if let Some(device) = device
+            && state()?.device(device)?.ordinal != object.device()?
+        {
+            return Err(Status::INVALID_DEVICE);
+        }
+        object.bind(at as u64, physical, offset, bytes as u64)
+    })
+}
+
 entries! {
     /// Creates a multicast object, to which the device must be added.
     fn cuMulticastCreate(handle: Out<CUmemGenericAllocationHandle>, prop: In<CUmulticastObjectProp>) {
@@ -49,7 +91,7 @@ entries! {
         if !(prop.size as u64).is_multiple_of(GRANULARITY) {
             return Err(Status::INVALID_VALUE);
         }
-        handle.set(CUmemGenericAllocationHandle(Multicast::create(prop.size as u64)?))
+        handle.set(CUmemGenericAllocationHandle(Multicast::create(prop.size as u64, prop.handleTypes != 0)?))
     }
 
     /// Adds the device to a multicast object.
@@ -70,27 +112,30 @@ entries! {
         handle: CUmemGenericAllocationHandle, at: usize, memory: CUmemGenericAllocationHandle, offset: usize,
         bytes: usize, flags: c_ulonglong
     ) {
-        with(handle, |object| {
-            let memory = PHYSICAL.get(memory.0)?;
-            let physical = memory.memory.physical()?;
-            if flags != 0 { return Err(Status::INVALID_VALUE) }
-            object.bind(at as u64, physical.clone(), offset as u64, bytes as u64)
-        })
+        bind(handle, None, at, || of_handle(memory, offset), bytes, flags)
     }
 
-    /// The same of the memory that is mapped at an address.
+    /// The same with the device that the memory is of.
+    fn cuMulticastBindMem_v2(
+        handle: CUmemGenericAllocationHandle, device: CUdevice, at: usize, memory: CUmemGenericAllocationHandle,
+        offset: usize, bytes: usize, flags: c_ulonglong
+    ) {
+        bind(handle, Some(device), at, || of_handle(memory, offset), bytes, flags)
+    }
+
+    /// Binds the memory that is mapped at an address.
     fn cuMulticastBindAddr(
         handle: CUmemGenericAllocationHandle, at: usize, address: CUdeviceptr, bytes: usize, flags: c_ulonglong
     ) {
-        with(handle, |object| {
-            if flags != 0 { return Err(Status::INVALID_VALUE) }
-            let mapped = reservations().find(address).and_then(|found| found.mapped(address));
-            let Some(mapped) = mapped else {
-                log::misuse(&format_args!("no memory of `cuMemCreate` is mapped at {address:#x}: other memory is not bound"));
-                return Err(Status::INVALID_VALUE);
-            };
-            object.bind(at as u64, mapped.memory.physical()?.clone(), address - mapped.base, bytes as u64)
-        })
+        bind(handle, None, at, || of_address(address), bytes, flags)
+    }
+
+    /// The same with the device that the memory is of.
+    fn cuMulticastBindAddr_v2(
+        handle: CUmemGenericAllocationHandle, device: CUdevice, at: usize, address: CUdeviceptr, bytes: usize,
+        flags: c_ulonglong
+    ) {
+        bind(handle, Some(device), at, || of_address(address), bytes, flags)
     }
 
     /// Takes the memory from a part of a multicast object, after all operations are complete.

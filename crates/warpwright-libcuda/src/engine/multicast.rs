@@ -25,6 +25,8 @@ static SHOWING: Mutex<()> = Mutex::new(());
 /// A multicast object.
 pub(crate) struct Multicast {
     pub(crate) bytes: u64,
+    /// Whether it was asked for as one that other processes may get, which takes memory alone that they may get, too.
+    is_shareable: bool,
     /// A number that no other memory of the process ever has.
     pub(crate) id: u64,
     device: OnceLock<i32>,
@@ -49,11 +51,11 @@ pub(super) struct Piece {
 
 impl Multicast {
     /// A new object, of no device yet. Returns its handle.
-    pub(crate) fn create(bytes: u64) -> Result<usize> {
+    pub(crate) fn create(bytes: u64, is_shareable: bool) -> Result<usize> {
         let id = memory::next_id();
         let bound = Mutex::default();
         COUNT.fetch_add(1, Relaxed);
-        let object = Arc::new(Multicast { bytes, id, device: OnceLock::new(), bound });
+        let object = Arc::new(Multicast { bytes, is_shareable, id, device: OnceLock::new(), bound });
         Mappable::Multicast(object).hand_out()
     }
 
@@ -76,6 +78,15 @@ impl Multicast {
         let is_inside = |from: u64, whole: u64| from.checked_add(bytes).is_some_and(|end| end <= whole);
         let is_whole = [at, offset, bytes].iter().all(|number| number.is_multiple_of(GRANULARITY));
         if !is_whole || bytes == 0 || !is_inside(at, self.bytes) || !is_inside(offset, physical.bytes) {
+            log::misuse(&format_args!(
+                "{bytes} bytes of memory from {offset} on are bound at {at}: these are multiples of {GRANULARITY}, inside of \
+                 the memory's {} bytes and the object's {}",
+                physical.bytes, self.bytes
+            ));
+            return Err(Status::INVALID_VALUE);
+        }
+        if self.is_shareable && !physical.is_shareable {
+            log::misuse(&"the object was created with a handle type, and the memory was not");
             return Err(Status::INVALID_VALUE);
         }
         if physical.ordinal != device {
@@ -104,6 +115,9 @@ impl Multicast {
             other < end && other + piece.bytes > at && (other < at || other + piece.bytes > end)
         };
         if bound.iter().any(reaches_out) {
+            log::misuse(&format_args!(
+                "of {bytes} bytes from {at} on, some are a part of what was bound at once"
+            ));
             return Err(Status::INVALID_VALUE);
         }
         let behind = bound.split_off(&end);

@@ -6,7 +6,7 @@ use super::{Action, FindingKind, RawFinding, RawPlace, RawSite};
 use crate::TENSOR_MAP_BYTES;
 use crate::decode::Meta;
 use crate::launch::Race;
-use crate::machine::{Block, CLUSTER_BARRIER, LANES, LanesOf, Machine, Park, Row32, Row64};
+use crate::machine::{CLUSTER_BARRIER, LANES, LanesOf, Machine, Park, Row32, Row64};
 use crate::memory::{Fault, Group, Order};
 use warpwright_ptx::ir::{Scope, Semantics};
 use warpwright_ptx::op::Op;
@@ -199,12 +199,6 @@ impl<'a> Machine<'a> {
     /// A barrier of the block is complete, for the waiting lanes of each warp; `all` if these are all live lanes, and
     /// none has only arrived.
     pub(crate) fn barrier_passed(&mut self, id: u32, waiting: &[u32], all: bool) {
-        // Who has exited need not come, and has done all that it was to do with tensor memory.
-        let has_exited = |block: &Block| block.warps.iter().any(|warp| warp.live == 0);
-        let of_cluster = self.cluster.blocks.iter().filter(|_| id == CLUSTER_BARRIER);
-        if of_cluster.chain([&self.block]).any(has_exited) {
-            self.cluster.tensor.settle();
-        }
         if id == CLUSTER_BARRIER {
             let blocks = self.cluster.blocks.iter_mut().chain([&mut self.block]);
             let races = blocks.filter_map(|block| block.checks.races.as_mut());

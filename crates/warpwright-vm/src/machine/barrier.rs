@@ -238,7 +238,12 @@ impl Machine<'_> {
         let barrier = self.barrier(id);
         let waiting = &barrier.waiting;
         let all = (0..waiting.len()).all(|warp| self.live_lanes(id, warp) & !waiting[warp] == 0);
+        let has_exited = (0..waiting.len()).any(|warp| self.live_lanes(id, warp) == 0);
         let (waiting, all) = (waiting.clone(), all && barrier.waiting == barrier.arrived);
+        // Who has exited need not come, and has done all that it was to do with tensor memory.
+        if has_exited {
+            self.cluster.tensor.settle();
+        }
         self.barrier_passed(id, &waiting, all);
     }
 }

@@ -153,8 +153,14 @@ impl<'a> Machine<'a> {
             let ranks = ranks.map(|ranks| ranks[lane] & 0xffff);
             let byte_mask = byte_masks.map_or(u16::MAX, |masks| masks[lane] as u16);
             if size != 0 && byte_mask != 0 {
-                let from = (from[lane], op.from.space);
-                self.copy_of_lane(op, lane, size, from, (to[lane], ranks), ignored, byte_mask);
+                let mut done = 0;
+                while done < size {
+                    let [from, to] = [from[lane], to[lane]].map(|at| at.wrapping_add(done.into()));
+                    let bytes = self.in_one_memory(op.to.space, to, size - done);
+                    let from = (from, op.from.space);
+                    self.copy_of_lane(op, lane, bytes, from, (to, ranks), ignored, byte_mask);
+                    done += bytes;
+                }
             }
             let Some((barriers, space)) = &barriers else { continue };
             for (barrier, space) in in_blocks(barriers[lane], *space, ranks) {
@@ -162,6 +168,15 @@ impl<'a> Machine<'a> {
             }
         }
         Ok(())
+    }
+
+    /// How many of so many bytes from a multimem address on lead to one memory, and lie there as they do here. Elsewhere
+    /// it is all of them.
+    fn in_one_memory(&self, space: SpaceKind, address: u64, bytes: u32) -> u32 {
+        let spec = AccessSpec { space, bytes: 1, align: 1, write: true };
+        let region = (space == SpaceKind::Multimem).then(|| self.region_of(spec, address)).flatten();
+        let left = region.map_or(u64::MAX, |region| region.start + region.bytes - address);
+        left.min(bytes.into()) as u32
     }
 
     /// What no copy may ask for.

@@ -50,11 +50,12 @@ impl Machine<'_> {
         if rank == self.block.rank { &self.block } else { &self.cluster.blocks[rank as usize] }
     }
 
-    /// What was not waited for between two uses, one by an operation and one by a warp.
+    /// What was not waited for between two uses: by an operation and a warp, or by a warp that stores and another one.
     fn missing_wait(&self, old: &TensorUse, new: &TensorUse) -> Option<TensorWait> {
         let wait = match (old.by_warp, new.by_warp) {
             (false, true) => TensorWait::Commit,
             (true, false) if old.write => TensorWait::Stores,
+            (true, true) if old.write && !are_of_warp(old, new) => TensorWait::Stores,
             // What is computed from what a warp has loaded comes behind the load: programs leave out that wait.
             (true, false) if self.launch.options.race == Race::Strict => TensorWait::Loads,
             _ => return None,
@@ -66,11 +67,10 @@ impl Machine<'_> {
     /// Whether a use is ordered before another one: whatever some thread of a warp has done, or has learned, counts for the
     /// warp.
     fn is_ordered(&self, old: &TensorUse, new: &TensorUse) -> bool {
-        let ((rank, thread), (own, other)) = (old.by, new.by);
-        let is_of_warp = rank == own && thread / LANES as u32 == other / LANES as u32;
+        let (rank, thread) = old.by;
         let is_in_order = old.by_warp || !new.by_warp;
         let Some(races) = self.block.checks.races() else { return true };
-        if is_of_warp && is_in_order || self.cluster.tensor.is_settled(old) {
+        if are_of_warp(old, new) && is_in_order || self.cluster.tensor.is_settled(old) {
             return true;
         }
         let of = (self.block_of(rank).number as u32, (thread / LANES as u32) as u8);
@@ -127,4 +127,10 @@ impl Machine<'_> {
         let kind = FindingKind::TensorMemoryInFlight { wait };
         self.launch.findings.add(RawFinding { kind, first, second, count: 1 });
     }
+}
+
+/// Whether one warp has made both uses.
+fn are_of_warp(old: &TensorUse, new: &TensorUse) -> bool {
+    let warp = |of: &TensorUse| (of.by.0, of.by.1 / LANES as u32);
+    warp(old) == warp(new)
 }
