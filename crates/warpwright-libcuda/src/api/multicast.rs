@@ -41,13 +41,13 @@ fn with<T>(handle: CUmemGenericAllocationHandle, act: impl FnOnce(&Multicast) ->
 }
 
 /// Physical memory, and an offset in it.
-type Place = (Arc<Physical>, u64);
+type Bytes = (Arc<Physical>, u64);
 
-fn of_handle(memory: CUmemGenericAllocationHandle, offset: usize) -> Result<Place> {
+fn of_handle(memory: CUmemGenericAllocationHandle, offset: usize) -> Result<Bytes> {
     Ok((PHYSICAL.get(memory.0)?.memory.physical()?.clone(), offset as u64))
 }
 
-fn of_address(address: CUdeviceptr) -> Result<Place> {
+fn of_address(address: CUdeviceptr) -> Result<Bytes> {
     let mapped = reservations().find(address).and_then(|found| found.mapped(address));
     let Some(mapped) = mapped else {
         log::misuse(&format_args!(
@@ -63,7 +63,7 @@ fn bind(
     handle: CUmemGenericAllocationHandle,
     device: Option<CUdevice>,
     at: usize,
-    memory: impl FnOnce() -> Result<Place>,
+    memory: impl FnOnce() -> Result<Bytes>,
     bytes: usize,
     flags: c_ulonglong,
 ) -> Result<()> {

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 const PAGE: usize = 2 << 20;
 
 const MULTIMEM_PTX: &str = "
-.version 9.1
+.version 8.1
 .target sm_90
 .address_size 64
 
@@ -21,30 +21,6 @@ const MULTIMEM_PTX: &str = "
     multimem.red.relaxed.sys.global.add.u32 [%rd1], %r1;
     multimem.ld_reduce.relaxed.sys.global.add.u32 %r2, [%rd1];
     st.global.u32 [%rd2], %r2;
-    ret;
-}
-
-// Copies 32 words, 0 to 31, to multimem addresses, and adds them to those that follow.
-.visible .entry copy(.param .u64 to)
-{
-    .shared .align 16 .b8 tile[128];
-    .reg .pred %p1;
-    .reg .b32 %r<4>;
-    .reg .b64 %rd<2>;
-    ld.param.u64 %rd1, [to];
-    mov.u32 %r1, tile;
-    mov.u32 %r2, 0;
-$put:
-    mad.lo.s32 %r3, %r2, 4, %r1;
-    st.shared.u32 [%r3], %r2;
-    add.u32 %r2, %r2, 1;
-    setp.lt.u32 %p1, %r2, 32;
-    @%p1 bra $put;
-    fence.proxy.async.shared::cta;
-    multimem.cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 128;
-    multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1+4096], [%r1], 128;
-    cp.async.bulk.commit_group;
-    cp.async.bulk.wait_group 0;
     ret;
 }
 
@@ -159,33 +135,6 @@ fn multimem_addresses_lead_to_the_memory_that_is_bound() {
     unmapped(own, 2);
     assert_eq!(sum(place(multi, 0, 8), 1), 103);
     unmapped(multi, 4);
-}
-
-/// Memory that is bound side by side need not be so where it is itself.
-#[test]
-fn a_copy_goes_across_what_is_bound_at_once() {
-    let _context = Ctx::new();
-    let copy = function(load(MULTIMEM_PTX).unwrap(), "copy").unwrap();
-    let (object, first, second) = (object(3), memory(1), memory(1));
-    ok!(cuMulticastAddDevice(object, 0));
-    ok!(cuMulticastBindMem(object, 0, first, 0, PAGE, 0));
-    ok!(cuMulticastBindMem(object, PAGE, second, 0, PAGE, 0));
-    let (late, early, multi) = (mapped(second, 1), mapped(first, 1), mapped(object, 3));
-    for (seam, at) in [(0, place(multi, 1, 0) - 80), (4096, place(multi, 1, 0) - 80 - 4096)] {
-        assert_eq!(launch(copy, CUstream::NULL, &[at]), OK);
-        let found = [read(place(early, 1, 0) - 80, 20), read(place(late, 0, 0), 12)].concat();
-        assert_eq!(found, (0..32).map(|word| word * if seam == 0 { 1 } else { 2 }).collect::<Vec<u32>>());
-    }
-    // From where memory is bound to where none is.
-    assert_eq!(launch(copy, CUstream::NULL, &[place(multi, 2, 0) - 80]), OK);
-    assert_ne!(call!(cuCtxSynchronize()), OK);
-    for at in [late, early] {
-        unmapped(at, 1);
-    }
-    unmapped(multi, 3);
-    for handle in [object, first, second] {
-        ok!(cuMemRelease(handle));
-    }
 }
 
 #[test]

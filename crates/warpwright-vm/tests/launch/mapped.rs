@@ -328,6 +328,56 @@ fn reserved_addresses_are_accessed_as_far_as_they_are_mapped() {
     assert_eq!(kind, FindingKind::Access(FaultKind::Freed));
 }
 
+/// Memory that is bound side by side to multimem addresses need not be so where it is itself.
+#[test]
+fn a_copy_goes_across_what_is_bound_at_once() {
+    const PART: u64 = 4096;
+    let mut config = DeviceConfig::default();
+    config.arch = warpwright_ptx::ir::Arch::sm(90);
+    let device = Device::new(config).unwrap();
+    let (first, second) =
+        (device.alloc_zeros::<u32>(1024).unwrap(), device.alloc_zeros::<u32>(1024).unwrap());
+    let multi = 1 << 32;
+    let reserved =
+        device.reserve(multi, Arc::new(words(3 * PART as usize / 4)), 3 * PART, "multicast").unwrap();
+    // The second memory comes first.
+    for (at, buffer) in [(0, &second), (PART, &first)] {
+        let distance = buffer.address().wrapping_sub(multi + at);
+        reserved.set(at, PART, PageAccess::Multimem { distance }).unwrap();
+    }
+    let copy = |instruction: &str| {
+        let body = format!(
+            "    .shared .align 16 .b8 tile[128];
+    mov.u32 %r1, tile;
+    mov.u32 %r2, 0;
+$put:
+    mad.lo.s32 %r3, %r2, 4, %r1;
+    st.shared.u32 [%r3], %r2;
+    add.u32 %r2, %r2, 1;
+    setp.lt.u32 %p1, %r2, 32;
+    @%p1 bra $put;
+    fence.proxy.async.shared::cta;
+    {instruction} [%rd1], [%r1], 128;
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+    ret;"
+        );
+        kernel(&body).replace(".version 7.8\n.target sm_80", ".version 9.1\n.target sm_90")
+    };
+    let stored = copy("multimem.cp.async.bulk.global.shared::cta.bulk_group");
+    let added = copy("multimem.cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32");
+    for (text, factor) in [(&stored, 1), (&added, 2)] {
+        let report = run(&device, text, multi + PART - 80, 1);
+        assert!(report.is_clean(), "{report}");
+        let found = [&second.read()[1024 - 20..], &first.read()[..12]].concat();
+        assert_eq!(found, (0..32).map(|word| word * factor).collect::<Vec<u32>>());
+    }
+    // From where memory is bound to where none is: what is, is written.
+    let (kind, _) = finding(&run(&device, &stored, multi + 2 * PART - 80, 1));
+    assert_eq!(kind, FindingKind::Access(FaultKind::Unmapped));
+    assert_eq!(first.read()[1024 - 20..], (0..20).collect::<Vec<u32>>()[..]);
+}
+
 #[test]
 fn what_the_host_keeps_counts_as_the_devices() {
     let device = device();
