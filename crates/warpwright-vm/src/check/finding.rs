@@ -195,7 +195,7 @@ pub(super) fn advice_for(kind: &FindingKind, accesses: &[AccessSite]) -> Option<
         matches!(accesses, [first, ..] if matches!(first.action, Action::AsyncRead | Action::AsyncWrite));
     match *kind {
         FindingKind::Race { hazard, between: Between::Warps | Between::Lanes, space, same_value: false }
-            if is_copy =>
+            if is_copy && space != SpaceKind::Tensor =>
         {
             FindingKind::Race { hazard, between: Between::Copy, space, same_value: false }.advice()
         }
@@ -243,6 +243,12 @@ impl FindingKind {
                 return Some(
                     "let the blocks of the cluster meet between the two (`barrier.cluster`, `cluster.sync()`), or order \
                      them with an mbarrier; barriers of a block do not reach others",
+                );
+            }
+            FindingKind::Race { space: SpaceKind::Tensor, .. } => {
+                return Some(
+                    "let the warps meet between the two, at a barrier or an mbarrier: behind `tcgen05.wait`, or behind the \
+                     wait for the commit of an operation, and with `tcgen05.fence`s around",
                 );
             }
             FindingKind::RegisterInFlight { unfenced: false } => {

@@ -2,7 +2,7 @@
 
 use super::race::ProxyFence;
 use super::{AccessSite, Action, AllocationRef, Cause, FindingKind, MemorySite, Use};
-use crate::memory::FaultKind;
+use crate::memory::{FaultKind, SpaceKind};
 use crate::render::symbol;
 use std::fmt;
 
@@ -59,6 +59,7 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
             format!("`{}` of {who} has the handle {place}: it is that of no {}", first.opcode, first.object())
         }
         FindingKind::Access(fault) => {
+            let is_multimem = site.is_some_and(|site| site.space == SpaceKind::Multimem);
             let what = match fault {
                 FaultKind::OutOfBounds => "is outside every allocation and variable of its space",
                 FaultKind::Misaligned => "is misaligned: the address must be a multiple of the size",
@@ -77,6 +78,9 @@ pub(super) fn message(kind: &FindingKind, accesses: &[AccessSite]) -> String {
                 FaultKind::OtherLanes => {
                     "is to lanes of tensor memory of another warp, which PTX leaves undefined; GPUs access the warp's own \
                      lanes in their place: its number modulo 4 gives bits 21 and 22 of the address"
+                }
+                FaultKind::Unmapped if is_multimem => {
+                    "is to a part of a multicast object to which no memory is bound"
                 }
                 FaultKind::Unmapped => "is to reserved addresses where no memory is mapped",
                 FaultKind::NoAccess => "is to memory that the device was given no access to",

@@ -4,7 +4,7 @@ use super::symbol;
 use crate::check::{
     AccessSite, Action, AllocationRef, Between, Cause, Finding, FindingKind, ProxyFence, Use,
 };
-use crate::memory::FaultKind;
+use crate::memory::{FaultKind, SpaceKind};
 
 /// The kind of an access; its thread and location are shown beside the lines.
 pub(super) fn title(finding: &Finding) -> String {
@@ -35,6 +35,7 @@ pub(super) fn title(finding: &Finding) -> String {
                 FaultKind::ReadOnly => "is to memory that cannot be written",
                 FaultKind::OtherLanes => "is to lanes of another warp, which PTX leaves undefined",
                 FaultKind::Constant => "is to constant memory, which PTX leaves undefined",
+                FaultKind::Unmapped if space == SpaceKind::Multimem.name() => "is to a part without memory",
                 FaultKind::Unmapped => "is to reserved addresses where no memory is mapped",
                 FaultKind::NoAccess => "is to memory that the device was given no access to",
                 FaultKind::Multimem => "is to a multimem address",
