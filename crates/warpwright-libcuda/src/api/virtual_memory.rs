@@ -190,16 +190,14 @@ entries! {
         to.required()?;
         check_handle_type(kind)?;
         let found = PHYSICAL.get(handle.0)?;
-        if let Mappable::Multicast(_) = found.memory {
-            log::misuse(&"multicast objects are not shared with other processes");
-            return Err(Status::NOT_SUPPORTED);
-        }
-        let physical = found.memory.physical()?;
         if flags != 0 {
             return Err(Status::INVALID_VALUE);
         }
         // SAFETY: the interface says that handles of this type are file descriptors.
-        unsafe { to.cast::<c_int>() }.set(physical.export()?)
+        unsafe { to.cast::<c_int>() }.set(match &found.memory {
+            Mappable::Physical(physical) => physical.export()?,
+            Mappable::Multicast(object) => object.export()?,
+        })
     }
 
     /// Returns a handle of the physical memory of a file descriptor, which is passed in the place of a pointer and stays
@@ -211,6 +209,6 @@ entries! {
         handle.required()?;
         check_handle_type(kind)?;
         let file = c_int::try_from(from.addr()).map_err(|_| Status::INVALID_VALUE)?;
-        handle.set(CUmemGenericAllocationHandle(Physical::import(file)?))
+        handle.set(CUmemGenericAllocationHandle(engine::import(file)?))
     }
 }

@@ -35,7 +35,7 @@ pub(crate) use multicast::Multicast;
 pub(crate) use pool::{POOLS, Pool, Usage};
 pub(crate) use stream::{Recorder, STREAMS, Stream};
 pub(crate) use virtual_memory::{
-    GRANULARITY, Mappable, PHYSICAL, Physical, release as release_physical, reservations,
+    GRANULARITY, Mappable, PHYSICAL, Physical, import, release as release_physical, reservations,
 };
 
 use crate::report::log;

@@ -6,18 +6,26 @@
 //! On hardware an object joins the memory of several devices; virtual GPUs do not access one another's, so that each object
 //! has one.
 
-use super::virtual_memory::{GRANULARITY, Mappable, Physical, Reservation};
+use super::virtual_memory::{GRANULARITY, Mappable, Physical, Reservation, memory_file};
 use super::{engines, memory, reservations};
 use crate::lock;
 use crate::report::log;
 use crate::state::state;
 use crate::types::{CUmemAccess_flags, Result, Status};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::ffi::c_int;
+use std::fs::File;
+use std::os::fd::{IntoRawFd, OwnedFd};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-/// How many objects there are.
-static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// The objects that there are, by their numbers.
+static ALL: Mutex<BTreeMap<u64, Weak<Multicast>>> = Mutex::new(BTreeMap::new());
+
+/// The name of the file that stands for an object of this process, before the object's number. Other processes have none
+/// of its objects, since an object has one device, which is theirs.
+pub(super) fn file_name() -> String {
+    format!("warpwright-multicast-{}-", std::process::id())
+}
 
 /// Held while mappings of objects are shown to the devices.
 static SHOWING: Mutex<()> = Mutex::new(());
@@ -30,6 +38,8 @@ pub(crate) struct Multicast {
     /// A number that no other memory of the process ever has.
     pub(crate) id: u64,
     device: OnceLock<i32>,
+    /// What stands for it where it is exported.
+    file: OnceLock<File>,
     /// What is bound, by its place in the object.
     bound: Mutex<BTreeMap<u64, Bound>>,
 }
@@ -53,10 +63,35 @@ impl Multicast {
     /// A new object, of no device yet. Returns its handle.
     pub(crate) fn create(bytes: u64, is_shareable: bool) -> Result<usize> {
         let id = memory::next_id();
-        let bound = Mutex::default();
-        COUNT.fetch_add(1, Relaxed);
-        let object = Arc::new(Multicast { bytes, is_shareable, id, device: OnceLock::new(), bound });
+        let (device, file, bound) = (OnceLock::new(), OnceLock::new(), Mutex::default());
+        let object = Arc::new(Multicast { bytes, is_shareable, id, device, file, bound });
+        lock(&ALL).insert(id, Arc::downgrade(&object));
         Mappable::Multicast(object).hand_out()
+    }
+
+    /// The object of that number.
+    pub(super) fn find(id: u64) -> Result<Arc<Multicast>> {
+        lock(&ALL).get(&id).and_then(Weak::upgrade).ok_or_else(|| {
+            log::misuse(&"the file descriptor stands for a multicast object that is gone");
+            Status::INVALID_VALUE
+        })
+    }
+
+    /// A new file descriptor, which is the client's.
+    pub(crate) fn export(&self) -> Result<c_int> {
+        if !self.is_shareable {
+            log::misuse(&"the object was not created with a handle type, so it cannot be exported");
+            return Err(Status::INVALID_VALUE);
+        }
+        let file = match self.file.get() {
+            Some(file) => file,
+            None => {
+                let new = memory_file(&format!("{}{}\0", file_name(), self.id))?;
+                self.file.get_or_init(|| new)
+            }
+        };
+        let copy = file.try_clone().map_err(|_| Status::OPERATING_SYSTEM)?;
+        Ok(OwnedFd::from(copy).into_raw_fd())
     }
 
     /// The device, which must have been added.
@@ -160,13 +195,13 @@ impl Bound {
 
 impl Drop for Multicast {
     fn drop(&mut self) {
-        COUNT.fetch_sub(1, Relaxed);
+        lock(&ALL).remove(&self.id);
     }
 }
 
 /// Shows the devices where multicast objects lead now. Called wherever memory is mapped, unmapped, bound or given away.
 pub(super) fn show_all() -> Result<()> {
-    if COUNT.load(Relaxed) == 0 {
+    if lock(&ALL).is_empty() {
         return Ok(());
     }
     let _alone = lock(&SHOWING);

@@ -51,6 +51,45 @@ pub(crate) struct Physical {
     _claim: Option<Claim>,
 }
 
+/// A new file in memory, of a name that ends with a zero.
+pub(super) fn memory_file(name: &str) -> Result<File> {
+    let name = CStr::from_bytes_until_nul(name.as_bytes()).map_err(|_| Status::UNKNOWN)?;
+    const CLOSE_ON_EXEC: c_uint = 1;
+    // SAFETY: a text with its end.
+    let file = unsafe { memfd_create(name.as_ptr(), CLOSE_ON_EXEC) };
+    if file < 0 {
+        log::note(&std::io::Error::last_os_error());
+        return Err(Status::OPERATING_SYSTEM);
+    }
+    // SAFETY: it was just opened, for nobody else.
+    Ok(File::from(unsafe { OwnedFd::from_raw_fd(file) }))
+}
+
+/// What is mapped by the handle that a file descriptor stands for. Returns a new handle.
+pub(crate) fn import(file: c_int) -> Result<usize> {
+    // Its name says what it is, and of which device or object.
+    let link = std::fs::read_link(format!("/proc/self/fd/{file}"));
+    let name = link.ok().and_then(|name| name.to_str().map(str::to_owned)).unwrap_or_default();
+    let number = |before: &str| {
+        let (_, rest) = name.split_once(before)?;
+        rest.split(' ').next()?.parse::<u64>().ok()
+    };
+    let memory = match (number(FILE_NAME), number(&multicast::file_name())) {
+        (Some(ordinal), _) => {
+            let ordinal = i32::try_from(ordinal).map_err(|_| Status::INVALID_VALUE)?;
+            Mappable::Physical(Arc::new(Physical::import(file, ordinal)?))
+        }
+        (_, Some(id)) => Mappable::Multicast(Multicast::find(id)?),
+        (None, None) => {
+            log::misuse(
+                &"the file descriptor stands for no memory, and for no multicast object of this process",
+            );
+            return Err(Status::INVALID_VALUE);
+        }
+    };
+    memory.hand_out()
+}
+
 /// What can be mapped at reserved addresses.
 #[derive(Clone)]
 pub(crate) enum Mappable {
@@ -126,39 +165,21 @@ impl Physical {
     /// New memory of a device, zero. Returns its handle.
     pub(crate) fn create(engine: &Engine, bytes: u64, is_shareable: bool) -> Result<usize> {
         let claim = engine.vm().claim(bytes).map_err(|error| status(&error))?;
-        let name = format!("{FILE_NAME}{}\0", engine.ordinal);
-        let name = CStr::from_bytes_until_nul(name.as_bytes()).map_err(|_| Status::UNKNOWN)?;
-        const CLOSE_ON_EXEC: c_uint = 1;
-        // SAFETY: a text with its end.
-        let file = unsafe { memfd_create(name.as_ptr(), CLOSE_ON_EXEC) };
-        if file < 0 {
-            log::note(&std::io::Error::last_os_error());
-            return Err(Status::OPERATING_SYSTEM);
-        }
-        // SAFETY: it was just opened, for nobody else.
-        let file = File::from(unsafe { OwnedFd::from_raw_fd(file) });
+        let file = memory_file(&format!("{FILE_NAME}{}\0", engine.ordinal))?;
         file.set_len(bytes).map_err(|_| Status::OUT_OF_MEMORY)?;
         let (ordinal, id) = (engine.ordinal, memory::next_id());
         let physical = Physical { bytes, ordinal, is_shareable, id, file, _claim: Some(claim) };
         Mappable::Physical(Arc::new(physical)).hand_out()
     }
 
-    /// The memory behind a file descriptor, which stays the client's. Returns its handle.
-    pub(crate) fn import(file: c_int) -> Result<usize> {
-        // Its name says whether it is memory, and of which device.
-        let link = std::fs::read_link(format!("/proc/self/fd/{file}"));
-        let name = link.ok().and_then(|name| name.to_str().map(str::to_owned)).unwrap_or_default();
-        let (_, rest) = name.split_once(FILE_NAME).ok_or(Status::INVALID_VALUE)?;
-        let digits = rest.split_once(' ').map_or(rest, |(digits, _)| digits);
-        let ordinal: i32 = digits.parse().map_err(|_| Status::INVALID_VALUE)?;
+    /// The memory behind a file descriptor, which stays the client's.
+    fn import(file: c_int, ordinal: i32) -> Result<Physical> {
         crate::state::state()?.device(ordinal).map_err(|_| Status::INVALID_VALUE)?;
         // SAFETY: a descriptor that was found to be open; the client keeps it meanwhile.
         let file = unsafe { BorrowedFd::borrow_raw(file) };
         let file = File::from(file.try_clone_to_owned().map_err(|_| Status::OPERATING_SYSTEM)?);
         let bytes = file.metadata().map_err(|_| Status::OPERATING_SYSTEM)?.len();
-        let id = memory::next_id();
-        let physical = Physical { bytes, ordinal, is_shareable: true, id, file, _claim: None };
-        Mappable::Physical(Arc::new(physical)).hand_out()
+        Ok(Physical { bytes, ordinal, is_shareable: true, id: memory::next_id(), file, _claim: None })
     }
 
     /// A new file descriptor, which is the client's.

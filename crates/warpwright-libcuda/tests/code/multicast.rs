@@ -183,6 +183,34 @@ fn an_access_needs_an_address_of_its_kind() {
     }
 }
 
+/// A team of one process exports its object all the same.
+#[test]
+fn a_descriptor_stands_for_the_same_object() {
+    let _context = Ctx::new();
+    let add = function(load(MULTIMEM_PTX).unwrap(), "add").unwrap();
+    let (made, memory, found) = (object(1), memory(1), words(1));
+    let kind = CUmemAllocationHandleType::POSIX_FILE_DESCRIPTOR;
+    let mut file: c_int = -1;
+    ok!(cuMemExportToShareableHandle(output((&raw mut file).cast::<c_void>()), made, kind, 0));
+    let by_file = std::ptr::without_provenance_mut::<c_void>(file as usize);
+    let import = || out(|handle| call!(cuMemImportFromShareableHandle(handle, by_file, kind)));
+    let got: CUmemGenericAllocationHandle = import().unwrap();
+    assert_ne!(got, made);
+    ok!(cuMulticastAddDevice(made, 0));
+    ok!(cuMulticastBindMem(got, 0, memory, 0, PAGE, 0));
+    let (own, multi) = (mapped(memory, 1), mapped(made, 1));
+    assert_eq!(launch(add, CUstream::NULL, &[place(multi, 0, 8), 5, found]), OK);
+    assert_eq!((read(found, 1), read(place(own, 0, 8), 1)), (vec![5], vec![5]));
+    unmapped(multi, 1);
+    unmapped(own, 1);
+    for handle in [made, got, memory] {
+        ok!(cuMemRelease(handle));
+    }
+    assert_eq!(import(), Err(Status::INVALID_VALUE), "it is gone");
+    // SAFETY: it is this test's.
+    drop(unsafe { <std::fs::File as std::os::fd::FromRawFd>::from_raw_fd(file) });
+}
+
 #[test]
 fn mistakes_with_multicast_objects_are_refused() {
     let _context = Ctx::new();
@@ -198,9 +226,6 @@ fn mistakes_with_multicast_objects_are_refused() {
     let (object, memory, plain) = (object(4), memory(2), words(1));
     let private = memory_of(1, CUmemAllocationHandleType::NONE);
     let at = out(|address| call!(cuMemAddressReserve(address, 4 * PAGE, 0, 0, 0))).unwrap();
-    let mut file = 0 as c_int;
-    let file = output((&raw mut file).cast::<c_void>());
-    let posix = CUmemAllocationHandleType::POSIX_FILE_DESCRIPTOR;
     for (what, found, expected) in [
         ("no devices", made(|prop| prop.numDevices = 0), invalid),
         ("two devices", made(|prop| prop.numDevices = 2), unsupported),
@@ -238,7 +263,6 @@ fn mistakes_with_multicast_objects_are_refused() {
         ("unbound behind the end", call!(cuMulticastUnbind(object, 0, PAGE, 4 * PAGE)), invalid),
         ("mapped", call!(cuMemMap(at, 4 * PAGE, 0, object, 0)), OK),
         ("for reading", access(at, 4, CUmemAccess_flags::READ), unsupported),
-        ("exported", call!(cuMemExportToShareableHandle(file, object, posix, 0)), unsupported),
         ("unbound", call!(cuMulticastUnbind(object, 0, 0, 4 * PAGE)), OK),
         ("unmapped", call!(cuMemUnmap(at, 4 * PAGE)), OK),
         ("released", call!(cuMemRelease(object)), OK),
