@@ -520,6 +520,10 @@ fn matrices() {
 #[test]
 fn unsupported() {
     let unsupported = Trap(TrapKind::Unsupported);
+    let product = "{ .reg .b16 %q; mov.b16 %q, 0; fma.rn.oob.f16 %q, %q, %q, %q; }";
     let sum = Attack::body("multimem.red.relaxed.gpu.global.add.u32 [%d0], 7;");
-    check([("memory of many devices", sum, unsupported)]);
+    check([
+        ("which NaN it makes is open", Attack::body(product), unsupported),
+        ("memory of one device by the address of many", sum, Finding("no-multimem-address")),
+    ]);
 }
