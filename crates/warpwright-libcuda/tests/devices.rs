@@ -111,9 +111,29 @@ fn every_architecture_is_the_card_that_people_have() {
             // What the interface says of functions that there are not.
             (CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS, 0),
             (CU_DEVICE_ATTRIBUTE_VIRTUAL_ADDRESS_MANAGEMENT_SUPPORTED, 1),
+            // An object joins one device, and these are several.
+            (CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 0),
         ] {
             assert_eq!(attribute(which, device), expected, "{which:?} of sm_{sm}");
         }
+    }
+}
+
+/// Those that an NVSwitch joins.
+#[test]
+fn some_architectures_have_multicast_objects() {
+    begin();
+    for (device, sm) in DEVICES {
+        let prop = CUmulticastObjectProp { numDevices: 1, size: 2 << 20, handleTypes: 0, flags: 0 };
+        // SAFETY: the places are good for a handle and for properties.
+        let added = unsafe {
+            let object = get(|handle| cuMulticastCreate(handle, input(&raw const prop))).unwrap();
+            let added = cuMulticastAddDevice(object, device);
+            ok(cuMemRelease(object));
+            added
+        };
+        let expected = if matches!(sm, 90 | 100) { Status::SUCCESS } else { Status::NOT_SUPPORTED };
+        assert_eq!(added, expected, "sm_{sm}");
     }
 }
 

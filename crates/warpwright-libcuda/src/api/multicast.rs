@@ -1,7 +1,8 @@
 //! Multicast objects, whose addresses `multimem` instructions take.
 
 use super::entries;
-use crate::engine::{self, GRANULARITY, Multicast, PHYSICAL, Physical, reservations};
+use super::virtual_memory::permitted;
+use crate::engine::{GRANULARITY, Multicast, PHYSICAL, Physical, reservations};
 use crate::graph::guard;
 use crate::report::log;
 use crate::state::{state, supports_multicast};
@@ -12,16 +13,16 @@ use crate::types::{
 use std::ffi::c_ulonglong;
 use std::sync::Arc;
 
-/// None of the functions needs a context.
-fn permitted() -> Result<()> {
-    engine::permitted()?;
-    state().map(drop)
-}
-
 /// Checks that properties are those of an object that there can be.
 fn check(prop: &CUmulticastObjectProp) -> Result<()> {
     let file = CUmemAllocationHandleType::POSIX_FILE_DESCRIPTOR.0 as c_ulonglong;
-    if prop.numDevices == 0 || prop.flags != 0 || prop.size == 0 {
+    let is_size = prop.size > 0 && (prop.size as u64).is_multiple_of(GRANULARITY);
+    if prop.numDevices == 0 || prop.flags != 0 || !is_size {
+        log::misuse(&format_args!(
+            "a multicast object of {} devices and {} bytes with flags {:#x}: it has one device, a multiple of {GRANULARITY} \
+             bytes, and no flags",
+            prop.numDevices, prop.size, prop.flags
+        ));
         return Err(Status::INVALID_VALUE);
     }
     if prop.numDevices > 1 {
@@ -31,7 +32,11 @@ fn check(prop: &CUmulticastObjectProp) -> Result<()> {
         ));
         return Err(Status::NOT_SUPPORTED);
     }
-    if prop.handleTypes & !file != 0 { Err(Status::NOT_SUPPORTED) } else { Ok(()) }
+    if prop.handleTypes & !file != 0 {
+        log::misuse(&"multicast objects of virtual GPUs have POSIX file descriptors alone");
+        return Err(Status::NOT_SUPPORTED);
+    }
+    Ok(())
 }
 
 /// What a function does with a multicast object.
@@ -70,6 +75,7 @@ fn bind(
     with(handle, |object| {
         let (physical, offset) = memory()?;
         if flags != 0 {
+            log::misuse(&format_args!("memory is bound with flags {flags:#x}: there are none"));
             return Err(Status::INVALID_VALUE);
         }
         if let Some(device) = device
@@ -88,9 +94,6 @@ entries! {
         handle.required()?;
         let prop = prop.get()?;
         check(&prop)?;
-        if !(prop.size as u64).is_multiple_of(GRANULARITY) {
-            return Err(Status::INVALID_VALUE);
-        }
         handle.set(CUmemGenericAllocationHandle(Multicast::create(prop.size as u64, prop.handleTypes != 0)?))
     }
 
@@ -99,6 +102,9 @@ entries! {
         with(handle, |object| {
             let device = state()?.device(device)?;
             if !supports_multicast(device.arch()) {
+                log::misuse(&format_args!(
+                    "sm_{} has no multicast objects: sm_90, sm_100 and sm_103 have", device.arch().sm
+                ));
                 return Err(Status::NOT_SUPPORTED);
             }
             // It gets to know what is mapped.

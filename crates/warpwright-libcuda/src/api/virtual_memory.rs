@@ -12,8 +12,8 @@ use crate::types::{
 };
 use std::ffi::{c_int, c_ulonglong, c_void};
 
-/// None of the functions needs a context.
-fn permitted() -> Result<()> {
+/// Neither these functions nor those of multicast objects need a context.
+pub(super) fn permitted() -> Result<()> {
     engine::permitted()?;
     state().map(drop)
 }

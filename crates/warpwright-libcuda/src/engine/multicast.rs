@@ -49,7 +49,7 @@ struct Bound {
     bytes: u64,
     physical: Arc<Physical>,
     offset: u64,
-    home: Option<Arc<Reservation>>,
+    home: Option<Reservation>,
 }
 
 /// A part of an object, and the address of the memory that is bound there.
@@ -104,7 +104,10 @@ impl Multicast {
 
     /// Adds the device.
     pub(crate) fn add(&self, ordinal: i32) -> Result<()> {
-        self.device.set(ordinal).map_err(|_| Status::INVALID_VALUE)
+        self.device.set(ordinal).map_err(|_| {
+            log::misuse(&"the multicast object has its device already");
+            Status::INVALID_VALUE
+        })
     }
 
     /// Binds memory of the device, from an offset in it on, to a part that is free.
@@ -125,6 +128,10 @@ impl Multicast {
             return Err(Status::INVALID_VALUE);
         }
         if physical.ordinal != device {
+            log::misuse(&format_args!(
+                "the memory is of device {}, and the multicast object of device {device}",
+                physical.ordinal
+            ));
             return Err(Status::INVALID_DEVICE);
         }
         let mut bound = lock(&self.bound);
@@ -140,10 +147,15 @@ impl Multicast {
 
     /// Takes the memory from a part, where each binding is inside or outside, after all operations are complete.
     pub(crate) fn unbind(&self, at: u64, bytes: u64) -> Result<()> {
-        let end = at.checked_add(bytes).filter(|&end| end <= self.bytes).ok_or(Status::INVALID_VALUE)?;
-        if ![at, bytes].iter().all(|number| number.is_multiple_of(GRANULARITY)) || bytes == 0 {
+        let is_whole = [at, bytes].iter().all(|number| number.is_multiple_of(GRANULARITY)) && bytes > 0;
+        let end = at.checked_add(bytes).filter(|&end| is_whole && end <= self.bytes);
+        let Some(end) = end else {
+            log::misuse(&format_args!(
+                "{bytes} bytes from {at} on are unbound: these are multiples of {GRANULARITY}, inside of the object's {}",
+                self.bytes
+            ));
             return Err(Status::INVALID_VALUE);
-        }
+        };
         engines()?.iter().for_each(|engine| engine.drain());
         let mut bound = lock(&self.bound);
         let reaches_out = |(&other, piece): (&u64, &Bound)| {
@@ -187,9 +199,9 @@ impl Bound {
             home.map_into(state()?.device(ordinal)?.engine()?)?;
             home.map(home.base, bytes, &Mappable::Physical(self.physical.clone()))?;
             home.set_access(home.base, bytes, ordinal, CUmemAccess_flags::READWRITE)?;
-            self.home = Some(Arc::new(home));
+            self.home = Some(home);
         }
-        self.home.as_deref().ok_or(Status::UNKNOWN)
+        self.home.as_ref().ok_or(Status::UNKNOWN)
     }
 }
 
@@ -199,7 +211,8 @@ impl Drop for Multicast {
     }
 }
 
-/// Shows the devices where multicast objects lead now. Called wherever memory is mapped, unmapped, bound or given away.
+/// Shows the devices where multicast objects lead now. Called wherever that changes: where memory is unmapped, its access
+/// is set, or it is bound or unbound.
 pub(super) fn show_all() -> Result<()> {
     if lock(&ALL).is_empty() {
         return Ok(());

@@ -128,10 +128,7 @@ impl Mappable {
     pub(crate) fn physical(&self) -> Result<&Arc<Physical>> {
         match self {
             Mappable::Physical(physical) => Ok(physical),
-            Mappable::Multicast(_) => {
-                log::misuse(&"the handle is that of a multicast object: the function takes physical memory");
-                Err(Status::INVALID_VALUE)
-            }
+            Mappable::Multicast(_) => Self::wrong("a multicast object: the function takes physical memory"),
         }
     }
 
@@ -139,11 +136,13 @@ impl Mappable {
     pub(crate) fn multicast(&self) -> Result<&Arc<Multicast>> {
         match self {
             Mappable::Multicast(object) => Ok(object),
-            Mappable::Physical(_) => {
-                log::misuse(&"the handle is that of physical memory: the function takes a multicast object");
-                Err(Status::INVALID_VALUE)
-            }
+            Mappable::Physical(_) => Self::wrong("physical memory: the function takes a multicast object"),
         }
+    }
+
+    fn wrong<T>(what: &str) -> Result<T> {
+        log::misuse(&format_args!("the handle is that of {what}"));
+        Err(Status::INVALID_VALUE)
     }
 
     /// A new handle.
@@ -390,9 +389,7 @@ impl Reservation {
         }
         Ok(())
     }
-}
 
-impl Reservation {
     /// Shows the devices where the multicast objects that are mapped here lead.
     pub(super) fn show_multicast(&self) -> Result<()> {
         let objects: Vec<(u64, Arc<Multicast>)> = lock(&self.state)

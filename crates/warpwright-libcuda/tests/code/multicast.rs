@@ -207,6 +207,12 @@ fn a_descriptor_stands_for_the_same_object() {
         ok!(cuMemRelease(handle));
     }
     assert_eq!(import(), Err(Status::INVALID_VALUE), "it is gone");
+    let prop = CUmulticastObjectProp { handleTypes: 0, ..properties(1, 1) };
+    let private: CUmemGenericAllocationHandle =
+        out(|handle| call!(cuMulticastCreate(handle, input(&raw const prop)))).unwrap();
+    let place = output((&raw mut file).cast::<c_void>());
+    assert_eq!(call!(cuMemExportToShareableHandle(place, private, kind, 0)), Status::INVALID_VALUE);
+    ok!(cuMemRelease(private));
     // SAFETY: it is this test's.
     drop(unsafe { <std::fs::File as std::os::fd::FromRawFd>::from_raw_fd(file) });
 }

@@ -30,12 +30,10 @@ impl Machine<'_> {
         let (by, clock) = ((self.block.rank, self.thread(lane)), races.now());
         let new = TensorUse { pc: self.pc, by, by_warp, write, clock, number: 0 };
         let before: Vec<TensorUse> = self.tensor_of(rank).before(columns.clone(), groups, write).collect();
-        let in_flight = before.iter().find_map(|old| Some((old, self.missing_wait(old, &new)?)));
-        let unordered = before.iter().find(|old| !self.is_ordered(old, &new));
-        match (in_flight, unordered) {
-            (Some((old, wait)), _) => self.found_in_flight(lane, columns.clone(), &new, old, wait),
-            (None, Some(old)) => self.found_unordered(lane, columns.clone(), &new, old),
-            (None, None) => {}
+        if let Some((old, wait)) = before.iter().find_map(|old| Some((old, self.missing_wait(old, &new)?))) {
+            self.found_in_flight(lane, columns.clone(), &new, old, wait);
+        } else if let Some(old) = before.iter().find(|old| !self.is_ordered(old, &new)) {
+            self.found_unordered(lane, columns.clone(), &new, old);
         }
         let new = self.cluster.tensor.issue(new);
         self.tensor(rank).note(columns, groups, new);
