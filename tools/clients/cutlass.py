@@ -21,7 +21,7 @@ SECONDS = 900
 AT_ONCE = 2
 
 
-def build(name, architecture, work, libraries):
+def build(name, architecture, defines, work, libraries):
     """The example's program, whose PTX `planted.py` can read. An error says what the compiler has said."""
     root = nvcc.packages() / "cutlass_library/source"
     source = root / f"examples/{name}.cu"
@@ -29,7 +29,7 @@ def build(name, architecture, work, libraries):
     if not program.exists():
         includes = ["include", "tools/util/include", "examples/common"]
         includes = [root / include for include in includes] + [source.parent, nvcc.toolkit() / "include/cccl"]
-        nvcc.compile(architecture, ["--expt-relaxed-constexpr", "-w", *(f"-I{include}" for include in includes),
+        nvcc.compile(architecture, ["--expt-relaxed-constexpr", "-w", *defines, *(f"-I{include}" for include in includes),
                                     "-no-compress", "-cudart", "shared", "-o", program, source, f"-L{libraries}", "-lcuda"])
     return program
 
@@ -63,8 +63,10 @@ def main():
     def check(entry):
         name, architecture, arguments, finds, _ = entry
         try:
-            program = build(name, architecture, work, libraries)
-            run(warpwright, program, architecture, arguments.split(), set(finds.split()))
+            defines = [argument for argument in arguments.split() if argument.startswith("-D")]
+            program = build(name, architecture, defines, work, libraries)
+            arguments = [argument for argument in arguments.split() if argument not in defines]
+            run(warpwright, program, architecture, arguments, set(finds.split()))
         except RuntimeError as error:
             return f"failed {name}: {error}"
         return f"ok {name}"

@@ -37,6 +37,7 @@ use std::sync::atomic::{
 };
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use warpwright_ptx::ir::Arch;
 
 /// Warp instructions of a host thread after which, with nothing changed by any block, it looks whether its
 /// blocks go round in circles; and where the order of things comes from a seed, which has no say from then on. What the
@@ -89,6 +90,8 @@ pub(crate) struct Settings {
     /// Where a cooperative grid keeps its barrier; 0 for others.
     pub(crate) workspace: u64,
     pub(crate) tensor_core: crate::tensor::TensorCore,
+    /// The device's architecture.
+    pub(crate) arch: Arch,
     /// The architecture whose tensor core that is to be.
     pub(crate) tensor_sm: u16,
 }

@@ -16,7 +16,7 @@ pub(crate) const LANES: usize = 8;
 const MAX_K: usize = 64;
 
 /// Most blocks that k is cut into by scales.
-const MAX_BLOCKS: usize = 4;
+const MAX_BLOCKS: usize = 6;
 
 /// The canonical NaN, which every NaN becomes.
 pub(super) const NAN: f32 = f32::from_bits(0x7fff_ffff);

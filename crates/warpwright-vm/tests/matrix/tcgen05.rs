@@ -5,8 +5,7 @@ use crate::run::{Numbers, device};
 use crate::wgmma::Placement;
 use warpwright_vm::{Arg, LaunchConfig, Options, Report};
 
-/// Bytes of shared memory of a block, and words of its tensor memory: 128 lanes of 512 columns.
-const BYTES: usize = 96 << 10;
+/// The tensor memory of a block: 128 lanes of 512 columns.
 const LANES: usize = 128;
 const COLUMNS: usize = 512;
 
@@ -87,6 +86,13 @@ struct Kind {
     b: Element,
 }
 
+impl Kind {
+    /// 48 bytes along k, which `sm_103a` has.
+    fn is_long(&self) -> bool {
+        self.k == 96
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Case {
     kind: Kind,
@@ -131,6 +137,11 @@ impl Case {
         (row / self.rows(), self.lane(row % self.rows(), column / width), column % width)
     }
 
+    /// Bytes of shared memory of a block.
+    fn bytes(&self) -> usize {
+        if self.kind.is_long() { 208 << 10 } else { 96 << 10 }
+    }
+
     fn pairs(&self) -> bool {
         self.kind.name.starts_with("mxf4")
     }
@@ -167,7 +178,8 @@ impl Case {
         match self.kind.scales {
             Some((_, fractions)) => {
                 let ty = if fractions { 0 } else { 1 << 23 };
-                common | (ids[1] as u32) << 4 | ty | (self.m as u32 / 128) << 27 | (ids[0] as u32) << 29
+                let ids = (ids[1] as u32) << 4 | (ids[0] as u32) << 29;
+                common | ids | ty | (self.m as u32 / 128) << 27 | bit(self.kind.is_long(), 31)
             }
             None => {
                 let sums = match self.kind {
@@ -204,7 +216,7 @@ fn run(case: Case, numbers: &mut Numbers) {
     let random =
         |numbers: &mut Numbers, len| (0..len).map(|_| numbers.next(0, u32::MAX.into()) as u32).collect();
     let mut tensors: Vec<Tensor> = (0..blocks).map(|_| Tensor(random(numbers, LANES * COLUMNS))).collect();
-    let mut shared: Vec<Vec<u32>> = (0..blocks).map(|_| random(numbers, BYTES / 4)).collect();
+    let mut shared: Vec<Vec<u32>> = (0..blocks).map(|_| random(numbers, case.bytes() / 4)).collect();
     let first = if case.is_half() && numbers.next(0, 1) == 1 { 16 } else { 0 };
 
     // The left factor, and where its elements stand if it is sparse.
@@ -265,7 +277,7 @@ fn run(case: Case, numbers: &mut Numbers) {
         let may = !case.pairs();
         let (placement, last) = Placement::choose(numbers, (lines, depth, 128 / per), may, end);
         end = last;
-        assert!(end <= BYTES, "{placement:?}");
+        assert!(end <= case.bytes(), "{placement:?}");
         for (block, memory) in shared.iter_mut().enumerate() {
             for line in 0..lines {
                 for at in 0..depth {
@@ -287,11 +299,13 @@ fn run(case: Case, numbers: &mut Numbers) {
             4 => 4,
             _ => 2u64,
         };
-        (placement.fields() | 1 << 46 | mode << 61, placement.transposed)
+        // Addresses are those from the beginning of the shared memory on.
+        let addresses = if placement.goes_on.is_some() { 1 << 16 | 1 } else { 1 };
+        (placement.fields() | 1 << 46 | mode << 61, addresses, placement.transposed)
     };
-    let (mut a_descriptor, mut a_transposed) = (0, false);
+    let (mut a_descriptor, mut a_addresses, mut a_transposed) = (0, 1, false);
     if left_in_tensor {
-        let bits = 256 / kept;
+        let bits = if case.pairs() { 4 } else { 256 / kept };
         // Elements of four bits stand in the middle of bytes.
         let shift = if kind.a.bits() == 4 && bits == 8 { 2 } else { 0 };
         for row in 0..m {
@@ -309,16 +323,21 @@ fn run(case: Case, numbers: &mut Numbers) {
         }
     } else {
         let value = |block: usize, row: usize, at: usize| left[(block * rows + row) * kept + at].0;
-        (a_descriptor, a_transposed) = place(numbers, kind.a, rows, kept, &value);
+        (a_descriptor, a_addresses, a_transposed) = place(numbers, kind.a, rows, kept, &value);
     }
     let own = n / blocks;
     let value = |block: usize, column: usize, at: usize| right[(block * own + column) * k + at].0;
-    let (b_descriptor, b_transposed) = place(numbers, kind.b, own, k, &value);
+    let (b_descriptor, b_addresses, b_transposed) = place(numbers, kind.b, own, k, &value);
 
     // Scales: of each row in its lane, of each column in each 32 lanes.
     let count = kind.scales.map_or(1, |(count, _)| count);
     let fractions = kind.scales.is_some_and(|(_, fractions)| fractions);
-    let ids = [0, 1].map(|_| count * numbers.next(0, 4 / count as i64 - 1) as usize);
+    let apart = match count {
+        3 => 1,
+        6 => 2,
+        _ => count,
+    };
+    let ids = [0, 1].map(|_| apart * numbers.next(0, 4 / apart as i64 - 1) as usize);
     let mut scales = [vec![1.0; m * count], vec![1.0; n * count]];
     if kind.scales.is_some() {
         let some = |numbers: &mut Numbers| match fractions {
@@ -337,7 +356,11 @@ fn run(case: Case, numbers: &mut Numbers) {
                 for at in 0..count {
                     let (bits, value) = some(numbers);
                     scales[which][line * count + at] = value;
-                    let bit = |line: usize| 32 * (SCALES[which] + line / 32) + 8 * (ids[which] + at);
+                    // Behind a word, in the columns behind those of 128 or 256 lines.
+                    let behind = 4 * if which == 0 { 1 } else { n.div_ceil(128) };
+                    let byte = ids[which] + at;
+                    let column = SCALES[which] + behind * (byte / 4);
+                    let bit = |line: usize| 32 * (column + line / 32) + 8 * (byte % 4);
                     if which == 0 {
                         let row = line % rows;
                         for part in 0..parts {
@@ -388,6 +411,7 @@ fn run(case: Case, numbers: &mut Numbers) {
             (None, _) => "",
             (Some(_), "mxf8f6f4") => ".block_scale.scale_vec::1X",
             (Some((2, _)), _) => ".block_scale.scale_vec::2X",
+            (Some((3, _)), _) => ".block_scale.block32",
             _ => ".block_scale.block16",
         },
         a = if left_in_tensor { "[%ta]" } else { "%a" },
@@ -409,8 +433,9 @@ fn run(case: Case, numbers: &mut Numbers) {
         }
     };
     let at = |column: usize| (first << 16) + column;
+    let sm = if kind.is_long() { 103 } else { 100 };
     let text = format!(
-        ".version 8.8\n.target sm_100a\n.address_size 64\n.shared .align 1024 .b8 memory[{BYTES}];\n\
+        ".version 8.8\n.target sm_{sm}a\n.address_size 64\n.shared .align 1024 .b8 memory[{bytes}];\n\
          .shared .align 8 .b64 bar;\n.shared .align 4 .b32 tensor;\n\
          .visible .entry k(.param .u64 p0, .param .u64 p1, .param .u64 p2) .reqntid {LANES}\n\
          .reqnctapercluster {blocks}\n{{\n\
@@ -420,7 +445,7 @@ fn run(case: Case, numbers: &mut Numbers) {
          .reg .b32 %d; .reg .b32 %ta; .reg .b32 %meta; .reg .b32 %sfa; .reg .b32 %sfb; .reg .b32 %tm;\n\
          mov.u32 %t, %tid.x;\nmov.u32 %rank, %cluster_ctarank;\nshr.u32 %warp, %t, 5;\nmov.u32 %s, memory;\n\
          cvt.u64.u32 %base, %s;\nand.b64 %base, %base, 0x3ffff;\nshr.u64 %base, %base, 4;\n\
-         ld.param.u64 %from, [p0];\nmul.wide.u32 %lane, %rank, {BYTES};\nadd.u64 %from, %from, %lane;\n\
+         ld.param.u64 %from, [p0];\nmul.wide.u32 %lane, %rank, {bytes};\nadd.u64 %from, %from, %lane;\n\
          mul.wide.u32 %lane, %t, 4;\nadd.u64 %from, %from, %lane;\nmad.lo.u32 %s, %t, 4, %s;\nmov.u32 %i, {rounds};\n\
          copy:\nld.global.b32 %x, [%from];\nst.shared.b32 [%s], %x;\nadd.u64 %from, %from, 512;\n\
          add.u32 %s, %s, 512;\nsub.u32 %i, %i, 1;\nsetp.ne.u32 %p0, %i, 0;\n@%p0 bra copy;\n\
@@ -438,7 +463,8 @@ fn run(case: Case, numbers: &mut Numbers) {
          add.u32 %x, %x, 8;\nadd.u64 %from, %from, 32;\nsub.u32 %i, %i, 1;\nsetp.ne.u32 %p0, %i, 0;\n@%p0 bra fill;\n\
          tcgen05.wait::st.sync.aligned;\ntcgen05.fence::before_thread_sync;\n{meet}\ntcgen05.fence::after_thread_sync;\n\
          or.b32 %x, %t, %rank;\nsetp.ne.u32 %p3, %x, 0;\n@%p3 bra issued;\n\
-         setp.eq.u32 %adds, {adds}, 1;\nadd.u64 %a, %base, {a_descriptor};\nadd.u64 %b, %base, {b_descriptor};\n\
+         setp.eq.u32 %adds, {adds}, 1;\nmad.lo.u64 %a, %base, {a_addresses}, {a_descriptor};\n\
+         mad.lo.u64 %b, %base, {b_addresses}, {b_descriptor};\n\
          mov.b32 %id, {descriptor};\nadd.u32 %d, %tm, {sums};\nadd.u32 %ta, %tm, {left};\nadd.u32 %meta, %tm, {metadata};\n\
          add.u32 %sfa, %tm, {sfa};\nadd.u32 %sfb, %tm, {sfb};\n{moves}{instruction}\n{commit}\n\
          issued:\nwait:\nmbarrier.try_wait.parity.shared::cta.b64 %p0, [%bar], 0;\n@!%p0 bra wait;\n\
@@ -450,7 +476,8 @@ fn run(case: Case, numbers: &mut Numbers) {
          tcgen05.fence::before_thread_sync;\n{meet}\n@%p2 bra freed;\n\
          tcgen05.dealloc.cta_group::{blocks}.sync.aligned.b32 %tm, 512;\n\
          tcgen05.relinquish_alloc_permit.cta_group::{blocks}.sync.aligned;\nfreed:\nret;\n}}\n",
-        rounds = BYTES / 512,
+        bytes = case.bytes(),
+        rounds = case.bytes() / 512,
         row_bytes = 4 * COLUMNS,
         adds = u32::from(adds),
         a_descriptor = a_descriptor as i64,
@@ -462,7 +489,7 @@ fn run(case: Case, numbers: &mut Numbers) {
         sfb = at(SCALES[1]),
     );
     let inputs = [shared.concat(), tensors.iter().flat_map(|tensor| tensor.0.clone()).collect::<Vec<u32>>()];
-    let (out, report) = launch(&text, blocks, &inputs, blocks * LANES * COLUMNS);
+    let (out, report) = launch(&text, sm, blocks, &inputs, blocks * LANES * COLUMNS);
     assert!(report.is_clean(), "{case:?}\n{instruction}\n{report}");
 
     let mut expected = inputs[1].clone();
@@ -510,8 +537,8 @@ fn half(value: f32) -> u16 {
     }
 }
 
-fn launch(text: &str, blocks: usize, inputs: &[Vec<u32>], len: usize) -> (Vec<u32>, Report) {
-    let device = device(100, None);
+fn launch(text: &str, sm: u16, blocks: usize, inputs: &[Vec<u32>], len: usize) -> (Vec<u32>, Report) {
+    let device = device(sm, None);
     let module = warpwright_ptx::parse(text).unwrap_or_else(|found| panic!("{found:?}\n{text}"));
     let info = warpwright_ptx::verify(&module).unwrap_or_else(|found| panic!("{found:?}\n{text}"));
     let module = device.load(&module, &info).expect("it loads");
@@ -600,4 +627,21 @@ fn products_of_a_pair_of_blocks() {
 #[test]
 fn products_with_b_stationary() {
     all(1, true, 102);
+}
+
+#[test]
+fn products_of_a_longer_k() {
+    let mut numbers = Numbers::new(103);
+    let forms = [("mxf4", 3, false), ("mxf4nvf4", 3, false), ("mxf4nvf4", 6, false), ("mxf4nvf4", 6, true)];
+    for (name, scales, fractions) in forms {
+        let kind =
+            Kind { name, scales: Some((scales, fractions)), k: 96, half_sums: false, a: E2M1, b: E2M1 };
+        for blocks in [1, 1, 1, 2, 2] {
+            let n = 8 * blocks * numbers.next(1, 32 / blocks as i64) as usize;
+            let left_in_tensor = numbers.next(0, 3) == 0;
+            let case =
+                Case { kind, m: 128 * blocks, n, blocks, sparse: false, stationary: false, left_in_tensor };
+            run(case, &mut numbers);
+        }
+    }
 }

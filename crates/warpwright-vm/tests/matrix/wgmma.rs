@@ -33,6 +33,8 @@ pub(crate) struct Placement {
     pattern: usize,
     /// Where the factor begins in it.
     start: usize,
+    /// Where the chunks along k go on that do not fit into the swizzled width, which `leading` says.
+    pub(crate) goes_on: Option<usize>,
     leading: usize,
     stride: usize,
 }
@@ -80,7 +82,16 @@ impl Placement {
                 if outer_first { (atom * outer, atom, 0) } else { (atom, atom * atoms, 0) }
             }
         };
-        let placed = Placement { width, transposed, pairs, pattern, start, leading, stride };
+        let mut placed =
+            Placement { width, transposed, pairs, pattern, start, goes_on: None, leading, stride };
+        // Of 48 bytes, some may stand elsewhere. Both patterns begin at a multiple of their size.
+        if bytes == 48 && width == 8 && numbers.next(0, 2) > 0 {
+            placed.pattern = first.next_multiple_of(1024);
+            placed.start = placed.pattern + 16 * numbers.next(0, 7) as usize;
+            let behind = placed.pattern + (stride * inner).next_multiple_of(1024);
+            placed.leading = behind + 16 * numbers.next(0, 5) as usize;
+            placed.goes_on = Some(placed.leading);
+        }
         let reaches = (0..count).flat_map(|row| (0..depth).map(move |k| (row, k)));
         let last = reaches.map(|(row, k)| placed.byte(row, k, bits)).max().unwrap_or(end);
         (placed, last + 16)
@@ -108,7 +119,11 @@ impl Placement {
                 contiguous / chunk % w + contiguous / chunk / w * leading + other % 8 * w + other / 8 * stride
             }
         };
-        let linear = self.start + 16 * at;
+        let fits = 8 - self.start / 16 % 8;
+        let linear = match self.goes_on {
+            Some(start) if contiguous / chunk >= fits => start + 16 * (at - fits),
+            _ => self.start + 16 * at,
+        };
         // Of each 128 bytes of the pattern, the chunks are exchanged.
         let line = (linear - self.pattern) / 128 % 8;
         let line = if self.pairs { line % 4 * 2 } else { line % w };
@@ -133,6 +148,7 @@ impl Placement {
             | (self.leading as u64 >> 4) << 16
             | (self.stride as u64 >> 4) << 32
             | base << 49
+            | u64::from(self.goes_on.is_some()) << 52
     }
 }
 

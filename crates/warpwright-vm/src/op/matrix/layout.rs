@@ -18,6 +18,8 @@ pub(crate) const CHUNK: u64 = 16;
 pub(crate) struct Layout {
     start: u64,
     leading: u64,
+    /// Chunks along k that do not fit into the swizzled width are at the address `leading`.
+    is_split: bool,
     stride: u64,
     /// Chunks of the swizzled width; 1 if nothing is swizzled.
     pub(crate) row_chunks: usize,
@@ -44,8 +46,9 @@ impl Layout {
         Layout::new(descriptor, row_chunks, CHUNK, rank)
     }
 
-    /// By a descriptor of `tcgen05`; none where it names no swizzling, or has other bits than such a descriptor.
-    pub(crate) fn of_tensor_memory(descriptor: u64, rank: u64) -> Option<Layout> {
+    /// By a descriptor of `tcgen05`; none where it names no swizzling, or has other bits than such a descriptor. `may_split`:
+    /// the last chunks along k may stand elsewhere (ISA 9.7.18.3.1.2).
+    pub(crate) fn of_tensor_memory(descriptor: u64, rank: u64, may_split: bool) -> Option<Layout> {
         let (row_chunks, atom) = match descriptor >> 61 {
             0 => (1, CHUNK),
             1 => (8, 2 * CHUNK),
@@ -54,14 +57,17 @@ impl Layout {
             6 => (2, CHUNK),
             _ => return None,
         };
-        let is_fixed = descriptor >> 46 & 7 == 1 && descriptor >> 52 & 0x1ff == 0;
-        is_fixed.then(|| Layout::new(descriptor, row_chunks, atom, rank))
+        let is_split = descriptor >> 52 & 1 != 0;
+        let layout = Layout { is_split, ..Layout::new(descriptor, row_chunks, atom, rank) };
+        let may = !is_split || may_split && row_chunks == 8 && atom == CHUNK && layout.base == 0;
+        (may && descriptor >> 46 & 7 == 1 && descriptor >> 53 & 0xff == 0).then_some(layout)
     }
 
     fn new(descriptor: u64, row_chunks: usize, atom: u64, rank: u64) -> Layout {
         let field = |low: u32| (descriptor >> low & 0x3fff) * CHUNK;
         let base = descriptor >> 49 & 7;
-        Layout { start: field(0), leading: field(16), stride: field(32), row_chunks, atom, base, rank }
+        let (start, leading, stride) = (field(0), field(16), field(32));
+        Layout { start, leading, is_split: false, stride, row_chunks, atom, base, rank }
     }
 
     /// Whether pairs of chunks are swizzled.
@@ -69,12 +75,29 @@ impl Layout {
         self.atom != CHUNK
     }
 
+    /// Chunks along k that fit into the swizzled width, from the first one on; all, if nothing is swizzled.
+    fn fitting(&self) -> u64 {
+        match self.row_chunks as u64 {
+            1 => u64::MAX,
+            chunks => chunks - self.start / CHUNK % chunks,
+        }
+    }
+
+    /// Whether so many chunks along k have a place.
+    pub(crate) fn has_chunks(&self, count: usize) -> bool {
+        self.is_split || count as u64 <= self.fitting()
+    }
+
     /// The address of a chunk along k of a row of `a` or a column of `b`.
     #[inline(always)]
     pub(crate) fn plain(&self, row: usize, chunk: usize) -> u64 {
-        let along = if self.row_chunks == 1 { self.leading } else { CHUNK };
         let (row, chunk, width) = (row as u64, chunk as u64, self.row_chunks as u64 * CHUNK);
-        self.address(row % 8 * width + row / 8 * self.stride + chunk * along)
+        let of_row = row % 8 * width + row / 8 * self.stride;
+        if self.is_split && chunk >= self.fitting() {
+            return self.address(self.leading + of_row + (chunk - self.fitting()) * CHUNK);
+        }
+        let along = if self.row_chunks == 1 { self.leading } else { CHUNK };
+        self.address(self.start + of_row + chunk * along)
     }
 
     /// The address of a chunk of rows or columns, at k.
@@ -84,16 +107,49 @@ impl Layout {
         let (across, along) =
             if chunks == 1 { (self.stride, self.leading) } else { (self.leading, self.stride) };
         let lines = 8 * CHUNK / self.atom;
-        self.address(
-            chunk % chunks * CHUNK + chunk / chunks * across + k % lines * chunks * CHUNK + k / lines * along,
-        )
+        let of_chunk = chunk % chunks * CHUNK + chunk / chunks * across;
+        self.address(self.start + of_chunk + k % lines * chunks * CHUNK + k / lines * along)
     }
 
     /// Swizzled: the chunk's number in its 128 bytes is changed by the number of those bytes in the pattern.
     #[inline(always)]
-    fn address(&self, offset: u64) -> u64 {
-        let linear = self.start + offset;
+    fn address(&self, linear: u64) -> u64 {
         let line = (linear >> 7).wrapping_sub(self.base) & (self.row_chunks as u64 * CHUNK / self.atom - 1);
         self.rank | ((linear ^ (line * self.atom)) & ADDRESS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_along_k_go_on_elsewhere_only_with_128_byte_swizzling() {
+        let (fixed, absolute, swizzled) = (1 << 46, 1 << 52, 2 << 61);
+        let layout = |descriptor: u64, may_split| Layout::of_tensor_memory(descriptor, 0, may_split);
+        let cases = [
+            (fixed | swizzled, false, Some(false)),
+            (fixed | absolute | swizzled, true, Some(true)),
+            (fixed | absolute | swizzled, false, None),
+            // Other ways of swizzling, a base offset, bits that must be 0, and one that must be 1.
+            (fixed | absolute, true, None),
+            (fixed | absolute | 1 << 61, true, None),
+            (fixed | absolute | 4 << 61, true, None),
+            (fixed | absolute | swizzled | 1 << 49, true, None),
+            (fixed | absolute | swizzled | 1 << 53, true, None),
+            (fixed | absolute | swizzled | 1 << 60, true, None),
+            (absolute | swizzled, true, None),
+        ];
+        for (descriptor, may_split, expected) in cases {
+            let found = layout(descriptor, may_split).map(|layout| layout.is_split);
+            assert_eq!(found, expected, "{descriptor:#x} {may_split}");
+        }
+        // From the sixth chunk on, two fit.
+        let start = 6;
+        assert!(
+            layout(fixed | swizzled | start, false)
+                .is_some_and(|layout| { layout.has_chunks(2) && !layout.has_chunks(3) })
+        );
+        assert!(layout(fixed | absolute | swizzled | start, true).is_some_and(|layout| layout.has_chunks(3)));
     }
 }

@@ -95,7 +95,7 @@ impl Machine<'_> {
         self.worker.progress = true;
         for lane in LanesOf(self.mask) {
             for &rank in &ranks {
-                let layout = self.layout_of("the source", descriptors[lane], rank)?;
+                let layout = self.layout_of("the source", descriptors[lane], rank, false)?;
                 let (first, column) = to_lanes(addresses[lane] as u32);
                 let columns = column..column + 4 * op.chunks as u32;
                 if !self.has_columns(lane, rank, columns.clone(), true) {
@@ -175,12 +175,24 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Where a matrix stands in the shared memory of a block.
-    pub(super) fn layout_of(&mut self, of: &str, descriptor: u64, rank: u32) -> Result<Layout, Step> {
-        Layout::of_tensor_memory(descriptor, u64::from(rank) << RANK_BITS).ok_or_else(|| {
+    /// Where a matrix stands in the shared memory of a block. `is_long`: it has 48 bytes along k, of which the last may be
+    /// elsewhere.
+    pub(super) fn layout_of(
+        &mut self,
+        of: &str,
+        descriptor: u64,
+        rank: u32,
+        is_long: bool,
+    ) -> Result<Layout, Step> {
+        Layout::of_tensor_memory(descriptor, u64::from(rank) << RANK_BITS, is_long).ok_or_else(|| {
+            let absolute = if is_long {
+                "52 is 1 where bits 16 to 30 are an address, which takes 128-byte swizzling and base offset 0, 53"
+            } else {
+                "52"
+            };
             let message = format!(
-                "{descriptor:#x} is no descriptor of {of} in shared memory: bits 46 to 48 are 1, 52 to 60 are 0, and \
-                 61 to 63 name a way of swizzling: 0, 1, 2, 4 or 6"
+                "{descriptor:#x} is no descriptor of {of} in shared memory: bits 46 to 48 are 1, {absolute} to 60 are \
+                 0, and 61 to 63 name a way of swizzling: 0, 1, 2, 4 or 6"
             );
             self.trap(TrapKind::BadOperand, message)
         })

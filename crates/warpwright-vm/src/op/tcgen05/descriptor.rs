@@ -3,10 +3,14 @@
 use crate::op::matrix::Integer;
 use crate::tensor::integer::Overflow;
 use crate::tensor::{Accumulator, FloatElement};
+use warpwright_ptx::ir::Arch;
 use warpwright_ptx::op::tcgen05::ProductKind;
 
-/// Why a product of the longer k is not executed.
-pub(super) const LONG_K: &str = "it asks for a longer k, such as 96 of sm_103a, which the virtual GPU does not execute; use the shorter one";
+/// Why a product of a still longer k is not executed.
+pub(super) const LATER_K: &str = "it asks for a k that `sm_107f` has first; use a shorter one";
+
+/// The longer k of factors of four bits: 48 bytes.
+pub(super) const LONG_K: usize = 96;
 
 /// The size of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,13 +59,15 @@ pub(super) struct Said {
     pub(super) stationary: bool,
     /// Blocks that take part.
     pub(super) blocks: usize,
-    /// Scales along k, of a kind that has them.
-    pub(super) scales: usize,
+    /// Elements along k that share a scale, without zeros that a sparse factor leaves out, of a kind that has scales.
+    pub(super) scaled: usize,
+    /// The number of scales may be that of the longer k.
+    pub(super) may_have_long_k: bool,
 }
 
 impl Plan {
-    /// Reads a descriptor. The error says what is wrong with it.
-    pub(super) fn new(descriptor: u32, said: Said) -> Result<Plan, String> {
+    /// Reads a descriptor, on a device of that architecture. The error says what is wrong with it.
+    pub(super) fn new(descriptor: u32, said: Said, arch: Arch) -> Result<Plan, String> {
         use ProductKind::*;
         let field = |low: u32, bits: u32| descriptor >> low & ((1 << bits) - 1);
         let is_set = |bit: u32| field(bit, 1) != 0;
@@ -70,10 +76,12 @@ impl Plan {
         let pairs = matches!(kind, MxF4 | MxF4NvF4);
         let n = 8 * field(17, 6) as usize;
         let m = if scaled { 128 * field(27, 2) as usize } else { 16 * field(24, 5) as usize };
+        let is_long = pairs && is_set(31);
         let dense_k = match kind {
             Tf32 => 8,
             F16 => 16,
             F8F6F4 | MxF8F6F4 | I8 => 32,
+            MxF4 | MxF4NvF4 if is_long => LONG_K,
             MxF4 | MxF4NvF4 => 64,
         };
         let k = if sparse { 2 * dense_k } else { dense_k };
@@ -83,8 +91,16 @@ impl Plan {
                 ["dense", "sparse"][usize::from(is_set(2))]
             ));
         }
-        if scaled && (is_set(31) || pairs && is_set(3)) || kind == F8F6F4 && is_set(29) {
-            return Err(LONG_K.into());
+        let is_later = match kind {
+            MxF4 | MxF4NvF4 => is_set(3) || is_long && sparse,
+            MxF8F6F4 => is_set(31),
+            _ => kind == F8F6F4 && is_set(29),
+        };
+        if is_later {
+            return Err(LATER_K.into());
+        }
+        if is_long && !(said.may_have_long_k && arch.sm == 103) {
+            return Err("k is 96, which is for `sm_103a`, with `.block16` or `.block32`".into());
         }
         let reserved: u32 = match kind {
             I8 => 1 << 6 | 1 << 23 | 1 << 29 | 3 << 13,
@@ -105,7 +121,7 @@ impl Plan {
             (1, true) => &[32, 64, 128],
             (1, false) if scaled => &[128],
             (1, false) => &[64, 128],
-            _ if scaled && sparse => &[256],
+            _ if scaled && sparse || is_long => &[256],
             _ => &[128, 256],
         };
         if !rows.contains(&m) {
@@ -136,7 +152,7 @@ impl Plan {
         }
         let types = types(kind, &field)?;
         let transposed = [is_set(15), is_set(16)];
-        let scaling = if scaled { Some(scaling(said, &field)?) } else { None };
+        let scaling = if scaled { Some(scaling(said, dense_k, &field)?) } else { None };
         Ok(Plan {
             shape: Shape { m, n, k, sparse },
             types,
@@ -195,12 +211,12 @@ fn types(kind: ProductKind, field: &impl Fn(u32, u32) -> u32) -> Result<Types, S
     }
 }
 
-fn scaling(said: Said, field: &impl Fn(u32, u32) -> u32) -> Result<Scaling, String> {
-    let (kind, blocks) = (said.kind, said.scales);
+fn scaling(said: Said, k: usize, field: &impl Fn(u32, u32) -> u32) -> Result<Scaling, String> {
+    let (kind, blocks) = (said.kind, k / said.scaled);
     let ty = if kind == ProductKind::MxF8F6F4 { field(23, 1) } else { field(23, 2) };
     let fractions = match (kind, ty, blocks) {
         (_, 1, _) => false,
-        (ProductKind::MxF4NvF4, 0, 4) => true,
+        (ProductKind::MxF4NvF4, 0, 4 | 6) => true,
         _ => {
             return Err(format!(
                 "the type of the scales is {ty}, which `{kind}` does not have with {blocks} of them"
@@ -208,7 +224,9 @@ fn scaling(said: Said, field: &impl Fn(u32, u32) -> u32) -> Result<Scaling, Stri
         }
     };
     let ids = [field(29, 2) as usize, field(4, 2) as usize];
-    match ids.into_iter().find(|id| id % blocks != 0) {
+    // Those of the longer k go on in another column.
+    let step = if k == LONG_K { 32 / said.scaled } else { blocks };
+    match ids.into_iter().find(|id| id % step != 0) {
         Some(id) => Err(format!("the scales begin at byte {id}, and there are {blocks} of them")),
         None => Ok(Scaling { blocks, ids, fractions }),
     }
@@ -258,5 +276,52 @@ mod tests {
         let four = mask(32, 48, &fields).0;
         assert!(four[0].ends_with("0000111") && four[1].ends_with("000011"));
         assert!(four[2].ends_with("11100") && four[3].ends_with("111000"));
+    }
+
+    /// 96 along k is for dense factors of four bits on `sm_103a`, for a pair of blocks with 256 rows.
+    #[test]
+    fn the_longer_k_is_where_it_may_be() {
+        use ProductKind::{F8F6F4, MxF4, MxF4NvF4, MxF8F6F4};
+        let said = |kind, scaled| Said {
+            kind,
+            sparse: false,
+            stationary: false,
+            blocks: 1,
+            scaled,
+            may_have_long_k: true,
+        };
+        let (sm_100, sm_103) = (Arch::sm(100), Arch::sm(103));
+        // Columns, rows in units of 128, types `e2m1`, scales `ue8m0`, which are powers of two.
+        let of = |m: u32| 2 << 17 | m << 27 | 1 << 7 | 1 << 10 | 1 << 23;
+        let long = |m: u32| of(m) | 1 << 31;
+        let pair = |said: Said| Said { blocks: 2, ..said };
+        let cases = [
+            (of(1), said(MxF4, 32), sm_103, Ok((64, 2))),
+            (long(1), said(MxF4, 32), sm_103, Ok((96, 3))),
+            (long(1), said(MxF4, 32), sm_100, Err(false)),
+            (long(1), said(MxF4NvF4, 16), sm_103, Ok((96, 6))),
+            (long(1), Said { may_have_long_k: false, ..said(MxF4NvF4, 16) }, sm_103, Err(false)),
+            (long(1) & !(1 << 23), said(MxF4NvF4, 16), sm_103, Ok((96, 6))),
+            (long(1) & !(1 << 23), said(MxF4NvF4, 32), sm_103, Err(false)),
+            (of(1), pair(said(MxF4, 32)), sm_103, Ok((64, 2))),
+            (long(1), pair(said(MxF4, 32)), sm_103, Err(false)),
+            (long(2), pair(said(MxF4, 32)), sm_103, Ok((96, 3))),
+            // Three scales begin at any byte, six at an even one.
+            (long(1) | 1 << 4 | 3 << 29, said(MxF4, 32), sm_103, Ok((96, 3))),
+            (long(1) | 2 << 4 | 2 << 29, said(MxF4NvF4, 16), sm_103, Ok((96, 6))),
+            (long(1) | 1 << 4, said(MxF4NvF4, 16), sm_103, Err(false)),
+            (of(1) | 1 << 29, said(MxF4NvF4, 32), sm_103, Err(false)),
+            // Still longer ones.
+            (long(1) | 4, Said { sparse: true, ..said(MxF4, 32) }, sm_103, Err(true)),
+            (of(1) | 8, said(MxF4, 32), sm_103, Err(true)),
+            (long(1), said(MxF8F6F4, 32), sm_103, Err(true)),
+            (2 << 17 | 8 << 24 | 1 << 29 | 1 << 4, said(F8F6F4, 32), sm_103, Err(true)),
+        ];
+        for (descriptor, said, arch, expected) in cases {
+            let found = Plan::new(descriptor, said, arch)
+                .map(|plan| (plan.shape.k, plan.scaling.map_or(0, |scaling| scaling.blocks)))
+                .map_err(|why| why == LATER_K);
+            assert_eq!(found, expected, "{descriptor:#x} {said:?} {arch}");
+        }
     }
 }

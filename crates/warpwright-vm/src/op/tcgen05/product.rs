@@ -4,7 +4,7 @@
 //! of the sums, and half of the columns of `b`, which both use.
 
 use super::datapath::DataPath;
-use super::descriptor::{LONG_K, Plan, Said, Scaling, Shape, Types, zero_columns};
+use super::descriptor::{LATER_K, LONG_K, Plan, Said, Scaling, Shape, Types, zero_columns};
 use super::memory::to_lanes;
 use crate::check::race::{AccessKind, Agent};
 use crate::decode::{Decoder, Rows};
@@ -21,9 +21,6 @@ use crate::tensor::{
 };
 use warpwright_ptx::ir::{Src, Type};
 use warpwright_ptx::op::tcgen05::*;
-
-/// Columns that a row of `a` takes in tensor memory: those of 32 bytes.
-const LEFT_COLUMNS: u32 = 8;
 
 /// Rows that are computed together.
 const ROWS: usize = 16;
@@ -66,11 +63,6 @@ fn left(d: &mut Decoder<'_, '_>, a: &Factor) -> LeftSource {
 
 pub(super) fn product(op: &Tcgen05Mma, d: &mut Decoder<'_, '_>) -> bool {
     use ScaleVector::*;
-    let scales = match (op.kind, op.scale_vector) {
-        (ProductKind::MxF8F6F4, _) => 1,
-        (_, Some(X4 | Block16)) => 4,
-        _ => 2,
-    };
     let lowered = op.scale_input_d.as_ref().and_then(Src::imm).and_then(|imm| imm.bits()).unwrap_or(0);
     let product = TensorProduct {
         said: Said {
@@ -78,7 +70,8 @@ pub(super) fn product(op: &Tcgen05Mma, d: &mut Decoder<'_, '_>) -> bool {
             sparse: op.sparse,
             stationary: false,
             blocks: 1 + usize::from(op.cta_group == CtaGroup::Two),
-            scales,
+            scaled: if matches!(op.scale_vector, Some(X4 | Block16)) { 16 } else { 32 },
+            may_have_long_k: !matches!(op.scale_vector, Some(X2 | X4)),
         },
         group: op.cta_group,
         d: d.address(&op.d),
@@ -103,7 +96,14 @@ pub(super) fn product(op: &Tcgen05Mma, d: &mut Decoder<'_, '_>) -> bool {
 
 pub(super) fn stationary(op: &Tcgen05MmaWs, d: &mut Decoder<'_, '_>) -> bool {
     let product = TensorProduct {
-        said: Said { kind: op.kind, sparse: op.sparse, stationary: true, blocks: 1, scales: 1 },
+        said: Said {
+            kind: op.kind,
+            sparse: op.sparse,
+            stationary: true,
+            blocks: 1,
+            scaled: 32,
+            may_have_long_k: false,
+        },
         group: op.cta_group,
         d: d.address(&op.d),
         a: left(d, &op.a),
@@ -157,8 +157,8 @@ impl TensorProduct {
     fn run(&self, lane: usize, m: &mut Machine<'_>) -> Result<(), Step> {
         let ranks = m.ranks_of(self.group)?;
         let descriptor = m.registers.row32(self.descriptor)[lane];
-        let plan = Plan::new(descriptor, self.said).map_err(|why| {
-            let kind = if why == LONG_K { TrapKind::Unsupported } else { TrapKind::BadOperand };
+        let plan = Plan::new(descriptor, self.said, m.launch.options.arch).map_err(|why| {
+            let kind = if why == LATER_K { TrapKind::Unsupported } else { TrapKind::BadOperand };
             m.trap(kind, format!("the instruction descriptor {descriptor:#010x}: {why}"))
         })?;
         let Shape { n, .. } = plan.shape;
@@ -283,6 +283,16 @@ impl Started<'_> {
         Ok(())
     }
 
+    /// Bits of an element in tensor memory.
+    fn element_bits(&self) -> u32 {
+        match self.op.said.kind {
+            ProductKind::Tf32 => 32,
+            ProductKind::F16 => 16,
+            ProductKind::MxF4 | ProductKind::MxF4NvF4 => 4,
+            _ => 8,
+        }
+    }
+
     /// Bits of an element in shared memory, and elements of a chunk there.
     fn in_chunk(&self, ty: usize) -> (u32, usize) {
         let element = match self.plan.types {
@@ -316,7 +326,7 @@ impl Started<'_> {
         let descriptor = m.registers.row64(self.op.b)[self.lane];
         let own = n / self.ranks.len();
         for (number, &rank) in self.ranks.iter().enumerate() {
-            let layout = m.layout_of("`b`", descriptor, rank)?;
+            let layout = m.layout_of("`b`", descriptor, rank, k == LONG_K)?;
             self.read(m, layout, 1, (own + shift, k), |line, k, bits| {
                 if (shift..own + shift).contains(&line) {
                     let column = own * number + line - shift;
@@ -344,7 +354,7 @@ impl Started<'_> {
             LeftSource::Tensor(address) => address,
             LeftSource::Shared(row) => {
                 let descriptor = m.registers.row64(*row)[self.lane];
-                let layout = m.layout_of("`a`", descriptor, rank)?;
+                let layout = m.layout_of("`a`", descriptor, rank, k == LONG_K)?;
                 self.read(m, layout, 0, (rows, kept), |line, k, bits| {
                     if line < rows {
                         out[line * kept + k] = decode(bits, false);
@@ -355,11 +365,11 @@ impl Started<'_> {
         };
         let (first, column) = at(m, address, self.lane);
         self.aligned(m, "`a`", first)?;
-        if !self.reads(m, rank, column, LEFT_COLUMNS) {
+        let bits = self.element_bits();
+        let each = 32 / bits as usize;
+        if !self.reads(m, rank, column, (kept / each) as u32) {
             return Ok(out);
         }
-        let each = kept / LEFT_COLUMNS as usize;
-        let bits = 32 / each as u32;
         for row in 0..rows {
             let behind = usize::from(self.op.shifted && row + 1 < rows);
             let lane = first + self.path.lane(row + behind, part);
@@ -429,7 +439,10 @@ impl Started<'_> {
         } else if transposed && is_narrow {
             "a transposed factor of two elements in a byte"
         } else if !transposed && layout.row_chunks != 1 && depth / each > layout.row_chunks {
-            "a factor of 64 bytes along k with 32-byte swizzling, which has no such layout"
+            "a factor of more than 32 bytes along k with 32-byte swizzling, which has no such layout"
+        } else if !transposed && depth == LONG_K && !layout.has_chunks(depth / each) {
+            "96 elements along k that leave the swizzled width: they go on at an absolute address (bit 52 of the \
+             descriptor), with 128-byte swizzling"
         } else {
             ""
         };
@@ -468,11 +481,11 @@ impl Started<'_> {
         let Some(address) = &self.op.metadata else { return Ok(None) };
         let (first, column) = at(m, address, self.lane);
         self.aligned(m, "the metadata", first)?;
-        let (element, width) = match self.op.said.kind {
-            ProductKind::Tf32 => (32, 2),
-            ProductKind::MxF4 | ProductKind::MxF4NvF4 => (4, 8),
-            ProductKind::F16 => (16, 4),
-            _ => (8, 4),
+        let element = self.element_bits();
+        let width = match element {
+            32 => 2,
+            4 => 8,
+            _ => 4,
         };
         let chunks = self.plan.shape.k / width;
         let column = column + self.plan.selector;
@@ -540,7 +553,8 @@ impl Started<'_> {
         }
     }
 
-    /// The product with scales of blocks along k. Those of `b` stand in each 32 lanes for their rows.
+    /// The product with scales of blocks along k. Those of `b` stand in each 32 lanes for their rows. Where they are more
+    /// than a word has, they go on in the columns behind those of 128 rows or columns.
     #[expect(clippy::too_many_arguments, reason = "what makes a product")]
     fn scaled(
         &self,
@@ -556,11 +570,18 @@ impl Started<'_> {
         let Scaling { blocks, ids, fractions } = scaling;
         let Some(addresses) = &self.op.scales else { return Ok(added.to_vec()) };
         let mut result = vec![0.0; added.len()];
-        let places = [at(m, &addresses[0], self.lane), at(m, &addresses[1], self.lane)];
-        for ((first, column), lines) in places.into_iter().zip([size.m, size.n]) {
+        // The highest two bits are not part of the lane: CUTLASS has the byte there at which the scales begin.
+        let place = |address| to_lanes(m.addresses(address)[self.lane] as u32 & u32::MAX >> 2);
+        let places = addresses.each_ref().map(place);
+        let apart = [4, 4 * size.n.div_ceil(128) as u32];
+        let words = ids.map(|id| (id + blocks).div_ceil(4) as u32);
+        for (of, lines) in [size.m, size.n].into_iter().enumerate() {
+            let (first, column) = places[of];
             self.aligned(m, "a matrix of scales", first)?;
-            if !self.reads(m, rank, column, lines.div_ceil(32) as u32) {
-                return Ok(result);
+            for word in 0..words[of] {
+                if !self.reads(m, rank, column + apart[of] * word, lines.div_ceil(32) as u32) {
+                    return Ok(result);
+                }
             }
         }
         let [(_, a), (_, b)] = places;
@@ -568,16 +589,18 @@ impl Started<'_> {
         let step = size.m.min(32);
         for rows in (0..size.m).step_by(step) {
             let lane = self.path.lane(rows, part);
-            let mut values = |lane: usize, column: u32, id: usize, out: &mut Vec<f64>| {
-                let word = self.word(m, rank, lane, column);
-                out.extend((id..id + blocks).map(|byte| scale(word >> (8 * byte) & 0xff, fractions)));
+            let mut values = |lane: usize, column: u32, of: usize, out: &mut Vec<f64>| {
+                let word =
+                    |word| u64::from(self.word(m, rank, lane, column + apart[of] * word)) << (32 * word);
+                let all = (0..words[of]).map(word).fold(0, |all, word| all | word) >> (8 * ids[of]);
+                out.extend((0..blocks).map(|block| scale((all >> (8 * block)) as u32 & 0xff, fractions)));
             };
             let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
             for row in 0..step {
-                values(lane + row, a + (rows / 32) as u32, ids[0], &mut of_a);
+                values(lane + row, a + (rows / 32) as u32, 0, &mut of_a);
             }
             for line in 0..size.n {
-                values(lane / 32 * 32 + line % 32, b + (line / 32) as u32, ids[1], &mut of_b);
+                values(lane / 32 * 32 + line % 32, b + (line / 32) as u32, 1, &mut of_b);
             }
             let range = rows * size.n..(rows + step) * size.n;
             let left = Left {
