@@ -65,6 +65,7 @@ mod machine;
 mod memory;
 mod module;
 mod names;
+mod native;
 mod op;
 mod random;
 mod simd;
@@ -96,6 +97,7 @@ pub use memory::{
     SpaceKind, TexelFormat,
 };
 pub use module::{KernelInfo, KernelParam};
+pub use native::Native;
 
 /// The example of the page that registries show.
 #[cfg(doctest)]

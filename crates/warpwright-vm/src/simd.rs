@@ -9,6 +9,7 @@
 #![allow(unsafe_code, reason = "entering functions that are compiled for features of the processor")]
 
 use crate::machine::{Inst, Machine, Step};
+use crate::native::Operation;
 use std::sync::OnceLock;
 
 /// A level of vector instructions that this processor has.
@@ -32,6 +33,12 @@ impl Level {
     pub(crate) fn detect() -> Level {
         static LEVEL: OnceLock<Level> = OnceLock::new();
         *LEVEL.get_or_init(|| Level(Features::probe()))
+    }
+
+    /// Whether it has AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn has_avx512(self) -> bool {
+        matches!(self.0, Features::V4)
     }
 
     /// Runs `work` compiled for this level. Functions that it calls are compiled for the level if they are inlined.
@@ -152,6 +159,8 @@ pub(crate) type Handler = fn(&mut Machine<'_>, &Inst) -> Step;
 /// One operation, compiled for each level.
 #[derive(Clone, Copy)]
 pub(crate) struct Lanes {
+    /// What it is for the compiler of native code.
+    pub(crate) native: Option<Operation>,
     base: Handler,
     #[cfg(target_arch = "x86_64")]
     v3: Handler,
@@ -175,12 +184,16 @@ impl Lanes {
 /// An operation on all lanes of [`Machine::mask`]. `run` is `#[inline(always)]`, so that it is compiled for
 /// each level.
 pub(crate) trait LaneOp {
+    /// What it is for the compiler of native code.
+    const NATIVE: Option<Operation> = None;
+
     fn run(m: &mut Machine<'_>, i: &Inst) -> Step;
 }
 
 /// The handlers of an operation.
 pub(crate) fn lanes<O: LaneOp>() -> Lanes {
     Lanes {
+        native: O::NATIVE,
         base: O::run,
         #[cfg(target_arch = "x86_64")]
         v3: x86::v3::<O>,
@@ -216,11 +229,12 @@ mod x86 {
 
 /// Declares operations of one lane as [`LaneOp`]s: up to three sources, which are by position the rows `a`, `b` and
 /// `c` of the instruction, and the destination `d`. The types are [`Cell`](crate::machine::Cell)s. The expression is
-/// always inlined into the loop: on its own it would be compiled for one lane, and for no level.
+/// always inlined into the loop: on its own it would be compiled for one lane, and for no level. Behind `=>` stands what
+/// the operation is for the compiler of native code, if it knows it.
 ///
 /// ```text
 /// lane_op! {
-///     Min<T: Integer>(a: T, b: T) -> T { a.min(b) }
+///     Min<T: Integer>(a: T, b: T) -> T { a.min(b) } => binary(Binary::Min, T::LANE);
 ///     AddF32[FTZ: bool](a: f32, b: f32) -> f32 { flush::<FTZ>(flush::<FTZ>(a) + flush::<FTZ>(b)) }
 /// }
 /// d.emit(lanes::<AddF32<true>>(), …)
@@ -228,7 +242,7 @@ mod x86 {
 macro_rules! lane_op {
     ($(
         $(#[$doc:meta])* $name:ident $(<$t:ident: $bound:path>)? $([$($g:ident: $gt:ty),* $(,)?])?
-            ($($arg:ident: $ty:ty),*) -> $ret:ty $body:block
+            ($($arg:ident: $ty:ty),*) -> $ret:ty $body:block $(=> $native:expr;)?
     )*) => {$(
         $(#[$doc])*
         pub(crate) struct $name $(<$t>(std::marker::PhantomData<$t>))? $(<$(const $g: $gt),*>)?;
@@ -236,6 +250,8 @@ macro_rules! lane_op {
         impl $(<$t: $bound + $crate::machine::Cell>)? $(<$(const $g: $gt),*>)? $crate::simd::LaneOp
             for $name $(<$t>)? $(<$($g),*>)?
         {
+            $(const NATIVE: Option<$crate::native::Operation> = $native;)?
+
             #[inline(always)]
             fn run(m: &mut $crate::machine::Machine<'_>, i: &$crate::machine::Inst) -> $crate::machine::Step {
                 $crate::simd::map_lanes!(m, i, ($($arg: $ty),*) -> $ret, $body);

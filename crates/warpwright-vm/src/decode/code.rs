@@ -4,6 +4,7 @@ use super::loops::Loops;
 use super::slots::{File, Slots};
 use crate::machine::{Base, Inst, LANES, Machine, Registers, Step};
 use crate::memory::{MemoryOp, RANK_BITS};
+use crate::native::Operation;
 use std::fmt;
 use warpwright_ptx::ir::{Origin, VarId};
 
@@ -166,6 +167,10 @@ pub(crate) struct Code {
     pub(crate) insts: Vec<Inst>,
     /// For each instruction, where it came from.
     pub(crate) meta: Vec<Meta>,
+    /// What the compiler of native code knows of instructions, in their order.
+    pub(crate) operations: Vec<(u32, Operation)>,
+    /// Native code, as far as it was compiled.
+    pub(crate) native: crate::native::Functions,
     /// The opcodes that are counted, each once.
     pub(crate) opcodes: Vec<&'static str>,
     pub(crate) functions: Vec<FunctionCode>,

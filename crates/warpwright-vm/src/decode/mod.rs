@@ -24,6 +24,7 @@ pub use symbols::{ManagedVariable, is_provided, managed_variables};
 
 use crate::launch::TrapKind;
 use crate::machine::{Inst, MAX_LOCAL, NONE, Step, UNGUARDED};
+use crate::native::Operation;
 use crate::simd::{Handler, Lanes, Level};
 use operand::Temporaries;
 use slots::Slots;
@@ -431,6 +432,20 @@ impl Decoder<'_, '_> {
     /// Emits an instruction.
     pub(crate) fn emit(&mut self, lanes: Lanes, rows: Rows) {
         self.emit_handler(lanes.at(self.level), rows);
+        if let Some(operation) = lanes.native {
+            self.is_native(operation);
+        }
+    }
+
+    /// Emits an instruction that the compiler of native code knows.
+    pub(crate) fn emit_native(&mut self, run: Handler, operation: Operation, rows: Rows) {
+        self.emit_handler(run, rows);
+        self.is_native(operation);
+    }
+
+    /// What the last instruction is for the compiler of native code.
+    pub(crate) fn is_native(&mut self, operation: Operation) {
+        self.code.operations.push((self.code.insts.len() as u32 - 1, operation));
     }
 
     /// Emits an instruction with a handler that is the same at every level.
@@ -463,7 +478,7 @@ impl Decoder<'_, '_> {
 
     /// Emits what has no effect.
     pub(crate) fn emit_nothing(&mut self) {
-        self.emit_handler(|_, _| Step::Next, Rows::default());
+        self.emit_native(|_, _| Step::Next, Operation::Nothing, Rows::default());
     }
 
     /// Emits a branch: its `x` will be the target's place, its `c` that of the reconvergence point.

@@ -32,6 +32,7 @@ use crate::decode::{ManagedVariable, Unsupported};
 use crate::launch::{Executor, LaunchError};
 use crate::memory::GlobalMap;
 use crate::module::{KernelInfo, Loaded};
+use crate::native::Native;
 use crate::tensor::TensorCore;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -55,6 +56,8 @@ pub struct DeviceConfig {
     pub memory: u64,
     /// The heap of `malloc` in kernels, in bytes; [`Device::set_heap`] changes it.
     pub heap: u64,
+    /// Whether kernels are compiled; by default what `WARPWRIGHT_NATIVE` says.
+    pub native: Native,
     /// The part of the addresses of global memory that it uses: an index, and the number of equal parts. Devices with
     /// different parts of the same number never have memory at the same address; `(0, 1)` is the whole range. An
     /// index that is too large means the last part.
@@ -92,6 +95,7 @@ impl DeviceConfig {
             multiprocessors,
             memory: 64 << 30,
             heap: 8 << 20,
+            native: Native::from_env(),
             addresses: (0, 1),
         }
     }

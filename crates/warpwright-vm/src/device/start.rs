@@ -133,6 +133,7 @@ impl Device {
             residency,
             workspace: 0,
             tensor_core: device.tensor_core.unwrap_or_else(|| TensorCore::for_arch(device.arch)),
+            native: device.native,
             arch: device.arch,
             tensor_sm: match device.tensor_core.and_then(TensorCore::hardware) {
                 Some((_, measured)) => measured[0],

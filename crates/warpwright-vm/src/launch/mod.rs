@@ -89,6 +89,8 @@ pub(crate) struct Settings {
     pub(crate) residency: u64,
     /// Where a cooperative grid keeps its barrier; 0 for others.
     pub(crate) workspace: u64,
+    /// Whether kernels are compiled.
+    pub(crate) native: crate::native::Native,
     pub(crate) tensor_core: crate::tensor::TensorCore,
     /// The device's architecture.
     pub(crate) arch: Arch,

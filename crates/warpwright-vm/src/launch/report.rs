@@ -227,6 +227,12 @@ impl Tally {
             into.warps += from.warps;
             into.lanes += from.lanes;
         }
+        if let Some(native) = &worker.native {
+            for (into, from) in self.counts.iter_mut().zip(native.counts()) {
+                into.warps += from.warps;
+                into.lanes += from.lanes;
+            }
+        }
         for (into, from) in self.divergent.iter_mut().zip(&worker.divergent) {
             *into += from;
         }

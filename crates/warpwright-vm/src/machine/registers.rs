@@ -7,6 +7,7 @@
 
 use super::{Inst, Machine};
 use crate::decode::{Deciding, File};
+use crate::native::Lane;
 
 /// All lanes of a warp.
 pub(crate) const FULL: u32 = u32::MAX;
@@ -48,6 +49,11 @@ impl Iterator for LanesOf {
     }
 }
 
+/// A row that begins at a line of the host's cache.
+#[derive(Clone, Copy, Debug, Hash)]
+#[repr(C, align(64))]
+struct Aligned<T>(T);
+
 /// Where the rows of a frame start in each file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Base {
@@ -60,17 +66,27 @@ pub(crate) struct Base {
 #[derive(Clone, Debug, Default, Hash)]
 pub(crate) struct Registers {
     pub(crate) base: Base,
-    w32: Vec<Row32>,
-    w64: Vec<Row64>,
+    w32: Vec<Aligned<Row32>>,
+    w64: Vec<Aligned<Row64>>,
     pred: Vec<u32>,
 }
 
 impl Registers {
+    /// Where the rows of the current frame are, by file.
+    pub(crate) fn pointers(&mut self) -> (*mut u8, *mut u8, *mut u8) {
+        let Base { w32, w64, pred } = self.base;
+        (
+            self.w32[w32 as usize..].as_mut_ptr().cast(),
+            self.w64[w64 as usize..].as_mut_ptr().cast(),
+            self.pred[pred as usize..].as_mut_ptr().cast(),
+        )
+    }
+
     /// Makes room for the frame at `base` with that many rows.
     pub(crate) fn reserve(&mut self, base: Base, rows: Base) {
         let grow = |len: usize, need: u32| len.max(need as usize);
-        self.w32.resize(grow(self.w32.len(), base.w32 + rows.w32), [0; LANES]);
-        self.w64.resize(grow(self.w64.len(), base.w64 + rows.w64), [0; LANES]);
+        self.w32.resize(grow(self.w32.len(), base.w32 + rows.w32), Aligned([0; LANES]));
+        self.w64.resize(grow(self.w64.len(), base.w64 + rows.w64), Aligned([0; LANES]));
         self.pred.resize(grow(self.pred.len(), base.pred + rows.pred), 0);
     }
 
@@ -85,23 +101,23 @@ impl Registers {
     /// A row of the current frame.
     #[inline(always)]
     pub(crate) fn row32(&self, row: u32) -> &Row32 {
-        &self.w32[(self.base.w32 + row) as usize]
+        &self.w32[(self.base.w32 + row) as usize].0
     }
 
     /// A row of the current frame.
     #[inline(always)]
     pub(crate) fn row64(&self, row: u32) -> &Row64 {
-        &self.w64[(self.base.w64 + row) as usize]
+        &self.w64[(self.base.w64 + row) as usize].0
     }
 
     #[inline(always)]
     pub(crate) fn row32_mut(&mut self, row: u32) -> &mut Row32 {
-        &mut self.w32[(self.base.w32 + row) as usize]
+        &mut self.w32[(self.base.w32 + row) as usize].0
     }
 
     #[inline(always)]
     pub(crate) fn row64_mut(&mut self, row: u32) -> &mut Row64 {
-        &mut self.w64[(self.base.w64 + row) as usize]
+        &mut self.w64[(self.base.w64 + row) as usize].0
     }
 
     /// The lanes for which a predicate operand holds. The operand is a row with the negation in its lowest
@@ -123,8 +139,8 @@ impl Registers {
     pub(crate) fn keep(&mut self, Deciding { file, row, bits }: Deciding, mask: u32) {
         for lane in LanesOf(mask) {
             match file {
-                File::Wide => self.w64[row as usize][lane] &= bits,
-                _ => self.w32[row as usize][lane] &= bits as u32,
+                File::Wide => self.w64[row as usize].0[lane] &= bits,
+                _ => self.w32[row as usize].0[lane] &= bits as u32,
             }
         }
     }
@@ -158,6 +174,8 @@ impl Registers {
 
 /// The type of a value that one lane of a row holds.
 pub(crate) trait Cell: Copy {
+    /// What it is for the compiler of native code, if that has such values.
+    const LANE: Option<Lane> = None;
     /// What the file holds for 32 lanes.
     type Row: Copy;
     /// The results of 32 lanes, before they are written.
@@ -171,8 +189,9 @@ pub(crate) trait Cell: Copy {
 }
 
 macro_rules! cell {
-    ($($ty:ty: $row:ident, $wide:ty, $set:ident, |$get:ident| $from:expr, |$put:ident| $to:expr;)*) => {$(
+    ($($ty:ty: $lane:expr, $row:ident, $wide:ty, $set:ident, |$get:ident| $from:expr, |$put:ident| $to:expr;)*) => {$(
         impl Cell for $ty {
+            const LANE: Option<Lane> = $lane;
             type Row = [$wide; LANES];
             type Out = [$wide; LANES];
 
@@ -206,16 +225,16 @@ macro_rules! cell {
 }
 
 cell! {
-    u8: row32, u32, set32, |v| v as u8, |v| v.into();
-    i8: row32, u32, set32, |v| v as i8, |v| (v as u8).into();
-    u16: row32, u32, set32, |v| v as u16, |v| v.into();
-    i16: row32, u32, set32, |v| v as i16, |v| (v as u16).into();
-    u32: row32, u32, set32, |v| v, |v| v;
-    i32: row32, u32, set32, |v| v as i32, |v| v as u32;
-    f32: row32, u32, set32, |v| f32::from_bits(v), |v| v.to_bits();
-    u64: row64, u64, set64, |v| v, |v| v;
-    i64: row64, u64, set64, |v| v as i64, |v| v as u64;
-    f64: row64, u64, set64, |v| f64::from_bits(v), |v| v.to_bits();
+    u8: None, row32, u32, set32, |v| v as u8, |v| v.into();
+    i8: None, row32, u32, set32, |v| v as i8, |v| (v as u8).into();
+    u16: Some(Lane::U16), row32, u32, set32, |v| v as u16, |v| v.into();
+    i16: Some(Lane::S16), row32, u32, set32, |v| v as i16, |v| (v as u16).into();
+    u32: Some(Lane::U32), row32, u32, set32, |v| v, |v| v;
+    i32: Some(Lane::S32), row32, u32, set32, |v| v as i32, |v| v as u32;
+    f32: Some(Lane::F32), row32, u32, set32, |v| f32::from_bits(v), |v| v.to_bits();
+    u64: Some(Lane::U64), row64, u64, set64, |v| v, |v| v;
+    i64: Some(Lane::S64), row64, u64, set64, |v| v as i64, |v| v as u64;
+    f64: None, row64, u64, set64, |v| f64::from_bits(v), |v| v.to_bits();
 }
 
 impl Cell for bool {

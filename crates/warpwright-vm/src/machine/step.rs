@@ -4,6 +4,7 @@ use super::{Block, Cluster, FULL, LANES, Machine, NONE, Park, Resume, Step, UNGU
 use crate::check::WorkerChecks;
 use crate::counters::MemoryCounters;
 use crate::launch::{Footprints, Launch};
+use crate::native::{Native, State};
 use crate::random::Random;
 use std::mem::swap;
 
@@ -25,6 +26,7 @@ const MAX_ROUNDS: u32 = 64;
 
 /// How often an instruction was executed.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub(crate) struct Counts {
     /// By warps.
     pub(crate) warps: u64,
@@ -35,8 +37,10 @@ pub(crate) struct Counts {
 /// What belongs to the host thread that runs blocks.
 #[derive(Debug)]
 pub(crate) struct Worker {
-    /// By instruction.
+    /// By instruction, as the interpreter has executed them.
     pub(crate) counts: Vec<Counts>,
+    /// What native code needs, where there may be some.
+    pub(crate) native: Option<Box<State>>,
     /// Branches, by instruction, that divided a path.
     pub(crate) divergent: Vec<u64>,
     pub(crate) memory: MemoryCounters,
@@ -80,6 +84,7 @@ impl Worker {
         Worker {
             grain: (SLICE >> (3 * grain), MAX_ROUNDS >> (2 * grain)),
             counts: vec![Counts::default(); launch.code.insts.len()],
+            native: (launch.options.native != Native::Off).then(|| Box::new(State::new(&launch.code))),
             divergent: vec![0; launch.code.insts.len()],
             memory: MemoryCounters::new(launch),
             checks: WorkerChecks::default(),
@@ -311,7 +316,7 @@ impl<'a> Machine<'a> {
         self.warp.clock += u64::from(self.fuel);
         self.gave_way = false;
         let mut lanes = 0u64;
-        let mut stopped = false;
+        let (mut stopped, mut function) = (false, 0);
         'paths: while self.pick() {
             let path = &self.warp.paths[self.warp.current];
             let mut pc = path.pc;
@@ -319,7 +324,10 @@ impl<'a> Machine<'a> {
             // Counting bits takes long where the processor's instruction for it may not be used.
             let active_count = u64::from(active.count_ones());
             self.active = active;
-            self.registers.base = self.warp.frames[path.frame as usize].base;
+            let frame = &self.warp.frames[path.frame as usize];
+            self.registers.base = frame.base;
+            function = frame.function;
+            let native = self.native_code(function);
             loop {
                 if self.fuel == 0 && self.held != 0 {
                     self.follow(pc);
@@ -327,6 +335,17 @@ impl<'a> Machine<'a> {
                     self.warp.paths[self.warp.current].pc = pc;
                     self.next_path();
                     break 'paths;
+                }
+                // What native code has left is the interpreter's.
+                if let Some(native) = native
+                    && self.held == 0
+                    && let Some(entry) = native.entry(pc)
+                    && entry.need <= self.fuel
+                {
+                    pc = self.run_native(native, entry, pc, active_count, &mut lanes);
+                    if self.fuel == 0 {
+                        continue;
+                    }
                 }
                 let inst = &insts[pc as usize];
                 let mask = if inst.guard == UNGUARDED {
@@ -346,7 +365,10 @@ impl<'a> Machine<'a> {
                 counts.warps += 1;
                 let count = if mask == active { active_count } else { u64::from(mask.count_ones()) };
                 counts.lanes += count;
-                lanes += count;
+                lanes = lanes.wrapping_add(count);
+                if let Some(native) = native {
+                    self.fill_cache(native, pc);
+                }
                 match (inst.run)(self, inst) {
                     Step::Next => pc += 1,
                     Step::Goto(target) => pc = target,
@@ -357,6 +379,9 @@ impl<'a> Machine<'a> {
                     }
                 }
             }
+        }
+        if launch.options.native == Native::Auto {
+            launch.code.native.warm(function, fuel - self.fuel - self.held);
         }
         self.worker.executed += lanes;
         self.warp.clock -= u64::from(self.fuel);

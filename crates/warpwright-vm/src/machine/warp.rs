@@ -267,6 +267,15 @@ impl Warp {
         }
     }
 
+    /// The instruction at which the running path waits for others, if there is one.
+    pub(crate) fn reconverges_at(&self) -> u32 {
+        let path = &self.paths[self.current];
+        match self.points.get(path.reconverges_at as usize) {
+            Some(point) if point.frame == path.frame => point.pc,
+            _ => NONE,
+        }
+    }
+
     /// The running path is at `pc`, which may be a reconvergence point. Returns whether it may continue as it is.
     #[inline(always)]
     pub(crate) fn pass_reconvergence(&mut self, pc: u32) -> bool {

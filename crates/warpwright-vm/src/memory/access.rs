@@ -180,6 +180,25 @@ impl<'a> Machine<'a> {
         Some(Group { region, bytes: spec.bytes, mask, offsets: offsets(&region, addresses) })
     }
 
+    /// Memory around an address that native code may access as this access does: the first address, the last one from
+    /// there on, and where the host has the first byte.
+    pub(crate) fn plain_region(&self, spec: AccessSpec, address: u64) -> Option<(u64, u64, u64)> {
+        let region = self.region_of(spec, address)?;
+        let host = match region.kind {
+            RegionKind::Global(allocation) => {
+                if spec.write && !is_writable(&region) {
+                    return None;
+                }
+                allocation.own_words()?.as_ptr() as u64
+            }
+            RegionKind::Shared if spec.space == SpaceKind::Shared => self.cluster.shared.as_ptr() as u64,
+            RegionKind::Param => self.launch.shape.params.as_ptr() as u64,
+            RegionKind::Shared | RegionKind::Local => return None,
+        };
+        let is_aligned = region.start.is_multiple_of(spec.align.into()) && region.origin.is_multiple_of(4);
+        is_aligned.then(|| (region.start, region.bytes - u64::from(spec.bytes), host + region.origin))
+    }
+
     /// The region that an access at an address is in.
     pub(crate) fn region_of(&self, spec: AccessSpec, address: u64) -> Option<Region<'a>> {
         self.region(spec.space, address).filter(|region| inside_one(region, spec, address))

@@ -223,6 +223,12 @@ impl Allocation {
         }
     }
 
+    /// Its words, if nobody else has a part in them and all of them may be accessed.
+    pub(crate) fn own_words(&self) -> Option<&[AtomicU32]> {
+        let is_plain = self.parts.is_none() && self.words.host.is_none() && !self.is_mapped();
+        is_plain.then_some(&self.words.own)
+    }
+
     /// Whether kernels may change what is at an address of it.
     #[inline(always)]
     pub(crate) fn is_writable(&self, address: u64) -> bool {

@@ -6,6 +6,7 @@
 use super::lanes::{flagged, integers, sized};
 use crate::decode::{Decoder, Rows};
 use crate::machine::{Cell, Inst, LANES, Machine, NONE, Step};
+use crate::native::{self, Lane, Operation, Relation};
 use crate::num::float::flush_if;
 use crate::num::half::{bf16_to_f32, f16_to_f32, flush_f16};
 use crate::num::integer::Integer;
@@ -38,17 +39,6 @@ struct Basis {
     swapped: bool,
     /// The result is the opposite.
     complement: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Relation {
-    Equal,
-    /// Less or greater: not equal, and both are numbers.
-    Unequal,
-    Less,
-    LessOrEqual,
-    /// Both are numbers.
-    Ordered,
 }
 
 fn basis(cmp: Cmp) -> Basis {
@@ -275,10 +265,12 @@ fn compare<T: Cell>(m: &mut Machine<'_>, i: &Inst, f: impl Fn(T, T) -> bool) -> 
 
 /// Declares relations.
 macro_rules! relations {
-    ($($name:ident $(<$t:ident>)? $([$flag:ident])? ($a:ident, $b:ident: $ty:ty) $body:expr;)*) => {$(
+    ($($name:ident $(<$t:ident>)? $([$flag:ident])? ($a:ident, $b:ident: $ty:ty) $body:expr $(=> $native:expr)?;)*) => {$(
         struct $name $(<$t>(PhantomData<$t>))? $(<const $flag: bool>)?;
 
         impl $(<$t: Integer + Cell>)? $(<const $flag: bool>)? LaneOp for $name $(<$t>)? $(<$flag>)? {
+            $(const NATIVE: Option<Operation> = $native;)?
+
             #[inline(always)]
             fn run(m: &mut Machine<'_>, i: &Inst) -> Step {
                 compare::<$ty>(m, i, #[inline(always)] |$a, $b| $body)
@@ -287,24 +279,29 @@ macro_rules! relations {
     )*};
 }
 
+const fn floats(ftz: bool, relation: Relation) -> Option<Operation> {
+    native::unless(ftz, Operation::Compare(relation, Lane::F32))
+}
+
 #[inline(always)]
 fn half<const FTZ: bool>(bits: u16) -> f32 {
     f16_to_f32(if FTZ { flush_f16(bits) } else { bits })
 }
 
 relations! {
-    Eq<T>(a, b: T) a == b;
-    Ne<T>(a, b: T) a != b;
-    Lt<T>(a, b: T) a < b;
-    Le<T>(a, b: T) a <= b;
-    EqF32[FTZ](a, b: f32) flush_if::<FTZ>(a) == flush_if::<FTZ>(b);
+    Eq<T>(a, b: T) a == b => native::compare(Relation::Equal, T::LANE);
+    Ne<T>(a, b: T) a != b => native::compare(Relation::Unequal, T::LANE);
+    Lt<T>(a, b: T) a < b => native::compare(Relation::Less, T::LANE);
+    Le<T>(a, b: T) a <= b => native::compare(Relation::LessOrEqual, T::LANE);
+    EqF32[FTZ](a, b: f32) flush_if::<FTZ>(a) == flush_if::<FTZ>(b) => floats(FTZ, Relation::Equal);
     NeF32[FTZ](a, b: f32) {
         let (a, b) = (flush_if::<FTZ>(a), flush_if::<FTZ>(b));
         (a < b) | (a > b)
-    };
-    LtF32[FTZ](a, b: f32) flush_if::<FTZ>(a) < flush_if::<FTZ>(b);
-    LeF32[FTZ](a, b: f32) flush_if::<FTZ>(a) <= flush_if::<FTZ>(b);
-    NumF32[FTZ](a, b: f32) flush_if::<FTZ>(a).partial_cmp(&flush_if::<FTZ>(b)).is_some();
+    } => floats(FTZ, Relation::Unequal);
+    LtF32[FTZ](a, b: f32) flush_if::<FTZ>(a) < flush_if::<FTZ>(b) => floats(FTZ, Relation::Less);
+    LeF32[FTZ](a, b: f32) flush_if::<FTZ>(a) <= flush_if::<FTZ>(b) => floats(FTZ, Relation::LessOrEqual);
+    NumF32[FTZ](a, b: f32) flush_if::<FTZ>(a).partial_cmp(&flush_if::<FTZ>(b)).is_some()
+        => floats(FTZ, Relation::Ordered);
     EqF64(a, b: f64) a == b;
     NeF64(a, b: f64) (a < b) | (a > b);
     LtF64(a, b: f64) a < b;
@@ -324,8 +321,8 @@ relations! {
 
 lane_op! {
     UpperHalf(a: u32) -> u32 { a >> 16 }
-    Select32(a: u32, b: u32, c: bool) -> u32 { if c { a } else { b } }
-    Select64(a: u64, b: u64, c: bool) -> u64 { if c { a } else { b } }
+    Select32(a: u32, b: u32, c: bool) -> u32 { if c { a } else { b } } => Some(Operation::Select(Lane::U32));
+    Select64(a: u64, b: u64, c: bool) -> u64 { if c { a } else { b } } => Some(Operation::Select(Lane::U64));
     /// `a | b` where `c` holds, else `b`.
     OrIf(a: u32, b: u32, c: bool) -> u32 { if c { a | b } else { b } }
     SlctS32Of32(a: u32, b: u32, c: i32) -> u32 { if c >= 0 { a } else { b } }

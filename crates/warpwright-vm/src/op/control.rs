@@ -4,6 +4,7 @@ use crate::check::set_local_written;
 use crate::decode::{BranchTarget, Callable, Decoder, LoadError, ParamSlot, Rows, SymbolValue, function_at};
 use crate::launch::TrapKind;
 use crate::machine::{Base, Frame, Inst, LANES, LanesOf, MAX_LOCAL, Machine, Row32, Row64, Step, lanewise};
+use crate::native;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::control::{Call, CallReturn, Callee, GridDependency};
 use warpwright_ptx::op::family::Control as Op;
@@ -21,6 +22,7 @@ pub(crate) fn decode(
         Op::Bra(bra) => {
             let target = BranchTarget::Block(d.block_of_label(bra.target));
             d.emit_branch(branch, target, reconvergence);
+            d.is_native(native::Operation::Branch);
         }
         Op::BrxIdx(brx) => {
             let targets = table(d, brx.table);
@@ -89,7 +91,7 @@ pub(crate) fn reconvergence_point(d: &mut Decoder<'_, '_>) {
         let pc = m.pc;
         if m.warp.pass_reconvergence(pc) { Step::Next } else { Step::Reload }
     };
-    d.emit_handler(run, Rows::default());
+    d.emit_native(run, native::Operation::ReconvergencePoint, Rows::default());
 }
 
 /// The end of a function.

@@ -3,6 +3,7 @@
 use super::lanes::{flagged, integers, sized};
 use crate::decode::{Decoder, Rows, immediate};
 use crate::machine::{Cell, Inst, LANES, Machine, Step, map3};
+use crate::native::{self, Binary, Logic};
 use crate::num::bits::{self, permute};
 use crate::num::integer::Integer;
 use crate::simd::{Handler, LaneOp, Lanes, lane_op, lanes};
@@ -14,10 +15,18 @@ use warpwright_ptx::op::logic::{Lop3, PermuteMode, ShiftDirection, ShiftMode};
 
 pub(crate) fn decode(op: Op<'_>, d: &mut Decoder<'_, '_>) -> bool {
     match op {
-        Op::And(op) if op.ty == Pred => predicates(d, op.d, &op.a, &op.b, |m, i| combine(m, i, |a, b| a & b)),
-        Op::Or(op) if op.ty == Pred => predicates(d, op.d, &op.a, &op.b, |m, i| combine(m, i, |a, b| a | b)),
-        Op::Xor(op) if op.ty == Pred => predicates(d, op.d, &op.a, &op.b, |m, i| combine(m, i, |a, b| a ^ b)),
-        Op::Not(op) if op.ty == Pred => predicates(d, op.d, &op.a, &op.a, |m, i| combine(m, i, |a, _| !a)),
+        Op::And(op) if op.ty == Pred => {
+            predicates(d, Logic::And, op.d, &op.a, &op.b, |m, i| combine(m, i, |a, b| a & b))
+        }
+        Op::Or(op) if op.ty == Pred => {
+            predicates(d, Logic::Or, op.d, &op.a, &op.b, |m, i| combine(m, i, |a, b| a | b))
+        }
+        Op::Xor(op) if op.ty == Pred => {
+            predicates(d, Logic::Xor, op.d, &op.a, &op.b, |m, i| combine(m, i, |a, b| a ^ b))
+        }
+        Op::Not(op) if op.ty == Pred => {
+            predicates(d, Logic::Not, op.d, &op.a, &op.a, |m, i| combine(m, i, |a, _| !a))
+        }
         Op::And(op) => d.emit_on(sized!(And, op.ty), op.ty, op.d, [&op.a, &op.b]),
         Op::Or(op) => d.emit_on(sized!(Or, op.ty), op.ty, op.d, [&op.a, &op.b]),
         Op::Xor(op) => d.emit_on(sized!(Xor, op.ty), op.ty, op.d, [&op.a, &op.b]),
@@ -113,9 +122,9 @@ fn shift(d: &mut Decoder<'_, '_>, handlers: Lanes, ty: Type, dst: Dst, a: &Src, 
     d.emit(handlers, rows);
 }
 
-fn predicates(d: &mut Decoder<'_, '_>, dst: Dst, a: &Src, b: &Src, run: Handler) {
+fn predicates(d: &mut Decoder<'_, '_>, logic: Logic, dst: Dst, a: &Src, b: &Src, run: Handler) {
     let rows = Rows { d: d.dst(dst), a: d.predicate(a), b: d.predicate(b), ..Rows::default() };
-    d.emit_handler(run, rows);
+    d.emit_native(run, native::Operation::Predicates(logic), rows);
 }
 
 /// Predicates of all lanes are one word.
@@ -161,6 +170,8 @@ fn any_bit(m: &mut Machine<'_>, i: &Inst, f: impl Fn(u32, u32) -> u32) -> Step {
 struct AnyOf3;
 
 impl LaneOp for AnyOf3 {
+    const NATIVE: Option<native::Operation> = Some(native::Operation::Lop3);
+
     #[inline(always)]
     fn run(m: &mut Machine<'_>, i: &Inst) -> Step {
         let table = i.imm as u8;
@@ -199,14 +210,14 @@ fn selectors(mode: PermuteMode) -> [u32; 4] {
 }
 
 lane_op! {
-    And<T: Integer>(a: T, b: T) -> T { a & b }
-    Or<T: Integer>(a: T, b: T) -> T { a | b }
-    Xor<T: Integer>(a: T, b: T) -> T { a ^ b }
-    Complement<T: Integer>(a: T) -> T { !a }
+    And<T: Integer>(a: T, b: T) -> T { a & b } => native::binary(Binary::And, T::LANE);
+    Or<T: Integer>(a: T, b: T) -> T { a | b } => native::binary(Binary::Or, T::LANE);
+    Xor<T: Integer>(a: T, b: T) -> T { a ^ b } => native::binary(Binary::Xor, T::LANE);
+    Complement<T: Integer>(a: T) -> T { !a } => native::not(T::LANE);
     Cnot<T: Integer>(a: T) -> T { a.logical_not() }
     Xor3(a: u32, b: u32, c: u32) -> u32 { a ^ b ^ c }
-    ShiftLeft<T: Integer>(a: T, b: u32) -> T { a.shifted_left(b) }
-    ShiftRight<T: Integer>(a: T, b: u32) -> T { a.shifted_right(b) }
+    ShiftLeft<T: Integer>(a: T, b: u32) -> T { a.shifted_left(b) } => native::binary(Binary::ShiftLeft, T::LANE);
+    ShiftRight<T: Integer>(a: T, b: u32) -> T { a.shifted_right(b) } => native::binary(Binary::ShiftRight, T::LANE);
     FunnelLeft[WRAP: bool](a: u32, b: u32, c: u32) -> u32 { bits::funnel_left::<WRAP>(a, b, c) }
     FunnelRight[WRAP: bool](a: u32, b: u32, c: u32) -> u32 { bits::funnel_right::<WRAP>(a, b, c) }
     Bfe<T: Integer>(a: T, b: u32, c: u32) -> T { a.field(b, c) }

@@ -6,6 +6,7 @@ use crate::decode::{Decoder, File, Rows};
 use crate::launch::TrapKind;
 use crate::machine::{Inst, LANES, LanesOf, Machine, Row64, Step};
 use crate::memory::{self, AccessSpec, Element, MemoryOp, Order, RegionKind, SpaceKind, UsedBytes};
+use crate::native::Operation;
 use crate::op::mbarrier::At;
 use crate::simd::{LaneOp, lanes};
 use warpwright_ptx::ir::*;
@@ -137,6 +138,8 @@ impl Machine<'_> {
 struct Load;
 
 impl LaneOp for Load {
+    const NATIVE: Option<Operation> = Some(Operation::Load);
+
     #[inline(always)]
     fn run(m: &mut Machine<'_>, i: &Inst) -> Step {
         let launch = m.launch;
@@ -148,6 +151,8 @@ impl LaneOp for Load {
 struct Store;
 
 impl LaneOp for Store {
+    const NATIVE: Option<Operation> = Some(Operation::Store);
+
     #[inline(always)]
     fn run(m: &mut Machine<'_>, i: &Inst) -> Step {
         let launch = m.launch;

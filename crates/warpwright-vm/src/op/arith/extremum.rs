@@ -2,6 +2,7 @@
 
 use super::parts;
 use crate::decode::{Decoder, Rows};
+use crate::native::{self, Binary};
 use crate::num::extremum::Extremum;
 use crate::num::half;
 use crate::num::integer::Integer;
@@ -82,8 +83,8 @@ fn packed(d: &mut Decoder<'_, '_>, max: bool, relu: bool, ty: Type, rows: Rows) 
 }
 
 lane_op! {
-    Min<T: Integer>(a: T, b: T) -> T { a.min(b) }
-    Max<T: Integer>(a: T, b: T) -> T { a.max(b) }
+    Min<T: Integer>(a: T, b: T) -> T { a.min(b) } => native::binary(Binary::Min, T::LANE);
+    Max<T: Integer>(a: T, b: T) -> T { a.max(b) } => native::binary(Binary::Max, T::LANE);
     ExtremumF32[MAX: bool, FTZ: bool, NAN: bool](a: f32, b: f32) -> f32 {
         Extremum { max: MAX, ftz: FTZ, nan: NAN, xorsign: false, abs: false }.f32(a, b)
     }

@@ -3,6 +3,7 @@
 use super::Rounded;
 use crate::decode::{Decoder, Rows};
 use crate::machine::Cell;
+use crate::native::{self, Binary, Lane};
 use crate::num::float::Operation;
 use crate::num::integer::{self, Integer};
 use crate::num::{float, half};
@@ -200,12 +201,12 @@ fn fma(op: &Fma, d: &mut Decoder<'_, '_>) -> bool {
 }
 
 lane_op! {
-    MulLow<T: Integer>(a: T, b: T) -> T { a.mul_low(b) }
-    MulHigh<T: Integer>(a: T, b: T) -> T { a.mul_high(b) }
-    MulWide<T: Words>(a: T, b: T) -> T::Wide { a.mul_wide(b) }
-    MadLow<T: Integer>(a: T, b: T, c: T) -> T { a.mul_low(b).plus(c) }
+    MulLow<T: Integer>(a: T, b: T) -> T { a.mul_low(b) } => native::binary(Binary::Mul, T::LANE);
+    MulHigh<T: Integer>(a: T, b: T) -> T { a.mul_high(b) } => native::mul_high(T::LANE);
+    MulWide<T: Words>(a: T, b: T) -> T::Wide { a.mul_wide(b) } => native::wide(T::LANE, false);
+    MadLow<T: Integer>(a: T, b: T, c: T) -> T { a.mul_low(b).plus(c) } => native::binary(Binary::MulAdd, T::LANE);
     MadHigh<T: Integer>(a: T, b: T, c: T) -> T { a.mul_high(b).plus(c) }
-    MadWide<T: Words>(a: T, b: T, c: T::Wide) -> T::Wide { a.mul_wide(b).plus(c) }
+    MadWide<T: Words>(a: T, b: T, c: T::Wide) -> T::Wide { a.mul_wide(b).plus(c) } => native::wide(T::LANE, true);
     MadHighSat(a: i32, b: i32, c: i32) -> i32 { integer::mad_high_sat(a, b, c) }
     Mul24LowU32(a: u32, b: u32) -> u32 { integer::mul24_low_u32(a, b) }
     Mul24HighU32(a: u32, b: u32) -> u32 { integer::mul24_high_u32(a, b) }
@@ -221,6 +222,7 @@ lane_op! {
         integer::dp2a::<A, B, HIGH>(a, b, c)
     }
     MulF32[FTZ: bool, SAT: bool](a: f32, b: f32) -> f32 { float::mul::<FTZ, SAT>(a, b) }
+        => native::unless(FTZ || SAT, native::Operation::Binary(Binary::Mul, Lane::F32));
     MulF64(a: f64, b: f64) -> f64 { float::mul_f64(a, b) }
     MulF16[FTZ: bool, LIMIT: u8](a: u16, b: u16) -> u16 { half::mul_f16::<FTZ, LIMIT>(a, b) }
     MulF16x2[FTZ: bool, LIMIT: u8](a: u32, b: u32) -> u32 {
@@ -231,6 +233,7 @@ lane_op! {
         half::both([a, b], #[inline(always)] |[a, b]| half::mul_bf16::<{ half::PLAIN }>(a, b))
     }
     FmaF32[FTZ: bool, SAT: bool](a: f32, b: f32, c: f32) -> f32 { float::fma::<FTZ, SAT>(a, b, c) }
+        => native::unless(FTZ || SAT, native::Operation::Binary(Binary::MulAdd, Lane::F32));
     FmaF64(a: f64, b: f64, c: f64) -> f64 { float::fma_f64(a, b, c) }
     FmaF16[FTZ: bool, LIMIT: u8](a: u16, b: u16, c: u16) -> u16 { half::fma_f16::<FTZ, LIMIT>(a, b, c) }
     FmaF16x2[FTZ: bool, LIMIT: u8](a: u32, b: u32, c: u32) -> u32 {

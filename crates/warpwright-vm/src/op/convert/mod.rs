@@ -10,6 +10,7 @@ pub(crate) use space::shared_to_generic;
 pub(crate) use mov::{Copy32, Copy64};
 
 use crate::decode::{Decoder, Rows};
+use crate::native::{Lane, Operation};
 use crate::simd::{lane_op, lanes};
 use warpwright_ptx::op::convert::Cvt;
 use warpwright_ptx::op::family::Convert as Op;
@@ -36,8 +37,8 @@ fn is_scalar(op: &Cvt) -> bool {
 }
 
 lane_op! {
-    LowHalf(a: u64) -> u32 { a as u32 }
-    Widen(a: u32) -> u64 { a.into() }
+    LowHalf(a: u64) -> u32 { a as u32 } => Some(Operation::LowHalf);
+    Widen(a: u32) -> u64 { a.into() } => Some(Operation::Widen(Lane::U32));
 }
 
 /// `row = the low 32 bits of from`.

@@ -2,16 +2,17 @@
 
 use crate::decode::{Decoder, File, Rows};
 use crate::machine::{Inst, LANES, Machine, NONE, Step, lanewise};
+use crate::native::{Lane, Operation};
 use crate::simd::{LaneOp, lane_op, lanes};
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::convert::Mov;
 
 lane_op! {
-    Copy32(a: u32) -> u32 { a }
-    Copy64(a: u64) -> u64 { a }
-    CopyPredicate(a: bool) -> bool { a }
+    Copy32(a: u32) -> u32 { a } => Some(Operation::Copy(Lane::U32));
+    Copy64(a: u64) -> u64 { a } => Some(Operation::Copy(Lane::U64));
+    CopyPredicate(a: bool) -> bool { a } => Some(Operation::CopyPredicate);
     PackHalves(a: u32, b: u32) -> u32 { a & 0xffff | b << 16 }
-    PackWords(a: u32, b: u32) -> u64 { u64::from(a) | u64::from(b) << 32 }
+    PackWords(a: u32, b: u32) -> u64 { u64::from(a) | u64::from(b) << 32 } => Some(Operation::PackWords);
 }
 
 /// A word into two halves: the low one to `d`, the high one to `b`, either of which may be [`NONE`].
@@ -35,6 +36,8 @@ impl LaneOp for SplitWord {
 struct SplitPair;
 
 impl LaneOp for SplitPair {
+    const NATIVE: Option<Operation> = Some(Operation::SplitPair);
+
     #[inline(always)]
     fn run(m: &mut Machine<'_>, i: &Inst) -> Step {
         let pairs = *m.registers.row64(i.a);

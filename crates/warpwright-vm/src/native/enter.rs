@@ -1,0 +1,103 @@
+//! The way from the interpreter into native code and back.
+
+use super::frame::{OUTWARD, PROGRESS, READ};
+use super::functions::Entry;
+use super::{Cache, Compiled, Native, Variant};
+use crate::machine::{LANES, LanesOf, Machine};
+use crate::memory::SpaceKind;
+
+impl<'a> Machine<'a> {
+    /// The native code for the path that runs, if there is some.
+    pub(crate) fn native_code(&self, function: u32) -> Option<&'a Compiled> {
+        let launch = self.launch;
+        let options = &launch.options;
+        if options.native == Native::Off {
+            return None;
+        }
+        let variant = Variant {
+            full: self.active == u32::MAX,
+            memory: !self.checks_accesses() && !options.counters && self.cluster.is_alone(),
+        };
+        launch.code.native.get(&launch.code, function, variant, options.native)
+    }
+
+    /// Runs native code from an instruction on, with fuel for the rest of its segment: the next instruction, which is the
+    /// interpreter's. Adds the lane instructions that were executed to `lanes`; `count`: those of the path.
+    pub(crate) fn run_native(
+        &mut self,
+        native: &Compiled,
+        entry: Entry,
+        pc: u32,
+        count: u64,
+        lanes: &mut u64,
+    ) -> u32 {
+        let (before, warp) = (self.fuel, &self.warp);
+        let reconverges_at = warp.reconverges_at();
+        let Some(state) = &mut self.worker.native else { return pc };
+        let entered = &mut state.entered[pc as usize];
+        entered.warps = entered.warps.wrapping_add(1);
+        entered.lanes = entered.lanes.wrapping_add(count);
+        let frame = &mut *state.frame;
+        (frame.w32, frame.w64, frame.pred) = self.registers.pointers();
+        frame.entered = state.entered.as_mut_ptr();
+        frame.caches = state.caches.as_ptr();
+        frame.shared = self.cluster.shared.as_mut_ptr().cast();
+        (frame.lanes, frame.active, frame.reconverges_at) = (count, self.active, reconverges_at);
+        (frame.fuel, frame.flags, frame.corrected) = (before - entry.need, 0, 0);
+        let next = native.enter(entry, frame);
+        self.fuel = frame.fuel;
+        let (used, flags, corrected) = (before - frame.fuel, frame.flags, frame.corrected);
+        let entered = &mut state.entered[next as usize];
+        entered.warps = entered.warps.wrapping_sub(1);
+        entered.lanes = entered.lanes.wrapping_sub(count);
+        self.block.clock += u64::from(used);
+        *lanes = lanes.wrapping_add(count * u64::from(used)).wrapping_add(corrected as u64);
+        self.worker.read |= flags & READ != 0;
+        self.worker.outward |= flags & OUTWARD != 0;
+        self.worker.progress |= flags & PROGRESS != 0;
+        next
+    }
+
+    /// The interpreter is about to execute an instruction for the lanes of the mask: where native code may do it next time,
+    /// if it is an access.
+    pub(crate) fn fill_cache(&mut self, native: &Compiled, pc: u32) {
+        let launch = self.launch;
+        let Some(write) = native.access(pc) else { return };
+        let at = launch.code.insts[pc as usize].x as usize;
+        let op = &launch.code.memory[at];
+        let first = LanesOf(self.mask).next().unwrap_or(0) % LANES;
+        let address = self.addresses(&op.address)[first];
+        let cache = self.plain_region(op.spec(write), address).map(|(start, last, host)| {
+            let offset = if op.address.wide { op.address.offset as u64 } else { 0 };
+            let is_shared = op.space == SpaceKind::Shared;
+            let host = if is_shared { host.wrapping_sub(self.cluster.shared.as_ptr() as u64) } else { host };
+            Cache { start: start.wrapping_sub(offset), last, host, is_valid: 1 }
+        });
+        if let (Some(state), Some(cache)) = (&mut self.worker.native, cache) {
+            state.caches[at] = cache;
+        }
+    }
+}
+
+impl Compiled {
+    /// Enters the code: the next instruction.
+    #[cfg(target_arch = "x86_64")]
+    #[expect(unsafe_code, reason = "entering code that was compiled here")]
+    fn enter(&self, entry: Entry, frame: &mut super::frame::Frame) -> u32 {
+        type Code = unsafe extern "sysv64" fn(*mut super::frame::Frame, *const u8) -> u32;
+        let start = self.page.start();
+        // SAFETY: the page holds a function of this type, which was compiled for features that the processor has. The
+        // entry is one of its instructions. The rows that the code reads and writes are those of the function's frame,
+        // for which there is room, as for handlers; `entered` has an element for each instruction, `caches` for each
+        // access; memory is accessed where a cache says that the launch has it, which keeps it.
+        unsafe {
+            let code: Code = std::mem::transmute(start);
+            code(frame, start.add(entry.at as usize))
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn enter(&self, _: Entry, _: &mut super::frame::Frame) -> u32 {
+        unreachable!("nothing is compiled for this processor")
+    }
+}

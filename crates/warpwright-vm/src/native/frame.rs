@@ -1,0 +1,108 @@
+//! What native code reads and writes besides registers and memory.
+
+use crate::decode::Code;
+use crate::machine::{Counts, LANES};
+use crate::num::float::NAN_F32;
+
+/// An access has read global memory, has written some, has written anything.
+pub(super) const READ: u32 = 1;
+pub(super) const OUTWARD: u32 = 2;
+pub(super) const PROGRESS: u32 = 4;
+
+/// Where an access may go.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(crate) struct Cache {
+    /// The first address, less the constant that is added to a wide row.
+    pub(crate) start: u64,
+    /// The last address, from the first one on.
+    pub(crate) last: u64,
+    /// Where the host has the first byte; of shared memory, from the beginning of the cluster's on.
+    pub(crate) host: u64,
+    /// There is one.
+    pub(crate) is_valid: u64,
+}
+
+/// What native code finds by one register.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Frame {
+    /// Rows of the frame that runs, by file.
+    pub(super) w32: *mut u8,
+    pub(super) w64: *mut u8,
+    pub(super) pred: *mut u8,
+    /// [`State::entered`].
+    pub(super) entered: *mut Counts,
+    /// The caches of accesses.
+    pub(super) caches: *const Cache,
+    /// The shared memory of the cluster.
+    pub(super) shared: *mut u8,
+    /// How many lanes the path has, and which.
+    pub(super) lanes: u64,
+    pub(super) active: u32,
+    pub(super) fuel: u32,
+    /// The instruction at which the path reconverges.
+    pub(super) reconverges_at: u32,
+    /// What accesses have done.
+    pub(super) flags: u32,
+    /// Lanes that executed instructions under guards, less those of the path.
+    pub(super) corrected: i64,
+    /// Constants.
+    pub(super) nan: u32,
+    pub(super) half: u32,
+    pub(super) low: [u64; 5],
+    pub(super) steps4: [u64; LANES],
+    pub(super) steps8: [u64; LANES],
+}
+
+/// What a host thread keeps for native code.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(super) frame: Box<Frame>,
+    /// By instruction, how many warps and lanes have entered native code there, less those that have left it: the sums from
+    /// the first one on are how often it was executed.
+    pub(crate) entered: Vec<Counts>,
+    pub(crate) caches: Vec<Cache>,
+}
+
+// SAFETY: its pointers are set before native code is entered, and used in it alone.
+#[expect(unsafe_code, reason = "the pointers of a frame")]
+unsafe impl Send for State {}
+
+impl State {
+    pub(crate) fn new(code: &Code) -> State {
+        let frame = Frame {
+            w32: std::ptr::null_mut(),
+            w64: std::ptr::null_mut(),
+            pred: std::ptr::null_mut(),
+            entered: std::ptr::null_mut(),
+            caches: std::ptr::null(),
+            shared: std::ptr::null_mut(),
+            lanes: 0,
+            active: 0,
+            fuel: 0,
+            reconverges_at: u32::MAX,
+            flags: 0,
+            corrected: 0,
+            nan: NAN_F32,
+            half: 0xffff,
+            low: [0, 1, 3, 7, 15],
+            steps4: std::array::from_fn(|lane| 4 * lane as u64),
+            steps8: std::array::from_fn(|lane| 8 * lane as u64),
+        };
+        State {
+            frame: Box::new(frame),
+            entered: vec![Counts::default(); code.insts.len() + 1],
+            caches: vec![Cache::default(); code.memory.len()],
+        }
+    }
+
+    /// How often instructions were executed, in their order.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = Counts> {
+        self.entered.iter().scan(Counts::default(), |sum, entered| {
+            sum.warps = sum.warps.wrapping_add(entered.warps);
+            sum.lanes = sum.lanes.wrapping_add(entered.lanes);
+            Some(*sum)
+        })
+    }
+}

@@ -1,0 +1,113 @@
+//! The compiled functions of a module, and when they are compiled.
+
+use super::Native;
+#[cfg(target_arch = "x86_64")]
+use super::page::Page;
+use crate::decode::Code;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// Instructions of a warp that a function executes before it is compiled.
+const WARM: u32 = 1 << 16;
+
+/// A version of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Variant {
+    /// For paths of all lanes.
+    pub(crate) full: bool,
+    /// With accesses to memory: nothing looks at them.
+    pub(crate) memory: bool,
+}
+
+impl Variant {
+    fn index(self) -> usize {
+        2 * usize::from(self.full) + usize::from(self.memory)
+    }
+}
+
+/// The functions of a module, by their numbers.
+#[derive(Debug, Default)]
+pub(crate) struct Functions(OnceLock<Box<[Function]>>);
+
+#[derive(Debug, Default)]
+struct Function {
+    /// Instructions of warps that were interpreted.
+    heat: AtomicU32,
+    /// By variant; `None` where there is no native code.
+    code: [OnceLock<Option<Compiled>>; 4],
+}
+
+impl Functions {
+    /// The native code of a function, if there is some.
+    pub(crate) fn get(&self, code: &Code, number: u32, variant: Variant, mode: Native) -> Option<&Compiled> {
+        let functions = self.0.get_or_init(|| code.functions.iter().map(|_| Function::default()).collect());
+        let function = functions.get(number as usize)?;
+        let slot = &function.code[variant.index()];
+        match mode {
+            Native::Off => None,
+            Native::Auto if function.heat.load(Relaxed) < WARM => None,
+            _ => slot.get_or_init(|| compile(code, number, variant)).as_ref(),
+        }
+    }
+
+    /// Instructions of a function were interpreted.
+    pub(crate) fn warm(&self, number: u32, instructions: u32) {
+        if let Some(function) = self.0.get().and_then(|functions| functions.get(number as usize)) {
+            let heat = function.heat.load(Relaxed);
+            if heat < WARM {
+                function.heat.store(heat.saturating_add(instructions), Relaxed);
+            }
+        }
+    }
+}
+
+/// Where native code can be entered for an instruction.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// The byte of the code, or [`Entry::NONE`].
+    pub(super) at: u32,
+    /// Fuel for the rest of the segment.
+    pub(crate) need: u32,
+}
+
+impl Entry {
+    pub(super) const NONE: Entry = Entry { at: u32::MAX, need: 0 };
+}
+
+/// A function in native code.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    /// Its first instruction.
+    pub(super) first: u32,
+    /// By instruction.
+    pub(super) entries: Box<[Entry]>,
+    /// The accesses, in order, and whether they write.
+    pub(super) accesses: Box<[(u32, bool)]>,
+    #[cfg(target_arch = "x86_64")]
+    pub(super) page: Page,
+}
+
+impl Compiled {
+    /// Where it can be entered for an instruction.
+    #[inline(always)]
+    pub(crate) fn entry(&self, pc: u32) -> Option<Entry> {
+        let entry = *self.entries.get(pc.wrapping_sub(self.first) as usize)?;
+        (entry.at != Entry::NONE.at).then_some(entry)
+    }
+
+    /// Whether an instruction is an access that native code does, and writes.
+    pub(super) fn access(&self, pc: u32) -> Option<bool> {
+        let at = self.accesses.binary_search_by_key(&pc, |access| access.0).ok()?;
+        Some(self.accesses[at].1)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn compile(code: &Code, number: u32, variant: Variant) -> Option<Compiled> {
+    super::x86::compile(code, number, variant)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn compile(_: &Code, _: u32, _: Variant) -> Option<Compiled> {
+    None
+}

@@ -1,0 +1,69 @@
+//! Native code: what the interpreter does for a run of instructions, compiled for this processor, and bit for bit the
+//! same.
+//!
+//! The registers of a warp stay rows in memory, as handlers have them, so that **every instruction is a place where native
+//! code can be entered and left**. It does what is common, and leaves the rest to the interpreter: an instruction that the
+//! compiler does not know, a branch that divides the path, an access that its cache of regions does not answer. Then the
+//! loop of [`Machine`](crate::machine::Machine) executes that one instruction by its handler, and enters native code again
+//! behind it. So no handler is called from native code, nothing unwinds through it, and whatever is rare has one
+//! implementation.
+//!
+//! ```text
+//!   enter.rs       the way from the interpreter into native code and back
+//!   operation.rs   what the compiler knows of an instruction; said beside its handler
+//!   frame.rs       what native code reads and writes besides registers and memory
+//!   functions.rs   the compiled functions of a module, and when they are compiled
+//!   x86.rs         the compiler for AVX-512
+//!   page.rs        memory that holds code
+//! ```
+//!
+//! **A path runs in native code with all its lanes**, so its mask is a constant there; a version for whole warps has no
+//! masks at all. A *segment* is a run of instructions that is entered at its beginning or from the interpreter and left at
+//! its end. Its fuel is taken at once, if there is enough for all of it, else the interpreter takes the rest one by one:
+//! time slices and budgets end where they always do. Instructions are counted where native code is entered and left
+//! ([`State::entered`]): their sums are the counts.
+//!
+//! **A cache of a region for each access** ([`frame::Cache`]) says where an access may go without asking: between two
+//! addresses. It is filled when the interpreter executes the access, and holds for the launch.
+
+mod enter;
+mod frame;
+mod functions;
+mod operation;
+#[cfg(target_arch = "x86_64")]
+mod page;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+pub(crate) use frame::{Cache, State};
+pub(crate) use functions::{Compiled, Functions, Variant};
+pub(crate) use operation::{
+    Binary, Lane, Logic, Operation, Relation, binary, compare, mul_high, not, unless, wide,
+};
+
+use std::sync::OnceLock;
+
+/// Whether kernels are compiled to code of the host's processor. Results, findings and counts are the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Native {
+    /// They are interpreted.
+    #[default]
+    Off,
+    /// A function is compiled once it has run for some time.
+    Auto,
+    /// A function is compiled before its first instruction.
+    Always,
+}
+
+impl Native {
+    /// What the environment variable `WARPWRIGHT_NATIVE` says: `off`, `auto` or `always`.
+    pub fn from_env() -> Native {
+        static NATIVE: OnceLock<Native> = OnceLock::new();
+        *NATIVE.get_or_init(|| match std::env::var("WARPWRIGHT_NATIVE").as_deref() {
+            Ok("always") => Native::Always,
+            Ok("auto") => Native::Auto,
+            _ => Native::Off,
+        })
+    }
+}

@@ -1,0 +1,153 @@
+//! What the compiler knows of an instruction: an operation on the rows of an [`Inst`](crate::machine::Inst).
+//!
+//! A handler says beside its lane operation which of these it is; one that says nothing is left to the interpreter.
+
+/// The values that the lanes of a row hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    U16,
+    S16,
+    U32,
+    S32,
+    F32,
+    U64,
+    S64,
+}
+
+impl Lane {
+    /// Whether its rows have 64 bits a lane.
+    pub(crate) const fn is_wide(self) -> bool {
+        matches!(self, Lane::U64 | Lane::S64)
+    }
+
+    /// Whether its rows have zeros above 16 bits.
+    pub(crate) const fn is_half(self) -> bool {
+        matches!(self, Lane::U16 | Lane::S16)
+    }
+}
+
+/// `d = f(a, b)`, where `c` is added to some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Binary {
+    Add,
+    Sub,
+    Mul,
+    /// `a · b + c`, rounded once.
+    MulAdd,
+    And,
+    Or,
+    Xor,
+    Min,
+    Max,
+    /// By the words of `b`; nothing is left of the value, or its sign, where it is shifted by all bits or more.
+    ShiftLeft,
+    ShiftRight,
+}
+
+/// A relation between numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relation {
+    Equal,
+    /// Less or greater.
+    Unequal,
+    Less,
+    LessOrEqual,
+    /// Both are numbers.
+    Ordered,
+}
+
+/// How predicates are combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Logic {
+    And,
+    Or,
+    Xor,
+    /// The complement of `a`.
+    Not,
+}
+
+/// What an instruction does with the rows `d`, `a`, `b` and `c`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Binary(Binary, Lane),
+    /// The product of twice the width; `true`: plus `c`.
+    Wide(Lane, bool),
+    /// The high half of the product of words.
+    MulHigh(Lane),
+    Not(Lane),
+    Copy(Lane),
+    /// `a`, `b` or `c`, by a table of their bits in the instruction's constant.
+    Lop3,
+    /// `a` where the predicate `c` holds, else `b`.
+    Select(Lane),
+    /// A row of words becomes one of 64 bits, with its sign or zeros above.
+    Widen(Lane),
+    /// The low words of a row of 64 bits.
+    LowHalf,
+    /// `a` is the low word, `b` the high one.
+    PackWords,
+    /// The low words of `a` go to `d`, the high ones to `b`, where they are rows.
+    SplitPair,
+    /// To the nearest number.
+    ToFloat(Lane),
+    /// A comparison into the predicates `d` and `x`: see [`compare`](crate::op::compare).
+    Compare(Relation, Lane),
+    Predicates(Logic),
+    CopyPredicate,
+    /// To the instruction `x`.
+    Branch,
+    ReconvergencePoint,
+    /// The access `x` of the code's table.
+    Load,
+    Store,
+    /// Nothing.
+    Nothing,
+}
+
+/// An operation on plain numbers, without a modifier that changes them.
+pub(crate) const fn unless(modified: bool, operation: Operation) -> Option<Operation> {
+    if modified { None } else { Some(operation) }
+}
+
+/// Such an operation on integers of up to 64 bits.
+pub(crate) const fn binary(of: Binary, lane: Option<Lane>) -> Option<Operation> {
+    match lane {
+        // Their signs would have to be put above them.
+        Some(Lane::S16) if matches!(of, Binary::Min | Binary::Max | Binary::ShiftRight) => None,
+        Some(lane) => Some(Operation::Binary(of, lane)),
+        None => None,
+    }
+}
+
+/// A product of twice the width.
+pub(crate) const fn wide(lane: Option<Lane>, adds: bool) -> Option<Operation> {
+    match lane {
+        Some(lane @ (Lane::U32 | Lane::S32 | Lane::U16 | Lane::S16)) => Some(Operation::Wide(lane, adds)),
+        _ => None,
+    }
+}
+
+/// The high half of a product.
+pub(crate) const fn mul_high(lane: Option<Lane>) -> Option<Operation> {
+    match lane {
+        Some(lane @ (Lane::U32 | Lane::S32)) => Some(Operation::MulHigh(lane)),
+        _ => None,
+    }
+}
+
+/// A complement.
+pub(crate) const fn not(lane: Option<Lane>) -> Option<Operation> {
+    match lane {
+        Some(lane) => Some(Operation::Not(lane)),
+        None => None,
+    }
+}
+
+/// A comparison of integers.
+pub(crate) const fn compare(relation: Relation, lane: Option<Lane>) -> Option<Operation> {
+    match lane {
+        Some(Lane::S16) if matches!(relation, Relation::Less | Relation::LessOrEqual) => None,
+        Some(lane) => Some(Operation::Compare(relation, lane)),
+        None => None,
+    }
+}
