@@ -13,6 +13,7 @@ fn errors(main: &str) -> BTreeSet<String> {
     let program = format!(
         "#![allow(dead_code, unused)]
         mod machine {{ pub struct Machine<'a>(&'a ()); pub struct Inst; pub enum Step {{ Next }} }}
+        mod native {{ #[derive(Clone, Copy)] pub enum Operation {{}} }}
         #[path = {source:?}] mod simd;
         struct Add;
         impl simd::LaneOp for Add {{

@@ -112,8 +112,6 @@ pub(crate) const fn unless(modified: bool, operation: Operation) -> Option<Opera
 /// Such an operation on integers of up to 64 bits.
 pub(crate) const fn binary(of: Binary, lane: Option<Lane>) -> Option<Operation> {
     match lane {
-        // Their signs would have to be put above them.
-        Some(Lane::S16) if matches!(of, Binary::Min | Binary::Max | Binary::ShiftRight) => None,
         Some(lane) => Some(Operation::Binary(of, lane)),
         None => None,
     }
@@ -146,7 +144,6 @@ pub(crate) const fn not(lane: Option<Lane>) -> Option<Operation> {
 /// A comparison of integers.
 pub(crate) const fn compare(relation: Relation, lane: Option<Lane>) -> Option<Operation> {
     match lane {
-        Some(Lane::S16) if matches!(relation, Relation::Less | Relation::LessOrEqual) => None,
         Some(lane) => Some(Operation::Compare(relation, lane)),
         None => None,
     }

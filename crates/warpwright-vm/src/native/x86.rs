@@ -528,10 +528,19 @@ impl<'a> Compiler<'a> {
         if lane.is_wide() { 0..4 } else { 0..2 }
     }
 
+    /// A strip of a row. Of 16 bits, those above are the sign or zeros, whatever the row has there.
     fn load(&mut self, into: AsmRegisterZmm, lane: Lane, row: u32, strip: i32) -> Result<()> {
-        match lane.is_wide() {
-            true => self.a.vmovdqu64(into, zmmword_ptr(row64(row, strip))),
-            false => self.a.vmovdqu32(into, zmmword_ptr(row32(row, strip))),
+        match lane {
+            Lane::U64 | Lane::S64 => self.a.vmovdqu64(into, zmmword_ptr(row64(row, strip))),
+            Lane::U16 => {
+                self.a.vmovdqu32(into, zmmword_ptr(row32(row, strip)))?;
+                self.a.vpandd(into, into, dword_bcst(at(offset_of!(Frame, half))))
+            }
+            Lane::S16 => {
+                self.a.vpslld(into, zmmword_ptr(row32(row, strip)), 16)?;
+                self.a.vpsrad(into, into, 16)
+            }
+            Lane::U32 | Lane::S32 | Lane::F32 => self.a.vmovdqu32(into, zmmword_ptr(row32(row, strip))),
         }
     }
 
@@ -585,29 +594,30 @@ impl<'a> Compiler<'a> {
     }
 
     fn binary32(&mut self, inst: &Inst, binary: Binary, lane: Lane) -> Result<()> {
-        let signed = lane == Lane::S32;
+        let signed = matches!(lane, Lane::S16 | Lane::S32);
+        let shifts = matches!(binary, Binary::ShiftLeft | Binary::ShiftRight);
         for strip in 0..2 {
             self.load(zmm0, lane, inst.a, strip)?;
-            let b = zmmword_ptr(row32(inst.b, strip));
+            self.load(zmm1, if shifts { Lane::U32 } else { lane }, inst.b, strip)?;
             let a = &mut self.a;
             match binary {
-                Binary::Add => a.vpaddd(zmm0, zmm0, b)?,
-                Binary::Sub => a.vpsubd(zmm0, zmm0, b)?,
-                Binary::Mul => a.vpmulld(zmm0, zmm0, b)?,
+                Binary::Add => a.vpaddd(zmm0, zmm0, zmm1)?,
+                Binary::Sub => a.vpsubd(zmm0, zmm0, zmm1)?,
+                Binary::Mul => a.vpmulld(zmm0, zmm0, zmm1)?,
                 Binary::MulAdd => {
-                    a.vpmulld(zmm0, zmm0, b)?;
+                    a.vpmulld(zmm0, zmm0, zmm1)?;
                     a.vpaddd(zmm0, zmm0, zmmword_ptr(row32(inst.c, strip)))?;
                 }
-                Binary::And => a.vpandd(zmm0, zmm0, b)?,
-                Binary::Or => a.vpord(zmm0, zmm0, b)?,
-                Binary::Xor => a.vpxord(zmm0, zmm0, b)?,
-                Binary::Min if signed => a.vpminsd(zmm0, zmm0, b)?,
-                Binary::Min => a.vpminud(zmm0, zmm0, b)?,
-                Binary::Max if signed => a.vpmaxsd(zmm0, zmm0, b)?,
-                Binary::Max => a.vpmaxud(zmm0, zmm0, b)?,
-                Binary::ShiftLeft => a.vpsllvd(zmm0, zmm0, b)?,
-                Binary::ShiftRight if signed => a.vpsravd(zmm0, zmm0, b)?,
-                Binary::ShiftRight => a.vpsrlvd(zmm0, zmm0, b)?,
+                Binary::And => a.vpandd(zmm0, zmm0, zmm1)?,
+                Binary::Or => a.vpord(zmm0, zmm0, zmm1)?,
+                Binary::Xor => a.vpxord(zmm0, zmm0, zmm1)?,
+                Binary::Min if signed => a.vpminsd(zmm0, zmm0, zmm1)?,
+                Binary::Min => a.vpminud(zmm0, zmm0, zmm1)?,
+                Binary::Max if signed => a.vpmaxsd(zmm0, zmm0, zmm1)?,
+                Binary::Max => a.vpmaxud(zmm0, zmm0, zmm1)?,
+                Binary::ShiftLeft => a.vpsllvd(zmm0, zmm0, zmm1)?,
+                Binary::ShiftRight if signed => a.vpsravd(zmm0, zmm0, zmm1)?,
+                Binary::ShiftRight => a.vpsrlvd(zmm0, zmm0, zmm1)?,
             }
             self.put(lane, inst.d, strip)?;
         }
@@ -694,10 +704,6 @@ impl<'a> Compiler<'a> {
         for strip in 0..2 {
             for (into, row) in [(zmm0, inst.a), (zmm1, inst.b)] {
                 self.load(into, lane, row, strip)?;
-                if lane == Lane::S16 {
-                    self.a.vpslld(into, into, 16)?;
-                    self.a.vpsrad(into, into, 16)?;
-                }
             }
             self.a.vpmulld(zmm0, zmm0, zmm1)?;
             if adds {
@@ -736,14 +742,14 @@ impl<'a> Compiler<'a> {
         };
         for strip in self.strips(lane) {
             self.load(zmm0, lane, inst.a, strip)?;
+            self.load(zmm1, lane, inst.b, strip)?;
             let a = &mut self.a;
-            let (b32, b64) = (zmmword_ptr(row32(inst.b, strip)), zmmword_ptr(row64(inst.b, strip)));
             match lane {
-                Lane::F32 => a.vcmpps(k1, zmm0, b32, number)?,
-                Lane::S32 => a.vpcmpd(k1, zmm0, b32, number)?,
-                Lane::S64 => a.vpcmpq(k1, zmm0, b64, number)?,
-                Lane::U64 => a.vpcmpuq(k1, zmm0, b64, number)?,
-                _ => a.vpcmpud(k1, zmm0, b32, number)?,
+                Lane::F32 => a.vcmpps(k1, zmm0, zmm1, number)?,
+                Lane::S16 | Lane::S32 => a.vpcmpd(k1, zmm0, zmm1, number)?,
+                Lane::S64 => a.vpcmpq(k1, zmm0, zmm1, number)?,
+                Lane::U64 => a.vpcmpuq(k1, zmm0, zmm1, number)?,
+                Lane::U16 | Lane::U32 => a.vpcmpud(k1, zmm0, zmm1, number)?,
             }
             let width = if lane.is_wide() { 8 } else { 16 };
             match strip {

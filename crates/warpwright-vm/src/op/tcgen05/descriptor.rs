@@ -99,8 +99,11 @@ impl Plan {
         if is_later {
             return Err(LATER_K.into());
         }
-        if is_long && !(said.may_have_long_k && arch.sm == 103) {
-            return Err("k is 96, which is for `sm_103a`, with `.block16` or `.block32`".into());
+        if is_long && arch.sm != 103 {
+            return Err(format!("k is 96, which the virtual GPU executes as `sm_103a`, and this is {arch}"));
+        }
+        if is_long && !said.may_have_long_k {
+            return Err("k is 96, which takes `.block16` or `.block32`, not a number of scales".into());
         }
         let reserved: u32 = match kind {
             I8 => 1 << 6 | 1 << 23 | 1 << 29 | 3 << 13,
