@@ -6,6 +6,9 @@ use super::{Cache, Compiled, Native, Variant};
 use crate::machine::{LANES, LanesOf, Machine};
 use crate::memory::SpaceKind;
 
+/// The largest distance of addresses that native code takes.
+const NEAR: u64 = i32::MAX as u64;
+
 impl<'a> Machine<'a> {
     /// The native code for the path that runs, if there is some.
     pub(crate) fn native_code(&self, function: u32) -> Option<&'a Compiled> {
@@ -68,10 +71,12 @@ impl<'a> Machine<'a> {
         let first = LanesOf(self.mask).next().unwrap_or(0) % LANES;
         let address = self.addresses(&op.address)[first];
         let cache = self.plain_region(op.spec(write), address).map(|(start, last, host)| {
-            let offset = if op.address.wide { op.address.offset as u64 } else { 0 };
             let is_shared = op.space == SpaceKind::Shared;
             let host = if is_shared { host.wrapping_sub(self.cluster.shared.as_ptr() as u64) } else { host };
-            Cache { start: start.wrapping_sub(offset), last, host, is_valid: 1 }
+            // Differences of narrow addresses are right if these are low, too.
+            let is_near = last <= NEAR && (op.address.wide || start <= NEAR);
+            let start = start.wrapping_sub(op.address.offset as u64);
+            Cache { start, last, host, is_valid: is_near.into() }
         });
         if let (Some(state), Some(cache)) = (&mut self.worker.native, cache) {
             state.caches[at] = cache;

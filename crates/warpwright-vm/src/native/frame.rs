@@ -13,9 +13,9 @@ pub(super) const PROGRESS: u32 = 4;
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Cache {
-    /// The first address, less the constant that is added to a wide row.
+    /// The first address, less the constant that is added to the row.
     pub(crate) start: u64,
-    /// The last address, from the first one on.
+    /// The last address, from the first one on, in 31 bits.
     pub(crate) last: u64,
     /// Where the host has the first byte; of shared memory, from the beginning of the cluster's on.
     pub(crate) host: u64,
@@ -50,9 +50,9 @@ pub(super) struct Frame {
     /// Constants.
     pub(super) nan: u32,
     pub(super) half: u32,
-    pub(super) low: [u64; 5],
-    pub(super) steps4: [u64; LANES],
-    pub(super) steps8: [u64; LANES],
+    pub(super) low: [u32; 5],
+    pub(super) steps4: [u32; LANES / 2],
+    pub(super) steps8: [u32; LANES / 2],
 }
 
 /// What a host thread keeps for native code.
@@ -87,8 +87,8 @@ impl State {
             nan: NAN_F32,
             half: 0xffff,
             low: [0, 1, 3, 7, 15],
-            steps4: std::array::from_fn(|lane| 4 * lane as u64),
-            steps8: std::array::from_fn(|lane| 8 * lane as u64),
+            steps4: std::array::from_fn(|lane| 4 * lane as u32),
+            steps8: std::array::from_fn(|lane| 8 * lane as u32),
         };
         State {
             frame: Box::new(frame),

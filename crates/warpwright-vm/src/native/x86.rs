@@ -129,7 +129,8 @@ fn entered(pc: u32) -> (AsmMemoryOperand, AsmMemoryOperand) {
     (qword_ptr(place + offset_of!(Counts, warps) as i32), qword_ptr(place + offset_of!(Counts, lanes) as i32))
 }
 
-const ADDRESSES: [AsmRegisterZmm; 4] = [zmm16, zmm17, zmm18, zmm19];
+/// Where the addresses of the lanes are, in 32 bits.
+const HALVES: [AsmRegisterZmm; 2] = [zmm2, zmm3];
 
 impl<'a> Compiler<'a> {
     fn new(code: &'a Code, first: u32, operations: Vec<Option<Operation>>, variant: Variant) -> Result<Self> {
@@ -834,6 +835,8 @@ impl<'a> Compiler<'a> {
         let bytes = op.bytes * op.elements.len() as u32;
         let miss = self.miss(index, inst);
         let cache = r8 + (size_of::<Cache>() * inst.x as usize) as i32;
+        let start = cache + offset_of!(Cache, start) as i32;
+        let last = cache + offset_of!(Cache, last) as i32;
         self.a.mov(r8, qword_ptr(at(offset_of!(Frame, caches))))?;
         self.a.cmp(dword_ptr(cache + offset_of!(Cache, is_valid) as i32), 0)?;
         self.a.je(miss)?;
@@ -841,40 +844,48 @@ impl<'a> Compiler<'a> {
         if op.space == SpaceKind::Shared {
             self.a.add(rdx, qword_ptr(at(offset_of!(Frame, shared))))?;
         }
-        // Where the lanes access it, from its beginning on; lanes that do not, at the beginning.
-        self.a.vpbroadcastq(zmm20, qword_ptr(cache + offset_of!(Cache, start) as i32))?;
-        let offset = op.address.offset as u32;
-        if !op.address.wide && offset != 0 {
-            self.a.mov(eax, offset)?;
-            self.a.vpbroadcastd(ymm5, eax)?;
-        }
-        for (strip, into) in (0..).zip(ADDRESSES) {
-            match (op.address.wide, offset) {
-                (true, _) => self.load(into, Lane::U64, op.address.row, strip)?,
-                (false, 0) => self.extend(into, Lane::U32, op.address.row, strip)?,
-                (false, _) => {
-                    self.a.vpaddd(ymm6, ymm5, ymmword_ptr(row32_eight(op.address.row, strip)))?;
-                    self.a.vpmovzxdq(into, ymm6)?;
+        // Where the lanes access it, from its beginning on, in 32 bits; lanes that do not, at the beginning.
+        if op.address.wide {
+            self.a.vpbroadcastq(zmm20, qword_ptr(start))?;
+            for (strip, into) in (0..).zip([zmm21, zmm22, zmm23, zmm24]) {
+                self.load(into, Lane::U64, op.address.row, strip)?;
+                match self.masked {
+                    true => {
+                        self.a.kshiftrd(k5, k6, 8 * strip as u32)?;
+                        self.a.vpsubq(into.k5().z(), into, zmm20)?;
+                    }
+                    false => self.a.vpsubq(into, into, zmm20)?,
                 }
             }
-            match self.masked {
-                true => {
-                    self.a.kshiftrd(k5, k6, 8 * strip as u32)?;
-                    self.a.vpsubq(into.k5().z(), into, zmm20)?;
-                }
-                false => self.a.vpsubq(into, into, zmm20)?,
+            let a = &mut self.a;
+            a.vpmaxuq(zmm25, zmm21, zmm22)?;
+            a.vpmaxuq(zmm26, zmm23, zmm24)?;
+            a.vpmaxuq(zmm25, zmm25, zmm26)?;
+            a.vpcmpuq(k1, zmm25, qword_bcst(last), 6)?;
+            for (half, low, high) in [(zmm2, zmm21, zmm22), (zmm3, zmm23, zmm24)] {
+                let (into, above) = if half == zmm2 { (ymm2, ymm4) } else { (ymm3, ymm4) };
+                a.vpmovqd(into, low)?;
+                a.vpmovqd(above, high)?;
+                a.vinserti64x4(half, half, above, 1)?;
             }
+        } else {
+            self.a.vpbroadcastd(zmm20, dword_ptr(start))?;
+            for (strip, into) in (0..).zip(HALVES) {
+                self.load(into, Lane::U32, op.address.row, strip)?;
+                match (self.masked, strip) {
+                    (false, _) => self.a.vpsubd(into, into, zmm20)?,
+                    (_, 0) => self.a.vpsubd(into.k6().z(), into, zmm20)?,
+                    _ => self.a.vpsubd(into.k7().z(), into, zmm20)?,
+                }
+            }
+            self.a.vpmaxud(zmm25, zmm2, zmm3)?;
+            self.a.vpcmpud(k1, zmm25, dword_bcst(last), 6)?;
         }
         let a = &mut self.a;
-        a.vpmaxuq(zmm23, zmm16, zmm17)?;
-        a.vpmaxuq(zmm24, zmm18, zmm19)?;
-        a.vpmaxuq(zmm23, zmm23, zmm24)?;
-        a.vpcmpuq(k1, zmm23, qword_bcst(cache + offset_of!(Cache, last) as i32), 6)?;
         if bytes > 1 {
-            a.vporq(zmm23, zmm16, zmm17)?;
-            a.vpternlogq(zmm23, zmm18, zmm19, 0xfe)?;
-            let low = offset_of!(Frame, low) + 8 * bytes.trailing_zeros() as usize;
-            a.vptestmq(k2, zmm23, qword_bcst(at(low)))?;
+            a.vpord(zmm25, zmm2, zmm3)?;
+            let low = offset_of!(Frame, low) + 4 * bytes.trailing_zeros() as usize;
+            a.vptestmd(k2, zmm25, dword_bcst(at(low)))?;
             a.korw(k1, k1, k2)?;
         }
         a.kortestw(k1, k1)?;
@@ -886,171 +897,186 @@ impl<'a> Compiler<'a> {
         if flags != 0 {
             a.or(dword_ptr(at(offset_of!(Frame, flags))), flags)?;
         }
-        let [element] = op.elements[..] else {
-            for (number, &element) in op.elements.iter().enumerate() {
-                self.element(op, element, op.bytes as i32 * number as i32, write)?;
-            }
-            return Ok(());
-        };
-        if self.masked || op.bytes < 4 {
-            return self.element(op, element, 0, write);
-        }
-        // Lanes one behind the other are vectors.
-        let (mut scattered, mut behind) = (self.a.create_label(), self.a.create_label());
-        let steps = if op.bytes == 8 { offset_of!(Frame, steps8) } else { offset_of!(Frame, steps4) };
-        self.a.vpbroadcastq(zmm23, xmm16)?;
-        for (strip, from) in (0..).zip(ADDRESSES) {
-            self.a.vpaddq(zmm24, zmm23, zmmword_ptr(at(steps + 64 * strip)))?;
-            match strip {
-                0 => self.a.vpxorq(zmm25, zmm24, from)?,
-                _ => self.a.vpternlogq(zmm25, zmm24, from, 0xf6)?,
-            }
-        }
-        self.a.vptestmq(k1, zmm25, zmm25)?;
-        self.a.kortestw(k1, k1)?;
-        self.a.jne(scattered)?;
-        self.a.vmovdqa64(zmm6, zmm16)?;
-        self.a.vmovq(rax, xmm6)?;
-        self.a.add(rax, rdx)?;
-        match element {
-            Element::Narrow(row) => {
-                for strip in 0..2 {
-                    let there = zmmword_ptr(rax + 64 * strip);
-                    if write {
-                        self.load(zmm0, Lane::U32, row, strip)?;
-                        self.a.vmovdqu32(there, zmm0)?;
-                    } else {
-                        self.a.vmovdqu32(zmm0, there)?;
-                        self.put32(row, strip)?;
+        for (number, &element) in op.elements.iter().enumerate() {
+            let add = op.bytes as i32 * number as i32;
+            match element {
+                Element::Narrow(row) => {
+                    for half in 0..2 {
+                        self.words(op, row, half, add, write)?;
                     }
                 }
+                Element::Wide(row) => {
+                    for half in 0..2 {
+                        self.pairs(op, row, half, add, write)?;
+                    }
+                }
+                Element::Sink | Element::Double(_) => {}
             }
-            Element::Wide(row) if op.bytes == 8 => {
-                for strip in 0..4 {
-                    let there = zmmword_ptr(rax + 64 * strip);
-                    if write {
+        }
+        Ok(())
+    }
+
+    /// Sixteen lanes of a row of 32 bits, by the addresses in a register from `rdx` on.
+    fn words(&mut self, op: &MemoryOp, row: u32, half: i32, add: i32, write: bool) -> Result<()> {
+        let from = HALVES[half as usize];
+        if op.bytes < 4 {
+            // The word that has it, and how far it must be shifted.
+            self.a.mov(eax, add)?;
+            self.a.vpbroadcastd(zmm26, eax)?;
+            self.a.vpaddd(zmm26, zmm26, from)?;
+            self.a.vpandd(zmm27, zmm26, dword_bcst(at(offset_of!(Frame, low) + 8)))?;
+            self.a.vpxord(zmm26, zmm26, zmm27)?;
+            self.sixteen(half)?;
+            self.a.vpxord(zmm0, zmm0, zmm0)?;
+            self.a.vpgatherdd(zmm0.k1(), dword_ptr(rdx + zmm26))?;
+            self.a.vpslld(zmm27, zmm27, 3)?;
+            self.a.vpsrlvd(zmm0, zmm0, zmm27)?;
+            self.a.vpslld(zmm0, zmm0, 32 - 8 * op.bytes)?;
+            match op.signed {
+                true => self.a.vpsrad(zmm0, zmm0, 32 - 8 * op.bytes)?,
+                false => self.a.vpsrld(zmm0, zmm0, 32 - 8 * op.bytes)?,
+            }
+            return self.put32(row, half);
+        }
+        let is_single = op.elements.len() == 1 && !self.masked;
+        let (mut scattered, mut same, mut done) =
+            (self.a.create_label(), self.a.create_label(), self.a.create_label());
+        if !self.masked {
+            self.a.vpbroadcastd(zmm25, if half == 0 { xmm2 } else { xmm3 })?;
+        }
+        if is_single {
+            // Lanes one behind the other are a vector.
+            self.a.vpaddd(zmm26, zmm25, zmmword_ptr(at(offset_of!(Frame, steps4))))?;
+            self.a.vpcmpeqd(k1, zmm26, from)?;
+            self.a.kortestw(k1, k1)?;
+            self.a.jnc(if write { scattered } else { same })?;
+            self.a.vmovd(eax, if half == 0 { xmm2 } else { xmm3 })?;
+            if write {
+                self.load(zmm0, Lane::U32, row, half)?;
+                self.a.vmovdqu32(zmmword_ptr(rdx + rax), zmm0)?;
+            } else {
+                self.a.vmovdqu32(zmm0, zmmword_ptr(rdx + rax))?;
+                self.put32(row, half)?;
+            }
+            self.a.jmp(done)?;
+        }
+        if !write {
+            self.a.set_label(&mut same)?;
+            self.a.zero_bytes()?;
+            if !self.masked {
+                self.a.vpcmpeqd(k1, zmm25, from)?;
+                self.a.kortestw(k1, k1)?;
+                self.a.jnc(scattered)?;
+                self.a.vmovd(eax, if half == 0 { xmm2 } else { xmm3 })?;
+                self.a.vpbroadcastd(zmm0, dword_ptr(rdx + rax + add))?;
+                self.put32(row, half)?;
+                self.a.jmp(done)?;
+            }
+        }
+        self.a.set_label(&mut scattered)?;
+        self.a.zero_bytes()?;
+        self.sixteen(half)?;
+        if write {
+            self.load(zmm0, Lane::U32, row, half)?;
+            self.a.vpscatterdd(dword_ptr(rdx + from + add).k1(), zmm0)?;
+        } else {
+            self.a.vpxord(zmm0, zmm0, zmm0)?;
+            self.a.vpgatherdd(zmm0.k1(), dword_ptr(rdx + from + add))?;
+            self.put32(row, half)?;
+        }
+        self.a.set_label(&mut done)?;
+        self.a.zero_bytes()
+    }
+
+    /// The same of a row of 64 bits, of elements of four or eight bytes.
+    fn pairs(&mut self, op: &MemoryOp, row: u32, half: i32, add: i32, write: bool) -> Result<()> {
+        let from = HALVES[half as usize];
+        let (mut scattered, mut done) = (self.a.create_label(), self.a.create_label());
+        if op.elements.len() == 1 && !self.masked {
+            self.a.vpbroadcastd(zmm25, if half == 0 { xmm2 } else { xmm3 })?;
+            let steps = if op.bytes == 8 { offset_of!(Frame, steps8) } else { offset_of!(Frame, steps4) };
+            self.a.vpaddd(zmm26, zmm25, zmmword_ptr(at(steps)))?;
+            self.a.vpcmpeqd(k1, zmm26, from)?;
+            self.a.kortestw(k1, k1)?;
+            self.a.jnc(scattered)?;
+            self.a.vmovd(eax, if half == 0 { xmm2 } else { xmm3 })?;
+            for strip in 0..2 {
+                let there = rdx + rax + op.bytes as i32 * 8 * strip;
+                let strip = 2 * half + strip;
+                match (write, op.bytes) {
+                    (true, 8) => {
                         self.load(zmm0, Lane::U64, row, strip)?;
-                        self.a.vmovdqu64(there, zmm0)?;
-                    } else {
-                        self.a.vmovdqu64(zmm0, there)?;
+                        self.a.vmovdqu64(zmmword_ptr(there), zmm0)?;
+                    }
+                    (true, _) => {
+                        self.load(zmm0, Lane::U64, row, strip)?;
+                        self.a.vpmovqd(ymmword_ptr(there), zmm0)?;
+                    }
+                    (_, 8) => {
+                        self.a.vmovdqu64(zmm0, zmmword_ptr(there))?;
+                        self.put64(row, strip)?;
+                    }
+                    _ => {
+                        match op.signed {
+                            true => self.a.vpmovsxdq(zmm0, ymmword_ptr(there))?,
+                            false => self.a.vpmovzxdq(zmm0, ymmword_ptr(there))?,
+                        }
                         self.put64(row, strip)?;
                     }
                 }
             }
-            Element::Wide(row) => {
-                for strip in 0..4 {
-                    let there = ymmword_ptr(rax + 32 * strip);
-                    match (write, op.signed) {
-                        (true, _) => {
-                            self.load(zmm0, Lane::U64, row, strip)?;
-                            self.a.vpmovqd(there, zmm0)?;
-                            continue;
-                        }
-                        (_, true) => self.a.vpmovsxdq(zmm0, there)?,
-                        _ => self.a.vpmovzxdq(zmm0, there)?,
-                    }
-                    self.put64(row, strip)?;
-                }
-            }
-            Element::Sink | Element::Double(_) => {}
+            self.a.jmp(done)?;
         }
-        self.a.jmp(behind)?;
         self.a.set_label(&mut scattered)?;
         self.a.zero_bytes()?;
-        self.element(op, element, 0, write)?;
-        self.a.set_label(&mut behind)?;
-        self.a.zero_bytes()
-    }
-
-    /// `k1` = the lanes of a strip of eight, which a gather or scatter takes.
-    fn eight(&mut self, strip: i32) -> Result<()> {
-        match self.masked {
-            true => self.a.kshiftrd(k1, k6, 8 * strip as u32),
-            false => self.a.kxnorw(k1, k1, k1),
-        }
-    }
-
-    /// An element of an access, `add` bytes behind the address.
-    fn element(&mut self, op: &MemoryOp, element: Element, add: i32, write: bool) -> Result<()> {
-        match (element, op.bytes) {
-            (Element::Sink, _) | (Element::Double(_), _) => Ok(()),
-            (Element::Narrow(row), 4) if write => {
-                for (strip, from) in (0..).zip(ADDRESSES) {
-                    self.eight(strip)?;
-                    self.a.vmovdqu(ymm0, ymmword_ptr(row32_eight(row, strip)))?;
-                    self.a.vpscatterqd(dword_ptr(rdx + from + add).k1(), ymm0)?;
-                }
-                Ok(())
+        self.a.vextracti64x4(ymm5, from, 1)?;
+        for strip in 0..2 {
+            let lanes = match (strip, half) {
+                (1, _) => ymm5,
+                (_, 0) => ymm2,
+                _ => ymm3,
+            };
+            let strip = 2 * half + strip;
+            match self.masked {
+                true => self.a.kshiftrd(k1, k6, 8 * strip as u32)?,
+                false => self.a.kxnorw(k1, k1, k1)?,
             }
-            (Element::Wide(row), bytes) if write => {
-                for (strip, from) in (0..).zip(ADDRESSES) {
-                    self.eight(strip)?;
+            match (write, op.bytes) {
+                (true, 8) => {
                     self.load(zmm0, Lane::U64, row, strip)?;
-                    if bytes == 8 {
-                        self.a.vpscatterqq(qword_ptr(rdx + from + add).k1(), zmm0)?;
-                    } else {
-                        self.a.vpmovqd(ymm0, zmm0)?;
-                        self.a.vpscatterqd(dword_ptr(rdx + from + add).k1(), ymm0)?;
-                    }
+                    self.a.vpscatterdq(qword_ptr(rdx + lanes + add).k1(), zmm0)?;
                 }
-                Ok(())
-            }
-            (Element::Wide(row), 8) => {
-                for (strip, from) in (0..).zip(ADDRESSES) {
-                    self.eight(strip)?;
+                (true, _) => {
+                    self.load(zmm0, Lane::U64, row, strip)?;
+                    self.a.vpmovqd(ymm0, zmm0)?;
+                    self.a.vpscatterdd(dword_ptr(rdx + lanes + add).k1(), ymm0)?;
+                }
+                (_, 8) => {
                     self.a.vpxorq(zmm0, zmm0, zmm0)?;
-                    self.a.vpgatherqq(zmm0.k1(), qword_ptr(rdx + from + add))?;
+                    self.a.vpgatherdq(zmm0.k1(), qword_ptr(rdx + lanes + add))?;
                     self.put64(row, strip)?;
                 }
-                Ok(())
-            }
-            (Element::Wide(row), _) => {
-                for (strip, from) in (0..).zip(ADDRESSES) {
-                    self.eight(strip)?;
+                _ => {
                     self.a.vpxorq(zmm0, zmm0, zmm0)?;
-                    self.a.vpgatherqd(ymm0.k1(), dword_ptr(rdx + from + add))?;
+                    self.a.vpgatherdd(ymm0.k1(), dword_ptr(rdx + lanes + add))?;
                     match op.signed {
                         true => self.a.vpmovsxdq(zmm0, ymm0)?,
                         false => self.a.vpmovzxdq(zmm0, ymm0)?,
                     }
                     self.put64(row, strip)?;
                 }
-                Ok(())
             }
-            (Element::Narrow(row), bytes) => {
-                for strip in 0..2 {
-                    for (part, into, shift) in [(0, ymm0, ymm2), (1, ymm1, ymm3)] {
-                        let from = ADDRESSES[2 * strip as usize + part];
-                        self.eight(2 * strip + part as i32)?;
-                        self.a.vpxor(into, into, into)?;
-                        if bytes == 4 {
-                            self.a.vpgatherqd(into.k1(), dword_ptr(rdx + from + add))?;
-                            continue;
-                        }
-                        // The word that has it, and how far it must be shifted.
-                        self.a.mov(eax, add)?;
-                        self.a.vpbroadcastq(zmm26, rax)?;
-                        self.a.vpaddq(zmm26, zmm26, from)?;
-                        self.a.vpandq(zmm27, zmm26, qword_bcst(at(offset_of!(Frame, low) + 16)))?;
-                        self.a.vpxorq(zmm26, zmm26, zmm27)?;
-                        self.a.vpmovqd(shift, zmm27)?;
-                        self.a.vpgatherqd(into.k1(), dword_ptr(rdx + zmm26))?;
-                    }
-                    self.a.vinserti64x4(zmm0, zmm0, ymm1, 1)?;
-                    if bytes != 4 {
-                        self.a.vinserti64x4(zmm2, zmm2, ymm3, 1)?;
-                        self.a.vpslld(zmm2, zmm2, 3)?;
-                        self.a.vpsrlvd(zmm0, zmm0, zmm2)?;
-                        self.a.vpslld(zmm0, zmm0, 32 - 8 * bytes)?;
-                        match op.signed {
-                            true => self.a.vpsrad(zmm0, zmm0, 32 - 8 * bytes)?,
-                            false => self.a.vpsrld(zmm0, zmm0, 32 - 8 * bytes)?,
-                        }
-                    }
-                    self.put32(row, strip)?;
-                }
-                Ok(())
-            }
+        }
+        self.a.set_label(&mut done)?;
+        self.a.zero_bytes()
+    }
+
+    /// `k1` = the lanes of a half, which a gather or scatter takes.
+    fn sixteen(&mut self, half: i32) -> Result<()> {
+        match (self.masked, half) {
+            (false, _) => self.a.kxnorw(k1, k1, k1),
+            (_, 0) => self.a.kmovw(k1, k6),
+            _ => self.a.kmovw(k1, k7),
         }
     }
 }
