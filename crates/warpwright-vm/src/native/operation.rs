@@ -80,16 +80,33 @@ pub(crate) enum Operation {
     Lop3,
     /// `a` where the predicate `c` holds, else `b`.
     Select(Lane),
-    /// A row of words becomes one of 64 bits, with its sign or zeros above.
-    Widen(Lane),
+    /// The lowest bits of words, of which there are 8, 16 or 32, with their sign or zeros above, in 32 bits or 64.
+    Extend {
+        bits: u32,
+        signed: bool,
+        wide: bool,
+    },
     /// The low words of a row of 64 bits.
     LowHalf,
-    /// `a` is the low word, `b` the high one.
+    /// `a` is the low half of the word, `b` the high one.
+    PackHalves,
+    /// The same of a pair of words.
     PackWords,
     /// The low words of `a` go to `d`, the high ones to `b`, where they are rows.
     SplitPair,
-    /// To the nearest number.
+    /// To the nearest `f32`.
     ToFloat(Lane),
+    /// The number whose upper half this is.
+    FromBf16,
+    /// The number with the other sign.
+    Negate,
+    /// The lesser or larger number; `nan`: NaN if one is, not if both are.
+    Extremum {
+        max: bool,
+        nan: bool,
+    },
+    /// The sum of `c` and the products of bytes, which have signs where these are set.
+    Dp4a([bool; 2]),
     /// A comparison into the predicates `d` and `x`: see [`compare`](crate::op::compare).
     Compare(Relation, Lane),
     Predicates(Logic),

@@ -439,10 +439,27 @@ impl<'a> Compiler<'a> {
                 }
                 Ok(())
             }
-            Operation::Widen(lane) => {
-                // All of the source before the destination: they are in different files.
+            Operation::Extend { bits, signed, wide: false } => {
+                for strip in 0..2 {
+                    self.a.vpslld(zmm0, zmmword_ptr(row32(inst.a, strip)), 32 - bits)?;
+                    match signed {
+                        true => self.a.vpsrad(zmm0, zmm0, 32 - bits)?,
+                        false => self.a.vpsrld(zmm0, zmm0, 32 - bits)?,
+                    }
+                    self.put32(inst.d, strip)?;
+                }
+                Ok(())
+            }
+            Operation::Extend { bits, signed, wide: true } => {
                 for strip in 0..4 {
-                    self.extend(zmm0, lane, inst.a, strip)?;
+                    self.extend(zmm0, if signed { Lane::S32 } else { Lane::U32 }, inst.a, strip)?;
+                    if bits < 32 {
+                        self.a.vpsllq(zmm0, zmm0, 64 - bits)?;
+                        match signed {
+                            true => self.a.vpsraq(zmm0, zmm0, 64 - bits)?,
+                            false => self.a.vpsrlq(zmm0, zmm0, 64 - bits)?,
+                        }
+                    }
                     self.put64(inst.d, strip)?;
                 }
                 Ok(())
@@ -450,6 +467,15 @@ impl<'a> Compiler<'a> {
             Operation::LowHalf => {
                 for strip in 0..2 {
                     self.low_words(inst.a, strip)?;
+                    self.put32(inst.d, strip)?;
+                }
+                Ok(())
+            }
+            Operation::PackHalves => {
+                for strip in 0..2 {
+                    self.load(zmm0, Lane::U16, inst.a, strip)?;
+                    self.a.vpslld(zmm1, zmmword_ptr(row32(inst.b, strip)), 16)?;
+                    self.a.vpord(zmm0, zmm0, zmm1)?;
                     self.put32(inst.d, strip)?;
                 }
                 Ok(())
@@ -484,14 +510,34 @@ impl<'a> Compiler<'a> {
             }
             Operation::ToFloat(lane) => {
                 for strip in 0..2 {
+                    self.load(zmm0, lane, inst.a, strip)?;
                     match lane {
-                        Lane::S32 => self.a.vcvtdq2ps(zmm0, zmmword_ptr(row32(inst.a, strip)))?,
-                        _ => self.a.vcvtudq2ps(zmm0, zmmword_ptr(row32(inst.a, strip)))?,
+                        Lane::S16 | Lane::S32 => self.a.vcvtdq2ps(zmm0, zmm0)?,
+                        _ => self.a.vcvtudq2ps(zmm0, zmm0)?,
                     }
                     self.put32(inst.d, strip)?;
                 }
                 Ok(())
             }
+            Operation::FromBf16 => {
+                for strip in 0..2 {
+                    self.a.vpslld(zmm0, zmmword_ptr(row32(inst.a, strip)), 16)?;
+                    self.put32(inst.d, strip)?;
+                }
+                Ok(())
+            }
+            Operation::Negate => {
+                for strip in 0..2 {
+                    self.a.vpternlogd(zmm1, zmm1, zmm1, 0xff)?;
+                    self.a.vpslld(zmm1, zmm1, 31)?;
+                    self.a.vpxord(zmm0, zmm1, zmmword_ptr(row32(inst.a, strip)))?;
+                    self.canonical()?;
+                    self.put32(inst.d, strip)?;
+                }
+                Ok(())
+            }
+            Operation::Extremum { max, nan } => self.extremum(inst, max, nan),
+            Operation::Dp4a(signed) => self.dot_product(inst, signed),
             Operation::Compare(relation, lane) => self.compare(inst, relation, lane),
             Operation::Predicates(logic) => {
                 self.predicate(eax, inst.a)?;
@@ -672,9 +718,60 @@ impl<'a> Compiler<'a> {
                     a.vfmadd213ps(zmm0, zmm1, zmmword_ptr(row32(inst.c, strip)))?;
                 }
             }
-            // Every NaN is the same.
-            a.vcmpps(k1, zmm0, zmm0, 3)?;
-            a.vpbroadcastd(zmm0.k1(), dword_ptr(at(offset_of!(Frame, nan))))?;
+            self.canonical()?;
+            self.put32(inst.d, strip)?;
+        }
+        Ok(())
+    }
+
+    /// Every NaN of `zmm0` becomes the same one.
+    fn canonical(&mut self) -> Result<()> {
+        self.a.vcmpps(k1, zmm0, zmm0, 3)?;
+        self.a.vpbroadcastd(zmm0.k1(), dword_ptr(at(offset_of!(Frame, nan))))
+    }
+
+    fn extremum(&mut self, inst: &Inst, max: bool, nan: bool) -> Result<()> {
+        for strip in 0..2 {
+            self.load(zmm1, Lane::F32, inst.a, strip)?;
+            self.load(zmm4, Lane::F32, inst.b, strip)?;
+            let a = &mut self.a;
+            // Minus zero is less than plus zero; signalling NaNs are put right below.
+            a.vrangeps(zmm0, zmm1, zmm4, if max { 5 } else { 4 })?;
+            a.vcmpps(k1, zmm1, zmm1, 3)?;
+            a.vcmpps(k2, zmm4, zmm4, 3)?;
+            if nan {
+                a.korw(k1, k1, k2)?;
+                a.vpbroadcastd(zmm0.k1(), dword_ptr(at(offset_of!(Frame, nan))))?;
+            } else {
+                a.vmovdqa32(zmm0.k1(), zmm4)?;
+                a.vmovdqa32(zmm0.k2(), zmm1)?;
+                self.canonical()?;
+            }
+            self.put32(inst.d, strip)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes at even and at odd places are multiplied as half words, which are added in pairs.
+    fn dot_product(&mut self, inst: &Inst, signed: [bool; 2]) -> Result<()> {
+        for strip in 0..2 {
+            for ((row, signed), (even, odd)) in
+                [inst.a, inst.b].into_iter().zip(signed).zip([(zmm1, zmm4), (zmm5, zmm6)])
+            {
+                self.load(odd, Lane::U32, row, strip)?;
+                self.a.vpsllw(even, odd, 8)?;
+                if signed {
+                    self.a.vpsraw(even, even, 8)?;
+                    self.a.vpsraw(odd, odd, 8)?;
+                } else {
+                    self.a.vpsrlw(even, even, 8)?;
+                    self.a.vpsrlw(odd, odd, 8)?;
+                }
+            }
+            self.a.vpmaddwd(zmm1, zmm1, zmm5)?;
+            self.a.vpmaddwd(zmm4, zmm4, zmm6)?;
+            self.a.vpaddd(zmm0, zmm1, zmm4)?;
+            self.a.vpaddd(zmm0, zmm0, zmmword_ptr(row32(inst.c, strip)))?;
             self.put32(inst.d, strip)?;
         }
         Ok(())

@@ -87,7 +87,7 @@ lane_op! {
     Max<T: Integer>(a: T, b: T) -> T { a.max(b) } => native::binary(Binary::Max, T::LANE);
     ExtremumF32[MAX: bool, FTZ: bool, NAN: bool](a: f32, b: f32) -> f32 {
         Extremum { max: MAX, ftz: FTZ, nan: NAN, xorsign: false, abs: false }.f32(a, b)
-    }
+    } => native::unless(FTZ, native::Operation::Extremum { max: MAX, nan: NAN });
     ExtremumF64[MAX: bool](a: f64, b: f64) -> f64 {
         Extremum { max: MAX, ftz: false, nan: false, xorsign: false, abs: false }.f64(a, b)
     }

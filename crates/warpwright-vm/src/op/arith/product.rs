@@ -218,6 +218,7 @@ lane_op! {
     Mad24HighS32(a: i32, b: i32, c: i32) -> i32 { integer::mul24_high_s32(a, b).wrapping_add(c) }
     Mad24HighSat(a: i32, b: i32, c: i32) -> i32 { integer::mul24_high_s32(a, b).saturating_add(c) }
     Dp4a[A: bool, B: bool](a: u32, b: u32, c: u32) -> u32 { integer::dp4a::<A, B>(a, b, c) }
+        => Some(native::Operation::Dp4a([A, B]));
     Dp2a[A: bool, B: bool, HIGH: bool](a: u32, b: u32, c: u32) -> u32 {
         integer::dp2a::<A, B, HIGH>(a, b, c)
     }

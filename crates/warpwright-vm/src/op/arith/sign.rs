@@ -1,6 +1,7 @@
 //! Signs and classes of numbers.
 
 use crate::decode::Decoder;
+use crate::native;
 use crate::num::{float, half, integer};
 use crate::op::lanes::flagged;
 use crate::simd::{lane_op, lanes};
@@ -90,7 +91,7 @@ lane_op! {
     NegF16x2[FTZ: bool](a: u32) -> u32 { half::both([a], #[inline(always)] |[a]| half::neg_f16::<FTZ>(a)) }
     NegBf16(a: u16) -> u16 { half::neg_bf16(a) }
     NegBf16x2(a: u32) -> u32 { half::both([a], #[inline(always)] |[a]| half::neg_bf16(a)) }
-    NegF32[FTZ: bool](a: f32) -> f32 { float::neg::<FTZ>(a) }
+    NegF32[FTZ: bool](a: f32) -> f32 { float::neg::<FTZ>(a) } => native::unless(FTZ, native::Operation::Negate);
     NegF64(a: f64) -> f64 { float::neg_f64(a) }
     CopysignF32(a: f32, b: f32) -> f32 { float::copysign(a, b) }
     CopysignF64(a: f64, b: f64) -> f64 { float::copysign_f64(a, b) }

@@ -10,7 +10,7 @@ pub(crate) use space::shared_to_generic;
 pub(crate) use mov::{Copy32, Copy64};
 
 use crate::decode::{Decoder, Rows};
-use crate::native::{Lane, Operation};
+use crate::native::Operation;
 use crate::simd::{lane_op, lanes};
 use warpwright_ptx::op::convert::Cvt;
 use warpwright_ptx::op::family::Convert as Op;
@@ -38,7 +38,7 @@ fn is_scalar(op: &Cvt) -> bool {
 
 lane_op! {
     LowHalf(a: u64) -> u32 { a as u32 } => Some(Operation::LowHalf);
-    Widen(a: u32) -> u64 { a.into() } => Some(Operation::Widen(Lane::U32));
+    Widen(a: u32) -> u64 { a.into() } => Some(Operation::Extend { bits: 32, signed: false, wide: true });
 }
 
 /// `row = the low 32 bits of from`.

@@ -11,7 +11,7 @@ lane_op! {
     Copy32(a: u32) -> u32 { a } => Some(Operation::Copy(Lane::U32));
     Copy64(a: u64) -> u64 { a } => Some(Operation::Copy(Lane::U64));
     CopyPredicate(a: bool) -> bool { a } => Some(Operation::CopyPredicate);
-    PackHalves(a: u32, b: u32) -> u32 { a & 0xffff | b << 16 }
+    PackHalves(a: u32, b: u32) -> u32 { a & 0xffff | b << 16 } => Some(Operation::PackHalves);
     PackWords(a: u32, b: u32) -> u64 { u64::from(a) | u64::from(b) << 32 } => Some(Operation::PackWords);
 }
 

@@ -6,6 +6,7 @@
 
 use crate::decode::{Decoder, File, Rows};
 use crate::machine::Cell;
+use crate::native::{self, Lane, Operation};
 use crate::num::convert::{self, Kind};
 use crate::num::{Conversion, Direction, Format, float, half, integer};
 use crate::op::lanes::{direction, flagged};
@@ -263,17 +264,21 @@ fn general(op: &Cvt, d: &mut Decoder<'_, '_>, rows: Rows) {
     }
 }
 
+const fn extend(bits: u32, signed: bool, wide: bool) -> Option<Operation> {
+    Some(Operation::Extend { bits, signed, wide })
+}
+
 lane_op! {
-    Zext8(a: u8) -> u8 { a }
-    Zext16(a: u16) -> u16 { a }
-    Sext8(a: i8) -> i32 { a.into() }
-    Sext16(a: i16) -> i32 { a.into() }
-    Zext8Wide(a: u8) -> u64 { a.into() }
-    Zext16Wide(a: u16) -> u64 { a.into() }
-    ZextWide(a: u32) -> u64 { a.into() }
-    Sext8Wide(a: i8) -> i64 { a.into() }
-    Sext16Wide(a: i16) -> i64 { a.into() }
-    SextWide(a: i32) -> i64 { a.into() }
+    Zext8(a: u8) -> u8 { a } => extend(8, false, false);
+    Zext16(a: u16) -> u16 { a } => extend(16, false, false);
+    Sext8(a: i8) -> i32 { a.into() } => extend(8, true, false);
+    Sext16(a: i16) -> i32 { a.into() } => extend(16, true, false);
+    Zext8Wide(a: u8) -> u64 { a.into() } => extend(8, false, true);
+    Zext16Wide(a: u16) -> u64 { a.into() } => extend(16, false, true);
+    ZextWide(a: u32) -> u64 { a.into() } => extend(32, false, true);
+    Sext8Wide(a: i8) -> i64 { a.into() } => extend(8, true, true);
+    Sext16Wide(a: i16) -> i64 { a.into() } => extend(16, true, true);
+    SextWide(a: i32) -> i64 { a.into() } => extend(32, true, true);
     F32ToS32[TO: u8, FTZ: bool](a: f32) -> i32 { convert::f32_to_s32::<TO, FTZ>(a) }
     F32ToU32[TO: u8, FTZ: bool](a: f32) -> u32 { convert::f32_to_u32::<TO, FTZ>(a) }
     F32ToS64[TO: u8, FTZ: bool](a: f32) -> i64 { convert::f32_to_s64::<TO, FTZ>(a) }
@@ -284,10 +289,10 @@ lane_op! {
     F64ToU64[TO: u8](a: f64) -> u64 { convert::f64_to_u64::<TO>(a) }
     S8ToF32(a: i8) -> f32 { a.into() }
     U8ToF32(a: u8) -> f32 { a.into() }
-    S16ToF32(a: i16) -> f32 { a.into() }
-    U16ToF32(a: u16) -> f32 { a.into() }
-    S32ToF32(a: i32) -> f32 { a as f32 }
-    U32ToF32(a: u32) -> f32 { a as f32 }
+    S16ToF32(a: i16) -> f32 { a.into() } => Some(Operation::ToFloat(Lane::S16));
+    U16ToF32(a: u16) -> f32 { a.into() } => Some(Operation::ToFloat(Lane::U16));
+    S32ToF32(a: i32) -> f32 { a as f32 } => Some(Operation::ToFloat(Lane::S32));
+    U32ToF32(a: u32) -> f32 { a as f32 } => Some(Operation::ToFloat(Lane::U32));
     S64ToF32(a: i64) -> f32 { a as f32 }
     U64ToF32(a: u64) -> f32 { a as f32 }
     S32ToF64(a: i32) -> f64 { a.into() }
@@ -307,7 +312,7 @@ lane_op! {
     Bf16ToF32[FTZ: bool](a: u16) -> u32 {
         // The bits move; an operation of single precision makes a NaN canonical.
         if FTZ { float::flush(half::bf16_to_f32(a)).to_bits() } else { u32::from(a) << 16 }
-    }
+    } => native::unless(FTZ, Operation::FromBf16);
     F32ToF16[FTZ: bool](a: f32) -> u16 { half::f32_to_f16(float::flush_if::<FTZ>(a)) }
     F32ToBf16[FTZ: bool](a: f32) -> u16 { half::f32_to_bf16(float::flush_if::<FTZ>(a)) }
     F32ToF16Finite[FTZ: bool](a: f32) -> u16 { half::f32_to_f16_finite(float::flush_if::<FTZ>(a)) }

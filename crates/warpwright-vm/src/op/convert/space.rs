@@ -3,12 +3,13 @@
 use crate::decode::{Decoder, File, Rows};
 use crate::machine::{LANES, Step};
 use crate::memory::{AllocationKind, LOCAL_WINDOW, PARAM_WINDOW, RANK_BITS, SHARED_WINDOW, Window, window};
+use crate::native::{self, Binary, Lane};
 use crate::simd::{lane_op, lanes};
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::convert::{Cvta, Isspacep};
 
 lane_op! {
-    Add64(a: u64, b: u64) -> u64 { a.wrapping_add(b) }
+    Add64(a: u64, b: u64) -> u64 { a.wrapping_add(b) } => native::binary(Binary::Add, Some(Lane::U64));
     Add32(a: u32, b: u64) -> u32 { a.wrapping_add(b as u32) }
 }
 
