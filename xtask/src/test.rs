@@ -67,7 +67,7 @@ pub(crate) fn run(options: &Options) -> Result<(), String> {
         Err(why) if options.require_ptxas && !options.no_python => summary.add_failure(models::NAME, &why),
         Err(why) => summary.add_not_run(models::NAME, &why),
     }
-    orders(&mut summary);
+    again(&mut summary);
     clients::check(!options.no_python, &mut summary);
     match options.no_python {
         true => summary.add_not_run(wheel::NAME, "leave out --no-python to run it"),
@@ -131,22 +131,30 @@ fn cargo_test(options: &Options, summary: &mut Summary) {
     }
 }
 
-/// Runs the runtime's tests on virtual GPUs with other execution orders than that of the calls: some of them expose a
-/// missing wait.
-fn orders(summary: &mut Summary) {
-    const PACKAGE: &str = "warpwright-runtime";
+/// Runs tests of packages again, with an environment variable: on virtual GPUs with other execution orders than that of
+/// the calls, some of which expose a missing wait; and with native code, which must make no difference.
+fn again(summary: &mut Summary) {
+    const PASSES: [(&str, &str, &[&str]); 2] = [
+        ("warpwright-runtime", "WARPWRIGHT_TEST_ORDER", &["reverse", "random:1", "random:2", "random:3"]),
+        ("warpwright-vm", "WARPWRIGHT_NATIVE", &["always"]),
+    ];
     let built = match artifacts::build() {
         Ok(built) => built,
-        Err(why) => return summary.add_failure("the runtime's tests in other orders", &why),
+        Err(why) => return summary.add_failure("tests again, in other ways", &why),
     };
-    for order in ["reverse", "random:1", "random:2", "random:3"] {
-        let mut result =
-            SuiteResult { name: format!("the runtime's tests, {order}"), ..SuiteResult::default() };
-        println!("$ WARPWRIGHT_TEST_ORDER={order}, {}", result.name);
-        for path in artifacts::tests(&built, PACKAGE) {
+    for (package, variable, value) in PASSES
+        .into_iter()
+        .flat_map(|(package, variable, values)| values.iter().map(move |value| (package, variable, value)))
+    {
+        let mut result = SuiteResult {
+            name: format!("the tests of {package}, {variable}={value}"),
+            ..SuiteResult::default()
+        };
+        println!("$ {variable}={value}, {}", result.name);
+        for path in artifacts::tests(&built, package) {
             let mut command = Command::new(path);
-            command.current_dir(root().join("crates").join(PACKAGE)).arg("--quiet");
-            match stream_output(command.env("WARPWRIGHT_TEST_ORDER", order)) {
+            command.current_dir(root().join("crates").join(package)).arg("--quiet");
+            match stream_output(command.env(variable, value)) {
                 Ok((Counts { passed, failed }, status)) => {
                     result.passed += passed;
                     // One that ends without a word has failed too.

@@ -10,7 +10,7 @@ use warpwright_ptx::ir::Origin;
 use warpwright_vm::check::FindingKind;
 use warpwright_vm::*;
 
-/// The orders in which every run is made.
+/// The orders in which every run is made, interpreted and compiled.
 const SCHEDULES: [Schedule; 4] =
     [Schedule::Parallel, Schedule::Seeded(0), Schedule::Seeded(1), Schedule::Seeded(2)];
 
@@ -73,13 +73,15 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
     let info = warpwright_ptx::verify(&module).map_err(|errors| format!("is refused: {errors:?}"))?;
     let mut problem = String::new();
     for run in &file.runs {
-        for schedule in SCHEDULES {
-            let result = once(text, run, &file.marks, (&module, &info), schedule);
+        for (schedule, native) in
+            SCHEDULES.into_iter().flat_map(|schedule| [(schedule, Native::Off), (schedule, Native::Always)])
+        {
+            let result = once(text, run, &file.marks, (&module, &info), (schedule, native));
             if let Err(why) = result {
                 let label = run.label.as_deref().unwrap_or("");
                 let _ = write!(
                     problem,
-                    "\n  line {} run {label} of `{}`, {schedule:?}:{why}",
+                    "\n  line {} run {label} of `{}`, {schedule:?}, native code {native:?}:{why}",
                     run.line, run.entry
                 );
                 break;
@@ -96,10 +98,12 @@ fn once(
     run: &Run,
     marks: &[Mark],
     module: Verified<'_>,
-    schedule: Schedule,
+    (schedule, native): (Schedule, Native),
 ) -> Result<(), String> {
     let refused = |error: DeviceError| format!("\n    {error}");
-    let device = Device::new(device(run)).map_err(refused)?;
+    let mut config = device(run);
+    config.native = native;
+    let device = Device::new(config).map_err(refused)?;
     let module = device.load(module.0, module.1).map_err(refused)?;
     let mut buffers = Vec::new();
     let mut args = Vec::new();
