@@ -12,7 +12,7 @@ use crate::run::{project_files, read, relative, root};
 const MAX_LINES: usize = 700;
 
 /// Where `unsafe` may stand: in the crates that talk to a driver or to another language, in the file that enters code
-/// compiled for features of the processor, in the one that maps model files, in the command that launches PTX of any
+/// compiled for features of the processor, where code is compiled and entered, in the one that maps model files, in the command that launches PTX of any
 /// origin on a device, in the files with promises that kernels stay within their arguments, and in tests and benches
 /// that launch PTX unchecked, make such a promise, or count allocations.
 const UNSAFE_PLACES: &[&str] = &[
@@ -27,6 +27,7 @@ const UNSAFE_PLACES: &[&str] = &[
     "crates/warpwright-dsl/src/bounded.rs",
     "crates/warpwright-kernels/src/bounded.rs",
     "crates/warpwright-graph/src/run/persistent/bound.rs",
+    "crates/warpwright-vm/src/native/",
     "crates/warpwright-vm/src/simd.rs",
     "crates/warpwright-llm/src/gguf/map.rs",
     "crates/warpwright-llm/tests/common/counting.rs",

@@ -1,6 +1,8 @@
 //! How fast the virtual GPU is. `cargo bench -p warpwright-vm`; a word after `--` picks parts, or kernels by
 //! their entries.
 //!
+//! The eight kernels are interpreted and compiled (`DeviceConfig::native`) by turns; the rest is as `WARPWRIGHT_NATIVE` says.
+//!
 //! Goals: for the eight kernels, instructions of active lanes per second on one core, 1.0e9 with memory
 //! checks and 2.5e8 with all of them, as geometric means, and 1.8 times that on two cores; 6e8
 //! multiply-adds per second in `mma.sync`, and 1.1 times those of one `mma.sync` in `wgmma`; a tile by a tensor map in
@@ -15,7 +17,8 @@ use kernels::{Kernel, Size};
 use std::time::{Duration, Instant};
 use warpwright_ptx::{parse, verify};
 use warpwright_vm::{
-    Arg, Checks, Device, DeviceConfig, LaunchConfig, Module, Options, TensorElement, TensorMap, TensorSwizzle,
+    Arg, Checks, Device, DeviceConfig, LaunchConfig, Module, Native, Options, TensorElement, TensorMap,
+    TensorSwizzle,
 };
 
 fn main() {
@@ -66,8 +69,10 @@ struct Runner<'a> {
 }
 
 impl<'a> Runner<'a> {
-    fn new(kernel: &'a Kernel, workers: u32, options: Options, size: Size) -> Self {
-        let device = device(workers);
+    fn new(kernel: &'a Kernel, (workers, native): (u32, Native), options: Options, size: Size) -> Self {
+        let mut config = DeviceConfig::default();
+        (config.workers, config.native) = (workers, native);
+        let device = Device::new(config).expect("a device");
         let module = load(&device, &kernel.text());
         let set_up = kernel.set_up(&device, size);
         Runner { kernel, device, module, set_up, options, best: 0.0 }
@@ -88,13 +93,16 @@ impl<'a> Runner<'a> {
 fn kernels(some: &[&Kernel]) {
     let plain = Options::default();
     let checked = Options { checks: Checks::all(), ..Options::default() };
-    println!("instructions of active lanes per second, 1e9   memory checks   all checks  of it   two cores");
-    let mut logarithms = [0.0; 3];
+    println!("instructions of active lanes per second, 1e9, interpreted; how much faster native code is");
+    println!("{:46} memory checks  native   all checks  of it  native   two cores", "");
+    let mut logarithms = [0.0; 5];
     for kernel in some {
         let mut runners = [
-            Runner::new(kernel, 1, plain, Size::Whole),
-            Runner::new(kernel, 1, checked, Size::Partial),
-            Runner::new(kernel, 2, plain, Size::Whole),
+            Runner::new(kernel, (1, Native::Off), plain, Size::Whole),
+            Runner::new(kernel, (1, Native::Always), plain, Size::Whole),
+            Runner::new(kernel, (1, Native::Off), checked, Size::Partial),
+            Runner::new(kernel, (1, Native::Always), checked, Size::Partial),
+            Runner::new(kernel, (2, Native::Off), plain, Size::Whole),
         ];
         let start = Instant::now();
         while start.elapsed() < Duration::from_millis(2000) {
@@ -109,13 +117,15 @@ fn kernels(some: &[&Kernel]) {
     line("geometric mean", logarithms.map(|sum| (sum / some.len() as f64).exp()));
 }
 
-fn line(name: &str, rates: [f64; 3]) {
+fn line(name: &str, [plain, native, checked, native_checked, two]: [f64; 5]) {
     println!(
-        "{name:46} {:13.2} {:12.2} {:5.0}% {:10.2}x",
-        rates[0] / 1e9,
-        rates[1] / 1e9,
-        rates[1] / rates[0] * 100.0,
-        rates[2] / rates[0]
+        "{name:46} {:13.2} {:6.2}x {:12.2} {:5.0}% {:6.2}x {:10.2}x",
+        plain / 1e9,
+        native / plain,
+        checked / 1e9,
+        checked / plain * 100.0,
+        native_checked / checked,
+        two / plain
     );
 }
 
