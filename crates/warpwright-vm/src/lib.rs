@@ -97,7 +97,7 @@ pub use memory::{
     SpaceKind, TexelFormat,
 };
 pub use module::{KernelInfo, KernelParam};
-pub use native::Native;
+pub use native::{Native, UnknownNative};
 
 /// The example of the page that registries show.
 #[cfg(doctest)]

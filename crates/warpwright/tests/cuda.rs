@@ -89,6 +89,7 @@ fn what_the_virtual_gpu_alone_can_do_is_refused() {
     for options in [
         &["--check", "memcheck"][..],
         &["--race", "strict"],
+        &["--native", "auto"],
         &["--deterministic"],
         &["--schedule-seed", "1"],
         &["--sm", "90"],

@@ -65,6 +65,7 @@ fn options_become_the_environment_that_the_library_reads() {
         &["--check", "racecheck,initcheck", "--sm", "75,sm_90", "--memory", "8G", "--workers", "2"][..],
         &["--order", "random:7", "--findings", "found.json", "--fail", "--leaks", "--log", "calls"],
         &["--driver", "12.8", "--on-error", "continue", "--race", "strict", "--max-instructions", "9000"],
+        &["--native", "auto"],
     ];
     let file = sandbox.folder.path().join("found.json");
     let expected = [
@@ -77,6 +78,7 @@ fn options_become_the_environment_that_the_library_reads() {
         "WARPWRIGHT_LOG=calls",
         "WARPWRIGHT_MAX_INSTRUCTIONS=9000",
         "WARPWRIGHT_MEMORY=8589934592",
+        "WARPWRIGHT_NATIVE=auto",
         "WARPWRIGHT_ON_ERROR=continue",
         "WARPWRIGHT_ORDER=random:7",
         "WARPWRIGHT_RACE=strict",

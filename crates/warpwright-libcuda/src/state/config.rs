@@ -4,6 +4,7 @@
 //! | --- | --- | --- |
 //! | `WARPWRIGHT_CHECK` | `all`, `none`, or some of `memcheck,racecheck,initcheck,synccheck,synccheck=strict`; also `api` | `memcheck` |
 //! | `WARPWRIGHT_RACE` | the definition of a race: `normal`, or `strict`, by the letter | `normal` |
+//! | `WARPWRIGHT_NATIVE` | whether kernels are compiled: `off`, `auto` or `always` | `off` |
 //! | `WARPWRIGHT_DEVICES` | architectures, one device each: `75,80,90` | `90` |
 //! | `WARPWRIGHT_MEMORY` | memory of each device in bytes, with `K`, `M`, `G` or `T` | `64G` |
 //! | `WARPWRIGHT_WORKERS` | host threads of each device; 0 for one for each core | `0` |
@@ -26,7 +27,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 use warpwright_device::Order;
 use warpwright_ptx::ir::Arch;
-use warpwright_vm::{Checks, Options, Race, Schedule};
+use warpwright_vm::{Checks, Native, Options, Race, Schedule};
 
 /// The configuration of the library.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub(crate) struct Config {
     pub(crate) memory: u64,
     /// Host threads of each device, 0 for one for each core.
     pub(crate) workers: u32,
+    /// Whether kernels are compiled.
+    pub(crate) native: Native,
     /// 1000 · major + 10 · minor.
     pub(crate) driver_version: u32,
     /// Functions that are refused, and their results.
@@ -100,6 +103,7 @@ impl Default for Config {
             devices: vec![Arch::sm(90)],
             memory: 64 << 30,
             workers: 0,
+            native: Native::Off,
             driver_version: 13050,
             refused: Vec::new(),
             log: LogLevel::Missing,
@@ -163,6 +167,9 @@ impl Config {
                 default.workers,
                 |text| text.parse().ok().filter(|workers| *workers <= 1024),
             )?,
+            native: of.read("WARPWRIGHT_NATIVE", "off, auto or always", default.native, |text| {
+                text.parse().ok()
+            })?,
             driver_version: of.read(
                 "WARPWRIGHT_DRIVER_VERSION",
                 "1000 · major + 10 · minor, from 11000",
@@ -322,6 +329,7 @@ mod tests {
             ("WARPWRIGHT_DEVICES", "75, sm_80,90a"),
             ("WARPWRIGHT_MEMORY", "3g"),
             ("WARPWRIGHT_WORKERS", "2"),
+            ("WARPWRIGHT_NATIVE", "always"),
             ("WARPWRIGHT_ORDER", "random:5"),
             ("WARPWRIGHT_MAX_INSTRUCTIONS", "1000"),
             ("WARPWRIGHT_DRIVER_VERSION", "12020"),
@@ -346,6 +354,7 @@ mod tests {
             devices: vec![Arch::sm(90), Arch::sm(75)],
             memory: 3 << 30,
             workers: 2,
+            native: Native::Always,
             driver_version: 12020,
             refused: [
                 ("cuMemAlloc_v2", 2),
@@ -379,6 +388,7 @@ mod tests {
             ("WARPWRIGHT_MEMORY", "99999999T"),
             ("WARPWRIGHT_MEMORY", "€"),
             ("WARPWRIGHT_WORKERS", "-1"),
+            ("WARPWRIGHT_NATIVE", "on"),
             ("WARPWRIGHT_ORDER", "random"),
             ("WARPWRIGHT_MAX_INSTRUCTIONS", "0"),
             ("WARPWRIGHT_DRIVER_VERSION", "12.8"),

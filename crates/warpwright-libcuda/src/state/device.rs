@@ -43,6 +43,7 @@ impl Device {
         let mut device = DeviceConfig::of(arch);
         device.memory = config.memory;
         device.workers = config.workers;
+        device.native = config.native;
         // An address says which device it is of.
         device.addresses = (ordinal as u32, config.devices.len() as u32);
         Device { ordinal, config: device, engine: OnceLock::new(), primary: Mutex::default() }

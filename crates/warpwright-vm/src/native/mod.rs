@@ -41,6 +41,8 @@ pub(crate) use operation::{
     Binary, Lane, Logic, Operation, Relation, binary, compare, mul_high, not, unless, wide,
 };
 
+use std::fmt;
+use std::str::FromStr;
 use std::sync::OnceLock;
 
 /// Whether kernels are compiled to code of the host's processor. Results, findings and counts are the same.
@@ -57,13 +59,41 @@ pub enum Native {
 }
 
 impl Native {
-    /// What the environment variable `WARPWRIGHT_NATIVE` says: `off`, `auto` or `always`.
+    /// What the environment variable `WARPWRIGHT_NATIVE` says: `off`, `auto` or `always`. Something else is said to be
+    /// none of them on stderr, once, and is `off`.
     pub fn from_env() -> Native {
         static NATIVE: OnceLock<Native> = OnceLock::new();
-        *NATIVE.get_or_init(|| match std::env::var("WARPWRIGHT_NATIVE").as_deref() {
-            Ok("always") => Native::Always,
-            Ok("auto") => Native::Auto,
-            _ => Native::Off,
+        *NATIVE.get_or_init(|| match std::env::var("WARPWRIGHT_NATIVE") {
+            Ok(text) => text.parse().unwrap_or_else(|error| {
+                eprintln!("WARPWRIGHT_NATIVE={text}: {error}");
+                Native::Off
+            }),
+            Err(_) => Native::Off,
         })
+    }
+}
+
+/// The error for a text that does not say whether kernels are compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownNative;
+
+impl fmt::Display for UnknownNative {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("it is `off`, `auto` or `always`")
+    }
+}
+
+impl std::error::Error for UnknownNative {}
+
+impl FromStr for Native {
+    type Err = UnknownNative;
+
+    fn from_str(text: &str) -> Result<Self, UnknownNative> {
+        match text {
+            "off" => Ok(Native::Off),
+            "auto" => Ok(Native::Auto),
+            "always" => Ok(Native::Always),
+            _ => Err(UnknownNative),
+        }
     }
 }

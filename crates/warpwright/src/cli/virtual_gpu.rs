@@ -15,6 +15,27 @@ pub(crate) enum Race {
     Strict,
 }
 
+/// Whether kernels are compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Native {
+    /// They are interpreted
+    Off,
+    /// A function is compiled once it has run for some time
+    Auto,
+    /// A function is compiled before its first instruction
+    Always,
+}
+
+impl From<Native> for vm::Native {
+    fn from(native: Native) -> Self {
+        match native {
+            Native::Off => vm::Native::Off,
+            Native::Auto => vm::Native::Auto,
+            Native::Always => vm::Native::Always,
+        }
+    }
+}
+
 /// A check that can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Check {

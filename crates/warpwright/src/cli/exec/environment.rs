@@ -23,6 +23,9 @@ pub(super) fn variables(arguments: &Arguments) -> Result<Variables, Failure> {
     if let Some(race) = &arguments.race {
         set("WARPWRIGHT_RACE", name(race).into());
     }
+    if let Some(native) = &arguments.native {
+        set("WARPWRIGHT_NATIVE", name(native).into());
+    }
     if !arguments.sm.is_empty() {
         let number = |arch: &warpwright_ptx::ir::Arch| {
             let text = arch.to_string();

@@ -61,6 +61,7 @@ pub(super) fn launch(
     let mut config = virtual_gpu::config(arch);
     config.workers = options.workers.unwrap_or(0);
     config.tensor_core = options.tensor_core;
+    config.native = options.native.map_or(config.native, Into::into);
     let device = vm::Device::new(config).map_err(refused)?;
     let module = device.load(&program.module, &program.info).map_err(|error| not_loaded(program, &error))?;
 
