@@ -8,6 +8,7 @@ mod findings;
 mod host;
 mod mapped;
 mod memory;
+mod native;
 mod order;
 mod shapes;
 mod textures;

@@ -1,0 +1,112 @@
+//! Accesses of native code: those that may be done and those that may not, in every pattern, are as interpreted.
+
+use crate::*;
+
+const ROUNDS: u32 = 48;
+const THREADS: u32 = 45;
+const BYTES: u32 = 1024;
+
+/// A lane's offset with this bit is left out.
+const SKIPPED: u32 = 1 << 31;
+
+/// Each round loads at an offset of each thread, adds, and stores there; what was loaded goes to `out`.
+fn accesses(ty: &str, vector: u32, shared: bool) -> String {
+    let bits: u32 = ty[1..].parse().unwrap();
+    let class = if bits == 64 { "%rd" } else { "%r" };
+    let suffix = ["", "", ".v2", "", ".v4"][vector as usize];
+    let values: Vec<String> = (0..vector).map(|at| format!("{class}{}", 20 + at)).collect();
+    let values = if vector == 1 { values[0].clone() } else { format!("{{{}}}", values.join(", ")) };
+    let (space, place) = if shared { ("shared", "%r8") } else { ("global", "%rd8") };
+    let sum = if bits == 64 { "b64 %rd30, %rd30" } else { "b32 %r30, %r30" };
+    let folded: String = (0..vector).map(|at| format!("    xor.{sum}, {class}{};\n", 20 + at)).collect();
+    let added: String = (0..vector)
+        .map(|at| format!("    add.u{0} {class}{1}, {class}{1}, {2};\n", bits.max(32), 20 + at, 77 + at))
+        .collect();
+    format!(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.shared .align 16 .b8 tile[{BYTES}];\n\
+         .visible .entry k(.param .u64 memory, .param .u64 offsets, .param .u64 out)\n{{\n\
+         .reg .pred %p<4>;\n.reg .b32 %r<40>;\n.reg .b64 %rd<40>;\n\
+         ld.param.u64 %rd1, [memory];\nld.param.u64 %rd2, [offsets];\nld.param.u64 %rd3, [out];\n\
+         mov.u32 %r1, %tid.x;\nmul.wide.u32 %rd4, %r1, 4;\nadd.u64 %rd2, %rd2, %rd4;\nmul.wide.u32 %rd4, %r1, 8;\n\
+         add.u64 %rd3, %rd3, %rd4;\nmov.u32 %r2, 0;\nmov.u32 %r3, tile;\nmov.b64 %rd30, 0;\nmov.b32 %r30, 0;\n\
+         mov.u32 %r4, %r1;\n\
+         fill:\nmad.lo.u32 %r5, %r4, 4, %r3;\nst.shared.u32 [%r5], %r4;\nadd.u32 %r4, %r4, {THREADS};\n\
+         setp.lt.u32 %p1, %r4, {words};\n@%p1 bra fill;\nbar.sync 0;\n\
+         round:\nld.global.u32 %r7, [%rd2];\nsetp.lt.s32 %p0, %r7, 0;\nand.b32 %r7, %r7, 0x7fffffff;\n\
+         add.u32 %r8, %r3, %r7;\ncvt.u64.u32 %rd8, %r7;\nadd.u64 %rd8, %rd8, %rd1;\n\
+         @!%p0 ld.{space}{suffix}.{ty} {values}, [{place}];\n{folded}{added}\
+         @!%p0 st.{space}{suffix}.b{bits} [{place}], {values};\n\
+         add.u64 %rd2, %rd2, {stride};\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p1, %r2, {ROUNDS};\n@%p1 bra round;\n\
+         cvt.u64.u32 %rd31, %r30;\nxor.b64 %rd30, %rd30, %rd31;\nst.global.b64 [%rd3], %rd30;\nret;\n}}\n",
+        words = BYTES / 4,
+        stride = 4 * THREADS,
+    )
+}
+
+/// Offsets of all rounds: vectors, one place, any places, and such as are misaligned, outside or left out.
+fn offsets(size: u32, mut seed: u32) -> Vec<u32> {
+    let mut random = |below: u32| {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (seed >> 8) % below
+    };
+    let mut all = Vec::new();
+    for round in 0..ROUNDS {
+        let places = BYTES / size;
+        let (base, one) = (random(places), random(places));
+        for lane in 0..THREADS {
+            let offset = match (round % 6, lane % 32 < 16) {
+                (0, _) | (3, true) => size * ((base + lane) % places),
+                (1, _) | (3, false) => size * one,
+                // Past the end with the last lanes.
+                (2, _) => BYTES - size * 20 + size * lane,
+                _ => size * random(places),
+            };
+            let spoiled = round % 6 >= 4 && random(8) == 0;
+            all.push(match random(4) {
+                0 if spoiled => offset + 1,
+                1 if spoiled => offset + BYTES,
+                2 if spoiled => offset.wrapping_sub(BYTES) & !SKIPPED,
+                _ if spoiled || round % 6 == 5 && random(3) == 0 => offset | SKIPPED,
+                _ => offset,
+            });
+        }
+    }
+    all
+}
+
+#[test]
+fn accesses_are_those_of_the_interpreter() {
+    let forms = [
+        ("u8", 1),
+        ("s8", 1),
+        ("u16", 1),
+        ("s16", 1),
+        ("u32", 1),
+        ("u64", 1),
+        ("u32", 2),
+        ("u32", 4),
+        ("u64", 2),
+    ];
+    for (at, (ty, vector)) in forms.into_iter().enumerate() {
+        for shared in [false, true] {
+            let text = accesses(ty, vector, shared);
+            let size = ty[1..].parse::<u32>().unwrap() / 8 * vector;
+            let offsets = offsets(size, at as u32);
+            let [interpreted, compiled] = [Native::Off, Native::Always].map(|native| {
+                let mut config = DeviceConfig::default();
+                (config.workers, config.native) = (1, native);
+                let device = Device::new(config).unwrap();
+                let memory = device.clone_htod(&(0..BYTES / 4).collect::<Vec<u32>>()).unwrap();
+                let offsets = device.clone_htod(&offsets).unwrap();
+                let out = device.alloc_zeros::<u64>(THREADS as usize).unwrap();
+                let args = [Arg::buffer(&memory), Arg::buffer(&offsets), Arg::buffer(&out)];
+                let (module, config) = (load(&device, &text), LaunchConfig::new(1, THREADS));
+                let launch = device.launch(&module, "k", &config, &args, &Options::default()).unwrap();
+                let report = launch.wait();
+                (memory.read(), out.read(), format!("{:?} {:?}", report.findings, report.trap))
+            });
+            assert!(interpreted.2.contains("Misaligned") || size == 1, "{text}");
+            assert_eq!(interpreted, compiled, "{ty}, {vector} of them, shared: {shared}\n{text}");
+        }
+    }
+}
