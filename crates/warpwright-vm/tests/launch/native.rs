@@ -64,7 +64,7 @@ fn offsets(size: u32, mut seed: u32) -> Vec<u32> {
             let spoiled = round % 6 >= 4 && random(8) == 0;
             all.push(match random(4) {
                 0 if spoiled => offset + 1,
-                1 if spoiled => offset + BYTES,
+                1 if spoiled => BYTES + size * random(3),
                 2 if spoiled => offset.wrapping_sub(BYTES) & !SKIPPED,
                 _ if spoiled || round % 6 == 5 && random(3) == 0 => offset | SKIPPED,
                 _ => offset,
