@@ -13,7 +13,7 @@
 //!   operation.rs   what the compiler knows of an instruction; said beside its handler
 //!   frame.rs       what native code reads and writes besides registers and memory
 //!   functions.rs   the compiled functions of a module, and when they are compiled
-//!   x86.rs         the compiler for AVX-512
+//!   x86/           the compiler for AVX-512: segments, what each operation becomes, accesses
 //!   page.rs        memory that holds code
 //! ```
 //!
@@ -24,7 +24,12 @@
 //! ([`State::entered`]): their sums are the counts.
 //!
 //! **A cache of a region for each access** ([`frame::Cache`]) says where an access may go without asking: between two
-//! addresses. It is filled when the interpreter executes the access, and holds for the launch.
+//! addresses. It is filled when the interpreter executes the access, and holds for the launch. Where checks look at accesses,
+//! traffic is counted, or a cluster has several blocks, accesses are the interpreter's.
+#![cfg_attr(
+    not(target_arch = "x86_64"),
+    allow(dead_code, reason = "nothing is compiled for other processors")
+)]
 
 mod enter;
 mod frame;
@@ -38,7 +43,7 @@ mod x86;
 pub(crate) use frame::{Cache, State};
 pub(crate) use functions::{Compiled, Functions, Variant};
 pub(crate) use operation::{
-    Binary, Lane, Logic, Operation, Relation, binary, compare, mul_high, not, unless, wide,
+    Arithmetic, Binary, Lane, Logic, Operation, Relation, binary, compare, mul_high, not, unless, wide,
 };
 
 use std::fmt;

@@ -32,7 +32,7 @@ pub(crate) enum Binary {
     Add,
     Sub,
     Mul,
-    /// `a · b + c`, rounded once.
+    /// `a · b + c`.
     MulAdd,
     And,
     Or,
@@ -42,6 +42,16 @@ pub(crate) enum Binary {
     /// By the words of `b`; nothing is left of the value, or its sign, where it is shifted by all bits or more.
     ShiftLeft,
     ShiftRight,
+}
+
+/// `d = f(a, b)` of `f32`, every NaN the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arithmetic {
+    Add,
+    Sub,
+    Mul,
+    /// `a · b + c`, rounded once.
+    MulAdd,
 }
 
 /// A relation between numbers.
@@ -70,6 +80,7 @@ pub(crate) enum Logic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Binary(Binary, Lane),
+    Arithmetic(Arithmetic),
     /// The product of twice the width; `true`: plus `c`.
     Wide(Lane, bool),
     /// The high half of the product of words.
@@ -121,12 +132,12 @@ pub(crate) enum Operation {
     Nothing,
 }
 
-/// An operation on plain numbers, without a modifier that changes them.
+/// An operation without a modifier that changes it.
 pub(crate) const fn unless(modified: bool, operation: Operation) -> Option<Operation> {
     if modified { None } else { Some(operation) }
 }
 
-/// Such an operation on integers of up to 64 bits.
+/// A binary operation on integers of up to 64 bits.
 pub(crate) const fn binary(of: Binary, lane: Option<Lane>) -> Option<Operation> {
     match lane {
         Some(lane) => Some(Operation::Binary(of, lane)),

@@ -317,7 +317,17 @@ impl<'a> Compiler<'a> {
         Ok(Some(Compiled { first: self.first, entries: entries.into(), accesses: accesses.collect(), page }))
     }
 
-    /// `ecx` = the lanes for which a predicate operand holds.
+    /// `ecx` = the lanes of the path for which a guard holds: equal, if that is all of them.
+    fn lanes_of(&mut self, guard: u32) -> Result<()> {
+        self.predicate(ecx, guard)?;
+        if self.variant.full {
+            return self.a.cmp(ecx, -1);
+        }
+        self.a.and(ecx, dword_ptr(at(offset_of!(Frame, active))))?;
+        self.a.cmp(ecx, dword_ptr(at(offset_of!(Frame, active))))
+    }
+
+    /// A register = the lanes for which a predicate operand holds.
     fn predicate(&mut self, into: AsmRegister32, operand: u32) -> Result<()> {
         self.a.mov(into, pred(operand >> 1))?;
         if operand & 1 != 0 {
@@ -335,15 +345,9 @@ impl<'a> Compiler<'a> {
         let mut skip = None;
         self.masked = inst.guard != UNGUARDED || !self.variant.full;
         if inst.guard != UNGUARDED {
-            self.predicate(ecx, inst.guard)?;
             let (some, mut back, behind) =
                 (self.a.create_label(), self.a.create_label(), self.a.create_label());
-            if self.variant.full {
-                self.a.cmp(ecx, -1)?;
-            } else {
-                self.a.and(ecx, dword_ptr(at(offset_of!(Frame, active))))?;
-                self.a.cmp(ecx, dword_ptr(at(offset_of!(Frame, active))))?;
-            }
+            self.lanes_of(inst.guard)?;
             self.a.jne(some)?;
             self.a.set_label(&mut back)?;
             let pc = self.first + index as u32;
@@ -373,13 +377,7 @@ impl<'a> Compiler<'a> {
             let divided = self.exit(index, 1);
             let mut jumps = self.a.create_label();
             let next = self.target(index + 1);
-            self.predicate(ecx, inst.guard)?;
-            if self.variant.full {
-                self.a.cmp(ecx, -1)?;
-            } else {
-                self.a.and(ecx, dword_ptr(at(offset_of!(Frame, active))))?;
-                self.a.cmp(ecx, dword_ptr(at(offset_of!(Frame, active))))?;
-            }
+            self.lanes_of(inst.guard)?;
             self.a.je(jumps)?;
             self.a.test(ecx, ecx)?;
             self.a.jnz(divided)?;

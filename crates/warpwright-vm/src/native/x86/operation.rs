@@ -2,14 +2,14 @@
 
 use super::{Compiler, Frame, Result, at, pred, row32, row32_eight, row64};
 use crate::machine::{Inst, NONE};
-use crate::native::{Binary, Lane, Logic, Operation, Relation};
+use crate::native::{Arithmetic, Binary, Lane, Logic, Operation, Relation};
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 
 impl Compiler<'_> {
     pub(super) fn operation(&mut self, index: usize, inst: &Inst, operation: Operation) -> Result<()> {
         match operation {
-            Operation::Binary(binary, Lane::F32) => self.floats(inst, binary),
+            Operation::Arithmetic(arithmetic) => self.floats(inst, arithmetic),
             Operation::Binary(binary, lane) if lane.is_wide() => self.binary64(inst, binary, lane),
             Operation::Binary(binary, lane) => self.binary32(inst, binary, lane),
             Operation::Wide(lane, adds) => self.wide(inst, lane, adds),
@@ -331,16 +331,16 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn floats(&mut self, inst: &Inst, binary: Binary) -> Result<()> {
+    fn floats(&mut self, inst: &Inst, arithmetic: Arithmetic) -> Result<()> {
         for strip in 0..2 {
             self.load(zmm0, Lane::F32, inst.a, strip)?;
             let b = zmmword_ptr(row32(inst.b, strip));
             let a = &mut self.a;
-            match binary {
-                Binary::Add => a.vaddps(zmm0, zmm0, b)?,
-                Binary::Sub => a.vsubps(zmm0, zmm0, b)?,
-                Binary::Mul => a.vmulps(zmm0, zmm0, b)?,
-                _ => {
+            match arithmetic {
+                Arithmetic::Add => a.vaddps(zmm0, zmm0, b)?,
+                Arithmetic::Sub => a.vsubps(zmm0, zmm0, b)?,
+                Arithmetic::Mul => a.vmulps(zmm0, zmm0, b)?,
+                Arithmetic::MulAdd => {
                     a.vmovdqu32(zmm1, b)?;
                     a.vfmadd213ps(zmm0, zmm1, zmmword_ptr(row32(inst.c, strip)))?;
                 }
