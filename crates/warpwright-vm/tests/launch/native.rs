@@ -1,4 +1,5 @@
-//! Accesses of native code: those that may be done and those that may not, in every pattern, are as interpreted.
+//! Native code against the interpreter, without the checks that leave accesses to handlers: accesses that may be done and
+//! such that may not, in every pattern; what tells a loop from a hang; budgets.
 
 use crate::*;
 
@@ -110,5 +111,66 @@ fn accesses_are_those_of_the_interpreter() {
             });
             assert_eq!(interpreted, compiled, "{ty}, {vector} of them, shared: {shared}\n{text}");
         }
+    }
+}
+
+/// A launch with a buffer of one word, interpreted and compiled: its report, and the word.
+fn both(text: &str, threads: u32, options: &Options) -> [(Report, u32); 2] {
+    [Native::Off, Native::Always].map(|native| {
+        let mut config = DeviceConfig::default();
+        (config.workers, config.native) = (1, native);
+        let device = Device::new(config).unwrap();
+        let word = device.clone_htod(&[0u32]).unwrap();
+        let report = launch(&device, text, &LaunchConfig::new(1, threads), &word, options).wait();
+        let value = word.read()[0];
+        (report, value)
+    })
+}
+
+/// Registers are the same in every round, and only memory counts.
+#[test]
+fn loops_whose_memory_changes_are_no_hangs() {
+    let text = kernel(
+        "    bar.sync 0;
+        again:
+        ld.global.u32 %r1, [%rd1];
+        add.u32 %r1, %r1, 1;
+        st.global.u32 [%rd1], %r1;
+        setp.lt.u32 %p1, %r1, 400000;
+        mov.u32 %r1, 0;
+        @%p1 bra again;
+        ret;",
+    );
+    for (report, word) in both(&text, 1, &Options::default()) {
+        assert!(report.is_clean(), "{report}");
+        assert_eq!(word, 400_000);
+    }
+}
+
+/// A lane instruction is one of the budget, whoever executes it.
+#[test]
+fn budgets_end_at_the_same_instruction() {
+    let text = kernel(
+        "    mov.u32 %r1, %tid.x;
+        setp.lt.u32 %p1, %r1, 5;
+        setp.lt.u32 %p3, %r1, 0;
+        again:
+        @%p1 add.u32 %r2, %r2, 1;
+        @!%p1 add.u32 %r2, %r2, 2;
+        @%p3 bra out;
+        add.u32 %r3, %r3, %r2;
+        bra again;
+        out:
+        st.global.u32 [%rd1], %r3;
+        ret;",
+    );
+    for max_instructions in [1_000, 54_321, 300_007] {
+        let options = Options { max_instructions, ..Options::default() };
+        let [interpreted, compiled] = both(&text, 32, &options).map(|(report, _)| {
+            assert_eq!(report.trap.as_ref().map(|trap| trap.kind), Some(TrapKind::Budget));
+            let counters = report.counters;
+            (counters.instructions, counters.warp_instructions, counters.longest_warp)
+        });
+        assert_eq!(interpreted, compiled, "{max_instructions}");
     }
 }
