@@ -147,6 +147,22 @@ fn loops_whose_memory_changes_are_no_hangs() {
     }
 }
 
+/// What native code executes counts until a block that goes round in circles is looked at.
+#[test]
+fn loops_that_do_nothing_are_hangs() {
+    let text = kernel(
+        "    mov.u32 %r1, 0;
+        again:
+        add.u32 %r1, %r1, 1;
+        and.b32 %r1, %r1, 7;
+        bra again;",
+    );
+    let options = Options { max_instructions: 50_000_000, ..Options::default() };
+    for (report, _) in both(&text, 1, &options) {
+        assert_eq!(report.trap.as_ref().map(|trap| trap.kind), Some(TrapKind::Deadlock), "{report}");
+    }
+}
+
 /// A lane instruction is one of the budget, whoever executes it.
 #[test]
 fn budgets_end_at_the_same_instruction() {
