@@ -130,20 +130,27 @@ fn both(text: &str, threads: u32, options: &Options) -> [(Report, u32); 2] {
 /// Registers are the same in every round, and only memory counts.
 #[test]
 fn loops_whose_memory_changes_are_no_hangs() {
-    let text = kernel(
-        "    bar.sync 0;
-        again:
-        ld.global.u32 %r1, [%rd1];
-        add.u32 %r1, %r1, 1;
-        st.global.u32 [%rd1], %r1;
-        setp.lt.u32 %p1, %r1, 400000;
-        mov.u32 %r1, 0;
-        @%p1 bra again;
-        ret;",
-    );
-    for (report, word) in both(&text, 1, &Options::default()) {
-        assert!(report.is_clean(), "{report}");
-        assert_eq!(word, 400_000);
+    for (space, address) in [("global", "%rd1"), ("shared", "%r2")] {
+        let text = kernel(&format!(
+            "    .shared .align 4 .b32 count;
+            mov.u32 %r2, count;
+            mov.u32 %r1, 0;
+            st.{space}.u32 [{address}], %r1;
+            again:
+            ld.{space}.u32 %r1, [{address}];
+            add.u32 %r1, %r1, 1;
+            st.{space}.u32 [{address}], %r1;
+            setp.lt.u32 %p1, %r1, 400000;
+            mov.u32 %r1, 0;
+            @%p1 bra again;
+            ld.{space}.u32 %r1, [{address}];
+            st.global.u32 [%rd1], %r1;
+            ret;"
+        ));
+        for (report, word) in both(&text, 1, &Options::default()) {
+            assert!(report.is_clean(), "{space}: {report}");
+            assert_eq!(word, 400_000, "{space}");
+        }
     }
 }
 
