@@ -7,7 +7,7 @@ use crate::counters::{BarrierWaits, MemoryCounters, SpaceTraffic, Traffic};
 use crate::decode::NO_STATEMENT;
 use crate::fidelity::{Assumption, assumptions};
 use crate::locality::Fetches;
-use crate::machine::{Barrier, Block, Cluster, Counts, LANES, Warp, Worker, too_much};
+use crate::machine::{Barrier, Block, Cluster, Counts, LANES, Worker, too_much};
 use crate::names::named;
 use crate::render::{Renderer, symbol};
 use std::any::Any;
@@ -280,7 +280,7 @@ fn kernel(launch: &Launch) -> String {
 pub(super) fn deadlock(launch: &Launch, cluster: &Cluster) -> Trap {
     let of = if cluster.is_alone() { "block" } else { "cluster" };
     let mut message = format!("all threads of the {of} that have not exited wait at barriers");
-    let mut tell = |name: &dyn Display, barrier: &Barrier, blocks: &[Block]| {
+    let mut tell = |name: &dyn Display, barrier: &Barrier, blocks: &[Box<Block>]| {
         if !barrier.is_busy() {
             return;
         }
@@ -390,7 +390,7 @@ pub(super) type Places = BTreeMap<u32, u64>;
 pub(super) fn places(clusters: &[Cluster]) -> Places {
     let mut places = Places::new();
     let blocks = clusters.iter().flat_map(|cluster| &cluster.blocks);
-    for (pc, lanes) in blocks.flat_map(|block| &block.warps).flat_map(Warp::places) {
+    for (pc, lanes) in blocks.flat_map(|block| &block.warps).flat_map(|warp| warp.places()) {
         *places.entry(pc).or_default() += u64::from(lanes.count_ones());
     }
     places

@@ -1,6 +1,6 @@
 //! Barriers: the sixteen of a block, and that of the cluster.
 
-use super::{LANES, LanesOf, Machine, Park, Resume, Step, Warp};
+use super::{LANES, Machine, Park, Resume, Step, Warp};
 use crate::check::FindingKind;
 use std::mem::take;
 
@@ -27,7 +27,7 @@ pub(crate) struct Barrier {
 impl Barrier {
     /// Whether any thread waits at it, or has announced itself.
     pub(crate) fn is_busy(&self) -> bool {
-        self.arrived.iter().any(|&lanes| lanes != 0)
+        !self.arrived.is_empty()
     }
 
     /// The threads at it in this generation, with everything known about them.
@@ -55,15 +55,13 @@ impl Barrier {
 
     /// Whether all have come. A warp counts once all its live lanes have arrived, and then with 32 threads.
     fn is_complete(&self, live: impl Fn(usize) -> u32) -> bool {
-        let whole = |warp: usize, lanes: u32| lanes != 0 && live(warp) & !lanes == 0;
+        let arrived = self.arrived.iter().copied().enumerate();
         match self.count {
-            None => {
-                (0..self.arrived.len()).all(|warp| live(warp) & !self.arrived[warp] == 0) && self.is_busy()
-            }
+            // Most often the last warp is the last one to come.
+            None => arrived.rev().all(|(warp, lanes)| live(warp) & !lanes == 0) && self.is_busy(),
             Some(count) => {
-                let warps =
-                    self.arrived.iter().enumerate().filter(|&(warp, &lanes)| whole(warp, lanes)).count();
-                warps as u32 * 32 >= count && self.is_busy()
+                let whole = arrived.filter(|&(warp, lanes)| lanes != 0 && live(warp) & !lanes == 0).count();
+                whole as u32 * 32 >= count && self.is_busy()
             }
         }
     }
@@ -131,18 +129,6 @@ impl Machine<'_> {
         }
     }
 
-    /// The barriers that wait for no more.
-    fn complete_barriers(&self) -> u32 {
-        let mut completed = 0;
-        for id in 0..=CLUSTER_BARRIER {
-            let barrier = self.barrier(id);
-            if barrier.is_busy() && barrier.is_complete(|warp| self.live_lanes(id, warp)) {
-                completed |= 1 << id;
-            }
-        }
-        completed
-    }
-
     /// Arrives at a barrier with the lanes of the mask. `None`: it goes on (it did not have to wait, or has
     /// waited; then with the reduction's result, the number of true predicates and of threads).
     pub(crate) fn arrive(&mut self, arrival: Arrival) -> Result<Option<(u32, u32)>, Step> {
@@ -176,7 +162,7 @@ impl Machine<'_> {
         } else {
             self.barrier_announced(id, releases);
         }
-        self.settle_barriers();
+        self.settle_barrier(id);
         if waits { Err(Step::Reload) } else { Ok(None) }
     }
 
@@ -192,19 +178,26 @@ impl Machine<'_> {
         self.found(kind, lane);
     }
 
-    /// Completes the barriers that wait for no more. To be called after arrivals and exits.
+    /// Lanes have exited: completes the barriers that wait for no more.
     pub(crate) fn settle_barriers(&mut self) {
-        for id in LanesOf(self.complete_barriers()).map(|id| id as u32) {
-            self.barrier_completed(id);
-            self.count_waits(id);
-            let barrier = self.barrier_mut(id);
-            let (holds, threads) = barrier.gathered;
-            let parked = Park::Barrier { id, generation: barrier.generation };
-            barrier.generation += 1;
-            barrier.reset();
-            for warp in 0..self.warps_at(id).0 {
-                self.warp_of(id, warp).wake(parked, Resume::Passed { holds, threads });
-            }
+        (0..=CLUSTER_BARRIER).for_each(|id| self.settle_barrier(id));
+    }
+
+    /// Lanes have arrived at a barrier, or exited: completes it if it waits for no more.
+    fn settle_barrier(&mut self, id: u32) {
+        let barrier = self.barrier(id);
+        if !barrier.is_busy() || !barrier.is_complete(|warp| self.live_lanes(id, warp)) {
+            return;
+        }
+        self.barrier_completed(id);
+        self.count_waits(id);
+        let barrier = self.barrier_mut(id);
+        let (holds, threads) = barrier.gathered;
+        let parked = Park::Barrier { id, generation: barrier.generation };
+        barrier.generation += 1;
+        barrier.reset();
+        for warp in 0..self.warps_at(id).0 {
+            self.warp_of(id, warp).wake(parked, Resume::Passed { holds, threads });
         }
     }
 

@@ -23,7 +23,8 @@ pub(crate) struct Block {
     pub(crate) rank: u32,
     /// Where its part of the cluster's shared memory begins, in bytes.
     pub(crate) shared_base: u64,
-    pub(crate) warps: Vec<Warp>,
+    #[expect(clippy::vec_box, reason = "only an address changes where another one comes to run")]
+    pub(crate) warps: Vec<Box<Warp>>,
     /// What the checks know.
     pub(crate) checks: BlockChecks,
     pub(crate) barriers: [Barrier; BARRIERS],
@@ -52,7 +53,7 @@ impl Block {
         for barrier in &mut self.barriers {
             barrier.reset();
         }
-        self.warps.resize_with(threads.div_ceil(LANES as u32) as usize, Warp::default);
+        self.warps.resize_with(threads.div_ceil(LANES as u32) as usize, Box::default);
         for (index, warp) in self.warps.iter_mut().enumerate() {
             let lanes = (threads - (index * LANES) as u32).min(LANES as u32);
             warp.start(function.entry, kernel, u32::MAX >> (LANES as u32 - lanes));

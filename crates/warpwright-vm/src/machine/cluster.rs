@@ -19,7 +19,8 @@ pub(crate) struct Cluster {
     /// Its number in the grid.
     pub(crate) number: u64,
     /// Its blocks, by rank. The place of the one that runs is empty.
-    pub(crate) blocks: Vec<Block>,
+    #[expect(clippy::vec_box, reason = "only an address changes where another one comes to run")]
+    pub(crate) blocks: Vec<Box<Block>>,
     /// The shared memory of all of them, by rank: static and dynamic.
     pub(crate) shared: Vec<u32>,
     /// Which operations on tensor memory are complete, where that is looked at.
@@ -44,7 +45,7 @@ impl Cluster {
         self.checks.start(launch);
         self.barrier.reset();
         self.watch = Watch::default();
-        self.blocks.resize_with(size, Block::default);
+        self.blocks.resize_with(size, Box::default);
         for (rank, block) in self.blocks.iter_mut().enumerate() {
             let number = shape.block_of(number, rank as u32);
             block.start((number, rank as u32), shape, &launch.code, launch.kernel);

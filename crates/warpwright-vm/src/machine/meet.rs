@@ -141,6 +141,9 @@ impl Machine<'_> {
     /// value only.
     pub(crate) fn one_at_a_time(&mut self, values: &Row32) -> Result<(), Step> {
         let first = values[self.mask.trailing_zeros() as usize & 31];
+        if values.iter().fold(true, |same, &value| same & (value == first)) {
+            return Ok(());
+        }
         if LanesOf(self.mask).all(|lane| values[lane] == first) {
             return Ok(());
         }

@@ -86,11 +86,11 @@ pub(crate) struct Machine<'a> {
     /// The instruction.
     pub(crate) pc: u32,
     /// The warp that runs; its registers are in `registers`.
-    pub(crate) warp: Warp,
+    pub(crate) warp: Box<Warp>,
     /// Which warp of the block that is.
     pub(crate) warp_index: usize,
     /// The block that runs; the place of the warp that runs is empty.
-    pub(crate) block: Block,
+    pub(crate) block: Box<Block>,
     /// Its cluster; the place of the block that runs is empty.
     pub(crate) cluster: Cluster,
     /// Instructions that the warp may still execute in this turn.

@@ -1,6 +1,6 @@
 //! The loop that executes instructions, and the order in which warps and their divergent paths take turns.
 
-use super::{Block, Cluster, FULL, LANES, Machine, NONE, Park, Resume, Step, UNGUARDED, Warp};
+use super::{Cluster, FULL, LANES, Machine, NONE, Park, Resume, Step, UNGUARDED};
 use crate::check::WorkerChecks;
 use crate::counters::MemoryCounters;
 use crate::launch::{Footprints, Launch};
@@ -133,9 +133,9 @@ impl<'a> Machine<'a> {
             mask: 0,
             active: 0,
             pc: 0,
-            warp: Warp::default(),
+            warp: Box::default(),
             warp_index: 0,
-            block: Block::default(),
+            block: Box::default(),
             cluster: Cluster::default(),
             fuel: 0,
             held: 0,

@@ -119,7 +119,7 @@ impl Cluster {
     }
 
     fn warps(&self) -> impl Iterator<Item = &Warp> {
-        self.blocks.iter().flat_map(|block| &block.warps)
+        self.blocks.iter().flat_map(|block| block.warps.iter().map(|warp| &**warp))
     }
 
     /// Whether it has read global memory while it did the same again and again.

@@ -2,7 +2,7 @@
 
 use super::address::*;
 use super::{Allocation, AllocationKind, Object, PageAccess, SpaceKind};
-use crate::machine::{Block, LANES, LanesOf, Machine, NONE, Row64};
+use crate::machine::{LANES, LanesOf, Machine, NONE, Row64};
 use std::sync::Arc;
 
 /// What memory a region is of.
@@ -308,7 +308,7 @@ impl<'a> Machine<'a> {
             _ => return false,
         };
         let peer = self.cluster.blocks.get(rank as usize);
-        rank != u64::from(self.block.rank) && peer.is_some_and(Block::is_done)
+        rank != u64::from(self.block.rank) && peer.is_some_and(|block| block.is_done())
     }
 
     fn param_region(&self, offset: u64, window: u64) -> Option<Region<'a>> {

@@ -102,7 +102,10 @@ impl BarrierRows {
     /// number of true predicates and of threads.
     fn arrive(self, m: &mut Machine<'_>, waits: bool, holds: u32) -> Result<Option<(u32, u32)>, Step> {
         let ids = *m.registers.row32(self.id);
-        if let Some(lane) = LanesOf(m.mask).find(|&lane| ids[lane] > LAST) {
+        let last = ids.iter().copied().fold(0, u32::max);
+        if last > LAST
+            && let Some(lane) = LanesOf(m.mask).find(|&lane| ids[lane] > LAST)
+        {
             let message = format!("there is no barrier {}: those of a block are 0 to {LAST}", ids[lane]);
             return Err(m.trap(TrapKind::BadOperand, message));
         }

@@ -281,7 +281,7 @@ impl<'a> Machine<'a> {
         let launch = self.launch;
         // The running path is where it says, and not where it was last.
         self.warp.paths[self.warp.current].pc = pc;
-        let Warp { undefined, frames, .. } = &self.warp;
+        let Warp { undefined, frames, .. } = &*self.warp;
         let live = |frame: u32, reg: Reg| {
             let Some(function) = frames.get(frame as usize).map(|frame| frame.function) else { return 0 };
             let code = &launch.code.functions[function as usize];
