@@ -328,9 +328,12 @@ impl<'a> Machine<'a> {
             self.registers.base = frame.base;
             function = frame.function;
             let native = self.native_code(function);
+            // An instruction at which it has waited, or that is followed, is the interpreter's.
+            let mut is_interpreted = path.resume.is_some();
             loop {
                 if self.fuel == 0 && self.held != 0 {
                     self.follow(pc);
+                    is_interpreted = true;
                 } else if self.fuel == 0 {
                     self.warp.paths[self.warp.current].pc = pc;
                     self.next_path();
@@ -339,6 +342,7 @@ impl<'a> Machine<'a> {
                 // What native code has left is the interpreter's.
                 if let Some(native) = native
                     && self.held == 0
+                    && !is_interpreted
                     && let Some(entry) = native.entry(pc)
                     && entry.need <= self.fuel
                 {
@@ -347,6 +351,7 @@ impl<'a> Machine<'a> {
                         continue;
                     }
                 }
+                is_interpreted = false;
                 let inst = &insts[pc as usize];
                 let mask = if inst.guard == UNGUARDED {
                     active

@@ -2,7 +2,8 @@
 
 use crate::decode::Code;
 use crate::machine::{Counts, LANES};
-use crate::num::float::NAN_F32;
+use crate::num::float::{LARGER, NAN_F32};
+use crate::num::half::NAN_HALF;
 
 /// An access has read global memory, has written some, has written anything.
 pub(super) const READ: u32 = 1;
@@ -47,12 +48,22 @@ pub(super) struct Frame {
     pub(super) flags: u32,
     /// Lanes that executed instructions under guards, less those of the path.
     pub(super) corrected: i64,
-    /// Constants.
+    /// Constants: the NaNs that results are, bits of numbers, the smallest normal number times the square of 2^32.
     pub(super) nan: u32,
+    pub(super) nan_half: u32,
     pub(super) half: u32,
+    pub(super) all: u32,
+    pub(super) lane: u32,
+    pub(super) sign: u32,
+    pub(super) exponent: u32,
+    pub(super) magnitude: u32,
+    pub(super) larger: f32,
+    pub(super) tiny: f32,
+    pub(super) one: f32,
     pub(super) low: [u32; 5],
     pub(super) steps4: [u32; LANES / 2],
     pub(super) steps8: [u32; LANES / 2],
+    pub(super) numbers: [u32; LANES],
 }
 
 /// What a host thread keeps for native code.
@@ -85,10 +96,20 @@ impl State {
             flags: 0,
             corrected: 0,
             nan: NAN_F32,
+            nan_half: NAN_HALF.into(),
             half: 0xffff,
+            all: u32::MAX,
+            lane: LANES as u32 - 1,
+            sign: 1 << 31,
+            exponent: f32::INFINITY.to_bits(),
+            magnitude: u32::MAX >> 1,
+            larger: LARGER,
+            tiny: f32::MIN_POSITIVE * LARGER * LARGER,
+            one: 1.0,
             low: [0, 1, 3, 7, 15],
             steps4: std::array::from_fn(|lane| 4 * lane as u32),
             steps8: std::array::from_fn(|lane| 8 * lane as u32),
+            numbers: std::array::from_fn(|lane| lane as u32),
         };
         State {
             frame: Box::new(frame),

@@ -68,10 +68,12 @@ pub(crate) struct Entry {
     pub(super) at: u32,
     /// Fuel for the rest of the segment.
     pub(crate) need: u32,
+    /// It is an access that native code does, which writes or does not.
+    pub(super) access: Option<bool>,
 }
 
 impl Entry {
-    pub(super) const NONE: Entry = Entry { at: u32::MAX, need: 0 };
+    pub(super) const NONE: Entry = Entry { at: u32::MAX, need: 0, access: None };
 }
 
 /// A function in native code.
@@ -81,8 +83,6 @@ pub(crate) struct Compiled {
     pub(super) first: u32,
     /// By instruction.
     pub(super) entries: Box<[Entry]>,
-    /// The accesses, in order, and whether they write.
-    pub(super) accesses: Box<[(u32, bool)]>,
     #[cfg(target_arch = "x86_64")]
     pub(super) page: Page,
 }
@@ -96,9 +96,9 @@ impl Compiled {
     }
 
     /// Whether an instruction is an access that native code does, and writes.
+    #[inline(always)]
     pub(super) fn access(&self, pc: u32) -> Option<bool> {
-        let at = self.accesses.binary_search_by_key(&pc, |access| access.0).ok()?;
-        Some(self.accesses[at].1)
+        self.entries.get(pc.wrapping_sub(self.first) as usize)?.access
     }
 }
 

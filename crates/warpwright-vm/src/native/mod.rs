@@ -43,7 +43,8 @@ mod x86;
 pub(crate) use frame::{Cache, State};
 pub(crate) use functions::{Compiled, Functions, Variant};
 pub(crate) use operation::{
-    Arithmetic, Binary, Lane, Logic, Operation, Relation, binary, compare, mul_high, not, unless, wide,
+    Arithmetic, Binary, Lane, Logic, Modifiers, Operation, Relation, binary, compare, directed, mul_high,
+    nearest, not, unless, wide,
 };
 
 use std::fmt;

@@ -2,6 +2,9 @@
 //!
 //! A handler says beside its lane operation which of these it is; one that says nothing is left to the interpreter.
 
+use crate::num::exact::Direction;
+use warpwright_ptx::op::warp::ShuffleMode;
+
 /// The values that the lanes of a row hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lane {
@@ -54,6 +57,17 @@ pub(crate) enum Arithmetic {
     MulAdd,
 }
 
+/// How results of arithmetic are made from exact ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Modifiers {
+    /// To the nearest number, towards zero, up or down.
+    pub(super) direction: Direction,
+    /// Subnormal numbers count as zeros, and results become them.
+    pub(super) ftz: bool,
+    /// The result is limited to 0 and 1.
+    pub(super) sat: bool,
+}
+
 /// A relation between numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
@@ -80,7 +94,7 @@ pub(crate) enum Logic {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Binary(Binary, Lane),
-    Arithmetic(Arithmetic),
+    Arithmetic(Arithmetic, Modifiers),
     /// The product of twice the width; `true`: plus `c`.
     Wide(Lane, bool),
     /// The high half of the product of words.
@@ -109,8 +123,14 @@ pub(crate) enum Operation {
     ToFloat(Lane),
     /// The number whose upper half this is.
     FromBf16,
-    /// The number with the other sign.
+    /// To and from half precision.
+    FromF16,
+    ToF16,
+    /// The number with the other sign, or without one.
     Negate,
+    Absolute,
+    /// The number, limited to 0 and 1.
+    Saturate,
     /// The lesser or larger number; `nan`: NaN if one is, not if both are.
     Extremum {
         max: bool,
@@ -121,6 +141,9 @@ pub(crate) enum Operation {
     /// A comparison into the predicates `d` and `x`: see [`compare`](crate::op::compare).
     Compare(Relation, Lane),
     Predicates(Logic),
+    /// Lanes read `a` of others, as `b` and `c` say, into `d`. The lower half of the constant is the row of the lanes that
+    /// take part, the upper half that of a predicate: whether there is such a lane.
+    Shuffle(ShuffleMode),
     CopyPredicate,
     /// To the instruction `x`.
     Branch,
@@ -135,6 +158,27 @@ pub(crate) enum Operation {
 /// An operation without a modifier that changes it.
 pub(crate) const fn unless(modified: bool, operation: Operation) -> Option<Operation> {
     if modified { None } else { Some(operation) }
+}
+
+/// Arithmetic on `f32` to the nearest number.
+pub(crate) const fn nearest(of: Arithmetic, ftz: bool, sat: bool) -> Option<Operation> {
+    directed(of, Direction::Nearest, ftz, sat)
+}
+
+/// Arithmetic on `f32` in a direction.
+pub(crate) const fn directed(
+    of: Arithmetic,
+    direction: Direction,
+    ftz: bool,
+    sat: bool,
+) -> Option<Operation> {
+    match direction {
+        Direction::Zero | Direction::Up | Direction::Down if ftz => None,
+        Direction::Nearest | Direction::Zero | Direction::Up | Direction::Down => {
+            Some(Operation::Arithmetic(of, Modifiers { direction, ftz, sat }))
+        }
+        _ => None,
+    }
 }
 
 /// A binary operation on integers of up to 64 bits.

@@ -63,7 +63,7 @@ pub fn saturate_f64(x: f64) -> f64 {
 }
 
 /// A power of two: a product that may be subnormal is normal after both factors are multiplied by it.
-const LARGER: f32 = (1u64 << 32) as f32;
+pub const LARGER: f32 = (1u64 << 32) as f32;
 
 /// `x`, or a zero of its sign if `larger`, which is the same result multiplied by the square of [`LARGER`] before it
 /// was rounded, is that of a subnormal number. Where `larger` is infinite or NaN because a factor of it is too large,

@@ -5,8 +5,9 @@
 //! ([`Warp::brought`](crate::machine::Warp)) until all have arrived.
 
 use super::control::{row64, words64};
-use crate::decode::{Decoder, Rows, immediate};
-use crate::machine::{FULL, LANES, LanesOf, Machine, Row32, Row64, Step, lanewise};
+use crate::decode::{Decoder, Rows};
+use crate::machine::{FULL, LANES, LanesOf, Machine, NONE, Row32, Row64, Step, lanewise};
+use crate::native::Operation;
 use crate::num::extremum::Extremum;
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::family::Warp as Op;
@@ -85,6 +86,11 @@ impl MaskRow {
         MaskRow(mask.map(|mask| d.src32(mask, Type::B32)))
     }
 
+    /// Whether every lane names all.
+    fn is_all(self, m: &Machine<'_>) -> bool {
+        self.0.is_none_or(|row| m.registers.row32(row).iter().fold(FULL, |all, lanes| all & lanes) == FULL)
+    }
+
     /// Waits for the lanes that are named. `read` gives what the lanes bring.
     fn gather(
         self,
@@ -136,32 +142,36 @@ fn shuffle(
     (a, b, c): (&Src, &Src, &Src),
     mask: Option<&Src>,
 ) {
-    let known = Known::of(mode, b, c, mask);
     let mask = MaskRow::decode(d, mask);
     let data = a.clone();
     let [a, b, c] = [a, b, c].map(|src| d.src32(src, Type::B32));
     let to_value = to.first.map(|reg| d.row(reg));
     let to_valid = to.second.flatten().map(|reg| d.row(reg));
     let level = d.level;
-    d.emit_fallible(move |m| {
-        if let Some(known) = known.filter(|_| m.is_whole() && m.warp.undefined.is_empty()) {
-            let values = m.registers.row32(a);
-            let out = level.run(
+    let imm = u64::from(mask.0.unwrap_or(NONE)) | u64::from(to_valid.unwrap_or(NONE)) << 32;
+    let rows = Rows { d: to_value.unwrap_or(NONE), a, b, c, imm, ..Rows::default() };
+    d.emit_carrying(rows, move |m, _| {
+        if m.is_whole() && m.warp.undefined.is_empty() && mask.is_all(m) {
+            let [values, b, c] = [a, b, c].map(|row| m.registers.row32(row));
+            let (out, valid) = level.run(
                 #[inline(always)]
-                || known.exchange(values),
+                || exchange_all(mode, values, b, c),
             );
             if let Some(row) = to_value {
                 m.registers.set32(row, &out, FULL);
             }
             if let Some(row) = to_valid {
-                m.registers.set_predicate(row, known.valid, FULL);
+                m.registers.set_predicate(row, valid, FULL);
             }
-            return Ok(());
+            return Step::Next;
         }
         // What is undefined of a value travels above it.
         let undefined = if m.warp.undefined.is_empty() { [0; LANES] } else { m.give(&data) };
         let read = |m: &Machine<'_>| row64([*m.registers.row32(a), undefined]);
-        let party = mask.gather(m, Kind::Shuffle(mode), read)?;
+        let party = match mask.gather(m, Kind::Shuffle(mode), read) {
+            Ok(party) => party,
+            Err(step) => return step,
+        };
         let (b, c) = (m.registers.row32(b), m.registers.row32(c));
         let Shuffled { mut out, valid, from, absent } = level.run(
             #[inline(always)]
@@ -184,42 +194,21 @@ fn shuffle(
             let [_, undefined] = words64(&party.values);
             m.shuffled(to, &from, &undefined, (reported, party.present));
         }
-        Ok(())
+        Step::Next
     });
+    d.is_native(Operation::Shuffle(mode));
 }
 
-/// A shuffle of all lanes whose sources are known.
-#[derive(Clone, Copy)]
-struct Known {
-    from: Row32,
-    /// The lanes whose source is in range.
-    valid: u32,
-}
-
-impl Known {
-    fn of(mode: ShuffleMode, b: &Src, c: &Src, mask: Option<&Src>) -> Option<Known> {
-        let constant = |src: &Src| match src {
-            Src::Imm(imm) => Some(immediate(*imm, Type::B32) as u32),
-            _ => None,
-        };
-        let (b, c) = (constant(b)?, constant(c)?);
-        // Without a mask the lanes that are there are meant.
-        if mask.is_some_and(|mask| constant(mask) != Some(FULL)) {
-            return None;
-        }
-        let sources: [(u32, bool); LANES] = std::array::from_fn(|lane| source(mode, lane as u32, b, c));
-        let valid = (0..LANES).fold(0, |all, lane| all | u32::from(sources[lane].1) << lane);
-        Some(Known { from: sources.map(|(from, _)| from & 31), valid })
+/// A shuffle of all lanes, and the lanes whose source is in range.
+#[inline(always)]
+fn exchange_all(mode: ShuffleMode, values: &Row32, b: &Row32, c: &Row32) -> (Row32, u32) {
+    let (mut out, mut valid) = ([0; LANES], [0; LANES]);
+    for lane in 0..LANES {
+        let (from, is_valid) = source(mode, lane as u32, b[lane], c[lane]);
+        out[lane] = values[from as usize % LANES];
+        valid[lane] = u32::from(is_valid) << lane;
     }
-
-    #[inline(always)]
-    fn exchange(&self, values: &Row32) -> Row32 {
-        let mut out = [0; LANES];
-        for lane in 0..LANES {
-            out[lane] = values[self.from[lane] as usize % LANES];
-        }
-        out
-    }
+    (out, valid.iter().fold(0, |all, bit| all | bit))
 }
 
 /// What a shuffle gives.

@@ -4,7 +4,6 @@
 use super::{Compiler, Frame, Result, at};
 use crate::machine::Inst;
 use crate::memory::{Element, MemoryOp, SpaceKind};
-use crate::native::Lane;
 use crate::native::frame::{Cache, OUTWARD, PROGRESS, READ};
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
@@ -49,13 +48,13 @@ impl Compiler<'_> {
         if op.address.wide {
             self.a.vpbroadcastq(zmm20, qword_ptr(start))?;
             for (strip, into) in (0..).zip([zmm21, zmm22, zmm23, zmm24]) {
-                self.load(into, Lane::U64, op.address.row, strip)?;
+                let row = self.raw(true, op.address.row, strip)?;
                 match self.masked {
                     true => {
                         self.a.kshiftrd(k5, k6, 8 * strip as u32)?;
-                        self.a.vpsubq(into.k5().z(), into, zmm20)?;
+                        self.a.vpsubq(into.k5().z(), row, zmm20)?;
                     }
-                    false => self.a.vpsubq(into, into, zmm20)?,
+                    false => self.a.vpsubq(into, row, zmm20)?,
                 }
             }
             let a = &mut self.a;
@@ -72,11 +71,11 @@ impl Compiler<'_> {
         } else {
             self.a.vpbroadcastd(zmm20, dword_ptr(start))?;
             for (strip, into) in (0..).zip(HALVES) {
-                self.load(into, Lane::U32, op.address.row, strip)?;
+                let row = self.raw(false, op.address.row, strip)?;
                 match (self.masked, strip) {
-                    (false, _) => self.a.vpsubd(into, into, zmm20)?,
-                    (_, 0) => self.a.vpsubd(into.k6().z(), into, zmm20)?,
-                    _ => self.a.vpsubd(into.k7().z(), into, zmm20)?,
+                    (false, _) => self.a.vpsubd(into, row, zmm20)?,
+                    (_, 0) => self.a.vpsubd(into.k6().z(), row, zmm20)?,
+                    _ => self.a.vpsubd(into.k7().z(), row, zmm20)?,
                 }
             }
             self.a.vpmaxud(zmm25, zmm2, zmm3)?;
@@ -140,6 +139,7 @@ impl Compiler<'_> {
             return self.put32(row, half);
         }
         let is_single = op.elements.len() == 1 && !self.masked;
+        let value = if write { self.raw(false, row, half)? } else { zmm0 };
         let (mut scattered, mut same, mut done) =
             (self.a.create_label(), self.a.create_label(), self.a.create_label());
         if !self.masked {
@@ -152,12 +152,9 @@ impl Compiler<'_> {
             self.a.kortestw(k1, k1)?;
             self.a.jnc(if write { scattered } else { same })?;
             self.a.vmovd(eax, if half == 0 { xmm2 } else { xmm3 })?;
-            if write {
-                self.load(zmm0, Lane::U32, row, half)?;
-                self.a.vmovdqu32(zmmword_ptr(rdx + rax), zmm0)?;
-            } else {
-                self.a.vmovdqu32(zmm0, zmmword_ptr(rdx + rax))?;
-                self.put32(row, half)?;
+            match write {
+                true => self.a.vmovdqu32(zmmword_ptr(rdx + rax), value)?,
+                false => self.a.vmovdqu32(zmm0, zmmword_ptr(rdx + rax))?,
             }
             self.a.jmp(done)?;
         }
@@ -170,7 +167,6 @@ impl Compiler<'_> {
                 self.a.jnc(scattered)?;
                 self.a.vmovd(eax, if half == 0 { xmm2 } else { xmm3 })?;
                 self.a.vpbroadcastd(zmm0, dword_ptr(rdx + rax + add))?;
-                self.put32(row, half)?;
                 self.a.jmp(done)?;
             }
         }
@@ -178,20 +174,26 @@ impl Compiler<'_> {
         self.a.zero_bytes()?;
         self.sixteen(half)?;
         if write {
-            self.load(zmm0, Lane::U32, row, half)?;
-            self.a.vpscatterdd(dword_ptr(rdx + from + add).k1(), zmm0)?;
+            self.a.vpscatterdd(dword_ptr(rdx + from + add).k1(), value)?;
         } else {
             self.a.vpxord(zmm0, zmm0, zmm0)?;
             self.a.vpgatherdd(zmm0.k1(), dword_ptr(rdx + from + add))?;
-            self.put32(row, half)?;
         }
         self.a.set_label(&mut done)?;
-        self.a.zero_bytes()
+        self.a.zero_bytes()?;
+        if write { Ok(()) } else { self.put32(row, half) }
     }
 
     /// The same of a row of 64 bits, of elements of four or eight bytes.
     fn pairs(&mut self, op: &MemoryOp, row: u32, half: i32, add: i32, write: bool) -> Result<()> {
         let from = HALVES[half as usize];
+        // What is stored, or what is loaded.
+        let mut values = [zmm20, zmm21];
+        if write {
+            for (strip, value) in (2 * half..).zip(&mut values) {
+                *value = self.raw(true, row, strip)?;
+            }
+        }
         let (mut scattered, mut done) = (self.a.create_label(), self.a.create_label());
         if op.elements.len() == 1 && !self.masked {
             self.a.vpbroadcastd(zmm25, if half == 0 { xmm2 } else { xmm3 })?;
@@ -201,29 +203,14 @@ impl Compiler<'_> {
             self.a.kortestw(k1, k1)?;
             self.a.jnc(scattered)?;
             self.a.vmovd(eax, if half == 0 { xmm2 } else { xmm3 })?;
-            for strip in 0..2 {
+            for (strip, value) in (0..).zip(values) {
                 let there = rdx + rax + op.bytes as i32 * 8 * strip;
-                let strip = 2 * half + strip;
                 match (write, op.bytes) {
-                    (true, 8) => {
-                        self.load(zmm0, Lane::U64, row, strip)?;
-                        self.a.vmovdqu64(zmmword_ptr(there), zmm0)?;
-                    }
-                    (true, _) => {
-                        self.load(zmm0, Lane::U64, row, strip)?;
-                        self.a.vpmovqd(ymmword_ptr(there), zmm0)?;
-                    }
-                    (_, 8) => {
-                        self.a.vmovdqu64(zmm0, zmmword_ptr(there))?;
-                        self.put64(row, strip)?;
-                    }
-                    _ => {
-                        match op.signed {
-                            true => self.a.vpmovsxdq(zmm0, ymmword_ptr(there))?,
-                            false => self.a.vpmovzxdq(zmm0, ymmword_ptr(there))?,
-                        }
-                        self.put64(row, strip)?;
-                    }
+                    (true, 8) => self.a.vmovdqu64(zmmword_ptr(there), value)?,
+                    (true, _) => self.a.vpmovqd(ymmword_ptr(there), value)?,
+                    (_, 8) => self.a.vmovdqu64(value, zmmword_ptr(there))?,
+                    _ if op.signed => self.a.vpmovsxdq(value, ymmword_ptr(there))?,
+                    _ => self.a.vpmovzxdq(value, ymmword_ptr(there))?,
                 }
             }
             self.a.jmp(done)?;
@@ -231,45 +218,45 @@ impl Compiler<'_> {
         self.a.set_label(&mut scattered)?;
         self.a.zero_bytes()?;
         self.a.vextracti64x4(ymm5, from, 1)?;
-        for strip in 0..2 {
+        for (strip, value) in (0..).zip(values) {
             let lanes = match (strip, half) {
                 (1, _) => ymm5,
                 (_, 0) => ymm2,
                 _ => ymm3,
             };
-            let strip = 2 * half + strip;
             match self.masked {
-                true => self.a.kshiftrd(k1, k6, 8 * strip as u32)?,
+                true => self.a.kshiftrd(k1, k6, 8 * (2 * half + strip) as u32)?,
                 false => self.a.kxnorw(k1, k1, k1)?,
             }
             match (write, op.bytes) {
-                (true, 8) => {
-                    self.load(zmm0, Lane::U64, row, strip)?;
-                    self.a.vpscatterdq(qword_ptr(rdx + lanes + add).k1(), zmm0)?;
-                }
+                (true, 8) => self.a.vpscatterdq(qword_ptr(rdx + lanes + add).k1(), value)?,
                 (true, _) => {
-                    self.load(zmm0, Lane::U64, row, strip)?;
-                    self.a.vpmovqd(ymm0, zmm0)?;
+                    self.a.vpmovqd(ymm0, value)?;
                     self.a.vpscatterdd(dword_ptr(rdx + lanes + add).k1(), ymm0)?;
                 }
                 (_, 8) => {
-                    self.a.vpxorq(zmm0, zmm0, zmm0)?;
-                    self.a.vpgatherdq(zmm0.k1(), qword_ptr(rdx + lanes + add))?;
-                    self.put64(row, strip)?;
+                    self.a.vpxorq(value, value, value)?;
+                    self.a.vpgatherdq(value.k1(), qword_ptr(rdx + lanes + add))?;
                 }
                 _ => {
                     self.a.vpxorq(zmm0, zmm0, zmm0)?;
                     self.a.vpgatherdd(ymm0.k1(), dword_ptr(rdx + lanes + add))?;
                     match op.signed {
-                        true => self.a.vpmovsxdq(zmm0, ymm0)?,
-                        false => self.a.vpmovzxdq(zmm0, ymm0)?,
+                        true => self.a.vpmovsxdq(value, ymm0)?,
+                        false => self.a.vpmovzxdq(value, ymm0)?,
                     }
-                    self.put64(row, strip)?;
                 }
             }
         }
         self.a.set_label(&mut done)?;
-        self.a.zero_bytes()
+        self.a.zero_bytes()?;
+        if !write {
+            for (strip, value) in (2 * half..).zip(values) {
+                self.a.vmovdqa64(zmm0, value)?;
+                self.put64(row, strip)?;
+            }
+        }
+        Ok(())
     }
 
     /// `k1` = the lanes of a half, which a gather or scatter takes.

@@ -8,11 +8,12 @@
 //! | `ebp` | fuel |
 //! | `ecx`, then `k6` and `k7` | the lanes of an instruction, where they are not all: those of the lower and the upper half |
 //!
-//! A row is worked on in strips of a vector register. Results for some lanes are blended with what the row holds, and
-//! stored whole: a row is the warp's own, and a store under a mask would not be forwarded to the loads behind it. Memory is
-//! never written so.
+//! A row is worked on in strips of a vector register, which [hold](held) them until they are needed for others. Results for
+//! some lanes are blended with what the row holds, and stored whole: a row is the warp's own, and a store under a mask would
+//! not be forwarded to the loads behind it. Memory is never written so.
 
 mod access;
+mod held;
 mod operation;
 
 use super::Operation;
@@ -22,6 +23,7 @@ use super::page::Page;
 use crate::decode::Code;
 use crate::machine::{Counts, Inst, UNGUARDED};
 use access::is_plain;
+use held::{Held, Strip};
 use iced_x86::code_asm::*;
 use iced_x86::{BlockEncoderOptions, IcedError};
 use std::mem::offset_of;
@@ -50,6 +52,8 @@ pub(super) fn compile(code: &Code, number: u32, variant: Variant) -> Option<Comp
                 let write = operation == Operation::Store;
                 variant.memory && is_plain(&code.memory[code.insts[pc as usize].x as usize], write)
             }
+            // Lanes that are not there are the interpreter's.
+            Operation::Shuffle(_) => variant.full && code.insts[pc as usize].guard == UNGUARDED,
             _ => true,
         };
         operations[(pc - first) as usize] = known.then_some(operation);
@@ -71,6 +75,8 @@ enum Stub {
     Exit { label: CodeLabel, pc: u32, refund: u32, counted: bool },
     /// Not all lanes of the path execute the instruction: they are counted, and if there are none, it is skipped.
     Some { label: CodeLabel, pc: u32, back: CodeLabel, skip: CodeLabel },
+    /// From the interpreter to a place where registers hold strips.
+    Entry { index: usize, to: CodeLabel, held: Vec<(AsmRegisterZmm, Strip)> },
 }
 
 struct Compiler<'a> {
@@ -80,7 +86,7 @@ struct Compiler<'a> {
     operations: Vec<Option<Operation>>,
     variant: Variant,
     /// By instruction: where it is entered from the interpreter, and where a segment begins that checks its fuel.
-    places: Vec<CodeLabel>,
+    places: Vec<Option<CodeLabel>>,
     begins: Vec<Option<CodeLabel>>,
     /// Fuel from an instruction to the end of its segment.
     needs: Vec<u32>,
@@ -88,6 +94,7 @@ struct Compiler<'a> {
     leave: CodeLabel,
     /// The instruction has some lanes only, which are in `k6` and `k7`.
     masked: bool,
+    held: Held,
 }
 
 fn at(offset: usize) -> AsmMemoryOperand {
@@ -102,11 +109,6 @@ fn row64(row: u32, strip: i32) -> AsmMemoryOperand {
     r13 + (row as i32 * ROW64 + 64 * strip)
 }
 
-/// Eight lanes of a row of 32 bits.
-fn row32_eight(row: u32, strip: i32) -> AsmMemoryOperand {
-    r12 + (row as i32 * ROW32 + 32 * strip)
-}
-
 fn pred(row: u32) -> AsmMemoryOperand {
     dword_ptr(r14 + 4 * row as i32)
 }
@@ -119,11 +121,10 @@ fn entered(pc: u32) -> (AsmMemoryOperand, AsmMemoryOperand) {
 impl<'a> Compiler<'a> {
     fn new(code: &'a Code, first: u32, operations: Vec<Option<Operation>>, variant: Variant) -> Result<Self> {
         let mut a = CodeAssembler::new(64)?;
-        let places = operations.iter().map(|_| a.create_label()).collect();
         let leave = a.create_label();
         let count = operations.len();
         let stubs = Vec::new();
-        let (begins, needs) = (vec![None; count], vec![0; count]);
+        let (begins, places, needs) = (vec![None; count], vec![None; count], vec![0; count]);
         Ok(Compiler {
             a,
             code,
@@ -136,6 +137,7 @@ impl<'a> Compiler<'a> {
             stubs,
             leave,
             masked: false,
+            held: Held::default(),
         })
     }
 
@@ -184,11 +186,9 @@ impl<'a> Compiler<'a> {
                 self.a.cmp(ebp, self.needs[index])?;
                 self.a.jb(exit)?;
                 self.a.sub(ebp, self.needs[index])?;
+                self.held.clear();
             }
-            let mut place = self.places[index];
-            self.a.set_label(&mut place)?;
-            self.places[index] = place;
-            self.a.zero_bytes()?;
+            self.place(index)?;
             self.instruction(index, operation)?;
             if self.needs[index] == 1 {
                 let next = self.target(index + 1);
@@ -199,6 +199,25 @@ impl<'a> Compiler<'a> {
             }
         }
         self.stubs()
+    }
+
+    /// The interpreter comes back at the beginning of a segment, and behind what it may have been asked to do.
+    fn place(&mut self, index: usize) -> Result<()> {
+        use Operation::{Load, ReconvergencePoint, Shuffle, Store};
+        let before = index.checked_sub(1).and_then(|before| self.operations[before]);
+        let asked = matches!(before, Some(Load | Store | Shuffle(_) | ReconvergencePoint));
+        if self.begins[index].is_none() && !asked {
+            return Ok(());
+        }
+        let mut place = self.a.create_label();
+        self.a.set_label(&mut place)?;
+        self.a.zero_bytes()?;
+        let held: Vec<_> = self.held.all().collect();
+        match held.is_empty() {
+            true => self.places[index] = Some(place),
+            false => self.stubs.push(Stub::Entry { index, to: place, held }),
+        }
+        Ok(())
     }
 
     /// Where control goes for an instruction: its segment, or the interpreter.
@@ -278,6 +297,15 @@ impl<'a> Compiler<'a> {
                     a.add(next_warps, 1)?;
                     a.jmp(skip)?;
                 }
+                Stub::Entry { index, to, held } => {
+                    let mut label = self.a.create_label();
+                    self.a.set_label(&mut label)?;
+                    self.places[index] = Some(label);
+                    for (register, strip) in held {
+                        self.fetch(register, strip)?;
+                    }
+                    self.a.jmp(to)?;
+                }
             }
         }
         Ok(())
@@ -302,19 +330,19 @@ impl<'a> Compiler<'a> {
         let Some(page) = Page::new(&assembled.inner.code_buffer) else { return Ok(None) };
         let mut entries = Vec::with_capacity(self.operations.len());
         for (index, operation) in self.operations.iter().enumerate() {
-            entries.push(match operation {
-                Some(_) => {
-                    Entry { at: assembled.label_ip(&self.places[index])? as u32, need: self.needs[index] }
+            let access = match operation {
+                Some(Operation::Load) => Some(false),
+                Some(Operation::Store) => Some(true),
+                _ => None,
+            };
+            entries.push(match &self.places[index] {
+                Some(place) => {
+                    Entry { at: assembled.label_ip(place)? as u32, need: self.needs[index], access }
                 }
-                None => Entry::NONE,
+                None => Entry { access, ..Entry::NONE },
             });
         }
-        let accesses = (self.first..).zip(&self.operations).filter_map(|(pc, operation)| match operation {
-            Some(Operation::Load) => Some((pc, false)),
-            Some(Operation::Store) => Some((pc, true)),
-            _ => None,
-        });
-        Ok(Some(Compiled { first: self.first, entries: entries.into(), accesses: accesses.collect(), page }))
+        Ok(Some(Compiled { first: self.first, entries: entries.into(), page }))
     }
 
     /// `ecx` = the lanes of the path for which a guard holds: equal, if that is all of them.
@@ -360,7 +388,9 @@ impl<'a> Compiler<'a> {
             self.a.kmovd(k6, ecx)?;
             self.a.kshiftrd(k7, k6, 16)?;
         }
+        self.held.skipped = skip.is_some();
         self.operation(index, inst, operation)?;
+        self.held.skipped = false;
         if let Some(mut skip) = skip {
             self.a.set_label(&mut skip)?;
             self.a.zero_bytes()?;

@@ -1,53 +1,68 @@
 //! What each operation becomes.
 
-use super::{Compiler, Frame, Result, at, pred, row32, row32_eight, row64};
+use super::{Compiler, Frame, Result, at, pred};
 use crate::machine::{Inst, NONE};
-use crate::native::{Arithmetic, Binary, Lane, Logic, Operation, Relation};
+use crate::native::{Arithmetic, Binary, Lane, Logic, Modifiers, Operation, Relation};
+use crate::num::exact::Direction;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
+use warpwright_ptx::op::warp::ShuffleMode;
+
+/// An instruction for words, or the same for 64 bits.
+macro_rules! of_width {
+    ($compiler:expr, $wide:expr, $narrow:ident | $long:ident ($($operand:expr),*)) => {
+        if $wide { $compiler.a.$long($($operand),*)? } else { $compiler.a.$narrow($($operand),*)? }
+    };
+}
+
+/// A constant of the frame, in all lanes.
+macro_rules! constant {
+    ($name:ident) => {
+        dword_bcst(at(offset_of!(Frame, $name)))
+    };
+}
 
 impl Compiler<'_> {
     pub(super) fn operation(&mut self, index: usize, inst: &Inst, operation: Operation) -> Result<()> {
         match operation {
-            Operation::Arithmetic(arithmetic) => self.floats(inst, arithmetic),
-            Operation::Binary(binary, lane) if lane.is_wide() => self.binary64(inst, binary, lane),
-            Operation::Binary(binary, lane) => self.binary32(inst, binary, lane),
+            Operation::Arithmetic(arithmetic, modifiers) => self.floats(inst, arithmetic, modifiers),
+            Operation::Binary(binary, lane) => self.binary(inst, binary, lane),
             Operation::Wide(lane, adds) => self.wide(inst, lane, adds),
             Operation::MulHigh(lane) => {
                 for strip in 0..2 {
-                    for (part, into) in [(0, ymm0), (1, ymm1)] {
+                    for (part, into) in [(0, ymm1), (1, ymm2)] {
                         self.product(inst, lane, 2 * strip + part)?;
                         self.a.vpsrlq(zmm4, zmm4, 32)?;
                         self.a.vpmovqd(into, zmm4)?;
                     }
-                    self.a.vinserti64x4(zmm0, zmm0, ymm1, 1)?;
+                    self.a.vinserti64x4(zmm0, zmm1, ymm2, 1)?;
                     self.put32(inst.d, strip)?;
                 }
                 Ok(())
             }
             Operation::Not(lane) => {
-                self.a.vpternlogd(zmm5, zmm5, zmm5, 0xff)?;
-                for strip in self.strips(lane) {
-                    match lane.is_wide() {
-                        true => self.a.vpxorq(zmm0, zmm5, zmmword_ptr(row64(inst.a, strip)))?,
-                        false => self.a.vpxord(zmm0, zmm5, zmmword_ptr(row32(inst.a, strip)))?,
-                    }
+                for strip in strips(lane) {
+                    let a = self.raw(lane.is_wide(), inst.a, strip)?;
+                    self.a.vpternlogd(zmm0, a, a, 0x55)?;
                     self.put(lane, inst.d, strip)?;
                 }
                 Ok(())
             }
             Operation::Copy(lane) => {
-                for strip in self.strips(lane) {
-                    self.load(zmm0, lane, inst.a, strip)?;
+                for strip in strips(lane) {
+                    let a = self.raw(lane.is_wide(), inst.a, strip)?;
+                    self.a.vmovdqa64(zmm0, a)?;
                     self.put(lane, inst.d, strip)?;
                 }
                 Ok(())
             }
             Operation::Lop3 => {
                 for strip in 0..2 {
-                    self.load(zmm0, Lane::U32, inst.a, strip)?;
-                    self.load(zmm1, Lane::U32, inst.b, strip)?;
-                    self.a.vpternlogd(zmm0, zmm1, zmmword_ptr(row32(inst.c, strip)), inst.imm as u32)?;
+                    let a = self.raw(false, inst.a, strip)?;
+                    let b = self.raw(false, inst.b, strip)?;
+                    let c = self.raw(false, inst.c, strip)?;
+                    self.a.vmovdqa64(zmm0, a)?;
+                    self.a.vpternlogd(zmm0, b, c, inst.imm as u32)?;
                     self.put32(inst.d, strip)?;
                 }
                 Ok(())
@@ -55,92 +70,79 @@ impl Compiler<'_> {
             Operation::Select(lane) => {
                 self.predicate(eax, inst.c)?;
                 self.a.kmovd(k1, eax)?;
-                for strip in self.strips(lane) {
-                    self.load(zmm0, lane, inst.b, strip)?;
-                    match lane.is_wide() {
-                        true => self.a.vmovdqu64(zmm0.k1(), zmmword_ptr(row64(inst.a, strip)))?,
-                        false => self.a.vmovdqu32(zmm0.k1(), zmmword_ptr(row32(inst.a, strip)))?,
-                    }
+                for strip in strips(lane) {
+                    let a = self.raw(lane.is_wide(), inst.a, strip)?;
+                    let b = self.raw(lane.is_wide(), inst.b, strip)?;
+                    of_width!(self, lane.is_wide(), vpblendmd | vpblendmq(zmm0.k1(), b, a));
                     self.a.kshiftrd(k1, k1, if lane.is_wide() { 8 } else { 16 })?;
                     self.put(lane, inst.d, strip)?;
                 }
                 Ok(())
             }
-            Operation::Extend { bits, signed, wide: false } => {
-                for strip in 0..2 {
-                    self.a.vpslld(zmm0, zmmword_ptr(row32(inst.a, strip)), 32 - bits)?;
-                    match signed {
-                        true => self.a.vpsrad(zmm0, zmm0, 32 - bits)?,
-                        false => self.a.vpsrld(zmm0, zmm0, 32 - bits)?,
-                    }
-                    self.put32(inst.d, strip)?;
-                }
-                Ok(())
-            }
-            Operation::Extend { bits, signed, wide: true } => {
-                for strip in 0..4 {
-                    self.extend(zmm0, if signed { Lane::S32 } else { Lane::U32 }, inst.a, strip)?;
+            Operation::Extend { bits, signed, wide } => {
+                for strip in strips(if wide { Lane::U64 } else { Lane::U32 }) {
+                    let a = match wide {
+                        true => {
+                            self.extend(zmm0, if signed { Lane::S32 } else { Lane::U32 }, inst.a, strip)?
+                        }
+                        false => self.raw(false, inst.a, strip)?,
+                    };
+                    let above = (if wide { 64 } else { 32 }) - bits;
                     if bits < 32 {
-                        self.a.vpsllq(zmm0, zmm0, 64 - bits)?;
+                        of_width!(self, wide, vpslld | vpsllq(zmm0, a, above));
                         match signed {
-                            true => self.a.vpsraq(zmm0, zmm0, 64 - bits)?,
-                            false => self.a.vpsrlq(zmm0, zmm0, 64 - bits)?,
+                            true => of_width!(self, wide, vpsrad | vpsraq(zmm0, zmm0, above)),
+                            false => of_width!(self, wide, vpsrld | vpsrlq(zmm0, zmm0, above)),
                         }
                     }
-                    self.put64(inst.d, strip)?;
+                    self.put(if wide { Lane::U64 } else { Lane::U32 }, inst.d, strip)?;
                 }
                 Ok(())
             }
             Operation::LowHalf => {
                 for strip in 0..2 {
-                    self.low_words(inst.a, strip)?;
+                    self.words_of(inst.a, strip, 0)?;
                     self.put32(inst.d, strip)?;
                 }
                 Ok(())
             }
             Operation::PackHalves => {
                 for strip in 0..2 {
-                    self.load(zmm0, Lane::U16, inst.a, strip)?;
-                    self.a.vpslld(zmm1, zmmword_ptr(row32(inst.b, strip)), 16)?;
-                    self.a.vpord(zmm0, zmm0, zmm1)?;
+                    let a = self.value(zmm0, Lane::U16, inst.a, strip)?;
+                    let b = self.raw(false, inst.b, strip)?;
+                    self.a.vpslld(zmm1, b, 16)?;
+                    self.a.vpord(zmm0, a, zmm1)?;
                     self.put32(inst.d, strip)?;
                 }
                 Ok(())
             }
             Operation::PackWords => {
                 for strip in 0..4 {
-                    self.extend(zmm0, Lane::U32, inst.a, strip)?;
-                    self.extend(zmm1, Lane::U32, inst.b, strip)?;
-                    self.a.vpsllq(zmm1, zmm1, 32)?;
-                    self.a.vporq(zmm0, zmm0, zmm1)?;
+                    let a = self.extend(zmm0, Lane::U32, inst.a, strip)?;
+                    let b = self.extend(zmm1, Lane::U32, inst.b, strip)?;
+                    self.a.vpsllq(zmm1, b, 32)?;
+                    self.a.vporq(zmm0, a, zmm1)?;
                     self.put64(inst.d, strip)?;
                 }
                 Ok(())
             }
             Operation::SplitPair => {
                 for strip in 0..2 {
-                    if inst.d != NONE {
-                        self.low_words(inst.a, strip)?;
-                        self.put32(inst.d, strip)?;
-                    }
-                    if inst.b != NONE {
-                        for (part, into) in [(0, ymm0), (1, ymm1)] {
-                            self.load(zmm2, Lane::U64, inst.a, 2 * strip + part)?;
-                            self.a.vpsrlq(zmm2, zmm2, 32)?;
-                            self.a.vpmovqd(into, zmm2)?;
+                    for (to, shift) in [(inst.d, 0), (inst.b, 32)] {
+                        if to != NONE {
+                            self.words_of(inst.a, strip, shift)?;
+                            self.put32(to, strip)?;
                         }
-                        self.a.vinserti64x4(zmm0, zmm0, ymm1, 1)?;
-                        self.put32(inst.b, strip)?;
                     }
                 }
                 Ok(())
             }
             Operation::ToFloat(lane) => {
                 for strip in 0..2 {
-                    self.load(zmm0, lane, inst.a, strip)?;
+                    let a = self.value(zmm0, lane, inst.a, strip)?;
                     match lane {
-                        Lane::S16 | Lane::S32 => self.a.vcvtdq2ps(zmm0, zmm0)?,
-                        _ => self.a.vcvtudq2ps(zmm0, zmm0)?,
+                        Lane::S16 | Lane::S32 => self.a.vcvtdq2ps(zmm0, a)?,
+                        _ => self.a.vcvtudq2ps(zmm0, a)?,
                     }
                     self.put32(inst.d, strip)?;
                 }
@@ -148,17 +150,56 @@ impl Compiler<'_> {
             }
             Operation::FromBf16 => {
                 for strip in 0..2 {
-                    self.a.vpslld(zmm0, zmmword_ptr(row32(inst.a, strip)), 16)?;
+                    let a = self.raw(false, inst.a, strip)?;
+                    self.a.vpslld(zmm0, a, 16)?;
+                    self.put32(inst.d, strip)?;
+                }
+                Ok(())
+            }
+            Operation::FromF16 => {
+                for strip in 0..2 {
+                    let a = self.raw(false, inst.a, strip)?;
+                    self.a.vpmovdw(ymm0, a)?;
+                    self.a.vcvtph2ps(zmm0, ymm0)?;
+                    self.canonical()?;
+                    self.put32(inst.d, strip)?;
+                }
+                Ok(())
+            }
+            Operation::ToF16 => {
+                for strip in 0..2 {
+                    let a = self.raw(false, inst.a, strip)?;
+                    self.a.vcvtps2ph(ymm1, a, 0)?;
+                    self.a.vpmovzxwd(zmm0, ymm1)?;
+                    self.a.vcmpps(k1, a, a, 3)?;
+                    self.a.vpbroadcastd(zmm0.k1(), dword_ptr(at(offset_of!(Frame, nan_half))))?;
                     self.put32(inst.d, strip)?;
                 }
                 Ok(())
             }
             Operation::Negate => {
                 for strip in 0..2 {
-                    self.a.vpternlogd(zmm1, zmm1, zmm1, 0xff)?;
-                    self.a.vpslld(zmm1, zmm1, 31)?;
-                    self.a.vpxord(zmm0, zmm1, zmmword_ptr(row32(inst.a, strip)))?;
+                    let a = self.raw(false, inst.a, strip)?;
+                    self.a.vpxord(zmm0, a, constant!(sign))?;
                     self.canonical()?;
+                    self.put32(inst.d, strip)?;
+                }
+                Ok(())
+            }
+            Operation::Absolute => {
+                for strip in 0..2 {
+                    let a = self.raw(false, inst.a, strip)?;
+                    self.a.vpandd(zmm0, a, constant!(magnitude))?;
+                    self.canonical()?;
+                    self.put32(inst.d, strip)?;
+                }
+                Ok(())
+            }
+            Operation::Saturate => {
+                for strip in 0..2 {
+                    let a = self.raw(false, inst.a, strip)?;
+                    self.a.vmovdqa64(zmm0, a)?;
+                    self.saturate()?;
                     self.put32(inst.d, strip)?;
                 }
                 Ok(())
@@ -166,6 +207,7 @@ impl Compiler<'_> {
             Operation::Extremum { max, nan } => self.extremum(inst, max, nan),
             Operation::Dp4a(signed) => self.dot_product(inst, signed),
             Operation::Compare(relation, lane) => self.compare(inst, relation, lane),
+            Operation::Shuffle(shuffle) => self.shuffle(index, inst, shuffle),
             Operation::Predicates(logic) => {
                 self.predicate(eax, inst.a)?;
                 self.predicate(edx, inst.b)?;
@@ -197,158 +239,177 @@ impl Compiler<'_> {
         }
     }
 
-    /// The strips of a row.
-    fn strips(&self, lane: Lane) -> std::ops::Range<i32> {
-        if lane.is_wide() { 0..4 } else { 0..2 }
-    }
-
-    /// A strip of a row. Of 16 bits, those above are the sign or zeros, whatever the row has there.
-    pub(super) fn load(&mut self, into: AsmRegisterZmm, lane: Lane, row: u32, strip: i32) -> Result<()> {
+    /// A strip of a row. Of 16 bits, those above are the sign or zeros, whatever the row has there: in another register.
+    pub(super) fn value(
+        &mut self,
+        other: AsmRegisterZmm,
+        lane: Lane,
+        row: u32,
+        strip: i32,
+    ) -> Result<AsmRegisterZmm> {
+        let raw = self.raw(lane.is_wide(), row, strip)?;
         match lane {
-            Lane::U64 | Lane::S64 => self.a.vmovdqu64(into, zmmword_ptr(row64(row, strip))),
-            Lane::U16 => {
-                self.a.vmovdqu32(into, zmmword_ptr(row32(row, strip)))?;
-                self.a.vpandd(into, into, dword_bcst(at(offset_of!(Frame, half))))
-            }
+            Lane::U16 => self.a.vpandd(other, raw, constant!(half))?,
             Lane::S16 => {
-                self.a.vpslld(into, zmmword_ptr(row32(row, strip)), 16)?;
-                self.a.vpsrad(into, into, 16)
+                self.a.vpslld(other, raw, 16)?;
+                self.a.vpsrad(other, other, 16)?;
             }
-            Lane::U32 | Lane::S32 | Lane::F32 => self.a.vmovdqu32(into, zmmword_ptr(row32(row, strip))),
+            _ => return Ok(raw),
         }
+        Ok(other)
     }
 
-    /// Eight words of a row, with their sign or zeros above.
-    pub(super) fn extend(&mut self, into: AsmRegisterZmm, lane: Lane, row: u32, strip: i32) -> Result<()> {
+    /// A strip of a row of `f32`; `ftz`: without subnormal numbers, in another register.
+    fn float(&mut self, other: AsmRegisterZmm, row: u32, strip: i32, ftz: bool) -> Result<AsmRegisterZmm> {
+        let raw = self.raw(false, row, strip)?;
+        if !ftz {
+            return Ok(raw);
+        }
+        self.a.vmovdqa64(other, raw)?;
+        self.flush(other)?;
+        Ok(other)
+    }
+
+    /// Subnormal numbers become zeros of their sign.
+    fn flush(&mut self, register: AsmRegisterZmm) -> Result<()> {
+        self.a.vptestnmd(k1, register, constant!(exponent))?;
+        self.a.vpandd(register.k1(), register, constant!(sign))
+    }
+
+    /// A register = eight words of a row, with their sign or zeros above.
+    pub(super) fn extend(
+        &mut self,
+        into: AsmRegisterZmm,
+        lane: Lane,
+        row: u32,
+        strip: i32,
+    ) -> Result<AsmRegisterZmm> {
+        let raw = self.raw(false, row, strip / 2)?;
+        self.a.vextracti64x4(ymm6, raw, (strip % 2) as u32)?;
         match lane {
-            Lane::S32 => self.a.vpmovsxdq(into, ymmword_ptr(row32_eight(row, strip))),
-            _ => self.a.vpmovzxdq(into, ymmword_ptr(row32_eight(row, strip))),
+            Lane::S32 => self.a.vpmovsxdq(into, ymm6)?,
+            _ => self.a.vpmovzxdq(into, ymm6)?,
         }
+        Ok(into)
     }
 
-    /// `zmm0` = the low words of sixteen lanes of a row of 64 bits.
-    fn low_words(&mut self, row: u32, strip: i32) -> Result<()> {
-        for (part, into) in [(0, ymm0), (1, ymm1)] {
-            self.load(zmm2, Lane::U64, row, 2 * strip + part)?;
-            self.a.vpmovqd(into, zmm2)?;
+    /// `zmm0` = the words of sixteen lanes of a row of 64 bits that begin at a bit.
+    fn words_of(&mut self, row: u32, strip: i32, shift: u32) -> Result<()> {
+        for (part, into) in [(0, ymm1), (1, ymm2)] {
+            let mut pairs = self.raw(true, row, 2 * strip + part)?;
+            if shift != 0 {
+                self.a.vpsrlq(zmm4, pairs, shift)?;
+                pairs = zmm4;
+            }
+            self.a.vpmovqd(into, pairs)?;
         }
-        self.a.vinserti64x4(zmm0, zmm0, ymm1, 1)
+        self.a.vinserti64x4(zmm0, zmm1, ymm2, 1)
     }
 
-    /// The lanes of `zmm0` become a strip of a row.
-    fn put(&mut self, lane: Lane, row: u32, strip: i32) -> Result<()> {
-        if lane.is_half() {
-            self.a.vpandd(zmm0, zmm0, dword_bcst(at(offset_of!(Frame, half))))?;
-        }
-        if lane.is_wide() { self.put64(row, strip) } else { self.put32(row, strip) }
+    /// Of 16 bits, those above become zeros.
+    pub(super) fn zeros_above_half(&mut self, register: AsmRegisterZmm) -> Result<()> {
+        self.a.vpandd(register, register, constant!(half))
     }
 
-    pub(super) fn put32(&mut self, row: u32, strip: i32) -> Result<()> {
-        let to = zmmword_ptr(row32(row, strip));
-        if !self.masked {
-            return self.a.vmovdqu32(to, zmm0);
-        }
-        self.a.vmovdqu32(zmm31, to)?;
-        match strip {
-            0 => self.a.vmovdqa32(zmm31.k6(), zmm0)?,
-            _ => self.a.vmovdqa32(zmm31.k7(), zmm0)?,
-        }
-        self.a.vmovdqu32(to, zmm31)
-    }
-
-    pub(super) fn put64(&mut self, row: u32, strip: i32) -> Result<()> {
-        let to = zmmword_ptr(row64(row, strip));
-        if !self.masked {
-            return self.a.vmovdqu64(to, zmm0);
-        }
-        self.a.kshiftrd(k5, k6, 8 * strip as u32)?;
-        self.a.vmovdqu64(zmm31, to)?;
-        self.a.vmovdqa64(zmm31.k5(), zmm0)?;
-        self.a.vmovdqu64(to, zmm31)
-    }
-
-    fn binary32(&mut self, inst: &Inst, binary: Binary, lane: Lane) -> Result<()> {
-        let signed = matches!(lane, Lane::S16 | Lane::S32);
+    fn binary(&mut self, inst: &Inst, binary: Binary, lane: Lane) -> Result<()> {
+        let wide = lane.is_wide();
+        let signed = matches!(lane, Lane::S16 | Lane::S32 | Lane::S64);
         let shifts = matches!(binary, Binary::ShiftLeft | Binary::ShiftRight);
-        for strip in 0..2 {
-            self.load(zmm0, lane, inst.a, strip)?;
-            self.load(zmm1, if shifts { Lane::U32 } else { lane }, inst.b, strip)?;
-            let a = &mut self.a;
+        for strip in strips(lane) {
+            let x = self.value(zmm4, lane, inst.a, strip)?;
+            let y = match (shifts, wide) {
+                (true, true) => self.extend(zmm5, Lane::U32, inst.b, strip)?,
+                (true, false) => self.raw(false, inst.b, strip)?,
+                _ => self.value(zmm5, lane, inst.b, strip)?,
+            };
             match binary {
-                Binary::Add => a.vpaddd(zmm0, zmm0, zmm1)?,
-                Binary::Sub => a.vpsubd(zmm0, zmm0, zmm1)?,
-                Binary::Mul => a.vpmulld(zmm0, zmm0, zmm1)?,
+                Binary::Add => of_width!(self, wide, vpaddd | vpaddq(zmm0, x, y)),
+                Binary::Sub => of_width!(self, wide, vpsubd | vpsubq(zmm0, x, y)),
+                Binary::Mul => of_width!(self, wide, vpmulld | vpmullq(zmm0, x, y)),
                 Binary::MulAdd => {
-                    a.vpmulld(zmm0, zmm0, zmm1)?;
-                    a.vpaddd(zmm0, zmm0, zmmword_ptr(row32(inst.c, strip)))?;
+                    of_width!(self, wide, vpmulld | vpmullq(zmm0, x, y));
+                    let z = self.raw(wide, inst.c, strip)?;
+                    of_width!(self, wide, vpaddd | vpaddq(zmm0, zmm0, z));
                 }
-                Binary::And => a.vpandd(zmm0, zmm0, zmm1)?,
-                Binary::Or => a.vpord(zmm0, zmm0, zmm1)?,
-                Binary::Xor => a.vpxord(zmm0, zmm0, zmm1)?,
-                Binary::Min if signed => a.vpminsd(zmm0, zmm0, zmm1)?,
-                Binary::Min => a.vpminud(zmm0, zmm0, zmm1)?,
-                Binary::Max if signed => a.vpmaxsd(zmm0, zmm0, zmm1)?,
-                Binary::Max => a.vpmaxud(zmm0, zmm0, zmm1)?,
-                Binary::ShiftLeft => a.vpsllvd(zmm0, zmm0, zmm1)?,
-                Binary::ShiftRight if signed => a.vpsravd(zmm0, zmm0, zmm1)?,
-                Binary::ShiftRight => a.vpsrlvd(zmm0, zmm0, zmm1)?,
+                Binary::And => self.a.vpandd(zmm0, x, y)?,
+                Binary::Or => self.a.vpord(zmm0, x, y)?,
+                Binary::Xor => self.a.vpxord(zmm0, x, y)?,
+                Binary::Min if signed => of_width!(self, wide, vpminsd | vpminsq(zmm0, x, y)),
+                Binary::Min => of_width!(self, wide, vpminud | vpminuq(zmm0, x, y)),
+                Binary::Max if signed => of_width!(self, wide, vpmaxsd | vpmaxsq(zmm0, x, y)),
+                Binary::Max => of_width!(self, wide, vpmaxud | vpmaxuq(zmm0, x, y)),
+                Binary::ShiftLeft => of_width!(self, wide, vpsllvd | vpsllvq(zmm0, x, y)),
+                Binary::ShiftRight if signed => of_width!(self, wide, vpsravd | vpsravq(zmm0, x, y)),
+                Binary::ShiftRight => of_width!(self, wide, vpsrlvd | vpsrlvq(zmm0, x, y)),
             }
             self.put(lane, inst.d, strip)?;
         }
         Ok(())
     }
 
-    fn binary64(&mut self, inst: &Inst, binary: Binary, lane: Lane) -> Result<()> {
-        let signed = lane == Lane::S64;
-        for strip in 0..4 {
-            self.load(zmm0, lane, inst.a, strip)?;
-            let b = zmmword_ptr(row64(inst.b, strip));
-            if matches!(binary, Binary::ShiftLeft | Binary::ShiftRight) {
-                self.extend(zmm1, Lane::U32, inst.b, strip)?;
-            }
-            let a = &mut self.a;
-            match binary {
-                Binary::Add => a.vpaddq(zmm0, zmm0, b)?,
-                Binary::Sub => a.vpsubq(zmm0, zmm0, b)?,
-                Binary::Mul => a.vpmullq(zmm0, zmm0, b)?,
-                Binary::MulAdd => {
-                    a.vpmullq(zmm0, zmm0, b)?;
-                    a.vpaddq(zmm0, zmm0, zmmword_ptr(row64(inst.c, strip)))?;
+    fn floats(&mut self, inst: &Inst, arithmetic: Arithmetic, modifiers: Modifiers) -> Result<()> {
+        let Modifiers { direction, ftz, sat } = modifiers;
+        let round = |register: AsmRegisterZmm| match direction {
+            Direction::Zero => register.rz_sae(),
+            Direction::Down => register.rd_sae(),
+            Direction::Up => register.ru_sae(),
+            _ => register.rn_sae(),
+        };
+        for strip in 0..2 {
+            let x = self.float(zmm1, inst.a, strip, ftz)?;
+            let y = self.float(zmm2, inst.b, strip, ftz)?;
+            match arithmetic {
+                Arithmetic::Add => self.a.vaddps(zmm0, x, round(y))?,
+                Arithmetic::Sub => self.a.vsubps(zmm0, x, round(y))?,
+                Arithmetic::Mul => self.a.vmulps(zmm0, x, round(y))?,
+                Arithmetic::MulAdd => {
+                    let z = self.float(zmm3, inst.c, strip, ftz)?;
+                    self.a.vmovdqa64(zmm0, x)?;
+                    self.a.vfmadd213ps(zmm0, y, round(z))?;
+                    if ftz {
+                        // What it would be, and were it smaller than a normal number, 2^64 times as large.
+                        self.a.vmulps(zmm4, x, constant!(larger))?;
+                        self.a.vmulps(zmm5, y, constant!(larger))?;
+                        self.a.vmulps(zmm6, z, constant!(larger))?;
+                        self.a.vmulps(zmm6, zmm6, constant!(larger))?;
+                        self.a.vfmadd213ps(zmm4, zmm5, zmm6)?;
+                        self.flush_by(zmm4)?;
+                    }
                 }
-                Binary::And => a.vpandq(zmm0, zmm0, b)?,
-                Binary::Or => a.vporq(zmm0, zmm0, b)?,
-                Binary::Xor => a.vpxorq(zmm0, zmm0, b)?,
-                Binary::Min if signed => a.vpminsq(zmm0, zmm0, b)?,
-                Binary::Min => a.vpminuq(zmm0, zmm0, b)?,
-                Binary::Max if signed => a.vpmaxsq(zmm0, zmm0, b)?,
-                Binary::Max => a.vpmaxuq(zmm0, zmm0, b)?,
-                Binary::ShiftLeft => a.vpsllvq(zmm0, zmm0, zmm1)?,
-                Binary::ShiftRight if signed => a.vpsravq(zmm0, zmm0, zmm1)?,
-                Binary::ShiftRight => a.vpsrlvq(zmm0, zmm0, zmm1)?,
             }
-            self.put64(inst.d, strip)?;
+            match (arithmetic, ftz) {
+                (Arithmetic::Mul, true) => {
+                    self.a.vmulps(zmm4, x, constant!(larger))?;
+                    self.a.vmulps(zmm5, y, constant!(larger))?;
+                    self.a.vmulps(zmm4, zmm4, zmm5)?;
+                    self.flush_by(zmm4)?;
+                }
+                (Arithmetic::Add | Arithmetic::Sub, true) => self.flush(zmm0)?,
+                _ => {}
+            }
+            match sat {
+                true => self.saturate()?,
+                false => self.canonical()?,
+            }
+            self.put32(inst.d, strip)?;
         }
         Ok(())
     }
 
-    fn floats(&mut self, inst: &Inst, arithmetic: Arithmetic) -> Result<()> {
-        for strip in 0..2 {
-            self.load(zmm0, Lane::F32, inst.a, strip)?;
-            let b = zmmword_ptr(row32(inst.b, strip));
-            let a = &mut self.a;
-            match arithmetic {
-                Arithmetic::Add => a.vaddps(zmm0, zmm0, b)?,
-                Arithmetic::Sub => a.vsubps(zmm0, zmm0, b)?,
-                Arithmetic::Mul => a.vmulps(zmm0, zmm0, b)?,
-                Arithmetic::MulAdd => {
-                    a.vmovdqu32(zmm1, b)?;
-                    a.vfmadd213ps(zmm0, zmm1, zmmword_ptr(row32(inst.c, strip)))?;
-                }
-            }
-            self.canonical()?;
-            self.put32(inst.d, strip)?;
-        }
-        Ok(())
+    /// `zmm0` becomes zero, with its sign, and subnormal numbers that it has are flushed, where the same 2^64 times as large
+    /// says that it is too small for a normal number before it is rounded.
+    fn flush_by(&mut self, larger: AsmRegisterZmm) -> Result<()> {
+        self.a.vpandd(larger, larger, constant!(magnitude))?;
+        self.a.vcmpps(k1, larger, constant!(tiny), 0x11)?;
+        self.a.vpandd(zmm0.k1(), zmm0, constant!(sign))?;
+        self.flush(zmm0)
+    }
+
+    /// `zmm0` is limited to 0 and 1; a NaN becomes 0.
+    fn saturate(&mut self) -> Result<()> {
+        self.a.vpxord(zmm4, zmm4, zmm4)?;
+        self.a.vmaxps(zmm0, zmm0, zmm4)?;
+        self.a.vminps(zmm0, zmm0, constant!(one))
     }
 
     /// Every NaN of `zmm0` becomes the same one.
@@ -359,19 +420,18 @@ impl Compiler<'_> {
 
     fn extremum(&mut self, inst: &Inst, max: bool, nan: bool) -> Result<()> {
         for strip in 0..2 {
-            self.load(zmm1, Lane::F32, inst.a, strip)?;
-            self.load(zmm4, Lane::F32, inst.b, strip)?;
-            let a = &mut self.a;
+            let x = self.raw(false, inst.a, strip)?;
+            let y = self.raw(false, inst.b, strip)?;
             // Minus zero is less than plus zero; signalling NaNs are put right below.
-            a.vrangeps(zmm0, zmm1, zmm4, if max { 5 } else { 4 })?;
-            a.vcmpps(k1, zmm1, zmm1, 3)?;
-            a.vcmpps(k2, zmm4, zmm4, 3)?;
+            self.a.vrangeps(zmm0, x, y, if max { 5 } else { 4 })?;
+            self.a.vcmpps(k1, x, x, 3)?;
+            self.a.vcmpps(k2, y, y, 3)?;
             if nan {
-                a.korw(k1, k1, k2)?;
-                a.vpbroadcastd(zmm0.k1(), dword_ptr(at(offset_of!(Frame, nan))))?;
+                self.a.korw(k1, k1, k2)?;
+                self.a.vpbroadcastd(zmm0.k1(), dword_ptr(at(offset_of!(Frame, nan))))?;
             } else {
-                a.vmovdqa32(zmm0.k1(), zmm4)?;
-                a.vmovdqa32(zmm0.k2(), zmm1)?;
+                self.a.vmovdqa32(zmm0.k1(), y)?;
+                self.a.vmovdqa32(zmm0.k2(), x)?;
                 self.canonical()?;
             }
             self.put32(inst.d, strip)?;
@@ -385,20 +445,21 @@ impl Compiler<'_> {
             for ((row, signed), (even, odd)) in
                 [inst.a, inst.b].into_iter().zip(signed).zip([(zmm1, zmm4), (zmm5, zmm6)])
             {
-                self.load(odd, Lane::U32, row, strip)?;
-                self.a.vpsllw(even, odd, 8)?;
+                let bytes = self.raw(false, row, strip)?;
+                self.a.vpsllw(even, bytes, 8)?;
                 if signed {
                     self.a.vpsraw(even, even, 8)?;
-                    self.a.vpsraw(odd, odd, 8)?;
+                    self.a.vpsraw(odd, bytes, 8)?;
                 } else {
                     self.a.vpsrlw(even, even, 8)?;
-                    self.a.vpsrlw(odd, odd, 8)?;
+                    self.a.vpsrlw(odd, bytes, 8)?;
                 }
             }
+            let sum = self.raw(false, inst.c, strip)?;
             self.a.vpmaddwd(zmm1, zmm1, zmm5)?;
             self.a.vpmaddwd(zmm4, zmm4, zmm6)?;
             self.a.vpaddd(zmm0, zmm1, zmm4)?;
-            self.a.vpaddd(zmm0, zmm0, zmmword_ptr(row32(inst.c, strip)))?;
+            self.a.vpaddd(zmm0, zmm0, sum)?;
             self.put32(inst.d, strip)?;
         }
         Ok(())
@@ -415,26 +476,87 @@ impl Compiler<'_> {
     }
 
     fn wide(&mut self, inst: &Inst, lane: Lane, adds: bool) -> Result<()> {
-        if !lane.is_half() {
-            for strip in 0..4 {
+        for strip in strips(if lane.is_half() { Lane::U32 } else { Lane::U64 }) {
+            let wide = !lane.is_half();
+            if wide {
                 self.product(inst, lane, strip)?;
-                match adds {
-                    true => self.a.vpaddq(zmm0, zmm4, zmmword_ptr(row64(inst.c, strip)))?,
-                    false => self.a.vmovdqa64(zmm0, zmm4)?,
-                }
-                self.put64(inst.d, strip)?;
+            } else {
+                let x = self.value(zmm4, lane, inst.a, strip)?;
+                let y = self.value(zmm5, lane, inst.b, strip)?;
+                self.a.vpmulld(zmm4, x, y)?;
             }
-            return Ok(());
-        }
-        for strip in 0..2 {
-            for (into, row) in [(zmm0, inst.a), (zmm1, inst.b)] {
-                self.load(into, lane, row, strip)?;
-            }
-            self.a.vpmulld(zmm0, zmm0, zmm1)?;
             if adds {
-                self.a.vpaddd(zmm0, zmm0, zmmword_ptr(row32(inst.c, strip)))?;
+                let sum = self.raw(wide, inst.c, strip)?;
+                of_width!(self, wide, vpaddd | vpaddq(zmm0, zmm4, sum));
+            } else {
+                self.a.vmovdqa64(zmm0, zmm4)?;
             }
-            self.put32(inst.d, strip)?;
+            self.put(if wide { Lane::U64 } else { Lane::U32 }, inst.d, strip)?;
+        }
+        Ok(())
+    }
+
+    /// All lanes are there: see the handler for the rest.
+    fn shuffle(&mut self, index: usize, inst: &Inst, shuffle: ShuffleMode) -> Result<()> {
+        let (members, valid) = (inst.imm as u32, (inst.imm >> 32) as u32);
+        // They must name all.
+        if members != NONE {
+            let miss = self.miss(index, inst);
+            let low = self.raw(false, members, 0)?;
+            let high = self.raw(false, members, 1)?;
+            self.a.vpandd(zmm0, low, high)?;
+            self.a.vpcmpd(k1, zmm0, constant!(all), 4)?;
+            self.a.kortestw(k1, k1)?;
+            self.a.jne(miss)?;
+        }
+        let values = [self.raw(false, inst.a, 0)?, self.raw(false, inst.a, 1)?];
+        // The results, until both are there.
+        let results = [zmm20, zmm21];
+        for (strip, result) in (0..).zip(results) {
+            let lane = zmmword_ptr(at(offset_of!(Frame, numbers) + 64 * strip as usize));
+            let b = self.raw(false, inst.b, strip)?;
+            let c = self.raw(false, inst.c, strip)?;
+            // `zmm1`: what `b` says, `zmm2`: the lane up to which segments go, `zmm3`: which bits are a segment's.
+            self.a.vpandd(zmm1, b, constant!(lane))?;
+            self.a.vpandd(zmm2, c, constant!(lane))?;
+            self.a.vpsrld(zmm3, c, 8)?;
+            self.a.vpandd(zmm3, zmm3, constant!(lane))?;
+            self.a.vmovdqu32(zmm4, lane)?;
+            self.a.vpandd(zmm5, zmm4, zmm3)?;
+            self.a.vpandnd(zmm2, zmm3, zmm2)?;
+            self.a.vpord(zmm2, zmm2, zmm5)?;
+            match shuffle {
+                ShuffleMode::Up => self.a.vpsubd(zmm0, zmm4, zmm1)?,
+                ShuffleMode::Down => self.a.vpaddd(zmm0, zmm4, zmm1)?,
+                ShuffleMode::Bfly => self.a.vpxord(zmm0, zmm4, zmm1)?,
+                ShuffleMode::Idx => {
+                    self.a.vpandnd(zmm0, zmm3, zmm1)?;
+                    self.a.vpord(zmm0, zmm0, zmm5)?;
+                }
+            }
+            // Whether there is such a lane: not less than the lowest one, or not above the highest.
+            let relation = if shuffle == ShuffleMode::Up { 5 } else { 2 };
+            self.a.vpcmpd(k1, zmm0, zmm2, relation)?;
+            self.a.vpblendmd(zmm0.k1(), zmm4, zmm0)?;
+            self.a.vmovdqa64(result, values[0])?;
+            self.a.vpermt2d(result, zmm0, values[1])?;
+            match strip {
+                0 => self.a.kmovw(eax, k1)?,
+                _ => {
+                    self.a.kmovw(edx, k1)?;
+                    self.a.shl(edx, 16)?;
+                    self.a.or(eax, edx)?;
+                }
+            }
+        }
+        for (strip, result) in (0..).zip(results) {
+            if inst.d != NONE {
+                self.a.vmovdqa64(zmm0, result)?;
+                self.put32(inst.d, strip)?;
+            }
+        }
+        if valid != NONE {
+            self.set_predicate(valid, eax)?;
         }
         Ok(())
     }
@@ -465,16 +587,16 @@ impl Compiler<'_> {
             (_, Relation::Less) => 1,
             (_, _) => 2u32,
         };
-        for strip in self.strips(lane) {
-            self.load(zmm0, lane, inst.a, strip)?;
-            self.load(zmm1, lane, inst.b, strip)?;
+        for strip in strips(lane) {
+            let x = self.value(zmm0, lane, inst.a, strip)?;
+            let y = self.value(zmm1, lane, inst.b, strip)?;
             let a = &mut self.a;
             match lane {
-                Lane::F32 => a.vcmpps(k1, zmm0, zmm1, number)?,
-                Lane::S16 | Lane::S32 => a.vpcmpd(k1, zmm0, zmm1, number)?,
-                Lane::S64 => a.vpcmpq(k1, zmm0, zmm1, number)?,
-                Lane::U64 => a.vpcmpuq(k1, zmm0, zmm1, number)?,
-                Lane::U16 | Lane::U32 => a.vpcmpud(k1, zmm0, zmm1, number)?,
+                Lane::F32 => a.vcmpps(k1, x, y, number)?,
+                Lane::S16 | Lane::S32 => a.vpcmpd(k1, x, y, number)?,
+                Lane::S64 => a.vpcmpq(k1, x, y, number)?,
+                Lane::U64 => a.vpcmpuq(k1, x, y, number)?,
+                Lane::U16 | Lane::U32 => a.vpcmpud(k1, x, y, number)?,
             }
             let width = if lane.is_wide() { 8 } else { 16 };
             match strip {
@@ -511,4 +633,9 @@ impl Compiler<'_> {
         }
         Ok(())
     }
+}
+
+/// The strips of a row.
+fn strips(lane: Lane) -> std::ops::Range<i32> {
+    if lane.is_wide() { 0..4 } else { 0..2 }
 }

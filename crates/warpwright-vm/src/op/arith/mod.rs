@@ -7,6 +7,7 @@ pub(crate) mod sign;
 pub(crate) mod sum;
 
 use crate::decode::{Decoder, Rows};
+use crate::native::{self, Arithmetic};
 use crate::num::float::Operation;
 use crate::num::{Format, float, half, integer};
 use warpwright_ptx::ir::Type::*;
@@ -46,9 +47,20 @@ impl Rounded {
             u32::from(narrow(format, operands)) | u32::from(high) << 16
         };
         match ty {
-            F32 => d.each3::<f32, f32, f32, f32>(rows, move |a, b, c| {
-                float::directed_f32(operation, direction, ftz, sat, [a, b, c])
-            }),
+            F32 => {
+                d.each3::<f32, f32, f32, f32>(rows, move |a, b, c| {
+                    float::directed_f32(operation, direction, ftz, sat, [a, b, c])
+                });
+                let arithmetic = match operation {
+                    Operation::Add => Some(Arithmetic::Add),
+                    Operation::Sub => Some(Arithmetic::Sub),
+                    Operation::Mul => Some(Arithmetic::Mul),
+                    Operation::Fma => Some(Arithmetic::MulAdd),
+                    _ => None,
+                };
+                let native = arithmetic.and_then(|of| native::directed(of, direction, ftz, sat));
+                native.into_iter().for_each(|native| d.is_native(native));
+            }
             F64 => d.each3::<f64, f64, f64, f64>(rows, move |a, b, c| {
                 float::directed_f64(operation, direction, [a, b, c])
             }),

@@ -223,7 +223,7 @@ lane_op! {
         integer::dp2a::<A, B, HIGH>(a, b, c)
     }
     MulF32[FTZ: bool, SAT: bool](a: f32, b: f32) -> f32 { float::mul::<FTZ, SAT>(a, b) }
-        => native::unless(FTZ || SAT, native::Operation::Arithmetic(Arithmetic::Mul));
+        => native::nearest(Arithmetic::Mul, FTZ, SAT);
     MulF64(a: f64, b: f64) -> f64 { float::mul_f64(a, b) }
     MulF16[FTZ: bool, LIMIT: u8](a: u16, b: u16) -> u16 { half::mul_f16::<FTZ, LIMIT>(a, b) }
     MulF16x2[FTZ: bool, LIMIT: u8](a: u32, b: u32) -> u32 {
@@ -234,7 +234,7 @@ lane_op! {
         half::both([a, b], #[inline(always)] |[a, b]| half::mul_bf16::<{ half::PLAIN }>(a, b))
     }
     FmaF32[FTZ: bool, SAT: bool](a: f32, b: f32, c: f32) -> f32 { float::fma::<FTZ, SAT>(a, b, c) }
-        => native::unless(FTZ || SAT, native::Operation::Arithmetic(Arithmetic::MulAdd));
+        => native::nearest(Arithmetic::MulAdd, FTZ, SAT);
     FmaF64(a: f64, b: f64, c: f64) -> f64 { float::fma_f64(a, b, c) }
     FmaF16[FTZ: bool, LIMIT: u8](a: u16, b: u16, c: u16) -> u16 { half::fma_f16::<FTZ, LIMIT>(a, b, c) }
     FmaF16x2[FTZ: bool, LIMIT: u8](a: u32, b: u32, c: u32) -> u32 {

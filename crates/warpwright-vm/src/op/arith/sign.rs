@@ -81,7 +81,7 @@ lane_op! {
     AbsF16x2[FTZ: bool](a: u32) -> u32 { half::both([a], #[inline(always)] |[a]| half::abs_f16::<FTZ>(a)) }
     AbsBf16(a: u16) -> u16 { half::abs_bf16(a) }
     AbsBf16x2(a: u32) -> u32 { half::both([a], #[inline(always)] |[a]| half::abs_bf16(a)) }
-    AbsF32[FTZ: bool](a: f32) -> f32 { float::abs::<FTZ>(a) }
+    AbsF32[FTZ: bool](a: f32) -> f32 { float::abs::<FTZ>(a) } => native::unless(FTZ, native::Operation::Absolute);
     AbsF64(a: f64) -> f64 { float::abs_f64(a) }
     NegS16(a: i16) -> i16 { a.wrapping_neg() }
     NegS32(a: i32) -> i32 { a.wrapping_neg() }

@@ -183,7 +183,7 @@ lane_op! {
     AddSatU32(a: u32, b: u32) -> u32 { a.saturating_add(b) }
     AddSatS32(a: i32, b: i32) -> i32 { a.saturating_add(b) }
     AddF32[FTZ: bool, SAT: bool](a: f32, b: f32) -> f32 { float::add::<FTZ, SAT>(a, b) }
-        => native::unless(FTZ || SAT, native::Operation::Arithmetic(Arithmetic::Add));
+        => native::nearest(Arithmetic::Add, FTZ, SAT);
     AddF64(a: f64, b: f64) -> f64 { float::add_f64(a, b) }
     AddF16[FTZ: bool, LIMIT: u8](a: u16, b: u16) -> u16 { half::add_f16::<FTZ, LIMIT>(a, b) }
     AddF16x2[FTZ: bool, LIMIT: u8](a: u32, b: u32) -> u32 {
@@ -195,7 +195,7 @@ lane_op! {
     }
     SubSatS32(a: i32, b: i32) -> i32 { a.saturating_sub(b) }
     SubF32[FTZ: bool, SAT: bool](a: f32, b: f32) -> f32 { float::sub::<FTZ, SAT>(a, b) }
-        => native::unless(FTZ || SAT, native::Operation::Arithmetic(Arithmetic::Sub));
+        => native::nearest(Arithmetic::Sub, FTZ, SAT);
     SubF64(a: f64, b: f64) -> f64 { float::sub_f64(a, b) }
     SubF16[FTZ: bool, LIMIT: u8](a: u16, b: u16) -> u16 { half::sub_f16::<FTZ, LIMIT>(a, b) }
     SubF16x2[FTZ: bool, LIMIT: u8](a: u32, b: u32) -> u32 {

@@ -302,18 +302,19 @@ lane_op! {
     RoundF32[TO: u8, FTZ: bool](a: f32) -> f32 { convert::round_f32::<TO, FTZ>(a) }
     RoundF64[TO: u8](a: f64) -> f64 { convert::round_f64::<TO>(a) }
     CanonicalF32(a: f32) -> f32 { float::finish::<true, false>(a) }
-    SatF32[FTZ: bool](a: f32) -> f32 { convert::sat_f32::<FTZ>(a) }
+    SatF32[FTZ: bool](a: f32) -> f32 { convert::sat_f32::<FTZ>(a) } => native::unless(FTZ, Operation::Saturate);
     SatF64(a: f64) -> f64 { convert::sat_f64(a) }
     F64ToF32[FTZ: bool](a: f64) -> f32 { convert::f64_to_f32::<FTZ>(a) }
     F32ToF64[FTZ: bool](a: f32) -> f64 {
         if FTZ { convert::flushed_f32_to_f64(a) } else { convert::f32_to_f64(a) }
     }
-    F16ToF32(a: u16) -> f32 { half::f16_to_f32(a) }
+    F16ToF32(a: u16) -> f32 { half::f16_to_f32(a) } => Some(Operation::FromF16);
     Bf16ToF32[FTZ: bool](a: u16) -> u32 {
         // The bits move; an operation of single precision makes a NaN canonical.
         if FTZ { float::flush(half::bf16_to_f32(a)).to_bits() } else { u32::from(a) << 16 }
     } => native::unless(FTZ, Operation::FromBf16);
     F32ToF16[FTZ: bool](a: f32) -> u16 { half::f32_to_f16(float::flush_if::<FTZ>(a)) }
+        => native::unless(FTZ, Operation::ToF16);
     F32ToBf16[FTZ: bool](a: f32) -> u16 { half::f32_to_bf16(float::flush_if::<FTZ>(a)) }
     F32ToF16Finite[FTZ: bool](a: f32) -> u16 { half::f32_to_f16_finite(float::flush_if::<FTZ>(a)) }
     F32ToBf16Finite[FTZ: bool](a: f32) -> u16 { half::f32_to_bf16_finite(float::flush_if::<FTZ>(a)) }
