@@ -1,5 +1,6 @@
 //! The dimensions of a launch, and the memory that each block has.
 
+use crate::machine::{LANES, Row32};
 use crate::memory::RANK_BITS;
 use std::sync::Arc;
 
@@ -98,5 +99,25 @@ impl Shape {
             return [number, 0, 0, 0];
         }
         [number % x, number / x % y, number / x / y, 0]
+    }
+
+    /// One coordinate of the threads of a warp, whose first one has that number.
+    pub(crate) fn thread_indices(&self, first: u32, axis: usize) -> Row32 {
+        let [width, height, _] = self.block;
+        let mut index = self.thread_index(first);
+        let mut row = [0; LANES];
+        for value in &mut row {
+            *value = index[axis & 3];
+            index[0] += 1;
+            if index[0] == width {
+                index[0] = 0;
+                index[1] += 1;
+                if index[1] == height {
+                    index[1] = 0;
+                    index[2] += 1;
+                }
+            }
+        }
+        row
     }
 }

@@ -180,9 +180,9 @@ impl<'a> Machine<'a> {
         Some(Group { region, bytes: spec.bytes, mask, offsets: offsets(&region, addresses) })
     }
 
-    /// Memory around an address that native code may access as this access does: the first address, the last one from
-    /// there on, and where the host has the first byte.
-    pub(crate) fn plain_region(&self, spec: AccessSpec, address: u64) -> Option<(u64, u64, u64)> {
+    /// Memory around an address that native code may access as this access does, and where the host has its first byte; of
+    /// shared memory, from the beginning of the cluster's on.
+    pub(crate) fn plain_region(&self, spec: AccessSpec, address: u64) -> Option<(Region<'a>, u64)> {
         let region = self.region_of(spec, address)?;
         let host = match region.kind {
             RegionKind::Global(allocation) => {
@@ -191,12 +191,12 @@ impl<'a> Machine<'a> {
                 }
                 allocation.own_words()?.as_ptr() as u64
             }
-            RegionKind::Shared if spec.space == SpaceKind::Shared => self.cluster.shared.as_ptr() as u64,
+            RegionKind::Shared => 0,
             RegionKind::Param => self.launch.shape.params.as_ptr() as u64,
-            RegionKind::Shared | RegionKind::Local => return None,
+            RegionKind::Local => return None,
         };
         let is_aligned = region.start.is_multiple_of(spec.align.into()) && region.origin.is_multiple_of(4);
-        is_aligned.then(|| (region.start, region.bytes - u64::from(spec.bytes), host + region.origin))
+        is_aligned.then(|| (region, host + region.origin))
     }
 
     /// The region that an access at an address is in.

@@ -1,10 +1,10 @@
 //! The way from the interpreter into native code and back.
 
-use super::frame::{OUTWARD, PROGRESS, READ};
-use super::functions::Entry;
+use super::frame::{CHANGED, OUTWARD, PROGRESS, READ, VALID};
+use super::functions::{Access, Entry};
 use super::{Cache, Compiled, Native, Variant};
 use crate::machine::{LANES, LanesOf, Machine};
-use crate::memory::SpaceKind;
+use crate::memory::RegionKind;
 
 /// The largest distance of addresses that native code takes.
 const NEAR: u64 = i32::MAX as u64;
@@ -58,6 +58,9 @@ impl<'a> Machine<'a> {
         self.worker.read |= flags & READ != 0;
         self.worker.outward |= flags & OUTWARD != 0;
         self.worker.progress |= flags & PROGRESS != 0;
+        if flags & CHANGED != 0 {
+            self.warp.polls = 0;
+        }
         next
     }
 
@@ -65,21 +68,26 @@ impl<'a> Machine<'a> {
     /// if it is an access.
     pub(crate) fn fill_cache(&mut self, native: &Compiled, pc: u32) {
         let launch = self.launch;
-        let Some(write) = native.access(pc) else { return };
-        let at = launch.code.insts[pc as usize].x as usize;
-        let op = &launch.code.memory[at];
+        let Some(Access { op: at, write }) = native.access(pc) else { return };
+        let op = &launch.code.memory[at as usize];
         let first = LanesOf(self.mask).next().unwrap_or(0) % LANES;
         let address = self.addresses(&op.address)[first];
-        let cache = self.plain_region(op.spec(write), address).map(|(start, last, host)| {
-            let is_shared = op.space == SpaceKind::Shared;
-            let host = if is_shared { host.wrapping_sub(self.cluster.shared.as_ptr() as u64) } else { host };
+        let cache = self.plain_region(op.spec(write), address).map(|(region, host)| {
+            let (start, last) = (region.start, region.bytes - u64::from(op.spec(write).bytes));
+            let outward = if write { READ | OUTWARD | PROGRESS } else { READ };
+            let (flags, from_shared) = match region.kind {
+                RegionKind::Global(_) => (outward, 0),
+                RegionKind::Shared => (outward & PROGRESS, u64::MAX),
+                RegionKind::Local | RegionKind::Param => (0, 0),
+            };
             // Differences of narrow addresses are right if these are low, too.
             let is_near = last <= NEAR && (op.address.wide || start <= NEAR);
             let start = start.wrapping_sub(op.address.offset as u64);
-            Cache { start, last, host, is_valid: is_near.into() }
+            let flags = if is_near { flags | VALID } else { 0 };
+            Cache { start, last, host, from_shared, flags: flags.into() }
         });
         if let (Some(state), Some(cache)) = (&mut self.worker.native, cache) {
-            state.caches[at] = cache;
+            state.caches[at as usize] = cache;
         }
     }
 }

@@ -5,23 +5,28 @@ use crate::machine::{Counts, LANES};
 use crate::num::float::{LARGER, NAN_F32};
 use crate::num::half::NAN_HALF;
 
-/// An access has read global memory, has written some, has written anything.
+/// An access has read global memory, has written some, has written anything, has changed something by an atomic operation.
 pub(super) const READ: u32 = 1;
 pub(super) const OUTWARD: u32 = 2;
 pub(super) const PROGRESS: u32 = 4;
+pub(super) const CHANGED: u32 = 8;
+/// It is one.
+pub(super) const VALID: u32 = 16;
 
 /// Where an access may go.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Cache {
     /// The first address, less the constant that is added to the row.
-    pub(crate) start: u64,
+    pub(super) start: u64,
     /// The last address, from the first one on, in 31 bits.
-    pub(crate) last: u64,
-    /// Where the host has the first byte; of shared memory, from the beginning of the cluster's on.
-    pub(crate) host: u64,
-    /// There is one.
-    pub(crate) is_valid: u64,
+    pub(super) last: u64,
+    /// Where the host has the first byte.
+    pub(super) host: u64,
+    /// All bits where that is from the beginning of the cluster's shared memory on.
+    pub(super) from_shared: u64,
+    /// What the access does, by the bits above; 0: there is no such memory.
+    pub(super) flags: u64,
 }
 
 /// What native code finds by one register.
@@ -64,6 +69,9 @@ pub(super) struct Frame {
     pub(super) steps4: [u32; LANES / 2],
     pub(super) steps8: [u32; LANES / 2],
     pub(super) numbers: [u32; LANES],
+    /// Where the lanes of an atomic operation go, and what they find there.
+    pub(super) offsets: [u32; LANES],
+    pub(super) found: [u32; LANES],
 }
 
 /// What a host thread keeps for native code.
@@ -110,6 +118,8 @@ impl State {
             steps4: std::array::from_fn(|lane| 4 * lane as u32),
             steps8: std::array::from_fn(|lane| 8 * lane as u32),
             numbers: std::array::from_fn(|lane| lane as u32),
+            offsets: [0; LANES],
+            found: [0; LANES],
         };
         State {
             frame: Box::new(frame),

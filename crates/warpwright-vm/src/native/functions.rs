@@ -68,8 +68,15 @@ pub(crate) struct Entry {
     pub(super) at: u32,
     /// Fuel for the rest of the segment.
     pub(crate) need: u32,
-    /// It is an access that native code does, which writes or does not.
-    pub(super) access: Option<bool>,
+    /// It is an access that native code does.
+    pub(super) access: Option<Access>,
+}
+
+/// An access, by its place in the code's table, and whether it writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Access {
+    pub(super) op: u32,
+    pub(super) write: bool,
 }
 
 impl Entry {
@@ -95,9 +102,9 @@ impl Compiled {
         (entry.at != Entry::NONE.at).then_some(entry)
     }
 
-    /// Whether an instruction is an access that native code does, and writes.
+    /// The access that an instruction is, if native code does it.
     #[inline(always)]
-    pub(super) fn access(&self, pc: u32) -> Option<bool> {
+    pub(super) fn access(&self, pc: u32) -> Option<Access> {
         self.entries.get(pc.wrapping_sub(self.first) as usize)?.access
     }
 }

@@ -3,6 +3,7 @@
 //! A handler says beside its lane operation which of these it is; one that says nothing is left to the interpreter.
 
 use crate::num::exact::Direction;
+use warpwright_ptx::op::atomic::AtomicOp;
 use warpwright_ptx::op::warp::ShuffleMode;
 
 /// The values that the lanes of a row hold.
@@ -151,6 +152,8 @@ pub(crate) enum Operation {
     /// The access `x` of the code's table.
     Load,
     Store,
+    /// Memory is combined with `a`, and what it held goes to `d`; `b` is the access.
+    Atomic(AtomicOp, Lane),
     /// Nothing.
     Nothing,
 }

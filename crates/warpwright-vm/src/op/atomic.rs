@@ -6,9 +6,12 @@
 
 use crate::check::Touch;
 use crate::check::race::AccessKind;
-use crate::decode::Decoder;
-use crate::machine::{LANES, LanesOf, Machine, Row64, Step, lanewise};
-use crate::memory::{AccessSpec, Address, Allocation, Element, Group, Order, RegionKind, SpaceKind};
+use crate::decode::{Decoder, Rows};
+use crate::machine::{LANES, LanesOf, Machine, NONE, Row64, Step, lanewise};
+use crate::memory::{
+    AccessSpec, Address, Allocation, Element, Group, MemoryOp, Order, RegionKind, SpaceKind,
+};
+use crate::native::{self, Lane};
 use crate::num::extremum::Extremum;
 use crate::num::float::{add as add_f32, add_f64, add_to_memory_f64};
 use crate::num::half::{PLAIN, add_bf16, add_f16, both};
@@ -119,7 +122,13 @@ fn emit(d: &mut Decoder<'_, '_>, op: Atomic) {
     if op.ty.bits() == 128 {
         d.emit_boxed(move |m, _| m.atomic128(&op));
     } else if op.elements.len() == 1 {
-        d.emit_boxed(move |m, _| m.atomic::<1>(&op));
+        match op.native(d) {
+            Some((operation, rows)) => {
+                d.emit_carrying(rows, move |m, _| m.atomic::<1>(&op));
+                d.is_native(operation);
+            }
+            None => d.emit_boxed(move |m, _| m.atomic::<1>(&op)),
+        }
     } else {
         d.emit_boxed(move |m, _| m.atomic::<MAX_ELEMENTS>(&op));
     }
@@ -151,6 +160,33 @@ impl Atomic {
     fn spec(&self) -> AccessSpec {
         let bytes = self.ty.bytes() * self.elements.len() as u32;
         AccessSpec { space: self.space, bytes, align: bytes, write: true }
+    }
+
+    /// What it is for the compiler of native code, and its rows, with an access that is put into the code's table.
+    fn native(&self, d: &mut Decoder<'_, '_>) -> Option<(native::Operation, Rows)> {
+        let lane = match self.ty {
+            Type::U32 | Type::B32 => Lane::U32,
+            Type::S32 => Lane::S32,
+            _ => return None,
+        };
+        let (Action::Combine(op), [(Element::Narrow(a), to)]) = (self.action, &self.elements[..]) else {
+            return None;
+        };
+        if matches!(op, AtomicOp::Inc | AtomicOp::Dec) || self.space != SpaceKind::Shared {
+            return None;
+        }
+        let b = d.code.memory.len() as u32;
+        d.code.memory.push(MemoryOp {
+            address: self.address,
+            space: self.space,
+            bytes: self.ty.bytes(),
+            elements: [*to].into(),
+            signed: false,
+            order: Order::WEAK,
+        });
+        let d_row = if let Element::Narrow(row) = *to { row } else { NONE };
+        let rows = Rows { d: d_row, a: *a, b, ..Rows::default() };
+        Some((native::Operation::Atomic(op, lane), rows))
     }
 
     pub(super) fn touch(&self) -> Touch {

@@ -33,10 +33,7 @@ pub(crate) fn emit(d: &mut Decoder<'_, '_>, special: Special, file: File, row: u
     match (special.register, file) {
         (Tid, File::Narrow) => d.emit_handler(
             |m, i| {
-                let first = (m.warp_index * LANES) as u32;
-                let shape = &m.launch.shape;
-                let values =
-                    std::array::from_fn(|lane| shape.thread_index(first + lane as u32)[i.x as usize & 3]);
+                let values = m.launch.shape.thread_indices(m.thread(0), i.x as usize);
                 m.registers.set32(i.d, &values, m.mask);
                 Step::Next
             },
@@ -56,14 +53,18 @@ pub(crate) fn emit(d: &mut Decoder<'_, '_>, special: Special, file: File, row: u
             if matches!(register, EnvReg1 | EnvReg2) {
                 d.asks_for_grid_barrier();
             }
+            let is_of_lane = matches!(
+                register,
+                Tid | LaneId | LaneMaskEq | LaneMaskLt | LaneMaskLe | LaneMaskGt | LaneMaskGe
+            );
             d.emit_boxed(move |m, _| {
                 // Time changes by itself.
                 m.worker.timed |= matches!(
                     register,
                     Clock | Clock64 | ClockHi | GlobalTimer | GlobalTimerLo | GlobalTimerHi
                 );
-                let values: [u64; LANES] =
-                    std::array::from_fn(|lane| value(m, register, axis as usize, lane));
+                let value = |lane| value(m, register, axis as usize, lane);
+                let values = if is_of_lane { std::array::from_fn(value) } else { [value(0); LANES] };
                 match file {
                     File::Narrow => {
                         let values = lanewise(&values, |value| value as u32);

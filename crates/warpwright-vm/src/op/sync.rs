@@ -4,7 +4,7 @@
 //! they arrive. The barrier of the cluster is a seventeenth, at which arriving and waiting are separate instructions.
 
 use crate::check::race::ProxyFence;
-use crate::decode::Decoder;
+use crate::decode::{Decoder, immediate};
 use crate::launch::TrapKind;
 use crate::machine::{Arrival, CLUSTER_BARRIER, FULL, LANES, LanesOf, Machine, NONE, Park, Resume, Step};
 use std::sync::atomic::Ordering::SeqCst;
@@ -88,22 +88,27 @@ fn proxy_fence(d: &mut Decoder<'_, '_>, fences: &'static [ProxyFence]) {
 #[derive(Clone, Copy)]
 struct BarrierRows {
     id: u32,
+    /// The number, where it is a constant.
+    known: Option<u32>,
     count: Option<u32>,
     aligned: bool,
 }
 
 impl BarrierRows {
     fn decode(d: &mut Decoder<'_, '_>, id: &Src, count: Option<&Src>, aligned: bool) -> Self {
+        let known = match id {
+            Src::Imm(imm) => u32::try_from(immediate(*imm, Type::U32)).ok().filter(|id| *id <= LAST),
+            _ => None,
+        };
         let id = d.src32(id, Type::U32);
-        BarrierRows { id, count: count.map(|count| d.src32(count, Type::U32)), aligned }
+        BarrierRows { id, known, count: count.map(|count| d.src32(count, Type::U32)), aligned }
     }
 
     /// Arrives, with the predicate of a reduction. Returns `None` if it goes on without a result, otherwise the
     /// number of true predicates and of threads.
     fn arrive(self, m: &mut Machine<'_>, waits: bool, holds: u32) -> Result<Option<(u32, u32)>, Step> {
-        let ids = *m.registers.row32(self.id);
-        let last = ids.iter().copied().fold(0, u32::max);
-        if last > LAST
+        let ids = m.registers.row32(self.id);
+        if self.known.is_none()
             && let Some(lane) = LanesOf(m.mask).find(|&lane| ids[lane] > LAST)
         {
             let message = format!("there is no barrier {}: those of a block are 0 to {LAST}", ids[lane]);
@@ -131,12 +136,14 @@ impl BarrierRows {
             if m.mask != FULL && m.mask == m.warp.live {
                 m.report_exited_lanes();
             }
-        } else {
+        } else if self.known.is_none() {
+            let ids = *m.registers.row32(self.id);
             m.one_at_a_time(&ids)?;
         }
         let lane = m.mask.trailing_zeros() as usize & (LANES - 1);
         let count = counts.map(|counts| counts[lane]).filter(|&count| count != 0);
-        m.arrive(Arrival { id: ids[lane], count, waits, holds, releases: true })
+        let id = self.known.unwrap_or_else(|| m.registers.row32(self.id)[lane]);
+        m.arrive(Arrival { id, count, waits, holds, releases: true })
     }
 }
 

@@ -10,37 +10,47 @@ const BYTES: u32 = 1024;
 /// A lane's offset with this bit is left out.
 const SKIPPED: u32 = 1 << 31;
 
-/// Each round loads at an offset of each thread, adds, and stores there; what was loaded goes to `out`.
-fn accesses(ty: &str, vector: u32, shared: bool) -> String {
-    let bits: u32 = ty[1..].parse().unwrap();
-    let class = if bits == 64 { "%rd" } else { "%r" };
-    let suffix = ["", "", ".v2", "", ".v4"][vector as usize];
-    let values: Vec<String> = (0..vector).map(|at| format!("{class}{}", 20 + at)).collect();
-    let values = if vector == 1 { values[0].clone() } else { format!("{{{}}}", values.join(", ")) };
-    let (space, place) = if shared { ("shared", "%r8") } else { ("global", "%rd8") };
-    let sum = if bits == 64 { "b64 %rd30, %rd30" } else { "b32 %r30, %r30" };
-    let folded: String = (0..vector).map(|at| format!("    xor.{sum}, {class}{};\n", 20 + at)).collect();
-    let added: String = (0..vector)
-        .map(|at| format!("    add.u{0} {class}{1}, {class}{1}, {2};\n", bits.max(32), 20 + at, 77 + at))
-        .collect();
+const BLOCKS: u32 = 3;
+
+/// Each round takes an offset of each thread: its address is `%r8` in shared memory, generic in `%rd9`, and `%rd8` in global
+/// memory; `%p0` holds where it is left out. `%r30` and `%rd30` go to `out` in the end.
+fn rounds(body: &str) -> String {
     format!(
         ".version 8.0\n.target sm_80\n.address_size 64\n.shared .align 16 .b8 tile[{BYTES}];\n\
          .visible .entry k(.param .u64 memory, .param .u64 offsets, .param .u64 out)\n{{\n\
          .reg .pred %p<4>;\n.reg .b32 %r<40>;\n.reg .b64 %rd<40>;\n\
          ld.param.u64 %rd1, [memory];\nld.param.u64 %rd2, [offsets];\nld.param.u64 %rd3, [out];\n\
-         mov.u32 %r1, %tid.x;\nmul.wide.u32 %rd4, %r1, 4;\nadd.u64 %rd2, %rd2, %rd4;\nmul.wide.u32 %rd4, %r1, 8;\n\
+         mov.u32 %r1, %tid.x;\nmul.wide.u32 %rd4, %r1, 4;\nadd.u64 %rd2, %rd2, %rd4;\nmov.u32 %r2, %ctaid.x;\n\
+         mad.lo.u32 %r2, %r2, {THREADS}, %r1;\nmul.wide.u32 %rd4, %r2, 8;\n\
          add.u64 %rd3, %rd3, %rd4;\nmov.u32 %r2, 0;\nmov.u32 %r3, tile;\nmov.b64 %rd30, 0;\nmov.b32 %r30, 0;\n\
          mov.u32 %r4, %r1;\n\
          fill:\nmad.lo.u32 %r5, %r4, 4, %r3;\nst.shared.u32 [%r5], %r4;\nadd.u32 %r4, %r4, {THREADS};\n\
          setp.lt.u32 %p1, %r4, {words};\n@%p1 bra fill;\nbar.sync 0;\n\
          round:\nld.global.u32 %r7, [%rd2];\nsetp.lt.s32 %p0, %r7, 0;\nand.b32 %r7, %r7, 0x7fffffff;\n\
          add.u32 %r8, %r3, %r7;\ncvt.u64.u32 %rd8, %r7;\nadd.u64 %rd8, %rd8, %rd1;\n\
-         @!%p0 ld.{space}{suffix}.{ty} {values}, [{place}];\n{folded}{added}\
-         @!%p0 st.{space}{suffix}.b{bits} [{place}], {values};\n\
+         cvt.u64.u32 %rd9, %r8;\ncvta.shared.u64 %rd9, %rd9;\n{body}\
          add.u64 %rd2, %rd2, {stride};\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p1, %r2, {ROUNDS};\n@%p1 bra round;\n\
          cvt.u64.u32 %rd31, %r30;\nxor.b64 %rd30, %rd30, %rd31;\nst.global.b64 [%rd3], %rd30;\nret;\n}}\n",
         words = BYTES / 4,
         stride = 4 * THREADS,
+    )
+}
+
+/// A load, additions, and a store to the same place.
+fn accesses(ty: &str, vector: u32, (space, place): (&str, &str)) -> String {
+    let bits: u32 = ty[1..].parse().unwrap();
+    let class = if bits == 64 { "%rd" } else { "%r" };
+    let suffix = ["", "", ".v2", "", ".v4"][vector as usize];
+    let values: Vec<String> = (0..vector).map(|at| format!("{class}{}", 20 + at)).collect();
+    let values = if vector == 1 { values[0].clone() } else { format!("{{{}}}", values.join(", ")) };
+    let sum = if bits == 64 { "b64 %rd30, %rd30" } else { "b32 %r30, %r30" };
+    let folded: String = (0..vector).map(|at| format!("xor.{sum}, {class}{};\n", 20 + at)).collect();
+    let added: String = (0..vector)
+        .map(|at| format!("add.u{0} {class}{1}, {class}{1}, {2};\n", bits.max(32), 20 + at, 77 + at))
+        .collect();
+    format!(
+        "@!%p0 ld{space}{suffix}.{ty} {values}, [{place}];\n{folded}{added}\
+         @!%p0 st{space}{suffix}.b{bits} [{place}], {values};\n"
     )
 }
 
@@ -89,29 +99,56 @@ fn accesses_are_those_of_the_interpreter() {
         ("u64", 2),
     ];
     for (at, (ty, vector)) in forms.into_iter().enumerate() {
-        for shared in [false, true] {
-            let text = accesses(ty, vector, shared);
+        for space in [(".global", "%rd8"), (".shared", "%r8"), ("", "%rd9"), ("", "%rd8")] {
             let size = ty[1..].parse::<u32>().unwrap() / 8 * vector;
-            let offsets = offsets(size, at as u32);
-            let [interpreted, compiled] = [Native::Off, Native::Always].map(|native| {
-                let mut config = DeviceConfig::default();
-                (config.workers, config.native) = (1, native);
-                let device = Device::new(config).unwrap();
-                let memory = device.clone_htod(&(0..BYTES / 4).collect::<Vec<u32>>()).unwrap();
-                let offsets = device.clone_htod(&offsets).unwrap();
-                let out = device.alloc_zeros::<u64>(THREADS as usize).unwrap();
-                let args = [Arg::buffer(&memory), Arg::buffer(&offsets), Arg::buffer(&out)];
-                let (module, config) = (load(&device, &text), LaunchConfig::new(1, THREADS));
-                let launch = device.launch(&module, "k", &config, &args, &Options::default()).unwrap();
-                let report = launch.wait();
-                let misaligned = FindingKind::Access(FaultKind::Misaligned);
-                let is_misaligned = report.findings.iter().any(|finding| finding.kind == misaligned);
-                assert_eq!(is_misaligned, size > 1, "{ty}, {vector} of them: {report}");
-                (memory.read(), out.read(), format!("{:?} {:?}", report.findings, report.trap))
-            });
-            assert_eq!(interpreted, compiled, "{ty}, {vector} of them, shared: {shared}\n{text}");
+            agree(&rounds(&accesses(ty, vector, space)), size, &offsets(size, at as u32));
         }
     }
+}
+
+#[test]
+fn atomic_operations_are_those_of_the_interpreter() {
+    let forms = [
+        "add.u32", "add.s32", "and.b32", "or.b32", "xor.b32", "exch.b32", "min.u32", "min.s32", "max.u32",
+        "max.s32",
+    ];
+    for (at, form) in forms.into_iter().enumerate() {
+        for (what, instruction) in [("what was there", "atom"), ("nothing", "red")] {
+            if form.starts_with("exch") && instruction == "red" {
+                continue;
+            }
+            let to = if instruction == "atom" { "%r20, " } else { "" };
+            // The operand is the address and the result, and negative in half of the rounds.
+            let body = format!(
+                "shl.b32 %r21, %r2, 31;\nadd.u32 %r21, %r21, %r8;\nmov.b32 %r20, %r21;\n\
+                 @!%p0 {instruction}.shared.{form} {to}[%r8], %r20;\nxor.b32 %r30, %r30, %r20;\n\
+                 mul.lo.u32 %r30, %r30, 31;\n@!%p0 ld.shared.u32 %r22, [%r8];\nadd.u32 %r30, %r30, %r22;\n"
+            );
+            println!("{form}, which gives {what}");
+            agree(&rounds(&body), 4, &offsets(4, at as u32));
+        }
+    }
+}
+
+/// The kernel does the same interpreted and compiled, with findings of accesses of that size.
+fn agree(text: &str, size: u32, offsets: &[u32]) {
+    let [interpreted, compiled] = [Native::Off, Native::Always].map(|native| {
+        let mut config = DeviceConfig::default();
+        (config.workers, config.native) = (1, native);
+        let device = Device::new(config).unwrap();
+        let memory = device.clone_htod(&(0..BYTES / 4).collect::<Vec<u32>>()).unwrap();
+        let offsets = device.clone_htod(offsets).unwrap();
+        let out = device.alloc_zeros::<u64>((BLOCKS * THREADS) as usize).unwrap();
+        let args = [Arg::buffer(&memory), Arg::buffer(&offsets), Arg::buffer(&out)];
+        let (module, config) = (load(&device, text), LaunchConfig::new(BLOCKS, THREADS));
+        let launch = device.launch(&module, "k", &config, &args, &Options::default()).unwrap();
+        let report = launch.wait();
+        let misaligned = FindingKind::Access(FaultKind::Misaligned);
+        let is_misaligned = report.findings.iter().any(|finding| finding.kind == misaligned);
+        assert_eq!(is_misaligned, size > 1, "{report}\n{text}");
+        (memory.read(), out.read(), format!("{:?} {:?}", report.findings, report.trap))
+    });
+    assert_eq!(interpreted, compiled, "{text}");
 }
 
 /// A launch with a buffer of one word, interpreted and compiled: its report, and the word.

@@ -1,12 +1,14 @@
 //! Loads and stores: by vectors where the lanes of a half of a warp are one behind the other, by one word where they are at
-//! the same, else by gathers and scatters.
+//! the same, else by gathers and scatters. Atomic operations of shared memory go lane by lane.
 
-use super::{Compiler, Frame, Result, at};
-use crate::machine::Inst;
+use super::{Compiler, Frame, ROW32, Result, at};
+use crate::machine::{Inst, NONE};
 use crate::memory::{Element, MemoryOp, SpaceKind};
-use crate::native::frame::{Cache, OUTWARD, PROGRESS, READ};
+use crate::native::Lane;
+use crate::native::frame::{CHANGED, Cache};
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
+use warpwright_ptx::op::atomic::AtomicOp;
 
 /// Where the addresses of the lanes are, in 32 bits.
 const HALVES: [AsmRegisterZmm; 2] = [zmm2, zmm3];
@@ -28,22 +30,103 @@ pub(super) fn is_plain(op: &MemoryOp, write: bool) -> bool {
 }
 
 impl Compiler<'_> {
-    /// A load or store: by the interpreter, if its cache does not answer for all lanes.
+    /// A load or store.
     pub(super) fn access(&mut self, index: usize, inst: &Inst, write: bool) -> Result<()> {
-        let code = self.code;
-        let op = &code.memory[inst.x as usize];
-        let bytes = op.bytes * op.elements.len() as u32;
+        let op = &self.code.memory[inst.x as usize];
         let miss = self.miss(index, inst);
-        let cache = r8 + (size_of::<Cache>() * inst.x as usize) as i32;
+        self.addresses(inst.x, miss)?;
+        self.a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)?;
+        for (number, &element) in op.elements.iter().enumerate() {
+            let add = op.bytes as i32 * number as i32;
+            match element {
+                Element::Narrow(row) => {
+                    for half in 0..2 {
+                        self.words(op, row, half, add, write)?;
+                    }
+                }
+                Element::Wide(row) => {
+                    for half in 0..2 {
+                        self.pairs(op, row, half, add, write)?;
+                    }
+                }
+                Element::Sink | Element::Double(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// An atomic operation on words of memory that the lanes do one after the other. It is left to the interpreter where it
+    /// changes nothing: then that does nothing else when it does it again.
+    pub(super) fn atomic(&mut self, index: usize, inst: &Inst, op: AtomicOp, lane: Lane) -> Result<()> {
+        let miss = self.miss(index, inst);
+        self.addresses(inst.b, miss)?;
+        for (half, offsets) in (0..).zip(HALVES) {
+            self.a.vmovdqu32(zmmword_ptr(at(offset_of!(Frame, offsets) + 64 * half)), offsets)?;
+        }
+        let a = &mut self.a;
+        let mut next = a.create_label();
+        let memory = dword_ptr(rdx + r11);
+        // `r9d`: what it does, `r10d`: lanes that are left, `r8d`: bits that were changed.
+        match self.masked {
+            true => a.mov(r10d, ecx)?,
+            false => a.mov(r10d, -1)?,
+        }
+        a.xor(r8d, r8d)?;
+        a.set_label(&mut next)?;
+        a.tzcnt(eax, r10d)?;
+        a.mov(r11d, dword_ptr(rbx + 4 * rax + offset_of!(Frame, offsets) as i32))?;
+        a.mov(esi, dword_ptr(r12 + 4 * rax + inst.a as i32 * ROW32))?;
+        a.mov(edi, memory)?;
+        a.mov(dword_ptr(rbx + 4 * rax + offset_of!(Frame, found) as i32), edi)?;
+        match op {
+            AtomicOp::Add => a.add(esi, edi)?,
+            AtomicOp::And => a.and(esi, edi)?,
+            AtomicOp::Or => a.or(esi, edi)?,
+            AtomicOp::Xor => a.xor(esi, edi)?,
+            AtomicOp::Min | AtomicOp::Max => {
+                a.cmp(edi, esi)?;
+                match (op, lane) {
+                    (AtomicOp::Min, Lane::S32) => a.cmovl(esi, edi)?,
+                    (AtomicOp::Min, _) => a.cmovb(esi, edi)?,
+                    (_, Lane::S32) => a.cmovg(esi, edi)?,
+                    (_, _) => a.cmova(esi, edi)?,
+                }
+            }
+            AtomicOp::Exch | AtomicOp::Inc | AtomicOp::Dec => {}
+        }
+        a.mov(memory, esi)?;
+        a.xor(esi, edi)?;
+        a.or(r8d, esi)?;
+        a.blsr(r10d, r10d)?;
+        a.jnz(next)?;
+        a.test(r8d, r8d)?;
+        a.jz(miss)?;
+        a.or(r9d, CHANGED)?;
+        a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)?;
+        if inst.d != NONE {
+            for half in 0..2 {
+                self.a.vmovdqu32(zmm0, zmmword_ptr(at(offset_of!(Frame, found) + 64 * half as usize)))?;
+                self.put32(inst.d, half)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Where the lanes access memory, from `rdx` on; `r9d` = what the access does. By the interpreter, if the cache of the
+    /// access does not answer for all lanes.
+    fn addresses(&mut self, number: u32, miss: CodeLabel) -> Result<()> {
+        let op = &self.code.memory[number as usize];
+        let bytes = op.bytes * op.elements.len() as u32;
+        let cache = r8 + (size_of::<Cache>() * number as usize) as i32;
         let start = cache + offset_of!(Cache, start) as i32;
         let last = cache + offset_of!(Cache, last) as i32;
         self.a.mov(r8, qword_ptr(at(offset_of!(Frame, caches))))?;
-        self.a.cmp(dword_ptr(cache + offset_of!(Cache, is_valid) as i32), 0)?;
+        self.a.mov(r9d, dword_ptr(cache + offset_of!(Cache, flags) as i32))?;
+        self.a.test(r9d, r9d)?;
         self.a.je(miss)?;
-        self.a.mov(rdx, qword_ptr(cache + offset_of!(Cache, host) as i32))?;
-        if op.space == SpaceKind::Shared {
-            self.a.add(rdx, qword_ptr(at(offset_of!(Frame, shared))))?;
-        }
+        self.a.mov(rdx, qword_ptr(at(offset_of!(Frame, shared))))?;
+        self.a.and(rdx, qword_ptr(cache + offset_of!(Cache, from_shared) as i32))?;
+        self.a.add(rdx, qword_ptr(cache + offset_of!(Cache, host) as i32))?;
         // Where the lanes access it, from its beginning on, in 32 bits; lanes that do not, at the beginning.
         if op.address.wide {
             self.a.vpbroadcastq(zmm20, qword_ptr(start))?;
@@ -89,31 +172,7 @@ impl Compiler<'_> {
             a.korw(k1, k1, k2)?;
         }
         a.kortestw(k1, k1)?;
-        a.jne(miss)?;
-        let mut flags = if write { PROGRESS } else { 0 };
-        if matches!(op.space, SpaceKind::Global | SpaceKind::Generic | SpaceKind::Const) {
-            flags |= if write { READ | OUTWARD } else { READ };
-        }
-        if flags != 0 {
-            a.or(dword_ptr(at(offset_of!(Frame, flags))), flags)?;
-        }
-        for (number, &element) in op.elements.iter().enumerate() {
-            let add = op.bytes as i32 * number as i32;
-            match element {
-                Element::Narrow(row) => {
-                    for half in 0..2 {
-                        self.words(op, row, half, add, write)?;
-                    }
-                }
-                Element::Wide(row) => {
-                    for half in 0..2 {
-                        self.pairs(op, row, half, add, write)?;
-                    }
-                }
-                Element::Sink | Element::Double(_) => {}
-            }
-        }
-        Ok(())
+        a.jne(miss)
     }
 
     /// Sixteen lanes of a row of 32 bits, by the addresses in a register from `rdx` on.

@@ -18,7 +18,7 @@ mod operation;
 
 use super::Operation;
 use super::frame::Frame;
-use super::functions::{Compiled, Entry, Variant};
+use super::functions::{Access, Compiled, Entry, Variant};
 use super::page::Page;
 use crate::decode::Code;
 use crate::machine::{Counts, Inst, UNGUARDED};
@@ -48,9 +48,10 @@ pub(super) fn compile(code: &Code, number: u32, variant: Variant) -> Option<Comp
     let from = code.operations.partition_point(|&(pc, _)| pc < first);
     for &(pc, operation) in code.operations[from..].iter().take_while(|&&(pc, _)| pc < end) {
         let known = match operation {
-            Operation::Load | Operation::Store => {
-                let write = operation == Operation::Store;
-                variant.memory && is_plain(&code.memory[code.insts[pc as usize].x as usize], write)
+            Operation::Load | Operation::Store | Operation::Atomic(..) => {
+                let access = access_of(&code.insts[pc as usize], operation);
+                let is_plain = |Access { op, write }| is_plain(&code.memory[op as usize], write);
+                variant.memory && access.is_some_and(is_plain)
             }
             // Lanes that are not there are the interpreter's.
             Operation::Shuffle(_) => variant.full && code.insts[pc as usize].guard == UNGUARDED,
@@ -77,6 +78,16 @@ enum Stub {
     Some { label: CodeLabel, pc: u32, back: CodeLabel, skip: CodeLabel },
     /// From the interpreter to a place where registers hold strips.
     Entry { index: usize, to: CodeLabel, held: Vec<(AsmRegisterZmm, Strip)> },
+}
+
+/// The access that an instruction is.
+fn access_of(inst: &Inst, operation: Operation) -> Option<Access> {
+    match operation {
+        Operation::Load => Some(Access { op: inst.x, write: false }),
+        Operation::Store => Some(Access { op: inst.x, write: true }),
+        Operation::Atomic(..) => Some(Access { op: inst.b, write: true }),
+        _ => None,
+    }
 }
 
 struct Compiler<'a> {
@@ -203,9 +214,9 @@ impl<'a> Compiler<'a> {
 
     /// The interpreter comes back at the beginning of a segment, and behind what it may have been asked to do.
     fn place(&mut self, index: usize) -> Result<()> {
-        use Operation::{Load, ReconvergencePoint, Shuffle, Store};
+        use Operation::{Atomic, Load, ReconvergencePoint, Shuffle, Store};
         let before = index.checked_sub(1).and_then(|before| self.operations[before]);
-        let asked = matches!(before, Some(Load | Store | Shuffle(_) | ReconvergencePoint));
+        let asked = matches!(before, Some(Load | Store | Atomic(..) | Shuffle(_) | ReconvergencePoint));
         if self.begins[index].is_none() && !asked {
             return Ok(());
         }
@@ -330,11 +341,7 @@ impl<'a> Compiler<'a> {
         let Some(page) = Page::new(&assembled.inner.code_buffer) else { return Ok(None) };
         let mut entries = Vec::with_capacity(self.operations.len());
         for (index, operation) in self.operations.iter().enumerate() {
-            let access = match operation {
-                Some(Operation::Load) => Some(false),
-                Some(Operation::Store) => Some(true),
-                _ => None,
-            };
+            let access = operation.and_then(|operation| access_of(self.inst(index), operation));
             entries.push(match &self.places[index] {
                 Some(place) => {
                     Entry { at: assembled.label_ip(place)? as u32, need: self.needs[index], access }
