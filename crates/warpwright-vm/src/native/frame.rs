@@ -4,6 +4,7 @@ use crate::decode::Code;
 use crate::machine::{Counts, LANES};
 use crate::num::float::{LARGER, NAN_F32};
 use crate::num::half::NAN_HALF;
+use std::array::from_fn;
 
 /// An access has read global memory, has written some, has written anything, has changed something by an atomic operation.
 pub(super) const READ: u32 = 1;
@@ -27,6 +28,14 @@ pub(crate) struct Cache {
     pub(super) from_shared: u64,
     /// What the access does, by the bits above; 0: there is no such memory.
     pub(super) flags: u64,
+}
+
+/// What a lane is away from the first one, if they are 1, 2, 4, 8 or 16 bytes from each other.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Ramps {
+    pub(super) narrow: [[u32; LANES]; 5],
+    pub(super) wide: [[u64; LANES]; 5],
 }
 
 /// What native code finds by one register.
@@ -65,10 +74,18 @@ pub(super) struct Frame {
     pub(super) larger: f32,
     pub(super) tiny: f32,
     pub(super) one: f32,
-    pub(super) low: [u32; 5],
-    pub(super) steps4: [u32; LANES / 2],
-    pub(super) steps8: [u32; LANES / 2],
-    pub(super) numbers: [u32; LANES],
+    pub(super) below: [u32; 5],
+    pub(super) ramps: Ramps,
+    /// Tables for permutations of two vectors: the elements of even and of odd number, and those of the lower or upper
+    /// halves by turns; of 32 bits, and of pairs of them.
+    pub(super) even: [u32; LANES / 2],
+    pub(super) odd: [u32; LANES / 2],
+    pub(super) low: [u32; LANES / 2],
+    pub(super) high: [u32; LANES / 2],
+    pub(super) even_pairs: [u64; LANES / 4],
+    pub(super) odd_pairs: [u64; LANES / 4],
+    pub(super) low_pairs: [u64; LANES / 4],
+    pub(super) high_pairs: [u64; LANES / 4],
     /// Where the lanes of an atomic operation go, and what they find there.
     pub(super) offsets: [u32; LANES],
     pub(super) found: [u32; LANES],
@@ -114,10 +131,19 @@ impl State {
             larger: LARGER,
             tiny: f32::MIN_POSITIVE * LARGER * LARGER,
             one: 1.0,
-            low: [0, 1, 3, 7, 15],
-            steps4: std::array::from_fn(|lane| 4 * lane as u32),
-            steps8: std::array::from_fn(|lane| 8 * lane as u32),
-            numbers: std::array::from_fn(|lane| lane as u32),
+            below: [0, 1, 3, 7, 15],
+            ramps: Ramps {
+                narrow: from_fn(|step| from_fn(|lane| (lane << step) as u32)),
+                wide: from_fn(|step| from_fn(|lane| (lane << step) as u64)),
+            },
+            even: from_fn(|at| 2 * at as u32),
+            odd: from_fn(|at| 2 * at as u32 + 1),
+            low: from_fn(|at| (at / 2 + at % 2 * 16) as u32),
+            high: from_fn(|at| (at / 2 + at % 2 * 16 + 8) as u32),
+            even_pairs: from_fn(|at| 2 * at as u64),
+            odd_pairs: from_fn(|at| 2 * at as u64 + 1),
+            low_pairs: from_fn(|at| (at / 2 + at % 2 * 8) as u64),
+            high_pairs: from_fn(|at| (at / 2 + at % 2 * 8 + 4) as u64),
             offsets: [0; LANES],
             found: [0; LANES],
         };

@@ -15,6 +15,7 @@
 //!   functions.rs   the compiled functions of a module, and when they are compiled
 //!   x86/           the compiler for AVX-512: segments, what each operation becomes, accesses
 //!   page.rs        memory that holds code
+//!   map.rs         where it is, for a profiler
 //! ```
 //!
 //! **A path runs in native code with all its lanes**, so its mask is a constant there; a version for whole warps has no
@@ -34,6 +35,8 @@
 mod enter;
 mod frame;
 mod functions;
+#[cfg(target_arch = "x86_64")]
+mod map;
 mod operation;
 #[cfg(target_arch = "x86_64")]
 mod page;

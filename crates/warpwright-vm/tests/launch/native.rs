@@ -12,11 +12,12 @@ const SKIPPED: u32 = 1 << 31;
 
 const BLOCKS: u32 = 3;
 
-/// Each round takes an offset of each thread: its address is `%r8` in shared memory, generic in `%rd9`, and `%rd8` in global
+/// Each round takes an offset of each thread: its address is `%r8` in shared memory, generic in `%rd9`, `%r10` in constant memory, and `%rd8` in global
 /// memory; `%p0` holds where it is left out. `%r30` and `%rd30` go to `out` in the end.
 fn rounds(body: &str) -> String {
     format!(
         ".version 8.0\n.target sm_80\n.address_size 64\n.shared .align 16 .b8 tile[{BYTES}];\n\
+         .const .align 16 .b32 table[{words}] = {{ {table} }};\n\
          .visible .entry k(.param .u64 memory, .param .u64 offsets, .param .u64 out)\n{{\n\
          .reg .pred %p<4>;\n.reg .b32 %r<40>;\n.reg .b64 %rd<40>;\n\
          ld.param.u64 %rd1, [memory];\nld.param.u64 %rd2, [offsets];\nld.param.u64 %rd3, [out];\n\
@@ -28,10 +29,11 @@ fn rounds(body: &str) -> String {
          setp.lt.u32 %p1, %r4, {words};\n@%p1 bra fill;\nbar.sync 0;\n\
          round:\nld.global.u32 %r7, [%rd2];\nsetp.lt.s32 %p0, %r7, 0;\nand.b32 %r7, %r7, 0x7fffffff;\n\
          add.u32 %r8, %r3, %r7;\ncvt.u64.u32 %rd8, %r7;\nadd.u64 %rd8, %rd8, %rd1;\n\
-         cvt.u64.u32 %rd9, %r8;\ncvta.shared.u64 %rd9, %rd9;\n{body}\
+         cvt.u64.u32 %rd9, %r8;\ncvta.shared.u64 %rd9, %rd9;\nmov.u32 %r10, table;\nadd.u32 %r10, %r10, %r7;\n{body}\
          add.u64 %rd2, %rd2, {stride};\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p1, %r2, {ROUNDS};\n@%p1 bra round;\n\
          cvt.u64.u32 %rd31, %r30;\nxor.b64 %rd30, %rd30, %rd31;\nst.global.b64 [%rd3], %rd30;\nret;\n}}\n",
         words = BYTES / 4,
+        table = (0..BYTES / 4).map(|at| (at * at * 7919).to_string()).collect::<Vec<_>>().join(", "),
         stride = 4 * THREADS,
     )
 }
@@ -48,10 +50,11 @@ fn accesses(ty: &str, vector: u32, (space, place): (&str, &str)) -> String {
     let added: String = (0..vector)
         .map(|at| format!("add.u{0} {class}{1}, {class}{1}, {2};\n", bits.max(32), 20 + at, 77 + at))
         .collect();
-    format!(
-        "@!%p0 ld{space}{suffix}.{ty} {values}, [{place}];\n{folded}{added}\
-         @!%p0 st{space}{suffix}.b{bits} [{place}], {values};\n"
-    )
+    let load = format!("@!%p0 ld{space}{suffix}.{ty} {values}, [{place}];\n{folded}");
+    if space == ".const" {
+        return load;
+    }
+    format!("{load}{added}@!%p0 st{space}{suffix}.b{bits} [{place}], {values};\n")
 }
 
 /// Offsets of all rounds: vectors, one place, any places, and such as are misaligned, outside or left out.
@@ -99,7 +102,8 @@ fn accesses_are_those_of_the_interpreter() {
         ("u64", 2),
     ];
     for (at, (ty, vector)) in forms.into_iter().enumerate() {
-        for space in [(".global", "%rd8"), (".shared", "%r8"), ("", "%rd9"), ("", "%rd8")] {
+        for space in [(".global", "%rd8"), (".shared", "%r8"), (".const", "%r10"), ("", "%rd9"), ("", "%rd8")]
+        {
             let size = ty[1..].parse::<u32>().unwrap() / 8 * vector;
             agree(&rounds(&accesses(ty, vector, space)), size, &offsets(size, at as u32));
         }

@@ -1,11 +1,11 @@
-//! Loads and stores: by vectors where the lanes of a half of a warp are one behind the other, by one word where they are at
-//! the same, else by gathers and scatters. Atomic operations of shared memory go lane by lane.
+//! Loads and stores: by vectors where the lanes of a warp, or of half of one, are one behind the other, by one word where
+//! they are at the same place, else by gathers and scatters. Atomic operations of shared memory go lane by lane.
 
 use super::{Compiler, Frame, ROW32, Result, at};
-use crate::machine::{Inst, NONE};
+use crate::machine::{Inst, LANES, NONE};
 use crate::memory::{Element, MemoryOp, SpaceKind};
 use crate::native::Lane;
-use crate::native::frame::{CHANGED, Cache};
+use crate::native::frame::{CHANGED, Cache, Ramps};
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 use warpwright_ptx::op::atomic::AtomicOp;
@@ -13,13 +13,17 @@ use warpwright_ptx::op::atomic::AtomicOp;
 /// Where the addresses of the lanes are, in 32 bits.
 const HALVES: [AsmRegisterZmm; 2] = [zmm2, zmm3];
 
+/// What is loaded, strip by strip of each element.
+const LOADED: [AsmRegisterZmm; 8] = [zmm20, zmm21, zmm22, zmm23, zmm24, zmm1, zmm4, zmm6];
+
 /// Whether native code does an access.
 pub(super) fn is_plain(op: &MemoryOp, write: bool) -> bool {
     use SpaceKind::*;
-    let elements = op.elements.iter().all(|element| match (*element, op.bytes) {
-        (Element::Sink, _) | (Element::Narrow(_) | Element::Wide(_), 4) | (Element::Wide(_), 8) => true,
-        (Element::Narrow(_), 1 | 2) => !write,
-        _ => false,
+    let elements = op.elements.iter().all(|element| {
+        matches!(
+            (*element, op.bytes),
+            (Element::Sink, _) | (Element::Narrow(_), 1 | 2 | 4) | (Element::Wide(_), 4 | 8)
+        )
     });
     let space = matches!(op.space, Global | Generic | Const | Shared) || op.space == Param && !write;
     op.order.strong.is_none()
@@ -27,6 +31,36 @@ pub(super) fn is_plain(op: &MemoryOp, write: bool) -> bool {
         && elements
         && space
         && op.bytes * op.elements.len() as u32 <= 16
+        && rows(op).count() <= LOADED.len()
+}
+
+/// The row of an element, whether it has 64 bits, and its strips.
+fn rows(op: &MemoryOp) -> impl Iterator<Item = (usize, u32, bool, i32)> {
+    op.elements.iter().enumerate().flat_map(|(number, &element)| {
+        let (row, wide) = match element {
+            Element::Narrow(row) => (row, false),
+            Element::Wide(row) => (row, true),
+            Element::Sink | Element::Double(_) => (NONE, false),
+        };
+        let strips = if wide { 0..4 } else { 0..2 };
+        strips.filter(move |_| row != NONE).map(move |strip| (number, row, wide, strip))
+    })
+}
+
+/// How whole warps do an access at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Together {
+    /// All lanes load from one place.
+    Same,
+    /// Lane by lane.
+    Ascending,
+}
+
+/// A table for permutations, at a place of the frame.
+macro_rules! table {
+    ($name:ident) => {
+        zmmword_ptr(at(offset_of!(Frame, $name)))
+    };
 }
 
 impl Compiler<'_> {
@@ -34,25 +68,323 @@ impl Compiler<'_> {
     pub(super) fn access(&mut self, index: usize, inst: &Inst, write: bool) -> Result<()> {
         let op = &self.code.memory[inst.x as usize];
         let miss = self.miss(index, inst);
+        let (mut general, mut done) = (self.a.create_label(), self.a.create_label());
+        let together = self.together(op, write);
+        // What is stored is in registers before ways part.
+        let mut strips = LOADED;
+        if together.is_some() && write {
+            for (at, (_, row, wide, strip)) in rows(op).enumerate() {
+                strips[at] = self.raw(wide, row, strip)?;
+            }
+        }
+        if let Some(together) = together {
+            self.address(inst.x, together, (miss, general))?;
+            match (together, write) {
+                (Together::Same, _) => self.load_same(op)?,
+                (Together::Ascending, false) => self.load_ascending(op)?,
+                (Together::Ascending, true) => self.store_ascending(op, &strips)?,
+            }
+            self.a.jmp(done)?;
+        }
+        self.a.set_label(&mut general)?;
+        self.a.zero_bytes()?;
         self.addresses(inst.x, miss)?;
         self.a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)?;
-        for (number, &element) in op.elements.iter().enumerate() {
-            let add = op.bytes as i32 * number as i32;
-            match element {
-                Element::Narrow(row) => {
-                    for half in 0..2 {
-                        self.words(op, row, half, add, write)?;
-                    }
+        let mut places = rows(op).zip(strips).peekable();
+        while let Some(((number, row, wide, strip), first)) = places.next() {
+            let add = (op.bytes as usize * number) as i32;
+            if write && op.bytes < 4 {
+                places.next();
+                self.store_narrow(op, row, add)?;
+                continue;
+            }
+            if !wide {
+                let value = if write && together.is_none() { self.raw(false, row, strip)? } else { first };
+                self.words(op, value, strip, add, write)?;
+            } else if let Some((_, second)) = places.next() {
+                let mut values = [first, second];
+                if write && together.is_none() {
+                    values = [self.raw(true, row, strip)?, self.raw(true, row, strip + 1)?];
                 }
-                Element::Wide(row) => {
-                    for half in 0..2 {
-                        self.pairs(op, row, half, add, write)?;
-                    }
-                }
-                Element::Sink | Element::Double(_) => {}
+                self.pairs(op, values, strip / 2, add, write)?;
+            }
+        }
+        self.a.set_label(&mut done)?;
+        self.a.zero_bytes()?;
+        if !write {
+            for ((_, row, wide, strip), loaded) in rows(op).zip(LOADED) {
+                self.a.vmovdqa64(zmm0, loaded)?;
+                if wide { self.put64(row, strip)? } else { self.put32(row, strip)? }
             }
         }
         Ok(())
+    }
+
+    /// Whether whole warps may do an access at once.
+    fn together(&self, op: &MemoryOp, write: bool) -> Option<Together> {
+        if self.masked {
+            return None;
+        }
+        if matches!(op.space, SpaceKind::Param | SpaceKind::Const) && !write {
+            return Some(Together::Same);
+        }
+        let wide = |element: &Element| matches!(element, Element::Wide(_));
+        let has_wide = op.elements.iter().any(wide);
+        let is_alike =
+            op.elements.iter().all(|element| *element == Element::Sink || wide(element) == has_wide);
+        let has_form = match (op.bytes, op.elements.len()) {
+            (1 | 2, 1) => true,
+            (4, 1) => true,
+            (4, 2 | 4) => !has_wide,
+            (8, 1 | 2) => has_wide,
+            _ => false,
+        };
+        let has_sinks = op.elements.contains(&Element::Sink);
+        (is_alike && has_form && !(write && has_sinks)).then_some(Together::Ascending)
+    }
+
+    /// `rdx` = where the host has what the first lane accesses, if the others follow it, and all of that is in the region of
+    /// the cache. Else by `general`, or by the interpreter if there is no region.
+    fn address(
+        &mut self,
+        number: u32,
+        together: Together,
+        (miss, general): (CodeLabel, CodeLabel),
+    ) -> Result<()> {
+        let op = &self.code.memory[number as usize];
+        let bytes = op.bytes * op.elements.len() as u32;
+        let cache = self.cache(number, miss)?;
+        let row = op.address.row;
+        let ramps = at(offset_of!(Frame, ramps));
+        let step = bytes.trailing_zeros() as usize;
+        if op.address.wide {
+            let ramp = ramps + offset_of!(Ramps, wide) as i32 + (8 * LANES * step) as i32;
+            self.a.vpbroadcastq(zmm25, qword_ptr(super::row64(row, 0)))?;
+            for strip in 0..4 {
+                let lanes = self.raw(true, row, strip)?;
+                let mut expected = zmm25;
+                if together == Together::Ascending {
+                    self.a.vpaddq(zmm26, zmm25, zmmword_ptr(ramp + 64 * strip))?;
+                    expected = zmm26;
+                }
+                let into = if strip == 0 { k1 } else { k1.k1() };
+                self.a.vpcmpeqq(into, expected, lanes)?;
+            }
+            self.a.kortestb(k1, k1)?;
+            self.a.jnc(general)?;
+            self.a.mov(rax, qword_ptr(super::row64(row, 0)))?;
+            self.a.sub(rax, qword_ptr(cache + offset_of!(Cache, start) as i32))?;
+        } else {
+            let ramp = ramps + offset_of!(Ramps, narrow) as i32 + (4 * LANES * step) as i32;
+            self.a.vpbroadcastd(zmm25, dword_ptr(super::row32(row, 0)))?;
+            for strip in 0..2 {
+                let lanes = self.raw(false, row, strip)?;
+                let mut expected = zmm25;
+                if together == Together::Ascending {
+                    self.a.vpaddd(zmm26, zmm25, zmmword_ptr(ramp + 64 * strip))?;
+                    expected = zmm26;
+                }
+                let into = if strip == 0 { k1 } else { k1.k1() };
+                self.a.vpcmpeqd(into, expected, lanes)?;
+            }
+            self.a.kortestw(k1, k1)?;
+            self.a.jnc(general)?;
+            self.a.mov(eax, dword_ptr(super::row32(row, 0)))?;
+            self.a.sub(eax, dword_ptr(cache + offset_of!(Cache, start) as i32))?;
+        }
+        self.a.mov(r10, qword_ptr(cache + offset_of!(Cache, last) as i32))?;
+        if together == Together::Ascending {
+            self.a.sub(r10, (LANES as u32 - 1) as i32 * bytes as i32)?;
+            self.a.jb(general)?;
+        }
+        self.a.cmp(rax, r10)?;
+        self.a.ja(general)?;
+        if bytes > 1 {
+            self.a.test(eax, bytes as i32 - 1)?;
+            self.a.jnz(general)?;
+        }
+        self.base(cache)?;
+        self.a.add(rdx, rax)?;
+        self.a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)
+    }
+
+    /// `r9d` = what an access does, by its cache, which is at the place that this returns.
+    fn cache(&mut self, number: u32, miss: CodeLabel) -> Result<AsmMemoryOperand> {
+        let cache = r8 + (size_of::<Cache>() * number as usize) as i32;
+        self.a.mov(r8, qword_ptr(at(offset_of!(Frame, caches))))?;
+        self.a.mov(r9d, dword_ptr(cache + offset_of!(Cache, flags) as i32))?;
+        self.a.test(r9d, r9d)?;
+        self.a.je(miss)?;
+        Ok(cache)
+    }
+
+    /// `rdx` = where the host has the region of a cache.
+    fn base(&mut self, cache: AsmMemoryOperand) -> Result<()> {
+        self.a.mov(rdx, qword_ptr(at(offset_of!(Frame, shared))))?;
+        self.a.and(rdx, qword_ptr(cache + offset_of!(Cache, from_shared) as i32))?;
+        self.a.add(rdx, qword_ptr(cache + offset_of!(Cache, host) as i32))
+    }
+
+    /// All lanes load from `rdx`.
+    fn load_same(&mut self, op: &MemoryOp) -> Result<()> {
+        for ((number, _, wide, _), into) in rows(op).zip(LOADED) {
+            let place = rdx + (op.bytes as usize * number) as i32;
+            match (op.bytes, op.signed) {
+                (1, false) => self.a.movzx(eax, byte_ptr(place))?,
+                (1, true) => self.a.movsx(eax, byte_ptr(place))?,
+                (2, false) => self.a.movzx(eax, word_ptr(place))?,
+                (2, true) => self.a.movsx(eax, word_ptr(place))?,
+                (4, true) => self.a.movsxd(rax, dword_ptr(place))?,
+                (4, false) => self.a.mov(eax, dword_ptr(place))?,
+                _ => self.a.mov(rax, qword_ptr(place))?,
+            }
+            match wide {
+                true => self.a.vpbroadcastq(into, rax)?,
+                false => self.a.vpbroadcastd(into, eax)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Lanes load one behind the other from `rdx` on.
+    fn load_ascending(&mut self, op: &MemoryOp) -> Result<()> {
+        let wide = op.elements.iter().any(|element| matches!(element, Element::Wide(_)));
+        let count = op.elements.len();
+        let at_once = if wide { 8 } else { 16 };
+        for strip in 0..32 / at_once {
+            let place = rdx + strip * at_once * (op.bytes as usize * count) as i32;
+            // The register of an element, where it is not skipped.
+            let into = |element: usize| {
+                let mut places = rows(op).zip(LOADED);
+                let of = places.find(|((number, _, _, of), _)| *number == element && *of == strip);
+                of.map(|(_, register)| register)
+            };
+            match (count, op.bytes, wide) {
+                (1, ..) => {
+                    let Some(into) = into(0) else { continue };
+                    match (op.bytes, wide, op.signed) {
+                        (1, _, false) => self.a.vpmovzxbd(into, xmmword_ptr(place))?,
+                        (1, _, true) => self.a.vpmovsxbd(into, xmmword_ptr(place))?,
+                        (2, _, false) => self.a.vpmovzxwd(into, ymmword_ptr(place))?,
+                        (2, _, true) => self.a.vpmovsxwd(into, ymmword_ptr(place))?,
+                        (4, false, _) => self.a.vmovdqu32(into, zmmword_ptr(place))?,
+                        (4, true, false) => self.a.vpmovzxdq(into, ymmword_ptr(place))?,
+                        (4, true, true) => self.a.vpmovsxdq(into, ymmword_ptr(place))?,
+                        _ => self.a.vmovdqu64(into, zmmword_ptr(place))?,
+                    }
+                }
+                (2, ..) => {
+                    self.a.vmovdqu64(zmm25, zmmword_ptr(place))?;
+                    self.a.vmovdqu64(zmm26, zmmword_ptr(place + 64))?;
+                    for (element, table) in [table!(even), table!(odd)].into_iter().enumerate() {
+                        let wide_table = [table!(even_pairs), table!(odd_pairs)][element];
+                        let Some(into) = into(element) else { continue };
+                        self.a.vmovdqa64(into, zmm25)?;
+                        match wide {
+                            true => {
+                                self.a.vmovdqu64(zmm27, wide_table)?;
+                                self.a.vpermt2q(into, zmm27, zmm26)?;
+                            }
+                            false => {
+                                self.a.vmovdqu64(zmm27, table)?;
+                                self.a.vpermt2d(into, zmm27, zmm26)?;
+                            }
+                        }
+                    }
+                }
+                _ => {
+                    // Pairs of elements, of the first and of the last eight lanes; then the elements of each.
+                    for (pair, table) in [table!(even_pairs), table!(odd_pairs)].into_iter().enumerate() {
+                        self.a.vmovdqu64(zmm27, table)?;
+                        for (eight, register) in (0..).zip([zmm25, zmm26]) {
+                            self.a.vmovdqu64(register, zmmword_ptr(place + 128 * eight))?;
+                            self.a.vpermt2q(register, zmm27, zmmword_ptr(place + (128 * eight + 64)))?;
+                        }
+                        for (element, table) in [table!(even), table!(odd)].into_iter().enumerate() {
+                            let Some(into) = into(2 * pair + element) else { continue };
+                            self.a.vmovdqu64(zmm27, table)?;
+                            self.a.vmovdqa64(into, zmm25)?;
+                            self.a.vpermt2d(into, zmm27, zmm26)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lanes store one behind the other from `rdx` on.
+    fn store_ascending(&mut self, op: &MemoryOp, strips: &[AsmRegisterZmm; 8]) -> Result<()> {
+        let wide = op.elements.iter().any(|element| matches!(element, Element::Wide(_)));
+        let count = op.elements.len();
+        let (at_once, of_element) = if wide { (8, 4) } else { (16, 2) };
+        for strip in 0..of_element {
+            let place = rdx + strip as i32 * at_once * (op.bytes as usize * count) as i32;
+            let value = |element: usize| strips[element * of_element + strip];
+            match (count, op.bytes, wide) {
+                (1, 1, _) => self.a.vpmovdb(xmmword_ptr(place), value(0))?,
+                (1, 2, _) => self.a.vpmovdw(ymmword_ptr(place), value(0))?,
+                (1, 4, true) => self.a.vpmovqd(ymmword_ptr(place), value(0))?,
+                (1, ..) => self.a.vmovdqu64(zmmword_ptr(place), value(0))?,
+                (2, ..) => {
+                    let tables = match wide {
+                        true => [table!(low_pairs), table!(high_pairs)],
+                        false => [table!(low), table!(high)],
+                    };
+                    for (half, table) in (0..).zip(tables) {
+                        self.a.vmovdqa64(zmm25, value(0))?;
+                        self.a.vmovdqu64(zmm27, table)?;
+                        of_width!(self, wide, vpermt2d | vpermt2q(zmm25, zmm27, value(1)));
+                        self.a.vmovdqu64(zmmword_ptr(place + 64 * half), zmm25)?;
+                    }
+                }
+                _ => {
+                    // The first and the last eight lanes of pairs of elements; then these lane by lane.
+                    for (eight, table) in (0..).zip([table!(low), table!(high)]) {
+                        self.a.vmovdqu64(zmm27, table)?;
+                        for (pair, register) in [zmm25, zmm26].into_iter().enumerate() {
+                            self.a.vmovdqa64(register, value(2 * pair))?;
+                            self.a.vpermt2d(register, zmm27, value(2 * pair + 1))?;
+                        }
+                        for (four, table) in (0..).zip([table!(low_pairs), table!(high_pairs)]) {
+                            self.a.vmovdqu64(zmm27, table)?;
+                            self.a.vmovdqa64(zmm5, zmm25)?;
+                            self.a.vpermt2q(zmm5, zmm27, zmm26)?;
+                            self.a.vmovdqu64(zmmword_ptr(place + (128 * eight + 64 * four)), zmm5)?;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes or half words, one lane after the other.
+    fn store_narrow(&mut self, op: &MemoryOp, row: u32, add: i32) -> Result<()> {
+        self.keep_addresses()?;
+        let a = &mut self.a;
+        let mut next = a.create_label();
+        a.set_label(&mut next)?;
+        a.tzcnt(eax, r10d)?;
+        a.mov(r11d, dword_ptr(rbx + 4 * rax + offset_of!(Frame, offsets) as i32))?;
+        a.mov(esi, dword_ptr(r12 + 4 * rax + row as i32 * ROW32))?;
+        match op.bytes {
+            1 => a.mov(byte_ptr(rdx + r11 + add), sil)?,
+            _ => a.mov(word_ptr(rdx + r11 + add), si)?,
+        }
+        a.blsr(r10d, r10d)?;
+        a.jnz(next)
+    }
+
+    /// The addresses of the lanes in memory, for one lane after the other; `r10d` = the lanes.
+    fn keep_addresses(&mut self) -> Result<()> {
+        for (half, offsets) in (0..).zip(HALVES) {
+            self.a.vmovdqu32(zmmword_ptr(at(offset_of!(Frame, offsets) + 64 * half)), offsets)?;
+        }
+        match self.masked {
+            true => self.a.mov(r10d, ecx),
+            false => self.a.mov(r10d, -1),
+        }
     }
 
     /// An atomic operation on words of memory that the lanes do one after the other. It is left to the interpreter where it
@@ -60,17 +392,11 @@ impl Compiler<'_> {
     pub(super) fn atomic(&mut self, index: usize, inst: &Inst, op: AtomicOp, lane: Lane) -> Result<()> {
         let miss = self.miss(index, inst);
         self.addresses(inst.b, miss)?;
-        for (half, offsets) in (0..).zip(HALVES) {
-            self.a.vmovdqu32(zmmword_ptr(at(offset_of!(Frame, offsets) + 64 * half)), offsets)?;
-        }
+        self.keep_addresses()?;
         let a = &mut self.a;
         let mut next = a.create_label();
         let memory = dword_ptr(rdx + r11);
         // `r9d`: what it does, `r10d`: lanes that are left, `r8d`: bits that were changed.
-        match self.masked {
-            true => a.mov(r10d, ecx)?,
-            false => a.mov(r10d, -1)?,
-        }
         a.xor(r8d, r8d)?;
         a.set_label(&mut next)?;
         a.tzcnt(eax, r10d)?;
@@ -117,16 +443,10 @@ impl Compiler<'_> {
     fn addresses(&mut self, number: u32, miss: CodeLabel) -> Result<()> {
         let op = &self.code.memory[number as usize];
         let bytes = op.bytes * op.elements.len() as u32;
-        let cache = r8 + (size_of::<Cache>() * number as usize) as i32;
+        let cache = self.cache(number, miss)?;
+        self.base(cache)?;
         let start = cache + offset_of!(Cache, start) as i32;
         let last = cache + offset_of!(Cache, last) as i32;
-        self.a.mov(r8, qword_ptr(at(offset_of!(Frame, caches))))?;
-        self.a.mov(r9d, dword_ptr(cache + offset_of!(Cache, flags) as i32))?;
-        self.a.test(r9d, r9d)?;
-        self.a.je(miss)?;
-        self.a.mov(rdx, qword_ptr(at(offset_of!(Frame, shared))))?;
-        self.a.and(rdx, qword_ptr(cache + offset_of!(Cache, from_shared) as i32))?;
-        self.a.add(rdx, qword_ptr(cache + offset_of!(Cache, host) as i32))?;
         // Where the lanes access it, from its beginning on, in 32 bits; lanes that do not, at the beginning.
         if op.address.wide {
             self.a.vpbroadcastq(zmm20, qword_ptr(start))?;
@@ -167,7 +487,7 @@ impl Compiler<'_> {
         let a = &mut self.a;
         if bytes > 1 {
             a.vpord(zmm25, zmm2, zmm3)?;
-            let low = offset_of!(Frame, low) + 4 * bytes.trailing_zeros() as usize;
+            let low = offset_of!(Frame, below) + 4 * bytes.trailing_zeros() as usize;
             a.vptestmd(k2, zmm25, dword_bcst(at(low)))?;
             a.korw(k1, k1, k2)?;
         }
@@ -175,30 +495,35 @@ impl Compiler<'_> {
         a.jne(miss)
     }
 
-    /// Sixteen lanes of a row of 32 bits, by the addresses in a register from `rdx` on.
-    fn words(&mut self, op: &MemoryOp, row: u32, half: i32, add: i32, write: bool) -> Result<()> {
+    /// Sixteen lanes of 32 bits, in a register, by the addresses from `rdx` on.
+    fn words(
+        &mut self,
+        op: &MemoryOp,
+        value: AsmRegisterZmm,
+        half: i32,
+        add: i32,
+        write: bool,
+    ) -> Result<()> {
         let from = HALVES[half as usize];
         if op.bytes < 4 {
             // The word that has it, and how far it must be shifted.
             self.a.mov(eax, add)?;
             self.a.vpbroadcastd(zmm26, eax)?;
             self.a.vpaddd(zmm26, zmm26, from)?;
-            self.a.vpandd(zmm27, zmm26, dword_bcst(at(offset_of!(Frame, low) + 8)))?;
+            self.a.vpandd(zmm27, zmm26, dword_bcst(at(offset_of!(Frame, below) + 8)))?;
             self.a.vpxord(zmm26, zmm26, zmm27)?;
             self.sixteen(half)?;
-            self.a.vpxord(zmm0, zmm0, zmm0)?;
-            self.a.vpgatherdd(zmm0.k1(), dword_ptr(rdx + zmm26))?;
+            self.a.vpxord(value, value, value)?;
+            self.a.vpgatherdd(value.k1(), dword_ptr(rdx + zmm26))?;
             self.a.vpslld(zmm27, zmm27, 3)?;
-            self.a.vpsrlvd(zmm0, zmm0, zmm27)?;
-            self.a.vpslld(zmm0, zmm0, 32 - 8 * op.bytes)?;
-            match op.signed {
-                true => self.a.vpsrad(zmm0, zmm0, 32 - 8 * op.bytes)?,
-                false => self.a.vpsrld(zmm0, zmm0, 32 - 8 * op.bytes)?,
-            }
-            return self.put32(row, half);
+            self.a.vpsrlvd(value, value, zmm27)?;
+            self.a.vpslld(value, value, 32 - 8 * op.bytes)?;
+            return match op.signed {
+                true => self.a.vpsrad(value, value, 32 - 8 * op.bytes),
+                false => self.a.vpsrld(value, value, 32 - 8 * op.bytes),
+            };
         }
         let is_single = op.elements.len() == 1 && !self.masked;
-        let value = if write { self.raw(false, row, half)? } else { zmm0 };
         let (mut scattered, mut same, mut done) =
             (self.a.create_label(), self.a.create_label(), self.a.create_label());
         if !self.masked {
@@ -206,14 +531,14 @@ impl Compiler<'_> {
         }
         if is_single {
             // Lanes one behind the other are a vector.
-            self.a.vpaddd(zmm26, zmm25, zmmword_ptr(at(offset_of!(Frame, steps4))))?;
+            self.a.vpaddd(zmm26, zmm25, self.ramp(4))?;
             self.a.vpcmpeqd(k1, zmm26, from)?;
             self.a.kortestw(k1, k1)?;
             self.a.jnc(if write { scattered } else { same })?;
             self.a.vmovd(eax, if half == 0 { xmm2 } else { xmm3 })?;
             match write {
                 true => self.a.vmovdqu32(zmmword_ptr(rdx + rax), value)?,
-                false => self.a.vmovdqu32(zmm0, zmmword_ptr(rdx + rax))?,
+                false => self.a.vmovdqu32(value, zmmword_ptr(rdx + rax))?,
             }
             self.a.jmp(done)?;
         }
@@ -225,7 +550,7 @@ impl Compiler<'_> {
                 self.a.kortestw(k1, k1)?;
                 self.a.jnc(scattered)?;
                 self.a.vmovd(eax, if half == 0 { xmm2 } else { xmm3 })?;
-                self.a.vpbroadcastd(zmm0, dword_ptr(rdx + rax + add))?;
+                self.a.vpbroadcastd(value, dword_ptr(rdx + rax + add))?;
                 self.a.jmp(done)?;
             }
         }
@@ -235,29 +560,33 @@ impl Compiler<'_> {
         if write {
             self.a.vpscatterdd(dword_ptr(rdx + from + add).k1(), value)?;
         } else {
-            self.a.vpxord(zmm0, zmm0, zmm0)?;
-            self.a.vpgatherdd(zmm0.k1(), dword_ptr(rdx + from + add))?;
+            self.a.vpxord(value, value, value)?;
+            self.a.vpgatherdd(value.k1(), dword_ptr(rdx + from + add))?;
         }
         self.a.set_label(&mut done)?;
-        self.a.zero_bytes()?;
-        if write { Ok(()) } else { self.put32(row, half) }
+        self.a.zero_bytes()
     }
 
-    /// The same of a row of 64 bits, of elements of four or eight bytes.
-    fn pairs(&mut self, op: &MemoryOp, row: u32, half: i32, add: i32, write: bool) -> Result<()> {
+    /// The places of sixteen lanes that are so many bytes from each other.
+    fn ramp(&self, bytes: u32) -> AsmMemoryOperand {
+        let step = bytes.trailing_zeros() as usize;
+        zmmword_ptr(at(offset_of!(Frame, ramps) + offset_of!(Ramps, narrow) + 4 * LANES * step))
+    }
+
+    /// The same of 64 bits, in two registers, of elements of four or eight bytes.
+    fn pairs(
+        &mut self,
+        op: &MemoryOp,
+        values: [AsmRegisterZmm; 2],
+        half: i32,
+        add: i32,
+        write: bool,
+    ) -> Result<()> {
         let from = HALVES[half as usize];
-        // What is stored, or what is loaded.
-        let mut values = [zmm20, zmm21];
-        if write {
-            for (strip, value) in (2 * half..).zip(&mut values) {
-                *value = self.raw(true, row, strip)?;
-            }
-        }
         let (mut scattered, mut done) = (self.a.create_label(), self.a.create_label());
         if op.elements.len() == 1 && !self.masked {
             self.a.vpbroadcastd(zmm25, if half == 0 { xmm2 } else { xmm3 })?;
-            let steps = if op.bytes == 8 { offset_of!(Frame, steps8) } else { offset_of!(Frame, steps4) };
-            self.a.vpaddd(zmm26, zmm25, zmmword_ptr(at(steps)))?;
+            self.a.vpaddd(zmm26, zmm25, self.ramp(op.bytes))?;
             self.a.vpcmpeqd(k1, zmm26, from)?;
             self.a.kortestw(k1, k1)?;
             self.a.jnc(scattered)?;
@@ -308,14 +637,7 @@ impl Compiler<'_> {
             }
         }
         self.a.set_label(&mut done)?;
-        self.a.zero_bytes()?;
-        if !write {
-            for (strip, value) in (2 * half..).zip(values) {
-                self.a.vmovdqa64(zmm0, value)?;
-                self.put64(row, strip)?;
-            }
-        }
-        Ok(())
+        self.a.zero_bytes()
     }
 
     /// `k1` = the lanes of a half, which a gather or scatter takes.

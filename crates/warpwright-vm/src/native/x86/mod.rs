@@ -12,6 +12,13 @@
 //! some lanes are blended with what the row holds, and stored whole: a row is the warp's own, and a store under a mask would
 //! not be forwarded to the loads behind it. Memory is never written so.
 
+/// An instruction for words, or the same for 64 bits.
+macro_rules! of_width {
+    ($compiler:expr, $wide:expr, $narrow:ident | $long:ident ($($operand:expr),*)) => {
+        if $wide { $compiler.a.$long($($operand),*)? } else { $compiler.a.$narrow($($operand),*)? }
+    };
+}
+
 mod access;
 mod held;
 mod operation;
@@ -19,6 +26,7 @@ mod operation;
 use super::Operation;
 use super::frame::Frame;
 use super::functions::{Access, Compiled, Entry, Variant};
+use super::map;
 use super::page::Page;
 use crate::decode::Code;
 use crate::machine::{Counts, Inst, UNGUARDED};
@@ -64,7 +72,7 @@ pub(super) fn compile(code: &Code, number: u32, variant: Variant) -> Option<Comp
     }
     let compiled = Compiler::new(code, first, operations, variant).and_then(|mut compiler| {
         compiler.compile()?;
-        compiler.finish()
+        compiler.finish(number)
     });
     debug_assert!(compiled.is_ok(), "the assembler refuses what is compiled: {:?}", compiled.as_ref().err());
     compiled.ok()?
@@ -106,6 +114,8 @@ struct Compiler<'a> {
     /// The instruction has some lanes only, which are in `k6` and `k7`.
     masked: bool,
     held: Held,
+    /// Where instructions begin, in assembled ones; behind the last one, the exits.
+    marks: Vec<(usize, u32)>,
 }
 
 fn at(offset: usize) -> AsmMemoryOperand {
@@ -149,6 +159,7 @@ impl<'a> Compiler<'a> {
             leave,
             masked: false,
             held: Held::default(),
+            marks: Vec::new(),
         })
     }
 
@@ -199,6 +210,7 @@ impl<'a> Compiler<'a> {
                 self.a.sub(ebp, self.needs[index])?;
                 self.held.clear();
             }
+            self.marks.push((self.a.instructions().len(), self.first + index as u32));
             self.place(index)?;
             self.instruction(index, operation)?;
             if self.needs[index] == 1 {
@@ -284,6 +296,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn stubs(&mut self) -> Result<()> {
+        self.marks.push((self.a.instructions().len(), u32::MAX));
         for stub in std::mem::take(&mut self.stubs) {
             match stub {
                 Stub::Exit { mut label, pc, refund, counted } => {
@@ -336,9 +349,15 @@ impl<'a> Compiler<'a> {
         a.sub(next_lanes, rax)
     }
 
-    fn finish(mut self) -> Result<Option<Compiled>> {
+    fn finish(mut self, number: u32) -> Result<Option<Compiled>> {
         let assembled = self.a.assemble_options(0, BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS)?;
         let Some(page) = Page::new(&assembled.inner.code_buffer) else { return Ok(None) };
+        if map::is_wanted() {
+            let offsets = &assembled.inner.new_instruction_offsets;
+            let begins = |&(at, pc): &(usize, u32)| (offsets.get(at).copied().unwrap_or(0) as usize, pc);
+            let marks: Vec<_> = self.marks.iter().map(begins).collect();
+            map::note(self.code, number, page.start(), assembled.inner.code_buffer.len(), &marks);
+        }
         let mut entries = Vec::with_capacity(self.operations.len());
         for (index, operation) in self.operations.iter().enumerate() {
             let access = operation.and_then(|operation| access_of(self.inst(index), operation));

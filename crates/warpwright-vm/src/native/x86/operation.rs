@@ -2,18 +2,12 @@
 
 use super::{Compiler, Frame, Result, at, pred};
 use crate::machine::{Inst, NONE};
+use crate::native::frame::Ramps;
 use crate::native::{Arithmetic, Binary, Lane, Logic, Modifiers, Operation, Relation};
 use crate::num::exact::Direction;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 use warpwright_ptx::op::warp::ShuffleMode;
-
-/// An instruction for words, or the same for 64 bits.
-macro_rules! of_width {
-    ($compiler:expr, $wide:expr, $narrow:ident | $long:ident ($($operand:expr),*)) => {
-        if $wide { $compiler.a.$long($($operand),*)? } else { $compiler.a.$narrow($($operand),*)? }
-    };
-}
 
 /// A constant of the frame, in all lanes.
 macro_rules! constant {
@@ -514,7 +508,8 @@ impl Compiler<'_> {
         // The results, until both are there.
         let results = [zmm20, zmm21];
         for (strip, result) in (0..).zip(results) {
-            let lane = zmmword_ptr(at(offset_of!(Frame, numbers) + 64 * strip as usize));
+            let lane =
+                zmmword_ptr(at(offset_of!(Frame, ramps) + offset_of!(Ramps, narrow) + 64 * strip as usize));
             let b = self.raw(false, inst.b, strip)?;
             let c = self.raw(false, inst.c, strip)?;
             // `zmm1`: what `b` says, `zmm2`: the lane up to which segments go, `zmm3`: which bits are a segment's.
