@@ -237,11 +237,11 @@ impl Spot {
 pub(super) struct Run {
     pub(super) address: u64,
     pub(super) bytes: u32,
-    lanes: RunLanes,
+    pub(super) lanes: RunLanes,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RunLanes {
+pub(super) enum RunLanes {
     /// All of these access all of the bytes.
     Same(u32),
     /// Lane by lane, from this one, `1 << shift` bytes each.
@@ -278,6 +278,18 @@ impl Run {
         match self.lanes {
             RunLanes::Same(mask) => (mask.trailing_zeros(), 0),
             RunLanes::Ascending { first, shift } => (first, 1 << shift),
+        }
+    }
+
+    /// Calls `each` with the lanes, and where each accesses memory.
+    pub(super) fn each_lane(&self, mut each: impl FnMut(u32, u64)) {
+        match self.lanes {
+            RunLanes::Same(mask) => lanes(mask).for_each(|lane| each(lane, self.address)),
+            RunLanes::Ascending { first, shift } => {
+                for at in 0..self.bytes >> shift {
+                    each(first + at, self.address + u64::from(at << shift));
+                }
+            }
         }
     }
 

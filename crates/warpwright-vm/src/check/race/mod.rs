@@ -9,6 +9,7 @@
 //!   Clocks     one per block: its clock ticks at every synchronising event; what each thread knows
 //!   Entry      an access of warps to bytes of a row: block, clock, instruction, who accessed which byte
 //!   Scatter    the small pieces of a row that a block accessed: of every two bytes, who did it last
+//!   Deferred   accesses to shared memory that are not in rows, because no two threads met there since a barrier
 //!   Row        128 bytes of memory: the entries and scatters that a later access may race with
 //!   Observed   of the locations of a row: who wrote and who observed them strongly, and in which order
 //!   Locations  what was released to an address, for those who read it later
@@ -49,6 +50,7 @@
 mod access;
 mod check;
 mod clock;
+mod deferred;
 mod entry;
 mod footprint;
 mod knowledge;
@@ -72,6 +74,7 @@ pub(crate) use footprint::{Footprint, Meeting, Touched};
 use access::Piece;
 use check::Check;
 use clock::{Clocks, Seen};
+use deferred::Deferred;
 use entry::lanes;
 use location::{GlobalLocations, Locations, ScalarPlace};
 use shadow::{CHUNK_ROWS, ChunkCache, GlobalRows, SharedRows};
@@ -228,6 +231,8 @@ pub struct BlockRaces {
     mode: Mode,
     clocks: Clocks,
     shared: SharedRows,
+    /// Accesses to shared memory that are not in its rows.
+    deferred: Deferred,
     locations: Locations,
     /// Where threads made strong accesses behind `fence.sc`.
     sequential: Locations,
@@ -245,6 +250,7 @@ impl BlockRaces {
             mode,
             clocks: Clocks::new(mode),
             shared: SharedRows::default(),
+            deferred: Deferred::new(),
             locations: Locations::default(),
             sequential: Locations::default(),
             written: proxy::OwnWords::default(),
@@ -258,6 +264,7 @@ impl BlockRaces {
         self.written.clear();
         self.clocks.reset(block, threads);
         self.shared.reset();
+        self.deferred.reset();
         self.locations.clear();
         self.sequential.clear();
     }
@@ -270,13 +277,15 @@ impl BlockRaces {
         stored: &dyn Stored,
         race: &mut dyn FnMut(Race),
     ) {
-        let (rows, clocks) = (&mut self.shared, &self.clocks);
         self.serial = self.serial.wrapping_add(1);
-        self.clock = clocks.now;
-        let chance = worker.chance();
-        let mut check =
-            Check::new(self.mode, RaceSpace::Shared, access, clocks, (self.serial, chance), stored, race);
-        check.shared(rows, &mut worker.pieces);
+        self.clock = self.clocks.now;
+        let number = (self.serial, worker.chance());
+        if self.deferred.note(access, number) {
+            return;
+        }
+        self.settle();
+        let mut check = Check::new(self.mode, RaceSpace::Shared, access, &self.clocks, number, stored, race);
+        check.shared(&mut self.shared, &mut worker.pieces);
         if let Strength::Strong { scope, release, .. } = access.strength
             && access.kind.is_write()
         {
@@ -304,6 +313,18 @@ impl BlockRaces {
         }
     }
 
+    /// Records accesses to shared memory that have only been noted: what threads know is about to change.
+    fn settle(&mut self) {
+        let BlockRaces { mode, clocks, shared, deferred, .. } = self;
+        let mut pieces = Vec::new();
+        deferred.settle(|access, number| {
+            // They meet no other ones.
+            let mut race = |race| debug_assert!(false, "nobody was there: {race:?}");
+            Check::new(*mode, RaceSpace::Shared, access, clocks, number, &Unknown, &mut race)
+                .shared(shared, &mut pieces);
+        });
+    }
+
     /// Records an access to global memory, before it is performed. Calls `race` with the accesses that it races with.
     pub fn global(
         &mut self,
@@ -313,6 +334,9 @@ impl BlockRaces {
         stored: &dyn Stored,
         race: &mut dyn FnMut(Race),
     ) {
+        if access.strength != Strength::Weak {
+            self.settle();
+        }
         self.serial = self.serial.wrapping_add(1);
         self.clock = self.clocks.now;
         let number = (self.serial, worker.chance());
@@ -360,6 +384,12 @@ impl BlockRaces {
         non_coherent::access(access, (&entry, !texture), memory, &mut worker.pieces, found);
     }
 
+    /// All live threads of the block have met at a barrier, and none has only arrived.
+    pub fn barrier_all(&mut self) {
+        self.deferred.barrier();
+        self.clocks.barrier_all();
+    }
+
     /// The block's clock.
     pub(crate) fn now(&self) -> u64 {
         self.clocks.now
@@ -395,12 +425,14 @@ impl BlockRaces {
 
     /// Lanes release to a place that is known by an address, for threads of other blocks.
     pub fn release_to(&mut self, launch: &LaunchRaces, address: u64, warp: u8, mask: u32) {
+        self.settle();
         let released = self.clocks.release_together(warp, mask);
         self.release_at(launch, address, (warp, mask), &released);
     }
 
     /// The same by a relaxed operation: what was fenced before.
     pub fn release_fenced_to(&mut self, launch: &LaunchRaces, address: u64, warp: u8, mask: u32) {
+        self.settle();
         for lane in lanes(mask) {
             let released = self.clocks.fenced(warp, lane);
             self.release_at(launch, address, (warp, 1 << lane), &released);
@@ -416,6 +448,7 @@ impl BlockRaces {
         mask: u32,
         agent: Agent,
     ) {
+        self.settle();
         let released = self.clocks.release_copies(warp, mask, agent);
         self.release_at(launch, address, (warp, mask), &released);
     }
@@ -430,12 +463,14 @@ impl BlockRaces {
         let Some(seen) = launch.locations.observe((address, 8), self.clocks.block, Scope::Device) else {
             return;
         };
+        self.settle();
         let released: Vec<(u32, Seen)> = lanes(mask).map(|lane| (lane, seen.clone())).collect();
         self.clocks.learn(warp, mask, &released);
     }
 
     /// Records the observation of a strong read of shared memory, after the read: of the access recorded last.
     pub fn shared_observed(&mut self, access: &WarpAccess<'_>) {
+        self.settle();
         let entry = check::entry(access, &self.clocks, self.clock, self.serial);
         let rows = &mut self.shared;
         access.runs(|run| {
@@ -455,6 +490,7 @@ impl BlockRaces {
         worker: &mut WorkerRaces,
         access: &WarpAccess<'_>,
     ) {
+        self.settle();
         let entry = check::entry(access, &self.clocks, self.clock, self.serial);
         worker.pieces.clear();
         access.runs(|run| run.pieces(|piece| worker.pieces.push(piece)));
@@ -481,6 +517,7 @@ macro_rules! told {
         impl BlockRaces {
             $($(#[$doc])*
             pub fn $name(&mut self, $($arg: $ty),*) {
+                self.settle();
                 self.clocks.$of($($value),*);
             })*
         }
@@ -488,8 +525,6 @@ macro_rules! told {
 }
 
 told! {
-    /// All live threads of the block have met at a barrier, and none has only arrived.
-    barrier_all() => barrier_all();
     /// Lanes of a warp arrive at one of the sixteen barriers without waiting.
     barrier_arrive(barrier: usize, warp: u8, mask: u32) => barrier_arrive(barrier, warp, mask);
     /// One of the sixteen barriers is complete; `waiting` lists the threads that waited at it, by warp and lanes.
