@@ -357,7 +357,7 @@ impl WarpAccess<'_> {
     }
 
     /// Calls `each` with runs of lanes that together are the access.
-    #[inline]
+    #[inline(always)]
     pub(super) fn runs(&self, mut each: impl FnMut(Run)) {
         if self.mask == u32::MAX && self.tiles() {
             let address = |lane: usize| self.base.wrapping_add(self.offsets[lane]);

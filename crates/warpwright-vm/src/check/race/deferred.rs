@@ -97,17 +97,26 @@ impl Deferred {
         }
         let first = self.runs.len();
         let Deferred { runs, words, interval, level, .. } = self;
-        access.runs(|run| runs.push(run));
         let write = access.kind == AccessKind::Write;
-        let mut met = false;
-        for run in &runs[first..] {
-            let end = run.address.saturating_add(run.bytes.into()).div_ceil(4) as usize;
-            if words.len() < end {
-                words.resize(end, 0);
-            }
-            let words = &mut words[(run.address / 4) as usize..end];
-            met |= claim(run, words, (*interval, *level), u32::from(access.warp) * 32, write);
-        }
+        let met = level.run(
+            #[inline(always)]
+            || {
+                let mut met = false;
+                access.runs(
+                    #[inline(always)]
+                    |run| {
+                        runs.push(run);
+                        let end = run.address.saturating_add(run.bytes.into()).div_ceil(4) as usize;
+                        if words.len() < end {
+                            words.resize(end, 0);
+                        }
+                        let words = &mut words[(run.address / 4) as usize..end];
+                        met |= claim(&run, words, *interval, u32::from(access.warp) * 32, write);
+                    },
+                );
+                met
+            },
+        );
         if met {
             self.runs.truncate(first);
             return false;
@@ -136,18 +145,17 @@ impl Deferred {
 }
 
 /// Enters threads at the words that a run accesses: whether one meets another there, of which one writes.
-#[inline]
-fn claim(run: &Run, words: &mut [u32], (interval, level): (u32, Level), thread: u32, write: bool) -> bool {
+#[inline(always)]
+fn claim(run: &Run, words: &mut [u32], interval: u32, thread: u32, write: bool) -> bool {
     match run.lanes {
         RunLanes::Same(mask) => {
             let several = mask & (mask - 1) != 0;
             let who = if several { SEVERAL } else { thread + mask.trailing_zeros() };
             enter(words, interval, write, |_| who) || several && write
         }
-        RunLanes::Ascending { first, shift: shift @ 2.. } => level.run(
-            #[inline(always)]
-            || enter(words, interval, write, |at| thread + first + (at as u32 >> (shift - 2))),
-        ),
+        RunLanes::Ascending { first, shift: shift @ 2.. } => {
+            enter(words, interval, write, |at| thread + first + (at as u32 >> (shift - 2)))
+        }
         RunLanes::Ascending { first, shift } => {
             let mut met = false;
             for at in 0..run.bytes >> shift {
