@@ -74,6 +74,15 @@ pub(super) struct Frame {
     pub(super) larger: f32,
     pub(super) tiny: f32,
     pub(super) one: f32,
+    /// 2^31; 32; words of equal bytes or half words.
+    pub(super) too_large: f32,
+    pub(super) width: u32,
+    pub(super) byte: u32,
+    pub(super) bytes: u32,
+    pub(super) nibbles: u32,
+    pub(super) places: u32,
+    pub(super) second: u32,
+    pub(super) signs: u32,
     pub(super) below: [u32; 5],
     pub(super) ramps: Ramps,
     /// Tables for permutations of two vectors: the elements of even and of odd number, and those of the lower or upper
@@ -86,6 +95,8 @@ pub(super) struct Frame {
     pub(super) odd_pairs: [u64; LANES / 4],
     pub(super) low_pairs: [u64; LANES / 4],
     pub(super) high_pairs: [u64; LANES / 4],
+    /// Of each byte, the first one of its word, in sixteen bytes.
+    pub(super) words: [u8; 64],
     /// Where the lanes of an atomic operation go, and what they find there.
     pub(super) offsets: [u32; LANES],
     pub(super) found: [u32; LANES],
@@ -131,6 +142,14 @@ impl State {
             larger: LARGER,
             tiny: f32::MIN_POSITIVE * LARGER * LARGER,
             one: 1.0,
+            too_large: 2_147_483_648.0,
+            width: 32,
+            byte: 0xff,
+            bytes: 0x00ff_00ff,
+            nibbles: 0x0f0f_0f0f,
+            places: 0x0303_0303,
+            second: 0x0404_0404,
+            signs: 0x0808_0808,
             below: [0, 1, 3, 7, 15],
             ramps: Ramps {
                 narrow: from_fn(|step| from_fn(|lane| (lane << step) as u32)),
@@ -144,6 +163,7 @@ impl State {
             odd_pairs: from_fn(|at| 2 * at as u64 + 1),
             low_pairs: from_fn(|at| (at / 2 + at % 2 * 8) as u64),
             high_pairs: from_fn(|at| (at / 2 + at % 2 * 8 + 4) as u64),
+            words: from_fn(|at| (at % 16 / 4 * 4) as u8),
             offsets: [0; LANES],
             found: [0; LANES],
         };

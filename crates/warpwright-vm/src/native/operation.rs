@@ -2,6 +2,7 @@
 //!
 //! A handler says beside its lane operation which of these it is; one that says nothing is left to the interpreter.
 
+use crate::num::convert;
 use crate::num::exact::Direction;
 use warpwright_ptx::op::atomic::AtomicOp;
 use warpwright_ptx::op::warp::ShuffleMode;
@@ -118,10 +119,22 @@ pub(crate) enum Operation {
     PackHalves,
     /// The same of a pair of words.
     PackWords,
-    /// The low words of `a` go to `d`, the high ones to `b`, where they are rows.
+    /// The low half of `a` goes to `d`, the high one to `b`, where they are rows: of words, or of pairs of them.
+    SplitHalves,
     SplitPair,
+    /// The bits of `a`, as many as the low byte of `c` says, from that on which the low byte of `b` says.
+    Field(Lane),
+    /// The words `b` and `a` are shifted as one of 64 bits, by `c`: modulo 32, or by 32 at most.
+    Funnel {
+        left: bool,
+        wrap: bool,
+    },
+    /// Bytes of `a` and `b`, as the nibbles of `c` say, or their signs.
+    Permute,
     /// To the nearest `f32`.
     ToFloat(Lane),
+    /// To 32 bits, rounded in a direction; the nearest of them, or zero for a NaN.
+    ToInteger(Lane, Direction),
     /// The number whose upper half this is.
     FromBf16,
     /// To and from half precision.
@@ -182,6 +195,26 @@ pub(crate) const fn directed(
         }
         _ => None,
     }
+}
+
+/// A field of words.
+pub(crate) const fn field(lane: Option<Lane>) -> Option<Operation> {
+    match lane {
+        Some(lane @ (Lane::U32 | Lane::S32)) => Some(Operation::Field(lane)),
+        _ => None,
+    }
+}
+
+/// A conversion of `f32` to words.
+pub(crate) const fn to_integer(lane: Lane, to: u8, ftz: bool) -> Option<Operation> {
+    let direction = match to {
+        convert::NEAREST => Direction::Nearest,
+        convert::ZERO => Direction::Zero,
+        convert::DOWN => Direction::Down,
+        convert::UP => Direction::Up,
+        _ => return None,
+    };
+    if ftz { None } else { Some(Operation::ToInteger(lane, direction)) }
 }
 
 /// A binary operation on integers of up to 64 bits.

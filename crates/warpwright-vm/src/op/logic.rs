@@ -113,6 +113,7 @@ fn moved<const N: usize>(d: &mut Decoder<'_, '_>, rows: Rows, moves: [bits::Move
         #[inline(always)]
         move |a, b| moves.iter().fold(0, |word, part| word | part.of(a, b)),
     );
+    d.is_native(native::Operation::Permute);
 }
 
 /// The amount of a shift is a word, whatever is shifted.
@@ -219,8 +220,10 @@ lane_op! {
     ShiftLeft<T: Integer>(a: T, b: u32) -> T { a.shifted_left(b) } => native::binary(Binary::ShiftLeft, T::LANE);
     ShiftRight<T: Integer>(a: T, b: u32) -> T { a.shifted_right(b) } => native::binary(Binary::ShiftRight, T::LANE);
     FunnelLeft[WRAP: bool](a: u32, b: u32, c: u32) -> u32 { bits::funnel_left::<WRAP>(a, b, c) }
+        => Some(native::Operation::Funnel { left: true, wrap: WRAP });
     FunnelRight[WRAP: bool](a: u32, b: u32, c: u32) -> u32 { bits::funnel_right::<WRAP>(a, b, c) }
-    Bfe<T: Integer>(a: T, b: u32, c: u32) -> T { a.field(b, c) }
+        => Some(native::Operation::Funnel { left: false, wrap: WRAP });
+    Bfe<T: Integer>(a: T, b: u32, c: u32) -> T { a.field(b, c) } => native::field(T::LANE);
     Popc<T: Integer>(a: T) -> u32 { a.ones() }
     Clz<T: Integer>(a: T) -> u32 { a.zeros_above() }
     Brev<T: Integer>(a: T) -> T { a.reversed() }
@@ -229,5 +232,5 @@ lane_op! {
     Fns(mask: u32, base: u32, offset: i32) -> u32 { bits::fns(mask, base, offset) }
     Szext[WRAP: bool, SIGNED: bool](a: u32, b: u32) -> u32 { bits::szext::<WRAP, SIGNED>(a, b) }
     Bmsk[WRAP: bool](a: u32, b: u32) -> u32 { bits::bmsk::<WRAP>(a, b) }
-    Prmt(a: u32, b: u32, c: u32) -> u32 { bits::prmt(a, b, c) }
+    Prmt(a: u32, b: u32, c: u32) -> u32 { bits::prmt(a, b, c) } => Some(native::Operation::Permute);
 }

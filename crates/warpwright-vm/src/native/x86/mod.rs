@@ -19,7 +19,16 @@ macro_rules! of_width {
     };
 }
 
+/// A constant of the frame, in all lanes.
+macro_rules! constant {
+    ($name:ident) => {
+        dword_bcst(at(offset_of!(Frame, $name)))
+    };
+}
+
 mod access;
+mod bits;
+mod float;
 mod held;
 mod operation;
 

@@ -2,19 +2,9 @@
 
 use super::{Compiler, Frame, Result, at, pred};
 use crate::machine::{Inst, NONE};
-use crate::native::frame::Ramps;
-use crate::native::{Arithmetic, Binary, Lane, Logic, Modifiers, Operation, Relation};
-use crate::num::exact::Direction;
+use crate::native::{Binary, Lane, Logic, Operation, Relation};
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
-use warpwright_ptx::op::warp::ShuffleMode;
-
-/// A constant of the frame, in all lanes.
-macro_rules! constant {
-    ($name:ident) => {
-        dword_bcst(at(offset_of!(Frame, $name)))
-    };
-}
 
 impl Compiler<'_> {
     pub(super) fn operation(&mut self, index: usize, inst: &Inst, operation: Operation) -> Result<()> {
@@ -120,6 +110,11 @@ impl Compiler<'_> {
                 }
                 Ok(())
             }
+            Operation::SplitHalves => self.split_halves(inst),
+            Operation::Field(lane) => self.field(inst, lane),
+            Operation::Funnel { left, wrap } => self.funnel(inst, left, wrap),
+            Operation::Permute => self.permute(inst),
+            Operation::ToInteger(lane, direction) => self.integer_of(inst, lane, direction),
             Operation::SplitPair => {
                 for strip in 0..2 {
                     for (to, shift) in [(inst.d, 0), (inst.b, 32)] {
@@ -254,23 +249,6 @@ impl Compiler<'_> {
         Ok(other)
     }
 
-    /// A strip of a row of `f32`; `ftz`: without subnormal numbers, in another register.
-    fn float(&mut self, other: AsmRegisterZmm, row: u32, strip: i32, ftz: bool) -> Result<AsmRegisterZmm> {
-        let raw = self.raw(false, row, strip)?;
-        if !ftz {
-            return Ok(raw);
-        }
-        self.a.vmovdqa64(other, raw)?;
-        self.flush(other)?;
-        Ok(other)
-    }
-
-    /// Subnormal numbers become zeros of their sign.
-    fn flush(&mut self, register: AsmRegisterZmm) -> Result<()> {
-        self.a.vptestnmd(k1, register, constant!(exponent))?;
-        self.a.vpandd(register.k1(), register, constant!(sign))
-    }
-
     /// A register = eight words of a row, with their sign or zeros above.
     pub(super) fn extend(
         &mut self,
@@ -342,98 +320,6 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn floats(&mut self, inst: &Inst, arithmetic: Arithmetic, modifiers: Modifiers) -> Result<()> {
-        let Modifiers { direction, ftz, sat } = modifiers;
-        let round = |register: AsmRegisterZmm| match direction {
-            Direction::Zero => register.rz_sae(),
-            Direction::Down => register.rd_sae(),
-            Direction::Up => register.ru_sae(),
-            _ => register.rn_sae(),
-        };
-        for strip in 0..2 {
-            let x = self.float(zmm1, inst.a, strip, ftz)?;
-            let y = self.float(zmm2, inst.b, strip, ftz)?;
-            match arithmetic {
-                Arithmetic::Add => self.a.vaddps(zmm0, x, round(y))?,
-                Arithmetic::Sub => self.a.vsubps(zmm0, x, round(y))?,
-                Arithmetic::Mul => self.a.vmulps(zmm0, x, round(y))?,
-                Arithmetic::MulAdd => {
-                    let z = self.float(zmm3, inst.c, strip, ftz)?;
-                    self.a.vmovdqa64(zmm0, x)?;
-                    self.a.vfmadd213ps(zmm0, y, round(z))?;
-                    if ftz {
-                        // What it would be, and were it smaller than a normal number, 2^64 times as large.
-                        self.a.vmulps(zmm4, x, constant!(larger))?;
-                        self.a.vmulps(zmm5, y, constant!(larger))?;
-                        self.a.vmulps(zmm6, z, constant!(larger))?;
-                        self.a.vmulps(zmm6, zmm6, constant!(larger))?;
-                        self.a.vfmadd213ps(zmm4, zmm5, zmm6)?;
-                        self.flush_by(zmm4)?;
-                    }
-                }
-            }
-            match (arithmetic, ftz) {
-                (Arithmetic::Mul, true) => {
-                    self.a.vmulps(zmm4, x, constant!(larger))?;
-                    self.a.vmulps(zmm5, y, constant!(larger))?;
-                    self.a.vmulps(zmm4, zmm4, zmm5)?;
-                    self.flush_by(zmm4)?;
-                }
-                (Arithmetic::Add | Arithmetic::Sub, true) => self.flush(zmm0)?,
-                _ => {}
-            }
-            match sat {
-                true => self.saturate()?,
-                false => self.canonical()?,
-            }
-            self.put32(inst.d, strip)?;
-        }
-        Ok(())
-    }
-
-    /// `zmm0` becomes zero, with its sign, and subnormal numbers that it has are flushed, where the same 2^64 times as large
-    /// says that it is too small for a normal number before it is rounded.
-    fn flush_by(&mut self, larger: AsmRegisterZmm) -> Result<()> {
-        self.a.vpandd(larger, larger, constant!(magnitude))?;
-        self.a.vcmpps(k1, larger, constant!(tiny), 0x11)?;
-        self.a.vpandd(zmm0.k1(), zmm0, constant!(sign))?;
-        self.flush(zmm0)
-    }
-
-    /// `zmm0` is limited to 0 and 1; a NaN becomes 0.
-    fn saturate(&mut self) -> Result<()> {
-        self.a.vpxord(zmm4, zmm4, zmm4)?;
-        self.a.vmaxps(zmm0, zmm0, zmm4)?;
-        self.a.vminps(zmm0, zmm0, constant!(one))
-    }
-
-    /// Every NaN of `zmm0` becomes the same one.
-    fn canonical(&mut self) -> Result<()> {
-        self.a.vcmpps(k1, zmm0, zmm0, 3)?;
-        self.a.vpbroadcastd(zmm0.k1(), dword_ptr(at(offset_of!(Frame, nan))))
-    }
-
-    fn extremum(&mut self, inst: &Inst, max: bool, nan: bool) -> Result<()> {
-        for strip in 0..2 {
-            let x = self.raw(false, inst.a, strip)?;
-            let y = self.raw(false, inst.b, strip)?;
-            // Minus zero is less than plus zero; signalling NaNs are put right below.
-            self.a.vrangeps(zmm0, x, y, if max { 5 } else { 4 })?;
-            self.a.vcmpps(k1, x, x, 3)?;
-            self.a.vcmpps(k2, y, y, 3)?;
-            if nan {
-                self.a.korw(k1, k1, k2)?;
-                self.a.vpbroadcastd(zmm0.k1(), dword_ptr(at(offset_of!(Frame, nan))))?;
-            } else {
-                self.a.vmovdqa32(zmm0.k1(), y)?;
-                self.a.vmovdqa32(zmm0.k2(), x)?;
-                self.canonical()?;
-            }
-            self.put32(inst.d, strip)?;
-        }
-        Ok(())
-    }
-
     /// Bytes at even and at odd places are multiplied as half words, which are added in pairs.
     fn dot_product(&mut self, inst: &Inst, signed: [bool; 2]) -> Result<()> {
         for strip in 0..2 {
@@ -491,74 +377,8 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// All lanes are there: see the handler for the rest.
-    fn shuffle(&mut self, index: usize, inst: &Inst, shuffle: ShuffleMode) -> Result<()> {
-        let (members, valid) = (inst.imm as u32, (inst.imm >> 32) as u32);
-        // They must name all.
-        if members != NONE {
-            let miss = self.miss(index, inst);
-            let low = self.raw(false, members, 0)?;
-            let high = self.raw(false, members, 1)?;
-            self.a.vpandd(zmm0, low, high)?;
-            self.a.vpcmpd(k1, zmm0, constant!(all), 4)?;
-            self.a.kortestw(k1, k1)?;
-            self.a.jne(miss)?;
-        }
-        let values = [self.raw(false, inst.a, 0)?, self.raw(false, inst.a, 1)?];
-        // The results, until both are there.
-        let results = [zmm20, zmm21];
-        for (strip, result) in (0..).zip(results) {
-            let lane =
-                zmmword_ptr(at(offset_of!(Frame, ramps) + offset_of!(Ramps, narrow) + 64 * strip as usize));
-            let b = self.raw(false, inst.b, strip)?;
-            let c = self.raw(false, inst.c, strip)?;
-            // `zmm1`: what `b` says, `zmm2`: the lane up to which segments go, `zmm3`: which bits are a segment's.
-            self.a.vpandd(zmm1, b, constant!(lane))?;
-            self.a.vpandd(zmm2, c, constant!(lane))?;
-            self.a.vpsrld(zmm3, c, 8)?;
-            self.a.vpandd(zmm3, zmm3, constant!(lane))?;
-            self.a.vmovdqu32(zmm4, lane)?;
-            self.a.vpandd(zmm5, zmm4, zmm3)?;
-            self.a.vpandnd(zmm2, zmm3, zmm2)?;
-            self.a.vpord(zmm2, zmm2, zmm5)?;
-            match shuffle {
-                ShuffleMode::Up => self.a.vpsubd(zmm0, zmm4, zmm1)?,
-                ShuffleMode::Down => self.a.vpaddd(zmm0, zmm4, zmm1)?,
-                ShuffleMode::Bfly => self.a.vpxord(zmm0, zmm4, zmm1)?,
-                ShuffleMode::Idx => {
-                    self.a.vpandnd(zmm0, zmm3, zmm1)?;
-                    self.a.vpord(zmm0, zmm0, zmm5)?;
-                }
-            }
-            // Whether there is such a lane: not less than the lowest one, or not above the highest.
-            let relation = if shuffle == ShuffleMode::Up { 5 } else { 2 };
-            self.a.vpcmpd(k1, zmm0, zmm2, relation)?;
-            self.a.vpblendmd(zmm0.k1(), zmm4, zmm0)?;
-            self.a.vmovdqa64(result, values[0])?;
-            self.a.vpermt2d(result, zmm0, values[1])?;
-            match strip {
-                0 => self.a.kmovw(eax, k1)?,
-                _ => {
-                    self.a.kmovw(edx, k1)?;
-                    self.a.shl(edx, 16)?;
-                    self.a.or(eax, edx)?;
-                }
-            }
-        }
-        for (strip, result) in (0..).zip(results) {
-            if inst.d != NONE {
-                self.a.vmovdqa64(zmm0, result)?;
-                self.put32(inst.d, strip)?;
-            }
-        }
-        if valid != NONE {
-            self.set_predicate(valid, eax)?;
-        }
-        Ok(())
-    }
-
     /// The lanes of `value` become those of a predicate.
-    fn set_predicate(&mut self, row: u32, value: AsmRegister32) -> Result<()> {
+    pub(super) fn set_predicate(&mut self, row: u32, value: AsmRegister32) -> Result<()> {
         let a = &mut self.a;
         if self.masked {
             // The lanes of the instruction are still in `ecx`.

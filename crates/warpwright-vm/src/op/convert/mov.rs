@@ -19,6 +19,8 @@ lane_op! {
 struct SplitWord;
 
 impl LaneOp for SplitWord {
+    const NATIVE: Option<Operation> = Some(Operation::SplitHalves);
+
     #[inline(always)]
     fn run(m: &mut Machine<'_>, i: &Inst) -> Step {
         let words = *m.registers.row32(i.a);

@@ -280,7 +280,9 @@ lane_op! {
     Sext16Wide(a: i16) -> i64 { a.into() } => extend(16, true, true);
     SextWide(a: i32) -> i64 { a.into() } => extend(32, true, true);
     F32ToS32[TO: u8, FTZ: bool](a: f32) -> i32 { convert::f32_to_s32::<TO, FTZ>(a) }
+        => native::to_integer(Lane::S32, TO, FTZ);
     F32ToU32[TO: u8, FTZ: bool](a: f32) -> u32 { convert::f32_to_u32::<TO, FTZ>(a) }
+        => native::to_integer(Lane::U32, TO, FTZ);
     F32ToS64[TO: u8, FTZ: bool](a: f32) -> i64 { convert::f32_to_s64::<TO, FTZ>(a) }
     F32ToU64[TO: u8, FTZ: bool](a: f32) -> u64 { convert::f32_to_u64::<TO, FTZ>(a) }
     F64ToS32[TO: u8](a: f64) -> i32 { convert::f64_to_s32::<TO>(a) }
