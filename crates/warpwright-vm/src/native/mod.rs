@@ -1,8 +1,8 @@
 //! Native code: what the interpreter does for a run of instructions, compiled for this processor, and bit for bit the
 //! same.
 //!
-//! The registers of a warp stay rows in memory, as handlers have them, so that **every instruction is a place where native
-//! code can be entered and left**. It does what is common, and leaves the rest to the interpreter: an instruction that the
+//! Every result is stored to its row, where handlers have it, so that **native code can be left before any instruction**. It
+//! does what is common, and leaves the rest to the interpreter: an instruction that the
 //! compiler does not know, a branch that divides the path, an access that its cache of regions does not answer. Then the
 //! loop of [`Machine`](crate::machine::Machine) executes that one instruction by its handler, and enters native code again
 //! behind it. So no handler is called from native code, nothing unwinds through it, and whatever is rare has one
@@ -13,7 +13,7 @@
 //!   operation.rs   what the compiler knows of an instruction; said beside its handler
 //!   frame.rs       what native code reads and writes besides registers and memory
 //!   functions.rs   the compiled functions of a module, and when they are compiled
-//!   x86/           the compiler for AVX-512: segments, what each operation becomes, accesses
+//!   x86/           the compiler for AVX-512: segments, rows in registers, what each operation becomes, accesses
 //!   page.rs        memory that holds code
 //!   map.rs         where it is, for a profiler
 //! ```
@@ -25,7 +25,8 @@
 //! ([`State::entered`]): their sums are the counts.
 //!
 //! **A cache of a region for each access** ([`frame::Cache`]) says where an access may go without asking: between two
-//! addresses. It is filled when the interpreter executes the access, and holds for the launch. Where checks look at accesses,
+//! addresses. It is filled when the interpreter executes the access, and holds for the launch. Whole warps whose lanes are one behind the other
+//! load and store by vectors. Where checks look at accesses,
 //! traffic is counted, or a cluster has several blocks, accesses are the interpreter's.
 #![cfg_attr(
     not(target_arch = "x86_64"),

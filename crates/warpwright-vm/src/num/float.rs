@@ -114,7 +114,9 @@ pub fn fma<const FTZ: bool, const SAT: bool>(a: f32, b: f32, c: f32) -> f32 {
 /// `div.rn.f32`; it is also within the error of `div.full.f32`.
 #[inline(always)]
 pub fn div<const FTZ: bool>(a: f32, b: f32) -> f32 {
-    finish::<FTZ, false>(flush_if::<FTZ>(a) / flush_if::<FTZ>(b))
+    let (a, b) = (flush_if::<FTZ>(a), flush_if::<FTZ>(b));
+    let quotient = if FTZ { flush_by(a / b, a * LARGER * LARGER / b) } else { a / b };
+    finish::<FTZ, false>(quotient)
 }
 
 /// `rcp.rn.f32`; it is also within the error of `rcp.approx.f32`.

@@ -71,8 +71,8 @@ fn offsets(size: u32, mut seed: u32) -> Vec<u32> {
             let offset = match (round % 6, lane % 32 < 16) {
                 (0, _) | (3, true) => size * ((base + lane) % places),
                 (1, _) | (3, false) => size * one,
-                // Past the end with the last lanes.
-                (2, _) => BYTES - size * 20 + size * lane,
+                // Past the end with the last lanes, with the last one, and just not.
+                (2, _) => BYTES - size * [20, 31, 32][round as usize / 6 % 3] + size * lane,
                 _ => size * random(places),
             };
             let spoiled = round % 6 >= 4 && random(8) == 0;
@@ -236,5 +236,130 @@ fn budgets_end_at_the_same_instruction() {
             (counters.instructions, counters.warp_instructions, counters.longest_warp)
         });
         assert_eq!(interpreted, compiled, "{max_instructions}");
+    }
+}
+
+/// Every form of arithmetic, for numbers at which roundings, flushes and limits differ.
+#[test]
+fn arithmetic_is_that_of_the_interpreter() {
+    let roundings = ["rn", "rz", "rm", "rp"];
+    let mut forms: Vec<String> = Vec::new();
+    for (op, sources) in
+        [("add", "%r1, %r2"), ("sub", "%r1, %r2"), ("mul", "%r1, %r2"), ("fma", "%r1, %r2, %r3")]
+    {
+        for rounding in roundings {
+            for modifiers in ["", ".sat", ".ftz", ".ftz.sat"] {
+                forms.push(format!("{op}.{rounding}{modifiers}.f32 %r4, {sources};"));
+            }
+        }
+    }
+    for rounding in ["rni", "rzi", "rmi", "rpi"] {
+        for (to, ftz) in [("s32", ""), ("u32", ""), ("s32", ".ftz"), ("u32", ".ftz")] {
+            forms.push(format!("cvt.{rounding}{ftz}.{to}.f32 %r4, %r1;"));
+        }
+    }
+    for form in ["cvt.sat.f32.f32", "cvt.ftz.sat.f32.f32", "neg.f32", "abs.f32", "neg.ftz.f32", "abs.ftz.f32"]
+    {
+        forms.push(format!("{form} %r4, %r1;"));
+    }
+    for form in ["min.f32", "max.f32", "min.NaN.f32", "max.NaN.f32", "min.ftz.f32", "max.ftz.f32"] {
+        forms.push(format!("{form} %r4, %r1, %r2;"));
+    }
+    for form in [
+        "shf.l.wrap.b32",
+        "shf.r.wrap.b32",
+        "shf.l.clamp.b32",
+        "shf.r.clamp.b32",
+        "prmt.b32",
+        "bfe.u32",
+        "bfe.s32",
+    ] {
+        forms.push(format!("{form} %r4, %r1, %r2, %r3;"));
+    }
+    for selector in ["0x5410", "0x7632", "0x9a01", "0xfedc"] {
+        forms.push(format!("prmt.b32 %r4, %r1, %r2, {selector};"));
+    }
+    forms.push("cvt.rn.f16.f32 %h1, %r1; cvt.u32.u16 %r4, %h1;".to_owned());
+    forms.push("cvt.rn.ftz.f16.f32 %h1, %r1; cvt.u32.u16 %r4, %h1;".to_owned());
+    forms.push("mov.b32 {%h1, %h2}, %r1; cvt.f32.f16 %r4, %h2;".to_owned());
+    forms.push("mov.b32 {%h1, %h2}, %r1; cvt.f32.f16 %r4, %h1;".to_owned());
+    let count = forms.len();
+    let stored: String = forms
+        .iter()
+        .enumerate()
+        .map(|(at, form)| format!("{form}\nst.global.b32 [%rd2+{}], %r4;\n", 4 * at))
+        .collect();
+    let text = format!(
+        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n\
+         .reg .b16 %h<4>;\n.reg .b32 %r<12>;\n.reg .b64 %rd<8>;\n\
+         ld.param.u64 %rd1, [in];\nld.param.u64 %rd2, [out];\nmov.u32 %r8, %tid.x;\nmov.u32 %r9, %ctaid.x;\n\
+         mad.lo.u32 %r8, %r9, {THREADS}, %r8;\nmul.wide.u32 %rd3, %r8, 12;\nadd.u64 %rd1, %rd1, %rd3;\n\
+         mul.wide.u32 %rd3, %r8, {};\nadd.u64 %rd2, %rd2, %rd3;\nld.global.u32 %r1, [%rd1];\n\
+         ld.global.u32 %r2, [%rd1+4];\nld.global.u32 %r3, [%rd1+8];\n{stored}ret;\n}}\n",
+        4 * count
+    );
+    const CASES: u32 = 40 * THREADS;
+    let special = [
+        0,
+        1,
+        0x7f_ffff,
+        0x80_0000,
+        0x80_0001,
+        0x3f80_0000,
+        0x3f7f_ffff,
+        0x3f00_0000,
+        0x2000_0000,
+        0x1f80_0000,
+        0x2080_0000,
+        0x4f00_0000,
+        0x4eff_ffff,
+        0x4f7f_ffff,
+        0x4f80_0000,
+        0x477f_f000,
+        0x3880_0000,
+        0x3300_0000,
+        0x7f7f_ffff,
+        0x7f80_0000,
+        0x7f80_0001,
+        0x7fc0_0000,
+    ];
+    let mut seed = 1u32;
+    let mut random = || {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        seed >> 8
+    };
+    let mut number = || {
+        let of = random();
+        match of % 4 {
+            0 => random() << 8 ^ random(),
+            // Products of the size of the smallest numbers.
+            1 => (random() % 40 + 44) << 23 | random() & 0x7f_ffff | (of >> 4 & 1) << 31,
+            _ => {
+                (special[random() as usize % special.len()] + of / 64 % 3).wrapping_sub(1)
+                    ^ (of >> 4 & 1) << 31
+            }
+        }
+    };
+    let numbers: Vec<u32> = (0..3 * CASES).map(|_| number()).collect();
+    let [interpreted, compiled] = [Native::Off, Native::Always].map(|native| {
+        let mut config = DeviceConfig::default();
+        config.native = native;
+        let device = Device::new(config).unwrap();
+        let numbers = device.clone_htod(&numbers).unwrap();
+        let out = device.alloc_zeros::<u32>(CASES as usize * count).unwrap();
+        let (module, config) = (load(&device, &text), LaunchConfig::new(CASES / THREADS, THREADS));
+        let args = [Arg::buffer(&numbers), Arg::buffer(&out)];
+        let report = device.launch(&module, "k", &config, &args, &Options::default()).unwrap().wait();
+        assert!(report.is_clean(), "{report}");
+        out.read()
+    });
+    for (at, (interpreted, compiled)) in interpreted.iter().zip(&compiled).enumerate() {
+        let sources = &numbers[at / count * 3..][..3];
+        assert_eq!(
+            interpreted,
+            compiled,
+            "{} of {sources:#x?}: {interpreted:#x}, {compiled:#x}",
+            forms[at % count]
+        );
     }
 }

@@ -158,12 +158,14 @@ fn results_near_the_smallest_normal_number_are_flushed_as_exactly_rounded_ones_a
             f32::from_bits(((exponent + 127) as u32) << 23 | fraction)
         };
         let exponent = -60 + i32::from(near(0).to_bits() & 1 == 0);
-        let (a, b, c) = (near(exponent), near(-67), near(-126));
+        let (a, b, c, d) = (near(exponent), near(-67), near(-126), near(67));
         for (a, c) in [(a, c), (-a, c), (a, -c), (-a, -c)] {
             let slow =
                 |operation| directed_f32(operation, Direction::Nearest, true, false, [a, b, c]).to_bits();
             assert_eq!(mul::<true, false>(a, b).to_bits(), slow(Operation::Mul), "{a:e} {b:e}");
             assert_eq!(fma::<true, false>(a, b, c).to_bits(), slow(Operation::Fma), "{a:e} {b:e} {c:e}");
+            let quotient = directed_f32(Operation::Div, Direction::Nearest, true, false, [a, d, c]);
+            assert_eq!(div::<true>(a, d).to_bits(), quotient.to_bits(), "{a:e} {d:e}");
         }
     }
 }
