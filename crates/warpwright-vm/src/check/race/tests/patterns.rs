@@ -39,6 +39,27 @@ fn a_second_reader_never_hides_the_first() {
 }
 
 #[test]
+fn a_thread_that_stores_races_with_other_readers_than_itself() {
+    for reader in [0, 1] {
+        for barrier in [false, true] {
+            let mut grid = one_block(64);
+            let access = |grid: &mut Grid, at, kind| {
+                let who = Who { mask: 1, ..warp(0, at) };
+                grid.access(RaceSpace::Shared, who, kind, Strength::Weak, (4, 4), |_| 64);
+            };
+            access(&mut grid, 0, AccessKind::Read);
+            access(&mut grid, reader, AccessKind::Read);
+            access(&mut grid, 0, AccessKind::Read);
+            if barrier {
+                grid.barrier(0);
+            }
+            access(&mut grid, 0, AccessKind::Write);
+            assert_eq!(grid.found().len(), usize::from(reader != 0 && !barrier), "{reader}, {barrier}");
+        }
+    }
+}
+
+#[test]
 fn lanes_of_a_warp_need_a_warp_barrier() {
     let neighbours = |grid: &mut Grid, sync: Option<u32>| {
         grid.store(warp(0, 0), 0);
