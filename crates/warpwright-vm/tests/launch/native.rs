@@ -71,8 +71,11 @@ fn offsets(size: u32, mut seed: u32) -> Vec<u32> {
             let offset = match (round % 6, lane % 32 < 16) {
                 (0, _) | (3, true) => size * ((base + lane) % places),
                 (1, _) | (3, false) => size * one,
-                // Past the end with the last lanes, with the last one, and just not.
-                (2, _) => BYTES - size * [20, 31, 32][round as usize / 6 % 3] + size * lane,
+                // Past the end with the last lanes, with the last one, and just not; all of them misaligned.
+                (2, _) => {
+                    BYTES - [20 * size, 31 * size, 32 * size, 40 * size - 1][round as usize / 6 % 4]
+                        + size * lane
+                }
                 _ => size * random(places),
             };
             let spoiled = round % 6 >= 4 && random(8) == 0;
@@ -337,7 +340,11 @@ fn arithmetic_is_that_of_the_interpreter() {
         match of % 4 {
             0 => random() << 8 ^ random(),
             // Products of the size of the smallest numbers.
-            1 => (random() % 40 + 44) << 23 | random() & 0x7f_ffff | (of >> 4 & 1) << 31,
+            1 => {
+                let fraction =
+                    [random() % 4, 0x7f_ffff - random() % 4, random() & 0x7f_ffff][of as usize / 64 % 3];
+                (random() % 5 + 61) << 23 | fraction | (of >> 4 & 1) << 31
+            }
             _ => {
                 (special[random() as usize % special.len()] + of / 64 % 3).wrapping_sub(1)
                     ^ (of >> 4 & 1) << 31

@@ -118,7 +118,8 @@ impl Grid {
             RaceSpace::Shared => block.shared(&mut self.worker, &access, &stored, &mut race),
             RaceSpace::Global => block.global(launch, &mut self.worker, &access, &stored, &mut race),
         }
-        if kind.is_read() && !(self.reduces && kind == AccessKind::Atomic) {
+        let is_strong = strength != Strength::Weak;
+        if kind.is_read() && is_strong && !(self.reduces && kind == AccessKind::Atomic) {
             match space {
                 RaceSpace::Shared => block.shared_observed(&access),
                 RaceSpace::Global => block.global_observed(launch, &mut self.worker, &access),
