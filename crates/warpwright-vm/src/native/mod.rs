@@ -47,8 +47,8 @@ mod x86;
 pub(crate) use frame::{Cache, State};
 pub(crate) use functions::{Compiled, Functions, Variant};
 pub(crate) use operation::{
-    Arithmetic, Binary, Lane, Logic, Modifiers, Operation, Relation, binary, compare, directed, field,
-    mul_high, nearest, not, to_integer, unless, wide,
+    Arithmetic, Binary, Lane, Logic, Operation, Relation, binary, compare, directed, field, mul_high,
+    nearest, not, to_integer, unless, wide,
 };
 
 use std::fmt;

@@ -2,7 +2,8 @@
 
 use super::{Compiler, Frame, Result, at};
 use crate::machine::Inst;
-use crate::native::{Arithmetic, Lane, Modifiers};
+use crate::native::operation::Modifiers;
+use crate::native::{Arithmetic, Lane};
 use crate::num::exact::Direction;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
