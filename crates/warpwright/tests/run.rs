@@ -621,3 +621,38 @@ fn a_profile_shows_the_conflicts_of_a_transpose() {
     // All come to the barrier after as many instructions.
     assert_eq!(counters["barriers"], json!({"waits": 31, "instructions": 0}));
 }
+
+/// Linux's `perf` names what is at an address by lines of the first one, the length and a name.
+#[test]
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+fn a_map_says_where_native_code_is() {
+    use std::process::{Command, Stdio};
+    let mut child = Command::new(env!("CARGO_BIN_EXE_warpwright"))
+        .args(["run", &kernel("axpy.ptx"), "--grid", "1", "--block", "32", "zeros:f32:64", "zeros:f32:64"])
+        .args(["f32:2", "u32:64"])
+        .envs([("WARPWRIGHT_PERF_MAP", "1"), ("WARPWRIGHT_NATIVE", "always"), ("WARPWRIGHT_TUNING", "off")])
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    let path = Path::new("/tmp").join(format!("perf-{}.map", child.id()));
+    assert!(child.wait().expect("it ends").success());
+    let map = fs::read_to_string(&path);
+    if !(is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512dq")) {
+        assert!(map.is_err(), "nothing is compiled for this processor");
+        return;
+    }
+    let map = map.expect("there is a map");
+    fs::remove_file(&path).expect("the map is removed");
+    let hexadecimal = |word: &str| u64::from_str_radix(word, 16).expect("a number");
+    let mut places: Vec<(u64, u64)> = Vec::new();
+    for line in map.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        places.push((hexadecimal(words[0]), hexadecimal(words[1])));
+        assert_eq!(words[2], "axpy", "{line}");
+    }
+    // Instructions do not overlap, and there are no gaps in the code of a function.
+    places.sort_unstable();
+    assert!(places.len() > 10, "{map}");
+    assert!(places.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{map}");
+    assert!(places.windows(2).filter(|pair| pair[0].0 + pair[0].1 != pair[1].0).count() < 4, "{map}");
+}

@@ -4,6 +4,7 @@ use crate::decode::Code;
 use std::fmt::Write as _;
 use std::fs::OpenOptions;
 use std::io::Write as _;
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// Whether the environment asks for a map: `WARPWRIGHT_PERF_MAP` is there, and is not empty.
@@ -32,9 +33,10 @@ pub(super) fn note(code: &Code, number: u32, start: *const u8, bytes: usize, ins
             None => line(from, to, &"exits"),
         }
     }
-    let path = std::env::temp_dir().join(format!("perf-{}.map", std::process::id()));
+    // Where `perf` looks for it, whatever the directory for temporary files is.
+    let path = Path::new("/tmp").join(format!("perf-{}.map", std::process::id()));
     let file = OpenOptions::new().create(true).append(true).open(&path);
     if let Err(error) = file.and_then(|mut file| file.write_all(lines.as_bytes())) {
-        eprintln!("{}: {error}", path.display());
+        eprintln!("{}, the map of native code for perf, is not written: {error}", path.display());
     }
 }

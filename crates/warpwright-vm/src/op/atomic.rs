@@ -175,6 +175,11 @@ impl Atomic {
         if matches!(op, AtomicOp::Inc | AtomicOp::Dec) || self.space != SpaceKind::Shared {
             return None;
         }
+        let to_row = match *to {
+            Element::Narrow(row) => row,
+            Element::Sink => NONE,
+            Element::Wide(_) | Element::Double(_) => return None,
+        };
         let b = d.code.memory.len() as u32;
         d.code.memory.push(MemoryOp {
             address: self.address,
@@ -184,8 +189,7 @@ impl Atomic {
             signed: false,
             order: Order::WEAK,
         });
-        let d_row = if let Element::Narrow(row) = *to { row } else { NONE };
-        let rows = Rows { d: d_row, a: *a, b, ..Rows::default() };
+        let rows = Rows { d: to_row, a: *a, b, ..Rows::default() };
         Some((native::Operation::Atomic(op, lane), rows))
     }
 

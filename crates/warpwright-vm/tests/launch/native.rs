@@ -374,3 +374,40 @@ fn arithmetic_is_that_of_the_interpreter() {
         );
     }
 }
+
+/// A warp that polls in vain gives way to others after a while, but not one that changes memory in between.
+#[test]
+fn atomic_operations_that_change_memory_are_no_polls() {
+    let text = kernel(
+        "    .shared .align 4 .b32 flag;
+        .shared .align 4 .b32 count;
+        mov.u32 %r2, flag;
+        mov.u32 %r3, count;
+        mov.u32 %r4, 0;
+        st.shared.u32 [%r2], %r4;
+        st.shared.u32 [%r3], %r4;
+        bar.sync 0;
+        mov.u32 %r1, %tid.x;
+        // The warp that comes last to the barrier goes on first.
+        setp.lt.u32 %p1, %r1, 32;
+        @%p1 bra first;
+        again:
+        atom.shared.or.b32 %r5, [%r2], 0;
+        atom.shared.or.b32 %r5, [%r2], 0;
+        atom.shared.or.b32 %r5, [%r2], 0;
+        atom.shared.or.b32 %r5, [%r2], 0;
+        atom.shared.add.u32 %r5, [%r3], 1;
+        add.u32 %r4, %r4, 1;
+        setp.lt.u32 %p2, %r4, 100;
+        @%p2 bra again;
+        ret;
+        first:
+        ld.shared.u32 %r5, [%r3];
+        st.global.u32 [%rd1], %r5;
+        ret;",
+    );
+    for (report, word) in both(&text, 64, &Options::default()) {
+        assert!(report.is_clean(), "{report}");
+        assert_eq!(word, 3200);
+    }
+}

@@ -90,7 +90,7 @@ impl Compiler<'_> {
         self.a.zero_bytes()?;
         self.addresses(inst.x, miss)?;
         self.a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)?;
-        let mut places = rows(op).zip(strips).peekable();
+        let mut places = rows(op).zip(strips);
         while let Some(((number, row, wide, strip), first)) = places.next() {
             let add = (op.bytes as usize * number) as i32;
             if write && op.bytes < 4 {
@@ -155,42 +155,29 @@ impl Compiler<'_> {
         let bytes = op.bytes * op.elements.len() as u32;
         let cache = self.cache(number, miss)?;
         let row = op.address.row;
-        let ramps = at(offset_of!(Frame, ramps));
-        let step = bytes.trailing_zeros() as usize;
-        if op.address.wide {
-            let ramp = ramps + offset_of!(Ramps, wide) as i32 + (8 * LANES * step) as i32;
-            self.a.vpbroadcastq(zmm25, qword_ptr(super::row64(row, 0)))?;
-            for strip in 0..4 {
-                let lanes = self.raw(true, row, strip)?;
-                let mut expected = zmm25;
-                if together == Together::Ascending {
-                    self.a.vpaddq(zmm26, zmm25, zmmword_ptr(ramp + 64 * strip))?;
-                    expected = zmm26;
-                }
-                let into = if strip == 0 { k1 } else { k1.k1() };
-                self.a.vpcmpeqq(into, expected, lanes)?;
+        let wide = op.address.wide;
+        let first = if wide { super::row64(row, 0) } else { super::row32(row, 0) };
+        of_width!(self, wide, vpbroadcastd | vpbroadcastq(zmm25, first));
+        for strip in 0..if wide { 4 } else { 2 } {
+            let lanes = self.raw(wide, row, strip)?;
+            let mut expected = zmm25;
+            if together == Together::Ascending {
+                let ramp = self.ramp(bytes, wide, strip);
+                of_width!(self, wide, vpaddd | vpaddq(zmm26, zmm25, ramp));
+                expected = zmm26;
             }
-            self.a.kortestb(k1, k1)?;
-            self.a.jnc(general)?;
-            self.a.mov(rax, qword_ptr(super::row64(row, 0)))?;
-            self.a.sub(rax, qword_ptr(cache + offset_of!(Cache, start) as i32))?;
+            let into = if strip == 0 { k1 } else { k1.k1() };
+            of_width!(self, wide, vpcmpeqd | vpcmpeqq(into, expected, lanes));
+        }
+        of_width!(self, wide, kortestw | kortestb(k1, k1));
+        self.a.jnc(general)?;
+        let start = cache + offset_of!(Cache, start) as i32;
+        if wide {
+            self.a.mov(rax, qword_ptr(first))?;
+            self.a.sub(rax, qword_ptr(start))?;
         } else {
-            let ramp = ramps + offset_of!(Ramps, narrow) as i32 + (4 * LANES * step) as i32;
-            self.a.vpbroadcastd(zmm25, dword_ptr(super::row32(row, 0)))?;
-            for strip in 0..2 {
-                let lanes = self.raw(false, row, strip)?;
-                let mut expected = zmm25;
-                if together == Together::Ascending {
-                    self.a.vpaddd(zmm26, zmm25, zmmword_ptr(ramp + 64 * strip))?;
-                    expected = zmm26;
-                }
-                let into = if strip == 0 { k1 } else { k1.k1() };
-                self.a.vpcmpeqd(into, expected, lanes)?;
-            }
-            self.a.kortestw(k1, k1)?;
-            self.a.jnc(general)?;
-            self.a.mov(eax, dword_ptr(super::row32(row, 0)))?;
-            self.a.sub(eax, dword_ptr(cache + offset_of!(Cache, start) as i32))?;
+            self.a.mov(eax, dword_ptr(first))?;
+            self.a.sub(eax, dword_ptr(start))?;
         }
         self.a.mov(r10, qword_ptr(cache + offset_of!(Cache, last) as i32))?;
         if together == Together::Ascending {
@@ -276,20 +263,15 @@ impl Compiler<'_> {
                 (2, ..) => {
                     self.a.vmovdqu64(zmm25, zmmword_ptr(place))?;
                     self.a.vmovdqu64(zmm26, zmmword_ptr(place + 64))?;
-                    for (element, table) in [table!(even), table!(odd)].into_iter().enumerate() {
-                        let wide_table = [table!(even_pairs), table!(odd_pairs)][element];
+                    let tables = match wide {
+                        true => [table!(even_pairs), table!(odd_pairs)],
+                        false => [table!(even), table!(odd)],
+                    };
+                    for (element, table) in tables.into_iter().enumerate() {
                         let Some(into) = into(element) else { continue };
                         self.a.vmovdqa64(into, zmm25)?;
-                        match wide {
-                            true => {
-                                self.a.vmovdqu64(zmm27, wide_table)?;
-                                self.a.vpermt2q(into, zmm27, zmm26)?;
-                            }
-                            false => {
-                                self.a.vmovdqu64(zmm27, table)?;
-                                self.a.vpermt2d(into, zmm27, zmm26)?;
-                            }
-                        }
+                        self.a.vmovdqu64(zmm27, table)?;
+                        of_width!(self, wide, vpermt2d | vpermt2q(into, zmm27, zmm26));
                     }
                 }
                 _ => {
@@ -531,7 +513,7 @@ impl Compiler<'_> {
         }
         if is_single {
             // Lanes one behind the other are a vector.
-            self.a.vpaddd(zmm26, zmm25, self.ramp(4))?;
+            self.a.vpaddd(zmm26, zmm25, self.ramp(4, false, 0))?;
             self.a.vpcmpeqd(k1, zmm26, from)?;
             self.a.kortestw(k1, k1)?;
             self.a.jnc(if write { scattered } else { same })?;
@@ -567,10 +549,14 @@ impl Compiler<'_> {
         self.a.zero_bytes()
     }
 
-    /// The places of sixteen lanes that are so many bytes from each other.
-    fn ramp(&self, bytes: u32) -> AsmMemoryOperand {
+    /// The places of a strip of lanes that are so many bytes from each other.
+    fn ramp(&self, bytes: u32, wide: bool, strip: i32) -> AsmMemoryOperand {
         let step = bytes.trailing_zeros() as usize;
-        zmmword_ptr(at(offset_of!(Frame, ramps) + offset_of!(Ramps, narrow) + 4 * LANES * step))
+        let ramp = match wide {
+            true => offset_of!(Ramps, wide) + 8 * LANES * step,
+            false => offset_of!(Ramps, narrow) + 4 * LANES * step,
+        };
+        zmmword_ptr(at(offset_of!(Frame, ramps) + ramp + 64 * strip as usize))
     }
 
     /// The same of 64 bits, in two registers, of elements of four or eight bytes.
@@ -586,7 +572,7 @@ impl Compiler<'_> {
         let (mut scattered, mut done) = (self.a.create_label(), self.a.create_label());
         if op.elements.len() == 1 && !self.masked {
             self.a.vpbroadcastd(zmm25, if half == 0 { xmm2 } else { xmm3 })?;
-            self.a.vpaddd(zmm26, zmm25, self.ramp(op.bytes))?;
+            self.a.vpaddd(zmm26, zmm25, self.ramp(op.bytes, false, 0))?;
             self.a.vpcmpeqd(k1, zmm26, from)?;
             self.a.kortestw(k1, k1)?;
             self.a.jnc(scattered)?;

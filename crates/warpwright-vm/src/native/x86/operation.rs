@@ -24,22 +24,8 @@ impl Compiler<'_> {
                 }
                 Ok(())
             }
-            Operation::Not(lane) => {
-                for strip in strips(lane) {
-                    let a = self.raw(lane.is_wide(), inst.a, strip)?;
-                    self.a.vpternlogd(zmm0, a, a, 0x55)?;
-                    self.put(lane, inst.d, strip)?;
-                }
-                Ok(())
-            }
-            Operation::Copy(lane) => {
-                for strip in strips(lane) {
-                    let a = self.raw(lane.is_wide(), inst.a, strip)?;
-                    self.a.vmovdqa64(zmm0, a)?;
-                    self.put(lane, inst.d, strip)?;
-                }
-                Ok(())
-            }
+            Operation::Not(lane) => self.unary(inst, lane, |of, a| of.a.vpternlogd(zmm0, a, a, 0x55)),
+            Operation::Copy(lane) => self.unary(inst, lane, |of, a| of.a.vmovdqa64(zmm0, a)),
             Operation::Lop3 => {
                 for strip in 0..2 {
                     let a = self.raw(false, inst.a, strip)?;
@@ -126,73 +112,35 @@ impl Compiler<'_> {
                 }
                 Ok(())
             }
-            Operation::ToFloat(lane) => {
-                for strip in 0..2 {
-                    let a = self.value(zmm0, lane, inst.a, strip)?;
-                    match lane {
-                        Lane::S16 | Lane::S32 => self.a.vcvtdq2ps(zmm0, a)?,
-                        _ => self.a.vcvtudq2ps(zmm0, a)?,
-                    }
-                    self.put32(inst.d, strip)?;
-                }
-                Ok(())
-            }
-            Operation::FromBf16 => {
-                for strip in 0..2 {
-                    let a = self.raw(false, inst.a, strip)?;
-                    self.a.vpslld(zmm0, a, 16)?;
-                    self.put32(inst.d, strip)?;
-                }
-                Ok(())
-            }
-            Operation::FromF16 => {
-                for strip in 0..2 {
-                    let a = self.raw(false, inst.a, strip)?;
-                    self.a.vpmovdw(ymm0, a)?;
-                    self.a.vcvtph2ps(zmm0, ymm0)?;
-                    self.canonical()?;
-                    self.put32(inst.d, strip)?;
-                }
-                Ok(())
-            }
-            Operation::ToF16 => {
-                for strip in 0..2 {
-                    let a = self.raw(false, inst.a, strip)?;
-                    self.a.vcvtps2ph(ymm1, a, 0)?;
-                    self.a.vpmovzxwd(zmm0, ymm1)?;
-                    self.a.vcmpps(k1, a, a, 3)?;
-                    self.a.vpbroadcastd(zmm0.k1(), dword_ptr(at(offset_of!(Frame, nan_half))))?;
-                    self.put32(inst.d, strip)?;
-                }
-                Ok(())
-            }
-            Operation::Negate => {
-                for strip in 0..2 {
-                    let a = self.raw(false, inst.a, strip)?;
-                    self.a.vpxord(zmm0, a, constant!(sign))?;
-                    self.canonical()?;
-                    self.put32(inst.d, strip)?;
-                }
-                Ok(())
-            }
-            Operation::Absolute => {
-                for strip in 0..2 {
-                    let a = self.raw(false, inst.a, strip)?;
-                    self.a.vpandd(zmm0, a, constant!(magnitude))?;
-                    self.canonical()?;
-                    self.put32(inst.d, strip)?;
-                }
-                Ok(())
-            }
-            Operation::Saturate => {
-                for strip in 0..2 {
-                    let a = self.raw(false, inst.a, strip)?;
-                    self.a.vmovdqa64(zmm0, a)?;
-                    self.saturate()?;
-                    self.put32(inst.d, strip)?;
-                }
-                Ok(())
-            }
+            Operation::ToFloat(lane) => self.unary(inst, Lane::F32, |of, a| {
+                let signed = matches!(lane, Lane::S16 | Lane::S32);
+                let a = of.extended(zmm0, lane, a)?;
+                if signed { of.a.vcvtdq2ps(zmm0, a) } else { of.a.vcvtudq2ps(zmm0, a) }
+            }),
+            Operation::FromBf16 => self.unary(inst, Lane::F32, |of, a| of.a.vpslld(zmm0, a, 16)),
+            Operation::FromF16 => self.unary(inst, Lane::F32, |of, a| {
+                of.a.vpmovdw(ymm0, a)?;
+                of.a.vcvtph2ps(zmm0, ymm0)?;
+                of.canonical()
+            }),
+            Operation::ToF16 => self.unary(inst, Lane::F32, |of, a| {
+                of.a.vcvtps2ph(ymm1, a, 0)?;
+                of.a.vpmovzxwd(zmm0, ymm1)?;
+                of.a.vcmpps(k1, a, a, 3)?;
+                of.a.vpbroadcastd(zmm0.k1(), dword_ptr(at(offset_of!(Frame, nan_half))))
+            }),
+            Operation::Negate => self.unary(inst, Lane::F32, |of, a| {
+                of.a.vpxord(zmm0, a, constant!(sign))?;
+                of.canonical()
+            }),
+            Operation::Absolute => self.unary(inst, Lane::F32, |of, a| {
+                of.a.vpandd(zmm0, a, constant!(magnitude))?;
+                of.canonical()
+            }),
+            Operation::Saturate => self.unary(inst, Lane::F32, |of, a| {
+                of.a.vmovdqa64(zmm0, a)?;
+                of.saturate()
+            }),
             Operation::Extremum { max, nan } => self.extremum(inst, max, nan),
             Operation::Dp4a(signed) => self.dot_product(inst, signed),
             Operation::Compare(relation, lane) => self.compare(inst, relation, lane),
@@ -229,6 +177,21 @@ impl Compiler<'_> {
         }
     }
 
+    /// `compute` makes each strip of `d`, of these lanes, from one of `a`: in `zmm0`.
+    fn unary(
+        &mut self,
+        inst: &Inst,
+        lane: Lane,
+        compute: impl Fn(&mut Self, AsmRegisterZmm) -> Result<()>,
+    ) -> Result<()> {
+        for strip in strips(lane) {
+            let a = self.raw(lane.is_wide(), inst.a, strip)?;
+            compute(self, a)?;
+            self.put(lane, inst.d, strip)?;
+        }
+        Ok(())
+    }
+
     /// A strip of a row. Of 16 bits, those above are the sign or zeros, whatever the row has there: in another register.
     pub(super) fn value(
         &mut self,
@@ -238,6 +201,11 @@ impl Compiler<'_> {
         strip: i32,
     ) -> Result<AsmRegisterZmm> {
         let raw = self.raw(lane.is_wide(), row, strip)?;
+        self.extended(other, lane, raw)
+    }
+
+    /// The same of a strip that is in a register.
+    fn extended(&mut self, other: AsmRegisterZmm, lane: Lane, raw: AsmRegisterZmm) -> Result<AsmRegisterZmm> {
         match lane {
             Lane::U16 => self.a.vpandd(other, raw, constant!(half))?,
             Lane::S16 => {
