@@ -29,16 +29,32 @@ enum Features {
 }
 
 impl Level {
-    /// The best level of this processor.
+    /// The best level of this processor, or the one below it that the environment variable `WARPWRIGHT_SIMD` names:
+    /// `base`, `avx2` or `avx512`. Another word is said to be none of them on stderr, once, and limits nothing.
     pub(crate) fn detect() -> Level {
         static LEVEL: OnceLock<Level> = OnceLock::new();
-        *LEVEL.get_or_init(|| Level(Features::probe()))
+        *LEVEL.get_or_init(|| {
+            let found = Features::probe();
+            match std::env::var("WARPWRIGHT_SIMD") {
+                Ok(word) => Level(found.limited(&word).unwrap_or_else(|| {
+                    eprintln!("WARPWRIGHT_SIMD={word}: it is `base`, `avx2` or `avx512`");
+                    found
+                })),
+                Err(_) => Level(found),
+            }
+        })
     }
 
     /// Whether it has AVX-512.
     #[cfg(target_arch = "x86_64")]
     pub(crate) fn has_avx512(self) -> bool {
         matches!(self.0, Features::V4)
+    }
+
+    /// Whether it has AVX2, FMA, F16C and BMI.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn has_avx2(self) -> bool {
+        matches!(self.0, Features::V3 | Features::V4)
     }
 
     /// Runs `work` compiled for this level. Functions that it calls are compiled for the level if they are inlined.
@@ -86,6 +102,20 @@ impl Features {
     #[cfg(not(target_arch = "x86_64"))]
     fn probe() -> Features {
         Features::Base
+    }
+
+    /// These, but none above what a word names; `None`: it names nothing.
+    fn limited(self, word: &str) -> Option<Features> {
+        match word {
+            "base" => Some(Features::Base),
+            "avx2" => Some(match self {
+                #[cfg(target_arch = "x86_64")]
+                Features::V4 => Features::V3,
+                other => other,
+            }),
+            "avx512" => Some(self),
+            _ => None,
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Loads and stores: by vectors where the lanes of a warp, or of half of one, are one behind the other, by one word where
 //! they are at the same place, else by gathers and scatters. Atomic operations of shared memory go lane by lane.
 
-use super::{Compiler, Frame, ROW32, Result, at};
+use super::avx512::Avx512;
+use super::{Compiler, Frame, ROW32, Result, Vectors, at};
 use crate::machine::{Inst, LANES, NONE};
 use crate::memory::{Element, MemoryOp, SpaceKind};
 use crate::native::Lane;
@@ -36,20 +37,22 @@ pub(super) fn is_plain(op: &MemoryOp, write: bool) -> bool {
 
 /// The row of an element, whether it has 64 bits, and its strips.
 fn rows(op: &MemoryOp) -> impl Iterator<Item = (usize, u32, bool, i32)> {
-    op.elements.iter().enumerate().flat_map(|(number, &element)| {
-        let (row, wide) = match element {
-            Element::Narrow(row) => (row, false),
-            Element::Wide(row) => (row, true),
-            Element::Sink | Element::Double(_) => (NONE, false),
-        };
-        let strips = if wide { 0..4 } else { 0..2 };
-        strips.filter(move |_| row != NONE).map(move |strip| (number, row, wide, strip))
+    elements(op)
+        .flat_map(|(number, row, wide)| Avx512::strips(wide).map(move |strip| (number, row, wide, strip)))
+}
+
+/// The elements of an access that have rows: the row of each, and whether it has 64 bits.
+pub(super) fn elements(op: &MemoryOp) -> impl Iterator<Item = (usize, u32, bool)> {
+    op.elements.iter().enumerate().filter_map(|(number, element)| match *element {
+        Element::Narrow(row) => Some((number, row, false)),
+        Element::Wide(row) => Some((number, row, true)),
+        Element::Sink | Element::Double(_) => None,
     })
 }
 
 /// How whole warps do an access at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Together {
+pub(super) enum Together {
     /// All lanes load from one place.
     Same,
     /// Lane by lane.
@@ -63,7 +66,7 @@ macro_rules! table {
     };
 }
 
-impl Compiler<'_> {
+impl Compiler<'_, Avx512> {
     /// A load or store.
     pub(super) fn access(&mut self, index: usize, inst: &Inst, write: bool) -> Result<()> {
         let op = &self.code.memory[inst.x as usize];
@@ -119,9 +122,11 @@ impl Compiler<'_> {
         }
         Ok(())
     }
+}
 
+impl<V: Vectors> Compiler<'_, V> {
     /// Whether whole warps may do an access at once.
-    fn together(&self, op: &MemoryOp, write: bool) -> Option<Together> {
+    pub(super) fn together(&self, op: &MemoryOp, write: bool) -> Option<Together> {
         if self.masked {
             return None;
         }
@@ -145,7 +150,7 @@ impl Compiler<'_> {
 
     /// `rdx` = where the host has what the first lane accesses, if the others follow it, and all of that is in the region of
     /// the cache. Else by `general`, or by the interpreter if there is no region.
-    fn address(
+    pub(super) fn address(
         &mut self,
         number: u32,
         together: Together,
@@ -157,20 +162,7 @@ impl Compiler<'_> {
         let row = op.address.row;
         let wide = op.address.wide;
         let first = if wide { super::row64(row, 0) } else { super::row32(row, 0) };
-        of_width!(self, wide, vpbroadcastd | vpbroadcastq(zmm25, first));
-        for strip in 0..if wide { 4 } else { 2 } {
-            let lanes = self.raw(wide, row, strip)?;
-            let mut expected = zmm25;
-            if together == Together::Ascending {
-                let ramp = self.ramp(bytes, wide, strip);
-                of_width!(self, wide, vpaddd | vpaddq(zmm26, zmm25, ramp));
-                expected = zmm26;
-            }
-            let into = if strip == 0 { k1 } else { k1.k1() };
-            of_width!(self, wide, vpcmpeqd | vpcmpeqq(into, expected, lanes));
-        }
-        of_width!(self, wide, kortestw | kortestb(k1, k1));
-        self.a.jnc(general)?;
+        V::compare_addresses(self, op, together, general)?;
         let start = cache + offset_of!(Cache, start) as i32;
         if wide {
             self.a.mov(rax, qword_ptr(first))?;
@@ -196,7 +188,7 @@ impl Compiler<'_> {
     }
 
     /// `r9d` = what an access does, by its cache, which is at the place that this returns.
-    fn cache(&mut self, number: u32, miss: CodeLabel) -> Result<AsmMemoryOperand> {
+    pub(super) fn cache(&mut self, number: u32, miss: CodeLabel) -> Result<AsmMemoryOperand> {
         let cache = r8 + (size_of::<Cache>() * number as usize) as i32;
         self.a.mov(r8, qword_ptr(at(offset_of!(Frame, caches))))?;
         self.a.mov(r9d, dword_ptr(cache + offset_of!(Cache, flags) as i32))?;
@@ -206,10 +198,89 @@ impl Compiler<'_> {
     }
 
     /// `rdx` = where the host has the region of a cache.
-    fn base(&mut self, cache: AsmMemoryOperand) -> Result<()> {
+    pub(super) fn base(&mut self, cache: AsmMemoryOperand) -> Result<()> {
         self.a.mov(rdx, qword_ptr(at(offset_of!(Frame, shared))))?;
         self.a.and(rdx, qword_ptr(cache + offset_of!(Cache, from_shared) as i32))?;
         self.a.add(rdx, qword_ptr(cache + offset_of!(Cache, host) as i32))
+    }
+
+    /// An atomic operation on words of memory that the lanes do one after the other. It is left to the interpreter where it
+    /// changes nothing: then that does nothing else when it does it again.
+    pub(super) fn atomic(&mut self, index: usize, inst: &Inst, op: AtomicOp, lane: Lane) -> Result<()> {
+        let miss = self.miss(index, inst);
+        V::addresses(self, inst.b, miss)?;
+        V::keep_addresses(self)?;
+        let a = &mut self.a;
+        let mut next = a.create_label();
+        let memory = dword_ptr(rdx + r11);
+        // `r9d`: what it does, `r10d`: lanes that are left, `r8d`: bits that were changed.
+        a.xor(r8d, r8d)?;
+        a.set_label(&mut next)?;
+        a.tzcnt(eax, r10d)?;
+        a.mov(r11d, dword_ptr(rbx + 4 * rax + offset_of!(Frame, offsets) as i32))?;
+        a.mov(esi, dword_ptr(r12 + 4 * rax + inst.a as i32 * ROW32))?;
+        a.mov(edi, memory)?;
+        a.mov(dword_ptr(rbx + 4 * rax + offset_of!(Frame, found) as i32), edi)?;
+        match op {
+            AtomicOp::Add => a.add(esi, edi)?,
+            AtomicOp::And => a.and(esi, edi)?,
+            AtomicOp::Or => a.or(esi, edi)?,
+            AtomicOp::Xor => a.xor(esi, edi)?,
+            AtomicOp::Min | AtomicOp::Max => {
+                a.cmp(edi, esi)?;
+                match (op, lane) {
+                    (AtomicOp::Min, Lane::S32) => a.cmovl(esi, edi)?,
+                    (AtomicOp::Min, _) => a.cmovb(esi, edi)?,
+                    (_, Lane::S32) => a.cmovg(esi, edi)?,
+                    (_, _) => a.cmova(esi, edi)?,
+                }
+            }
+            AtomicOp::Exch | AtomicOp::Inc | AtomicOp::Dec => {}
+        }
+        a.mov(memory, esi)?;
+        a.xor(esi, edi)?;
+        a.or(r8d, esi)?;
+        a.blsr(r10d, r10d)?;
+        a.jnz(next)?;
+        a.test(r8d, r8d)?;
+        a.jz(miss)?;
+        a.or(r9d, CHANGED)?;
+        a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)?;
+        if inst.d != NONE {
+            for strip in V::strips(false) {
+                let found = at(offset_of!(Frame, found) + (V::BYTES * strip) as usize);
+                V::load(&mut self.a, V::RESULT, found)?;
+                self.put32(inst.d, strip)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Compiler<'_, Avx512> {
+    /// Goes to a label unless the addresses of all lanes follow that of the first one.
+    pub(super) fn compare_addresses(
+        &mut self,
+        op: &MemoryOp,
+        together: Together,
+        unless: CodeLabel,
+    ) -> Result<()> {
+        let (row, wide, bytes) = (op.address.row, op.address.wide, op.bytes * op.elements.len() as u32);
+        let first = if wide { super::row64(row, 0) } else { super::row32(row, 0) };
+        of_width!(self, wide, vpbroadcastd | vpbroadcastq(zmm25, first));
+        for strip in 0..if wide { 4 } else { 2 } {
+            let lanes = self.raw(wide, row, strip)?;
+            let mut expected = zmm25;
+            if together == Together::Ascending {
+                let ramp = self.ramp(bytes, wide, strip);
+                of_width!(self, wide, vpaddd | vpaddq(zmm26, zmm25, ramp));
+                expected = zmm26;
+            }
+            let into = if strip == 0 { k1 } else { k1.k1() };
+            of_width!(self, wide, vpcmpeqd | vpcmpeqq(into, expected, lanes));
+        }
+        of_width!(self, wide, kortestw | kortestb(k1, k1));
+        self.a.jnc(unless)
     }
 
     /// All lanes load from `rdx`.
@@ -359,7 +430,7 @@ impl Compiler<'_> {
     }
 
     /// The addresses of the lanes in memory, for one lane after the other; `r10d` = the lanes.
-    fn keep_addresses(&mut self) -> Result<()> {
+    pub(super) fn keep_addresses(&mut self) -> Result<()> {
         for (half, offsets) in (0..).zip(HALVES) {
             self.a.vmovdqu32(zmmword_ptr(at(offset_of!(Frame, offsets) + 64 * half)), offsets)?;
         }
@@ -369,60 +440,9 @@ impl Compiler<'_> {
         }
     }
 
-    /// An atomic operation on words of memory that the lanes do one after the other. It is left to the interpreter where it
-    /// changes nothing: then that does nothing else when it does it again.
-    pub(super) fn atomic(&mut self, index: usize, inst: &Inst, op: AtomicOp, lane: Lane) -> Result<()> {
-        let miss = self.miss(index, inst);
-        self.addresses(inst.b, miss)?;
-        self.keep_addresses()?;
-        let a = &mut self.a;
-        let mut next = a.create_label();
-        let memory = dword_ptr(rdx + r11);
-        // `r9d`: what it does, `r10d`: lanes that are left, `r8d`: bits that were changed.
-        a.xor(r8d, r8d)?;
-        a.set_label(&mut next)?;
-        a.tzcnt(eax, r10d)?;
-        a.mov(r11d, dword_ptr(rbx + 4 * rax + offset_of!(Frame, offsets) as i32))?;
-        a.mov(esi, dword_ptr(r12 + 4 * rax + inst.a as i32 * ROW32))?;
-        a.mov(edi, memory)?;
-        a.mov(dword_ptr(rbx + 4 * rax + offset_of!(Frame, found) as i32), edi)?;
-        match op {
-            AtomicOp::Add => a.add(esi, edi)?,
-            AtomicOp::And => a.and(esi, edi)?,
-            AtomicOp::Or => a.or(esi, edi)?,
-            AtomicOp::Xor => a.xor(esi, edi)?,
-            AtomicOp::Min | AtomicOp::Max => {
-                a.cmp(edi, esi)?;
-                match (op, lane) {
-                    (AtomicOp::Min, Lane::S32) => a.cmovl(esi, edi)?,
-                    (AtomicOp::Min, _) => a.cmovb(esi, edi)?,
-                    (_, Lane::S32) => a.cmovg(esi, edi)?,
-                    (_, _) => a.cmova(esi, edi)?,
-                }
-            }
-            AtomicOp::Exch | AtomicOp::Inc | AtomicOp::Dec => {}
-        }
-        a.mov(memory, esi)?;
-        a.xor(esi, edi)?;
-        a.or(r8d, esi)?;
-        a.blsr(r10d, r10d)?;
-        a.jnz(next)?;
-        a.test(r8d, r8d)?;
-        a.jz(miss)?;
-        a.or(r9d, CHANGED)?;
-        a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)?;
-        if inst.d != NONE {
-            for half in 0..2 {
-                self.a.vmovdqu32(zmm0, zmmword_ptr(at(offset_of!(Frame, found) + 64 * half as usize)))?;
-                self.put32(inst.d, half)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Where the lanes access memory, from `rdx` on; `r9d` = what the access does. By the interpreter, if the cache of the
     /// access does not answer for all lanes.
-    fn addresses(&mut self, number: u32, miss: CodeLabel) -> Result<()> {
+    pub(super) fn addresses(&mut self, number: u32, miss: CodeLabel) -> Result<()> {
         let op = &self.code.memory[number as usize];
         let bytes = op.bytes * op.elements.len() as u32;
         let cache = self.cache(number, miss)?;

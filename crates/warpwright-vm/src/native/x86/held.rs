@@ -3,142 +3,130 @@
 //! Every result is stored to its row, so that an instruction can be left to the interpreter without ado; what is read
 //! again is still in a register, where a segment has not been entered since.
 
-use super::{Compiler, Result, row32, row64};
+use super::{Compiler, Result, Vectors, row32, row64};
 use crate::native::Lane;
 use iced_x86::code_asm::*;
+use std::ops::Range;
 
 /// A strip of a row: whether the row is of 64 bits, which one it is, and which strip.
 pub(super) type Strip = (bool, u32, i32);
 
-/// The registers that hold strips.
-const HOLD: [AsmRegisterZmm; 13] =
-    [zmm7, zmm8, zmm9, zmm10, zmm11, zmm12, zmm13, zmm14, zmm15, zmm16, zmm17, zmm18, zmm19];
-
-/// Registers for what is not held.
-const PASS: [AsmRegisterZmm; 3] = [zmm28, zmm29, zmm30];
-
 /// What registers hold.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
-    strips: [Option<Strip>; HOLD.len()],
+    strips: [Option<Strip>; 16],
     /// When each was used last.
-    used: [u32; HOLD.len()],
+    used: [u32; 16],
     now: u32,
     /// Some lanes may skip the instruction: what it puts into registers would not be there.
     pub(super) skipped: bool,
-    passed: usize,
 }
 
 impl Held {
     /// Nothing is held.
     pub(super) fn clear(&mut self) {
-        self.strips = Default::default();
+        self.free(0..self.strips.len());
     }
 
-    /// What is held where.
-    pub(super) fn all(&self) -> impl Iterator<Item = (AsmRegisterZmm, Strip)> {
-        HOLD.into_iter().zip(self.strips).filter_map(|(register, strip)| Some((register, strip?)))
+    /// What is held where, by the numbers of registers.
+    pub(super) fn all(&self) -> impl Iterator<Item = (usize, Strip)> {
+        self.strips.into_iter().enumerate().filter_map(|(at, strip)| Some((at, strip?)))
     }
 
-    fn find(&mut self, strip: Strip) -> Option<AsmRegisterZmm> {
+    /// What others hold, and these do not.
+    pub(super) fn missing(&self, others: &Held) -> Vec<(usize, Strip)> {
+        others.all().filter(|&(at, strip)| self.strips[at] != Some(strip)).collect()
+    }
+
+    fn find(&mut self, strip: Strip) -> Option<usize> {
         let at = self.strips.iter().position(|held| *held == Some(strip))?;
         self.now += 1;
         self.used[at] = self.now;
-        Some(HOLD[at])
+        Some(at)
     }
 
-    /// A register for a strip, in the place of the one that was used longest ago.
-    fn take(&mut self, strip: Strip) -> AsmRegisterZmm {
-        if self.skipped {
-            self.passed = (self.passed + 1) % PASS.len();
-            return PASS[self.passed];
-        }
-        let oldest = (0..HOLD.len()).min_by_key(|&at| (self.strips[at].is_some(), self.used[at]));
-        let at = oldest.unwrap_or(0);
+    /// A register for a strip, in the place of the one of these that was used longest ago. A strip that may be skipped
+    /// is not held.
+    fn take(&mut self, of: Range<usize>, strip: Strip) -> usize {
+        let first = of.start;
+        let at = of.min_by_key(|&at| self.used[at]).unwrap_or(first);
         self.now += 1;
-        (self.strips[at], self.used[at]) = (Some(strip), self.now);
-        HOLD[at]
+        (self.strips[at], self.used[at]) = ((!self.skipped).then_some(strip), self.now);
+        at
+    }
+
+    /// Registers hold nothing any more.
+    pub(super) fn free(&mut self, of: Range<usize>) {
+        self.strips[of.clone()].fill(None);
+        self.used[of].fill(0);
     }
 
     /// A strip changes in memory alone.
-    fn forget(&mut self, strip: Strip) {
-        self.strips.iter_mut().filter(|held| **held == Some(strip)).for_each(|held| *held = None);
+    pub(super) fn forget(&mut self, strip: Strip) {
+        if let Some(at) = self.strips.iter().position(|held| *held == Some(strip)) {
+            self.free(at..at + 1);
+        }
     }
 }
 
-impl Compiler<'_> {
+impl<V: Vectors> Compiler<'_, V> {
     /// A register with a strip of a row, as it is.
-    pub(super) fn raw(&mut self, wide: bool, row: u32, strip: i32) -> Result<AsmRegisterZmm> {
+    pub(super) fn raw(&mut self, wide: bool, row: u32, strip: i32) -> Result<V::Register> {
         let place = (wide, row, strip);
-        if let Some(register) = self.held.find(place) {
-            return Ok(register);
+        if let Some(at) = self.held.find(place) {
+            return Ok(V::HOLD[at]);
         }
-        let register = self.held.take(place);
+        let register = V::HOLD[self.held.take(V::SOURCES, place)];
         self.fetch(register, place)?;
         Ok(register)
     }
 
-    /// Loads a strip of a row.
-    pub(super) fn fetch(&mut self, into: AsmRegisterZmm, (wide, row, strip): Strip) -> Result<()> {
-        match wide {
-            true => self.a.vmovdqu64(into, zmmword_ptr(row64(row, strip))),
-            false => self.a.vmovdqu32(into, zmmword_ptr(row32(row, strip))),
+    /// The same, but what is not held is loaded into another register.
+    pub(super) fn peek(&mut self, other: V::Register, place: Strip) -> Result<V::Register> {
+        if let Some(at) = self.held.find(place) {
+            return Ok(V::HOLD[at]);
         }
+        self.fetch(other, place)?;
+        Ok(other)
     }
 
-    /// The lanes of `zmm0` become a strip of a row.
+    /// Loads a strip of a row.
+    pub(super) fn fetch(&mut self, into: V::Register, strip: Strip) -> Result<()> {
+        V::load(&mut self.a, into, place::<V>(strip))
+    }
+
+    /// The lanes of the result become a strip of a row.
     pub(super) fn put(&mut self, lane: Lane, row: u32, strip: i32) -> Result<()> {
-        if lane.is_wide() {
-            return self.put64(row, strip);
-        }
         if lane.is_half() {
-            self.zeros_above_half(zmm0)?;
+            V::zeros_above_half(self)?;
         }
-        self.put32(row, strip)
+        self.put_strip((lane.is_wide(), row, strip))
     }
 
     pub(super) fn put32(&mut self, row: u32, strip: i32) -> Result<()> {
-        let place = (false, row, strip);
-        if self.masked {
-            let old = self.old(place)?;
-            match strip {
-                0 => self.a.vpblendmd(zmm0.k6(), old, zmm0)?,
-                _ => self.a.vpblendmd(zmm0.k7(), old, zmm0)?,
-            }
-        }
-        self.a.vmovdqu32(zmmword_ptr(row32(row, strip)), zmm0)?;
-        self.hold(place)
+        self.put_strip((false, row, strip))
     }
 
     pub(super) fn put64(&mut self, row: u32, strip: i32) -> Result<()> {
-        let place = (true, row, strip);
+        self.put_strip((true, row, strip))
+    }
+
+    pub(super) fn put_strip(&mut self, strip: Strip) -> Result<()> {
         if self.masked {
-            let old = self.old(place)?;
-            self.a.kshiftrd(k5, k6, 8 * strip as u32)?;
-            self.a.vpblendmq(zmm0.k5(), old, zmm0)?;
+            let old = self.peek(V::OLD, strip)?;
+            V::blend(self, old, strip)?;
         }
-        self.a.vmovdqu64(zmmword_ptr(row64(row, strip)), zmm0)?;
-        self.hold(place)
-    }
-
-    /// What a strip holds that is about to change in part.
-    fn old(&mut self, place: Strip) -> Result<AsmRegisterZmm> {
-        match self.held.find(place) {
-            Some(register) => Ok(register),
-            None => {
-                self.fetch(zmm31, place)?;
-                Ok(zmm31)
-            }
-        }
-    }
-
-    /// `zmm0` is a strip from now on.
-    fn hold(&mut self, place: Strip) -> Result<()> {
-        self.held.forget(place);
+        V::store(&mut self.a, place::<V>(strip))?;
+        self.held.forget(strip);
         if self.held.skipped {
             return Ok(());
         }
-        let register = self.held.take(place);
-        self.a.vmovdqa64(register, zmm0)
+        let register = V::HOLD[self.held.take(V::RESULTS, strip)];
+        V::copy(&mut self.a, register)
     }
+}
+
+/// Where a strip is in memory.
+pub(super) fn place<V: Vectors>((wide, row, strip): Strip) -> AsmMemoryOperand {
+    if wide { row64(row, V::BYTES * strip) } else { row32(row, V::BYTES * strip) }
 }

@@ -1,4 +1,7 @@
-//! The compiler for AVX-512: each instruction becomes a few vector instructions on its rows.
+//! The compiler: each instruction becomes a few vector instructions on its rows, of AVX-512 or of AVX2.
+//!
+//! What does not depend on the width of vectors stands here once: segments, the ways in and out, fuel, counts, guards,
+//! branches and predicates. What the [levels](Vectors) do differently is in `avx512` and `avx2`.
 //!
 //! | register | holds |
 //! | --- | --- |
@@ -6,11 +9,9 @@
 //! | `r12`, `r13`, `r14` | the rows of 32 and 64 bits, and the predicates |
 //! | `r15` | [`State::entered`](super::State::entered) |
 //! | `ebp` | fuel |
-//! | `ecx`, then `k6` and `k7` | the lanes of an instruction, where they are not all: those of the lower and the upper half |
+//! | `ecx` | the lanes of an instruction, where they are not all; the levels have them in other registers, too |
 //!
-//! A row is worked on in strips of a vector register, which [hold](held) them until they are needed for others. Results for
-//! some lanes are blended with what the row holds, and stored whole: a row is the warp's own, and a store under a mask would
-//! not be forwarded to the loads behind it. Memory is never written so.
+//! A row is worked on in strips of a vector register, which [hold](held) them until they are needed for others.
 
 /// An instruction for words, or the same for 64 bits.
 macro_rules! of_width {
@@ -19,31 +20,29 @@ macro_rules! of_width {
     };
 }
 
-/// A constant of the frame, in all lanes.
-macro_rules! constant {
-    ($name:ident) => {
-        dword_bcst(at(offset_of!(Frame, $name)))
-    };
-}
-
 mod access;
-mod bits;
-mod float;
+mod avx2;
+mod avx512;
 mod held;
-mod operation;
 
-use super::Operation;
 use super::frame::Frame;
 use super::functions::{Access, Compiled, Entry, Variant};
 use super::map;
 use super::page::Page;
+use super::{Logic, Operation};
 use crate::decode::Code;
-use crate::machine::{Counts, Inst, UNGUARDED};
-use access::is_plain;
+use crate::machine::{Counts, Inst, NONE, UNGUARDED};
+use crate::memory::MemoryOp;
+use crate::simd::Level;
+use access::{Together, is_plain};
+use avx2::Avx2;
+use avx512::Avx512;
 use held::{Held, Strip};
 use iced_x86::code_asm::*;
 use iced_x86::{BlockEncoderOptions, IcedError};
+use std::marker::PhantomData;
 use std::mem::offset_of;
+use std::ops::Range;
 
 type Result<T> = std::result::Result<T, IcedError>;
 
@@ -54,11 +53,77 @@ const LONGEST: usize = 128;
 const ROW32: i32 = 128;
 const ROW64: i32 = 256;
 
+/// A level of vector instructions: its registers, and what depends on them.
+trait Vectors: Sized {
+    type Register: Copy + 'static;
+
+    /// Bytes of a register.
+    const BYTES: i32;
+    /// Registers that hold strips, and which of them are for what is read, and for results.
+    const HOLD: &'static [Self::Register];
+    const SOURCES: Range<usize>;
+    const RESULTS: Range<usize>;
+    /// Where results are made, and where what a strip held is found when it changes in part.
+    const RESULT: Self::Register;
+    const OLD: Self::Register;
+
+    /// Whether an operation is compiled.
+    fn knows(operation: Operation) -> bool;
+
+    fn load(a: &mut CodeAssembler, into: Self::Register, from: AsmMemoryOperand) -> Result<()>;
+
+    /// Stores the result.
+    fn store(a: &mut CodeAssembler, to: AsmMemoryOperand) -> Result<()>;
+
+    /// Copies the result.
+    fn copy(a: &mut CodeAssembler, into: Self::Register) -> Result<()>;
+
+    /// Puts the lanes of `ecx` where they are needed for the instruction.
+    fn mask(of: &mut Compiler<'_, Self>) -> Result<()>;
+
+    /// The lanes of a strip that do not execute the instruction have what is in a register, not the result.
+    fn blend(of: &mut Compiler<'_, Self>, old: Self::Register, strip: Strip) -> Result<()>;
+
+    /// Of the results of 16 bits, those above become zeros.
+    fn zeros_above_half(of: &mut Compiler<'_, Self>) -> Result<()>;
+
+    /// An operation on rows.
+    fn operation(of: &mut Compiler<'_, Self>, index: usize, inst: &Inst, operation: Operation) -> Result<()>;
+
+    /// A load or store.
+    fn access(of: &mut Compiler<'_, Self>, index: usize, inst: &Inst, write: bool) -> Result<()>;
+
+    /// Goes to a label unless the addresses of all lanes follow that of the first one.
+    fn compare_addresses(
+        of: &mut Compiler<'_, Self>,
+        op: &MemoryOp,
+        together: Together,
+        unless: CodeLabel,
+    ) -> Result<()>;
+
+    /// Where the lanes access memory, from `rdx` on; `r9d` = what the access does. By the interpreter, if the cache of the
+    /// access does not answer for all lanes.
+    fn addresses(of: &mut Compiler<'_, Self>, number: u32, miss: CodeLabel) -> Result<()>;
+
+    /// Has these in the frame; `r10d` = the lanes.
+    fn keep_addresses(of: &mut Compiler<'_, Self>) -> Result<()>;
+
+    /// The strips of a row of 32 or of 64 bits.
+    fn strips(wide: bool) -> Range<i32> {
+        0..(if wide { ROW64 } else { ROW32 }) / Self::BYTES
+    }
+}
+
 /// Compiles a function; `None` if this processor or process cannot have it, or if there is nothing to compile.
 pub(super) fn compile(code: &Code, number: u32, variant: Variant) -> Option<Compiled> {
-    if !crate::simd::Level::detect().has_avx512() {
-        return None;
+    match Level::detect() {
+        level if level.has_avx512() => compile_for::<Avx512>(code, number, variant),
+        level if level.has_avx2() => compile_for::<Avx2>(code, number, variant),
+        _ => None,
     }
+}
+
+fn compile_for<V: Vectors>(code: &Code, number: u32, variant: Variant) -> Option<Compiled> {
     let first = code.functions[number as usize].entry;
     let end = code.functions.get(number as usize + 1).map_or(code.insts.len() as u32, |next| next.entry);
     let mut operations = vec![None; (end - first) as usize];
@@ -72,14 +137,14 @@ pub(super) fn compile(code: &Code, number: u32, variant: Variant) -> Option<Comp
             }
             // Lanes that are not there are the interpreter's.
             Operation::Shuffle(_) => variant.full && code.insts[pc as usize].guard == UNGUARDED,
-            _ => true,
+            _ => V::knows(operation),
         };
         operations[(pc - first) as usize] = known.then_some(operation);
     }
     if operations.iter().all(Option::is_none) {
         return None;
     }
-    let compiled = Compiler::new(code, first, operations, variant).and_then(|mut compiler| {
+    let compiled = Compiler::<V>::new(code, first, operations, variant).and_then(|mut compiler| {
         compiler.compile()?;
         compiler.finish(number)
     });
@@ -94,7 +159,7 @@ enum Stub {
     /// Not all lanes of the path execute the instruction: they are counted, and if there are none, it is skipped.
     Some { label: CodeLabel, pc: u32, back: CodeLabel, skip: CodeLabel },
     /// From the interpreter to a place where registers hold strips.
-    Entry { index: usize, to: CodeLabel, held: Vec<(AsmRegisterZmm, Strip)> },
+    Entry { index: usize, to: CodeLabel, held: Vec<(usize, Strip)> },
 }
 
 /// The access that an instruction is.
@@ -107,7 +172,7 @@ fn access_of(inst: &Inst, operation: Operation) -> Option<Access> {
     }
 }
 
-struct Compiler<'a> {
+struct Compiler<'a, V> {
     a: CodeAssembler,
     code: &'a Code,
     first: u32,
@@ -120,23 +185,25 @@ struct Compiler<'a> {
     needs: Vec<u32>,
     stubs: Vec<Stub>,
     leave: CodeLabel,
-    /// The instruction has some lanes only, which are in `k6` and `k7`.
+    /// The instruction has some lanes only, which are in `ecx`.
     masked: bool,
     held: Held,
     /// Where instructions begin, in assembled ones; behind the last one, the exits.
     marks: Vec<(usize, u32)>,
+    vectors: PhantomData<V>,
 }
 
 fn at(offset: usize) -> AsmMemoryOperand {
     rbx + offset as i32
 }
 
-fn row32(row: u32, strip: i32) -> AsmMemoryOperand {
-    r12 + (row as i32 * ROW32 + 64 * strip)
+/// A row, from one of its bytes on.
+fn row32(row: u32, byte: i32) -> AsmMemoryOperand {
+    r12 + (row as i32 * ROW32 + byte)
 }
 
-fn row64(row: u32, strip: i32) -> AsmMemoryOperand {
-    r13 + (row as i32 * ROW64 + 64 * strip)
+fn row64(row: u32, byte: i32) -> AsmMemoryOperand {
+    r13 + (row as i32 * ROW64 + byte)
 }
 
 fn pred(row: u32) -> AsmMemoryOperand {
@@ -148,7 +215,7 @@ fn entered(pc: u32) -> (AsmMemoryOperand, AsmMemoryOperand) {
     (qword_ptr(place + offset_of!(Counts, warps) as i32), qword_ptr(place + offset_of!(Counts, lanes) as i32))
 }
 
-impl<'a> Compiler<'a> {
+impl<'a, V: Vectors> Compiler<'a, V> {
     fn new(code: &'a Code, first: u32, operations: Vec<Option<Operation>>, variant: Variant) -> Result<Self> {
         let mut a = CodeAssembler::new(64)?;
         let leave = a.create_label();
@@ -169,6 +236,7 @@ impl<'a> Compiler<'a> {
             masked: false,
             held: Held::default(),
             marks: Vec::new(),
+            vectors: PhantomData,
         })
     }
 
@@ -334,8 +402,8 @@ impl<'a> Compiler<'a> {
                     let mut label = self.a.create_label();
                     self.a.set_label(&mut label)?;
                     self.places[index] = Some(label);
-                    for (register, strip) in held {
-                        self.fetch(register, strip)?;
+                    for (at, strip) in held {
+                        self.fetch(V::HOLD[at], strip)?;
                     }
                     self.a.jmp(to)?;
                 }
@@ -420,8 +488,7 @@ impl<'a> Compiler<'a> {
             self.a.mov(ecx, dword_ptr(at(offset_of!(Frame, active))))?;
         }
         if self.masked {
-            self.a.kmovd(k6, ecx)?;
-            self.a.kshiftrd(k7, k6, 16)?;
+            V::mask(self)?;
         }
         self.held.skipped = skip.is_some();
         self.operation(index, inst, operation)?;
@@ -465,5 +532,79 @@ impl<'a> Compiler<'a> {
         a.add(to_warps, 1)?;
         a.add(to_lanes, rax)?;
         a.jmp(taken)
+    }
+
+    fn operation(&mut self, index: usize, inst: &Inst, operation: Operation) -> Result<()> {
+        match operation {
+            Operation::Predicates(logic) => {
+                self.predicate(eax, inst.a)?;
+                self.predicate(edx, inst.b)?;
+                match logic {
+                    Logic::And => self.a.and(eax, edx)?,
+                    Logic::Or => self.a.or(eax, edx)?,
+                    Logic::Xor => self.a.xor(eax, edx)?,
+                    Logic::Not => self.a.not(eax)?,
+                }
+                self.set_predicate(inst.d, eax)
+            }
+            Operation::CopyPredicate => {
+                self.predicate(eax, inst.a)?;
+                self.set_predicate(inst.d, eax)
+            }
+            Operation::ReconvergencePoint => {
+                let exit = self.exit(index, self.needs[index]);
+                self.a.cmp(
+                    dword_ptr(at(offset_of!(Frame, reconverges_at))),
+                    self.first as i32 + index as i32,
+                )?;
+                self.a.je(exit)
+            }
+            Operation::Load => V::access(self, index, inst, false),
+            Operation::Store => V::access(self, index, inst, true),
+            Operation::Atomic(op, lane) => self.atomic(index, inst, op, lane),
+            Operation::Nothing => Ok(()),
+            _ => V::operation(self, index, inst, operation),
+        }
+    }
+
+    /// The lanes of `value` become those of a predicate.
+    fn set_predicate(&mut self, row: u32, value: AsmRegister32) -> Result<()> {
+        let a = &mut self.a;
+        if self.masked {
+            // The lanes of the instruction are still in `ecx`.
+            a.mov(r8d, pred(row))?;
+            a.xor(value, r8d)?;
+            a.and(value, ecx)?;
+            a.xor(value, r8d)?;
+        }
+        a.mov(pred(row), value)
+    }
+
+    /// The lanes of `eax`, for which a comparison holds or, if `inverse`, does not, become those of its predicates.
+    fn set_conditions(&mut self, inst: &Inst, inverse: bool) -> Result<()> {
+        let a = &mut self.a;
+        // A complement, and what it is combined with: see the handler.
+        if (inst.imm & 4 != 0) != inverse {
+            a.not(eax)?;
+        }
+        a.mov(esi, eax)?;
+        a.not(esi)?;
+        if inst.imm & 3 != 0 {
+            self.predicate(edx, inst.c)?;
+            for value in [eax, esi] {
+                match inst.imm & 3 {
+                    1 => self.a.and(value, edx)?,
+                    2 => self.a.or(value, edx)?,
+                    _ => self.a.xor(value, edx)?,
+                }
+            }
+        }
+        if inst.d != NONE {
+            self.set_predicate(inst.d, eax)?;
+        }
+        if inst.x != NONE {
+            self.set_predicate(inst.x, esi)?;
+        }
+        Ok(())
     }
 }

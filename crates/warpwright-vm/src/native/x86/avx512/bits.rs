@@ -1,6 +1,7 @@
 //! Operations that move bits and bytes.
 
-use super::{Compiler, Frame, Result, at};
+use super::super::at;
+use super::{Compiler, Frame, Result};
 use crate::machine::{Inst, NONE};
 use crate::native::Lane;
 use crate::native::frame::Ramps;

@@ -1,13 +1,15 @@
 //! What each operation becomes.
 
-use super::{Compiler, Frame, Result, at, pred};
+use super::super::Vectors;
+use super::super::at;
+use super::{Avx512, Compiler, Frame, Result};
 use crate::machine::{Inst, NONE};
-use crate::native::{Binary, Lane, Logic, Operation, Relation};
+use crate::native::{Binary, Lane, Operation, Relation};
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 
 impl Compiler<'_> {
-    pub(super) fn operation(&mut self, index: usize, inst: &Inst, operation: Operation) -> Result<()> {
+    pub(super) fn compute(&mut self, index: usize, inst: &Inst, operation: Operation) -> Result<()> {
         match operation {
             Operation::Arithmetic(arithmetic, modifiers) => self.floats(inst, arithmetic, modifiers),
             Operation::Binary(binary, lane) => self.binary(inst, binary, lane),
@@ -40,7 +42,7 @@ impl Compiler<'_> {
             Operation::Select(lane) => {
                 self.predicate(eax, inst.c)?;
                 self.a.kmovd(k1, eax)?;
-                for strip in strips(lane) {
+                for strip in Avx512::strips(lane.is_wide()) {
                     let a = self.raw(lane.is_wide(), inst.a, strip)?;
                     let b = self.raw(lane.is_wide(), inst.b, strip)?;
                     of_width!(self, lane.is_wide(), vpblendmd | vpblendmq(zmm0.k1(), b, a));
@@ -50,7 +52,7 @@ impl Compiler<'_> {
                 Ok(())
             }
             Operation::Extend { bits, signed, wide } => {
-                for strip in strips(if wide { Lane::U64 } else { Lane::U32 }) {
+                for strip in Avx512::strips(wide) {
                     let a = match wide {
                         true => {
                             self.extend(zmm0, if signed { Lane::S32 } else { Lane::U32 }, inst.a, strip)?
@@ -145,35 +147,8 @@ impl Compiler<'_> {
             Operation::Dp4a(signed) => self.dot_product(inst, signed),
             Operation::Compare(relation, lane) => self.compare(inst, relation, lane),
             Operation::Shuffle(shuffle) => self.shuffle(index, inst, shuffle),
-            Operation::Predicates(logic) => {
-                self.predicate(eax, inst.a)?;
-                self.predicate(edx, inst.b)?;
-                match logic {
-                    Logic::And => self.a.and(eax, edx)?,
-                    Logic::Or => self.a.or(eax, edx)?,
-                    Logic::Xor => self.a.xor(eax, edx)?,
-                    Logic::Not => self.a.not(eax)?,
-                }
-                self.set_predicate(inst.d, eax)
-            }
-            Operation::CopyPredicate => {
-                self.predicate(eax, inst.a)?;
-                self.set_predicate(inst.d, eax)
-            }
-            Operation::ReconvergencePoint => {
-                let exit = self.exit(index, self.needs[index]);
-                self.a.cmp(
-                    dword_ptr(at(offset_of!(Frame, reconverges_at))),
-                    self.first as i32 + index as i32,
-                )?;
-                self.a.je(exit)
-            }
-            Operation::Load => self.access(index, inst, false),
-            Operation::Store => self.access(index, inst, true),
-            Operation::Atomic(op, lane) => self.atomic(index, inst, op, lane),
-            Operation::Nothing => Ok(()),
-            // It ends a segment.
-            Operation::Branch => Ok(()),
+            // The rest is the same at all levels.
+            _ => Ok(()),
         }
     }
 
@@ -184,7 +159,7 @@ impl Compiler<'_> {
         lane: Lane,
         compute: impl Fn(&mut Self, AsmRegisterZmm) -> Result<()>,
     ) -> Result<()> {
-        for strip in strips(lane) {
+        for strip in Avx512::strips(lane.is_wide()) {
             let a = self.raw(lane.is_wide(), inst.a, strip)?;
             compute(self, a)?;
             self.put(lane, inst.d, strip)?;
@@ -256,7 +231,7 @@ impl Compiler<'_> {
         let wide = lane.is_wide();
         let signed = matches!(lane, Lane::S16 | Lane::S32 | Lane::S64);
         let shifts = matches!(binary, Binary::ShiftLeft | Binary::ShiftRight);
-        for strip in strips(lane) {
+        for strip in Avx512::strips(lane.is_wide()) {
             let x = self.value(zmm4, lane, inst.a, strip)?;
             let y = match (shifts, wide) {
                 (true, true) => self.extend(zmm5, Lane::U32, inst.b, strip)?,
@@ -325,7 +300,7 @@ impl Compiler<'_> {
     }
 
     fn wide(&mut self, inst: &Inst, lane: Lane, adds: bool) -> Result<()> {
-        for strip in strips(if lane.is_half() { Lane::U32 } else { Lane::U64 }) {
+        for strip in Avx512::strips(!lane.is_half()) {
             let wide = !lane.is_half();
             if wide {
                 self.product(inst, lane, strip)?;
@@ -345,19 +320,6 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    /// The lanes of `value` become those of a predicate.
-    pub(super) fn set_predicate(&mut self, row: u32, value: AsmRegister32) -> Result<()> {
-        let a = &mut self.a;
-        if self.masked {
-            // The lanes of the instruction are still in `ecx`.
-            a.mov(r8d, pred(row))?;
-            a.xor(value, r8d)?;
-            a.and(value, ecx)?;
-            a.xor(value, r8d)?;
-        }
-        a.mov(pred(row), value)
-    }
-
     fn compare(&mut self, inst: &Inst, relation: Relation, lane: Lane) -> Result<()> {
         // As the processor numbers them: of floating-point numbers, those that hold for no NaN.
         let number = match (lane, relation) {
@@ -371,7 +333,7 @@ impl Compiler<'_> {
             (_, Relation::Less) => 1,
             (_, _) => 2u32,
         };
-        for strip in strips(lane) {
+        for strip in Avx512::strips(lane.is_wide()) {
             let x = self.value(zmm0, lane, inst.a, strip)?;
             let y = self.value(zmm1, lane, inst.b, strip)?;
             let a = &mut self.a;
@@ -392,34 +354,6 @@ impl Compiler<'_> {
                 }
             }
         }
-        let a = &mut self.a;
-        // A complement, and what it is combined with: see the handler.
-        if inst.imm & 4 != 0 {
-            a.not(eax)?;
-        }
-        a.mov(esi, eax)?;
-        a.not(esi)?;
-        if inst.imm & 3 != 0 {
-            self.predicate(edx, inst.c)?;
-            for value in [eax, esi] {
-                match inst.imm & 3 {
-                    1 => self.a.and(value, edx)?,
-                    2 => self.a.or(value, edx)?,
-                    _ => self.a.xor(value, edx)?,
-                }
-            }
-        }
-        if inst.d != NONE {
-            self.set_predicate(inst.d, eax)?;
-        }
-        if inst.x != NONE {
-            self.set_predicate(inst.x, esi)?;
-        }
-        Ok(())
+        self.set_conditions(inst, false)
     }
-}
-
-/// The strips of a row.
-fn strips(lane: Lane) -> std::ops::Range<i32> {
-    if lane.is_wide() { 0..4 } else { 0..2 }
 }

@@ -1,6 +1,7 @@
 //! Arithmetic in single precision.
 
-use super::{Compiler, Frame, Result, at};
+use super::super::at;
+use super::{Compiler, Frame, Result};
 use crate::machine::Inst;
 use crate::native::operation::Modifiers;
 use crate::native::{Arithmetic, Lane};

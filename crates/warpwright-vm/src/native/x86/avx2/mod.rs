@@ -1,0 +1,216 @@
+//! AVX2: rows of four or eight strips, and masks in vectors, where a lane's sign says whether it is there.
+//!
+//! | register | holds |
+//! | --- | --- |
+//! | `ymm0` | the result |
+//! | `ymm1` to `ymm3` | whatever an operation needs; a result for some lanes is blended by the latter two |
+//! | `ymm4` | the lanes of an instruction, in each element, where they are not all |
+//! | `ymm5` to `ymm7` | what operations read; accesses use them, too |
+//! | `ymm8` to `ymm15` | results |
+//!
+//! Results are read again soon, so these are what most registers hold. Memory is written by whole vectors, or lane by
+//! lane.
+
+/// A constant of the frame, in all lanes.
+macro_rules! constant {
+    ($name:ident) => {
+        ymmword_ptr(at(offset_of!(Frame, $name)))
+    };
+}
+
+mod access;
+mod bits;
+mod float;
+mod integer;
+
+use super::access::Together;
+use super::held::Strip;
+use super::{Frame, Result, Vectors, at, pred};
+use crate::machine::Inst;
+use crate::memory::MemoryOp;
+use crate::native::operation::Modifiers;
+use crate::native::{Lane, Operation};
+use crate::num::exact::Direction;
+use iced_x86::code_asm::*;
+use std::mem::offset_of;
+use std::ops::Range;
+
+pub(super) struct Avx2;
+
+type Compiler<'a> = super::Compiler<'a, Avx2>;
+
+impl Vectors for Avx2 {
+    type Register = AsmRegisterYmm;
+
+    const BYTES: i32 = 32;
+    const HOLD: &'static [AsmRegisterYmm] =
+        &[ymm5, ymm6, ymm7, ymm8, ymm9, ymm10, ymm11, ymm12, ymm13, ymm14, ymm15];
+    const SOURCES: Range<usize> = 0..3;
+    const RESULTS: Range<usize> = 3..11;
+    const RESULT: AsmRegisterYmm = ymm0;
+    const OLD: AsmRegisterYmm = ymm3;
+
+    /// There is no rounding in a direction but that of the thread.
+    fn knows(operation: Operation) -> bool {
+        !matches!(
+            operation,
+            Operation::Arithmetic(
+                _,
+                Modifiers { direction: Direction::Zero | Direction::Up | Direction::Down, .. }
+            )
+        )
+    }
+
+    fn load(a: &mut CodeAssembler, into: AsmRegisterYmm, from: AsmMemoryOperand) -> Result<()> {
+        a.vmovdqu(into, ymmword_ptr(from))
+    }
+
+    fn store(a: &mut CodeAssembler, to: AsmMemoryOperand) -> Result<()> {
+        a.vmovdqu(ymmword_ptr(to), ymm0)
+    }
+
+    fn copy(a: &mut CodeAssembler, into: AsmRegisterYmm) -> Result<()> {
+        a.vmovdqa(into, ymm0)
+    }
+
+    fn mask(of: &mut Compiler<'_>) -> Result<()> {
+        of.a.vmovd(xmm4, ecx)?;
+        of.a.vpbroadcastd(ymm4, xmm4)
+    }
+
+    fn blend(of: &mut Compiler<'_>, old: AsmRegisterYmm, (wide, _, strip): Strip) -> Result<()> {
+        of.signs(ymm2, ymm4, wide, strip)?;
+        of_width!(of, wide, vblendvps | vblendvpd(ymm0, old, ymm0, ymm2));
+        Ok(())
+    }
+
+    fn zeros_above_half(of: &mut Compiler<'_>) -> Result<()> {
+        of.a.vpand(ymm0, ymm0, constant!(half))
+    }
+
+    fn operation(of: &mut Compiler<'_>, index: usize, inst: &Inst, operation: Operation) -> Result<()> {
+        of.compute(index, inst, operation)
+    }
+
+    fn access(of: &mut Compiler<'_>, index: usize, inst: &Inst, write: bool) -> Result<()> {
+        of.load_or_store(index, inst, write)
+    }
+
+    fn compare_addresses(
+        of: &mut Compiler<'_>,
+        op: &MemoryOp,
+        together: Together,
+        unless: CodeLabel,
+    ) -> Result<()> {
+        of.follow(op, together, unless)
+    }
+
+    fn addresses(of: &mut Compiler<'_>, number: u32, miss: CodeLabel) -> Result<()> {
+        of.offsets(number, miss)
+    }
+
+    /// They are there.
+    fn keep_addresses(of: &mut Compiler<'_>) -> Result<()> {
+        match of.masked {
+            true => of.a.mov(r10d, ecx),
+            false => of.a.mov(r10d, -1),
+        }
+    }
+}
+
+impl Compiler<'_> {
+    /// The signs of a register = the lanes of a strip, from a mask that is in each element.
+    fn signs(&mut self, into: AsmRegisterYmm, mask: AsmRegisterYmm, wide: bool, strip: i32) -> Result<()> {
+        let table = if wide { offset_of!(Frame, to_sign_wide) } else { offset_of!(Frame, to_sign) };
+        let table = ymmword_ptr(at(table + 32 * strip as usize));
+        of_width!(self, wide, vpsllvd | vpsllvq(into, mask, table));
+        Ok(())
+    }
+
+    fn compute(&mut self, index: usize, inst: &Inst, operation: Operation) -> Result<()> {
+        match operation {
+            Operation::Arithmetic(arithmetic, modifiers) => self.floats(inst, arithmetic, modifiers),
+            Operation::Binary(binary, lane) => self.binary(inst, binary, lane),
+            Operation::Wide(lane, adds) => self.wide(inst, lane, adds),
+            Operation::MulHigh(lane) => self.mul_high(inst, lane),
+            Operation::Not(lane) => self.unary(inst, lane, |of, a| of.a.vpxor(ymm0, a, constant!(all))),
+            Operation::Copy(lane) => self.unary(inst, lane, |of, a| of.a.vmovdqa(ymm0, a)),
+            Operation::Lop3 => self.lop3(inst),
+            Operation::Select(lane) => {
+                let wide = lane.is_wide();
+                let (holds, fails) = if inst.c & 1 == 0 { (inst.a, inst.b) } else { (inst.b, inst.a) };
+                self.a.vpbroadcastd(ymm1, pred(inst.c >> 1))?;
+                for strip in Avx2::strips(wide) {
+                    let holds = self.raw(wide, holds, strip)?;
+                    let fails = self.raw(wide, fails, strip)?;
+                    self.signs(ymm0, ymm1, wide, strip)?;
+                    of_width!(self, wide, vblendvps | vblendvpd(ymm0, fails, holds, ymm0));
+                    self.put(lane, inst.d, strip)?;
+                }
+                Ok(())
+            }
+            Operation::Extend { bits, signed, wide } => self.extend_field(inst, bits, signed, wide),
+            Operation::LowHalf => self.words_of(inst.a, 0, inst.d),
+            Operation::PackHalves => self.pack_halves(inst),
+            Operation::PackWords => self.pack_words(inst),
+            Operation::SplitHalves => self.split_halves(inst),
+            Operation::SplitPair => {
+                // The row may be one of the results, but has other lanes than they have.
+                self.words_of(inst.a, 0, inst.d)?;
+                self.words_of(inst.a, 32, inst.b)
+            }
+            Operation::Field(lane) => self.field(inst, lane),
+            Operation::Funnel { left, wrap } => self.funnel(inst, left, wrap),
+            Operation::Permute => self.permute(inst),
+            Operation::Dp4a(signed) => self.dot_product(inst, signed),
+            Operation::Compare(relation, lane) => self.compare(inst, relation, lane),
+            Operation::Shuffle(shuffle) => self.shuffle(index, inst, shuffle),
+            Operation::ToInteger(lane, direction) => self.integer_of(inst, lane, direction),
+            Operation::ToFloat(lane) => self.float_of(inst, lane),
+            Operation::FromBf16 => self.unary(inst, Lane::F32, |of, a| of.a.vpslld(ymm0, a, 16)),
+            Operation::FromF16 => self.unary(inst, Lane::F32, |of, a| {
+                of.a.vpand(ymm0, a, constant!(half))?;
+                of.a.vpackusdw(ymm0, ymm0, ymm0)?;
+                of.a.vpermq(ymm0, ymm0, 0x08)?;
+                of.a.vcvtph2ps(ymm0, xmm0)?;
+                of.canonical()
+            }),
+            Operation::ToF16 => self.unary(inst, Lane::F32, |of, a| {
+                of.a.vcvtps2ph(xmm1, a, 0)?;
+                of.a.vpmovzxwd(ymm0, xmm1)?;
+                of.a.vcmpps(ymm1, a, a, 3)?;
+                of.a.vblendvps(ymm0, ymm0, constant!(nan_half), ymm1)
+            }),
+            Operation::Negate => self.unary(inst, Lane::F32, |of, a| {
+                of.a.vpxor(ymm0, a, constant!(sign))?;
+                of.canonical()
+            }),
+            Operation::Absolute => self.unary(inst, Lane::F32, |of, a| {
+                of.a.vpand(ymm0, a, constant!(magnitude))?;
+                of.canonical()
+            }),
+            Operation::Saturate => self.unary(inst, Lane::F32, |of, a| {
+                of.a.vmovdqa(ymm0, a)?;
+                of.saturate()
+            }),
+            Operation::Extremum { max, nan } => self.extremum(inst, max, nan),
+            // The rest is the same at all levels.
+            _ => Ok(()),
+        }
+    }
+
+    /// `compute` makes each strip of `d`, of these lanes, from one of `a`: in `ymm0`.
+    fn unary(
+        &mut self,
+        inst: &Inst,
+        lane: Lane,
+        compute: impl Fn(&mut Self, AsmRegisterYmm) -> Result<()>,
+    ) -> Result<()> {
+        for strip in Avx2::strips(lane.is_wide()) {
+            let a = self.raw(lane.is_wide(), inst.a, strip)?;
+            compute(self, a)?;
+            self.put(lane, inst.d, strip)?;
+        }
+        Ok(())
+    }
+}
