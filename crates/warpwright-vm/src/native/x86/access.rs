@@ -1,7 +1,7 @@
 //! Loads and stores: by vectors where the lanes of a warp, or of half of one, are one behind the other, by one word where
 //! they are at the same place, else by gathers and scatters. Atomic operations of shared memory go lane by lane.
 
-use super::{Compiler, Frame, ROW32, Result, at};
+use super::{Accesses, Compiler, Frame, ROW32, Result, at};
 use crate::machine::{Inst, LANES, NONE};
 use crate::memory::{Element, MemoryOp, SpaceKind};
 use crate::native::Lane;
@@ -11,7 +11,7 @@ use std::mem::offset_of;
 use warpwright_ptx::op::atomic::AtomicOp;
 
 /// Where the addresses of the lanes are, in 32 bits.
-const HALVES: [AsmRegisterZmm; 2] = [zmm2, zmm3];
+pub(super) const HALVES: [AsmRegisterZmm; 2] = [zmm2, zmm3];
 
 /// What is loaded, strip by strip of each element.
 const LOADED: [AsmRegisterZmm; 8] = [zmm20, zmm21, zmm22, zmm23, zmm24, zmm1, zmm4, zmm6];
@@ -32,6 +32,16 @@ pub(super) fn is_plain(op: &MemoryOp, write: bool) -> bool {
         && space
         && op.bytes * op.elements.len() as u32 <= 16
         && rows(op).count() <= LOADED.len()
+}
+
+/// Whether the race check may only note an access.
+pub(super) fn can_be_noted(op: &MemoryOp, write: bool) -> bool {
+    use SpaceKind::{Const, Generic, Param, Shared};
+    match op.space {
+        Param | Const => !write,
+        Generic | Shared => !op.order.proposes,
+        _ => false,
+    }
 }
 
 /// The row of an element, whether it has 64 bits, and its strips.
@@ -79,6 +89,7 @@ impl Compiler<'_> {
         }
         if let Some(together) = together {
             self.address(inst.x, together, (miss, general))?;
+            self.note((index, op, write), together == Together::Ascending, miss)?;
             match (together, write) {
                 (Together::Same, _) => self.load_same(op)?,
                 (Together::Ascending, false) => self.load_ascending(op)?,
@@ -90,6 +101,7 @@ impl Compiler<'_> {
         self.a.zero_bytes()?;
         self.addresses(inst.x, miss)?;
         self.a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)?;
+        self.note((index, op, write), false, miss)?;
         let mut places = rows(op).zip(strips);
         while let Some(((number, row, wide, strip), first)) = places.next() {
             let add = (op.bytes as usize * number) as i32;
@@ -139,6 +151,8 @@ impl Compiler<'_> {
             (8, 1 | 2) => has_wide,
             _ => false,
         };
+        // Bytes of lanes one behind the other may be of one word.
+        let has_form = has_form && (self.variant.accesses != Accesses::Noted || op.bytes >= 4);
         let has_sinks = op.elements.contains(&Element::Sink);
         (is_alike && has_form && !(write && has_sinks)).then_some(Together::Ascending)
     }
@@ -550,7 +564,7 @@ impl Compiler<'_> {
     }
 
     /// The places of a strip of lanes that are so many bytes from each other.
-    fn ramp(&self, bytes: u32, wide: bool, strip: i32) -> AsmMemoryOperand {
+    pub(super) fn ramp(&self, bytes: u32, wide: bool, strip: i32) -> AsmMemoryOperand {
         let step = bytes.trailing_zeros() as usize;
         let ramp = match wide {
             true => offset_of!(Ramps, wide) + 8 * LANES * step,
@@ -627,7 +641,7 @@ impl Compiler<'_> {
     }
 
     /// `k1` = the lanes of a half, which a gather or scatter takes.
-    fn sixteen(&mut self, half: i32) -> Result<()> {
+    pub(super) fn sixteen(&mut self, half: i32) -> Result<()> {
         match (self.masked, half) {
             (false, _) => self.a.kxnorw(k1, k1, k1),
             (_, 0) => self.a.kmovw(k1, k6),
