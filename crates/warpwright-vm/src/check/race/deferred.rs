@@ -2,16 +2,16 @@
 //!
 //! Between two barriers of a block most words of shared memory are read only, or are one thread's own. So for each word
 //! there is one number: since which barrier, which thread, and whether it wrote. As long as no thread meets another's write,
-//! or writes what another has read, an access is noted, and no more. At the next barrier of all threads the notes are
+//! or writes what another has read, an access is noted, and no more. Atomic operations of words may meet one another. At the next barrier of all threads the notes are
 //! thrown away: the threads know of these accesses from then on.
 //!
-//! When two threads meet, when something else than that barrier changes what threads know, or when an access is not a plain
-//! one of a thread, then the accesses noted so far are recorded in the rows, in their order and with what was known all the
+//! When two threads meet, when something else than that barrier changes what threads know, or when an access is neither a plain
+//! one of a thread nor such an operation that orders nothing, then the accesses noted so far are recorded in the rows, in their order and with what was known all the
 //! time, and those that follow are recorded at once. So the findings are the same.
 
 use super::access::Half;
 use super::entry::lanes;
-use super::{AccessKind, Strength, WarpAccess};
+use super::{AccessKind, Scope, Strength, WarpAccess};
 use crate::simd::Level;
 
 /// Bits of a word's number: whether it was written, then the thread, then the number of the barrier.
@@ -20,8 +20,9 @@ const THREAD_SHIFT: u32 = 1;
 const THREAD: u32 = (1 << 11) - 1;
 const INTERVAL: u32 = 1 << 12;
 
-/// In the place of a thread: several have read.
+/// In the place of a thread: several have read; any have combined it by atomic operations, and done nothing else.
 const SEVERAL: u32 = THREAD;
+const COMBINED: u32 = THREAD - 1;
 
 /// Words of notes between two barriers, at most: they had better stay in the host's caches.
 const MAX_NOTES: usize = 1 << 15;
@@ -41,9 +42,15 @@ pub(crate) const LONGEST_NOTE: usize = NOTE + 2 * HALF;
 pub(crate) const SAME: u32 = 1;
 pub(crate) const ASCENDING: u32 = 2;
 
+/// What kind of access a head says: those that are no reads, and whether an atomic operation is for the whole device.
+pub(crate) const READ: u32 = 0;
+pub(crate) const WRITE: u32 = 1 << 4;
+pub(crate) const ATOMIC: u32 = 1 << 5;
+pub(crate) const DEVICE: u32 = 1 << 6;
+
 /// The head of a note, without its halves and the warp.
-pub(crate) const fn head(write: bool, bytes: u32, element: u32) -> u32 {
-    (write as u32) << 4 | bytes << 8 | element << 16
+pub(crate) const fn head(kind: u32, bytes: u32, element: u32) -> u32 {
+    kind | bytes << 8 | element << 16
 }
 
 /// Where the warp is in the head of a note.
@@ -82,6 +89,8 @@ pub(crate) struct Notes {
     /// The number of a word that the first lane wrote; of one that several threads have read.
     pub(crate) mine: u32,
     pub(crate) several: u32,
+    /// That of one that threads combined; 0 where atomic operations are recorded at once.
+    pub(crate) combined: u32,
     /// The warp, as heads have it.
     pub(crate) warp: u32,
 }
@@ -95,6 +104,7 @@ impl Notes {
         interval: 0,
         mine: 0,
         several: 0,
+        combined: 0,
         warp: 0,
     };
 }
@@ -143,19 +153,33 @@ impl Deferred {
         }
     }
 
+    /// The kind of an access that may only be noted. `quiet`: an atomic operation that does not acquire or release orders
+    /// nothing.
+    fn kind(access: &WarpAccess<'_>, quiet: bool) -> Option<u32> {
+        match (access.kind, access.strength) {
+            (AccessKind::Read, Strength::Weak) => Some(READ),
+            (AccessKind::Write, Strength::Weak) => Some(WRITE),
+            (AccessKind::Atomic, Strength::Strong { scope, acquire: false, release: false })
+                if quiet && (access.bytes, access.element) == (4, 4) =>
+            {
+                Some(ATOMIC | if scope == Scope::Device { DEVICE } else { 0 })
+            }
+            _ => None,
+        }
+    }
+
     /// Notes an access, or says that it must be recorded after those that have been noted.
-    pub(super) fn note(&mut self, access: &WarpAccess<'_>) -> bool {
+    pub(super) fn note(&mut self, access: &WarpAccess<'_>, quiet: bool) -> bool {
         self.has_agents |= access.kind.agent().is_some();
-        let is_plain = matches!(access.kind, AccessKind::Read | AccessKind::Write)
-            && access.strength == Strength::Weak
-            && access.base == 0
-            && (1..=MAX_BYTES).contains(&access.bytes);
-        if !self.is_open || !is_plain || self.used + LONGEST_NOTE > MAX_NOTES {
+        let can_be = access.base == 0 && (1..=MAX_BYTES).contains(&access.bytes);
+        let Some(kind) = Self::kind(access, quiet).filter(|_| can_be) else { return false };
+        if !self.is_open || self.used + LONGEST_NOTE > MAX_NOTES {
             return false;
         }
         let last = lanes(access.mask).map(|lane| access.address(lane)).max().unwrap_or(0);
         self.reserve(last as usize + access.bytes as usize);
-        let write = access.kind == AccessKind::Write;
+        let write = kind != READ;
+        let is_atomic = kind & ATOMIC != 0;
         let Deferred { words, interval, level, notes, used, .. } = self;
         let claim = Claim { interval: *interval, wrote: u32::from(write) * WROTE };
         let thread = u32::from(access.warp) * 32;
@@ -169,7 +193,7 @@ impl Deferred {
                     let first = half * HALF;
                     let is_whole = access.mask >> first & 0xffff == 0xffff;
                     let start = access.offsets[first];
-                    let of_half = match is_whole && access.bytes.is_power_of_two() {
+                    let of_half = match is_whole && access.bytes.is_power_of_two() && !is_atomic {
                         true => access.half(first),
                         false => Half::Other,
                     };
@@ -191,7 +215,8 @@ impl Deferred {
                             for lane in lanes(access.mask & 0xffff << first) {
                                 let offset = access.offsets[lane as usize] as usize;
                                 let end = (offset + access.bytes as usize).div_ceil(4);
-                                met |= claim.words(&mut words[offset / 4..end], |_| thread + lane);
+                                let who = if is_atomic { COMBINED } else { thread + lane };
+                                met |= claim.words(&mut words[offset / 4..end], |_| who);
                             }
                             if let Some(rest) = rest.next() {
                                 let offsets = &access.offsets[first..][..HALF];
@@ -208,14 +233,14 @@ impl Deferred {
         }
         head_words[0] = access.pc;
         head_words[1] =
-            head(write, access.bytes, access.element) | halves | u32::from(access.warp) << WARP_SHIFT;
+            head(kind, access.bytes, access.element) | halves | u32::from(access.warp) << WARP_SHIFT;
         head_words[2] = access.mask;
         *used += NOTE + scattered * HALF;
         true
     }
 
-    /// What native code needs to note accesses of a warp to so many bytes of shared memory.
-    pub(super) fn notes(&mut self, warp: u8, bytes: u64) -> Notes {
+    /// What native code needs to note accesses of a warp to so many bytes of shared memory; `quiet` as above.
+    pub(super) fn notes(&mut self, warp: u8, bytes: u64, quiet: bool) -> Notes {
         if !self.is_open {
             return Notes::NONE;
         }
@@ -230,6 +255,7 @@ impl Deferred {
             interval,
             mine: interval | (u32::from(warp) * 32) << THREAD_SHIFT | WROTE,
             several: interval | SEVERAL << THREAD_SHIFT,
+            combined: if quiet { interval | COMBINED << THREAD_SHIFT | WROTE } else { 0 },
             warp: u32::from(warp) << WARP_SHIFT,
         }
     }
@@ -263,9 +289,13 @@ impl Deferred {
                 };
                 (0..).zip(offsets).for_each(|(lane, to)| *to = (start + lane * step).into());
             }
-            let kind = if head & 0x10 != 0 { AccessKind::Write } else { AccessKind::Read };
+            let scope = if head & DEVICE != 0 { Scope::Device } else { Scope::Block };
+            let (kind, strength) = match head & (WRITE | ATOMIC) {
+                READ => (AccessKind::Read, Strength::Weak),
+                WRITE => (AccessKind::Write, Strength::Weak),
+                _ => (AccessKind::Atomic, Strength::relaxed(scope)),
+            };
             let warp = (head >> WARP_SHIFT) as u8;
-            let strength = Strength::Weak;
             record(&WarpAccess { warp, mask, base: 0, offsets: &offsets, bytes, element, pc, kind, strength });
         }
     }

@@ -75,7 +75,7 @@ use access::Piece;
 use check::Check;
 use clock::{Clocks, Seen};
 use deferred::Deferred;
-pub(crate) use deferred::{ASCENDING, NEXT_LANE, NOTE, Notes, SAME, head};
+pub(crate) use deferred::{ASCENDING, ATOMIC, DEVICE, NEXT_LANE, NOTE, Notes, READ, SAME, WRITE, head};
 use entry::lanes;
 use location::{GlobalLocations, Locations, ScalarPlace};
 use shadow::{CHUNK_ROWS, ChunkCache, GlobalRows, SharedRows};
@@ -278,12 +278,13 @@ impl BlockRaces {
         stored: &dyn Stored,
         race: &mut dyn FnMut(Race),
     ) {
-        if self.deferred.note(access) {
+        self.clock = self.clocks.now;
+        let quiet = access.kind == AccessKind::Atomic && self.is_quiet(access.warp);
+        if self.deferred.note(access, quiet) {
             return;
         }
         self.settle();
         self.serial = self.serial.wrapping_add(1);
-        self.clock = self.clocks.now;
         // All of shared memory is kept.
         let number = (self.serial, 0);
         let mut check = Check::new(self.mode, RaceSpace::Shared, access, &self.clocks, number, stored, race);
@@ -317,7 +318,16 @@ impl BlockRaces {
 
     /// What native code needs to note accesses of a warp to the block's shared memory, which has so many bytes.
     pub(crate) fn notes(&mut self, warp: u8, bytes: u64) -> Notes {
-        self.deferred.notes(warp, bytes)
+        let quiet = self.is_quiet(warp);
+        self.deferred.notes(warp, bytes, quiet)
+    }
+
+    /// Whether relaxed operations of a warp on shared memory order nothing: there was no fence, and nothing was released.
+    fn is_quiet(&self, warp: u8) -> bool {
+        !self.clocks.may_release(warp)
+            && !self.clocks.has_sequential(warp)
+            && self.locations.is_empty()
+            && self.sequential.is_empty()
     }
 
     /// Native code has made notes.

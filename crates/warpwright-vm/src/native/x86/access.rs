@@ -3,11 +3,14 @@
 
 use super::{Accesses, Compiler, Frame, ROW32, Result, at};
 use crate::machine::{Inst, LANES, NONE};
+use super::note::noted_as;
+use crate::check::race::{READ, WRITE};
 use crate::memory::{Element, MemoryOp, SpaceKind};
 use crate::native::Lane;
 use crate::native::frame::{CHANGED, Cache, Ramps};
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
+use warpwright_ptx::ir::Scope;
 use warpwright_ptx::op::atomic::AtomicOp;
 
 /// Where the addresses of the lanes are, in 32 bits.
@@ -77,6 +80,7 @@ impl Compiler<'_> {
     /// A load or store.
     pub(super) fn access(&mut self, index: usize, inst: &Inst, write: bool) -> Result<()> {
         let op = &self.code.memory[inst.x as usize];
+        let kind = if write { WRITE } else { READ };
         let miss = self.miss(index, inst);
         let (mut general, mut done) = (self.a.create_label(), self.a.create_label());
         let together = self.together(op, write);
@@ -89,7 +93,7 @@ impl Compiler<'_> {
         }
         if let Some(together) = together {
             self.address(inst.x, together, (miss, general))?;
-            self.note((index, op, write), together == Together::Ascending, miss)?;
+            self.note((index, op, kind), together == Together::Ascending, miss)?;
             match (together, write) {
                 (Together::Same, _) => self.load_same(op)?,
                 (Together::Ascending, false) => self.load_ascending(op)?,
@@ -101,7 +105,7 @@ impl Compiler<'_> {
         self.a.zero_bytes()?;
         self.addresses(inst.x, miss)?;
         self.a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)?;
-        self.note((index, op, write), false, miss)?;
+        self.note((index, op, kind), false, miss)?;
         let mut places = rows(op).zip(strips);
         while let Some(((number, row, wide, strip), first)) = places.next() {
             let add = (op.bytes as usize * number) as i32;
@@ -385,9 +389,19 @@ impl Compiler<'_> {
 
     /// An atomic operation on words of memory that the lanes do one after the other. It is left to the interpreter where it
     /// changes nothing: then that does nothing else when it does it again.
-    pub(super) fn atomic(&mut self, index: usize, inst: &Inst, op: AtomicOp, lane: Lane) -> Result<()> {
+    pub(super) fn atomic(
+        &mut self,
+        index: usize,
+        inst: &Inst,
+        (op, lane): (AtomicOp, Lane),
+        scope: Option<Scope>,
+    ) -> Result<()> {
         let miss = self.miss(index, inst);
         self.addresses(inst.b, miss)?;
+        if let Some(kind) = noted_as(scope) {
+            self.note((index, &self.code.memory[inst.b as usize], kind), false, miss)?;
+            self.cache(inst.b, miss)?;
+        }
         self.keep_addresses()?;
         let a = &mut self.a;
         let mut next = a.create_label();

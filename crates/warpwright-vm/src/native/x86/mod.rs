@@ -42,7 +42,7 @@ use crate::decode::Code;
 use crate::machine::{Counts, Inst, UNGUARDED};
 use access::{can_be_noted, is_plain};
 use held::{Held, Strip};
-use note::Noting;
+use note::{Noting, noted_as};
 use iced_x86::code_asm::*;
 use iced_x86::{BlockEncoderOptions, IcedError};
 use std::mem::offset_of;
@@ -73,7 +73,8 @@ pub(super) fn compile(code: &Code, number: u32, variant: Variant) -> Option<Comp
                 // Whether anything looks at parameters, constants or shared memory is known when they are accessed.
                 let is_noted = |Access { op, write }| can_be_noted(&code.memory[op as usize], write);
                 match (variant.accesses, operation) {
-                    (Accesses::None, _) | (Accesses::Noted, Operation::Atomic(..)) => false,
+                    (Accesses::None, _) => false,
+                    (Accesses::Noted, Operation::Atomic(_, _, scope)) => noted_as(scope).is_some(),
                     (Accesses::Plain, _) => access.is_some_and(is_plain),
                     (Accesses::Noted, _) => access.is_some_and(is_plain) && access.is_some_and(is_noted),
                 }

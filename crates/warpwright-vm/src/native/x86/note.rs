@@ -16,11 +16,12 @@
 
 use super::access::HALVES;
 use super::{Accesses, Compiler, Frame, Result, at};
-use crate::check::race::{ASCENDING, NOTE, Notes, SAME, head};
+use crate::check::race::{ASCENDING, ATOMIC, DEVICE, NOTE, Notes, READ, SAME, WRITE, head};
 use crate::memory::{MemoryOp, SpaceKind};
 use crate::native::Cache;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
+use warpwright_ptx::ir::Scope;
 
 /// What the accesses that a routine notes have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,9 +30,30 @@ pub(super) struct Noting {
     ascending: bool,
     /// Bytes that a lane accesses.
     bytes: u32,
-    write: bool,
+    /// As heads of notes have it.
+    kind: u32,
     /// Some lanes only.
     masked: bool,
+}
+
+impl Noting {
+    fn is_write(self) -> bool {
+        self.kind == WRITE
+    }
+
+    fn is_atomic(self) -> bool {
+        self.kind & ATOMIC != 0
+    }
+}
+
+/// The kind as which an atomic operation is noted that orders nothing.
+pub(super) fn noted_as(scope: Option<Scope>) -> Option<u32> {
+    match scope? {
+        Scope::Cta => Some(ATOMIC),
+        // Whether a cluster is a block is known at the launch.
+        Scope::Cluster => None,
+        Scope::Gpu | Scope::Sys => Some(ATOMIC | DEVICE),
+    }
 }
 
 /// A part of what a note needs, at its place of the frame.
@@ -52,7 +74,7 @@ impl Compiler<'_> {
     /// interpreter.
     pub(super) fn note(
         &mut self,
-        (index, op, write): (usize, &MemoryOp, bool),
+        (index, op, kind): (usize, &MemoryOp, u32),
         ascending: bool,
         miss: CodeLabel,
     ) -> Result<()> {
@@ -67,7 +89,7 @@ impl Compiler<'_> {
             self.a.je(done)?;
         }
         let bytes = op.bytes * op.elements.len() as u32;
-        let noting = Noting { ascending, bytes, write, masked: self.masked };
+        let noting = Noting { ascending, bytes, kind, masked: self.masked };
         let routine = match self.notes.iter().find(|(other, _)| *other == noting) {
             Some(&(_, label)) => label,
             None => {
@@ -77,7 +99,7 @@ impl Compiler<'_> {
             }
         };
         self.a.mov(eax, self.first + index as u32)?;
-        self.a.mov(r9d, head(write, bytes, op.bytes))?;
+        self.a.mov(r9d, head(kind, bytes, op.bytes))?;
         self.a.call(routine)?;
         self.a.test(r9d, r9d)?;
         self.a.jnz(miss)?;
@@ -104,6 +126,10 @@ impl Compiler<'_> {
         a.mov(r10, qword_ptr(notes!(next)))?;
         a.cmp(r10, qword_ptr(notes!(end)))?;
         a.jae(miss)?;
+        if noting.is_atomic() {
+            a.cmp(dword_ptr(notes!(combined)), 0)?;
+            a.je(miss)?;
+        }
         a.lea(r11, qword_ptr(r10 + 4 * NOTE as i32))?;
         a.mov(rsi, rdx)?;
         a.sub(rsi, qword_ptr(at(offset_of!(Frame, shared))))?;
@@ -197,7 +223,7 @@ impl Compiler<'_> {
         a.vpord(zmm4, zmm0, dword_bcst(first))?;
         a.vpcmpeqd(k3.k1(), zmm4, zmm5)?;
         a.korw(k5, k4, k3)?;
-        if noting.write {
+        if noting.kind != READ {
             a.kandnw(k5, k5, k1)?;
             a.kortestw(k5, k5)?;
             a.jnz(miss)?;
@@ -219,7 +245,7 @@ impl Compiler<'_> {
         let (mut scattered, mut ascending, mut done) =
             (self.a.create_label(), self.a.create_label(), self.a.create_label());
         let start = dword_ptr(r10 + (STARTS + 4 * half));
-        if !noting.masked {
+        if !noting.masked && !noting.is_atomic() {
             let a = &mut self.a;
             a.vmovd(eax, low)?;
             a.lea(r8d, dword_ptr(rax + rsi))?;
@@ -227,7 +253,7 @@ impl Compiler<'_> {
             a.vpbroadcastd(zmm25, low)?;
             a.vpcmpeqd(k1, zmm25, from)?;
             a.kortestw(k1, k1)?;
-            if noting.write {
+            if noting.is_write() {
                 a.jc(miss)?;
             } else {
                 a.jnc(ascending)?;
@@ -289,16 +315,20 @@ impl Compiler<'_> {
             self.a.vpslld(zmm26, zmm26, 2)?;
             place = zmm26;
         }
-        self.sixteen(half)?;
-        self.a.vpconflictd(zmm25, place)?;
-        self.a.vpbroadcastmw2d(zmm27, k1)?;
-        self.a.vptestmd(k2.k1(), zmm25, zmm27)?;
-        if noting.write {
-            self.a.kortestw(k2, k2)?;
-            self.a.jnz(miss)?;
+        if noting.is_atomic() {
+            self.a.vpbroadcastd(zmm5, dword_ptr(notes!(combined)))?;
+        } else {
+            self.sixteen(half)?;
+            self.a.vpconflictd(zmm25, place)?;
+            self.a.vpbroadcastmw2d(zmm27, k1)?;
+            self.a.vptestmd(k2.k1(), zmm25, zmm27)?;
+            if noting.is_write() {
+                self.a.kortestw(k2, k2)?;
+                self.a.jnz(miss)?;
+            }
+            self.a.vpbroadcastd(zmm25, dword_ptr(notes!(mine)))?;
+            self.a.vpaddd(zmm5, zmm25, zmmword_ptr(at(threads)))?;
         }
-        self.a.vpbroadcastd(zmm25, dword_ptr(notes!(mine)))?;
-        self.a.vpaddd(zmm5, zmm25, zmmword_ptr(at(threads)))?;
         for word in 0..(noting.bytes as i32 / 4).max(1) {
             let words = |lanes: AsmRegisterZmm| dword_ptr(rdi + lanes + 4 * word);
             self.sixteen(half)?;
@@ -307,7 +337,7 @@ impl Compiler<'_> {
             self.a.vpgatherdd(zmm0.k3(), words(place))?;
             self.claim(noting, miss)?;
             let a = &mut self.a;
-            if !noting.write {
+            if noting.kind == READ {
                 a.vpbroadcastd(zmm6.k2(), dword_ptr(notes!(several)))?;
             }
             let mut claimed = a.create_label();
