@@ -15,13 +15,23 @@ const WARM: u32 = 1 << 16;
 pub(crate) struct Variant {
     /// For paths of all lanes.
     pub(crate) full: bool,
-    /// With accesses to memory: nothing looks at them.
-    pub(crate) memory: bool,
+    pub(crate) accesses: Accesses,
+}
+
+/// Which accesses to memory are in native code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Accesses {
+    /// None: something looks at each of them, or counts it.
+    None,
+    /// All that nothing looks at.
+    Plain,
+    /// Those that the race check only notes.
+    Noted,
 }
 
 impl Variant {
     fn index(self) -> usize {
-        2 * usize::from(self.full) + usize::from(self.memory)
+        3 * usize::from(self.full) + self.accesses as usize
     }
 }
 
@@ -34,7 +44,7 @@ struct Function {
     /// Instructions of warps that were interpreted.
     heat: AtomicU32,
     /// By variant; `None` where there is no native code.
-    code: [OnceLock<Option<Compiled>>; 4],
+    code: [OnceLock<Option<Compiled>>; 6],
 }
 
 impl Functions {
@@ -88,6 +98,7 @@ impl Entry {
 pub(crate) struct Compiled {
     /// Its first instruction.
     pub(super) first: u32,
+    pub(super) variant: Variant,
     /// By instruction.
     pub(super) entries: Box<[Entry]>,
     #[cfg(target_arch = "x86_64")]

@@ -45,7 +45,7 @@ mod page;
 mod x86;
 
 pub(crate) use frame::{Cache, State};
-pub(crate) use functions::{Compiled, Functions, Variant};
+pub(crate) use functions::{Accesses, Compiled, Functions, Variant};
 pub(crate) use operation::{
     Arithmetic, Binary, Lane, Logic, Operation, Relation, binary, compare, directed, field, mul_high,
     nearest, not, to_integer, unless, wide,

@@ -26,7 +26,7 @@ mod avx512;
 mod held;
 
 use super::frame::Frame;
-use super::functions::{Access, Compiled, Entry, Variant};
+use super::functions::{Access, Accesses, Compiled, Entry, Variant};
 use super::map;
 use super::page::Page;
 use super::{Logic, Operation};
@@ -34,9 +34,10 @@ use crate::decode::Code;
 use crate::machine::{Counts, Inst, NONE, UNGUARDED};
 use crate::memory::MemoryOp;
 use crate::simd::Level;
-use access::{Together, is_plain};
+use access::{Together, can_be_noted, is_plain};
 use avx2::Avx2;
 use avx512::Avx512;
+use avx512::note::{Noting, noted_as};
 use held::{Held, Strip};
 use iced_x86::code_asm::*;
 use iced_x86::{BlockEncoderOptions, IcedError};
@@ -108,6 +109,12 @@ trait Vectors: Sized {
     /// Has these in the frame; `r10d` = the lanes.
     fn keep_addresses(of: &mut Compiler<'_, Self>) -> Result<()>;
 
+    /// Notes an access of any lanes for the race check, or leaves it to the interpreter.
+    fn note(of: &mut Compiler<'_, Self>, access: (usize, &MemoryOp, u32), miss: CodeLabel) -> Result<()>;
+
+    /// The routines that do so.
+    fn noting(of: &mut Compiler<'_, Self>) -> Result<()>;
+
     /// The strips of a row of 32 or of 64 bits.
     fn strips(wide: bool) -> Range<i32> {
         0..(if wide { ROW64 } else { ROW32 }) / Self::BYTES
@@ -118,7 +125,11 @@ trait Vectors: Sized {
 pub(super) fn compile(code: &Code, number: u32, variant: Variant) -> Option<Compiled> {
     match Level::detect() {
         level if level.has_avx512() => compile_for::<Avx512>(code, number, variant),
-        level if level.has_avx2() => compile_for::<Avx2>(code, number, variant),
+        level if level.has_avx2() => {
+            let notes = variant.accesses == Accesses::Noted;
+            let accesses = if notes { Accesses::None } else { variant.accesses };
+            compile_for::<Avx2>(code, number, Variant { accesses, ..variant })
+        }
         _ => None,
     }
 }
@@ -133,7 +144,14 @@ fn compile_for<V: Vectors>(code: &Code, number: u32, variant: Variant) -> Option
             Operation::Load | Operation::Store | Operation::Atomic(..) => {
                 let access = access_of(&code.insts[pc as usize], operation);
                 let is_plain = |Access { op, write }| is_plain(&code.memory[op as usize], write);
-                variant.memory && access.is_some_and(is_plain)
+                // Whether anything looks at parameters, constants or shared memory is known when they are accessed.
+                let is_noted = |Access { op, write }| can_be_noted(&code.memory[op as usize], write);
+                match (variant.accesses, operation) {
+                    (Accesses::None, _) => false,
+                    (Accesses::Noted, Operation::Atomic(_, _, scope)) => noted_as(scope).is_some(),
+                    (Accesses::Plain, _) => access.is_some_and(is_plain),
+                    (Accesses::Noted, _) => access.is_some_and(is_plain) && access.is_some_and(is_noted),
+                }
             }
             // Lanes that are not there are the interpreter's.
             Operation::Shuffle(_) => variant.full && code.insts[pc as usize].guard == UNGUARDED,
@@ -188,6 +206,8 @@ struct Compiler<'a, V> {
     /// The instruction has some lanes only, which are in `ecx`.
     masked: bool,
     held: Held,
+    /// The code that notes accesses, by what they have in common.
+    notes: Vec<(Noting, CodeLabel)>,
     /// Where instructions begin, in assembled ones; behind the last one, the exits.
     marks: Vec<(usize, u32)>,
     vectors: PhantomData<V>,
@@ -235,6 +255,7 @@ impl<'a, V: Vectors> Compiler<'a, V> {
             leave,
             masked: false,
             held: Held::default(),
+            notes: Vec::new(),
             marks: Vec::new(),
             vectors: PhantomData,
         })
@@ -409,7 +430,7 @@ impl<'a, V: Vectors> Compiler<'a, V> {
                 }
             }
         }
-        Ok(())
+        V::noting(self)
     }
 
     /// Counts the lanes of `ecx` in the place of those of the path, or takes that back.
@@ -445,7 +466,7 @@ impl<'a, V: Vectors> Compiler<'a, V> {
                 None => Entry { access, ..Entry::NONE },
             });
         }
-        Ok(Some(Compiled { first: self.first, entries: entries.into(), page }))
+        Ok(Some(Compiled { first: self.first, variant: self.variant, entries: entries.into(), page }))
     }
 
     /// `ecx` = the lanes of the path for which a guard holds: equal, if that is all of them.
@@ -561,7 +582,7 @@ impl<'a, V: Vectors> Compiler<'a, V> {
             }
             Operation::Load => V::access(self, index, inst, false),
             Operation::Store => V::access(self, index, inst, true),
-            Operation::Atomic(op, lane) => self.atomic(index, inst, op, lane),
+            Operation::Atomic(op, lane, scope) => self.atomic(index, inst, (op, lane), scope),
             Operation::Nothing => Ok(()),
             _ => V::operation(self, index, inst, operation),
         }

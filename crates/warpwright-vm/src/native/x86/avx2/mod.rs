@@ -116,6 +116,15 @@ impl Vectors for Avx2 {
             false => of.a.mov(r10d, -1),
         }
     }
+
+    /// What is noted is left to the interpreter.
+    fn note(_: &mut Compiler<'_>, _: (usize, &MemoryOp, u32), _: CodeLabel) -> Result<()> {
+        Ok(())
+    }
+
+    fn noting(_: &mut Compiler<'_>) -> Result<()> {
+        Ok(())
+    }
 }
 
 impl Compiler<'_> {

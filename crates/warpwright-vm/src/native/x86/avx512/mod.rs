@@ -13,6 +13,7 @@ macro_rules! constant {
 
 mod bits;
 mod float;
+pub(super) mod note;
 mod operation;
 
 use super::access::Together;
@@ -95,5 +96,13 @@ impl Vectors for Avx512 {
 
     fn keep_addresses(of: &mut Compiler<'_>) -> Result<()> {
         of.keep_addresses()
+    }
+
+    fn note(of: &mut Compiler<'_>, access: (usize, &MemoryOp, u32), miss: CodeLabel) -> Result<()> {
+        of.note(access, false, miss)
+    }
+
+    fn noting(of: &mut Compiler<'_>) -> Result<()> {
+        of.noting()
     }
 }
