@@ -87,6 +87,8 @@ pub(super) struct Frame {
     pub(super) places: Splat<u32>,
     pub(super) second: Splat<u32>,
     pub(super) signs: Splat<u32>,
+    /// Modes of floating-point instructions, by the number of the direction in which they round.
+    pub(super) modes: [u32; 4],
     /// 0; 2^16; the sign of 64 bits.
     pub(super) zero: Splat<u32>,
     pub(super) half_word: Splat<f32>,
@@ -97,6 +99,9 @@ pub(super) struct Frame {
     /// The elements of the lower and of the upper half of a vector by turns.
     pub(super) halves: [u32; 8],
     pub(super) below: [u32; 5],
+    /// Bits that no offset of an access of so many bytes has that is in 31 bits.
+    pub(super) refused: [[u32; 8]; 5],
+    pub(super) refused_wide: [[u64; 4]; 5],
     /// A bit for each byte of 1, 2, 4, 8 and 16.
     pub(super) ones: [u32; 5],
     pub(super) first: u32,
@@ -172,6 +177,7 @@ impl State {
             places: [0x0303_0303; 8],
             second: [0x0404_0404; 8],
             signs: [0x0808_0808; 8],
+            modes: from_fn(|rounding| 0x1f80 | (rounding as u32) << 13),
             zero: [0; 8],
             half_word: [65536.0; 8],
             sign_wide: [1 << 63; 4],
@@ -179,6 +185,8 @@ impl State {
             to_sign_wide: from_fn(|lane| 63 - lane as u64),
             halves: from_fn(|at| (at / 2 + at % 2 * 4) as u32),
             below: [0, 1, 3, 7, 15],
+            refused: from_fn(|step| [!0 << 31 | ((1 << step) - 1); 8]),
+            refused_wide: from_fn(|step| [!0 << 31 | ((1 << step) - 1); 4]),
             ones: [0x1, 0x3, 0xf, 0xff, 0xffff],
             first: 1,
             ramps: Ramps {

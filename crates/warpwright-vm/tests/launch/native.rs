@@ -2,6 +2,7 @@
 //! such that may not, in every pattern; what tells a loop from a hang; budgets.
 
 use crate::*;
+use std::process::Command;
 
 const ROUNDS: u32 = 48;
 const THREADS: u32 = 45;
@@ -409,5 +410,20 @@ fn atomic_operations_that_change_memory_are_no_polls() {
     for (report, word) in both(&text, 64, &Options::default()) {
         assert!(report.is_clean(), "{report}");
         assert_eq!(word, 3200);
+    }
+}
+
+/// The level of vector instructions is the process's, so that another process runs the tests at lower ones.
+#[test]
+fn lower_levels_do_the_same() {
+    const LEVEL: &str = "WARPWRIGHT_SIMD";
+    if std::env::var_os(LEVEL).is_some() {
+        return;
+    }
+    let program = std::env::current_exe().unwrap();
+    for level in ["avx2", "base", "a word that names none"] {
+        let mut tests = Command::new(&program);
+        let output = tests.args(["native::", "noted::"]).env(LEVEL, level).output().unwrap();
+        assert!(output.status.success(), "{level}: {}", String::from_utf8_lossy(&output.stdout));
     }
 }

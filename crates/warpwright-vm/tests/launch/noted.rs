@@ -87,8 +87,7 @@ fn step(random: &mut Random, calm: bool, text: &mut String) {
         false => (".shared", "%r5"),
     };
     if (bits, vector) == (32, 1) && random.one_in(3) {
-        let instruction =
-            random.of(&["red.shared.add.u32", "atom.shared.max.u32 %r7,", "red.shared.gpu.or.b32"]);
+        let instruction = random.of(&["red.shared.add.u32", "atom.shared.max.u32 %r7,", "red.shared.gpu.or.b32"]);
         let instruction = if calm { "red.shared.add.u32" } else { instruction };
         writeln!(text, "{guard}{instruction} [%r5], %r1;").unwrap();
     } else if writes {

@@ -208,8 +208,7 @@ impl Deferred {
                         }
                         Half::Ascending if shift >= 2 => {
                             let words = &mut words[at..][..HALF << (shift - 2)];
-                            met |=
-                                claim.words(words, |at| thread + first as u32 + (at as u32 >> (shift - 2)));
+                            met |= claim.words(words, |at| thread + first as u32 + (at as u32 >> (shift - 2)));
                             halves |= ASCENDING << (2 * half);
                         }
                         _ => {
@@ -297,17 +296,7 @@ impl Deferred {
                 _ => (AccessKind::Atomic, Strength::relaxed(scope)),
             };
             let warp = (head >> WARP_SHIFT) as u8;
-            record(&WarpAccess {
-                warp,
-                mask,
-                base: 0,
-                offsets: &offsets,
-                bytes,
-                element,
-                pc,
-                kind,
-                strength,
-            });
+            record(&WarpAccess { warp, mask, base: 0, offsets: &offsets, bytes, element, pc, kind, strength });
         }
     }
 }

@@ -68,9 +68,6 @@ trait Vectors: Sized {
     const RESULT: Self::Register;
     const OLD: Self::Register;
 
-    /// Whether an operation is compiled.
-    fn knows(operation: Operation) -> bool;
-
     fn load(a: &mut CodeAssembler, into: Self::Register, from: AsmMemoryOperand) -> Result<()>;
 
     /// Stores the result.
@@ -155,7 +152,7 @@ fn compile_for<V: Vectors>(code: &Code, number: u32, variant: Variant) -> Option
             }
             // Lanes that are not there are the interpreter's.
             Operation::Shuffle(_) => variant.full && code.insts[pc as usize].guard == UNGUARDED,
-            _ => V::knows(operation),
+            _ => true,
         };
         operations[(pc - first) as usize] = known.then_some(operation);
     }

@@ -263,9 +263,8 @@ impl Compiler<'_> {
         let cache = self.cache(number, miss)?;
         self.base(cache)?;
         let start = cache + offset_of!(Cache, start) as i32;
-        let last = cache + offset_of!(Cache, last) as i32;
         of_width!(self, wide, vpbroadcastd | vpbroadcastq(ymm5, start));
-        of_width!(self, wide, vpbroadcastd | vpbroadcastq(ymm6, last));
+        // `ymm6`: the largest of eight lanes, `ymm7`: the bits that lanes have.
         for strip in Avx2::strips(wide) {
             let into = if wide && strip % 2 != 0 { ymm1 } else { ymm0 };
             let lanes = self.peek(into, (wide, row, strip))?;
@@ -275,48 +274,51 @@ impl Compiler<'_> {
                 self.a.vpxor(ymm3, ymm3, ymm3)?;
                 of_width!(self, wide, vblendvps | vblendvpd(into, ymm3, into, ymm2));
             }
-            // The last one has no sign: what is negative, or greater, has one, or the difference has.
-            of_width!(self, wide, vpsubd | vpsubq(ymm2, ymm6, into));
-            self.a.vpor(ymm2, ymm2, into)?;
             match strip {
-                0 => self.a.vmovdqa(ymm7, ymm2)?,
-                _ => self.a.vpor(ymm7, ymm7, ymm2)?,
+                0 => self.a.vmovdqa(ymm7, into)?,
+                _ => self.a.vpor(ymm7, ymm7, into)?,
             }
-            match (wide, into == ymm0) {
-                (true, true) => {}
-                (true, false) => {
-                    self.a.vshufps(ymm0, ymm0, ymm1, 0x88)?;
-                    self.a.vpermq(ymm0, ymm0, 0xd8)?;
-                    self.a.vmovdqu(ymmword_ptr(offsets(strip / 2, 32)), ymm0)?;
+            let eight = if wide { strip / 2 } else { strip };
+            if wide {
+                if into == ymm0 {
+                    continue;
                 }
-                (false, _) => self.a.vmovdqu(ymmword_ptr(offsets(strip, 32)), ymm0)?,
+                self.a.vshufps(ymm0, ymm0, ymm1, 0x88)?;
+                self.a.vpermq(ymm0, ymm0, 0xd8)?;
             }
+            match eight {
+                0 => self.a.vmovdqa(ymm6, ymm0)?,
+                _ => self.a.vpmaxud(ymm6, ymm6, ymm0)?,
+            }
+            self.a.vmovdqu(ymmword_ptr(offsets(eight, 32)), ymm0)?;
         }
-        self.a.vptest(ymm7, constant!(sign))?;
+        let step = bytes.trailing_zeros() as usize;
+        let refused = match wide {
+            true => offset_of!(Frame, refused_wide) + 32 * step,
+            false => offset_of!(Frame, refused) + 32 * step,
+        };
+        self.a.vptest(ymm7, ymmword_ptr(at(refused)))?;
         self.a.jnz(miss)?;
-        if bytes > 1 {
-            self.a.vmovdqu(ymm0, ymmword_ptr(offsets(0, 32)))?;
-            for strip in 1..4 {
-                self.a.vpor(ymm0, ymm0, ymmword_ptr(offsets(strip, 32)))?;
-            }
-            let low = offset_of!(Frame, below) + 4 * bytes.trailing_zeros() as usize;
-            self.a.vpbroadcastd(ymm1, dword_ptr(at(low)))?;
-            self.a.vptest(ymm0, ymm1)?;
-            self.a.jnz(miss)?;
-        }
-        Ok(())
+        self.a.vpbroadcastd(ymm1, dword_ptr(cache + offset_of!(Cache, last) as i32))?;
+        self.a.vpsubd(ymm1, ymm1, ymm6)?;
+        self.a.vptest(ymm1, constant!(sign))?;
+        self.a.jnz(miss)
     }
 
     /// Loads by the addresses in the frame.
     fn gather(&mut self, op: &MemoryOp) -> Result<()> {
         for (number, row, wide) in elements(op) {
             let add = (op.bytes as usize * number) as i32;
+            if op.bytes == 4 && !wide {
+                for half in 0..2 {
+                    self.gather_words(row, half, add)?;
+                }
+                continue;
+            }
             for strip in Avx2::strips(wide) {
-                let strip = (wide, row, strip);
-                match (op.bytes, wide) {
-                    (1 | 2, _) => self.gather_narrow(op, strip, add)?,
-                    (4, false) => self.gather_words(op, strip, add)?,
-                    _ => self.gather_wide(op, strip, add)?,
+                match op.bytes {
+                    1 | 2 => self.gather_narrow(op, (wide, row, strip), add)?,
+                    _ => self.gather_wide(op, (wide, row, strip), add)?,
                 }
             }
         }
@@ -362,41 +364,51 @@ impl Compiler<'_> {
         self.store_strip(strip)
     }
 
-    fn gather_words(&mut self, op: &MemoryOp, strip: Strip, add: i32) -> Result<()> {
-        let (mut same, mut scattered, mut done) =
+    /// Sixteen words: one, or such as are one behind the other, or any.
+    fn gather_words(&mut self, row: u32, half: i32, add: i32) -> Result<()> {
+        let strips = [(false, row, 2 * half), (false, row, 2 * half + 1)];
+        let (mut other, mut scattered, mut done) =
             (self.a.create_label(), self.a.create_label(), self.a.create_label());
-        self.a.vmovdqu(ymm1, ymmword_ptr(offsets(strip.2, 32)))?;
         if !self.masked {
-            let first = dword_ptr(offsets(strip.2, 32));
-            self.a.vpbroadcastd(ymm2, first)?;
-            if op.elements.len() == 1 {
-                // Lanes one behind the other are a vector.
-                self.a.vpaddd(ymm3, ymm2, self.ramp(4, false, 0))?;
-                self.a.vpcmpeqd(ymm3, ymm3, ymm1)?;
-                self.a.vptest(ymm3, constant!(all))?;
-                self.a.jae(same)?;
-                self.a.mov(eax, first)?;
-                self.a.vmovdqu(ymm0, ymmword_ptr(rdx + rax + add))?;
-                self.a.jmp(done)?;
-            }
-            self.a.set_label(&mut same)?;
-            self.a.zero_bytes()?;
-            self.a.vpcmpeqd(ymm2, ymm2, ymm1)?;
-            self.a.vptest(ymm2, constant!(all))?;
-            self.a.jae(scattered)?;
+            let first = dword_ptr(offsets(2 * half, 32));
+            self.a.vpbroadcastd(ymm1, first)?;
             self.a.mov(eax, first)?;
+            self.a.vpxor(ymm2, ymm1, ymmword_ptr(offsets(2 * half, 32)))?;
+            self.a.vpxor(ymm3, ymm1, ymmword_ptr(offsets(2 * half + 1, 32)))?;
+            self.a.vpor(ymm2, ymm2, ymm3)?;
+            self.a.vptest(ymm2, ymm2)?;
+            self.a.jnz(other)?;
             self.a.vpbroadcastd(ymm0, dword_ptr(rdx + rax + add))?;
+            for strip in strips {
+                Avx2::store(&mut self.a, place::<Avx2>(strip))?;
+            }
+            self.a.jmp(done)?;
+            self.a.set_label(&mut other)?;
+            for (next, register) in (0..).zip([ymm2, ymm3]) {
+                self.a.vpaddd(register, ymm1, self.ramp(4, false, next))?;
+                self.a.vpxor(register, register, ymmword_ptr(offsets(2 * half + next, 32)))?;
+            }
+            self.a.vpor(ymm2, ymm2, ymm3)?;
+            self.a.vptest(ymm2, ymm2)?;
+            self.a.jnz(scattered)?;
+            for (next, strip) in (0..).zip(strips) {
+                self.a.vmovdqu(ymm0, ymmword_ptr(rdx + rax + (add + 32 * next)))?;
+                Avx2::store(&mut self.a, place::<Avx2>(strip))?;
+            }
             self.a.jmp(done)?;
         }
         self.a.set_label(&mut scattered)?;
         self.a.zero_bytes()?;
-        // What lanes hold that do not load stays there.
-        self.old_or_zero(strip)?;
-        self.gathered(ymm2, false, strip.2)?;
-        self.a.vpgatherdd_3(ymm0, dword_ptr(rdx + ymm1 + add), ymm2)?;
+        for strip in strips {
+            // What lanes hold that do not load stays there.
+            self.old_or_zero(strip)?;
+            self.a.vmovdqu(ymm1, ymmword_ptr(offsets(strip.2, 32)))?;
+            self.gathered(ymm2, false, strip.2)?;
+            self.a.vpgatherdd_3(ymm0, dword_ptr(rdx + ymm1 + add), ymm2)?;
+            Avx2::store(&mut self.a, place::<Avx2>(strip))?;
+        }
         self.a.set_label(&mut done)?;
-        self.a.zero_bytes()?;
-        Avx2::store(&mut self.a, place::<Avx2>(strip))
+        self.a.zero_bytes()
     }
 
     /// `ymm0` = what a gather leaves where lanes do not load.

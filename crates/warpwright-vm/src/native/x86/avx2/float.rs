@@ -35,7 +35,12 @@ impl Compiler<'_> {
     }
 
     pub(super) fn floats(&mut self, inst: &Inst, arithmetic: Arithmetic, modifiers: Modifiers) -> Result<()> {
-        let Modifiers { ftz, sat, .. } = modifiers;
+        let Modifiers { direction, ftz, sat } = modifiers;
+        // Instructions round as the thread does.
+        let nearest = at(offset_of!(Frame, modes));
+        if direction != Direction::Nearest {
+            self.a.vldmxcsr(dword_ptr(nearest + 4 * rounding(direction)))?;
+        }
         for strip in Avx2::strips(false) {
             let x = self.float(ymm1, inst.a, strip, ftz)?;
             let y = self.float(ymm2, inst.b, strip, ftz)?;
@@ -57,6 +62,9 @@ impl Compiler<'_> {
                 false => self.canonical()?,
             }
             self.put32(inst.d, strip)?;
+        }
+        if direction != Direction::Nearest {
+            self.a.vldmxcsr(dword_ptr(nearest))?;
         }
         Ok(())
     }
@@ -129,15 +137,9 @@ impl Compiler<'_> {
     }
 
     pub(super) fn integer_of(&mut self, inst: &Inst, lane: Lane, direction: Direction) -> Result<()> {
-        let round = match direction {
-            Direction::Zero => 3,
-            Direction::Down => 1,
-            Direction::Up => 2,
-            _ => 0,
-        };
         self.unary(inst, lane, |of, number| {
             let a = &mut of.a;
-            a.vroundps(ymm0, number, round)?;
+            a.vroundps(ymm0, number, rounding(direction))?;
             if lane == Lane::S32 {
                 // What is too small becomes the smallest, and what is too large the complement of that.
                 a.vcmpps(ymm1, number, constant!(too_large), 0x1d)?;
@@ -174,5 +176,15 @@ impl Compiler<'_> {
             of.a.vmovups(ymm2, constant!(half_word))?;
             of.a.vfmadd213ps(ymm0, ymm2, ymm1)
         })
+    }
+}
+
+/// A direction, as the processor numbers them.
+fn rounding(direction: Direction) -> u32 {
+    match direction {
+        Direction::Down => 1,
+        Direction::Up => 2,
+        Direction::Zero => 3,
+        _ => 0,
     }
 }

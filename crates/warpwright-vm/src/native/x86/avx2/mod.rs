@@ -28,9 +28,7 @@ use super::held::Strip;
 use super::{Frame, Result, Vectors, at, pred};
 use crate::machine::Inst;
 use crate::memory::MemoryOp;
-use crate::native::operation::Modifiers;
 use crate::native::{Lane, Operation};
-use crate::num::exact::Direction;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 use std::ops::Range;
@@ -49,17 +47,6 @@ impl Vectors for Avx2 {
     const RESULTS: Range<usize> = 3..11;
     const RESULT: AsmRegisterYmm = ymm0;
     const OLD: AsmRegisterYmm = ymm3;
-
-    /// There is no rounding in a direction but that of the thread.
-    fn knows(operation: Operation) -> bool {
-        !matches!(
-            operation,
-            Operation::Arithmetic(
-                _,
-                Modifiers { direction: Direction::Zero | Direction::Up | Direction::Down, .. }
-            )
-        )
-    }
 
     fn load(a: &mut CodeAssembler, into: AsmRegisterYmm, from: AsmMemoryOperand) -> Result<()> {
         a.vmovdqu(into, ymmword_ptr(from))

@@ -40,10 +40,6 @@ impl Vectors for Avx512 {
     const RESULT: AsmRegisterZmm = zmm0;
     const OLD: AsmRegisterZmm = zmm31;
 
-    fn knows(_: Operation) -> bool {
-        true
-    }
-
     fn load(a: &mut CodeAssembler, into: AsmRegisterZmm, from: AsmMemoryOperand) -> Result<()> {
         a.vmovdqu64(into, zmmword_ptr(from))
     }
