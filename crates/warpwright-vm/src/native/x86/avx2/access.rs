@@ -8,10 +8,11 @@ use super::super::held::{Strip, place};
 use super::super::{ROW32, ROW64, Vectors, at, row32, row64};
 use super::{Avx2, Compiler, Frame, Result};
 use crate::machine::{Inst, LANES};
-use crate::memory::MemoryOp;
+use crate::memory::{Element, MemoryOp};
 use crate::native::frame::{Cache, Ramps};
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
+use std::ops::Range;
 
 /// The numbers of the lanes of a strip in memory, of which each is so many bytes from the next.
 fn offsets(strip: i32, bytes: i32) -> AsmMemoryOperand {
@@ -31,7 +32,12 @@ impl Compiler<'_> {
         let before = self.held.clone();
         let (mut general, mut done) = (self.a.create_label(), self.a.create_label());
         let together = self.together(op, write);
-        if let Some(together) = together {
+        if let (Some(Together::Ascending), false, &[Element::Narrow(row)], 4) =
+            (together, write, &op.elements[..], op.bytes)
+        {
+            self.load_halves(inst.x, row, (miss, general))?;
+            self.a.jmp(done)?;
+        } else if let Some(together) = together {
             self.address(inst.x, together, (miss, general))?;
             match (together, write) {
                 (Together::Same, _) => self.load_same(op)?,
@@ -64,26 +70,83 @@ impl Compiler<'_> {
         self.a.zero_bytes()
     }
 
-    pub(super) fn follow(&mut self, op: &MemoryOp, together: Together, unless: CodeLabel) -> Result<()> {
-        let (row, wide, bytes) = (op.address.row, op.address.wide, op.bytes * op.elements.len() as u32);
-        let first = if wide { row64(row, 0) } else { row32(row, 0) };
-        of_width!(self, wide, vpbroadcastd | vpbroadcastq(ymm1, first));
-        for strip in Avx2::strips(wide) {
+    /// Compares strips of addresses with `ymm1`, or with what is so many bytes from there, lane by lane: equal, if they are
+    /// that.
+    pub(super) fn follow(
+        &mut self,
+        (wide, row): (bool, u32),
+        strips: Range<i32>,
+        apart: Option<u32>,
+    ) -> Result<()> {
+        for (at, strip) in (0..).zip(strips) {
             let lanes = self.peek(ymm2, (wide, row, strip))?;
-            let into = if strip == 0 { ymm0 } else { ymm2 };
-            if together == Together::Ascending {
-                let ramp = self.ramp(bytes, wide, strip);
+            let into = if at == 0 { ymm0 } else { ymm2 };
+            if let Some(bytes) = apart {
+                let ramp = self.ramp(bytes, wide, at);
                 of_width!(self, wide, vpsubd | vpsubq(into, lanes, ramp));
                 self.a.vpxor(into, into, ymm1)?;
             } else {
                 self.a.vpxor(into, lanes, ymm1)?;
             }
-            if strip != 0 {
+            if at != 0 {
                 self.a.vpor(ymm0, ymm0, ymm2)?;
             }
         }
-        self.a.vptest(ymm0, ymm0)?;
-        self.a.jnz(unless)
+        self.a.vptest(ymm0, ymm0)
+    }
+
+    /// Each half of a warp loads words one behind the other, or the same one; else by `general`.
+    fn load_halves(&mut self, number: u32, into: u32, (miss, general): (CodeLabel, CodeLabel)) -> Result<()> {
+        const LAST: i32 = 4 * (LANES as i32 / 2 - 1);
+        let op = &self.code.memory[number as usize];
+        let (row, wide) = (op.address.row, op.address.wide);
+        let cache = self.cache(number, miss)?;
+        let (start, last) = (offset_of!(Cache, start) as i32, offset_of!(Cache, last) as i32);
+        self.base(cache)?;
+        self.a.mov(r10, qword_ptr(cache + last))?;
+        self.a.sub(r10, LAST)?;
+        self.a.jb(general)?;
+        // The row may be that of the addresses, so that it is written when all is there.
+        let loaded = [ymm3, ymm5, ymm6, ymm7];
+        for (half, loaded) in (0..).zip(loaded.chunks(2)) {
+            let (mut other, mut done) = (self.a.create_label(), self.a.create_label());
+            let first = if wide { row64(row, 128 * half) } else { row32(row, 64 * half) };
+            of_width!(self, wide, vpbroadcastd | vpbroadcastq(ymm1, first));
+            if wide {
+                self.a.mov(rax, qword_ptr(first))?;
+                self.a.sub(rax, qword_ptr(cache + start))?;
+            } else {
+                self.a.mov(eax, dword_ptr(first))?;
+                self.a.sub(eax, dword_ptr(cache + start))?;
+            }
+            self.a.test(eax, 3)?;
+            self.a.jnz(general)?;
+            let strips = Avx2::strips(wide).end / 2;
+            self.follow((wide, row), half * strips..(half + 1) * strips, Some(4))?;
+            self.a.jnz(other)?;
+            self.a.cmp(rax, r10)?;
+            self.a.ja(general)?;
+            for (strip, &loaded) in (0..).zip(loaded) {
+                self.a.vmovdqu(loaded, ymmword_ptr(rdx + rax + 32 * strip))?;
+            }
+            self.a.jmp(done)?;
+            self.a.set_label(&mut other)?;
+            self.follow((wide, row), half * strips..(half + 1) * strips, None)?;
+            self.a.jnz(general)?;
+            self.a.cmp(rax, qword_ptr(cache + last))?;
+            self.a.ja(general)?;
+            for &loaded in loaded {
+                self.a.vpbroadcastd(loaded, dword_ptr(rdx + rax))?;
+            }
+            self.a.set_label(&mut done)?;
+            self.a.zero_bytes()?;
+        }
+        self.a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)?;
+        for (strip, loaded) in (0..).zip(loaded) {
+            self.a.vmovdqa(ymm0, loaded)?;
+            self.put32(into, strip)?;
+        }
+        Ok(())
     }
 
     /// All lanes load from `rdx`.
@@ -364,11 +427,10 @@ impl Compiler<'_> {
         self.store_strip(strip)
     }
 
-    /// Sixteen words: one, or such as are one behind the other, or any.
+    /// Sixteen words, or the same one.
     fn gather_words(&mut self, row: u32, half: i32, add: i32) -> Result<()> {
         let strips = [(false, row, 2 * half), (false, row, 2 * half + 1)];
-        let (mut other, mut scattered, mut done) =
-            (self.a.create_label(), self.a.create_label(), self.a.create_label());
+        let (mut scattered, mut done) = (self.a.create_label(), self.a.create_label());
         if !self.masked {
             let first = dword_ptr(offsets(2 * half, 32));
             self.a.vpbroadcastd(ymm1, first)?;
@@ -377,22 +439,9 @@ impl Compiler<'_> {
             self.a.vpxor(ymm3, ymm1, ymmword_ptr(offsets(2 * half + 1, 32)))?;
             self.a.vpor(ymm2, ymm2, ymm3)?;
             self.a.vptest(ymm2, ymm2)?;
-            self.a.jnz(other)?;
+            self.a.jnz(scattered)?;
             self.a.vpbroadcastd(ymm0, dword_ptr(rdx + rax + add))?;
             for strip in strips {
-                Avx2::store(&mut self.a, place::<Avx2>(strip))?;
-            }
-            self.a.jmp(done)?;
-            self.a.set_label(&mut other)?;
-            for (next, register) in (0..).zip([ymm2, ymm3]) {
-                self.a.vpaddd(register, ymm1, self.ramp(4, false, next))?;
-                self.a.vpxor(register, register, ymmword_ptr(offsets(2 * half + next, 32)))?;
-            }
-            self.a.vpor(ymm2, ymm2, ymm3)?;
-            self.a.vptest(ymm2, ymm2)?;
-            self.a.jnz(scattered)?;
-            for (next, strip) in (0..).zip(strips) {
-                self.a.vmovdqu(ymm0, ymmword_ptr(rdx + rax + (add + 32 * next)))?;
                 Avx2::store(&mut self.a, place::<Avx2>(strip))?;
             }
             self.a.jmp(done)?;

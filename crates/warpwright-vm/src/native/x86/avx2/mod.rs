@@ -25,7 +25,7 @@ mod integer;
 
 use super::access::Together;
 use super::held::Strip;
-use super::{Frame, Result, Vectors, at, pred};
+use super::{Frame, Result, Vectors, at, pred, row32, row64};
 use crate::machine::Inst;
 use crate::memory::MemoryOp;
 use crate::native::{Lane, Operation};
@@ -89,7 +89,12 @@ impl Vectors for Avx2 {
         together: Together,
         unless: CodeLabel,
     ) -> Result<()> {
-        of.follow(op, together, unless)
+        let (row, wide, bytes) = (op.address.row, op.address.wide, op.bytes * op.elements.len() as u32);
+        let first = if wide { row64(row, 0) } else { row32(row, 0) };
+        of_width!(of, wide, vpbroadcastd | vpbroadcastq(ymm1, first));
+        let apart = (together == Together::Ascending).then_some(bytes);
+        of.follow((wide, row), Avx2::strips(wide), apart)?;
+        of.a.jnz(unless)
     }
 
     fn addresses(of: &mut Compiler<'_>, number: u32, miss: CodeLabel) -> Result<()> {
