@@ -132,11 +132,13 @@ fn cargo_test(options: &Options, summary: &mut Summary) {
 }
 
 /// Runs tests of packages again, with an environment variable: on virtual GPUs with other execution orders than that of
-/// the calls, some of which expose a missing wait; and with native code, which must make no difference.
+/// the calls, some of which expose a missing wait; with native code, which must make no difference, and at a lower level of
+/// vector instructions, which must make none either.
 fn again(summary: &mut Summary) {
-    const PASSES: [(&str, &str, &[&str]); 2] = [
+    const PASSES: [(&str, &str, &[&str]); 3] = [
         ("warpwright-runtime", "WARPWRIGHT_TEST_ORDER", &["reverse", "random:1", "random:2", "random:3"]),
         ("warpwright-vm", "WARPWRIGHT_NATIVE", &["always"]),
+        ("warpwright-vm", "WARPWRIGHT_SIMD", &["avx2"]),
     ];
     // What they run, they run with native code and without, whatever the environment says.
     const BOTH_WAYS: [&str; 2] = ["/differential-", "/filetests-"];
@@ -154,7 +156,9 @@ fn again(summary: &mut Summary) {
         };
         println!("$ {variable}={value}, {}", result.name);
         let paths = artifacts::tests(&built, package);
-        for path in paths.into_iter().filter(|path| !BOTH_WAYS.iter().any(|name| path.contains(name))) {
+        let is_done =
+            |path: &str| variable == "WARPWRIGHT_NATIVE" && BOTH_WAYS.iter().any(|name| path.contains(name));
+        for path in paths.into_iter().filter(|path| !is_done(path)) {
             let mut command = Command::new(path);
             command.current_dir(root().join("crates").join(package)).arg("--quiet");
             match stream_output(command.env(variable, value)) {

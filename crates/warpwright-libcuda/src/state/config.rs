@@ -5,6 +5,7 @@
 //! | `WARPWRIGHT_CHECK` | `all`, `none`, or some of `memcheck,racecheck,initcheck,synccheck,synccheck=strict`; also `api` | `memcheck` |
 //! | `WARPWRIGHT_RACE` | the definition of a race: `normal`, or `strict`, by the letter | `normal` |
 //! | `WARPWRIGHT_NATIVE` | whether kernels are compiled: `off`, `auto` or `always` | `off` |
+//! | `WARPWRIGHT_SIMD` | the virtual GPU's: vector instructions that are used at most, `base`, `avx2` or `avx512` | the processor's |
 //! | `WARPWRIGHT_DEVICES` | architectures, one device each: `75,80,90` | `90` |
 //! | `WARPWRIGHT_MEMORY` | memory of each device in bytes, with `K`, `M`, `G` or `T` | `64G` |
 //! | `WARPWRIGHT_WORKERS` | host threads of each device; 0 for one for each core | `0` |

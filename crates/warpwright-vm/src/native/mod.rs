@@ -13,7 +13,7 @@
 //!   operation.rs   what the compiler knows of an instruction; said beside its handler
 //!   frame.rs       what native code reads and writes besides registers and memory
 //!   functions.rs   the compiled functions of a module, and when they are compiled
-//!   x86/           the compiler for AVX-512: segments, rows in registers, what each operation becomes, accesses
+//!   x86/           the compiler: segments, rows in registers; avx512/ and avx2/: what each operation becomes, accesses
 //!   page.rs        memory that holds code
 //!   map.rs         where it is, for a profiler
 //! ```
