@@ -1,10 +1,10 @@
 //! Loads and stores: by vectors where the lanes of a warp, or of half of one, are one behind the other, by one word where
 //! they are at the same place, else by gathers and scatters. Atomic operations of shared memory go lane by lane.
 
-use super::{Accesses, Compiler, Frame, ROW32, Result, at};
-use crate::machine::{Inst, LANES, NONE};
 use super::note::noted_as;
+use super::{Accesses, Compiler, Frame, ROW32, Result, at};
 use crate::check::race::{READ, WRITE};
+use crate::machine::{Inst, LANES, NONE};
 use crate::memory::{Element, MemoryOp, SpaceKind};
 use crate::native::Lane;
 use crate::native::frame::{CHANGED, Cache, Ramps};

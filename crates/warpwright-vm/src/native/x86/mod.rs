@@ -42,9 +42,9 @@ use crate::decode::Code;
 use crate::machine::{Counts, Inst, UNGUARDED};
 use access::{can_be_noted, is_plain};
 use held::{Held, Strip};
-use note::{Noting, noted_as};
 use iced_x86::code_asm::*;
 use iced_x86::{BlockEncoderOptions, IcedError};
+use note::{Noting, noted_as};
 use std::mem::offset_of;
 
 type Result<T> = std::result::Result<T, IcedError>;

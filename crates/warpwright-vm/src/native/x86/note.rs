@@ -198,7 +198,12 @@ impl Compiler<'_> {
     }
 
     /// Claims vectors of words one behind the other, from `rdi` on, for the threads of lanes one behind the other.
-    fn claim_ascending(&mut self, noting: Noting, vectors: std::ops::Range<i32>, miss: CodeLabel) -> Result<()> {
+    fn claim_ascending(
+        &mut self,
+        noting: Noting,
+        vectors: std::ops::Range<i32>,
+        miss: CodeLabel,
+    ) -> Result<()> {
         let shift = noting.bytes.trailing_zeros() - 2;
         let threads = offset_of!(Frame, threads) + 4 * size_of::<[u32; 32]>() * shift as usize;
         self.a.vpbroadcastd(zmm25, dword_ptr(notes!(mine)))?;
