@@ -208,7 +208,8 @@ impl Deferred {
                         }
                         Half::Ascending if shift >= 2 => {
                             let words = &mut words[at..][..HALF << (shift - 2)];
-                            met |= claim.words(words, |at| thread + first as u32 + (at as u32 >> (shift - 2)));
+                            met |=
+                                claim.words(words, |at| thread + first as u32 + (at as u32 >> (shift - 2)));
                             halves |= ASCENDING << (2 * half);
                         }
                         _ => {
@@ -283,7 +284,10 @@ impl Deferred {
                     _ => {
                         let (scattered, rest) = left.split_at(HALF);
                         left = rest;
-                        offsets.iter_mut().zip(scattered).for_each(|(to, &offset)| *to = offset.into());
+                        // What is said of lanes that took no part is of no meaning, and must not differ.
+                        for lane in lanes(mask >> (half * HALF) & 0xffff) {
+                            offsets[lane as usize] = scattered[lane as usize].into();
+                        }
                         continue;
                     }
                 };
@@ -296,7 +300,17 @@ impl Deferred {
                 _ => (AccessKind::Atomic, Strength::relaxed(scope)),
             };
             let warp = (head >> WARP_SHIFT) as u8;
-            record(&WarpAccess { warp, mask, base: 0, offsets: &offsets, bytes, element, pc, kind, strength });
+            record(&WarpAccess {
+                warp,
+                mask,
+                base: 0,
+                offsets: &offsets,
+                bytes,
+                element,
+                pc,
+                kind,
+                strength,
+            });
         }
     }
 }
