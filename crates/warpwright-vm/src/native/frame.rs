@@ -66,7 +66,8 @@ pub(super) struct Frame {
     pub(super) flags: u32,
     /// Lanes that executed instructions under guards, less those of the path.
     pub(super) corrected: i64,
-    /// Constants, in all lanes of a vector of AVX2: the NaNs that results are, bits of numbers, the smallest normal number times the square of 2^32.
+    /// Constants, in all lanes of a vector of AVX2: the NaNs that results are, bits of numbers, the smallest normal number
+    /// times the square of 2^32.
     pub(super) nan: Splat<u32>,
     pub(super) nan_half: Splat<u32>,
     pub(super) half: Splat<u32>,

@@ -152,16 +152,7 @@ impl Compiler<'_> {
     /// All lanes load from `rdx`.
     fn load_same(&mut self, op: &MemoryOp) -> Result<()> {
         for (number, row, wide) in elements(op) {
-            let place = rdx + (op.bytes as usize * number) as i32;
-            match (op.bytes, op.signed) {
-                (1, false) => self.a.movzx(eax, byte_ptr(place))?,
-                (1, true) => self.a.movsx(eax, byte_ptr(place))?,
-                (2, false) => self.a.movzx(eax, word_ptr(place))?,
-                (2, true) => self.a.movsx(eax, word_ptr(place))?,
-                (4, true) => self.a.movsxd(rax, dword_ptr(place))?,
-                (4, false) => self.a.mov(eax, dword_ptr(place))?,
-                _ => self.a.mov(rax, qword_ptr(place))?,
-            }
+            self.load_element(op, number)?;
             self.a.vmovq(xmm0, rax)?;
             of_width!(self, wide, vpbroadcastd | vpbroadcastq(ymm0, xmm0));
             for strip in Avx2::strips(wide) {

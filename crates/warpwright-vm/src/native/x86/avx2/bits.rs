@@ -257,7 +257,7 @@ impl Compiler<'_> {
             }
             self.gather_signs(ymm2, false, strip)?;
             self.a.vblendvps(ymm0, ymm0, lane, ymm2)?;
-            // Eight lanes of each strip of `a`, of which two bits of the number choose one.
+            // Eight lanes of each strip of `a`, of which two bits of the number choose one. There is no mask in `ymm4`.
             let strip_of_a = |strip| ymmword_ptr(row32(inst.a, 32 * strip));
             self.a.vpslld(ymm3, ymm0, 28)?;
             self.a.vpermd(ymm1, ymm0, strip_of_a(0))?;

@@ -156,7 +156,6 @@ impl Compiler<'_> {
             Operation::PackWords => self.pack_words(inst),
             Operation::SplitHalves => self.split_halves(inst),
             Operation::SplitPair => {
-                // The row may be one of the results, but has other lanes than they have.
                 self.words_of(inst.a, 0, inst.d)?;
                 self.words_of(inst.a, 32, inst.b)
             }

@@ -11,6 +11,7 @@ macro_rules! constant {
     };
 }
 
+mod access;
 mod bits;
 mod float;
 pub(super) mod note;

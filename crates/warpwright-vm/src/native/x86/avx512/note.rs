@@ -14,8 +14,8 @@
 //! | `r10`, `r11` | the note, and what is behind it |
 //! | `eax` | the instruction |
 
-use super::super::access::HALVES;
 use super::super::{Accesses, at};
+use super::access::HALVES;
 use super::{Compiler, Frame, Result};
 use crate::check::race::{ASCENDING, ATOMIC, DEVICE, NOTE, Notes, READ, SAME, WRITE, head};
 use crate::memory::{MemoryOp, SpaceKind};
