@@ -26,8 +26,8 @@
 //!
 //! **A cache of a region for each access** ([`frame::Cache`]) says where an access may go without asking: between two
 //! addresses. It is filled when the interpreter executes the access, and holds for the launch. Whole warps whose lanes are one behind the other
-//! load and store by vectors. Where checks look at accesses,
-//! traffic is counted, or a cluster has several blocks, accesses are the interpreter's.
+//! load and store by vectors. Where traffic is counted, or a cluster has several blocks, accesses are the interpreter's. Where
+//! checks look at accesses, too, but for those that the race check only [notes](crate::check::race).
 #![cfg_attr(
     not(target_arch = "x86_64"),
     allow(dead_code, reason = "nothing is compiled for other processors")
