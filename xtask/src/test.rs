@@ -132,8 +132,8 @@ fn cargo_test(options: &Options, summary: &mut Summary) {
 }
 
 /// Runs tests of packages again, with an environment variable: on virtual GPUs with other execution orders than that of
-/// the calls, some of which expose a missing wait; with native code, which must make no difference, and at a lower level of
-/// vector instructions, which must make none either.
+/// the calls, some of which expose a missing wait; with native code, which must make no difference; and what compares the two
+/// at a lower level of vector instructions.
 fn again(summary: &mut Summary) {
     const PASSES: [(&str, &str, &[&str]); 3] = [
         ("warpwright-runtime", "WARPWRIGHT_TEST_ORDER", &["reverse", "random:1", "random:2", "random:3"]),
@@ -156,9 +156,13 @@ fn again(summary: &mut Summary) {
         };
         println!("$ {variable}={value}, {}", result.name);
         let paths = artifacts::tests(&built, package);
-        let is_done =
-            |path: &str| variable == "WARPWRIGHT_NATIVE" && BOTH_WAYS.iter().any(|name| path.contains(name));
-        for path in paths.into_iter().filter(|path| !is_done(path)) {
+        let runs_both_ways = |path: &str| BOTH_WAYS.iter().any(|name| path.contains(name));
+        let is_of_pass = |path: &str| match variable {
+            "WARPWRIGHT_NATIVE" => !runs_both_ways(path),
+            "WARPWRIGHT_SIMD" => runs_both_ways(path),
+            _ => true,
+        };
+        for path in paths.into_iter().filter(|path| is_of_pass(path)) {
             let mut command = Command::new(path);
             command.current_dir(root().join("crates").join(package)).arg("--quiet");
             match stream_output(command.env(variable, value)) {

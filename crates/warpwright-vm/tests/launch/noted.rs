@@ -156,7 +156,7 @@ fn program(random: &mut Random, wild: u32) -> String {
 #[test]
 fn what_checks_find_in_shared_memory_is_what_the_interpreter_finds() {
     let (mut random, mut clean, mut racy, mut unwritten) = (Random(7), 0, 0, 0);
-    for at in 0..2000 {
+    for at in 0..1000 {
         let text = program(&mut random, [0, 1, 1, 2, 5][at % 5]);
         let [interpreted, compiled] = [Native::Off, Native::Always].map(|native| {
             let mut config = DeviceConfig::default();
@@ -174,7 +174,7 @@ fn what_checks_find_in_shared_memory_is_what_the_interpreter_finds() {
         racy += u32::from(has(|kind| matches!(kind, FindingKind::Race { .. })));
         unwritten += u32::from(has(|kind| !matches!(kind, FindingKind::Race { .. })));
     }
-    assert!(clean > 200 && racy > 200 && unwritten > 50, "{clean}, {racy}, {unwritten}");
+    assert!(clean > 100 && racy > 100 && unwritten > 25, "{clean}, {racy}, {unwritten}");
 }
 
 /// An operation that orders nothing without a fence orders what came before one.

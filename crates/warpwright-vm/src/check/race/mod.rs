@@ -75,7 +75,9 @@ use access::Piece;
 use check::Check;
 use clock::{Clocks, Seen};
 use deferred::Deferred;
-pub(crate) use deferred::{ASCENDING, ATOMIC, DEVICE, NEXT_LANE, NOTE, Notes, READ, SAME, WRITE, head};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use deferred::{ASCENDING, ATOMIC, DEVICE, NOTE, READ, SAME, WRITE, head};
+pub(crate) use deferred::{NEXT_LANE, Notes};
 use entry::lanes;
 use location::{GlobalLocations, Locations, ScalarPlace};
 use shadow::{CHUNK_ROWS, ChunkCache, GlobalRows, SharedRows};
