@@ -81,6 +81,26 @@ impl Native {
             Err(_) => Native::Off,
         })
     }
+
+    /// Why kernels are interpreted in this process whatever is asked for, if they are: the processor has no AVX-512, or the
+    /// process may not have memory that it writes and then executes.
+    pub fn unavailable() -> Option<&'static str> {
+        static WHY: OnceLock<Option<&str>> = OnceLock::new();
+        *WHY.get_or_init(why_unavailable)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn why_unavailable() -> Option<&'static str> {
+    if !crate::simd::Level::detect().has_avx512() {
+        return Some("this processor has no AVX-512");
+    }
+    page::Page::new(&[]).is_none().then_some("this process may not have executable memory")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn why_unavailable() -> Option<&'static str> {
+    Some("native code is for x86-64 processors")
 }
 
 /// The error for a text that does not say whether kernels are compiled.

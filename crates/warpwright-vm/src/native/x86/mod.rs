@@ -32,11 +32,11 @@ mod float;
 mod held;
 mod operation;
 
-use super::Operation;
 use super::frame::Frame;
 use super::functions::{Access, Compiled, Entry, Variant};
 use super::map;
 use super::page::Page;
+use super::{Native, Operation};
 use crate::decode::Code;
 use crate::machine::{Counts, Inst, UNGUARDED};
 use access::is_plain;
@@ -56,7 +56,7 @@ const ROW64: i32 = 256;
 
 /// Compiles a function; `None` if this processor or process cannot have it, or if there is nothing to compile.
 pub(super) fn compile(code: &Code, number: u32, variant: Variant) -> Option<Compiled> {
-    if !crate::simd::Level::detect().has_avx512() {
+    if Native::unavailable().is_some() {
         return None;
     }
     let first = code.functions[number as usize].entry;
