@@ -13,6 +13,7 @@
 //!   operation.rs   what the compiler knows of an instruction; said beside its handler
 //!   frame.rs       what native code reads and writes besides registers and memory
 //!   functions.rs   the compiled functions of a module, and when they are compiled
+//!   background.rs  the thread that does so while they are interpreted
 //!   x86/           the compiler for AVX-512: segments, rows in registers, what each operation becomes, accesses
 //!   page.rs        memory that holds code
 //!   map.rs         where it is, for a profiler
@@ -33,6 +34,7 @@
     allow(dead_code, reason = "nothing is compiled for other processors")
 )]
 
+mod background;
 mod enter;
 mod frame;
 mod functions;
@@ -62,7 +64,7 @@ pub enum Native {
     /// They are interpreted.
     #[default]
     Off,
-    /// A function is compiled once it has run for some time.
+    /// A function is compiled once it has run for some time, by another thread, which it does not wait for.
     Auto,
     /// A function is compiled before its first instruction.
     Always,
