@@ -1,9 +1,12 @@
 //! The compiled functions of a module, and when they are compiled.
 
 #[cfg(target_arch = "x86_64")]
+use super::debug::Known;
+#[cfg(target_arch = "x86_64")]
 use super::page::Page;
 use super::{Native, background};
 use crate::decode::Code;
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -28,7 +31,11 @@ impl Variant {
 
 /// The functions of a module, by their numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Functions(OnceLock<Box<[Function]>>);
+pub(crate) struct Functions {
+    functions: OnceLock<Box<[Function]>>,
+    /// Their statements as text, where somebody wants to see native code beside it.
+    pub(super) text: Vec<Vec<String>>,
+}
 
 #[derive(Debug, Default)]
 struct Function {
@@ -53,7 +60,8 @@ type Compile = fn(&Code, u32, Variant) -> Option<Compiled>;
 
 impl Functions {
     fn version(&self, code: &Code, number: u32, variant: Variant) -> Option<(&Function, &Version)> {
-        let functions = self.0.get_or_init(|| code.functions.iter().map(|_| Function::default()).collect());
+        let functions =
+            self.functions.get_or_init(|| code.functions.iter().map(|_| Function::default()).collect());
         let function = functions.get(number as usize)?;
         Some((function, &function.versions[variant.index()]))
     }
@@ -88,7 +96,7 @@ impl Functions {
 
     /// Instructions of a function were interpreted.
     pub(crate) fn warm(&self, number: u32, instructions: u32) {
-        if let Some(function) = self.0.get().and_then(|functions| functions.get(number as usize)) {
+        if let Some(function) = self.functions.get().and_then(|functions| functions.get(number as usize)) {
             let heat = function.heat.load(Relaxed);
             if heat < WARM {
                 function.heat.store(heat.saturating_add(instructions), Relaxed);
@@ -106,6 +114,12 @@ fn compile_in_background(code: Arc<Code>, number: u32, variant: Variant, compile
         let failed = catch_unwind(AssertUnwindSafe(compiles)).is_err();
         version.failed.store(failed, Relaxed);
     }));
+}
+
+/// The instructions of a function.
+pub(super) fn instructions(code: &Code, number: u32) -> Range<u32> {
+    let end = code.functions.get(number as usize + 1).map_or(code.insts.len() as u32, |next| next.entry);
+    code.functions[number as usize].entry..end
 }
 
 /// Where native code can be entered for an instruction.
@@ -137,6 +151,9 @@ pub(crate) struct Compiled {
     pub(super) first: u32,
     /// By instruction.
     pub(super) entries: Box<[Entry]>,
+    /// What must be taken back before the page is freed.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) _known: Known,
     #[cfg(target_arch = "x86_64")]
     pub(super) page: Page,
 }

@@ -16,7 +16,7 @@
 //!   background.rs  the thread that does so while they are interpreted
 //!   x86/           the compiler for AVX-512: segments, rows in registers, what each operation becomes, accesses
 //!   page.rs        memory that holds code
-//!   map.rs         where it is, for a profiler
+//!   debug/         what people see of it: names for a profiler and a debugger, and text beside the PTX
 //! ```
 //!
 //! **A path runs in native code with all its lanes**, so its mask is a constant there; a version for whole warps has no
@@ -35,17 +35,19 @@
 )]
 
 mod background;
+#[cfg(target_arch = "x86_64")]
+mod debug;
 mod enter;
 mod frame;
 mod functions;
-#[cfg(target_arch = "x86_64")]
-mod map;
 mod operation;
 #[cfg(target_arch = "x86_64")]
 mod page;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) use debug::add_text;
 pub(crate) use frame::{Cache, State};
 pub(crate) use functions::{Compiled, Functions, Variant};
 pub(crate) use operation::{
@@ -104,6 +106,9 @@ fn why_unavailable() -> Option<&'static str> {
 fn why_unavailable() -> Option<&'static str> {
     Some("native code is for x86-64 processors")
 }
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn add_text(_: &mut crate::decode::Code, _: &warpwright_ptx::ir::Module) {}
 
 /// The error for a text that does not say whether kernels are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -32,9 +32,9 @@ mod float;
 mod held;
 mod operation;
 
+use super::debug;
 use super::frame::{Frame, MXCSR, MXCSR_FLAGS};
-use super::functions::{Access, Compiled, Entry, Variant};
-use super::map;
+use super::functions::{Access, Compiled, Entry, Variant, instructions};
 use super::page::Page;
 use super::{Native, Operation};
 use crate::decode::Code;
@@ -44,6 +44,7 @@ use held::{Held, Strip};
 use iced_x86::code_asm::*;
 use iced_x86::{BlockEncoderOptions, IcedError};
 use std::mem::offset_of;
+use std::ops::Range;
 
 type Result<T> = std::result::Result<T, IcedError>;
 
@@ -59,8 +60,7 @@ pub(super) fn compile(code: &Code, number: u32, variant: Variant) -> Option<Comp
     if Native::unavailable().is_some() {
         return None;
     }
-    let first = code.functions[number as usize].entry;
-    let end = code.functions.get(number as usize + 1).map_or(code.insts.len() as u32, |next| next.entry);
+    let Range { start: first, end } = instructions(code, number);
     let mut operations = vec![None; (end - first) as usize];
     let from = code.operations.partition_point(|&(pc, _)| pc < first);
     for &(pc, operation) in code.operations[from..].iter().take_while(|&&(pc, _)| pc < end) {
@@ -384,12 +384,16 @@ impl<'a> Compiler<'a> {
     fn finish(mut self, number: u32) -> Result<Option<Compiled>> {
         let assembled = self.a.assemble_options(0, BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS)?;
         let Some(page) = Page::new(&assembled.inner.code_buffer) else { return Ok(None) };
-        if map::is_wanted() {
-            let offsets = &assembled.inner.new_instruction_offsets;
-            let begins = |&(at, pc): &(usize, u32)| (offsets.get(at).copied().unwrap_or(0) as usize, pc);
-            let marks: Vec<_> = self.marks.iter().map(begins).collect();
-            map::note(self.code, number, page.start(), assembled.inner.code_buffer.len(), &marks);
-        }
+        let offsets = &assembled.inner.new_instruction_offsets;
+        let begins = |&(at, pc): &(usize, u32)| (offsets.get(at).copied().unwrap_or(0) as usize, pc);
+        let known = debug::show(&debug::Function {
+            code: self.code,
+            number,
+            variant: self.variant,
+            start: page.start(),
+            bytes: &assembled.inner.code_buffer,
+            marks: self.marks.iter().map(begins).collect(),
+        });
         let mut entries = Vec::with_capacity(self.operations.len());
         for (index, operation) in self.operations.iter().enumerate() {
             let access = operation.and_then(|operation| access_of(self.inst(index), operation));
@@ -400,7 +404,7 @@ impl<'a> Compiler<'a> {
                 None => Entry { access, ..Entry::NONE },
             });
         }
-        Ok(Some(Compiled { first: self.first, entries: entries.into(), page }))
+        Ok(Some(Compiled { first: self.first, entries: entries.into(), _known: known, page }))
     }
 
     /// `ecx` = the lanes of the path for which a guard holds: equal, if that is all of them.
