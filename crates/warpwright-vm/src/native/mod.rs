@@ -14,7 +14,8 @@
 //!   frame.rs       what native code reads and writes besides registers and memory
 //!   functions.rs   the compiled functions of a module, and when they are compiled
 //!   background.rs  the thread that does so while they are interpreted
-//!   x86/           the compiler for AVX-512: segments, rows in registers, what each operation becomes, accesses
+//!   x86/           the compiler for AVX-512: segments, rows in registers, what each operation becomes, accesses, what must
+//!                  be so of all that
 //!   page.rs        memory that holds code
 //!   debug/         what people see of it: names for a profiler and a debugger, and text beside the PTX
 //! ```

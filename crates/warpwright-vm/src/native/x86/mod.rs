@@ -31,6 +31,7 @@ mod bits;
 mod float;
 mod held;
 mod operation;
+mod verify;
 
 use super::debug;
 use super::frame::{Frame, MXCSR, MXCSR_FLAGS};
@@ -223,6 +224,9 @@ impl<'a> Compiler<'a> {
             }
             self.marks.push((self.a.instructions().len(), self.first + index as u32));
             self.place(index)?;
+            if cfg!(debug_assertions) && self.needs[index] == 1 {
+                self.verify_held()?;
+            }
             self.instruction(index, operation)?;
             if self.needs[index] == 1 {
                 let next = self.target(index + 1);
@@ -403,6 +407,9 @@ impl<'a> Compiler<'a> {
                 }
                 None => Entry { access, ..Entry::NONE },
             });
+        }
+        if cfg!(debug_assertions) {
+            self.verify(&assembled.inner.code_buffer, &entries);
         }
         Ok(Some(Compiled { first: self.first, entries: entries.into(), _known: known, page }))
     }
