@@ -14,11 +14,6 @@ pub(super) const CHANGED: u32 = 8;
 /// It is one.
 pub(super) const VALID: u32 = 16;
 
-/// What MXCSR is as a thread begins, by which native code computes: to the nearest number, with subnormal ones, and
-/// nothing is trapped; and its bits that operations set.
-pub(super) const MXCSR: u32 = 0x1f80;
-pub(super) const MXCSR_FLAGS: u32 = 0x3f;
-
 /// Where an access may go.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
@@ -67,9 +62,6 @@ pub(super) struct Frame {
     pub(super) flags: u32,
     /// Lanes that executed instructions under guards, less those of the path.
     pub(super) corrected: i64,
-    /// MXCSR of native code, and of the host thread.
-    pub(super) mxcsr: u32,
-    pub(super) host_mxcsr: u32,
     /// Constants: the NaNs that results are, bits of numbers, the smallest normal number times the square of 2^32.
     pub(super) nan: u32,
     pub(super) nan_half: u32,
@@ -139,8 +131,6 @@ impl State {
             reconverges_at: u32::MAX,
             flags: 0,
             corrected: 0,
-            mxcsr: MXCSR,
-            host_mxcsr: 0,
             nan: NAN_F32,
             nan_half: NAN_HALF.into(),
             half: 0xffff,

@@ -30,6 +30,9 @@
 //! addresses. It is filled when the interpreter executes the access, and holds for the launch. Whole warps whose lanes are one behind the other
 //! load and store by vectors. Where checks look at accesses,
 //! traffic is counted, or a cluster has several blocks, accesses are the interpreter's.
+//!
+//! Numbers are computed by the mode of the host thread, which is that of Rust's code wherever a launch is executed
+//! ([`with_default_floats`](crate::simd)): to the nearest, with subnormal ones, and nothing traps.
 #![cfg_attr(
     not(target_arch = "x86_64"),
     allow(dead_code, reason = "nothing is compiled for other processors")

@@ -34,7 +34,7 @@ mod operation;
 mod verify;
 
 use super::debug;
-use super::frame::{Frame, MXCSR, MXCSR_FLAGS};
+use super::frame::Frame;
 use super::functions::{Access, Compiled, Entry, Variant, instructions};
 use super::page::Page;
 use super::{Native, Operation};
@@ -94,8 +94,6 @@ enum Stub {
     Exit { label: CodeLabel, pc: u32, refund: u32, counted: bool },
     /// Not all lanes of the path execute the instruction: they are counted, and if there are none, it is skipped.
     Some { label: CodeLabel, pc: u32, back: CodeLabel, skip: CodeLabel },
-    /// The host thread computes otherwise than native code.
-    Mxcsr { label: CodeLabel, of: usize, back: CodeLabel },
     /// From the interpreter to a place where registers hold strips.
     Entry { index: usize, to: CodeLabel, held: Vec<(AsmRegisterZmm, Strip)> },
 }
@@ -298,32 +296,16 @@ impl<'a> Compiler<'a> {
         a.mov(r14, qword_ptr(at(offset_of!(Frame, pred))))?;
         a.mov(r15, qword_ptr(at(offset_of!(Frame, entered))))?;
         a.mov(ebp, dword_ptr(at(offset_of!(Frame, fuel))))?;
-        a.stmxcsr(dword_ptr(at(offset_of!(Frame, host_mxcsr))))?;
-        self.mxcsr(offset_of!(Frame, mxcsr))?;
-        self.a.jmp(rsi)?;
+        a.jmp(rsi)?;
         let mut leave = self.leave;
-        self.a.set_label(&mut leave)?;
+        a.set_label(&mut leave)?;
         self.leave = leave;
-        self.mxcsr(offset_of!(Frame, host_mxcsr))?;
-        let a = &mut self.a;
         a.mov(dword_ptr(at(offset_of!(Frame, fuel))), ebp)?;
         a.vzeroupper()?;
         for register in [r15, r14, r13, r12, rbp, rbx] {
             a.pop(register)?;
         }
         a.ret()
-    }
-
-    /// MXCSR = that of the frame, where the host's is not the default one, but for what operations have raised.
-    fn mxcsr(&mut self, of: usize) -> Result<()> {
-        let (label, mut back) = (self.a.create_label(), self.a.create_label());
-        self.a.mov(ecx, dword_ptr(at(offset_of!(Frame, host_mxcsr))))?;
-        self.a.and(ecx, !MXCSR_FLAGS)?;
-        self.a.cmp(ecx, MXCSR)?;
-        self.a.jne(label)?;
-        self.a.set_label(&mut back)?;
-        self.stubs.push(Stub::Mxcsr { label, of, back });
-        Ok(())
     }
 
     fn stubs(&mut self) -> Result<()> {
@@ -351,11 +333,6 @@ impl<'a> Compiler<'a> {
                     a.sub(warps, 1)?;
                     a.add(next_warps, 1)?;
                     a.jmp(skip)?;
-                }
-                Stub::Mxcsr { mut label, of, back } => {
-                    self.a.set_label(&mut label)?;
-                    self.a.ldmxcsr(dword_ptr(at(of)))?;
-                    self.a.jmp(back)?;
                 }
                 Stub::Entry { index, to, held } => {
                     let mut label = self.a.create_label();
