@@ -661,15 +661,16 @@ fn native_code_can_be_looked_at() {
     assert!(places.windows(2).filter(|pair| pair[0].0 + pair[0].1 != pair[1].0).count() < 4, "{map}");
 
     let text = fs::read_to_string(bench.path("texts/000-axpy.txt")).expect("there is a text");
-    let (mut ptx, mut last) = (Vec::new(), None);
+    let (mut ptx, mut next) = (Vec::new(), 0..1);
     for line in text.lines().skip(1).filter(|line| !line.is_empty()) {
         if let Some((_, statement)) = line.split_once("  ").filter(|_| !line.starts_with(' ')) {
             ptx.push(statement.to_string());
         }
         let offset = line.split_whitespace().next().and_then(|word| u64::from_str_radix(word, 16).ok());
         if let Some(offset) = offset.filter(|_| line.starts_with(' ')) {
-            assert!(last < Some(offset), "{text}");
-            last = Some(offset);
+            assert!(next.contains(&offset), "{offset:x} is not behind the instruction before: {text}");
+            // An instruction of the processor has fifteen bytes at most.
+            next = offset + 1..offset + 16;
         }
     }
     // A statement may be several decoded instructions.
