@@ -54,6 +54,11 @@ impl InitBits {
         self.missing = bytes;
     }
 
+    /// The bits, where not all bytes are known to be written.
+    pub(crate) fn bits(&self) -> Option<&[u64]> {
+        (self.missing != 0).then_some(&self.words)
+    }
+
     /// Bytes mean nothing any more. They are inside.
     pub(crate) fn clear(&mut self, offset: u64, bytes: u64) {
         words(offset, bytes, |word, bits| {

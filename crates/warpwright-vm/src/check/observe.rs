@@ -65,6 +65,11 @@ impl BlockChecks {
         self.races.as_deref()
     }
 
+    /// The same.
+    pub(crate) fn races_mut(&mut self) -> Option<&mut BlockRaces> {
+        self.races.as_deref_mut()
+    }
+
     /// All threads of the block have exited.
     pub(crate) fn ended(&self, launch: &Launch, block: &Block) {
         for (columns, (pc, thread)) in block.tensor.left() {
@@ -99,6 +104,11 @@ impl SharedChecks {
     /// Bytes of shared memory hold what is defined.
     pub(super) fn define(&mut self, at: u64, bytes: u64) {
         self.written.set(at, bytes);
+    }
+
+    /// Which bytes do, a bit each, where some may not.
+    pub(crate) fn bits(&self) -> Option<&[u64]> {
+        self.written.bits()
     }
 
     /// Whether all of these bytes do.

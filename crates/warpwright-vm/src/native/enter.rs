@@ -2,7 +2,7 @@
 
 use super::frame::{CHANGED, OUTWARD, PROGRESS, READ, VALID};
 use super::functions::{Access, Entry};
-use super::{Cache, Compiled, Native, Variant};
+use super::{Accesses, Cache, Compiled, Native, Variant};
 use crate::machine::{LANES, LanesOf, Machine};
 use crate::memory::RegionKind;
 
@@ -19,7 +19,15 @@ impl<'a> Machine<'a> {
         }
         let variant = Variant {
             full: self.active == u32::MAX,
-            memory: !self.checks_accesses() && !options.counters && self.cluster.is_alone(),
+            accesses: if options.counters || !self.cluster.is_alone() {
+                Accesses::None
+            } else if !self.checks_accesses() {
+                Accesses::Plain
+            } else if options.checks.race && !launch.code.async_proxy {
+                Accesses::Noted
+            } else {
+                Accesses::None
+            },
         };
         launch.code.native.get(&launch.code, function, variant, options.native)
     }
@@ -47,7 +55,18 @@ impl<'a> Machine<'a> {
         frame.shared = self.cluster.shared.as_mut_ptr().cast();
         (frame.lanes, frame.active, frame.reconverges_at) = (count, self.active, reconverges_at);
         (frame.fuel, frame.flags, frame.corrected) = (before - entry.need, 0, 0);
+        let mut notes = match native.variant.accesses {
+            Accesses::Noted => self.block.checks.races_mut(),
+            _ => None,
+        };
+        if let Some(races) = &mut notes {
+            frame.notes = races.notes(self.warp_index as u8, self.launch.shape.shared_bytes());
+            frame.written = self.cluster.checks.bits().map_or(std::ptr::null(), <[u64]>::as_ptr);
+        }
         let next = native.enter(entry, frame);
+        if let Some(races) = notes {
+            races.noted(&frame.notes);
+        }
         self.fuel = frame.fuel;
         let (used, flags, corrected) = (before - frame.fuel, frame.flags, frame.corrected);
         let entered = &mut state.entered[next as usize];
@@ -72,7 +91,16 @@ impl<'a> Machine<'a> {
         let op = &launch.code.memory[at as usize];
         let first = LanesOf(self.mask).next().unwrap_or(0) % LANES;
         let address = self.addresses(&op.address)[first];
-        let cache = self.plain_region(op.spec(write), address).map(|(region, host)| {
+        let is_noted = native.variant.accesses == Accesses::Noted;
+        let may_be_noted = |kind: &RegionKind<'_>| match kind {
+            RegionKind::Shared => launch.used_loads.is_all(launch.code.meta[pc as usize].statement),
+            RegionKind::Param => true,
+            RegionKind::Global(all) => !write && !all.is_writable(address) && all.written.is_all(),
+            RegionKind::Local => false,
+        };
+        let region = self.plain_region(op.spec(write), address);
+        let region = region.filter(|(region, _)| !is_noted || may_be_noted(&region.kind));
+        let cache = region.map(|(region, host)| {
             let (start, last) = (region.start, region.bytes - u64::from(op.spec(write).bytes));
             let outward = if write { READ | OUTWARD | PROGRESS } else { READ };
             let (flags, from_shared) = match region.kind {

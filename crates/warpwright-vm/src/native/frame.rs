@@ -1,5 +1,6 @@
 //! What native code reads and writes besides registers and memory.
 
+use crate::check::race::{NEXT_LANE, Notes};
 use crate::decode::Code;
 use crate::machine::{Counts, LANES};
 use crate::num::float::{LARGER, NAN_F32};
@@ -84,7 +85,16 @@ pub(super) struct Frame {
     pub(super) second: u32,
     pub(super) signs: u32,
     pub(super) below: [u32; 5],
+    /// A bit for each byte of 1, 2, 4, 8 and 16.
+    pub(super) ones: [u32; 5],
+    pub(super) first: u32,
     pub(super) ramps: Ramps,
+    /// What the race check notes of accesses, and which bytes of shared memory were written: null where all were.
+    pub(super) notes: Notes,
+    pub(super) written: *const u64,
+    /// The numbers that words have of lanes one behind the other, of which each has 1, 2 or 4 words, less those of the
+    /// first lane.
+    pub(super) threads: [[u32; 4 * LANES]; 3],
     /// Tables for permutations of two vectors: the elements of even and of odd number, and those of the lower or upper
     /// halves by turns; of 32 bits, and of pairs of them.
     pub(super) even: [u32; LANES / 2],
@@ -151,10 +161,15 @@ impl State {
             second: 0x0404_0404,
             signs: 0x0808_0808,
             below: [0, 1, 3, 7, 15],
+            ones: [0x1, 0x3, 0xf, 0xff, 0xffff],
+            first: 1,
             ramps: Ramps {
                 narrow: from_fn(|step| from_fn(|lane| (lane << step) as u32)),
                 wide: from_fn(|step| from_fn(|lane| (lane << step) as u64)),
             },
+            notes: Notes::NONE,
+            written: std::ptr::null(),
+            threads: from_fn(|shift| from_fn(|word| (word >> shift) as u32 * NEXT_LANE)),
             even: from_fn(|at| 2 * at as u32),
             odd: from_fn(|at| 2 * at as u32 + 1),
             low: from_fn(|at| (at / 2 + at % 2 * 16) as u32),

@@ -19,13 +19,23 @@ const WARM: u32 = 1 << 16;
 pub(crate) struct Variant {
     /// For paths of all lanes.
     pub(crate) full: bool,
-    /// With accesses to memory: nothing looks at them.
-    pub(crate) memory: bool,
+    pub(crate) accesses: Accesses,
+}
+
+/// Which accesses to memory are in native code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Accesses {
+    /// None: something looks at each of them, or counts it.
+    None,
+    /// All that nothing looks at.
+    Plain,
+    /// Those that the race check only notes.
+    Noted,
 }
 
 impl Variant {
     fn index(self) -> usize {
-        2 * usize::from(self.full) + usize::from(self.memory)
+        3 * usize::from(self.full) + self.accesses as usize
     }
 }
 
@@ -42,7 +52,7 @@ struct Function {
     /// Instructions of warps that were interpreted.
     heat: AtomicU32,
     /// By variant.
-    versions: [Version; 4],
+    versions: [Version; 6],
 }
 
 #[derive(Debug, Default)]
@@ -149,6 +159,7 @@ impl Entry {
 pub(crate) struct Compiled {
     /// Its first instruction.
     pub(super) first: u32,
+    pub(super) variant: Variant,
     /// By instruction.
     pub(super) entries: Box<[Entry]>,
     /// What must be taken back before the page is freed.
@@ -190,7 +201,7 @@ mod tests {
     use std::sync::Barrier;
     use std::time::{Duration, Instant};
 
-    const VARIANT: Variant = Variant { full: true, memory: false };
+    const VARIANT: Variant = Variant { full: true, accesses: Accesses::None };
 
     /// A module of functions that have no instructions.
     fn module(functions: usize) -> Arc<Code> {

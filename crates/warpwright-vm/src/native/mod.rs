@@ -53,7 +53,7 @@ mod x86;
 #[cfg(target_arch = "x86_64")]
 pub(crate) use debug::add_text;
 pub(crate) use frame::{Cache, State};
-pub(crate) use functions::{Compiled, Functions, Variant};
+pub(crate) use functions::{Accesses, Compiled, Functions, Variant};
 pub(crate) use operation::{
     Arithmetic, Binary, Lane, Logic, Operation, Relation, binary, compare, directed, field, mul_high,
     nearest, not, to_integer, unless, wide,

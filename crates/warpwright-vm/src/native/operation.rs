@@ -4,6 +4,7 @@
 
 use crate::num::convert;
 use crate::num::exact::Direction;
+use warpwright_ptx::ir::Scope;
 use warpwright_ptx::op::atomic::AtomicOp;
 use warpwright_ptx::op::warp::ShuffleMode;
 
@@ -165,8 +166,9 @@ pub(crate) enum Operation {
     /// The access `x` of the code's table.
     Load,
     Store,
-    /// Memory is combined with `a`, and what it held goes to `d`; `b` is the access.
-    Atomic(AtomicOp, Lane),
+    /// Memory is combined with `a`, and what it held goes to `d`; `b` is the access. Where it orders nothing and nobody
+    /// asks what memory held: the scope.
+    Atomic(AtomicOp, Lane, Option<Scope>),
     /// Nothing.
     Nothing,
 }

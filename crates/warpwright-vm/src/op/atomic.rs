@@ -190,7 +190,9 @@ impl Atomic {
             order: Order::WEAK,
         });
         let rows = Rows { d: to_row, a: *a, b, ..Rows::default() };
-        Some((native::Operation::Atomic(op, lane), rows))
+        let orders = self.reads || self.order.acquire || self.order.release;
+        let scope = self.order.strong.filter(|_| !orders);
+        Some((native::Operation::Atomic(op, lane, scope), rows))
     }
 
     pub(super) fn touch(&self) -> Touch {

@@ -9,6 +9,7 @@ mod host;
 mod mapped;
 mod memory;
 mod native;
+mod noted;
 mod order;
 mod shapes;
 mod textures;

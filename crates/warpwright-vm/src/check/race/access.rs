@@ -258,7 +258,7 @@ const HALF: usize = 16;
 
 /// What half of a warp does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Half {
+pub(super) enum Half {
     Same,
     Ascending,
     Other,
@@ -278,18 +278,6 @@ impl Run {
         match self.lanes {
             RunLanes::Same(mask) => (mask.trailing_zeros(), 0),
             RunLanes::Ascending { first, shift } => (first, 1 << shift),
-        }
-    }
-
-    /// Calls `each` with the lanes, and where each accesses memory.
-    pub(super) fn each_lane(&self, mut each: impl FnMut(u32, u64)) {
-        match self.lanes {
-            RunLanes::Same(mask) => lanes(mask).for_each(|lane| each(lane, self.address)),
-            RunLanes::Ascending { first, shift } => {
-                for at in 0..self.bytes >> shift {
-                    each(first + at, self.address + u64::from(at << shift));
-                }
-            }
         }
     }
 
@@ -403,7 +391,7 @@ impl WarpAccess<'_> {
 
     /// What half of the lanes do, all of which take part.
     #[inline(always)]
-    fn half(&self, first: usize) -> Half {
+    pub(super) fn half(&self, first: usize) -> Half {
         let start = self.offsets[first];
         let (mut same, mut ascending) = (0, 0);
         for lane in 0..HALF {

@@ -75,6 +75,7 @@ use access::Piece;
 use check::Check;
 use clock::{Clocks, Seen};
 use deferred::Deferred;
+pub(crate) use deferred::{ASCENDING, ATOMIC, DEVICE, NEXT_LANE, NOTE, Notes, READ, SAME, WRITE, head};
 use entry::lanes;
 use location::{GlobalLocations, Locations, ScalarPlace};
 use shadow::{CHUNK_ROWS, ChunkCache, GlobalRows, SharedRows};
@@ -277,13 +278,15 @@ impl BlockRaces {
         stored: &dyn Stored,
         race: &mut dyn FnMut(Race),
     ) {
-        self.serial = self.serial.wrapping_add(1);
         self.clock = self.clocks.now;
-        let number = (self.serial, worker.chance());
-        if self.deferred.note(access, number) {
+        let quiet = access.kind == AccessKind::Atomic && self.is_quiet(access.warp);
+        if self.deferred.note(access, quiet) {
             return;
         }
         self.settle();
+        self.serial = self.serial.wrapping_add(1);
+        // All of shared memory is kept.
+        let number = (self.serial, 0);
         let mut check = Check::new(self.mode, RaceSpace::Shared, access, &self.clocks, number, stored, race);
         check.shared(&mut self.shared, &mut worker.pieces);
         if let Strength::Strong { scope, release, .. } = access.strength
@@ -313,14 +316,34 @@ impl BlockRaces {
         }
     }
 
+    /// What native code needs to note accesses of a warp to the block's shared memory, which has so many bytes.
+    pub(crate) fn notes(&mut self, warp: u8, bytes: u64) -> Notes {
+        let quiet = self.is_quiet(warp);
+        self.deferred.notes(warp, bytes, quiet)
+    }
+
+    /// Whether relaxed operations of a warp on shared memory order nothing: there was no fence, and nothing was released.
+    fn is_quiet(&self, warp: u8) -> bool {
+        !self.clocks.may_release(warp)
+            && !self.clocks.has_sequential(warp)
+            && self.locations.is_empty()
+            && self.sequential.is_empty()
+    }
+
+    /// Native code has made notes.
+    pub(crate) fn noted(&mut self, notes: &Notes) {
+        self.deferred.noted(notes);
+    }
+
     /// Records accesses to shared memory that have only been noted: what threads know is about to change.
     fn settle(&mut self) {
-        let BlockRaces { mode, clocks, shared, deferred, .. } = self;
+        let BlockRaces { mode, clocks, shared, deferred, serial, .. } = self;
         let mut pieces = Vec::new();
-        deferred.settle(|access, number| {
+        deferred.settle(|access| {
+            *serial = serial.wrapping_add(1);
             // They meet no other ones.
             let mut race = |race| debug_assert!(false, "nobody was there: {race:?}");
-            Check::new(*mode, RaceSpace::Shared, access, clocks, number, &Unknown, &mut race)
+            Check::new(*mode, RaceSpace::Shared, access, clocks, (*serial, 0), &Unknown, &mut race)
                 .shared(shared, &mut pieces);
         });
     }

@@ -67,6 +67,11 @@ impl UsedLoads {
         self.0.is_empty()
     }
 
+    /// Whether all threads may use what a statement loads.
+    pub(crate) fn is_all(&self, statement: u32) -> bool {
+        self.0.get(&statement).is_none_or(|threads| threads.iter().all(|&lanes| lanes == u32::MAX))
+    }
+
     /// The lanes of a warp that may use what a statement loads.
     pub(crate) fn lanes(&self, statement: u32, warp: usize) -> u32 {
         self.0.get(&statement).map_or(u32::MAX, |threads| threads[warp])

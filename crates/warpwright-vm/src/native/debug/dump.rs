@@ -2,7 +2,7 @@
 
 use super::{Function, Piece};
 use crate::decode::Code;
-use crate::native::functions::instructions;
+use crate::native::functions::{Accesses, instructions};
 use iced_x86::{Decoder, DecoderOptions, FastFormatter};
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -28,10 +28,19 @@ pub(super) fn write(function: &Function<'_>, folder: &Path) {
 fn text(function: &Function<'_>) -> String {
     let Function { code, number, bytes, .. } = *function;
     let lanes = if function.variant.full { "all lanes" } else { "some lanes" };
-    let memory = if function.variant.memory { "" } else { ", without accesses to memory" };
+    let accesses = match function.variant.accesses {
+        Accesses::None => ", without accesses to memory",
+        Accesses::Plain => "",
+        Accesses::Noted => ", accesses are noted for the race check",
+    };
     let mut out = String::new();
-    let _ =
-        writeln!(out, "{}: {lanes}{memory}; {} bytes at {:p}", function.name(), bytes.len(), function.start);
+    let _ = writeln!(
+        out,
+        "{}: {lanes}{accesses}; {} bytes at {:p}",
+        function.name(),
+        bytes.len(),
+        function.start
+    );
     let mut formatter = FastFormatter::new();
     formatter.options_mut().set_use_hex_prefix(true);
     formatter.options_mut().set_uppercase_hex(false);

@@ -211,7 +211,7 @@ fn elf(name: &str, start: u64, bytes: u64) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::decode::{Code, FunctionCode};
-    use crate::native::Variant;
+    use crate::native::{Accesses, Variant};
     use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 
     fn code(name: &str) -> Code {
@@ -220,7 +220,7 @@ mod tests {
     }
 
     fn object(code: &Code, bytes: &[u8]) -> Object {
-        let variant = Variant { full: true, memory: true };
+        let variant = Variant { full: true, accesses: Accesses::Plain };
         let (start, marks) = (bytes.as_ptr(), Vec::new());
         Object::new(&Function { code, number: 0, variant, start, bytes, marks })
     }

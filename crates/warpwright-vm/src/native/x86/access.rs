@@ -1,17 +1,20 @@
 //! Loads and stores: by vectors where the lanes of a warp, or of half of one, are one behind the other, by one word where
 //! they are at the same place, else by gathers and scatters. Atomic operations of shared memory go lane by lane.
 
-use super::{Compiler, Frame, ROW32, Result, at};
+use super::note::noted_as;
+use super::{Accesses, Compiler, Frame, ROW32, Result, at};
+use crate::check::race::{READ, WRITE};
 use crate::machine::{Inst, LANES, NONE};
 use crate::memory::{Element, MemoryOp, SpaceKind};
 use crate::native::Lane;
 use crate::native::frame::{CHANGED, Cache, Ramps};
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
+use warpwright_ptx::ir::Scope;
 use warpwright_ptx::op::atomic::AtomicOp;
 
 /// Where the addresses of the lanes are, in 32 bits.
-const HALVES: [AsmRegisterZmm; 2] = [zmm2, zmm3];
+pub(super) const HALVES: [AsmRegisterZmm; 2] = [zmm2, zmm3];
 
 /// What is loaded, strip by strip of each element.
 const LOADED: [AsmRegisterZmm; 8] = [zmm20, zmm21, zmm22, zmm23, zmm24, zmm1, zmm4, zmm6];
@@ -32,6 +35,16 @@ pub(super) fn is_plain(op: &MemoryOp, write: bool) -> bool {
         && space
         && op.bytes * op.elements.len() as u32 <= 16
         && rows(op).count() <= LOADED.len()
+}
+
+/// Whether the race check may only note an access.
+pub(super) fn can_be_noted(op: &MemoryOp, write: bool) -> bool {
+    use SpaceKind::{Const, Generic, Param, Shared};
+    match op.space {
+        Param | Const => !write,
+        Generic | Shared => !op.order.proposes,
+        _ => false,
+    }
 }
 
 /// The row of an element, whether it has 64 bits, and its strips.
@@ -67,6 +80,7 @@ impl Compiler<'_> {
     /// A load or store.
     pub(super) fn access(&mut self, index: usize, inst: &Inst, write: bool) -> Result<()> {
         let op = &self.code.memory[inst.x as usize];
+        let kind = if write { WRITE } else { READ };
         let miss = self.miss(index, inst);
         let (mut general, mut done) = (self.a.create_label(), self.a.create_label());
         let together = self.together(op, write);
@@ -79,6 +93,7 @@ impl Compiler<'_> {
         }
         if let Some(together) = together {
             self.address(inst.x, together, (miss, general))?;
+            self.note((index, op, kind), together == Together::Ascending, miss)?;
             match (together, write) {
                 (Together::Same, _) => self.load_same(op)?,
                 (Together::Ascending, false) => self.load_ascending(op)?,
@@ -90,6 +105,7 @@ impl Compiler<'_> {
         self.a.zero_bytes()?;
         self.addresses(inst.x, miss)?;
         self.a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)?;
+        self.note((index, op, kind), false, miss)?;
         let mut places = rows(op).zip(strips);
         while let Some(((number, row, wide, strip), first)) = places.next() {
             let add = (op.bytes as usize * number) as i32;
@@ -139,6 +155,8 @@ impl Compiler<'_> {
             (8, 1 | 2) => has_wide,
             _ => false,
         };
+        // Bytes of lanes one behind the other may be of one word.
+        let has_form = has_form && (self.variant.accesses != Accesses::Noted || op.bytes >= 4);
         let has_sinks = op.elements.contains(&Element::Sink);
         (is_alike && has_form && !(write && has_sinks)).then_some(Together::Ascending)
     }
@@ -371,9 +389,19 @@ impl Compiler<'_> {
 
     /// An atomic operation on words of memory that the lanes do one after the other. It is left to the interpreter where it
     /// changes nothing: then that does nothing else when it does it again.
-    pub(super) fn atomic(&mut self, index: usize, inst: &Inst, op: AtomicOp, lane: Lane) -> Result<()> {
+    pub(super) fn atomic(
+        &mut self,
+        index: usize,
+        inst: &Inst,
+        (op, lane): (AtomicOp, Lane),
+        scope: Option<Scope>,
+    ) -> Result<()> {
         let miss = self.miss(index, inst);
         self.addresses(inst.b, miss)?;
+        if let Some(kind) = noted_as(scope) {
+            self.note((index, &self.code.memory[inst.b as usize], kind), false, miss)?;
+            self.cache(inst.b, miss)?;
+        }
         self.keep_addresses()?;
         let a = &mut self.a;
         let mut next = a.create_label();
@@ -550,7 +578,7 @@ impl Compiler<'_> {
     }
 
     /// The places of a strip of lanes that are so many bytes from each other.
-    fn ramp(&self, bytes: u32, wide: bool, strip: i32) -> AsmMemoryOperand {
+    pub(super) fn ramp(&self, bytes: u32, wide: bool, strip: i32) -> AsmMemoryOperand {
         let step = bytes.trailing_zeros() as usize;
         let ramp = match wide {
             true => offset_of!(Ramps, wide) + 8 * LANES * step,
@@ -627,7 +655,7 @@ impl Compiler<'_> {
     }
 
     /// `k1` = the lanes of a half, which a gather or scatter takes.
-    fn sixteen(&mut self, half: i32) -> Result<()> {
+    pub(super) fn sixteen(&mut self, half: i32) -> Result<()> {
         match (self.masked, half) {
             (false, _) => self.a.kxnorw(k1, k1, k1),
             (_, 0) => self.a.kmovw(k1, k6),

@@ -30,20 +30,22 @@ mod access;
 mod bits;
 mod float;
 mod held;
+mod note;
 mod operation;
 mod verify;
 
 use super::debug;
 use super::frame::Frame;
-use super::functions::{Access, Compiled, Entry, Variant, instructions};
+use super::functions::{Access, Accesses, Compiled, Entry, Variant, instructions};
 use super::page::Page;
 use super::{Native, Operation};
 use crate::decode::Code;
 use crate::machine::{Counts, Inst, UNGUARDED};
-use access::is_plain;
+use access::{can_be_noted, is_plain};
 use held::{Held, Strip};
 use iced_x86::code_asm::*;
 use iced_x86::{BlockEncoderOptions, IcedError};
+use note::{Noting, noted_as};
 use std::mem::offset_of;
 use std::ops::Range;
 
@@ -69,7 +71,14 @@ pub(super) fn compile(code: &Code, number: u32, variant: Variant) -> Option<Comp
             Operation::Load | Operation::Store | Operation::Atomic(..) => {
                 let access = access_of(&code.insts[pc as usize], operation);
                 let is_plain = |Access { op, write }| is_plain(&code.memory[op as usize], write);
-                variant.memory && access.is_some_and(is_plain)
+                // Whether anything looks at parameters, constants or shared memory is known when they are accessed.
+                let is_noted = |Access { op, write }| can_be_noted(&code.memory[op as usize], write);
+                match (variant.accesses, operation) {
+                    (Accesses::None, _) => false,
+                    (Accesses::Noted, Operation::Atomic(_, _, scope)) => noted_as(scope).is_some(),
+                    (Accesses::Plain, _) => access.is_some_and(is_plain),
+                    (Accesses::Noted, _) => access.is_some_and(is_plain) && access.is_some_and(is_noted),
+                }
             }
             // Lanes that are not there are the interpreter's.
             Operation::Shuffle(_) => variant.full && code.insts[pc as usize].guard == UNGUARDED,
@@ -124,6 +133,8 @@ struct Compiler<'a> {
     /// The instruction has some lanes only, which are in `k6` and `k7`.
     masked: bool,
     held: Held,
+    /// The code that notes accesses, by what they have in common.
+    notes: Vec<(Noting, CodeLabel)>,
     /// Where instructions begin, in assembled ones; behind the last one, the exits.
     marks: Vec<(usize, u32)>,
 }
@@ -169,6 +180,7 @@ impl<'a> Compiler<'a> {
             leave,
             masked: false,
             held: Held::default(),
+            notes: Vec::new(),
             marks: Vec::new(),
         })
     }
@@ -345,7 +357,7 @@ impl<'a> Compiler<'a> {
                 }
             }
         }
-        Ok(())
+        self.noting()
     }
 
     /// Counts the lanes of `ecx` in the place of those of the path, or takes that back.
@@ -388,7 +400,8 @@ impl<'a> Compiler<'a> {
         if cfg!(debug_assertions) {
             self.verify(&assembled.inner.code_buffer, &entries);
         }
-        Ok(Some(Compiled { first: self.first, entries: entries.into(), _known: known, page }))
+        let (first, variant, entries) = (self.first, self.variant, entries.into());
+        Ok(Some(Compiled { first, variant, entries, _known: known, page }))
     }
 
     /// `ecx` = the lanes of the path for which a guard holds: equal, if that is all of them.

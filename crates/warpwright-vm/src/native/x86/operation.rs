@@ -170,7 +170,7 @@ impl Compiler<'_> {
             }
             Operation::Load => self.access(index, inst, false),
             Operation::Store => self.access(index, inst, true),
-            Operation::Atomic(op, lane) => self.atomic(index, inst, op, lane),
+            Operation::Atomic(op, lane, scope) => self.atomic(index, inst, (op, lane), scope),
             Operation::Nothing => Ok(()),
             // It ends a segment.
             Operation::Branch => Ok(()),
