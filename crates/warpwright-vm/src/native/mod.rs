@@ -28,8 +28,8 @@
 //!
 //! **A cache of a region for each access** ([`frame::Cache`]) says where an access may go without asking: between two
 //! addresses. It is filled when the interpreter executes the access, and holds for the launch. Whole warps whose lanes are one behind the other
-//! load and store by vectors. Where checks look at accesses,
-//! traffic is counted, or a cluster has several blocks, accesses are the interpreter's.
+//! load and store by vectors. Where traffic is counted, or a cluster has several blocks, accesses are the interpreter's. Where
+//! checks look at accesses, too, but for those that the race check only [notes](crate::check::race).
 //!
 //! Numbers are computed by the mode of the host thread, which is that of Rust's code wherever a launch is executed
 //! ([`with_default_floats`](crate::simd)): to the nearest, with subnormal ones, and nothing traps.

@@ -53,8 +53,13 @@ impl<'a, 'b> Check<'a, 'b> {
         }
     }
 
-    /// The access is to global memory.
-    pub(super) fn global(&mut self, rows: &GlobalRows, chunks: &mut ChunkCache, pieces: &mut Vec<Piece>) {
+    /// The access is to global memory. Returns whether all of it is in pieces.
+    pub(super) fn global(
+        &mut self,
+        rows: &GlobalRows,
+        chunks: &mut ChunkCache,
+        pieces: &mut Vec<Piece>,
+    ) -> bool {
         let access = self.access;
         let mut left = access.mask;
         if access.is_scattered() {
@@ -82,6 +87,7 @@ impl<'a, 'b> Check<'a, 'b> {
                 }
             });
         }
+        left == access.mask
     }
 
     /// A lane of a scattered access: whether nothing more has to be done about it.

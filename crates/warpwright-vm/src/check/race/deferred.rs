@@ -143,6 +143,7 @@ impl Deferred {
     }
 
     /// Makes room for notes of so many bytes of shared memory.
+    #[inline]
     fn reserve(&mut self, bytes: usize) {
         if self.notes.is_empty() {
             self.notes.resize(MAX_NOTES, 0);
@@ -176,7 +177,16 @@ impl Deferred {
         if !self.is_open || self.used + LONGEST_NOTE > MAX_NOTES {
             return false;
         }
-        let last = lanes(access.mask).map(|lane| access.address(lane)).max().unwrap_or(0);
+        let last = self.level.run(
+            #[inline(always)]
+            || {
+                let mut last = 0;
+                for (lane, &offset) in access.offsets.iter().enumerate() {
+                    last = last.max(u64::from(access.mask >> lane & 1) * offset);
+                }
+                last
+            },
+        );
         self.reserve(last as usize + access.bytes as usize);
         let write = kind != READ;
         let is_atomic = kind & ATOMIC != 0;

@@ -205,15 +205,17 @@ impl LaunchRaces {
 #[derive(Debug)]
 pub struct WorkerRaces {
     chunks: ChunkCache,
-    /// The access under way.
+    /// The access under way, or part of it.
     pieces: Vec<Piece>,
+    /// All of it is there.
+    are_whole: bool,
     /// A stream of numbers without meaning.
     chance: u32,
 }
 
 impl Default for WorkerRaces {
     fn default() -> Self {
-        WorkerRaces { chunks: ChunkCache::new(), pieces: Vec::new(), chance: 0x9e37_79b9 }
+        WorkerRaces { chunks: ChunkCache::new(), pieces: Vec::new(), are_whole: false, chance: 0x9e37_79b9 }
     }
 }
 
@@ -364,7 +366,7 @@ impl BlockRaces {
         self.clock = self.clocks.now;
         let number = (self.serial, worker.chance());
         let mut check = Check::new(self.mode, RaceSpace::Global, access, &self.clocks, number, stored, race);
-        check.global(&launch.rows, &mut worker.chunks, &mut worker.pieces);
+        worker.are_whole = check.global(&launch.rows, &mut worker.chunks, &mut worker.pieces);
         if let Strength::Strong { scope, release, .. } = access.strength
             && access.kind.is_write()
         {
@@ -391,7 +393,8 @@ impl BlockRaces {
         }
     }
 
-    /// Records a non-coherent read of global memory, or a write, before it is performed. Calls `found` with each
+    /// Records a non-coherent read of global memory, or a write, which is the access that was recorded last, before it is
+    /// performed. Calls `found` with each
     /// access that must not occur in the same launch, whatever orders the two. A `texture` may read what the launch
     /// writes later.
     pub fn non_coherent(
@@ -404,7 +407,11 @@ impl BlockRaces {
     ) {
         let entry = check::entry(access, &self.clocks, self.clock, self.serial);
         let memory = (&launch.rows, &mut worker.chunks);
-        non_coherent::access(access, (&entry, !texture), memory, &mut worker.pieces, found);
+        if !worker.are_whole {
+            worker.pieces.clear();
+            access.runs(|run| run.pieces(|piece| worker.pieces.push(piece)));
+        }
+        non_coherent::access(&worker.pieces, (&entry, !texture), memory, found);
     }
 
     /// All live threads of the block have met at a barrier, and none has only arrived.

@@ -7,7 +7,7 @@
 use super::check::site;
 use super::entry::{Bytes, Entry, ROW_BYTES};
 use super::shadow::{CHUNK_ROWS, ChunkCache, GlobalRows};
-use super::{Piece, Race, RaceSpace, WarpAccess};
+use super::{Piece, Race, RaceSpace};
 
 /// What a row keeps.
 #[derive(Debug, Default)]
@@ -16,11 +16,12 @@ pub(super) struct Marks {
     writes: Side,
 }
 
-/// The first accesses of their kind; no byte has two.
+/// The first accesses of their kind, one of them in place; no byte has two.
 #[derive(Debug, Default)]
 struct Side {
     bytes: Bytes,
-    entries: Vec<Entry>,
+    first: Entry,
+    rest: Vec<Entry>,
 }
 
 impl Side {
@@ -31,16 +32,25 @@ impl Side {
             self.bytes = self.bytes.or(bytes);
             let mut entry = *new;
             entry.bytes = bytes;
-            self.entries.push(entry);
+            match self.first.bytes.is_empty() {
+                true => self.first = entry,
+                false => self.rest.push(entry),
+            }
         }
+    }
+
+    /// One of those that access some of these bytes.
+    fn find(&self, bytes: Bytes) -> Option<&Entry> {
+        std::iter::once(&self.first).chain(&self.rest).find(|entry| !entry.bytes.and(bytes).is_empty())
     }
 
     fn forget(&mut self, bytes: Bytes) {
         self.bytes = self.bytes.without(bytes);
-        for entry in &mut self.entries {
+        self.first.bytes = self.first.bytes.without(bytes);
+        self.rest.retain_mut(|entry| {
             entry.bytes = entry.bytes.without(bytes);
-        }
-        self.entries.retain(|entry| !entry.bytes.is_empty());
+            !entry.bytes.is_empty()
+        });
     }
 }
 
@@ -55,8 +65,7 @@ impl Marks {
         if keeps {
             own.keep(new);
         }
-        let meets = |entry: &&Entry| !entry.bytes.and(new.bytes).is_empty();
-        let old = other.entries.iter().find(meets)?;
+        let old = other.find(new.bytes)?;
         Some((*old, old.bytes.and(new.bytes).bits().trailing_zeros()))
     }
 
@@ -66,17 +75,14 @@ impl Marks {
     }
 }
 
-/// A non-coherent read of global memory, or a write: calls `found` with the conflicting accesses, once for each
+/// A non-coherent read of global memory, or a write, in pieces: calls `found` with the conflicting accesses, once for each
 /// instruction.
 pub(super) fn access(
-    access: &WarpAccess<'_>,
+    pieces: &[Piece],
     (entry, keeps): (&Entry, bool),
     (rows, chunks): (&GlobalRows, &mut ChunkCache),
-    pieces: &mut Vec<Piece>,
     found: &mut dyn FnMut(Race),
 ) {
-    pieces.clear();
-    access.runs(|run| run.pieces(|piece| pieces.push(piece)));
     let mut told: Vec<u32> = Vec::new();
     for pieces in pieces.chunk_by(|a, b| a.row / CHUNK_ROWS == b.row / CHUNK_ROWS) {
         chunks.with_rows(rows, pieces[0].row / CHUNK_ROWS, |rows| {
