@@ -1,5 +1,5 @@
 //! Any text that the verifier accepts: its kernels, launched with wild arguments and a small budget, come
-//! to an end, and the host is as it was.
+//! to an end, and the host is as it was. They do the same compiled as interpreted.
 //!
 //! Most mutants are made of whole instructions and operands, for few others pass the verifier.
 #![no_main]

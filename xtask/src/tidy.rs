@@ -14,7 +14,7 @@ const MAX_LINES: usize = 700;
 /// Where `unsafe` may stand: in the crates that talk to a driver or to another language, in the file that enters code
 /// compiled for features of the processor, where code is compiled and entered, in the one that maps model files, in the command that launches PTX of any
 /// origin on a device, in the files with promises that kernels stay within their arguments, and in tests and benches
-/// that launch PTX unchecked, make such a promise, or count allocations.
+/// that launch PTX unchecked, make such a promise, count allocations, or take rights from a process.
 const UNSAFE_PLACES: &[&str] = &[
     "crates/warpwright-runtime/",
     "crates/warpwright-ffi/",
@@ -37,6 +37,7 @@ const UNSAFE_PLACES: &[&str] = &[
     "crates/warpwright-graph/tests/",
     "crates/warpwright-graph/benches/",
     "crates/warpwright/src/cli/run/cuda.rs",
+    "crates/warpwright/tests/executable_memory.rs",
 ];
 
 /// Which of our crates a crate may depend on.

@@ -110,7 +110,8 @@ impl Loaded {
                 LoadError::new(Origin::Unknown, message)
             })?;
         }
-        let code = decode(&symbols, info)?;
+        let mut code = decode(&symbols, info)?;
+        crate::native::add_text(&mut code, module);
         let functions = module
             .functions()
             .enumerate()

@@ -327,3 +327,81 @@ macro_rules! map_lanes {
     };
 }
 pub(crate) use map_lanes;
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::{DEFAULT_MODE, mode, set_mode};
+    use crate::{Arg, Device, DeviceConfig, LaunchConfig, Native, Options};
+    use warpwright_ptx::{parse, verify};
+
+    /// The bits of sums, products and conversions of each of the numbers, where the host thread has this mode, and what it
+    /// has then.
+    fn results(asked: u32, native: Native) -> (Vec<u32>, u32) {
+        let forms = [
+            "add.rn.f32 %r2, %r1, 0f33800001;",
+            "add.rm.f32 %r2, %r1, 0f33800001;",
+            "mul.rn.f32 %r2, %r1, 0f3f400000;",
+            "mul.ftz.f32 %r2, %r1, 0f3f400000;",
+            "fma.rn.f32 %r2, %r1, 0f3eaaaaab, %r1;",
+            "max.f32 %r2, %r1, 0f00000001;",
+            "cvt.rn.f32.u32 %r2, %r1;",
+            "cvt.rni.s32.f32 %r2, %r1;",
+            "cvt.rn.f16.f32 %h1, %r1; cvt.u32.u16 %r2, %h1;",
+            "cvt.u16.u32 %h1, %r1; mov.b32 {%h1, %h2}, %r1; cvt.f32.f16 %r2, %h1;",
+            "setp.gt.f32 %p1, %r1, 0f00000000; selp.b32 %r2, 1, 0, %p1;",
+        ];
+        let stored = |(at, form)| format!("{form}\nst.global.b32 [%rd1+{}], %r2;\n", 128 * at);
+        let body: String = forms.into_iter().enumerate().map(stored).collect();
+        let text = format!(
+            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 out)\n{{\n\
+             .reg .pred %p<2>;\n.reg .b16 %h<3>;\n.reg .b32 %r<4>;\n.reg .b64 %rd<3>;\n\
+             ld.param.u64 %rd1, [out];\nmov.u32 %r3, %tid.x;\nmul.wide.u32 %rd2, %r3, 4;\n\
+             add.u64 %rd1, %rd1, %rd2;\n// Small numbers, large ones, and halves.\n\
+             mul.lo.u32 %r1, %r3, 0x085cdefb;\nand.b32 %r2, %r3, 3;\nsetp.eq.u32 %p1, %r2, 0;\n\
+             @%p1 shr.u32 %r1, %r1, 9;\nsetp.eq.u32 %p1, %r2, 1;\n@%p1 cvt.rn.f32.u32 %r1, %r3;\n\
+             @%p1 add.f32 %r1, %r1, 0f3f000000;\n{body}ret;\n}}\n"
+        );
+        let module = parse(&text).expect("it is PTX");
+        let info = verify(&module).expect("the verifier accepts it");
+        let mut config = DeviceConfig::default();
+        (config.workers, config.native) = (1, native);
+        let old = mode();
+        // Threads that are started have it, too.
+        set_mode(asked);
+        let device = Device::new(config).expect("a device");
+        let module = device.load(&module, &info).expect("it is loaded");
+        let out = device.alloc_zeros::<u32>(32 * forms.len()).expect("memory");
+        let launch =
+            device.launch(&module, "k", &LaunchConfig::new(1, 32), &[Arg::buffer(&out)], &Options::default());
+        let report = launch.expect("it is launched").wait();
+        let left = mode();
+        set_mode(old);
+        assert!(report.is_clean(), "{report:?}");
+        (out.read(), left)
+    }
+
+    /// Whatever the host has told its processor, which it has again afterwards; interpreted and compiled.
+    #[test]
+    fn numbers_do_not_depend_on_the_state_of_the_host_thread() {
+        const FLAGS: u32 = 0x3f;
+        let (expected, _) = results(DEFAULT_MODE, Native::Off);
+        for (what, mode) in [
+            ("the default", DEFAULT_MODE),
+            ("flags that are set", DEFAULT_MODE | FLAGS),
+            ("results are flushed", DEFAULT_MODE | 1 << 15),
+            ("operands are flushed", DEFAULT_MODE | 1 << 6),
+            ("rounded down", DEFAULT_MODE | 1 << 13),
+            ("rounded up", DEFAULT_MODE | 2 << 13),
+            ("rounded towards zero", DEFAULT_MODE | 3 << 13),
+            ("inexact results trap", DEFAULT_MODE & !(1 << 12)),
+        ] {
+            for native in [Native::Off, Native::Always] {
+                let (bits, left) = results(mode, native);
+                for (at, (expected, bits)) in expected.iter().zip(&bits).enumerate() {
+                    assert_eq!(expected, bits, "{what}, {native:?}: form {}, lane {}", at / 32, at % 32);
+                }
+                assert_eq!(left & !FLAGS, mode & !FLAGS, "{what}, {native:?}");
+            }
+        }
+    }
+}

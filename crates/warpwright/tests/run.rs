@@ -622,15 +622,19 @@ fn a_profile_shows_the_conflicts_of_a_transpose() {
     assert_eq!(counters["barriers"], json!({"waits": 31, "instructions": 0}));
 }
 
-/// Linux's `perf` names what is at an address by lines of the first one, the length and a name.
+/// Linux's `perf` names what is at an address by lines of the first one, the length and a name. Texts have each
+/// instruction of PTX, and behind it offsets and the processor's instructions.
 #[test]
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-fn a_map_says_where_native_code_is() {
+fn native_code_can_be_looked_at() {
     use std::process::{Command, Stdio};
+    let bench = Bench::new("native_debug");
+    let wanted = format!("perf,gdb,dump={}", bench.path("texts"));
     let mut child = Command::new(env!("CARGO_BIN_EXE_warpwright"))
         .args(["run", &kernel("axpy.ptx"), "--grid", "1", "--block", "32", "zeros:f32:64", "zeros:f32:64"])
         .args(["f32:2", "u32:64"])
-        .envs([("WARPWRIGHT_PERF_MAP", "1"), ("WARPWRIGHT_NATIVE", "always"), ("WARPWRIGHT_TUNING", "off")])
+        .envs([("WARPWRIGHT_NATIVE_DEBUG", &*wanted), ("WARPWRIGHT_NATIVE", "always")])
+        .env("WARPWRIGHT_TUNING", "off")
         .stdout(Stdio::null())
         .spawn()
         .expect("the program starts");
@@ -655,4 +659,25 @@ fn a_map_says_where_native_code_is() {
     assert!(places.len() > 10, "{map}");
     assert!(places.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{map}");
     assert!(places.windows(2).filter(|pair| pair[0].0 + pair[0].1 != pair[1].0).count() < 4, "{map}");
+
+    let text = fs::read_to_string(bench.path("texts/000-axpy.txt")).expect("there is a text");
+    let (mut ptx, mut next) = (Vec::new(), 0..1);
+    for line in text.lines().skip(1).filter(|line| !line.is_empty()) {
+        if let Some((_, statement)) = line.split_once("  ").filter(|_| !line.starts_with(' ')) {
+            ptx.push(statement.to_string());
+        }
+        let offset = line.split_whitespace().next().and_then(|word| u64::from_str_radix(word, 16).ok());
+        if let Some(offset) = offset.filter(|_| line.starts_with(' ')) {
+            assert!(next.contains(&offset), "{offset:x} is not behind the instruction before: {text}");
+            // An instruction of the processor has fifteen bytes at most.
+            next = offset + 1..offset + 16;
+        }
+    }
+    // A statement may be several decoded instructions.
+    ptx.dedup();
+    let source = fs::read_to_string(kernel("axpy.ptx")).expect("it is there");
+    let statements = source.lines().filter(|line| line.starts_with("    ") && line.ends_with(';'));
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected: Vec<_> = statements.map(words).filter(|line| !line.starts_with('.')).collect();
+    assert_eq!(ptx, expected, "{text}");
 }

@@ -9,7 +9,7 @@ use crate::types::{CUcontext, CUdevice, CUuuid, Result, Status};
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex, OnceLock};
 use warpwright_ptx::ir::Arch;
-use warpwright_vm::DeviceConfig;
+use warpwright_vm::{DeviceConfig, Native};
 
 /// The highest priority of a stream; the lowest is 0.
 pub(crate) const GREATEST_PRIORITY: c_int = -5;
@@ -90,6 +90,11 @@ impl Device {
         let mut starts = false;
         let engine = self.engine.get_or_init(|| {
             starts = true;
+            if self.config.native != Native::Off
+                && let Some(why) = Native::unavailable()
+            {
+                log::note(&format_args!("kernels are interpreted: {why}"));
+            }
             let vm = warpwright_vm::Device::new(self.config.clone()).map_err(|error| {
                 log::note(&error);
                 Status::OPERATING_SYSTEM

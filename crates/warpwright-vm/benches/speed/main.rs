@@ -30,6 +30,9 @@ fn main() {
     if !some.is_empty() {
         kernels(&some);
     }
+    if wants("compile") {
+        kernels::ALL.iter().for_each(compile);
+    }
     if wants("products") {
         products();
     }
@@ -126,6 +129,37 @@ fn line(name: &str, [plain, native, checked, native_checked, two]: [f64; 5]) {
         checked / plain * 100.0,
         native_checked / checked,
         two / plain
+    );
+}
+
+/// What native code of a kernel takes to be made: the first launch takes longer than the second by that, if neither
+/// executes more than an instruction.
+fn compile(kernel: &Kernel) {
+    let text = kernel.text();
+    let module = parse(&text).expect("the kernel is PTX");
+    let function = module.functions().find(|function| &*function.name == kernel.entry).expect("it is there");
+    let count = function.instructions().count();
+    let options = Options { max_instructions: 1, ..Options::default() };
+    let mut config = DeviceConfig::default();
+    (config.workers, config.native) = (1, Native::Always);
+    let device = Device::new(config).expect("a device");
+    let (_buffers, args, config) = kernel.set_up(&device, Size::Partial);
+    let config = LaunchConfig { grid_dim: (1, 1, 1), ..config };
+    let mut best = [Duration::MAX; 2];
+    for _ in 0..20 {
+        let module = load(&device, &text);
+        for best in &mut best {
+            let begin = Instant::now();
+            let launch = device.launch(&module, kernel.entry, &config, &args, &options);
+            launch.expect("the kernel is launched").wait();
+            *best = begin.elapsed().min(*best);
+        }
+    }
+    let time = best[0].saturating_sub(best[1]).as_secs_f64() * 1e3;
+    println!(
+        "{:46} {count:4} instructions, compiled in {time:.2} ms: {:.2} ms for 100",
+        kernel.name,
+        time * 100.0 / count as f64
     );
 }
 

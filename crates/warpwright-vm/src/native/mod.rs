@@ -13,9 +13,11 @@
 //!   operation.rs   what the compiler knows of an instruction; said beside its handler
 //!   frame.rs       what native code reads and writes besides registers and memory
 //!   functions.rs   the compiled functions of a module, and when they are compiled
-//!   x86/           the compiler: segments, rows in registers; avx512/ and avx2/: what each operation becomes, accesses
+//!   background.rs  the thread that does so while they are interpreted
+//!   x86/           the compiler: segments, rows in registers, what must be so of all that; avx512/ and avx2/: what each
+//!                  operation becomes, accesses
 //!   page.rs        memory that holds code
-//!   map.rs         where it is, for a profiler
+//!   debug/         what people see of it: names for a profiler and a debugger, and text beside the PTX
 //! ```
 //!
 //! **A path runs in native code with all its lanes**, so its mask is a constant there; a version for whole warps has no
@@ -28,22 +30,28 @@
 //! addresses. It is filled when the interpreter executes the access, and holds for the launch. Whole warps whose lanes are one behind the other
 //! load and store by vectors. Where traffic is counted, or a cluster has several blocks, accesses are the interpreter's. Where
 //! checks look at accesses, too, but for those that the race check only [notes](crate::check::race).
+//!
+//! Numbers are computed by the mode of the host thread, which is that of Rust's code wherever a launch is executed
+//! ([`with_default_floats`](crate::simd)): to the nearest, with subnormal ones, and nothing traps.
 #![cfg_attr(
     not(target_arch = "x86_64"),
     allow(dead_code, reason = "nothing is compiled for other processors")
 )]
 
+mod background;
+#[cfg(target_arch = "x86_64")]
+mod debug;
 mod enter;
 mod frame;
 mod functions;
-#[cfg(target_arch = "x86_64")]
-mod map;
 mod operation;
 #[cfg(target_arch = "x86_64")]
 mod page;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+#[cfg(target_arch = "x86_64")]
+pub(crate) use debug::add_text;
 pub(crate) use frame::{Cache, State};
 pub(crate) use functions::{Accesses, Compiled, Functions, Variant};
 pub(crate) use operation::{
@@ -62,7 +70,7 @@ pub enum Native {
     /// They are interpreted.
     #[default]
     Off,
-    /// A function is compiled once it has run for some time.
+    /// A function is compiled once it has run for some time, by another thread, which it does not wait for.
     Auto,
     /// A function is compiled before its first instruction.
     Always,
@@ -81,7 +89,30 @@ impl Native {
             Err(_) => Native::Off,
         })
     }
+
+    /// Why kernels are interpreted in this process whatever is asked for, if they are: the processor has no AVX2, or the
+    /// process may not have memory that it writes and then executes.
+    pub fn unavailable() -> Option<&'static str> {
+        static WHY: OnceLock<Option<&str>> = OnceLock::new();
+        *WHY.get_or_init(why_unavailable)
+    }
 }
+
+#[cfg(target_arch = "x86_64")]
+fn why_unavailable() -> Option<&'static str> {
+    if !crate::simd::Level::detect().has_avx2() {
+        return Some("this processor has no AVX2");
+    }
+    page::Page::new(&[]).is_none().then_some("this process may not have executable memory")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn why_unavailable() -> Option<&'static str> {
+    Some("native code is for x86-64 processors")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn add_text(_: &mut crate::decode::Code, _: &warpwright_ptx::ir::Module) {}
 
 /// The error for a text that does not say whether kernels are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

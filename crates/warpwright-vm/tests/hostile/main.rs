@@ -1,6 +1,6 @@
 //! Nothing that a module or an argument list contains can crash, hang or exhaust the host: the corpus
 //! with lines and words exchanged, launched with wild arguments and a small budget, and tables of what an
-//! attacker would try. The fuzz target `run` does the first without an end.
+//! attacker would try. The fuzz target `run` does the first without an end. What the mutants do is the same compiled.
 //!
 //! `WARPWRIGHT_HOSTILE=50000` runs that many mutants.
 

@@ -247,6 +247,47 @@ fn budgets_end_at_the_same_instruction() {
     }
 }
 
+/// A function that gets warm is compiled while it is interpreted: what it does, and how often, does not depend on when.
+#[test]
+fn functions_that_are_compiled_meanwhile_do_the_same() {
+    let text = kernel(
+        "    mov.u32 %r1, %tid.x;
+        mov.u32 %r2, %ctaid.x;
+        mad.lo.u32 %r1, %r2, 64, %r1;
+        mov.u32 %r3, 0;
+        again:
+        mad.lo.u32 %r1, %r1, 1664525, 1013904223;
+        setp.lt.s32 %p1, %r1, 0;
+        @%p1 xor.b32 %r1, %r1, 12345;
+        add.u32 %r3, %r3, 1;
+        setp.lt.u32 %p2, %r3, 400;
+        @%p2 bra again;
+        red.global.add.u32 [%rd1], %r1;
+        ret;",
+    );
+    for schedule in [Schedule::Parallel, Schedule::Seeded(3)] {
+        let options = Options { schedule, ..Options::default() };
+        let [interpreted, compiled] = [Native::Off, Native::Auto].map(|native| {
+            let mut config = DeviceConfig::default();
+            (config.workers, config.native) = (2, native);
+            let device = Device::new(config).unwrap();
+            let word = device.clone_htod(&[0u32]).unwrap();
+            let module = load(&device, &text);
+            let args = [Arg::buffer(&word)];
+            // The first launch warms it, and later ones meet what was compiled.
+            [(); 4].map(|()| {
+                let launch = device.launch(&module, "k", &LaunchConfig::new(24, 64), &args, &options);
+                let report = launch.unwrap().wait();
+                assert!(report.is_clean(), "{report}");
+                let counters = report.counters;
+                let counts = (counters.instructions, counters.warp_instructions, counters.longest_warp);
+                (word.read()[0], counts, counters.by_opcode)
+            })
+        });
+        assert_eq!(interpreted, compiled, "{schedule:?}");
+    }
+}
+
 /// Every form of arithmetic, for numbers at which roundings, flushes and limits differ.
 #[test]
 fn arithmetic_is_that_of_the_interpreter() {

@@ -24,12 +24,13 @@ mod access;
 mod avx2;
 mod avx512;
 mod held;
+mod verify;
 
+use super::debug;
 use super::frame::Frame;
-use super::functions::{Access, Accesses, Compiled, Entry, Variant};
-use super::map;
+use super::functions::{Access, Accesses, Compiled, Entry, Variant, instructions};
 use super::page::Page;
-use super::{Logic, Operation};
+use super::{Logic, Native, Operation};
 use crate::decode::Code;
 use crate::machine::{Counts, Inst, NONE, UNGUARDED};
 use crate::memory::MemoryOp;
@@ -72,6 +73,9 @@ trait Vectors: Sized {
 
     /// Stores the result.
     fn store(a: &mut CodeAssembler, to: AsmMemoryOperand) -> Result<()>;
+
+    /// Sets the carry if a register is equal to what is in memory.
+    fn compare(a: &mut CodeAssembler, register: Self::Register, with: AsmMemoryOperand) -> Result<()>;
 
     /// Copies the result.
     fn copy(a: &mut CodeAssembler, into: Self::Register) -> Result<()>;
@@ -120,6 +124,9 @@ trait Vectors: Sized {
 
 /// Compiles a function; `None` if this processor or process cannot have it, or if there is nothing to compile.
 pub(super) fn compile(code: &Code, number: u32, variant: Variant) -> Option<Compiled> {
+    if Native::unavailable().is_some() {
+        return None;
+    }
     match Level::detect() {
         level if level.has_avx512() => compile_for::<Avx512>(code, number, variant),
         level if level.has_avx2() => {
@@ -132,8 +139,7 @@ pub(super) fn compile(code: &Code, number: u32, variant: Variant) -> Option<Comp
 }
 
 fn compile_for<V: Vectors>(code: &Code, number: u32, variant: Variant) -> Option<Compiled> {
-    let first = code.functions[number as usize].entry;
-    let end = code.functions.get(number as usize + 1).map_or(code.insts.len() as u32, |next| next.entry);
+    let Range { start: first, end } = instructions(code, number);
     let mut operations = vec![None; (end - first) as usize];
     let from = code.operations.partition_point(|&(pc, _)| pc < first);
     for &(pc, operation) in code.operations[from..].iter().take_while(|&&(pc, _)| pc < end) {
@@ -307,6 +313,9 @@ impl<'a, V: Vectors> Compiler<'a, V> {
             }
             self.marks.push((self.a.instructions().len(), self.first + index as u32));
             self.place(index)?;
+            if cfg!(debug_assertions) && self.needs[index] == 1 {
+                self.verify_held()?;
+            }
             self.instruction(index, operation)?;
             if self.needs[index] == 1 {
                 let next = self.target(index + 1);
@@ -447,12 +456,16 @@ impl<'a, V: Vectors> Compiler<'a, V> {
     fn finish(mut self, number: u32) -> Result<Option<Compiled>> {
         let assembled = self.a.assemble_options(0, BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS)?;
         let Some(page) = Page::new(&assembled.inner.code_buffer) else { return Ok(None) };
-        if map::is_wanted() {
-            let offsets = &assembled.inner.new_instruction_offsets;
-            let begins = |&(at, pc): &(usize, u32)| (offsets.get(at).copied().unwrap_or(0) as usize, pc);
-            let marks: Vec<_> = self.marks.iter().map(begins).collect();
-            map::note(self.code, number, page.start(), assembled.inner.code_buffer.len(), &marks);
-        }
+        let offsets = &assembled.inner.new_instruction_offsets;
+        let begins = |&(at, pc): &(usize, u32)| (offsets.get(at).copied().unwrap_or(0) as usize, pc);
+        let known = debug::show(&debug::Function {
+            code: self.code,
+            number,
+            variant: self.variant,
+            start: page.start(),
+            bytes: &assembled.inner.code_buffer,
+            marks: self.marks.iter().map(begins).collect(),
+        });
         let mut entries = Vec::with_capacity(self.operations.len());
         for (index, operation) in self.operations.iter().enumerate() {
             let access = operation.and_then(|operation| access_of(self.inst(index), operation));
@@ -463,7 +476,11 @@ impl<'a, V: Vectors> Compiler<'a, V> {
                 None => Entry { access, ..Entry::NONE },
             });
         }
-        Ok(Some(Compiled { first: self.first, variant: self.variant, entries: entries.into(), page }))
+        if cfg!(debug_assertions) {
+            self.verify(&assembled.inner.code_buffer, &entries);
+        }
+        let (first, variant, entries) = (self.first, self.variant, entries.into());
+        Ok(Some(Compiled { first, variant, entries, _known: known, page }))
     }
 
     /// `ecx` = the lanes of the path for which a guard holds: equal, if that is all of them.

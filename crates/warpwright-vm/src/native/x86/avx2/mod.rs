@@ -56,6 +56,14 @@ impl Vectors for Avx2 {
         a.vmovdqu(ymmword_ptr(to), ymm0)
     }
 
+    fn compare(a: &mut CodeAssembler, register: AsmRegisterYmm, with: AsmMemoryOperand) -> Result<()> {
+        a.vpxor(ymm1, register, ymmword_ptr(with))?;
+        a.vptest(ymm1, ymm1)?;
+        // Zero is another flag.
+        a.sete(al)?;
+        a.bt(eax, 0)
+    }
+
     fn copy(a: &mut CodeAssembler, into: AsmRegisterYmm) -> Result<()> {
         a.vmovdqa(into, ymm0)
     }

@@ -49,6 +49,11 @@ impl Vectors for Avx512 {
         a.vmovdqu64(zmmword_ptr(to), zmm0)
     }
 
+    fn compare(a: &mut CodeAssembler, register: AsmRegisterZmm, with: AsmMemoryOperand) -> Result<()> {
+        a.vpcmpeqd(k1, register, zmmword_ptr(with))?;
+        a.kortestw(k1, k1)
+    }
+
     fn copy(a: &mut CodeAssembler, into: AsmRegisterZmm) -> Result<()> {
         a.vmovdqa64(into, zmm0)
     }
