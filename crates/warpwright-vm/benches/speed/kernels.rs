@@ -31,6 +31,19 @@ impl Kernel {
     }
 }
 
+/// What one reads and writes once.
+pub(crate) const SAXPY: Kernel = Kernel {
+    name: "saxpy",
+    entry: "_Z4axpyIfEvT_PKS0_PS0_m",
+    file: "saxpy.nvcc.sm_90",
+    set_up: |device, scale| {
+        let n = scale << 18;
+        let (x, y) = (floats(device, n), floats(device, n));
+        let args = vec![Arg::F32(0.5), Arg::buffer(&x), Arg::buffer(&y), Arg::U64(n.into())];
+        (vec![x, y], args, LaunchConfig::new(1024, 256))
+    },
+};
+
 pub(crate) const ALL: &[Kernel] = &[
     Kernel {
         name: "matrix product, f32, tiles of 16 x 16",
