@@ -1,8 +1,8 @@
 //! Compiles hot loops for several levels of vector instructions, and chooses one at run time.
 //!
 //! You write a lane operation once, as an expression over one lane. [`lane_op!`] wraps it in a loop over the 32 lanes
-//! and compiles that loop for each [`Level`]; the decoder takes the version for the level of this processor. This is
-//! the crate's only file with `unsafe`.
+//! and compiles that loop for each [`Level`]; the decoder takes the version for the level of this processor. Beside
+//! `native/`, this is the crate's only place with `unsafe`.
 //!
 //! **A [`Level`] is a proof**: only [`Level::detect`] creates one, and code compiled for features that the target may
 //! lack is reached only through it. So all fields here are private, and so is [`Features`].
