@@ -225,3 +225,36 @@ fn an_operation_behind_a_fence_releases() {
         assert_eq!(word.read(), [7]);
     }
 }
+
+/// What lanes load and do not use does not count, when native code does it either.
+#[test]
+fn what_lanes_load_in_vain_is_no_race() {
+    let text = kernel(
+        "    .shared .align 4 .b32 word;
+            mov.u32 %r1, %tid.x;
+            mov.u32 %r2, word;
+            setp.eq.u32 %p1, %r1, 0;
+            @%p1 st.shared.u32 [%r2], 0;
+            bar.sync 0;
+            mov.u32 %r4, 0;
+            again:
+            ld.shared.u32 %r5, [%r2];
+            add.u32 %r5, %r5, 1;
+            @%p1 st.shared.u32 [%r2], %r5;
+            add.u32 %r4, %r4, 1;
+            setp.lt.u32 %p2, %r4, 8;
+            @%p2 bra again;
+            @%p1 st.global.u32 [%rd1], %r5;
+            ret;",
+    );
+    for native in [Native::Off, Native::Always] {
+        let mut config = DeviceConfig::default();
+        (config.workers, config.native) = (1, native);
+        let device = Device::new(config).unwrap();
+        let word = device.alloc_zeros::<u32>(1).unwrap();
+        let options = Options { checks: Checks::all(), ..Options::default() };
+        let report = launch(&device, &text, &LaunchConfig::new(1, 64), &word, &options).wait();
+        assert!(report.is_clean(), "{native:?}: {report}");
+        assert_eq!(word.read(), [8]);
+    }
+}

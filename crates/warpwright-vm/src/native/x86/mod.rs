@@ -30,7 +30,7 @@ use super::debug;
 use super::frame::Frame;
 use super::functions::{Access, Accesses, Compiled, Entry, Variant, instructions};
 use super::page::Page;
-use super::{Logic, Native, Operation};
+use super::{Lane, Logic, Native, Operation};
 use crate::decode::Code;
 use crate::machine::{Counts, Inst, NONE, UNGUARDED};
 use crate::memory::MemoryOp;
@@ -600,6 +600,21 @@ impl<'a, V: Vectors> Compiler<'a, V> {
             Operation::Nothing => Ok(()),
             _ => V::operation(self, index, inst, operation),
         }
+    }
+
+    /// `compute` makes each strip of `d`, of these lanes, from one of `a`, where results are made.
+    fn unary(
+        &mut self,
+        inst: &Inst,
+        lane: Lane,
+        compute: impl Fn(&mut Self, V::Register) -> Result<()>,
+    ) -> Result<()> {
+        for strip in V::strips(lane.is_wide()) {
+            let a = self.raw(lane.is_wide(), inst.a, strip)?;
+            compute(self, a)?;
+            self.put(lane, inst.d, strip)?;
+        }
+        Ok(())
     }
 
     /// The lanes of `value` become those of a predicate.

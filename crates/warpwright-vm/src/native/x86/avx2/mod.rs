@@ -202,23 +202,14 @@ impl Compiler<'_> {
                 of.saturate()
             }),
             Operation::Extremum { max, nan } => self.extremum(inst, max, nan),
-            // The rest is the same at all levels.
-            _ => Ok(()),
+            Operation::Predicates(_)
+            | Operation::CopyPredicate
+            | Operation::Branch
+            | Operation::ReconvergencePoint
+            | Operation::Load
+            | Operation::Store
+            | Operation::Atomic(..)
+            | Operation::Nothing => unreachable!("{operation:?} is the same at all levels"),
         }
-    }
-
-    /// `compute` makes each strip of `d`, of these lanes, from one of `a`: in `ymm0`.
-    fn unary(
-        &mut self,
-        inst: &Inst,
-        lane: Lane,
-        compute: impl Fn(&mut Self, AsmRegisterYmm) -> Result<()>,
-    ) -> Result<()> {
-        for strip in Avx2::strips(lane.is_wide()) {
-            let a = self.raw(lane.is_wide(), inst.a, strip)?;
-            compute(self, a)?;
-            self.put(lane, inst.d, strip)?;
-        }
-        Ok(())
     }
 }

@@ -147,24 +147,15 @@ impl Compiler<'_> {
             Operation::Dp4a(signed) => self.dot_product(inst, signed),
             Operation::Compare(relation, lane) => self.compare(inst, relation, lane),
             Operation::Shuffle(shuffle) => self.shuffle(index, inst, shuffle),
-            // The rest is the same at all levels.
-            _ => Ok(()),
+            Operation::Predicates(_)
+            | Operation::CopyPredicate
+            | Operation::Branch
+            | Operation::ReconvergencePoint
+            | Operation::Load
+            | Operation::Store
+            | Operation::Atomic(..)
+            | Operation::Nothing => unreachable!("{operation:?} is the same at all levels"),
         }
-    }
-
-    /// `compute` makes each strip of `d`, of these lanes, from one of `a`: in `zmm0`.
-    fn unary(
-        &mut self,
-        inst: &Inst,
-        lane: Lane,
-        compute: impl Fn(&mut Self, AsmRegisterZmm) -> Result<()>,
-    ) -> Result<()> {
-        for strip in Avx512::strips(lane.is_wide()) {
-            let a = self.raw(lane.is_wide(), inst.a, strip)?;
-            compute(self, a)?;
-            self.put(lane, inst.d, strip)?;
-        }
-        Ok(())
     }
 
     /// A strip of a row. Of 16 bits, those above are the sign or zeros, whatever the row has there: in another register.
