@@ -13,6 +13,7 @@ mod flow;
 mod hooks;
 mod init;
 mod message;
+mod noted;
 mod observe;
 mod proxies;
 pub mod race;
@@ -28,6 +29,7 @@ pub use finding::{
     Severity, TensorWait, Tool, Use,
 };
 pub(crate) use init::{InitBits, SharedInitBits};
+pub(crate) use noted::Noting;
 pub(crate) use observe::{
     BlockChecks, LocalWritten, RACE_BYTES, SharedChecks, Touch, WorkerChecks, set_local_written,
 };

@@ -6,12 +6,14 @@
 use super::init::Written;
 use super::proxies::look_for_proxies;
 use super::race::{
-    AccessKind, Agent, BlockRaces, Mode, Race, RaceSpace, Scope, Stored, Strength, Unchanged, Unknown,
-    WarpAccess, WorkerRaces, byte_runs,
+    AccessKind, Agent, BlockRaces, Mode, Race, RaceSpace, Scope, Stored, Strength, Through, Unchanged,
+    Unknown, WarpAccess, WorkerRaces, byte_runs,
 };
 use super::stored::StoredRegisters;
 use super::undefined::Origin;
-use super::{Action, Between, Collector, FindingKind, Hazard, InitBits, RawFinding, RawPlace, RawSite};
+use super::{
+    Action, Between, Collector, FindingKind, Hazard, InitBits, Noting, RawFinding, RawPlace, RawSite,
+};
 use crate::device::RESERVED_SHARED;
 use crate::launch::Launch;
 use crate::machine::{Block, LANES, LanesOf, Machine, Warp};
@@ -65,9 +67,16 @@ impl BlockChecks {
         self.races.as_deref()
     }
 
-    /// The same.
-    pub(crate) fn races_mut(&mut self) -> Option<&mut BlockRaces> {
-        self.races.as_deref_mut()
+    /// What looks at accesses of native code.
+    pub(crate) fn noting<'a>(
+        &'a mut self,
+        worker: &'a mut WorkerChecks,
+        shared: &'a mut SharedChecks,
+        launch: &'a Launch,
+    ) -> Option<Noting<'a>> {
+        let (worker, init) = (&mut worker.races, launch.options.checks.init);
+        let shared = &mut shared.written;
+        Some(Noting { races: self.races.as_mut()?, worker, launch: &launch.races, init, shared })
     }
 
     /// All threads of the block have exited.
@@ -104,11 +113,6 @@ impl SharedChecks {
     /// Bytes of shared memory hold what is defined.
     pub(super) fn define(&mut self, at: u64, bytes: u64) {
         self.written.set(at, bytes);
-    }
-
-    /// Which bytes do, a bit each, where some may not.
-    pub(crate) fn bits(&self) -> Option<&[u64]> {
-        self.written.bits()
     }
 
     /// Whether all of these bytes do.
@@ -352,9 +356,14 @@ impl<'a> Machine<'a> {
             look_for_proxies(launch, races, touch.kind, &access, (!is_global).then_some(base));
         }
         let worker = &mut self.worker.checks.races;
+        let through = match touch.order {
+            Order { texture: true, .. } => Through::Texture,
+            Order { non_coherent: true, .. } => Through::NonCoherent,
+            _ => Through::Coherent,
+        };
         match region.kind {
             RegionKind::Shared if base == 0 => races.shared(worker, &access, stored, &mut found),
-            _ => races.global(&launch.races, worker, &access, stored, &mut found),
+            _ => races.global(&launch.races, worker, &access, through, stored, &mut found),
         }
         if is_global && launch.has_neighbours() {
             let footprints = &mut self.worker.footprints;
@@ -372,9 +381,8 @@ impl<'a> Machine<'a> {
                 footprints.non_coherent.add(&WarpAccess { mask: late, ..access }, action, number);
             }
         }
-        let Order { non_coherent, texture, .. } = touch.order;
-        if is_global && launch.code.non_coherent && (non_coherent || texture || touch.kind.is_write()) {
-            races.non_coherent(&launch.races, worker, &access, texture, &mut |both| {
+        if is_global && launch.code.non_coherent && (through != Through::Coherent || touch.kind.is_write()) {
+            races.non_coherent(&launch.races, worker, &access, through, &mut |both| {
                 let finding = pair(FindingKind::NonCoherent, SpaceKind::Global, &both);
                 launch.findings.add(RawFinding { count: 1, ..finding });
             });
@@ -435,7 +443,8 @@ impl<'a> Machine<'a> {
                 launch.findings.add(RawFinding { second: None, ..both });
             }
         };
-        races.global(&launch.races, &mut self.worker.checks.races, &end, &Unknown, &mut found);
+        let worker = &mut self.worker.checks.races;
+        races.global(&launch.races, worker, &end, Through::Coherent, &Unknown, &mut found);
     }
 
     /// The lanes that may use what an access reads.

@@ -229,6 +229,7 @@ impl Launch {
             Race::Normal if options.checks.race => module.used_loads(kernel, &shape),
             _ => Arc::default(),
         };
+        let races = LaunchRaces::new(workers == 1, module.code.non_coherent);
         Launch {
             number,
             code: module.code.clone(),
@@ -257,7 +258,7 @@ impl Launch {
             resumed_at: AtomicU64::new(0),
             patience: AtomicU64::new(if seeded { SEEDED_PATIENCE } else { PATIENCE }),
             findings: Collector::default(),
-            races: LaunchRaces::new(workers == 1),
+            races,
             used_loads,
             sectors,
             neighbours: edges.into(),

@@ -96,6 +96,17 @@ impl AccessKind {
     }
 }
 
+/// How an access gets to global memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Through {
+    /// It is coherent with others.
+    Coherent,
+    /// A read through a cache that is not.
+    NonCoherent,
+    /// A read of a texture or surface.
+    Texture,
+}
+
 /// The strength of an access in the memory model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strength {
@@ -378,6 +389,18 @@ impl WarpAccess<'_> {
             }
         }
         self.runs_by_lane(each);
+    }
+
+    /// Whether all lanes take part, one behind the other, with at least four bytes each.
+    #[inline(always)]
+    pub(super) fn is_line(&self) -> bool {
+        let start = self.offsets[0];
+        let mut other = 0;
+        for (lane, &offset) in (0..).zip(self.offsets) {
+            other |= offset ^ start.wrapping_add(lane * u64::from(self.bytes));
+        }
+        let aligned = self.base.wrapping_add(start).is_multiple_of(self.bytes.into());
+        other == 0 && self.mask == u32::MAX && matches!(self.bytes, 4 | 8 | 16 | 32) && aligned
     }
 
     /// Lanes from `first` on, beside each other.

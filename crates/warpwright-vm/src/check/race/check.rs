@@ -1,12 +1,13 @@
 //! Processes one access: splits it into parts and compares these with the rows.
 
 use super::access::{Piece, Spot};
+use super::chunk::{CHUNK_ROWS, Rows};
 use super::clock::Clocks;
 use super::entry::{Entry, ROW_BYTES, Stamp, lanes};
 use super::knowledge::{AGENTS, agent};
 use super::order::{Meeting, View};
 use super::row::Row;
-use super::shadow::{CHUNK_ROWS, ChunkCache, GlobalRows, SharedRows};
+use super::shadow::{ChunkCache, GlobalRows, SharedRows};
 use super::{AccessKind, Mode, Race, RaceSite, RaceSpace, Stored, Strength, WarpAccess};
 
 /// One access under way.
@@ -19,6 +20,25 @@ pub(super) struct Check<'a, 'b> {
     view: View<'a>,
     stored: &'a dyn Stored,
     race: &'a mut dyn FnMut(Race),
+}
+
+/// Rows by their numbers.
+pub(super) trait RowsBy {
+    fn row(&mut self, number: u64) -> &mut Row;
+}
+
+impl RowsBy for SharedRows {
+    #[inline]
+    fn row(&mut self, number: u64) -> &mut Row {
+        self.at(number)
+    }
+}
+
+impl RowsBy for Rows {
+    #[inline]
+    fn row(&mut self, number: u64) -> &mut Row {
+        &mut self[(number % CHUNK_ROWS) as usize]
+    }
 }
 
 impl<'a, 'b> Check<'a, 'b> {
@@ -35,8 +55,8 @@ impl<'a, 'b> Check<'a, 'b> {
         Check { mode, space, access, entry: entry(access, clocks, clocks.now, serial), view, stored, race }
     }
 
-    /// The access is to shared memory.
-    pub(super) fn shared(&mut self, rows: &mut SharedRows, pieces: &mut Vec<Piece>) {
+    /// The access is to shared memory, or to one chunk.
+    pub(super) fn of_rows(&mut self, rows: &mut impl RowsBy, pieces: &mut Vec<Piece>) {
         let access = self.access;
         let mut left = access.mask;
         if access.is_scattered() {

@@ -208,6 +208,19 @@ impl Clocks {
         }
     }
 
+    /// Those of any blocks, of whose threads nothing is known but what [`set`](Self::set) says.
+    pub(super) fn of_notes() -> Clocks {
+        let mut clocks = Clocks::new(Mode::Normal);
+        clocks.reset(0, 1024);
+        clocks
+    }
+
+    /// A block at a time: all of its threads know what it did before the floor.
+    pub(super) fn set(&mut self, block: u32, now: u64, floor: u64) {
+        (self.block, self.now) = (block, now);
+        Arc::make_mut(&mut self.common).own.all = floor;
+    }
+
     /// Begins another block.
     pub(super) fn reset(&mut self, block: u32, threads: u32) {
         self.block = block;

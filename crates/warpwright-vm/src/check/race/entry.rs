@@ -25,6 +25,9 @@ pub(super) struct Bytes {
 }
 
 impl Bytes {
+    /// The whole row.
+    pub(super) const ALL: Bytes = Bytes { low: u64::MAX, high: u64::MAX };
+
     /// `count` bytes from `start`; both inside the row.
     pub(super) fn range(start: u32, count: u32) -> Bytes {
         let ones = if count >= 128 { u128::MAX } else { (1u128 << count) - 1 };

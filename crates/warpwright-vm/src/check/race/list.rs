@@ -348,6 +348,11 @@ impl List {
         true
     }
 
+    /// Whether so many blocks have read all bytes that it is not kept of more.
+    pub(super) fn is_all_read(&self) -> bool {
+        self.more.as_ref().is_some_and(|more| more.crowd_class == 0 && more.crowd == Bytes::ALL)
+    }
+
     pub(super) fn clear(&mut self) {
         if self.is_empty() {
             return;

@@ -49,6 +49,7 @@
 
 mod access;
 mod check;
+mod chunk;
 mod clock;
 mod deferred;
 mod entry;
@@ -57,6 +58,7 @@ mod knowledge;
 mod list;
 mod location;
 mod non_coherent;
+mod note;
 mod observed;
 mod order;
 mod proxy;
@@ -67,20 +69,23 @@ mod shadow;
 mod tests;
 
 pub(crate) use access::byte_runs;
-pub use access::{AccessKind, Agent, GroupsOf, Stored, Strength, Unchanged, Unknown, WarpAccess};
+pub use access::{AccessKind, Agent, GroupsOf, Stored, Strength, Through, Unchanged, Unknown, WarpAccess};
 pub use entry::Scope;
 pub(crate) use footprint::{Footprint, Meeting, Touched};
 
+use crate::simd::Level;
 use access::Piece;
 use check::Check;
+use chunk::{CHUNK_ROWS, Noter};
 use clock::{Clocks, Seen};
 use deferred::Deferred;
-#[cfg(target_arch = "x86_64")]
-pub(crate) use deferred::{ASCENDING, ATOMIC, DEVICE, NOTE, READ, SAME, WRITE, head};
-pub(crate) use deferred::{NEXT_LANE, Notes};
+pub(crate) use deferred::Notes;
 use entry::lanes;
 use location::{GlobalLocations, Locations, ScalarPlace};
-use shadow::{CHUNK_ROWS, ChunkCache, GlobalRows, SharedRows};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use note::{ASCENDING, ATOMIC, DEVICE, LONGEST_NOTE, NOTE, READ, SAME, WRITE, head};
+pub(crate) use note::{NEXT_LANE, NON_COHERENT};
+use shadow::{ChunkCache, GlobalRows, SharedRows};
 
 /// How far practice is followed beyond the letter of the memory model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -180,10 +185,10 @@ pub struct LaunchRaces {
 
 impl LaunchRaces {
     /// The initial state: everything that ended before the launch is ordered before it. One host thread `alone` runs
-    /// all blocks, or several do.
-    pub fn new(alone: bool) -> LaunchRaces {
+    /// all blocks, or several do. There are reads that are `non_coherent`.
+    pub fn new(alone: bool, non_coherent: bool) -> LaunchRaces {
         LaunchRaces {
-            rows: GlobalRows::new(),
+            rows: GlobalRows::new(non_coherent),
             locations: GlobalLocations::new(),
             sequential: GlobalLocations::new(),
             written: proxy::WrittenWords::default(),
@@ -211,22 +216,42 @@ pub struct WorkerRaces {
     pieces: Vec<Piece>,
     /// All of it is there.
     are_whole: bool,
-    /// A stream of numbers without meaning.
-    chance: u32,
+    /// The lanes of it that were not only noted.
+    recorded: u32,
+    /// An access that native code could not note, by block, warp and instruction, and the lanes that were noted.
+    begun: Option<((u32, u8, u32), u32)>,
+    chance: Chance,
 }
 
 impl Default for WorkerRaces {
     fn default() -> Self {
-        WorkerRaces { chunks: ChunkCache::new(), pieces: Vec::new(), are_whole: false, chance: 0x9e37_79b9 }
+        WorkerRaces {
+            chunks: ChunkCache::new(),
+            pieces: Vec::new(),
+            are_whole: false,
+            recorded: 0,
+            begun: None,
+            chance: Chance::default(),
+        }
     }
 }
 
-impl WorkerRaces {
-    fn chance(&mut self) -> u32 {
-        self.chance ^= self.chance << 13;
-        self.chance ^= self.chance >> 17;
-        self.chance ^= self.chance << 5;
-        self.chance
+/// A stream of numbers without meaning.
+#[derive(Debug)]
+struct Chance(u32);
+
+impl Default for Chance {
+    fn default() -> Self {
+        Chance(0x9e37_79b9)
+    }
+}
+
+impl Chance {
+    fn next(&mut self) -> u32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 17;
+        self.0 ^= self.0 << 5;
+        self.0
     }
 }
 
@@ -243,9 +268,13 @@ pub struct BlockRaces {
     sequential: Locations,
     /// The last writes to shared memory, in programs with an asynchronous proxy.
     written: proxy::OwnWords,
+    /// Threads of the block.
+    threads: u32,
+    /// Tells executions of instructions apart; 0 are those that were noted.
     serial: u16,
     /// The clock of the access under way.
     clock: u64,
+    level: Level,
 }
 
 impl BlockRaces {
@@ -259,14 +288,17 @@ impl BlockRaces {
             locations: Locations::default(),
             sequential: Locations::default(),
             written: proxy::OwnWords::default(),
+            threads: 0,
             serial: 0,
             clock: 0,
+            level: Level::detect(),
         }
     }
 
     /// Begins the block of that number, with up to 1024 threads.
     pub fn reset(&mut self, block: u32, threads: u32) {
         self.written.clear();
+        self.threads = threads;
         self.clocks.reset(block, threads);
         self.shared.reset();
         self.deferred.reset();
@@ -288,11 +320,11 @@ impl BlockRaces {
             return;
         }
         self.settle();
-        self.serial = self.serial.wrapping_add(1);
+        self.serial = self.serial.wrapping_add(1).max(1);
         // All of shared memory is kept.
         let number = (self.serial, 0);
         let mut check = Check::new(self.mode, RaceSpace::Shared, access, &self.clocks, number, stored, race);
-        check.shared(&mut self.shared, &mut worker.pieces);
+        check.of_rows(&mut self.shared, &mut worker.pieces);
         if let Strength::Strong { scope, release, .. } = access.strength
             && access.kind.is_write()
         {
@@ -344,11 +376,11 @@ impl BlockRaces {
         let BlockRaces { mode, clocks, shared, deferred, serial, .. } = self;
         let mut pieces = Vec::new();
         deferred.settle(|access| {
-            *serial = serial.wrapping_add(1);
+            *serial = serial.wrapping_add(1).max(1);
             // They meet no other ones.
             let mut race = |race| debug_assert!(false, "nobody was there: {race:?}");
             Check::new(*mode, RaceSpace::Shared, access, clocks, (*serial, 0), &Unknown, &mut race)
-                .shared(shared, &mut pieces);
+                .of_rows(shared, &mut pieces);
         });
     }
 
@@ -358,15 +390,26 @@ impl BlockRaces {
         launch: &LaunchRaces,
         worker: &mut WorkerRaces,
         access: &WarpAccess<'_>,
+        through: Through,
         stored: &dyn Stored,
         race: &mut dyn FnMut(Race),
     ) {
+        self.clock = self.clocks.now;
+        let who = (self.clocks.block, access.warp, access.pc);
+        let noted = match worker.begun.take_if(|(begun, _)| *begun == who) {
+            Some((_, noted)) => noted,
+            None => self.note_global(launch, worker, (false, access), through),
+        };
+        worker.recorded = access.mask & !noted;
+        if worker.recorded == 0 {
+            return;
+        }
+        let access = &WarpAccess { mask: worker.recorded, ..*access };
         if access.strength != Strength::Weak {
             self.settle();
         }
-        self.serial = self.serial.wrapping_add(1);
-        self.clock = self.clocks.now;
-        let number = (self.serial, worker.chance());
+        self.serial = self.serial.wrapping_add(1).max(1);
+        let number = (self.serial, worker.chance.next());
         let mut check = Check::new(self.mode, RaceSpace::Global, access, &self.clocks, number, stored, race);
         worker.are_whole = check.global(&launch.rows, &mut worker.chunks, &mut worker.pieces);
         if let Strength::Strong { scope, release, .. } = access.strength
@@ -395,25 +438,70 @@ impl BlockRaces {
         }
     }
 
+    /// Only notes an access of native code to global memory, or says that [`global`](Self::global) must see it, which goes on
+    /// where this has ended. `is_line`: it is known to be one of a whole warp whose lanes are one behind the other, with at
+    /// least four bytes each; the first lane's offset is enough then.
+    pub(crate) fn note(
+        &self,
+        launch: &LaunchRaces,
+        worker: &mut WorkerRaces,
+        (is_line, access): (bool, &WarpAccess<'_>),
+        through: Through,
+    ) -> bool {
+        let noted = self.note_global(launch, worker, (is_line, access), through);
+        if noted != access.mask {
+            worker.begun = Some(((self.clocks.block, access.warp, access.pc), noted));
+        }
+        noted == access.mask
+    }
+
+    /// Only notes an access to global memory, if that is enough: the lanes of which it is.
+    fn note_global(
+        &self,
+        launch: &LaunchRaces,
+        worker: &mut WorkerRaces,
+        (is_line, access): (bool, &WarpAccess<'_>),
+        through: Through,
+    ) -> u32 {
+        let kind = match (note::kind(access), through) {
+            (Some(kind), Through::Coherent) => kind,
+            (Some(note::READ), Through::NonCoherent) => NON_COHERENT,
+            _ => return 0,
+        };
+        let Some(noter) = Noter::new(&self.clocks, self.threads, access.warp) else { return 0 };
+        let left = self.level.run(
+            #[inline(always)]
+            || {
+                let is_line = is_line || access.is_line();
+                worker.chunks.note(&launch.rows, access, (is_line, kind), &noter)
+            },
+        );
+        access.mask & !left
+    }
+
     /// Records a non-coherent read of global memory, or a write, which is the access that was recorded last, before it is
     /// performed. Calls `found` with each
-    /// access that must not occur in the same launch, whatever orders the two. A `texture` may read what the launch
+    /// access that must not occur in the same launch, whatever orders the two. A texture may read what the launch
     /// writes later.
     pub fn non_coherent(
         &self,
         launch: &LaunchRaces,
         worker: &mut WorkerRaces,
         access: &WarpAccess<'_>,
-        texture: bool,
+        through: Through,
         found: &mut dyn FnMut(Race),
     ) {
+        if worker.recorded == 0 {
+            return;
+        }
+        let access = &WarpAccess { mask: worker.recorded, ..*access };
         let entry = check::entry(access, &self.clocks, self.clock, self.serial);
         let memory = (&launch.rows, &mut worker.chunks);
         if !worker.are_whole {
             worker.pieces.clear();
             access.runs(|run| run.pieces(|piece| worker.pieces.push(piece)));
         }
-        non_coherent::access(&worker.pieces, (&entry, !texture), memory, found);
+        non_coherent::access(&worker.pieces, (&entry, through != Through::Texture), memory, found);
     }
 
     /// All live threads of the block have met at a barrier, and none has only arrived.
@@ -506,7 +594,7 @@ impl BlockRaces {
         let entry = check::entry(access, &self.clocks, self.clock, self.serial);
         let rows = &mut self.shared;
         access.runs(|run| {
-            run.pieces(|piece| rows.row(piece.row).observe(&entry.with(piece.bytes, piece.lanes)));
+            run.pieces(|piece| rows.at(piece.row).observe(&entry.with(piece.bytes, piece.lanes)));
         });
         if self.locations.is_empty() && !access.strength.acquires() {
             return;

@@ -5,8 +5,9 @@
 //! the first write of the launch.
 
 use super::check::site;
+use super::chunk::CHUNK_ROWS;
 use super::entry::{Bytes, Entry, ROW_BYTES};
-use super::shadow::{CHUNK_ROWS, ChunkCache, GlobalRows};
+use super::shadow::{ChunkCache, GlobalRows};
 use super::{Piece, Race, RaceSpace};
 
 /// What a row keeps.
@@ -57,7 +58,7 @@ impl Side {
 impl Marks {
     /// Keeps an access if later ones matter for it, and yields the earliest that it must not meet, with the byte where
     /// they do.
-    fn meet(&mut self, new: &Entry, keeps: bool) -> Option<(Entry, u32)> {
+    pub(super) fn meet(&mut self, new: &Entry, keeps: bool) -> Option<(Entry, u32)> {
         let (own, other) = match new.is_write() {
             true => (&mut self.writes, &self.reads),
             false => (&mut self.reads, &self.writes),
@@ -67,6 +68,11 @@ impl Marks {
         }
         let old = other.find(new.bytes)?;
         Some((*old, old.bytes.and(new.bytes).bits().trailing_zeros()))
+    }
+
+    /// Whether each byte has been read.
+    pub(super) fn are_all_read(&self) -> bool {
+        self.reads.bytes == Bytes::ALL
     }
 
     pub(super) fn forget(&mut self, bytes: Bytes) {

@@ -125,6 +125,12 @@ impl Row {
         }
     }
 
+    /// Whether so many blocks have read all of it that more readers add nothing, and whether reads that are not coherent
+    /// have marked all of it.
+    pub(super) fn is_crowded(&self) -> (bool, bool) {
+        (self.reads.is_all_read(), self.marks.as_ref().is_some_and(|marks| marks.are_all_read()))
+    }
+
     pub(super) fn marks(&mut self) -> &mut Marks {
         self.marks.get_or_insert_default()
     }

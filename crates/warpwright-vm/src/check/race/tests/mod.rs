@@ -71,7 +71,7 @@ impl Grid {
             block
         };
         Grid {
-            launch: LaunchRaces::new(true),
+            launch: LaunchRaces::new(true, false),
             worker: WorkerRaces::default(),
             blocks: (0..blocks).map(block).collect(),
             races: Vec::new(),
@@ -116,7 +116,10 @@ impl Grid {
         let mut race = |race| races.push(race);
         match space {
             RaceSpace::Shared => block.shared(&mut self.worker, &access, &stored, &mut race),
-            RaceSpace::Global => block.global(launch, &mut self.worker, &access, &stored, &mut race),
+            RaceSpace::Global => {
+                let worker = &mut self.worker;
+                block.global(launch, worker, &access, Through::Coherent, &stored, &mut race);
+            }
         }
         let is_strong = strength != Strength::Weak;
         if kind.is_read() && is_strong && !(self.reduces && kind == AccessKind::Atomic) {

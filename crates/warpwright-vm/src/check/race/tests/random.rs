@@ -268,6 +268,94 @@ fn run_scattered(seed: u64) -> (usize, bool) {
     (150, false)
 }
 
+/// The same for programs that are nearly all weak accesses to a few chunks of global memory: lines, lanes at one place or
+/// equally far from each other, of memory that all read and of what is the block's own. So they are noted for long, up to
+/// where two meet.
+fn run_noted(seed: u64) -> (usize, bool) {
+    let mut random = Random(seed * 2 + 1);
+    (0..8).for_each(|_| {
+        random.next();
+    });
+    let mode = random.pick(&[Mode::Normal, Mode::Strict]);
+    let blocks = random.pick(&[1, 2, 3, 12]);
+    let mut grid = Grid::new(mode, blocks as u32, THREADS);
+    let mut oracle = Oracle::new(mode, blocks, THREADS as usize);
+    let careless = random.pick(&[15, 50, 300]);
+    let ordered = random.pick(&[4, 20]);
+    // What a thread's own words are like.
+    let own = random.pick(&[(4, 4, 1), (4, 4, 2), (8, 8, 1), (16, 8, 1), (2, 2, 1), (1, 1, 3)]);
+    let space = RaceSpace::Global;
+    let mut log = Vec::new();
+    for step in 0..200 {
+        let warp = random.below(2) as u8;
+        let who = Who { block: random.below(blocks as u64) as usize, warp, mask: mask(&mut random, warp) };
+        let block = who.block;
+        if random.one_in(ordered) {
+            log.push(format!("{step}: barrier of block {block}"));
+            grid.barrier(block);
+            oracle.barrier(block, 20, &[(0, u32::MAX), (1, u32::MAX)]);
+            continue;
+        }
+        if random.one_in(60) {
+            let strength = random.pick(&[ACQUIRE, RELEASE]);
+            let kind = if strength == ACQUIRE { AccessKind::Read } else { AccessKind::Atomic };
+            log.push(format!("{step}: {who:x?} {kind:?} {strength:?}"));
+            grid.access(space, who, kind, strength, (4, 4), |_| FLAG);
+            oracle.access(space, who, kind, strength, (4, 4), |_| FLAG);
+            continue;
+        }
+        let lapse = random.one_in(careless);
+        let is_own = random.one_in(2);
+        let (bytes, element, apart) = match is_own {
+            true => own,
+            false => {
+                random.pick(&[(4, 4, 0), (4, 4, 1), (8, 8, 1), (8, 4, 1), (4, 4, 3), (2, 2, 16), (1, 1, 1)])
+            }
+        };
+        let kind = match is_own {
+            true => random.pick(&[AccessKind::Read, AccessKind::Write]),
+            false if lapse => AccessKind::Write,
+            false => AccessKind::Read,
+        };
+        let size = u64::from(bytes);
+        // What all read ends behind the first chunk, and what is a warp's own is near the end of one.
+        let stride = size * apart;
+        let mut owner = block as u64 * 2 + u64::from(warp);
+        if lapse && is_own {
+            owner ^= 1;
+        }
+        let place = match is_own {
+            true => 0x4000 - 256 + owner * 2048,
+            false => random.pick(&[0, 0x2000 - 256]) + size * random.below(16),
+        };
+        let address = |lane: u64| place + lane * stride;
+        log.push(format!("{step}: {who:x?} {kind:?} {bytes}/{element} at {place:#x} stride {stride}"));
+        let before = grid.races.len();
+        let pc = random.below(20) as u32;
+        grid.at(pc).access(space, who, kind, Strength::Weak, (bytes, element), |lane| address(lane));
+        let found = grid.races.len() > before;
+        let expected = oracle.access(space, who, kind, Strength::Weak, (bytes, element), address);
+        let race = grid.races.last();
+        assert_eq!(found, expected, "seed {seed}: (found, expected)\n{}\n{race:?}", log.join("\n"));
+        if found {
+            return (step, true);
+        }
+    }
+    (200, false)
+}
+
+#[test]
+fn accesses_that_were_noted_race_where_vector_clocks_say_so() {
+    let (mut raced, mut late, mut clean) = (0, 0, 0);
+    for seed in 0..1000 {
+        let (steps, race) = run_noted(seed);
+        raced += usize::from(race);
+        late += usize::from(race && steps > 60);
+        clean += usize::from(!race);
+    }
+    assert!(raced > 200 && late > 100 && clean > 100, "{raced} raced, {late} of them late, {clean} clean");
+}
+
 #[test]
 fn scattered_accesses_race_where_vector_clocks_say_so() {
     let (mut raced, mut late, mut clean) = (0, 0, 0);
