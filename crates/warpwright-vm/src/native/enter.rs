@@ -1,10 +1,11 @@
 //! The way from the interpreter into native code and back.
 
-use super::frame::{CHANGED, OUTWARD, PROGRESS, READ, VALID};
+use super::frame::{CHANGED, GLOBAL, OUTWARD, PROGRESS, READ, SHARED, VALID};
 use super::functions::{Access, Entry};
 use super::{Accesses, Cache, Compiled, Native, Variant};
 use crate::machine::{LANES, LanesOf, Machine};
 use crate::memory::RegionKind;
+use std::panic::resume_unwind;
 
 /// The largest distance of addresses that native code takes.
 const NEAR: u64 = i32::MAX as u64;
@@ -55,17 +56,26 @@ impl<'a> Machine<'a> {
         frame.shared = self.cluster.shared.as_mut_ptr().cast();
         (frame.lanes, frame.active, frame.reconverges_at) = (count, self.active, reconverges_at);
         (frame.fuel, frame.flags, frame.corrected) = (before - entry.need, 0, 0);
-        let mut notes = match native.variant.accesses {
-            Accesses::Noted => self.block.checks.races_mut(),
+        let mut noting = match native.variant.accesses {
+            Accesses::Noted => {
+                let shared = &mut self.cluster.checks;
+                self.block.checks.noting(&mut self.worker.checks, shared, self.launch)
+            }
             _ => None,
         };
-        if let Some(races) = &mut notes {
-            frame.notes = races.notes(self.warp_index as u8, self.launch.shape.shared_bytes());
-            frame.written = self.cluster.checks.bits().map_or(std::ptr::null(), <[u64]>::as_ptr);
+        if let Some(noting) = &mut noting {
+            let warp = self.warp_index as u8;
+            (frame.shared_bytes, frame.warp) = (self.launch.shape.shared_bytes(), warp);
+            frame.notes = noting.races.notes(warp, frame.shared_bytes);
+            frame.written = noting.shared.bits().map_or(std::ptr::null(), <[u64]>::as_ptr);
+            frame.noting = std::ptr::from_mut(noting).cast();
         }
         let next = native.enter(entry, frame);
-        if let Some(races) = notes {
-            races.noted(&frame.notes);
+        if let Some(panic) = frame.panic.take() {
+            resume_unwind(panic);
+        }
+        if let Some(noting) = noting {
+            noting.races.noted(&frame.notes);
         }
         self.fuel = frame.fuel;
         let (used, flags, corrected) = (before - frame.fuel, frame.flags, frame.corrected);
@@ -92,15 +102,21 @@ impl<'a> Machine<'a> {
         let first = LanesOf(self.mask).next().unwrap_or(0) % LANES;
         let address = self.addresses(&op.address)[first];
         let is_noted = native.variant.accesses == Accesses::Noted;
-        let may_be_noted = |kind: &RegionKind<'_>| match kind {
-            RegionKind::Shared => launch.used_loads.is_all(launch.code.meta[pc as usize].statement),
-            RegionKind::Param => true,
-            RegionKind::Global(all) => !write && !all.is_writable(address) && all.written.is_all(),
-            RegionKind::Local => false,
+        let are_all_used = || launch.used_loads.is_all(launch.code.meta[pc as usize].statement);
+        // Who looks at it, if native code may do it.
+        let noted = |kind: &RegionKind<'_>| match kind {
+            _ if !is_noted => Some(0),
+            RegionKind::Param => Some(0),
+            RegionKind::Global(all) if !all.is_writable(address) => {
+                (!write && (all.written.is_all() || !launch.options.checks.init)).then_some(0)
+            }
+            RegionKind::Global(_) => (are_all_used() && !launch.has_neighbours()).then_some(GLOBAL),
+            RegionKind::Shared => are_all_used().then_some(SHARED),
+            RegionKind::Local => None,
         };
         let region = self.plain_region(op.spec(write), address);
-        let region = region.filter(|(region, _)| !is_noted || may_be_noted(&region.kind));
-        let cache = region.map(|(region, host)| {
+        let region = region.and_then(|(region, host)| Some((noted(&region.kind)?, region, host)));
+        let cache = region.map(|(noted, region, host)| {
             let (start, last) = (region.start, region.bytes - u64::from(op.spec(write).bytes));
             let outward = if write { READ | OUTWARD | PROGRESS } else { READ };
             let (flags, from_shared) = match region.kind {
@@ -108,11 +124,18 @@ impl<'a> Machine<'a> {
                 RegionKind::Shared => (outward & PROGRESS, u64::MAX),
                 RegionKind::Local | RegionKind::Param => (0, 0),
             };
+            let (allocation, apart) = match region.kind {
+                RegionKind::Global(all) => {
+                    let address = all.base + region.origin;
+                    (std::ptr::from_ref(all) as u64, address.wrapping_sub(host))
+                }
+                _ => (0, 0),
+            };
             // Differences of narrow addresses are right if these are low, too.
             let is_near = last <= NEAR && (op.address.wide || start <= NEAR);
             let start = start.wrapping_sub(op.address.offset as u64);
             let flags = if is_near { flags | VALID } else { 0 };
-            Cache { start, last, host, from_shared, flags: flags.into() }
+            Cache { start, last, host, from_shared, flags: flags.into(), noted, allocation, apart }
         });
         if let (Some(state), Some(cache)) = (&mut self.worker.native, cache) {
             state.caches[at as usize] = cache;

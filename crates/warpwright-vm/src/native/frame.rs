@@ -1,10 +1,12 @@
 //! What native code reads and writes besides registers and memory.
 
+use crate::check::Noting;
 use crate::check::race::{NEXT_LANE, Notes};
 use crate::decode::Code;
 use crate::machine::{Counts, LANES};
 use crate::num::float::{LARGER, NAN_F32};
 use crate::num::half::NAN_HALF;
+use std::any::Any;
 use std::array::from_fn;
 
 /// An access has read global memory, has written some, has written anything, has changed something by an atomic operation.
@@ -29,7 +31,16 @@ pub(crate) struct Cache {
     pub(super) from_shared: u64,
     /// What the access does, by the bits above; 0: there is no such memory.
     pub(super) flags: u64,
+    /// Who looks at it, in variants with notes: nobody; who has shared memory; or global memory.
+    pub(super) noted: u64,
+    /// There: the allocation, as a pointer, and how far the device has it from where the host has it.
+    pub(super) allocation: u64,
+    pub(super) apart: u64,
 }
+
+/// Who looks at accesses.
+pub(super) const SHARED: u64 = 1;
+pub(super) const GLOBAL: u64 = 2;
 
 /// What a lane is away from the first one, if they are 1, 2, 4, 8 or 16 bytes from each other.
 #[derive(Debug)]
@@ -110,6 +121,8 @@ pub(super) struct Frame {
     /// What the race check notes of accesses, and which bytes of shared memory were written: null where all were.
     pub(super) notes: Notes,
     pub(super) written: *const u64,
+    /// Bytes of that memory.
+    pub(super) shared_bytes: u64,
     /// The numbers that words have of lanes one behind the other, of which each has 1, 2 or 4 words, less those of the
     /// first lane.
     pub(super) threads: [[u32; 4 * LANES]; 3],
@@ -128,6 +141,11 @@ pub(super) struct Frame {
     /// Where the lanes of an atomic operation go, and what they find there.
     pub(super) offsets: [u32; LANES],
     pub(super) found: [u32; LANES],
+    /// What looks at accesses to global memory, where they are noted, and for which warp.
+    pub(super) noting: *mut Noting<'static>,
+    pub(super) warp: u8,
+    /// The panic of a routine that native code called.
+    pub(super) panic: Option<Box<dyn Any + Send>>,
 }
 
 /// What a host thread keeps for native code.
@@ -196,6 +214,7 @@ impl State {
             },
             notes: Notes::NONE,
             written: std::ptr::null(),
+            shared_bytes: 0,
             threads: from_fn(|shift| from_fn(|word| (word >> shift) as u32 * NEXT_LANE)),
             even: from_fn(|at| 2 * at as u32),
             odd: from_fn(|at| 2 * at as u32 + 1),
@@ -208,6 +227,9 @@ impl State {
             words: from_fn(|at| (at % 16 / 4 * 4) as u8),
             offsets: [0; LANES],
             found: [0; LANES],
+            noting: std::ptr::null_mut(),
+            warp: 0,
+            panic: None,
         };
         State {
             frame: Box::new(frame),

@@ -6,7 +6,7 @@
 //! compiler does not know, a branch that divides the path, an access that its cache of regions does not answer. Then the
 //! loop of [`Machine`](crate::machine::Machine) executes that one instruction by its handler, and enters native code again
 //! behind it. So no handler is called from native code, nothing unwinds through it, and whatever is rare has one
-//! implementation.
+//! implementation. What it calls are small routines that checks have, which ask whether an access may go on.
 //!
 //! ```text
 //!   enter.rs       the way from the interpreter into native code and back

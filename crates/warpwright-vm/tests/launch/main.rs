@@ -10,6 +10,7 @@ mod mapped;
 mod memory;
 mod native;
 mod noted;
+mod noted_global;
 mod order;
 mod shapes;
 mod textures;

@@ -463,7 +463,7 @@ fn lower_levels_do_the_same() {
     }
     let program = std::env::current_exe().unwrap();
     for (level, names) in [
-        ("avx2", &["native::", "noted::"][..]),
+        ("avx2", &["native::", "noted::", "noted_global::"][..]),
         ("base", &["native::loops"]),
         ("a word that names none", &["native::loops"]),
     ] {

@@ -258,3 +258,85 @@ fn what_lanes_load_in_vain_is_no_race() {
         assert_eq!(word.read(), [8]);
     }
 }
+
+/// One lane of a warp meets one other thread at one word, whichever that is: of lanes one behind the other, by turns, or of
+/// every other one.
+#[test]
+fn each_lane_meets_each_word() {
+    let places = [("mov.u32 %r3, %r1;", 1), ("xor.b32 %r3, %r1, 1;", 1), ("mov.u32 %r3, %r1;", 2)];
+    let forms = [("", "%r8", 1), (".v2", "{%r8, %r9}", 2), (".v4", "{%r8, %r9, %r10, %r11}", 4)];
+    for (place, apart) in places {
+        for (vector, values, words) in forms {
+            for writes in [false, true] {
+                let (of_warp, of_other) = match writes {
+                    true => (format!("st.shared{vector}.u32 [%r3], {values};"), "ld.shared.u32 %r12, [%r6];"),
+                    false => (format!("ld.shared{vector}.u32 {values}, [%r3];"), "st.shared.u32 [%r6], %r1;"),
+                };
+                let text = kernel(&format!(
+                    "    .shared .align 16 .b32 tile[256];
+                        ld.global.u32 %r7, [%rd1];
+                        mov.u32 %r1, %tid.x;
+                        mov.u32 %r2, tile;
+                        mad.lo.u32 %r3, %r1, 16, %r2;
+                        st.shared.v4.u32 [%r3], {{%r1, %r1, %r1, %r1}};
+                        bar.sync 0;
+                        {place}
+                        mad.lo.u32 %r3, %r3, {size}, %r2;
+                        rem.u32 %r4, %r1, {apart};
+                        setp.ne.u32 %p1, %r4, 0;
+                        setp.ne.u32 %p2, %r1, 32;
+                        setp.ge.u32 %p3, %r1, 32;
+                        mov.u32 %r8, %r1;
+                        mov.u32 %r9, %r1;
+                        mov.u32 %r10, %r1;
+                        mov.u32 %r11, %r1;
+                        mov.u32 %r12, %r1;
+                        mov.u32 %r4, 0;
+                        again:
+                        setp.eq.u32 %p4, %r4, 3;
+                        selp.u32 %r6, %r7, 512, %p4;
+                        add.u32 %r6, %r6, %r2;
+                        @%p3 bra other;
+                        {guard}{of_warp}
+                        bra next;
+                        other:
+                        @!%p2 {of_other}
+                        next:
+                        bar.sync 0;
+                        add.u32 %r4, %r4, 1;
+                        setp.lt.u32 %p5, %r4, 4;
+                        @%p5 bra again;
+                        xor.b32 %r8, %r8, %r9;
+                        xor.b32 %r10, %r10, %r11;
+                        xor.b32 %r8, %r8, %r10;
+                        xor.b32 %r8, %r8, %r12;
+                        mul.wide.u32 %rd2, %r1, 4;
+                        add.u64 %rd1, %rd1, %rd2;
+                        st.global.u32 [%rd1+4], %r8;
+                        ret;",
+                    size = 4 * words,
+                    guard = if apart == 1 { "" } else { "@!%p1 " },
+                ));
+                let [interpreted, compiled] = [Native::Off, Native::Always].map(|native| {
+                    let mut config = DeviceConfig::default();
+                    (config.workers, config.native) = (1, native);
+                    let device = Device::new(config).unwrap();
+                    let module = load(&device, &text);
+                    let options = Options { checks: Checks::all(), ..Options::default() };
+                    (0..32 * words)
+                        .filter(|word| word / words % apart == 0)
+                        .map(|word| {
+                            let buffer = device.alloc_zeros::<u32>(65).unwrap();
+                            buffer.write(&[4 * word; 65]).unwrap();
+                            let (shape, args) = (LaunchConfig::new(1, 64), [Arg::buffer(&buffer)]);
+                            let report = device.launch(&module, "k", &shape, &args, &options).unwrap().wait();
+                            assert!(!report.findings.is_empty(), "{native:?}, word {word}: {text}");
+                            format!("{:?}", report.findings)
+                        })
+                        .collect::<Vec<_>>()
+                });
+                assert_eq!(interpreted, compiled, "{text}");
+            }
+        }
+    }
+}

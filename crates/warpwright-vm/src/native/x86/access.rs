@@ -3,11 +3,13 @@
 //! go lane by lane.
 
 use super::avx512::note::noted_as;
+use super::global::note_global;
 use super::{Accesses, Compiler, Frame, ROW32, ROW64, Result, Vectors, at};
+use crate::check::race::{ASCENDING, NON_COHERENT, head};
 use crate::machine::{Inst, LANES, NONE};
 use crate::memory::{Element, MemoryOp, SpaceKind};
 use crate::native::Lane;
-use crate::native::frame::{CHANGED, Cache};
+use crate::native::frame::{CHANGED, Cache, SHARED};
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 use warpwright_ptx::ir::Scope;
@@ -36,10 +38,10 @@ pub(super) fn is_plain(op: &MemoryOp, write: bool) -> bool {
 
 /// Whether the race check may only note an access.
 pub(super) fn can_be_noted(op: &MemoryOp, write: bool) -> bool {
-    use SpaceKind::{Const, Generic, Param, Shared};
+    use SpaceKind::{Const, Generic, Global, Param, Shared};
     match op.space {
         Param | Const => !write,
-        Generic | Shared => !op.order.proposes,
+        Generic | Shared | Global => !op.order.proposes && !op.order.texture,
         _ => false,
     }
 }
@@ -62,7 +64,66 @@ pub(super) enum Together {
     Ascending,
 }
 
+/// An access that is noted.
+pub(super) struct Noted<'a> {
+    pub(super) index: usize,
+    /// Its number in the code's table.
+    pub(super) number: u32,
+    pub(super) op: &'a MemoryOp,
+    /// As heads of notes have it.
+    pub(super) kind: u32,
+    /// A whole warp does it at once, lane by lane.
+    pub(super) ascending: bool,
+}
+
+impl Noted<'_> {
+    /// Bytes that a lane accesses.
+    pub(super) fn bytes(&self) -> u32 {
+        self.op.bytes * self.op.elements.len() as u32
+    }
+
+    /// The head of its note, without its halves and the warp.
+    pub(super) fn head(&self) -> u32 {
+        head(self.kind, self.bytes(), self.op.bytes)
+    }
+}
+
 impl<V: Vectors> Compiler<'_, V> {
+    /// Notes an access, if accesses are noted; or leaves it to the interpreter.
+    pub(super) fn note(&mut self, noted: &Noted<'_>, miss: CodeLabel) -> Result<()> {
+        if !self.may_call(noted.op) {
+            return match (noted.op.space, self.variant.accesses) {
+                (SpaceKind::Shared, Accesses::Noted) => V::note(self, noted, miss),
+                _ => Ok(()),
+            };
+        }
+        let (mut global, mut done) = (self.a.create_label(), self.a.create_label());
+        // What is needed again is loaded then.
+        self.held.clear();
+        let by = r8 + (size_of::<Cache>() * noted.number as usize + offset_of!(Cache, noted)) as i32;
+        self.a.cmp(qword_ptr(by), SHARED as i32)?;
+        self.a.jb(done)?;
+        if noted.op.space == SpaceKind::Generic {
+            self.a.ja(global)?;
+            V::note(self, noted, miss)?;
+            self.a.jmp(done)?;
+        }
+        self.a.set_label(&mut global)?;
+        self.a.zero_bytes()?;
+        let coherence = if noted.op.order.non_coherent { NON_COHERENT } else { 0 };
+        let way = if noted.ascending { ASCENDING } else { 0 };
+        V::keep(self, noted.ascending)?;
+        self.ask(note_global, (noted.index, noted.number, noted.head() | coherence | way), miss)?;
+        V::restore(self, noted.ascending)?;
+        self.a.set_label(&mut done)?;
+        self.a.zero_bytes()
+    }
+
+    /// Whether a routine may be called to note an access: registers may change.
+    pub(super) fn may_call(&self, op: &MemoryOp) -> bool {
+        self.variant.accesses == Accesses::Noted && matches!(op.space, SpaceKind::Global | SpaceKind::Generic)
+    }
+
     /// Whether whole warps may do an access at once.
     pub(super) fn together(&self, op: &MemoryOp, write: bool) -> Option<Together> {
         if self.masked {
@@ -170,7 +231,8 @@ impl<V: Vectors> Compiler<'_, V> {
         let miss = self.miss(index, inst);
         V::addresses(self, inst.b, miss)?;
         if let Some(kind) = noted_as(scope) {
-            V::note(self, (index, &self.code.memory[inst.b as usize], kind), miss)?;
+            let op = &self.code.memory[inst.b as usize];
+            self.note(&Noted { index, number: inst.b, op, kind, ascending: false }, miss)?;
             self.cache(inst.b, miss)?;
         }
         V::keep_addresses(self)?;

@@ -23,7 +23,10 @@ macro_rules! of_width {
 mod access;
 mod avx2;
 mod avx512;
+mod call;
+mod global;
 mod held;
+mod shared;
 mod verify;
 
 use super::debug;
@@ -35,7 +38,7 @@ use crate::decode::Code;
 use crate::machine::{Counts, Inst, NONE, UNGUARDED};
 use crate::memory::MemoryOp;
 use crate::simd::Level;
-use access::{Together, can_be_noted, is_plain};
+use access::{Noted, Together, can_be_noted, is_plain};
 use avx2::Avx2;
 use avx512::Avx512;
 use avx512::note::{Noting, noted_as};
@@ -110,8 +113,13 @@ trait Vectors: Sized {
     /// Has these in the frame; `r10d` = the lanes.
     fn keep_addresses(of: &mut Compiler<'_, Self>) -> Result<()>;
 
-    /// Notes an access of any lanes for the race check, or leaves it to the interpreter.
-    fn note(of: &mut Compiler<'_, Self>, access: (usize, &MemoryOp, u32), miss: CodeLabel) -> Result<()>;
+    /// Notes an access to shared memory for the race check, of whole warps `ascending` from `rdx` on, or of any lanes where
+    /// [`addresses`](Vectors::addresses) has them; or leaves it to the interpreter.
+    fn note(of: &mut Compiler<'_, Self>, noted: &Noted<'_>, miss: CodeLabel) -> Result<()>;
+
+    /// Keeps what a routine needs of an access, and what it would change of it, and restores that.
+    fn keep(of: &mut Compiler<'_, Self>, ascending: bool) -> Result<()>;
+    fn restore(of: &mut Compiler<'_, Self>, ascending: bool) -> Result<()>;
 
     /// The routines that do so.
     fn noting(of: &mut Compiler<'_, Self>) -> Result<()>;
@@ -129,11 +137,7 @@ pub(super) fn compile(code: &Code, number: u32, variant: Variant) -> Option<Comp
     }
     match Level::detect() {
         level if level.has_avx512() => compile_for::<Avx512>(code, number, variant),
-        level if level.has_avx2() => {
-            let notes = variant.accesses == Accesses::Noted;
-            let accesses = if notes { Accesses::None } else { variant.accesses };
-            compile_for::<Avx2>(code, number, Variant { accesses, ..variant })
-        }
+        level if level.has_avx2() => compile_for::<Avx2>(code, number, variant),
         _ => None,
     }
 }

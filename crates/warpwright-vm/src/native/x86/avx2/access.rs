@@ -3,10 +3,11 @@
 //!
 //! What is stored is in the rows, and what is loaded goes there, whichever way an access takes.
 
-use super::super::access::{Together, elements};
+use super::super::access::{Noted, Together, elements};
 use super::super::held::{Strip, place};
-use super::super::{ROW32, ROW64, Vectors, at, row32, row64};
+use super::super::{Accesses, ROW32, ROW64, Vectors, at, row32, row64};
 use super::{Avx2, Compiler, Frame, Result};
+use crate::check::race::{READ, WRITE};
 use crate::machine::{Inst, LANES};
 use crate::memory::{Element, MemoryOp};
 use crate::native::frame::{Cache, Ramps};
@@ -32,13 +33,16 @@ impl Compiler<'_> {
         let before = self.held.clone();
         let (mut general, mut done) = (self.a.create_label(), self.a.create_label());
         let together = self.together(op, write);
-        if let (Some(Together::Ascending), false, &[Element::Narrow(row)], 4) =
-            (together, write, &op.elements[..], op.bytes)
+        let kind = if write { WRITE } else { READ };
+        let noted = |ascending| Noted { index, number: inst.x, op, kind, ascending };
+        if let (Some(Together::Ascending), false, &[Element::Narrow(row)], 4, Accesses::Plain) =
+            (together, write, &op.elements[..], op.bytes, self.variant.accesses)
         {
             self.load_halves(inst.x, row, (miss, general))?;
             self.a.jmp(done)?;
         } else if let Some(together) = together {
             self.address(inst.x, together, (miss, general))?;
+            self.note(&noted(together == Together::Ascending), miss)?;
             match (together, write) {
                 (Together::Same, _) => self.load_same(op)?,
                 (Together::Ascending, false) => self.load_ascending(op)?,
@@ -51,6 +55,7 @@ impl Compiler<'_> {
         let after = std::mem::replace(&mut self.held, before);
         self.offsets(inst.x, miss)?;
         self.a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)?;
+        self.note(&noted(false), miss)?;
         if write {
             self.scatter(op)?;
         } else {

@@ -23,9 +23,11 @@ mod bits;
 mod float;
 mod integer;
 
-use super::access::Together;
+use super::access::{Noted, Together};
 use super::held::Strip;
+use super::shared::note_shared;
 use super::{Frame, Result, Vectors, at, pred, row32, row64};
+use crate::check::race::ASCENDING;
 use crate::machine::Inst;
 use crate::memory::MemoryOp;
 use crate::native::{Lane, Operation};
@@ -117,8 +119,19 @@ impl Vectors for Avx2 {
         }
     }
 
-    /// What is noted is left to the interpreter.
-    fn note(_: &mut Compiler<'_>, _: (usize, &MemoryOp, u32), _: CodeLabel) -> Result<()> {
+    fn note(of: &mut Compiler<'_>, noted: &Noted<'_>, miss: CodeLabel) -> Result<()> {
+        let head = noted.head() | if noted.ascending { ASCENDING } else { 0 };
+        // What is needed again is loaded then.
+        of.held.clear();
+        of.ask(note_shared, (noted.index, noted.number, head), miss)
+    }
+
+    /// The frame has it.
+    fn keep(_: &mut Compiler<'_>, _: bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn restore(_: &mut Compiler<'_>, _: bool) -> Result<()> {
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Loads and stores: by vectors where the lanes of a warp, or of half of one, are one behind the other, by one word where
 //! they are at the same place, else by gathers and scatters.
 
-use super::super::access::{Together, elements};
+use super::super::access::{Noted, Together, elements};
 use super::super::{ROW32, Vectors, at, row32, row64};
 use super::{Avx512, Compiler, Frame, Result};
 use crate::check::race::{READ, WRITE};
@@ -47,7 +47,9 @@ impl Compiler<'_> {
         }
         if let Some(together) = together {
             self.address(inst.x, together, (miss, general))?;
-            self.note((index, op, kind), together == Together::Ascending, miss)?;
+            let ascending = together == Together::Ascending;
+            self.note(&Noted { index, number: inst.x, op, kind, ascending }, miss)?;
+            self.fetch_stored(op, write, &strips)?;
             match (together, write) {
                 (Together::Same, _) => self.load_same(op)?,
                 (Together::Ascending, false) => self.load_ascending(op)?,
@@ -59,7 +61,10 @@ impl Compiler<'_> {
         self.a.zero_bytes()?;
         self.addresses(inst.x, miss)?;
         self.a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)?;
-        self.note((index, op, kind), false, miss)?;
+        self.note(&Noted { index, number: inst.x, op, kind, ascending: false }, miss)?;
+        if together.is_some() {
+            self.fetch_stored(op, write, &strips)?;
+        }
         let mut places = rows(op).zip(strips);
         while let Some(((number, row, wide, strip), first)) = places.next() {
             let add = (op.bytes as usize * number) as i32;
@@ -85,6 +90,16 @@ impl Compiler<'_> {
             for ((_, row, wide, strip), loaded) in rows(op).zip(LOADED) {
                 self.a.vmovdqa64(zmm0, loaded)?;
                 if wide { self.put64(row, strip)? } else { self.put32(row, strip)? }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is stored is in its registers again.
+    fn fetch_stored(&mut self, op: &MemoryOp, write: bool, strips: &[AsmRegisterZmm; 8]) -> Result<()> {
+        if write && self.may_call(op) {
+            for ((_, row, wide, strip), &into) in rows(op).zip(strips) {
+                self.fetch(into, (wide, row, strip))?;
             }
         }
         Ok(())
@@ -261,6 +276,14 @@ impl Compiler<'_> {
             true => self.a.mov(r10d, ecx),
             false => self.a.mov(r10d, -1),
         }
+    }
+
+    /// The addresses, which were kept.
+    pub(super) fn restore_addresses(&mut self) -> Result<()> {
+        for (half, offsets) in (0..).zip(HALVES) {
+            self.a.vmovdqu32(offsets, zmmword_ptr(at(offset_of!(Frame, offsets) + 64 * half)))?;
+        }
+        Ok(())
     }
 
     /// Where the lanes access memory, from `rdx` on; `r9d` = what the access does. By the interpreter, if the cache of the

@@ -17,7 +17,7 @@ mod float;
 pub(super) mod note;
 mod operation;
 
-use super::access::Together;
+use super::access::{Noted, Together};
 use super::held::Strip;
 use super::{Frame, Result, Vectors};
 use crate::machine::Inst;
@@ -100,8 +100,16 @@ impl Vectors for Avx512 {
         of.keep_addresses()
     }
 
-    fn note(of: &mut Compiler<'_>, access: (usize, &MemoryOp, u32), miss: CodeLabel) -> Result<()> {
-        of.note(access, false, miss)
+    fn note(of: &mut Compiler<'_>, noted: &Noted<'_>, miss: CodeLabel) -> Result<()> {
+        of.note_shared(noted, miss)
+    }
+
+    fn keep(of: &mut Compiler<'_>, ascending: bool) -> Result<()> {
+        if ascending { Ok(()) } else { of.keep_addresses() }
+    }
+
+    fn restore(of: &mut Compiler<'_>, ascending: bool) -> Result<()> {
+        if ascending { Ok(()) } else { of.restore_addresses() }
     }
 
     fn noting(of: &mut Compiler<'_>) -> Result<()> {

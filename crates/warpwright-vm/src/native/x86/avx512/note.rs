@@ -14,12 +14,12 @@
 //! | `r10`, `r11` | the note, and what is behind it |
 //! | `eax` | the instruction |
 
-use super::super::{Accesses, at};
+use super::super::access::Noted;
+use super::super::shared::note_shared;
+use super::super::{Vectors, at};
 use super::access::HALVES;
-use super::{Compiler, Frame, Result};
-use crate::check::race::{ASCENDING, ATOMIC, DEVICE, NOTE, Notes, READ, SAME, WRITE, head};
-use crate::memory::{MemoryOp, SpaceKind};
-use crate::native::Cache;
+use super::{Avx512, Compiler, Frame, Result};
+use crate::check::race::{ASCENDING, ATOMIC, DEVICE, NOTE, Notes, READ, SAME, WRITE};
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 use warpwright_ptx::ir::Scope;
@@ -70,27 +70,15 @@ const HEAD: i32 = 4;
 const MASK: i32 = 8;
 const STARTS: i32 = 12;
 
+/// Why nothing was noted: it must not be; not all was written.
+const MISSED: u32 = 1;
+const UNWRITTEN: u32 = 2;
+
 impl Compiler<'_> {
-    /// Notes an access from `rdx` on, of whole warps `ascending` from there or of lanes anywhere; or leaves it to the
-    /// interpreter.
-    pub(in super::super) fn note(
-        &mut self,
-        (index, op, kind): (usize, &MemoryOp, u32),
-        ascending: bool,
-        miss: CodeLabel,
-    ) -> Result<()> {
-        let is_shared = matches!(op.space, SpaceKind::Shared | SpaceKind::Generic);
-        if self.variant.accesses != Accesses::Noted || !is_shared {
-            return Ok(());
-        }
-        let mut done = self.a.create_label();
-        if op.space == SpaceKind::Generic {
-            let cache = size_of::<Cache>() * self.inst(index).x as usize;
-            self.a.cmp(qword_ptr(r8 + (cache + offset_of!(Cache, from_shared)) as i32), 0)?;
-            self.a.je(done)?;
-        }
-        let bytes = op.bytes * op.elements.len() as u32;
-        let noting = Noting { ascending, bytes, kind, masked: self.masked };
+    /// Calls the routine for an access.
+    pub(super) fn note_shared(&mut self, noted: &Noted<'_>, miss: CodeLabel) -> Result<()> {
+        let Noted { ascending, kind, .. } = *noted;
+        let noting = Noting { ascending, bytes: noted.bytes(), kind, masked: self.masked };
         let routine = match self.notes.iter().find(|(other, _)| *other == noting) {
             Some(&(_, label)) => label,
             None => {
@@ -99,11 +87,22 @@ impl Compiler<'_> {
                 label
             }
         };
-        self.a.mov(eax, self.first + index as u32)?;
-        self.a.mov(r9d, head(kind, bytes, op.bytes))?;
+        self.a.mov(eax, self.first + noted.index as u32)?;
+        self.a.mov(r9d, noted.head())?;
         self.a.call(routine)?;
         self.a.test(r9d, r9d)?;
-        self.a.jnz(miss)?;
+        if kind != WRITE {
+            return self.a.jnz(miss);
+        }
+        // What is written for the first time is noted by a call.
+        let mut done = self.a.create_label();
+        self.a.jz(done)?;
+        self.a.cmp(r9d, UNWRITTEN)?;
+        self.a.jne(miss)?;
+        let way = if ascending { ASCENDING } else { 0 };
+        Avx512::keep(self, ascending)?;
+        self.ask(note_shared, (noted.index, noted.number, noted.head() | way), miss)?;
+        Avx512::restore(self, ascending)?;
         self.a.set_label(&mut done)?;
         self.a.zero_bytes()
     }
@@ -113,16 +112,19 @@ impl Compiler<'_> {
         for (noting, mut label) in std::mem::take(&mut self.notes) {
             self.a.set_label(&mut label)?;
             self.masked = noting.masked;
-            let mut miss = self.a.create_label();
-            self.note_by(noting, miss)?;
+            let (mut miss, mut unwritten) = (self.a.create_label(), self.a.create_label());
+            self.note_by(noting, (miss, unwritten))?;
             self.a.set_label(&mut miss)?;
-            self.a.mov(r9d, 1)?;
+            self.a.mov(r9d, MISSED)?;
+            self.a.ret()?;
+            self.a.set_label(&mut unwritten)?;
+            self.a.mov(r9d, UNWRITTEN)?;
             self.a.ret()?;
         }
         Ok(())
     }
 
-    fn note_by(&mut self, noting: Noting, miss: CodeLabel) -> Result<()> {
+    fn note_by(&mut self, noting: Noting, (miss, unwritten): (CodeLabel, CodeLabel)) -> Result<()> {
         let a = &mut self.a;
         a.mov(r10, qword_ptr(notes!(next)))?;
         a.cmp(r10, qword_ptr(notes!(end)))?;
@@ -138,7 +140,7 @@ impl Compiler<'_> {
         a.add(rdi, rsi)?;
         a.or(r9d, dword_ptr(notes!(warp)))?;
         a.mov(dword_ptr(r10 + PC), eax)?;
-        self.is_written(noting, miss)?;
+        self.is_written(noting, unwritten)?;
         match noting.ascending {
             true => {
                 self.claim_ascending(noting, 0..noting.bytes as i32 / 2, miss)?;
