@@ -104,7 +104,7 @@ impl Default for Config {
             devices: vec![Arch::sm(90)],
             memory: 64 << 30,
             workers: 0,
-            native: Native::Off,
+            native: Native::Auto,
             driver_version: 13050,
             refused: Vec::new(),
             log: LogLevel::Missing,

@@ -90,7 +90,7 @@ impl Device {
         let mut starts = false;
         let engine = self.engine.get_or_init(|| {
             starts = true;
-            if self.config.native != Native::Off
+            if self.config.native == Native::Always
                 && let Some(why) = Native::unavailable()
             {
                 log::note(&format_args!("kernels are interpreted: {why}"));

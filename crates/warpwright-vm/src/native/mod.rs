@@ -68,9 +68,9 @@ use std::sync::OnceLock;
 #[non_exhaustive]
 pub enum Native {
     /// They are interpreted.
-    #[default]
     Off,
     /// A function is compiled once it has run for some time, by another thread, which it does not wait for.
+    #[default]
     Auto,
     /// A function is compiled before its first instruction.
     Always,
@@ -78,15 +78,15 @@ pub enum Native {
 
 impl Native {
     /// What the environment variable `WARPWRIGHT_NATIVE` says: `off`, `auto` or `always`. Something else is said to be
-    /// none of them on stderr, once, and is `off`.
+    /// none of them on stderr, once, and is `auto`, as nothing is.
     pub fn from_env() -> Native {
         static NATIVE: OnceLock<Native> = OnceLock::new();
         *NATIVE.get_or_init(|| match std::env::var("WARPWRIGHT_NATIVE") {
             Ok(text) => text.parse().unwrap_or_else(|error| {
                 eprintln!("WARPWRIGHT_NATIVE={text}: {error}");
-                Native::Off
+                Native::Auto
             }),
-            Err(_) => Native::Off,
+            Err(_) => Native::Auto,
         })
     }
 
