@@ -31,8 +31,8 @@ pub(super) type Rows = [Row; CHUNK_ROWS as usize];
 const CONTEXT: usize = 3;
 
 /// Words of notes of a chunk at first, and at most: few in tests, so that what is done about many is tested.
-const FIRST_NOTES: usize = if cfg!(test) { 1 << 7 } else { 1 << 10 };
-const MAX_NOTES: usize = FIRST_NOTES << 3;
+const FIRST_NOTES: usize = if cfg!(test) { 1 << 6 } else { 1 << 10 };
+const MAX_NOTES: usize = FIRST_NOTES << if cfg!(test) { 1 } else { 3 };
 
 /// In the place of a thread: several have read.
 const SEVERAL: u32 = u32::MAX >> THREAD_SHIFT;

@@ -1,5 +1,6 @@
 //! The race check, driven by hand: what a block does is a list of calls, in the order in which they happen.
 
+mod noted;
 mod oracle;
 mod patterns;
 mod random;
@@ -42,6 +43,9 @@ pub(super) struct Grid {
     worker: WorkerRaces,
     pub(super) blocks: Vec<BlockRaces>,
     pub(super) races: Vec<Race>,
+    /// How reads get to memory, and what meets reads that are not coherent.
+    pub(super) through: Through,
+    pub(super) incoherent: Vec<Race>,
     /// Whether stores that conflict store the same.
     pub(super) same: bool,
     /// The lane that stores something else all the same.
@@ -71,10 +75,12 @@ impl Grid {
             block
         };
         Grid {
-            launch: LaunchRaces::new(true, false),
+            launch: LaunchRaces::new(true, true),
             worker: WorkerRaces::default(),
             blocks: (0..blocks).map(block).collect(),
             races: Vec::new(),
+            through: Through::Coherent,
+            incoherent: Vec::new(),
             same: false,
             odd: None,
             reduces: false,
@@ -118,7 +124,12 @@ impl Grid {
             RaceSpace::Shared => block.shared(&mut self.worker, &access, &stored, &mut race),
             RaceSpace::Global => {
                 let worker = &mut self.worker;
-                block.global(launch, worker, &access, Through::Coherent, &stored, &mut race);
+                let through = if kind == AccessKind::Read { self.through } else { Through::Coherent };
+                block.global(launch, worker, &access, through, &stored, &mut race);
+                if through != Through::Coherent || kind.is_write() {
+                    let mut found = |race| self.incoherent.push(race);
+                    block.non_coherent(launch, worker, &access, through, &mut found);
+                }
             }
         }
         let is_strong = strength != Strength::Weak;

@@ -2,6 +2,7 @@
 
 use super::oracle::Oracle;
 use super::*;
+use std::collections::HashMap;
 
 struct Random(u64);
 
@@ -282,6 +283,9 @@ fn run_noted(seed: u64) -> (usize, bool) {
     let mut oracle = Oracle::new(mode, blocks, THREADS as usize);
     let careless = random.pick(&[15, 50, 300]);
     let ordered = random.pick(&[4, 20]);
+    // One read in so many is not coherent: few programs have any.
+    let incoherent = random.pick(&[u64::MAX, u64::MAX, 100, 3]);
+    let mut marks = HashMap::new();
     // What a thread's own words are like.
     let own = random.pick(&[(4, 4, 1), (4, 4, 2), (8, 8, 1), (16, 8, 1), (2, 2, 1), (1, 1, 3)]);
     let space = RaceSpace::Global;
@@ -299,6 +303,7 @@ fn run_noted(seed: u64) -> (usize, bool) {
         if random.one_in(60) {
             let strength = random.pick(&[ACQUIRE, RELEASE]);
             let kind = if strength == ACQUIRE { AccessKind::Read } else { AccessKind::Atomic };
+            grid.through = Through::Coherent;
             log.push(format!("{step}: {who:x?} {kind:?} {strength:?}"));
             grid.access(space, who, kind, strength, (4, 4), |_| FLAG);
             oracle.access(space, who, kind, strength, (4, 4), |_| FLAG);
@@ -330,14 +335,31 @@ fn run_noted(seed: u64) -> (usize, bool) {
         };
         let address = |lane: u64| place + lane * stride;
         log.push(format!("{step}: {who:x?} {kind:?} {bytes}/{element} at {place:#x} stride {stride}"));
+        let is_incoherent = kind == AccessKind::Read && random.one_in(incoherent);
+        grid.through = if is_incoherent { Through::NonCoherent } else { Through::Coherent };
         let before = grid.races.len();
         let pc = random.below(20) as u32;
         grid.at(pc).access(space, who, kind, Strength::Weak, (bytes, element), |lane| address(lane));
         let found = grid.races.len() > before;
+        // What is read so may not be written, whoever does, and whatever orders the two.
+        let mut meets = false;
+        for byte in lanes(who.mask).flat_map(|lane| (0..size).map(move |at| (lane, at))) {
+            let byte = address(byte.0.into()) + byte.1;
+            let (read, written): &mut (bool, bool) = marks.entry(byte).or_default();
+            *read |= is_incoherent;
+            *written |= kind == AccessKind::Write;
+            meets |= *read && *written && (is_incoherent || kind == AccessKind::Write);
+        }
+        assert_eq!(
+            !grid.incoherent.is_empty(),
+            meets,
+            "seed {seed}, not coherent {is_incoherent}:\n{}",
+            log.join("\n")
+        );
         let expected = oracle.access(space, who, kind, Strength::Weak, (bytes, element), address);
         let race = grid.races.last();
         assert_eq!(found, expected, "seed {seed}: (found, expected)\n{}\n{race:?}", log.join("\n"));
-        if found {
+        if found || meets {
             return (step, true);
         }
     }
@@ -347,7 +369,7 @@ fn run_noted(seed: u64) -> (usize, bool) {
 #[test]
 fn accesses_that_were_noted_race_where_vector_clocks_say_so() {
     let (mut raced, mut late, mut clean) = (0, 0, 0);
-    for seed in 0..1000 {
+    for seed in 0..2000 {
         let (steps, race) = run_noted(seed);
         raced += usize::from(race);
         late += usize::from(race && steps > 60);
