@@ -46,7 +46,10 @@ const ORDERS: [&[usize]; 6] = [&[], &[1], &[2], &[1, 2], &[2, 1], &[3, 2, 1]];
 
 /// Runs a chain of kernels in which each may overlap with the one before it. Returns the reports, and the activations.
 fn run(texts: &[String], early: &[usize]) -> (Vec<Report>, Vec<u32>) {
-    let device = device();
+    run_on(&device(), texts, early)
+}
+
+fn run_on(device: &Device, texts: &[String], early: &[usize]) -> (Vec<Report>, Vec<u32>) {
     let activations = device.alloc_named::<u32>("activations", 128).unwrap();
     let weights = device.alloc_named::<u32>("weights", 128).unwrap();
     weights.write(&(100..228).collect::<Vec<_>>()).unwrap();
@@ -101,6 +104,32 @@ fn findings(texts: &[String], reports: &[Report]) -> Vec<(Side, Side, bool)> {
     }
     all.sort_unstable();
     all
+}
+
+/// What native code reads counts for the launches beside it, too: a loop whose first turn is the interpreter's, and the words
+/// of its second turn, which the next launch writes.
+#[test]
+fn native_code_is_compared_with_launches_that_overlap() {
+    let reader = text(&format!(
+        "{RELEASE}\n@!%p1 bra done;\n@!%p2 bra done;\nmov.u32 %r6, 0;\nagain:\nld.global.u32 %r7, [%rd3]; // read\n\
+         st.global.u32 [%rd4], %r7;\nadd.u64 %rd3, %rd3, 128;\nadd.u32 %r6, %r6, 1;\nsetp.lt.u32 %p3, %r6, 2;\n\
+         @%p3 bra again;\ndone:"
+    ));
+    let writer = text("@%p1 bra done;\n@!%p2 bra done;\nst.global.u32 [%rd3], %r5; // write\ndone:");
+    let texts = [reader, writer];
+    for native in [Native::Off, Native::Always] {
+        for early in [&[][..], &[1]] {
+            let mut config = DeviceConfig::default();
+            config.native = native;
+            let device = Device::new(config).unwrap();
+            let (reports, _) = run_on(&device, &texts, early);
+            assert_eq!(
+                findings(&texts, &reports),
+                [((0, "read"), (1, "write"), false)],
+                "{native:?} {early:?}"
+            );
+        }
+    }
 }
 
 /// Stores its thread's number, plus one, after the wait.
