@@ -1,16 +1,44 @@
 //! Compiles hot loops for several levels of vector instructions, and chooses one at run time.
 //!
 //! You write a lane operation once, as an expression over one lane. [`lane_op!`] wraps it in a loop over the 32 lanes
-//! and compiles that loop for each [`Level`]; the decoder takes the version for the level of this processor. Beside
-//! `native/`, this is the crate's only place with `unsafe`.
+//! and compiles that loop for each [`Level`]; the decoder takes the version for the level of this processor. A product of
+//! matrices that compilers do not make fast is written for a level (`product.rs`). Beside `native/`, this is the crate's
+//! only place with `unsafe`.
 //!
 //! **A [`Level`] is a proof**: only [`Level::detect`] creates one, and code compiled for features that the target may
 //! lack is reached only through it. So all fields here are private, and so is [`Features`].
 #![allow(unsafe_code, reason = "entering functions that are compiled for features of the processor")]
 
-use crate::machine::{Inst, Machine, Step};
+use crate::machine::{Inst, Machine, Row32, Step};
 use crate::native::Operation;
 use std::sync::OnceLock;
+
+#[cfg(target_arch = "x86_64")]
+mod product;
+
+/// The fragments of the factors and sums of `mma.m16n8k16`.
+#[derive(Clone, Copy)]
+pub(crate) struct Fragments<'a> {
+    pub(crate) a: [&'a Row32; 4],
+    pub(crate) b: [&'a Row32; 2],
+    pub(crate) c: [&'a Row32; 4],
+}
+
+/// The product of fragments of `f16` or `bf16`, with sums in `f32`, by blocks of factors along k and as many bits as `f32`
+/// has and some more. Returns `false` where that has to be computed otherwise: the level has no AVX-512, or a number is
+/// infinite, none, or very large or small.
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
+pub(crate) fn half_product<const BF16: bool>(
+    level: Level,
+    of: Fragments<'_>,
+    rule: (usize, i32),
+    sums: &mut [Row32; 4],
+) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return product::product::<BF16>(level, of, rule, sums);
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
 
 /// A level of vector instructions that this processor has.
 #[derive(Clone, Copy, Debug)]
