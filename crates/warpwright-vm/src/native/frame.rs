@@ -3,6 +3,7 @@
 use crate::check::race::{NEXT_LANE, Notes};
 use crate::decode::Code;
 use crate::machine::{Counts, LANES};
+use crate::num::approx::{EXPONENTIAL, MOST_EXPONENT, SHIFTER};
 use crate::num::float::{LARGER, NAN_F32};
 use crate::num::half::NAN_HALF;
 use std::array::from_fn;
@@ -123,6 +124,14 @@ pub(super) struct Frame {
     pub(super) odd_pairs: [u64; LANES / 4],
     pub(super) low_pairs: [u64; LANES / 4],
     pub(super) high_pairs: [u64; LANES / 4],
+    /// Where the halves of two registers go if the matrix that they have is transposed.
+    pub(super) transposed: [[u16; LANES]; 2],
+    /// What the exponential is computed of, and one.
+    pub(super) exponential: [f64; 13],
+    pub(super) shifter: f64,
+    pub(super) most_exponent: f64,
+    pub(super) least_exponent: f64,
+    pub(super) one_wide: f64,
     /// Of each byte, the first one of its word, in sixteen bytes.
     pub(super) words: [u8; 64],
     /// Where the lanes of an atomic operation go, and what they find there.
@@ -205,6 +214,12 @@ impl State {
             odd_pairs: from_fn(|at| 2 * at as u64 + 1),
             low_pairs: from_fn(|at| (at / 2 + at % 2 * 8) as u64),
             high_pairs: from_fn(|at| (at / 2 + at % 2 * 8 + 4) as u64),
+            transposed: from_fn(|part| from_fn(|at| (at % 8 * 8 + at / 8 + 4 * part) as u16)),
+            exponential: EXPONENTIAL,
+            shifter: SHIFTER,
+            most_exponent: MOST_EXPONENT,
+            least_exponent: -MOST_EXPONENT,
+            one_wide: 1.0,
             words: from_fn(|at| (at % 16 / 4 * 4) as u8),
             offsets: [0; LANES],
             found: [0; LANES],

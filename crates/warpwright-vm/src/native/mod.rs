@@ -55,7 +55,7 @@ pub(crate) use debug::add_text;
 pub(crate) use frame::{Cache, State};
 pub(crate) use functions::{Accesses, Compiled, Functions, Variant};
 pub(crate) use operation::{
-    Arithmetic, Binary, Lane, Logic, Operation, Relation, binary, compare, directed, field, mul_high,
+    Arithmetic, Binary, Lane, Logic, Operation, Relation, binary, compare, directed, field, half, mul_high,
     nearest, not, to_integer, unless, wide,
 };
 
