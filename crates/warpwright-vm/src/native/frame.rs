@@ -6,6 +6,7 @@ use crate::machine::{Counts, LANES};
 use crate::num::approx::{EXPONENTIAL, MOST_EXPONENT, SHIFTER};
 use crate::num::float::{LARGER, NAN_F32};
 use crate::num::half::NAN_HALF;
+use crate::tensor::{FloatElement, TensorCore};
 use std::array::from_fn;
 
 /// An access has read global memory, has written some, has written anything, has changed something by an atomic operation.
@@ -134,6 +135,8 @@ pub(super) struct Frame {
     pub(super) one_wide: f64,
     /// Of each byte, the first one of its word, in sixteen bytes.
     pub(super) words: [u8; 64],
+    /// How the launch adds products of halves and of `bf16`: see [`half_product`](crate::simd::half_product).
+    pub(super) rules: [(usize, i32); 2],
     /// Where the lanes of an atomic operation go, and what they find there.
     pub(super) offsets: [u32; LANES],
     pub(super) found: [u32; LANES],
@@ -154,7 +157,8 @@ pub(crate) struct State {
 unsafe impl Send for State {}
 
 impl State {
-    pub(crate) fn new(code: &Code) -> State {
+    pub(crate) fn new(code: &Code, core: TensorCore) -> State {
+        let rule = |element| core.accumulation(element).map_or((0, 0), |rule| (rule.block, rule.extra_bits));
         let frame = Frame {
             w32: std::ptr::null_mut(),
             w64: std::ptr::null_mut(),
@@ -221,6 +225,7 @@ impl State {
             least_exponent: -MOST_EXPONENT,
             one_wide: 1.0,
             words: from_fn(|at| (at % 16 / 4 * 4) as u8),
+            rules: [rule(FloatElement::F16), rule(FloatElement::BF16)],
             offsets: [0; LANES],
             found: [0; LANES],
         };

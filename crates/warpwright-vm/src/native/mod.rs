@@ -6,13 +6,14 @@
 //! compiler does not know, a branch that divides the path, an access that its cache of regions does not answer. Then the
 //! loop of [`Machine`](crate::machine::Machine) executes that one instruction by its handler, and enters native code again
 //! behind it. So no handler is called from native code, nothing unwinds through it, and whatever is rare has one
-//! implementation.
+//! implementation. Only what is long, and the same for both, is a routine that native code calls.
 //!
 //! ```text
 //!   enter.rs       the way from the interpreter into native code and back
 //!   operation.rs   what the compiler knows of an instruction; said beside its handler
 //!   frame.rs       what native code reads and writes besides registers and memory
 //!   functions.rs   the compiled functions of a module, and when they are compiled
+//!   call.rs        what native code calls
 //!   background.rs  the thread that does so while they are interpreted
 //!   x86/           the compiler: segments, rows in registers, what must be so of all that; avx512/ and avx2/: what each
 //!                  operation becomes, accesses
@@ -39,6 +40,8 @@
 )]
 
 mod background;
+#[cfg(target_arch = "x86_64")]
+mod call;
 #[cfg(target_arch = "x86_64")]
 mod debug;
 mod enter;

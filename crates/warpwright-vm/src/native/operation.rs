@@ -184,6 +184,10 @@ pub(crate) enum Operation {
     LoadMatrices {
         transposed: bool,
     },
+    /// The product `x` of the table, of fragments of `bf16` or of halves, with sums in `f32`.
+    MultiplyFragments {
+        bf16: bool,
+    },
     /// Memory is combined with `a`, and what it held goes to `d`; `b` is the access. Where it orders nothing and nobody
     /// asks what memory held: the scope.
     Atomic(AtomicOp, Lane, Option<Scope>),

@@ -169,7 +169,9 @@ fn compile_for<V: Vectors>(code: &Code, number: u32, variant: Variant) -> Option
                 is_whole && variant.accesses == Accesses::Plain && is_plain(&code.memory[b as usize], false)
             }
             // Lanes that are not there are the interpreter's.
-            Operation::Shuffle(_) => variant.full && code.insts[pc as usize].guard == UNGUARDED,
+            Operation::Shuffle(_) | Operation::MultiplyFragments { .. } => {
+                variant.full && code.insts[pc as usize].guard == UNGUARDED
+            }
             _ => true,
         };
         let known = known && V::has(operation);
@@ -344,11 +346,18 @@ impl<'a, V: Vectors> Compiler<'a, V> {
 
     /// The interpreter comes back at the beginning of a segment, and behind what it may have been asked to do.
     fn place(&mut self, index: usize) -> Result<()> {
-        use Operation::{Atomic, Load, LoadMatrices, ReconvergencePoint, Shuffle, Store};
+        use Operation::*;
         let before = index.checked_sub(1).and_then(|before| self.operations[before]);
         let asked = matches!(
             before,
-            Some(Load | Store | LoadMatrices { .. } | Atomic(..) | Shuffle(_) | ReconvergencePoint)
+            Some(
+                Load | Store
+                    | LoadMatrices { .. }
+                    | MultiplyFragments { .. }
+                    | Atomic(..)
+                    | Shuffle(_)
+                    | ReconvergencePoint
+            )
         );
         if self.begins[index].is_none() && !asked {
             return Ok(());

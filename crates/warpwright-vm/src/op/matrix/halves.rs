@@ -18,6 +18,7 @@
 
 use super::product::{Arithmetic, MatrixProduct, Product};
 use crate::machine::{FULL, Inst, LANES, Machine, NONE, Registers, Row32, Step};
+use crate::native::Operation;
 use crate::simd::{Fragments, LaneOp, Lanes, Level, half_product, lanes};
 use crate::tensor::{Accumulation, Accumulator, COLUMNS, FloatElement, Size, split, tile};
 
@@ -49,6 +50,8 @@ pub(super) fn handlers(product: &Product) -> Option<Lanes> {
 struct HalfProduct<const BF16: bool>;
 
 impl<const BF16: bool> LaneOp for HalfProduct<BF16> {
+    const NATIVE: Option<Operation> = Some(Operation::MultiplyFragments { bf16: BF16 });
+
     #[inline(always)]
     fn run(m: &mut Machine<'_>, i: &Inst) -> Step {
         let element = if BF16 { FloatElement::BF16 } else { FloatElement::F16 };

@@ -80,6 +80,7 @@ impl Vectors for Avx2 {
                 | RootReciprocal(_)
                 | Reciprocal
                 | LoadMatrices { .. }
+                | MultiplyFragments { .. }
         )
     }
 
@@ -235,6 +236,7 @@ impl Compiler<'_> {
             | Operation::PackFloats { .. }
             | Operation::Exponential(_)
             | Operation::RootReciprocal(_)
+            | Operation::MultiplyFragments { .. }
             | Operation::Reciprocal => unreachable!("{operation:?} is left to the interpreter"),
         }
     }

@@ -3,7 +3,8 @@
 use super::super::at;
 use super::{Compiler, Frame, Result};
 use crate::machine::Inst;
-use crate::native::Arithmetic;
+use crate::native::{Arithmetic, call};
+use crate::op::matrix::Product;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
 
@@ -17,6 +18,26 @@ enum Part {
 }
 
 impl Compiler<'_> {
+    /// A product, by the routine that the handler has for it, too; by the interpreter where that has to be computed otherwise.
+    /// Registers hold nothing behind the call.
+    pub(super) fn multiply_fragments(&mut self, index: usize, inst: &Inst, bf16: bool) -> Result<()> {
+        let miss = self.miss(index, inst);
+        let product: *const Product = &self.code.matrix.products[inst.x as usize];
+        let routine = if bf16 { call::multiply::<true> } else { call::multiply::<false> };
+        let a = &mut self.a;
+        a.mov(rdi, rbx)?;
+        a.mov(rsi, product.addr() as u64)?;
+        a.mov(rax, routine as *const () as u64)?;
+        // The stack is aligned to sixteen bytes at a call.
+        a.sub(rsp, 8)?;
+        a.call(rax)?;
+        a.add(rsp, 8)?;
+        a.test(eax, eax)?;
+        a.je(miss)?;
+        self.held.clear();
+        Ok(())
+    }
+
     pub(super) fn halves(&mut self, inst: &Inst, arithmetic: Arithmetic, packed: bool) -> Result<()> {
         for strip in 0..2 {
             if packed {

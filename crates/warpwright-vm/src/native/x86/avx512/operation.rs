@@ -141,6 +141,7 @@ impl Compiler<'_> {
                 of.a.vdivps(zmm0, zmm0, a)?;
                 of.canonical()
             }),
+            Operation::MultiplyFragments { bf16 } => self.multiply_fragments(index, inst, bf16),
             Operation::Negate => self.unary(inst, Lane::F32, |of, a| {
                 of.a.vpxord(zmm0, a, constant!(sign))?;
                 of.canonical()
