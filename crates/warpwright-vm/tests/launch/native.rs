@@ -327,8 +327,13 @@ fn arithmetic_is_that_of_the_interpreter() {
     ] {
         forms.push(format!("{form} %r4, %r1, %r2, %r3;"));
     }
-    for selector in ["0x5410", "0x7632", "0x9a01", "0xfedc"] {
+    // Bytes of both, of one, of one more than once, and signs.
+    for selector in ["0x5410", "0x7632", "0x3120", "0x7474", "0x4140", "0x1111", "0x9a01", "0xfedc"] {
         forms.push(format!("prmt.b32 %r4, %r1, %r2, {selector};"));
+        // Some lanes keep what they have.
+        forms.push(format!(
+            "setp.lt.u32 %p1, %r3, %r1; mov.b32 %r4, %r3; @%p1 prmt.b32 %r4, %r1, %r2, {selector};"
+        ));
     }
     forms.push("cvt.rn.f16.f32 %h1, %r1; cvt.u32.u16 %r4, %h1;".to_owned());
     forms.push("cvt.rn.ftz.f16.f32 %h1, %r1; cvt.u32.u16 %r4, %h1;".to_owned());
@@ -421,7 +426,7 @@ fn agree_on(forms: &[String], numbers: &[u32]) {
         .collect();
     let text = format!(
         ".version 8.1\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n\
-         .reg .b16 %h<8>;\n.reg .b32 %r<12>;\n.reg .b64 %rd<8>;\n\
+         .reg .pred %p<2>;\n.reg .b16 %h<8>;\n.reg .b32 %r<12>;\n.reg .b64 %rd<8>;\n\
          ld.param.u64 %rd1, [in];\nld.param.u64 %rd2, [out];\nmov.u32 %r8, %tid.x;\nmov.u32 %r9, %ctaid.x;\n\
          mad.lo.u32 %r8, %r9, {THREADS}, %r8;\nmul.wide.u32 %rd3, %r8, 12;\nadd.u64 %rd1, %rd1, %rd3;\n\
          mul.wide.u32 %rd3, %r8, {};\nadd.u64 %rd2, %rd2, %rd3;\nld.global.u32 %r1, [%rd1];\n\
