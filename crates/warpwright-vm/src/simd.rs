@@ -18,6 +18,7 @@ mod product;
 
 /// The fragments of the factors and sums of `mma.m16n8k16`.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "no level has a way"))]
 pub(crate) struct Fragments<'a> {
     pub(crate) a: [&'a Row32; 4],
     pub(crate) b: [&'a Row32; 2],
@@ -27,7 +28,7 @@ pub(crate) struct Fragments<'a> {
 /// The product of fragments of `f16` or `bf16`, with sums in `f32`, by blocks of factors along k and as many bits as `f32`
 /// has and some more. Returns `false` where that has to be computed otherwise: the level has no AVX-512, or a number is
 /// infinite, none, or very large or small.
-#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables, reason = "no level has a way"))]
 pub(crate) fn half_product<const BF16: bool>(
     level: Level,
     of: Fragments<'_>,

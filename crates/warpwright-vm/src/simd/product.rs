@@ -111,11 +111,11 @@ fn multiply<const BF16: bool, const BLOCK: usize, const EXTRA_BITS: i32>(
     let mut right = Aligned([[0.0_f32; 8]; 16]);
     let mut right_exponents = Aligned([[0_i16; 8]; 16]);
     for (number, row) in of.b.into_iter().enumerate() {
-        for part in 0..2 {
+        for (part, index) in TURNED.iter().enumerate() {
             let first = 8 * number + 4 * part;
             // SAFETY: an index of 64 bytes; four steps along k from `first` on are there.
             unsafe {
-                let index = _mm512_loadu_si512(TURNED[part].as_ptr().cast());
+                let index = _mm512_loadu_si512(index.as_ptr().cast());
                 let halves = _mm512_permutex2var_epi16(load(row, 0), index, load(row, 1));
                 let (exponents, beyond) = exponents::<BF16>(halves);
                 outside |= beyond;

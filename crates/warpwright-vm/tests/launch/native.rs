@@ -426,7 +426,7 @@ fn agree_on(forms: &[String], numbers: &[u32]) {
         .collect();
     let text = format!(
         ".version 8.1\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n\
-         .reg .pred %p<2>;\n.reg .b16 %h<8>;\n.reg .b32 %r<12>;\n.reg .b64 %rd<8>;\n\
+         .reg .pred %p<2>;\n.reg .b16 %h<8>;\n.reg .b32 %r<20>;\n.reg .b64 %rd<8>;\n\
          ld.param.u64 %rd1, [in];\nld.param.u64 %rd2, [out];\nmov.u32 %r8, %tid.x;\nmov.u32 %r9, %ctaid.x;\n\
          mad.lo.u32 %r8, %r9, {THREADS}, %r8;\nmul.wide.u32 %rd3, %r8, 12;\nadd.u64 %rd1, %rd1, %rd3;\n\
          mul.wide.u32 %rd3, %r8, {};\nadd.u64 %rd2, %rd2, %rd3;\nld.global.u32 %r1, [%rd1];\n\

@@ -142,7 +142,7 @@ pub(super) fn moved_bytes(selector: u32) -> Option<[Option<u32>; 2]> {
         if nibble >= 8 {
             return None;
         }
-        words[nibble as usize / 4] ^= (0x80 | nibble % 4) << (8 * byte);
+        words[nibble as usize / 4] ^= (0x80 | (nibble % 4)) << (8 * byte);
     }
     Some(words.map(|word| (word != NONE).then_some(word)))
 }

@@ -59,3 +59,30 @@ fn matrices_are_loaded_as_by_the_interpreter() {
         accesses_agree(&rounds(&body), 16, &offsets(16, at as u32));
     }
 }
+
+/// Of numbers of common size, and of any.
+#[test]
+fn products_are_those_of_the_interpreter() {
+    let form = |ty: &str, common: &str| {
+        let factors: String = ["%r1", "%r2", "%r3"]
+            .into_iter()
+            .zip(["%r10", "%r11", "%r12"])
+            .map(|(from, to)| format!("mov.b32 {to}, {from}; {}", common.replace('%', to)))
+            .collect();
+        format!(
+            "{factors}cvt.rn.f32.s32 %r13, %r2; cvt.rn.f32.s32 %r14, %r3;\n\
+             mma.sync.aligned.m16n8k16.row.col.f32.{ty}.{ty}.f32 {{%r4, %r15, %r16, %r17}}, \
+             {{%r10, %r11, %r12, %r10}}, {{%r12, %r11}}, {{%r13, %r14, %r13, %r14}};\n\
+             mad.lo.u32 %r4, %r4, 31, %r15; mad.lo.u32 %r4, %r4, 31, %r16; mad.lo.u32 %r4, %r4, 31, %r17;"
+        )
+    };
+    let forms = [
+        form("f16", "and.b32 %, %, 0xbfffbfff;\n"),
+        form("bf16", "and.b32 %, %, 0x83ff83ff; or.b32 %, %, 0x3c003c00;\n"),
+        form("f16", ""),
+        form("bf16", ""),
+    ];
+    let mut random = random();
+    let numbers: Vec<u32> = (0..3 * CASES).map(|_| random() << 16 ^ random()).collect();
+    agree_on(&forms, &numbers);
+}

@@ -104,7 +104,7 @@ impl Compiler<'_> {
     }
 
     /// A register = the nearest `bf16` of numbers that are in another one, with zeros above.
-    pub(super) fn to_bf16(&mut self, into: AsmRegisterZmm, a: AsmRegisterZmm) -> Result<()> {
+    pub(super) fn bf16_of(&mut self, into: AsmRegisterZmm, a: AsmRegisterZmm) -> Result<()> {
         let nan = at(offset_of!(Frame, nan_half));
         self.a.vcmpps(k1, a, a, 3)?;
         // Half of the last place, less one if the number is even.
@@ -116,7 +116,7 @@ impl Compiler<'_> {
         self.a.vpbroadcastd(into.k1(), dword_ptr(nan))
     }
 
-    fn to_f16(&mut self, into: AsmRegisterZmm, a: AsmRegisterZmm) -> Result<()> {
+    fn f16_of(&mut self, into: AsmRegisterZmm, a: AsmRegisterZmm) -> Result<()> {
         self.a.vcmpps(k1, a, a, 3)?;
         self.a.vcvtps2ph(ymm6, a, 0)?;
         self.a.vpmovzxwd(into, ymm6)?;
@@ -127,7 +127,7 @@ impl Compiler<'_> {
         for strip in 0..2 {
             for (row, into) in [(inst.a, zmm1), (inst.b, zmm0)] {
                 let value = self.raw(false, row, strip)?;
-                if bf16 { self.to_bf16(into, value)? } else { self.to_f16(into, value)? }
+                if bf16 { self.bf16_of(into, value)? } else { self.f16_of(into, value)? }
             }
             self.a.vpslld(zmm1, zmm1, 16)?;
             self.a.vpord(zmm0, zmm0, zmm1)?;

@@ -132,7 +132,7 @@ impl Compiler<'_> {
                 of.a.vpbroadcastd(zmm0.k1(), dword_ptr(at(offset_of!(Frame, nan_half))))
             }),
             Operation::Half(arithmetic, packed) => self.halves(inst, arithmetic, packed),
-            Operation::ToBf16 => self.unary(inst, Lane::F32, |of, a| of.to_bf16(zmm0, a)),
+            Operation::ToBf16 => self.unary(inst, Lane::F32, |of, a| of.bf16_of(zmm0, a)),
             Operation::PackFloats { bf16 } => self.pack_floats(inst, bf16),
             Operation::Exponential(ftz) => self.function(inst, ftz, Self::exponential),
             Operation::RootReciprocal(ftz) => self.function(inst, ftz, Self::root_reciprocal),
