@@ -1,9 +1,8 @@
 //! Compiles hot loops for several levels of vector instructions, and chooses one at run time.
 //!
 //! You write a lane operation once, as an expression over one lane. [`lane_op!`] wraps it in a loop over the 32 lanes
-//! and compiles that loop for each [`Level`]; the decoder takes the version for the level of this processor. A product of
-//! matrices that compilers do not make fast is written for a level (`product.rs`). Beside `native/`, this is the crate's
-//! only place with `unsafe`.
+//! and compiles that loop for each [`Level`]; the decoder takes the version for the level of this processor. Beside
+//! `native/`, this is the crate's only place with `unsafe`.
 //!
 //! **A [`Level`] is a proof**: only [`Level::detect`] creates one, and code compiled for features that the target may
 //! lack is reached only through it. So all fields here are private, and so is [`Features`].
@@ -12,9 +11,6 @@
 use crate::machine::{Inst, Machine, Row32, Step};
 use crate::native::Operation;
 use std::sync::OnceLock;
-
-#[cfg(target_arch = "x86_64")]
-mod product;
 
 /// The fragments of the factors and sums of `mma.m16n8k16`.
 #[derive(Clone, Copy)]
@@ -36,7 +32,7 @@ pub(crate) fn half_product<const BF16: bool>(
     sums: &mut [Row32; 4],
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
-    return product::product::<BF16>(level, of, rule, sums);
+    return crate::native::product::product::<BF16>(level, of, rule, sums);
     #[cfg(not(target_arch = "x86_64"))]
     false
 }

@@ -3,7 +3,7 @@
 use crate::check::race::{NEXT_LANE, Notes};
 use crate::decode::Code;
 use crate::machine::{Counts, LANES};
-use crate::num::approx::{EXPONENTIAL, MOST_EXPONENT, SHIFTER};
+use crate::num::approx::{EXPONENTIAL, MAX_EXPONENT, SHIFTER};
 use crate::num::float::{LARGER, NAN_F32};
 use crate::num::half::NAN_HALF;
 use crate::tensor::{FloatElement, TensorCore};
@@ -221,8 +221,8 @@ impl State {
             transposed: from_fn(|part| from_fn(|at| (at % 8 * 8 + at / 8 + 4 * part) as u16)),
             exponential: EXPONENTIAL,
             shifter: SHIFTER,
-            most_exponent: MOST_EXPONENT,
-            least_exponent: -MOST_EXPONENT,
+            most_exponent: MAX_EXPONENT,
+            least_exponent: -MAX_EXPONENT,
             one_wide: 1.0,
             words: from_fn(|at| (at % 16 / 4 * 4) as u8),
             rules: [rule(FloatElement::F16), rule(FloatElement::BF16)],

@@ -14,6 +14,7 @@
 //!   frame.rs       what native code reads and writes besides registers and memory
 //!   functions.rs   the compiled functions of a module, and when they are compiled
 //!   call.rs        what native code calls
+//!   product.rs     a product of matrices for AVX-512, which handlers use, too
 //!   background.rs  the thread that does so while they are interpreted
 //!   x86/           the compiler: segments, rows in registers, what must be so of all that; avx512/ and avx2/: what each
 //!                  operation becomes, accesses
@@ -50,6 +51,8 @@ mod functions;
 mod operation;
 #[cfg(target_arch = "x86_64")]
 mod page;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod product;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 

@@ -75,7 +75,7 @@ pub(crate) const EXPONENTIAL: [f64; 13] = {
 pub(crate) const SHIFTER: f64 = 6_755_399_441_055_744.0;
 
 /// Beyond, powers of two are no `.f32`.
-pub(crate) const MOST_EXPONENT: f64 = 200.0;
+pub(crate) const MAX_EXPONENT: f64 = 200.0;
 
 /// `2^x`, for a number in the range of the exponents of `.f64`, or NaN.
 #[inline(always)]
@@ -90,8 +90,8 @@ fn exp2(x: f64) -> f64 {
 #[inline(always)]
 fn exp2_f32(a: f32) -> f64 {
     let x = f64::from(a);
-    let x = if x < -MOST_EXPONENT { -MOST_EXPONENT } else { x };
-    let x = if x > MOST_EXPONENT { MOST_EXPONENT } else { x };
+    let x = if x < -MAX_EXPONENT { -MAX_EXPONENT } else { x };
+    let x = if x > MAX_EXPONENT { MAX_EXPONENT } else { x };
     exp2(x)
 }
 

@@ -10,7 +10,7 @@ use std::mem::offset_of;
 
 /// How the halves of a strip are taken.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum Halves {
     /// The low ones of sixteen words.
     Low,
     /// Both of the first or of the last eight words.
@@ -41,13 +41,13 @@ impl Compiler<'_> {
     pub(super) fn halves(&mut self, inst: &Inst, arithmetic: Arithmetic, packed: bool) -> Result<()> {
         for strip in 0..2 {
             if packed {
-                self.half(inst, arithmetic, strip, Part::Eight(0), (ymm20, k2))?;
-                self.half(inst, arithmetic, strip, Part::Eight(1), (ymm21, k3))?;
+                self.half(inst, arithmetic, strip, Halves::Eight(0), (ymm20, k2))?;
+                self.half(inst, arithmetic, strip, Halves::Eight(1), (ymm21, k3))?;
                 self.a.vinserti64x4(zmm0, zmm20, ymm21, 1)?;
                 self.a.kunpckwd(k1, k3, k2)?;
                 self.a.vpbroadcastw(zmm0.k1(), word_ptr(at(offset_of!(Frame, nan_half))))?;
             } else {
-                self.half(inst, arithmetic, strip, Part::Low, (ymm20, k1))?;
+                self.half(inst, arithmetic, strip, Halves::Low, (ymm20, k1))?;
                 self.a.vpmovzxwd(zmm0, ymm20)?;
                 self.a.vpbroadcastd(zmm0.k1(), dword_ptr(at(offset_of!(Frame, nan_half))))?;
             }
@@ -62,7 +62,7 @@ impl Compiler<'_> {
         inst: &Inst,
         arithmetic: Arithmetic,
         strip: i32,
-        part: Part,
+        part: Halves,
         (into, nans): (AsmRegisterYmm, AsmRegisterK),
     ) -> Result<()> {
         self.widen(zmm1, ymm1, inst.a, strip, part)?;
@@ -93,12 +93,12 @@ impl Compiler<'_> {
         low: AsmRegisterYmm,
         row: u32,
         strip: i32,
-        part: Part,
+        part: Halves,
     ) -> Result<()> {
         let words = self.raw(false, row, strip)?;
         match part {
-            Part::Low => self.a.vpmovdw(low, words)?,
-            Part::Eight(eight) => self.a.vextracti64x4(low, words, eight)?,
+            Halves::Low => self.a.vpmovdw(low, words)?,
+            Halves::Eight(eight) => self.a.vextracti64x4(low, words, eight)?,
         }
         self.a.vcvtph2ps(into, low)
     }

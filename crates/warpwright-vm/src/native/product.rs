@@ -11,9 +11,13 @@
 //!   of sums              the even columns, or the odd ones
 //!   of exponents         eight along k, or the even columns and then the odd ones, in 16 bits
 //! ```
+#![expect(
+    unsafe_code,
+    reason = "entering functions that are compiled for features of the processor, and their loads"
+)]
 
-use super::{Fragments, Level};
 use crate::machine::Row32;
+use crate::simd::{Fragments, Level};
 use std::arch::x86_64::*;
 
 /// Exponents of products and sums have at most this magnitude, so that scales and results are normal numbers.
@@ -22,8 +26,8 @@ const FARTHEST: i32 = 100;
 /// Less than the exponent of any product, even if another exponent is added.
 const NO_EXPONENT: i16 = -1000;
 
-/// See [`half_product`](super::half_product).
-pub(super) fn product<const BF16: bool>(
+/// See [`half_product`](crate::simd::half_product).
+pub(crate) fn product<const BF16: bool>(
     level: Level,
     of: Fragments<'_>,
     (block, extra_bits): (usize, i32),
