@@ -88,7 +88,7 @@ pub use device::{
     TensorInterleave, TensorMap, TensorMapError, TensorSwizzle, Texture,
 };
 pub use launch::{
-    Checks, ClusterRule, Counters, Edge, Edges, LaunchConfig, LaunchError, LineCounters, MbarrierWait,
+    Checks, ClusterRule, Counters, Edge, Edges, LaunchConfig, LaunchError, LineCounters, Lines, MbarrierWait,
     Options, Progress, Race, Report, Schedule, Trap, TrapKind, UnknownCheck, Waiting,
 };
 pub use locality::{Fetches, LINE, WINDOWS};

@@ -3,6 +3,7 @@
 mod edge;
 mod error;
 mod executor;
+mod lines;
 mod mbarriers;
 mod options;
 mod report;
@@ -13,6 +14,7 @@ pub(crate) use edge::Footprints;
 pub use edge::{Edge, Edges};
 pub use error::{ClusterRule, LaunchError};
 pub(crate) use executor::Executor;
+pub use lines::Lines;
 pub use mbarriers::MbarrierWait;
 pub use options::{Checks, LaunchConfig, Options, Race, Schedule, UnknownCheck};
 pub use report::{Counters, LineCounters, Report, Trap, TrapKind, Waiting};

@@ -1,5 +1,6 @@
 //! Reports of launches.
 
+use super::lines::Lines;
 use super::mbarriers::{MbarrierWait, waits};
 use super::{Launch, State};
 use crate::check::{Finding, Severity, SourceLine, SourceLines, resolve, shown};
@@ -155,7 +156,7 @@ pub struct Counters {
     /// What was asked of caches, if that was counted, by allocation: address, bytes, sectors.
     pub fetches: Vec<(u64, u64, Fetches)>,
     /// By instruction, in the order of the text.
-    pub lines: Vec<LineCounters>,
+    pub lines: Lines,
 }
 
 /// The results and findings of a launch.
@@ -452,32 +453,17 @@ fn counters(launch: &Launch, tally: &Tally) -> Counters {
             counters.fetches.push((allocation.base, allocation.bytes, *fetches));
         }
     }
-    let mut lines = SourceLines::new(launch);
     let mut lanes = vec![0; launch.code.opcodes.len()];
     for (pc, count) in tally.counts.iter().enumerate().filter(|(_, count)| count.warps != 0) {
-        let meta = &launch.code.meta[pc];
-        let Some(opcode) = meta.opcode else { continue };
-        let opcode = usize::from(opcode);
+        let Some(opcode) = launch.code.meta[pc].opcode else { continue };
         counters.instructions += count.lanes;
         counters.warp_instructions += count.warps;
-        lanes[opcode] += count.lanes;
-        let place = tally.memory.places.get(pc).copied().unwrap_or_default();
-        counters.barrier.merge(&place.barrier);
-        counters.lines.push(LineCounters {
-            origin: meta.origin,
-            source: lines.of(pc as u32),
-            opcode: launch.code.opcodes[opcode],
-            warps: count.warps,
-            lanes: count.lanes,
-            divergent: tally.divergent[pc],
-            global: place.global,
-            shared: place.shared,
-            bank_conflicts: place.conflicts,
-            barrier: place.barrier,
-            fetches: place.fetches,
-            fetched: place.fetched,
-        });
+        lanes[usize::from(opcode)] += count.lanes;
+        if let Some(place) = tally.memory.places.get(pc) {
+            counters.barrier.merge(&place.barrier);
+        }
     }
+    counters.lines = Lines::new(launch, &tally.counts, &tally.divergent, &tally.memory.places);
     let executed = launch.code.opcodes.iter().copied().zip(lanes).filter(|(_, lanes)| *lanes != 0);
     counters.by_opcode.extend(executed);
     counters

@@ -17,8 +17,8 @@ pub(crate) struct Copy {
     pub(crate) mask: u32,
     /// Where to, in shared memory.
     pub(crate) offsets: [u32; LANES],
-    /// What, in words.
-    pub(crate) data: [Row32; 4],
+    /// What, in words, by lane: those of a lane go to one place.
+    pub(crate) data: [[u32; 4]; LANES],
     /// Words that are written.
     pub(crate) words: u32,
     /// The group of each lane's copy.
@@ -28,7 +28,7 @@ pub(crate) struct Copy {
 impl Copy {
     pub(crate) fn new(words: u32) -> Self {
         let nothing = [0; LANES];
-        Copy { mask: 0, offsets: nothing, data: [nothing; 4], words, group: nothing }
+        Copy { mask: 0, offsets: nothing, data: [[0; 4]; LANES], words, group: nothing }
     }
 }
 

@@ -84,7 +84,8 @@ impl Worker {
         Worker {
             grain: (SLICE >> (3 * grain), MAX_ROUNDS >> (2 * grain)),
             counts: vec![Counts::default(); launch.code.insts.len()],
-            native: (launch.options.native != Native::Off).then(|| Box::new(State::new(&launch.code))),
+            native: (launch.options.native != Native::Off)
+                .then(|| Box::new(State::new(&launch.code, launch.options.tensor_core))),
             divergent: vec![0; launch.code.insts.len()],
             memory: MemoryCounters::new(launch),
             checks: WorkerChecks::default(),

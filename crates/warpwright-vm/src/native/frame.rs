@@ -4,8 +4,10 @@ use crate::check::Noting;
 use crate::check::race::{NEXT_LANE, Notes};
 use crate::decode::Code;
 use crate::machine::{Counts, LANES};
+use crate::num::approx::{EXPONENTIAL, MAX_EXPONENT, SHIFTER};
 use crate::num::float::{LARGER, NAN_F32};
 use crate::num::half::NAN_HALF;
+use crate::tensor::{FloatElement, TensorCore};
 use std::any::Any;
 use std::array::from_fn;
 
@@ -136,8 +138,18 @@ pub(super) struct Frame {
     pub(super) odd_pairs: [u64; LANES / 4],
     pub(super) low_pairs: [u64; LANES / 4],
     pub(super) high_pairs: [u64; LANES / 4],
+    /// Where the halves of two registers go if the matrix that they have is transposed.
+    pub(super) transposed: [[u16; LANES]; 2],
+    /// What the exponential is computed of, and one.
+    pub(super) exponential: [f64; 13],
+    pub(super) shifter: f64,
+    pub(super) most_exponent: f64,
+    pub(super) least_exponent: f64,
+    pub(super) one_wide: f64,
     /// Of each byte, the first one of its word, in sixteen bytes.
     pub(super) words: [u8; 64],
+    /// How the launch adds products of halves and of `bf16`: see [`half_product`](crate::simd::half_product).
+    pub(super) rules: [(usize, i32); 2],
     /// Where the lanes of an atomic operation go, and what they find there.
     pub(super) offsets: [u32; LANES],
     pub(super) found: [u32; LANES],
@@ -163,7 +175,8 @@ pub(crate) struct State {
 unsafe impl Send for State {}
 
 impl State {
-    pub(crate) fn new(code: &Code) -> State {
+    pub(crate) fn new(code: &Code, core: TensorCore) -> State {
+        let rule = |element| core.accumulation(element).map_or((0, 0), |rule| (rule.block, rule.extra_bits));
         let frame = Frame {
             w32: std::ptr::null_mut(),
             w64: std::ptr::null_mut(),
@@ -224,7 +237,14 @@ impl State {
             odd_pairs: from_fn(|at| 2 * at as u64 + 1),
             low_pairs: from_fn(|at| (at / 2 + at % 2 * 8) as u64),
             high_pairs: from_fn(|at| (at / 2 + at % 2 * 8 + 4) as u64),
+            transposed: from_fn(|part| from_fn(|at| (at % 8 * 8 + at / 8 + 4 * part) as u16)),
+            exponential: EXPONENTIAL,
+            shifter: SHIFTER,
+            most_exponent: MAX_EXPONENT,
+            least_exponent: -MAX_EXPONENT,
+            one_wide: 1.0,
             words: from_fn(|at| (at % 16 / 4 * 4) as u8),
+            rules: [rule(FloatElement::F16), rule(FloatElement::BF16)],
             offsets: [0; LANES],
             found: [0; LANES],
             noting: std::ptr::null_mut(),

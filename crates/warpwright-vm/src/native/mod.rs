@@ -6,13 +6,16 @@
 //! compiler does not know, a branch that divides the path, an access that its cache of regions does not answer. Then the
 //! loop of [`Machine`](crate::machine::Machine) executes that one instruction by its handler, and enters native code again
 //! behind it. So no handler is called from native code, nothing unwinds through it, and whatever is rare has one
-//! implementation. What it calls are small routines that checks have, which ask whether an access may go on.
+//! implementation. What it calls are small routines that checks have, which ask whether an access may go on, and those for
+//! what is long and the same for both.
 //!
 //! ```text
 //!   enter.rs       the way from the interpreter into native code and back
 //!   operation.rs   what the compiler knows of an instruction; said beside its handler
 //!   frame.rs       what native code reads and writes besides registers and memory
 //!   functions.rs   the compiled functions of a module, and when they are compiled
+//!   call.rs        what native code calls
+//!   product.rs     a product of matrices for AVX-512, which handlers use, too
 //!   background.rs  the thread that does so while they are interpreted
 //!   x86/           the compiler: segments, rows in registers, what must be so of all that; avx512/ and avx2/: what each
 //!                  operation becomes, accesses
@@ -40,6 +43,8 @@
 
 mod background;
 #[cfg(target_arch = "x86_64")]
+mod call;
+#[cfg(target_arch = "x86_64")]
 mod debug;
 mod enter;
 mod frame;
@@ -48,6 +53,8 @@ mod operation;
 #[cfg(target_arch = "x86_64")]
 mod page;
 #[cfg(target_arch = "x86_64")]
+pub(crate) mod product;
+#[cfg(target_arch = "x86_64")]
 mod x86;
 
 #[cfg(target_arch = "x86_64")]
@@ -55,7 +62,7 @@ pub(crate) use debug::add_text;
 pub(crate) use frame::{Cache, State};
 pub(crate) use functions::{Accesses, Compiled, Functions, Variant};
 pub(crate) use operation::{
-    Arithmetic, Binary, Lane, Logic, Operation, Relation, binary, compare, directed, field, mul_high,
+    Arithmetic, Binary, Lane, Logic, Operation, Relation, binary, compare, directed, field, half, mul_high,
     nearest, not, to_integer, unless, wide,
 };
 

@@ -4,6 +4,7 @@
 
 use crate::num::convert;
 use crate::num::exact::Direction;
+use crate::num::half::PLAIN;
 use warpwright_ptx::ir::Scope;
 use warpwright_ptx::op::atomic::AtomicOp;
 use warpwright_ptx::op::warp::ShuffleMode;
@@ -141,6 +142,19 @@ pub(crate) enum Operation {
     /// To and from half precision.
     FromF16,
     ToF16,
+    /// Arithmetic on halves, to the nearest number; `true`: on two in a word.
+    Half(Arithmetic, bool),
+    /// To the nearest `bf16`.
+    ToBf16,
+    /// Of two numbers, the first of which becomes the high half: to `bf16` or to half precision.
+    PackFloats {
+        bf16: bool,
+    },
+    /// Computed in double precision, as [`approx`](crate::num::approx) does; `true`: without subnormal numbers.
+    Exponential(bool),
+    RootReciprocal(bool),
+    /// The nearest reciprocal.
+    Reciprocal,
     /// The number with the other sign, or without one.
     Negate,
     Absolute,
@@ -166,6 +180,14 @@ pub(crate) enum Operation {
     /// The access `x` of the code's table.
     Load,
     Store,
+    /// Four matrices of 8 × 8 halves go from memory, by the access `b` of the table, to rows of the transfer `x`.
+    LoadMatrices {
+        transposed: bool,
+    },
+    /// The product `x` of the table, of fragments of `bf16` or of halves, with sums in `f32`.
+    MultiplyFragments {
+        bf16: bool,
+    },
     /// Memory is combined with `a`, and what it held goes to `d`; `b` is the access. Where it orders nothing and nobody
     /// asks what memory held: the scope.
     Atomic(AtomicOp, Lane, Option<Scope>),
@@ -197,6 +219,11 @@ pub(crate) const fn directed(
         }
         _ => None,
     }
+}
+
+/// Arithmetic on halves, one or two in a row.
+pub(crate) const fn half(of: Arithmetic, ftz: bool, limit: u8, packed: bool) -> Option<Operation> {
+    unless(ftz || limit != PLAIN, Operation::Half(of, packed))
 }
 
 /// A field of words.

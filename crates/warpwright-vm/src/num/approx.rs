@@ -61,7 +61,7 @@ const fn series<const N: usize>(first: f64, ratios: [f64; N]) -> [f64; N] {
 }
 
 /// `e^(x·ln 2)`: of `|x| ≤ ½`, the terms beyond the twelfth are below 2⁻⁵⁰.
-const EXPONENTIAL: [f64; 13] = {
+pub(crate) const EXPONENTIAL: [f64; 13] = {
     let mut ratios = [0.0; 13];
     let mut k = 1;
     while k < 13 {
@@ -71,11 +71,15 @@ const EXPONENTIAL: [f64; 13] = {
     series(1.0, ratios)
 };
 
+/// The sum with 1.5·2⁵² has the integer nearest to a number in its low bits.
+pub(crate) const SHIFTER: f64 = 6_755_399_441_055_744.0;
+
+/// Beyond, powers of two are no `.f32`.
+pub(crate) const MAX_EXPONENT: f64 = 200.0;
+
 /// `2^x`, for a number in the range of the exponents of `.f64`, or NaN.
 #[inline(always)]
 fn exp2(x: f64) -> f64 {
-    // The sum with 1.5·2⁵² has the integer nearest to `x` in its low bits.
-    const SHIFTER: f64 = 6_755_399_441_055_744.0;
     let shifted = x + SHIFTER;
     let whole = shifted - SHIFTER;
     let power = polynomial(x - whole, &EXPONENTIAL);
@@ -86,8 +90,8 @@ fn exp2(x: f64) -> f64 {
 #[inline(always)]
 fn exp2_f32(a: f32) -> f64 {
     let x = f64::from(a);
-    let x = if x < -200.0 { -200.0 } else { x };
-    let x = if x > 200.0 { 200.0 } else { x };
+    let x = if x < -MAX_EXPONENT { -MAX_EXPONENT } else { x };
+    let x = if x > MAX_EXPONENT { MAX_EXPONENT } else { x };
     exp2(x)
 }
 
@@ -171,7 +175,6 @@ fn sine(a: f32, quarters: u64) -> f64 {
     // is what `.f64` cannot hold of π/2.
     const QUARTER_HIGH: f64 = f64::from_bits(0x3ff9_21fb_5440_0000);
     const QUARTER_LOW: f64 = (std::f64::consts::FRAC_PI_2 - QUARTER_HIGH) + 6.123_233_995_736_766e-17;
-    const SHIFTER: f64 = 6_755_399_441_055_744.0;
     let angle = f64::from(a);
     // Beyond, the ISA promises nothing; whole turns are dropped first, so that the rest is in range.
     let angle = if angle.abs() < 1.0e6 { angle } else { angle % std::f64::consts::TAU };

@@ -106,13 +106,14 @@ impl<'a> Machine<'a> {
                 let Group { region, mask, offsets, .. } = group;
                 readable |= mask;
                 if let RegionKind::Global(allocation) = region.kind {
-                    for word in 0..size.div_ceil(4) {
-                        let left = size - 4 * word;
-                        let keep = if left >= 4 { u32::MAX } else { (1 << (8 * left)) - 1 };
-                        for lane in LanesOf(mask) {
-                            let value = allocation.word(offsets[lane] + 4 * u64::from(word)).load(Relaxed);
-                            copy.data[word as usize][lane] = value & keep;
+                    let words = size.div_ceil(4) as usize;
+                    let keep = u32::MAX >> (8 * (4 * words as u32 - size));
+                    for lane in LanesOf(mask) {
+                        let data = &mut copy.data[lane][..words];
+                        for (word, from) in data.iter_mut().zip(allocation.run(offsets[lane], words)) {
+                            *word = from.load(Relaxed);
                         }
+                        data[words - 1] &= keep;
                     }
                 }
             }
@@ -141,9 +142,9 @@ impl<'a> Machine<'a> {
 
 /// Writes what lanes of a copy bring.
 fn write(shared: &mut [u32], copy: &Copy, lanes: u32) {
-    for (index, row) in copy.data.iter().enumerate().take(copy.words as usize) {
-        for lane in LanesOf(lanes) {
-            shared[copy.offsets[lane] as usize / 4 + index] = row[lane];
-        }
+    let words = copy.words as usize;
+    for lane in LanesOf(lanes) {
+        let first = copy.offsets[lane] as usize / 4;
+        shared[first..first + words].copy_from_slice(&copy.data[lane][..words]);
     }
 }

@@ -1,6 +1,8 @@
 //! Native code against the interpreter, without the checks that leave accesses to handlers: accesses that may be done and
 //! such that may not, in every pattern; what tells a loop from a hang; budgets.
 
+mod halves;
+
 use crate::*;
 use std::process::Command;
 
@@ -110,7 +112,7 @@ fn accesses_are_those_of_the_interpreter() {
         {
             let size = ty[1..].parse::<u32>().unwrap() / 8 * vector;
             for guard in ["", "@!%p0"] {
-                agree(&rounds(&accesses(ty, vector, space, guard)), size, &offsets(size, at as u32));
+                accesses_agree(&rounds(&accesses(ty, vector, space, guard)), size, &offsets(size, at as u32));
             }
         }
     }
@@ -136,14 +138,14 @@ fn atomic_operations_are_those_of_the_interpreter() {
             );
             println!("{form}, which gives {what}");
             for body in [body.replace("@!%p0", ""), body] {
-                agree(&rounds(&body), 4, &offsets(4, at as u32));
+                accesses_agree(&rounds(&body), 4, &offsets(4, at as u32));
             }
         }
     }
 }
 
 /// The kernel does the same interpreted and compiled, with findings of accesses of that size.
-fn agree(text: &str, size: u32, offsets: &[u32]) {
+fn accesses_agree(text: &str, size: u32, offsets: &[u32]) {
     let [interpreted, compiled] = [Native::Off, Native::Always].map(|native| {
         let mut config = DeviceConfig::default();
         (config.workers, config.native) = (1, native);
@@ -325,29 +327,32 @@ fn arithmetic_is_that_of_the_interpreter() {
     ] {
         forms.push(format!("{form} %r4, %r1, %r2, %r3;"));
     }
-    for selector in ["0x5410", "0x7632", "0x9a01", "0xfedc"] {
+    // Bytes of both, of one, of one more than once, and signs.
+    for selector in ["0x5410", "0x7632", "0x3120", "0x7474", "0x4140", "0x1111", "0x9a01", "0xfedc"] {
         forms.push(format!("prmt.b32 %r4, %r1, %r2, {selector};"));
+        // Some lanes keep what they have.
+        forms.push(format!(
+            "setp.lt.u32 %p1, %r3, %r1; mov.b32 %r4, %r3; @%p1 prmt.b32 %r4, %r1, %r2, {selector};"
+        ));
     }
     forms.push("cvt.rn.f16.f32 %h1, %r1; cvt.u32.u16 %r4, %h1;".to_owned());
     forms.push("cvt.rn.ftz.f16.f32 %h1, %r1; cvt.u32.u16 %r4, %h1;".to_owned());
     forms.push("mov.b32 {%h1, %h2}, %r1; cvt.f32.f16 %r4, %h2;".to_owned());
     forms.push("mov.b32 {%h1, %h2}, %r1; cvt.f32.f16 %r4, %h1;".to_owned());
-    let count = forms.len();
-    let stored: String = forms
-        .iter()
-        .enumerate()
-        .map(|(at, form)| format!("{form}\nst.global.b32 [%rd2+{}], %r4;\n", 4 * at))
-        .collect();
-    let text = format!(
-        ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n\
-         .reg .b16 %h<4>;\n.reg .b32 %r<12>;\n.reg .b64 %rd<8>;\n\
-         ld.param.u64 %rd1, [in];\nld.param.u64 %rd2, [out];\nmov.u32 %r8, %tid.x;\nmov.u32 %r9, %ctaid.x;\n\
-         mad.lo.u32 %r8, %r9, {THREADS}, %r8;\nmul.wide.u32 %rd3, %r8, 12;\nadd.u64 %rd1, %rd1, %rd3;\n\
-         mul.wide.u32 %rd3, %r8, {};\nadd.u64 %rd2, %rd2, %rd3;\nld.global.u32 %r1, [%rd1];\n\
-         ld.global.u32 %r2, [%rd1+4];\nld.global.u32 %r3, [%rd1+8];\n{stored}ret;\n}}\n",
-        4 * count
-    );
-    const CASES: u32 = 40 * THREADS;
+    for form in ["rcp.rn.f32", "rcp.approx.ftz.f32", "rsqrt.approx.f32", "rsqrt.approx.ftz.f32"] {
+        forms.push(format!("{form} %r4, %r1;"));
+    }
+    for form in ["ex2.approx.f32", "ex2.approx.ftz.f32"] {
+        forms.push(format!("{form} %r4, %r1;"));
+    }
+    for form in
+        ["cvt.rn.bf16.f32 %h1, %r1;", "cvt.rn.ftz.bf16.f32 %h1, %r1;", "cvt.rn.satfinite.bf16.f32 %h1, %r1;"]
+    {
+        forms.push(format!("{form} cvt.u32.u16 %r4, %h1;"));
+    }
+    for form in ["cvt.rn.f16x2.f32", "cvt.rn.bf16x2.f32", "cvt.rn.satfinite.f16x2.f32"] {
+        forms.push(format!("{form} %r4, %r1, %r2;"));
+    }
     let special = [
         0,
         1,
@@ -367,17 +372,21 @@ fn arithmetic_is_that_of_the_interpreter() {
         0x477f_f000,
         0x3880_0000,
         0x3300_0000,
+        // Powers of two with these exponents are near the largest and the smallest numbers.
+        0x42ff_ffff,
+        0x42fc_3456,
+        0x4315_3456,
+        0x4348_0000,
+        0x40d3_4567,
+        0x3f80_8000,
+        0x3f81_8000,
         0x7f7f_ffff,
         0x7f80_0000,
         0x7f80_0001,
         0x7fc0_0000,
     ];
-    let mut seed = 1u32;
-    let mut random = || {
-        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        seed >> 8
-    };
-    let mut number = || {
+    let mut random = random();
+    let numbers = (0..3 * CASES).map(|_| {
         let of = random();
         match of % 4 {
             0 => random() << 8 ^ random(),
@@ -392,13 +401,43 @@ fn arithmetic_is_that_of_the_interpreter() {
                     ^ (of >> 4 & 1) << 31
             }
         }
-    };
-    let numbers: Vec<u32> = (0..3 * CASES).map(|_| number()).collect();
+    });
+    agree_on(&forms, &numbers.collect::<Vec<_>>());
+}
+
+/// Runs of three numbers for a thread.
+const CASES: u32 = 40 * THREADS;
+
+fn random() -> impl FnMut() -> u32 {
+    let mut seed = 1u32;
+    move || {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        seed >> 8
+    }
+}
+
+/// Forms that make `%r4` of `%r1`, `%r2` and `%r3` do so as in the interpreter.
+fn agree_on(forms: &[String], numbers: &[u32]) {
+    let count = forms.len();
+    let stored: String = forms
+        .iter()
+        .enumerate()
+        .map(|(at, form)| format!("{form}\nst.global.b32 [%rd2+{}], %r4;\n", 4 * at))
+        .collect();
+    let text = format!(
+        ".version 8.1\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out)\n{{\n\
+         .reg .pred %p<2>;\n.reg .b16 %h<8>;\n.reg .b32 %r<20>;\n.reg .b64 %rd<8>;\n\
+         ld.param.u64 %rd1, [in];\nld.param.u64 %rd2, [out];\nmov.u32 %r8, %tid.x;\nmov.u32 %r9, %ctaid.x;\n\
+         mad.lo.u32 %r8, %r9, {THREADS}, %r8;\nmul.wide.u32 %rd3, %r8, 12;\nadd.u64 %rd1, %rd1, %rd3;\n\
+         mul.wide.u32 %rd3, %r8, {};\nadd.u64 %rd2, %rd2, %rd3;\nld.global.u32 %r1, [%rd1];\n\
+         ld.global.u32 %r2, [%rd1+4];\nld.global.u32 %r3, [%rd1+8];\n{stored}ret;\n}}\n",
+        4 * count
+    );
     let [interpreted, compiled] = [Native::Off, Native::Always].map(|native| {
         let mut config = DeviceConfig::default();
         config.native = native;
         let device = Device::new(config).unwrap();
-        let numbers = device.clone_htod(&numbers).unwrap();
+        let numbers = device.clone_htod(numbers).unwrap();
         let out = device.alloc_zeros::<u32>(CASES as usize * count).unwrap();
         let (module, config) = (load(&device, &text), LaunchConfig::new(CASES / THREADS, THREADS));
         let args = [Arg::buffer(&numbers), Arg::buffer(&out)];

@@ -81,6 +81,12 @@ impl<V: Vectors> Compiler<'_, V> {
         Ok(register)
     }
 
+    /// The word that a row has in all lanes, if it is one of a constant.
+    pub(super) fn constant(&self, row: u32) -> Option<u32> {
+        let function = self.code.functions.iter().find(|function| function.entry == self.first)?;
+        function.constants32.iter().find(|(of, _)| *of == row).map(|(_, value)| *value)
+    }
+
     /// The same, but what is not held is loaded into another register.
     pub(super) fn peek(&mut self, other: V::Register, place: Strip) -> Result<V::Register> {
         if let Some(at) = self.held.find(place) {
@@ -124,6 +130,21 @@ impl<V: Vectors> Compiler<'_, V> {
         let register = V::HOLD[self.held.take(V::RESULTS, strip)];
         V::copy(&mut self.a, register)
     }
+}
+
+/// Where the bytes of a permutation come from, of `a` and of `b`, if any do: which of the word, or 0x80 where it is the
+/// other one's. `None` if signs of bytes are asked for.
+pub(super) fn moved_bytes(selector: u32) -> Option<[Option<u32>; 2]> {
+    const NONE: u32 = 0x8080_8080;
+    let mut words = [NONE; 2];
+    for byte in 0..4 {
+        let nibble = selector >> (4 * byte) & 0xf;
+        if nibble >= 8 {
+            return None;
+        }
+        words[nibble as usize / 4] ^= (0x80 | (nibble % 4)) << (8 * byte);
+    }
+    Some(words.map(|word| (word != NONE).then_some(word)))
 }
 
 /// Where a strip is in memory.

@@ -83,6 +83,9 @@ trait Vectors: Sized {
     /// Copies the result.
     fn copy(a: &mut CodeAssembler, into: Self::Register) -> Result<()>;
 
+    /// Whether it compiles an operation, or leaves it to the interpreter.
+    fn has(operation: Operation) -> bool;
+
     /// Puts the lanes of `ecx` where they are needed for the instruction.
     fn mask(of: &mut Compiler<'_, Self>) -> Result<()>;
 
@@ -112,6 +115,10 @@ trait Vectors: Sized {
 
     /// Has these in the frame; `r10d` = the lanes.
     fn keep_addresses(of: &mut Compiler<'_, Self>) -> Result<()>;
+
+    /// Eight lanes after the other load sixteen bytes each, a row of a matrix of halves, which goes to a row of registers; by
+    /// the addresses in the frame, from `rdx` on.
+    fn load_sixteen(of: &mut Compiler<'_, Self>, rows: &[Option<u32>], transposed: bool) -> Result<()>;
 
     /// Notes an access to shared memory for the race check, of whole warps `ascending` from `rdx` on, or of any lanes where
     /// [`addresses`](Vectors::addresses) has them; or leaves it to the interpreter.
@@ -160,10 +167,18 @@ fn compile_for<V: Vectors>(code: &Code, number: u32, variant: Variant) -> Option
                     (Accesses::Noted, _) => access.is_some_and(is_plain) && access.is_some_and(is_noted),
                 }
             }
+            Operation::LoadMatrices { .. } => {
+                let Inst { b, guard, .. } = code.insts[pc as usize];
+                let is_whole = variant.full && guard == UNGUARDED;
+                is_whole && variant.accesses == Accesses::Plain && is_plain(&code.memory[b as usize], false)
+            }
             // Lanes that are not there are the interpreter's.
-            Operation::Shuffle(_) => variant.full && code.insts[pc as usize].guard == UNGUARDED,
+            Operation::Shuffle(_) | Operation::MultiplyFragments { .. } => {
+                variant.full && code.insts[pc as usize].guard == UNGUARDED
+            }
             _ => true,
         };
+        let known = known && V::has(operation);
         operations[(pc - first) as usize] = known.then_some(operation);
     }
     if operations.iter().all(Option::is_none) {
@@ -192,6 +207,7 @@ fn access_of(inst: &Inst, operation: Operation) -> Option<Access> {
     match operation {
         Operation::Load => Some(Access { op: inst.x, write: false }),
         Operation::Store => Some(Access { op: inst.x, write: true }),
+        Operation::LoadMatrices { .. } => Some(Access { op: inst.b, write: false }),
         Operation::Atomic(..) => Some(Access { op: inst.b, write: true }),
         _ => None,
     }
@@ -334,9 +350,19 @@ impl<'a, V: Vectors> Compiler<'a, V> {
 
     /// The interpreter comes back at the beginning of a segment, and behind what it may have been asked to do.
     fn place(&mut self, index: usize) -> Result<()> {
-        use Operation::{Atomic, Load, ReconvergencePoint, Shuffle, Store};
+        use Operation::*;
         let before = index.checked_sub(1).and_then(|before| self.operations[before]);
-        let asked = matches!(before, Some(Load | Store | Atomic(..) | Shuffle(_) | ReconvergencePoint));
+        let asked = matches!(
+            before,
+            Some(
+                Load | Store
+                    | LoadMatrices { .. }
+                    | MultiplyFragments { .. }
+                    | Atomic(..)
+                    | Shuffle(_)
+                    | ReconvergencePoint
+            )
+        );
         if self.begins[index].is_none() && !asked {
             return Ok(());
         }
@@ -600,6 +626,13 @@ impl<'a, V: Vectors> Compiler<'a, V> {
             }
             Operation::Load => V::access(self, index, inst, false),
             Operation::Store => V::access(self, index, inst, true),
+            Operation::LoadMatrices { transposed } => {
+                let miss = self.miss(index, inst);
+                V::addresses(self, inst.b, miss)?;
+                V::keep_addresses(self)?;
+                self.a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)?;
+                V::load_sixteen(self, self.code.matrix.transfers[inst.x as usize].registers(), transposed)
+            }
             Operation::Atomic(op, lane, scope) => self.atomic(index, inst, (op, lane), scope),
             Operation::Nothing => Ok(()),
             _ => V::operation(self, index, inst, operation),

@@ -2,6 +2,7 @@
 
 use super::Rounded;
 use crate::decode::Decoder;
+use crate::native;
 use crate::num::float::Operation;
 use crate::num::integer::Integer;
 use crate::num::{approx, float, half};
@@ -108,18 +109,18 @@ lane_op! {
     DivF32[FTZ: bool](a: f32, b: f32) -> f32 { float::div::<FTZ>(a, b) }
     DivApproxF32[FTZ: bool](a: f32, b: f32) -> f32 { approx::div::<FTZ>(a, b) }
     DivF64(a: f64, b: f64) -> f64 { float::div_f64(a, b) }
-    RcpF32[FTZ: bool](a: f32) -> f32 { float::rcp::<FTZ>(a) }
+    RcpF32[FTZ: bool](a: f32) -> f32 { float::rcp::<FTZ>(a) } => native::unless(FTZ, native::Operation::Reciprocal);
     RcpF64(a: f64) -> f64 { float::rcp_f64(a) }
     RcpApproxF64(a: f64) -> f64 { approx::rcp_f64(a) }
     SqrtF32[FTZ: bool](a: f32) -> f32 { float::sqrt::<FTZ>(a) }
     SqrtF64(a: f64) -> f64 { float::sqrt_f64(a) }
-    RsqrtF32[FTZ: bool](a: f32) -> f32 { approx::rsqrt::<FTZ>(a) }
+    RsqrtF32[FTZ: bool](a: f32) -> f32 { approx::rsqrt::<FTZ>(a) } => Some(native::Operation::RootReciprocal(FTZ));
     RsqrtF64(a: f64) -> f64 { approx::rsqrt_f64(a) }
     RsqrtFtzF64(a: f64) -> f64 { approx::rsqrt_ftz_f64(a) }
     SinF32[FTZ: bool](a: f32) -> f32 { approx::sin::<FTZ>(a) }
     CosF32[FTZ: bool](a: f32) -> f32 { approx::cos::<FTZ>(a) }
     Lg2F32[FTZ: bool](a: f32) -> f32 { approx::lg2::<FTZ>(a) }
-    Ex2F32[FTZ: bool](a: f32) -> f32 { approx::ex2::<FTZ>(a) }
+    Ex2F32[FTZ: bool](a: f32) -> f32 { approx::ex2::<FTZ>(a) } => Some(native::Operation::Exponential(FTZ));
     Ex2F16(a: u16) -> u16 { approx::ex2_f16(a) }
     Ex2F16x2(a: u32) -> u32 { half::both([a], #[inline(always)] |[a]| approx::ex2_f16(a)) }
     Ex2Bf16(a: u16) -> u16 { approx::ex2_bf16(a) }

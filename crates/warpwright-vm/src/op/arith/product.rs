@@ -226,9 +226,10 @@ lane_op! {
         => native::nearest(Arithmetic::Mul, FTZ, SAT);
     MulF64(a: f64, b: f64) -> f64 { float::mul_f64(a, b) }
     MulF16[FTZ: bool, LIMIT: u8](a: u16, b: u16) -> u16 { half::mul_f16::<FTZ, LIMIT>(a, b) }
+        => native::half(Arithmetic::Mul, FTZ, LIMIT, false);
     MulF16x2[FTZ: bool, LIMIT: u8](a: u32, b: u32) -> u32 {
         half::both([a, b], #[inline(always)] |[a, b]| half::mul_f16::<FTZ, LIMIT>(a, b))
-    }
+    } => native::half(Arithmetic::Mul, FTZ, LIMIT, true);
     MulBf16(a: u16, b: u16) -> u16 { half::mul_bf16::<{ half::PLAIN }>(a, b) }
     MulBf16x2(a: u32, b: u32) -> u32 {
         half::both([a, b], #[inline(always)] |[a, b]| half::mul_bf16::<{ half::PLAIN }>(a, b))
@@ -237,9 +238,10 @@ lane_op! {
         => native::nearest(Arithmetic::MulAdd, FTZ, SAT);
     FmaF64(a: f64, b: f64, c: f64) -> f64 { float::fma_f64(a, b, c) }
     FmaF16[FTZ: bool, LIMIT: u8](a: u16, b: u16, c: u16) -> u16 { half::fma_f16::<FTZ, LIMIT>(a, b, c) }
+        => native::half(Arithmetic::MulAdd, FTZ, LIMIT, false);
     FmaF16x2[FTZ: bool, LIMIT: u8](a: u32, b: u32, c: u32) -> u32 {
         half::both([a, b, c], #[inline(always)] |[a, b, c]| half::fma_f16::<FTZ, LIMIT>(a, b, c))
-    }
+    } => native::half(Arithmetic::MulAdd, FTZ, LIMIT, true);
     FmaBf16[LIMIT: u8](a: u16, b: u16, c: u16) -> u16 { half::fma_bf16::<LIMIT>(a, b, c) }
     FmaBf16x2[LIMIT: u8](a: u32, b: u32, c: u32) -> u32 {
         half::both([a, b, c], #[inline(always)] |[a, b, c]| half::fma_bf16::<LIMIT>(a, b, c))

@@ -186,9 +186,10 @@ lane_op! {
         => native::nearest(Arithmetic::Add, FTZ, SAT);
     AddF64(a: f64, b: f64) -> f64 { float::add_f64(a, b) }
     AddF16[FTZ: bool, LIMIT: u8](a: u16, b: u16) -> u16 { half::add_f16::<FTZ, LIMIT>(a, b) }
+        => native::half(Arithmetic::Add, FTZ, LIMIT, false);
     AddF16x2[FTZ: bool, LIMIT: u8](a: u32, b: u32) -> u32 {
         half::both([a, b], #[inline(always)] |[a, b]| half::add_f16::<FTZ, LIMIT>(a, b))
-    }
+    } => native::half(Arithmetic::Add, FTZ, LIMIT, true);
     AddBf16(a: u16, b: u16) -> u16 { half::add_bf16::<{ half::PLAIN }>(a, b) }
     AddBf16x2(a: u32, b: u32) -> u32 {
         half::both([a, b], #[inline(always)] |[a, b]| half::add_bf16::<{ half::PLAIN }>(a, b))
@@ -198,9 +199,10 @@ lane_op! {
         => native::nearest(Arithmetic::Sub, FTZ, SAT);
     SubF64(a: f64, b: f64) -> f64 { float::sub_f64(a, b) }
     SubF16[FTZ: bool, LIMIT: u8](a: u16, b: u16) -> u16 { half::sub_f16::<FTZ, LIMIT>(a, b) }
+        => native::half(Arithmetic::Sub, FTZ, LIMIT, false);
     SubF16x2[FTZ: bool, LIMIT: u8](a: u32, b: u32) -> u32 {
         half::both([a, b], #[inline(always)] |[a, b]| half::sub_f16::<FTZ, LIMIT>(a, b))
-    }
+    } => native::half(Arithmetic::Sub, FTZ, LIMIT, true);
     SubBf16(a: u16, b: u16) -> u16 { half::sub_bf16::<{ half::PLAIN }>(a, b) }
     SubBf16x2(a: u32, b: u32) -> u32 {
         half::both([a, b], #[inline(always)] |[a, b]| half::sub_bf16::<{ half::PLAIN }>(a, b))

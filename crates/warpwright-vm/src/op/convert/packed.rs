@@ -2,6 +2,7 @@
 
 use super::scalar::format;
 use crate::decode::{Decoder, Rows};
+use crate::native::Operation;
 use crate::num::convert::{self, Kind};
 use crate::num::element::{Element, Packing};
 use crate::num::exact::Value;
@@ -194,7 +195,9 @@ pub(super) fn pack(op: &CvtPack, d: &mut Decoder<'_, '_>) {
 lane_op! {
     ToTf32(a: f32) -> u32 { convert::f32_to_tf32_away(a) }
     PackF16(a: f32, b: f32) -> u32 { u32::from(half::f32_to_f16(a)) << 16 | u32::from(half::f32_to_f16(b)) }
+        => Some(Operation::PackFloats { bf16: false });
     PackBf16(a: f32, b: f32) -> u32 { u32::from(half::f32_to_bf16(a)) << 16 | u32::from(half::f32_to_bf16(b)) }
+        => Some(Operation::PackFloats { bf16: true });
     PackF16Finite(a: f32, b: f32) -> u32 {
         u32::from(half::f32_to_f16_finite(a)) << 16 | u32::from(half::f32_to_f16_finite(b))
     }

@@ -318,6 +318,7 @@ lane_op! {
     F32ToF16[FTZ: bool](a: f32) -> u16 { half::f32_to_f16(float::flush_if::<FTZ>(a)) }
         => native::unless(FTZ, Operation::ToF16);
     F32ToBf16[FTZ: bool](a: f32) -> u16 { half::f32_to_bf16(float::flush_if::<FTZ>(a)) }
+        => native::unless(FTZ, Operation::ToBf16);
     F32ToF16Finite[FTZ: bool](a: f32) -> u16 { half::f32_to_f16_finite(float::flush_if::<FTZ>(a)) }
     F32ToBf16Finite[FTZ: bool](a: f32) -> u16 { half::f32_to_bf16_finite(float::flush_if::<FTZ>(a)) }
     F64ToF16(a: f64) -> u16 { half::cvt_f64_to_f16(a) }

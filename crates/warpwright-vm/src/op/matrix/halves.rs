@@ -18,7 +18,8 @@
 
 use super::product::{Arithmetic, MatrixProduct, Product};
 use crate::machine::{FULL, Inst, LANES, Machine, NONE, Registers, Row32, Step};
-use crate::simd::{LaneOp, Lanes, Level, lanes};
+use crate::native::Operation;
+use crate::simd::{Fragments, LaneOp, Lanes, Level, half_product, lanes};
 use crate::tensor::{Accumulation, Accumulator, COLUMNS, FloatElement, Size, split, tile};
 
 const ROWS: usize = 16;
@@ -49,6 +50,8 @@ pub(super) fn handlers(product: &Product) -> Option<Lanes> {
 struct HalfProduct<const BF16: bool>;
 
 impl<const BF16: bool> LaneOp for HalfProduct<BF16> {
+    const NATIVE: Option<Operation> = Some(Operation::MultiplyFragments { bf16: BF16 });
+
     #[inline(always)]
     fn run(m: &mut Machine<'_>, i: &Inst) -> Step {
         let element = if BF16 { FloatElement::BF16 } else { FloatElement::F16 };
@@ -62,6 +65,9 @@ impl<const BF16: bool> LaneOp for HalfProduct<BF16> {
         }
         let launch = m.launch;
         let product = &launch.code.matrix.products[i.x as usize];
+        if by_fragments::<BF16>(m, product, (block, extra_bits)) {
+            return Step::Next;
+        }
         if block == 16 {
             multiply::<16>(m, product, element, extra_bits);
         } else {
@@ -69,6 +75,24 @@ impl<const BF16: bool> LaneOp for HalfProduct<BF16> {
         }
         Step::Next
     }
+}
+
+/// Numbers of common size, where the level has a way. Whether it was one.
+fn by_fragments<const BF16: bool>(m: &mut Machine<'_>, product: &Product, rule: (usize, i32)) -> bool {
+    let row = |rows: &[u32], number: usize| m.registers.row32(rows[number]);
+    let of = Fragments {
+        a: [0, 1, 2, 3].map(|number| row(&product.a.rows, number)),
+        b: [0, 1].map(|number| row(&product.b.rows, number)),
+        c: [0, 1, 2, 3].map(|number| row(&product.c.rows, number)),
+    };
+    let mut sums = [[0; LANES]; 4];
+    let is_done = half_product::<BF16>(Level::detect(), of, rule, &mut sums);
+    if is_done {
+        for (row, sums) in product.d.rows.iter().zip(&sums) {
+            row.iter().for_each(|row| m.registers.set32(*row, sums, m.mask));
+        }
+    }
+    is_done
 }
 
 #[inline(always)]

@@ -13,8 +13,7 @@ mod transfer;
 pub(crate) use halves::{set_sums, sums};
 pub(crate) use layout::{CHUNK, Layout};
 pub(crate) use mma::{Form, float, packed};
-use product::Product;
-pub(crate) use product::{Arithmetic, Held, Integer, Results, Sparse, gather, scatter};
+pub(crate) use product::{Arithmetic, Held, Integer, Product, Results, Sparse, gather, scatter};
 pub(crate) use scaled::scale;
 use transfer::Transfer;
 

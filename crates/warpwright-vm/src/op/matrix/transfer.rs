@@ -7,6 +7,7 @@
 use crate::decode::{Decoder, Rows};
 use crate::machine::{FULL, Inst, LANES, Machine, NONE, Row32, Step};
 use crate::memory::{Element, MemoryOp, Order};
+use crate::native::{self, Operation};
 use crate::simd::{LaneOp, lanes};
 use warpwright_ptx::ir::*;
 use warpwright_ptx::op::matrix::{Ldmatrix, Movmatrix, PackedElement, Stmatrix, TileShape};
@@ -131,9 +132,17 @@ fn row_access(
     (d.code.memory.len() - 1, rows)
 }
 
+impl Transfer {
+    /// The rows of the registers of the instruction.
+    pub(crate) fn registers(&self) -> &[Option<u32>] {
+        &self.registers
+    }
+}
+
 fn push(d: &mut Decoder<'_, '_>, transfer: Transfer) -> Rows {
+    let b = transfer.memory as u32;
     d.code.matrix.transfers.push(transfer);
-    Rows { x: d.code.matrix.transfers.len() as u32 - 1, ..Rows::default() }
+    Rows { x: d.code.matrix.transfers.len() as u32 - 1, b, ..Rows::default() }
 }
 
 pub(super) fn ldmatrix(op: &Ldmatrix, d: &mut Decoder<'_, '_>) {
@@ -141,7 +150,9 @@ pub(super) fn ldmatrix(op: &Ldmatrix, d: &mut Decoder<'_, '_>) {
     let registers: Box<[Option<u32>]> = op.r.as_slice().map(|reg| reg.map(|reg| d.row(reg))).collect();
     // Word `w` of the row that `lane` loads is word lane · 4 + w. What is loaded as it is has a way of its own.
     let handlers = match (op.shape, op.trans, op.source) {
+        (TileShape::M8N8, false, None) if matrices == 4 => lanes::<LoadMatrices<PLAIN, true>>(),
         (TileShape::M8N8, false, None) => lanes::<LoadMatrices<PLAIN>>(),
+        (TileShape::M8N8, true, None) if matrices == 4 => lanes::<LoadMatrices<TRANSPOSED, true>>(),
         (TileShape::M8N8, true, None) => lanes::<LoadMatrices<TRANSPOSED>>(),
         _ => lanes::<LoadMatrices<SHUFFLED>>(),
     };
@@ -221,8 +232,8 @@ pub(super) fn movmatrix(op: &Movmatrix, d: &mut Decoder<'_, '_>) {
     });
 }
 
-/// `ldmatrix`, and how words go from the lanes that load them to those that get them.
-struct LoadMatrices<const HOW: u8>;
+/// `ldmatrix`, and how words go from the lanes that load them to those that get them; `ALL`: all lanes load some.
+struct LoadMatrices<const HOW: u8, const ALL: bool = false>;
 
 /// As [`spread`] does.
 const PLAIN: u8 = 0;
@@ -231,7 +242,10 @@ const TRANSPOSED: u8 = 1;
 /// By the table, for elements of any size.
 const SHUFFLED: u8 = 2;
 
-impl<const HOW: u8> LaneOp for LoadMatrices<HOW> {
+impl<const HOW: u8, const ALL: bool> LaneOp for LoadMatrices<HOW, ALL> {
+    const NATIVE: Option<Operation> =
+        native::unless(!ALL, Operation::LoadMatrices { transposed: HOW == TRANSPOSED });
+
     #[inline(always)]
     fn run(m: &mut Machine<'_>, i: &Inst) -> Step {
         if let Some(step) = m.converge(FULL, NONE) {
@@ -240,6 +254,8 @@ impl<const HOW: u8> LaneOp for LoadMatrices<HOW> {
         let launch = m.launch;
         let transfer = &launch.code.matrix.transfers[i.x as usize];
         let mask = m.mask;
+        // What is not loaded is zero, not what was loaded before.
+        transfer.row_words.iter().for_each(|row| *m.registers.row32_mut(*row) = [0; LANES]);
         m.mask = mask & transfer.givers;
         m.load(&launch.code.memory[transfer.memory]);
         m.mask = mask;

@@ -1,5 +1,6 @@
 //! Operations that move bits and bytes.
 
+use super::super::held::moved_bytes;
 use super::super::{Vectors, at, row32};
 use super::{Avx2, Compiler, Frame, Result};
 use crate::machine::{Inst, NONE};
@@ -185,6 +186,9 @@ impl Compiler<'_> {
     }
 
     pub(super) fn permute(&mut self, inst: &Inst) -> Result<()> {
+        if let Some(moves) = self.constant(inst.c).and_then(moved_bytes) {
+            return self.move_bytes(inst, moves);
+        }
         for strip in Avx2::strips(false) {
             let a = self.raw(false, inst.a, strip)?;
             let b = self.raw(false, inst.b, strip)?;
@@ -208,6 +212,34 @@ impl Compiler<'_> {
             self.a.vpxor(ymm2, ymm2, ymm2)?;
             self.a.vpcmpgtb(ymm2, ymm2, ymm0)?;
             self.a.vpblendvb(ymm0, ymm0, ymm2, ymm1)?;
+            self.put32(inst.d, strip)?;
+        }
+        Ok(())
+    }
+
+    fn move_bytes(&mut self, inst: &Inst, [from_a, from_b]: [Option<u32>; 2]) -> Result<()> {
+        for strip in Avx2::strips(false) {
+            for (bytes, low, into) in [(from_a, xmm1, ymm1), (from_b, xmm3, ymm3)] {
+                // A blend has made use of the latter.
+                let Some(bytes) = bytes.filter(|_| strip == 0 || into == ymm3 && self.masked) else {
+                    continue;
+                };
+                self.a.mov(eax, bytes)?;
+                self.a.vmovd(low, eax)?;
+                self.a.vpbroadcastd(into, low)?;
+                self.a.vpor(into, into, constant!(words))?;
+            }
+            if from_a.is_some() {
+                let a = self.raw(false, inst.a, strip)?;
+                self.a.vpshufb(ymm0, a, ymm1)?;
+            }
+            if from_b.is_some() {
+                let b = self.raw(false, inst.b, strip)?;
+                self.a.vpshufb(if from_a.is_some() { ymm2 } else { ymm0 }, b, ymm3)?;
+            }
+            if from_a.is_some() && from_b.is_some() {
+                self.a.vpor(ymm0, ymm0, ymm2)?;
+            }
             self.put32(inst.d, strip)?;
         }
         Ok(())

@@ -70,6 +70,22 @@ impl Vectors for Avx2 {
         a.vmovdqa(into, ymm0)
     }
 
+    /// Without instructions that round in a direction and masks, handlers are as fast.
+    fn has(operation: Operation) -> bool {
+        use Operation::*;
+        !matches!(
+            operation,
+            Half(..)
+                | ToBf16
+                | PackFloats { .. }
+                | Exponential(_)
+                | RootReciprocal(_)
+                | Reciprocal
+                | LoadMatrices { .. }
+                | MultiplyFragments { .. }
+        )
+    }
+
     fn mask(of: &mut Compiler<'_>) -> Result<()> {
         of.a.vmovd(xmm4, ecx)?;
         of.a.vpbroadcastd(ymm4, xmm4)
@@ -117,6 +133,10 @@ impl Vectors for Avx2 {
             true => of.a.mov(r10d, ecx),
             false => of.a.mov(r10d, -1),
         }
+    }
+
+    fn load_sixteen(_: &mut Compiler<'_>, _: &[Option<u32>], _: bool) -> Result<()> {
+        unreachable!("it is left to the interpreter")
     }
 
     fn note(of: &mut Compiler<'_>, noted: &Noted<'_>, miss: CodeLabel) -> Result<()> {
@@ -221,8 +241,16 @@ impl Compiler<'_> {
             | Operation::ReconvergencePoint
             | Operation::Load
             | Operation::Store
+            | Operation::LoadMatrices { .. }
             | Operation::Atomic(..)
             | Operation::Nothing => unreachable!("{operation:?} is the same at all levels"),
+            Operation::Half(..)
+            | Operation::ToBf16
+            | Operation::PackFloats { .. }
+            | Operation::Exponential(_)
+            | Operation::RootReciprocal(_)
+            | Operation::MultiplyFragments { .. }
+            | Operation::Reciprocal => unreachable!("{operation:?} is left to the interpreter"),
         }
     }
 }

@@ -286,6 +286,35 @@ impl Compiler<'_> {
         Ok(())
     }
 
+    pub(super) fn load_sixteen(&mut self, rows: &[Option<u32>], transposed: bool) -> Result<()> {
+        for (matrix, row) in rows.iter().enumerate() {
+            let Some(row) = *row else { continue };
+            for (half, into) in [zmm25, zmm26].into_iter().enumerate() {
+                let low = if half == 0 { xmm25 } else { xmm26 };
+                for quarter in 0..4 {
+                    let lane = 8 * matrix + 4 * half + quarter;
+                    let from = xmmword_ptr(rdx + rax);
+                    self.a.mov(eax, dword_ptr(at(offset_of!(Frame, offsets) + 4 * lane)))?;
+                    match quarter {
+                        0 => self.a.vmovdqu32(low, from)?,
+                        _ => self.a.vinserti32x4(into, into, from, quarter as u32)?,
+                    }
+                }
+            }
+            for (strip, half) in (0..).zip([zmm25, zmm26]) {
+                if transposed {
+                    let table = offset_of!(Frame, transposed) + 64 * strip as usize;
+                    self.a.vmovdqu64(zmm0, zmmword_ptr(at(table)))?;
+                    self.a.vpermi2w(zmm0, zmm25, zmm26)?;
+                } else {
+                    self.a.vmovdqa64(zmm0, half)?;
+                }
+                self.put32(row, strip)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Where the lanes access memory, from `rdx` on; `r9d` = what the access does. By the interpreter, if the cache of the
     /// access does not answer for all lanes.
     pub(super) fn addresses(&mut self, number: u32, miss: CodeLabel) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Operations that move bits and bytes.
 
 use super::super::at;
+use super::super::held::moved_bytes;
 use super::{Compiler, Frame, Result};
 use crate::machine::{Inst, NONE};
 use crate::native::Lane;
@@ -72,6 +73,9 @@ impl Compiler<'_> {
     }
 
     pub(super) fn permute(&mut self, inst: &Inst) -> Result<()> {
+        if let Some(moves) = self.constant(inst.c).and_then(moved_bytes) {
+            return self.move_bytes(inst, moves);
+        }
         for strip in 0..2 {
             let a = self.raw(false, inst.a, strip)?;
             let b = self.raw(false, inst.b, strip)?;
@@ -95,6 +99,30 @@ impl Compiler<'_> {
             self.a.vpmovb2m(k1, zmm0)?;
             self.a.vpmovm2b(zmm4, k1)?;
             self.a.vmovdqu8(zmm0.k2(), zmm4)?;
+            self.put32(inst.d, strip)?;
+        }
+        Ok(())
+    }
+
+    fn move_bytes(&mut self, inst: &Inst, [from_a, from_b]: [Option<u32>; 2]) -> Result<()> {
+        for (bytes, into) in [(from_a, zmm1), (from_b, zmm2)] {
+            let Some(bytes) = bytes else { continue };
+            self.a.mov(eax, bytes)?;
+            self.a.vpbroadcastd(into, eax)?;
+            self.a.vpord(into, into, zmmword_ptr(at(offset_of!(Frame, words))))?;
+        }
+        for strip in 0..2 {
+            if from_a.is_some() {
+                let a = self.raw(false, inst.a, strip)?;
+                self.a.vpshufb(zmm0, a, zmm1)?;
+            }
+            if from_b.is_some() {
+                let b = self.raw(false, inst.b, strip)?;
+                self.a.vpshufb(if from_a.is_some() { zmm4 } else { zmm0 }, b, zmm2)?;
+            }
+            if from_a.is_some() && from_b.is_some() {
+                self.a.vpord(zmm0, zmm0, zmm4)?;
+            }
             self.put32(inst.d, strip)?;
         }
         Ok(())

@@ -11,7 +11,13 @@ use std::mem::offset_of;
 
 impl Compiler<'_> {
     /// A strip of a row of `f32`; `ftz`: without subnormal numbers, in another register.
-    fn float(&mut self, other: AsmRegisterZmm, row: u32, strip: i32, ftz: bool) -> Result<AsmRegisterZmm> {
+    pub(super) fn float(
+        &mut self,
+        other: AsmRegisterZmm,
+        row: u32,
+        strip: i32,
+        ftz: bool,
+    ) -> Result<AsmRegisterZmm> {
         let raw = self.raw(false, row, strip)?;
         if !ftz {
             return Ok(raw);
@@ -22,7 +28,7 @@ impl Compiler<'_> {
     }
 
     /// Subnormal numbers become zeros of their sign.
-    fn flush(&mut self, register: AsmRegisterZmm) -> Result<()> {
+    pub(super) fn flush(&mut self, register: AsmRegisterZmm) -> Result<()> {
         self.a.vptestnmd(k1, register, constant!(exponent))?;
         self.a.vpandd(register.k1(), register, constant!(sign))
     }

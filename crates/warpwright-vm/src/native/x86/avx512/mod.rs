@@ -14,6 +14,8 @@ macro_rules! constant {
 mod access;
 mod bits;
 mod float;
+mod function;
+mod half;
 pub(super) mod note;
 mod operation;
 
@@ -58,6 +60,10 @@ impl Vectors for Avx512 {
         a.vmovdqa64(into, zmm0)
     }
 
+    fn has(_: Operation) -> bool {
+        true
+    }
+
     fn mask(of: &mut Compiler<'_>) -> Result<()> {
         of.a.kmovd(k6, ecx)?;
         of.a.kshiftrd(k7, k6, 16)
@@ -98,6 +104,10 @@ impl Vectors for Avx512 {
 
     fn keep_addresses(of: &mut Compiler<'_>) -> Result<()> {
         of.keep_addresses()
+    }
+
+    fn load_sixteen(of: &mut Compiler<'_>, rows: &[Option<u32>], transposed: bool) -> Result<()> {
+        of.load_sixteen(rows, transposed)
     }
 
     fn note(of: &mut Compiler<'_>, noted: &Noted<'_>, miss: CodeLabel) -> Result<()> {

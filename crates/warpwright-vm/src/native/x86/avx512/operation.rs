@@ -131,6 +131,17 @@ impl Compiler<'_> {
                 of.a.vcmpps(k1, a, a, 3)?;
                 of.a.vpbroadcastd(zmm0.k1(), dword_ptr(at(offset_of!(Frame, nan_half))))
             }),
+            Operation::Half(arithmetic, packed) => self.halves(inst, arithmetic, packed),
+            Operation::ToBf16 => self.unary(inst, Lane::F32, |of, a| of.bf16_of(zmm0, a)),
+            Operation::PackFloats { bf16 } => self.pack_floats(inst, bf16),
+            Operation::Exponential(ftz) => self.function(inst, ftz, Self::exponential),
+            Operation::RootReciprocal(ftz) => self.function(inst, ftz, Self::root_reciprocal),
+            Operation::Reciprocal => self.unary(inst, Lane::F32, |of, a| {
+                of.a.vbroadcastss(zmm0, dword_ptr(at(offset_of!(Frame, one))))?;
+                of.a.vdivps(zmm0, zmm0, a)?;
+                of.canonical()
+            }),
+            Operation::MultiplyFragments { bf16 } => self.multiply_fragments(index, inst, bf16),
             Operation::Negate => self.unary(inst, Lane::F32, |of, a| {
                 of.a.vpxord(zmm0, a, constant!(sign))?;
                 of.canonical()
@@ -153,6 +164,7 @@ impl Compiler<'_> {
             | Operation::ReconvergencePoint
             | Operation::Load
             | Operation::Store
+            | Operation::LoadMatrices { .. }
             | Operation::Atomic(..)
             | Operation::Nothing => unreachable!("{operation:?} is the same at all levels"),
         }
