@@ -3,16 +3,11 @@
 //! A read of shared or global memory is a finding if any of its bytes was never written. What a thread loads from its
 //! local memory is followed instead, see [`undefined`](super::undefined).
 
-use super::race::WarpAccess;
-use crate::machine::{LANES, LanesOf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 /// Bits of a word.
 const BITS: u64 = 64;
-
-/// Bytes between the lanes of an access, at most, where it is quicker to look at all of them.
-const NEAR: u32 = 1 << 11;
 
 /// Calls `each` with the words that hold the bits of a range, and with those bits, until it returns false.
 #[inline(always)]
@@ -62,44 +57,6 @@ impl InitBits {
     /// The bits, where not all bytes are known to be written.
     pub(crate) fn bits(&self) -> Option<&[u64]> {
         (self.missing != 0).then_some(&self.words)
-    }
-
-    /// Whether all bytes of an access were written, of lanes so far from the first byte. `is_line`: it is one of a whole warp,
-    /// lane by lane.
-    #[inline(always)]
-    pub(crate) fn are_written(
-        &self,
-        access: &WarpAccess<'_>,
-        (is_line, offsets): (bool, &[u32; LANES]),
-    ) -> bool {
-        let is_set = |at: u32, bytes: u32| self.is_set(at.into(), bytes.into());
-        if self.is_all() {
-            return true;
-        }
-        if is_line {
-            return is_set(offsets[0], LANES as u32 * access.bytes);
-        }
-        // Mostly all bytes were that are between the lanes.
-        let (mut low, mut high) = (u32::MAX, 0);
-        for (lane, &offset) in offsets.iter().enumerate() {
-            let takes_part = (access.mask >> lane & 1).wrapping_neg();
-            low = low.min(offset | !takes_part);
-            high = high.max(offset & takes_part);
-        }
-        (high - low < NEAR && is_set(low, high + access.bytes - low))
-            || LanesOf(access.mask).all(|lane| is_set(offsets[lane], access.bytes))
-    }
-
-    /// The same bytes are written.
-    #[inline(always)]
-    pub(crate) fn write(&mut self, access: &WarpAccess<'_>, (is_line, offsets): (bool, &[u32; LANES])) {
-        match is_line {
-            _ if self.is_all() => {}
-            true => self.set(offsets[0].into(), LANES as u64 * u64::from(access.bytes)),
-            false => {
-                LanesOf(access.mask).for_each(|lane| self.set(offsets[lane].into(), access.bytes.into()))
-            }
-        }
     }
 
     /// Bytes mean nothing any more. They are inside.

@@ -1,13 +1,14 @@
 //! Accesses to shared memory that need not be compared, because no two threads met.
 //!
 //! Between two barriers of a block most words of shared memory are read only, or are one thread's own. So for each word
-//! there is one number: since which barrier, which thread, and whether it wrote. As long as no thread meets another's write,
-//! or writes what another has read, an access is noted, and no more. Atomic operations of words may meet one another. At the next barrier of all threads the notes are
-//! thrown away: the threads know of these accesses from then on.
+//! there is one number: since which barrier, which thread, and whether it wrote. As long as no thread meets another's
+//! write, or writes what another has read, an access is noted, and no more. Atomic operations of words may meet one
+//! another. At the next barrier of all threads the notes are thrown away: the threads know of these accesses from then on.
 //!
-//! When two threads meet, when something else than that barrier changes what threads know, or when an access is neither a plain
-//! one of a thread nor such an operation that orders nothing, then the accesses noted so far are recorded in the rows, in their order and with what was known all the
-//! time, and those that follow are recorded at once. So the findings are the same.
+//! When two threads meet, when something else than that barrier changes what threads know, or when an access is neither a
+//! plain one of a thread nor such an operation that orders nothing, then the accesses noted so far are recorded in the rows,
+//! in their order and with what was known all the time, and those that follow are recorded at once. So the findings are the
+//! same.
 
 use super::note::{
     ATOMIC, Claim, DEVICE, LONGEST_NOTE, NEXT_LANE, Noted, THREAD_SHIFT, WARP_SHIFT, WRITE, WROTE, kind,
@@ -64,6 +65,10 @@ pub(crate) struct Notes {
 impl Notes {
     /// Notes an access of a head, of lanes so far from the first word of these; or says that it must not be noted alone.
     /// `is_line`: it is one of a whole warp, lane by lane.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(dead_code, reason = "nothing is compiled for other processors")
+    )]
     #[inline(always)]
     pub(crate) fn enter(
         &mut self,

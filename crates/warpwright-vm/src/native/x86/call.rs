@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_panic_waits_in_the_frame() {
-        let mut state = State::new(&Code::default());
+        let mut state = State::new(&Code::default(), crate::tensor::TensorCore::V100);
         for goes_on in [true, false] {
             assert_eq!(answer(&mut state.frame, |_| goes_on), goes_on);
         }

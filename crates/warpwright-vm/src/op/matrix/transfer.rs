@@ -134,6 +134,7 @@ fn row_access(
 
 impl Transfer {
     /// The rows of the registers of the instruction.
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn registers(&self) -> &[Option<u32>] {
         &self.registers
     }

@@ -339,7 +339,7 @@ fn run_noted(seed: u64) -> (usize, bool) {
         grid.through = if is_incoherent { Through::NonCoherent } else { Through::Coherent };
         let before = grid.races.len();
         let pc = random.below(20) as u32;
-        grid.at(pc).access(space, who, kind, Strength::Weak, (bytes, element), |lane| address(lane));
+        grid.at(pc).access(space, who, kind, Strength::Weak, (bytes, element), address);
         let found = grid.races.len() > before;
         // What is read so may not be written, whoever does, and whatever orders the two.
         let mut meets = false;
