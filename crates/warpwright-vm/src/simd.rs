@@ -8,34 +8,9 @@
 //! lack is reached only through it. So all fields here are private, and so is [`Features`].
 #![allow(unsafe_code, reason = "entering functions that are compiled for features of the processor")]
 
-use crate::machine::{Inst, Machine, Row32, Step};
+use crate::machine::{Inst, Machine, Step};
 use crate::native::Operation;
 use std::sync::OnceLock;
-
-/// The fragments of the factors and sums of `mma.m16n8k16`.
-#[derive(Clone, Copy)]
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "no level has a way"))]
-pub(crate) struct Fragments<'a> {
-    pub(crate) a: [&'a Row32; 4],
-    pub(crate) b: [&'a Row32; 2],
-    pub(crate) c: [&'a Row32; 4],
-}
-
-/// The product of fragments of `f16` or `bf16`, with sums in `f32`, by blocks of factors along k and as many bits as `f32`
-/// has and some more. Returns `false` where that has to be computed otherwise: the level has no AVX-512, or a number is
-/// infinite, none, or very large or small.
-#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables, reason = "no level has a way"))]
-pub(crate) fn half_product<const BF16: bool>(
-    level: Level,
-    of: Fragments<'_>,
-    rule: (usize, i32),
-    sums: &mut [Row32; 4],
-) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    return crate::native::product::product::<BF16>(level, of, rule, sums);
-    #[cfg(not(target_arch = "x86_64"))]
-    false
-}
 
 /// A level of vector instructions that this processor has.
 #[derive(Clone, Copy, Debug)]

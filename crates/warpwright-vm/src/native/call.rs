@@ -1,9 +1,10 @@
 //! What native code calls.
 
 use super::frame::Frame;
+use super::{Fragments, half_product};
 use crate::machine::{LANES, Row32};
 use crate::op::matrix::Product;
-use crate::simd::{Fragments, Level, half_product};
+use crate::simd::Level;
 
 /// A product of fragments by all lanes of a warp: 1, or 0 if the interpreter has to compute it.
 #[expect(unsafe_code, reason = "the pointers of a frame")]

@@ -53,7 +53,7 @@ mod operation;
 #[cfg(target_arch = "x86_64")]
 mod page;
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod product;
+mod product;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -66,6 +66,7 @@ pub(crate) use operation::{
     nearest, not, to_integer, unless, wide,
 };
 
+use crate::machine::Row32;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
@@ -120,6 +121,30 @@ fn why_unavailable() -> Option<&'static str> {
 
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) fn add_text(_: &mut crate::decode::Code, _: &warpwright_ptx::ir::Module) {}
+
+/// The fragments of the factors and sums of `mma.m16n8k16`.
+#[derive(Clone, Copy)]
+pub(crate) struct Fragments<'a> {
+    pub(crate) a: [&'a Row32; 4],
+    pub(crate) b: [&'a Row32; 2],
+    pub(crate) c: [&'a Row32; 4],
+}
+
+/// The product of fragments of `f16` or `bf16`, with sums in `f32`, by blocks of factors along k and as many bits as `f32`
+/// has and some more. Returns `false` where that has to be computed otherwise: the processor has no AVX-512, or a number is
+/// infinite, none, or very large or small.
+#[cfg(target_arch = "x86_64")]
+pub(crate) use product::half_product;
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn half_product<const BF16: bool>(
+    _: crate::simd::Level,
+    _: Fragments<'_>,
+    _: (usize, i32),
+    _: &mut [Row32; 4],
+) -> bool {
+    false
+}
 
 /// The error for a text that does not say whether kernels are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

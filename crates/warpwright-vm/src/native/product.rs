@@ -16,8 +16,9 @@
     reason = "entering functions that are compiled for features of the processor, and their loads"
 )]
 
+use super::Fragments;
 use crate::machine::Row32;
-use crate::simd::{Fragments, Level};
+use crate::simd::Level;
 use std::arch::x86_64::*;
 
 /// Exponents of products and sums have at most this magnitude, so that scales and results are normal numbers.
@@ -26,8 +27,8 @@ const FARTHEST: i32 = 100;
 /// Less than the exponent of any product, even if another exponent is added.
 const NO_EXPONENT: i16 = -1000;
 
-/// See [`half_product`](crate::simd::half_product).
-pub(crate) fn product<const BF16: bool>(
+/// See [`half_product`](super::half_product).
+pub(crate) fn half_product<const BF16: bool>(
     level: Level,
     of: Fragments<'_>,
     (block, extra_bits): (usize, i32),
@@ -291,7 +292,7 @@ mod tests {
             c.as_flattened_mut().iter_mut().for_each(|word| *word = sum(random, kind));
             let of = Fragments { a: a.each_ref(), b: b.each_ref(), c: c.each_ref() };
             let mut sums = [[0; 32]; 4];
-            if !product::<BF16>(Level::detect(), of, (rule.block, rule.extra_bits), &mut sums) {
+            if !half_product::<BF16>(Level::detect(), of, (rule.block, rule.extra_bits), &mut sums) {
                 continue;
             }
             count += 1;
@@ -343,8 +344,8 @@ mod tests {
         let is_done = |bf16: bool, of: Fragments<'_>| {
             let mut sums = [[0; 32]; 4];
             match bf16 {
-                true => product::<true>(Level::detect(), of, (16, 2), &mut sums),
-                false => product::<false>(Level::detect(), of, (16, 2), &mut sums),
+                true => half_product::<true>(Level::detect(), of, (16, 2), &mut sums),
+                false => half_product::<false>(Level::detect(), of, (16, 2), &mut sums),
             }
         };
         let cases =

@@ -18,8 +18,8 @@
 
 use super::product::{Arithmetic, MatrixProduct, Product};
 use crate::machine::{FULL, Inst, LANES, Machine, NONE, Registers, Row32, Step};
-use crate::native::Operation;
-use crate::simd::{Fragments, LaneOp, Lanes, Level, half_product, lanes};
+use crate::native::{Fragments, Operation, half_product};
+use crate::simd::{LaneOp, Lanes, Level, lanes};
 use crate::tensor::{Accumulation, Accumulator, COLUMNS, FloatElement, Size, split, tile};
 
 const ROWS: usize = 16;
