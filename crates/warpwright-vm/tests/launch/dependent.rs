@@ -46,10 +46,14 @@ const ORDERS: [&[usize]; 6] = [&[], &[1], &[2], &[1, 2], &[2, 1], &[3, 2, 1]];
 
 /// Runs a chain of kernels in which each may overlap with the one before it. Returns the reports, and the activations.
 fn run(texts: &[String], early: &[usize]) -> (Vec<Report>, Vec<u32>) {
-    run_on(&device(), texts, early)
+    run_on((&device(), &Options::checked()), texts, early)
 }
 
-fn run_on(device: &Device, texts: &[String], early: &[usize]) -> (Vec<Report>, Vec<u32>) {
+fn run_on(
+    (device, options): (&Device, &Options),
+    texts: &[String],
+    early: &[usize],
+) -> (Vec<Report>, Vec<u32>) {
     let activations = device.alloc_named::<u32>("activations", 128).unwrap();
     let weights = device.alloc_named::<u32>("weights", 128).unwrap();
     weights.write(&(100..228).collect::<Vec<_>>()).unwrap();
@@ -60,7 +64,7 @@ fn run_on(device: &Device, texts: &[String], early: &[usize]) -> (Vec<Report>, V
             Edges { before: at.checked_sub(1).map(|at| edges[at].clone()), after: Some(edges[at].clone()) };
         let args = [Arg::buffer(&activations), Arg::buffer(&weights)];
         let (module, config) = (device.load_ptx(&texts[at]).unwrap(), LaunchConfig::new(2, 64));
-        device.launch_between(&module, "k", &config, &args, &Options::checked(), &edges).unwrap()
+        device.launch_between(&module, "k", &config, &args, options, &edges).unwrap()
     };
     let mut begun: Vec<Option<Running>> = texts.iter().map(|_| None).collect();
     for &at in early.iter().filter(|at| **at < texts.len()) {
@@ -117,12 +121,13 @@ fn native_code_is_compared_with_launches_that_overlap() {
     ));
     let writer = text("@%p1 bra done;\n@!%p2 bra done;\nst.global.u32 [%rd3], %r5; // write\ndone:");
     let texts = [reader, writer];
+    let options = Options { checks: Checks::all(), ..Options::default() };
     for native in [Native::Off, Native::Always] {
         for early in [&[][..], &[1]] {
             let mut config = DeviceConfig::default();
             config.native = native;
             let device = Device::new(config).unwrap();
-            let (reports, _) = run_on(&device, &texts, early);
+            let (reports, _) = run_on((&device, &options), &texts, early);
             assert_eq!(
                 findings(&texts, &reports),
                 [((0, "read"), (1, "write"), false)],
