@@ -14,11 +14,10 @@
 //!   operation.rs   what the compiler knows of an instruction; said beside its handler
 //!   frame.rs       what native code reads and writes besides registers and memory
 //!   functions.rs   the compiled functions of a module, and when they are compiled
-//!   call.rs        what native code calls
 //!   product.rs     a product of matrices for AVX-512, which handlers use, too
 //!   background.rs  the thread that does so while they are interpreted
 //!   x86/           the compiler: segments, rows in registers, what must be so of all that; avx512/ and avx2/: what each
-//!                  operation becomes, accesses
+//!                  operation becomes, accesses; routine/: what native code calls
 //!   page.rs        memory that holds code
 //!   debug/         what people see of it: names for a profiler and a debugger, and text beside the PTX
 //! ```
@@ -31,8 +30,8 @@
 //!
 //! **A cache of a region for each access** ([`frame::Cache`]) says where an access may go without asking: between two
 //! addresses. It is filled when the interpreter executes the access, and holds for the launch. Whole warps whose lanes are one behind the other
-//! load and store by vectors. Where traffic is counted, or a cluster has several blocks, accesses are the interpreter's. Where
-//! checks look at accesses, too, but for those that the race check only [notes](crate::check::race).
+//! load and store by vectors. Where traffic is counted, or a cluster has several blocks, accesses are the interpreter's. With
+//! the race check, native code does those that are only [noted](crate::check::race).
 //!
 //! Numbers are computed by the mode of the host thread, which is that of Rust's code wherever a launch is executed
 //! ([`with_default_floats`](crate::simd)): to the nearest, with subnormal ones, and nothing traps.
@@ -42,8 +41,6 @@
 )]
 
 mod background;
-#[cfg(target_arch = "x86_64")]
-mod call;
 #[cfg(target_arch = "x86_64")]
 mod debug;
 mod enter;

@@ -3,7 +3,7 @@
 //! go lane by lane.
 
 use super::avx512::note::noted_as;
-use super::global::note_global;
+use super::routine::note_global;
 use super::{Accesses, Compiler, Frame, ROW32, ROW64, Result, Vectors, at};
 use crate::check::race::{ASCENDING, NON_COHERENT, head};
 use crate::machine::{Inst, LANES, NONE};

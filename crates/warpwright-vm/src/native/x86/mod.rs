@@ -23,10 +23,8 @@ macro_rules! of_width {
 mod access;
 mod avx2;
 mod avx512;
-mod call;
-mod global;
 mod held;
-mod shared;
+mod routine;
 mod verify;
 
 use super::debug;

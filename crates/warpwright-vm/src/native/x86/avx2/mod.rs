@@ -25,7 +25,7 @@ mod integer;
 
 use super::access::{Noted, Together};
 use super::held::Strip;
-use super::shared::note_shared;
+use super::routine::note_shared;
 use super::{Frame, Result, Vectors, at, pred, row32, row64};
 use crate::check::race::ASCENDING;
 use crate::machine::Inst;

@@ -1,9 +1,10 @@
 //! Halves, which are computed in single precision.
 
 use super::super::at;
+use super::super::routine::multiply;
 use super::{Compiler, Frame, Result};
 use crate::machine::Inst;
-use crate::native::{Arithmetic, call};
+use crate::native::Arithmetic;
 use crate::op::matrix::Product;
 use iced_x86::code_asm::*;
 use std::mem::offset_of;
@@ -23,7 +24,7 @@ impl Compiler<'_> {
     pub(super) fn multiply_fragments(&mut self, index: usize, inst: &Inst, bf16: bool) -> Result<()> {
         let miss = self.miss(index, inst);
         let product: *const Product = &self.code.matrix.products[inst.x as usize];
-        let routine = if bf16 { call::multiply::<true> } else { call::multiply::<false> };
+        let routine = if bf16 { multiply::<true> } else { multiply::<false> };
         let a = &mut self.a;
         a.mov(rdi, rbx)?;
         a.mov(rsi, product.addr() as u64)?;

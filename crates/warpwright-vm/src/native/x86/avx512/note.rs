@@ -15,7 +15,7 @@
 //! | `eax` | the instruction |
 
 use super::super::access::Noted;
-use super::super::shared::note_shared;
+use super::super::routine::note_shared;
 use super::super::{Vectors, at};
 use super::access::HALVES;
 use super::{Avx512, Compiler, Frame, Result};

@@ -1,20 +1,19 @@
 //! The routine that notes an access to shared memory for the race check, and asks whether what it accesses was written. Where
 //! checks would do more than that, the access is the interpreter's.
 
-use super::Frame;
-use super::call::answer;
+use super::{Frame, answer};
 use crate::check::race::{ASCENDING, ATOMIC, AccessKind, LONGEST_NOTE, Strength, WRITE, WarpAccess};
 use crate::machine::LANES;
 use crate::simd::Level;
 
-/// A [`Routine`](super::call::Routine).
+/// A [`Routine`](super::Routine).
 ///
 /// # Safety
 ///
 /// Native code calls it, in whose frame there is room for notes, and numbers of words, as `next` and `end` say; and what looks
 /// at accesses.
 #[expect(unsafe_code, reason = "the pointers of a frame")]
-pub(super) unsafe extern "sysv64" fn note_shared(
+pub(in super::super) unsafe extern "sysv64" fn note_shared(
     frame: *mut Frame,
     pc: u32,
     head: u32,

@@ -1,18 +1,17 @@
 //! The routine that notes an access to global memory for the checks.
 
-use super::Frame;
-use super::call::answer;
+use super::{Frame, answer};
 use crate::check::race::{ASCENDING, AccessKind, NON_COHERENT, Strength, Through, WRITE, WarpAccess};
 use crate::machine::LANES;
 use crate::memory::Allocation;
 
-/// A [`Routine`](super::call::Routine).
+/// A [`Routine`](super::Routine).
 ///
 /// # Safety
 ///
 /// Native code calls it for an access that the cache of that number answers, in whose frame is what looks at accesses.
 #[expect(unsafe_code, reason = "the pointers of a frame")]
-pub(super) unsafe extern "sysv64" fn note_global(
+pub(in super::super) unsafe extern "sysv64" fn note_global(
     frame: *mut Frame,
     pc: u32,
     head: u32,

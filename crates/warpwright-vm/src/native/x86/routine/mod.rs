@@ -1,5 +1,13 @@
-//! Calls of routines from native code. Each is asked about one access, before it is done: whether native code may do it, or
-//! the interpreter must. So checks can note accesses without code of their own at each level.
+//! What native code calls. Most routines are asked about one access, before it is done: whether native code may do it, or the
+//! interpreter must. So checks can note accesses without code of their own at each level.
+
+mod global;
+mod product;
+mod shared;
+
+pub(super) use global::note_global;
+pub(super) use product::multiply;
+pub(super) use shared::note_shared;
 
 use super::{Compiler, Frame, Result, Vectors};
 use iced_x86::code_asm::*;

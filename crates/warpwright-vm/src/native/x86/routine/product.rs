@@ -1,14 +1,14 @@
-//! What native code calls.
+//! The routine for a product of fragments.
 
-use super::frame::Frame;
-use super::{Fragments, half_product};
+use super::Frame;
 use crate::machine::{LANES, Row32};
+use crate::native::{Fragments, half_product};
 use crate::op::matrix::Product;
 use crate::simd::Level;
 
 /// A product of fragments by all lanes of a warp: 1, or 0 if the interpreter has to compute it.
 #[expect(unsafe_code, reason = "the pointers of a frame")]
-pub(super) extern "sysv64" fn multiply<const BF16: bool>(frame: &Frame, product: &Product) -> u32 {
+pub(in super::super) extern "sysv64" fn multiply<const BF16: bool>(frame: &Frame, product: &Product) -> u32 {
     let rows: *mut Row32 = frame.w32.cast();
     // SAFETY: the rows are those of the function's frame, which nothing else uses while native code runs.
     let row = |row: u32| unsafe { &*rows.add(row as usize) };
