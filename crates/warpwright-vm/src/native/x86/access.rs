@@ -55,6 +55,16 @@ pub(super) fn elements(op: &MemoryOp) -> impl Iterator<Item = (usize, u32, bool)
     })
 }
 
+/// Whether each lane accesses sixteen bytes, of four words or of two elements of 64 bits; and whether of these.
+pub(super) fn by_sixteen(op: &MemoryOp) -> Option<bool> {
+    let has = |wide| elements(op).all(|(.., is_wide)| is_wide == wide);
+    match (op.bytes, op.elements.len()) {
+        (4, 4) if has(false) => Some(false),
+        (8, 2) if has(true) => Some(true),
+        _ => None,
+    }
+}
+
 /// How whole warps do an access at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Together {
@@ -124,9 +134,10 @@ impl<V: Vectors> Compiler<'_, V> {
         self.variant.accesses == Accesses::Noted && matches!(op.space, SpaceKind::Global | SpaceKind::Generic)
     }
 
-    /// Whether whole warps may do an access at once.
+    /// Whether whole warps may do an access at once. Where an instruction has a guard, [`address`](Self::address) asks
+    /// whether it holds for all lanes.
     pub(super) fn together(&self, op: &MemoryOp, write: bool) -> Option<Together> {
-        if self.masked {
+        if !self.variant.full {
             return None;
         }
         if matches!(op.space, SpaceKind::Param | SpaceKind::Const) && !write {
@@ -149,8 +160,8 @@ impl<V: Vectors> Compiler<'_, V> {
         (is_alike && has_form && !(write && has_sinks)).then_some(Together::Ascending)
     }
 
-    /// `rdx` = where the host has what the first lane accesses, if the others follow it, and all of that is in the region of
-    /// the cache. Else by `general`, or by the interpreter if there is no region.
+    /// `rdx` = where the host has what the first lane accesses, if all lanes do, the others follow it, and all of that is in
+    /// the region of the cache. Else by `general`, or by the interpreter if there is no region.
     pub(super) fn address(
         &mut self,
         number: u32,
@@ -164,6 +175,7 @@ impl<V: Vectors> Compiler<'_, V> {
         let wide = op.address.wide;
         let first = if wide { super::row64(row, 0) } else { super::row32(row, 0) };
         V::compare_addresses(self, op, together, general)?;
+        self.all_lanes(general)?;
         let start = cache + offset_of!(Cache, start) as i32;
         if wide {
             self.a.mov(rax, qword_ptr(first))?;
@@ -186,6 +198,15 @@ impl<V: Vectors> Compiler<'_, V> {
         self.base(cache)?;
         self.a.add(rdx, rax)?;
         self.a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)
+    }
+
+    /// Goes to a label unless all lanes execute the instruction.
+    pub(super) fn all_lanes(&mut self, unless: CodeLabel) -> Result<()> {
+        if self.masked {
+            self.a.cmp(ecx, -1)?;
+            self.a.jne(unless)?;
+        }
+        Ok(())
     }
 
     /// `r9d` = what an access does, by its cache, which is at the place that this returns.

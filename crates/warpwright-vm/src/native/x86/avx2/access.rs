@@ -3,7 +3,7 @@
 //!
 //! What is stored is in the rows, and what is loaded goes there, whichever way an access takes.
 
-use super::super::access::{Noted, Together, elements};
+use super::super::access::{Noted, Together, by_sixteen, elements};
 use super::super::held::{Strip, place};
 use super::super::{Accesses, ROW32, ROW64, Vectors, at, row32, row64};
 use super::{Avx2, Compiler, Frame, Result};
@@ -35,6 +35,7 @@ impl Compiler<'_> {
         let together = self.together(op, write);
         let kind = if write { WRITE } else { READ };
         let noted = |ascending| Noted { index, number: inst.x, op, kind, ascending };
+        let masked = self.masked;
         if let (Some(Together::Ascending), false, &[Element::Narrow(row)], 4, Accesses::Plain) =
             (together, write, &op.elements[..], op.bytes, self.variant.accesses)
         {
@@ -42,6 +43,7 @@ impl Compiler<'_> {
             self.a.jmp(done)?;
         } else if let Some(together) = together {
             self.address(inst.x, together, (miss, general))?;
+            self.masked = false;
             self.note(&noted(together == Together::Ascending), miss)?;
             match (together, write) {
                 (Together::Same, _) => self.load_same(op)?,
@@ -50,6 +52,7 @@ impl Compiler<'_> {
             }
             self.a.jmp(done)?;
         }
+        self.masked = masked;
         self.a.set_label(&mut general)?;
         self.a.zero_bytes()?;
         let after = std::mem::replace(&mut self.held, before);
@@ -100,12 +103,15 @@ impl Compiler<'_> {
         self.a.vptest(ymm0, ymm0)
     }
 
-    /// Each half of a warp loads words one behind the other, or the same one; else by `general`.
+    /// Each half of a warp loads words one behind the other, or the same one; else by `general`. Behind it, an instruction is
+    /// taken to have all lanes.
     fn load_halves(&mut self, number: u32, into: u32, (miss, general): (CodeLabel, CodeLabel)) -> Result<()> {
         const LAST: i32 = 4 * (LANES as i32 / 2 - 1);
         let op = &self.code.memory[number as usize];
         let (row, wide) = (op.address.row, op.address.wide);
         let cache = self.cache(number, miss)?;
+        self.all_lanes(general)?;
+        self.masked = false;
         let (start, last) = (offset_of!(Cache, start) as i32, offset_of!(Cache, last) as i32);
         self.base(cache)?;
         self.a.mov(r10, qword_ptr(cache + last))?;
@@ -366,6 +372,9 @@ impl Compiler<'_> {
 
     /// Loads by the addresses in the frame.
     fn gather(&mut self, op: &MemoryOp) -> Result<()> {
+        if let Some(wide) = by_sixteen(op) {
+            return self.load_lanes(op, wide);
+        }
         for (number, row, wide) in elements(op) {
             let add = (op.bytes as usize * number) as i32;
             if op.bytes == 4 && !wide {
@@ -378,6 +387,82 @@ impl Compiler<'_> {
                 match op.bytes {
                     1 | 2 => self.gather_narrow(op, (wide, row, strip), add)?,
                     _ => self.gather_wide(op, (wide, row, strip), add)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sixteen bytes of each lane, which become strips of elements.
+    fn load_lanes(&mut self, op: &MemoryOp, wide: bool) -> Result<()> {
+        // Each register has a lane, and one from the middle of the strip on.
+        let registers = [(ymm1, xmm1), (ymm5, xmm5), (ymm6, xmm6), (ymm7, xmm7)];
+        let half = lanes(wide) / 2;
+        for strip in Avx2::strips(wide) {
+            let from = |of: &mut Self, lane: i32| {
+                let lane = lanes(wide) * strip + lane;
+                of.a.mov(eax, dword_ptr(offsets(lane, 4)))?;
+                Ok(xmmword_ptr(rdx + rax))
+            };
+            for (lane, (register, low)) in (0..half).zip(registers) {
+                let first = from(self, lane)?;
+                self.a.vmovdqu(low, first)?;
+                let second = from(self, lane + half)?;
+                self.a.vinserti128(register, register, second, 1)?;
+            }
+            if !wide {
+                self.a.vunpcklps(ymm0, ymm1, ymm5)?;
+                self.a.vunpckhps(ymm1, ymm1, ymm5)?;
+                self.a.vunpcklps(ymm5, ymm6, ymm7)?;
+                self.a.vunpckhps(ymm6, ymm6, ymm7)?;
+                self.a.vunpckhpd(ymm7, ymm0, ymm5)?;
+            }
+            for (number, row, _) in elements(op) {
+                match (wide, number) {
+                    (true, 0) => self.a.vpunpcklqdq(ymm0, ymm1, ymm5)?,
+                    (true, _) => self.a.vpunpckhqdq(ymm0, ymm1, ymm5)?,
+                    (false, 0) => self.a.vunpcklpd(ymm0, ymm0, ymm5)?,
+                    (false, 1) => self.a.vmovdqa(ymm0, ymm7)?,
+                    (false, 2) => self.a.vunpcklpd(ymm0, ymm1, ymm6)?,
+                    (false, _) => self.a.vunpckhpd(ymm0, ymm1, ymm6)?,
+                }
+                self.store_strip((wide, row, strip))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sixteen bytes of each lane, from strips of elements, one lane after the other.
+    fn store_lanes(&mut self, op: &MemoryOp, wide: bool) -> Result<()> {
+        let rows: Vec<_> = elements(op).map(|(_, row, _)| row).collect();
+        let of_lanes = [(ymm0, xmm0), (ymm1, xmm1), (ymm2, xmm2), (ymm3, xmm3)];
+        let half = lanes(wide) / 2;
+        for strip in Avx2::strips(wide) {
+            let mut values = [ymm0, ymm1, ymm2, ymm3];
+            for (value, &row) in values.iter_mut().zip(&rows) {
+                *value = self.peek(*value, (wide, row, strip))?;
+            }
+            let [first, second, third, fourth] = values;
+            if wide {
+                self.a.vpunpckhqdq(ymm3, first, second)?;
+                self.a.vpunpcklqdq(ymm0, first, second)?;
+                self.a.vmovdqa(ymm1, ymm3)?;
+            } else {
+                self.a.vunpcklps(ymm5, first, second)?;
+                self.a.vunpckhps(ymm6, first, second)?;
+                self.a.vunpcklps(ymm7, third, fourth)?;
+                self.a.vunpckhps(ymm3, third, fourth)?;
+                self.a.vunpcklpd(ymm0, ymm5, ymm7)?;
+                self.a.vunpckhpd(ymm1, ymm5, ymm7)?;
+                self.a.vunpcklpd(ymm2, ymm6, ymm3)?;
+                self.a.vunpckhpd(ymm3, ymm6, ymm3)?;
+            }
+            for lane in 0..2 * half {
+                self.a.mov(eax, dword_ptr(offsets(lanes(wide) * strip + lane, 4)))?;
+                let (register, low) = of_lanes[(lane % half) as usize];
+                match lane < half {
+                    true => self.a.vmovdqu(xmmword_ptr(rdx + rax), low)?,
+                    false => self.a.vextracti128(xmmword_ptr(rdx + rax), register, 1)?,
                 }
             }
         }
@@ -487,6 +572,9 @@ impl Compiler<'_> {
 
     /// Stores by the addresses in the frame, one lane after the other.
     fn scatter(&mut self, op: &MemoryOp) -> Result<()> {
+        if let (Some(wide), false) = (by_sixteen(op), self.masked) {
+            return self.store_lanes(op, wide);
+        }
         let mut next = self.a.create_label();
         // `eax`: the lane; `r10d`: lanes that are left, of some.
         if self.masked {

@@ -1,8 +1,8 @@
 //! Loads and stores: by vectors where the lanes of a warp, or of half of one, are one behind the other, by one word where
 //! they are at the same place, else by gathers and scatters.
 
-use super::super::access::{Noted, Together, elements};
-use super::super::{ROW32, Vectors, at, row32, row64};
+use super::super::access::{Noted, Together, by_sixteen, elements};
+use super::super::{Accesses, ROW32, Vectors, at, row32, row64};
 use super::{Avx512, Compiler, Frame, Result};
 use crate::check::race::{READ, WRITE};
 use crate::machine::{Inst, LANES};
@@ -62,10 +62,22 @@ impl Compiler<'_> {
         self.addresses(inst.x, miss)?;
         self.a.or(dword_ptr(at(offset_of!(Frame, flags))), r9d)?;
         self.note(&Noted { index, number: inst.x, op, kind, ascending: false }, miss)?;
-        if together.is_some() {
+        // What may be skipped is not held, so that what is read since may have its registers.
+        let kept = together.is_some() && !self.masked;
+        if kept {
             self.fetch_stored(op, write, &strips)?;
         }
-        let mut places = rows(op).zip(strips);
+        let by_sixteen = by_sixteen(op).filter(|_| !write || !self.masked);
+        if let Some(wide) = by_sixteen {
+            self.keep_addresses()?;
+            for strip in Avx512::strips(wide) {
+                match write {
+                    true => self.store_lanes(op, (wide, strip), &strips)?,
+                    false => self.load_lanes(op, (wide, strip))?,
+                }
+            }
+        }
+        let mut places = rows(op).zip(strips).filter(|_| by_sixteen.is_none());
         while let Some(((number, row, wide, strip), first)) = places.next() {
             let add = (op.bytes as usize * number) as i32;
             if write && op.bytes < 4 {
@@ -74,11 +86,11 @@ impl Compiler<'_> {
                 continue;
             }
             if !wide {
-                let value = if write && together.is_none() { self.raw(false, row, strip)? } else { first };
+                let value = if write && !kept { self.raw(false, row, strip)? } else { first };
                 self.words(op, value, strip, add, write)?;
             } else if let Some((_, second)) = places.next() {
                 let mut values = [first, second];
-                if write && together.is_none() {
+                if write && !kept {
                     values = [self.raw(true, row, strip)?, self.raw(true, row, strip + 1)?];
                 }
                 self.pairs(op, values, strip / 2, add, write)?;
@@ -97,7 +109,9 @@ impl Compiler<'_> {
 
     /// What is stored is in its registers again.
     fn fetch_stored(&mut self, op: &MemoryOp, write: bool, strips: &[AsmRegisterZmm; 8]) -> Result<()> {
-        if write && self.may_call(op) {
+        // What may be skipped is not held, and so is lost by a call.
+        let is_noted = self.variant.accesses == Accesses::Noted;
+        if write && (self.may_call(op) || is_noted && self.held.skipped) {
             for ((_, row, wide, strip), &into) in rows(op).zip(strips) {
                 self.fetch(into, (wide, row, strip))?;
             }
@@ -244,6 +258,89 @@ impl Compiler<'_> {
                             self.a.vmovdqu64(zmmword_ptr(place + (128 * eight + 64 * four)), zmm5)?;
                         }
                     }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a lane accesses sixteen bytes, by its offset in the frame.
+    fn of_lane(&mut self, lane: i32) -> Result<AsmMemoryOperand> {
+        self.a.mov(eax, dword_ptr(at(offset_of!(Frame, offsets) + 4 * lane as usize)))?;
+        Ok(xmmword_ptr(rdx + rax))
+    }
+
+    /// Sixteen bytes of each lane of a strip, which become strips of elements.
+    fn load_lanes(&mut self, op: &MemoryOp, (wide, strip): (bool, i32)) -> Result<()> {
+        // Each register has a lane of each of four groups that follow each other.
+        let registers =
+            &[(zmm25, xmm25), (zmm26, xmm26), (zmm27, xmm27), (zmm0, xmm0)][..if wide { 2 } else { 4 }];
+        let group = registers.len() as i32;
+        for part in 0..4 {
+            for (lane, &(register, low)) in (0..).zip(registers) {
+                let from = self.of_lane(4 * group * strip + group * part + lane)?;
+                match part {
+                    0 => self.a.vmovdqu32(low, from)?,
+                    _ => self.a.vinserti32x4(register, register, from, part as u32)?,
+                }
+            }
+        }
+        if !wide {
+            self.a.vunpcklps(zmm5, zmm25, zmm26)?;
+            self.a.vunpckhps(zmm25, zmm25, zmm26)?;
+            self.a.vunpcklps(zmm26, zmm27, zmm0)?;
+            self.a.vunpckhps(zmm27, zmm27, zmm0)?;
+        }
+        for ((number, .., of), into) in rows(op).zip(LOADED) {
+            match (wide, number) {
+                _ if of != strip => {}
+                (true, 0) => self.a.vpunpcklqdq(into, zmm25, zmm26)?,
+                (true, _) => self.a.vpunpckhqdq(into, zmm25, zmm26)?,
+                (false, 0) => self.a.vunpcklpd(into, zmm5, zmm26)?,
+                (false, 1) => self.a.vunpckhpd(into, zmm5, zmm26)?,
+                (false, 2) => self.a.vunpcklpd(into, zmm25, zmm27)?,
+                (false, _) => self.a.vunpckhpd(into, zmm25, zmm27)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sixteen bytes of each lane of a strip, from registers with the strips of elements, one lane after the other.
+    fn store_lanes(
+        &mut self,
+        op: &MemoryOp,
+        (wide, strip): (bool, i32),
+        strips: &[AsmRegisterZmm; 8],
+    ) -> Result<()> {
+        let mut values = [zmm0; 4];
+        for ((number, .., of), &register) in rows(op).zip(strips) {
+            if of == strip {
+                values[number] = register;
+            }
+        }
+        let [first, second, third, fourth] = values;
+        let of_lanes: &[_] = if wide {
+            self.a.vpunpcklqdq(zmm25, first, second)?;
+            self.a.vpunpckhqdq(zmm26, first, second)?;
+            &[(zmm25, xmm25), (zmm26, xmm26)]
+        } else {
+            self.a.vunpcklps(zmm25, first, second)?;
+            self.a.vunpckhps(zmm26, first, second)?;
+            self.a.vunpcklps(zmm27, third, fourth)?;
+            self.a.vunpckhps(zmm0, third, fourth)?;
+            self.a.vunpcklpd(zmm5, zmm25, zmm27)?;
+            self.a.vunpckhpd(zmm25, zmm25, zmm27)?;
+            self.a.vunpcklpd(zmm27, zmm26, zmm0)?;
+            self.a.vunpckhpd(zmm26, zmm26, zmm0)?;
+            &[(zmm5, xmm5), (zmm25, xmm25), (zmm27, xmm27), (zmm26, xmm26)]
+        };
+        let group = of_lanes.len() as i32;
+        for part in 0..4 {
+            for (lane, &(register, low)) in (0..).zip(of_lanes) {
+                let to = self.of_lane(4 * group * strip + group * part + lane)?;
+                match part {
+                    0 => self.a.vmovdqu32(to, low)?,
+                    _ => self.a.vextracti32x4(to, register, part as u32)?,
                 }
             }
         }
