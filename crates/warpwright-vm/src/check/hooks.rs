@@ -47,7 +47,7 @@ impl Machine<'_> {
             return;
         }
         let (present, expected) = (path.mask, need & self.warp.live);
-        let kind = match self.launch.op(path.pc).map(Op::family) {
+        let kind = match self.launch.module.op(path.pc).map(Op::family) {
             Some(Family::Sync(op)) if !matches!(op, Sync::BarWarpSync(_)) => {
                 FindingKind::DivergentBarrier { present, expected }
             }
@@ -96,7 +96,7 @@ impl Machine<'_> {
     /// fault.
     #[cold]
     pub(crate) fn report_fault(&mut self, fault: Fault, counts: bool) {
-        let action = match (self.launch.op(fault.pc).map(Op::family), fault.write) {
+        let action = match (self.launch.module.op(fault.pc).map(Op::family), fault.write) {
             (Some(Family::Atomic(_) | Family::Memory(Memory::MultimemRed(_))), _) => Action::Atomic,
             (
                 Some(Family::BulkCopy(BulkCopy::TensormapReplace(_) | BulkCopy::TensormapCpFenceproxy(_))),

@@ -8,6 +8,7 @@ use super::{
 use crate::decode::NO_STATEMENT;
 use crate::launch::Launch;
 use crate::memory::{NULL_ZONE, RANK_BITS, RANK_MASK, SHARED_WINDOW, SpaceKind, Window, window};
+use crate::module::Loaded;
 use warpwright_ptx::ir::{Function, StatementKind};
 use warpwright_ptx::op::Op;
 
@@ -30,7 +31,7 @@ pub(crate) fn resolve(launch: &Launch, kernel: &str) -> Vec<Finding> {
         let place = read.and_then(|read| Some((read.pc, read.memory?.space)));
         place.is_none_or(|place| !races.contains(&place))
     });
-    let mut lines = SourceLines::new(launch);
+    let mut lines = SourceLines::new(&launch.module);
     let mut findings: Vec<Finding> =
         all.into_iter().map(|raw| tell(launch, kernel, raw, &mut lines)).collect();
     findings.sort_by_key(Finding::place);
@@ -81,12 +82,12 @@ pub(crate) fn between(
 
 fn site(launch: &Launch, raw: RawSite, lines: &mut SourceLines<'_>) -> AccessSite {
     let meta = &launch.code.meta[raw.pc as usize];
-    let function = launch.function_at(raw.pc);
+    let function = launch.module.function_at(raw.pc);
     let statement = (meta.statement != NO_STATEMENT).then_some(meta.statement);
     let [x, y, z, _] = launch.shape.thread_index(raw.thread);
     AccessSite {
         action: raw.action,
-        opcode: launch.op(raw.pc).map_or("", Op::name),
+        opcode: launch.module.op(raw.pc).map_or("", Op::name),
         function: function.map(|function| function.name.to_string()).unwrap_or_default(),
         statement,
         origin: meta.origin,
@@ -104,12 +105,14 @@ impl Launch {
     pub(crate) fn kernel_name(&self) -> String {
         self.code.functions[self.kernel as usize].name.clone()
     }
+}
 
+impl Loaded {
     /// The function that an instruction is of.
     pub(crate) fn function_at(&self, pc: u32) -> Option<&Function> {
         let function = self.code.meta[pc as usize].function;
-        let index = *self.module.functions.get(function as usize)?;
-        self.module.ir.functions().nth(index)
+        let index = *self.functions.get(function as usize)?;
+        self.ir.functions().nth(index)
     }
 
     /// The origin of an instruction; `None` if it is not from the text.
@@ -220,7 +223,7 @@ fn local_variable(launch: &Launch, address: u64, (function, base): (u32, u32)) -
     let mut regions = code.local_regions.iter().zip(&code.local_variables);
     let (&(start, bytes), id) = regions.find(|((start, bytes), _)| offset.wrapping_sub(*start) < *bytes)?;
     Some(AllocationRef {
-        name: launch.function_at(code.entry)?.variable(*id).name.to_string(),
+        name: launch.module.function_at(code.entry)?.variable(*id).name.to_string(),
         arguments: Vec::new(),
         base: u64::from(base) + start,
         bytes,

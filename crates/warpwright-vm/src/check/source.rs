@@ -1,7 +1,7 @@
 //! Finds the source lines of instructions: lines of Rust for kernels of the DSL, otherwise those of `.loc`.
 
 use crate::decode::NO_STATEMENT;
-use crate::launch::Launch;
+use crate::module::Loaded;
 use std::collections::{BTreeMap, HashMap};
 use std::iter::successors;
 use warpwright_ptx::ir::{ItemKind, Loc, Module, Origin};
@@ -29,22 +29,22 @@ impl SourceLine {
     }
 }
 
-/// Finds the lines of a launch's instructions.
+/// Finds the lines of a module's instructions.
 pub(crate) struct SourceLines<'a> {
-    launch: &'a Launch,
+    module: &'a Loaded,
     files: BTreeMap<u32, &'a str>,
     /// By the function's number in the code: the statements from which on a line holds.
     functions: HashMap<u32, Vec<(u32, Option<SourceLine>)>>,
 }
 
 impl<'a> SourceLines<'a> {
-    pub(crate) fn new(launch: &'a Launch) -> Self {
-        SourceLines { launch, files: files(&launch.module.ir), functions: HashMap::new() }
+    pub(crate) fn new(module: &'a Loaded) -> Self {
+        SourceLines { module, files: files(&module.ir), functions: HashMap::new() }
     }
 
     /// The line that an instruction was made of.
     pub(crate) fn of(&mut self, pc: u32) -> Option<SourceLine> {
-        let meta = &self.launch.code.meta[pc as usize];
+        let meta = &self.module.code.meta[pc as usize];
         if let Origin::Rust(location) = meta.origin {
             let (file, line, column) = (location.file().to_owned(), location.line(), location.column());
             return Some(SourceLine { file, line, column, inlined_at: None });
@@ -52,9 +52,9 @@ impl<'a> SourceLines<'a> {
         if meta.statement == NO_STATEMENT || self.files.is_empty() {
             return None;
         }
-        let (launch, files) = (self.launch, &self.files);
+        let (module, files) = (self.module, &self.files);
         let lines = self.functions.entry(meta.function).or_insert_with(|| {
-            located(launch.function_at(pc).into_iter().flat_map(|function| function.locs()), files)
+            located(module.function_at(pc).into_iter().flat_map(|function| function.locs()), files)
         });
         let after = lines.partition_point(|(at, _)| *at <= meta.statement);
         lines.get(after.checked_sub(1)?)?.1.clone()

@@ -137,7 +137,7 @@ pub(crate) fn may_be_assumed(op: &Op) -> bool {
 /// What a launch has assumed, each once: `executed` tells whether the instruction at a place of the code was.
 pub(crate) fn assumptions(launch: &Launch, executed: impl Fn(u32) -> bool) -> Vec<Assumption> {
     let assumed = |&pc: &u32| {
-        let op = launch.op(pc)?;
+        let op = launch.module.op(pc)?;
         let fidelity = numerics::of(op, launch.options.tensor_core, launch.options.tensor_sm);
         let is_assumed = fidelity.class == Class::Assumed;
         is_assumed.then(|| Assumption { form: form(op), detail: fidelity.detail })

@@ -210,7 +210,7 @@ impl Launch {
         if found.is_empty() {
             return Vec::new();
         }
-        let mut lines = (SourceLines::new(&earlier.launch), SourceLines::new(self));
+        let mut lines = (SourceLines::new(&earlier.launch.module), SourceLines::new(&self.module));
         let finding = |(meeting, count): (Meeting, u64)| {
             let site = |touched: &crate::check::race::Touched| RawSite {
                 pc: touched.pc,

@@ -70,7 +70,7 @@ impl fmt::Display for MbarrierWait {
 
 /// What threads of these clusters wait for, in the order of blocks and of the text.
 pub(super) fn waits<'a>(launch: &Launch, clusters: impl Iterator<Item = &'a Cluster>) -> Vec<MbarrierWait> {
-    let mut lines = SourceLines::new(launch);
+    let mut lines = SourceLines::new(&launch.module);
     let mut waits = Vec::new();
     for cluster in clusters {
         let warps = || {

@@ -256,7 +256,7 @@ pub(super) fn trap_at(
         message,
         kernel: kernel(launch),
         origin: (meta.statement != NO_STATEMENT).then_some(meta.origin),
-        source: SourceLines::new(launch).of(pc),
+        source: SourceLines::new(&launch.module).of(pc),
         thread: Some(site(launch, block, thread)),
         waiting: Vec::new(),
         mbarriers: Vec::new(),
@@ -310,7 +310,7 @@ pub(super) fn deadlock(launch: &Launch, cluster: &Cluster) -> Trap {
     });
     if let Some((block, pc, thread)) = first {
         trap.origin = Some(launch.code.meta[pc as usize].origin);
-        trap.source = SourceLines::new(launch).of(pc);
+        trap.source = SourceLines::new(&launch.module).of(pc);
         trap.thread = Some(site(launch, block, thread));
     }
     trap
@@ -398,7 +398,7 @@ pub(super) fn places(clusters: &[Cluster]) -> Places {
 }
 
 fn waiting(launch: &Launch, places: &Places) -> Vec<Waiting> {
-    let mut lines = SourceLines::new(launch);
+    let mut lines = SourceLines::new(&launch.module);
     let waiting = |(&pc, &threads)| {
         let origin = launch.code.meta[pc as usize].origin;
         Waiting { origin, source: lines.of(pc), threads }
@@ -463,7 +463,7 @@ fn counters(launch: &Launch, tally: &Tally) -> Counters {
             counters.barrier.merge(&place.barrier);
         }
     }
-    counters.lines = Lines::new(launch, &tally.counts, &tally.divergent, &tally.memory.places);
+    counters.lines = Lines::new(&launch.module, &tally.counts, &tally.divergent, &tally.memory.places);
     let executed = launch.code.opcodes.iter().copied().zip(lanes).filter(|(_, lanes)| *lanes != 0);
     counters.by_opcode.extend(executed);
     counters

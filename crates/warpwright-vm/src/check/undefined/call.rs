@@ -71,7 +71,7 @@ impl<'a> Machine<'a> {
 
     /// What is undefined of the arguments of the present call: words for each, none if all is defined.
     pub(crate) fn undefined_arguments(&self, arguments: &[ParamSlot]) -> Vec<Vec<UndefinedWord>> {
-        let Some(Op::Call(call)) = self.launch.op(self.pc) else { return Vec::new() };
+        let Some(Op::Call(call)) = self.launch.module.op(self.pc) else { return Vec::new() };
         let pairs = arguments.iter().zip(&call.arguments);
         pairs
             .map(|(&slot, src)| {
@@ -92,7 +92,7 @@ impl<'a> Machine<'a> {
         let launch = self.launch;
         let code = &launch.code.functions[number as usize];
         let Some(path) = self.warp.paths.iter().find(|path| path.mask == lanes) else { return };
-        let Some(function) = launch.function_at(code.entry) else { return };
+        let Some(function) = launch.module.function_at(code.entry) else { return };
         let frame = path.frame;
         let registers = passed_registers(function, &function.params);
         for ((&slot, reg), words) in code.params.iter().zip(registers).zip(arguments) {
@@ -103,7 +103,7 @@ impl<'a> Machine<'a> {
     /// The running path returns: what is undefined of the results waits with them. `starts` are their first words.
     pub(crate) fn return_undefined(&mut self, starts: &[usize], words: usize) {
         let launch = self.launch;
-        let Some(function) = launch.function_at(self.pc) else { return };
+        let Some(function) = launch.module.function_at(self.pc) else { return };
         let frame = self.warp.paths[self.warp.current].frame;
         let code = &launch.code.functions[self.warp.frame().function as usize];
         let registers = passed_registers(function, &function.returns);

@@ -53,7 +53,7 @@ impl<'a> Machine<'a> {
         if meta[pc as usize].opcode.is_none() {
             return;
         }
-        let Some(function) = launch.function_at(pc) else { return };
+        let Some(function) = launch.module.function_at(pc) else { return };
         let Some(statement) = function.statements().get(meta[pc as usize].statement as usize) else { return };
         if let StatementKind::Instruction(instruction) = &statement.kind {
             (self.pc, self.mask) = (pc, self.active);
@@ -256,8 +256,11 @@ impl<'a> Machine<'a> {
             What::Passed => (Action::Read, None, Cause::Memory),
             What::Memory(place) => (Action::Read, Some(place), Cause::Memory),
             What::Register(reg) => {
-                let name =
-                    self.launch.function_at(pc).map(|function| function.register_name(reg).to_string());
+                let name = self
+                    .launch
+                    .module
+                    .function_at(pc)
+                    .map(|function| function.register_name(reg).to_string());
                 (Action::Execute, None, Cause::Register(name.unwrap_or_default()))
             }
             What::Lane { present } => (Action::Execute, None, Cause::Lane { present }),

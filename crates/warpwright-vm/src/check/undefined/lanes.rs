@@ -8,7 +8,7 @@ impl Machine<'_> {
     /// Lanes of `missing` are about to read a register that they have not written.
     #[cold]
     pub(crate) fn read_unassigned(&mut self, reg: Reg, missing: u32) {
-        let Some(function) = self.launch.function_at(self.pc) else { return };
+        let Some(function) = self.launch.module.function_at(self.pc) else { return };
         let frame = self.warp.paths[self.warp.current].frame;
         let bits = all(function.register_type(reg).bits());
         let origins: [Origin; LANES] = std::array::from_fn(|lane| self.origin(lane, What::Register(reg)));

@@ -137,12 +137,12 @@ impl<'a> Machine<'a> {
         lanes: u32,
         undefined: impl Fn(&Self, usize, u32) -> Option<Origin>,
     ) -> bool {
-        let (elements, ty) = match self.launch.op(self.pc) {
+        let (elements, ty) = match self.launch.module.op(self.pc) {
             Some(Op::Ld(op)) => (&op.d, op.ty),
             Some(Op::Ldu(op)) => (&op.d, op.ty),
             _ => return false,
         };
-        let Some(function) = self.launch.function_at(self.pc) else { return false };
+        let Some(function) = self.launch.module.function_at(self.pc) else { return false };
         let frame = self.warp.paths[self.warp.current].frame;
         let (mut missing, mut origins) = ([0; LANES], [Origin::default(); LANES]);
         for lane in LanesOf(lanes) {
@@ -177,7 +177,7 @@ impl<'a> Machine<'a> {
     /// A load of all lanes reads what a product of half of them leaves out, so it is no finding by itself.
     #[cold]
     pub(crate) fn load_unwritten_tensor(&mut self, unwritten: impl Fn(usize, usize) -> Option<u32>) {
-        let Some(Op::Tcgen05Ld(op)) = self.launch.op(self.pc) else { return };
+        let Some(Op::Tcgen05Ld(op)) = self.launch.module.op(self.pc) else { return };
         let (frame, lanes) = (self.warp.paths[self.warp.current].frame, self.mask);
         for (index, reg) in op.d.as_slice().enumerate() {
             let Some(reg) = reg else { continue };
@@ -220,7 +220,7 @@ impl<'a> Machine<'a> {
     /// as integers.
     #[cold]
     pub(in crate::check) fn store_undefined(&mut self, group: &Group<'a>) {
-        let Some(Op::St(op)) = self.launch.op(self.pc) else { return };
+        let Some(Op::St(op)) = self.launch.module.op(self.pc) else { return };
         let frame = self.warp.paths[self.warp.current].frame;
         let bytes = op.ty.bits() / 8;
         let elements: Vec<Option<&Shadow>> =
