@@ -149,15 +149,15 @@ impl<'a> Machine<'a> {
     pub(crate) fn run_cluster(&mut self) -> BlockStatus {
         let count = self.cluster.blocks.len();
         let before = self.cluster.clock();
-        let (first, stride) = match self.worker.order() {
+        let order = match self.worker.order() {
             Some(random) if count > 1 => {
-                (random.below(count as u64) as usize, random.coprime(count as u64) as usize)
+                Some((random.below(count as u64) as usize, random.coprime(count as u64) as usize))
             }
-            _ => (0, 1),
+            _ => None,
         };
         let (mut running, mut waiting, mut blocked) = (false, false, false);
         for turn in 0..count {
-            let rank = (first + turn * stride) % count;
+            let rank = order.map_or(turn, |(first, stride)| (first + turn * stride) % count);
             if self.cluster.blocks[rank].is_done() {
                 continue;
             }
@@ -190,12 +190,12 @@ impl<'a> Machine<'a> {
         for _ in 0..rounds {
             let (mut ran, mut busy) = (false, false);
             let count = self.block.warps.len();
-            let (first, stride) = match self.worker.order() {
-                None => (0, 1),
-                Some(random) => (random.below(count as u64) as usize, random.coprime(count as u64) as usize),
-            };
+            let order = self
+                .worker
+                .order()
+                .map(|random| (random.below(count as u64) as usize, random.coprime(count as u64) as usize));
             for turn in 0..count {
-                let index = (first + turn * stride) % count;
+                let index = order.map_or(turn, |(first, stride)| (first + turn * stride) % count);
                 if self.block.warps[index].live == 0 {
                     continue;
                 }
@@ -293,7 +293,10 @@ impl<'a> Machine<'a> {
             if count == 0 {
                 return false;
             }
-            self.warp.current %= count;
+            // A division takes longer than all of this.
+            if self.warp.current >= count {
+                self.warp.current %= count;
+            }
             return true;
         }
         let count = self.warp.paths.len();
