@@ -1,6 +1,6 @@
-//! Loads, stores and atomic operations: what is the same at all levels. Levels load and store by vectors where lanes are one
-//! behind the other, by one word where they are at the same place, else lane by lane. Atomic operations of shared memory
-//! go lane by lane.
+//! Loads, stores and atomic operations: what is the same at all levels. Levels load and store by vectors where all lanes are
+//! one behind the other, by one word where they are at the same place, else lane by lane. Atomic operations of shared
+//! memory go lane by lane.
 
 use super::avx512::note::noted_as;
 use super::routine::note_global;

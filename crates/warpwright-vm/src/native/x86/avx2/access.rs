@@ -1,5 +1,6 @@
 //! Loads and stores: by vectors where the lanes of a warp, or eight of them, are one behind the other, by one word where
-//! they are at the same place, else by gathers, and by stores of one lane after the other.
+//! they are at the same place, else by gathers, or lane by lane where each has sixteen bytes, and by stores of one lane after
+//! the other.
 //!
 //! What is stored is in the rows, and what is loaded goes there, whichever way an access takes.
 

@@ -1,5 +1,5 @@
 //! Loads and stores: by vectors where the lanes of a warp, or of half of one, are one behind the other, by one word where
-//! they are at the same place, else by gathers and scatters.
+//! they are at the same place, else by gathers and scatters, or lane by lane where each has sixteen bytes.
 
 use super::super::access::{Noted, Together, by_sixteen, elements};
 use super::super::{Accesses, ROW32, Vectors, at, row32, row64};
