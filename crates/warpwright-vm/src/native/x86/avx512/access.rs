@@ -67,17 +67,38 @@ impl Compiler<'_> {
         if kept {
             self.fetch_stored(op, write, &strips)?;
         }
-        let by_sixteen = by_sixteen(op).filter(|_| !write || !self.masked);
-        if let Some(wide) = by_sixteen {
-            self.keep_addresses()?;
-            for strip in Avx512::strips(wide) {
-                match write {
-                    true => self.store_lanes(op, (wide, strip), &strips)?,
-                    false => self.load_lanes(op, (wide, strip))?,
+        match by_sixteen(op) {
+            Some(wide) if !(write && self.masked) => {
+                self.keep_addresses()?;
+                for strip in Avx512::strips(wide) {
+                    match write {
+                        true => self.store_lanes(op, (wide, strip), &strips)?,
+                        false => self.load_lanes(op, (wide, strip))?,
+                    }
                 }
             }
+            _ => self.by_elements(op, write, kept, strips)?,
         }
-        let mut places = rows(op).zip(strips).filter(|_| by_sixteen.is_none());
+        self.a.set_label(&mut done)?;
+        self.a.zero_bytes()?;
+        if !write {
+            for ((_, row, wide, strip), loaded) in rows(op).zip(LOADED) {
+                self.a.vmovdqa64(zmm0, loaded)?;
+                if wide { self.put64(row, strip)? } else { self.put32(row, strip)? }
+            }
+        }
+        Ok(())
+    }
+
+    /// Element by element, by gathers and scatters. What is stored is in its registers, if it was `kept` there.
+    fn by_elements(
+        &mut self,
+        op: &MemoryOp,
+        write: bool,
+        kept: bool,
+        strips: [AsmRegisterZmm; 8],
+    ) -> Result<()> {
+        let mut places = rows(op).zip(strips);
         while let Some(((number, row, wide, strip), first)) = places.next() {
             let add = (op.bytes as usize * number) as i32;
             if write && op.bytes < 4 {
@@ -94,14 +115,6 @@ impl Compiler<'_> {
                     values = [self.raw(true, row, strip)?, self.raw(true, row, strip + 1)?];
                 }
                 self.pairs(op, values, strip / 2, add, write)?;
-            }
-        }
-        self.a.set_label(&mut done)?;
-        self.a.zero_bytes()?;
-        if !write {
-            for ((_, row, wide, strip), loaded) in rows(op).zip(LOADED) {
-                self.a.vmovdqa64(zmm0, loaded)?;
-                if wide { self.put64(row, strip)? } else { self.put32(row, strip)? }
             }
         }
         Ok(())
