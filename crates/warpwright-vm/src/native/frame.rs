@@ -153,7 +153,7 @@ pub(super) struct Frame {
     /// Where the lanes of an atomic operation go, and what they find there.
     pub(super) offsets: [u32; LANES],
     pub(super) found: [u32; LANES],
-    /// What looks at accesses to global memory, where they are noted, and for which warp.
+    /// What looks at accesses where they are noted, and for which warp.
     pub(super) noting: *mut Noting<'static>,
     pub(super) warp: u8,
     /// The panic of a routine that native code called.

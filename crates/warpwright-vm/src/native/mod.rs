@@ -6,8 +6,8 @@
 //! compiler does not know, a branch that divides the path, an access that its cache of regions does not answer. Then the
 //! loop of [`Machine`](crate::machine::Machine) executes that one instruction by its handler, and enters native code again
 //! behind it. So no handler is called from native code, nothing unwinds through it, and whatever is rare has one
-//! implementation. What it calls are small routines that checks have, which ask whether an access may go on, and those for
-//! what is long and the same for both.
+//! implementation. It calls small routines: those of the checks say whether an access may go on, the others do what is long and
+//! the same for both.
 //!
 //! ```text
 //!   enter.rs       the way from the interpreter into native code and back

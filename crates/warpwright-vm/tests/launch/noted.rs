@@ -9,19 +9,20 @@ const THREADS: u32 = 61;
 /// Behind them are words that threads combine.
 const BYTES: u32 = 2048;
 
-struct Random(u32);
+/// Numbers for programs.
+pub(crate) struct Random(pub(crate) u32);
 
 impl Random {
-    fn below(&mut self, bound: u32) -> u32 {
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         (self.0 >> 8) % bound
     }
 
-    fn one_in(&mut self, count: u32) -> bool {
+    pub(crate) fn one_in(&mut self, count: u32) -> bool {
         self.below(count) == 0
     }
 
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
+    pub(crate) fn of<T: Copy>(&mut self, all: &[T]) -> T {
         all[self.below(all.len() as u32) as usize]
     }
 }

@@ -1,6 +1,7 @@
 //! Accesses to global memory that the checks look at, in native code against the interpreter: random programs whose threads
 //! mostly read what nobody writes, and write what is their own, up to where two meet or read what nobody wrote.
 
+use crate::noted::Random;
 use crate::*;
 use std::fmt::Write as _;
 
@@ -13,23 +14,6 @@ const COMMON: u32 = 4400;
 const WORDS: u32 = COMMON + 64 * 64 * BLOCKS;
 const LINES: u32 = 4 * 64 * BLOCKS;
 const ALL: u32 = WORDS + 6 * LINES;
-
-struct Random(u32);
-
-impl Random {
-    fn below(&mut self, bound: u32) -> u32 {
-        self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (self.0 >> 8) % bound
-    }
-
-    fn one_in(&mut self, count: u32) -> bool {
-        self.below(count) == 0
-    }
-
-    fn of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len() as u32) as usize]
-    }
-}
 
 /// An access, or a barrier. Threads that are not `calm` do not mind whose words they access.
 fn step(random: &mut Random, calm: bool, text: &mut String) {
